@@ -1,0 +1,89 @@
+/**
+ * Every limit of the system, with unit and reason. Sizes in `Bytes` are UTF-8; in `Chars`, UTF-16
+ * code units. A block past its limit gets a named error; nothing crashes and nothing is lost in silence.
+ */
+export const limits = {
+  // --- protocol (P16) ---
+  /** One action's JSON body. */
+  actionBodyBytes: 1_048_576,
+  /** One opening or closing tag, attributes included. */
+  tagBytes: 8_192,
+  /** Model text of one generation. */
+  generationBytes: 4_194_304,
+  actionsPerGeneration: 256,
+  actionsPerRun: 2_000,
+  jsonDepth: 64,
+  /** Ids, output keys, feed ids (P12). */
+  idChars: 64,
+  referenceNameChars: 64,
+  /** A `$name.path[0]` longer than this is text: what is held back while streaming stays bounded (P4). */
+  referenceChars: 512,
+  /** Input quoted in messages. */
+  excerptChars: 80,
+  /** A response after its references are expanded (P13). */
+  responseBytes: 1_048_576,
+
+  // --- scheduling ---
+  maxParallelActions: 5,
+  maxIterations: 10,
+  runSeconds: 3_600,
+  modelCallsPerRun: 100,
+  actionTimeoutMs: 60_000,
+  /** agent, workflow and docker (S8). */
+  longActionTimeoutMs: 300_000,
+  /** An operator's ceiling for what an action may ask for. */
+  maxActionTimeoutMs: 3_600_000,
+  retryAttempts: 3,
+  maxRetryAttempts: 10,
+  retryDelayMs: 500,
+  retryMaxDelayMs: 30_000,
+  /** Iterations without a response and without an accepted action before the run fails (S11). */
+  idleIterations: 2,
+  lastGenerationTokens: 1_024,
+
+  // --- session ---
+  messageBytes: 1_048_576,
+  queuedMessages: 8,
+  sessionExpiryMs: 30 * 24 * 3_600_000,
+  watchdogMs: 30_000,
+  cancelGraceMs: 5_000,
+  variables: 1_000,
+  variableBytes: 262_144,
+
+  // --- journal (J6) ---
+  /** A stored row; larger payloads stand in chunk rows. Production rows hold 2 MB. */
+  rowBytes: 1_000_000,
+  /** One action's outcome; the rest is cut with a marker. */
+  outcomeBytes: 8_388_608,
+  outcomesInMemoryBytes: 8_388_608,
+
+  // --- prompt (L5) ---
+  /** One result told to the model; the full value stays under its reference. */
+  resultPromptChars: 16_384,
+  resultsPromptChars: 131_072,
+  historyTurns: 200,
+
+  // --- http ---
+  bodyBytes: 8_388_608,
+  heartbeatMs: 5_000,
+  /** Events waiting for one slow reader; past it the reader is cut off and resumes by id. */
+  readerQueueBytes: 4_194_304,
+  /** A page of history, executions or events. */
+  pageRows: 100,
+
+  // --- outbound http (X2) ---
+  fetchBytes: 2_097_152,
+  fetchRedirects: 5,
+  fetchTimeoutMs: 30_000,
+
+  // --- model (L2) ---
+  firstTokenMs: 60_000,
+  betweenTokensMs: 60_000,
+  modelAttempts: 3,
+
+  // --- runner (R3, R8) ---
+  jobOutputBytes: 1_048_576,
+  jobInputBytes: 8_388_608,
+  jobsRunning: 8,
+  jobsQueued: 64,
+} as const;

@@ -1,0 +1,167 @@
+/**
+ * The outside world as the core sees it. Everything here is an argument, so that a run can be
+ * replayed and tested without sleeping; fakes stand only at these interfaces.
+ */
+import type { Json, JsonObject } from './json.ts';
+
+/** Time. `now` is epoch milliseconds; `schedule` calls back once, never before `delayMs`, and returns its cancel. */
+export interface Clock {
+  now(): number;
+  schedule(delayMs: number, callback: () => void): () => void;
+}
+
+/** 128-bit random ids with a readable prefix, `ses_…`, `run_…`. */
+export type NewId = (prefix: 'ses' | 'run' | 'apr') => string;
+
+/** Uniform in [0, 1). */
+export type Random = () => number;
+
+export type SqlValue = null | number | string | Uint8Array;
+export type SqlRow = Record<string, SqlValue>;
+
+/** A small synchronous SQLite: a Durable Object's own, or node:sqlite (J1). */
+export interface SqlDatabase {
+  exec(sql: string, ...parameters: SqlValue[]): SqlRow[];
+  /** Runs `body` atomically: what it throws undoes its writes. */
+  transaction<T>(body: () => T): T;
+  /** Resolves when everything written before the call is on disk. */
+  sync(): Promise<void>;
+}
+
+export interface ChatMessage {
+  readonly role: 'system' | 'user' | 'assistant' | 'tool';
+  readonly content: string;
+  readonly toolCallId?: string;
+  readonly toolCalls?: readonly { readonly id: string; readonly name: string; readonly arguments: string }[];
+}
+
+/** A tool as a model is told about it. */
+export interface ToolSummary {
+  readonly name: string;
+  readonly summary: string;
+  /** JSON Schema of the parameters. */
+  readonly parameters: JsonObject;
+}
+
+export interface ModelRequest {
+  readonly messages: readonly ChatMessage[];
+  readonly model: string | null;
+  readonly temperature: number | null;
+  readonly maxTokens: number | null;
+  /** Further request fields from the manifest, passed through. */
+  readonly extra: JsonObject;
+  /** What the agent may use; the demo provider reads it, native tool calling will. */
+  readonly agent: {
+    readonly name: string;
+    readonly tools: readonly ToolSummary[];
+    readonly capabilities: readonly ('python' | 'shell' | 'docker')[];
+    /** Which form the prompt teaches (P18). */
+    readonly form: 'full' | 'compact';
+  };
+  readonly signal: AbortSignal;
+}
+
+/** Tokens of one model call. `estimated` when the provider sent none (L6). */
+export interface Usage {
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+  readonly cachedTokens: number;
+  readonly estimated: boolean;
+}
+
+/** How a stream ended (P15). */
+export type FinishReason = 'stop' | 'length' | 'content_filter' | 'tool_calls' | 'error' | 'abort';
+
+export type ModelDelta =
+  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'reasoning'; readonly text: string }
+  | {
+      readonly type: 'tool_call';
+      readonly index: number;
+      readonly id: string | null;
+      readonly name: string | null;
+      readonly argumentsDelta: string;
+    }
+  | { readonly type: 'usage'; readonly usage: Usage }
+  | { readonly type: 'finish'; readonly reason: FinishReason };
+
+/** A source of model text. `stream` throws `EngineError` `model_*` for what it cannot recover from. */
+export interface ModelProvider {
+  readonly name: string;
+  stream(request: ModelRequest): AsyncIterable<ModelDelta>;
+}
+
+/** A job for the runner (R1). Values travel in `inputs`, never inside the code (P14). */
+export interface RunnerJob {
+  /** The runtime key and attempt; the same id twice is one execution. */
+  readonly id: string;
+  readonly session: string;
+  readonly kind: 'python' | 'shell' | 'tool';
+  /** Source text: python code, a shell command line, or a script tool's source. */
+  readonly code: string;
+  /** For kind `tool`: which interpreter runs `code`. */
+  readonly runtime: 'python3' | 'node' | 'shell' | null;
+  /** `inputs` of python and shell; the parameters of a script tool (R3). */
+  readonly inputs: JsonObject;
+  readonly limits: { readonly timeoutMs: number; readonly memoryMb: number | null };
+}
+
+/** Why a job ended (R4). */
+export type JobEnd = 'exited' | 'timeout' | 'killed' | 'oom' | 'output_limit' | 'lost';
+
+export interface JobResult {
+  readonly end: JobEnd;
+  readonly exitCode: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly truncated: boolean;
+}
+
+/** The companion service as the Worker sees it. Aborting `signal` kills the job. */
+export interface RunnerClient {
+  run(
+    job: RunnerJob,
+    observe: { readonly signal: AbortSignal; readonly output: (stream: 'stdout' | 'stderr', text: string) => void },
+  ): Promise<JobResult>;
+  /** Null when unreachable. */
+  health(): Promise<JsonObject | null>;
+}
+
+/** Outbound HTTP under the operator's rules (X2). */
+export interface OutboundFetch {
+  (
+    url: string,
+    init: {
+      readonly method?: string;
+      readonly headers?: Record<string, string>;
+      readonly body?: string;
+      readonly signal: AbortSignal;
+    },
+  ): Promise<Response>;
+}
+
+/** What `web_fetch` and `web_extract` want of a page. The Worker reads it with HTMLRewriter, as it streams. */
+export interface HtmlReader {
+  (
+    page: Response,
+    request: {
+      /** CSS selectors whose text is collected; none = readable text of the whole page. */
+      readonly selectors: readonly string[];
+      readonly maxChars: number;
+    },
+  ): Promise<{
+    readonly title: string | null;
+    readonly text: string;
+    readonly matches: Readonly<Record<string, readonly string[]>>;
+    readonly links: readonly { readonly href: string; readonly text: string }[];
+    readonly truncated: boolean;
+  }>;
+}
+
+/** A session variable store, as internal actions and references use it. */
+export interface VariableStore {
+  get(key: string): Json | undefined;
+  set(key: string, value: Json): void;
+  delete(key: string): boolean;
+  entries(): readonly (readonly [string, Json])[];
+}

@@ -1,0 +1,59 @@
+/** What the parser makes of the model's text, in document order (P1-P18). */
+import type { ActionDeclaration, ActionMode, ActionRejection, ActionType } from './action.ts';
+
+/** One step into a referenced value: `.name` or `[0]`. */
+export type PathStep = string | number;
+
+/** `$name.path[0]` as found in text or parameters (P12). */
+export interface Reference {
+  readonly name: string;
+  readonly path: readonly PathStep[];
+  /** The reference to the letter, shown when the name is unknown. */
+  readonly raw: string;
+}
+
+/** `true`, `false`, or null for `auto` (P10). */
+export type Finality = boolean | null;
+
+export type ProtocolEvent =
+  | { readonly type: 'thought_started'; readonly offset: number; readonly reasoning: boolean }
+  | { readonly type: 'thought'; readonly delta: string }
+  | { readonly type: 'thought_completed'; readonly unclosed: boolean }
+  | { readonly type: 'text_started'; readonly offset: number }
+  | { readonly type: 'text'; readonly delta: string }
+  | { readonly type: 'text_completed' }
+  | { readonly type: 'response_started'; readonly offset: number; readonly final: Finality }
+  | { readonly type: 'response'; readonly delta: string }
+  | { readonly type: 'response_reference'; readonly reference: Reference }
+  | { readonly type: 'response_completed'; readonly unclosed: boolean }
+  /** The opening tag of an action is complete: what is known of it lets a sandbox be warmed. Decides nothing. */
+  | {
+      readonly type: 'action_opened';
+      readonly actionType: ActionType | null;
+      readonly name: string | null;
+      readonly mode: ActionMode | null;
+    }
+  | { readonly type: 'action_declared'; readonly action: ActionDeclaration }
+  | { readonly type: 'action_rejected'; readonly rejection: ActionRejection }
+  | { readonly type: 'warning'; readonly code: WarningCode; readonly message: string; readonly offset: number };
+
+/** Stable codes of what the runtime tolerated, each with a row in docs/protocol.md. */
+export type WarningCode =
+  | 'forged_tag'
+  | 'stray_close_tag'
+  | 'unclosed'
+  | 'repaired_json'
+  | 'unknown_field'
+  | 'unknown_attribute'
+  | 'conflicting_field'
+  | 'invalid_field'
+  | 'duplicate_action'
+  | 'unknown_reference'
+  | 'missing_path'
+  | 'fire_and_forget_awaited'
+  | 'action_in_reasoning'
+  | 'text_too_large'
+  | 'tag_too_large'
+  | 'truncated'
+  | 'unknown_name'
+  | 'generation_cut';

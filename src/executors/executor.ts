@@ -1,0 +1,52 @@
+/** The one interface of all action types. An executor knows how to do a thing, never when. */
+import type { ActionDeclaration, ActionOutcome } from '../domain/action.ts';
+import type { JsonObject } from '../domain/json.ts';
+import type { ToolDefinition } from '../domain/manifest.ts';
+import type { Clock, HtmlReader, OutboundFetch, RunnerClient, VariableStore } from '../domain/ports.ts';
+
+/** One attempt of one action, with its references already resolved (P12). */
+export interface ActionCall {
+  readonly action: ActionDeclaration;
+  /** `session/run/iteration/ordinal`: the identity that outside systems see (P6). */
+  readonly runtimeKey: string;
+  /** From 1; also the fencing number (S7). */
+  readonly attempt: number;
+  /** Parameters after substitution; for python and shell the code and command are to the letter (P14). */
+  readonly parameters: JsonObject;
+  /** Values that reach python, shell and docker as data (P14). */
+  readonly inputs: JsonObject;
+  /** The tool's definition for `type="tool"`, else null. */
+  readonly tool: ToolDefinition | null;
+  readonly timeoutMs: number;
+}
+
+/** What an executor may use of the engine and the outside world. */
+export interface ActionContext {
+  /** Aborted at the timeout, at a cancel and when the attempt was superseded. */
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+  readonly session: string;
+  /** Live output for people; not journaled (J4). */
+  progress(data: JsonObject): void;
+  readonly variables: VariableStore;
+  /** Null when no runner is configured. */
+  readonly runner: RunnerClient | null;
+  readonly fetch: OutboundFetch;
+  readonly readHtml: HtmlReader;
+  /** One model call outside the conversation, for `type="llm"`. Returns the whole text. */
+  callModel(request: {
+    readonly prompt: string;
+    readonly system: string | null;
+    readonly model: string | null;
+    readonly onText: (delta: string) => void;
+  }): Promise<string>;
+}
+
+/**
+ * Does one attempt. Returns failures as values; what it throws counts as
+ * `{code: 'executor_fault', retryable: false}`. Must settle soon after `signal` aborts, though the
+ * engine does not rely on it (S8).
+ */
+export interface Executor {
+  execute(call: ActionCall, context: ActionContext): Promise<ActionOutcome>;
+}

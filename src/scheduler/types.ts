@@ -1,0 +1,123 @@
+/**
+ * The scheduler's language: what it is told and what it decides. Everything is plain JSON, so that
+ * a recorded sequence of inputs can be stored and replayed (S1, J9).
+ */
+import type {
+  ActionDeclaration,
+  ActionError,
+  ActionKey,
+  ActionRejection,
+  ActionStatus,
+  ActionTraits,
+  RejectionCode,
+  TerminalStatus,
+} from '../domain/action.ts';
+import type { Finality } from '../domain/protocol-event.ts';
+import type { FinishReason } from '../domain/ports.ts';
+
+/** What a run may do; fixed at its start. */
+export interface RunPolicy {
+  /** `text`: one posted protocol text, no model; the run ends when its work is settled (H7). */
+  readonly source: 'model' | 'text';
+  readonly maxParallelActions: number;
+  /** 0 = no cap but the budget (S11). */
+  readonly maxIterations: number;
+  readonly maxActions: number;
+  readonly seconds: number;
+  readonly modelCalls: number;
+  readonly tokens: number | null;
+  readonly failFast: boolean;
+  readonly responseDefault: 'auto' | 'final' | 'continue';
+  readonly onFailedFinal: 'continue' | 'end';
+}
+
+/** Every input carries the time at which it happened, epoch milliseconds. */
+export type SchedulerInput = { readonly at: number } & (
+  | { readonly type: 'run_started'; readonly policy: RunPolicy }
+  | { readonly type: 'action_declared'; readonly action: ActionDeclaration; readonly traits: ActionTraits }
+  /** The parser refused an action; it is settled as rejected. */
+  | { readonly type: 'action_refused'; readonly rejection: ActionRejection }
+  /** A response block has closed. `refers`: producers of its references, as `lookup` gave them. */
+  | { readonly type: 'response_closed'; readonly final: Finality; readonly refers: readonly ActionKey[] }
+  /** The stream has ended. `answered`: bare text counts as a final response (P11). */
+  | {
+      readonly type: 'generation_ended';
+      readonly finish: FinishReason;
+      readonly answered: boolean;
+      readonly error: { readonly code: string; readonly message: string } | null;
+    }
+  | {
+      readonly type: 'condition_evaluated';
+      readonly key: ActionKey;
+      readonly result:
+        | { readonly ok: true; readonly value: boolean }
+        | { readonly ok: false; readonly message: string };
+    }
+  | { readonly type: 'attempt_succeeded'; readonly key: ActionKey; readonly attempt: number }
+  | {
+      readonly type: 'attempt_failed';
+      readonly key: ActionKey;
+      readonly attempt: number;
+      readonly error: ActionError;
+      /** Uniform in [0, 1): the jitter of the backoff (S7). Randomness comes in as an input. */
+      readonly random: number;
+    }
+  | { readonly type: 'timer_fired'; readonly timer: TimerId }
+  | {
+      readonly type: 'approval_resolved';
+      readonly key: ActionKey;
+      readonly approved: boolean;
+      readonly note: string | null;
+    }
+  | { readonly type: 'usage_recorded'; readonly tokens: number }
+  | { readonly type: 'cancel_requested'; readonly reason: string }
+);
+
+/** `timeout:KEY`, `retry:KEY`, `approval:KEY`, `budget`, … Opaque to the engine. */
+export type TimerId = string;
+
+export type SchedulerCommand =
+  /** The action was accepted; `dependsOn` holds the resolved explicit and implicit dependencies. */
+  | { readonly type: 'queue'; readonly key: ActionKey; readonly dependsOn: readonly ActionKey[] }
+  /** Evaluate the action's `when` now; answer with `condition_evaluated`. */
+  | { readonly type: 'evaluate'; readonly key: ActionKey }
+  | { readonly type: 'start'; readonly key: ActionKey; readonly attempt: number; readonly timeoutMs: number }
+  /** Abort the attempt's signal and forget it; a late result is recorded and ignored (S7). */
+  | { readonly type: 'abort'; readonly key: ActionKey; readonly attempt: number; readonly reason: string }
+  | {
+      readonly type: 'retry';
+      readonly key: ActionKey;
+      /** The attempt that failed. */
+      readonly attempt: number;
+      readonly delayMs: number;
+      readonly error: ActionError;
+    }
+  | { readonly type: 'ask_approval'; readonly key: ActionKey }
+  | ({ readonly type: 'settle'; readonly key: ActionKey; readonly attempt: number } & Settlement)
+  | { readonly type: 'set_timer'; readonly timer: TimerId; readonly delayMs: number }
+  | { readonly type: 'clear_timer'; readonly timer: TimerId }
+  | { readonly type: 'warn'; readonly code: string; readonly message: string; readonly key: ActionKey | null }
+  /** Stop reading the model's stream. */
+  | { readonly type: 'stop_generation' }
+  | { readonly type: 'start_iteration'; readonly iteration: number; readonly last: boolean }
+  /** At the end of a generation that declared an action; the engine draws the plan report from the state. */
+  | { readonly type: 'report_plan'; readonly iteration: number }
+  | { readonly type: 'complete_iteration'; readonly iteration: number; readonly final: boolean }
+  | { readonly type: 'budget_exceeded'; readonly budget: string; readonly limit: number; readonly used: number }
+  | {
+      readonly type: 'end_run';
+      readonly status: 'completed' | 'failed' | 'cancelled' | 'waiting';
+      readonly error: { readonly code: string; readonly message: string } | null;
+    }
+  /** After `end_run`: every fire_and_forget action has settled too; nothing more will come. */
+  | { readonly type: 'drained' };
+
+/** How an action ended (S10). */
+export type Settlement =
+  | { readonly status: 'completed' }
+  | { readonly status: 'failed'; readonly error: ActionError }
+  | { readonly status: 'skipped'; readonly reason: 'condition' | 'dependency'; readonly because: string | null }
+  | { readonly status: 'cancelled'; readonly reason: string }
+  | { readonly status: 'rejected'; readonly code: RejectionCode; readonly message: string };
+
+export type { ActionStatus, TerminalStatus };
