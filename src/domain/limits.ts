@@ -71,6 +71,12 @@ export const limits = {
   /** A page of history, executions or events. */
   pageRows: 100,
 
+  // --- manifests (M1) ---
+  /** One manifest file, or a file that a manifest names. */
+  manifestBytes: 1_048_576,
+  /** How often the aliases of one YAML document may be expanded. */
+  manifestAliases: 100,
+
   // --- outbound http (X2) ---
   fetchBytes: 2_097_152,
   fetchRedirects: 5,

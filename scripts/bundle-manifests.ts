@@ -1,0 +1,26 @@
+/**
+ * Checks `manifests/` and writes what is in it as plain data to `src/catalog/bundled.generated.ts`,
+ * so that the Worker parses no YAML at start-up. Exits 1, writing nothing, when a manifest is wrong.
+ */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { checkManifests } from './manifest-files.ts';
+
+const root = join(import.meta.dirname, '..');
+const target = join(root, 'src/catalog/bundled.generated.ts');
+
+process.chdir(root);
+const { catalog, problems } = checkManifests('manifests');
+if (problems.length > 0) {
+  console.error(`manifests/: ${problems.length} ${problems.length === 1 ? 'error' : 'errors'}, nothing written`);
+  process.exit(1);
+}
+const text = `// Written by scripts/bundle-manifests.ts from manifests/.
+import type { CatalogData } from './catalog.ts';
+
+export const bundledCatalog: CatalogData = ${JSON.stringify(catalog.data, null, 1)};
+`;
+// an unchanged file keeps its time stamp, so that watchers stay quiet
+if (!existsSync(target) || readFileSync(target, 'utf8') !== text) writeFileSync(target, text);
+const { agents, tools } = catalog.data;
+console.log(`${relative(root, target)}: ${agents.length} agents, ${tools.length} tools`);
