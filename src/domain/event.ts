@@ -77,3 +77,8 @@ export interface JournalEntry {
   readonly data: JsonObject;
   readonly state?: JsonObject;
 }
+
+/** The wire form of an event (H2). The same event gives the same bytes, live and replayed (J4). */
+export function encodeEvent(event: SessionEvent): string {
+  return JSON.stringify(event);
+}

@@ -61,6 +61,8 @@ export const limits = {
   /** One result told to the model; the full value stays under its reference. */
   resultPromptChars: 16_384,
   resultsPromptChars: 131_072,
+  /** All feeds of one prompt, about 8,000 tokens (F4). */
+  feedsPromptChars: 32_000,
   historyTurns: 200,
 
   // --- http ---
@@ -86,6 +88,8 @@ export const limits = {
   firstTokenMs: 60_000,
   betweenTokensMs: 60_000,
   modelAttempts: 3,
+  /** After the finish reason, for the usage that some endpoints send behind it. */
+  usageGraceMs: 2_000,
 
   // --- runner (R3, R8) ---
   jobOutputBytes: 1_048_576,

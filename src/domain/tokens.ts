@@ -1,0 +1,13 @@
+/**
+ * A rough size in tokens where no tokenizer is at hand: four UTF-8 bytes a token, at least one for
+ * any text. Good enough for budgets and for marked estimates, never for bills.
+ */
+export function estimateTokens(text: string): number {
+  let bytes = 0;
+  for (let index = 0; index < text.length; index += 1) {
+    const unit = text.charCodeAt(index);
+    // Each half of a surrogate pair counts two of the pair's four bytes.
+    bytes += unit < 0x80 ? 1 : unit < 0x800 || (unit >= 0xd800 && unit <= 0xdfff) ? 2 : 3;
+  }
+  return Math.ceil(bytes / 4);
+}

@@ -1,0 +1,358 @@
+/**
+ * The journal: everything that decides the future of a session, in order (J1).
+ *
+ * Owns the session's tables and the sequence numbers. Does not own the meaning of events, nor when
+ * they are sent: it is told to append, and says when what was appended is on disk.
+ *
+ * Invariants:
+ *  1. Sequence numbers are 1, 2, 3, … without a gap (J4); `append` gives the next one.
+ *  2. What `append` wrote in one synchronous turn is on disk together, or not at all.
+ *  3. A row holds at most `limits.rowBytes`; longer JSON stands in chunk rows (J6).
+ *  4. Nothing is written before `create`: looking for a session that is not there leaves no trace.
+ */
+import type { JournalEntry, JournaledEventType, SessionEvent } from '../domain/event.ts';
+import type { Json, JsonObject } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
+import type { SqlDatabase, SqlRow } from '../domain/ports.ts';
+import { migrate, schemaVersion } from './schema.ts';
+
+/** What is known of a session from its creation on. */
+export interface SessionRecord {
+  readonly session_id: string;
+  readonly agent: string;
+  readonly user_id: string | null;
+  /** Name of the API key that created it; null when the system runs without keys (H5). */
+  readonly owner: string | null;
+  readonly kind: 'chat' | 'execution';
+  readonly metadata: JsonObject;
+  readonly created_at: number;
+}
+
+export type RunStatus = 'queued' | 'running' | 'waiting' | 'completed' | 'failed' | 'cancelled';
+
+/** One run: its number within the session, from 1, and the sequence numbers that it covers. */
+export interface RunRecord {
+  readonly run: number;
+  readonly runId: string;
+  readonly status: RunStatus;
+  readonly firstSeq: number;
+  readonly lastSeq: number | null;
+  readonly startedAt: number;
+  readonly endedAt: number | null;
+  /** What started it, as the session stored it. */
+  readonly input: JsonObject;
+  readonly idempotencyKey: string | null;
+}
+
+/** An event together with the part that only recovery reads. */
+export interface StoredEvent {
+  readonly event: SessionEvent;
+  readonly state: JsonObject | null;
+}
+
+/** `ses_<hex>` and 3 -> `run_<hex>_3`: a run's id leads to its session without an index. */
+export function runIdOf(sessionId: string, run: number): string {
+  return `run_${sessionId.replace(/^ses_/, '')}_${run}`;
+}
+
+export class Journal {
+  readonly #db: SqlDatabase;
+  #record: SessionRecord | null = null;
+  #lastSeq = 0;
+  #syncedSeq = 0;
+  #dirty = false;
+  #syncing: Promise<void> = Promise.resolve();
+
+  constructor(db: SqlDatabase) {
+    this.#db = db;
+    if (schemaVersion(db) === 0) return;
+    migrate(db);
+    const row = db.exec(`SELECT data FROM session`)[0];
+    if (row === undefined) return;
+    this.#record = JSON.parse(String(row['data'])) as SessionRecord;
+    this.#lastSeq = Number(db.exec(`SELECT COALESCE(MAX(seq), 0) AS seq FROM events`)[0]?.['seq'] ?? 0);
+    this.#syncedSeq = this.#lastSeq;
+  }
+
+  /** The session, or null when this database holds none. */
+  get record(): SessionRecord | null {
+    return this.#record;
+  }
+
+  get lastSeq(): number {
+    return this.#lastSeq;
+  }
+
+  /** The last event that is known to be on disk: readers see nothing beyond it (J1). */
+  get syncedSeq(): number {
+    return this.#syncedSeq;
+  }
+
+  create(record: SessionRecord): void {
+    migrate(this.#db);
+    this.#db.exec(`INSERT INTO session (id, data) VALUES (1, ?)`, JSON.stringify(record));
+    this.#record = record;
+    this.#dirty = true;
+  }
+
+  /** Writes one event and returns it with its sequence number. On disk only after `sync`. */
+  append(entry: JournalEntry): SessionEvent {
+    const record = this.#requireRecord();
+    const seq = this.#lastSeq + 1;
+    const data = this.#stored(seq, 'data', JSON.stringify(entry.data));
+    const state = entry.state === undefined ? null : this.#stored(seq, 'state', JSON.stringify(entry.state));
+    this.#db.exec(
+      `INSERT INTO events (seq, run, iteration, type, at, action_id, action_name, data, state)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      seq,
+      runNumberOf(entry.runId),
+      entry.iteration,
+      entry.type,
+      entry.at,
+      entry.actionId ?? null,
+      entry.actionName ?? null,
+      data,
+      state,
+    );
+    this.#lastSeq = seq;
+    this.#dirty = true;
+    return toEvent(record.session_id, seq, entry);
+  }
+
+  /** Resolves when everything appended so far is on disk. */
+  async sync(): Promise<void> {
+    if (this.#dirty) {
+      this.#dirty = false;
+      const upTo = this.#lastSeq;
+      this.#syncing = this.#db.sync().then(() => {
+        this.#syncedSeq = Math.max(this.#syncedSeq, upTo);
+      });
+    }
+    await this.#syncing;
+  }
+
+  /** Up to `limit` events with a seq above `after`, oldest first; of one run only, when it is named. */
+  range(query: { readonly after: number; readonly limit: number; readonly run?: number }): StoredEvent[] {
+    const record = this.#requireRecord();
+    const rows =
+      query.run === undefined
+        ? this.#db.exec(`SELECT * FROM events WHERE seq > ? ORDER BY seq LIMIT ?`, query.after, query.limit)
+        : this.#db.exec(
+            `SELECT * FROM events WHERE seq > ? AND run = ? ORDER BY seq LIMIT ?`,
+            query.after,
+            query.run,
+            query.limit,
+          );
+    return rows.map((row) => this.#read(record.session_id, row));
+  }
+
+  /** All events of a run, oldest first. */
+  *eventsOf(run: RunRecord): Generator<StoredEvent> {
+    let after = run.firstSeq - 1;
+    for (;;) {
+      const page = this.range({ after, limit: limits.pageRows, run: run.run });
+      yield* page;
+      const last = page.at(-1)?.event.seq;
+      if (last == null || page.length < limits.pageRows) return;
+      after = last;
+    }
+  }
+
+  /** The latest completed action with this output key or id in the runs before `run` (P12, L5). */
+  latestOutcome(name: string, run: number): { readonly output: Json } | null {
+    const record = this.#requireRecord();
+    const row = this.#db.exec(
+      `SELECT * FROM events WHERE type = 'action_completed' AND run < ? AND (state ->> '$.output_key' = ? OR action_id = ?)
+       ORDER BY seq DESC LIMIT 1`,
+      run,
+      name,
+      name,
+    )[0];
+    if (row === undefined) return null;
+    return { output: this.#read(record.session_id, row).event.data['output'] ?? null };
+  }
+
+  /** Registers the next run of the session. */
+  createRun(
+    input: JsonObject,
+    at: number,
+    status: 'queued' | 'running',
+    idempotencyKey: string | null = null,
+  ): RunRecord {
+    const last = Number(this.#db.exec(`SELECT COALESCE(MAX(run), 0) AS run FROM runs`)[0]?.['run'] ?? 0);
+    const run = last + 1;
+    this.#db.exec(
+      `INSERT INTO runs (run, status, first_seq, started_at, input, idempotency_key) VALUES (?, ?, ?, ?, ?, ?)`,
+      run,
+      status,
+      this.#lastSeq + 1,
+      at,
+      this.#stored(-run, 'input', JSON.stringify(input)) ?? '',
+      idempotencyKey,
+    );
+    this.#dirty = true;
+    return this.requireRun(run);
+  }
+
+  /** A run that waited in the queue begins now. */
+  startRun(run: number, at: number): void {
+    this.#db.exec(
+      `UPDATE runs SET status = 'running', first_seq = ?, started_at = ? WHERE run = ?`,
+      this.#lastSeq + 1,
+      at,
+      run,
+    );
+    this.#dirty = true;
+  }
+
+  endRun(run: number, status: RunStatus, at: number): void {
+    this.#db.exec(
+      `UPDATE runs SET status = ?, last_seq = ?, ended_at = ? WHERE run = ?`,
+      status,
+      this.#lastSeq,
+      at,
+      run,
+    );
+    this.#dirty = true;
+  }
+
+  run(run: number): RunRecord | null {
+    const row = this.#db.exec(`SELECT * FROM runs WHERE run = ?`, run)[0];
+    return row === undefined ? null : this.#toRun(row);
+  }
+
+  /** The run that a message with this `Idempotency-Key` started (J7). */
+  runByIdempotencyKey(key: string): RunRecord | null {
+    const row = this.#db.exec(`SELECT * FROM runs WHERE idempotency_key = ?`, key)[0];
+    return row === undefined ? null : this.#toRun(row);
+  }
+
+  requireRun(run: number): RunRecord {
+    const found = this.run(run);
+    if (found === null) throw new Error(`run ${run} is not in the journal`);
+    return found;
+  }
+
+  /** Runs in order, the newest `limit` of them. */
+  runs(limit: number = limits.pageRows): RunRecord[] {
+    return this.#db
+      .exec(`SELECT * FROM (SELECT * FROM runs ORDER BY run DESC LIMIT ?) ORDER BY run`, limit)
+      .map((row) => this.#toRun(row));
+  }
+
+  /** Runs that are neither ended nor waiting for a person: after a crash, these need an owner (J3). */
+  unfinishedRuns(): RunRecord[] {
+    return this.#db
+      .exec(`SELECT * FROM runs WHERE status IN ('queued', 'running') ORDER BY run`)
+      .map((row) => this.#toRun(row));
+  }
+
+  variables(): Map<string, Json> {
+    const rows = this.#db.exec(`SELECT key, value FROM variables ORDER BY key`);
+    return new Map(rows.map((row) => [String(row['key']), JSON.parse(String(row['value'])) as Json]));
+  }
+
+  setVariable(key: string, value: Json): void {
+    this.#db.exec(
+      `INSERT INTO variables (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value`,
+      key,
+      JSON.stringify(value),
+    );
+    this.#dirty = true;
+  }
+
+  deleteVariable(key: string): void {
+    this.#db.exec(`DELETE FROM variables WHERE key = ?`, key);
+    this.#dirty = true;
+  }
+
+  #requireRecord(): SessionRecord {
+    if (this.#record === null) throw new Error('the journal holds no session');
+    return this.#record;
+  }
+
+  /** Returns the text for its column, or writes it to chunk rows and returns null. */
+  #stored(seq: number, field: string, text: string): string | null {
+    // A UTF-16 unit is at most 3 bytes of UTF-8: short texts need no exact count.
+    if (text.length * 3 <= limits.rowBytes) return text;
+    const chars = Math.floor(limits.rowBytes / 3);
+    let part = 0;
+    let start = 0;
+    while (start < text.length) {
+      let end = Math.min(text.length, start + chars);
+      if (end < text.length && isHighSurrogate(text.charCodeAt(end - 1))) end -= 1;
+      this.#db.exec(
+        `INSERT INTO chunks (seq, field, part, text) VALUES (?, ?, ?, ?)`,
+        seq,
+        field,
+        part,
+        text.slice(start, end),
+      );
+      part += 1;
+      start = end;
+    }
+    return null;
+  }
+
+  #loaded(seq: number, field: string, column: unknown): string {
+    if (typeof column === 'string' && column !== '') return column;
+    return this.#db
+      .exec(`SELECT text FROM chunks WHERE seq = ? AND field = ? ORDER BY part`, seq, field)
+      .map((row) => String(row['text']))
+      .join('');
+  }
+
+  #read(sessionId: string, row: SqlRow): StoredEvent {
+    const seq = Number(row['seq']);
+    const state = this.#loaded(seq, 'state', row['state']);
+    const event = toEvent(sessionId, seq, {
+      type: String(row['type']) as JournaledEventType,
+      runId: runIdOf(sessionId, Number(row['run'])),
+      iteration: Number(row['iteration']),
+      at: Number(row['at']),
+      ...(row['action_id'] === null ? {} : { actionId: String(row['action_id']) }),
+      ...(row['action_name'] === null ? {} : { actionName: String(row['action_name']) }),
+      data: JSON.parse(this.#loaded(seq, 'data', row['data'])) as JsonObject,
+    });
+    return { event, state: state === '' ? null : (JSON.parse(state) as JsonObject) };
+  }
+
+  #toRun(row: SqlRow): RunRecord {
+    const run = Number(row['run']);
+    return {
+      run,
+      runId: runIdOf(this.#requireRecord().session_id, run),
+      status: String(row['status']) as RunStatus,
+      firstSeq: Number(row['first_seq']),
+      lastSeq: row['last_seq'] === null ? null : Number(row['last_seq']),
+      startedAt: Number(row['started_at']),
+      endedAt: row['ended_at'] === null ? null : Number(row['ended_at']),
+      input: JSON.parse(this.#loaded(-run, 'input', row['input'])) as JsonObject,
+      idempotencyKey: row['idempotency_key'] == null ? null : String(row['idempotency_key']),
+    };
+  }
+}
+
+/** `run_<hex>_3` -> 3; 0 when the id has another form. */
+export function runNumberOf(runId: string): number {
+  const match = /_(\d{1,9})$/.exec(runId);
+  return match === null ? 0 : Number(match[1]);
+}
+
+function toEvent(sessionId: string, seq: number, entry: JournalEntry): SessionEvent {
+  return {
+    seq,
+    type: entry.type,
+    session_id: sessionId,
+    run_id: entry.runId,
+    iteration: entry.iteration,
+    timestamp: entry.at,
+    ...(entry.actionId === undefined ? {} : { action_id: entry.actionId }),
+    ...(entry.actionName === undefined ? {} : { action_name: entry.actionName }),
+    data: entry.data,
+  };
+}
+
+function isHighSurrogate(unit: number): boolean {
+  return unit >= 0xd800 && unit <= 0xdbff;
+}

@@ -1,0 +1,74 @@
+/** The session's tables and how they came to be. Migrations only go forward (J9). */
+import { EngineError } from '../domain/errors.ts';
+import type { SqlDatabase } from '../domain/ports.ts';
+
+/** One entry per schema version; entry n brings a database from version n to n + 1. */
+const MIGRATIONS: readonly (readonly string[])[] = [
+  [
+    `CREATE TABLE session (id INTEGER PRIMARY KEY CHECK (id = 1), data TEXT NOT NULL)`,
+    `CREATE TABLE events (
+       seq INTEGER PRIMARY KEY,
+       run INTEGER NOT NULL,
+       iteration INTEGER NOT NULL,
+       type TEXT NOT NULL,
+       at INTEGER NOT NULL,
+       action_id TEXT,
+       action_name TEXT,
+       data TEXT,
+       state TEXT
+     )`,
+    `CREATE TABLE chunks (
+       seq INTEGER NOT NULL,
+       field TEXT NOT NULL,
+       part INTEGER NOT NULL,
+       text TEXT NOT NULL,
+       PRIMARY KEY (seq, field, part)
+     ) WITHOUT ROWID`,
+    `CREATE TABLE runs (
+       run INTEGER PRIMARY KEY,
+       status TEXT NOT NULL,
+       first_seq INTEGER NOT NULL,
+       last_seq INTEGER,
+       started_at INTEGER NOT NULL,
+       ended_at INTEGER,
+       idempotency_key TEXT,
+       input TEXT NOT NULL
+     )`,
+    `CREATE TABLE variables (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID`,
+  ],
+];
+
+/** Written by this code; a database with a higher number was written by newer code. */
+export const SCHEMA_VERSION = MIGRATIONS.length;
+
+/**
+ * Reads the schema version without writing anything: 0 for an empty database.
+ *
+ * @throws EngineError `schema_too_new` when newer code wrote the database; nothing is written then (J9)
+ */
+export function schemaVersion(db: SqlDatabase): number {
+  const tables = db.exec(`SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'schema_version'`);
+  if (tables.length === 0) return 0;
+  const version = Number(db.exec(`SELECT version FROM schema_version`)[0]?.['version'] ?? 0);
+  if (version > SCHEMA_VERSION) {
+    throw new EngineError(
+      'schema_too_new',
+      `The session is stored with schema ${version}; this version reads up to ${SCHEMA_VERSION}`,
+    );
+  }
+  return version;
+}
+
+/** Brings the database to `SCHEMA_VERSION`; does nothing when it is there already. */
+export function migrate(db: SqlDatabase): void {
+  const version = schemaVersion(db);
+  if (version === SCHEMA_VERSION) return;
+  db.transaction(() => {
+    db.exec(`CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)`);
+    for (const statements of MIGRATIONS.slice(version)) {
+      for (const statement of statements) db.exec(statement);
+    }
+    db.exec(`DELETE FROM schema_version`);
+    db.exec(`INSERT INTO schema_version (version) VALUES (?)`, SCHEMA_VERSION);
+  });
+}

@@ -1,0 +1,131 @@
+/** What every database behind the journal must do: run on node:sqlite and on a real Durable Object. */
+import { expect, test } from 'vitest';
+import type { JournalEntry } from '../../src/domain/event.ts';
+import { encodeEvent } from '../../src/domain/event.ts';
+import { limits } from '../../src/domain/limits.ts';
+import type { SqlDatabase } from '../../src/domain/ports.ts';
+import { Journal } from '../../src/journal/journal.ts';
+import type { SessionRecord } from '../../src/journal/journal.ts';
+
+const RECORD: SessionRecord = {
+  session_id: `ses_${'0'.repeat(31)}1`,
+  agent: 'assistant',
+  user_id: 'u1',
+  owner: null,
+  kind: 'chat',
+  metadata: { from: 'test' },
+  created_at: 1,
+};
+const RUN_ID = `run_${'0'.repeat(31)}1_1`;
+
+function entry(data: JournalEntry['data'], more: Partial<JournalEntry> = {}): JournalEntry {
+  return { type: 'warning', runId: RUN_ID, iteration: 1, at: 5, data, ...more };
+}
+
+/** `withDb` gives the body an empty database; `reopen` is what a new instance of the object would see. */
+export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void> | void) => Promise<void>): void {
+  test('[J4] events are numbered from 1 without a gap, also by the next instance', () =>
+    withDb((db) => {
+      const journal = new Journal(db);
+      journal.create(RECORD);
+      expect([1, 2].map((n) => journal.append(entry({ n })).seq)).toEqual([1, 2]);
+      const next = new Journal(db);
+      expect(next.record).toEqual(RECORD);
+      expect(next.append(entry({ n: 3 })).seq).toBe(3);
+      expect(next.range({ after: 0, limit: 10 }).map(({ event }) => event.seq)).toEqual([1, 2, 3]);
+    }));
+
+  test('[J4] what is replayed is byte for byte what was sent', () =>
+    withDb((db) => {
+      const journal = new Journal(db);
+      journal.create(RECORD);
+      const sent = [
+        journal.append(entry({ z: 1, a: 'é 🎈', deep: { list: [1.5, null, true, ''] } })),
+        journal.append(entry({ n: 1e21 }, { actionId: 'a', actionName: 'echo', state: { key: '1/0' } })),
+      ].map(encodeEvent);
+      const replayed = new Journal(db).range({ after: 0, limit: 10 }).map(({ event }) => encodeEvent(event));
+      expect(replayed).toEqual(sent);
+    }));
+
+  test('[J6] a value larger than a row comes back whole, and surrogate pairs are not torn', () =>
+    withDb((db) => {
+      const journal = new Journal(db);
+      journal.create(RECORD);
+      const text = `x${'🎈'.repeat(Math.ceil(limits.rowBytes / 2))}`;
+      journal.append(entry({ text }, { state: { copy: text } }));
+      const [stored] = new Journal(db).range({ after: 0, limit: 1 });
+      expect(stored?.event.data['text']).toBe(text);
+      expect(stored?.state?.['copy']).toBe(text);
+      const longest = db.exec(`SELECT MAX(LENGTH(CAST(text AS BLOB))) AS bytes FROM chunks`)[0]?.['bytes'];
+      expect(Number(longest)).toBeLessThanOrEqual(limits.rowBytes);
+    }));
+
+  test('[J1] what is not synced yet is not for readers', () =>
+    withDb(async (db) => {
+      const journal = new Journal(db);
+      journal.create(RECORD);
+      await journal.sync();
+      journal.append(entry({ n: 1 }));
+      expect(journal.syncedSeq).toBe(0);
+      await journal.sync();
+      expect(journal.syncedSeq).toBe(1);
+    }));
+
+  test('[J3] runs are numbered, found by id and by idempotency key, and unfinished ones are known', () =>
+    withDb((db) => {
+      const journal = new Journal(db);
+      journal.create(RECORD);
+      const first = journal.createRun({ content: 'hello' }, 10, 'running', 'key-1');
+      expect(first).toMatchObject({ run: 1, runId: RUN_ID, status: 'running', firstSeq: 1, input: { content: 'hello' } });
+      journal.append(entry({}));
+      journal.endRun(1, 'completed', 20);
+      const second = journal.createRun({ content: 'again' }, 30, 'queued');
+      expect(new Journal(db).unfinishedRuns().map(({ run }) => run)).toEqual([second.run]);
+      expect(journal.runByIdempotencyKey('key-1')?.run).toBe(1);
+      expect(journal.runByIdempotencyKey('key-2')).toBeNull();
+      expect([...journal.eventsOf(journal.requireRun(1))]).toHaveLength(1);
+    }));
+
+  test('[P12] the latest completed result of an earlier run is found by output key or id', () =>
+    withDb((db) => {
+      const journal = new Journal(db);
+      journal.create(RECORD);
+      const done = (output: string, actionId: string, outputKey: string | null): void => {
+        journal.append(
+          entry({ output }, { type: 'action_completed', actionId, state: { key: '1/0', output_key: outputKey } }),
+        );
+      };
+      done('old', 'a', 'report');
+      done('new', 'b', 'report');
+      expect(journal.latestOutcome('report', 2)).toEqual({ output: 'new' });
+      expect(journal.latestOutcome('a', 2)).toEqual({ output: 'old' });
+      expect(journal.latestOutcome('a', 1)).toBeNull();
+      expect(journal.latestOutcome('missing', 2)).toBeNull();
+    }));
+
+  test('variables survive the instance', () =>
+    withDb((db) => {
+      const journal = new Journal(db);
+      journal.create(RECORD);
+      journal.setVariable('x', { deep: [1] });
+      journal.setVariable('y', 1);
+      journal.setVariable('y', 2);
+      journal.deleteVariable('x');
+      expect([...new Journal(db).variables()]).toEqual([['y', 2]]);
+    }));
+
+  test('[J9] a database of newer code is refused and nothing is written', () =>
+    withDb((db) => {
+      new Journal(db).create(RECORD);
+      db.exec(`UPDATE schema_version SET version = 999`);
+      expect(() => new Journal(db)).toThrow(expect.objectContaining({ code: 'schema_too_new' }));
+      expect(db.exec(`SELECT version FROM schema_version`)).toEqual([{ version: 999 }]);
+    }));
+
+  test('looking for a session that is not there leaves no trace', () =>
+    withDb((db) => {
+      expect(new Journal(db).record).toBeNull();
+      const tables = db.exec(`SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '\\_%' ESCAPE '\\'`);
+      expect(tables).toEqual([]);
+    }));
+}
