@@ -1,0 +1,213 @@
+/**
+ * What the model is told: the conversation, the results of its actions, its feeds (L5, X1).
+ *
+ * Everything of the runtime stands in the runtime's own tags, in user messages; everything from
+ * outside is neutralised first, so that a result can neither end its block nor look like an action.
+ * The model's own text goes back to the letter, references unsubstituted.
+ */
+import type { TerminalStatus } from '../domain/action.ts';
+import type { Json } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
+import type { ChatMessage } from '../domain/ports.ts';
+import { legible, neutralise } from './neutralise.ts';
+
+/** How one action ended, as the model is told. */
+export interface ActionReport {
+  readonly id: string;
+  readonly name: string | null;
+  readonly status: TerminalStatus;
+  /** Duration in milliseconds; null when it never started. */
+  readonly ms: number | null;
+  /** Of a completed action. */
+  readonly output?: Json;
+  /** Of any other: why, in a line. */
+  readonly note?: string | null;
+}
+
+/** One message of the user and what the model made of it, generation by generation. */
+export interface Turn {
+  readonly user: string;
+  readonly generations: readonly { readonly text: string; readonly results: readonly ActionReport[] }[];
+}
+
+/** The value of a feed at the start of an iteration (F2). */
+export interface FeedReport {
+  readonly id: string;
+  readonly value: Json;
+  readonly ageMs: number;
+}
+
+/** The turn that is going on: its generations so far, all of which had a sequel. */
+export interface CurrentTurn extends Turn {
+  /** The generation to come may only answer (S11). */
+  readonly last?: boolean;
+  readonly feeds?: readonly FeedReport[];
+}
+
+const NOTHING_RAN = '<system>No action ran. Declare one, or answer in <response final="true">.</system>';
+const GO_ON = '<system>These are the results. Go on: act again, or answer in <response final="true">.</system>';
+const LAST_CHANCE =
+  '<system>This is the last generation: no action will run. Answer now in <response final="true"> with what you have.</system>';
+
+/** Below this a cut value says nothing; it is left out instead. */
+const LEAST_SHOWN_CHARS = 64;
+
+/**
+ * The messages of one model call: system, then user and assistant in strict alternation. Results of a
+ * generation open the user message that follows it; feeds and notices come at its end, so that
+ * everything before the last message is a stable prefix.
+ */
+export function buildMessages(conversation: {
+  readonly system: string;
+  readonly history: readonly Turn[];
+  readonly current: CurrentTurn;
+}): ChatMessage[] {
+  const { history, current } = conversation;
+  const budget = new ResultBudget(limits.resultsPromptChars);
+  // Newest first: when the budget ends, the oldest results are the ones that are left out.
+  const reserve = (turn: Turn, live: boolean): void => {
+    for (const generation of turn.generations.toReversed()) budget.reserve(generation.results, live);
+  };
+  reserve(current, true);
+  for (const turn of history.toReversed()) reserve(turn, false);
+
+  const messages = new MessageList(conversation.system);
+  for (const turn of history) addTurn(messages, turn, budget, null);
+  addTurn(messages, current, budget, current.last === true ? LAST_CHANCE : GO_ON);
+  if (current.feeds !== undefined && current.feeds.length > 0) {
+    messages.user(renderFeeds(current.feeds, limits.feedsPromptChars));
+  }
+  return messages.list;
+}
+
+/** @param ahead the notice before the generation to come; null when the turn is over */
+function addTurn(messages: MessageList, turn: Turn, budget: ResultBudget, ahead: string | null): void {
+  messages.user(neutralise(legible(turn.user), 'runtime'));
+  for (const [index, { text, results }] of turn.generations.entries()) {
+    messages.assistant(text);
+    if (results.length > 0) messages.user(budget.block(results));
+    const next = index < turn.generations.length - 1 ? GO_ON : ahead;
+    if (next !== null) messages.user(next === GO_ON && results.length === 0 ? NOTHING_RAN : next);
+  }
+  if (turn.generations.length === 0 && ahead === LAST_CHANCE) messages.user(LAST_CHANCE);
+}
+
+/**
+ * One `<results>` block: an `<action_result id name status ms>` for each report, in their order.
+ *
+ * @param budgetChars for the whole block; the first reports are left out when it is too small, and
+ *   the block says how many
+ */
+export function renderResults(results: readonly ActionReport[], budgetChars: number): string {
+  const budget = new ResultBudget(budgetChars);
+  budget.reserve(results, true);
+  return budget.block(results);
+}
+
+/** `<context_feed id age>` blocks (F2). Feeds share `budgetChars`; a value past its share is cut with a marker (F4). */
+export function renderFeeds(feeds: readonly FeedReport[], budgetChars: number): string {
+  const share = Math.floor(budgetChars / Math.max(1, feeds.length));
+  return feeds
+    .map(({ id, value, ageMs }) => {
+      const age = `${Math.max(0, Math.round(ageMs / 1000))}s`;
+      return `<context_feed id="${attribute(id)}" age="${age}">\n${cut(textOf(value), share, id)}\n</context_feed>`;
+    })
+    .join('\n');
+}
+
+/** Hands out the characters that results may take, to whoever asks first. */
+class ResultBudget {
+  readonly #rendered = new Map<ActionReport, string>();
+  #left: number;
+
+  constructor(chars: number) {
+    this.#left = chars;
+  }
+
+  /** @param live the reports belong to the run that goes on, so that `$id` still stands for the whole value */
+  reserve(results: readonly ActionReport[], live: boolean): void {
+    for (const report of results.toReversed()) {
+      const [open, close] = frameOf(report);
+      const room = Math.min(limits.resultPromptChars, this.#left - open.length - close.length);
+      if (room < LEAST_SHOWN_CHARS) {
+        // Nothing older may slip in where something newer found no room.
+        this.#left = 0;
+        continue;
+      }
+      const text = open + cut(bodyOf(report), room, live && report.status === 'completed' ? report.id : null) + close;
+      this.#left -= text.length;
+      this.#rendered.set(report, text);
+    }
+  }
+
+  block(results: readonly ActionReport[]): string {
+    const shown = results.flatMap((report) => this.#rendered.get(report) ?? []);
+    const missing = results.length - shown.length;
+    const note =
+      missing === 0 ? [] : [`[${missing} earlier ${missing === 1 ? 'result is' : 'results are'} left out for length]`];
+    return ['<results>', ...note, ...shown, '</results>'].join('\n');
+  }
+}
+
+/** Chat messages in alternation: neighbours of one role become one message. */
+class MessageList {
+  readonly list: ChatMessage[];
+
+  constructor(system: string) {
+    this.list = [{ role: 'system', content: system }];
+  }
+
+  user(content: string): void {
+    const last = this.list.at(-1);
+    if (last?.role === 'user')
+      this.list[this.list.length - 1] = { role: 'user', content: `${last.content}\n\n${content}` };
+    else this.list.push({ role: 'user', content });
+  }
+
+  /** A generation without text leaves no message: endpoints refuse empty ones. */
+  assistant(content: string): void {
+    if (content.trim() !== '') this.list.push({ role: 'assistant', content });
+  }
+}
+
+function frameOf({ id, name, status, ms }: ActionReport): [open: string, close: string] {
+  const named = name === null ? '' : ` name="${attribute(name)}"`;
+  const timed = ms === null ? '' : ` ms="${Math.round(ms)}"`;
+  return [`<action_result id="${attribute(id)}"${named} status="${status}"${timed}>\n`, '\n</action_result>'];
+}
+
+function bodyOf(report: ActionReport): string {
+  return report.status === 'completed' ? textOf(report.output ?? null) : (report.note ?? report.status);
+}
+
+/** Text as it is, anything else as compact JSON. */
+function textOf(value: Json): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** Neutralised text of at most `maxChars` (marker aside); `reference` says where the whole value is kept. */
+function cut(text: string, maxChars: number, reference: string | null): string {
+  const safe = neutralise(legible(withoutHalfPair(text.slice(0, maxChars))));
+  if (text.length <= maxChars && safe.length <= maxChars) return safe;
+  const shown = withoutHalfPair(safe.slice(0, maxChars));
+  const where = reference === null ? '' : `; the whole value is in ${referenceTo(reference)}`;
+  return `${shown}\n[cut after ${shown.length} of ${Math.max(text.length, safe.length)} characters${where}]`;
+}
+
+function referenceTo(name: string): string {
+  return /^[A-Za-z_]\w*$/.test(name) ? `$${name}` : `\${${attribute(name)}}`;
+}
+
+function withoutHalfPair(text: string): string {
+  const last = text.charCodeAt(text.length - 1);
+  return last >= 0xd800 && last <= 0xdbff ? text.slice(0, -1) : text;
+}
+
+const ATTRIBUTE_ESCAPES: Readonly<Record<string, string>> = { '<': '&lt;', '>': '&gt;', '&': '&amp;', '"': '&quot;' };
+
+/** Ids of refused actions may hold anything. */
+function attribute(text: string): string {
+  return legible(withoutHalfPair(text.slice(0, limits.idChars * 2)))
+    .replace(/[<>&"]/g, (character) => ATTRIBUTE_ESCAPES[character] ?? '')
+    .replace(/\s+/g, ' ');
+}
