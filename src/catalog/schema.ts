@@ -4,6 +4,7 @@
  */
 import { z } from 'zod';
 import { limits } from '../domain/limits.ts';
+import { INTERNAL_ACTIONS } from '../domain/manifest.ts';
 
 /** Names stand in URLs, prompts and sandboxes: no white space, no punctuation but `_` and `-`. */
 const NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
@@ -113,16 +114,6 @@ const modelChoice = z.strictObject({
 });
 
 const names = z.array(z.string().min(1)).optional();
-
-export const INTERNAL_ACTIONS = [
-  'add_context_feed',
-  'remove_context_feed',
-  'update_context_feed',
-  'list_context_feeds',
-  'clear_context',
-  'set_variable',
-  'delete_variable',
-] as const;
 
 export const agentSchema = z.strictObject({
   ...base,

@@ -96,6 +96,18 @@ export interface AgentDefinition extends ManifestBase {
   readonly variables: Readonly<Record<string, string>>;
 }
 
+/** What a model may do to its own session (I); the manifest's policy narrows it. */
+export const INTERNAL_ACTIONS = [
+  'add_context_feed',
+  'remove_context_feed',
+  'update_context_feed',
+  'list_context_feeds',
+  'clear_context',
+  'set_variable',
+  'delete_variable',
+] as const;
+export type InternalAction = (typeof INTERNAL_ACTIONS)[number];
+
 /** `protocol:` of an agent's manifest (M8). */
 export interface ProtocolOptions {
   readonly form: 'full' | 'compact';

@@ -1,0 +1,19 @@
+/** `echo`: returns its parameters; waits and fails on request, for trying out plans, timing and retries (M3). */
+import type { Executor } from '../executor.ts';
+import { failure, failureOf } from '../failure.ts';
+import { sleep } from '../sleep.ts';
+
+export const echo: Executor = {
+  async execute({ parameters, attempt }, { clock, signal }) {
+    const { delay_ms: delayMs, fail_times: failTimes } = parameters;
+    try {
+      if (typeof delayMs === 'number' && delayMs > 0) await sleep(delayMs, clock, signal);
+    } catch (fault) {
+      return failureOf(fault, signal, 'aborted');
+    }
+    if (typeof failTimes === 'number' && attempt <= failTimes) {
+      return failure('echo_failure', `attempt ${attempt} of ${failTimes} that fail on request`, { retryable: true });
+    }
+    return { ok: true, output: parameters };
+  },
+};

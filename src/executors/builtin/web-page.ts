@@ -1,0 +1,118 @@
+/** What `web_fetch` and `web_extract` share: asking for a page, and judging the answer. */
+import type { ActionOutcome } from '../../domain/action.ts';
+import { isJsonObject } from '../../domain/json.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import type { ActionContext } from '../executor.ts';
+import { failure, failureOf, wrongParameter } from '../failure.ts';
+import { refuseHeader } from '../outbound.ts';
+
+/** Longest text returned unless `max_chars` says otherwise. */
+const DEFAULT_MAX_CHARS = 50_000;
+
+export type Asked = { readonly ok: true; readonly response: Response } | Extract<ActionOutcome, { ok: false }>;
+
+/** Fetches `url` as the model asked; an answer of 400 and above is a failure that says what was answered. */
+export async function askFor(
+  parameters: JsonObject,
+  method: 'GET' | 'HEAD',
+  accept: string,
+  { fetch, signal }: ActionContext,
+): Promise<Asked> {
+  const { url, headers } = parameters;
+  if (typeof url !== 'string') return wrongParameter('url', 'an http or https URL', url);
+  const sent: Record<string, string> = { accept };
+  if (headers !== undefined && headers !== null) {
+    if (!isJsonObject(headers)) return wrongParameter('headers', 'an object of header names and values', headers);
+    for (const [name, value] of Object.entries(headers)) {
+      if (typeof value !== 'string') return wrongParameter(`headers.${name}`, 'text', value);
+      const reason = refuseHeader(name, value, 'model');
+      if (reason !== null) return failure('header_refused', reason, { beforeDispatch: true });
+      sent[name.toLowerCase()] = value;
+    }
+  }
+  let response: Response;
+  try {
+    response = await fetch(url, { method, headers: sent, signal });
+  } catch (fault) {
+    return failureOf(fault, signal, 'fetch_failed');
+  }
+  if (response.status < 400) return { ok: true, response };
+  return await httpFailure(response, method, url);
+}
+
+/** An answer of 400 and above: worth another try when the server says that it is its own fault, or asks for patience. */
+export async function httpFailure(
+  response: Response,
+  method: string,
+  url: string,
+): Promise<Extract<ActionOutcome, { ok: false }>> {
+  const { status, statusText } = response;
+  const said = await startOf(response);
+  const retryAfterMs = Number(response.headers.get('retry-after')) * 1_000;
+  const detail = said === '' ? '' : `: ${said}`;
+  return failure(
+    'http_error',
+    `${method} ${url} answered ${status}${statusText === '' ? '' : ` ${statusText}`}${detail}`,
+    {
+      retryable: status === 408 || status === 425 || status === 429 || status >= 500,
+      ...(retryAfterMs > 0 ? { retryAfterMs } : {}),
+    },
+  );
+}
+
+async function startOf(response: Response): Promise<string> {
+  const type = response.headers.get('content-type') ?? '';
+  if (!/json|text\/plain/i.test(type)) {
+    void response.body?.cancel().catch(() => {});
+    return '';
+  }
+  try {
+    return (await readText(response, 300)).text.trim();
+  } catch {
+    return '';
+  }
+}
+
+export function maxCharsOf(parameters: JsonObject): number {
+  const { max_chars: maxChars } = parameters;
+  return typeof maxChars === 'number' && maxChars >= 1 ? Math.floor(maxChars) : DEFAULT_MAX_CHARS;
+}
+
+/** `text/html; charset=x` -> `text/html`. */
+export function mediaTypeOf(response: Response): string {
+  return (response.headers.get('content-type') ?? '').split(';')[0]?.trim().toLowerCase() ?? '';
+}
+
+/** Reads at most `maxChars` characters in the response's own character set, and lets the rest go. */
+export async function readText(
+  response: Response,
+  maxChars: number,
+): Promise<{ readonly text: string; readonly truncated: boolean }> {
+  if (response.body === null) return { text: '', truncated: false };
+  const decoder = decoderFor(response.headers.get('content-type') ?? '');
+  const reader = response.body.getReader();
+  let text = '';
+  for (;;) {
+    const { done, value } = await reader.read();
+    text += done ? decoder.decode() : decoder.decode(value, { stream: true });
+    if (text.length > maxChars) {
+      if (!done) void reader.cancel().catch(() => {});
+      return { text: whole(text.slice(0, maxChars)), truncated: true };
+    }
+    if (done) return { text, truncated: false };
+  }
+}
+
+function decoderFor(contentType: string): TextDecoder {
+  const label = /charset\s*=\s*"?([^\s;"]+)/i.exec(contentType)?.[1] ?? 'utf-8';
+  try {
+    return new TextDecoder(label);
+  } catch {
+    return new TextDecoder();
+  }
+}
+
+/** Never ends in half a surrogate pair. */
+function whole(text: string): string {
+  return /[\uD800-\uDBFF]$/.test(text) ? text.slice(0, -1) : text;
+}

@@ -1,0 +1,53 @@
+/** Failures as values: the shapes that every executor returns when an attempt does not succeed. */
+import type { ActionOutcome } from '../domain/action.ts';
+import { EngineError, ERROR_TABLE, messageOf } from '../domain/errors.ts';
+import { limits } from '../domain/limits.ts';
+import { OutboundError } from './outbound.ts';
+
+type Failure = Extract<ActionOutcome, { ok: false }>;
+
+interface FailureOptions {
+  /** The same attempt may work later (S7). */
+  readonly retryable?: boolean;
+  /** The attempt never reached its target. */
+  readonly beforeDispatch?: boolean;
+  readonly retryAfterMs?: number;
+}
+
+export function failure(code: string, message: string, options: FailureOptions = {}): Failure {
+  return { ok: false, error: { code, message, retryable: false, ...options } };
+}
+
+/** The failure of a parameter that has the wrong shape, in the words of `validateParameters`. */
+export function wrongParameter(name: string, expected: string, found: unknown): Failure {
+  const shown = found === undefined ? 'nothing' : quote(found);
+  return failure('invalid_parameters', `parameters.${name}: expected ${expected}, got ${shown}`, {
+    beforeDispatch: true,
+  });
+}
+
+/**
+ * What was thrown while an attempt ran, as a failure: an abort as `aborted`, a refusal of X2 under
+ * its own code, a fault of ours under its code, anything else as `code`.
+ */
+export function failureOf(fault: unknown, signal: AbortSignal, code: string): Failure {
+  if (signal.aborted) return failure('aborted', `stopped: ${messageOf(signal.reason)}`);
+  if (fault instanceof OutboundError) {
+    return failure(fault.code, fault.message, { retryable: fault.retryable, beforeDispatch: fault.beforeDispatch });
+  }
+  if (fault instanceof EngineError) {
+    const { beforeDispatch, retryAfterMs } = fault.details;
+    return failure(fault.code, fault.message, {
+      retryable: ERROR_TABLE[fault.code].retry === 'later',
+      ...(beforeDispatch === true ? { beforeDispatch } : {}),
+      ...(typeof retryAfterMs === 'number' ? { retryAfterMs } : {}),
+    });
+  }
+  return failure(code, messageOf(fault));
+}
+
+/** A value as a message shows it: compact JSON, cut. */
+export function quote(value: unknown): string {
+  const text = JSON.stringify(value) ?? String(value);
+  return text.length > limits.excerptChars ? `${text.slice(0, limits.excerptChars)}…` : text;
+}

@@ -1,0 +1,87 @@
+/** `type="internal"`: the model changes its own session: variables, and what it remembers of them (I). */
+import { EngineError } from '../domain/errors.ts';
+import { limits } from '../domain/limits.ts';
+import { INTERNAL_ACTIONS } from '../domain/manifest.ts';
+import type { AgentDefinition, InternalAction } from '../domain/manifest.ts';
+import type { Executor } from './executor.ts';
+import { failure, failureOf, wrongParameter } from './failure.ts';
+
+/** Names that references can spell (P12). */
+const KEY = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
+
+/**
+ * Why an agent may not use an internal action, or null when it may: disabled beats blocked beats
+ * allowed; no list of allowed ones allows all.
+ */
+export function internalPolicy(
+  policy: AgentDefinition['internalActions'],
+  name: string,
+): { readonly code: 'unknown_name' | 'not_allowed'; readonly message: string } | null {
+  if (!isInternal(name)) {
+    const known = INTERNAL_ACTIONS.join(', ');
+    return {
+      code: 'unknown_name',
+      message: `No internal action is called "${name.slice(0, limits.excerptChars)}" (known: ${known})`,
+    };
+  }
+  const refuse = (why: string): { code: 'not_allowed'; message: string } => {
+    const allowed = policy.enabled
+      ? INTERNAL_ACTIONS.filter(
+          (action) => (policy.allowed?.includes(action) ?? true) && !policy.blocked.includes(action),
+        )
+      : [];
+    const listed = allowed.length === 0 ? 'none' : allowed.join(', ');
+    return { code: 'not_allowed', message: `The internal action "${name}" ${why} (allowed: ${listed})` };
+  };
+  if (!policy.enabled) return refuse('is refused: this agent has internal actions disabled');
+  if (policy.blocked.includes(name)) return refuse('is blocked for this agent');
+  if (policy.allowed !== null && !policy.allowed.includes(name)) return refuse('is not among those this agent may use');
+  return null;
+}
+
+function isInternal(name: string): name is InternalAction {
+  return (INTERNAL_ACTIONS as readonly string[]).includes(name);
+}
+
+export const internalExecutor: Executor = {
+  // oxlint-disable-next-line require-await -- the interface is asynchronous
+  async execute({ action, parameters }, { variables, internalActions, signal }) {
+    const refusal = internalPolicy(internalActions, action.name);
+    if (refusal !== null) return failure(refusal.code, refusal.message, { beforeDispatch: true });
+    const name = action.name as InternalAction;
+    const { key, value } = parameters;
+    switch (name) {
+      case 'set_variable': {
+        if (typeof key !== 'string' || !KEY.test(key)) {
+          return wrongParameter('key', 'a name of letters, digits and _, at most 64, not starting with a digit', key);
+        }
+        if (value === undefined) return wrongParameter('value', 'any JSON value', value);
+        try {
+          variables.set(key, value);
+        } catch (fault) {
+          // the store refuses what is too large or too many: the model's mistake, not ours
+          if (fault instanceof EngineError && fault.code === 'invalid_request')
+            return failure('too_large', fault.message);
+          return failureOf(fault, signal, 'internal');
+        }
+        return { ok: true, output: { key, value } };
+      }
+      case 'delete_variable': {
+        if (typeof key !== 'string') return wrongParameter('key', 'the name of a variable', key);
+        return { ok: true, output: { key, deleted: variables.delete(key) } };
+      }
+      case 'clear_context': {
+        const keys = variables.entries().map(([name]) => name);
+        for (const cleared of keys) variables.delete(cleared);
+        return { ok: true, output: { cleared: keys } };
+      }
+      case 'add_context_feed':
+      case 'remove_context_feed':
+      case 'update_context_feed':
+      case 'list_context_feeds':
+        return failure('not_available', `"${name}" is not available: this runtime has no context feeds`, {
+          beforeDispatch: true,
+        });
+    }
+  },
+};

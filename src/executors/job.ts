@@ -1,0 +1,90 @@
+/** Running code on the runner: the common part of `python`, `shell` and script tools (R1-R4). */
+import type { ActionOutcome } from '../domain/action.ts';
+import { limits } from '../domain/limits.ts';
+import type { JobResult, RunnerJob } from '../domain/ports.ts';
+import type { ActionCall, ActionContext } from './executor.ts';
+import { failure, failureOf } from './failure.ts';
+import { parseOutput } from './job-output.ts';
+
+const STDERR_LINES = 10;
+const STDERR_CHARS = 2_000;
+
+/**
+ * Runs one job and turns its end into an outcome: what it printed, as JSON where it is JSON, or a
+ * failure with the code `nonzero_exit`, `timeout`, `oom`, `killed`, `output_limit`, `lost`,
+ * `runner_unavailable` or `input_too_large`. Output streams as progress `{stream, text}`.
+ */
+export async function runJob(
+  call: ActionCall,
+  { runner, session, signal, progress }: ActionContext,
+  job: Pick<RunnerJob, 'kind' | 'code' | 'runtime' | 'inputs'> & { readonly memoryMb?: number | null },
+): Promise<ActionOutcome> {
+  const what = call.tool === null ? call.action.type : `The tool "${call.tool.name}"`;
+  if (runner === null) {
+    return failure('runner_unavailable', `${what} needs a runner, and none is configured (RUNNER_URLS)`, {
+      beforeDispatch: true,
+    });
+  }
+  const bytes = new TextEncoder().encode(job.code + JSON.stringify(job.inputs)).byteLength;
+  if (bytes > limits.jobInputBytes) {
+    return failure(
+      'input_too_large',
+      `${what} gets ${bytes} bytes of code and inputs (allowed: ${limits.jobInputBytes})`,
+      {
+        beforeDispatch: true,
+      },
+    );
+  }
+  let result: JobResult;
+  try {
+    result = await runner.run(
+      {
+        // the same id twice is one execution: the attempt makes retries new ones
+        id: `${call.runtimeKey}/${call.attempt}`,
+        session,
+        kind: job.kind,
+        code: job.code,
+        runtime: job.runtime,
+        inputs: job.inputs,
+        limits: { timeoutMs: call.timeoutMs, memoryMb: job.memoryMb ?? null },
+      },
+      { signal, output: (stream, text) => progress({ stream, text }) },
+    );
+  } catch (fault) {
+    return failureOf(fault, signal, 'runner_unavailable');
+  }
+  return outcomeOf(result, what, call);
+}
+
+function outcomeOf(result: JobResult, what: string, call: ActionCall): ActionOutcome {
+  // what failed for reasons outside the code may succeed elsewhere; the scheduler still spares unsafe actions
+  switch (result.end) {
+    case 'timeout':
+      return failure('timeout', withStderr(`${what} ran longer than ${call.timeoutMs / 1_000} s`, result), {
+        retryable: true,
+      });
+    case 'oom':
+      return failure('oom', withStderr(`${what} used more memory than allowed`, result));
+    case 'killed':
+      return failure('killed', withStderr(`${what} was killed`, result), { retryable: true });
+    case 'output_limit':
+      return failure('output_limit', `${what} printed more than ${limits.jobOutputBytes} bytes`);
+    case 'lost':
+      return failure('lost', `${what} was running when the runner went away; whether it finished is not known`, {
+        retryable: true,
+      });
+    case 'exited':
+      break;
+  }
+  if (result.exitCode !== 0) {
+    const message = withStderr(`${what} ended with exit code ${result.exitCode ?? 'unknown'}`, result);
+    return failure('nonzero_exit', message, { retryable: call.tool?.effects === 'idempotent' });
+  }
+  return { ok: true, output: parseOutput(result.stdout) };
+}
+
+/** The message with the end of what the process said about it. */
+function withStderr(message: string, { stderr }: JobResult): string {
+  const last = stderr.trimEnd().split('\n').slice(-STDERR_LINES).join('\n').slice(-STDERR_CHARS).trim();
+  return last === '' ? message : `${message}: ${last}`;
+}

@@ -1,0 +1,69 @@
+/** `type="tool"`: runs a tool by what its manifest says it is (M3). Parameters have been validated before. */
+import type { ActionOutcome } from '../domain/action.ts';
+import { isJsonObject } from '../domain/json.ts';
+import type { BuiltinName } from '../domain/manifest.ts';
+import { calculator } from './builtin/calculator.ts';
+import { echo } from './builtin/echo.ts';
+import { jsonQuery } from './builtin/json-query.ts';
+import { webExtract } from './builtin/web-extract.ts';
+import { webFetch } from './builtin/web-fetch.ts';
+import type { ActionCall, ActionContext, Executor } from './executor.ts';
+import { failure, quote } from './failure.ts';
+import { callEndpoint } from './http-tool.ts';
+import { runJob } from './job.ts';
+
+const BUILTINS: Readonly<Record<BuiltinName, Executor>> = {
+  echo,
+  calculator,
+  web_fetch: webFetch,
+  web_extract: webExtract,
+  json_query: jsonQuery,
+};
+
+export const toolExecutor: Executor = {
+  async execute(call, context) {
+    const { tool, parameters } = call;
+    if (tool === null)
+      return failure('unknown_name', `No tool is called "${call.action.name}"`, { beforeDispatch: true });
+    const { implementation } = tool;
+    switch (implementation.type) {
+      case 'builtin':
+        return await BUILTINS[implementation.entrypoint].execute(call, context);
+      case 'script':
+        return await runScript(call, context, implementation);
+      case 'http':
+        return await callEndpoint(implementation, parameters, context);
+      case 'container':
+      case 'mcp':
+        return failure(
+          'unsupported_implementation',
+          `The tool "${tool.name}" is of type ${implementation.type}, which this runtime does not run (it runs: builtin, script, http)`,
+          { beforeDispatch: true },
+        );
+    }
+  },
+};
+
+async function runScript(
+  call: ActionCall,
+  context: ActionContext,
+  script: { readonly runtime: 'python3' | 'node' | 'shell'; readonly source: string; readonly memoryMb: number | null },
+): Promise<ActionOutcome> {
+  const outcome = await runJob(call, context, {
+    kind: 'tool',
+    code: script.source,
+    runtime: script.runtime,
+    inputs: call.parameters,
+    memoryMb: script.memoryMb,
+  });
+  return outcome.ok ? (reportedFailure(outcome.output, call.action.name) ?? outcome) : outcome;
+}
+
+/** A script that ends well may still say that it failed: `{"success": false, …}` or `{"status": "error", …}` (R3). */
+function reportedFailure(output: unknown, name: string): ActionOutcome | null {
+  if (!isJsonObject(output)) return null;
+  if (output['success'] !== false && output['status'] !== 'error') return null;
+  const said = output['error'] ?? output['message'];
+  const text = typeof said === 'string' ? said : said === undefined ? 'it gave no reason' : quote(said);
+  return failure('tool_failed', `The tool "${name}" failed: ${text}`, { retryable: output['retryable'] === true });
+}

@@ -1,0 +1,168 @@
+/** Checks a tool's parameters against its JSON Schema, in words that a model can mend its call with (M3). */
+import { Validator } from '@cfworker/json-schema';
+import type { OutputUnit } from '@cfworker/json-schema';
+import { messageOf } from '../domain/errors.ts';
+import { isJsonObject } from '../domain/json.ts';
+import type { Json, JsonObject } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
+import { quote } from './failure.ts';
+
+const COMPLAINTS = 5;
+const validators = new WeakMap<JsonObject, Validator>();
+
+/**
+ * What is wrong with `parameters`, as one line for the model (`parameters.url: expected string, got
+ * number 5; …`, at most five complaints), or null when nothing is.
+ */
+export function validateParameters(schema: JsonObject, parameters: JsonObject): string | null {
+  let errors: readonly OutputUnit[];
+  try {
+    let validator = validators.get(schema);
+    if (validator === undefined) {
+      validator = new Validator(schema, '2020-12', false);
+      validators.set(schema, validator);
+    }
+    const result = validator.validate(parameters);
+    if (result.valid) return null;
+    ({ errors } = result);
+  } catch (fault) {
+    return `parameters could not be checked: the tool's schema is not usable (${messageOf(fault)})`;
+  }
+  const complaints = new Set<string>();
+  for (const error of errors) {
+    const complaint = complaintOf(error, schema, parameters);
+    if (complaint !== null) complaints.add(complaint);
+  }
+  if (complaints.size === 0) return `parameters do not match the schema: ${errors[0]?.error ?? 'no reason given'}`;
+  const shown = [...complaints].slice(0, COMPLAINTS);
+  const more = complaints.size - shown.length;
+  return shown.join('; ') + (more > 0 ? `; and ${more} more` : '');
+}
+
+/** Keywords whose errors only say that something below them failed; the failure itself is listed too. */
+const AGGREGATES = new Set(
+  `properties patternProperties items prefixItems additionalItems unevaluatedItems allOf $ref $dynamicRef $recursiveRef
+  if then else dependentSchemas false`.split(/\s+/),
+);
+
+function complaintOf(error: OutputUnit, schema: JsonObject, parameters: JsonObject): string | null {
+  const { keyword } = error;
+  if (AGGREGATES.has(keyword)) return null;
+  const where = nameOf(error.instanceLocation);
+  const found = at(parameters, error.instanceLocation);
+  const rule = at(schema, error.keywordLocation);
+  const got = found === undefined ? 'nothing' : `${typeOf(found)} ${quote(found)}`;
+  switch (keyword) {
+    case 'type':
+      return `${where}: expected ${listed(rule)}, got ${got}${allowedOf(schema, error.keywordLocation)}`;
+    case 'enum':
+      return `${where}: ${quote(found)} is not allowed (allowed: ${listed(rule)})`;
+    case 'const':
+      return `${where}: ${quote(found)} is not allowed (allowed: ${quote(rule)})`;
+    case 'required': {
+      const name = /"(.*)"/s.exec(error.error)?.[1] ?? '';
+      return `${where}.${name}: is missing${typeOfProperty(schema, error.keywordLocation, name)}`;
+    }
+    case 'additionalProperties':
+    case 'unevaluatedProperties': {
+      const name = /"(.*)"/s.exec(error.error)?.[1] ?? '';
+      const known = knownNames(schema, error.keywordLocation);
+      return rule === false || known !== '' ? `${where}.${name}: unknown parameter${known}` : null;
+    }
+    case 'minimum':
+    case 'exclusiveMinimum':
+    case 'maximum':
+    case 'exclusiveMaximum':
+      return `${where}: ${quote(found)} is out of range (allowed: ${BOUNDS[keyword] ?? ''} ${quote(rule)})`;
+    case 'minLength':
+    case 'maxLength': {
+      const length = typeof found === 'string' ? found.length : 0;
+      return `${where}: has ${length} characters (allowed: ${keyword === 'minLength' ? 'at least' : 'at most'} ${quote(rule)})`;
+    }
+    case 'pattern':
+      return `${where}: ${quote(found)} does not match the pattern ${quote(rule)}`;
+    case 'anyOf':
+    case 'oneOf':
+      return `${where}: matches ${/more than one|[2-9]\d* subschemas/.test(error.error) ? 'more than one' : 'none'} of the allowed forms`;
+    default:
+      return `${where}: ${error.error}`;
+  }
+}
+
+const BOUNDS: Readonly<Record<string, string>> = {
+  minimum: 'at least',
+  exclusiveMinimum: 'more than',
+  maximum: 'at most',
+  exclusiveMaximum: 'less than',
+};
+
+/** `#/items/0/url` -> `parameters.items[0].url`. */
+function nameOf(location: string): string {
+  return stepsOf(location).reduce(
+    (name, step) => (/^\d+$/.test(step) ? `${name}[${step}]` : `${name}.${step}`),
+    'parameters',
+  );
+}
+
+function stepsOf(location: string): string[] {
+  const [, ...steps] = location.split('/');
+  return steps.map((step) => decodeStep(step).replaceAll('~1', '/').replaceAll('~0', '~'));
+}
+
+function decodeStep(step: string): string {
+  try {
+    return decodeURIComponent(step);
+  } catch {
+    return step;
+  }
+}
+
+function at(root: Json, location: string): Json | undefined {
+  let current: Json | undefined = root;
+  for (const step of stepsOf(location)) {
+    if (Array.isArray(current)) current = current[Number(step)];
+    else if (isJsonObject(current) && Object.hasOwn(current, step)) current = current[step];
+    else return undefined;
+  }
+  return current;
+}
+
+/** The schema that a keyword stands in. */
+function ownerOf(schema: JsonObject, keywordLocation: string): JsonObject | null {
+  const owner = at(schema, keywordLocation.slice(0, keywordLocation.lastIndexOf('/')));
+  return isJsonObject(owner) ? owner : null;
+}
+
+function allowedOf(schema: JsonObject, keywordLocation: string): string {
+  const allowed = ownerOf(schema, keywordLocation)?.['enum'];
+  return Array.isArray(allowed) ? ` (allowed: ${listed(allowed)})` : '';
+}
+
+function typeOfProperty(schema: JsonObject, keywordLocation: string, name: string): string {
+  const properties = ownerOf(schema, keywordLocation)?.['properties'];
+  const property = isJsonObject(properties) && Object.hasOwn(properties, name) ? properties[name] : undefined;
+  if (!isJsonObject(property) || property['type'] === undefined) return '';
+  return ` (expected: ${listed(property['type'])})`;
+}
+
+function knownNames(schema: JsonObject, keywordLocation: string): string {
+  const properties = ownerOf(schema, keywordLocation)?.['properties'];
+  if (!isJsonObject(properties)) return '';
+  const names = Object.keys(properties);
+  return names.length === 0 ? ' (allowed: none)' : ` (allowed: ${names.slice(0, 20).join(', ')})`;
+}
+
+function listed(value: Json | undefined): string {
+  const items = Array.isArray(value) ? value : [value ?? null];
+  const shown = items
+    .slice(0, 20)
+    .map((item) => (typeof item === 'string' ? item : quote(item)))
+    .join(', ');
+  return shown.length > 4 * limits.excerptChars ? `${shown.slice(0, 4 * limits.excerptChars)}…` : shown;
+}
+
+function typeOf(value: Json): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'array';
+  return typeof value;
+}
