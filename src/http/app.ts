@@ -1,0 +1,220 @@
+/**
+ * The Worker's surface: who may call, which agent, which session; everything about one session is
+ * passed on to its object (H1). Decides nothing about runs.
+ */
+import { Hono } from 'hono';
+import { EngineError } from '../domain/errors.ts';
+import type { JsonObject } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
+import type { ResolvedAgent } from '../domain/manifest.ts';
+import { planText } from '../engine/plan-text.ts';
+import type { SessionRecord } from '../journal/journal.ts';
+import { authenticate } from './auth.ts';
+import type { AuthConfig, Principal } from './auth.ts';
+import { readJson, readText } from './body.ts';
+import { openApiDocument } from './openapi.ts';
+import { faultLine, problemResponse } from './problem.ts';
+import { createSessionBody, executeBody, planBody, validate } from './schemas.ts';
+import { PRINCIPAL_HEADER } from './session-app.ts';
+
+export interface ExecutionEntry {
+  readonly execution_id: string;
+  readonly session_id: string;
+  readonly agent: string;
+  readonly status: string;
+  readonly started_at: number;
+  readonly ended_at: number | null;
+}
+
+export interface AppOptions {
+  readonly version: string;
+  readonly auth: AuthConfig;
+  readonly now: () => number;
+  readonly newSessionId: () => string;
+  readonly agent: (name: string) => ResolvedAgent | null;
+  readonly agentNames: () => readonly string[];
+  /** Creates the session in its object. */
+  readonly createSession: (record: SessionRecord, state: JsonObject) => Promise<void>;
+  /** Passes a request on to a session's object; `path` is what the session's surface sees. */
+  readonly forward: (sessionId: string, path: string, request: Request) => Promise<Response>;
+  /** Executions of one API key, newest first. */
+  readonly executions: (owner: string | null, page: { readonly limit: number; readonly before: number | null }) => Promise<readonly ExecutionEntry[]>;
+  /** What runs here: action types with where they run, the model, the runner's sandbox. */
+  readonly status: () => Promise<{ readonly executors: readonly JsonObject[]; readonly model: string; readonly runner: JsonObject | null }>;
+  readonly log: (line: string) => void;
+}
+
+type Env = { Variables: { principal: Principal } };
+
+export function createApp(options: AppOptions): Hono<Env> {
+  const app = new Hono<Env>();
+  const { auth, agent, forward } = options;
+
+  app.onError((fault, c) => {
+    const line = faultLine(fault, { method: c.req.method, path: new URL(c.req.url).pathname });
+    if (line !== null) options.log(line);
+    return problemResponse(fault);
+  });
+  app.notFound((c) =>
+    problemResponse(
+      new EngineError('not_found', `No route ${c.req.method} ${new URL(c.req.url).pathname.slice(0, 200)} (see /openapi.json)`),
+    ),
+  );
+
+  app.get('/health', async (c) => {
+    const { executors, model, runner } = await options.status();
+    return c.json({
+      status: 'healthy',
+      service: 'cortex-edge',
+      version: options.version,
+      executors: executors.filter((executor) => executor['available'] === true).map((executor) => executor['type']),
+      model,
+      runner: runner === null ? null : { status: runner['status'] ?? 'unknown', sandbox: runner['sandbox'] ?? null },
+    });
+  });
+
+  app.use(async (c, next) => {
+    const preflight = c.req.method === 'OPTIONS' && c.req.header('access-control-request-method') !== undefined;
+    const origin = c.req.header('origin');
+    const allowed = origin !== undefined && auth.allowedOrigins.includes(origin);
+    if (preflight && allowed) return cors(new Response(null, { status: 204 }), origin);
+    c.set('principal', await authenticate(c.req.raw, auth));
+    await next();
+    if (allowed) c.res = cors(c.res, origin);
+    return undefined;
+  });
+
+  app.get('/openapi.json', (c) => c.json(openApiDocument(options.version)));
+  app.get('/executors', async (c) => c.json({ executors: (await options.status()).executors }));
+  app.get('/agents', (c) =>
+    c.json({
+      agents: options.agentNames().map((name) => ({ name, summary: agent(name)?.agent.summary ?? '' })),
+    }),
+  );
+
+  const requireAgent = (name: string): ResolvedAgent => {
+    const found = agent(name);
+    if (found !== null) return found;
+    const known = options.agentNames();
+    throw new EngineError('unknown_agent', `No agent is called "${name.slice(0, limits.excerptChars)}" (known: ${known.join(', ')})`, {
+      known,
+    });
+  };
+
+  const newSession = async (
+    principal: Principal,
+    request: Pick<SessionRecord, 'agent' | 'user_id' | 'metadata' | 'kind'>,
+    state: JsonObject,
+  ): Promise<SessionRecord> => {
+    const record: SessionRecord = {
+      session_id: options.newSessionId(),
+      owner: principal.name,
+      created_at: options.now(),
+      ...request,
+    };
+    await options.createSession(record, state);
+    return record;
+  };
+
+  /** To the session's object: with the caller's name, without anything that only the Worker may say. */
+  const toSession = (sessionId: string, path: string, request: Request, principal: Principal): Promise<Response> => {
+    const headers = new Headers(request.headers);
+    headers.delete(PRINCIPAL_HEADER);
+    headers.delete('authorization');
+    if (principal.name !== null) headers.set(PRINCIPAL_HEADER, principal.name);
+    return forward(sessionId, path, new Request(request, { headers }));
+  };
+
+  app.post('/agent/:name/session', async (c) => {
+    const name = c.req.param('name');
+    requireAgent(name);
+    const body = validate(createSessionBody, await readJson(c.req.raw));
+    const state = (body.initial_state ?? {}) as JsonObject;
+    const record = await newSession(
+      c.get('principal'),
+      { agent: name, user_id: body.user_id ?? null, metadata: (body.metadata ?? {}) as JsonObject, kind: 'chat' },
+      state,
+    );
+    return c.json(
+      { session_id: record.session_id, agent: name, user_id: record.user_id, created_at: record.created_at },
+      201,
+    );
+  });
+
+  app.all('/agent/session/:id/*', (c) => {
+    const id = c.req.param('id');
+    const { pathname, search } = new URL(c.req.url);
+    const path = pathname.slice(`/agent/session/${id}`.length) || '/';
+    return toSession(requireId(id), `${path}${search}`, c.req.raw, c.get('principal'));
+  });
+
+  /** Every execution is a session of its own, resumable and cancellable (H1). */
+  const execute = async (request: Request, principal: Principal, queryAgent: string | undefined): Promise<Response> => {
+    if ((request.headers.get('content-type') ?? '').startsWith('text/plain')) {
+      const name = queryAgent ?? 'assistant';
+      requireAgent(name);
+      const record = await newSession(principal, { agent: name, user_id: null, metadata: {}, kind: 'execution' }, {});
+      return await toSession(record.session_id, `/execute${new URL(request.url).search}`, request, principal);
+    }
+    const raw = await readJson(request);
+    const named = (raw as { agent?: unknown } | null)?.agent;
+    requireAgent(typeof named === 'string' ? named : 'assistant');
+    const body = validate(executeBody, raw);
+    const record = await newSession(
+      principal,
+      { agent: body.agent, user_id: null, metadata: {}, kind: 'execution' },
+      (body.context ?? {}) as JsonObject,
+    );
+    const headers = new Headers(request.headers);
+    headers.set('content-type', 'application/json');
+    headers.delete('content-length');
+    const forwarded = new Request(request.url, { method: 'POST', headers, body: JSON.stringify(body) });
+    return await toSession(record.session_id, '/execute', forwarded, principal);
+  };
+  app.post('/execute/direct', (c) => execute(c.req.raw, c.get('principal'), c.req.query('agent')));
+  app.post('/execute/streaming_protocol', (c) => execute(c.req.raw, c.get('principal'), c.req.query('agent')));
+
+  app.post('/plan', async (c) => {
+    const type = c.req.header('content-type') ?? '';
+    const body = type.startsWith('text/plain')
+      ? validate(planBody, { protocol_text: await readText(c.req.raw), agent: c.req.query('agent') })
+      : validate(planBody, await readJson(c.req.raw));
+    return c.json(planText(body.protocol_text, body.agent === undefined ? null : requireAgent(body.agent)));
+  });
+
+  app.get('/executions', async (c) => {
+    const before = c.req.query('before');
+    const entries = await options.executions(c.get('principal').name, {
+      limit: limits.pageRows,
+      before: before === undefined ? null : Number(before),
+    });
+    return c.json({ executions: entries });
+  });
+  app.get('/executions/:id', (c) => toExecution(c.req.param('id'), '/latest-run', c.req.raw, c.get('principal')));
+  app.post('/executions/:id/cancel', (c) => toExecution(c.req.param('id'), '/cancel', c.req.raw, c.get('principal')));
+
+  const toExecution = async (id: string, path: string, request: Request, principal: Principal): Promise<Response> => {
+    const hex = /^(?:ses|run)_([0-9a-f]{32})(?:_\d+)?$/.exec(id)?.[1];
+    const unknown = new EngineError('unknown_execution', `There is no execution "${id.slice(0, limits.excerptChars)}"`);
+    if (hex === undefined) throw unknown;
+    const response = await toSession(`ses_${hex}`, path, request, principal);
+    if (response.status === 404) throw unknown;
+    return response;
+  };
+
+  return app;
+}
+
+function requireId(id: string): string {
+  if (/^ses_[0-9a-f]{32}$/.test(id)) return id;
+  throw new EngineError('unknown_session', 'There is no session with this id');
+}
+
+function cors(response: Response, origin: string): Response {
+  const open = new Response(response.body, response);
+  open.headers.set('access-control-allow-origin', origin);
+  open.headers.set('access-control-allow-headers', 'authorization, content-type, idempotency-key, last-event-id');
+  open.headers.set('access-control-allow-methods', 'GET, POST, PUT, DELETE');
+  open.headers.append('vary', 'origin');
+  return open;
+}

@@ -1,0 +1,100 @@
+/**
+ * Who may call (H5). With keys configured: `Authorization: Bearer <key>`. Without: only a loopback
+ * `Host`, and no web page of another origin, because the system can run a shell.
+ */
+import { EngineError } from '../domain/errors.ts';
+
+export type Role = 'run' | 'admin';
+
+export interface Principal {
+  /** The key's name; null when no keys are configured. */
+  readonly name: string | null;
+  readonly role: Role;
+}
+
+export interface ApiKey {
+  readonly name: string;
+  readonly role: Role;
+  readonly key: string;
+}
+
+export interface AuthConfig {
+  readonly keys: readonly ApiKey[];
+  /** Origins that browsers may call from; none by default. */
+  readonly allowedOrigins: readonly string[];
+}
+
+/**
+ * Reads `name:role:key,name:role:key`.
+ *
+ * @throws EngineError `internal` naming the entry (never the key) that cannot be read: a system that
+ *   was meant to be locked must not start open
+ */
+export function parseApiKeys(text: string | undefined): ApiKey[] {
+  if (text === undefined || text.trim() === '') return [];
+  return text.split(/[\s,]+/).filter(Boolean).map((entry, index) => {
+    const [name, role, ...rest] = entry.split(':');
+    const key = rest.join(':');
+    if (!name || (role !== 'run' && role !== 'admin') || key === '') {
+      throw new EngineError('internal', `API_KEYS entry ${index + 1} must be name:role:key with role run or admin`);
+    }
+    return { name, role, key };
+  });
+}
+
+/** @throws EngineError `unauthorized`, `forbidden_origin` */
+export async function authenticate(request: Request, config: AuthConfig): Promise<Principal> {
+  checkOrigin(request, config);
+  if (config.keys.length === 0) {
+    checkLoopback(request);
+    return { name: null, role: 'admin' };
+  }
+  const presented = /^Bearer\s+(\S+)$/i.exec(request.headers.get('authorization') ?? '')?.[1];
+  if (presented === undefined) throw new EngineError('unauthorized', 'Send the API key as "Authorization: Bearer <key>"');
+  const digest = await sha256(presented);
+  let found: Principal | null = null;
+  // Every key is compared, so that the time says nothing about which one was close.
+  for (const { name, role, key } of config.keys) {
+    if (equal(digest, await sha256(key))) found = { name, role };
+  }
+  if (found === null) throw new EngineError('unauthorized', 'This API key is not known');
+  return found;
+}
+
+/** A web page may call only from the system's own origin or a listed one. */
+function checkOrigin(request: Request, config: AuthConfig): void {
+  const origin = request.headers.get('origin');
+  if (origin === null) return;
+  if (config.allowedOrigins.includes(origin)) return;
+  const host = request.headers.get('host') ?? new URL(request.url).host;
+  if (origin === `http://${host}` || origin === `https://${host}`) return;
+  throw new EngineError(
+    'forbidden_origin',
+    `Pages of origin ${origin.slice(0, 200)} may not call this server (set ALLOWED_ORIGINS to let them)`,
+  );
+}
+
+function checkLoopback(request: Request): void {
+  const host = request.headers.get('host') ?? new URL(request.url).host;
+  const peer = request.headers.get('cf-connecting-ip');
+  if (isLoopbackName(host.replace(/:\d+$/, '')) && (peer === null || isLoopbackName(peer))) return;
+  throw new EngineError(
+    'forbidden_origin',
+    'No API keys are configured, so only requests from this machine to a loopback address are served (set API_KEYS to open it)',
+  );
+}
+
+function isLoopbackName(name: string): boolean {
+  const bare = name.replace(/^\[|\]$/g, '').toLowerCase();
+  return bare === 'localhost' || bare === '::1' || /^127(\.\d{1,3}){3}$/.test(bare);
+}
+
+async function sha256(text: string): Promise<Uint8Array> {
+  return new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text)));
+}
+
+function equal(a: Uint8Array, b: Uint8Array): boolean {
+  let difference = a.length ^ b.length;
+  for (let i = 0; i < a.length; i += 1) difference |= (a[i] ?? 0) ^ (b[i] ?? 0);
+  return difference === 0;
+}

@@ -1,0 +1,118 @@
+/** The OpenAPI 3.1 document (H4), from the same schemas that validate requests. */
+import { z } from 'zod';
+import { ERROR_TABLE } from '../domain/errors.ts';
+import { approvalBody, cancelBody, createSessionBody, executeBody, messageBody, planBody } from './schemas.ts';
+
+interface Route {
+  readonly method: 'get' | 'post' | 'delete';
+  /** In OpenAPI's form, `/agent/{name}/session`. */
+  readonly path: string;
+  readonly summary: string;
+  readonly body?: z.ZodType;
+  /** Also takes protocol text as it is. */
+  readonly plainText?: boolean;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly answer: 'json' | 'sse' | 'sse_or_json' | 'none';
+  readonly status?: number;
+}
+
+/** Every route of the system; a test checks that this table and the routers agree. */
+export const ROUTES: readonly Route[] = [
+  { method: 'get', path: '/health', summary: 'Whether the system is up, and what is active', answer: 'json' },
+  { method: 'get', path: '/openapi.json', summary: 'This document', answer: 'json' },
+  { method: 'get', path: '/executors', summary: 'Action types, where they run and whether they are available', answer: 'json' },
+  { method: 'get', path: '/agents', summary: 'Agents in the catalogue', answer: 'json' },
+  { method: 'post', path: '/agent/{name}/session', summary: 'Create a session with an agent', body: createSessionBody, answer: 'json', status: 201 },
+  { method: 'get', path: '/agent/session/{id}', summary: 'The session', answer: 'json' },
+  { method: 'delete', path: '/agent/session/{id}', summary: 'Cancel what runs and delete everything', answer: 'none', status: 204 },
+  {
+    method: 'post',
+    path: '/agent/session/{id}/message',
+    summary: 'Send a message; answers with the run’s events, or with one document',
+    body: messageBody,
+    query: { if_busy: '`reject` answers 409 while a run is going on; otherwise the message waits' },
+    answer: 'sse_or_json',
+  },
+  {
+    method: 'get',
+    path: '/agent/session/{id}/events',
+    summary: 'All events of the session, then live ones; resumable with Last-Event-ID',
+    query: { after: 'Number of the last event that you have', run: 'Only this run; the stream ends with it' },
+    answer: 'sse',
+  },
+  { method: 'get', path: '/agent/session/{id}/history', summary: 'Messages and answers', answer: 'json' },
+  { method: 'get', path: '/agent/session/{id}/state', summary: 'Session variables', answer: 'json' },
+  { method: 'get', path: '/agent/session/{id}/runs', summary: 'Runs of the session', answer: 'json' },
+  { method: 'get', path: '/agent/session/{id}/runs/{run}', summary: 'One run as a document', answer: 'json' },
+  { method: 'post', path: '/agent/session/{id}/cancel', summary: 'Cancel what runs and what waits', body: cancelBody, answer: 'json' },
+  { method: 'post', path: '/agent/session/{id}/approvals/{approval}', summary: 'Answer an approval request', body: approvalBody, answer: 'json' },
+  { method: 'post', path: '/execute/direct', summary: 'Run protocol text without a model', body: executeBody, plainText: true, query: { agent: 'With a text/plain body: whose tools and permissions apply' }, answer: 'sse_or_json' },
+  { method: 'post', path: '/execute/streaming_protocol', summary: 'The same; a text/plain body may still be arriving', body: executeBody, plainText: true, query: { agent: 'With a text/plain body: whose tools and permissions apply' }, answer: 'sse_or_json' },
+  { method: 'post', path: '/plan', summary: 'What protocol text would do: actions, waves, estimates; nothing runs', body: planBody, plainText: true, query: { agent: 'With a text/plain body: look names up for this agent' }, answer: 'json' },
+  { method: 'get', path: '/executions', summary: 'Executions, newest first', query: { before: 'Start time of the last one of the page before' }, answer: 'json' },
+  { method: 'get', path: '/executions/{id}', summary: 'One execution as a document', answer: 'json' },
+  { method: 'post', path: '/executions/{id}/cancel', summary: 'Cancel an execution', body: cancelBody, answer: 'json' },
+];
+
+export function openApiDocument(version: string): Record<string, unknown> {
+  const paths: Record<string, Record<string, unknown>> = {};
+  for (const route of ROUTES) {
+    const item = (paths[route.path] ??= {});
+    item[route.method] = operation(route);
+  }
+  return {
+    openapi: '3.1.0',
+    info: { title: 'Cortex Edge', version, license: { name: 'MIT', identifier: 'MIT' } },
+    security: [{ apiKey: [] }, {}],
+    paths,
+    components: {
+      securitySchemes: { apiKey: { type: 'http', scheme: 'bearer' } },
+      schemas: {
+        Problem: {
+          type: 'object',
+          required: ['type', 'title', 'status', 'code', 'detail'],
+          properties: {
+            type: { type: 'string' },
+            title: { type: 'string' },
+            status: { type: 'integer' },
+            code: { type: 'string', enum: Object.keys(ERROR_TABLE) },
+            detail: { type: 'string' },
+          },
+        },
+      },
+    },
+  };
+}
+
+function operation(route: Route): Record<string, unknown> {
+  const names = [...route.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]);
+  const content: Record<string, unknown> = {};
+  if (route.body !== undefined) content['application/json'] = { schema: z.toJSONSchema(route.body, { io: 'input' }) };
+  if (route.plainText === true) content['text/plain'] = { schema: { type: 'string' } };
+  const answers: Record<string, unknown> = {};
+  if (route.answer !== 'sse' && route.answer !== 'none') answers['application/json'] = { schema: { type: 'object' } };
+  if (route.answer.startsWith('sse')) answers['text/event-stream'] = { schema: { type: 'string' } };
+  return {
+    summary: route.summary,
+    parameters: [
+      ...names.map((name) => ({ name, in: 'path', required: true, schema: { type: 'string' } })),
+      ...Object.entries(route.query ?? {}).map(([name, description]) => ({
+        name,
+        in: 'query',
+        description,
+        schema: { type: 'string' },
+      })),
+    ],
+    ...(Object.keys(content).length === 0 ? {} : { requestBody: { content } }),
+    responses: {
+      [String(route.status ?? 200)]: {
+        description: 'Done',
+        ...(Object.keys(answers).length === 0 ? {} : { content: answers }),
+      },
+      default: {
+        description: 'A problem, with a stable code',
+        content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
+      },
+    },
+  };
+}

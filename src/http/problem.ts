@@ -1,0 +1,46 @@
+/** Errors on the wire: RFC 9457 problem documents with a stable `code` (H4). */
+import { EngineError, ERROR_TABLE, messageOf } from '../domain/errors.ts';
+
+export interface Problem {
+  readonly type: string;
+  readonly title: string;
+  readonly status: number;
+  readonly code: string;
+  readonly detail: string;
+  readonly [member: string]: unknown;
+}
+
+/** The problem document of anything that was thrown; unknown faults say nothing of our insides. */
+export function toProblem(fault: unknown): Problem {
+  if (!(fault instanceof EngineError)) {
+    return problem('internal', 'An unexpected fault; it has been logged');
+  }
+  return { ...fault.details, ...problem(fault.code, fault.message) };
+}
+
+function problem(code: keyof typeof ERROR_TABLE, detail: string): Problem {
+  const { status, title } = ERROR_TABLE[code];
+  return { type: 'about:blank', title, status, code, detail };
+}
+
+/** The response for anything that was thrown. */
+export function problemResponse(fault: unknown): Response {
+  const body = toProblem(fault);
+  const retryLater = body.status === 429 || body.status === 503;
+  return new Response(`${JSON.stringify(body)}\n`, {
+    status: body.status,
+    headers: {
+      'content-type': 'application/problem+json; charset=utf-8',
+      'cache-control': 'no-store',
+      ...(retryLater ? { 'retry-after': '1' } : {}),
+      ...(body.status === 401 ? { 'www-authenticate': 'Bearer' } : {}),
+    },
+  });
+}
+
+/** One line for the log of a fault that is ours, or null for a caller's mistake. */
+export function faultLine(fault: unknown, request: { readonly method: string; readonly path: string }): string | null {
+  if (fault instanceof EngineError && fault.status < 500) return null;
+  const stack = fault instanceof Error ? fault.stack : undefined;
+  return JSON.stringify({ level: 'error', ...request, message: messageOf(fault), stack });
+}

@@ -1,0 +1,186 @@
+/**
+ * A session's own surface, mounted inside its object: the Worker has authenticated the caller and
+ * passes the request on as it is, so that bodies and answers stream through untouched (H1, H2).
+ */
+import { Hono } from 'hono';
+import { EngineError } from '../domain/errors.ts';
+import { limits } from '../domain/limits.ts';
+import type { Clock } from '../domain/ports.ts';
+import type { Session } from '../engine/session.ts';
+import type { RunRecord } from '../journal/journal.ts';
+import { readChunks, readJson } from './body.ts';
+import { faultLine, problemResponse } from './problem.ts';
+import { approvalBody, cancelBody, executeBody, messageBody, validate } from './schemas.ts';
+import { eventStream, SSE_HEADERS } from './sse.ts';
+
+/** Headers by which the Worker tells the object what it has established; never taken from a client. */
+export const PRINCIPAL_HEADER = 'x-cortex-principal';
+
+export interface SessionAppOptions {
+  readonly session: Session;
+  readonly clock: Clock;
+  /** Deletes everything that the object holds. */
+  readonly destroy: () => Promise<void>;
+  readonly log: (line: string) => void;
+}
+
+export function createSessionApp({ session, clock, destroy, log }: SessionAppOptions): Hono {
+  const app = new Hono();
+
+  app.onError((fault, c) => {
+    const line = faultLine(fault, { method: c.req.method, path: new URL(c.req.url).pathname });
+    if (line !== null) log(line);
+    return problemResponse(fault);
+  });
+  app.notFound(() => problemResponse(new EngineError('not_found', 'No such route under this session')));
+
+  /** A session is visible to the key that made it; for others it is not there (H5). */
+  app.use(async (c, next) => {
+    const principal = c.req.header(PRINCIPAL_HEADER) ?? null;
+    if (session.exists && session.record.owner !== principal) {
+      throw new EngineError('unknown_session', 'There is no session with this id');
+    }
+    await session.recover();
+    await next();
+  });
+
+  app.get('/', (c) => c.json(describe(session)));
+  app.delete('/', async (c) => {
+    void session.record;
+    await session.cancel('the session was deleted');
+    await destroy();
+    return c.body(null, 204);
+  });
+
+  app.post('/message', async (c) => {
+    void session.record;
+    const raw = await readJson(c.req.raw, limits.messageBytes * 2);
+    if (Array.isArray((raw as { content?: unknown } | null)?.content)) {
+      throw new EngineError('unsupported_content', '"content" must be a string; lists of parts are not supported');
+    }
+    const body = validate(messageBody, raw);
+    if (new TextEncoder().encode(body.content).length > limits.messageBytes) {
+      throw new EngineError('body_too_large', `"content" is larger than ${limits.messageBytes} bytes`);
+    }
+    const after = session.lastSeq;
+    const run = await session.message({
+      content: body.content,
+      tokens: body.llm_tokens,
+      ifBusy: c.req.query('if_busy') === 'reject' ? 'reject' : 'queue',
+      idempotencyKey: c.req.header('idempotency-key') ?? null,
+    });
+    return await answer(c.req.raw, run, Math.min(after, run.firstSeq - 1), body.stream);
+  });
+
+  /** Posted protocol text: JSON, or text/plain that may still be arriving (H1). */
+  app.post('/execute', async (c) => {
+    const after = session.lastSeq;
+    const type = c.req.header('content-type') ?? '';
+    if (type.startsWith('text/plain')) {
+      const run = await session.execute(readChunks(c.req.raw, limits.generationBytes * 2), null);
+      return await answer(c.req.raw, run, after, c.req.query('stream') !== 'false');
+    }
+    const body = validate(executeBody, await readJson(c.req.raw));
+    const run = await session.execute(once(body.protocol_text), body.protocol_text);
+    return await answer(c.req.raw, run, after, body.stream);
+  });
+
+  app.get('/events', (c) => {
+    void session.record;
+    const after = Number(c.req.query('after') ?? c.req.header('last-event-id') ?? 0);
+    if (!Number.isSafeInteger(after) || after < 0) {
+      throw new EngineError('invalid_request', '"after" must be the number of an event');
+    }
+    const runId = c.req.query('run') ?? null;
+    if (runId !== null) session.run(runId);
+    return new Response(eventStream(source, clock, { after, runId }), { headers: SSE_HEADERS });
+  });
+
+  app.get('/history', (c) =>
+    c.json({
+      session_id: session.record.session_id,
+      messages: session.runs().flatMap((run) => {
+        const result = session.result(run);
+        const user = typeof run.input['content'] === 'string' ? run.input['content'] : null;
+        return [
+          ...(user === null ? [] : [{ role: 'user', content: user, run_id: run.runId, timestamp: run.startedAt }]),
+          {
+            role: 'assistant',
+            content: result.response,
+            run_id: run.runId,
+            status: result.status,
+            timestamp: run.endedAt,
+          },
+        ];
+      }),
+    }),
+  );
+
+  app.get('/state', (c) => c.json({ session_id: session.record.session_id, variables: session.variables() }));
+  app.get('/runs', (c) =>
+    c.json({
+      runs: session.runs().map(({ runId, status, startedAt, endedAt }) => ({
+        run_id: runId,
+        status,
+        started_at: startedAt,
+        ended_at: endedAt,
+      })),
+    }),
+  );
+  app.get('/runs/:run', (c) => c.json(session.result(session.run(c.req.param('run')))));
+  /** The only run of an execution, or the latest of a chat. */
+  app.get('/latest-run', (c) => {
+    void session.record;
+    const run = session.runs().at(-1);
+    if (run === undefined) throw new EngineError('unknown_run', 'This session has no run yet');
+    return c.json(session.result(run));
+  });
+
+  app.post('/cancel', async (c) => {
+    void session.record;
+    const { reason } = validate(cancelBody, await readJson(c.req.raw));
+    const run = await session.cancel(reason);
+    return c.json({ session_id: session.record.session_id, run_id: run, cancelled: run !== null });
+  });
+
+  app.post('/approvals/:id', async (c) => {
+    void session.record;
+    const { decision, note } = validate(approvalBody, await readJson(c.req.raw));
+    session.resolveApproval(c.req.param('id'), decision === 'approve', note ?? null);
+    return c.json({ approval_id: c.req.param('id'), decision });
+  });
+
+  const source = {
+    events: (after: number) => session.events(after),
+    openBlocks: () => session.openBlocks(),
+    listen: (listener: Parameters<Session['listen']>[0]) => session.listen(listener),
+  };
+
+  const answer = async (request: Request, run: RunRecord, after: number, stream: boolean): Promise<Response> => {
+    const json = !stream || (request.headers.get('accept') ?? '').includes('application/json');
+    const headers = { 'x-session-id': session.record.session_id, 'x-run-id': run.runId };
+    if (!json) {
+      const body = eventStream(source, clock, { after, runId: run.runId });
+      return new Response(body, { headers: { ...SSE_HEADERS, ...headers } });
+    }
+    await session.ended(run.run);
+    return Response.json(session.result(session.run(run.runId)), { headers });
+  };
+
+  return app;
+}
+
+function describe(session: Session): Record<string, unknown> {
+  const { record } = session;
+  const { owner: _owner, ...visible } = record;
+  return {
+    ...visible,
+    status: session.busy ? 'running' : 'idle',
+    last_seq: session.lastSeq,
+    runs: session.runs().length,
+  };
+}
+
+async function* once(text: string): AsyncGenerator<string> {
+  yield text;
+}

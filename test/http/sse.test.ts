@@ -1,0 +1,95 @@
+import { expect, test } from 'vitest';
+import type { SessionEvent } from '../../src/domain/event.ts';
+import { limits } from '../../src/domain/limits.ts';
+import { Hub } from '../../src/engine/hub.ts';
+import { eventStream } from '../../src/http/sse.ts';
+import { FakeClock } from '../support/fake-clock.ts';
+
+function event(seq: number | null, more: Partial<SessionEvent> = {}): SessionEvent {
+  return { seq, type: 'warning', session_id: 's', run_id: 'run_1', iteration: 1, timestamp: 0, data: {}, ...more };
+}
+
+/** A session with `stored` in its journal. */
+function source(stored: SessionEvent[], open: SessionEvent[] = []) {
+  const hub = new Hub();
+  return {
+    hub,
+    events: (after: number) => stored.filter(({ seq }) => (seq ?? 0) > after).slice(0, limits.pageRows),
+    openBlocks: () => open,
+    listen: (listener: Parameters<Hub['listen']>[0]) => hub.listen(listener),
+  };
+}
+
+async function frames(stream: ReadableStream<Uint8Array>, count: number): Promise<string[]> {
+  const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
+  let text = '';
+  while (text.split('\n\n').length - 1 < count) {
+    const { value, done } = await reader.read();
+    if (done) break;
+    text += value;
+  }
+  return text.split('\n\n').slice(0, -1);
+}
+
+const ids = (all: string[]): string[] => all.map((frame) => /^id: (\d+)/.exec(frame)?.[1] ?? '-');
+
+test('[J4] a reader who comes back with an id gets exactly the missing events, then live ones', async () => {
+  const stored = [1, 2, 3].map((seq) => event(seq));
+  const from = source(stored);
+  const stream = eventStream(from, new FakeClock(), { after: 1, runId: null });
+  const read = frames(stream, 3);
+  await Promise.resolve();
+  await new Promise((resolve) => setImmediate(resolve));
+  from.hub.publish([event(3), event(4)]);
+  expect(ids(await read)).toEqual(['2', '3', '4']);
+});
+
+test('[H2] a frame has id, event and data; live patches have no id', async () => {
+  const patch = event(null, { type: 'thought', data: { segment: 1, offset: 0, delta: 'a' } });
+  const stream = eventStream(source([event(1)], [patch]), new FakeClock(), { after: 0, runId: null });
+  const [journaled, live] = await frames(stream, 2);
+  expect(journaled).toBe(`id: 1\nevent: warning\ndata: ${JSON.stringify(event(1))}`);
+  expect(live).toBe(`event: thought\ndata: ${JSON.stringify(patch)}`);
+});
+
+test('[J4] an open block is sent whole only to a reader who has its opening event', async () => {
+  const patch = event(null, { type: 'thought', data: { segment: 9, offset: 0, delta: 'a' } });
+  const stream = eventStream(source([event(1)], [patch]), new FakeClock(), { after: 0, runId: null });
+  expect(ids(await frames(stream, 1))).toEqual(['1']);
+});
+
+test('[H2] a stream for one run passes other runs over and closes after the terminal event', async () => {
+  const stored = [event(1), event(2, { run_id: 'run_2' }), event(3, { type: 'agent_completed' }), event(4)];
+  const stream = eventStream(source(stored), new FakeClock(), { after: 0, runId: 'run_1' });
+  expect(ids(await frames(stream, 99))).toEqual(['1', '3']);
+});
+
+test('[J4] a reader who does not read costs nothing and later gets everything from the journal', async () => {
+  const stored: SessionEvent[] = [event(1)];
+  const from = source(stored);
+  const stream = eventStream(from, new FakeClock(), { after: 0, runId: null });
+  await new Promise((resolve) => setImmediate(resolve));
+  const big = 'x'.repeat(limits.readerQueueBytes / 4);
+  for (let seq = 2; seq <= 40; seq += 1) {
+    stored.push(event(seq, { data: { big } }));
+    from.hub.publish([event(seq, { data: { big } })]);
+  }
+  const all = await frames(stream, 40);
+  expect(ids(all)).toEqual(stored.map(({ seq }) => String(seq)));
+});
+
+test('[H2] a comment goes out every five seconds', async () => {
+  const clock = new FakeClock();
+  const stream = eventStream(source([]), clock, { after: 0, runId: null });
+  const read = frames(stream, 2);
+  clock.advance(limits.heartbeatMs);
+  clock.advance(limits.heartbeatMs);
+  expect(await read).toEqual([': heartbeat', ': heartbeat']);
+});
+
+test('[J5] leaving takes the reader off the hub', async () => {
+  const from = source([]);
+  const stream = eventStream(from, new FakeClock(), { after: 0, runId: null });
+  await stream.cancel();
+  expect(() => from.hub.publish([event(1)])).not.toThrow();
+});
