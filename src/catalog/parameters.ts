@@ -76,7 +76,10 @@ interface Parameter {
 function isSchema(map: JsonObject): boolean {
   if (map['type'] === 'object' || Object.hasOwn(map, '$schema')) return true;
   const keys = Object.keys(map);
-  return isJsonObject(map['properties']) && keys.every((key) => SCHEMA_KEYWORDS.has(key));
+  const { properties } = map;
+  const holdsSchemas =
+    isJsonObject(properties) && Object.values(properties).every((member) => isJsonObject(member) || member === true);
+  return holdsSchemas && keys.every((key) => SCHEMA_KEYWORDS.has(key));
 }
 
 function fromList(list: readonly Json[], complain: (complaint: ParameterComplaint) => void): JsonObject {
@@ -166,7 +169,7 @@ function typeSchema(written: string, path: FieldPath, complain: (complaint: Para
 
 function schemaOf(entries: readonly Parameter[], complain: (complaint: ParameterComplaint) => void): JsonObject {
   for (const entry of entries) {
-    checkSchema(entry.schema, (path, message) => complain({ path: [...entry.path, ...path], message }));
+    checkSchema(entry.schema, entry.schema, (path, message) => complain({ path: [...entry.path, ...path], message }));
   }
   const required = entries.filter((entry) => entry.required).map((entry) => entry.name);
   return {
@@ -179,7 +182,7 @@ function schemaOf(entries: readonly Parameter[], complain: (complaint: Parameter
 
 function checkedSchema(schema: JsonObject, complain: (complaint: ParameterComplaint) => void): JsonObject {
   let faults = 0;
-  checkSchema(schema, (path, message) => {
+  checkSchema(schema, schema, (path, message) => {
     faults += 1;
     complain({ path, message });
   });
@@ -202,8 +205,13 @@ function checkedSchema(schema: JsonObject, complain: (complaint: ParameterCompla
   return { type: 'object', ...schema };
 }
 
-/** What a validator would only stumble over when the tool is called: wrong types, broken patterns. */
-function checkSchema(schema: Json, report: (path: FieldPath, message: string) => void, path: FieldPath = []): void {
+/** What a validator would only stumble over when the tool is called: wrong types, broken patterns, lost references. */
+function checkSchema(
+  schema: Json,
+  root: JsonObject,
+  report: (path: FieldPath, message: string) => void,
+  path: FieldPath = [],
+): void {
   if (typeof schema === 'boolean') return;
   if (!isJsonObject(schema)) {
     report(path, `expected a JSON Schema, found ${quoted(schema, limits.excerptChars)}`);
@@ -224,23 +232,43 @@ function checkSchema(schema: Json, report: (path: FieldPath, message: string) =>
   if (schema['required'] !== undefined && !isNameList(schema['required'])) {
     report([...path, 'required'], `expected a list of property names, found ${typeName(schema['required'])}`);
   }
+  const target = schema['$ref'];
+  if (typeof target === 'string' && !leadsSomewhere(target, root)) {
+    report(
+      [...path, '$ref'],
+      `${quoted(target, limits.excerptChars)} leads nowhere (allowed: "#/…" inside this schema)`,
+    );
+  }
   if (typeof schema['pattern'] === 'string' && !isPattern(schema['pattern'])) {
     report([...path, 'pattern'], `${quoted(schema['pattern'], limits.excerptChars)} is not a regular expression`);
   }
   for (const key of ['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas']) {
     const members = schema[key];
     if (!isJsonObject(members)) continue;
-    for (const [name, member] of Object.entries(members)) checkSchema(member, report, [...path, key, name]);
+    for (const [name, member] of Object.entries(members)) checkSchema(member, root, report, [...path, key, name]);
   }
   for (const key of ['items', 'additionalProperties', 'not', 'contains', 'propertyNames', 'if', 'then', 'else']) {
     const member = schema[key];
-    if (member !== undefined && !Array.isArray(member)) checkSchema(member, report, [...path, key]);
+    if (member !== undefined && !Array.isArray(member)) checkSchema(member, root, report, [...path, key]);
   }
   for (const key of ['oneOf', 'anyOf', 'allOf', 'prefixItems']) {
     const members = schema[key];
     if (!Array.isArray(members)) continue;
-    for (const [index, member] of members.entries()) checkSchema(member, report, [...path, key, index]);
+    for (const [index, member] of members.entries()) checkSchema(member, root, report, [...path, key, index]);
   }
+}
+
+/** Whether a `$ref` points at something in the same schema. Other documents are never fetched. */
+function leadsSomewhere(target: string, root: JsonObject): boolean {
+  if (target === '#') return true;
+  if (!target.startsWith('#/')) return false;
+  let current: Json | undefined = root;
+  for (const step of target.slice(2).split('/')) {
+    const key = step.replaceAll('~1', '/').replaceAll('~0', '~');
+    if (Array.isArray(current)) current = current[Number(key)];
+    else current = isJsonObject(current) && Object.hasOwn(current, key) ? current[key] : undefined;
+  }
+  return current !== undefined;
 }
 
 function isNameList(value: Json): boolean {

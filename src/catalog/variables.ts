@@ -1,6 +1,7 @@
 /** Context variables in manifest text: `${NAME}` and `${NAME:-default}` (M5). */
 
-const VARIABLE = /\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]{0,63})(?::-([^}]*))?\}/g;
+/** An escaped opening, or an opening with its name and what follows it. */
+const OPENING = /\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]{0,63})(\}|:-)/g;
 
 /**
  * Replaces `${NAME}` by its value and `${NAME:-default}` by its value or, where it is unset or
@@ -9,10 +10,30 @@ const VARIABLE = /\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]{0,63})(?::-([^}]*))?\}/g;
  * `variables` count, and nothing else is read: never the process environment.
  */
 export function resolveVariables(text: string, variables: Readonly<Record<string, string>>): string {
-  return text.replace(VARIABLE, (written, name: string | undefined, fallback: string | undefined) => {
-    if (name === undefined) return '${';
+  let resolved = '';
+  let from = 0;
+  OPENING.lastIndex = 0;
+  for (let match = OPENING.exec(text); match !== null; match = OPENING.exec(text)) {
+    const [opening, name, after] = match;
+    let end = match.index + opening.length;
+    let fallback: string | null = null;
+    if (after === ':-') {
+      const close = text.indexOf('}', end);
+      // no later default can be closed either: scanning on for each would take quadratic time
+      if (close === -1) break;
+      fallback = text.slice(end, close);
+      end = close + 1;
+    }
+    resolved += text.slice(from, match.index);
+    from = end;
+    OPENING.lastIndex = end;
+    if (name === undefined) {
+      resolved += '${';
+      continue;
+    }
     const value = Object.hasOwn(variables, name) ? variables[name] : undefined;
-    if (value !== undefined && (value !== '' || fallback === undefined)) return value;
-    return fallback ?? written;
-  });
+    if (value !== undefined && (value !== '' || fallback === null)) resolved += value;
+    else resolved += fallback ?? text.slice(match.index, end);
+  }
+  return resolved + text.slice(from);
 }

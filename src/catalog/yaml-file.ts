@@ -63,17 +63,17 @@ export function readYaml(text: string): YamlFile {
       faults.push({ ...placeAt(error.pos[0]), message: `not valid YAML: ${error.message}` });
       continue;
     }
-    const start = document.contents === null ? START : placeAt(document.contents.range?.[0] ?? 0);
-    if (document.contents === null) {
-      if (parsed.length === 1) faults.push({ ...start, message: 'the file holds only comments; a manifest is a map' });
-      continue;
-    }
+    // an empty document, such as the one after a closing `---`
+    const { contents } = document;
+    if (contents === null || (isScalar(contents) && contents.value === null)) continue;
+    const start = placeAt(contents.range?.[0] ?? 0);
     const value = toJson(document);
     if (typeof value === 'string') faults.push({ ...start, message: value });
     else if (isJsonObject(value.json)) documents.push(locatable(document, value.json, placeAt));
     else faults.push({ ...start, message: 'a manifest is a map of fields, such as "kind: Agent"' });
   }
-  if (documents.length === 0 && faults.length === 0) return fault(START, 'the file holds no manifest');
+  if (documents.length === 0 && faults.length === 0)
+    return fault(START, 'the file is empty but for comments; it holds no manifest');
   return { documents, faults };
 }
 

@@ -1,0 +1,321 @@
+import { expect, test } from 'vitest';
+import { loadManifests } from '../../src/catalog/load.ts';
+import { formatProblem } from '../../src/catalog/problem.ts';
+import { limits } from '../../src/domain/limits.ts';
+import { DEFAULT_PROTOCOL } from '../../src/domain/manifest.ts';
+
+const load = (files: Readonly<Record<string, string>>) =>
+  loadManifests(Object.entries(files).map(([path, text]) => ({ path, text })));
+
+/** The problems as an author sees them. */
+const problemsOf = (files: Readonly<Record<string, string>>): string[] => load(files).problems.map(formatProblem);
+
+const tool = (name: string, rest = 'implementation: {type: builtin, entrypoint: echo}'): string =>
+  `kind: Tool\nversion: "1.0"\nname: ${name}\nsummary: Something\n${rest}\n`;
+const agent = (name: string, rest = ''): string =>
+  `kind: Agent\nversion: "1.0"\nname: ${name}\nsummary: Somebody\npersona: You help.\n${rest}\n`;
+
+test('[M8] an agent with nothing but the required fields gets every default', () => {
+  const { catalog, problems, warnings } = load({ 'a.yaml': agent('helper') });
+  expect(problems).toEqual([]);
+  expect(warnings).toEqual([]);
+  expect(catalog.agent('helper')?.agent).toMatchObject({
+    kind: 'Agent',
+    persona: { agent: 'You help.', user: '', examples: [] },
+    engine: { primary: { provider: null, model: null, endpoint: null }, fallback: null, parameters: {} },
+    imports: { tools: [], agents: [], relics: [], workflows: [] },
+    capabilities: [],
+    internalActions: { enabled: true, allowed: null, blocked: [] },
+    protocol: DEFAULT_PROTOCOL,
+    loop: { mode: 'autonomous', maxIterations: limits.maxIterations, maxParallelActions: limits.maxParallelActions },
+    budgets: { seconds: limits.runSeconds, modelCalls: limits.modelCallsPerRun, tokens: null },
+    variables: {},
+  });
+});
+
+test('[M8] every field of an agent reaches its definition', () => {
+  const { catalog, problems } = load({
+    'agents/full.yaml': agent(
+      'full',
+      `description: Long text
+author: someone
+tags: [a, b]
+cognitive_engine:
+  primary: {provider: openai, model: m1, endpoint: "https://models.example.org/v1"}
+  fallback: {model: m2}
+  parameters: {temperature: 0.2}
+capabilities: [python, shell, python]
+internal_actions: {enabled: true, allowed_actions: [set_variable], blocked_actions: [clear_context]}
+protocol: {form: compact, dialect: protocol, json: strict, bare_text: reject, response_default: final, on_failed_final: end, act_in_reasoning: true}
+loop: {mode: supervised, iteration_cap: 4, allow_parallel_actions: false, fail_fast: true, stream_thoughts: false, stream_action_results: false}
+budgets: {seconds: 2m, model_calls: 7, tokens: 9000, actions: 11}
+environment: {variables: {CITY: Ulm, COUNT: 3}}`,
+    ),
+  });
+  expect(problems).toEqual([]);
+  expect(catalog.agent('full')?.agent).toMatchObject({
+    description: 'Long text',
+    tags: ['a', 'b'],
+    metadata: { author: 'someone' },
+    engine: {
+      primary: { provider: 'openai', model: 'm1', endpoint: 'https://models.example.org/v1' },
+      fallback: { provider: null, model: 'm2' },
+      parameters: { temperature: 0.2 },
+    },
+    capabilities: ['python', 'shell'],
+    internalActions: { enabled: true, allowed: ['set_variable'], blocked: ['clear_context'] },
+    protocol: {
+      form: 'compact',
+      dialect: 'protocol',
+      json: 'strict',
+      bareText: 'reject',
+      responseDefault: 'final',
+      onFailedFinal: 'end',
+      actInReasoning: true,
+    },
+    loop: {
+      mode: 'supervised',
+      maxIterations: 4,
+      maxParallelActions: 1,
+      failFast: true,
+      streamThoughts: false,
+      streamActionResults: false,
+    },
+    budgets: { seconds: 120, modelCalls: 7, tokens: 9000, actions: 11 },
+    variables: { CITY: 'Ulm', COUNT: '3' },
+  });
+});
+
+test('[M8] persona texts may stand in files beside the manifest', () => {
+  const { catalog, problems } = load({
+    'agents/a.yaml':
+      'kind: Agent\nversion: "1"\nname: a\nsummary: s\npersona: {agent: {file: ../prompts/a.md}, examples: [{file: ../prompts/e.md}]}\n',
+    'prompts/a.md': 'You are A.',
+    'prompts/e.md': 'An example.',
+  });
+  expect(problems).toEqual([]);
+  expect(catalog.agent('a')?.agent.persona).toEqual({ agent: 'You are A.', user: '', examples: ['An example.'] });
+});
+
+test('[M3] a script tool carries its source, its runtime and its limits', () => {
+  const { catalog, problems } = load({
+    'tools/s.yaml': tool(
+      's',
+      'implementation: {type: script, entrypoint: ./s/run.py, resources: {memory: 512Mi, timeout: 5s}}\neffects: pure\nconcurrency: 2\nretry: {max_attempts: 4, backoff: linear, delay: 250ms}\ncache_ttl: 1h\napproval: always\ndispatch: after_generation',
+    ),
+    'tools/s/run.py': 'print(1)',
+  });
+  expect(problems).toEqual([]);
+  expect(catalog.tool('s')).toMatchObject({
+    implementation: { type: 'script', runtime: 'python3', source: 'print(1)', memoryMb: 512 },
+    effects: 'pure',
+    concurrency: 2,
+    timeoutMs: 5_000,
+    retry: { maxAttempts: 4, backoff: 'linear', delayMs: 250, maxDelayMs: limits.retryMaxDelayMs },
+    cacheTtlMs: 3_600_000,
+    approval: 'always',
+    dispatch: 'after_generation',
+  });
+});
+
+test.each([
+  ['python', 'python3'],
+  ['python3', 'python3'],
+  ['node', 'node'],
+  ['shell', 'shell'],
+])('[M3] an inline script with runtime %s runs with %s', (runtime, expected) => {
+  const { catalog } = load({ 's.yaml': tool('s', `implementation: {type: script, runtime: ${runtime}, script: "x"}`) });
+  expect(catalog.tool('s')?.implementation).toMatchObject({ type: 'script', runtime: expected, source: 'x' });
+});
+
+test('[S7] a tool that does not state its effects is unsafe', () => {
+  expect(load({ 't.yaml': tool('t') }).catalog.tool('t')?.effects).toBe('unsafe');
+});
+
+test.each([
+  ['no field', '', 'a.yaml:1:1: kind: is missing (allowed: Agent, Tool, Relic, Workflow, Monument)'],
+  [
+    'a wrong kind',
+    'kind: Toool\n',
+    'a.yaml:1:7: kind: "Toool" is not a kind of manifest (allowed: Agent, Tool, Relic, Workflow, Monument). Did you mean Tool?',
+  ],
+  ['a list', '- a\n', 'a.yaml:1:1: a manifest is a map of fields, such as "kind: Agent"'],
+  ['a broken flow list', 'kind: Tool\nname: [a\n', 'a.yaml:3:1: not valid YAML: '],
+  ['a key twice', 'kind: Tool\nname: a\nname: b\n', 'a.yaml:3:1: not valid YAML: Map keys must be unique'],
+])('[M1] %s is named with its place', (_what, text, expected) => {
+  const [problem] = problemsOf({ 'a.yaml': text === '' ? 'name: x\n' : text });
+  expect(problem?.startsWith(expected)).toBe(true);
+});
+
+test.each(['', '   \n\n', '# only a comment\n', '---\n'])(
+  '[M1] a file without a manifest (%j) is an error that says so',
+  (text) => {
+    const [problem, ...rest] = load({ 'empty.yaml': text }).problems;
+    expect(problem).toMatchObject({ file: 'empty.yaml', line: 1, column: 1 });
+    expect(problem?.message).toMatch(/empty/);
+    expect(rest).toEqual([]);
+  },
+);
+
+test('[M1] each fault names file, line, column, field, what was found and what is allowed', () => {
+  const text = `kind: Agent
+version: "1.0"
+name: my agent
+persona:
+  agent: hi
+  examples: [1]
+loop:
+  max_iterations: ten
+  mode: auto
+  max_parallel_actions: 0
+capabilities: [pyton]
+`;
+  expect(problemsOf({ 'agents/a.yaml': text })).toEqual([
+    'agents/a.yaml:1:1: summary: is missing; it must be text',
+    'agents/a.yaml:3:7: name: must be a letter followed by up to 63 letters, digits, "_" or "-", found string "my agent"',
+    'agents/a.yaml:6:14: persona.examples[0]: must be text, or a map {file: path}, found number 1',
+    'agents/a.yaml:8:19: loop.max_iterations: must be a number, found string "ten"',
+    'agents/a.yaml:9:9: loop.mode: "auto" is not allowed (allowed: autonomous, supervised). Did you mean autonomous?',
+    'agents/a.yaml:10:25: loop.max_parallel_actions: must be at least 1, found number 0',
+    'agents/a.yaml:11:16: capabilities[0]: "pyton" is not allowed (allowed: python, shell, docker). Did you mean python?',
+  ]);
+});
+
+test('[M1] unknown fields at any depth are kept under metadata, with a warning that suggests the right name', () => {
+  const { catalog, problems, warnings } = load({
+    'a.yaml': agent('a', 'colour: blue\nloop: {max_paralel_actions: 3, mode: supervised}\nmetadata: {team: x}'),
+  });
+  expect(problems).toEqual([]);
+  expect(warnings.map(formatProblem)).toEqual([
+    'a.yaml:6:1: colour: unknown field, kept under metadata without effect.',
+    'a.yaml:7:8: loop.max_paralel_actions: unknown field, kept under metadata without effect. Did you mean max_parallel_actions or allow_parallel_actions?',
+  ]);
+  const definition = catalog.agent('a')?.agent;
+  expect(definition?.metadata).toEqual({ team: 'x', colour: 'blue', 'loop.max_paralel_actions': 3 });
+  expect(definition?.loop.mode).toBe('supervised');
+});
+
+test('[M1] a version written as a number keeps its digits', () => {
+  const text = 'kind: Tool\nversion: 1.10\nname: t\nsummary: s\nimplementation: {type: builtin, entrypoint: echo}\n';
+  expect(load({ 't.yaml': text }).catalog.tool('t')?.version).toBe('1.10');
+});
+
+test('[M1] what cannot be loaded is reported and the rest loads', () => {
+  const { catalog, problems } = load({
+    'good.yaml': tool('good'),
+    'bad.yaml': tool('bad', 'implementation: {type: builtin, entrypoint: nothing}'),
+    'two.yaml': `${tool('first')}---\nkind: Nothing\n---\n${tool('second')}`,
+  });
+  expect(catalog.list('tool').map(({ name }) => name)).toEqual(['first', 'good', 'second']);
+  expect(problems.map(({ file, line }) => `${file}:${line}`)).toEqual(['bad.yaml:5', 'two.yaml:7']);
+});
+
+test('[M1] the same name twice is an error that names the other file', () => {
+  expect(problemsOf({ 'x/a.yaml': tool('twin'), 'y/a.yaml': tool('twin') })).toEqual([
+    'y/a.yaml:3:7: name: there is already a tool "twin", in x/a.yaml:3',
+  ]);
+});
+
+test('[M1] relics, workflows and monuments keep their own fields as written', () => {
+  const { catalog, problems, warnings } = load({
+    'w.yaml':
+      'kind: workflow\nversion: 2\nname: w\nsummary: s\nsteps: [{name: a, type: tool}]\ntrigger: {type: manual}\n',
+    'r.yaml': 'kind: Relic\nversion: 2\nname: r\nsummary: s\nservice: {image: x}\n',
+  });
+  expect([problems, warnings]).toEqual([[], []]);
+  expect(catalog.list('workflow')).toMatchObject([
+    { kind: 'Workflow', version: '2', body: { steps: [{ name: 'a', type: 'tool' }], trigger: { type: 'manual' } } },
+  ]);
+  expect(catalog.list('relic')).toMatchObject([{ kind: 'Relic', body: { service: { image: 'x' } } }]);
+});
+
+test.each([
+  [
+    'an alias bomb',
+    `kind: Tool\na: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c,*c,*c,*c]\n`,
+    /aliases/,
+  ],
+  ['nesting without end', `kind: Tool\na: ${'['.repeat(20_000)}`, /nests deeper|not valid YAML/],
+  ['100 levels', `kind: Tool\na: ${'['.repeat(100)}${']'.repeat(100)}`, /nests deeper than 64 levels/],
+  ['not a number', 'kind: Tool\na: .nan\n', /not a number that JSON can hold/],
+  ['a binary tag', 'kind: Tool\na: !!binary aGk=\n', /not supported|not valid YAML|unresolved/i],
+])('[M1] %s is a fault of the file, not a crash', (_what, text, message) => {
+  const { problems } = load({ 'x.yaml': text });
+  expect(problems.map((problem) => problem.message).join('\n')).toMatch(message);
+});
+
+test('[M1] a field called __proto__ changes nothing', () => {
+  const { catalog } = load({
+    't.yaml': tool('t', 'implementation: {type: builtin, entrypoint: echo}\n__proto__: {polluted: true}'),
+  });
+  expect(({} as Record<string, unknown>)['polluted']).toBeUndefined();
+  expect(catalog.tool('t')).not.toHaveProperty('polluted');
+});
+
+test('[M2] imports work by bare name, by relative path, across kinds and in cycles', () => {
+  const { catalog, problems } = load({
+    'agents/a.yaml': agent('a', 'import: {tools: [one, ../tools/two.yaml, one], agents: [b]}'),
+    'agents/b.yaml': agent('b', 'import: {agents: [./a.yaml], workflows: [flow], relics: [store]}'),
+    'tools/one.yaml': tool('one'),
+    'tools/two.yaml': tool('second_tool'),
+    'flow.yaml': 'kind: Workflow\nversion: 1\nname: flow\nsummary: s\n',
+    'store.yaml': 'kind: Relic\nversion: 1\nname: store\nsummary: s\n',
+  });
+  expect(problems).toEqual([]);
+  expect(catalog.agent('a')?.agent.imports).toEqual({
+    tools: ['one', 'second_tool'],
+    agents: ['b'],
+    relics: [],
+    workflows: [],
+  });
+  expect([...(catalog.agent('a')?.tools.keys() ?? [])]).toEqual(['one', 'second_tool']);
+  expect(catalog.agent('b')?.agent.imports).toMatchObject({ agents: ['a'], relics: ['store'], workflows: ['flow'] });
+});
+
+test('[M2] a missing import names the importer, the place and the nearest names', () => {
+  expect(
+    problemsOf({
+      'agents/a.yaml': agent('a', 'import:\n  tools: [serch, ../tools/none.yaml, ../tools/two.yaml, ./b.yaml]'),
+      'agents/b.yaml': agent('b'),
+      'tools/search.yaml': tool('search'),
+      'tools/two.yaml': `${tool('x')}---\n${tool('y')}`,
+    }),
+  ).toEqual([
+    'agents/a.yaml:7:11: import.tools[0]: agent "a" imports the tool "serch", which does not exist (nearest: search)',
+    'agents/a.yaml:7:18: import.tools[1]: agent "a" imports the tool "../tools/none.yaml", but there is no file tools/none.yaml',
+    'agents/a.yaml:7:38: import.tools[2]: agent "a" imports the tool "../tools/two.yaml", but tools/two.yaml holds several (x, y); import one by name',
+    'agents/a.yaml:7:57: import.tools[3]: agent "a" imports the tool "./b.yaml", but agents/b.yaml holds no tool',
+  ]);
+});
+
+test('[M2] files outside the folder cannot be named', () => {
+  const text = tool('t', 'implementation: {type: script, runtime: shell, entrypoint: ../../../etc/passwd}');
+  expect(problemsOf({ 'tools/t.yaml': text })).toEqual([
+    'tools/t.yaml:5:60: implementation.entrypoint: names the file "../../../etc/passwd", but there is no ../../etc/passwd',
+  ]);
+});
+
+test.each([
+  ['neither source nor path', '{type: script, runtime: node}', 'needs exactly one of'],
+  ['both source and path', '{type: script, runtime: node, script: x, entrypoint: a.js}', 'needs exactly one of'],
+  ['no runtime to guess', '{type: script, script: x}', 'is missing (allowed: python3, node, shell)'],
+  [
+    'an unknown type',
+    '{type: skript}',
+    '"skript" is not allowed (allowed: builtin, script, http, container, mcp). Did you mean script?',
+  ],
+  ['an unknown built-in', '{type: builtin, entrypoint: webfetch}', 'Did you mean web_fetch?'],
+  ['a url without a scheme', '{type: http, url: example.org/x}', 'must be an http:// or https:// URL'],
+  ['a memory size in words', '{type: container, image: x, resources: {memory: lots}}', 'must be a number of MiB'],
+])('[M3] an implementation with %s is refused', (_what, implementation, message) => {
+  const { problems } = load({ 't.yaml': tool('t', `implementation: ${implementation}`), 'a.js': '' });
+  expect(problems.map((problem) => problem.message).join('\n')).toContain(message);
+});
+
+test('[S8] a time limit above the ceiling is refused', () => {
+  const [problem] = load({
+    't.yaml': tool('t', 'implementation: {type: builtin, entrypoint: echo}\ntimeout: 2h'),
+  }).problems;
+  expect(problem).toMatchObject({ line: 6, field: 'timeout' });
+  expect(problem?.message).toBe('must be between 1 ms and 3600 s, found 2h');
+});
