@@ -56,7 +56,8 @@ export function judgeUrl(written: string, policy: AddressPolicy): Judged {
 /** Why an IP address may not be talked to, or null when it is public. */
 export function judgeAddress(address: string): string | null {
   const literal = address.replace(/^\[|\]$/g, '');
-  if (!ipaddr.isValid(literal)) return `has "${literal}", which is not an address`;
+  if (!ipaddr.IPv4.isValidFourPartDecimal(literal) && !ipaddr.IPv6.isValid(literal))
+    return `has "${literal}", which is not an address`;
   const parsed = ipaddr.parse(literal);
   if (parsed instanceof ipaddr.IPv6 && parsed.isIPv4MappedAddress())
     return judgeAddress(parsed.toIPv4Address().toString());

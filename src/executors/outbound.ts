@@ -128,6 +128,7 @@ export function createOutboundFetch(options: OutboundOptions): OutboundFetch {
       };
       for (let hop = 0; hop <= caps.fetchRedirects; hop += 1) {
         const url = await admit(current, hop, options, abort.signal);
+        abort.signal.throwIfAborted();
         const response = await options.fetch(url.href, {
           method: request.method,
           headers: request.headers,

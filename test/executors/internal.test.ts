@@ -1,0 +1,103 @@
+import { expect, test } from 'vitest';
+import { EngineError } from '../../src/domain/errors.ts';
+import { INTERNAL_ACTIONS } from '../../src/domain/manifest.ts';
+import { internalExecutor, internalPolicy } from '../../src/executors/internal.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
+import { callOf, contextOf, errorOf, MapStore } from './support.ts';
+import type { TestContext } from './support.ts';
+
+const run = (name: string, parameters: JsonObject, context: TestContext = contextOf()) =>
+  internalExecutor.execute(callOf(parameters, { action: { type: 'internal', name } }), context);
+
+const open = { enabled: true, allowed: null, blocked: [] };
+
+test('[I] a variable is set, kept with its JSON type, and deleted', async () => {
+  const context = contextOf();
+  expect(await run('set_variable', { key: 'city', value: { name: 'Ulm' } }, context)).toEqual({
+    ok: true,
+    output: { key: 'city', value: { name: 'Ulm' } },
+  });
+  await run('set_variable', { key: 'none', value: null }, context);
+  expect(context.variables.entries()).toEqual([
+    ['city', { name: 'Ulm' }],
+    ['none', null],
+  ]);
+  expect(await run('delete_variable', { key: 'city' }, context)).toEqual({
+    ok: true,
+    output: { key: 'city', deleted: true },
+  });
+  expect(await run('delete_variable', { key: 'city' }, context)).toEqual({
+    ok: true,
+    output: { key: 'city', deleted: false },
+  });
+});
+
+test('[I] clear_context clears every variable and says which', async () => {
+  const context = contextOf();
+  await run('set_variable', { key: 'a', value: 1 }, context);
+  await run('set_variable', { key: 'b', value: 2 }, context);
+  expect(await run('clear_context', {}, context)).toEqual({ ok: true, output: { cleared: ['a', 'b'] } });
+  expect(context.variables.entries()).toEqual([]);
+});
+
+test.each([
+  { value: 1 },
+  { key: 'a b', value: 1 },
+  { key: '1a', value: 1 },
+  { key: 'x'.repeat(65), value: 1 },
+  { key: '', value: 1 },
+  { key: 'a<b', value: 1 },
+  { key: 'a' },
+])('[P12] set_variable %j is the model’s mistake', async (parameters) => {
+  const context = contextOf();
+  expect(errorOf(await run('set_variable', parameters, context))).toMatchObject({ code: 'invalid_parameters' });
+  expect(context.variables.entries()).toEqual([]);
+});
+
+test('[I] what the store refuses is told to the model', async () => {
+  class Full extends MapStore {
+    override set(): void {
+      throw new EngineError('invalid_request', 'A session holds at most 1000 variables');
+    }
+  }
+  const context = { ...contextOf(), variables: new Full() };
+  expect(errorOf(await run('set_variable', { key: 'a', value: 1 }, context))).toEqual({
+    code: 'too_large',
+    message: 'A session holds at most 1000 variables',
+    retryable: false,
+  });
+});
+
+test.each(INTERNAL_ACTIONS.filter((name) => name.endsWith('feed') || name.endsWith('feeds')))(
+  '[I] %s says that there are no feeds',
+  async (name) => {
+    expect(errorOf(await run(name, {}))).toMatchObject({ code: 'not_available', beforeDispatch: true });
+  },
+);
+
+test('[I] disabled beats blocked beats allowed', () => {
+  const name = 'set_variable';
+  expect(internalPolicy(open, name)).toBeNull();
+  expect(internalPolicy({ ...open, allowed: [name] }, name)).toBeNull();
+  expect(internalPolicy({ ...open, allowed: ['clear_context'] }, name)?.message).toBe(
+    'The internal action "set_variable" is not among those this agent may use (allowed: clear_context)',
+  );
+  expect(internalPolicy({ ...open, allowed: [name], blocked: [name] }, name)?.message).toContain('is blocked');
+  expect(internalPolicy({ enabled: false, allowed: [name], blocked: [name] }, name)?.message).toContain('disabled');
+  expect(internalPolicy({ ...open, allowed: [] }, name)).toMatchObject({ code: 'not_allowed' });
+});
+
+test('[I] an unknown internal action is unknown, even where all are disabled', () => {
+  expect(internalPolicy({ ...open, enabled: false }, 'drop_tables')).toMatchObject({ code: 'unknown_name' });
+  expect(internalPolicy(open, 'toString')).toMatchObject({ code: 'unknown_name' });
+});
+
+test('[I] a refused action changes nothing', async () => {
+  const context = contextOf({ internalActions: { ...open, blocked: ['set_variable'] } });
+  expect(errorOf(await run('set_variable', { key: 'a', value: 1 }, context))).toMatchObject({
+    code: 'not_allowed',
+    retryable: false,
+    beforeDispatch: true,
+  });
+  expect(context.variables.entries()).toEqual([]);
+});

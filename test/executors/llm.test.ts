@@ -1,0 +1,85 @@
+import { expect, test } from 'vitest';
+import { EngineError } from '../../src/domain/errors.ts';
+import type { ActionContext } from '../../src/executors/executor.ts';
+import { llmExecutor } from '../../src/executors/llm.ts';
+import { callOf, contextOf, errorOf } from './support.ts';
+
+type Asked = Parameters<ActionContext['callModel']>[0];
+
+function model(answer: string) {
+  const asked: Asked[] = [];
+  const context = contextOf({
+    callModel: (request) => {
+      asked.push(request);
+      for (const piece of answer.match(/.{1,4}/gs) ?? []) request.onText(piece);
+      return Promise.resolve(answer);
+    },
+  });
+  return { asked, context };
+}
+
+test('[P6] an llm action asks the model and gives its text, streamed as progress', async () => {
+  const { asked, context } = model('Good day');
+  const call = callOf({ prompt: 'Say hello', system: 'Be kind', model: 'm1' });
+  expect(await llmExecutor.execute(call, context)).toEqual({ ok: true, output: 'Good day' });
+  expect(asked).toMatchObject([{ prompt: 'Say hello', system: 'Be kind', model: 'm1' }]);
+  expect(context.seen).toEqual([{ text: 'Good' }, { text: ' day' }]);
+});
+
+test('[P6] system and model may be left out', async () => {
+  const { asked, context } = model('x');
+  await llmExecutor.execute(callOf({ prompt: 'p' }), context);
+  expect(asked).toMatchObject([{ system: null, model: null }]);
+});
+
+const schema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] };
+
+test.each(['{"n": 3}', 'Here it is:\n```json\n{"n": 3}\n```\nDone.'])(
+  '[P6] with output_schema the answer %j is a value',
+  async (answer) => {
+    const { asked, context } = model(answer);
+    expect(await llmExecutor.execute(callOf({ prompt: 'p', output_schema: schema }), context)).toEqual({
+      ok: true,
+      output: { n: 3 },
+    });
+    expect(asked[0]?.system).toContain(JSON.stringify(schema));
+  },
+);
+
+test.each([
+  ['no JSON at all', 'the model answered no JSON: "no JSON at all"'],
+  ['{"n": "x"}', 'the model\'s JSON does not match output_schema: output.n: expected integer, got string "x"'],
+])('[P6] an answer %j that does not fit output_schema may be asked for again', async (answer, message) => {
+  const { context } = model(answer);
+  expect(errorOf(await llmExecutor.execute(callOf({ prompt: 'p', output_schema: schema }), context))).toEqual({
+    code: 'invalid_output',
+    message,
+    retryable: true,
+  });
+});
+
+test.each([
+  ['model_unavailable', true],
+  ['model_timeout', true],
+  ['model_rejected', false],
+] as const)('[L2] %s keeps its code; worth another try: %s', async (code, retryable) => {
+  const context = contextOf({ callModel: () => Promise.reject(new EngineError(code, 'why')) });
+  expect(errorOf(await llmExecutor.execute(callOf({ prompt: 'p' }), context))).toMatchObject({
+    code,
+    message: 'why',
+    retryable,
+  });
+});
+
+test.each([
+  [{}, 'parameters.prompt: expected text, got nothing'],
+  [{ prompt: '  ' }, 'parameters.prompt: expected text, got "  "'],
+  [{ prompt: 'p', system: 1 }, 'parameters.system: expected text, got 1'],
+  [{ prompt: 'p', model: [] }, 'parameters.model: expected the name of a model, got []'],
+  [{ prompt: 'p', output_schema: 'x' }, 'parameters.output_schema: expected a JSON Schema, got "x"'],
+])('[P6] the parameters %j are the model’s mistake', async (parameters, message) => {
+  expect(errorOf(await llmExecutor.execute(callOf(parameters), contextOf()))).toMatchObject({
+    code: 'invalid_parameters',
+    message,
+  });
+});

@@ -1,0 +1,139 @@
+/** Fakes at the ports that executors use. */
+import type { ActionDeclaration, ActionOutcome } from '../../src/domain/action.ts';
+import type { Json, JsonObject } from '../../src/domain/json.ts';
+import type { ToolDefinition, ToolImplementation } from '../../src/domain/manifest.ts';
+import type { JobResult, RunnerClient, RunnerJob, VariableStore } from '../../src/domain/ports.ts';
+import type { ActionCall, ActionContext } from '../../src/executors/executor.ts';
+import { FakeClock } from '../support/fake-clock.ts';
+
+const action: ActionDeclaration = {
+  ordinal: 0,
+  id: 'a',
+  type: 'tool',
+  mode: 'async',
+  name: 'echo',
+  parameters: {},
+  outputKey: null,
+  dependsOn: null,
+  waitForAll: true,
+  timeoutMs: null,
+  retry: null,
+  onError: null,
+  when: null,
+  priority: 0,
+  idempotencyKey: null,
+  cacheTtlMs: null,
+  references: [],
+  embeddedInThought: false,
+  repaired: false,
+  span: { start: 0, end: 0 },
+};
+
+export function callOf(
+  parameters: JsonObject,
+  changes: Partial<Omit<ActionCall, 'action'>> & { readonly action?: Partial<ActionDeclaration> } = {},
+): ActionCall {
+  return {
+    runtimeKey: 'ses_1/1/0/0',
+    attempt: 1,
+    inputs: {},
+    tool: null,
+    timeoutMs: 60_000,
+    parameters,
+    ...changes,
+    action: { ...action, parameters, ...changes.action },
+  };
+}
+
+export function toolOf(implementation: ToolImplementation, changes: Partial<ToolDefinition> = {}): ToolDefinition {
+  return {
+    kind: 'Tool',
+    name: 'thing',
+    version: '1.0',
+    summary: 'A thing',
+    description: '',
+    tags: [],
+    metadata: {},
+    implementation,
+    parameters: { type: 'object' },
+    returns: null,
+    effects: 'unsafe',
+    approval: 'never',
+    dispatch: 'eager',
+    concurrency: null,
+    timeoutMs: null,
+    retry: null,
+    cacheTtlMs: null,
+    examples: [],
+    ...changes,
+  };
+}
+
+export class MapStore implements VariableStore {
+  readonly values = new Map<string, Json>();
+  get(key: string): Json | undefined {
+    return this.values.get(key);
+  }
+  set(key: string, value: Json): void {
+    this.values.set(key, value);
+  }
+  delete(key: string): boolean {
+    return this.values.delete(key);
+  }
+  entries(): readonly (readonly [string, Json])[] {
+    return [...this.values];
+  }
+}
+
+export interface TestContext extends ActionContext {
+  readonly clock: FakeClock;
+  readonly variables: MapStore;
+  readonly seen: JsonObject[];
+  readonly abort: AbortController;
+}
+
+export function contextOf(changes: Partial<ActionContext> = {}): TestContext {
+  const abort = new AbortController();
+  const seen: JsonObject[] = [];
+  const unexpected = (what: string) => () => Promise.reject(new Error(`unexpected use of ${what}`));
+  return {
+    abort,
+    seen,
+    signal: abort.signal,
+    session: 'ses_1',
+    progress: (data) => seen.push(data),
+    internalActions: { enabled: true, allowed: null, blocked: [] },
+    runner: null,
+    fetch: unexpected('fetch'),
+    readHtml: unexpected('readHtml'),
+    callModel: unexpected('callModel'),
+    ...changes,
+    clock: new FakeClock(),
+    variables: new MapStore(),
+  };
+}
+
+/** A runner that answers every job with `result` and remembers the jobs. */
+export function fakeRunner(
+  result: Partial<JobResult> | ((job: RunnerJob) => Partial<JobResult>),
+): RunnerClient & { readonly jobs: RunnerJob[] } {
+  const jobs: RunnerJob[] = [];
+  return {
+    jobs,
+    run: (job, { output }) => {
+      jobs.push(job);
+      const given = typeof result === 'function' ? result(job) : result;
+      const full: JobResult = { end: 'exited', exitCode: 0, stdout: '', stderr: '', truncated: false, ...given };
+      if (full.stdout !== '') output('stdout', full.stdout);
+      if (full.stderr !== '') output('stderr', full.stderr);
+      return Promise.resolve(full);
+    },
+    health: () => Promise.resolve({ status: 'healthy' }),
+  };
+}
+
+/** The error of an outcome that must be a failure. */
+export function errorOf(outcome: ActionOutcome): Extract<ActionOutcome, { ok: false }>['error'] {
+  if (outcome.ok) throw new Error(`expected a failure, got ${JSON.stringify(outcome.output)}`);
+  return outcome.error;
+}
