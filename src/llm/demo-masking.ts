@@ -29,6 +29,10 @@ export function mask(message: string): Masked {
   };
   let text = message
     .replace(/[\uE000-\uF8FF]/g, ' ')
+    .replace(/(?<![\d,.]|\b(?:sort|of|numbers):?\s+)\d{1,3}(?:,\d{3})+(?![\d,])/gi, (number) =>
+      number.replaceAll(',', ''),
+    )
+    .replace(/(\d+) and (\d+) (ms|milliseconds|s|secs?|seconds|min|minutes)\b/gi, '$1 $3 and $2 $3')
     .replace(/```([\w+-]*)[^\S\n]*\n?([\s\S]*?)```/g, (whole, language: string, code: string) =>
       hold('fence', whole, code.replace(/\n$/, ''), language),
     )
