@@ -40,6 +40,12 @@ export const limits = {
   /** Iterations without a response and without an accepted action before the run fails (S11). */
   idleIterations: 2,
   lastGenerationTokens: 1_024,
+  /** From the end of a run's seconds to the end of its last generation (S12). */
+  lastGenerationMs: 60_000,
+  /** Generations in a row that may break off by an error before the run fails (P15). */
+  brokenGenerations: 2,
+  /** An approval that nobody gives counts as denied (J8). */
+  approvalExpiryMs: 7 * 24 * 3_600_000,
 
   // --- session ---
   messageBytes: 1_048_576,

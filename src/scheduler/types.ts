@@ -62,7 +62,8 @@ export type SchedulerInput = { readonly at: number } & (
       /** Uniform in [0, 1): the jitter of the backoff (S7). Randomness comes in as an input. */
       readonly random: number;
     }
-  | { readonly type: 'timer_fired'; readonly timer: TimerId }
+  /** `random`: as above, for a timeout that is followed by a retry; without it the whole backoff is waited. */
+  | { readonly type: 'timer_fired'; readonly timer: TimerId; readonly random?: number }
   | {
       readonly type: 'approval_resolved';
       readonly key: ActionKey;
@@ -73,7 +74,7 @@ export type SchedulerInput = { readonly at: number } & (
   | { readonly type: 'cancel_requested'; readonly reason: string }
 );
 
-/** `timeout:KEY`, `retry:KEY`, `approval:KEY`, `budget`, … Opaque to the engine. */
+/** `timeout:KEY#ATTEMPT`, `retry:KEY#ATTEMPT`, `approval:KEY`, `budget`. Opaque to the engine. */
 export type TimerId = string;
 
 export type SchedulerCommand =

@@ -1,0 +1,49 @@
+/** How often and how long an action is tried (S7, S8). Pure arithmetic over declarations and errors. */
+import type { ActionDeclaration, ActionError, ActionTraits, RetryPolicy } from '../domain/action.ts';
+import { limits } from '../domain/limits.ts';
+
+/** A timer delay that every platform can hold. */
+export const LONGEST_TIMER_MS = 2_147_483_647;
+
+/** Milliseconds that one attempt may take (S8). */
+export function timeoutOf(action: ActionDeclaration, traits: ActionTraits): number {
+  return Math.max(1, Math.min(action.timeoutMs ?? traits.timeoutMs, limits.maxActionTimeoutMs));
+}
+
+/**
+ * Attempts in all, the first included, for an action that has just failed with `error`.
+ *
+ * Unsafe actions are tried once, unless the attempt is known never to have reached its target (S7).
+ */
+export function attemptsAllowed(action: ActionDeclaration, traits: ActionTraits, error: ActionError): number {
+  if (!error.retryable) return 1;
+  const beforeDispatch = error.beforeDispatch === true;
+  if (traits.effects === 'unsafe' && !beforeDispatch) return 1;
+  const asked = action.retry?.maxAttempts ?? (action.onError === 'retry' ? limits.retryAttempts : null);
+  const usual = beforeDispatch ? Math.max(traits.retry.maxAttempts, limits.retryAttempts) : traits.retry.maxAttempts;
+  return Math.min(asked ?? usual, limits.maxRetryAttempts);
+}
+
+/**
+ * Milliseconds between a failed attempt and the next one: exponential with full jitter, unless the
+ * action asks for another backoff; never less than the target asked for (S7, R8).
+ *
+ * @param attempt the attempt that failed, from 1
+ * @param random uniform in [0, 1)
+ */
+export function backoffMs(policy: RetryPolicy, attempt: number, error: ActionError, random: number): number {
+  const wished = Math.min(unjittered(policy, attempt), policy.maxDelayMs);
+  const jittered = policy.backoff === 'exponential' ? Math.floor(wished * random) : wished;
+  return Math.min(Math.max(jittered, error.retryAfterMs ?? 0, 0), limits.maxActionTimeoutMs);
+}
+
+function unjittered({ backoff, delayMs }: RetryPolicy, attempt: number): number {
+  switch (backoff) {
+    case 'none':
+      return delayMs;
+    case 'linear':
+      return delayMs * attempt;
+    case 'exponential':
+      return delayMs * 2 ** (attempt - 1);
+  }
+}

@@ -1,0 +1,282 @@
+/**
+ * The graph of a run: what names mean, what waits for what, and which waits would be circles.
+ *
+ * Owns the name tables and the sync barriers of a generation. Does not settle anything: it answers
+ * questions and links nodes; `step.ts` decides what follows.
+ *
+ * Invariants:
+ *  1. Dependencies and barriers together never form a circle: a dependency that would close one is
+ *     refused (S3), a barrier that would is lifted (S4).
+ *  2. Only forward bindings, of a `depends_on` name that was declared later, can close a circle, so
+ *     only they are searched; everything else points backwards.
+ *  3. A sync action holds exactly the later actions of its generation that have no `depends_on`
+ *     field and that it does not wait for itself.
+ */
+import { limits } from '../domain/limits.ts';
+import { noteEdges } from './ready.ts';
+import type { ActionNode, Generation, RunState } from './state.ts';
+
+// --- names -----------------------------------------------------------------------------------
+
+/** Enters an action under its id and output key; the newest wins (P6, P12). */
+export function register(state: RunState, node: ActionNode): void {
+  state.ids.set(node.id, node);
+  const { outputKey } = node.declaration;
+  if (outputKey !== null) state.outputKeys.set(outputKey, node);
+}
+
+/** Enters an accepted action under the name of what it calls, for `depends_on` by name (S3). */
+export function registerName(state: RunState, node: ActionNode): void {
+  const { name } = node.declaration;
+  const namesakes = state.named.get(name);
+  if (namesakes === undefined) state.named.set(name, [node]);
+  else namesakes.push(node);
+}
+
+/** What a reference means at this place: latest output key, then action id (P12). */
+export function producerOf(state: RunState, name: string): ActionNode | null {
+  return state.outputKeys.get(name) ?? state.ids.get(name) ?? null;
+}
+
+/**
+ * What a `depends_on` name means at its place, or null while it is open: unknown so far, or an
+ * earlier iteration's action that ended badly and may be declared again in this generation.
+ */
+export function dependencyOf(state: RunState, generation: Generation, name: string): ActionNode | null {
+  const byId = state.ids.get(name);
+  if (byId !== undefined) return byId.iteration === generation.iteration || !endedBadly(byId) ? byId : null;
+  const namesakes = state.named.get(name);
+  if (namesakes === undefined) return null;
+  const latest = namesakes.at(-1);
+  if (latest === undefined) return null;
+  if (latest.iteration === generation.iteration) {
+    return namesakes.at(-2)?.iteration === generation.iteration ? null : latest;
+  }
+  return namesakes.length === 1 && !endedBadly(latest) ? latest : null;
+}
+
+/** The same at the end of the generation, when nothing more can be declared; null = unknown. */
+export function dependencyAtEnd(state: RunState, node: ActionNode, name: string): ActionNode | null {
+  const byId = state.ids.get(name);
+  if (byId !== undefined && byId !== node) return byId;
+  const candidates = namesakesOf(state, node, name);
+  return candidates.length === 1 ? (candidates[0] ?? null) : null;
+}
+
+/** Other actions of that name: this generation's, else those of earlier iterations. */
+function namesakesOf(state: RunState, node: ActionNode, name: string): ActionNode[] {
+  const namesakes = (state.named.get(name) ?? []).filter((namesake) => namesake !== node);
+  const here = namesakes.filter((namesake) => namesake.iteration === node.iteration);
+  return here.length > 0 ? here : namesakes;
+}
+
+function endedBadly(node: ActionNode): boolean {
+  return node.stage === 'settled' && !node.satisfied;
+}
+
+const KNOWN_IDS_SHOWN = 12;
+
+/** The sentence of an `unknown_dependency` rejection. */
+export function unknownDependency(state: RunState, node: ActionNode, names: readonly string[]): string {
+  const ambiguous = names.every((name) => namesakesOf(state, node, name).length > 1);
+  const what = names.map((name) => `"${name.slice(0, limits.excerptChars)}"`).join(', ');
+  const known: string[] = [];
+  for (const [id, candidate] of state.ids) if (candidate !== node) known.push(id);
+  const shown = known.slice(-KNOWN_IDS_SHOWN).join(', ');
+  const more = known.length > KNOWN_IDS_SHOWN ? ` and ${known.length - KNOWN_IDS_SHOWN} more` : '';
+  const list = known.length === 0 ? 'none' : shown + more;
+  return ambiguous
+    ? `Action "${node.id}" depends on ${what}, the name of several actions: use an id (known: ${list})`
+    : `Action "${node.id}" depends on unknown ${names.length === 1 ? 'id' : 'ids'} ${what} (known: ${list})`;
+}
+
+// --- edges -------------------------------------------------------------------------------------
+
+/** Adds one dependency. A settled one is counted at once, as if it settled now. */
+export function link(state: RunState, node: ActionNode, dependency: ActionNode): void {
+  node.dependencies.push(dependency);
+  if (dependency.stage === 'settled') {
+    countSettled(node, dependency);
+    return;
+  }
+  dependency.dependents.push(node);
+  node.unmet += 1;
+  noteEdges(state, node);
+}
+
+/** What a settled dependency means to one that waits for it. */
+export function countSettled(node: ActionNode, dependency: ActionNode): void {
+  if (!dependency.satisfied) node.doomedBy ??= dependency;
+  else if (dependency.settlement?.status === 'completed') node.successes += 1;
+  else node.nulls += 1;
+}
+
+/**
+ * The dependency path from one of `starts` to one of `goals`, both included, or null. Settled
+ * actions wait for nothing and are not entered.
+ */
+export function pathBetween(
+  state: RunState,
+  starts: readonly ActionNode[],
+  goals: readonly ActionNode[],
+): readonly ActionNode[] | null {
+  const wanted = new Set(goals);
+  const mark = ++state.mark;
+  const cameFrom = new Map<ActionNode, ActionNode | null>();
+  const queue: ActionNode[] = [];
+  for (const start of starts) {
+    if (start.mark === mark || start.stage === 'settled') continue;
+    start.mark = mark;
+    cameFrom.set(start, null);
+    queue.push(start);
+  }
+  for (const node of queue) {
+    if (wanted.has(node)) {
+      const path: ActionNode[] = [];
+      for (let at: ActionNode | null | undefined = node; at != null; at = cameFrom.get(at)) path.push(at);
+      return path.reverse();
+    }
+    for (const dependency of node.dependencies) {
+      if (dependency.mark === mark || dependency.stage === 'settled') continue;
+      dependency.mark = mark;
+      cameFrom.set(dependency, node);
+      queue.push(dependency);
+    }
+  }
+  return null;
+}
+
+const PATH_SHOWN = 16;
+
+/** The sentence of a `dependency_cycle` rejection: who closes it, and the way round. */
+export function dependencyCycle(node: ActionNode, path: readonly ActionNode[]): string {
+  const ids = path.map(({ id }) => id);
+  const shown = ids.length > PATH_SHOWN ? [...ids.slice(0, PATH_SHOWN - 2), '…', ...ids.slice(-1)] : ids;
+  return `Action "${node.id}" closes a circle of dependencies: ${[node.id, ...shown, node.id].join(' -> ')}`;
+}
+
+// --- sync barriers (S4) ----------------------------------------------------------------------------
+
+/** Places a new action before or behind the generation's barriers. */
+export function placeBehindBarriers(generation: Generation, node: ActionNode): void {
+  if (node.declaration.dependsOn === null && firstUnsettledSync(generation) !== null) {
+    node.barred = 'line';
+    generation.line.push(node);
+  }
+  if (node.declaration.mode === 'sync') generation.syncs.push(node);
+}
+
+function firstUnsettledSync(generation: Generation): ActionNode | null {
+  const { syncs } = generation;
+  for (;;) {
+    const sync = syncs[generation.syncFront];
+    if (sync === undefined) return null;
+    if (sync.stage !== 'settled') return sync;
+    generation.syncFront += 1;
+  }
+}
+
+/** A sync action has settled: the actions that nothing holds any more. */
+export function liftBarrier(generation: Generation, sync: ActionNode): ActionNode[] {
+  const released: ActionNode[] = [];
+  const first = firstUnsettledSync(generation);
+  const { line } = generation;
+  for (;;) {
+    const node = line[generation.lineFront];
+    if (node === undefined || (first !== null && node.index > first.index)) break;
+    generation.lineFront += 1;
+    if (node.barred !== 'line') continue;
+    node.barred = 'open';
+    released.push(node);
+  }
+  for (const node of sync.holds) if (!node.exempt.includes(sync)) dropHold(node, released);
+  return released;
+}
+
+function dropHold(node: ActionNode, released: ActionNode[]): void {
+  if (node.barred !== 'listed') return;
+  node.holdCount -= 1;
+  if (node.holdCount > 0) return;
+  node.barred = 'open';
+  released.push(node);
+}
+
+/**
+ * Lifts the barriers that a forward binding turns into circles: `waiters` now wait for `target`, so
+ * no sync action that waits for one of them, through dependencies or barriers, may hold what
+ * `target` needs.
+ *
+ * @returns the actions that nothing holds any more
+ */
+export function exemptFromBarriers(
+  state: RunState,
+  generation: Generation,
+  waiters: readonly ActionNode[],
+  target: ActionNode,
+): ActionNode[] {
+  const needed = closure(state, target).filter((node) => node.barred !== 'open');
+  if (needed.length === 0) return [];
+  const waiting = waitingFor(generation, waiters);
+  const released: ActionNode[] = [];
+  for (const node of needed) {
+    for (let at = generation.syncFront; at < generation.syncs.length; at += 1) {
+      const sync = generation.syncs[at];
+      if (sync === undefined || sync.index >= node.index) break;
+      if (sync.stage !== 'settled' && waiting.has(sync)) exempt(generation, node, sync, released);
+    }
+  }
+  return released;
+}
+
+function exempt(generation: Generation, node: ActionNode, sync: ActionNode, released: ActionNode[]): void {
+  if (node.exempt.includes(sync)) return;
+  if (node.barred === 'line') {
+    node.barred = 'listed';
+    generation.listed.push(node);
+    for (let at = generation.syncFront; at < generation.syncs.length; at += 1) {
+      const holder = generation.syncs[at];
+      if (holder === undefined || holder.index >= node.index) break;
+      if (holder.stage === 'settled') continue;
+      holder.holds.push(node);
+      node.holdCount += 1;
+    }
+  }
+  node.exempt = [...node.exempt, sync];
+  dropHold(node, released);
+}
+
+/** An action and all unsettled actions that it depends on, directly or not. */
+function closure(state: RunState, start: ActionNode): ActionNode[] {
+  const mark = ++state.mark;
+  start.mark = mark;
+  const found = [start];
+  for (const node of found) {
+    for (const dependency of node.dependencies) {
+      if (dependency.mark === mark || dependency.stage === 'settled') continue;
+      dependency.mark = mark;
+      found.push(dependency);
+    }
+  }
+  return found;
+}
+
+/** Everything that waits for one of `roots`, through dependencies or barriers, the roots included. */
+function waitingFor(generation: Generation, roots: readonly ActionNode[]): Set<ActionNode> {
+  const found = new Set<ActionNode>(roots);
+  // The line behind a sync action is the same for all sync actions before it: walked once, backwards.
+  let walkedFrom = generation.line.length;
+  for (const node of found) {
+    for (const dependent of node.dependents) if (dependent.stage === 'waiting') found.add(dependent);
+    if (node.declaration.mode !== 'sync' || node.iteration !== generation.iteration) continue;
+    while (walkedFrom > generation.lineFront) {
+      const held = generation.line[walkedFrom - 1];
+      if (held === undefined || held.index <= node.index) break;
+      walkedFrom -= 1;
+      if (held.barred === 'line') found.add(held);
+    }
+    for (const held of generation.listed) {
+      if (held.barred === 'listed' && held.index > node.index && !held.exempt.includes(node)) found.add(held);
+    }
+  }
+  return found;
+}

@@ -1,0 +1,96 @@
+/** Actions as the scheduler first knows them, before anything has happened to them. */
+import type { ActionDeclaration, ActionRejection, ActionTraits } from '../domain/action.ts';
+import type { ActionNode, RunState } from './state.ts';
+
+const NOTHING: readonly never[] = [];
+
+export function newNode(
+  state: RunState,
+  iteration: number,
+  declaration: ActionDeclaration,
+  traits: ActionTraits,
+  refused: boolean,
+): ActionNode {
+  return {
+    key: `${iteration}/${declaration.ordinal}`,
+    index: state.nodes.length,
+    iteration,
+    id: declaration.id,
+    declaration,
+    traits,
+    refused,
+    mode: declaration.mode,
+    stage: 'waiting',
+    admitted: false,
+    queued: false,
+    settlement: null,
+    satisfied: false,
+    attempt: 0,
+    unresolved: NOTHING,
+    dependencies: [],
+    dependents: [],
+    unmet: 0,
+    successes: 0,
+    nulls: 0,
+    doomedBy: null,
+    bound: NOTHING,
+    barred: 'open',
+    exempt: NOTHING,
+    holds: [],
+    holdCount: 0,
+    pathMs: traits.estimateMs,
+    limit: null,
+    heap: null,
+    heapAt: -1,
+    mark: 0,
+  };
+}
+
+/** Stands in for an action that the parser could not read: enough to be named and depended on. */
+export function standIn(rejection: ActionRejection): ActionDeclaration {
+  return {
+    ordinal: rejection.ordinal,
+    id: rejection.id,
+    type: rejection.type ?? 'tool',
+    mode: rejection.mode ?? 'async',
+    name: rejection.name ?? '',
+    parameters: {},
+    outputKey: null,
+    dependsOn: [],
+    waitForAll: true,
+    timeoutMs: null,
+    retry: null,
+    onError: null,
+    when: null,
+    priority: 0,
+    idempotencyKey: null,
+    cacheTtlMs: null,
+    references: [],
+    embeddedInThought: false,
+    repaired: false,
+    span: { start: 0, end: 0 },
+  };
+}
+
+/** What is known of the target of an action that could not be read: nothing, so the least. */
+export const traitsOfRefused: ActionTraits = {
+  effects: 'unsafe',
+  timeoutMs: 0,
+  retry: { maxAttempts: 1, backoff: 'none', delayMs: 0, maxDelayMs: 0 },
+  concurrency: null,
+  dispatch: 'eager',
+  needsApproval: false,
+  estimateMs: 0,
+  refusal: null,
+};
+
+/** Whether two declarations say the same thing to the letter, wherever they stand (P6). */
+export function sameAction(a: ActionDeclaration, b: ActionDeclaration): boolean {
+  return essence(a) === essence(b);
+}
+
+const PLACE: ReadonlySet<string> = new Set<keyof ActionDeclaration>(['ordinal', 'span', 'embeddedInThought']);
+
+function essence(action: ActionDeclaration): string {
+  return JSON.stringify(Object.entries(action).filter(([field]) => !PLACE.has(field)));
+}

@@ -1,0 +1,96 @@
+/** What the engine may ask of a run's state. Nothing here changes it. */
+import type { ActionDeclaration, ActionKey, ActionStatus } from '../domain/action.ts';
+import { limits } from '../domain/limits.ts';
+import { producerOf } from './graph.ts';
+import type { ActionNode, RunState } from './state.ts';
+import type { Settlement } from './types.ts';
+
+/** What a name means now: the newest action with that output key, else with that id (P12, P6). */
+export function lookup(
+  state: RunState,
+  name: string,
+): { readonly key: ActionKey; readonly status: ActionStatus } | null {
+  const node = producerOf(state, name);
+  return node === null ? null : { key: node.key, status: statusOfNode(node) };
+}
+
+/**
+ * What each reference of an action was bound to: an action declared before it, or a later one that
+ * it names in `depends_on` (P12). Names that are no action are absent. Without a prototype: any
+ * name may be looked up.
+ */
+export function bindings(state: RunState, key: ActionKey): Readonly<Record<string, ActionKey>> {
+  const bound = Object.create(null) as Record<string, ActionKey>;
+  for (const [name, producer] of state.byKey.get(key)?.bound ?? []) bound[name] = producer.key;
+  return bound;
+}
+
+/** Null for a key that was never declared. */
+export function statusOf(state: RunState, key: ActionKey): ActionStatus | null {
+  const node = state.byKey.get(key);
+  return node === undefined ? null : statusOfNode(node);
+}
+
+/** How an action ended, or null while it has not. */
+export function settlementOf(state: RunState, key: ActionKey): Settlement | null {
+  return state.byKey.get(key)?.settlement ?? null;
+}
+
+/** Explicit and implicit dependencies that are bound so far, each once (S3); barriers are none. */
+export function dependenciesOf(state: RunState, key: ActionKey): readonly ActionKey[] {
+  return state.byKey.get(key)?.dependencies.map((dependency) => dependency.key) ?? [];
+}
+
+/** The declaration; for one that the parser refused, a stand-in with its id and what else could be read. */
+export function action(state: RunState, key: ActionKey): ActionDeclaration | null {
+  return state.byKey.get(key)?.declaration ?? null;
+}
+
+/** Whether an action is fire_and_forget and nothing waits for it (S4). */
+export function isFireAndForget(state: RunState, key: ActionKey): boolean {
+  return state.byKey.get(key)?.mode === 'fire_and_forget';
+}
+
+/** Keys of everything that an iteration declared, rejected actions included, in document order. */
+export function keysOf(state: RunState, iteration: number): readonly ActionKey[] {
+  return state.nodes.filter((node) => node.iteration === iteration).map(({ key }) => key);
+}
+
+/** How many actions of the run stand where. */
+export function counts(state: RunState): Readonly<Record<ActionStatus, number>> {
+  const found: Record<ActionStatus, number> = {
+    waiting: 0,
+    ready: 0,
+    running: 0,
+    retrying: 0,
+    awaiting_approval: 0,
+    completed: 0,
+    failed: 0,
+    skipped: 0,
+    cancelled: 0,
+    rejected: 0,
+  };
+  for (const node of state.nodes) found[statusOfNode(node)] += 1;
+  return found;
+}
+
+/** Tokens that the current generation may use, so that enough is left for the last one (S12); null = no budget. */
+export function generationTokens({ policy, tokens, generation }: RunState): number | null {
+  if (policy.tokens === null) return null;
+  const reserve = generation?.last === true ? 0 : limits.lastGenerationTokens;
+  return Math.max(0, policy.tokens - tokens - reserve);
+}
+
+function statusOfNode({ stage, settlement }: ActionNode): ActionStatus {
+  switch (stage) {
+    case 'evaluating':
+    case 'held':
+      return 'waiting';
+    case 'approval':
+      return 'awaiting_approval';
+    case 'settled':
+      return settlement?.status ?? 'cancelled';
+    default:
+      return stage;
+  }
+}

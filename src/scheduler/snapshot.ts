@@ -1,0 +1,199 @@
+/**
+ * A run's state as plain JSON and back (J9). Actions are named by their position, heaps keep their
+ * order, so a restored state answers every input as the original would have.
+ */
+import { EngineError } from '../domain/errors.ts';
+import type { JsonObject } from '../domain/json.ts';
+import { initialState, newGeneration } from './state.ts';
+import type { ActionNode, Generation, Limit, RunState } from './state.ts';
+
+const VERSION = 1;
+
+/** Fields of a node that point at other nodes, at limits or at heaps; all others are plain data. */
+type NodeLinks = 'dependencies' | 'dependents' | 'doomedBy' | 'bound' | 'exempt' | 'holds' | 'limit' | 'heap' | 'mark';
+
+interface StoredNode extends Omit<ActionNode, NodeLinks> {
+  readonly dependencies: readonly number[];
+  readonly dependents: readonly number[];
+  readonly doomedBy: number | null;
+  readonly bound: readonly (readonly [string, number])[];
+  readonly exempt: readonly number[];
+  readonly holds: readonly number[];
+  readonly limit: string | null;
+}
+
+interface StoredGeneration extends Omit<Generation, 'responses' | 'nodes' | 'syncs' | 'line' | 'listed' | 'pending'> {
+  readonly responses: readonly { readonly final: boolean | null; readonly refers: readonly number[] }[];
+  readonly nodes: readonly number[];
+  readonly syncs: readonly number[];
+  readonly line: readonly number[];
+  readonly listed: readonly number[];
+  readonly pending: readonly (readonly [string, readonly number[]])[];
+}
+
+type StateLinks =
+  | 'nodes'
+  | 'byKey'
+  | 'ids'
+  | 'outputKeys'
+  | 'named'
+  | 'limits'
+  | 'lanes'
+  | 'generation'
+  | 'dirty'
+  | 'mark';
+type NamedNode = readonly [string, number];
+
+interface StoredState extends Omit<RunState, StateLinks> {
+  readonly v: number;
+  readonly nodes: readonly StoredNode[];
+  readonly ids: readonly NamedNode[];
+  readonly outputKeys: readonly NamedNode[];
+  readonly named: readonly (readonly [string, readonly number[]])[];
+  readonly limits: readonly (readonly [string, Omit<Limit, 'parked'> & { readonly parked: readonly number[] }])[];
+  readonly lanes: {
+    readonly slot: readonly number[];
+    readonly free: readonly number[];
+    readonly background: readonly number[];
+  };
+  readonly generation: StoredGeneration | null;
+  readonly dirty: readonly number[];
+}
+
+const indexOf = ({ index }: ActionNode): number => index;
+const indexesOf = (nodes: readonly ActionNode[]): readonly number[] => nodes.map(indexOf);
+
+/** A copy that shares nothing that `step` changes, and that `JSON.stringify` takes as it is. */
+export function snapshot(state: RunState): JsonObject {
+  const { nodes, byKey: _, ids, outputKeys, named, limits, lanes, generation, dirty, mark: __, ...plain } = state;
+  const limitNames = new Map([...limits].map(([name, limit]) => [limit, name]));
+  const stored: StoredState = {
+    v: VERSION,
+    ...plain,
+    exceeded: [...plain.exceeded],
+    nodes: nodes.map((node) => storeNode(node, limitNames)),
+    ids: [...ids].map(([name, node]) => [name, node.index]),
+    outputKeys: [...outputKeys].map(([name, node]) => [name, node.index]),
+    named: [...named].map(([name, namesakes]) => [name, indexesOf(namesakes)]),
+    limits: [...limits].map(([name, { parked, ...counted }]) => [name, { ...counted, parked: indexesOf(parked) }]),
+    lanes: { slot: indexesOf(lanes.slot), free: indexesOf(lanes.free), background: indexesOf(lanes.background) },
+    generation: generation === null ? null : storeGeneration(generation),
+    dirty: indexesOf(dirty),
+  };
+  return stored as unknown as JsonObject;
+}
+
+function storeNode(node: ActionNode, limitNames: ReadonlyMap<Limit, string>): StoredNode {
+  const { dependencies, dependents, doomedBy, bound, exempt, holds, limit, heap: _, mark: __, ...plain } = node;
+  return {
+    ...plain,
+    dependencies: indexesOf(dependencies),
+    dependents: indexesOf(dependents),
+    doomedBy: doomedBy?.index ?? null,
+    bound: bound.map(([name, producer]) => [name, producer.index]),
+    exempt: indexesOf(exempt),
+    holds: indexesOf(holds),
+    limit: limit === null ? null : (limitNames.get(limit) ?? null),
+  };
+}
+
+function storeGeneration({ responses, nodes, syncs, line, listed, pending, ...plain }: Generation): StoredGeneration {
+  return {
+    ...plain,
+    responses: responses.map(({ final, refers }) => ({ final, refers: indexesOf(refers) })),
+    nodes: indexesOf(nodes),
+    syncs: indexesOf(syncs),
+    line: indexesOf(line),
+    listed: indexesOf(listed),
+    pending: [...pending].map(([name, waiters]) => [name, indexesOf(waiters)]),
+  };
+}
+
+/**
+ * The state that `snapshot` copied.
+ *
+ * @throws EngineError `schema_too_new` for a snapshot of a later format
+ */
+export function restore(json: JsonObject): RunState {
+  const stored = json as unknown as StoredState;
+  if (stored.v !== VERSION) {
+    throw new EngineError(
+      'schema_too_new',
+      `A scheduler snapshot has format ${String(stored.v)}; this code reads ${VERSION}`,
+    );
+  }
+  const { v: _, nodes, ids, outputKeys, named, limits, lanes, generation, dirty, ...plain } = stored;
+  const state: RunState = { ...initialState(), ...plain, exceeded: [...plain.exceeded] };
+  for (const node of nodes) state.nodes.push(bareNode(node));
+  const at = (index: number): ActionNode => {
+    const node = state.nodes[index];
+    if (node === undefined)
+      throw new EngineError('internal', `A scheduler snapshot names action ${index}, which it does not hold`);
+    return node;
+  };
+  const all = (indexes: readonly number[]): ActionNode[] => indexes.map(at);
+  for (const [name, { parked, ...counted }] of limits) {
+    const limit: Limit = { ...counted, parked: all(parked) };
+    state.limits.set(name, limit);
+    restoreHeap(limit.parked);
+  }
+  for (const [index, node] of state.nodes.entries()) {
+    const links = nodes[index];
+    if (links === undefined) continue;
+    state.byKey.set(node.key, node);
+    node.dependencies = all(links.dependencies);
+    node.dependents = all(links.dependents);
+    node.doomedBy = links.doomedBy === null ? null : at(links.doomedBy);
+    node.bound = links.bound.map(([name, producer]) => [name, at(producer)]);
+    node.exempt = all(links.exempt);
+    node.holds = all(links.holds);
+    node.limit = links.limit === null ? null : (state.limits.get(links.limit) ?? null);
+  }
+  for (const [name, index] of ids) state.ids.set(name, at(index));
+  for (const [name, index] of outputKeys) state.outputKeys.set(name, at(index));
+  for (const [name, namesakes] of named) state.named.set(name, all(namesakes));
+  state.lanes.slot.push(...all(lanes.slot));
+  state.lanes.free.push(...all(lanes.free));
+  state.lanes.background.push(...all(lanes.background));
+  restoreHeap(state.lanes.slot);
+  restoreHeap(state.lanes.free);
+  restoreHeap(state.lanes.background);
+  state.generation = generation === null ? null : restoreGeneration(generation, all);
+  state.dirty = all(dirty);
+  return state;
+}
+
+function bareNode({ ...stored }: StoredNode): ActionNode {
+  return {
+    ...stored,
+    dependencies: [],
+    dependents: [],
+    doomedBy: null,
+    bound: [],
+    exempt: [],
+    holds: [],
+    limit: null,
+    heap: null,
+    mark: 0,
+  };
+}
+
+function restoreHeap(heap: ActionNode[]): void {
+  for (const [at, node] of heap.entries()) {
+    node.heap = heap;
+    node.heapAt = at;
+  }
+}
+
+function restoreGeneration(stored: StoredGeneration, all: (indexes: readonly number[]) => ActionNode[]): Generation {
+  return {
+    ...newGeneration(stored.iteration, stored.last),
+    ...stored,
+    responses: stored.responses.map(({ final, refers }) => ({ final, refers: all(refers) })),
+    nodes: all(stored.nodes),
+    syncs: all(stored.syncs),
+    line: all(stored.line),
+    listed: all(stored.listed),
+    pending: new Map(stored.pending.map(([name, waiters]) => [name, all(waiters)])),
+  };
+}

@@ -1,0 +1,236 @@
+/**
+ * What the scheduler remembers of one run: its actions as a graph, the ready queue, the current
+ * generation, the counters and the budgets. Data only; `step.ts` is the one writer.
+ *
+ * Actions point at each other directly. `snapshot` and `restore` turn that into plain JSON and back (J9).
+ */
+import type { ActionDeclaration, ActionKey, ActionMode, ActionTraits } from '../domain/action.ts';
+import type { FinishReason } from '../domain/ports.ts';
+import type { Finality } from '../domain/protocol-event.ts';
+import type { RunPolicy, Settlement } from './types.ts';
+
+/**
+ * Where an action stands. `held` waits for a good end of its generation (S14); `approval` waits for
+ * a human (J8); `retrying` waits for its backoff (S7).
+ */
+export type Stage = 'waiting' | 'evaluating' | 'held' | 'approval' | 'ready' | 'running' | 'retrying' | 'settled';
+
+/** How sync barriers treat an action (S4): not at all, by its place in the line, or one by one because some are exempt. */
+export type Barred = 'open' | 'line' | 'listed';
+
+export interface ActionNode {
+  readonly key: ActionKey;
+  /** Position in `RunState.nodes`: document order over the whole run. */
+  readonly index: number;
+  readonly iteration: number;
+  readonly id: string;
+  readonly declaration: ActionDeclaration;
+  readonly traits: ActionTraits;
+  /** The parser refused it: `declaration` stands in for what could not be read. */
+  readonly refused: boolean;
+  /** As declared, except that an awaited fire_and_forget is async (S4). */
+  mode: ActionMode;
+  stage: Stage;
+  /** Counted among the open actions; an action that was rejected at its declaration never is. */
+  admitted: boolean;
+  queued: boolean;
+  settlement: Settlement | null;
+  /** Settled in a way that lets dependents go on: completed, or counted as null (S6). */
+  satisfied: boolean;
+  /** The latest attempt that was started; 0 before the first. */
+  attempt: number;
+  /** Names in `depends_on` that nothing is bound to yet. */
+  unresolved: readonly string[];
+  dependencies: ActionNode[];
+  dependents: ActionNode[];
+  /** Dependencies that have not settled. */
+  unmet: number;
+  successes: number;
+  /** Dependencies that settled as null (S6). */
+  nulls: number;
+  /** The first dependency that ended badly. */
+  doomedBy: ActionNode | null;
+  /** What each reference name means to this action (P12). */
+  bound: readonly (readonly [name: string, producer: ActionNode])[];
+  barred: Barred;
+  /** Sync actions that wait for this one and therefore do not hold it (S4). */
+  exempt: readonly ActionNode[];
+  /** Of a sync action: the `listed` actions that it holds. */
+  holds: ActionNode[];
+  /** Of a `listed` action: how many sync actions hold it. */
+  holdCount: number;
+  /** Longest remaining path in milliseconds, its own estimate included (S5). */
+  pathMs: number;
+  limit: Limit | null;
+  /** The heap that it waits in and its place there. */
+  heap: ActionNode[] | null;
+  heapAt: number;
+  /** Scratch for graph searches; means nothing between steps. */
+  mark: number;
+}
+
+/** Simultaneous executions of one target (S5). */
+export interface Limit {
+  max: number;
+  running: number;
+  /** Actions of this target in a lane; the others wait in `parked`. */
+  inLane: number;
+  readonly parked: ActionNode[];
+}
+
+/** Heaps of ready actions, by what they need of the run's slots. */
+export interface Lanes {
+  readonly slot: ActionNode[];
+  /** Workflow and agent actions hold no slot. */
+  readonly free: ActionNode[];
+  /** fire_and_forget: never the last free slot. */
+  readonly background: ActionNode[];
+}
+
+export interface ClosedResponse {
+  readonly final: Finality;
+  readonly refers: readonly ActionNode[];
+}
+
+/** The current iteration's generation and what it declared. */
+export interface Generation {
+  readonly iteration: number;
+  /** It may only answer (S11). */
+  readonly last: boolean;
+  streaming: boolean;
+  /** We asked for its end: how it then ends is nobody's fault. */
+  stopped: boolean;
+  /** An action failed under `fail_fast`: what is declared from here on is cancelled. */
+  failedFast: boolean;
+  finish: FinishReason | null;
+  error: { readonly code: string; readonly message: string } | null;
+  answered: boolean;
+  readonly responses: ClosedResponse[];
+  readonly nodes: ActionNode[];
+  /** Actions that were queued. */
+  accepted: number;
+  readonly syncs: ActionNode[];
+  /** `syncs` before this place have settled. */
+  syncFront: number;
+  /** Actions without a `depends_on` field that sync actions may hold, in document order. */
+  readonly line: ActionNode[];
+  /** `line` before this place is released. */
+  lineFront: number;
+  readonly listed: ActionNode[];
+  /** By a name in `depends_on` that is not declared yet: who waits for it. */
+  readonly pending: Map<string, ActionNode[]>;
+}
+
+/** How far the run is: `parked` is waiting for approvals only (J8). */
+export type Phase = 'new' | 'live' | 'parked' | 'ended' | 'drained';
+
+export type BudgetName = 'iterations' | 'seconds' | 'model_calls' | 'tokens' | 'actions';
+
+/** Opaque to callers except through the queries; `step` updates it in place. */
+export interface RunState {
+  phase: Phase;
+  policy: RunPolicy;
+  readonly nodes: ActionNode[];
+  readonly byKey: Map<ActionKey, ActionNode>;
+  /** The newest action of each id, and of each output key (P6, P12). */
+  readonly ids: Map<string, ActionNode>;
+  readonly outputKeys: Map<string, ActionNode>;
+  /** Actions by name, in document order. */
+  readonly named: Map<string, ActionNode[]>;
+  readonly limits: Map<string, Limit>;
+  readonly lanes: Lanes;
+  generation: Generation | null;
+  /** Running actions that hold a slot. */
+  slotsUsed: number;
+  /** Unsettled sync and async actions; unsettled fire_and_forget ones. */
+  open: number;
+  openBackground: number;
+  /** Of `open`: those at work or about to be; those that ask a human. */
+  active: number;
+  asking: number;
+  /** Actions whose new edges are not yet in `pathMs`. */
+  dirty: ActionNode[];
+  mark: number;
+  admittedActions: number;
+  modelCalls: number;
+  tokens: number;
+  /** When the seconds began to count again, and how many milliseconds had passed before. */
+  since: number;
+  elapsedMs: number;
+  /** Budgets that were reported as exceeded, in that order (S12). */
+  exceeded: BudgetName[];
+  overtime: boolean;
+  budgetTimer: boolean;
+  /** Iterations in a row without a response and without an accepted action (S11). */
+  idle: number;
+  /** Generations in a row that broke off (P15). */
+  broken: number;
+}
+
+const NO_POLICY: RunPolicy = {
+  source: 'text',
+  maxParallelActions: 1,
+  maxIterations: 1,
+  maxActions: 0,
+  seconds: 0,
+  modelCalls: 0,
+  tokens: null,
+  failFast: false,
+  responseDefault: 'auto',
+  onFailedFinal: 'continue',
+};
+
+/** A run that has not started. */
+export function initialState(): RunState {
+  return {
+    phase: 'new',
+    policy: NO_POLICY,
+    nodes: [],
+    byKey: new Map(),
+    ids: new Map(),
+    outputKeys: new Map(),
+    named: new Map(),
+    limits: new Map(),
+    lanes: { slot: [], free: [], background: [] },
+    generation: null,
+    slotsUsed: 0,
+    open: 0,
+    openBackground: 0,
+    active: 0,
+    asking: 0,
+    dirty: [],
+    mark: 0,
+    admittedActions: 0,
+    modelCalls: 0,
+    tokens: 0,
+    since: 0,
+    elapsedMs: 0,
+    exceeded: [],
+    overtime: false,
+    budgetTimer: false,
+    idle: 0,
+    broken: 0,
+  };
+}
+
+export function newGeneration(iteration: number, last: boolean): Generation {
+  return {
+    iteration,
+    last,
+    streaming: true,
+    stopped: false,
+    failedFast: false,
+    finish: null,
+    error: null,
+    answered: false,
+    responses: [],
+    nodes: [],
+    accepted: 0,
+    syncs: [],
+    syncFront: 0,
+    line: [],
+    lineFront: 0,
+    listed: [],
+    pending: new Map(),
+  };
+}

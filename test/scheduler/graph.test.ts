@@ -1,0 +1,382 @@
+import { describe, expect, test } from 'vitest';
+import { bindings, dependenciesOf, lookup, statusOf } from '../../src/scheduler/step.ts';
+import type { SchedulerCommand } from '../../src/scheduler/types.ts';
+import { Driver, essential } from '../support/scheduler-kit.ts';
+
+function rejection(run: Driver): Extract<SchedulerCommand, { type: 'settle'; status: 'rejected' }> {
+  const found = run.commands.find((command) => command.type === 'settle' && command.status === 'rejected');
+  if (found?.type !== 'settle' || found.status !== 'rejected') throw new Error('nothing was rejected');
+  return found;
+}
+
+describe('S2 ready means start', () => {
+  test('[S2] an action without dependencies starts with its declaration, while text still streams', () => {
+    const run = new Driver();
+    expect(run.declare({ id: 'a' })).toEqual(['queue a []', 'start a', 'set_timer timeout:a#1 60000']);
+  });
+
+  test('[S2] an action starts in the step in which its last dependency settles, not at the end of a wave', () => {
+    const run = new Driver();
+    run.declare({ id: 'fast' });
+    run.declare({ id: 'slow' });
+    expect(essential(run.declare({ id: 'next', dependsOn: ['fast'] }))).toEqual(['queue next [fast]']);
+    expect(essential(run.succeed('fast'))).toEqual(['settle fast completed', 'start next']);
+  });
+
+  test('[S2] a dependency that has already settled holds nothing', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' });
+    run.succeed('a');
+    expect(essential(run.declare({ id: 'b', dependsOn: ['a'] }))).toEqual(['queue b [a]', 'start b']);
+  });
+});
+
+describe('S3 dependencies', () => {
+  test('[S3] by id, by unique name, and by reference; each dependency once', () => {
+    const run = new Driver();
+    run.declare({ id: 'a', outputKey: 'news' });
+    run.declare({ id: 'b', name: 'search' });
+    const said = run.declare({ id: 'c', dependsOn: ['a', 'search', 'b'], references: ['news', 'b', 'city'] });
+    expect(essential(said)).toEqual(['queue c [a b]']);
+    expect(dependenciesOf(run.state, run.key('c'))).toEqual([run.key('a'), run.key('b')]);
+  });
+
+  test('[S3] an id goes before a name', () => {
+    const run = new Driver();
+    run.declare({ id: 'a', name: 'b' });
+    run.declare({ id: 'b', name: 'x' });
+    expect(essential(run.declare({ id: 'c', dependsOn: ['b'] }))).toEqual(['queue c [b]']);
+  });
+
+  test('[S3] an id that comes later in the generation is bound when it is declared', () => {
+    const run = new Driver();
+    expect(run.declare({ id: 'b', dependsOn: ['a'] })).toEqual([]);
+    expect(essential(run.declare({ id: 'a' }))).toEqual(['queue a []', 'queue b [a]', 'start a']);
+    expect(essential(run.succeed('a'))).toEqual(['settle a completed', 'start b']);
+  });
+
+  test('[S3] a name that comes later is bound at the end of the generation, when it is known to be unique', () => {
+    const run = new Driver();
+    run.declare({ id: 'b', dependsOn: ['search'] });
+    run.declare({ id: 'a', name: 'search' });
+    run.succeed('a');
+    expect(essential(run.end())).toEqual(['queue b [a]', 'report_plan 1', 'start b']);
+  });
+
+  test('[S3] a name that several actions have is no dependency', () => {
+    const run = new Driver();
+    run.declare({ id: 'a', name: 'search' });
+    run.declare({ id: 'b', name: 'search' });
+    expect(run.declare({ id: 'c', dependsOn: ['search'] })).toEqual([]);
+    expect(essential(run.end())).toContain('settle c rejected unknown_dependency');
+    expect(rejection(run).message).toBe(
+      'Action "c" depends on "search", the name of several actions: use an id (known: a, b)',
+    );
+  });
+
+  test('[S3] an id that nobody declared is rejected at the end of the generation, naming the known ids', () => {
+    const run = new Driver();
+    run.declare({ id: 'fetch1' });
+    run.declare({ id: 'fetch2' });
+    run.declare({ id: 'sum', dependsOn: ['fetch1', 'fetch3'] });
+    run.declare({ id: 'report', dependsOn: ['sum'] });
+    expect(essential(run.end())).toEqual([
+      'settle sum rejected unknown_dependency',
+      'report_plan 1',
+      'settle report skipped sum',
+    ]);
+    expect(rejection(run).message).toBe('Action "sum" depends on unknown id "fetch3" (known: fetch1, fetch2, report)');
+  });
+
+  test('[S3] the list of known ids is cut', () => {
+    const run = new Driver({ maxParallelActions: 1 });
+    for (let n = 0; n < 40; n += 1) run.declare({ id: `a${n}` });
+    run.declare({ id: 'b', dependsOn: ['x'.repeat(500)] });
+    run.end();
+    expect(rejection(run).message.length).toBeLessThan(300);
+    expect(rejection(run).message).toContain('and 28 more');
+  });
+
+  test('[S3] the action that closes a cycle is rejected with the path, those that waited for it are skipped', () => {
+    const run = new Driver();
+    run.declare({ id: 'a', dependsOn: ['c'] });
+    run.declare({ id: 'b', dependsOn: ['a'] });
+    expect(essential(run.declare({ id: 'c', dependsOn: ['b'] }))).toEqual([
+      'settle c rejected dependency_cycle',
+      'queue a [c]',
+      'settle a skipped c',
+      'settle b skipped a',
+    ]);
+    expect(rejection(run).message).toBe('Action "c" closes a circle of dependencies: c -> b -> a -> c');
+  });
+
+  test('[S3] an action that depends on itself is a cycle of one', () => {
+    const run = new Driver();
+    expect(run.declare({ id: 'a', dependsOn: ['a'] })).toEqual(['settle a rejected dependency_cycle']);
+    expect(rejection(run).message).toBe('Action "a" closes a circle of dependencies: a -> a');
+  });
+
+  test('[S3] a cycle through a name that is bound at the end is found too', () => {
+    const run = new Driver();
+    run.declare({ id: 'a', name: 'one', dependsOn: ['two'] });
+    run.declare({ id: 'b', name: 'two', dependsOn: ['a'] });
+    expect(essential(run.end())).toEqual([
+      'settle a rejected dependency_cycle',
+      'report_plan 1',
+      'settle b skipped a',
+      'complete_iteration 1',
+      'start_iteration 2',
+    ]);
+  });
+
+  test('[S3] two independent circles in one generation are both found, others run', () => {
+    const run = new Driver();
+    run.declare({ id: 'a', dependsOn: ['b'] });
+    run.declare({ id: 'b', dependsOn: ['a'] });
+    run.declare({ id: 'c', dependsOn: ['d'] });
+    run.declare({ id: 'd', dependsOn: ['c'] });
+    expect(essential(run.declare({ id: 'e' }))).toEqual(['queue e []', 'start e']);
+    expect(['a', 'b', 'c', 'd'].map((id) => statusOf(run.state, run.key(id)))).toEqual([
+      'skipped',
+      'rejected',
+      'skipped',
+      'rejected',
+    ]);
+  });
+
+  test('[S3] wait_for_all: false starts at the first success, whatever becomes of the others', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' });
+    run.declare({ id: 'b' });
+    run.declare({ id: 'any', dependsOn: ['a', 'b'], waitForAll: false });
+    expect(essential(run.fail('a'))).toEqual(['settle a failed boom']);
+    expect(essential(run.succeed('b'))).toEqual(['settle b completed', 'start any']);
+  });
+
+  test('[S3] wait_for_all: false is skipped when none succeeded, and starts when one counts as null', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' });
+    run.declare({ id: 'b' });
+    run.declare({ id: 'any', dependsOn: ['a', 'b'], waitForAll: false });
+    run.fail('b');
+    expect(essential(run.fail('a'))).toEqual(['settle a failed boom', 'settle any skipped b']);
+
+    const other = new Driver();
+    other.declare({ id: 'a', onError: 'skip' });
+    other.declare({ id: 'b' });
+    other.declare({ id: 'any', dependsOn: ['a', 'b'], waitForAll: false });
+    expect(essential(other.fail('a'))).toEqual(['settle a failed boom']);
+    expect(essential(other.fail('b'))).toEqual(['settle b failed boom', 'start any']);
+  });
+
+  test('[S3] an action of an earlier iteration can be depended on', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' });
+    run.succeed('a');
+    run.end();
+    expect(essential(run.declare({ id: 'b', dependsOn: ['a'] }))).toEqual(['queue b [a]', 'start b']);
+  });
+
+  test('[S3] an id that failed in an earlier iteration waits for a new declaration before it counts', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' });
+    run.fail('a');
+    run.end();
+    expect(run.declare({ id: 'b', dependsOn: ['a'] })).toEqual([]);
+    run.declare({ id: 'a' });
+    expect(dependenciesOf(run.state, run.key('b'))).toEqual(['2/1']);
+    run.declare({ id: 'c', dependsOn: ['a'] });
+
+    const other = new Driver();
+    other.declare({ id: 'a' });
+    other.fail('a');
+    other.end();
+    other.declare({ id: 'b', dependsOn: ['a'] });
+    expect(essential(other.end())).toEqual([
+      'queue b [a]',
+      'settle b skipped a',
+      'report_plan 2',
+      'complete_iteration 2',
+      'start_iteration 3',
+    ]);
+  });
+
+  test('[S3] an action that the parser refused skips those that depend on it', () => {
+    const run = new Driver();
+    expect(run.refuse({ id: 'a' })).toEqual(['settle a rejected invalid_json']);
+    expect(run.declare({ id: 'b', dependsOn: ['a'] })).toEqual(['queue b [a]', 'settle b skipped a']);
+    expect(run.declare({ id: 'c', references: ['b'] })).toEqual(['queue c [b]', 'settle c skipped b']);
+  });
+});
+
+describe('P6 and P12 names', () => {
+  test('[P6] an id repeated in one generation is rejected, and the first keeps the id', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' });
+    expect(run.declare({ id: 'a', parameters: { q: 1 } })).toEqual(["settle a' rejected duplicate_id"]);
+    expect(lookup(run.state, 'a')).toEqual({ key: '1/0', status: 'running' });
+  });
+
+  test('[P6] the same action to the letter is ignored with a warning', () => {
+    const run = new Driver();
+    run.declare({ id: 'a', span: { start: 0, end: 9 } });
+    expect(run.declare({ id: 'a', span: { start: 10, end: 19 }, embeddedInThought: true })).toEqual([
+      'warn duplicate_action',
+    ]);
+    expect(statusOf(run.state, '1/1')).toBeNull();
+  });
+
+  test('[P6] an id whose first declaration could not be read may be declared again', () => {
+    const run = new Driver();
+    run.refuse({ id: 'a' });
+    expect(essential(run.declare({ id: 'a' }))).toEqual(["queue a' []", "start a'"]);
+    expect(lookup(run.state, 'a')?.key).toBe('1/1');
+  });
+
+  test('[P6] an id repeated in a later generation shadows the earlier one', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' });
+    run.succeed('a');
+    run.end();
+    expect(lookup(run.state, 'a')).toEqual({ key: '1/0', status: 'completed' });
+    run.declare({ id: 'a', references: ['a'] });
+    expect(lookup(run.state, 'a')).toEqual({ key: '2/0', status: 'running' });
+    expect(bindings(run.state, '2/0')['a']).toBe('1/0');
+  });
+
+  test('[P12] a name is the latest output key, else an action id, else nothing here', () => {
+    const run = new Driver();
+    run.declare({ id: 'a', outputKey: 'x' });
+    run.declare({ id: 'x', outputKey: 'y' });
+    run.declare({ id: 'b', outputKey: 'x' });
+    expect(lookup(run.state, 'x')?.key).toBe(run.key('b'));
+    expect(lookup(run.state, 'a')?.key).toBe(run.key('a'));
+    expect(lookup(run.state, 'constructor')).toBeNull();
+  });
+
+  test('[P12] references bind backwards: what is declared later is not known', () => {
+    const run = new Driver();
+    run.declare({ id: 'user', references: ['data', '__proto__'] });
+    run.declare({ id: 'data' });
+    expect(dependenciesOf(run.state, run.key('user'))).toEqual([]);
+    expect(bindings(run.state, run.key('user'))['data']).toBeUndefined();
+    expect(bindings(run.state, run.key('user'))['__proto__']).toBeUndefined();
+  });
+
+  test('[P12] what is declared later is known to those that depend on it, by id and by output key', () => {
+    const run = new Driver();
+    run.declare({ id: 'user', references: ['a', 'text'], dependsOn: ['a', 'b'] });
+    run.declare({ id: 'a' });
+    run.declare({ id: 'b', outputKey: 'text' });
+    const bound = bindings(run.state, run.key('user'));
+    expect(bound['a']).toBe(run.key('a'));
+    expect(bound['text']).toBe(run.key('b'));
+  });
+
+  test('[P12] a binding stays when the name gets a newer meaning', () => {
+    const run = new Driver();
+    run.declare({ id: 'a', outputKey: 'x' });
+    run.declare({ id: 'user', references: ['x'] });
+    run.declare({ id: 'b', outputKey: 'x' });
+    expect(bindings(run.state, run.key('user'))['x']).toBe(run.key('a'));
+  });
+});
+
+describe('S4 sync, async, fire_and_forget', () => {
+  test('[S4] a sync action holds later actions without a depends_on field until it has settled', () => {
+    const run = new Driver();
+    run.declare({ id: 's', mode: 'sync' });
+    expect(run.declare({ id: 'held' })).toEqual(['queue held []']);
+    expect(essential(run.declare({ id: 'free', dependsOn: [] }))).toEqual(['queue free []', 'start free']);
+    expect(essential(run.succeed('s'))).toEqual(['settle s completed', 'start held']);
+  });
+
+  test('[S4] a barrier only orders: a failed sync action skips nobody', () => {
+    const run = new Driver();
+    run.declare({ id: 's', mode: 'sync' });
+    run.declare({ id: 'held' });
+    expect(essential(run.fail('s'))).toEqual(['settle s failed boom', 'start held']);
+  });
+
+  test('[S4] sync actions follow one another, and earlier actions are not held', () => {
+    const run = new Driver();
+    run.declare({ id: 'before' });
+    run.declare({ id: 's1', mode: 'sync' });
+    run.declare({ id: 's2', mode: 'sync' });
+    run.declare({ id: 'after' });
+    expect(essential(run.succeed('s1'))).toEqual(['settle s1 completed', 'start s2']);
+    expect(essential(run.succeed('before'))).toEqual(['settle before completed']);
+    expect(essential(run.succeed('s2'))).toEqual(['settle s2 completed', 'start after']);
+  });
+
+  test('[S4] every earlier sync action holds, also one that did not wait for the others', () => {
+    const run = new Driver();
+    run.declare({ id: 's1', mode: 'sync' });
+    run.declare({ id: 's2', mode: 'sync', dependsOn: [] });
+    run.declare({ id: 'after' });
+    expect(essential(run.succeed('s2'))).toEqual(['settle s2 completed']);
+    expect(essential(run.succeed('s1'))).toEqual(['settle s1 completed', 'start after']);
+  });
+
+  test('[S4] a sync action never holds what it waits for itself', () => {
+    const run = new Driver();
+    run.declare({ id: 's', mode: 'sync', dependsOn: ['a'] });
+    expect(essential(run.declare({ id: 'a' }))).toEqual(['queue a []', 'queue s [a]', 'start a']);
+  });
+
+  test('[S4] … nor what it waits for through others that are declared later still', () => {
+    const run = new Driver();
+    run.declare({ id: 's', mode: 'sync', dependsOn: ['c'] });
+    run.declare({ id: 'a' });
+    run.declare({ id: 'other' });
+    run.declare({ id: 'b', references: ['a'] });
+    expect(essential(run.declare({ id: 'c', dependsOn: ['b'] }))).toEqual(['queue c [b]', 'queue s [c]', 'start a']);
+    expect(essential(run.succeed('a'))).toEqual(['settle a completed', 'start b']);
+    expect(essential(run.succeed('b'))).toEqual(['settle b completed', 'start c']);
+    expect(essential(run.succeed('c'))).toEqual(['settle c completed', 'start s']);
+    expect(essential(run.succeed('s'))).toEqual(['settle s completed', 'start other']);
+  });
+
+  test('[S4] … nor does a sync action behind the barrier hold what the barrier waits for', () => {
+    const run = new Driver();
+    run.declare({ id: 's1', mode: 'sync', dependsOn: ['c'] });
+    run.declare({ id: 's2', mode: 'sync' });
+    run.declare({ id: 'd' });
+    run.declare({ id: 'c', dependsOn: ['d'] });
+    run.declare({ id: 'last' });
+    expect(essential(run.succeed('d'))).toEqual(['settle d completed', 'start c']);
+    expect(essential(run.succeed('c'))).toEqual(['settle c completed', 'start s1']);
+    expect(essential(run.succeed('s1'))).toEqual(['settle s1 completed', 'start s2']);
+    expect(essential(run.succeed('s2'))).toEqual(['settle s2 completed', 'start last']);
+  });
+
+  test('[S4] the same when the name is bound at the end of the generation', () => {
+    const run = new Driver();
+    run.declare({ id: 's', mode: 'sync', dependsOn: ['search'] });
+    run.declare({ id: 'a', name: 'search' });
+    expect(essential(run.end())).toEqual(['queue s [a]', 'report_plan 1', 'start a']);
+  });
+
+  test('[S4] fire_and_forget that something depends on is async, with one warning', () => {
+    const run = new Driver();
+    run.declare({ id: 'log', mode: 'fire_and_forget' });
+    expect(essential(run.declare({ id: 'b', references: ['log'] }))).toEqual([
+      'warn fire_and_forget_awaited',
+      'queue b [log]',
+    ]);
+    expect(essential(run.declare({ id: 'c', dependsOn: ['log'] }))).toEqual(['queue c [log]']);
+  });
+
+  test('[S4] fire_and_forget that a response refers to is async: the iteration waits for it', () => {
+    const run = new Driver();
+    run.declare({ id: 'log', mode: 'fire_and_forget' });
+    expect(run.respond(true, ['log'])).toEqual(['warn fire_and_forget_awaited']);
+    expect(run.end()).toEqual(['report_plan 1']);
+    expect(essential(run.succeed('log'))).toEqual([
+      'settle log completed',
+      'complete_iteration 1 final',
+      'end_run completed',
+      'drained',
+    ]);
+  });
+});
