@@ -103,7 +103,7 @@ export async function readText(
   }
 }
 
-function decoderFor(contentType: string): TextDecoder {
+function decoderFor(contentType: string) {
   const label = /charset\s*=\s*"?([^\s;"]+)/i.exec(contentType)?.[1] ?? 'utf-8';
   try {
     return new TextDecoder(label);

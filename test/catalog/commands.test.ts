@@ -1,0 +1,88 @@
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as fc from 'fast-check';
+import { afterAll, expect, test } from 'vitest';
+import { loadManifests } from '../../src/catalog/load.ts';
+import { readManifestFiles } from '../../scripts/manifest-files.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'manifests-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const validate = (...targets: string[]) =>
+  spawnSync(process.execPath, ['scripts/validate.ts', ...targets], { encoding: 'utf8' });
+
+test('[M1] validate names each fault and exits 1', () => {
+  mkdirSync(join(folder, 'tools'));
+  writeFileSync(
+    join(folder, 'tools', 'bad.yaml'),
+    'kind: Tool\nversion: 1\nname: bad\nsummary: s\nimplementation: {type: builtin, entrypoint: ech}\n',
+  );
+  writeFileSync(join(folder, 'empty.yaml'), '');
+  writeFileSync(join(folder, 'picture.bin'), Uint8Array.from([1, 0, 2]));
+  const { status, stderr, stdout } = validate(folder);
+  expect(status).toBe(1);
+  expect(stderr.split('\n').filter(Boolean)).toEqual([
+    `error    ${folder}/empty.yaml:1:1: the file is empty; a manifest starts with "kind: Agent" or another kind`,
+    `error    ${folder}/tools/bad.yaml:5:45: implementation.entrypoint: "ech" is not allowed (allowed: echo, calculator, web_fetch, web_extract, json_query). Did you mean echo?`,
+  ]);
+  expect(stdout).toBe(`${folder}: nothing loaded, 2 errors, 0 warnings\n`);
+});
+
+test('[M1] validate of the shipped folder exits 0 and counts what it loaded; of none, it says so', () => {
+  const { status, stdout } = validate('manifests');
+  expect({ status, stdout }).toEqual({
+    status: 0,
+    stdout: 'manifests: 2 agents, 6 tools loaded, 0 errors, 0 warnings\n',
+  });
+  expect(validate(join(folder, 'nowhere'))).toMatchObject({ status: 1 });
+});
+
+test('[M1] however a manifest is mangled, loading ends in definitions or problems', () => {
+  const files = readManifestFiles('manifests');
+  const junk = fc.constantFrom(
+    '',
+    ':',
+    '- ',
+    '[',
+    '}',
+    '"',
+    "'",
+    '\n',
+    '\t',
+    '&a ',
+    '*a',
+    '!!set ',
+    '<<: ',
+    '---\n',
+    '? ',
+    '| ',
+    '\u0000',
+    '😀',
+    '1e999',
+  );
+  fc.assert(
+    fc.property(
+      fc.nat(files.length - 1),
+      fc.array(fc.tuple(fc.nat(5_000), fc.nat(30), junk), { maxLength: 5 }),
+      (index, cuts) => {
+        const mangled = files.map((file, position) => {
+          if (position !== index) return file;
+          const text = cuts.reduce((before, [at, length, piece]) => {
+            const from = at % (before.length + 1);
+            return before.slice(0, from) + piece + before.slice(from + length);
+          }, file.text);
+          return { path: file.path, text };
+        });
+        const { problems, warnings } = loadManifests(mangled);
+        for (const { line, column, message } of [...problems, ...warnings]) {
+          expect(line).toBeGreaterThan(0);
+          expect(column).toBeGreaterThan(0);
+          expect(message).not.toBe('');
+        }
+      },
+    ),
+    { numRuns: 300 },
+  );
+});
