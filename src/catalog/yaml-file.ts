@@ -9,7 +9,7 @@ import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { FieldPath } from './problem.ts';
 
-export interface Place {
+interface Place {
   readonly line: number;
   readonly column: number;
 }
@@ -21,7 +21,7 @@ export interface YamlDocument {
   place(path: FieldPath, part?: 'key' | 'value'): Place;
 }
 
-export interface YamlFault extends Place {
+interface YamlFault extends Place {
   readonly message: string;
 }
 

@@ -1,5 +1,6 @@
 /** Which executor does which type of action. */
 import type { ActionType } from '../domain/action.ts';
+import { isJsonObject } from '../domain/json.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Executor } from './executor.ts';
 import { failure } from './failure.ts';
@@ -46,25 +47,43 @@ const DESCRIPTIONS: Readonly<Record<ActionType, string>> = {
   docker: 'Containers',
 };
 
+/** Which of the runner's interpreters an action type needs. */
+const INTERPRETERS: Readonly<Partial<Record<ActionType, string>>> = { python: 'python3', shell: 'shell' };
+const SUPPORTED: ReadonlySet<string> = new Set(['tool', 'llm', 'internal', 'python', 'shell']);
+
 /**
- * What `GET /executors` says: every action type, whether it runs now, and why not.
+ * What `GET /executors` says: every action type, whether it runs now, in which sandbox, and why not.
  *
- * @param runner the runner's health, null when there is none or it does not answer
+ * @param runner the runner's health (`sandbox.active` names the level of each interpreter, null where
+ *   there is none), or null when there is no runner or it does not answer
  */
 export function executorList(runner: JsonObject | null): JsonObject[] {
   const list: JsonObject[] = [];
   for (const [type, description] of Object.entries(DESCRIPTIONS)) {
-    const needsRunner = type === 'python' || type === 'shell';
-    const supported = ['tool', 'llm', 'internal', 'python', 'shell'].includes(type);
-    const available = supported && (!needsRunner || runner !== null);
+    const interpreter = INTERPRETERS[type as ActionType];
+    const level = interpreter === undefined ? null : levelOf(runner, interpreter);
+    const reason = !SUPPORTED.has(type)
+      ? 'not supported by this runtime'
+      : interpreter !== undefined && runner === null
+        ? 'the runner does not answer'
+        : interpreter !== undefined && level === null
+          ? `the runner has no sandbox for ${interpreter}`
+          : null;
     list.push({
       type,
       description,
-      needs_runner: needsRunner,
-      available,
-      ...(available ? {} : { reason: supported ? 'the runner does not answer' : 'not supported by this runtime' }),
-      ...(needsRunner && typeof runner?.['sandbox'] === 'string' ? { sandbox: runner['sandbox'] } : {}),
+      needs_runner: interpreter !== undefined,
+      available: reason === null,
+      ...(reason === null ? {} : { reason }),
+      ...(level === null ? {} : { sandbox: level }),
     });
   }
   return list;
+}
+
+function levelOf(runner: JsonObject | null, interpreter: string): string | null {
+  const sandbox = runner?.['sandbox'];
+  const active = isJsonObject(sandbox) ? sandbox['active'] : null;
+  const level = isJsonObject(active) ? active[interpreter] : null;
+  return typeof level === 'string' ? level : null;
 }

@@ -272,7 +272,15 @@ test('[H1] the list of executors says which run now and why the others do not', 
     executorList(runner)
       .filter((entry) => entry['available'] === true)
       .map((entry) => entry['type']);
-  expect(available({ status: 'healthy' })).toEqual(['tool', 'llm', 'internal', 'python', 'shell']);
+  const runner = { status: 'healthy', sandbox: { active: { python3: 'wasm', node: null, shell: 'bubblewrap' } } };
+  expect(available(runner)).toEqual(['tool', 'llm', 'internal', 'python', 'shell']);
+  expect(executorList(runner).find((entry) => entry['type'] === 'shell')).toMatchObject({ sandbox: 'bubblewrap' });
+  expect(available({ sandbox: { active: { python3: 'wasm', shell: null } } })).toEqual([
+    'tool',
+    'llm',
+    'internal',
+    'python',
+  ]);
   expect(available(null)).toEqual(['tool', 'llm', 'internal']);
   expect(executorList(null).find((entry) => entry['type'] === 'python')).toMatchObject({
     needs_runner: true,
