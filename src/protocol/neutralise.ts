@@ -27,11 +27,9 @@ const runtimeOnly = nameMatcher(RUNTIME_TAGS);
 export function neutralise(text: string, tags: 'reserved' | 'runtime' = 'reserved'): string {
   const matcher = tags === 'reserved' ? reserved : runtimeOnly;
   return text.replace(OPENER, (opener, at: number) => {
-    const ahead = text
-      .slice(at + 1, at + 1 + LOOK_AHEAD_CHARS)
-      .normalize('NFKC')
-      .replace(INVISIBLE, '');
-    return matcher.test(ahead) ? '&lt;' : opener;
+    const ahead = text.slice(at + 1, at + 1 + LOOK_AHEAD_CHARS).normalize('NFKC');
+    // An invisible character may stand inside the name, or be what ends it.
+    return matcher.test(ahead) || matcher.test(ahead.replace(INVISIBLE, '')) ? '&lt;' : opener;
   });
 }
 
