@@ -36,6 +36,8 @@ export const ERROR_TABLE = {
   model_timeout: { status: 504, retry: 'later', title: 'The model did not answer in time' },
   model_rejected: { status: 502, retry: 'no', title: 'The model endpoint refused the request' },
   runner_unavailable: { status: 503, retry: 'later', title: 'The runner could not be reached' },
+  runner_busy: { status: 503, retry: 'later', title: 'The runner has no free place' },
+  runner_rejected: { status: 502, retry: 'no', title: 'The runner refused the job' },
   schema_too_new: { status: 503, retry: 'later', title: 'The stored session was written by a newer version' },
   invalid_manifest: { status: 400, retry: 'no', title: 'The manifest is not valid' },
 } as const satisfies Record<string, ErrorRow>;

@@ -18,6 +18,8 @@ export const limits = {
   referenceNameChars: 64,
   /** A `$name.path[0]` longer than this is text: what is held back while streaming stays bounded (P4). */
   referenceChars: 512,
+  /** A `when` expression. */
+  conditionChars: 2_000,
   /** Input quoted in messages. */
   excerptChars: 80,
   /** A response after its references are expanded (P13). */
@@ -102,4 +104,18 @@ export const limits = {
   jobInputBytes: 8_388_608,
   jobsRunning: 8,
   jobsQueued: 64,
+  /** A signed request to the runner is good for so long (R7). */
+  runnerTokenSeconds: 60,
+  /** The runner's answer to one request; jobs are accepted at once. */
+  runnerRequestMs: 10_000,
+  /** Tries to hand over one job; the runner takes an id only once. */
+  runnerAttempts: 3,
+  runnerRetryMs: 100,
+  runnerRetryMaxMs: 2_000,
+  /** Without a byte for so long, heartbeats included, the stream of job events counts as cut. */
+  runnerSilenceMs: 15_000,
+  /** A running job whose runner cannot be reached for so long counts as lost. */
+  runnerLostMs: 30_000,
+  /** The stream of job events stays open for so long after the last job. */
+  runnerLingerMs: 5_000,
 } as const;

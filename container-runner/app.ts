@@ -1,0 +1,136 @@
+/** The routes of the runner (R1), their authorisation and their refusals. Decides nothing about jobs. */
+import { Hono } from 'hono';
+import { bodyLimit } from 'hono/body-limit';
+import type { Logger } from 'pino';
+
+import type { Authority } from './auth.ts';
+import { eventStream } from './event-stream.ts';
+import { jobId, parseJob, sessionId } from './job.ts';
+import type { Jobs } from './jobs.ts';
+import type { JobRecord, Ledger } from './ledger.ts';
+import { limits } from './limits.ts';
+import { metricsOf } from './metrics.ts';
+import { Refusal } from './problem.ts';
+import type { SandboxRegistry } from './sandbox/registry.ts';
+import { SERVICE, VERSION } from './version.ts';
+
+export interface AppParts {
+  readonly jobs: Jobs;
+  readonly ledger: Ledger;
+  readonly sandboxes: SandboxRegistry;
+  readonly authority: Authority;
+  readonly log: Logger;
+  /** Aborted when the runner stops: ends the event streams. */
+  readonly stopping: AbortSignal;
+}
+
+export function createApp({ jobs, ledger, sandboxes, authority, log, stopping }: AppParts): Hono {
+  const app = new Hono();
+
+  app.onError((fault) => {
+    if (fault instanceof Refusal) return fault.toResponse();
+    log.error({ reason: fault.message, stack: fault.stack }, 'request failed');
+    return new Refusal('internal', 'The request failed; the runner goes on').toResponse();
+  });
+  app.notFound((c) => new Refusal('not_found', `No route ${c.req.method} ${c.req.path}`).toResponse());
+
+  app.get('/health', (c) => {
+    const sandbox = sandboxes.report();
+    const { running, queued } = jobs.counts;
+    return c.json({
+      status: stopping.aborted ? 'stopping' : 'healthy',
+      service: SERVICE,
+      version: VERSION,
+      executors: [
+        ...(sandbox.active.python3 === null ? [] : ['python']),
+        ...(sandbox.active.shell === null ? [] : ['shell']),
+        'tool',
+      ],
+      sandbox,
+      jobs: { running, queued, max_running: limits.jobsRunning, max_queued: limits.jobsQueued },
+    });
+  });
+  app.get('/metrics', (c) => c.text(metricsOf(jobs.counts), 200, { 'content-type': 'text/plain; version=0.0.4' }));
+
+  // everything below is for the holder of the secret
+  app.use(
+    bodyLimit({
+      maxSize: limits.bodyBytes,
+      onError: () => {
+        throw new Refusal('body_too_large', `The body is larger than ${limits.bodyBytes} bytes`);
+      },
+    }),
+  );
+  app.use(async (c, next) => {
+    const { pathname, search } = new URL(c.req.url);
+    await authority.check({
+      method: c.req.method,
+      target: pathname + search,
+      authorization: c.req.header('authorization') ?? null,
+      body: await c.req.text(),
+    });
+    await next();
+  });
+
+  app.put('/jobs/:id', async (c) => {
+    const id = idOf(c.req.param('id'));
+    const { record, created } = jobs.submit(id, parseJob(await c.req.text()));
+    return c.json(summaryOf(record), created ? 202 : 200);
+  });
+  app.get('/jobs/:id', (c) => {
+    const record = recordOf(c.req.param('id'));
+    return c.json({
+      ...summaryOf(record),
+      stdout: ledger.printed(record.id, 'stdout'),
+      stderr: ledger.printed(record.id, 'stderr'),
+    });
+  });
+  app.delete('/jobs/:id', (c) => {
+    const id = idOf(c.req.param('id'));
+    jobs.kill(id);
+    return c.json(summaryOf(recordOf(id)), 202);
+  });
+  app.get('/events', (c) => {
+    const session = sessionId.safeParse(c.req.query('session'));
+    if (!session.success) throw new Refusal('invalid_request', 'session: a session id is needed');
+    const after = c.req.query('after') ?? c.req.header('last-event-id');
+    if (after !== undefined && !/^\d{1,15}$/.test(after)) {
+      throw new Refusal('invalid_request', 'after: the number of an event is needed');
+    }
+    return eventStream(
+      ledger,
+      session.data,
+      after === undefined ? null : Number(after),
+      AbortSignal.any([stopping, c.req.raw.signal]),
+    );
+  });
+
+  function idOf(text: string): string {
+    const id = jobId.safeParse(text);
+    if (!id.success) throw new Refusal('invalid_request', `job id: ${id.error.issues[0]?.message ?? 'not valid'}`);
+    return id.data;
+  }
+  function recordOf(text: string): JobRecord {
+    const id = idOf(text);
+    const record = ledger.job(id);
+    if (record === null) throw new Refusal('unknown_job', `No job ${JSON.stringify(id)}`);
+    return record;
+  }
+  return app;
+}
+
+function summaryOf(record: JobRecord): Record<string, unknown> {
+  return {
+    id: record.id,
+    session: record.session,
+    kind: record.kind,
+    state: record.state,
+    sandbox: record.sandbox,
+    created_at: record.createdAt,
+    started_at: record.startedAt,
+    ended_at: record.endedAt,
+    end: record.end,
+    exit_code: record.exitCode,
+    truncated: record.truncated,
+  };
+}

@@ -1,0 +1,51 @@
+/** The runner's settings, from the environment. */
+import { z } from 'zod';
+
+import { limits } from './limits.ts';
+import { SANDBOX_LEVELS, type SandboxLevel } from './sandbox/sandbox.ts';
+
+export interface RunnerConfig {
+  readonly host: string;
+  readonly port: number;
+  readonly stateDir: string;
+  readonly secret: string;
+  /** The only level to use; null = the best that works. */
+  readonly sandbox: SandboxLevel | null;
+  /** Jobs may run as plain processes of this machine's user. */
+  readonly allowProcess: boolean;
+  readonly logLevel: string;
+}
+
+const flag = z.enum(['0', '1', 'true', 'false', '']).transform((text) => text === '1' || text === 'true');
+
+const environment = z.object({
+  RUNNER_HOST: z.string().min(1).default('127.0.0.1'),
+  RUNNER_PORT: z.coerce.number().int().min(0).max(65_535).default(8790),
+  CORTEX_STATE_DIR: z.string().min(1).default('.cortex'),
+  RUNNER_SECRET: z
+    .string({ error: `is not set; it is shared with the Worker and has at least ${limits.secretChars} characters` })
+    .min(limits.secretChars, `must have at least ${limits.secretChars} characters`),
+  RUNNER_SANDBOX: z.enum(SANDBOX_LEVELS).optional(),
+  RUNNER_ALLOW_PROCESS: flag.default(false),
+  RUNNER_LOG: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
+});
+
+/** @throws Error that names each wrong variable */
+export function readConfig(variables: Readonly<Record<string, string | undefined>>): RunnerConfig {
+  // an empty variable is one that was not set
+  const given = Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== ''));
+  const parsed = environment.safeParse(given);
+  if (!parsed.success) {
+    throw new Error(parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).join('\n'));
+  }
+  const { data } = parsed;
+  return {
+    host: data.RUNNER_HOST,
+    port: data.RUNNER_PORT,
+    stateDir: data.CORTEX_STATE_DIR,
+    secret: data.RUNNER_SECRET,
+    sandbox: data.RUNNER_SANDBOX ?? null,
+    allowProcess: data.RUNNER_ALLOW_PROCESS,
+    logLevel: data.RUNNER_LOG,
+  };
+}

@@ -1,0 +1,94 @@
+/**
+ * Closes what Node's permission model leaves open, for a process that is about to run foreign code.
+ *
+ * The permission model takes away files, child processes, workers, addons and the inspector;
+ * `--disallow-code-generation-from-strings` takes away `Function` and `eval`. Left are the network,
+ * signals to other processes, and the ways to a built-in module that offers them. Foreign code here
+ * has no syntax of its own, only what it can reach from objects that it is given; so it is enough
+ * that nothing reachable leads to a module or a socket. `start` of the sandbox adds what the
+ * operating system offers on top.
+ */
+import dgram from 'node:dgram';
+import dns from 'node:dns';
+import module from 'node:module';
+import net from 'node:net';
+import os from 'node:os';
+import v8 from 'node:v8';
+
+const GLOBALS = [
+  'fetch',
+  'WebSocket',
+  'EventSource',
+  'XMLHttpRequest',
+  'Request',
+  'Response',
+  'Headers',
+  'FormData',
+  'BroadcastChannel',
+  'Worker',
+  'navigator',
+  'localStorage',
+  'sessionStorage',
+  'require',
+];
+const PROCESS = [
+  'binding',
+  '_linkedBinding',
+  'dlopen',
+  'getBuiltinModule',
+  'kill',
+  '_kill',
+  '_debugProcess',
+  '_debugEnd',
+  '_startProfilerIdleNotifier',
+  '_stopProfilerIdleNotifier',
+  'execve',
+  'report',
+  'mainModule',
+  'openStdin',
+  'setuid',
+  'setgid',
+  'setgroups',
+  'initgroups',
+  'seteuid',
+  'setegid',
+  'loadEnvFile',
+];
+
+function denied(): never {
+  throw new Error('Not available in this sandbox');
+}
+
+/** What was there is gone: nothing holds it any more, so that it does not matter whether it can be set again. */
+function seal(owner: object, name: string): void {
+  if (name in owner) Object.defineProperty(owner, name, { value: denied, writable: true, configurable: true });
+}
+
+/** @param importers prefixes of the URLs of modules that may go on importing, for code that loads its parts late */
+export function lockDown(importers: readonly string[] = []): void {
+  for (const name of GLOBALS) {
+    if (name in globalThis)
+      Object.defineProperty(globalThis, name, { value: undefined, writable: true, configurable: true });
+  }
+  for (const name of ['connect', 'listen']) {
+    seal(net.Socket.prototype, name);
+    seal(net.Server.prototype, name);
+  }
+  for (const name of ['bind', 'connect', 'send']) seal(dgram.Socket.prototype, name);
+  for (const owner of [dns, dns.promises, dns.Resolver.prototype, dns.promises.Resolver.prototype]) {
+    for (const name of Object.keys(owner)) {
+      if (typeof Reflect.get(owner, name) === 'function') Reflect.set(owner, name, denied);
+    }
+  }
+  seal(os, 'setPriority');
+  seal(v8, 'setFlagsFromString');
+  seal(v8, 'startupSnapshot');
+  module.registerHooks({
+    resolve(specifier, context, next) {
+      const trusted = importers.some((prefix) => context.parentURL?.startsWith(prefix) === true);
+      return trusted ? next(specifier, context) : denied();
+    },
+  });
+  if (importers.length === 0) Reflect.set(module, '_load', denied);
+  for (const name of PROCESS) seal(process, name);
+}

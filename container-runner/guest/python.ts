@@ -1,0 +1,103 @@
+/**
+ * An embedded CPython (WebAssembly), started by the runner under Node's permission model.
+ * `python.ts run PYODIDE_DIR HARNESS [SNAPSHOT]` waits for one job and ends with its exit code;
+ * `python.ts snapshot PYODIDE_DIR HARNESS` writes the memory of a loaded interpreter to stdout:
+ * restoring it takes a quarter of the time of loading one.
+ */
+import fs from 'node:fs';
+import os from 'node:os';
+import { pathToFileURL } from 'node:url';
+
+import type * as Pyodide from 'pyodide';
+
+import { lockDown } from './lockdown.ts';
+import { receiveJob, sayReady, writeAll } from './wire.ts';
+
+/** What the interpreter has loaded when it is ready: most programs begin with some of these. */
+const PRELOAD =
+  'import asyncio, collections, csv, datetime, io, itertools, json, linecache, math, os, random, re, statistics, sys, time, traceback, types';
+const HOME = '/work';
+const PROGRAM = '/cortex/program.py';
+const INPUTS = '/cortex/inputs.json';
+
+/** Pyodide's own options for snapshots; not part of its stable interface, so the runner works without them too. */
+interface SnapshotOptions {
+  readonly _makeSnapshot?: boolean;
+  readonly _loadSnapshot?: Uint8Array;
+}
+interface SnapshotMaker {
+  makeMemorySnapshot(): Uint8Array;
+}
+
+const [mode, directory = '', harnessPath = '', snapshotPath] = process.argv.slice(2);
+
+// Emscripten asks for these constants by a way that the permission model closes
+Reflect.set(process, 'binding', (name: string) => {
+  if (name === 'constants') return { fs: fs.constants, os: os.constants };
+  throw new Error('Not available in this sandbox');
+});
+
+async function load(options: SnapshotOptions): Promise<Pyodide.PyodideAPI> {
+  const url = pathToFileURL(`${directory}/pyodide.mjs`).href;
+  const { loadPyodide } = (await import(url)) as typeof Pyodide;
+  const config: Pyodide.PyodideConfig & SnapshotOptions = {
+    indexURL: `${directory}/`,
+    // Python's `js` module shows this object instead of the process's globals
+    jsglobals: Object.create(null) as object,
+    env: { HOME, LANG: 'C.UTF-8' },
+    ...options,
+  };
+  return await loadPyodide(config);
+}
+
+async function makeSnapshot(): Promise<void> {
+  const python = await load({ _makeSnapshot: true });
+  python.runPython(PRELOAD);
+  python.runPython(fs.readFileSync(harnessPath, 'utf8').replace(/^if __name__ [^]*/m, ''));
+  writeAll(1, (python as unknown as SnapshotMaker).makeMemorySnapshot());
+}
+
+async function serve(): Promise<never> {
+  const snapshot = snapshotPath === undefined ? null : fs.readFileSync(snapshotPath);
+  const python = await load(snapshot === null ? {} : { _loadSnapshot: snapshot });
+  if (snapshot === null) {
+    python.runPython(PRELOAD);
+    python.runPython(fs.readFileSync(harnessPath, 'utf8').replace(/^if __name__ [^]*/m, ''));
+  }
+  // a restored interpreter would repeat the random numbers of its snapshot; and the first ones need a
+  // module that `lockDown` takes away
+  python.FS.mkdirTree('/cortex');
+  python.FS.mkdirTree(HOME);
+  python.runPython(
+    `random.seed(); os.chdir('${HOME}'); os.environ.clear(); os.environ.update(HOME='${HOME}', LANG='C.UTF-8', CORTEX_INPUTS='${INPUTS}')`,
+  );
+  const exit: (code: number) => never = process.exit.bind(process);
+  lockDown();
+  sayReady();
+  const job = await receiveJob();
+  if (job === null) exit(0);
+
+  const stdin = new TextEncoder().encode(job.stdin);
+  let unread: Uint8Array | null = stdin.length > 0 ? stdin : null;
+  python.setStdin({
+    stdin: () => {
+      const chunk = unread;
+      unread = null;
+      return chunk;
+    },
+    isatty: false,
+  });
+  python.setStdout({ write: (bytes) => (writeAll(1, bytes), bytes.length), isatty: false });
+  python.setStderr({ write: (bytes) => (writeAll(2, bytes), bytes.length), isatty: false });
+  python.FS.writeFile(PROGRAM, job.source);
+  python.FS.writeFile(INPUTS, job.inputsJson);
+  const run = python.globals.get('run') as {
+    callPromising(...args: readonly unknown[]): Promise<number>;
+  };
+  const code = await run.callPromising(job.entry, PROGRAM, INPUTS, python.toPy(job.args));
+  python.runPython('import atexit; atexit._run_exitfuncs(); sys.stdout.flush(); sys.stderr.flush()');
+  return exit(code);
+}
+
+if (mode === 'snapshot') await makeSnapshot();
+else await serve();

@@ -1,0 +1,44 @@
+/** How the runner and an embedded interpreter talk: one JSON document in, raw output out, one byte for "ready". */
+import fs from 'node:fs';
+
+/** The job as the runner writes it to standard input, once, then closes. */
+export interface GuestJob {
+  readonly entry: 'code' | 'tool';
+  readonly source: string;
+  readonly inputsJson: string;
+  readonly args: readonly string[];
+  readonly stdin: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly timeoutMs: number;
+  readonly memoryMb: number;
+}
+
+/** File descriptor of the pipe on which the guest says that it is ready. */
+const READY_FD = 3;
+
+export function sayReady(): void {
+  fs.writeSync(READY_FD, 'r');
+  fs.closeSync(READY_FD);
+}
+
+/** Waits for the job. Null when the runner went away or changed its mind. */
+export async function receiveJob(): Promise<GuestJob | null> {
+  let text = '';
+  process.stdin.setEncoding('utf8');
+  for await (const chunk of process.stdin) text += String(chunk);
+  return text === '' ? null : (JSON.parse(text) as GuestJob);
+}
+
+const sleeper = new Int32Array(new SharedArrayBuffer(4));
+
+/** Writes everything, also to a pipe that is full for the moment. */
+export function writeAll(fd: 1 | 2, bytes: Uint8Array): void {
+  for (let offset = 0; offset < bytes.length;) {
+    try {
+      offset += fs.writeSync(fd, bytes, offset);
+    } catch (fault) {
+      if (!(fault instanceof Error && 'code' in fault && fault.code === 'EAGAIN')) throw fault;
+      Atomics.wait(sleeper, 0, 0, 1);
+    }
+  }
+}

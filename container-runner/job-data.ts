@@ -1,0 +1,73 @@
+/** How a job's values reach its program: as data in a file, on stdin, in argv and in variables, never as code (P14, R3). */
+import { type JobRequest, interpreterOf } from './job.ts';
+import { limits } from './limits.ts';
+import { Refusal } from './problem.ts';
+import type { Launch } from './sandbox/sandbox.ts';
+
+/** Names that a loader, a shell, an interpreter or a common tool takes orders from. */
+const RESERVED_NAMES = new Set(
+  `PATH HOME IFS ENV BASH BASHOPTS SHELLOPTS SHELL PS0 PS1 PS2 PS3 PS4 PROMPT_COMMAND CDPATH GLOBIGNORE FIGNORE
+   OPTIND OPTERR OPTARG EXECIGNORE FCEDIT EDITOR VISUAL PAGER MANPAGER LESSOPEN LESSCLOSE BROWSER POSIXLY_CORRECT
+   PWD OLDPWD UID EUID PPID RANDOM SECONDS LINENO HOSTNAME HOSTFILE USER LOGNAME MAIL MAILPATH TMPDIR TMP TEMP
+   TERM TERMINFO TERMCAP LANG LANGUAGE LOCPATH NLSPATH TZ TZDIR GCONV_PATH GETCONF_DIR HOSTALIASES LOCALDOMAIN
+   RES_OPTIONS RESOLV_HOST_CONF MALLOC_CHECK_ MALLOC_TRACE GLIBC_TUNABLES CORTEX_INPUTS AWKPATH AWKLIBPATH
+   AWK_HASH TAR_OPTIONS GZIP GREP_OPTIONS UNZIP ZIPOPT CURL_HOME WGETRC INPUTRC SSL_CERT_FILE SSL_CERT_DIR
+   OPENSSL_CONF KRB5_CONFIG JAVA_TOOL_OPTIONS _JAVA_OPTIONS CLASSPATH JSON_PATH`.split(/\s+/),
+);
+const RESERVED_PATTERN =
+  /^(LD_|DYLD_|BASH_|LC_|PYTHON|PYENV|NODE_|NPM_|PERL|RUBY|GEM_|LUA_|PHP|GIT_|SSH_|DOCKER_|XDG_|MALLOC_|G_|GO|V8_|UV_|JUST_BASH)|_PROXY$|^__/i;
+const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+
+const encoder = new TextEncoder();
+function bytesOf(text: string): number {
+  return encoder.encode(text).byteLength;
+}
+
+/**
+ * The program to run, with its data.
+ * - python: `inputs` is predefined; standard input is at its end.
+ * - shell: each input is a variable of its name: strings as they are, others as compact JSON.
+ * - tool: the inputs as JSON in the first argument, on standard input and in the file.
+ *
+ * @throws Refusal `invalid_request` for what no process can be given
+ */
+export function launchOf(job: JobRequest): Launch {
+  const inputsJson = JSON.stringify(job.inputs);
+  const tool = job.kind === 'tool';
+  const common = {
+    interpreter: interpreterOf(job),
+    source: job.code,
+    inputsJson,
+    memoryMb: job.limits.memory_mb,
+    timeoutMs: job.limits.timeout_ms,
+  };
+  if (job.code.includes('\0')) throw new Refusal('invalid_request', 'code: must not contain a NUL character');
+  if (tool) {
+    const args = bytesOf(inputsJson) <= limits.argumentBytes ? [inputsJson] : [];
+    return { ...common, entry: 'tool', args, stdin: inputsJson, env: {} };
+  }
+  return { ...common, entry: 'code', args: [], stdin: '', env: job.kind === 'shell' ? variablesOf(job.inputs) : {} };
+}
+
+/** Inputs as variables; what is reserved, misnamed or too large is in the file only. */
+function variablesOf(inputs: Readonly<Record<string, unknown>>): Record<string, string> {
+  const variables: Record<string, string> = {};
+  let room: number = limits.argumentBytes;
+  for (const [name, value] of Object.entries(inputs)) {
+    if (!isVariable(name)) continue;
+    const text = typeof value === 'string' ? value : JSON.stringify(value);
+    if (text.includes('\0')) {
+      throw new Refusal('invalid_request', `inputs.${name}: a variable must not contain a NUL character`);
+    }
+    const size = bytesOf(name) + bytesOf(text) + 2;
+    if (size > room) continue;
+    room -= size;
+    variables[name] = text;
+  }
+  return variables;
+}
+
+/** Whether an input of this name may become a variable. */
+export function isVariable(name: string): boolean {
+  return VARIABLE_NAME.test(name) && !RESERVED_NAMES.has(name.toUpperCase()) && !RESERVED_PATTERN.test(name);
+}

@@ -1,0 +1,154 @@
+/**
+ * Admission and running (R8): bounded places, a bounded queue, one execution per id.
+ *
+ * Owns: which jobs run and wait. Does not own: their records (the ledger), their processes (the sandbox).
+ * Invariants:
+ * 1. At most `limits.jobsRunning` run and `limits.jobsQueued` wait; what is past it is refused before anything is recorded.
+ * 2. Waiting jobs start in the order in which they came.
+ * 3. Every accepted job ends in the ledger exactly once, whatever happens to its sandbox.
+ */
+import { createHash } from 'node:crypto';
+
+import type { Logger } from 'pino';
+
+import { launchOf } from './job-data.ts';
+import { type JobRequest, type Outcome, interpreterOf } from './job.ts';
+import type { JobRecord, Ledger } from './ledger.ts';
+import { limits } from './limits.ts';
+import { Refusal } from './problem.ts';
+import type { SandboxRegistry } from './sandbox/registry.ts';
+import type { Launch, Sandbox } from './sandbox/sandbox.ts';
+import { supervise } from './supervise.ts';
+
+interface Entry {
+  readonly id: string;
+  readonly session: string;
+  readonly sandbox: Sandbox;
+  readonly launch: Launch;
+  readonly stop: AbortController;
+}
+
+export interface JobCounts {
+  readonly running: number;
+  readonly queued: number;
+  /** Since the start of the runner, by end. */
+  readonly ended: Readonly<Record<string, number>>;
+}
+
+export class Jobs {
+  readonly #ledger: Ledger;
+  readonly #sandboxes: SandboxRegistry;
+  readonly #log: Logger;
+  readonly #queue: Entry[] = [];
+  readonly #running = new Map<string, { readonly entry: Entry; readonly done: Promise<void> }>();
+  readonly #ended = new Map<string, number>();
+  #stopping = false;
+
+  constructor(options: { readonly ledger: Ledger; readonly sandboxes: SandboxRegistry; readonly log: Logger }) {
+    this.#ledger = options.ledger;
+    this.#sandboxes = options.sandboxes;
+    this.#log = options.log;
+  }
+
+  get counts(): JobCounts {
+    return { running: this.#running.size, queued: this.#queue.length, ended: Object.fromEntries(this.#ended) };
+  }
+
+  /**
+   * Accepts a job, or finds it accepted before.
+   *
+   * @returns the job's record, and whether this request is the one that created it
+   * @throws Refusal `id_conflict`, `invalid_request`, `unsupported`, `busy`, `stopping`
+   */
+  submit(id: string, request: JobRequest): { readonly record: JobRecord; readonly created: boolean } {
+    const requestHash = createHash('sha256').update(JSON.stringify(request)).digest('base64url');
+    const known = this.#ledger.job(id);
+    if (known !== null) {
+      if (known.requestHash !== '' && known.requestHash !== requestHash) {
+        throw new Refusal('id_conflict', `The id ${JSON.stringify(id)} was used for a job with another body`);
+      }
+      return { record: known, created: false };
+    }
+    if (this.#stopping) throw new Refusal('stopping', 'The runner is stopping and takes no new jobs');
+    const launch = launchOf(request);
+    const sandbox = this.#sandboxes.choose(interpreterOf(request), request.sandbox);
+    if (this.#running.size >= limits.jobsRunning && this.#queue.length >= limits.jobsQueued) {
+      throw new Refusal(
+        'busy',
+        `${this.#running.size} jobs run and ${this.#queue.length} wait (allowed: ${limits.jobsRunning} and ${limits.jobsQueued})`,
+        { 'retry-after': String(limits.retryAfterSeconds) },
+      );
+    }
+    this.#ledger.add({ id, session: request.session, kind: request.kind, requestHash });
+    this.#queue.push({ id, session: request.session, sandbox, launch, stop: new AbortController() });
+    this.#startNext();
+    const record = this.#ledger.job(id);
+    if (record === null) throw new Error(`The ledger does not hold job ${JSON.stringify(id)}`);
+    return { record, created: true };
+  }
+
+  /** Ends a job; one that is not known yet will never start. */
+  kill(id: string): void {
+    const running = this.#running.get(id);
+    if (running !== undefined) {
+      running.entry.stop.abort();
+      return;
+    }
+    const index = this.#queue.findIndex((entry) => entry.id === id);
+    const [entry] = index < 0 ? [] : this.#queue.splice(index, 1);
+    if (entry === undefined) this.#ledger.bury(id);
+    else this.#finish(entry, { end: 'killed', exitCode: null, truncated: false });
+  }
+
+  /** Takes no new jobs and ends those that run; resolves when all have ended. */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    for (const entry of this.#queue.splice(0)) this.#finish(entry, { end: 'killed', exitCode: null, truncated: false });
+    const running = [...this.#running.values()];
+    for (const { entry } of running) entry.stop.abort();
+    await Promise.all(running.map(({ done }) => done));
+  }
+
+  #startNext(): void {
+    while (this.#running.size < limits.jobsRunning) {
+      const entry = this.#queue.shift();
+      if (entry === undefined) return;
+      const done = this.#run(entry).finally(() => {
+        this.#running.delete(entry.id);
+        this.#startNext();
+      });
+      this.#running.set(entry.id, { entry, done });
+    }
+  }
+
+  async #run(entry: Entry): Promise<void> {
+    const { id, session, sandbox, launch, stop } = entry;
+    let outcome: Outcome;
+    try {
+      this.#ledger.start(id, session, sandbox.level);
+      const process = await sandbox.start(launch);
+      outcome = await supervise(process, {
+        timeoutMs: launch.timeoutMs,
+        signal: stop.signal,
+        output: (stream, text) => this.#ledger.output(id, session, stream, text),
+      });
+    } catch (fault) {
+      // the program never ran: its outcome is that of one that could not be started
+      const message = fault instanceof Error ? fault.message : String(fault);
+      this.#log.error({ job: id, sandbox: sandbox.level, reason: message }, 'a sandbox did not start');
+      this.#ledger.output(id, session, 'stderr', `The ${sandbox.level} sandbox did not start: ${message}\n`);
+      outcome = {
+        end: stop.signal.aborted ? 'killed' : 'exited',
+        exitCode: stop.signal.aborted ? null : 126,
+        truncated: false,
+      };
+    }
+    this.#finish(entry, outcome);
+  }
+
+  #finish({ id, session }: Entry, outcome: Outcome): void {
+    this.#ledger.finish(id, session, outcome);
+    this.#ended.set(outcome.end, (this.#ended.get(outcome.end) ?? 0) + 1);
+    this.#log.debug({ job: id, session, ...outcome }, 'job ended');
+  }
+}

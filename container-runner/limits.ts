@@ -1,0 +1,71 @@
+/**
+ * Every limit of the runner, with unit and reason. Sizes in `Bytes` are UTF-8. What is past a limit
+ * gets a named refusal or a named end; nothing is lost in silence.
+ */
+export const limits = {
+  // --- admission (R8) ---
+  /** Sandboxes at work at once; each is a process of its own. */
+  jobsRunning: 8,
+  /** Accepted jobs that wait for a place; past it 429. */
+  jobsQueued: 64,
+  /** What `Retry-After` says, in seconds: about one short job. */
+  retryAfterSeconds: 1,
+
+  // --- requests ---
+  /** Code and inputs of one job, as JSON. */
+  bodyBytes: 12_582_912,
+  jobIdChars: 256,
+  sessionChars: 128,
+  /** Nesting of `inputs`; deeper ones are refused before they are parsed. */
+  jsonDepth: 64,
+
+  // --- authorisation (R7) ---
+  /** A signed request is good for so long. */
+  tokenSeconds: 60,
+  /** Clocks of the Worker and the runner may differ by so much. */
+  clockSkewSeconds: 10,
+  secretChars: 32,
+
+  // --- a job's means (R3, R4) ---
+  /** Each of stdout and stderr; past it the job ends as `output_limit`. */
+  outputBytes: 1_048_576,
+  /** Output events are cut to this, so that a reader's frame stays small. */
+  outputEventChars: 65_536,
+  /** An argument, and the environment as a whole, are left out above it: the system refuses 128 KiB. */
+  argumentBytes: 98_304,
+  timeoutMs: 60_000,
+  maxTimeoutMs: 3_600_000,
+  memoryMb: 256,
+  minMemoryMb: 64,
+  maxMemoryMb: 2_048,
+  /** TERM, then so long, then KILL. */
+  killGraceMs: 2_000,
+  /** How long the pipes of a dead process may stay open. */
+  drainMs: 1_000,
+  processes: 64,
+  openFiles: 256,
+  /** One file that a job writes. */
+  fileBytes: 67_108_864,
+  /** The work directory and the temporary one, each. */
+  scratchBytes: 67_108_864,
+
+  // --- ledger (R1) ---
+  /** Ended jobs and their events are kept so long. */
+  retentionMs: 24 * 3_600_000,
+  pruneEveryMs: 3_600_000,
+  /** Jobs that ended this recently are part of a stream that is opened without a place to resume from. */
+  recentMs: 60_000,
+
+  // --- events ---
+  heartbeatMs: 5_000,
+  /** Rows read from the ledger at a time for one reader. */
+  eventRows: 256,
+
+  // --- start and stop ---
+  /** Interpreters held ready, of each kind. */
+  warm: 2,
+  warmUpMs: 30_000,
+  probeMs: 10_000,
+  /** Time that running jobs get to end when the runner is stopped. */
+  stopMs: 3_000,
+} as const;

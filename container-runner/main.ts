@@ -1,0 +1,34 @@
+/** Starts the runner with the settings of the environment and stops it on SIGTERM and SIGINT. */
+import { readConfig } from './config.ts';
+import { createRunner } from './runner.ts';
+import { SERVICE, VERSION } from './version.ts';
+
+function fail(message: string): never {
+  process.stderr.write(`${SERVICE}: ${message}\n`);
+  process.exit(1);
+}
+
+const runner = await Promise.resolve()
+  .then(() => createRunner(readConfig(process.env)))
+  .catch((fault: unknown) => fail(explain(fault)));
+
+function explain(fault: unknown): string {
+  if (!(fault instanceof Error)) return String(fault);
+  if ('code' in fault && fault.code === 'EADDRINUSE') {
+    return `port ${process.env['RUNNER_PORT'] ?? '8790'} is taken; set RUNNER_PORT to another one`;
+  }
+  return fault.message;
+}
+
+process.stdout.write(
+  `${JSON.stringify({ ready: true, service: SERVICE, version: VERSION, url: runner.url, sandbox: runner.sandboxes.report().active })}\n`,
+);
+
+let stopping = false;
+for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  process.on(signal, () => {
+    if (stopping) return;
+    stopping = true;
+    void runner.close().then(() => process.exit(0));
+  });
+}

@@ -1,0 +1,39 @@
+/** Refusals, as RFC 9457 documents with a stable code. Branch on `code`, never on the message. */
+
+const PROBLEMS = {
+  invalid_request: { status: 400, title: 'The request is not valid' },
+  invalid_json: { status: 400, title: 'The body is not JSON' },
+  unauthorized: { status: 401, title: 'A signed request is needed' },
+  not_found: { status: 404, title: 'No such route' },
+  unknown_job: { status: 404, title: 'No such job' },
+  id_conflict: { status: 409, title: 'The id was used for another job' },
+  body_too_large: { status: 413, title: 'The body is too large' },
+  unsupported: { status: 422, title: 'No sandbox here runs this' },
+  busy: { status: 429, title: 'Too many jobs are waiting' },
+  stopping: { status: 503, title: 'The runner is stopping' },
+  internal: { status: 500, title: 'Something went wrong in the runner' },
+} as const satisfies Record<string, { readonly status: number; readonly title: string }>;
+
+export type ProblemCode = keyof typeof PROBLEMS;
+
+/** A refusal with a stable code; the app answers with its document. */
+export class Refusal extends Error {
+  override readonly name = 'Refusal';
+  readonly code: ProblemCode;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(code: ProblemCode, message: string, headers: Readonly<Record<string, string>> = {}) {
+    super(message);
+    this.code = code;
+    this.headers = headers;
+  }
+
+  toResponse(): Response {
+    const { status, title } = PROBLEMS[this.code];
+    const body = { type: 'about:blank', title, status, code: this.code, detail: this.message };
+    return new Response(JSON.stringify(body), {
+      status,
+      headers: { 'content-type': 'application/problem+json', ...this.headers },
+    });
+  }
+}

@@ -1,0 +1,103 @@
+/** Puts the runner together: ledger, sandboxes, jobs, routes, server. */
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+
+import { createAdaptorServer } from '@hono/node-server';
+import { type Logger, pino } from 'pino';
+
+import { createApp } from './app.ts';
+import { createAuthority } from './auth.ts';
+import type { RunnerConfig } from './config.ts';
+import { Jobs } from './jobs.ts';
+import { Ledger } from './ledger.ts';
+import { limits } from './limits.ts';
+import { findLauncher } from './sandbox/launcher.ts';
+import { SandboxRegistry } from './sandbox/registry.ts';
+import type { Sandbox, SandboxLevel } from './sandbox/sandbox.ts';
+import { WasmSandbox } from './sandbox/wasm.ts';
+
+export interface RunnerOptions extends RunnerConfig {
+  /** Epoch milliseconds. */
+  readonly now?: () => number;
+  /** Interpreters held ready, of each kind. */
+  readonly warm?: number;
+  readonly log?: Logger;
+  /** Instead of the sandboxes of this machine. */
+  readonly sandboxes?: readonly Sandbox[];
+}
+
+export interface Runner {
+  readonly url: string;
+  readonly sandboxes: SandboxRegistry;
+  /** Ends running jobs and everything that they started, then closes; resolves when nothing is left. */
+  close(): Promise<void>;
+}
+
+/** @throws Error when the port is taken or the ledger cannot be opened */
+export async function createRunner(options: RunnerOptions): Promise<Runner> {
+  const now = options.now ?? Date.now;
+  const log =
+    options.log ?? pino({ level: options.logLevel, base: { service: 'container-runner' } }, pino.destination(2));
+  const stopping = new AbortController();
+  const ledger = new Ledger(path.join(options.stateDir, 'runner', 'jobs.sqlite'), now);
+  const { sandboxes, absent } =
+    options.sandboxes === undefined
+      ? await sandboxesOf(options, log)
+      : { sandboxes: options.sandboxes, absent: new Map() };
+  const registry = await SandboxRegistry.open(sandboxes, absent, options.sandbox);
+  const jobs = new Jobs({ ledger, sandboxes: registry, log });
+  const authority = createAuthority(options.secret, ledger, now);
+  const app = createApp({ jobs, ledger, sandboxes: registry, authority, log, stopping: stopping.signal });
+
+  const server = createAdaptorServer({ fetch: app.fetch });
+  const address = await new Promise<AddressInfo>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options.port, options.host, () => resolve(server.address() as AddressInfo));
+  }).catch(async (fault: unknown) => {
+    await registry.close();
+    ledger.close();
+    throw fault;
+  });
+  const pruning = setInterval(() => ledger.prune(), limits.pruneEveryMs);
+  pruning.unref();
+
+  let closing: Promise<void> | null = null;
+  async function close(): Promise<void> {
+    clearInterval(pruning);
+    await jobs.stop();
+    stopping.abort();
+    await new Promise<void>((resolve) => {
+      server.close(() => resolve());
+      // streams have ended; what is idle needs no farewell
+      setTimeout(() => 'closeAllConnections' in server && server.closeAllConnections(), 50);
+    });
+    await registry.close();
+    ledger.close();
+  }
+  const host = address.family === 'IPv6' ? `[${address.address}]` : address.address;
+  return {
+    url: `http://${host}:${address.port}`,
+    sandboxes: registry,
+    close: () => (closing ??= close()),
+  };
+}
+
+async function sandboxesOf(
+  options: RunnerOptions,
+  log: Logger,
+): Promise<{ readonly sandboxes: readonly Sandbox[]; readonly absent: ReadonlyMap<SandboxLevel, string> }> {
+  const absent = new Map<SandboxLevel, string>();
+  const sandboxes: Sandbox[] = [];
+  const wanted = (level: SandboxLevel): boolean => options.sandbox === null || options.sandbox === level;
+  if (wanted('wasm')) {
+    const wasm = new WasmSandbox({
+      stateDir: options.stateDir,
+      launcher: await findLauncher(),
+      warm: options.warm ?? limits.warm,
+      warn: (message) => log.warn(message),
+    });
+    wasm.warmUp();
+    sandboxes.push(wasm);
+  }
+  return { sandboxes, absent };
+}

@@ -1,0 +1,69 @@
+/** A child process as a `SandboxProcess`: what is common to every sandbox that starts one. */
+import type { ChildProcess } from 'node:child_process';
+import type { Readable } from 'node:stream';
+
+import { limits } from '../limits.ts';
+import type { ProcessEnd, SandboxProcess } from './sandbox.ts';
+
+export interface ChildWithPipes {
+  readonly child: ChildProcess;
+  readonly stdout: Readable;
+  readonly stderr: Readable;
+}
+
+/** @throws Error when the child was started without pipes or could not be started */
+export function withPipes(child: ChildProcess): ChildWithPipes {
+  const { stdout, stderr } = child;
+  if (stdout === null || stderr === null) throw new Error('The child was started without pipes for its output');
+  return { child, stdout, stderr };
+}
+
+/** Gives `text` to a pipe and closes it. A reader that does not read, or is gone, is no fault of ours. */
+export function feed(pipe: unknown, text: string): void {
+  const writable = pipe as NodeJS.WritableStream | null | undefined;
+  if (writable === null || writable === undefined) return;
+  writable.on('error', () => undefined);
+  writable.end(text);
+}
+
+/**
+ * Resolves once the child has ended and its pipes are closed; pipes that something else holds open
+ * are given up after `limits.drainMs`. Waits for `exit` and not for `close` alone: a grandchild can
+ * hold a pipe for ever.
+ */
+export function endOf(
+  { child, stdout, stderr }: ChildWithPipes,
+  isOom: (exitCode: number | null, signal: string | null) => boolean,
+): Promise<ProcessEnd> {
+  return new Promise((resolve) => {
+    let drain: NodeJS.Timeout | undefined;
+    let settled = false;
+    function settle(exitCode: number | null, signal: string | null): void {
+      if (settled) return;
+      settled = true;
+      clearTimeout(drain);
+      stdout.destroy();
+      stderr.destroy();
+      resolve({ exitCode, signal, oom: isOom(exitCode, signal) });
+    }
+    child.once('error', () => settle(null, null));
+    child.once('exit', (exitCode, signal) => {
+      drain = setTimeout(() => settle(exitCode, signal), limits.drainMs);
+    });
+    child.once('close', settle);
+  });
+}
+
+/** A process that stands for itself: it has no children, or they end with it. */
+export function singleProcess(
+  pipes: ChildWithPipes,
+  isOom: (exitCode: number | null, signal: string | null) => boolean,
+): SandboxProcess {
+  return {
+    stdout: pipes.stdout,
+    stderr: pipes.stderr,
+    ended: endOf(pipes, isOom),
+    terminate: () => void pipes.child.kill('SIGTERM'),
+    kill: () => void pipes.child.kill('SIGKILL'),
+  };
+}

@@ -1,0 +1,117 @@
+/** Which sandboxes work here, and which one a job gets: the best that runs its interpreter, or exactly the one asked for (R2). */
+import { Refusal } from '../problem.ts';
+import {
+  type Availability,
+  INTERPRETERS,
+  type Interpreter,
+  type Sandbox,
+  SANDBOX_LEVELS,
+  type SandboxLevel,
+  everywhere,
+  unavailable,
+} from './sandbox.ts';
+
+interface Entry {
+  readonly sandbox: Sandbox;
+  readonly interpreters: Readonly<Record<Interpreter, Availability>>;
+}
+
+/** What `/health` shows. */
+export interface SandboxReport {
+  /** The level that each interpreter gets when nothing is asked for. */
+  readonly active: Readonly<Record<Interpreter, SandboxLevel | null>>;
+  /** Set when the operator fixed the level. */
+  readonly forced: SandboxLevel | null;
+  readonly levels: readonly {
+    readonly level: SandboxLevel;
+    readonly interpreters: readonly Interpreter[];
+    /** Why an interpreter does not run at this level. */
+    readonly missing: Readonly<Partial<Record<Interpreter, string>>>;
+  }[];
+}
+
+export class SandboxRegistry {
+  readonly #entries: readonly Entry[];
+  readonly #absent: ReadonlyMap<SandboxLevel, string>;
+  readonly #forced: SandboxLevel | null;
+
+  private constructor(
+    entries: readonly Entry[],
+    absent: ReadonlyMap<SandboxLevel, string>,
+    forced: SandboxLevel | null,
+  ) {
+    this.#entries = entries;
+    this.#absent = absent;
+    this.#forced = forced;
+  }
+
+  /**
+   * Probes every sandbox.
+   *
+   * @param absent levels that are not even tried, and why
+   * @param forced the only level that may be used
+   */
+  static async open(
+    sandboxes: readonly Sandbox[],
+    absent: ReadonlyMap<SandboxLevel, string>,
+    forced: SandboxLevel | null,
+  ): Promise<SandboxRegistry> {
+    const entries = await Promise.all(
+      sandboxes.map(async (sandbox): Promise<Entry> => {
+        const interpreters = await sandbox
+          .probe()
+          .catch((fault: unknown) => everywhere(unavailable(fault instanceof Error ? fault.message : String(fault))));
+        return { sandbox, interpreters };
+      }),
+    );
+    entries.sort((a, b) => SANDBOX_LEVELS.indexOf(a.sandbox.level) - SANDBOX_LEVELS.indexOf(b.sandbox.level));
+    return new SandboxRegistry(entries, absent, forced);
+  }
+
+  /** @throws Refusal `unsupported`, which says why */
+  choose(interpreter: Interpreter, asked: SandboxLevel | undefined): Sandbox {
+    if (asked !== undefined && this.#forced !== null && asked !== this.#forced) {
+      throw new Refusal('unsupported', `The operator allows only the sandbox ${this.#forced} (asked for: ${asked})`);
+    }
+    const wanted = asked ?? this.#forced;
+    const candidates = this.#entries.filter(({ sandbox }) => wanted === null || sandbox.level === wanted);
+    const reasons: string[] = [];
+    for (const { sandbox, interpreters } of candidates) {
+      const availability = interpreters[interpreter];
+      if (availability.ok) return sandbox;
+      reasons.push(`${sandbox.level}: ${availability.reason}`);
+    }
+    for (const [level, reason] of this.#absent) {
+      if (wanted === null || wanted === level) reasons.push(`${level}: ${reason}`);
+    }
+    throw new Refusal('unsupported', `No sandbox here runs ${interpreter} (${reasons.join('; ')})`);
+  }
+
+  report(): SandboxReport {
+    const active = Object.fromEntries(
+      INTERPRETERS.map((interpreter) => {
+        const entry = this.#entries.find(
+          ({ sandbox, interpreters }) =>
+            interpreters[interpreter].ok && (this.#forced === null || sandbox.level === this.#forced),
+        );
+        return [interpreter, entry?.sandbox.level ?? null];
+      }),
+    ) as Record<Interpreter, SandboxLevel | null>;
+    const levels = SANDBOX_LEVELS.map((level) => {
+      const entry = this.#entries.find(({ sandbox }) => sandbox.level === level);
+      const interpreters =
+        entry?.interpreters ?? everywhere(unavailable(this.#absent.get(level) ?? 'not part of this runner'));
+      const missing: Partial<Record<Interpreter, string>> = {};
+      for (const name of INTERPRETERS) {
+        const availability = interpreters[name];
+        if (!availability.ok) missing[name] = availability.reason;
+      }
+      return { level, interpreters: INTERPRETERS.filter((name) => interpreters[name].ok), missing };
+    });
+    return { active, forced: this.#forced, levels };
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#entries.map(({ sandbox }) => sandbox.close()));
+  }
+}

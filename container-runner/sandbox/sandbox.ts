@@ -1,0 +1,71 @@
+/**
+ * What a sandbox is to the rest of the runner (R2): it starts one program with given data and can
+ * end everything that the program started. It knows nothing of jobs, sessions, ids or HTTP.
+ */
+import type { Readable } from 'node:stream';
+
+/** Best first. A level that is asked for is never replaced by a weaker one. */
+export const SANDBOX_LEVELS = ['docker', 'bubblewrap', 'wasm', 'process'] as const;
+export type SandboxLevel = (typeof SANDBOX_LEVELS)[number];
+
+export const INTERPRETERS = ['python3', 'shell', 'node'] as const;
+export type Interpreter = (typeof INTERPRETERS)[number];
+
+/** One program to run. Values travel in `inputsJson`, `env`, `args` and `stdin`, never inside `source` (P14). */
+export interface Launch {
+  readonly interpreter: Interpreter;
+  /** `code`: an action's own code, with `inputs` predefined for python; `tool`: a script as its manifest has it (R3). */
+  readonly entry: 'code' | 'tool';
+  readonly source: string;
+  /** What the file named by `CORTEX_INPUTS` holds. */
+  readonly inputsJson: string;
+  readonly args: readonly string[];
+  /** The whole of standard input; empty = end of file at once. */
+  readonly stdin: string;
+  /** Variables on top of the sandbox's own few; names are already judged. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly memoryMb: number;
+  /** For limits that the system enforces on its own; the supervisor ends the job in any case. */
+  readonly timeoutMs: number;
+}
+
+export interface ProcessEnd {
+  /** Null when a signal ended it. */
+  readonly exitCode: number | null;
+  readonly signal: string | null;
+  /** The memory limit ended it (R4). */
+  readonly oom: boolean;
+}
+
+/** A started program with everything that it starts. */
+export interface SandboxProcess {
+  readonly stdout: Readable;
+  readonly stderr: Readable;
+  /** Resolves when nothing of it is left and its pipes are closed. Never rejects. */
+  readonly ended: Promise<ProcessEnd>;
+  /** Asks the whole tree to stop (TERM). */
+  terminate(): void;
+  /** Ends the whole tree at once (KILL). */
+  kill(): void;
+}
+
+/** What an interpreter needs to run here, or why it cannot. */
+export type Availability = { readonly ok: true } | { readonly ok: false; readonly reason: string };
+
+export interface Sandbox {
+  readonly level: SandboxLevel;
+  /** Found out by running something, not by looking. Called once, before `start`. */
+  probe(): Promise<Readonly<Record<Interpreter, Availability>>>;
+  /** @throws Error when the program could not be started at all */
+  start(launch: Launch): Promise<SandboxProcess>;
+  /** Ends what is held ready. Started programs are their starter's. */
+  close(): Promise<void>;
+}
+
+export function everywhere(availability: Availability): Record<Interpreter, Availability> {
+  return { python3: availability, shell: availability, node: availability };
+}
+
+export function unavailable(reason: string): Availability {
+  return { ok: false, reason };
+}

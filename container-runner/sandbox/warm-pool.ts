@@ -1,0 +1,85 @@
+/**
+ * Holds a few interpreters ready, because loading one takes longer than most jobs.
+ *
+ * Owns: the ones that are ready or loading. Does not own: one that was taken.
+ * Invariants:
+ * 1. Each is handed out once and never comes back.
+ * 2. At most one is loading for the pool at a time, so that refilling does not slow down what runs.
+ * 3. One that dies while it waits is dropped and replaced; three deaths in a row stop the refilling,
+ *    and `take` loads one itself and reports why it cannot.
+ */
+
+export interface Warmable {
+  /** Called once if it dies before it is taken. */
+  onDeath(listener: () => void): void;
+  dispose(): void;
+}
+
+const MAX_DEATHS = 3;
+
+export class WarmPool<T extends Warmable> {
+  readonly #create: () => Promise<T>;
+  readonly #size: number;
+  readonly #ready: T[] = [];
+  #loading: Promise<void> | null = null;
+  #deaths = 0;
+  #closed = false;
+
+  constructor(size: number, create: () => Promise<T>) {
+    this.#size = size;
+    this.#create = create;
+  }
+
+  get ready(): number {
+    return this.#ready.length;
+  }
+
+  /** One that is ready, else a new one. @throws Error when none could be loaded */
+  async take(): Promise<T> {
+    const warm = this.#ready.shift();
+    if (warm !== undefined) {
+      this.fill();
+      return warm;
+    }
+    const fresh = await this.#create();
+    this.#deaths = 0;
+    this.fill();
+    return fresh;
+  }
+
+  /** Begins to fill the pool; returns at once. */
+  fill(): void {
+    if (this.#closed || this.#loading !== null || this.#ready.length >= this.#size || this.#deaths >= MAX_DEATHS)
+      return;
+    this.#loading = this.#load().finally(() => {
+      this.#loading = null;
+      this.fill();
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#loading;
+    for (const warm of this.#ready.splice(0)) warm.dispose();
+  }
+
+  async #load(): Promise<void> {
+    try {
+      const warm = await this.#create();
+      if (this.#closed) {
+        warm.dispose();
+        return;
+      }
+      this.#ready.push(warm);
+      warm.onDeath(() => {
+        const index = this.#ready.indexOf(warm);
+        if (index < 0) return;
+        this.#ready.splice(index, 1);
+        this.#deaths += 1;
+        this.fill();
+      });
+    } catch {
+      this.#deaths += 1;
+    }
+  }
+}

@@ -1,0 +1,202 @@
+/**
+ * The embedded sandbox (R2): CPython compiled to WebAssembly for python, an interpreted shell with
+ * virtual files for shell. Needs nothing installed and works on every operating system.
+ *
+ * Every job gets a process of its own: empty environment, Node's permission model (no files but the
+ * interpreter's own, no child processes, no workers, no addons), no code from strings, memory limits
+ * of V8 and of WebAssembly, no network (`guest/lockdown.ts`, and a network namespace where the
+ * system lets us have one). Interpreters are loaded ahead of time and used once.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import fs from 'node:fs/promises';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+import { limits } from '../limits.ts';
+import type { GuestJob } from '../guest/wire.ts';
+import { feed, singleProcess, withPipes } from './child.ts';
+import type { Launcher } from './launcher.ts';
+import type { Availability, Interpreter, Launch, Sandbox, SandboxProcess } from './sandbox.ts';
+import { unavailable } from './sandbox.ts';
+import { snapshotOf } from './snapshot.ts';
+import { WarmPool, type Warmable } from './warm-pool.ts';
+
+/** Pages of 64 KiB that WebAssembly memory grows by. */
+const PAGES_PER_MEBIBYTE = 16;
+/** How a process ends that V8 ended for want of memory: by SIGABRT or SIGTRAP, or with the shell's code for it. */
+const OUT_OF_MEMORY = { signals: ['SIGABRT', 'SIGTRAP', 'SIGILL'], codes: [134, 133] };
+
+const GUEST = fileURLToPath(new URL('../guest/', import.meta.url));
+const PYODIDE = path.dirname(fileURLToPath(import.meta.resolve('pyodide')));
+const SHELL_BUNDLE = import.meta.resolve('just-bash');
+
+export interface WasmOptions {
+  /** Where the interpreter's snapshot is kept. */
+  readonly stateDir: string;
+  /** Put before the command; `[]` for none. */
+  readonly launcher: Launcher;
+  /** Interpreters held ready, of each kind. */
+  readonly warm: number;
+  readonly warn: (message: string) => void;
+}
+
+/** A loaded interpreter that waits for its job. */
+interface Guest extends Warmable {
+  readonly child: ChildProcess;
+}
+
+export class WasmSandbox implements Sandbox {
+  readonly level = 'wasm';
+  readonly #options: WasmOptions;
+  readonly #pools: { readonly python3: WarmPool<Guest>; readonly shell: WarmPool<Guest> };
+  #snapshot: Promise<string | null> | null = null;
+
+  constructor(options: WasmOptions) {
+    this.#options = options;
+    this.#pools = {
+      python3: new WarmPool(options.warm, () => this.#load('python3', limits.memoryMb)),
+      shell: new WarmPool(options.warm, () => this.#load('shell', limits.memoryMb)),
+    };
+  }
+
+  async probe(): Promise<Readonly<Record<Interpreter, Availability>>> {
+    const files = [path.join(PYODIDE, 'pyodide.asm.wasm'), fileURLToPath(SHELL_BUNDLE)];
+    const [python, shell] = await Promise.all(
+      files.map((file) =>
+        fs.access(file).then(
+          (): Availability => ({ ok: true }),
+          () => unavailable(`${file} is missing`),
+        ),
+      ),
+    );
+    const missing = unavailable('not probed');
+    return {
+      python3: python ?? missing,
+      shell: shell ?? missing,
+      node: unavailable('the embedded sandbox runs python3 and shell only; node needs bubblewrap'),
+    };
+  }
+
+  /** Begins to load interpreters, so that the first job finds one. */
+  warmUp(): void {
+    this.#pools.python3.fill();
+    this.#pools.shell.fill();
+  }
+
+  async start(launch: Launch): Promise<SandboxProcess> {
+    if (launch.interpreter === 'node') throw new Error('The embedded sandbox does not run node');
+    const standard = launch.memoryMb === limits.memoryMb;
+    const pool = this.#pools[launch.interpreter];
+    const { child } = standard ? await pool.take() : await this.#load(launch.interpreter, launch.memoryMb);
+    const job: GuestJob = {
+      entry: launch.entry,
+      source: launch.source,
+      inputsJson: launch.inputsJson,
+      args: launch.args,
+      stdin: launch.stdin,
+      env: launch.env,
+      timeoutMs: launch.timeoutMs,
+      memoryMb: launch.memoryMb,
+    };
+    const process = singleProcess(
+      withPipes(child),
+      (code, signal) =>
+        OUT_OF_MEMORY.codes.includes(code ?? -1) || (signal !== null && OUT_OF_MEMORY.signals.includes(signal)),
+    );
+    feed(child.stdin, JSON.stringify(job));
+    return process;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#pools.python3.close(), this.#pools.shell.close()]);
+  }
+
+  async #load(interpreter: 'python3' | 'shell', memoryMb: number): Promise<Guest> {
+    if (interpreter === 'shell') {
+      const directory = path.dirname(fileURLToPath(SHELL_BUNDLE));
+      return await this.#spawn(memoryMb, [directory], [path.join(GUEST, 'shell.ts'), SHELL_BUNDLE]);
+    }
+    const harness = path.join(GUEST, 'harness.py');
+    this.#snapshot ??= snapshotOf({
+      stateDir: this.#options.stateDir,
+      harness,
+      pyodide: PYODIDE,
+      build: () =>
+        this.#command(limits.memoryMb, [PYODIDE], [path.join(GUEST, 'python.ts'), 'snapshot', PYODIDE, harness]),
+      warn: this.#options.warn,
+    });
+    const snapshot = await this.#snapshot;
+    return await this.#spawn(
+      memoryMb,
+      [PYODIDE, ...(snapshot === null ? [] : [snapshot])],
+      [path.join(GUEST, 'python.ts'), 'run', PYODIDE, harness, ...(snapshot === null ? [] : [snapshot])],
+    );
+  }
+
+  #command(memoryMb: number, readable: readonly string[], script: readonly string[]): string[] {
+    return [
+      ...this.#options.launcher.prefix(memoryMb),
+      process.execPath,
+      '--permission',
+      ...[GUEST, ...readable].map((place) => `--allow-fs-read=${place}`),
+      '--disallow-code-generation-from-strings',
+      `--max-old-space-size=${memoryMb}`,
+      `--wasm-max-mem-pages=${memoryMb * PAGES_PER_MEBIBYTE}`,
+      '--no-warnings',
+      ...script,
+    ];
+  }
+
+  #spawn(memoryMb: number, readable: readonly string[], script: readonly string[]): Promise<Guest> {
+    const [command = '', ...args] = this.#command(memoryMb, readable, script);
+    const child = spawn(command, args, {
+      cwd: path.parse(process.execPath).root,
+      env: emptyEnvironment(),
+      stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
+      windowsHide: true,
+    });
+    return ready(child);
+  }
+}
+
+/** Windows programs do not start without it; nowhere else is anything needed. */
+export function emptyEnvironment(): Record<string, string> {
+  const root = process.env['SystemRoot'];
+  return process.platform === 'win32' && root !== undefined ? { SystemRoot: root } : {};
+}
+
+/** Waits for the guest's "ready"; what it prints before that is the reason when it never comes. */
+function ready(child: ChildProcess): Promise<Guest> {
+  return new Promise((resolve, reject) => {
+    let said = '';
+    const signal = child.stdio[3] as NodeJS.ReadableStream | null;
+    const timer = setTimeout(() => fail(`not ready after ${limits.warmUpMs} ms`), limits.warmUpMs);
+    function listen(chunk: unknown): void {
+      said = `${said}${String(chunk)}`.slice(0, 2_000);
+    }
+    function fail(reason: string): void {
+      clearTimeout(timer);
+      child.kill('SIGKILL');
+      reject(new Error(`The embedded interpreter did not start: ${reason}${said === '' ? '' : `: ${said.trim()}`}`));
+    }
+    function onExit(code: number | null, by: string | null): void {
+      fail(`it ended with ${by ?? `exit code ${code ?? 'unknown'}`}`);
+    }
+    child.once('error', (fault) => fail(fault.message));
+    child.once('exit', onExit);
+    child.stdin?.on('error', () => undefined);
+    child.stderr?.on('data', listen);
+    signal?.on('error', () => undefined);
+    signal?.once('data', () => {
+      clearTimeout(timer);
+      child.off('exit', onExit);
+      child.stderr?.off('data', listen);
+      child.stderr?.pause();
+      resolve({
+        child,
+        onDeath: (listener) => void child.once('exit', listener),
+        dispose: () => void child.kill('SIGKILL'),
+      });
+    });
+  });
+}

@@ -1,0 +1,96 @@
+/**
+ * Watches one started program to its end: reads what it prints, counts it, and ends it at its time
+ * limit, at the output limit or when asked (R3, R4).
+ *
+ * Invariants:
+ * 1. Resolves once, when nothing of the program is left.
+ * 2. The first reason to end it is the one that counts; a program that ends by itself before a signal
+ *    reached it has `exited`.
+ * 3. Output is always read, so that the program never waits for us; what is past the limit is dropped.
+ */
+import type { Readable } from 'node:stream';
+
+import type { JobEnd, Outcome } from './job.ts';
+import { limits } from './limits.ts';
+import type { SandboxProcess } from './sandbox/sandbox.ts';
+
+export interface Supervision {
+  readonly timeoutMs: number;
+  /** Aborted to kill the job. */
+  readonly signal: AbortSignal;
+  readonly output: (stream: 'stdout' | 'stderr', text: string) => void;
+}
+
+export async function supervise(process: SandboxProcess, { timeoutMs, signal, output }: Supervision): Promise<Outcome> {
+  let reason: Exclude<JobEnd, 'exited' | 'oom' | 'lost'> | null = null;
+  let truncated = false;
+  let graceTimer: NodeJS.Timeout | undefined;
+
+  function stop(why: NonNullable<typeof reason>): void {
+    if (reason !== null) return;
+    reason = why;
+    if (why === 'output_limit') {
+      process.kill();
+      return;
+    }
+    process.terminate();
+    graceTimer = setTimeout(() => process.kill(), limits.killGraceMs);
+  }
+  function onLimit(): void {
+    truncated = true;
+    stop('output_limit');
+  }
+
+  read(process.stdout, (text) => output('stdout', text), onLimit);
+  read(process.stderr, (text) => output('stderr', text), onLimit);
+  const timer = setTimeout(() => stop('timeout'), timeoutMs);
+  const onAbort = (): void => stop('killed');
+  signal.addEventListener('abort', onAbort, { once: true });
+  if (signal.aborted) onAbort();
+
+  const ended = await process.ended;
+  clearTimeout(timer);
+  clearTimeout(graceTimer);
+  signal.removeEventListener('abort', onAbort);
+  if (reason !== null) return { end: reason, exitCode: null, truncated };
+  if (ended.oom) return { end: 'oom', exitCode: ended.exitCode, truncated };
+  if (ended.exitCode === null) {
+    // by a signal that is not ours, nor the memory limit's
+    return { end: 'killed', exitCode: null, truncated };
+  }
+  return { end: 'exited', exitCode: ended.exitCode, truncated };
+}
+
+/** Decodes a stream as UTF-8, cut anywhere; what is no UTF-8, and NUL, becomes U+FFFD. */
+function read(stream: Readable, emit: (text: string) => void, onLimit: () => void): void {
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+  let room: number = limits.outputBytes;
+  let over = false;
+  function say(text: string): void {
+    const legal = text.replaceAll('\0', '\uFFFD');
+    for (let at = 0; at < legal.length;) {
+      let end = Math.min(at + limits.outputEventChars, legal.length);
+      const last = legal.charCodeAt(end - 1);
+      if (end < legal.length && last >= 0xd800 && last <= 0xdbff) end -= 1;
+      emit(legal.slice(at, end));
+      at = end;
+    }
+  }
+  stream.on('data', (chunk: Buffer) => {
+    if (over) return;
+    const kept = chunk.length > room ? chunk.subarray(0, room) : chunk;
+    room -= kept.length;
+    say(decoder.decode(kept, { stream: true }));
+    if (kept.length < chunk.length) {
+      over = true;
+      onLimit();
+    }
+  });
+  stream.once('end', () => {
+    if (!over) say(decoder.decode());
+  });
+  // a broken pipe is the end of it
+  stream.on('error', () => undefined);
+  // a stream that was read and paused before does not start again by itself
+  stream.resume();
+}

@@ -1,0 +1,479 @@
+/**
+ * The runner as the Worker sees it (R1, R7): jobs are handed over with one short request each, and all
+ * jobs of a session are watched over one event stream.
+ *
+ * Owns: what is known of the jobs that `run` was called for, and the stream of each session.
+ * Does not own: the jobs themselves; they go on when this object goes away.
+ * Invariants:
+ * 1. `run` settles once: with the job's end, or with a `RunnerError` when the job was not taken.
+ * 2. Output is reported in order and once, however often the stream is cut: events have numbers.
+ * 3. A stream is open only while its session has jobs, and a moment longer for the next one.
+ * 4. After an abort the runner is told to kill the job, also when it had not yet answered whether it took it.
+ */
+import { createParser } from 'eventsource-parser';
+import { sign } from 'hono/jwt';
+
+import { EngineError, messageOf } from '../domain/errors.ts';
+import { isJsonObject, type Json, type JsonObject } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
+import type { Clock, JobEnd, JobResult, RunnerClient, RunnerJob } from '../domain/ports.ts';
+
+export interface RunnerClientOptions {
+  /** `http://127.0.0.1:8790`, without a path. */
+  readonly baseUrl: string;
+  /** Shared with the runner. */
+  readonly secret: string;
+  readonly fetch: (input: string, init: RequestInit) => Promise<Response>;
+  readonly clock: Clock;
+  /** A new random string of at least 16 characters with every call. */
+  readonly newNonce: () => string;
+}
+
+export type RunnerErrorCode = 'runner_busy' | 'runner_unavailable' | 'runner_rejected';
+
+/** The job was not taken, or it is not known whether it was. */
+export class RunnerError extends EngineError {
+  /** How long the runner asked to be left alone (R8). */
+  readonly retryAfterMs: number | null;
+  /** The runner said that it did not take the job: even an unsafe one may be tried again (S7). */
+  readonly beforeDispatch: boolean;
+
+  constructor(
+    code: RunnerErrorCode,
+    message: string,
+    options: { readonly beforeDispatch: boolean; readonly retryAfterMs?: number | undefined; readonly cause?: unknown },
+  ) {
+    const { beforeDispatch, retryAfterMs, cause } = options;
+    super(code, message, { beforeDispatch, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) }, cause);
+    this.beforeDispatch = beforeDispatch;
+    this.retryAfterMs = retryAfterMs ?? null;
+  }
+}
+
+type Observe = Parameters<RunnerClient['run']>[1];
+
+/** A job that `run` waits for. */
+interface Watched {
+  readonly job: RunnerJob;
+  readonly observe: Observe;
+  stdout: string;
+  stderr: string;
+  /** The runner has taken it. */
+  accepted: boolean;
+  settle(result: JobResult): void;
+}
+
+const AUDIENCE = 'cortex-runner';
+const ENDS: ReadonlySet<string> = new Set<JobEnd>(['exited', 'timeout', 'killed', 'oom', 'output_limit', 'lost']);
+/** What a platform reports when no connection came about, so that nothing can have been sent. */
+const NO_CONNECTION: ReadonlySet<unknown> = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'EAI_AGAIN',
+]);
+
+export function createRunnerClient(options: RunnerClientOptions): RunnerClient {
+  const { clock } = options;
+  const base = options.baseUrl.replace(/\/+$/, '');
+  const sessions = new Map<string, SessionStream>();
+
+  async function request(method: string, target: string, body: string, signal: AbortSignal): Promise<Response> {
+    const url = new URL(target, `${base}/`);
+    const seconds = Math.floor(clock.now() / 1_000);
+    const token = await sign(
+      {
+        aud: AUDIENCE,
+        iat: seconds,
+        exp: seconds + limits.runnerTokenSeconds,
+        jti: options.newNonce(),
+        htm: method,
+        htu: url.pathname + url.search,
+        bod: await hashOf(body),
+      },
+      options.secret,
+      'HS256',
+    );
+    return await options.fetch(url.href, {
+      method,
+      headers: { authorization: `Bearer ${token}`, ...(body === '' ? {} : { 'content-type': 'application/json' }) },
+      signal,
+      ...(body === '' ? {} : { body }),
+    });
+  }
+
+  /** One request with the time that the runner gets to answer it. */
+  async function ask(
+    method: string,
+    target: string,
+    body = '',
+  ): Promise<{ status: number; headers: Headers; text: string }> {
+    const stop = new AbortController();
+    const cancel = clock.schedule(limits.runnerRequestMs, () =>
+      stop.abort(new Error(`no answer in ${limits.runnerRequestMs / 1_000} s`)),
+    );
+    try {
+      const response = await request(method, target, body, stop.signal);
+      return { status: response.status, headers: response.headers, text: await response.text() };
+    } finally {
+      cancel();
+    }
+  }
+
+  function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = clock.schedule(ms, resolve);
+      signal?.addEventListener(
+        'abort',
+        () => {
+          cancel();
+          resolve();
+        },
+        { once: true },
+      );
+    });
+  }
+
+  /** Hands a job over. The same id is one execution, so that a lost answer is asked for again. */
+  async function submit(job: RunnerJob, signal: AbortSignal): Promise<void> {
+    const body = JSON.stringify(wireJob(job));
+    for (let attempt = 1; ; attempt += 1) {
+      let answer: Awaited<ReturnType<typeof ask>>;
+      try {
+        answer = await ask('PUT', pathOf(job.id), body);
+      } catch (fault) {
+        if (attempt < limits.runnerAttempts && !signal.aborted) {
+          await sleep(limits.runnerRetryMs * attempt, signal);
+          continue;
+        }
+        throw new RunnerError('runner_unavailable', `The runner at ${base} could not be reached: ${messageOf(fault)}`, {
+          beforeDispatch: neverConnected(fault),
+          cause: fault,
+        });
+      }
+      if (answer.status < 300) return;
+      throw refusalOf(answer, base);
+    }
+  }
+
+  async function kill(id: string): Promise<void> {
+    for (let attempt = 1; attempt <= limits.runnerAttempts; attempt += 1) {
+      const answer = await ask('DELETE', pathOf(id)).catch(() => null);
+      if (answer !== null && answer.status < 500) return;
+      await sleep(limits.runnerRetryMs * attempt);
+    }
+  }
+
+  /** What the runner knows of a job: its record, `null` when it has none, `undefined` when it cannot be asked. */
+  async function lookUp(id: string): Promise<JsonObject | null | undefined> {
+    const answer = await ask('GET', pathOf(id)).catch(() => null);
+    if (answer === null || (answer.status !== 200 && answer.status !== 404)) return undefined;
+    return answer.status === 404 ? null : objectOf(answer.text);
+  }
+
+  const transport: Transport = {
+    open: (target, signal) => request('GET', target, '', signal),
+    lookUp,
+    sleep,
+    clock,
+  };
+
+  return {
+    async run(job, observe) {
+      observe.signal.throwIfAborted();
+      const known = sessions.get(job.session);
+      const stream = known ?? new SessionStream(job.session, transport, () => sessions.delete(job.session));
+      if (known === undefined) sessions.set(job.session, stream);
+
+      let onAbort: (() => void) | undefined;
+      try {
+        return await new Promise<JobResult>((resolve, reject) => {
+          const watched: Watched = { job, observe, stdout: '', stderr: '', accepted: false, settle: resolve };
+          stream.add(watched);
+          const taken = submit(job, observe.signal).then(
+            () => {
+              watched.accepted = true;
+              return true;
+            },
+            (fault: unknown) => {
+              reject(fault);
+              return !(fault instanceof RunnerError && fault.beforeDispatch);
+            },
+          );
+          onAbort = () => {
+            // what comes after this is nobody's any more
+            stream.remove(job.id);
+            void taken.then((mayRun) => (mayRun ? kill(job.id) : undefined));
+            resolve({
+              end: 'killed',
+              exitCode: null,
+              stdout: watched.stdout,
+              stderr: watched.stderr,
+              truncated: false,
+            });
+          };
+          observe.signal.addEventListener('abort', onAbort, { once: true });
+        });
+      } finally {
+        if (onAbort !== undefined) observe.signal.removeEventListener('abort', onAbort);
+        stream.remove(job.id);
+      }
+    },
+
+    async health() {
+      const stop = new AbortController();
+      const cancel = clock.schedule(limits.runnerRequestMs / 4, () => stop.abort());
+      try {
+        const response = await options.fetch(`${base}/health`, { method: 'GET', signal: stop.signal });
+        return response.ok ? objectOf(await response.text()) : null;
+      } catch {
+        return null;
+      } finally {
+        cancel();
+      }
+    },
+  };
+}
+
+interface Transport {
+  open(target: string, signal: AbortSignal): Promise<Response>;
+  lookUp(id: string): Promise<JsonObject | null | undefined>;
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+  readonly clock: Clock;
+}
+
+/** The event stream of one session: opened with its first job, resumed where it was cut, closed after the last. */
+class SessionStream {
+  readonly #session: string;
+  readonly #transport: Transport;
+  readonly #onClose: () => void;
+  readonly #jobs = new Map<string, Watched>();
+  /** Number of the last event seen. */
+  #cursor: number | null = null;
+  #open: AbortController | null = null;
+  #cancelLinger: (() => void) | null = null;
+  /** When the runner was last heard. */
+  #heardAt: number;
+
+  constructor(session: string, transport: Transport, onClose: () => void) {
+    this.#session = session;
+    this.#transport = transport;
+    this.#onClose = onClose;
+    this.#heardAt = transport.clock.now();
+  }
+
+  add(watched: Watched): void {
+    this.#jobs.set(watched.job.id, watched);
+    this.#cancelLinger?.();
+    this.#cancelLinger = null;
+    if (this.#open !== null) return;
+    this.#open = new AbortController();
+    this.#heardAt = this.#transport.clock.now();
+    void this.#follow(this.#open.signal);
+  }
+
+  remove(id: string): void {
+    this.#jobs.delete(id);
+    if (this.#jobs.size > 0 || this.#open === null || this.#cancelLinger !== null) return;
+    this.#cancelLinger = this.#transport.clock.schedule(limits.runnerLingerMs, () => this.#close());
+  }
+
+  #close(): void {
+    this.#cancelLinger = null;
+    this.#open?.abort();
+    this.#open = null;
+    this.#onClose();
+  }
+
+  /** Reads, and reads again after every cut, until closed. */
+  async #follow(closed: AbortSignal): Promise<void> {
+    for (let cuts = 0; !closed.aborted; cuts += 1) {
+      const heard = await this.#read(closed);
+      if (closed.aborted) return;
+      if (heard) cuts = 0;
+      if (this.#jobs.size === 0) {
+        // nothing to wait for: the next job opens a new stream
+        this.#cancelLinger?.();
+        this.#close();
+        return;
+      }
+      await this.#catchUp();
+      await this.#transport.sleep(Math.min(limits.runnerRetryMs * 2 ** cuts, limits.runnerRetryMaxMs), closed);
+    }
+  }
+
+  /** One connection, from open to cut. True when anything came over it. */
+  async #read(closed: AbortSignal): Promise<boolean> {
+    const { clock } = this.#transport;
+    const connection = new AbortController();
+    const onClosed = (): void => connection.abort();
+    closed.addEventListener('abort', onClosed, { once: true });
+    let cancelSilence = clock.schedule(limits.runnerSilenceMs, () => connection.abort());
+    let heard = false;
+    try {
+      const after = this.#cursor === null ? '' : `&after=${this.#cursor}`;
+      const response = await this.#transport.open(
+        `/events?session=${encodeURIComponent(this.#session)}${after}`,
+        connection.signal,
+      );
+      if (!response.ok || response.body === null) {
+        await response.body?.cancel();
+        return false;
+      }
+      const parser = createParser({ onEvent: (event) => this.#receive(event.event, event.id, event.data) });
+      const decoder = new TextDecoder();
+      const reader = response.body.getReader();
+      // a fetch that was aborted need not end a body that is being read
+      connection.signal.addEventListener('abort', () => void reader.cancel().catch(() => undefined), { once: true });
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done || connection.signal.aborted) return heard;
+        heard = true;
+        this.#heardAt = clock.now();
+        cancelSilence();
+        cancelSilence = clock.schedule(limits.runnerSilenceMs, () => connection.abort());
+        parser.feed(decoder.decode(value, { stream: true }));
+      }
+    } catch {
+      // a cut is no fault: the caller asks about its jobs and connects again
+      return heard;
+    } finally {
+      cancelSilence();
+      closed.removeEventListener('abort', onClosed);
+      connection.abort();
+    }
+  }
+
+  #receive(type: string | undefined, id: string | undefined, data: string): void {
+    const seq = Number(id);
+    if (!Number.isSafeInteger(seq) || (this.#cursor !== null && seq <= this.#cursor)) return;
+    this.#cursor = seq;
+    const event = objectOf(data);
+    const payload = event?.['data'];
+    const watched = typeof event?.['job'] === 'string' ? this.#jobs.get(event['job']) : undefined;
+    if (watched === undefined || !isJsonObject(payload)) return;
+    if (type === 'stdout' || type === 'stderr') {
+      const text = payload['text'];
+      if (typeof text !== 'string') return;
+      watched[type] += text;
+      watched.observe.output(type, text);
+    } else if (type === 'exited') {
+      watched.settle(resultOf(payload, watched.stdout, watched.stderr));
+    }
+  }
+
+  /** After a cut: jobs that ended meanwhile settle now; with a runner out of reach for too long they are lost. */
+  async #catchUp(): Promise<void> {
+    const { clock } = this.#transport;
+    for (const watched of this.#jobs.values()) {
+      if (!watched.accepted) continue;
+      const record = await this.#transport.lookUp(watched.job.id);
+      if (record === undefined) {
+        if (clock.now() - this.#heardAt > limits.runnerLostMs) watched.settle(lost(watched));
+        continue;
+      }
+      this.#heardAt = clock.now();
+      if (record === null) {
+        // a runner that began anew counts its events anew
+        this.#cursor = null;
+        watched.settle(lost(watched));
+      } else if (record['state'] === 'ended') {
+        const stdout = rest(watched, 'stdout', record['stdout']);
+        const stderr = rest(watched, 'stderr', record['stderr']);
+        watched.settle(resultOf(record, stdout, stderr));
+      }
+    }
+  }
+}
+
+/** The whole of what was printed; the part that the stream did not bring is reported now. */
+function rest(watched: Watched, stream: 'stdout' | 'stderr', whole: Json | undefined): string {
+  if (typeof whole !== 'string' || whole.length <= watched[stream].length) return watched[stream];
+  watched.observe.output(stream, whole.slice(watched[stream].length));
+  watched[stream] = whole;
+  return whole;
+}
+
+function lost(watched: Watched): JobResult {
+  return { end: 'lost', exitCode: null, stdout: watched.stdout, stderr: watched.stderr, truncated: false };
+}
+
+function resultOf(payload: JsonObject, stdout: string, stderr: string): JobResult {
+  const end = payload['end'];
+  const exitCode = payload['exit_code'];
+  return {
+    end: typeof end === 'string' && ENDS.has(end) ? (end as JobEnd) : 'lost',
+    exitCode: typeof exitCode === 'number' ? exitCode : null,
+    stdout,
+    stderr,
+    truncated: payload['truncated'] === true,
+  };
+}
+
+function wireJob(job: RunnerJob): JsonObject {
+  const { timeoutMs, memoryMb } = job.limits;
+  return {
+    kind: job.kind,
+    session: job.session,
+    code: job.code,
+    inputs: job.inputs,
+    limits: { timeout_ms: Math.max(1, Math.round(timeoutMs)), ...(memoryMb === null ? {} : { memory_mb: memoryMb }) },
+    ...(job.kind === 'tool' ? { runtime: job.runtime } : {}),
+  };
+}
+
+function pathOf(id: string): string {
+  return `/jobs/${encodeURIComponent(id)}`;
+}
+
+/** The runner's own words for why it did not take a job. */
+function refusalOf(
+  { status, headers, text }: { status: number; headers: Headers; text: string },
+  base: string,
+): RunnerError {
+  const detail = objectOf(text)?.['detail'];
+  const said = typeof detail === 'string' ? detail : `it answered ${status}`;
+  const seconds = Number(headers.get('retry-after') ?? Number.NaN);
+  const retryAfterMs = Number.isFinite(seconds) ? seconds * 1_000 : undefined;
+  if (status === 429) {
+    return new RunnerError('runner_busy', `The runner has no free place: ${said}`, {
+      beforeDispatch: true,
+      retryAfterMs,
+    });
+  }
+  if (status >= 500) {
+    // 503 is said before anything happens; another 5xx may come from anywhere on the way
+    return new RunnerError('runner_unavailable', `The runner at ${base} cannot take jobs: ${said}`, {
+      beforeDispatch: status === 503,
+      retryAfterMs,
+    });
+  }
+  return new RunnerError('runner_rejected', `The runner refused the job: ${said}`, { beforeDispatch: true });
+}
+
+function neverConnected(fault: unknown): boolean {
+  const cause = fault instanceof Error ? fault.cause : undefined;
+  return isCoded(cause) && NO_CONNECTION.has(cause.code);
+}
+
+function isCoded(value: unknown): value is { readonly code: unknown } {
+  return typeof value === 'object' && value !== null && 'code' in value;
+}
+
+function objectOf(text: string): JsonObject | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isJsonObject(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+async function hashOf(text: string): Promise<string> {
+  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text));
+  return btoa(String.fromCharCode(...new Uint8Array(digest)))
+    .replaceAll('+', '-')
+    .replaceAll('/', '_')
+    .replaceAll('=', '');
+}
