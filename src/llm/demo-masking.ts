@@ -18,6 +18,8 @@ export interface Masked {
 
 const FIRST_TOKEN = 0xe000;
 const MOST_HELD = 1_000;
+/** Openings of JSON that turn out to be none; each costs a look at the rest of the text. */
+const MOST_FALSE_STARTS = 20;
 
 export function mask(message: string): Masked {
   const held: Held[] = [];
@@ -32,11 +34,12 @@ export function mask(message: string): Masked {
     .replace(/(?<![\d,.]|\b(?:sort|of|numbers):?\s+)\d{1,3}(?:,\d{3})+(?![\d,])/gi, (number) =>
       number.replaceAll(',', ''),
     )
-    .replace(/(\d+) and (\d+) (ms|milliseconds|s|secs?|seconds|min|minutes)\b/gi, '$1 $3 and $2 $3')
+    .replace(/\b(\d{1,6}) and (\d{1,6}) (ms|milliseconds|s|secs?|seconds|min|minutes)\b/gi, '$1 $3 and $2 $3')
     .replace(/```([\w+-]*)[^\S\n]*\n?([\s\S]*?)```/g, (whole, language: string, code: string) =>
       hold('fence', whole, code.replace(/\n$/, ''), language),
     )
     .replace(/`([^`\n]+)`/g, (whole, code: string) => hold('code', whole, code));
+  text = text.replace(/[^\S\n]+/g, ' ').replace(/\n[\n ]*/g, '\n');
   text = holdJson(text, (json) => hold('json', json, json));
   text = text
     .replace(/\bhttps?:\/\/[^\s"'<>]*[^\s"'<>.,;:!?)\]]/gi, (url) => hold('url', url, url))
@@ -44,7 +47,7 @@ export function mask(message: string): Masked {
       hold('quote', whole, plain ?? curly ?? ''),
     )
     .replace(
-      /(?<![-+*/^%.(\d]\s*)-?\d+(?:\.\d+)?(?:(?:,\s*and\s|\s*,|\s+and\s)\s*-?\d+(?:\.\d+)?)+(?![\d*]|\s*(?:[-+*/^%]|s\b|ms\b|sec|milli|min))/g,
+      /(?<![-+*/^%.(\d]\s*)-?\d{1,15}(?:\.\d{1,15})?(?:(?:,\s*and\s|\s*,|\s+and\s)\s*-?\d{1,15}(?:\.\d{1,15})?)+(?![\d*]|\s*(?:[-+*/^%]|s\b|ms\b|sec|milli|min))/g,
       (list) => hold('numbers', list, list),
     );
   return { text, held };
@@ -65,11 +68,13 @@ export function unmask({ held }: Masked, text: string): string {
 function holdJson(text: string, hold: (json: string) => string): string {
   let rest = text;
   let done = '';
+  let falseStarts = 0;
   for (;;) {
     const at = rest.search(/\{\s*["}]|(?<![\w\]])\[\s*[{"\d[-]/);
-    if (at === -1) return done + rest;
+    if (at === -1 || falseStarts === MOST_FALSE_STARTS) return done + rest;
     const end = endOfJson(rest, at);
     if (end === null) {
+      falseStarts += 1;
       done += rest.slice(0, at + 1);
       rest = rest.slice(at + 1);
     } else {

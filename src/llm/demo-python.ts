@@ -168,7 +168,7 @@ const WORDS: readonly (readonly [RegExp, string])[] = [
   [/\bof\b/gi, ' '],
 ];
 const AROUND =
-  /^(?:(?:what(?:'s| is| does| do)|how much(?: is| does)?|compute|calculate|evaluate|work out|solve|find|give me|and|the (?:value|result) of|value of)\s+)+|\s*(?:\b(?:equals?|come to|make|in|with|using|on|by)\b.*)?[?=.!:]*$/gi;
+  /^(?:(?:what(?:'s| is| does| do)|how much(?: is| does)?|compute|calculate|evaluate|work out|solve|find|give me|and|the (?:value|result) of|value of|the)\s+)+|\s*(?:\b(?:equals?|come to|make|in|with|using|on|by)\b.*)?[?=.!:]*$/gi;
 
 /** An arithmetic expression in digits or words, or null. */
 export function findExpression(words: string): Sum | null {

@@ -86,6 +86,9 @@ class Means {
   }
 }
 
+/** A longer stretch without a separator is no request that anything here would know. */
+const CLAUSE_CHARS = 1_000;
+
 const SUM_UP =
   /\b(?:sum(?:s|med)? (?:it|them|this|these|both|everything|all)(?: all)? up|sum(?:ming)? up|summari[sz]e(?! of)|(?:add|total) (?:it|them|both|everything|all|these)(?: all)?(?: up| together)?|combine (?:it|them|both|the results)|put (?:it|them) together|report on (?:both|all))(?: (?:the )?results?)?\b/gi;
 const PROGRESS =
@@ -95,9 +98,9 @@ const PLEASANTRIES =
   /^(?:please|thanks?|thank you|hello|hi|hey|ok(?:ay)?|well|now|can you|could you|would you|i want you to|i'?d like (?:you )?to|let'?s|the results?|tell me|show me|answer|first|finally|it|them|both|report(?: back)?)\b[\s,!.:]*/i;
 const SEPARATORS = /\s*(?:[;\n]|,|[.!?](?=\s|$)|\b(?:and then|then|and also|and|also|as well as|while)\b)\s*/i;
 const REMEMBER =
-  /\b(?:remember|note)(?: that)?:? (?:my |the |our |that )?([a-z][\w -]{0,40}?) (?:is|are|=) ([^\n;,]+?)(?=\s*(?:[\n;,]|[.!?]?\s*$|\. |\b(?:and )?then\b|\band (?:also|tell|compute|calculate|list|run|what|show)\b))/gi;
+  /\b(?:remember|note)(?: that)?:? (?:my |the |our |that )?([a-z][\w -]{0,40}?) (?:is|are|=) ([^\n;,]{1,500}?)(?=\s*(?:[\n;,]|[.!?]?\s*$|\. |\b(?:and )?then\b|\band (?:also|tell|compute|calculate|list|run|what|show)\b))/gi;
 const SET =
-  /\bset (?:the variable |the |my )?([a-z]\w{0,40}) to ([^\n;,]+?)(?=\s*(?:[\n;,]|[.!?]?\s*$|\. |\b(?:and )?then\b|\band\b))/gi;
+  /\bset (?:the variable |the |my )?([a-z]\w{0,40}) to ([^\n;,]{1,500}?)(?=\s*(?:[\n;,]|[.!?]?\s*$|\. |\b(?:and )?then\b|\band\b))/gi;
 
 /** @param known names of session variables set earlier in the conversation */
 export function readMessage(
@@ -160,7 +163,7 @@ export function readMessage(
       recalls.push({ name, shown: variables.has(name) ? `\${${savedKey(name)}.value}` : `\${${name}}` });
       continue;
     }
-    const found = readClause(clause, { means, masked, verb });
+    const found = clause.length > CLAUSE_CHARS ? [] : readClause(clause, { means, masked, verb });
     if (found.length === 0) unread.push(unmask(masked, clause));
     for (const draft of found) add(draft);
   }
@@ -357,12 +360,14 @@ function showStats(key: string): string {
 
 /** The variable or feed that a clause asks for, or null. */
 function recalled(clause: string, known: ReadonlySet<string>, feeds: readonly string[]): string | null {
+  if (/^what(?:'s| is)? (?:the )?(?:current )?(?:time|date|day)\b/i.test(clause)) {
+    return feeds.find((id) => /time|date|clock|now/i.test(id)) ?? null;
+  }
   const asked =
     /^(?:what(?:'s| is| are| was| were)|recall|do you remember|who is|where is|when is)\s+(?:my |the |our )?(.+)$/i.exec(
       clause,
     )?.[1];
   if (asked === undefined) return null;
-  if (/^(?:time|date|day)\b/i.test(asked)) return feeds.find((id) => /time|date|clock|now/i.test(id)) ?? null;
   const name = variableName(asked.replace(/\b(?:again|now|today)\b/gi, ''));
   if (name === null) return null;
   if (known.has(name)) return name;
