@@ -652,15 +652,20 @@ function endGeneration(turn: Turn, { finish, answered, error }: Input<'generatio
   if (brokeOff(finish)) {
     // Only what has started follows its course (P15).
     for (const node of generation.nodes) if (!hasStarted(node)) cancel(turn, node, `generation_${finish}`);
+    reportPlan(turn, generation);
   } else {
     bindTheRest(turn, generation);
+    reportPlan(turn, generation);
     for (const node of generation.nodes) {
       if (node.traits.dispatch !== 'after_generation' || hasStarted(node)) continue;
       if (finish === 'length') cancel(turn, node, 'generation_length');
       else if (node.stage === 'held') prepare(turn, node);
     }
   }
-  if (generation.accepted > 0) turn.out.push({ type: 'report_plan', iteration: generation.iteration });
+}
+
+function reportPlan({ out }: Turn, { accepted, iteration }: Generation): void {
+  if (accepted > 0) out.push({ type: 'report_plan', iteration });
 }
 
 function hasStarted(node: ActionNode): boolean {
@@ -899,8 +904,13 @@ function timeIsUp(turn: Turn): void {
     generation.stopped = true;
     out.push({ type: 'stop_generation' });
   }
-  for (const node of state.nodes) if (node.mode !== 'fire_and_forget') cancel(turn, node, 'budget_exceeded');
+  for (const node of state.nodes) if (!isLeftRunning(node)) cancel(turn, node, 'budget_exceeded');
   armBudget(turn, limits.lastGenerationMs);
+}
+
+/** A fire_and_forget action that has been dispatched is the session's to finish (S4); no budget calls it back. */
+function isLeftRunning(node: ActionNode): boolean {
+  return node.mode === 'fire_and_forget' && hasStarted(node);
 }
 
 // --- waiting for approvals (J8) ------------------------------------------------------------------------
@@ -948,7 +958,7 @@ function abandon(turn: Turn, reason: string, cancelled: boolean): void {
     out.push({ type: 'stop_generation' });
   }
   for (const node of state.nodes) {
-    if (cancelled || node.mode !== 'fire_and_forget') cancel(turn, node, reason);
+    if (cancelled || !isLeftRunning(node)) cancel(turn, node, reason);
   }
   propagate(turn);
   if (generation !== null) out.push({ type: 'complete_iteration', iteration: generation.iteration, final: false });

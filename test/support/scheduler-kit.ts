@@ -216,7 +216,7 @@ export class Driver {
     const { generation } = this.state;
     const key = `${generation?.iteration ?? 0}/${ordinal}`;
     // A second action of the same id is called `a'`.
-    const taken = [...this.#ids].some(([other, name]) => name === id && other.startsWith(`${key.split('/')[0]}/`));
+    const taken = this.#keys.get(id)?.split('/')[0] === key.split('/')[0];
     this.#ids.set(key, taken ? `${id}'` : id);
     this.#keys.set(taken ? `${id}'` : id, key);
     this.#ordinal = ordinal + 1;

@@ -1,0 +1,500 @@
+import { describe, expect, test } from 'vitest';
+import { limits } from '../../src/domain/limits.ts';
+import { counts, statusOf } from '../../src/scheduler/step.ts';
+import { Driver, essential } from '../support/scheduler-kit.ts';
+
+describe('S5 slots', () => {
+  test('[S5] never more actions than slots, and a freed slot is taken in the same step', () => {
+    const run = new Driver({ maxParallelActions: 2 });
+    for (const id of ['a', 'b', 'c', 'd']) run.declare({ id });
+    expect(counts(run.state)).toMatchObject({ running: 2, ready: 2 });
+    expect(essential(run.succeed('b'))).toEqual(['settle b completed', 'start c']);
+  });
+
+  test('[S5] the higher priority goes first, then the longer remaining path, then document order', () => {
+    const run = new Driver({ maxParallelActions: 1 });
+    run.declare({ id: 'first' });
+    run.declare({ id: 'plain' });
+    run.declare({ id: 'head' });
+    run.declare({ id: 'tail', dependsOn: ['head'] }, { estimateMs: 9_000 });
+    run.declare({ id: 'later' });
+    run.declare({ id: 'urgent', priority: 5 });
+    const order: string[] = [];
+    for (let at = 'first'; at !== '';) {
+      const started = run.succeed(at).find((command) => command.startsWith('start '));
+      at = started?.slice('start '.length) ?? '';
+      order.push(at);
+    }
+    expect(order).toEqual(['urgent', 'head', 'tail', 'plain', 'later', '']);
+  });
+
+  test('[S5] a path that grows after an action became ready moves it forward', () => {
+    const run = new Driver({ maxParallelActions: 1 });
+    run.declare({ id: 'first' });
+    run.declare({ id: 'a' }, { estimateMs: 2_000 });
+    run.declare({ id: 'b' }, { estimateMs: 1_000 });
+    run.declare({ id: 'c', dependsOn: ['b'] }, { estimateMs: 3_000 });
+    run.declare({ id: 'd', dependsOn: ['c'] }, { estimateMs: 3_000 });
+    expect(essential(run.succeed('first'))).toContain('start b');
+  });
+
+  test('[S5] a target runs no more often at once than its manifest says, and blocks nobody else', () => {
+    const run = new Driver();
+    run.declare({ id: 'a', name: 'slow' }, { concurrency: 1 });
+    expect(essential(run.declare({ id: 'b', name: 'slow' }, { concurrency: 1 }))).toEqual(['queue b []']);
+    expect(essential(run.declare({ id: 'c', name: 'slow', type: 'relic' }, { concurrency: 1 }))).toContain('start c');
+    expect(essential(run.declare({ id: 'd', name: 'other' }))).toContain('start d');
+    expect(essential(run.succeed('a'))).toEqual(['settle a completed', 'start b']);
+  });
+
+  test('[S5] when a target frees up, the most urgent of those that wait for it starts', () => {
+    const run = new Driver();
+    run.declare({ id: 'a', name: 'slow' }, { concurrency: 1 });
+    run.declare({ id: 'b', name: 'slow' }, { concurrency: 1 });
+    run.declare({ id: 'c', name: 'slow', priority: 1 }, { concurrency: 1 });
+    expect(essential(run.fail('a'))).toEqual(['settle a failed boom', 'start c']);
+    expect(essential(run.succeed('c'))).toEqual(['settle c completed', 'start b']);
+  });
+
+  test('[S5] a cancelled action in front of a full lane frees its place for the next of its target', () => {
+    const run = new Driver({ maxParallelActions: 1 });
+    run.declare({ id: 'x', name: 'other' });
+    run.declare({ id: 'a', name: 'slow' }, { concurrency: 1 });
+    run.declare({ id: 'b', name: 'slow' }, { concurrency: 1 });
+    expect(essential(run.succeed('x'))).toEqual(['settle x completed', 'start a']);
+    expect(essential(run.succeed('a'))).toEqual(['settle a completed', 'start b']);
+  });
+
+  test('[S5] workflow and agent actions hold no slot', () => {
+    const run = new Driver({ maxParallelActions: 1 });
+    run.declare({ id: 'a' });
+    expect(essential(run.declare({ id: 'w', type: 'workflow' }))).toContain('start w');
+    expect(essential(run.declare({ id: 'g', type: 'agent' }))).toContain('start g');
+    expect(essential(run.declare({ id: 'b' }))).toEqual(['queue b []']);
+  });
+
+  test('[S5] fire_and_forget leaves the last free slot to work that is waited for', () => {
+    const run = new Driver({ maxParallelActions: 2 });
+    expect(essential(run.declare({ id: 'f1', mode: 'fire_and_forget' }))).toContain('start f1');
+    expect(essential(run.declare({ id: 'f2', mode: 'fire_and_forget' }))).toEqual(['queue f2 []']);
+    expect(essential(run.declare({ id: 'a' }))).toContain('start a');
+    expect(essential(run.succeed('a'))).toEqual(['settle a completed']);
+    expect(essential(run.succeed('f1'))).toEqual(['settle f1 completed', 'start f2']);
+  });
+
+  test('[S5] … unless there is only one', () => {
+    const run = new Driver({ maxParallelActions: 1 });
+    expect(essential(run.declare({ id: 'f', mode: 'fire_and_forget' }))).toContain('start f');
+  });
+
+  test('[S5] a waiting fire_and_forget action that gets awaited may take the last slot', () => {
+    const run = new Driver({ maxParallelActions: 2 });
+    run.declare({ id: 'a' });
+    run.declare({ id: 'f', mode: 'fire_and_forget' });
+    expect(essential(run.declare({ id: 'b', dependsOn: ['f'] }))).toEqual([
+      'warn fire_and_forget_awaited',
+      'queue b [f]',
+      'start f',
+    ]);
+  });
+
+  test('[S5] an action that waits for its backoff holds no slot', () => {
+    const run = new Driver({ maxParallelActions: 1 });
+    run.declare({ id: 'a' });
+    run.declare({ id: 'b' });
+    expect(essential(run.fail('a', { retryable: true }))).toEqual(['retry a after 250', 'start b']);
+    expect(run.fire('retry:a#1')).toEqual([]);
+    expect(essential(run.succeed('b'))).toEqual(['settle b completed', 'start a #2']);
+  });
+});
+
+describe('S6 failure', () => {
+  test('[S6] dependents of a failed action are skipped in cascade, siblings go on', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' });
+    run.declare({ id: 'b', dependsOn: ['a'] });
+    run.declare({ id: 'c', references: ['b'] });
+    run.declare({ id: 'd' });
+    expect(essential(run.fail('a'))).toEqual(['settle a failed boom', 'settle b skipped a', 'settle c skipped b']);
+    expect(statusOf(run.state, run.key('d'))).toBe('running');
+  });
+
+  test('[S6] a cascade of 5,000 actions neither overflows nor repeats itself', () => {
+    const run = new Driver({ maxActions: 10_000 });
+    run.declare({ id: 'a0' });
+    for (let n = 1; n < 5_000; n += 1) run.declare({ id: `a${n}`, dependsOn: [`a${n - 1}`] });
+    const settled = run.fail('a0').filter((command) => command.startsWith('settle'));
+    expect(new Set(settled).size).toBe(5_000);
+    expect(settled).toHaveLength(5_000);
+  });
+
+  test('[S6] on_error: skip is still a failure, but dependents go on with null', () => {
+    const run = new Driver();
+    run.declare({ id: 'a', onError: 'skip' });
+    run.declare({ id: 'b', dependsOn: ['a'] });
+    expect(essential(run.fail('a'))).toEqual(['settle a failed boom', 'start b']);
+  });
+
+  test('[S6] fail_fast cancels what has not finished and what is declared after it', () => {
+    const run = new Driver({ failFast: true, maxParallelActions: 2 });
+    run.declare({ id: 'done' });
+    run.succeed('done');
+    run.declare({ id: 'a' });
+    run.declare({ id: 'b' });
+    run.declare({ id: 'c' });
+    expect(run.fail('a')).toEqual([
+      'clear_timer timeout:a#1',
+      'settle a failed boom',
+      'abort b fail_fast',
+      'clear_timer timeout:b#1',
+      'settle b cancelled fail_fast',
+      'settle c cancelled fail_fast',
+    ]);
+    expect(essential(run.declare({ id: 'd' }))).toEqual(['queue d []', 'settle d cancelled fail_fast']);
+    expect(statusOf(run.state, run.key('done'))).toBe('completed');
+  });
+
+  test('[S6] fail_fast ignores failures that were declared harmless', () => {
+    const run = new Driver({ failFast: true });
+    run.declare({ id: 'a', onError: 'skip' });
+    run.declare({ id: 'f', mode: 'fire_and_forget' });
+    run.declare({ id: 'b' });
+    run.fail('a');
+    run.fail('f');
+    expect(statusOf(run.state, run.key('b'))).toBe('running');
+  });
+});
+
+describe('S7 retries', () => {
+  test('[S7] a retryable error of a pure action is tried three times, with full jitter that doubles', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' });
+    expect(run.fail('a', { retryable: true }, 1, 0.99)).toEqual([
+      'clear_timer timeout:a#1',
+      'retry a after 495',
+      'set_timer retry:a#1 495',
+    ]);
+    expect(run.fire('retry:a#1')).toEqual(['start a #2', 'set_timer timeout:a#2 60000']);
+    expect(essential(run.fail('a', { retryable: true }, 2, 0.99))).toEqual(['retry a after 990']);
+    run.fire('retry:a#2');
+    expect(essential(run.fail('a', { retryable: true }, 3))).toEqual(['settle a failed boom']);
+  });
+
+  test('[S7] an error that is not retryable ends the action at once', () => {
+    const run = new Driver();
+    run.declare({ id: 'a', retry: { maxAttempts: 5, backoff: 'none', delayMs: 0, maxDelayMs: 0 } });
+    expect(essential(run.fail('a', { retryable: false }))).toEqual(['settle a failed boom']);
+  });
+
+  test('[S7] an unsafe action is tried once, whatever it asks for', () => {
+    const run = new Driver();
+    run.declare(
+      { id: 'a', retry: { maxAttempts: 5, backoff: 'none', delayMs: 0, maxDelayMs: 0 } },
+      { effects: 'unsafe' },
+    );
+    expect(essential(run.fail('a', { retryable: true }))).toEqual(['settle a failed boom']);
+  });
+
+  test('[S7] … except for errors that are known to lie before the dispatch', () => {
+    const unsafe = {
+      effects: 'unsafe',
+      retry: { maxAttempts: 1, backoff: 'none', delayMs: 10, maxDelayMs: 10 },
+    } as const;
+    const run = new Driver();
+    run.declare({ id: 'a' }, unsafe);
+    expect(essential(run.fail('a', { retryable: true, beforeDispatch: true }))).toEqual(['retry a after 10']);
+    run.fire('retry:a#1');
+    expect(essential(run.fail('a', { retryable: true }, 2))).toEqual(['settle a failed boom']);
+  });
+
+  test('[S7] on_error: retry means three attempts, then failure; an explicit retry says otherwise', () => {
+    const once = { retry: { maxAttempts: 1, backoff: 'none', delayMs: 0, maxDelayMs: 0 } } as const;
+    const run = new Driver();
+    run.declare({ id: 'a', onError: 'retry' }, once);
+    for (const attempt of [1, 2]) {
+      expect(essential(run.fail('a', { retryable: true }, attempt))).toEqual(['retry a after 0']);
+      run.fire(`retry:a#${attempt}`);
+    }
+    expect(essential(run.fail('a', { retryable: true }, 3))).toEqual(['settle a failed boom']);
+    run.declare({ id: 'b', onError: 'retry', retry: { maxAttempts: 1, backoff: 'none', delayMs: 0, maxDelayMs: 0 } });
+    expect(essential(run.fail('b', { retryable: true }))).toEqual(['settle b failed boom']);
+  });
+
+  test.each([
+    ['none', 3, 100],
+    ['linear', 3, 300],
+    ['linear', 9, 500],
+  ] as const)('[S7] backoff %s waits after attempt %i for %i ms', (backoff, attempts, expected) => {
+    const run = new Driver();
+    run.declare({ id: 'a', retry: { maxAttempts: 10, backoff, delayMs: 100, maxDelayMs: 500 } });
+    for (let attempt = 1; attempt < attempts; attempt += 1) {
+      run.fail('a', { retryable: true }, attempt);
+      run.fire(`retry:a#${attempt}`);
+    }
+    expect(essential(run.fail('a', { retryable: true }, attempts))).toEqual([`retry a after ${expected}`]);
+  });
+
+  test('[S7] attempts have a ceiling, and so has what the target asks for', () => {
+    const run = new Driver();
+    run.declare({ id: 'a', retry: { maxAttempts: 1_000, backoff: 'none', delayMs: 0, maxDelayMs: 0 } });
+    expect(essential(run.fail('a', { retryable: true, retryAfterMs: 1e12 }))).toEqual([
+      `retry a after ${limits.maxActionTimeoutMs}`,
+    ]);
+    for (let attempt = 1; attempt < limits.maxRetryAttempts; attempt += 1) {
+      run.fire(`retry:a#${attempt}`);
+      run.fail('a', { retryable: true }, attempt + 1);
+    }
+    expect(statusOf(run.state, run.key('a'))).toBe('failed');
+  });
+
+  test('[R8] the wait that the target asks for is honoured', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' });
+    expect(essential(run.fail('a', { retryable: true, retryAfterMs: 7_000 }))).toEqual(['retry a after 7000']);
+  });
+
+  test('[S7] a late result of an older attempt changes nothing', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' });
+    run.fail('a', { retryable: true });
+    expect(run.succeed('a', 1)).toEqual([]);
+    run.fire('retry:a#1');
+    expect(run.succeed('a', 1)).toEqual([]);
+    expect(run.fail('a', {}, 1)).toEqual([]);
+    expect(run.fire('timeout:a#1')).toEqual([]);
+    expect(run.fire('retry:a#1')).toEqual([]);
+    expect(essential(run.succeed('a', 2))).toEqual(['settle a completed']);
+    expect(run.succeed('a', 2)).toEqual([]);
+  });
+});
+
+describe('S8 timeouts', () => {
+  test('[S8] a start sets its timer; the outcome clears it', () => {
+    const run = new Driver();
+    expect(run.declare({ id: 'a', timeoutMs: 1_234 })).toContain('set_timer timeout:a#1 1234');
+    expect(run.succeed('a')).toEqual(['clear_timer timeout:a#1', 'settle a completed']);
+  });
+
+  test('[S8] no action may ask for more than the ceiling', () => {
+    const run = new Driver();
+    expect(run.declare({ id: 'a', timeoutMs: 1e12 })).toContain(`set_timer timeout:a#1 ${limits.maxActionTimeoutMs}`);
+  });
+
+  test('[S8] a timeout aborts and counts as a retryable error', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' });
+    expect(essential(run.fire('timeout:a#1', 0.5))).toEqual(['abort a timeout', 'retry a after 250']);
+    expect(run.succeed('a', 1)).toEqual([]);
+  });
+
+  test('[S8] an unsafe action that times out is settled, though its executor never answers', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' }, { effects: 'unsafe' });
+    expect(essential(run.fire('timeout:a#1'))).toEqual(['abort a timeout', 'settle a failed timeout']);
+    expect(run.commands.findLast((command) => command.type === 'settle')).toMatchObject({
+      error: { message: 'Action "a" did not finish within 60 s' },
+    });
+  });
+});
+
+describe('S9 conditions', () => {
+  test('[S9] a condition is evaluated when the dependencies have settled, then the action starts', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' });
+    expect(run.declare({ id: 'b', when: 'a > 1', references: ['a'] })).toEqual(['queue b [a]']);
+    expect(essential(run.succeed('a'))).toEqual(['settle a completed', 'evaluate b']);
+    expect(essential(run.condition('b', true))).toEqual(['start b']);
+  });
+
+  test('[S9] false skips the action, and it counts as null for its dependents', () => {
+    const run = new Driver();
+    run.declare({ id: 'b', when: 'false' });
+    run.declare({ id: 'c', dependsOn: ['b'] });
+    expect(essential(run.condition('b', false))).toEqual(['settle b skipped condition', 'start c']);
+  });
+
+  test('[S9] an evaluation error fails the action', () => {
+    const run = new Driver();
+    run.declare({ id: 'b', when: '1 +' });
+    run.declare({ id: 'c', dependsOn: ['b'] });
+    expect(essential(run.condition('b', 'unexpected end'))).toEqual([
+      'settle b failed condition_error',
+      'settle c skipped b',
+    ]);
+  });
+
+  test('[S9] an answer that nobody waits for any more is ignored', () => {
+    const run = new Driver();
+    run.declare({ id: 'b', when: 'true' });
+    run.condition('b', true);
+    expect(run.condition('b', false)).toEqual([]);
+  });
+});
+
+describe('S14 dispatch after the generation, P15 bad finish', () => {
+  const later = { dispatch: 'after_generation' } as const;
+
+  test('[S14] the action is held until its generation has ended well', () => {
+    const run = new Driver();
+    expect(run.declare({ id: 'a' }, later)).toEqual(['queue a []']);
+    expect(essential(run.end())).toEqual(['report_plan 1', 'start a']);
+  });
+
+  test('[S14] its dependents wait with it, and a dependency may settle after the end', () => {
+    const run = new Driver();
+    run.declare({ id: 'x' });
+    run.declare({ id: 'a', dependsOn: ['x'] }, later);
+    run.declare({ id: 'b', dependsOn: ['a'] });
+    expect(essential(run.end())).toEqual(['report_plan 1']);
+    expect(essential(run.succeed('x'))).toEqual(['settle x completed', 'start a']);
+    expect(essential(run.succeed('a'))).toEqual(['settle a completed', 'start b']);
+  });
+
+  test('[P15] length: declared actions stand, held ones are cancelled', () => {
+    const run = new Driver({ maxParallelActions: 1 });
+    run.declare({ id: 'a' });
+    run.declare({ id: 'b' });
+    run.declare({ id: 'h' }, later);
+    expect(essential(run.end({ finish: 'length' }))).toEqual(['report_plan 1', 'settle h cancelled generation_length']);
+    expect(essential(run.succeed('a'))).toEqual(['settle a completed', 'start b']);
+  });
+
+  test.each(['content_filter', 'error', 'abort'] as const)(
+    '[P15] %s: what has not started is cancelled, what has started follows its course',
+    (finish) => {
+      const run = new Driver({ maxParallelActions: 2 });
+      run.declare({ id: 'a' });
+      run.declare({ id: 'retried' });
+      run.fail('retried', { retryable: true });
+      run.declare({ id: 'c' });
+      run.declare({ id: 'd', dependsOn: ['a'] });
+      run.declare({ id: 'e', when: 'true' });
+      run.declare({ id: 'g', dependsOn: ['later'] });
+      run.declare({ id: 'f' }, { needsApproval: true });
+      run.declare({ id: 'h' }, later);
+      const because = `cancelled generation_${finish}`;
+      expect(essential(run.end({ finish }))).toEqual([
+        `settle d ${because}`,
+        `settle e ${because}`,
+        'queue g []',
+        `settle g ${because}`,
+        `settle f ${because}`,
+        `settle h ${because}`,
+        'report_plan 1',
+      ]);
+      expect(essential(run.fire('retry:retried#1'))).toEqual([]);
+      expect(essential(run.succeed('c'))).toEqual(['settle c completed', 'start retried #2']);
+      expect(essential(run.succeed('a'))).toEqual(['settle a completed']);
+    },
+  );
+
+  test('[P15] a sync action that is cancelled so releases nobody to run: they are cancelled too', () => {
+    const run = new Driver();
+    run.declare({ id: 's', mode: 'sync' }, later);
+    run.declare({ id: 'a' });
+    expect(essential(run.end({ finish: 'error' }))).toEqual([
+      'settle s cancelled generation_error',
+      'settle a cancelled generation_error',
+      'report_plan 1',
+      'complete_iteration 1',
+      'start_iteration 2',
+    ]);
+  });
+});
+
+describe('J8 approvals', () => {
+  const asks = { needsApproval: true } as const;
+
+  test('[J8] an action asks when it is ready, holds no slot and has no timeout', () => {
+    const run = new Driver({ maxParallelActions: 1 });
+    expect(run.declare({ id: 'a' }, asks)).toEqual([
+      'queue a []',
+      'ask_approval a',
+      `set_timer approval:a ${7 * 24 * 3_600_000}`,
+    ]);
+    expect(statusOf(run.state, run.key('a'))).toBe('awaiting_approval');
+    expect(essential(run.declare({ id: 'b' }))).toContain('start b');
+    run.succeed('b');
+    expect(run.approve('a')).toEqual(['clear_timer approval:a', 'start a', 'set_timer timeout:a#1 60000']);
+  });
+
+  test('[J8] a condition and a hold come before the question', () => {
+    const run = new Driver();
+    expect(essential(run.declare({ id: 'a', when: 'x' }, { ...asks, dispatch: 'after_generation' }))).toEqual([
+      'queue a []',
+      'evaluate a',
+    ]);
+    expect(run.condition('a', true)).toEqual([]);
+    expect(essential(run.end())).toEqual(['report_plan 1', 'ask_approval a', 'end_run waiting']);
+  });
+
+  test('[J8] a denied action fails, with the note, and its dependents are skipped', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' }, asks);
+    run.declare({ id: 'b', dependsOn: ['a'] });
+    expect(essential(run.approve('a', false, 'not today'))).toEqual([
+      'settle a failed approval_denied',
+      'settle b skipped a',
+    ]);
+    expect(run.commands.find((command) => command.type === 'settle')).toMatchObject({
+      error: { message: 'Action "a" was denied: not today' },
+    });
+    expect(run.approve('a')).toEqual([]);
+  });
+
+  test('[J8] an approval that nobody gives counts as denied', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' }, asks);
+    expect(essential(run.fire('approval:a'))).toEqual(['settle a failed approval_denied']);
+  });
+
+  test('[J8] when only approvals are left, the run waits, and goes on after the answer', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' }, asks);
+    run.declare({ id: 'b', dependsOn: ['a'] });
+    run.declare({ id: 'c' });
+    run.end();
+    expect(run.succeed('c')).toEqual([
+      'clear_timer timeout:c#1',
+      'settle c completed',
+      'clear_timer budget',
+      'end_run waiting',
+    ]);
+    run.at += 3 * 24 * 3_600_000;
+    expect(run.approve('a')).toEqual([
+      'set_timer budget 3600000',
+      'clear_timer approval:a',
+      'start a',
+      'set_timer timeout:a#1 60000',
+    ]);
+    expect(essential(run.succeed('a'))).toEqual(['settle a completed', 'start b']);
+    expect(essential(run.succeed('b'))).toEqual(['settle b completed', 'complete_iteration 1', 'start_iteration 2']);
+  });
+
+  test('[J8] with two questions open the run waits again after the first answer', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' }, asks);
+    run.declare({ id: 'b' }, asks);
+    expect(essential(run.end())).toEqual(['report_plan 1', 'end_run waiting']);
+    expect(essential(run.approve('a', false))).toEqual(['settle a failed approval_denied', 'end_run waiting']);
+    expect(essential(run.approve('b', false))).toEqual([
+      'settle b failed approval_denied',
+      'complete_iteration 1',
+      'start_iteration 2',
+    ]);
+  });
+
+  test('[J8] while a fire_and_forget action runs, the run may wait; its end changes nothing', () => {
+    const run = new Driver();
+    run.declare({ id: 'f', mode: 'fire_and_forget' });
+    run.declare({ id: 'a' }, asks);
+    expect(essential(run.end())).toEqual(['report_plan 1', 'end_run waiting']);
+    expect(essential(run.succeed('f'))).toEqual(['settle f completed']);
+    expect(essential(run.cancel())).toEqual([
+      'settle a cancelled user',
+      'complete_iteration 1',
+      'end_run cancelled',
+      'drained',
+    ]);
+  });
+});

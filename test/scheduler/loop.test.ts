@@ -1,0 +1,515 @@
+import { describe, expect, test } from 'vitest';
+import { limits } from '../../src/domain/limits.ts';
+import { generationTokens, initialState, step } from '../../src/scheduler/step.ts';
+import type { RunPolicy } from '../../src/scheduler/types.ts';
+import { Driver, MODEL, TEXT, declaration, essential, traits } from '../support/scheduler-kit.ts';
+
+function started(policy: Partial<RunPolicy> = {}): string[] {
+  const run = new Driver(policy);
+  return run.commands.map((command) => run.text(command));
+}
+
+describe('S11 the loop', () => {
+  test('[S11] a run starts with its first iteration and the clock of its budget', () => {
+    expect(started()).toEqual(['set_timer budget 3600000', 'start_iteration 1']);
+  });
+
+  test('[S11] an iteration ends when its stream has ended and its awaited actions have settled', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' });
+    run.declare({ id: 's', mode: 'sync' });
+    run.declare({ id: 'f', mode: 'fire_and_forget', dependsOn: [] });
+    expect(run.end()).toEqual(['report_plan 1']);
+    expect(essential(run.succeed('s'))).toEqual(['settle s completed']);
+    expect(essential(run.succeed('a'))).toEqual(['settle a completed', 'complete_iteration 1', 'start_iteration 2']);
+  });
+
+  test('[S11] a generation without an action reports no plan; a rejected action is none', () => {
+    const run = new Driver();
+    run.refuse({ id: 'a' });
+    run.respond(false);
+    expect(run.end()).toEqual(['complete_iteration 1', 'start_iteration 2']);
+  });
+
+  test('[S11] neither a response nor an accepted action, twice in a row, is no progress', () => {
+    const run = new Driver();
+    run.refuse({ id: 'a' });
+    expect(run.end()).toEqual(['complete_iteration 1', 'start_iteration 2']);
+    expect(essential(run.end())).toEqual(['complete_iteration 2', 'end_run failed no_progress', 'drained']);
+  });
+
+  test('[S11] an accepted action or a response between them is progress', () => {
+    const run = new Driver();
+    run.end();
+    run.declare({ id: 'a' });
+    run.succeed('a');
+    run.end();
+    run.end();
+    run.respond(false);
+    run.end();
+    expect(run.end()).toEqual(['complete_iteration 5', 'start_iteration 6']);
+    expect(essential(run.end())).toContain('end_run failed no_progress');
+  });
+
+  test('[S11] after max_iterations comes one last generation that may only answer', () => {
+    const run = new Driver({ maxIterations: 1 });
+    run.declare({ id: 'a' });
+    run.succeed('a');
+    expect(run.end()).toEqual([
+      'report_plan 1',
+      'complete_iteration 1',
+      'budget_exceeded iterations 1/1',
+      'start_iteration 2 last',
+    ]);
+    expect(run.declare({ id: 'b' })).toEqual(['settle b rejected not_allowed']);
+    run.respond(null);
+    expect(essential(run.end())).toEqual(['complete_iteration 2 final', 'end_run completed', 'drained']);
+  });
+
+  test('[S11] without an answer in the last generation the run fails', () => {
+    const run = new Driver({ maxIterations: 1 });
+    run.respond(false);
+    run.end();
+    expect(essential(run.end())).toEqual(['complete_iteration 2', 'end_run failed max_iterations', 'drained']);
+  });
+
+  test('[S11] max_iterations 0 is no cap', () => {
+    const run = new Driver({ maxIterations: 0 });
+    for (let n = 1; n <= 50; n += 1) {
+      run.respond(false);
+      expect(run.end()).toContain(`start_iteration ${n + 1}`);
+    }
+  });
+
+  test('[P11] bare text that counts as the answer ends the run', () => {
+    const run = new Driver();
+    expect(essential(run.end({ answered: true }))).toEqual([
+      'complete_iteration 1 final',
+      'end_run completed',
+      'drained',
+    ]);
+  });
+});
+
+describe('P10 finality', () => {
+  test('[P10] a final response ends the run once its work is settled', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' });
+    run.respond(true);
+    expect(run.end()).toEqual(['report_plan 1']);
+    expect(essential(run.succeed('a'))).toEqual([
+      'settle a completed',
+      'complete_iteration 1 final',
+      'end_run completed',
+      'drained',
+    ]);
+  });
+
+  test('[P10] actions declared after a final response still run before the run ends', () => {
+    const run = new Driver();
+    run.respond(true);
+    expect(essential(run.declare({ id: 'a' }))).toContain('start a');
+    run.end();
+    expect(essential(run.succeed('a'))).toContain('end_run completed');
+  });
+
+  test('[P10] final="false" never ends the run', () => {
+    const run = new Driver();
+    run.respond(false);
+    expect(run.end()).toContain('start_iteration 2');
+  });
+
+  test.each([
+    ['no action', [], [], true],
+    ['an action that the response refers to', ['a'], ['a'], true],
+    ['actions behind the one that it refers to', ['a', 'b:a'], ['b'], true],
+    ['an action that it does not refer to', ['a', 'b'], ['a'], false],
+    ['an action that depends on what it refers to', ['a', 'b:a'], ['a'], false],
+    ['a fire_and_forget action', ['f!'], [], true],
+  ] as const)('[P10] auto: %s', (_, actions, refers, final) => {
+    const run = new Driver();
+    for (const action of actions) {
+      const [id = '', dependency] = action.replace('!', '').split(':');
+      const mode = action.endsWith('!') ? ('fire_and_forget' as const) : ('async' as const);
+      run.declare({ id, mode, dependsOn: dependency === undefined ? [] : [dependency] });
+    }
+    run.respond(null, refers);
+    run.end();
+    for (const action of actions) run.succeed(action.replace('!', '').split(':')[0] ?? '');
+    const texts = run.commands.map((command) => run.text(command));
+    expect(texts.includes('end_run completed')).toBe(final);
+    expect(texts.includes('start_iteration 2')).toBe(!final);
+  });
+
+  test('[P10] auto: an action that could not be read is one that the model should see', () => {
+    const run = new Driver();
+    run.refuse({ id: 'a', type: null, mode: null });
+    run.respond(null);
+    expect(run.end()).toContain('start_iteration 2');
+  });
+
+  test.each([
+    ['final', true],
+    ['continue', false],
+  ] as const)('[P10] response_default %s decides what says nothing', (responseDefault, final) => {
+    const run = new Driver({ responseDefault });
+    run.declare({ id: 'a' });
+    run.succeed('a');
+    run.respond(null);
+    expect(run.end().includes('end_run completed')).toBe(final);
+  });
+
+  test('[P10] one final response among several is enough', () => {
+    const run = new Driver();
+    run.respond(false);
+    run.respond(true);
+    run.respond(false);
+    expect(run.end()).toContain('end_run completed');
+  });
+
+  test.each([
+    ['failed', (run: Driver): unknown => run.fail('a')],
+    ['timed out', (run: Driver): unknown => run.fire('timeout:a#1')],
+  ])('[P10] a final response does not end the run when an action of its generation %s', (_, break_) => {
+    const run = new Driver();
+    run.declare({ id: 'a' }, { effects: 'unsafe' });
+    run.respond(true, ['a']);
+    run.end();
+    break_(run);
+    expect(run.commands.map((command) => run.text(command))).toContain('start_iteration 2');
+  });
+
+  test('[P10] … nor when one was rejected or skipped for its dependency: the model has to hear of it', () => {
+    const run = new Driver();
+    run.declare({ id: 'a', dependsOn: ['nowhere'] });
+    run.respond(true);
+    expect(run.end()).toContain('start_iteration 2');
+  });
+
+  test('[P10] … but it does when the failure was declared harmless, or on_failed_final says so', () => {
+    const harmless = new Driver();
+    harmless.declare({ id: 'a', onError: 'skip' });
+    harmless.declare({ id: 'f', mode: 'fire_and_forget' });
+    harmless.declare({ id: 'c', when: 'false' });
+    harmless.fail('a');
+    harmless.fail('f');
+    harmless.condition('c', false);
+    harmless.respond(true);
+    expect(harmless.end()).toContain('end_run completed');
+
+    const end = new Driver({ onFailedFinal: 'end' });
+    end.declare({ id: 'a' });
+    end.fail('a');
+    end.respond(true);
+    expect(end.end()).toContain('end_run completed');
+  });
+
+  test('[P10] posted text has no model that could go on: its final response stands', () => {
+    const run = new Driver(TEXT);
+    run.declare({ id: 'a' });
+    run.fail('a');
+    run.respond(true);
+    expect(essential(run.end())).toEqual([
+      'report_plan 1',
+      'complete_iteration 1 final',
+      'end_run completed',
+      'drained',
+    ]);
+  });
+});
+
+describe('H7 posted text', () => {
+  test('[H7] posted text ends completed when its work is settled, with or without a response', () => {
+    const run = new Driver(TEXT);
+    run.declare({ id: 'a' });
+    run.respond(false);
+    run.end();
+    expect(essential(run.succeed('a'))).toEqual([
+      'settle a completed',
+      'complete_iteration 1 final',
+      'end_run completed',
+      'drained',
+    ]);
+  });
+
+  test('[P15] posted text that breaks off fails, after what has started is done', () => {
+    const run = new Driver(TEXT);
+    run.declare({ id: 'a' });
+    run.end({ finish: 'error', error: { code: 'upload_failed', message: 'gone' } });
+    expect(essential(run.succeed('a'))).toEqual([
+      'settle a completed',
+      'complete_iteration 1',
+      'end_run failed upload_failed',
+      'drained',
+    ]);
+  });
+});
+
+describe('P15 broken generations', () => {
+  const gone = { finish: 'error' as const, error: { code: 'model_unavailable', message: 'gone' } };
+
+  test('[P15] after an error the run goes on with a new generation, once its work has settled', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' });
+    expect(run.end(gone)).toEqual(['report_plan 1']);
+    expect(essential(run.succeed('a'))).toEqual(['settle a completed', 'complete_iteration 1', 'start_iteration 2']);
+  });
+
+  test('[P15] two in a row fail the run with the error', () => {
+    const run = new Driver();
+    run.end(gone);
+    expect(essential(run.end(gone))).toEqual(['complete_iteration 2', 'end_run failed model_unavailable', 'drained']);
+  });
+
+  test('[P15] a good generation between them starts the count again', () => {
+    const run = new Driver();
+    run.end(gone);
+    run.respond(false);
+    run.end();
+    expect(run.end(gone)).toContain('start_iteration 4');
+  });
+
+  test('[P15] an error that asking again cannot mend fails the run at once', () => {
+    const run = new Driver();
+    expect(run.end({ finish: 'error', error: { code: 'model_rejected', message: 'bad key' } })).toContain(
+      'end_run failed model_rejected',
+    );
+  });
+
+  test('[P15] a final response that was complete before the break still ends the run', () => {
+    const run = new Driver();
+    run.respond(true);
+    expect(run.end(gone)).toContain('end_run completed');
+  });
+
+  test('[P15] a generation without an error text is named by its finish', () => {
+    const run = new Driver();
+    run.end({ finish: 'content_filter' });
+    expect(run.end({ finish: 'content_filter' })).toContain('end_run failed generation_content_filter');
+  });
+
+  test('[P15] broken generations are no lack of progress', () => {
+    const run = new Driver();
+    run.end();
+    run.end(gone);
+    expect(run.end({ finish: 'length' })).toContain('end_run failed no_progress');
+    const other = new Driver();
+    other.end(gone);
+    expect(other.end()).toContain('start_iteration 3');
+  });
+});
+
+describe('S12 budgets', () => {
+  test('[S12] actions past the budget are rejected, and the next generation is the last', () => {
+    const run = new Driver({ maxActions: 1 });
+    run.declare({ id: 'a' });
+    expect(run.declare({ id: 'b' })).toEqual(['budget_exceeded actions 2/1', 'settle b rejected budget_exceeded']);
+    expect(run.declare({ id: 'c' })).toEqual(['settle c rejected budget_exceeded']);
+    run.end();
+    expect(essential(run.succeed('a'))).toEqual([
+      'settle a completed',
+      'complete_iteration 1',
+      'start_iteration 2 last',
+    ]);
+    expect(essential(run.end())).toContain('end_run failed budget_exceeded');
+  });
+
+  test('[S12] of the model calls one is kept for the last generation', () => {
+    const run = new Driver({ modelCalls: 3 });
+    run.respond(false);
+    expect(run.end()).toEqual(['complete_iteration 1', 'start_iteration 2']);
+    run.respond(false);
+    expect(run.end()).toEqual(['complete_iteration 2', 'budget_exceeded model_calls 2/3', 'start_iteration 3 last']);
+  });
+
+  test('[S12] without the kept call the run fails', () => {
+    const run = new Driver({ modelCalls: 1 });
+    run.respond(false);
+    expect(essential(run.end())).toEqual([
+      'complete_iteration 1',
+      'budget_exceeded model_calls 1/1',
+      'end_run failed budget_exceeded',
+      'drained',
+    ]);
+    expect(essential(started({ modelCalls: 0 }))).toEqual([
+      'budget_exceeded model_calls 1/0',
+      'end_run failed budget_exceeded',
+      'drained',
+    ]);
+  });
+
+  test('[S12] llm actions spend model calls, and may not spend the last', () => {
+    const run = new Driver({ modelCalls: 3 });
+    expect(essential(run.declare({ id: 'a', type: 'llm', name: 'llm' }))).toContain('start a');
+    expect(essential(run.declare({ id: 'b', type: 'llm', name: 'llm' }))).toEqual([
+      'queue b []',
+      'budget_exceeded model_calls 2/3',
+      'settle b failed budget_exceeded',
+    ]);
+    expect(essential(run.declare({ id: 'c' }))).toContain('start c');
+    run.succeed('a');
+    run.end();
+    expect(essential(run.succeed('c'))).toContain('start_iteration 2 last');
+  });
+
+  test('[S12] of the tokens some are kept for the last generation', () => {
+    const run = new Driver({ tokens: 10_000 });
+    expect(generationTokens(run.state)).toBe(10_000 - limits.lastGenerationTokens);
+    run.say({ type: 'usage_recorded', tokens: 8_000 });
+    run.respond(false);
+    expect(run.end()).toContain('start_iteration 2');
+    run.say({ type: 'usage_recorded', tokens: 976 });
+    run.respond(false);
+    expect(run.end()).toEqual(['complete_iteration 2', 'budget_exceeded tokens 8976/10000', 'start_iteration 3 last']);
+    expect(generationTokens(run.state)).toBe(1_024);
+  });
+
+  test('[S12] when the kept tokens are spent too, the run fails', () => {
+    const run = new Driver({ tokens: 10_000 });
+    run.say({ type: 'usage_recorded', tokens: 9_500 });
+    run.respond(false);
+    expect(essential(run.end())).toContain('end_run failed budget_exceeded');
+  });
+
+  test('[S12] agents may not start without tokens, tools may', () => {
+    const run = new Driver({ tokens: 2_000 });
+    run.say({ type: 'usage_recorded', tokens: 1_000 });
+    expect(essential(run.declare({ id: 'a', type: 'agent', name: 'x' }))).toContain('settle a failed budget_exceeded');
+    expect(essential(run.declare({ id: 'b' }))).toContain('start b');
+  });
+
+  test('[S12] when the seconds are over, awaited work is given up and the model gets a last generation', () => {
+    const run = new Driver({ seconds: 60, maxParallelActions: 2 });
+    run.declare({ id: 'f', mode: 'fire_and_forget' });
+    run.declare({ id: 'a' });
+    run.declare({ id: 'b', dependsOn: ['a'] });
+    run.declare({ id: 'f2', mode: 'fire_and_forget' });
+    run.at += 60_000;
+    expect(run.fire('budget')).toEqual([
+      'budget_exceeded seconds 60/60',
+      'stop_generation',
+      'abort a budget_exceeded',
+      'clear_timer timeout:a#1',
+      'settle a cancelled budget_exceeded',
+      'settle b cancelled budget_exceeded',
+      'settle f2 cancelled budget_exceeded',
+      `set_timer budget ${limits.lastGenerationMs}`,
+    ]);
+    expect(essential(run.declare({ id: 'c' }))).toEqual(['queue c []', 'settle c cancelled budget_exceeded']);
+    expect(run.end({ finish: 'abort' })).toEqual(['report_plan 1', 'complete_iteration 1', 'start_iteration 2 last']);
+    run.respond(true);
+    expect(run.end()).toEqual(['complete_iteration 2 final', 'clear_timer budget', 'end_run completed']);
+    expect(essential(run.succeed('f'))).toEqual(['settle f completed', 'drained']);
+  });
+
+  test('[S12] a last generation that does not end in time is ended', () => {
+    const run = new Driver({ seconds: 60 });
+    run.at += 60_000;
+    run.fire('budget');
+    run.end({ finish: 'abort' });
+    run.at += limits.lastGenerationMs;
+    expect(run.fire('budget')).toEqual([
+      'stop_generation',
+      'complete_iteration 2',
+      'end_run failed budget_exceeded',
+      'drained',
+    ]);
+    expect(run.end({ finish: 'abort' })).toEqual([]);
+  });
+
+  test('[S12] posted text has no last generation: the run ends', () => {
+    const run = new Driver({ ...TEXT, seconds: 60 });
+    run.declare({ id: 'a' });
+    run.at += 60_000;
+    expect(essential(run.fire('budget'))).toEqual([
+      'budget_exceeded seconds 60/60',
+      'stop_generation',
+      'abort a budget_exceeded',
+      'settle a cancelled budget_exceeded',
+      'complete_iteration 1',
+      'end_run failed budget_exceeded',
+      'drained',
+    ]);
+  });
+
+  test('[S12] a budget longer than a timer can be is waited for in parts', () => {
+    const run = new Driver({ seconds: 10_000_000 });
+    run.at += 2_147_483_647;
+    expect(run.fire('budget')).toEqual(['set_timer budget 2147483647']);
+  });
+
+  test('[J8] waiting for approvals does not use up the seconds', () => {
+    const run = new Driver({ seconds: 60 });
+    run.declare({ id: 'a' }, { needsApproval: true });
+    run.at += 10_000;
+    run.end();
+    run.at += 1_000_000;
+    expect(run.fire('budget')).toEqual([]);
+    expect(run.approve('a')).toContain('set_timer budget 50000');
+  });
+});
+
+describe('the end of a run', () => {
+  test('[S4] the run ends without fire_and_forget actions; they go on until all have settled', () => {
+    const run = new Driver({ maxParallelActions: 2 });
+    for (const id of ['f1', 'f2', 'f3']) run.declare({ id, mode: 'fire_and_forget' });
+    run.respond(true);
+    expect(essential(run.end())).toEqual([
+      'report_plan 1',
+      'complete_iteration 1 final',
+      'end_run completed',
+      'start f2',
+    ]);
+    expect(essential(run.fail('f1'))).toEqual(['settle f1 failed boom', 'start f3']);
+    run.succeed('f2');
+    expect(essential(run.succeed('f3'))).toEqual(['settle f3 completed', 'drained']);
+  });
+
+  test('[J5] a cancel aborts what runs, settles everything, and nothing starts after it', () => {
+    const run = new Driver({ maxParallelActions: 2 });
+    run.declare({ id: 'a' });
+    run.declare({ id: 'r' });
+    run.fail('r', { retryable: true });
+    run.declare({ id: 'p' }, { needsApproval: true });
+    run.declare({ id: 'f', mode: 'fire_and_forget', dependsOn: ['a'] });
+    run.declare({ id: 'u', dependsOn: ['later'] });
+    expect(run.cancel('user')).toEqual([
+      'stop_generation',
+      'abort a user',
+      'clear_timer timeout:a#1',
+      'settle a cancelled user',
+      'clear_timer retry:r#1',
+      'settle r cancelled user',
+      'clear_timer approval:p',
+      'settle p cancelled user',
+      'settle f cancelled user',
+      'queue u []',
+      'settle u cancelled user',
+      'complete_iteration 1',
+      'clear_timer budget',
+      'end_run cancelled',
+      'drained',
+    ]);
+    expect(run.succeed('a')).toEqual([]);
+    expect(run.declare({ id: 'late' })).toEqual([]);
+    expect(run.respond(true)).toEqual([]);
+    expect(run.end({ finish: 'abort' })).toEqual([]);
+    expect(run.cancel()).toEqual([]);
+  });
+
+  test('[J5] a cancel after the answer reaches the fire_and_forget actions', () => {
+    const run = new Driver();
+    run.declare({ id: 'f', mode: 'fire_and_forget' });
+    run.respond(true);
+    run.end();
+    expect(essential(run.cancel('shutdown'))).toEqual(['abort f shutdown', 'settle f cancelled shutdown', 'drained']);
+  });
+
+  test("[S1] protocol text outside a generation is our fault, not the model's", () => {
+    expect(() =>
+      step(initialState(), { type: 'action_declared', at: 0, action: declaration({ id: 'a' }), traits: traits() }),
+    ).toThrow('outside a generation');
+    const { state } = step(initialState(), { type: 'run_started', at: 0, policy: MODEL });
+    expect(() => step(state, { type: 'run_started', at: 0, policy: MODEL })).toThrow('twice');
+  });
+});
