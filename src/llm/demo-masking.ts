@@ -1,6 +1,6 @@
 /** Sets aside what must not be cut into clauses: code, JSON, addresses, quoted words, lists of numbers. */
 
-export interface Held {
+interface Held {
   /** Stands for the value in the masked text: one private-use character. */
   readonly token: string;
   readonly kind: 'fence' | 'code' | 'json' | 'url' | 'quote' | 'numbers';

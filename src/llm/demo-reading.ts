@@ -24,7 +24,7 @@ export interface Step {
 }
 
 /** A step before it has got its id and its unique key. */
-export type StepDraft = Omit<Step, 'id' | 'shown'> & { readonly shown?: (key: string) => string };
+type StepDraft = Omit<Step, 'id' | 'shown'> & { readonly shown?: (key: string) => string };
 
 export interface Reading {
   readonly steps: readonly Step[];

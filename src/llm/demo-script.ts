@@ -13,7 +13,7 @@ export interface StepResult {
 type Agent = NonNullable<ModelRequest['agent']>;
 
 /** The id and key of the action that sums up. */
-export const SUMMARY = { id: 'python_summary', key: 'summary' } as const;
+const SUMMARY = { id: 'python_summary', key: 'summary' } as const;
 
 const SELF =
   '(Demo model: I am not a language model, I recognise a few kinds of requests by patterns, but what ran above ran for real. Set LLM_BASE_URL and LLM_MODEL to talk to a model.)';

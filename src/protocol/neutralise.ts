@@ -1,7 +1,7 @@
 /** Makes text from outside harmless where it is shown to a model: it can look like protocol, never be it (X1). */
 
 /** Tags that belong to the runtime alone (P2). */
-export const RUNTIME_TAGS = ['context_feed', 'action_result', 'results', 'system'] as const;
+const RUNTIME_TAGS = ['context_feed', 'action_result', 'results', 'system'] as const;
 
 /** Every tag that means something to the parser or to the model. */
 export const RESERVED_TAGS = ['thought', 'think', 'thinking', 'action', 'response', ...RUNTIME_TAGS] as const;
