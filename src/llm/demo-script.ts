@@ -1,7 +1,7 @@
 /** Writes what the demo provider says: protocol text for the steps that it has read, and answers from their results. */
 import type { JsonObject } from '../domain/json.ts';
-import type { ModelRequest } from '../domain/ports.ts';
-import type { Reading, Step } from './demo-reading.ts';
+import type { Agent, Step } from './demo-means.ts';
+import type { Reading } from './demo-reading.ts';
 
 /** What is known of an action from an earlier generation. */
 export interface StepResult {
@@ -9,8 +9,6 @@ export interface StepResult {
   /** The text of its result block: the value, or why there is none. */
   readonly text: string;
 }
-
-type Agent = NonNullable<ModelRequest['agent']>;
 
 /** The id and key of the action that sums up. */
 const SUMMARY = { id: 'python_summary', key: 'summary' } as const;

@@ -7,7 +7,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import type { AddressInfo } from 'node:net';
 
 /** One step of a streamed answer. */
-export type StreamStep =
+type StreamStep =
   /** A content delta. */
   | string
   | { readonly reasoning: string }
@@ -35,7 +35,7 @@ export type ScriptedReply =
       readonly body?: unknown;
     };
 
-export interface SeenRequest {
+interface SeenRequest {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: Record<string, unknown>;
