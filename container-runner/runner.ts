@@ -11,9 +11,12 @@ import type { RunnerConfig } from './config.ts';
 import { Jobs } from './jobs.ts';
 import { Ledger } from './ledger.ts';
 import { limits } from './limits.ts';
+import { BubblewrapSandbox } from './sandbox/bubblewrap.ts';
+import { openCgroups } from './sandbox/cgroups.ts';
 import { findLauncher } from './sandbox/launcher.ts';
+import { ProcessSandbox } from './sandbox/process.ts';
 import { SandboxRegistry } from './sandbox/registry.ts';
-import type { Sandbox, SandboxLevel } from './sandbox/sandbox.ts';
+import { type Sandbox, SANDBOX_LEVELS, type SandboxLevel } from './sandbox/sandbox.ts';
 import { WasmSandbox } from './sandbox/wasm.ts';
 
 export interface RunnerOptions extends RunnerConfig {
@@ -86,9 +89,15 @@ async function sandboxesOf(
   options: RunnerOptions,
   log: Logger,
 ): Promise<{ readonly sandboxes: readonly Sandbox[]; readonly absent: ReadonlyMap<SandboxLevel, string> }> {
-  const absent = new Map<SandboxLevel, string>();
+  const absent = new Map<SandboxLevel, string>([['docker', 'this runner has no docker sandbox']]);
   const sandboxes: Sandbox[] = [];
   const wanted = (level: SandboxLevel): boolean => options.sandbox === null || options.sandbox === level;
+  if (wanted('bubblewrap')) sandboxes.push(new BubblewrapSandbox({ cgroups: openCgroups() }));
+  if (!options.allowProcess) absent.set('process', 'not allowed; RUNNER_ALLOW_PROCESS=1 allows it');
+  else if (wanted('process')) {
+    log.warn('jobs may run as plain processes, with the rights of this user (RUNNER_ALLOW_PROCESS)');
+    sandboxes.push(new ProcessSandbox());
+  }
   if (wanted('wasm')) {
     const wasm = new WasmSandbox({
       stateDir: options.stateDir,
@@ -98,6 +107,9 @@ async function sandboxesOf(
     });
     wasm.warmUp();
     sandboxes.push(wasm);
+  }
+  for (const level of SANDBOX_LEVELS) {
+    if (!wanted(level)) absent.set(level, `the operator allows only ${options.sandbox}`);
   }
   return { sandboxes, absent };
 }

@@ -19,7 +19,7 @@ export function withPipes(child: ChildProcess): ChildWithPipes {
 }
 
 /** Gives `text` to a pipe and closes it. A reader that does not read, or is gone, is no fault of ours. */
-export function feed(pipe: unknown, text: string): void {
+export function feed(pipe: unknown, text: string | Uint8Array): void {
   const writable = pipe as NodeJS.WritableStream | null | undefined;
   if (writable === null || writable === undefined) return;
   writable.on('error', () => undefined);

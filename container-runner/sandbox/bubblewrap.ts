@@ -1,0 +1,203 @@
+/**
+ * The operating system's own interpreters in Linux namespaces (R2), by bubblewrap.
+ *
+ * A program sees: /usr read-only, an own /proc, /dev and hostname, empty /work and /tmp in memory, its
+ * data in /cortex. It has no network, no capabilities, no way to other processes, an unprivileged user
+ * where the runner is root, a system call filter, and limits on memory, processes, files and time.
+ * Everything that it starts lives in one pid namespace and ends with it.
+ */
+import { spawn } from 'node:child_process';
+import fs from 'node:fs';
+
+import { limits } from '../limits.ts';
+import type { Cgroups } from './cgroups.ts';
+import { endOf, feed, withPipes } from './child.ts';
+import { probeBy } from './probe.ts';
+import { descendantsOf, signalAll } from './process-tree.ts';
+import type { Availability, Interpreter, Launch, Sandbox, SandboxProcess } from './sandbox.ts';
+import { everywhere, unavailable } from './sandbox.ts';
+import { seccompFilter } from './seccomp.ts';
+import { baseEnvironment, commandOf, HARNESS, isHeapExhausted, PROGRAM_FILE } from './system-programs.ts';
+
+/** Where bubblewrap reads from and writes to; each of the first group is read to its end. */
+const FD = { arguments: 3, program: 4, inputs: 5, harness: 6, passwd: 7, seccomp: 8, info: 9 } as const;
+/** Jobs of a privileged runner each get a user of their own: limits on processes count by user. */
+const FIRST_UID = 62_000;
+/** Who a program believes to be. */
+const INNER_ID = 1_000;
+const PASSWD = `sandbox:x:${INNER_ID}:${INNER_ID}::/work:/bin/sh\n`;
+/** Parts of /etc without which programs of /usr do not work; nothing in them is secret. */
+const ETC = ['/etc/alternatives', '/etc/ld.so.cache', '/etc/ld.so.conf', '/etc/ld.so.conf.d', '/etc/localtime'];
+const TOP = ['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32'];
+const NODE = '/cortex/node';
+
+export interface BubblewrapOptions {
+  /** Memory and process limits over the whole tree, where the system lets us set them. */
+  readonly cgroups: Cgroups | null;
+}
+
+export class BubblewrapSandbox implements Sandbox {
+  readonly level = 'bubblewrap';
+  readonly #cgroups: Cgroups | null;
+  readonly #harness = fs.readFileSync(HARNESS, 'utf8');
+  readonly #seccomp = seccompFilter(process.arch);
+  readonly #privileged = process.getuid?.() === 0;
+  readonly #slots = new Set<number>();
+
+  constructor({ cgroups }: BubblewrapOptions) {
+    this.#cgroups = cgroups;
+  }
+
+  async probe(): Promise<Readonly<Record<Interpreter, Availability>>> {
+    if (process.platform !== 'linux') return everywhere(unavailable('bubblewrap runs on Linux only'));
+    const start = this.start.bind(this);
+    const shell = await probeBy(start, 'shell');
+    // without namespaces nothing else will work either
+    if (!shell.ok) return everywhere(shell);
+    const [python3, node] = await Promise.all([probeBy(start, 'python3'), probeBy(start, 'node')]);
+    return { python3, shell, node };
+  }
+
+  start(launch: Launch): Promise<SandboxProcess> {
+    const slot = this.#takeSlot();
+    const cgroup = this.#cgroups?.create(slot, launch.memoryMb) ?? null;
+    const [command = '', ...args] = [
+      ...(cgroup?.prefix ?? []),
+      ...(this.#privileged ? dropTo(FIRST_UID + slot) : []),
+      'bwrap',
+      '--args',
+      String(FD.arguments),
+      '--',
+      ...limiter(launch),
+      ...commandOf(launch, {
+        program: `/cortex/${PROGRAM_FILE[launch.interpreter]}`,
+        harness: '/cortex/harness.py',
+        python: '/usr/bin/python3',
+        shell: SHELL,
+        node: NODE,
+      }),
+    ];
+    const child = spawn(command, args, {
+      cwd: '/',
+      env: {},
+      stdio: ['pipe', 'pipe', 'pipe', ...Array.from({ length: 7 }, () => 'pipe' as const)],
+    });
+    const release = (): void => {
+      this.#slots.delete(slot);
+      cgroup?.remove();
+    };
+    child.once('error', release);
+    const pipes = withPipes(child);
+    const pipe = (fd: number): unknown => (child.stdio as readonly unknown[])[fd];
+    const first = initOf(pipe(FD.info));
+    feed(pipe(FD.arguments), `${this.#arguments(launch).join('\0')}\0`);
+    feed(pipe(FD.program), launch.source);
+    feed(pipe(FD.inputs), launch.inputsJson);
+    feed(pipe(FD.harness), this.#harness);
+    feed(pipe(FD.passwd), PASSWD);
+    feed(pipe(FD.seccomp), this.#seccomp ?? '');
+    feed(child.stdin, launch.stdin);
+    const ended = endOf(pipes, (code) => isHeapExhausted(launch, code) || (cgroup?.ranOut() ?? false)).then((end) => {
+      release();
+      return end;
+    });
+    return Promise.resolve({
+      stdout: pipes.stdout,
+      stderr: pipes.stderr,
+      ended,
+      terminate: () => {
+        const init = first();
+        // the namespace's own first process is bubblewrap's and only waits
+        if (init === null) child.kill('SIGKILL');
+        else signalAll(descendantsOf(init), 'SIGTERM');
+      },
+      kill: () => {
+        const init = first();
+        if (init !== null) signalAll([init], 'SIGKILL');
+        child.kill('SIGKILL');
+      },
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#cgroups?.close();
+  }
+
+  #takeSlot(): number {
+    let slot = 0;
+    while (this.#slots.has(slot)) slot += 1;
+    this.#slots.add(slot);
+    return slot;
+  }
+
+  #arguments(launch: Launch): string[] {
+    const environment = { ...baseEnvironment('/work', '/tmp', '/cortex/inputs.json'), ...launch.env };
+    const scratch = `--size ${limits.scratchBytes} --perms 0700 --tmpfs`;
+    const file = `--perms 0444 --file`;
+    return [
+      ...words(`--unshare-user --unshare-all --die-with-parent --new-session --cap-drop ALL --clearenv`),
+      ...words(`--uid ${INNER_ID} --gid ${INNER_ID} --hostname sandbox --info-fd ${FD.info}`),
+      // the filter refuses new namespaces; where there is none, the namespace itself does
+      ...words(this.#seccomp === null ? '--disable-userns' : `--seccomp ${FD.seccomp}`),
+      ...Object.entries(environment).flatMap(([name, value]) => ['--setenv', name, value]),
+      ...words('--ro-bind /usr /usr'),
+      ...TOP.flatMap(topLevel),
+      ...ETC.flatMap((place) => ['--ro-bind-try', place, place]),
+      ...words(`--proc /proc --dev /dev ${scratch} /dev/shm --remount-ro /dev ${scratch} /tmp ${scratch} /work`),
+      ...words(`${file} ${FD.program} /cortex/${PROGRAM_FILE[launch.interpreter]}`),
+      ...words(`${file} ${FD.inputs} /cortex/inputs.json ${file} ${FD.harness} /cortex/harness.py`),
+      ...words(`${file} ${FD.passwd} /etc/passwd`),
+      ...(launch.interpreter === 'node' ? ['--ro-bind', process.execPath, NODE] : []),
+      ...words('--remount-ro / --chdir /work'),
+    ];
+  }
+}
+
+function words(text: string): string[] {
+  return text.split(' ');
+}
+
+const SHELL = fs.existsSync('/usr/bin/bash') || fs.existsSync('/bin/bash') ? '/bin/bash' : '/bin/sh';
+
+/** On merged systems /bin and its like are links into /usr; elsewhere they are bound as they are. */
+function topLevel(place: string): string[] {
+  const known = fs.lstatSync(place, { throwIfNoEntry: false });
+  if (known === undefined) return [];
+  return known.isSymbolicLink() ? ['--symlink', fs.readlinkSync(place), place] : ['--ro-bind', place, place];
+}
+
+function dropTo(uid: number): string[] {
+  return words(
+    `setpriv --reuid=${uid} --regid=${uid} --clear-groups --inh-caps=-all --bounding-set=-all --no-new-privs --pdeathsig KILL`,
+  );
+}
+
+/** Limits per process, set inside the namespace, so that they count nothing outside it. */
+function limiter({ memoryMb, timeoutMs, interpreter }: Launch): string[] {
+  // node maps much that it never touches
+  const dataMb = interpreter === 'node' ? memoryMb + 512 : memoryMb;
+  return [
+    'prlimit',
+    `--data=${dataMb * 1_048_576}`,
+    `--nproc=${limits.processes}`,
+    `--fsize=${limits.fileBytes}`,
+    `--nofile=${limits.openFiles}`,
+    `--cpu=${Math.ceil(timeoutMs / 1_000) + 5}`,
+    '--core=0',
+    '--',
+  ];
+}
+
+/** The pid of the namespace's first process, once bubblewrap has told it. */
+function initOf(pipe: unknown): () => number | null {
+  const readable = pipe as NodeJS.ReadableStream | null;
+  let said = '';
+  readable?.on('error', () => undefined);
+  readable?.on('data', (chunk: Buffer) => {
+    said += chunk.toString();
+  });
+  return () => {
+    const pid = /"child-pid":\s*(\d+)/.exec(said)?.[1];
+    return pid === undefined ? null : Number(pid);
+  };
+}

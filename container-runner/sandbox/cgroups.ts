@@ -1,0 +1,127 @@
+/**
+ * Limits over a whole tree of processes, where the control groups of the system may be written:
+ * memory and number of processes, and whether the memory limit ended something (R4).
+ */
+import fs from 'node:fs';
+import path from 'node:path';
+
+import { limits } from '../limits.ts';
+
+const MEBIBYTE = 1_048_576;
+const NAME = `cortex-runner-${process.pid}`;
+
+/** The control group of one job. */
+export interface JobCgroup {
+  /** The words to put before a command, so that it begins inside. */
+  readonly prefix: readonly string[];
+  /** Whether the memory limit ended a process of the job. */
+  ranOut(): boolean;
+  remove(): void;
+}
+
+export interface Cgroups {
+  create(slot: number, memoryMb: number): JobCgroup;
+  close(): void;
+}
+
+/** One hierarchy: everything in version 2, one controller each in version 1. */
+interface Hierarchy {
+  readonly root: string;
+  limit(directory: string, memoryMb: number): void;
+}
+
+/** Null where no limits can be set; found out by setting some. */
+export function openCgroups(): Cgroups | null {
+  for (const hierarchies of [VERSION_2, VERSION_1]) {
+    const cgroups = tryOpen(hierarchies);
+    if (cgroups !== null) return cgroups;
+  }
+  return null;
+}
+
+const VERSION_2: readonly Hierarchy[] = [
+  {
+    root: '/sys/fs/cgroup',
+    limit: (directory, memoryMb) => {
+      write(directory, 'memory.max', memoryMb * MEBIBYTE);
+      writeIfThere(directory, 'memory.swap.max', 0);
+      write(directory, 'pids.max', limits.processes);
+    },
+  },
+];
+const VERSION_1: readonly Hierarchy[] = [
+  {
+    root: '/sys/fs/cgroup/memory',
+    limit: (directory, memoryMb) => {
+      write(directory, 'memory.limit_in_bytes', memoryMb * MEBIBYTE);
+      writeIfThere(directory, 'memory.memsw.limit_in_bytes', memoryMb * MEBIBYTE);
+    },
+  },
+  { root: '/sys/fs/cgroup/pids', limit: (directory) => write(directory, 'pids.max', limits.processes) },
+];
+
+function tryOpen(hierarchies: readonly Hierarchy[]): Cgroups | null {
+  const parents = hierarchies.map(({ root }) => path.join(root, NAME));
+  const cgroups: Cgroups = {
+    create(slot, memoryMb) {
+      // the interpreters' own code counts too
+      const directories = parents.map((parent) => path.join(parent, String(slot)));
+      hierarchies.forEach(({ limit }, at) => {
+        const directory = directories[at] ?? '';
+        fs.mkdirSync(directory, { recursive: true });
+        limit(directory, memoryMb);
+      });
+      const before = kills(directories);
+      const enter = directories.map((directory) => `echo $$ > '${directory}/cgroup.procs'`).join(' && ');
+      return {
+        prefix: ['/bin/sh', '-c', `${enter} && exec "$@"`, 'sh'],
+        ranOut: () => kills(directories) > before,
+        remove: () => directories.forEach(removeDirectory),
+      };
+    },
+    close: () => parents.forEach(removeDirectory),
+  };
+  try {
+    for (const [at, { root }] of hierarchies.entries()) {
+      const parent = parents[at] ?? '';
+      fs.mkdirSync(parent, { recursive: true });
+      if (root === '/sys/fs/cgroup') write(parent, 'cgroup.subtree_control', '+memory +pids');
+    }
+    cgroups.create(0, limits.memoryMb).remove();
+    return cgroups;
+  } catch {
+    cgroups.close();
+    return null;
+  }
+}
+
+/** How often the memory limit ended a process. */
+function kills(directories: readonly string[]): number {
+  for (const directory of directories) {
+    for (const file of ['memory.events', 'memory.oom_control']) {
+      try {
+        const count = /^oom_kill (\d+)$/m.exec(fs.readFileSync(path.join(directory, file), 'utf8'))?.[1];
+        if (count !== undefined) return Number(count);
+      } catch {
+        continue;
+      }
+    }
+  }
+  return 0;
+}
+
+function write(directory: string, file: string, value: number | string): void {
+  fs.writeFileSync(path.join(directory, file), String(value));
+}
+
+function writeIfThere(directory: string, file: string, value: number | string): void {
+  if (fs.existsSync(path.join(directory, file))) write(directory, file, value);
+}
+
+function removeDirectory(directory: string): void {
+  try {
+    fs.rmdirSync(directory);
+  } catch {
+    // not there, or a dying process is still in it: it is taken again with the next use of its slot
+  }
+}

@@ -1,0 +1,38 @@
+/** Finds out what a sandbox can run, by running it. */
+import { limits } from '../limits.ts';
+import type { Availability, Interpreter, Launch, Sandbox } from './sandbox.ts';
+import { unavailable } from './sandbox.ts';
+
+const HELLO = { python3: 'print("ok")', shell: 'echo ok', node: 'console.log("ok")' } as const;
+
+export async function probeBy(start: Sandbox['start'], interpreter: Interpreter): Promise<Availability> {
+  const launch: Launch = {
+    interpreter,
+    entry: 'tool',
+    source: HELLO[interpreter],
+    inputsJson: '{}',
+    args: [],
+    stdin: '',
+    env: {},
+    memoryMb: limits.memoryMb,
+    timeoutMs: limits.probeMs,
+  };
+  try {
+    const process = await start(launch);
+    const timer = setTimeout(() => process.kill(), limits.probeMs);
+    const said: Record<'stdout' | 'stderr', string> = { stdout: '', stderr: '' };
+    for (const name of ['stdout', 'stderr'] as const) {
+      process[name].on('data', (chunk: Buffer) => {
+        said[name] = `${said[name]}${chunk.toString()}`.slice(0, 500);
+      });
+    }
+    const { exitCode, signal } = await process.ended;
+    clearTimeout(timer);
+    if (exitCode === 0 && said.stdout === 'ok\n') return { ok: true };
+    return unavailable(
+      `a trial ended with ${signal ?? `exit code ${exitCode ?? 'unknown'}`}: ${said.stderr.trim() || 'no message'}`,
+    );
+  } catch (fault) {
+    return unavailable(fault instanceof Error ? fault.message : String(fault));
+  }
+}

@@ -1,0 +1,90 @@
+/**
+ * No sandbox: programs run as plain processes of the runner's user, with its rights to files and the
+ * network. For machines that are themselves a sandbox; used only where the operator said so.
+ * The environment is empty but for the job's own variables, the work directory is removed afterwards,
+ * and the limits are those that `prlimit` sets, where there is one.
+ */
+import { spawn, spawnSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import fs from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+
+import { limits } from '../limits.ts';
+import { endOf, feed, withPipes } from './child.ts';
+import { probeBy } from './probe.ts';
+import { descendantsOf, marked, signalAll } from './process-tree.ts';
+import type { Availability, Interpreter, Launch, Sandbox, SandboxProcess } from './sandbox.ts';
+import { baseEnvironment, commandOf, HARNESS, isHeapExhausted, PROGRAM_FILE } from './system-programs.ts';
+
+/** Names a job's processes, so that those that left their group are found too. */
+const MARK = 'CORTEX_RUN';
+
+export class ProcessSandbox implements Sandbox {
+  readonly level = 'process';
+  readonly #limiter = spawnSync('prlimit', ['--version'], { stdio: 'ignore' }).status === 0;
+
+  async probe(): Promise<Readonly<Record<Interpreter, Availability>>> {
+    const start = this.start.bind(this);
+    const [python3, shell, node] = await Promise.all([
+      probeBy(start, 'python3'),
+      probeBy(start, 'shell'),
+      probeBy(start, 'node'),
+    ]);
+    return { python3, shell, node };
+  }
+
+  async start(launch: Launch): Promise<SandboxProcess> {
+    const directory = await fs.mkdtemp(path.join(os.tmpdir(), 'cortex-job-'));
+    const work = path.join(directory, 'work');
+    const program = path.join(directory, PROGRAM_FILE[launch.interpreter]);
+    const inputs = path.join(directory, 'inputs.json');
+    await fs.mkdir(work);
+    await Promise.all([fs.writeFile(program, launch.source), fs.writeFile(inputs, launch.inputsJson)]);
+    const mark = randomUUID();
+    const [command = '', ...args] = [
+      ...(this.#limiter
+        ? [
+            'prlimit',
+            `--data=${(launch.memoryMb + (launch.interpreter === 'node' ? 512 : 0)) * 1_048_576}`,
+            `--fsize=${limits.fileBytes}`,
+            `--nofile=${limits.openFiles}`,
+            `--cpu=${Math.ceil(launch.timeoutMs / 1_000) + 5}`,
+            '--core=0',
+            '--',
+          ]
+        : []),
+      ...commandOf(launch, { program, harness: HARNESS, python: 'python3', shell: 'sh', node: process.execPath }),
+    ];
+    const child = spawn(command, args, {
+      cwd: work,
+      env: { ...baseEnvironment(work, work, inputs), ...launch.env, [MARK]: mark },
+      stdio: ['pipe', 'pipe', 'pipe'],
+      // a group of its own, to signal as a whole
+      detached: true,
+    });
+    const pipes = withPipes(child);
+    feed(child.stdin, launch.stdin);
+    function signalTree(signal: 'SIGTERM' | 'SIGKILL'): void {
+      const { pid } = child;
+      if (pid === undefined) return;
+      signalAll([-pid, ...descendantsOf(pid), ...marked(`${MARK}=${mark}`)], signal);
+    }
+    child.once('exit', () => signalTree('SIGKILL'));
+    const ended = endOf(pipes, (code) => isHeapExhausted(launch, code)).then(async (end) => {
+      await fs.rm(directory, { recursive: true, force: true }).catch(() => undefined);
+      return end;
+    });
+    return {
+      stdout: pipes.stdout,
+      stderr: pipes.stderr,
+      ended,
+      terminate: () => signalTree('SIGTERM'),
+      kill: () => signalTree('SIGKILL'),
+    };
+  }
+
+  async close(): Promise<void> {
+    // nothing is held ready
+  }
+}
