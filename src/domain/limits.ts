@@ -18,6 +18,8 @@ export const limits = {
   referenceNameChars: 64,
   /** A `$name.path[0]` longer than this is text: what is held back while streaming stays bounded (P4). */
   referenceChars: 512,
+  /** Parser warnings of one generation; the rest is summed up in one. */
+  warningsPerGeneration: 100,
   /** A `when` expression. */
   conditionChars: 2_000,
   /** Input quoted in messages. */

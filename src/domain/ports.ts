@@ -50,14 +50,17 @@ export interface ModelRequest {
   readonly maxTokens: number | null;
   /** Further request fields from the manifest, passed through. */
   readonly extra: JsonObject;
-  /** What the agent may use; the demo provider reads it, native tool calling will. */
+  /**
+   * What the agent may use; the demo provider reads it, native tool calling will. Null for a call
+   * outside the conversation (`type="llm"`), whose answer is plain text and no protocol.
+   */
   readonly agent: {
     readonly name: string;
     readonly tools: readonly ToolSummary[];
     readonly capabilities: readonly ('python' | 'shell' | 'docker')[];
     /** Which form the prompt teaches (P18). */
     readonly form: 'full' | 'compact';
-  };
+  } | null;
   readonly signal: AbortSignal;
 }
 

@@ -1,7 +1,7 @@
 /** The one interface of all action types. An executor knows how to do a thing, never when. */
 import type { ActionDeclaration, ActionOutcome } from '../domain/action.ts';
 import type { JsonObject } from '../domain/json.ts';
-import type { ToolDefinition } from '../domain/manifest.ts';
+import type { AgentDefinition, ToolDefinition } from '../domain/manifest.ts';
 import type { Clock, HtmlReader, OutboundFetch, RunnerClient, VariableStore } from '../domain/ports.ts';
 
 /** One attempt of one action, with its references already resolved (P12). */
@@ -29,6 +29,8 @@ export interface ActionContext {
   /** Live output for people; not journaled (J4). */
   progress(data: JsonObject): void;
   readonly variables: VariableStore;
+  /** Which internal actions the agent's manifest allows. */
+  readonly internalActions: AgentDefinition['internalActions'];
   /** Null when no runner is configured. */
   readonly runner: RunnerClient | null;
   readonly fetch: OutboundFetch;

@@ -11,6 +11,58 @@ const LONG_NUMBERS = 'import sys\nsys.set_int_max_str_digits(0)\n';
 
 const TASKS: readonly (readonly [pattern: RegExp, task: (n: string, m: string) => PythonTask])[] = [
   [
+    /\bsum of (?:all |the )*(squares|cubes) of (?:all |the )*(?:first )?(\d{1,7})\b/i,
+    (power, n) => ({
+      key: 'total',
+      label: `the sum of the ${power} of 1 to ${n}`,
+      code: `print(sum(n ** ${power === 'cubes' ? 3 : 2} for n in range(1, ${n} + 1)))`,
+    }),
+  ],
+  [
+    /\b(squares|cubes) of (?:all |the )*(?:first )?(\d{1,4})\b/i,
+    (power, n) => ({
+      key: power,
+      label: `the ${power} of 1 to ${n}`,
+      code: `print([n ** ${power === 'cubes' ? 3 : 2} for n in range(1, ${n} + 1)])`,
+    }),
+  ],
+  [
+    /\bsum of (?:all |the )*first (\d{1,4}) primes?\b/i,
+    (n) => ({
+      key: 'total',
+      label: `the sum of the first ${n} primes`,
+      code: `primes, n = [], 2\nwhile len(primes) < ${n}:\n    if all(n % p for p in primes):\n        primes.append(n)\n    n += 1\nprint(sum(primes))`,
+    }),
+  ],
+  [
+    /\bsum of (?:all |the )*first (\d{1,8}) (?:integers|numbers|natural numbers|whole numbers)\b/i,
+    (n) => ({ key: 'total', label: `the sum of 1 to ${n}`, code: `print(sum(range(1, ${n} + 1)))` }),
+  ],
+  [
+    /\b(\d{1,5}) choose (\d{1,5})\b/i,
+    (n, m) => ({ key: 'combinations', label: `${n} choose ${m}`, code: `import math\nprint(math.comb(${n}, ${m}))` }),
+  ],
+  [
+    /\bpython(?:'s)? version\b|\bversion of python\b/i,
+    () => ({ key: 'version', label: 'the version', code: 'import sys\nprint(sys.version)' }),
+  ],
+  [
+    /\brandom number(?: (?:between|from) (\d{1,9}) (?:and|to) (\d{1,9}))?/i,
+    (n, m) => ({
+      key: 'random',
+      label: 'a random number',
+      code: `import random\nprint(random.randint(${n || 1}, ${m || 100}))`,
+    }),
+  ],
+  [
+    /\b(sha-?256|sha-?1|md5)(?: hash| sum)?(?: of)?(?: the)?(?: word| string| text)?:? ["']?([\w .-]{1,100}?)["']?$/i,
+    hashTask,
+  ],
+  [
+    /\bhash(?: of)?(?: the)?(?: word| string| text)?:? ["']?([\w .-]{1,100}?)["']?(?: (?:with|by|using) (sha-?256|sha-?1|md5))?$/i,
+    (text, algorithm) => hashTask(algorithm || 'sha256', text),
+  ],
+  [
     /\bfirst (\d{1,4}) fibonacci/i,
     (n) => ({
       key: 'fibonacci',
@@ -80,6 +132,15 @@ const TASKS: readonly (readonly [pattern: RegExp, task: (n: string, m: string) =
   ],
 ];
 
+function hashTask(algorithm: string, text: string): PythonTask {
+  const name = algorithm.toLowerCase().replace('-', '');
+  return {
+    key: 'hash',
+    label: `the ${name} of "${text}"`,
+    code: `import hashlib\nprint(hashlib.${name}(${JSON.stringify(text)}.encode()).hexdigest())`,
+  };
+}
+
 /** A task that has a name: Fibonacci numbers, factorials, primes, sums of ranges, digits of pi. */
 export function findPythonTask(clause: string): PythonTask | null {
   for (const [pattern, task] of TASKS) {
@@ -111,6 +172,8 @@ const LIST_TASKS: Readonly<Record<string, { expression: string; calculator: stri
   largest: { expression: 'max(numbers)', calculator: 'max' },
   minimum: { expression: 'min(numbers)', calculator: 'min' },
   smallest: { expression: 'min(numbers)', calculator: 'min' },
+  add: { expression: 'sum(numbers)', calculator: 'sum' },
+  multiply: { expression: 'math.prod(numbers)', calculator: null },
   sort: { expression: 'sorted(numbers)', calculator: null },
   'standard deviation': { expression: 'statistics.stdev(numbers)', calculator: null },
 };
@@ -127,7 +190,12 @@ export function findNumberList(words: string): NumberList | null {
   if (task === undefined || numbers.length < 2) return null;
   return {
     key: name.replace(' ', '_'),
-    label: name === 'sort' ? `${numbers.join(', ')} in order` : `the ${name} of ${numbers.join(', ')}`,
+    label:
+      name === 'add' || name === 'multiply'
+        ? `${name} ${numbers.join(', ')}`
+        : name === 'sort'
+          ? `${numbers.join(', ')} in order`
+          : `the ${name} of ${numbers.join(', ')}`,
     numbers,
     calculator: task.calculator === null ? null : `${task.calculator}(${numbers.join(', ')})`,
     expression: task.expression,
@@ -157,6 +225,10 @@ const WORDS: readonly (readonly [RegExp, string])[] = [
   [/(\d),(?=\d{3}\b)/g, '$1'],
   [/\bsquare root of\s+(\d+(?:\.\d+)?|\([^()]*\))/gi, 'sqrt($1)'],
   [/\b(?:raised )?to the (?:power (?:of )?)?(\d+)(?:st|nd|rd|th)?(?: power)?\b/gi, '**$1'],
+  [/\bmultiply (\S+) (?:by|and) (\S+)/gi, '$1*$2'],
+  [/\bdivide (\S+) by (\S+)/gi, '$1/$2'],
+  [/\bsubtract (\S+) from (\S+)/gi, '$2-$1'],
+  [/\badd (\S+) (?:and|to) (\S+)/gi, '$1+$2'],
   [/\bsquared\b/gi, '**2'],
   [/\bcubed\b/gi, '**3'],
   [/\b(?:times|multiplied by)\b/gi, '*'],
@@ -168,15 +240,12 @@ const WORDS: readonly (readonly [RegExp, string])[] = [
   [/\bof\b/gi, ' '],
 ];
 const AROUND =
-  /^(?:(?:what(?:'s| is| does| do)|how much(?: is| does)?|compute|calculate|evaluate|work out|solve|find|give me|and|the (?:value|result) of|value of|the)\s+)+|\s*(?:\b(?:equals?|come to|make|in|with|using|on|by)\b.*)?[?=.!:]*$/gi;
+  /^(?:(?:what(?:'s| is| does| do)|how much(?: is| does)?|compute|calculate|evaluate|work out|solve|find|give me|and|the (?:value|result) of|value of|the)\s+)+|\s*(?:\b(?:equals?|come to|make|in|with|using|on)\b.*)?[?=.!:]*$/gi;
 
 /** An arithmetic expression in digits or words, or null. */
 export function findExpression(words: string): Sum | null {
   let text = words.toLowerCase().trim();
-  text = text
-    .replace(/^(?:in|with|using) python[,:]?\s*/, '')
-    .replace(AROUND, '')
-    .trim();
+  text = text.replace(AROUND, '').trim();
   for (const [word, sign] of WORDS) text = text.replace(word, sign);
   text = text.replace(/\s+/g, ' ').trim();
   if (text.length > 500 || !/\d/.test(text)) return null;

@@ -3,7 +3,8 @@
  * that nothing here understands. No language model, no state: the same message and the same agent
  * give the same reading (L3).
  */
-import { readClause, unquoted } from './demo-clause.ts';
+import { placeOf, readClause, showStats, unquoted } from './demo-clause.ts';
+import type { Place } from './demo-clause.ts';
 import { mask, unmask } from './demo-masking.ts';
 import { Means } from './demo-means.ts';
 import type { Agent, Step, StepDraft } from './demo-means.ts';
@@ -26,13 +27,14 @@ export interface Reading {
 const CLAUSE_CHARS = 1_000;
 
 const SUM_UP =
-  /\b(?:sum(?:s|med)? (?:it|them|this|these|both|everything|all)(?: all)? up|sum(?:ming)? up|summari[sz]e(?! of)|(?:add|total) (?:it|them|both|everything|all|these)(?: all)?(?: up| together)?|combine (?:it|them|both|the results)|put (?:it|them) together|report on (?:both|all))(?: (?:the )?results?)?\b/gi;
+  /\b(?:sum(?:s|med)? (?:it|them|this|these|both|everything|all)(?: all)? up|sum(?:ming)? up|summari[sz]e(?! of)|(?:add|total) (?:it|them|both|everything|all|these)(?: all)?(?: up| together)?|combine (?:it|them|both|the results)|put (?:it|them) together|report on (?:both|all)|(?:add|sum|total|combine)(?: up)? (?:the |both |all )?(?:the )?(?:results?|outputs?|values))(?: (?:the )?results?)?\b/gi;
 const PROGRESS =
   /\b(?:(?:with |show (?:me )?|report )?(?:your |the )?progress|step[ -]by[ -]step|as you go|partial (?:results?|answers?))\b/gi;
 const TOGETHER = /\b(?:all )?(?:at the same time|at once|in parallel|simultaneously|concurrently|meanwhile)\b/gi;
 const PLEASANTRIES =
-  /^(?:please|thanks?|thank you|hello|hi|hey|ok(?:ay)?|well|now|can you|could you|would you|i want you to|i'?d like (?:you )?to|let'?s|the results?|tell me|show me|answer|first|finally|it|them|both|report(?: back)?)\b[\s,!.:]*/i;
-const SEPARATORS = /\s*(?:[;\n]|,|[.!?](?=\s|$)|\b(?:and then|then|and also|and|also|as well as|while)\b)\s*/i;
+  /^(?:(?:run|do|start) (?:these|two|three|four|both|several|some|the following)(?: \w+)? ?:|please|thanks?|thank you|hello|hi|hey|ok(?:ay)?|well|now|can you|could you|would you|i want you to|i'?d like (?:you )?to|let'?s|the results?|tell me|show me|answer|first|finally|it|them|both|report(?: back)?)(?:\b|(?<=:))[\s,!.:]*/i;
+const SEPARATORS =
+  /\s*(?:[;\n]|,|(?:[.?]|(?<!\d)!)(?=\s|$)|\b(?:and then|then|and also|and|also|as well as|while)\b)\s*/i;
 const REMEMBER =
   /\b(?:remember|note)(?: that)?:? (?:my |the |our |that )?([a-z][\w -]{0,40}?) (?:is|are|=) ([^\n;,]{1,500}?)(?=\s*(?:[\n;,]|[.!?]?\s*$|\. |\b(?:and )?then\b|\band (?:also|tell|compute|calculate|list|run|what|show)\b))/gi;
 const SET =
@@ -51,7 +53,10 @@ export function readMessage(
     if (draft !== 'lacking') drafts.push(draft);
   };
 
-  const stats = /\b(?:statistics?|stats|analy[sz]e|measure|count the words)\b[^:\n]{0,60}:\s*([\s\S]+)$/i.exec(message);
+  const stats =
+    /\b(?:statistics?|stats|analy[sz]e|measure|(?:count|how many) (?:the )?(?:words|characters|sentences))\b[^:\n]{0,60}:\s*([\s\S]+)$/i.exec(
+      message,
+    );
   if (stats?.[1] !== undefined && !stats[1].startsWith('```')) {
     add(means.call('text_stats', 'stats', 'statistics of the text', { text: unquoted(stats[1]) }, showStats));
   }
@@ -84,6 +89,7 @@ export function readMessage(
   const recalls: { name: string; shown: string }[] = [];
   const unread: string[] = [];
   let verb = '';
+  let pending: Place | null = null;
   for (const part of splitOutsideBrackets(text)) {
     let clause = part.trim();
     for (let shorter = ''; shorter !== clause;) {
@@ -91,6 +97,13 @@ export function readMessage(
       clause = clause.replace(PLEASANTRIES, '').trim();
     }
     if (clause === '') continue;
+    const { place, rest } = placeOf(clause);
+    if (rest === '') {
+      // "in python, compute …": the place of what comes next
+      pending = place;
+      continue;
+    }
+    clause = rest.replace(PLEASANTRIES, '');
     verb =
       /^(?:wait|sleep|pause|delay|compute|calculate|evaluate|fetch|echo|say)\b/i.exec(clause)?.[0].toLowerCase() ??
       verb;
@@ -99,7 +112,9 @@ export function readMessage(
       recalls.push({ name, shown: variables.has(name) ? `\${${savedKey(name)}.value}` : `\${${name}}` });
       continue;
     }
-    const found = clause.length > CLAUSE_CHARS ? [] : readClause(clause, { means, masked, verb });
+    const found =
+      clause.length > CLAUSE_CHARS ? [] : readClause(clause, { means, masked, verb, place: place ?? pending });
+    pending = null;
     if (found.length === 0) unread.push(unmask(masked, clause));
     for (const draft of found) add(draft);
   }
@@ -134,10 +149,6 @@ function named(drafts: readonly StepDraft[]): Step[] {
     const key = nth === 1 ? draft.key : `${draft.key}_${nth}`;
     return { ...draft, id: `${kind}_${next(kind)}`, key, shown: shown === undefined ? `$${key}` : shown(key) };
   });
-}
-
-function showStats(key: string): string {
-  return `$${key}.words words, $${key}.unique_words of them different, $${key}.sentences sentences, $${key}.characters characters; reading time $${key}.reading_time_seconds s; most frequent: $${key}.top_words`;
 }
 
 /** The variable or feed that a clause asks for, or null. */

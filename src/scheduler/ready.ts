@@ -12,16 +12,17 @@
  *  4. Path lengths are brought up to date only when a choice has to be made; each refresh is linear
  *     in the part of the graph that changed.
  */
-import type { ActionNode, Limit, RunState } from './state.ts';
+import type { ActionNode, Limit, LimitQueue, RunState } from './state.ts';
 
 /** Makes an action a candidate for starting. */
 export function enqueue(state: RunState, node: ActionNode): void {
   const { limit } = node;
   if (limit !== null) {
-    if (limit.running >= limit.max) return push(limit.parked, node);
+    const queue = queueOf(limit, node);
+    if (limit.running >= limit.max) return push(queue.parked, node);
     // The lane may hold more of a target than it has room for: the most urgent one wins, and what
     // finds its target full when its turn comes is parked again.
-    limit.inLane += 1;
+    queue.inLane += 1;
   }
   push(laneOf(state, node), node);
 }
@@ -31,10 +32,11 @@ export function dequeue(state: RunState, node: ActionNode): void {
   const { heap, limit } = node;
   if (heap === null) return;
   removeFrom(heap, node);
-  if (limit !== null && heap !== limit.parked) {
-    limit.inLane -= 1;
-    refill(state, limit);
-  }
+  if (limit === null) return;
+  const queue = queueOf(limit, node);
+  if (heap === queue.parked) return;
+  queue.inLane -= 1;
+  refill(state, limit);
 }
 
 /**
@@ -48,9 +50,10 @@ export function takeNext(state: RunState): ActionNode | null {
     const { limit } = node;
     if (node.heap !== null) removeFrom(node.heap, node);
     if (limit !== null) {
-      limit.inLane -= 1;
+      const queue = queueOf(limit, node);
+      queue.inLane -= 1;
       if (limit.running >= limit.max) {
-        push(limit.parked, node);
+        push(queue.parked, node);
         continue;
       }
       limit.running += 1;
@@ -96,14 +99,22 @@ function laneOf({ lanes }: RunState, node: ActionNode): ActionNode[] {
   return node.mode === 'fire_and_forget' ? lanes.background : lanes.slot;
 }
 
+function queueOf(limit: Limit, node: ActionNode): LimitQueue {
+  return node.mode === 'fire_and_forget' ? limit.background : limit.awaited;
+}
+
 function refill(state: RunState, limit: Limit): void {
-  if (limit.parked.length > 0 && limit.running + limit.inLane < limit.max) refreshPaths(state);
-  while (limit.running + limit.inLane < limit.max) {
-    const node = limit.parked[0];
-    if (node === undefined) return;
-    removeFrom(limit.parked, node);
-    limit.inLane += 1;
-    push(laneOf(state, node), node);
+  const { awaited, background } = limit;
+  if (awaited.parked.length + background.parked.length === 0 || limit.running >= limit.max) return;
+  refreshPaths(state);
+  for (const queue of [awaited, background]) {
+    while (limit.running + queue.inLane < limit.max) {
+      const node = queue.parked[0];
+      if (node === undefined) break;
+      removeFrom(queue.parked, node);
+      queue.inLane += 1;
+      push(laneOf(state, node), node);
+    }
   }
 }
 

@@ -5,7 +5,7 @@
 import { EngineError } from '../domain/errors.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { initialState, newGeneration } from './state.ts';
-import type { ActionNode, Generation, Limit, RunState } from './state.ts';
+import type { ActionNode, Generation, Limit, LimitQueue, RunState } from './state.ts';
 
 const VERSION = 1;
 
@@ -44,13 +44,25 @@ type StateLinks =
   | 'mark';
 type NamedNode = readonly [string, number];
 
+interface StoredQueue {
+  readonly inLane: number;
+  readonly parked: readonly number[];
+}
+
+interface StoredLimit {
+  readonly max: number;
+  readonly running: number;
+  readonly awaited: StoredQueue;
+  readonly background: StoredQueue;
+}
+
 interface StoredState extends Omit<RunState, StateLinks> {
   readonly v: number;
   readonly nodes: readonly StoredNode[];
   readonly ids: readonly NamedNode[];
   readonly outputKeys: readonly NamedNode[];
   readonly named: readonly (readonly [string, readonly number[]])[];
-  readonly limits: readonly (readonly [string, Omit<Limit, 'parked'> & { readonly parked: readonly number[] }])[];
+  readonly limits: readonly (readonly [string, StoredLimit])[];
   readonly lanes: {
     readonly slot: readonly number[];
     readonly free: readonly number[];
@@ -75,12 +87,19 @@ export function snapshot(state: RunState): JsonObject {
     ids: [...ids].map(([name, node]) => [name, node.index]),
     outputKeys: [...outputKeys].map(([name, node]) => [name, node.index]),
     named: [...named].map(([name, namesakes]) => [name, indexesOf(namesakes)]),
-    limits: [...limits].map(([name, { parked, ...counted }]) => [name, { ...counted, parked: indexesOf(parked) }]),
+    limits: [...limits].map(([name, { max, running, awaited, background }]) => [
+      name,
+      { max, running, awaited: storeQueue(awaited), background: storeQueue(background) },
+    ]),
     lanes: { slot: indexesOf(lanes.slot), free: indexesOf(lanes.free), background: indexesOf(lanes.background) },
     generation: generation === null ? null : storeGeneration(generation),
     dirty: indexesOf(dirty),
   };
   return stored as unknown as JsonObject;
+}
+
+function storeQueue({ inLane, parked }: LimitQueue): StoredQueue {
+  return { inLane, parked: indexesOf(parked) };
 }
 
 function storeNode(node: ActionNode, limitNames: ReadonlyMap<Limit, string>): StoredNode {
@@ -132,10 +151,16 @@ export function restore(json: JsonObject): RunState {
     return node;
   };
   const all = (indexes: readonly number[]): ActionNode[] => indexes.map(at);
-  for (const [name, { parked, ...counted }] of limits) {
-    const limit: Limit = { ...counted, parked: all(parked) };
+  for (const [name, { max, running, awaited, background }] of limits) {
+    const limit: Limit = {
+      max,
+      running,
+      awaited: { inLane: awaited.inLane, parked: all(awaited.parked) },
+      background: { inLane: background.inLane, parked: all(background.parked) },
+    };
     state.limits.set(name, limit);
-    restoreHeap(limit.parked);
+    restoreHeap(limit.awaited.parked);
+    restoreHeap(limit.background.parked);
   }
   for (const [index, node] of state.nodes.entries()) {
     const links = nodes[index];

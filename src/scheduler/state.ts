@@ -73,6 +73,12 @@ export interface ActionNode {
 export interface Limit {
   max: number;
   running: number;
+  readonly awaited: LimitQueue;
+  /** Apart, because a fire_and_forget action in the lane may be kept from the last slot while awaited ones are not. */
+  readonly background: LimitQueue;
+}
+
+export interface LimitQueue {
   /** Actions of this target in a lane; the others wait in `parked`. */
   inLane: number;
   readonly parked: ActionNode[];
@@ -211,6 +217,10 @@ export function initialState(): RunState {
     idle: 0,
     broken: 0,
   };
+}
+
+export function newLimit(max: number): Limit {
+  return { max, running: 0, awaited: { inLane: 0, parked: [] }, background: { inLane: 0, parked: [] } };
 }
 
 export function newGeneration(iteration: number, last: boolean): Generation {

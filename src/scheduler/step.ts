@@ -52,7 +52,7 @@ import {
 } from './graph.ts';
 import { newNode, sameAction, standIn, traitsOfRefused } from './node.ts';
 import { dequeue, enqueue, release, takeNext } from './ready.ts';
-import { newGeneration } from './state.ts';
+import { newGeneration, newLimit } from './state.ts';
 import type { ActionNode, BudgetName, Generation, RunState, Stage } from './state.ts';
 import type { SchedulerCommand, SchedulerInput, Settlement } from './types.ts';
 
@@ -317,7 +317,7 @@ function admit(state: RunState, node: ActionNode): void {
   const max = Math.max(1, concurrency);
   const limit = state.limits.get(target);
   if (limit === undefined) {
-    node.limit = { max, running: 0, inLane: 0, parked: [] };
+    node.limit = newLimit(max);
     state.limits.set(target, node.limit);
   } else {
     limit.max = max;

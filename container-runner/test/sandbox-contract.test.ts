@@ -1,0 +1,417 @@
+/** One contract, every sandbox: what a program gets, what it may do, and how it ends (R2-R4, P14, ABUSE). */
+import fs from 'node:fs';
+
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+
+import { limits } from '../limits.ts';
+import { descendantsOf } from '../sandbox/process-tree.ts';
+import type { SandboxLevel } from '../sandbox/sandbox.ts';
+import { LEVELS } from './support/levels.ts';
+import { type JobBody, type Result, startRunner, type TestRunner } from './support/test-runner.ts';
+
+const SLOW = 30_000;
+const python = (code: string, more: JobBody = {}): JobBody => ({ kind: 'python', code, ...more });
+const shell = (code: string, more: JobBody = {}): JobBody => ({ kind: 'shell', code, ...more });
+const within = (timeoutMs: number): JobBody => ({ limits: { timeout_ms: timeoutMs } });
+
+/** `real`: the operating system's own programs. `closed`: nothing of this machine can be reached. */
+const TRAITS: Partial<Record<SandboxLevel, { readonly real: boolean; readonly closed: boolean }>> = {
+  bubblewrap: { real: true, closed: true },
+  wasm: { real: false, closed: true },
+  process: { real: true, closed: false },
+};
+
+for (const { level, skip } of LEVELS) {
+  const { real = false, closed = false } = TRAITS[level] ?? {};
+  describe.skipIf(skip !== null)(`${level}${skip === null ? '' : ` (skipped: ${skip})`}`, () => {
+    let runner: TestRunner;
+    const run = (body: JobBody, onOutput?: (stream: string, text: string) => void): Promise<Result> =>
+      runner.run(body, onOutput);
+
+    beforeAll(async () => {
+      process.env['CORTEX_TEST_SECRET'] = 'hunter2';
+      runner = await startRunner({ sandbox: level, allowProcess: level === 'process', warm: 1 });
+    }, SLOW);
+    afterAll(async () => {
+      await runner.close();
+      expect(workers()).toEqual([]);
+    });
+    // after every case: nothing left behind, and the next job is served
+    afterEach(async () => {
+      await vi.waitFor(() => expect(workers()).toEqual([]), { timeout: 5_000 });
+      const hello = await run(shell('echo hello'));
+      expect(hello).toMatchObject({ end: 'exited', exitCode: 0, stdout: 'hello\n' });
+    }, SLOW);
+
+    /** Processes that run a job: those that wait for one do not count. */
+    function workers(): string[] {
+      return descendantsOf(process.pid)
+        .map((pid) => {
+          try {
+            return fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+          } catch {
+            return '';
+          }
+        })
+        .filter((line) => line !== '' && !/esbuild|guest\/(python|shell)\.ts/.test(line));
+    }
+
+    describe('what a program gets', () => {
+      test('[R2] python prints', async () => {
+        expect(await run(python('print(2**100)'))).toMatchObject({
+          end: 'exited',
+          exitCode: 0,
+          stdout: '1267650600228229401496703205376\n',
+          stderr: '',
+          truncated: false,
+        });
+      });
+
+      test('[P14] inputs are data in python, whatever they hold', async () => {
+        const inputs = { text: `"'\\\n$(id) \${x} {{}} </action>`, n: [1, { a: null }], 'odd name': true, ключ: '🙂' };
+        const { stdout } = await run(python('import json; print(json.dumps(inputs))', { inputs }));
+        expect(JSON.parse(stdout)).toEqual(inputs);
+      });
+
+      test('[P14] inputs are variables in the shell: strings as they are, others as JSON', async () => {
+        const inputs = { text: 'a  b\n$(id); `id` "q" \'s\' --help *', n: [1, 2], 'not-a-name': 'x' };
+        const { stdout } = await run(shell('printf "%s|" "$text" "$n"', { inputs }));
+        expect(stdout).toBe(`${inputs.text}|[1,2]|`);
+      });
+
+      test('[P14] inputs also stand in the file CORTEX_INPUTS, those with any name', async () => {
+        const inputs = { PATH: '/tmp', 'a b': [1], x: 'y' };
+        const { stdout } = await run(shell('cat "$CORTEX_INPUTS"', { inputs }));
+        expect(JSON.parse(stdout)).toEqual(inputs);
+      });
+
+      test.each(['PATH', 'LD_PRELOAD', 'BASH_ENV', 'ENV', 'IFS', 'PYTHONPATH', 'NODE_OPTIONS', 'https_proxy', 'HOME'])(
+        '[P14] an input called %s never becomes a variable',
+        async (name) => {
+          const { stdout } = await run(shell(`printf %s "$${name}"`, { inputs: { [name]: 'poison' } }));
+          expect(stdout).not.toContain('poison');
+        },
+      );
+
+      test('[R3] a script tool finds its input in argv, on stdin and in the file', async () => {
+        const code = `
+import json, os, sys
+with open(os.environ["CORTEX_INPUTS"]) as file:
+    print(json.dumps([json.loads(sys.argv[1]), json.load(sys.stdin), json.load(file), len(sys.argv)]))`;
+        const inputs = { q: 'é $(id)', n: 1 };
+        const { stdout } = await run({ kind: 'tool', runtime: 'python3', code, inputs });
+        expect(JSON.parse(stdout)).toEqual([inputs, inputs, inputs, 2]);
+      });
+
+      test('[R3] a shell tool finds its input in argv and on stdin', async () => {
+        const body = { kind: 'tool', runtime: 'shell', code: 'echo "$1"; cat', inputs: { q: 'a b' } };
+        expect((await run(body)).stdout).toBe('{"q":"a b"}\n{"q":"a b"}');
+      });
+
+      test('[R3] argv is left out above 96 KiB; stdin and the file are not', async () => {
+        const code = 'import sys; print(len(sys.argv), len(sys.stdin.read()))';
+        const inputs = { text: 'x'.repeat(limits.argumentBytes) };
+        const { stdout } = await run({ kind: 'tool', runtime: 'python3', code, inputs });
+        expect(stdout).toBe(`1 ${JSON.stringify(inputs).length}\n`);
+      });
+
+      test('[R3] megabytes on stdin that nobody reads do no harm', async () => {
+        const inputs = { text: 'x'.repeat(8_000_000) };
+        const body = { kind: 'tool', runtime: 'python3', code: 'print("done")', inputs };
+        expect(await run(body)).toMatchObject({ end: 'exited', exitCode: 0, stdout: 'done\n' });
+      });
+
+      test('[R3] without input stdin is at its end', async () => {
+        expect((await run(shell('cat; echo end'))).stdout).toBe('end\n');
+        expect((await run(python('import sys; print(repr(sys.stdin.read()))'))).stdout).toBe("''\n");
+      });
+
+      test('[R4] stderr and the exit code come back', async () => {
+        const failed = await run(python('import sys; print("out"); print("err", file=sys.stderr); sys.exit(3)'));
+        expect(failed).toMatchObject({ end: 'exited', exitCode: 3, stdout: 'out\n', stderr: 'err\n' });
+        expect(await run(shell('echo out; echo err >&2; exit 7'))).toMatchObject({
+          exitCode: 7,
+          stdout: 'out\n',
+          stderr: 'err\n',
+        });
+      });
+
+      test('[R4] a traceback shows the code of the action and nothing of the runner', async () => {
+        const { stderr, exitCode } = await run(python('def f():\n    raise ValueError("no")\nf()'));
+        expect(exitCode).toBe(1);
+        expect(stderr).toContain('File "code.py", line 2, in f\n    raise ValueError("no")');
+        expect(stderr).not.toContain('harness');
+      });
+
+      test('[R3] each line is seen when it is printed', async () => {
+        const arrivals: number[] = [];
+        const code = 'import time\nprint("one")\ntime.sleep(0.4)\nprint("two")';
+        await run(python(code), () => arrivals.push(performance.now()));
+        expect(arrivals.length).toBe(2);
+        expect((arrivals[1] ?? 0) - (arrivals[0] ?? 0)).toBeGreaterThan(200);
+      });
+
+      test('[R3] what is no UTF-8, and NUL, becomes U+FFFD', async () => {
+        const code = String.raw`import sys; sys.stdout.buffer.write(b"a\xff\xfe\x00b\xe2\x82\xac"); print("\ud800")`;
+        const { stdout, exitCode } = await run(python(code));
+        expect(exitCode).toBe(0);
+        expect(stdout).toMatch(/^a\uFFFD{3}b€\uFFFD+\n$/);
+      });
+
+      test('two programs at once do not share files', async () => {
+        const code = 'import time, os\nopen("here", "x").write("1")\ntime.sleep(0.3)\nprint(os.listdir("."))';
+        const both = await Promise.all([run(python(code)), run(python(code))]);
+        expect(both.map(({ stdout }) => stdout)).toEqual(["['here']\n", "['here']\n"]);
+      });
+    });
+
+    describe('how it ends', () => {
+      test('[R4] an endless loop ends at its time limit', async () => {
+        const result = await run(python('print("in", flush=True)\nwhile True: pass', within(1_000)));
+        expect(result).toMatchObject({ end: 'timeout', exitCode: null, stdout: 'in\n' });
+        expect(result.totalMs).toBeLessThan(6_000);
+      });
+
+      test('[R4] a sleeping shell ends at its time limit', async () => {
+        expect(await run(shell('sleep 60', within(500)))).toMatchObject({ end: 'timeout', exitCode: null });
+      });
+
+      test('[R4] a program that asks for less time than it needs keeps its exit code when it makes it', async () => {
+        expect(await run(python('raise SystemExit(5)', within(20_000)))).toMatchObject({ end: 'exited', exitCode: 5 });
+      });
+
+      test.runIf(real)('[R4] what ignores TERM is killed after the grace', async () => {
+        const result = await run(shell('trap "" TERM; echo in; while :; do :; done', within(300)));
+        expect(result).toMatchObject({ end: 'timeout', stdout: 'in\n' });
+        expect(result.totalMs).toBeLessThan(300 + limits.killGraceMs + 2_000);
+      });
+
+      test.runIf(real)('[R4] TERM reaches the program, which may say goodbye', async () => {
+        const code = 'trap "echo bye; exit 0" TERM; echo in; while :; do sleep 0.05; done';
+        expect(await run(shell(code, within(300)))).toMatchObject({ end: 'timeout', stdout: 'in\nbye\n' });
+      });
+
+      test.runIf(real)(
+        '[R4] a double fork in a session of its own that ignores signals is gone at the timeout',
+        async () => {
+          // `workers` of afterEach finds it if it is not
+          const orphan = `python3 -c 'import os, signal, time
+if os.fork(): os._exit(0)
+os.setsid()
+if os.fork(): os._exit(0)
+for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT): signal.signal(number, signal.SIG_IGN)
+time.sleep(600)'`;
+          expect((await run(shell(`${orphan}; sleep 60`, within(1_000)))).end).toBe('timeout');
+          expect(stillSleeping()).toEqual([]);
+        },
+      );
+
+      test.runIf(real)('[R4] a child that outlives a program that ended by itself is gone too', async () => {
+        expect(await run(shell('setsid sleep 600 >/dev/null 2>&1 & echo done'))).toMatchObject({
+          end: 'exited',
+          exitCode: 0,
+          stdout: 'done\n',
+        });
+        await vi.waitFor(() => expect(stillSleeping()).toEqual([]));
+      });
+
+      test.runIf(real)('[R4] one that stops itself ends at the timeout', async () => {
+        expect((await run(shell('kill -STOP $$', within(300)))).end).toBe('timeout');
+      });
+
+      test('[R3] endless output ends it, with what fits', async () => {
+        const result = await run(python('while True: print("y" * 1000)'));
+        expect(result).toMatchObject({ end: 'output_limit', exitCode: null, truncated: true });
+        expect(result.stdout.length).toBe(limits.outputBytes);
+      });
+
+      test.runIf(real)('[R3] yes ends within half a second of the limit', async () => {
+        const result = await run(shell('yes'));
+        expect(result).toMatchObject({ end: 'output_limit', truncated: true });
+        expect(result.stdout.length).toBe(limits.outputBytes);
+        expect(result.totalMs).toBeLessThan(1_500);
+      });
+
+      test('[R3] the limit holds for stderr too, and for a line that never ends', async () => {
+        const code = 'import sys\nwhile True: sys.stderr.write("é" * 4096)';
+        const result = await run(python(code));
+        expect(result).toMatchObject({ end: 'output_limit', truncated: true, stdout: '' });
+        expect(Buffer.byteLength(result.stderr)).toBeLessThanOrEqual(limits.outputBytes);
+        expect(result.stderr.replaceAll('é', '')).toBe('');
+      });
+
+      test('[R1] a job can be killed', async () => {
+        const id = `kill-${level}`;
+        await runner.put(id, { session: id, ...python('print("in", flush=True)\nwhile True: pass') });
+        await runner.watch(id, 0, ({ type }) => type === 'stdout');
+        expect((await runner.ask('DELETE', `/jobs/${id}`)).status).toBe(202);
+        const events = await runner.watch(id, 0, ({ type }) => type === 'exited');
+        expect(events.at(-1)?.data).toMatchObject({ end: 'killed', exit_code: null });
+      });
+    });
+
+    describe('what it may take', () => {
+      test('[R4] memory past the limit is refused or ends it, told apart', async () => {
+        const result = await run(python('blocks = []\nwhile True: blocks.append(b"x" * 10_000_000)'));
+        if (result.end === 'oom') expect(result.exitCode).not.toBe(0);
+        else
+          expect(result).toMatchObject({ end: 'exited', exitCode: 1, stderr: expect.stringContaining('MemoryError') });
+      });
+
+      test('[R4] a job may ask for more memory', async () => {
+        const code = 'block = bytearray(300_000_000); print(len(block))';
+        expect((await run(python(code))).stdout).toBe('');
+        expect((await run(python(code, { limits: { memory_mb: 512 } }))).stdout).toBe('300000000\n');
+      });
+
+      test.runIf(real)('[R2] one file has a limit, and a sparse one too', async () => {
+        const { stdout } = await run(
+          shell('head -c 100000000 /dev/zero > big; echo $?; truncate -s 1T sparse; echo $?'),
+        );
+        expect(stdout).not.toMatch(/^0$/m);
+      });
+
+      test.runIf(level === 'bubblewrap')('[R2] a fork bomb stops at the limit of processes', async () => {
+        const { end } = await run(shell('f() { f | f & }; f; sleep 30', within(2_000)));
+        expect(['timeout', 'exited', 'oom']).toContain(end);
+      });
+
+      test.runIf(level === 'bubblewrap')('[R2] all of its memory together has a limit', async () => {
+        const code = `
+import subprocess, sys
+child = "import time; block = b'x' * 100_000_000; time.sleep(2)"
+children = [subprocess.Popen([sys.executable, "-c", child]) for _ in range(8)]
+print(sum(c.wait() != 0 for c in children))`;
+        const result = await run(python(code));
+        // by the control group where there is one; else each process has its own limit
+        if (fs.existsSync('/sys/fs/cgroup/memory') || fs.existsSync('/sys/fs/cgroup/memory.max')) {
+          expect(result.end).toBe('oom');
+        } else expect(result.end).toBe('exited');
+      });
+
+      test.runIf(level !== 'process')('[R2] recursion without end is an error of the program', async () => {
+        const shellResult = await run(shell('f() { f | f; }; f; echo after', within(3_000)));
+        expect(shellResult.stdout).not.toContain('Segmentation');
+        const result = await run(python('def f(n): return f(n + 1)\nf(0)'));
+        expect(result).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('RecursionError') });
+      });
+    });
+
+    describe.runIf(closed)('what it cannot reach', () => {
+      test('[R2] no network: not this machine, not its neighbours', async () => {
+        const port = new URL(runner.url).port;
+        const code = `
+import socket
+for place in (("127.0.0.1", ${port}), ("169.254.169.254", 80), ("10.0.0.1", 80), ("1.1.1.1", 53)):
+    try:
+        with socket.create_connection(place, timeout=1) as link:
+            link.sendall(b"GET /health HTTP/1.0\\r\\n\\r\\n")
+            print("reached", place, link.recv(20))
+    except OSError as fault:
+        print("no", type(fault).__name__)
+import urllib.request
+try:
+    print("reached", urllib.request.urlopen("${'${url}'}/health".replace("${'${url}'}", "${'%URL%'}"), timeout=1).read(20))
+except Exception as fault:
+    print("no", type(fault).__name__)
+`.replaceAll('%URL%', runner.url);
+        const { stdout } = await run(python(code, within(15_000)));
+        expect(stdout).not.toContain('reached');
+        expect(stdout.match(/^no /gm)?.length).toBe(5);
+      });
+
+      test('[R2] no secret of the runner, in no environment', async () => {
+        const code = `
+import glob, os
+found = [dict(os.environ)]
+for name in glob.glob("/proc/*/environ"):
+    try: found.append(open(name, "rb").read())
+    except OSError: pass
+print(found)`;
+        const { stdout } = await run(python(code));
+        expect(stdout).not.toContain('hunter2');
+        expect(stdout).not.toContain('CORTEX_TEST_SECRET');
+        expect((await run(shell('env; cat /proc/*/environ 2>/dev/null'))).stdout).not.toContain('hunter2');
+      });
+
+      test("[R2] no file of this machine that is not the system's own", async () => {
+        const here = new URL(import.meta.url).pathname;
+        const code = `
+import os
+for name in ("/etc/shadow", "/root", "/home", "${here}", "/proc/1/root/etc/shadow", "/var/run/docker.sock", "/sys", "/proc/kcore"):
+    try: print("reached", name, os.listdir(name)[:3] if os.path.isdir(name) else open(name, "rb").read(20))
+    except OSError: print("no")
+`;
+        const { stdout } = await run(python(code));
+        expect(stdout.replaceAll(/reached \/home \['pyodide'.*\]\n|reached \S+ \[\]\n/g, '')).not.toContain('reached');
+      });
+
+      test('[R2] the system cannot be written to; the work directory can', async () => {
+        const code = `
+import os
+for name in ("/usr/x", "/etc/x", "/cortex/x", "/proc/sys/kernel/hostname", "/x"):
+    try: open(name, "w").write("x"); print("wrote", name)
+    except OSError: pass
+open("mine", "w").write("1"); print(open("/work/mine").read())
+`;
+        const { stdout } = await run(python(code));
+        expect(stdout).toContain('1\n');
+        if (real) expect(stdout).not.toContain('wrote');
+        // a virtual file system may be written to: nothing of it is this machine's
+        for (const name of ['/usr/x', '/etc/x', '/x']) expect(fs.existsSync(name)).toBe(false);
+      });
+
+      test.runIf(level === 'bubblewrap')('[R2] no namespaces, devices, keys, tracing or rings', async () => {
+        const code = `
+import ctypes, os, socket
+libc = ctypes.CDLL(None, use_errno=True)
+calls = {"ptrace": 101, "mount": 165, "unshare": 272, "bpf": 321, "io_uring_setup": 425, "keyctl": 250, "userfaultfd": 323, "perf_event_open": 298, "setns": 308, "process_vm_readv": 310}
+for name, number in calls.items():
+    print(name, libc.syscall(number, 0, 0, 0, 0, 0), ctypes.get_errno())
+print("clone", libc.syscall(56, 0x10000000, 0, 0, 0, 0), ctypes.get_errno())
+for family in (16, 17, 40):
+    try: socket.socket(family, socket.SOCK_DGRAM); print("socket", family)
+    except OSError as fault: print("no socket", fault.errno)
+try: os.mknod("/work/device", 0o20666, os.makedev(1, 1)); print("mknod")
+except OSError as fault: print("no mknod", fault.errno)
+print(open("/proc/self/status").read())
+`;
+        const { stdout } = await run(python(code));
+        if (process.arch === 'x64') expect(stdout.match(/^\w+ -1 1$/gm)?.length).toBe(11);
+        expect(stdout.match(/no socket 97/g)?.length).toBe(3);
+        expect(stdout).toContain('no mknod 1');
+        expect(stdout).toMatch(/CapEff:\s0+\n/);
+        expect(stdout).toMatch(/NoNewPrivs:\s1/);
+        expect(stdout).toMatch(/Seccomp:\s2/);
+      });
+
+      test.runIf(level === 'bubblewrap')('[R2] signals reach nothing outside', async () => {
+        const code = `import os\nfor pid in (${process.pid}, ${process.ppid}, 1):\n    try: os.kill(pid, 9)\n    except OSError as fault: print(fault.errno)\nos.kill(-1, 9)`;
+        const { end } = await run(python(code));
+        expect(['exited', 'killed']).toContain(end);
+      });
+
+      test.runIf(level === 'bubblewrap')('[R2] node runs script tools', async () => {
+        const code =
+          'console.log(JSON.stringify([process.argv[2], require("node:fs").readFileSync(0, "utf8"), Object.keys(process.env).length < 12]))';
+        const { stdout } = await run({ kind: 'tool', runtime: 'node', code, inputs: { a: 1 } });
+        expect(JSON.parse(stdout)).toEqual(['{"a":1}', '{"a":1}', true]);
+      });
+    });
+  });
+}
+
+/** Processes of this machine that a test left asleep. */
+function stillSleeping(): string[] {
+  return fs
+    .readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map((pid) => {
+      try {
+        return fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+      } catch {
+        return '';
+      }
+    })
+    .filter((line) => /sleep 600|sleep\(600\)/.test(line));
+}

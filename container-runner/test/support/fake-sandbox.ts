@@ -1,0 +1,69 @@
+/** A sandbox whose programs do what the test says, when it says so. */
+import { PassThrough } from 'node:stream';
+
+import {
+  type Availability,
+  everywhere,
+  type Launch,
+  type ProcessEnd,
+  type Sandbox,
+  type SandboxLevel,
+  type SandboxProcess,
+} from '../../sandbox/sandbox.ts';
+
+export interface FakeProcess {
+  readonly launch: Launch;
+  readonly signals: string[];
+  print(text: string): void;
+  end(end?: Partial<ProcessEnd>): void;
+}
+
+export class FakeSandbox implements Sandbox {
+  readonly level: SandboxLevel;
+  readonly started: FakeProcess[] = [];
+  readonly #availability: Availability;
+  /** What the programs do with TERM. */
+  obedient = true;
+
+  constructor(level: SandboxLevel = 'wasm', availability: Availability = { ok: true }) {
+    this.level = level;
+    this.#availability = availability;
+  }
+
+  probe(): ReturnType<Sandbox['probe']> {
+    return Promise.resolve(everywhere(this.#availability));
+  }
+
+  start(launch: Launch): Promise<SandboxProcess> {
+    const stdout = new PassThrough();
+    const stderr = new PassThrough();
+    const signals: string[] = [];
+    let settle: (end: ProcessEnd) => void = () => undefined;
+    const ended = new Promise<ProcessEnd>((resolve) => {
+      settle = resolve;
+    });
+    const end = (how: Partial<ProcessEnd> = {}): void => {
+      stdout.end();
+      stderr.end();
+      settle({ exitCode: 0, signal: null, oom: false, ...how });
+    };
+    this.started.push({ launch, signals, print: (text) => stdout.write(text), end });
+    return Promise.resolve({
+      stdout,
+      stderr,
+      ended,
+      terminate: () => {
+        signals.push('TERM');
+        if (this.obedient) end({ exitCode: null, signal: 'SIGTERM' });
+      },
+      kill: () => {
+        signals.push('KILL');
+        end({ exitCode: null, signal: 'SIGKILL' });
+      },
+    });
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+}

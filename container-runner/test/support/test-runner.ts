@@ -1,0 +1,189 @@
+/** A runner on a free port, and the little that a test needs to speak to it, signed as the Worker would. */
+import { createHash, randomUUID } from 'node:crypto';
+import fs from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+
+import { createParser } from 'eventsource-parser';
+import { SignJWT } from 'jose';
+import { pino } from 'pino';
+
+import type { JobEnd } from '../../job.ts';
+import { createRunner, type RunnerOptions } from '../../runner.ts';
+
+export const SECRET = 'a secret of the tests, long enough for anyone';
+
+export interface Result {
+  readonly end: JobEnd;
+  readonly exitCode: number | null;
+  readonly truncated: boolean;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** Milliseconds from the request to the first byte of output, and to the end. */
+  readonly firstMs: number;
+  readonly totalMs: number;
+}
+
+export interface SessionEvent {
+  readonly seq: number;
+  readonly type: string;
+  readonly job: string;
+  readonly data: Record<string, unknown>;
+}
+
+export type JobBody = Record<string, unknown>;
+
+export interface TestRunner {
+  readonly url: string;
+  readonly stateDir: string;
+  /** A signed request. */
+  ask(method: string, target: string, body?: unknown): Promise<Response>;
+  put(id: string, body: JobBody): Promise<Response>;
+  /** Events of a session until `enough` says so. */
+  watch(
+    session: string,
+    after: number | null,
+    enough: (event: SessionEvent, all: readonly SessionEvent[]) => boolean,
+  ): Promise<SessionEvent[]>;
+  /** Runs one job to its end. */
+  run(body: JobBody, onOutput?: (stream: string, text: string) => void): Promise<Result>;
+  close(): Promise<void>;
+}
+
+export function job(body: JobBody): JobBody {
+  return { session: 'ses_test', ...body };
+}
+
+export async function startRunner(options: Partial<RunnerOptions> = {}): Promise<TestRunner> {
+  const stateDir = options.stateDir ?? (await fs.mkdtemp(path.join(os.tmpdir(), 'runner-test-')));
+  const runner = await createRunner({
+    host: '127.0.0.1',
+    port: 0,
+    secret: SECRET,
+    sandbox: null,
+    allowProcess: false,
+    logLevel: 'silent',
+    log: pino({ level: 'silent' }),
+    ...options,
+    stateDir,
+  });
+  const { url } = runner;
+
+  async function ask(method: string, target: string, body?: unknown): Promise<Response> {
+    return await fetch(await signed(url, method, target, body === undefined ? '' : JSON.stringify(body)));
+  }
+  const put = (id: string, body: JobBody): Promise<Response> => ask('PUT', `/jobs/${encodeURIComponent(id)}`, body);
+
+  async function watch(
+    session: string,
+    after: number | null,
+    enough: (event: SessionEvent, all: readonly SessionEvent[]) => boolean,
+  ): Promise<SessionEvent[]> {
+    const response = await ask('GET', `/events?session=${session}${after === null ? '' : `&after=${after}`}`);
+    if (!response.ok || response.body === null)
+      throw new Error(`GET /events: ${response.status} ${await response.text()}`);
+    const seen: SessionEvent[] = [];
+    let done = false;
+    const parser = createParser({
+      onEvent: ({ id, event, data }) => {
+        if (done) return;
+        const { job: jobId, data: payload } = JSON.parse(data) as { job: string; data: Record<string, unknown> };
+        const arrived = { seq: Number(id), type: event ?? '', job: jobId, data: payload };
+        seen.push(arrived);
+        done = enough(arrived, seen);
+      },
+    });
+    const decoder = new TextDecoder();
+    const reader = response.body.getReader();
+    while (!done) {
+      const chunk = await reader.read();
+      if (chunk.done) break;
+      parser.feed(decoder.decode(chunk.value, { stream: true }));
+    }
+    await reader.cancel();
+    return seen;
+  }
+
+  async function run(body: JobBody, onOutput?: (stream: string, text: string) => void): Promise<Result> {
+    const id = randomUUID();
+    const session = `ses_${id}`;
+    const startedAt = performance.now();
+    const accepted = await put(id, { session, ...body });
+    if (!accepted.ok) throw new Error(`PUT: ${accepted.status} ${await accepted.text()}`);
+    let firstMs = 0;
+    const events = await watch(session, 0, ({ type, data }) => {
+      if (type === 'stdout' || type === 'stderr') {
+        firstMs ||= performance.now() - startedAt;
+        onOutput?.(type, String(data['text']));
+      }
+      return type === 'exited';
+    });
+    const printed = (stream: string): string =>
+      events
+        .filter(({ type }) => type === stream)
+        .map(({ data }) => String(data['text']))
+        .join('');
+    const exited = events.at(-1)?.data ?? {};
+    return {
+      end: exited['end'] as JobEnd,
+      exitCode: exited['exit_code'] as number | null,
+      truncated: exited['truncated'] === true,
+      stdout: printed('stdout'),
+      stderr: printed('stderr'),
+      firstMs,
+      totalMs: performance.now() - startedAt,
+    };
+  }
+
+  return {
+    url,
+    stateDir,
+    ask,
+    put,
+    watch,
+    run,
+    async close() {
+      await runner.close();
+      if (options.stateDir === undefined) await fs.rm(stateDir, { recursive: true, force: true });
+    },
+  };
+}
+
+export interface Tampering {
+  readonly secret?: string;
+  readonly claims?: Record<string, unknown>;
+  /** Sent instead of the body that was signed. */
+  readonly sentBody?: string;
+  readonly sentTarget?: string;
+  readonly sentMethod?: string;
+  readonly algorithm?: string;
+}
+
+/** A signed request, or one that was tampered with. */
+export async function signed(
+  url: string,
+  method: string,
+  target: string,
+  body: string,
+  tampering: Tampering = {},
+): Promise<Request> {
+  const now = Math.floor(Date.now() / 1_000);
+  const token = await new SignJWT({
+    aud: 'cortex-runner',
+    iat: now,
+    exp: now + 60,
+    jti: randomUUID(),
+    htm: method,
+    htu: target,
+    bod: createHash('sha256').update(body).digest('base64url'),
+    ...tampering.claims,
+  })
+    .setProtectedHeader({ alg: tampering.algorithm ?? 'HS256' })
+    .sign(new TextEncoder().encode(tampering.secret ?? SECRET));
+  const sent = tampering.sentBody ?? body;
+  return new Request(`${url}${tampering.sentTarget ?? target}`, {
+    method: tampering.sentMethod ?? method,
+    headers: { authorization: `Bearer ${token}` },
+    ...(sent === '' ? {} : { body: sent }),
+  });
+}

@@ -1,0 +1,57 @@
+/**
+ * Makes a fresh clone able to run the command behind it: installs the pinned packages (a current Node
+ * among them) when they are missing or out of date. Plain JavaScript for whatever Node is there.
+ *
+ * usage: node scripts/bootstrap.mjs <command> [arguments…]
+ */
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, statSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const bin = join(root, 'node_modules', '.bin');
+const major = Number(process.versions.node.split('.')[0]);
+
+if (major < 18) {
+  console.error(`Cortex Edge needs Node 18 or newer to install itself; this is ${process.version}.`);
+  console.error('Install a current Node (https://nodejs.org) and run the same command again.');
+  process.exit(1);
+}
+
+/** True when node_modules is there and as new as the lockfile. */
+function installed() {
+  const marker = join(root, 'node_modules', '.package-lock.json');
+  const lock = join(root, 'package-lock.json');
+  if (!existsSync(marker) || !existsSync(join(bin, 'wrangler'))) return false;
+  return !existsSync(lock) || statSync(marker).mtimeMs >= statSync(lock).mtimeMs;
+}
+
+if (!installed()) {
+  console.error('Installing packages (once, about a minute) …');
+  const npm = spawnSync('npm', ['install', '--no-audit', '--no-fund', '--loglevel=error'], {
+    cwd: root,
+    stdio: ['ignore', 'inherit', 'inherit'],
+    shell: process.platform === 'win32',
+  });
+  if (npm.status !== 0) {
+    console.error('npm install failed; see its message above. Is the npm registry reachable?');
+    process.exit(npm.status ?? 1);
+  }
+}
+
+const [command, ...args] = process.argv.slice(2);
+const child = spawn(command, args, {
+  cwd: root,
+  stdio: 'inherit',
+  env: { ...process.env, PATH: `${bin}${delimiter}${process.env.PATH ?? ''}` },
+  shell: process.platform === 'win32',
+});
+child.on('error', (fault) => {
+  console.error(`Could not start "${command}": ${fault.message}`);
+  process.exit(1);
+});
+child.on('exit', (code, signal) => process.exit(signal === null ? (code ?? 1) : 128));
+// Ctrl-C reaches the child by itself (same terminal); a signal sent to this process is passed on.
+process.on('SIGINT', () => undefined);
+for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));

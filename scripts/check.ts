@@ -1,0 +1,29 @@
+/** `npm run check`: everything a machine can say about the code without running it, one line per check. */
+import { spawnSync } from 'node:child_process';
+import pc from 'picocolors';
+import { ROOT } from './system.ts';
+
+const CHECKS: readonly (readonly [name: string, command: string, ...args: string[]])[] = [
+  ['manifests', 'node', 'scripts/bundle-manifests.ts'],
+  ['format', 'oxfmt', '--check', '.'],
+  ['lint and import fence', 'oxlint', '--deny-warnings'],
+  ['types: core', 'tsc', '-p', 'tsconfig.core.json'],
+  ['types: worker', 'tsc', '-p', 'tsconfig.worker.json'],
+  ['types: node', 'tsc', '-p', 'tsconfig.node.json'],
+  ['types: workerd tests', 'tsc', '-p', 'tsconfig.runtime-tests.json'],
+  ['dead code', 'knip'],
+];
+
+let failed = 0;
+for (const [name, command, ...args] of CHECKS) {
+  const result = spawnSync(command, args, { cwd: ROOT, encoding: 'utf8', env: { ...process.env, FORCE_COLOR: '0' } });
+  if (result.status === 0) {
+    console.log(`${pc.green('✓')} ${name}`);
+  } else {
+    failed += 1;
+    console.log(`${pc.red('✗')} ${name}   ${pc.dim([command, ...args].join(' '))}`);
+    console.log(`${result.stdout}${result.stderr}`.trim().split('\n').slice(0, 60).join('\n'));
+  }
+}
+console.log(failed === 0 ? 'All checks passed.' : `${failed} of ${CHECKS.length} checks failed.`);
+process.exit(failed === 0 ? 0 : 1);

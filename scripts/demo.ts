@@ -1,0 +1,159 @@
+/**
+ * `npm run demo`: the ten-action research assistant, first as a plan, then for real, scaled in time,
+ * against the running system (or one that is started for it), with a live timeline.
+ */
+import { readFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import pc from 'picocolors';
+import { readEvents } from './event-client.ts';
+import { freePort } from './services.ts';
+import { ROOT, startSystem } from './system.ts';
+import { Timeline } from './timeline.ts';
+
+/** One second of the plan takes this many milliseconds in the demo. */
+const SCALE_MS = Number(process.env['DEMO_MS_PER_SECOND'] ?? 25);
+/** Characters of protocol text per chunk and milliseconds between chunks: about 60 tokens a second. */
+const PACE = { chars: 24, ms: 100 } as const;
+
+interface PlannedAction {
+  readonly id: string;
+  readonly type: string;
+  readonly mode: string;
+  readonly name: string;
+  readonly parameters: Record<string, unknown>;
+  readonly depends_on: readonly string[];
+  readonly timeout: number;
+}
+
+interface Plan {
+  readonly actions: readonly (PlannedAction & { readonly estimate_ms: number })[];
+  readonly estimates: { readonly sequential_ms: number; readonly waves_ms: number; readonly critical_path_ms: number };
+  readonly report: string;
+}
+
+const text = readFileSync(join(ROOT, 'scripts/demo/research-assistant.xml'), 'utf8');
+const own = await connect();
+try {
+  await show(own.url);
+} finally {
+  await own.stop();
+}
+
+async function show(url: string): Promise<void> {
+  const plan = await post<Plan>(`${url}/plan`, { protocol_text: text });
+  console.log(plan.report);
+
+  const labels = new Map(plan.actions.map((action) => [action.id, String(action.parameters['label'] ?? action.name)]));
+  const protocol = scaled(plan);
+  console.log(
+    `\n${pc.bold('Running it')} at ${SCALE_MS} ms per second. Every action is the echo tool with the planned duration, ` +
+      'so that the time measured is the system\'s own; the text is streamed like a model\'s.\n',
+  );
+  const timeline = new Timeline(labels);
+  const response = await fetch(`${url}/execute/streaming_protocol`, {
+    method: 'POST',
+    headers: { 'content-type': 'text/plain' },
+    body: paced(protocol),
+    duplex: 'half',
+  } as RequestInit);
+  const redraw = setInterval(() => timeline.redraw(Date.now()), 100);
+  let answer = '';
+  for await (const event of readEvents(response)) {
+    timeline.take(event);
+    if (event.type === 'response_completed') answer = String(event.data['content']);
+    if (event.type === 'agent_failed') throw new Error(`the run failed: ${JSON.stringify(event.data['error'])}`);
+  }
+  clearInterval(redraw);
+  timeline.redraw(Date.now());
+  if (!process.stdout.isTTY) console.log(timeline.render(Date.now()));
+  console.log(`\n  ${pc.dim('answer')}  ${answer}\n`);
+  console.log(summary(plan, timeline));
+}
+
+/** The same graph with durations of the demo's scale. */
+function scaled(plan: Plan): string {
+  const actions = plan.actions.map((action) => {
+    const body = {
+      name: 'echo',
+      parameters: { delay_ms: Math.round((action.estimate_ms / 1_000) * SCALE_MS), done: action.id },
+      depends_on: action.depends_on,
+      output_key: `${action.id}_result`,
+    };
+    return `<action type="tool" mode="${action.mode}" id="${action.id}">${JSON.stringify(body)}</action>`;
+  });
+  return `<thought>Ten actions, declared in one go.\n${actions.join('\n')}\n</thought>\n<response final="true">The report is ready: $finalize_result.done after $quality_result.done and $citations_result.done.</response>`;
+}
+
+function paced(protocol: string): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  let at = 0;
+  return new ReadableStream({
+    async pull(controller) {
+      if (at >= protocol.length) return controller.close();
+      controller.enqueue(encoder.encode(protocol.slice(at, at + PACE.chars)));
+      at += PACE.chars;
+      await delay(PACE.ms / 4);
+    },
+  });
+}
+
+/** Measured against the estimates, and against the best possible for when each action became known. */
+function summary(plan: Plan, timeline: Timeline): string {
+  const rows = new Map(timeline.rows.map((row) => [row.id, row]));
+  const start = Math.min(...timeline.rows.map((row) => row.queuedAt));
+  const end = Math.max(...timeline.rows.map((row) => row.endedAt ?? start));
+  const finish = new Map<string, number>();
+  for (const action of plan.actions) {
+    const released = rows.get(action.id)?.queuedAt ?? start;
+    const ready = Math.max(released, ...action.depends_on.map((id) => finish.get(id) ?? start));
+    finish.set(action.id, ready + (action.estimate_ms / 1_000) * SCALE_MS);
+  }
+  const bound = Math.max(...finish.values()) - start;
+  const atScale = (ms: number): string => `${Math.round((ms / 1_000) * SCALE_MS)} ms`.padStart(9);
+  const line = (name: string, value: string): string => `  ${name.padEnd(44)}${value}`;
+  return [
+    pc.bold('Makespan'),
+    line('one after the other (estimate)', atScale(plan.estimates.sequential_ms)),
+    line('wave by wave (estimate)', atScale(plan.estimates.waves_ms)),
+    line('critical path (estimate)', atScale(plan.estimates.critical_path_ms)),
+    line('bound: each action at its closing tag', `${Math.round(bound)} ms`.padStart(9)),
+    pc.bold(line('measured', `${end - start} ms`.padStart(9))),
+  ].join('\n');
+}
+
+/** The system at PORT when there is one, else one of its own on free ports that is stopped at the end. */
+async function connect(): Promise<{ readonly url: string; stop(): Promise<void> }> {
+  const url = `http://127.0.0.1:${process.env['PORT'] || 8787}`;
+  try {
+    const health = (await (await fetch(`${url}/health`, { signal: AbortSignal.timeout(1_000) })).json()) as { service?: string };
+    if (health.service === 'cortex-edge') return { url, stop: async () => undefined };
+  } catch {
+    // Nothing is running there.
+  }
+  console.error(pc.dim(`No system at ${url}; starting one for the demo …`));
+  const stateDir = mkdtempSync(join(tmpdir(), 'cortex-demo-'));
+  const system = await startSystem({
+    port: await freePort(),
+    runnerPort: await freePort(),
+    stateDir,
+    vars: {},
+    ownRunner: true,
+    progress: () => undefined,
+  });
+  return {
+    url: system.url,
+    stop: async () => {
+      await system.stop();
+      rmSync(stateDir, { recursive: true, force: true });
+    },
+  };
+}
+
+async function post<T>(url: string, body: unknown): Promise<T> {
+  const response = await fetch(url, { method: 'POST', body: JSON.stringify(body) });
+  if (!response.ok) throw new Error(`HTTP ${response.status}: ${await response.text()}`);
+  return (await response.json()) as T;
+}

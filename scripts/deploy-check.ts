@@ -1,0 +1,58 @@
+/**
+ * `npm run deploy:check`: builds what `npm run deploy` would upload, without a login, and holds it to
+ * its limits: 1 MiB gzipped, 50 ms to start.
+ */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { ROOT } from './system.ts';
+
+const MAX_GZIP_BYTES = 1_048_576;
+const MAX_STARTUP_MS = 50;
+
+function wrangler(...args: string[]): string {
+  const result = spawnSync('wrangler', args, {
+    cwd: ROOT,
+    encoding: 'utf8',
+    env: { ...process.env, WRANGLER_SEND_METRICS: 'false', FORCE_COLOR: '0', CI: 'true' },
+  });
+  if (result.status !== 0) {
+    console.error(`wrangler ${args.join(' ')} failed:\n${result.stdout}${result.stderr}`);
+    process.exit(1);
+  }
+  return `${result.stdout}${result.stderr}`;
+}
+
+/** CPU time of the start-up profile, without idle, in milliseconds. */
+function busyMs(profile: { nodes: { id: number; callFrame: { functionName: string } }[]; samples: number[]; timeDeltas: number[] }): number {
+  const idle = new Set(
+    profile.nodes.filter(({ callFrame }) => /^\((idle|root|program)\)$/.test(callFrame.functionName)).map(({ id }) => id),
+  );
+  let microseconds = 0;
+  for (const [index, node] of profile.samples.entries()) {
+    if (!idle.has(node)) microseconds += profile.timeDeltas[index] ?? 0;
+  }
+  return microseconds / 1_000;
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'cortex-deploy-'));
+try {
+  wrangler('deploy', '--dry-run', '--outdir', folder);
+  const bundle = readdirSync(folder).filter((name) => name.endsWith('.js'));
+  const gzipBytes = bundle.reduce((sum, name) => sum + gzipSync(readFileSync(join(folder, name))).length, 0);
+  console.log(`bundle: ${(gzipBytes / 1_024).toFixed(0)} KiB gzipped (limit ${MAX_GZIP_BYTES / 1_024} KiB)`);
+
+  const profileFile = join(folder, 'startup.cpuprofile');
+  wrangler('check', 'startup', '--outfile', profileFile);
+  const startupMs = busyMs(JSON.parse(readFileSync(profileFile, 'utf8')));
+  console.log(`start-up: ${startupMs.toFixed(1)} ms of CPU (limit ${MAX_STARTUP_MS} ms)`);
+
+  if (gzipBytes > MAX_GZIP_BYTES || startupMs > MAX_STARTUP_MS) {
+    console.error('The Worker is past its limits.');
+    process.exitCode = 1;
+  }
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}

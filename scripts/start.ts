@@ -1,0 +1,104 @@
+/** `npm start`: the runner and the Worker on loopback, one screen that says what is active, a clean stop on Ctrl-C. */
+import pc from 'picocolors';
+import { portIsFree } from './services.ts';
+import { readVars, startSystem } from './system.ts';
+import type { System, WorkerHealth } from './system.ts';
+
+function port(name: string, fallback: number): number {
+  const text = process.env[name] ?? '';
+  if (text === '') return fallback;
+  const value = Number(text);
+  if (Number.isInteger(value) && value > 0 && value < 65_536) return value;
+  fail(`${name}=${text} is not a port (1-65535).`);
+}
+
+function fail(message: string): never {
+  console.error(`${pc.red('Cannot start.')} ${message}`);
+  process.exit(1);
+}
+
+async function requireFree(name: string, number: number): Promise<void> {
+  if (await portIsFree(number)) return;
+  fail(`Port ${number} is taken by another program.\n  Stop it, or choose another port: ${name}=${number + 100} npm start`);
+}
+
+function screen(system: System, health: WorkerHealth, auth: string, state: string): string {
+  const sandbox = health.runner === null ? 'no runner: python and shell actions fail' : describeSandbox(health.runner.sandbox);
+  return [
+    '',
+    `${pc.bold('Cortex Edge')} ${health.version} is ready`,
+    '',
+    `  ${pc.dim('address')}   ${pc.cyan(system.url)}   ${pc.dim(`(health: ${system.url}/health)`)}`,
+    `  ${pc.dim('model')}     ${health.model}`,
+    `  ${pc.dim('sandbox')}   ${sandbox}`,
+    `  ${pc.dim('auth')}      ${auth}`,
+    `  ${pc.dim('state')}     ${state}`,
+    '',
+    `  Try: curl -N ${system.url}/execute/direct -d '{"protocol_text":"<action type=\\"python\\" id=\\"x\\">{\\"code\\":\\"print(2**64)\\"}</action><response final=\\"true\\">$x</response>"}'`,
+    `  ${pc.dim('Ctrl-C stops both services.')}`,
+    '',
+  ].join('\n');
+}
+
+function describeSandbox(sandbox: unknown): string {
+  if (typeof sandbox === 'string') return sandbox;
+  if (typeof sandbox !== 'object' || sandbox === null) return 'unknown';
+  const { level, active } = sandbox as { level?: unknown; active?: unknown };
+  if (typeof level === 'string') return level;
+  if (typeof active === 'object' && active !== null) {
+    return Object.entries(active)
+      .map(([kind, name]) => `${kind}: ${String(name)}`)
+      .join(', ');
+  }
+  return JSON.stringify(sandbox);
+}
+
+const workerPort = port('PORT', 8787);
+const runnerPort = port('RUNNER_PORT', 8790);
+const stateDir = process.env['CORTEX_STATE_DIR'] || '.cortex';
+const vars = readVars(process.env);
+const ownRunner = vars['RUNNER_URLS'] === undefined;
+const auth = vars['API_KEYS'] === undefined ? 'none: only this machine may call (set API_KEYS to open it)' : 'API keys';
+
+await requireFree('PORT', workerPort);
+if (ownRunner) await requireFree('RUNNER_PORT', runnerPort);
+
+let stopping = false;
+const aborted = new Promise<'stop'>((resolve) => {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.on(signal, () => {
+      if (stopping) process.exit(1);
+      stopping = true;
+      resolve('stop');
+    });
+  }
+});
+
+const starting = startSystem({
+  port: workerPort,
+  runnerPort,
+  stateDir,
+  vars,
+  ownRunner,
+  progress: (message) => console.error(pc.dim(message)),
+});
+const system = await Promise.race([starting, aborted]).catch((fault: unknown) =>
+  fail(fault instanceof Error ? fault.message : String(fault)),
+);
+if (system === 'stop') {
+  await starting.then((late) => late.stop()).catch(() => undefined);
+  process.exit(0);
+}
+
+console.log(screen(system, system.health, auth, stateDir));
+const ended = await Promise.race([
+  aborted,
+  ...system.services.map((service) => service.exited.then((code) => ({ service, code }))),
+]);
+if (ended !== 'stop') {
+  console.error(pc.red(`The ${ended.service.name} has ended (${ended.code}); its last lines:`));
+  console.error(ended.service.tail.slice(-10).join('\n'));
+}
+console.error(pc.dim('stopping …'));
+await system.stop();
+process.exit(ended === 'stop' ? 0 : 1);

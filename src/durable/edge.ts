@@ -1,0 +1,43 @@
+/** The stateless side: env -> the options of the HTTP surface. */
+import { bundled } from '../catalog/bundled.ts';
+import { VERSION } from '../domain/version.ts';
+import { executorList } from '../executors/registry.ts';
+import { createApp } from '../http/app.ts';
+import { indexFor } from './executions.ts';
+import { describeModel } from './model.ts';
+import { newId, platformClock } from './platform.ts';
+import { runnerOf } from './runner.ts';
+import { readSettings } from './settings.ts';
+import type { Env } from './settings.ts';
+
+type App = ReturnType<typeof createApp>;
+const apps = new WeakMap<Env, App>();
+
+function appFor(env: Env): App {
+  const known = apps.get(env);
+  if (known !== undefined) return known;
+  const settings = readSettings(env);
+  const app = createApp({
+    version: VERSION,
+    auth: settings,
+    now: platformClock.now,
+    newSessionId: () => newId('ses'),
+    agent: (name) => bundled.agent(name),
+    agentNames: () => bundled.list('agent').map(({ name }) => name),
+    createSession: (record, state) => env.SESSIONS.getByName(record.session_id).create(record, state),
+    forward: (sessionId, path, request) =>
+      env.SESSIONS.getByName(sessionId).fetch(new Request(new URL(path, 'http://session'), request)),
+    executions: (owner, page) => indexFor(env, owner).list(page),
+    status: async () => {
+      const runner = (await runnerOf(settings)?.health()) ?? null;
+      return { executors: executorList(runner), model: describeModel(settings), runner };
+    },
+    log: (line) => console.error(line), // oxlint-disable-line no-console -- the platform's log
+  });
+  apps.set(env, app);
+  return app;
+}
+
+export const edge: ExportedHandler<Env> = {
+  fetch: (request, env) => appFor(env).fetch(request),
+};

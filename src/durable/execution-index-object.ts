@@ -1,0 +1,41 @@
+/**
+ * The list of executions of one API key (H1): written after the answer, so it may lag; the truth about
+ * an execution is its session.
+ */
+import { DurableObject } from 'cloudflare:workers';
+import { limits } from '../domain/limits.ts';
+import type { ExecutionEntry } from '../http/app.ts';
+
+export class ExecutionIndexObject extends DurableObject {
+  constructor(ctx: DurableObjectState, env: unknown) {
+    super(ctx, env as never);
+    ctx.storage.sql.exec(
+      `CREATE TABLE IF NOT EXISTS executions (
+         execution_id TEXT PRIMARY KEY, started_at INTEGER NOT NULL, entry TEXT NOT NULL
+       ) WITHOUT ROWID`,
+    );
+    ctx.storage.sql.exec(`CREATE INDEX IF NOT EXISTS executions_by_start ON executions (started_at)`);
+  }
+
+  record(entry: ExecutionEntry): void {
+    this.ctx.storage.sql.exec(
+      `INSERT OR REPLACE INTO executions (execution_id, started_at, entry) VALUES (?, ?, ?)`,
+      entry.execution_id,
+      entry.started_at,
+      JSON.stringify(entry),
+    );
+    this.ctx.storage.sql.exec(`DELETE FROM executions WHERE started_at < ?`, entry.started_at - limits.sessionExpiryMs);
+  }
+
+  /** Newest first; `before` is the start time of the last one of the page before. */
+  list(page: { limit: number; before: number | null }): ExecutionEntry[] {
+    return this.ctx.storage.sql
+      .exec(
+        `SELECT entry FROM executions WHERE started_at < ? ORDER BY started_at DESC LIMIT ?`,
+        page.before ?? Number.MAX_SAFE_INTEGER,
+        page.limit,
+      )
+      .toArray()
+      .map((row) => JSON.parse(String(row['entry'])) as ExecutionEntry);
+  }
+}

@@ -1,0 +1,16 @@
+/** Time, randomness and ids from the platform: the only place where they come from. */
+import type { Clock, NewId } from '../domain/ports.ts';
+
+export const platformClock: Clock = {
+  now: () => Date.now(),
+  schedule(delayMs, callback) {
+    const timer = setTimeout(callback, Math.max(0, delayMs));
+    return () => clearTimeout(timer);
+  },
+};
+
+/** `ses_` and 128 random bits in hex. */
+export const newId: NewId = (prefix) => {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return `${prefix}_${[...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')}`;
+};

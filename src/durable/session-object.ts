@@ -1,0 +1,87 @@
+/**
+ * One Durable Object per session: gives the engine its storage, its clock and its alarm, and serves
+ * the session's surface. Knows the platform; decides nothing.
+ */
+import { DurableObject } from 'cloudflare:workers';
+import { bundled } from '../catalog/bundled.ts';
+import type { JsonObject } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
+import { Session } from '../engine/session.ts';
+import { createOutboundFetch } from '../executors/outbound.ts';
+import { createExecutors } from '../executors/registry.ts';
+import { createSessionApp } from '../http/session-app.ts';
+import { Journal } from '../journal/journal.ts';
+import type { SessionRecord } from '../journal/journal.ts';
+import { executionEntry, indexFor } from './executions.ts';
+import { readHtml } from './html-reader.ts';
+import { modelOf } from './model.ts';
+import { newId, platformClock } from './platform.ts';
+import { runnerOf } from './runner.ts';
+import { readSettings } from './settings.ts';
+import type { Env } from './settings.ts';
+import { durableSql } from './sql-storage.ts';
+
+export class SessionObject extends DurableObject<Env> {
+  readonly #session: Session;
+  readonly #app: ReturnType<typeof createSessionApp>;
+
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env);
+    const settings = readSettings(env);
+    const log = (line: string): void => console.error(line); // oxlint-disable-line no-console -- the platform's log
+    this.#session = new Session({
+      journal: new Journal(durableSql(ctx.storage)),
+      clock: platformClock,
+      random: Math.random,
+      newApprovalId: () => newId('apr'),
+      executors: createExecutors(),
+      fetch: createOutboundFetch({ fetch: (input, init) => fetch(input, init), allowHosts: settings.allowHosts, clock: platformClock }),
+      readHtml,
+      runner: runnerOf(settings),
+      resolve: (name) => bundled.agent(name),
+      modelFor: (agent) => modelOf(settings, agent),
+      hold: (work) => {
+        ctx.waitUntil(work);
+        ctx.waitUntil(this.#watch());
+      },
+      runEnded: (result) => {
+        const { record } = this.#session;
+        if (record.kind === 'execution') {
+          ctx.waitUntil(indexFor(env, record.owner).record(executionEntry(record, result)));
+        }
+      },
+      log: (fault) => log(JSON.stringify({ level: 'error', message: String(fault), stack: fault instanceof Error ? fault.stack : undefined })),
+    });
+    this.#app = createSessionApp({
+      session: this.#session,
+      clock: platformClock,
+      destroy: async () => {
+        await ctx.storage.deleteAlarm();
+        await ctx.storage.deleteAll();
+      },
+      log,
+    });
+  }
+
+  override async fetch(request: Request): Promise<Response> {
+    return await this.#app.fetch(request);
+  }
+
+  async create(record: SessionRecord, state: JsonObject): Promise<void> {
+    await this.#session.create(record, state);
+  }
+
+  /** The watchdog (J2): re-arms first, starts the work without containing it, never throws. */
+  override async alarm(): Promise<void> {
+    if (this.#session.busy) await this.#watch();
+    try {
+      await this.#session.recover();
+    } catch (fault) {
+      console.error(String(fault)); // oxlint-disable-line no-console -- the platform's log
+    }
+  }
+
+  async #watch(): Promise<void> {
+    await this.ctx.storage.setAlarm(platformClock.now() + limits.watchdogMs);
+  }
+}

@@ -1,0 +1,44 @@
+/** The environment, read once and checked: every setting is optional (H8). */
+import type { ApiKey } from '../http/auth.ts';
+import { parseApiKeys } from '../http/auth.ts';
+import type { ModelConfig } from '../llm/select.ts';
+
+/** Bindings and variables of the Worker (wrangler.toml, `.dev.vars`, secrets). */
+export interface Env {
+  readonly SESSIONS: DurableObjectNamespace<import('./session-object.ts').SessionObject>;
+  readonly EXECUTIONS: DurableObjectNamespace<import('./execution-index-object.ts').ExecutionIndexObject>;
+  readonly LLM_BASE_URL?: string;
+  readonly LLM_API_KEY?: string;
+  readonly LLM_MODEL?: string;
+  readonly API_KEYS?: string;
+  readonly ALLOWED_ORIGINS?: string;
+  /** Comma-separated base URLs of runners; the first one that is there is used. */
+  readonly RUNNER_URLS?: string;
+  readonly RUNNER_SECRET?: string;
+  /** host:port list that outbound requests may reach although they are private (X2). */
+  readonly ALLOW_HOSTS?: string;
+}
+
+export interface Settings {
+  readonly model: ModelConfig;
+  readonly keys: readonly ApiKey[];
+  readonly allowedOrigins: readonly string[];
+  readonly runners: readonly string[];
+  readonly runnerSecret: string | null;
+  readonly allowHosts: readonly string[];
+}
+
+export function readSettings(env: Env): Settings {
+  return {
+    model: { baseUrl: env.LLM_BASE_URL, apiKey: env.LLM_API_KEY, model: env.LLM_MODEL },
+    keys: parseApiKeys(env.API_KEYS),
+    allowedOrigins: list(env.ALLOWED_ORIGINS),
+    runners: list(env.RUNNER_URLS).map((url) => url.replace(/\/+$/, '')),
+    runnerSecret: env.RUNNER_SECRET || null,
+    allowHosts: list(env.ALLOW_HOSTS),
+  };
+}
+
+function list(text: string | undefined): string[] {
+  return (text ?? '').split(/[\s,]+/).filter(Boolean);
+}

@@ -1,0 +1,14 @@
+/** A Durable Object's SQLite as the journal's `SqlDatabase`. */
+import type { SqlDatabase, SqlRow, SqlValue } from '../domain/ports.ts';
+
+export function durableSql(storage: DurableObjectStorage): SqlDatabase {
+  return {
+    exec(sql: string, ...parameters: SqlValue[]): SqlRow[] {
+      return storage.sql.exec(sql, ...parameters).toArray() as SqlRow[];
+    },
+    transaction<T>(body: () => T): T {
+      return storage.transactionSync(body);
+    },
+    sync: () => storage.sync(),
+  };
+}

@@ -1,0 +1,361 @@
+/**
+ * The hands of a run: does to actions what the scheduler decided, and reports what came of it.
+ *
+ * Owns running attempts, their abort signals and timers, and the values behind names. Does not own
+ * any decision: no attempt starts, is repeated or is given up here of its own accord.
+ *
+ * Invariants:
+ *  1. An attempt's executor starts only after `action_started` is on disk (J1).
+ *  2. Every attempt that was started reports one outcome; one that ignores its abort reports late
+ *     and the scheduler ignores it (S7, S8).
+ *  3. Parameters are resolved once, at dispatch, from what the names were bound to (P12).
+ */
+import type { ActionDeclaration, ActionKey, ActionOutcome, ActionRejection, ActionTraits } from '../domain/action.ts';
+import { messageOf } from '../domain/errors.ts';
+import type { Json, JsonObject } from '../domain/json.ts';
+import type { VariableStore } from '../domain/ports.ts';
+import { validateParameters } from '../executors/validate-parameters.ts';
+import { conditionNames, evaluateCondition } from '../protocol/condition.ts';
+import { bindings, action as declarationOf, dependenciesOf, isFireAndForget, statusOf } from '../scheduler/step.ts';
+import type { RunState } from '../scheduler/step.ts';
+import type { SchedulerCommand, SchedulerInput, Settlement, TimerId } from '../scheduler/types.ts';
+import { callModel } from './call-model.ts';
+import type { Inbox, RunInput } from './inbox.ts';
+import { resolveCall } from './names.ts';
+import type { NameValue, Results } from './results.ts';
+import type { RunContext } from './run-context.ts';
+import type { ActionLabel, RunLog } from './run-log.ts';
+import { targetOf, traitsOf } from './traits.ts';
+
+type Start = Extract<SchedulerCommand, { type: 'start' }>;
+type Retry = Extract<SchedulerCommand, { type: 'retry' }>;
+type Settle = Extract<SchedulerCommand, { type: 'settle' }>;
+
+export class ActionDesk {
+  readonly #context: RunContext;
+  readonly #log: RunLog;
+  readonly #results: Results;
+  readonly #inbox: Inbox;
+  readonly #state: () => RunState;
+  readonly #variables: VariableStore;
+  readonly #rejections = new Map<ActionKey, ActionRejection>();
+  readonly #attempts = new Map<ActionKey, { readonly attempt: number; readonly abort: AbortController }>();
+  readonly #timers = new Map<TimerId, () => void>();
+  readonly #approvals = new Map<ActionKey, string>();
+
+  constructor(options: {
+    readonly context: RunContext;
+    readonly log: RunLog;
+    readonly results: Results;
+    readonly inbox: Inbox;
+    readonly state: () => RunState;
+  }) {
+    this.#context = options.context;
+    this.#log = options.log;
+    this.#results = options.results;
+    this.#inbox = options.inbox;
+    this.#state = options.state;
+    this.#variables = this.#announced(options.context.variables);
+  }
+
+  traits(action: ActionDeclaration): ActionTraits {
+    return traitsOf(action, this.#context.resolved, this.#context.learned);
+  }
+
+  /** The parser's rejection, kept for the event that settles it. */
+  refused(rejection: ActionRejection): void {
+    this.#rejections.set(`${this.#log.iteration}/${rejection.ordinal}`, rejection);
+  }
+
+  queued(key: ActionKey, dependsOn: readonly ActionKey[]): void {
+    const action = this.#declaration(key);
+    const { parameters, span: _span, references: _references, ...declaration } = action;
+    this.#log.append(
+      'action_queued',
+      {
+        type: action.type,
+        mode: action.mode,
+        depends_on: dependsOn.map((dependency) => this.#declaration(dependency).id),
+        output_key: action.outputKey,
+        parameters,
+        ...(action.embeddedInThought ? { embedded_in_thought: true } : {}),
+        ...(action.repaired ? { repaired: true } : {}),
+      },
+      { action, state: { key, declaration: declaration as unknown as JsonObject } },
+    );
+  }
+
+  evaluate(key: ActionKey): Pick<Extract<SchedulerInput, { type: 'condition_evaluated' }>, 'key' | 'result'> {
+    const { when } = this.#declaration(key);
+    if (when === null) return { key, result: { ok: true, value: true } };
+    const bound = bindings(this.#state(), key);
+    const values: Record<string, Json> = {};
+    for (const name of conditionNames(when)) {
+      const value = this.valueOf(name, bound[name] ?? null);
+      if (value.state !== 'unknown') values[name] = value.state === 'value' ? value.value : null;
+    }
+    return { key, result: evaluateCondition(when, values) };
+  }
+
+  start({ key, attempt, timeoutMs }: Start): void {
+    const action = this.#declaration(key);
+    const now = this.#context.clock.now();
+    this.#results.started(key, now);
+    this.#append('action_started', key, { attempt });
+    const call = resolveCall(action, {
+      lookup: (name) => this.valueOf(name, bindings(this.#state(), key)[name] ?? null),
+      dependencies: dependenciesOf(this.#state(), key).map((dependency) => ({
+        action: this.#declaration(dependency),
+        output: this.#results.get(dependency)?.output ?? null,
+      })),
+    });
+    if (attempt === 1) for (const warning of call.warnings) this.#log.warn(warning.code, warning.message, action);
+    const tool = action.type === 'tool' ? (this.#context.resolved.tools.get(action.name) ?? null) : null;
+    const complaint = tool === null ? null : validateParameters(tool.parameters, call.parameters);
+    const abort = new AbortController();
+    this.#attempts.set(key, { attempt, abort });
+    const execute = async (): Promise<ActionOutcome> => {
+      if (complaint !== null) {
+        return { ok: false, error: { code: 'invalid_parameters', message: complaint, retryable: false } };
+      }
+      return await this.#context.executors[action.type].execute(
+        {
+          action,
+          runtimeKey: `${this.#context.sessionId}/${this.#context.runNumber}/${key}`,
+          attempt,
+          parameters: call.parameters,
+          inputs: call.inputs,
+          tool,
+          timeoutMs,
+        },
+        {
+          signal: abort.signal,
+          clock: this.#context.clock,
+          session: this.#context.sessionId,
+          progress: (data) => this.#inbox.put({ type: 'progress', key, attempt, data }),
+          variables: this.#variables,
+          runner: this.#context.runner,
+          fetch: this.#context.fetch,
+          readHtml: this.#context.readHtml,
+          internalActions: this.#context.resolved.agent.internalActions,
+          callModel: (request) =>
+            callModel(this.#context, request, abort.signal, (usage) => this.#inbox.put({ type: 'usage', usage })),
+        },
+      );
+    };
+    this.#log.afterSync(() => {
+      execute()
+        .catch((fault: unknown): ActionOutcome => ({
+          ok: false,
+          error: { code: 'executor_fault', message: messageOf(fault), retryable: false },
+        }))
+        .then((outcome) => this.#inbox.put({ type: 'outcome', key, attempt, outcome }));
+    });
+  }
+
+  abort(key: ActionKey, attempt: number, reason: string): void {
+    const running = this.#attempts.get(key);
+    if (running?.attempt !== attempt) return;
+    this.#attempts.delete(key);
+    running.abort.abort(new DOMException(reason, 'AbortError'));
+  }
+
+  abortAll(): void {
+    for (const { abort } of this.#attempts.values()) abort.abort(new DOMException('the run ended', 'AbortError'));
+    for (const cancel of this.#timers.values()) cancel();
+    this.#attempts.clear();
+    this.#timers.clear();
+  }
+
+  outcome(
+    { key, attempt, outcome }: Extract<RunInput, { type: 'outcome' }>,
+    at: number,
+  ): Extract<SchedulerInput, { type: 'attempt_succeeded' | 'attempt_failed' }> {
+    if (this.#attempts.get(key)?.attempt === attempt) this.#attempts.delete(key);
+    if (!outcome.ok) {
+      return { type: 'attempt_failed', at, key, attempt, error: outcome.error, random: this.#context.random() };
+    }
+    if (statusOf(this.#state(), key) === 'running') this.#results.offer(key, outcome.output);
+    return { type: 'attempt_succeeded', at, key, attempt };
+  }
+
+  progress({ key, attempt, data }: Extract<RunInput, { type: 'progress' }>): void {
+    if (this.#attempts.get(key)?.attempt !== attempt) return;
+    this.#log.live('progress', data, this.#declaration(key));
+  }
+
+  retrying({ key, attempt, delayMs, error }: Retry): void {
+    this.#append('action_retrying', key, { attempt, delay_ms: delayMs, error: errorJson(error) });
+  }
+
+  askApproval(key: ActionKey): void {
+    const approval = this.#context.newApprovalId();
+    this.#approvals.set(key, approval);
+    const action = this.#declaration(key);
+    this.#append('approval_requested', key, { approval_id: approval, type: action.type, parameters: action.parameters });
+  }
+
+  approvalResolved({ key, approved, note }: Extract<RunInput, { type: 'approval' }>): void {
+    const approval = this.#approvals.get(key);
+    if (approval === undefined) return;
+    this.#approvals.delete(key);
+    this.#append('approval_resolved', key, { approval_id: approval, approved, ...(note === null ? {} : { note }) });
+  }
+
+  /** The action that an approval id asks about, or null. */
+  approvalKey(approvalId: string): ActionKey | null {
+    for (const [key, id] of this.#approvals) if (id === approvalId) return key;
+    return null;
+  }
+
+  /** Writes the terminal event (S10) and keeps the result for references and for the model. */
+  settled(command: Settle): void {
+    const { key, attempt } = command;
+    const now = this.#context.clock.now();
+    this.#attempts.delete(key);
+    const output = command.status === 'completed' ? this.#results.takeOffer(key) : null;
+    const label = this.#rejections.get(key) ?? this.#declaration(key);
+    this.#results.settle(key, {
+      id: label.id,
+      name: label.name,
+      silent: isFireAndForget(this.#state(), key),
+      status: command.status,
+      output,
+      note: noteOf(command),
+      endedAt: now,
+    });
+    switch (command.status) {
+      case 'completed': {
+        const ms = now - (this.#results.startedAt(key) ?? now);
+        const action = this.#declaration(key);
+        this.#context.learned.set(targetOf(action), ms);
+        this.#append('action_completed', key, { output, ms, attempt }, { output_key: action.outputKey });
+        return;
+      }
+      case 'failed': {
+        const started = this.#results.startedAt(key);
+        this.#append('action_failed', key, {
+          error: errorJson(command.error),
+          attempt,
+          ...(started === null ? {} : { ms: now - started }),
+        });
+        return;
+      }
+      case 'skipped':
+        return this.#append('action_skipped', key, { reason: command.reason, because: command.because });
+      case 'cancelled':
+        return this.#append('action_cancelled', key, { reason: command.reason });
+      case 'rejected':
+        return this.#rejected(key, command.code, command.message);
+    }
+  }
+
+  setTimer(timer: TimerId, delayMs: number): void {
+    this.clearTimer(timer);
+    const cancel = this.#context.clock.schedule(delayMs, () => {
+      this.#timers.delete(timer);
+      this.#inbox.put({ type: 'timer', timer });
+    });
+    this.#timers.set(timer, cancel);
+  }
+
+  clearTimer(timer: TimerId): void {
+    this.#timers.get(timer)?.();
+    this.#timers.delete(timer);
+  }
+
+  /** What a name stands for now: the producer that it was bound to, else a session variable, else an earlier run's result (P12). */
+  valueOf(name: string, producer: ActionKey | null): NameValue {
+    if (producer !== null) return this.#valueOfAction(producer);
+    const variable = this.#variables.get(name);
+    if (variable !== undefined) return { state: 'value', value: variable };
+    const earlier = this.#context.journal.latestOutcome(name, this.#context.runNumber);
+    return earlier === null ? { state: 'unknown' } : { state: 'value', value: earlier.output };
+  }
+
+  #valueOfAction(key: ActionKey): NameValue {
+    const result = this.#results.get(key);
+    if (result === null) {
+      return statusOf(this.#state(), key) === 'awaiting_approval'
+        ? { state: 'without', why: 'pending' }
+        : { state: 'running' };
+    }
+    if (result.status === 'completed') return { state: 'value', value: result.output };
+    return { state: 'without', why: result.status };
+  }
+
+  #rejected(key: ActionKey, code: string, message: string): void {
+    const rejection = this.#rejections.get(key);
+    const declaration = rejection === undefined ? this.#declaration(key) : null;
+    const label: ActionLabel = rejection ?? this.#declaration(key);
+    this.#log.append(
+      'action_rejected',
+      {
+        code,
+        message,
+        type: rejection?.type ?? declaration?.type ?? null,
+        mode: rejection?.mode ?? declaration?.mode ?? null,
+        ...(rejection === undefined
+          ? {}
+          : { line: rejection.line, column: rejection.column, excerpt: rejection.excerpt }),
+      },
+      { action: label, state: { key } },
+    );
+  }
+
+  #append(
+    type: Parameters<RunLog['append']>[0],
+    key: ActionKey,
+    data: JsonObject,
+    state: JsonObject = {},
+  ): void {
+    this.#log.append(type, data, {
+      action: this.#declaration(key),
+      state: { key, ...state },
+      iteration: Number(key.split('/')[0]),
+    });
+  }
+
+  #declaration(key: ActionKey): ActionDeclaration {
+    const found = declarationOf(this.#state(), key);
+    if (found === null) throw new Error(`the scheduler knows no action ${key}`);
+    return found;
+  }
+
+  /** Variables as internal actions see them: every change is an event. */
+  #announced(variables: VariableStore): VariableStore {
+    return {
+      get: (key) => variables.get(key),
+      entries: () => variables.entries(),
+      set: (key, value) => {
+        variables.set(key, value);
+        this.#log.append('variable_changed', { key, value });
+      },
+      delete: (key) => {
+        const existed = variables.delete(key);
+        if (existed) this.#log.append('variable_changed', { key, deleted: true });
+        return existed;
+      },
+    };
+  }
+}
+
+function errorJson(error: { readonly code: string; readonly message: string; readonly retryable: boolean }): JsonObject {
+  return { code: error.code, message: error.message, retryable: error.retryable };
+}
+
+/** The line that tells a reader, or the model, why there is no output. */
+function noteOf(settlement: Settlement): string | null {
+  switch (settlement.status) {
+    case 'completed':
+      return null;
+    case 'failed':
+      return `${settlement.error.code}: ${settlement.error.message}`;
+    case 'skipped':
+      return settlement.because === null ? settlement.reason : `${settlement.reason}: ${settlement.because}`;
+    case 'cancelled':
+      return settlement.reason;
+    case 'rejected':
+      return `${settlement.code}: ${settlement.message}`;
+  }
+}

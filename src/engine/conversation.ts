@@ -1,0 +1,53 @@
+/** The conversation so far, as the model is shown it: read from the journal, so that nothing else must remember it (L5). */
+import type { Json } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
+import type { Journal, StoredEvent } from '../journal/journal.ts';
+import type { ActionReport, Turn } from '../protocol/feedback.ts';
+
+/** The turns of the runs before `run`, oldest first, at most `limits.historyTurns` of them. */
+export function readConversation(journal: Journal, run: number): Turn[] {
+  return journal
+    .runs(limits.historyTurns)
+    .filter((record) => record.run < run && typeof record.input['content'] === 'string')
+    .map((record) => foldTurn(String(record.input['content']), journal.eventsOf(record)));
+}
+
+function foldTurn(user: string, stored: Iterable<StoredEvent>): Turn {
+  const generations: { text: string; results: ActionReport[] }[] = [];
+  let results: ActionReport[] = [];
+  for (const { event, state } of stored) {
+    const report = (status: ActionReport['status'], rest: Partial<ActionReport>): void => {
+      results.push({ id: event.action_id ?? '', name: event.action_name ?? null, status, ms: null, ...rest });
+    };
+    const ms = typeof event.data['ms'] === 'number' ? event.data['ms'] : null;
+    switch (event.type) {
+      case 'action_completed':
+        report('completed', { ms, output: event.data['output'] ?? null });
+        break;
+      case 'action_failed':
+        report('failed', { ms, note: errorLine(event.data['error']) });
+        break;
+      case 'action_skipped':
+        report('skipped', { note: [event.data['reason'], event.data['because']].filter((part) => part != null).join(': ') });
+        break;
+      case 'action_cancelled':
+        report('cancelled', { note: String(event.data['reason'] ?? '') });
+        break;
+      case 'action_rejected':
+        report('rejected', { note: errorLine(event.data) });
+        break;
+      case 'iteration_completed':
+        generations.push({ text: String(state?.['text'] ?? ''), results });
+        results = [];
+        break;
+      default:
+        break;
+    }
+  }
+  return { user, generations };
+}
+
+function errorLine(error: Json | undefined): string {
+  if (typeof error !== 'object' || error === null || Array.isArray(error)) return 'failed';
+  return `${String(error['code'])}: ${String(error['message'])}`;
+}

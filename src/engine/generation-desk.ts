@@ -1,0 +1,339 @@
+/**
+ * One generation after the other: asks the model (or reads the posted text), feeds the parser, and
+ * keeps what the conversation and the end of the run need.
+ *
+ * Owns the parser and the abort of the current generation, the run's usage and its texts. Does not
+ * own when a generation starts or whether it was the last: the scheduler says so.
+ */
+import type { ActionKey } from '../domain/action.ts';
+import { EngineError, messageOf } from '../domain/errors.ts';
+import type { JsonObject } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
+import type { FinishReason, Usage } from '../domain/ports.ts';
+import type { Finality, ProtocolEvent, Reference } from '../domain/protocol-event.ts';
+import { buildMessages } from '../protocol/feedback.ts';
+import type { Turn } from '../protocol/feedback.ts';
+import { createParser } from '../protocol/parser.ts';
+import type { ProtocolParser } from '../protocol/parser.ts';
+import { buildSystemPrompt } from '../protocol/prompt.ts';
+import { planOf } from '../scheduler/plan.ts';
+import type { RunState } from '../scheduler/step.ts';
+import type { SchedulerCommand } from '../scheduler/types.ts';
+import type { ActionDesk } from './action-desk.ts';
+import { effectsOf } from './traits.ts';
+import type { Inbox, RunInput } from './inbox.ts';
+import type { Results } from './results.ts';
+import type { RunContext } from './run-context.ts';
+import type { RunLog } from './run-log.ts';
+import type { Segments } from './segments.ts';
+import { planJson } from './plan-json.ts';
+
+interface Totals {
+  prompt_tokens: number;
+  completion_tokens: number;
+  cached_tokens: number;
+  model_calls: number;
+  estimated: boolean;
+}
+
+type TextEvent = Extract<ProtocolEvent, { type: `${'thought' | 'text' | 'response'}${'' | '_started' | '_completed'}` }>;
+
+export class GenerationDesk {
+  readonly #context: RunContext;
+  readonly #log: RunLog;
+  readonly #results: Results;
+  readonly #segments: Segments;
+  readonly #inbox: Inbox;
+  readonly #state: () => RunState;
+  readonly #totals: Totals = {
+    prompt_tokens: 0,
+    completion_tokens: 0,
+    cached_tokens: 0,
+    model_calls: 0,
+    estimated: false,
+  };
+  #parser: ProtocolParser | null = null;
+  #abort: AbortController | null = null;
+  #nextAutoId = 1;
+  #last = false;
+  #reasoning = false;
+  #generationText = '';
+  /** What the current generation has shown so far: decides whether bare text is the answer (P11). */
+  #saw = { action: false, response: false, text: false };
+  #response: { final: Finality; refers: Set<ActionKey> } = { final: null, refers: new Set() };
+  #turn: { user: string; generations: { text: string; results: Turn['generations'][number]['results'] }[] };
+
+  constructor(options: {
+    readonly context: RunContext;
+    readonly log: RunLog;
+    readonly results: Results;
+    readonly segments: Segments;
+    readonly inbox: Inbox;
+    readonly state: () => RunState;
+  }) {
+    this.#context = options.context;
+    this.#log = options.log;
+    this.#results = options.results;
+    this.#segments = options.segments;
+    this.#inbox = options.inbox;
+    this.#state = options.state;
+    const { source } = options.context;
+    this.#turn = { user: source.type === 'model' ? source.content : '', generations: [] };
+  }
+
+  announceStart(): void {
+    const { resolved, source, model } = this.#context;
+    this.#log.append('agent_started', {
+      agent: resolved.agent.name,
+      version: resolved.agent.version,
+      source: source.type,
+      ...(source.type === 'model' ? { model: model.name } : {}),
+    });
+  }
+
+  start(iteration: number, last: boolean): void {
+    this.#log.enterIteration(iteration);
+    this.#log.append('iteration_started', last ? { iteration, last: true } : { iteration });
+    const { protocol } = this.#context.resolved.agent;
+    this.#parser = createParser({
+      json: protocol.json,
+      actInReasoning: protocol.actInReasoning,
+      firstAutoId: this.#nextAutoId,
+      unsafe: (type, name) => effectsOf(type, this.#context.resolved.tools.get(name) ?? null) === 'unsafe',
+    });
+    this.#saw = { action: false, response: false, text: false };
+    this.#generationText = '';
+    this.#last = last;
+    const abort = new AbortController();
+    this.#abort = abort;
+    const parser = this.#parser;
+    this.#log.afterSync(() => void this.#pump(parser, abort.signal));
+  }
+
+  stop(): void {
+    this.#abort?.abort();
+  }
+
+  sawAction(): void {
+    this.#saw.action = true;
+  }
+
+  text(event: TextEvent): void {
+    switch (event.type) {
+      case 'thought_started':
+        return this.#segments.open('thought', null, event.reasoning ? { reasoning: true } : {});
+      case 'text_started':
+        this.#saw.text = true;
+        return this.#segments.open('text');
+      case 'response_started':
+        this.#saw.response = true;
+        this.#response = { final: event.final, refers: new Set() };
+        return this.#segments.open('response', event.final);
+      case 'thought':
+      case 'text':
+      case 'response':
+        return this.#segments.write(event.delta);
+      case 'thought_completed':
+        return this.#segments.close(event.unclosed);
+      case 'text_completed':
+        return this.#segments.close(false);
+      case 'response_completed':
+        return this.#segments.close(event.unclosed);
+    }
+  }
+
+  /** A reference in the open response is bound here, to what is known at its place (P12). */
+  refer(reference: Reference, producerOf: (name: string) => ActionKey | null, actions: ActionDesk): void {
+    const producer = producerOf(reference.name);
+    if (producer !== null) this.#response.refers.add(producer);
+    this.#segments.refer(reference, () => actions.valueOf(reference.name, producer));
+  }
+
+  closeResponse(unclosed: boolean): { final: Finality; refers: readonly ActionKey[] } {
+    this.#segments.close(unclosed);
+    return { final: this.#response.final, refers: [...this.#response.refers] };
+  }
+
+  /** Reasoning that the provider sends beside the text becomes thoughts; nothing in it runs (P9). */
+  reasoning(text: string): void {
+    if (!this.#reasoning) {
+      this.#reasoning = true;
+      this.#segments.open('thought', null, { reasoning: true });
+    }
+    this.#segments.write(text);
+  }
+
+  endReasoning(): void {
+    if (!this.#reasoning) return;
+    this.#reasoning = false;
+    this.#segments.close(false);
+  }
+
+  recordUsage(usage: Usage): number {
+    this.#totals.prompt_tokens += usage.promptTokens;
+    this.#totals.completion_tokens += usage.completionTokens;
+    this.#totals.cached_tokens += usage.cachedTokens;
+    this.#totals.model_calls += 1;
+    this.#totals.estimated ||= usage.estimated;
+    this.#log.append('usage', {
+      prompt_tokens: usage.promptTokens,
+      completion_tokens: usage.completionTokens,
+      cached_tokens: usage.cachedTokens,
+      ...(usage.estimated ? { estimated: true } : {}),
+    });
+    return usage.promptTokens + usage.completionTokens;
+  }
+
+  end(input: Extract<RunInput, { type: 'generation_ended' }>): {
+    finish: FinishReason;
+    answered: boolean;
+    error: { code: string; message: string } | null;
+  } {
+    this.endReasoning();
+    this.#nextAutoId = this.#parser?.nextAutoId ?? this.#nextAutoId;
+    this.#generationText = input.text;
+    if (input.finish !== 'stop' && input.finish !== 'tool_calls') {
+      const why = input.error === null ? '' : `: ${input.error.message}`;
+      this.#log.warn('generation_cut', `The generation ended early (${input.finish})${why}`);
+    }
+    const { bareText } = this.#context.resolved.agent.protocol;
+    const bare = this.#saw.text && !this.#saw.action && !this.#saw.response;
+    return { finish: input.finish, answered: bare && bareText === 'answer', error: input.error };
+  }
+
+  reportPlan(iteration: number): void {
+    const report = planOf(this.#state(), iteration);
+    this.#log.append('plan_generated', planJson(report));
+  }
+
+  complete(final: boolean): void {
+    this.#turn.generations.push({ text: this.#generationText, results: this.#iterationResults() });
+    this.#log.append(
+      'iteration_completed',
+      { iteration: this.#log.iteration, final },
+      this.#context.source.type === 'model' ? { state: { text: this.#generationText } } : {},
+    );
+  }
+
+  announceEnd(end: Extract<SchedulerCommand, { type: 'end_run' }>): void {
+    const iterations = this.#log.iteration;
+    switch (end.status) {
+      case 'completed':
+        this.#log.append('agent_completed', { response: this.answer(), iterations, usage: { ...this.#totals } });
+        return;
+      case 'failed':
+        this.#log.append('agent_failed', {
+          error: end.error === null ? { code: 'internal', message: 'The run failed' } : { ...end.error },
+          iterations,
+          usage: { ...this.#totals },
+        });
+        return;
+      case 'cancelled':
+        this.#log.append('agent_cancelled', { iterations, usage: { ...this.#totals } });
+        return;
+      case 'waiting':
+        this.#log.append('agent_waiting', { reason: 'approvals', iterations });
+    }
+  }
+
+  /** The last final response, else the last response, else the bare text (H7). */
+  answer(): string {
+    const { responses } = this.#segments;
+    const final = responses.findLast((response) => response.final === true);
+    return (final ?? responses.at(-1))?.content ?? this.#segments.bareText;
+  }
+
+  #iterationResults(): Turn['generations'][number]['results'] {
+    return this.#results
+      .ofIteration(this.#log.iteration)
+      .filter((result) => !result.silent)
+      .map(({ id, name, status, output, note, startedAt, endedAt }) => ({
+        id,
+        name,
+        status,
+        ms: startedAt === null ? null : endedAt - startedAt,
+        ...(status === 'completed' ? { output } : { note }),
+      }));
+  }
+
+  /** Reads one generation to its end; whatever happens, exactly one `generation_ended` follows. */
+  async #pump(parser: ProtocolParser, signal: AbortSignal): Promise<void> {
+    const { source } = this.#context;
+    const text: string[] = [];
+    let finish: FinishReason = 'stop';
+    let error: { code: string; message: string } | null = null;
+    const feed = (chunk: string): void => {
+      text.push(chunk);
+      const events = parser.feed(chunk);
+      if (events.length > 0) this.#inbox.put({ type: 'protocol', events });
+    };
+    try {
+      if (source.type === 'text') {
+        for await (const chunk of source.chunks) {
+          if (signal.aborted) break;
+          feed(chunk);
+        }
+      } else {
+        for await (const delta of this.#context.model.stream(this.#request(source, signal))) {
+          if (signal.aborted) break;
+          switch (delta.type) {
+            case 'text':
+              if (source.tokens) this.#inbox.put({ type: 'token', text: delta.text });
+              feed(delta.text);
+              break;
+            case 'reasoning':
+              this.#inbox.put({ type: 'reasoning', text: delta.text });
+              break;
+            case 'usage':
+              this.#inbox.put({ type: 'usage', usage: delta.usage });
+              break;
+            case 'finish':
+              finish = delta.reason;
+              break;
+            case 'tool_call':
+              break;
+          }
+        }
+      }
+    } catch (fault) {
+      finish = 'error';
+      error = { code: fault instanceof EngineError ? fault.code : 'model_unavailable', message: messageOf(fault) };
+    }
+    if (signal.aborted) finish = 'abort';
+    const rest = parser.end();
+    if (rest.length > 0) this.#inbox.put({ type: 'protocol', events: rest });
+    this.#inbox.put({ type: 'generation_ended', finish, text: text.join(''), error });
+  }
+
+  #request(
+    source: Extract<RunContext['source'], { type: 'model' }>,
+    signal: AbortSignal,
+  ): Parameters<RunContext['model']['stream']>[0] {
+    const { resolved } = this.#context;
+    const { agent } = resolved;
+    const parameters: JsonObject = { ...agent.engine.parameters };
+    const { temperature, max_tokens: maxTokens, ...extra } = parameters;
+    return {
+      messages: buildMessages({
+        system: buildSystemPrompt(resolved),
+        history: source.history.slice(-limits.historyTurns),
+        current: { ...this.#turn, last: this.#last },
+      }),
+      model: agent.engine.primary.model,
+      temperature: typeof temperature === 'number' ? temperature : null,
+      maxTokens: this.#last ? limits.lastGenerationTokens : typeof maxTokens === 'number' ? maxTokens : null,
+      extra,
+      agent: {
+        name: agent.name,
+        tools: [...resolved.tools.values()].map(({ name, summary, parameters: schema }) => ({
+          name,
+          summary,
+          parameters: schema,
+        })),
+        capabilities: agent.capabilities,
+        form: agent.protocol.form,
+      },
+      signal,
+    };
+  }
+}

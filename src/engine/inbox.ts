@@ -1,0 +1,44 @@
+/** Everything that happens to a run arrives here, in order, and is taken one turn at a time. */
+import type { ActionKey, ActionOutcome } from '../domain/action.ts';
+import type { JsonObject } from '../domain/json.ts';
+import type { FinishReason, Usage } from '../domain/ports.ts';
+import type { ProtocolEvent } from '../domain/protocol-event.ts';
+import type { TimerId } from '../scheduler/types.ts';
+
+export type RunInput =
+  | { readonly type: 'protocol'; readonly events: readonly ProtocolEvent[] }
+  | { readonly type: 'reasoning'; readonly text: string }
+  | { readonly type: 'token'; readonly text: string }
+  | { readonly type: 'usage'; readonly usage: Usage }
+  | {
+      readonly type: 'generation_ended';
+      readonly finish: FinishReason;
+      /** The model's text to the letter (L5). */
+      readonly text: string;
+      readonly error: { readonly code: string; readonly message: string } | null;
+    }
+  | { readonly type: 'progress'; readonly key: ActionKey; readonly attempt: number; readonly data: JsonObject }
+  | { readonly type: 'outcome'; readonly key: ActionKey; readonly attempt: number; readonly outcome: ActionOutcome }
+  | { readonly type: 'timer'; readonly timer: TimerId }
+  | { readonly type: 'approval'; readonly key: ActionKey; readonly approved: boolean; readonly note: string | null }
+  | { readonly type: 'cancel'; readonly reason: string };
+
+/** A queue with one taker. What it holds is bounded by the generation's and the actions' own limits. */
+export class Inbox {
+  #inputs: RunInput[] = [];
+  #wake: (() => void) | null = null;
+
+  put(input: RunInput): void {
+    this.#inputs.push(input);
+    this.#wake?.();
+    this.#wake = null;
+  }
+
+  /** Everything that is there now; waits for the first input when there is none. */
+  async take(): Promise<readonly RunInput[]> {
+    if (this.#inputs.length === 0) await new Promise<void>((resolve) => (this.#wake = resolve));
+    const taken = this.#inputs;
+    this.#inputs = [];
+    return taken;
+  }
+}

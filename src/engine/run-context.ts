@@ -1,0 +1,51 @@
+/** What a run is given: its identity, its policy, and the outside world as ports. */
+import type { ActionType } from '../domain/action.ts';
+import type { SessionEvent } from '../domain/event.ts';
+import type { ResolvedAgent } from '../domain/manifest.ts';
+import type {
+  Clock,
+  HtmlReader,
+  ModelProvider,
+  OutboundFetch,
+  Random,
+  RunnerClient,
+  VariableStore,
+} from '../domain/ports.ts';
+import type { Executor } from '../executors/executor.ts';
+import type { Journal } from '../journal/journal.ts';
+import type { RunPolicy, SchedulerCommand } from '../scheduler/types.ts';
+import type { Turn } from '../protocol/feedback.ts';
+
+/** Where the text of the run's generations comes from. */
+export type RunSource =
+  | { readonly type: 'model'; readonly content: string; readonly history: readonly Turn[]; readonly tokens: boolean }
+  | { readonly type: 'text'; readonly chunks: AsyncIterable<string> };
+
+export type RunEnd = Extract<SchedulerCommand, { type: 'end_run' }>;
+
+export interface RunContext {
+  readonly sessionId: string;
+  readonly runId: string;
+  readonly runNumber: number;
+  readonly source: RunSource;
+  readonly resolved: ResolvedAgent;
+  readonly policy: RunPolicy;
+  readonly journal: Journal;
+  readonly publish: (events: readonly SessionEvent[]) => void;
+  /**
+   * The run has ended, and that is on disk; readers are told right after. Called again when a run
+   * that was `waiting` goes on and ends.
+   */
+  readonly ended: (end: RunEnd) => void;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly newApprovalId: () => string;
+  readonly model: ModelProvider;
+  readonly executors: Readonly<Record<ActionType, Executor>>;
+  readonly fetch: OutboundFetch;
+  readonly readHtml: HtmlReader;
+  readonly runner: RunnerClient | null;
+  readonly variables: VariableStore;
+  /** Last seen duration in milliseconds by `type/name`; the run adds its own (S5). */
+  readonly learned: Map<string, number>;
+}

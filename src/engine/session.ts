@@ -1,0 +1,345 @@
+/**
+ * One session: its runs one after the other, its readers, its variables.
+ *
+ * Owns the queue of messages and the live runs. Does not own the flow of a run (run.ts), the wire
+ * (http/) or the platform (durable/).
+ *
+ * Invariants:
+ *  1. One run at a time answers; fire_and_forget actions of earlier ones may still be at work (S4).
+ *  2. A run that is in the journal as unfinished has an owner here, or is ended by `recover` (J3).
+ *  3. A reader's leaving changes nothing (J5).
+ */
+import { EngineError, messageOf } from '../domain/errors.ts';
+import type { SessionEvent } from '../domain/event.ts';
+import type { Json, JsonObject } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
+import type { AgentDefinition, ResolvedAgent } from '../domain/manifest.ts';
+import { Journal, runIdOf, runNumberOf } from '../journal/journal.ts';
+import type { RunRecord, RunStatus, SessionRecord, StoredEvent } from '../journal/journal.ts';
+import type { RunPolicy } from '../scheduler/types.ts';
+import { endAbandonedRun } from './abandoned-run.ts';
+import { readConversation } from './conversation.ts';
+import { Hub } from './hub.ts';
+import type { EventListener } from './hub.ts';
+import { Inbox } from './inbox.ts';
+import { startRun } from './run.ts';
+import type { LiveRun } from './run.ts';
+import type { RunContext, RunEnd, RunSource } from './run-context.ts';
+import { foldRun } from './run-result.ts';
+import type { RunResult } from './run-result.ts';
+import { SessionVariables } from './session-variables.ts';
+
+/** What a session needs of the outside world; the rest of a run's context it makes itself. */
+export interface SessionPorts extends Pick<
+  RunContext,
+  'clock' | 'random' | 'newApprovalId' | 'executors' | 'fetch' | 'readHtml' | 'runner'
+> {
+  readonly journal: Journal;
+  readonly resolve: (agent: string) => ResolvedAgent | null;
+  readonly modelFor: (agent: AgentDefinition) => RunContext['model'];
+  /** Keeps the host alive while the promise is pending (J2). */
+  readonly hold: (work: Promise<unknown>) => void;
+  /** Told of faults that are ours. */
+  readonly log: (fault: unknown) => void;
+  /** Told when a run has ended. */
+  readonly runEnded: (result: RunResult) => void;
+}
+
+export interface MessageRequest {
+  readonly content: string;
+  readonly ifBusy: 'queue' | 'reject';
+  readonly tokens: boolean;
+  readonly idempotencyKey: string | null;
+}
+
+interface ActiveRun {
+  readonly live: LiveRun;
+  readonly inbox: Inbox;
+  /** How it ended; null while it has not answered yet. */
+  end: RunEnd['status'] | null;
+}
+
+export class Session {
+  readonly #ports: SessionPorts;
+  readonly #journal: Journal;
+  readonly #hub = new Hub();
+  readonly #active = new Map<number, ActiveRun>();
+  readonly #waiting: { readonly run: number; readonly source: () => RunSource }[] = [];
+  readonly #ends = new Map<number, PromiseWithResolvers<void>>();
+  readonly #learned = new Map<string, number>();
+  #variables: SessionVariables | null = null;
+
+  constructor(ports: SessionPorts) {
+    this.#ports = ports;
+    this.#journal = ports.journal;
+  }
+
+  /** @throws EngineError `unknown_session` when there is none */
+  get record(): SessionRecord {
+    const { record } = this.#journal;
+    if (record === null) throw new EngineError('unknown_session', 'There is no session with this id');
+    return record;
+  }
+
+  get exists(): boolean {
+    return this.#journal.record !== null;
+  }
+
+  /** Whether something is still at work: a run, or a fire_and_forget action of an ended one. */
+  get busy(): boolean {
+    return this.#active.size > 0 || this.#waiting.length > 0;
+  }
+
+  get lastSeq(): number {
+    return this.#journal.lastSeq;
+  }
+
+  async create(record: SessionRecord, state: JsonObject): Promise<void> {
+    if (this.exists) throw new EngineError('invalid_request', 'This session exists already');
+    this.#journal.create(record);
+    for (const [key, value] of Object.entries(state)) this.#session().set(key, value);
+    await this.#journal.sync();
+  }
+
+  /**
+   * Takes a message: starts its run, or queues it behind the one that is going on (H1).
+   *
+   * @throws EngineError `run_in_progress`, `queue_full`, `idempotency_mismatch`
+   */
+  async message(request: MessageRequest): Promise<RunRecord> {
+    const { content, tokens, idempotencyKey } = request;
+    if (idempotencyKey !== null) {
+      const earlier = this.#journal.runByIdempotencyKey(idempotencyKey);
+      if (earlier !== null) {
+        if (earlier.input['content'] === content) return earlier;
+        throw new EngineError(
+          'idempotency_mismatch',
+          `Idempotency-Key "${idempotencyKey}" was used for another message (run ${earlier.runId})`,
+          { run_id: earlier.runId },
+        );
+      }
+    }
+    for (const { end, inbox } of this.#active.values()) {
+      if (end === 'waiting') inbox.put({ type: 'cancel', reason: 'a new message came instead of an approval' });
+    }
+    const current = this.#answering();
+    if (current !== null && request.ifBusy === 'reject') {
+      const runId = runIdOf(this.record.session_id, current);
+      throw new EngineError('run_in_progress', `Run ${runId} has not ended yet`, { run_id: runId });
+    }
+    if (this.#waiting.length >= limits.queuedMessages) {
+      throw new EngineError('queue_full', `${limits.queuedMessages} messages are waiting already`);
+    }
+    return await this.#submit({ type: 'message', content }, idempotencyKey, (run) => ({
+      type: 'model',
+      content,
+      tokens,
+      history: readConversation(this.#journal, run),
+    }));
+  }
+
+  /** Runs protocol text without a model; `text` is null when the text streams in and is not known yet. */
+  async execute(chunks: AsyncIterable<string>, text: string | null): Promise<RunRecord> {
+    return await this.#submit(text === null ? { type: 'stream' } : { type: 'text', text }, null, () => ({
+      type: 'text',
+      chunks,
+    }));
+  }
+
+  /** Cancels the run that is going on and everything that waits behind it (J5). Returns the run's id. */
+  async cancel(reason: string): Promise<string | null> {
+    const active = [...this.#active];
+    for (const [, { inbox }] of active) inbox.put({ type: 'cancel', reason });
+    for (const { run } of this.#waiting.splice(0)) {
+      this.#journal.startRun(run, this.#ports.clock.now());
+      this.#endRun(run, 'cancelled', [this.#append(run, 'agent_cancelled', { reason })]);
+    }
+    await this.#journal.sync();
+    await Promise.all(active.map(([run]) => this.#ends.get(run)?.promise));
+    const last = active.at(-1);
+    return last === undefined ? null : runIdOf(this.record.session_id, last[0]);
+  }
+
+  /** @throws EngineError `unknown_approval` */
+  resolveApproval(approvalId: string, approved: boolean, note: string | null): void {
+    for (const { live, inbox } of this.#active.values()) {
+      const key = live.approvalKey(approvalId);
+      if (key === null) continue;
+      inbox.put({ type: 'approval', key, approved, note });
+      return;
+    }
+    throw new EngineError('unknown_approval', `No open approval has the id "${approvalId.slice(0, limits.excerptChars)}"`);
+  }
+
+  /** A page of events after `after` that are on disk, oldest first; empty when there are no more. */
+  events(after: number): readonly SessionEvent[] {
+    const upTo = this.#journal.syncedSeq;
+    if (after >= upTo) return [];
+    const page = this.#journal.range({ after, limit: Math.min(limits.pageRows, upTo - after) });
+    return page.map(({ event }) => event);
+  }
+
+  listen(listener: EventListener): () => void {
+    return this.#hub.listen(listener);
+  }
+
+  /** Whole-text patches of every open block: what a reader who has just caught up still lacks (J4). */
+  openBlocks(): SessionEvent[] {
+    return [...this.#active.values()].flatMap(({ live }) => live.catchUp());
+  }
+
+  /** Resolves when the run has ended: at once, when it has. */
+  async ended(run: number): Promise<void> {
+    await this.#ends.get(run)?.promise;
+  }
+
+  /** @throws EngineError `unknown_run` */
+  run(runId: string): RunRecord {
+    const run = runId === runIdOf(this.record.session_id, runNumberOf(runId)) ? runNumberOf(runId) : 0;
+    const found = this.#journal.run(run);
+    if (found === null) throw new EngineError('unknown_run', `This session has no run "${runId.slice(0, limits.excerptChars)}"`);
+    return found;
+  }
+
+  runs(): readonly RunRecord[] {
+    return this.#journal.runs();
+  }
+
+  result(run: RunRecord): RunResult {
+    return foldRun({ ...run, sessionId: this.record.session_id }, eventsOnly(this.#journal.eventsOf(run)));
+  }
+
+  variables(): JsonObject {
+    return Object.fromEntries(this.#session().entries()) as { [key: string]: Json };
+  }
+
+  /**
+   * After the host came back: runs that the journal holds as unfinished and that nobody owns are ended,
+   * so that every action has its terminal event and no run stays `running` (J3, S10).
+   */
+  async recover(): Promise<void> {
+    if (!this.exists) return;
+    for (const run of this.#journal.unfinishedRuns()) {
+      if (this.#active.has(run.run) || this.#waiting.some((waiting) => waiting.run === run.run)) continue;
+      this.#hub.publish(endAbandonedRun(this.#journal, run, this.#ports.clock.now()));
+    }
+    await this.#journal.sync();
+  }
+
+  async #submit(
+    input: JsonObject,
+    idempotencyKey: string | null,
+    source: (run: number) => RunSource,
+  ): Promise<RunRecord> {
+    await this.recover();
+    const busy = this.#answering() !== null;
+    const now = this.#ports.clock.now();
+    const record = this.#journal.createRun(input, now, busy ? 'queued' : 'running', idempotencyKey);
+    this.#ends.set(record.run, Promise.withResolvers<void>());
+    if (busy) this.#waiting.push({ run: record.run, source: () => source(record.run) });
+    else this.#start(record.run, source(record.run));
+    await this.#journal.sync();
+    return record;
+  }
+
+  /** The run that has not answered yet, or null. */
+  #answering(): number | null {
+    for (const [run, { end }] of this.#active) if (end === null) return run;
+    return null;
+  }
+
+  #start(run: number, source: RunSource): void {
+    const { record } = this;
+    const resolved = this.#ports.resolve(record.agent);
+    if (resolved === null) {
+      const message = `The agent "${record.agent}" of this session is not in the catalogue any more`;
+      this.#endRun(run, 'failed', [this.#append(run, 'agent_failed', { error: { code: 'unknown_agent', message } })]);
+      return;
+    }
+    const inbox = new Inbox();
+    const live = startRun(
+      {
+        ...this.#ports,
+        sessionId: record.session_id,
+        runId: runIdOf(record.session_id, run),
+        runNumber: run,
+        source,
+        resolved,
+        policy: policyOf(resolved.agent, source.type),
+        publish: (batch) => this.#hub.publish(batch),
+        ended: ({ status }) => {
+          const active = this.#active.get(run);
+          if (active !== undefined) active.end = status;
+          this.#endRun(run, status, []);
+          this.#next();
+        },
+        model: this.#ports.modelFor(resolved.agent),
+        variables: this.#session(),
+        learned: this.#learned,
+      },
+      inbox,
+    );
+    this.#active.set(run, { live, inbox, end: null });
+    this.#ports.hold(this.#follow(run, live));
+  }
+
+  /** Sees a run to its end, whatever it is. */
+  async #follow(run: number, live: LiveRun): Promise<void> {
+    try {
+      await live.drained;
+    } catch (fault) {
+      const error = { code: 'internal', message: messageOf(fault) };
+      const now = this.#ports.clock.now();
+      this.#ports.log(fault);
+      this.#endRun(run, 'failed', endAbandonedRun(this.#journal, this.#journal.requireRun(run), now, error));
+    }
+    this.#active.delete(run);
+    await this.#journal.sync();
+    this.#next();
+  }
+
+  #next(): void {
+    if (this.#answering() !== null) return;
+    const next = this.#waiting.shift();
+    if (next === undefined) return;
+    this.#journal.startRun(next.run, this.#ports.clock.now());
+    this.#start(next.run, next.source());
+  }
+
+  #endRun(run: number, status: RunStatus, batch: readonly SessionEvent[]): void {
+    this.#journal.endRun(run, status, this.#ports.clock.now());
+    if (batch.length > 0) this.#hub.publish(batch);
+    this.#ends.get(run)?.resolve();
+    this.#ends.delete(run);
+    this.#ports.runEnded(this.result(this.#journal.requireRun(run)));
+  }
+
+  #append(run: number, type: 'agent_failed' | 'agent_cancelled', data: JsonObject): SessionEvent {
+    const runId = runIdOf(this.record.session_id, run);
+    return this.#journal.append({ type, runId, iteration: 0, at: this.#ports.clock.now(), data });
+  }
+
+  #session(): SessionVariables {
+    this.#variables ??= new SessionVariables(this.#journal);
+    return this.#variables;
+  }
+}
+
+function policyOf(agent: AgentDefinition, source: 'model' | 'text'): RunPolicy {
+  return {
+    source,
+    maxParallelActions: agent.loop.maxParallelActions,
+    maxIterations: agent.loop.maxIterations,
+    maxActions: agent.budgets.actions,
+    seconds: agent.budgets.seconds,
+    modelCalls: agent.budgets.modelCalls,
+    tokens: agent.budgets.tokens,
+    failFast: agent.loop.failFast,
+    responseDefault: agent.protocol.responseDefault,
+    onFailedFinal: agent.protocol.onFailedFinal,
+  };
+}
+
+function* eventsOnly(stored: Iterable<StoredEvent>): Generator<SessionEvent> {
+  for (const { event } of stored) yield event;
+}

@@ -1,0 +1,122 @@
+/** What the scheduler is told about an action's target, from the agent and its catalogue (X4, S7, S8). */
+import type { ActionDeclaration, ActionTraits, ActionType, Effects, RetryPolicy } from '../domain/action.ts';
+import { limits } from '../domain/limits.ts';
+import type { ResolvedAgent, ToolDefinition } from '../domain/manifest.ts';
+import { nearestNames } from '../catalog/nearest.ts';
+import { internalPolicy } from '../executors/internal.ts';
+
+const BUILT_IN_EFFECTS: Readonly<Record<Exclude<ActionType, 'tool'>, Effects>> = {
+  agent: 'unsafe',
+  relic: 'unsafe',
+  workflow: 'unsafe',
+  llm: 'idempotent',
+  internal: 'idempotent',
+  python: 'unsafe',
+  shell: 'unsafe',
+  docker: 'unsafe',
+};
+
+const LONG_TYPES: ReadonlySet<ActionType> = new Set<ActionType>(['agent', 'workflow', 'docker']);
+
+type Refusal = NonNullable<ActionTraits['refusal']>;
+
+/** Durations seen so far in this session, by target; they order waiting actions (S5). */
+export type LearnedDurations = ReadonlyMap<string, number>;
+
+/** @param resolved null = nothing is looked up and nothing is refused */
+export function traitsOf(
+  action: Pick<ActionDeclaration, 'type' | 'name' | 'timeoutMs'>,
+  resolved: ResolvedAgent | null,
+  learned: LearnedDurations,
+): ActionTraits {
+  const tool = action.type === 'tool' ? (resolved?.tools.get(action.name) ?? null) : null;
+  const effects = effectsOf(action.type, tool);
+  const fallbackTimeout = LONG_TYPES.has(action.type) ? limits.longActionTimeoutMs : limits.actionTimeoutMs;
+  const timeoutMs = Math.min(tool?.timeoutMs ?? fallbackTimeout, limits.maxActionTimeoutMs);
+  return {
+    effects,
+    timeoutMs,
+    retry: retryOf(effects, tool),
+    concurrency: tool?.concurrency ?? null,
+    dispatch: tool?.dispatch ?? 'eager',
+    needsApproval:
+      tool?.approval === 'always' || (resolved?.agent.loop.mode === 'supervised' && effects === 'unsafe'),
+    estimateMs: learned.get(targetOf(action)) ?? action.timeoutMs ?? timeoutMs,
+    refusal: resolved === null ? null : refusalOf(action, resolved),
+  };
+}
+
+/** `type/name`: what durations are learned for and concurrency is counted by. */
+export function targetOf(action: Pick<ActionDeclaration, 'type' | 'name'>): string {
+  return `${action.type}/${action.name}`;
+}
+
+/** Unstated effects are unsafe (S7); what has no manifest goes by its type. */
+export function effectsOf(type: ActionType, tool: ToolDefinition | null): Effects {
+  return type === 'tool' ? (tool?.effects ?? 'unsafe') : BUILT_IN_EFFECTS[type];
+}
+
+function retryOf(effects: Effects, tool: ToolDefinition | null): RetryPolicy {
+  if (tool?.retry != null) return tool.retry;
+  return {
+    maxAttempts: effects === 'unsafe' ? 1 : limits.retryAttempts,
+    backoff: 'exponential',
+    delayMs: limits.retryDelayMs,
+    maxDelayMs: limits.retryMaxDelayMs,
+  };
+}
+
+/** Default deny: what the manifest does not import or allow may not run (X4). */
+function refusalOf(action: Pick<ActionDeclaration, 'type' | 'name'>, resolved: ResolvedAgent): Refusal | null {
+  const { agent } = resolved;
+  switch (action.type) {
+    case 'tool':
+      if (resolved.tools.has(action.name)) return null;
+      return unknownName('tool', action.name, agent.name, [...resolved.tools.keys()], resolved.knownNames.tool);
+    case 'agent':
+    case 'relic':
+    case 'workflow': {
+      const imported = agent.imports[`${action.type}s`];
+      const name = action.type === 'relic' ? (action.name.split('.')[0] ?? '') : action.name;
+      if (imported.includes(name)) return null;
+      return unknownName(action.type, name, agent.name, imported, resolved.knownNames[action.type]);
+    }
+    case 'python':
+    case 'shell':
+    case 'docker':
+      if (agent.capabilities.includes(action.type)) return null;
+      return {
+        code: 'not_allowed',
+        message: `Agent "${agent.name}" may not run ${action.type} (its capabilities: ${listed(agent.capabilities)})`,
+      };
+    case 'internal': {
+      const why = internalPolicy(agent.internalActions, action.name);
+      // A refused internal action fails rather than being rejected: the executor says so when it is reached.
+      return why !== null && why.code === 'unknown_name' ? { code: 'unknown_name', message: why.message } : null;
+    }
+    case 'llm':
+      return null;
+  }
+}
+
+function unknownName(
+  kind: 'tool' | 'agent' | 'relic' | 'workflow',
+  name: string,
+  agentName: string,
+  imported: readonly string[],
+  known: readonly string[],
+): Refusal {
+  if (known.includes(name)) {
+    return {
+      code: 'unknown_name',
+      message: `Agent "${agentName}" does not import the ${kind} "${name}" (it may use: ${listed(imported)})`,
+    };
+  }
+  const near = nearestNames(name, imported);
+  const hint = near.length > 0 ? `did you mean ${near.map((n) => `"${n}"`).join(' or ')}?` : `known: ${listed(imported)}`;
+  return { code: 'unknown_name', message: `No ${kind} is called "${name.slice(0, limits.excerptChars)}" (${hint})` };
+}
+
+function listed(names: readonly string[]): string {
+  return names.length === 0 ? 'none' : names.slice(0, 20).join(', ');
+}

@@ -1,0 +1,64 @@
+/** Talks to the Worker under test as an HTTP client on this machine would. */
+import { exports } from 'cloudflare:workers';
+import { createParser } from 'eventsource-parser';
+import type { RunResult } from '../../src/engine/run-result.ts';
+
+const HOST = 'http://127.0.0.1:8787';
+
+export interface WireEvent {
+  readonly seq: number | null;
+  readonly type: string;
+  readonly run_id: string;
+  readonly iteration: number;
+  readonly action_id?: string;
+  readonly data: Record<string, unknown>;
+}
+
+export async function call(path: string, init: RequestInit = {}): Promise<Response> {
+  const worker = exports.default as unknown as { fetch(request: Request): Promise<Response> };
+  return await worker.fetch(new Request(`${HOST}${path}`, init));
+}
+
+export async function post(path: string, body: unknown, headers: Record<string, string> = {}): Promise<Response> {
+  return await call(path, { method: 'POST', body: JSON.stringify(body), headers });
+}
+
+/** Runs protocol text to its end and returns the document (H7). */
+export async function execute(protocolText: string, more: Record<string, unknown> = {}): Promise<RunResult> {
+  const response = await post('/execute/direct', { protocol_text: protocolText, stream: false, ...more });
+  if (response.status !== 200) throw new Error(`HTTP ${response.status}: ${await response.text()}`);
+  return await response.json();
+}
+
+export async function newSession(agent = 'assistant', body: Record<string, unknown> = {}): Promise<string> {
+  const response = await post(`/agent/${agent}/session`, body);
+  const { session_id: id } = await response.json<{ session_id: string }>();
+  return id;
+}
+
+/** All events of a streaming answer; stops early when `until` says so. */
+export async function events(response: Response, until: (event: WireEvent) => boolean = () => false): Promise<WireEvent[]> {
+  const all: WireEvent[] = [];
+  const parser = createParser({ onEvent: ({ data }) => void all.push(JSON.parse(data) as WireEvent) });
+  if (response.body === null) return all;
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let read = await reader.read(); !read.done; read = await reader.read()) {
+    const before = all.length;
+    parser.feed(read.value);
+    if (all.slice(before).some(until)) break;
+  }
+  await reader.cancel();
+  return all;
+}
+
+/** What a reader shows who applies every patch as H2 and J4 say. */
+export function shownText(all: readonly WireEvent[]): Map<number, string> {
+  const blocks = new Map<number, string>();
+  for (const { type, data } of all) {
+    if (type === 'thought' || type === 'text' || type === 'response') {
+      const segment = Number(data['segment']);
+      blocks.set(segment, (blocks.get(segment) ?? '').slice(0, Number(data['offset'])) + String(data['delta']));
+    }
+  }
+  return blocks;
+}
