@@ -118,7 +118,8 @@ function readSum(
   return [means.runPython(sum.key, `\`${sum.label}\` in Python`, sum.code)];
 }
 
-function runCode(
+/** @param language the word behind a fence's backticks, or empty */
+export function runCode(
   source: string,
   language: string,
   { python, shell, means }: { readonly python: boolean; readonly shell: boolean; readonly means: Means },
@@ -210,9 +211,9 @@ function findCommand(words: string, shell: boolean): { key: string; label: strin
   if (shell && /\b(?:date|time)\b/i.test(words))
     return { key: 'date', label: 'ask the shell for the date', command: 'date' };
   if (/\b(?:disk|free) (?:usage|space)\b/i.test(words))
-    return { key: 'disk', label: 'show the disk usage, in the shell', command: 'df -h | head -n 10' };
+    return { key: 'disk', label: 'show the disk usage, in the shell', command: 'df -h 2>/dev/null || du -sh /tmp' };
   if (/\b(?:kernel|operating system|os|system) (?:version|name|info(?:rmation)?)\b/i.test(words))
-    return { key: 'system', label: 'ask the shell for the system', command: 'uname -a' };
+    return { key: 'system', label: 'ask the shell for the system', command: 'uname -a 2>/dev/null || hostname' };
   if (/\bworking directory\b/i.test(words))
     return { key: 'directory', label: 'ask the shell for the working directory', command: 'pwd' };
   if (shell && /\b(?:who am i|user)\b/i.test(words))

@@ -3,7 +3,7 @@
  * that nothing here understands. No language model, no state: the same message and the same agent
  * give the same reading (L3).
  */
-import { placeOf, readClause, showStats, unquoted } from './demo-clause.ts';
+import { placeOf, readClause, runCode, showStats, unquoted } from './demo-clause.ts';
 import type { Place } from './demo-clause.ts';
 import { mask, unmask } from './demo-masking.ts';
 import { Means } from './demo-means.ts';
@@ -32,7 +32,7 @@ const PROGRESS =
   /\b(?:(?:with |show (?:me )?|report )?(?:your |the )?progress|step[ -]by[ -]step|as you go|partial (?:results?|answers?))\b/gi;
 const TOGETHER = /\b(?:all )?(?:at the same time|at once|in parallel|simultaneously|concurrently|meanwhile)\b/gi;
 const PLEASANTRIES =
-  /^(?:(?:run|do|start) (?:these|two|three|four|both|several|some|the following)(?: \w+)? ?:|please|thanks?|thank you|hello|hi|hey|ok(?:ay)?|well|now|can you|could you|would you|i want you to|i'?d like (?:you )?to|let'?s|the results?|tell me|show me|answer|first|finally|it|them|both|report(?: back)?)(?:\b|(?<=:))[\s,!.:]*/i;
+  /^(?:(?:run|do|start) (?:these|two|three|four|both|several|some|the following)(?: \w+)?\s*:|please|thanks?|thank you|hello|hi|hey|ok(?:ay)?|well|now|can you|could you|would you|i want you to|i'?d like (?:you )?to|let'?s|the results?|tell me|show me|answer|first|finally|it|them|both|report(?: back)?)(?:\b|(?<=:))[\s,!.:]*/i;
 const SEPARATORS =
   /\s*(?:[;\n]|,|(?:[.?]|(?<!\d)!)(?=\s|$)|\b(?:and then|then|and also|and|also|as well as|while)\b)\s*/i;
 const REMEMBER =
@@ -53,14 +53,13 @@ export function readMessage(
     if (draft !== 'lacking') drafts.push(draft);
   };
 
-  const stats =
-    /\b(?:statistics?|stats|analy[sz]e|measure|(?:count|how many) (?:the )?(?:words|characters|sentences))\b[^:\n]{0,60}:\s*([\s\S]+)$/i.exec(
-      message,
-    );
-  if (stats?.[1] !== undefined && !stats[1].startsWith('```')) {
-    add(means.call('text_stats', 'stats', 'statistics of the text', { text: unquoted(stats[1]) }, showStats));
+  const payload = findPayload(message);
+  if (payload?.kind === 'text') {
+    add(means.call('text_stats', 'stats', 'statistics of the text', { text: unquoted(payload.value) }, showStats));
+  } else if (payload !== null) {
+    add(runCode(payload.value, payload.kind, { python: payload.kind === 'python', shell: false, means }));
   }
-  const masked = mask(stats === null ? message : message.slice(0, stats.index));
+  const masked = mask(payload === null ? message : message.slice(0, payload.start));
   let text = masked.text;
 
   const variables = new Map<string, string>();
@@ -126,6 +125,31 @@ export function readMessage(
     lacking: [...means.lacking],
     unread: unread.filter((rest) => /\w{2}/.test(rest)),
   };
+}
+
+const PAYLOADS = [
+  [
+    'text',
+    /\b(?:statistics?|stats|analy[sz]e|measure|(?:count|how many) (?:the )?(?:words|characters|sentences))\b[^:\n]{0,60}:\s*([\s\S]+)$/i,
+  ],
+  ['python', /\b(?:run|execute) (?:this |the following )?(?:in )?python(?: code| script)?:\s*([\s\S]+)$/i],
+  [
+    'shell',
+    /\b(?:run|execute) (?:this |the following )?(?:in (?:the )?)?(?:shell|bash|terminal)(?: command| script)?:\s*([\s\S]+)$/i,
+  ],
+] as const;
+
+/** What stands behind a colon to the end of the message and is data, not words: a text, or code. */
+function findPayload(
+  message: string,
+): { readonly kind: (typeof PAYLOADS)[number][0]; readonly value: string; readonly start: number } | null {
+  for (const [kind, pattern] of PAYLOADS) {
+    const found = pattern.exec(message);
+    // In backticks it says itself where it ends.
+    if (found?.[1] !== undefined && !found[1].startsWith('`'))
+      return { kind, value: found[1].trim(), start: found.index };
+  }
+  return null;
 }
 
 /** The variables that a message asks to remember; for reading a conversation again. */

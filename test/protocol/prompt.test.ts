@@ -15,19 +15,29 @@ function resolved(name: string): ResolvedAgent {
 function agentWith(overrides: Partial<AgentDefinition>, protocol: Partial<ProtocolOptions> = {}): ResolvedAgent {
   const { agent } = resolved('assistant');
   const knownNames = { tool: [], agent: [], relic: [], workflow: [] };
-  return { agent: { ...agent, protocol: { ...DEFAULT_PROTOCOL, ...protocol }, ...overrides }, tools: new Map(), knownNames };
+  return {
+    agent: { ...agent, protocol: { ...DEFAULT_PROTOCOL, ...protocol }, ...overrides },
+    tools: new Map(),
+    knownNames,
+  };
 }
 
 const NOTHING = { tools: [], agents: [], relics: [], workflows: [] };
 
 describe('the prompt', () => {
-  test.each(bundled.list('agent').map(({ name }) => name))('[L4] the prompt of %s is what its golden file says', async (name) => {
-    await expect(`${buildSystemPrompt(resolved(name))}\n`).toMatchFileSnapshot(`golden/${name}.txt`);
-  });
+  test.each(bundled.list('agent').map(({ name }) => name))(
+    '[L4] the prompt of %s is what its golden file says',
+    async (name) => {
+      await expect(`${buildSystemPrompt(resolved(name))}\n`).toMatchFileSnapshot(`golden/${name}.txt`);
+    },
+  );
 
   test('[L4] the prompt of a compact agent is what its golden file says', async () => {
     const base = resolved('assistant');
-    const compact = { ...base, agent: { ...base.agent, protocol: { ...base.agent.protocol, form: 'compact' as const } } };
+    const compact = {
+      ...base,
+      agent: { ...base.agent, protocol: { ...base.agent.protocol, form: 'compact' as const } },
+    };
     await expect(`${buildSystemPrompt(compact)}\n`).toMatchFileSnapshot('golden/assistant-compact.txt');
   });
 
@@ -46,22 +56,33 @@ describe('the prompt', () => {
         imports: { tools: [], agents: ['navigator'], relics: ['log'], workflows: ['voyage'] },
       },
     });
-    for (const part of ['Be a pirate.', 'The user is a sailor.', 'Ahoy!', '- navigator', '- log', '- voyage']) expect(prompt).toContain(part);
+    for (const part of ['Be a pirate.', 'The user is a sailor.', 'Ahoy!', '- navigator', '- log', '- voyage'])
+      expect(prompt).toContain(part);
     for (const { name, parameters } of base.tools.values()) {
       expect(prompt).toContain(`## ${name}\n`);
       const properties = parameters['properties'];
-      for (const parameter of Object.keys(typeof properties === 'object' ? (properties ?? {}) : {})) expect(prompt).toContain(`- ${parameter} (`);
+      for (const parameter of Object.keys(typeof properties === 'object' ? (properties ?? {}) : {}))
+        expect(prompt).toContain(`- ${parameter} (`);
     }
-    expect(prompt).toContain('type: tool, llm (a model call of its own: {prompt, system?}), python, shell, internal, agent, relic, workflow.');
+    expect(prompt).toContain(
+      'type: tool, llm (a model call of its own: {prompt, system?}), python, shell, internal, agent, relic, workflow.',
+    );
   });
 
   test('[X4] python, shell and internal actions are taught only where they are allowed', () => {
     const bare = buildSystemPrompt(
-      agentWith({ capabilities: [], imports: NOTHING, internalActions: { enabled: false, allowed: null, blocked: [] } }),
+      agentWith({
+        capabilities: [],
+        imports: NOTHING,
+        internalActions: { enabled: false, allowed: null, blocked: [] },
+      }),
     );
     expect(bare).not.toMatch(/type="(?:python|shell|internal)"/);
     const all = buildSystemPrompt(
-      agentWith({ capabilities: ['python', 'shell', 'docker'], internalActions: { enabled: true, allowed: null, blocked: ['clear_context'] } }),
+      agentWith({
+        capabilities: ['python', 'shell', 'docker'],
+        internalActions: { enabled: true, allowed: null, blocked: ['clear_context'] },
+      }),
     );
     for (const type of ['python', 'shell', 'docker', 'internal']) expect(all).toContain(`type="${type}"`);
     expect(all).toContain('- add_context_feed');
@@ -94,13 +115,22 @@ describe('the prompt', () => {
 describe('the examples', () => {
   const yesNo = [true, false];
   const needs = (['full', 'compact'] as const).flatMap((form) =>
-    yesNo.flatMap((python) => yesNo.flatMap((shell) => yesNo.flatMap((variables) => yesNo.map((feeds) => ({ form, python, shell, variables, feeds }))))),
+    yesNo.flatMap((python) =>
+      yesNo.flatMap((shell) =>
+        yesNo.flatMap((variables) => yesNo.map((feeds) => ({ form, python, shell, variables, feeds }))),
+      ),
+    ),
   );
-  const all = needs.flatMap((need) => promptExamples(need).map((example) => ({ ...example, form: need.form })));
-  const distinct = [...new Map(all.map((example) => [example.text, example])).values()];
+  const distinct = [
+    ...new Map(
+      needs.flatMap((need) =>
+        promptExamples(need).map(({ title, text }) => [text, { title, text, form: need.form }] as const),
+      ),
+    ).values(),
+  ];
 
   test.each(distinct)('[L4] "$title" ($form) parses without a warning', ({ text }) => {
-    const parser = createParser({});
+    const parser = createParser({ json: 'repair', actInReasoning: false });
     const events = [...parser.feed(text), ...parser.end()];
     expect(events.filter(({ type }) => type === 'warning' || type === 'action_rejected')).toEqual([]);
     expect(events.some(({ type }) => type === 'action_declared' || type === 'response_completed')).toBe(true);
@@ -113,7 +143,7 @@ describe('the examples', () => {
   test('[P18] both forms declare the same actions', () => {
     const declared = (form: 'full' | 'compact'): unknown[] =>
       promptExamples({ form, python: true, shell: true, variables: true, feeds: true }).map(({ text }) => {
-        const parser = createParser({});
+        const parser = createParser({ json: 'repair', actInReasoning: false });
         return [...parser.feed(text), ...parser.end()].flatMap((event) =>
           event.type === 'action_declared' ? [{ ...event.action, span: null }] : [],
         );
@@ -122,16 +152,35 @@ describe('the examples', () => {
   });
 
   test('[L4] they show parallel work, a dependency, a partial response, a feed, an internal action and a one-generation answer', () => {
-    const text = promptExamples({ form: 'full', python: true, shell: true, variables: true, feeds: true }).map((example) => example.user + example.text).join('\n');
-    for (const shown of ['mode="async"', '"depends_on"', 'final="false"', '<context_feed', 'set_variable', 'add_context_feed', 'final="true"', '$difference']) expect(text).toContain(shown);
+    const text = promptExamples({ form: 'full', python: true, shell: true, variables: true, feeds: true })
+      .map((example) => example.user + example.text)
+      .join('\n');
+    for (const shown of [
+      'mode="async"',
+      '"depends_on"',
+      'final="false"',
+      '<context_feed',
+      'set_variable',
+      'add_context_feed',
+      'final="true"',
+      '$difference',
+    ])
+      expect(text).toContain(shown);
   });
 
   test('[L4] every example stands in the prompt of an agent that may use it', () => {
     const prompt = buildSystemPrompt(resolved('assistant'));
-    for (const { text } of promptExamples({ form: 'full', python: true, shell: true, variables: true, feeds: false })) expect(prompt).toContain(text);
+    for (const { text } of promptExamples({ form: 'full', python: true, shell: true, variables: true, feeds: false }))
+      expect(prompt).toContain(text);
   });
 });
 
 test('[L4] sizes are estimated at four bytes a token', () => {
-  expect([estimateTokens(''), estimateTokens('abcd'), estimateTokens('abcde'), estimateTokens('€'), estimateTokens('😀😀')]).toEqual([0, 1, 2, 1, 2]);
+  expect([
+    estimateTokens(''),
+    estimateTokens('abcd'),
+    estimateTokens('abcde'),
+    estimateTokens('€'),
+    estimateTokens('😀😀'),
+  ]).toEqual([0, 1, 2, 1, 2]);
 });
