@@ -65,6 +65,15 @@ describe('S5 slots', () => {
     expect(essential(run.succeed('a'))).toEqual(['settle a completed', 'start b']);
   });
 
+  test('[S5] a fire_and_forget action that may not take the last slot does not keep its target from others', () => {
+    const run = new Driver({ maxParallelActions: 2 });
+    run.declare({ id: 'a', name: 'slow', dependsOn: [] }, { concurrency: 1 });
+    run.declare({ id: 'f', name: 'slow', dependsOn: [], mode: 'fire_and_forget' }, { concurrency: 1 });
+    run.declare({ id: 'b', name: 'slow', dependsOn: [] }, { concurrency: 1 });
+    run.declare({ id: 'x' });
+    expect(essential(run.succeed('a'))).toEqual(['settle a completed', 'start b']);
+  });
+
   test('[S5] workflow and agent actions hold no slot', () => {
     const run = new Driver({ maxParallelActions: 1 });
     run.declare({ id: 'a' });

@@ -6,6 +6,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { initialState, step } from '../../src/scheduler/step.ts';
 import type { ActionNode } from '../../src/scheduler/state.ts';
+import { Driver } from '../support/scheduler-kit.ts';
 import { simulate } from '../support/scheduler-simulator.ts';
 import type { ActionScript, GenerationScript, ItemScript, Trace, World } from '../support/scheduler-simulator.ts';
 
@@ -27,15 +28,15 @@ const distance = fc.oneof(
 );
 
 const dependency = fc.oneof(
-  { weight: 24, arbitrary: distance },
-  { weight: 2, arbitrary: fc.constantFrom(...names) },
+  { weight: 50, arbitrary: distance },
+  { weight: 4, arbitrary: fc.constantFrom(...names) },
   { weight: 1, arbitrary: fc.constant('nowhere') },
 );
 
 const attempt = fc.record({
   latencyMs: fc.integer({ min: 0, max: 3_000 }),
   outcome: fc.oneof(
-    { weight: 8, arbitrary: fc.constant('ok' as const) },
+    { weight: 16, arbitrary: fc.constant('ok' as const) },
     { weight: 4, arbitrary: fc.constantFrom('fatal', 'retryable', 'before_dispatch', 'hang', 'late') },
   ),
 });
@@ -43,7 +44,7 @@ const attempt = fc.record({
 const actionSeed = fc.record({
   type: fc.constant('action' as const),
   gapMs: fc.integer({ min: 0, max: 300 }),
-  repeatsId: rarely(true, false, 20),
+  repeatsId: rarely(true, false, 40),
   name: fc.constantFrom(...names),
   kind: fc.constantFrom('tool', 'tool', 'tool', 'llm', 'agent', 'python'),
   mode: fc.constantFrom('async', 'async', 'async', 'sync', 'fire_and_forget'),
@@ -59,7 +60,7 @@ const actionSeed = fc.record({
   concurrency: fc.constantFrom(null, null, 1, 2),
   dispatch: rarely('after_generation' as const, 'eager' as const),
   needsApproval: rarely(true, false),
-  refused: rarely(true, false, 20),
+  refused: rarely(true, false, 40),
   estimateMs: fc.integer({ min: 0, max: 10_000 }),
   attempts: fc.array(attempt, { minLength: 1, maxLength: 3 }),
   condition: fc.constantFrom(true, true, false, null),
@@ -67,10 +68,10 @@ const actionSeed = fc.record({
 });
 
 const itemSeed = fc.oneof(
-  { weight: 16, arbitrary: actionSeed },
+  { weight: 32, arbitrary: actionSeed },
   { weight: 1, arbitrary: fc.record({ type: fc.constant('refusal' as const), gapMs: fc.constant(5) }) },
   {
-    weight: 2,
+    weight: 4,
     arbitrary: fc.record({
       type: fc.constant('response' as const),
       gapMs: fc.constant(20),
@@ -244,6 +245,64 @@ describe('random runs', () => {
       fc.property(world, fc.integer({ min: 0, max: 3_000 }), (it, cancelAtMs) => {
         expect(simulate({ ...it, cancelAtMs }).endedAtMs).toBeLessThanOrEqual(cancelAtMs);
       }),
+      { numRuns },
+    );
+  });
+
+  test('[S5] the choice is always that of priority, longest remaining path, document order', () => {
+    const row = fc.record({
+      estimateMs: fc.integer({ min: 0, max: 5 }),
+      priority: rarely(1, 0, 5),
+      dependsOn: fc.uniqueArray(fc.integer({ min: 0, max: 60 }), { maxLength: 3 }),
+    });
+    fc.assert(
+      fc.property(
+        fc.array(row, { minLength: 1, maxLength: 40, size: 'max' }),
+        fc.boolean(),
+        fc.integer({ min: 1, max: 3 }),
+        (rows, forward, slots) => {
+          // Dependencies point one way only, so that there is no circle; forwards they are bound late.
+          const dependencies = rows.map(({ dependsOn }, at) =>
+            dependsOn.filter((other) => other < rows.length && (forward ? other > at : other < at)),
+          );
+          const order = forward ? rows.map((_, at) => at) : rows.map((_, at) => rows.length - 1 - at);
+          const pathMs: number[] = [];
+          for (const at of order) {
+            const after = rows.map((_, other) => other).filter((other) => dependencies[other]?.includes(at));
+            pathMs[at] = (rows[at]?.estimateMs ?? 0) + Math.max(0, ...after.map((other) => pathMs[other] ?? 0));
+          }
+          const run = new Driver({ maxParallelActions: slots });
+          for (let plug = 0; plug < slots; plug += 1) run.declare({ id: `plug${plug}` });
+          for (const [at, { priority, estimateMs }] of rows.entries()) {
+            const dependsOn = (dependencies[at] ?? []).map((other) => `a${other}`);
+            run.declare({ id: `a${at}`, priority, dependsOn }, { estimateMs });
+          }
+          run.end();
+          const done = new Set<number>();
+          const started = new Set<number>();
+          const running = Array.from({ length: slots }, (_, plug) => `plug${plug}`);
+          for (let id = running.shift(); id !== undefined; id = running.shift()) {
+            if (!id.startsWith('plug')) done.add(Number(id.slice(1)));
+            const expected: string[] = [];
+            while (running.length + expected.length < slots) {
+              const ready = rows
+                .map((_, at) => at)
+                .filter((at) => !started.has(at) && (dependencies[at] ?? []).every((other) => done.has(other)));
+              const [best] = ready.sort(
+                (a, b) =>
+                  (rows[b]?.priority ?? 0) - (rows[a]?.priority ?? 0) || (pathMs[b] ?? 0) - (pathMs[a] ?? 0) || a - b,
+              );
+              if (best === undefined) break;
+              started.add(best);
+              expected.push(`a${best}`);
+            }
+            const chosen = run.succeed(id).filter((command) => command.startsWith('start a'));
+            expect(chosen.map((command) => command.slice('start '.length)).sort()).toEqual([...expected].sort());
+            running.push(...expected);
+          }
+          expect(done.size).toBe(rows.length);
+        },
+      ),
       { numRuns },
     );
   });
