@@ -78,12 +78,13 @@ async function serve(): Promise<never> {
   if (job === null) exit(0);
 
   const stdin = new TextEncoder().encode(job.stdin);
-  let unread: Uint8Array | null = stdin.length > 0 ? stdin : null;
+  let read = 0;
   python.setStdin({
-    stdin: () => {
-      const chunk = unread;
-      unread = null;
-      return chunk;
+    read: (into: Uint8Array) => {
+      const chunk = stdin.subarray(read, read + into.length);
+      into.set(chunk);
+      read += chunk.length;
+      return chunk.length;
     },
     isatty: false,
   });

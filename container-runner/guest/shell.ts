@@ -1,6 +1,6 @@
 /**
  * An interpreted shell with virtual files, started by the runner under Node's permission model.
- * `shell.ts BUNDLE_URL` waits for one job and ends with its exit code. Output comes when the script
+ * `shell.ts BUNDLE_URL PACKAGE_URL...` waits for one job and ends with its exit code. Output comes when the script
  * has ended: the interpreter collects it.
  */
 import { Buffer } from 'node:buffer';
@@ -17,7 +17,7 @@ const INPUTS = '/cortex/inputs.json';
 const STEPS = 5_000_000;
 const MEBIBYTE = 1_048_576;
 
-const [bundleUrl = ''] = process.argv.slice(2);
+const [bundleUrl = '', ...packages] = process.argv.slice(2);
 const { Bash } = (await import(bundleUrl)) as typeof JustBash;
 
 // the first script loads what every script needs
@@ -25,7 +25,7 @@ await new Bash({ cwd: HOME, files: { [`${HOME}/.keep`]: '' } }).exec(
   'echo "${x:-1}" | cat | head -n 1 >/dev/null; [ -d / ] && ls',
 );
 const exit: (code: number) => never = process.exit.bind(process);
-lockDown([new URL('.', bundleUrl).href]);
+lockDown(packages);
 sayReady();
 const job = await receiveJob();
 if (job === null) exit(0);

@@ -82,10 +82,7 @@ export class BubblewrapSandbox implements Sandbox {
       env: {},
       stdio: ['pipe', 'pipe', 'pipe', ...Array.from({ length: 7 }, () => 'pipe' as const)],
     });
-    const release = (): void => {
-      this.#slots.delete(slot);
-      cgroup?.remove();
-    };
+    const release = (): boolean => this.#slots.delete(slot);
     child.once('error', release);
     const pipes = withPipes(child);
     const pipe = (fd: number): unknown => (child.stdio as readonly unknown[])[fd];

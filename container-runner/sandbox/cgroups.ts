@@ -8,7 +8,8 @@ import path from 'node:path';
 import { limits } from '../limits.ts';
 
 const MEBIBYTE = 1_048_576;
-const NAME = `cortex-runner-${process.pid}`;
+const FAMILY = 'cortex-runner-';
+const NAME = `${FAMILY}${process.pid}`;
 
 /** The control group of one job. */
 export interface JobCgroup {
@@ -16,7 +17,6 @@ export interface JobCgroup {
   readonly prefix: readonly string[];
   /** Whether the memory limit ended a process of the job. */
   ranOut(): boolean;
-  remove(): void;
 }
 
 export interface Cgroups {
@@ -53,6 +53,8 @@ const VERSION_1: readonly Hierarchy[] = [
   {
     root: '/sys/fs/cgroup/memory',
     limit: (directory, memoryMb) => {
+      // the limit with swap may never be below the one without
+      writeIfThere(directory, 'memory.memsw.limit_in_bytes', -1);
       write(directory, 'memory.limit_in_bytes', memoryMb * MEBIBYTE);
       writeIfThere(directory, 'memory.memsw.limit_in_bytes', memoryMb * MEBIBYTE);
     },
@@ -76,18 +78,19 @@ function tryOpen(hierarchies: readonly Hierarchy[]): Cgroups | null {
       return {
         prefix: ['/bin/sh', '-c', `${enter} && exec "$@"`, 'sh'],
         ranOut: () => kills(directories) > before,
-        remove: () => directories.forEach(removeDirectory),
       };
     },
-    close: () => parents.forEach(removeDirectory),
+    close: () => parents.forEach(removeGroup),
   };
   try {
     for (const [at, { root }] of hierarchies.entries()) {
       const parent = parents[at] ?? '';
+      if (!fs.existsSync(path.join(root, 'cgroup.procs'))) return null;
       fs.mkdirSync(parent, { recursive: true });
       if (root === '/sys/fs/cgroup') write(parent, 'cgroup.subtree_control', '+memory +pids');
     }
-    cgroups.create(0, limits.memoryMb).remove();
+    cgroups.create(0, limits.memoryMb);
+    for (const { root } of hierarchies) removeAbandoned(root);
     return cgroups;
   } catch {
     cgroups.close();
@@ -111,17 +114,39 @@ function kills(directories: readonly string[]): number {
 }
 
 function write(directory: string, file: string, value: number | string): void {
-  fs.writeFileSync(path.join(directory, file), String(value));
+  // a file that is not there is not to be made: this may be an ordinary directory
+  fs.writeFileSync(path.join(directory, file), String(value), { flag: 'r+' });
 }
 
 function writeIfThere(directory: string, file: string, value: number | string): void {
   if (fs.existsSync(path.join(directory, file))) write(directory, file, value);
 }
 
+/** Groups of runners that were killed. */
+function removeAbandoned(root: string): void {
+  for (const name of namesIn(root)) {
+    if (name.startsWith(FAMILY) && !fs.existsSync(`/proc/${name.slice(FAMILY.length)}`))
+      removeGroup(path.join(root, name));
+  }
+}
+
+function removeGroup(group: string): void {
+  for (const slot of namesIn(group)) if (/^\d+$/.test(slot)) removeDirectory(path.join(group, slot));
+  removeDirectory(group);
+}
+
+function namesIn(directory: string): string[] {
+  try {
+    return fs.readdirSync(directory);
+  } catch {
+    return [];
+  }
+}
+
 function removeDirectory(directory: string): void {
   try {
     fs.rmdirSync(directory);
   } catch {
-    // not there, or a dying process is still in it: it is taken again with the next use of its slot
+    // something is still in it, and it is not ours to end
   }
 }

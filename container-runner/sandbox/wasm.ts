@@ -8,14 +8,16 @@
  * system lets us have one). Interpreters are loaded ahead of time and used once.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import fs from 'node:fs/promises';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 
 import { limits } from '../limits.ts';
 import type { GuestJob } from '../guest/wire.ts';
 import { feed, singleProcess, withPipes } from './child.ts';
 import type { Launcher } from './launcher.ts';
+import { packageTree } from './packages.ts';
 import type { Availability, Interpreter, Launch, Sandbox, SandboxProcess } from './sandbox.ts';
 import { unavailable } from './sandbox.ts';
 import { snapshotOf } from './snapshot.ts';
@@ -29,6 +31,7 @@ const OUT_OF_MEMORY = { signals: ['SIGABRT', 'SIGTRAP', 'SIGILL'], codes: [134, 
 const GUEST = fileURLToPath(new URL('../guest/', import.meta.url));
 const PYODIDE = path.dirname(fileURLToPath(import.meta.resolve('pyodide')));
 const SHELL_BUNDLE = import.meta.resolve('just-bash');
+const SHELL_PACKAGES = packageTree(packageOf(fileURLToPath(SHELL_BUNDLE)));
 
 export interface WasmOptions {
   /** Where the interpreter's snapshot is kept. */
@@ -113,8 +116,12 @@ export class WasmSandbox implements Sandbox {
 
   async #load(interpreter: 'python3' | 'shell', memoryMb: number): Promise<Guest> {
     if (interpreter === 'shell') {
-      const directory = path.dirname(fileURLToPath(SHELL_BUNDLE));
-      return await this.#spawn(memoryMb, [directory], [path.join(GUEST, 'shell.ts'), SHELL_BUNDLE]);
+      const script = [
+        path.join(GUEST, 'shell.ts'),
+        SHELL_BUNDLE,
+        ...SHELL_PACKAGES.map((place) => `${pathToFileURL(place)}/`),
+      ];
+      return await this.#spawn(memoryMb, SHELL_PACKAGES, script);
     }
     const harness = path.join(GUEST, 'harness.py');
     this.#snapshot ??= snapshotOf({
@@ -157,6 +164,13 @@ export class WasmSandbox implements Sandbox {
     });
     return ready(child);
   }
+}
+
+/** The directory of the package that a file belongs to. */
+function packageOf(file: string): string {
+  let at = path.dirname(file);
+  while (!existsSync(path.join(at, 'package.json'))) at = path.dirname(at);
+  return at;
 }
 
 /** Windows programs do not start without it; nowhere else is anything needed. */

@@ -95,10 +95,11 @@ export async function startRunner(options: Partial<RunnerOptions> = {}): Promise
     });
     const decoder = new TextDecoder();
     const reader = response.body.getReader();
-    while (!done) {
+    for (;;) {
       const chunk = await reader.read();
       if (chunk.done) break;
       parser.feed(decoder.decode(chunk.value, { stream: true }));
+      if (done) break;
     }
     await reader.cancel();
     return seen;
