@@ -178,7 +178,8 @@ function postorder(state: RunState, roots: readonly ActionNode[]): ActionNode[] 
 
 // --- heap --------------------------------------------------------------------------------------
 
-function before(a: ActionNode, b: ActionNode): boolean {
+/** Whether `a` goes first (S5). */
+export function before(a: ActionNode, b: ActionNode): boolean {
   const priority = a.declaration.priority - b.declaration.priority;
   if (priority !== 0) return priority > 0;
   if (a.pathMs !== b.pathMs) return a.pathMs > b.pathMs;

@@ -74,6 +74,19 @@ describe('S5 slots', () => {
     expect(essential(run.succeed('a'))).toEqual(['settle a completed', 'start b']);
   });
 
+  test('[S5] an action that is cancelled in the lane lets the next of its target come forward', () => {
+    const run = new Driver({ maxParallelActions: 2 });
+    run.declare({ id: 'f1', name: 'slow', mode: 'fire_and_forget' }, { concurrency: 1 });
+    run.declare({ id: 'f2', name: 'slow', mode: 'fire_and_forget' }, { concurrency: 1 });
+    run.respond(false);
+    run.end();
+    run.declare({ id: 'x' });
+    run.declare({ id: 'f3', name: 'slow', mode: 'fire_and_forget', priority: 5 }, { concurrency: 1 });
+    expect(essential(run.succeed('f1'))).toEqual(['settle f1 completed']);
+    expect(essential(run.end({ finish: 'error' }))).toContain('settle f3 cancelled generation_error');
+    expect(essential(run.succeed('x'))).toContain('start f2');
+  });
+
   test('[S5] workflow and agent actions hold no slot', () => {
     const run = new Driver({ maxParallelActions: 1 });
     run.declare({ id: 'a' });

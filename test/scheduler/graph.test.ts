@@ -169,6 +169,15 @@ describe('S3 dependencies', () => {
     expect(essential(other.fail('b'))).toEqual(['settle b failed boom', 'start any']);
   });
 
+  test('[S3] wait_for_all: false is not given up while one of its names is still to be declared', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' });
+    run.declare({ id: 'any', dependsOn: ['a', 'b'], waitForAll: false });
+    expect(essential(run.fail('a'))).toEqual(['settle a failed boom']);
+    expect(essential(run.declare({ id: 'b' }))).toEqual(['queue b []', 'queue any [a b]', 'start b']);
+    expect(essential(run.succeed('b'))).toEqual(['settle b completed', 'start any']);
+  });
+
   test('[S3] an action of an earlier iteration can be depended on', () => {
     const run = new Driver();
     run.declare({ id: 'a' });
@@ -348,6 +357,15 @@ describe('S4 sync, async, fire_and_forget', () => {
     expect(essential(run.succeed('c'))).toEqual(['settle c completed', 'start s1']);
     expect(essential(run.succeed('s1'))).toEqual(['settle s1 completed', 'start s2']);
     expect(essential(run.succeed('s2'))).toEqual(['settle s2 completed', 'start last']);
+  });
+
+  test('[S4] … while other sync actions still hold it', () => {
+    const run = new Driver();
+    run.declare({ id: 's1', mode: 'sync', dependsOn: ['c'] });
+    run.declare({ id: 's2', mode: 'sync', dependsOn: [] });
+    run.declare({ id: 'd' });
+    expect(essential(run.declare({ id: 'c', dependsOn: ['d'] }))).toEqual(['queue c [d]', 'queue s1 [c]']);
+    expect(essential(run.succeed('s2'))).toEqual(['settle s2 completed', 'start d']);
   });
 
   test('[S4] the same when the name is bound at the end of the generation', () => {

@@ -7,7 +7,7 @@
  */
 import type { ActionDeclaration, ActionTraits } from '../../src/domain/action.ts';
 import type { FinishReason } from '../../src/domain/ports.ts';
-import { needsSlot } from '../../src/scheduler/ready.ts';
+import { before, needsSlot } from '../../src/scheduler/ready.ts';
 import type { ActionNode } from '../../src/scheduler/state.ts';
 import { initialState, restore, snapshot, step } from '../../src/scheduler/step.ts';
 import type { RunState } from '../../src/scheduler/step.ts';
@@ -364,6 +364,30 @@ class Simulator {
       const kept =
         node.mode === 'fire_and_forget' && policy.maxParallelActions > 1 && phase !== 'ended' && phase !== 'drained';
       if (!needsSlot(node) || free > (kept ? 1 : 0)) this.#fail(`${node.key} is ready and ${free} slots are idle`);
+    }
+    this.#lookInside();
+  }
+
+  /** Counters and heaps say what a recount says. */
+  #lookInside(): void {
+    const { nodes, lanes, limits, open, openBackground, active, asking } = this.#state;
+    const unsettled = nodes.filter(({ admitted, stage }) => admitted && stage !== 'settled');
+    const awaited = unsettled.filter(({ mode }) => mode !== 'fire_and_forget');
+    const passive: ReadonlySet<string> = new Set(['waiting', 'approval']);
+    const counted = [
+      open === awaited.length,
+      openBackground === unsettled.length - awaited.length,
+      active === awaited.filter(({ stage }) => !passive.has(stage)).length,
+      asking === awaited.filter(({ stage }) => stage === 'approval').length,
+    ];
+    if (counted.includes(false)) this.#fail(`a counter is wrong: ${counted.join(', ')}`);
+    const parked = [...limits.values()].flatMap((limit) => [limit.awaited.parked, limit.background.parked]);
+    for (const heap of [lanes.slot, lanes.free, lanes.background, ...parked]) {
+      for (const [at, node] of heap.entries()) {
+        if (node.heap !== heap || node.heapAt !== at) this.#fail(`${node.key} does not know its place`);
+        const parent = heap[(at - 1) >> 1];
+        if (at > 0 && parent !== undefined && before(node, parent)) this.#fail(`${node.key} stands too low`);
+      }
     }
   }
 
