@@ -10,38 +10,47 @@ export interface StepResult {
   readonly text: string;
 }
 
+const ACTION_CLOSE = '</action>';
+
 /** The id and key of the action that sums up. */
 const SUMMARY = { id: 'python_summary', key: 'summary' } as const;
 
 const SELF =
   '(Demo model: I am not a language model, I recognise a few kinds of requests by patterns, but what ran above ran for real. Set LLM_BASE_URL and LLM_MODEL to talk to a model.)';
 
+/** A piece of what is said. A `burst` goes out as one delta, so that what it completes starts in the same instant. */
+export interface Passage {
+  readonly text: string;
+  readonly burst: boolean;
+}
+
 /** The first generation: every step at once, what depends on them behind it, and the answer. */
-export function writePlan(reading: Reading, agent: Agent): string {
-  const { steps, summary, progress } = reading;
-  if (steps.length === 0 && reading.recalls.length === 0 && reading.lacking.length === 0)
-    return writeHelp(reading, agent);
-  const parts: string[] = [];
-  if (steps.length > 0) {
-    const opening =
-      steps.length === 1
-        ? 'One thing to do; I start it now.'
-        : `${count(steps.length)} things to do, none needs another: I start them all now.`;
-    const declared = steps.map((step) => `${sentence(step.label)}\n${writeAction(step, agent)}`);
-    const sums = summary && !progress && canSumUp(steps, agent);
-    const closing = sums ? `\nWhat they return goes to Python, which sums it up.\n${writeSummary(steps, agent)}` : '';
-    parts.push(`<thought>\n${opening}\n${declared.join('\n')}${closing}\n</thought>`);
-    if (progress) {
-      parts.push(
-        `<response final="false">\nStarted: ${steps.map(({ label }) => spoken(label)).join('; ')}. First results:\n\n${sections(steps)}\n</response>`,
-      );
-      return parts.join('\n');
-    }
-  } else {
-    parts.push('<thought>Nothing has to run for this.</thought>');
+export function writePlan(reading: Reading, agent: Agent): Passage[] {
+  const { steps, summary, progress, recalls, lacking } = reading;
+  if (steps.length === 0) {
+    if (recalls.length === 0 && lacking.length === 0) return paced(writeHelp(reading, agent));
+    return paced(`<thought>Nothing has to run for this.</thought>\n${writeAnswer(recallLines(reading), reading)}`);
   }
-  parts.push(writeAnswer([...recallLines(reading), sections(steps), ...summaryLines(reading, agent)], reading));
-  return parts.join('\n');
+  const opening =
+    steps.length === 1
+      ? `One thing to do: ${plain(steps.map(({ label }) => label).join())}.`
+      : `${count(steps.length)} things to do, none needs another, so all start now:\n${steps.map(({ label }) => `- ${plain(label)}`).join('\n')}`;
+  const actions = steps.map((step) => writeAction(step, agent)).join('\n');
+  const firstClose = actions.indexOf(ACTION_CLOSE);
+  const sums = summary && !progress && canSumUp(steps, agent);
+  const closing = sums ? `\nWhat they return goes to Python, which sums it up.\n${writeSummary(steps, agent)}` : '';
+  const answer = progress
+    ? `<response final="false">\nStarted: ${steps.map(({ label }) => spoken(label)).join('; ')}. First results:\n\n${sections(steps)}\n</response>`
+    : writeAnswer([...recallLines(reading), sections(steps), ...summaryLines(reading, agent)], reading);
+  return [
+    { text: `<thought>\n${opening}\n${actions.slice(0, firstClose)}`, burst: false },
+    { text: actions.slice(firstClose), burst: true },
+    { text: `${closing}\n</thought>\n${answer}`, burst: false },
+  ];
+}
+
+export function paced(text: string): Passage[] {
+  return [{ text, burst: false }];
 }
 
 /** A later generation: does what is still open, then answers from the results. */
@@ -63,7 +72,7 @@ export function writeSequel(
   const actions = [...open.map((step) => writeAction(step, agent)), ...(sumNow ? [writeSummary(usable, agent)] : [])];
   const told = steps.map((step) => {
     if (open.includes(step) || done.includes(step)) return section(step);
-    return `**${sentence(spoken(step.label))}** ${failureOf(results.get(step.id))}`;
+    return `**${heading(step.label)}** ${failureOf(results.get(step.id))}`;
   });
   if (wantsSummary && (sumNow || summed?.status === 'completed')) told.push(`**Summary:**\n$${SUMMARY.key}`);
   else if (summed !== undefined) told.push(`**Summary:** ${failureOf(summed)}`);
@@ -139,7 +148,7 @@ function sections(steps: readonly Step[]): string {
 }
 
 function section({ label, shown }: Step): string {
-  return `**${sentence(spoken(label))}**\n${shown}`;
+  return `**${heading(label)}**\n${shown}`;
 }
 
 function recallLines({ recalls }: Reading): string[] {
@@ -197,7 +206,7 @@ function writeAction(
   const head = `<action type="${type}"${form === 'compact' && name !== null ? ` name="${name}"` : ''} id="${id}" mode="${mode}"`;
   if (form === 'compact') {
     const waits = dependsOn.length === 0 ? '' : ` depends_on="${dependsOn.join(',')}"`;
-    return `${head} output_key="${key}"${waits}>${json(given)}</action>`;
+    return `${head} output_key="${key}"${waits}>${json(given)}${ACTION_CLOSE}`;
   }
   const body = {
     ...(name === null ? {} : { name }),
@@ -205,7 +214,7 @@ function writeAction(
     ...(dependsOn.length === 0 ? {} : { depends_on: [...dependsOn] }),
     output_key: key,
   };
-  return `${head}>\n${json(body)}\n</action>`;
+  return `${head}>\n${json(body)}\n${ACTION_CLOSE}`;
 }
 
 /** JSON without a single `<`: what the user wrote cannot even look like a tag. */
@@ -231,9 +240,14 @@ function spoken(words: string, maxChars = 120): string {
   return (line.length > maxChars ? `${line.slice(0, maxChars).toWellFormed()}…` : line).replaceAll('$', '$$$$');
 }
 
-/** A label as a line of a thought, where nothing is substituted. */
-function sentence(label: string): string {
-  const line = label.replace(/[<>]/g, ' ').replace(/\s+/g, ' ').slice(0, 120).toWellFormed();
+/** A label in a thought, where nothing is substituted. */
+function plain(label: string): string {
+  return label.replace(/[<>]/g, ' ').replace(/\s+/g, ' ').slice(0, 120).toWellFormed();
+}
+
+/** A label as a heading. */
+function heading(label: string): string {
+  const line = spoken(label);
   return `${line.slice(0, 1).toUpperCase()}${line.slice(1)}:`;
 }
 

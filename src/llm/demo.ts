@@ -8,8 +8,8 @@
 import type { ChatMessage, Clock, ModelDelta, ModelProvider, ModelRequest } from '../domain/ports.ts';
 import { estimateTokens } from '../domain/tokens.ts';
 import { readMessage, variablesIn } from './demo-reading.ts';
-import { writePlain, writePlan, writeSequel } from './demo-script.ts';
-import type { StepResult } from './demo-script.ts';
+import { paced, writePlain, writePlan, writeSequel } from './demo-script.ts';
+import type { Passage, StepResult } from './demo-script.ts';
 import { pause } from './pause.ts';
 
 export interface DemoOptions {
@@ -27,12 +27,11 @@ export function createDemoProvider({ clock, deltaMs = 10 }: DemoOptions): ModelP
   return {
     name: 'demo',
     async *stream(request): AsyncGenerator<ModelDelta> {
-      const text = demoText(request);
-      let sent = 0;
-      for (const delta of deltasOf(text)) {
+      let sent = '';
+      for (const delta of deltasOf(passages(request))) {
         if (deltaMs > 0 && !request.signal.aborted) await pause(clock, deltaMs, request.signal);
         if (request.signal.aborted) break;
-        sent += delta.length;
+        sent += delta;
         yield { type: 'text', text: delta };
       }
       const prompt = request.messages.map(({ content }) => content).join('\n');
@@ -40,7 +39,7 @@ export function createDemoProvider({ clock, deltaMs = 10 }: DemoOptions): ModelP
         type: 'usage',
         usage: {
           promptTokens: estimateTokens(prompt),
-          completionTokens: estimateTokens(text.slice(0, sent)),
+          completionTokens: estimateTokens(sent),
           cachedTokens: 0,
           estimated: true,
         },
@@ -52,12 +51,17 @@ export function createDemoProvider({ clock, deltaMs = 10 }: DemoOptions): ModelP
 
 /** The whole text of one generation. */
 export function demoText(request: Pick<ModelRequest, 'messages' | 'agent'>): string {
-  const { agent } = request;
-  const { message, results, generations, last, known, feeds } = readConversation(request.messages);
-  if (agent === null) return writePlain(message);
+  return passages(request)
+    .map(({ text }) => text)
+    .join('');
+}
+
+function passages({ agent, messages }: Pick<ModelRequest, 'messages' | 'agent'>): Passage[] {
+  const { message, results, generations, last, known, feeds } = readConversation(messages);
+  if (agent === null) return paced(writePlain(message));
   const reading = readMessage(message, agent, known, feeds);
   if (generations === 0 && !last) return writePlan(reading, agent);
-  return writeSequel(reading, agent, results, !last && generations < ACTING_GENERATIONS);
+  return paced(writeSequel(reading, agent, results, !last && generations < ACTING_GENERATIONS));
 }
 
 /** Blocks of the runtime in a user message; their content is neutralised, so the first close is the real one. */
@@ -103,14 +107,18 @@ function readConversation(messages: readonly ChatMessage[]): Conversation {
   };
 }
 
-/** The text in small pieces; no piece ends within a surrogate pair. */
-function* deltasOf(text: string): Generator<string> {
-  let start = 0;
-  for (let turn = 0; start < text.length; turn += 1) {
-    let end = start + (DELTA_CHARS[turn % DELTA_CHARS.length] ?? 1);
-    const unit = text.charCodeAt(end - 1);
-    if (unit >= 0xd800 && unit <= 0xdbff) end += 1;
-    yield text.slice(start, end);
-    start = end;
+/** Bursts whole, the rest in small pieces; no piece ends within a surrogate pair. */
+function* deltasOf(script: readonly Passage[]): Generator<string> {
+  let turn = 0;
+  for (const { text, burst } of script) {
+    if (burst) yield text;
+    for (let start = burst ? text.length : 0; start < text.length;) {
+      let end = start + (DELTA_CHARS[turn % DELTA_CHARS.length] ?? 1);
+      turn += 1;
+      const unit = text.charCodeAt(end - 1);
+      if (unit >= 0xd800 && unit <= 0xdbff) end += 1;
+      yield text.slice(start, end);
+      start = end;
+    }
   }
 }
