@@ -105,7 +105,6 @@ async function sandboxesOf(
       warm: options.warm ?? limits.warm,
       warn: (message) => log.warn(message),
     });
-    wasm.warmUp();
     sandboxes.push(wasm);
   }
   for (const level of SANDBOX_LEVELS) {

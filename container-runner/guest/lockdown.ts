@@ -33,6 +33,8 @@ const GLOBALS = [
 ];
 const PROCESS = [
   'binding',
+  '_getActiveHandles',
+  '_getActiveRequests',
   '_linkedBinding',
   'dlopen',
   'getBuiltinModule',
@@ -79,6 +81,12 @@ export function lockDown(importers: readonly string[] = []): void {
     for (const name of Object.keys(owner)) {
       if (typeof Reflect.get(owner, name) === 'function') Reflect.set(owner, name, denied);
     }
+  }
+  // standard input is a handle of the kind that also reaches the sockets of daemons
+  const handle: unknown = Reflect.get(process.stdin, '_handle');
+  if (typeof handle === 'object' && handle !== null) {
+    const prototype = Object.getPrototypeOf(handle) as object;
+    for (const name of ['connect', 'bind', 'listen', 'fchmod']) seal(prototype, name);
   }
   seal(os, 'setPriority');
   seal(v8, 'setFlagsFromString');

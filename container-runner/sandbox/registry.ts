@@ -65,7 +65,9 @@ export class SandboxRegistry {
       }),
     );
     entries.sort((a, b) => SANDBOX_LEVELS.indexOf(a.sandbox.level) - SANDBOX_LEVELS.indexOf(b.sandbox.level));
-    return new SandboxRegistry(entries, absent, forced);
+    const registry = new SandboxRegistry(entries, absent, forced);
+    for (const interpreter of INTERPRETERS) registry.#best(interpreter)?.sandbox.prepare?.(interpreter);
+    return registry;
   }
 
   /** @throws Refusal `unsupported`, which says why */
@@ -89,13 +91,7 @@ export class SandboxRegistry {
 
   report(): SandboxReport {
     const active = Object.fromEntries(
-      INTERPRETERS.map((interpreter) => {
-        const entry = this.#entries.find(
-          ({ sandbox, interpreters }) =>
-            interpreters[interpreter].ok && (this.#forced === null || sandbox.level === this.#forced),
-        );
-        return [interpreter, entry?.sandbox.level ?? null];
-      }),
+      INTERPRETERS.map((interpreter) => [interpreter, this.#best(interpreter)?.sandbox.level ?? null]),
     ) as Record<Interpreter, SandboxLevel | null>;
     const levels = SANDBOX_LEVELS.map((level) => {
       const entry = this.#entries.find(({ sandbox }) => sandbox.level === level);
@@ -109,6 +105,14 @@ export class SandboxRegistry {
       return { level, interpreters: INTERPRETERS.filter((name) => interpreters[name].ok), missing };
     });
     return { active, forced: this.#forced, levels };
+  }
+
+  /** What a job gets that asks for nothing. */
+  #best(interpreter: Interpreter): Entry | undefined {
+    return this.#entries.find(
+      ({ sandbox, interpreters }) =>
+        interpreters[interpreter].ok && (this.#forced === null || sandbox.level === this.#forced),
+    );
   }
 
   async close(): Promise<void> {

@@ -56,6 +56,8 @@ export interface Sandbox {
   readonly level: SandboxLevel;
   /** Found out by running something, not by looking. Called once, before `start`. */
   probe(): Promise<Readonly<Record<Interpreter, Availability>>>;
+  /** Holds an interpreter ready, because jobs for it will come; returns at once. */
+  prepare?(interpreter: Interpreter): void;
   /** @throws Error when the program could not be started at all */
   start(launch: Launch): Promise<SandboxProcess>;
   /** Ends what is held ready. Started programs are their starter's. */

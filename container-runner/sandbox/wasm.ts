@@ -80,10 +80,8 @@ export class WasmSandbox implements Sandbox {
     };
   }
 
-  /** Begins to load interpreters, so that the first job finds one. */
-  warmUp(): void {
-    this.#pools.python3.fill();
-    this.#pools.shell.fill();
+  prepare(interpreter: Interpreter): void {
+    if (interpreter !== 'node') this.#pools[interpreter].fill();
   }
 
   async start(launch: Launch): Promise<SandboxProcess> {

@@ -47,6 +47,8 @@ export interface TestRunner {
   ): Promise<SessionEvent[]>;
   /** Runs one job to its end. */
   run(body: JobBody, onOutput?: (stream: string, text: string) => void): Promise<Result>;
+  /** Stops the runner and keeps its state, for the next one. */
+  stop(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -143,9 +145,10 @@ export async function startRunner(options: Partial<RunnerOptions> = {}): Promise
     put,
     watch,
     run,
+    stop: () => runner.close(),
     async close() {
       await runner.close();
-      if (options.stateDir === undefined) await fs.rm(stateDir, { recursive: true, force: true });
+      await fs.rm(stateDir, { recursive: true, force: true });
     },
   };
 }

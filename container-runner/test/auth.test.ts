@@ -1,0 +1,116 @@
+/** Who may give orders: signed, expiring, once (R7). */
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+
+import { limits } from '../limits.ts';
+import { FakeSandbox } from './support/fake-sandbox.ts';
+import { job, SECRET, signed, startRunner, type Tampering, type TestRunner } from './support/test-runner.ts';
+
+let sandbox: FakeSandbox;
+let runner: TestRunner;
+beforeEach(async () => {
+  sandbox = new FakeSandbox();
+  runner = await startRunner({ sandboxes: [sandbox] });
+});
+afterEach(async () => {
+  await runner.close();
+});
+
+const body = JSON.stringify(job({ kind: 'python', code: 'print(1)' }));
+
+async function send(tampering: Tampering): Promise<Response> {
+  return await fetch(await signed(runner.url, 'PUT', '/jobs/a', body, tampering));
+}
+
+async function expectRefused(response: Response): Promise<void> {
+  expect(response.status).toBe(401);
+  expect(response.headers.get('content-type')).toBe('application/problem+json');
+  expect(response.headers.get('www-authenticate')).toBe('Bearer');
+  const problem = (await response.json()) as { code: string; detail: string };
+  expect(problem.code).toBe('unauthorized');
+  expect(problem.detail).not.toContain(SECRET);
+  // nothing was done
+  expect(sandbox.started).toEqual([]);
+  expect((await runner.ask('GET', '/jobs/a')).status).toBe(404);
+}
+
+const now = Math.floor(Date.now() / 1_000);
+const refused: readonly (readonly [string, Tampering])[] = [
+  ['with another secret', { secret: 'another secret, as long as the right one' }],
+  ['for another method', { claims: { htm: 'GET' } }],
+  ['for another path', { sentTarget: '/jobs/a?x=1' }],
+  ['for another job', { claims: { htu: '/jobs/b' } }],
+  ['for another body', { sentBody: body.replace('print(1)', 'print(2)') }],
+  ['for no body', { sentBody: '' }],
+  ['that has expired', { claims: { iat: now - 120, exp: now - 60 } }],
+  ['from the future', { claims: { iat: now + 600, exp: now + 660 } }],
+  ['for longer than allowed', { claims: { iat: now, exp: now + limits.tokenSeconds * 10 } }],
+  ['long ago for a long time', { claims: { iat: now - 1_000, exp: now + 1_000 } }],
+  ['for another audience', { claims: { aud: 'someone else' } }],
+  ['without an audience', { claims: { aud: undefined } }],
+  ['without an id', { claims: { jti: undefined } }],
+  ['with a guessable id', { claims: { jti: '1' } }],
+  ['without an expiry', { claims: { exp: undefined } }],
+  ['with another algorithm', { algorithm: 'HS512' }],
+];
+
+describe('[R7] 401 and nothing done', () => {
+  test.each(refused)('a request signed %s', async (_name, tampering) => {
+    await expectRefused(await send(tampering));
+  });
+
+  test.each([
+    ['none', {}],
+    ['a bare secret', { authorization: `Bearer ${SECRET}` }],
+    ['another scheme', { authorization: 'Basic YTpi' }],
+    ['nonsense', { authorization: 'Bearer a.b.c' }],
+    ['an unsigned token', { authorization: `Bearer ${unsignedToken()}` }],
+  ])('a request with authorization: %s', async (_name, headers) => {
+    await expectRefused(await fetch(`${runner.url}/jobs/a`, { method: 'PUT', body, headers }));
+  });
+
+  test('a replayed request', async () => {
+    const request = await signed(runner.url, 'PUT', '/jobs/a', body);
+    expect((await fetch(request.clone())).status).toBe(202);
+    const again = await fetch(request);
+    expect(again.status).toBe(401);
+    expect(sandbox.started.length).toBe(1);
+  });
+
+  test('a request replayed after a restart', async () => {
+    const { stateDir } = runner;
+    const request = await signed(runner.url, 'DELETE', '/jobs/a', '');
+    const path = new URL(request.url).pathname;
+    expect((await fetch(request.clone())).status).toBe(202);
+    await runner.stop();
+    runner = await startRunner({ sandboxes: [sandbox], stateDir });
+    const replayed = await fetch(runner.url + path, { method: 'DELETE', headers: request.headers });
+    expect(replayed.status).toBe(401);
+  });
+
+  test.each(['/events?session=ses_test', '/jobs/a'])('an unsigned GET %s', async (path) => {
+    expect((await fetch(runner.url + path)).status).toBe(401);
+  });
+});
+
+test('[R7] a signed request passes', async () => {
+  expect((await send({})).status).toBe(202);
+  expect(sandbox.started.length).toBe(1);
+});
+
+test('[R7] a clock that is off by a few seconds passes', async () => {
+  const skew = limits.clockSkewSeconds - 3;
+  expect((await send({ claims: { iat: now + skew, exp: now + skew + 60 } })).status).toBe(202);
+});
+
+test('[R1] health and metrics need no signature and show no secret', async () => {
+  for (const path of ['/health', '/metrics']) {
+    const response = await fetch(runner.url + path);
+    expect(response.status).toBe(200);
+    expect(await response.text()).not.toContain(SECRET);
+  }
+});
+
+function unsignedToken(): string {
+  const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+  return `${encode({ alg: 'none' })}.${encode({ aud: 'cortex-runner', iat: now, exp: now + 60 })}.`;
+}
