@@ -92,14 +92,18 @@ export function unknownDependency(state: RunState, node: ActionNode, names: read
 
 // --- edges -------------------------------------------------------------------------------------
 
-/** Adds one dependency. A settled one is counted at once, as if it settled now. */
+/**
+ * Makes `node` wait for one of its `dependencies`. A settled one is counted at once, as if it
+ * settled now.
+ */
 export function link(state: RunState, node: ActionNode, dependency: ActionNode): void {
-  node.dependencies.push(dependency);
   if (dependency.stage === 'settled') {
     countSettled(node, dependency);
     return;
   }
-  dependency.dependents.push(node);
+  // The empty list is shared by all nodes.
+  if (dependency.dependents.length === 0) dependency.dependents = [node];
+  else dependency.dependents.push(node);
   node.unmet += 1;
   noteEdges(state, node);
 }
@@ -237,7 +241,7 @@ function exempt(generation: Generation, node: ActionNode, sync: ActionNode, rele
       const holder = generation.syncs[at];
       if (holder === undefined || holder.index >= node.index) break;
       if (holder.stage === 'settled') continue;
-      holder.holds.push(node);
+      holder.holds = [...holder.holds, node];
       node.holdCount += 1;
     }
   }

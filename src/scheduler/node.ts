@@ -2,7 +2,8 @@
 import type { ActionDeclaration, ActionRejection, ActionTraits } from '../domain/action.ts';
 import type { ActionNode, RunState } from './state.ts';
 
-const NOTHING: readonly never[] = [];
+/** Shared by all nodes until they have something to list, and never added to: most lists stay empty. */
+const NOTHING: never[] = [];
 
 export function newNode(
   state: RunState,
@@ -27,8 +28,8 @@ export function newNode(
     satisfied: false,
     attempt: 0,
     unresolved: NOTHING,
-    dependencies: [],
-    dependents: [],
+    dependencies: NOTHING,
+    dependents: NOTHING,
     unmet: 0,
     successes: 0,
     nulls: 0,
@@ -36,7 +37,7 @@ export function newNode(
     bound: NOTHING,
     barred: 'open',
     exempt: NOTHING,
-    holds: [],
+    holds: NOTHING,
     holdCount: 0,
     pathMs: traits.estimateMs,
     limit: null,

@@ -41,7 +41,7 @@ export interface ActionNode {
   attempt: number;
   /** Names in `depends_on` that nothing is bound to yet. */
   unresolved: readonly string[];
-  dependencies: ActionNode[];
+  dependencies: readonly ActionNode[];
   dependents: ActionNode[];
   /** Dependencies that have not settled. */
   unmet: number;
@@ -56,7 +56,7 @@ export interface ActionNode {
   /** Sync actions that wait for this one and therefore do not hold it (S4). */
   exempt: readonly ActionNode[];
   /** Of a sync action: the `listed` actions that it holds. */
-  holds: ActionNode[];
+  holds: readonly ActionNode[];
   /** Of a `listed` action: how many sync actions hold it. */
   holdCount: number;
   /** Longest remaining path in milliseconds, its own estimate included (S5). */

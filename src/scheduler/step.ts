@@ -208,6 +208,7 @@ function declare(turn: Turn, action: ActionDeclaration, traits: ActionTraits): v
       else others.push(node);
     }
   }
+  node.dependencies = dependencies;
   for (const dependency of dependencies) {
     awaited(turn, dependency);
     link(state, node, dependency);
@@ -380,6 +381,7 @@ function bindLate(turn: Turn, waiter: ActionNode, name: string, dependency: Acti
   }
   if (waiter.dependencies.includes(dependency)) return;
   awaited(turn, dependency);
+  waiter.dependencies = [...waiter.dependencies, dependency];
   link(turn.state, waiter, dependency);
 }
 
