@@ -4,10 +4,13 @@
  *  - the makespan of streamed plans against their lower bound.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { once } from 'node:events';
+import { createServer, request } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { readEvents } from '../scripts/event-client.ts';
 import type { WireEvent } from '../scripts/event-client.ts';
@@ -131,28 +134,24 @@ interface Step {
 
 /** Posts protocol text piece by piece and reads the events that come back meanwhile. */
 async function* stream(steps: readonly Step[]): AsyncGenerator<WireEvent> {
-  const encoder = new TextEncoder();
-  let next = 0;
-  const body = new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        const step = steps[next];
-        next += 1;
-        if (step === undefined) return controller.close();
-        step.mark?.(performance.now());
-        controller.enqueue(encoder.encode(step.text));
-        if (step.waitMs !== undefined) await delay(step.waitMs);
-      },
-    },
-    { highWaterMark: 0 },
-  );
-  const response = await fetch(`${system.url}/execute/streaming_protocol`, {
+  const sending = request(`${system.url}/execute/streaming_protocol`, {
     method: 'POST',
     headers: { 'content-type': 'text/plain' },
-    body,
-    duplex: 'half',
-  } as RequestInit);
-  yield* readEvents(response);
+  });
+  sending.setNoDelay(true);
+  const answered = once(sending, 'response') as Promise<[IncomingMessage]>;
+  const send = async (): Promise<void> => {
+    for (const step of steps) {
+      step.mark?.(performance.now());
+      sending.write(step.text);
+      if (step.waitMs !== undefined) await delay(step.waitMs);
+    }
+    sending.end();
+  };
+  const sent = send();
+  const [response] = await answered;
+  yield* readEvents(new Response(Readable.toWeb(response) as ReadableStream, { status: response.statusCode ?? 500 }));
+  await sent;
 }
 
 interface Action {

@@ -21,15 +21,25 @@ import { readSettings } from './settings.ts';
 import type { Env } from './settings.ts';
 import { durableSql } from './sql-storage.ts';
 
+/** The platform's log. */
+function log(line: string): void {
+  console.error(line); // oxlint-disable-line no-console -- there is no other
+}
+
 export class SessionObject extends DurableObject<Env> {
-  readonly #session: Session;
-  readonly #app: ReturnType<typeof createSessionApp>;
+  #session: Session;
+  #app: ReturnType<typeof createSessionApp>;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
+    this.#session = this.#openSession();
+    this.#app = this.#openApp();
+  }
+
+  #openSession(): Session {
+    const { ctx, env } = this;
     const settings = readSettings(env);
-    const log = (line: string): void => console.error(line); // oxlint-disable-line no-console -- the platform's log
-    this.#session = new Session({
+    return new Session({
       journal: new Journal(durableSql(ctx.storage)),
       clock: platformClock,
       random: Math.random,
@@ -52,12 +62,17 @@ export class SessionObject extends DurableObject<Env> {
       },
       log: (fault) => log(JSON.stringify({ level: 'error', message: String(fault), stack: fault instanceof Error ? fault.stack : undefined })),
     });
-    this.#app = createSessionApp({
+  }
+
+  #openApp(): ReturnType<typeof createSessionApp> {
+    return createSessionApp({
       session: this.#session,
       clock: platformClock,
       destroy: async () => {
-        await ctx.storage.deleteAlarm();
-        await ctx.storage.deleteAll();
+        await this.ctx.storage.deleteAlarm();
+        await this.ctx.storage.deleteAll();
+        this.#session = this.#openSession();
+        this.#app = this.#openApp();
       },
       log,
     });
@@ -77,7 +92,7 @@ export class SessionObject extends DurableObject<Env> {
     try {
       await this.#session.recover();
     } catch (fault) {
-      console.error(String(fault)); // oxlint-disable-line no-console -- the platform's log
+      log(JSON.stringify({ level: 'error', message: String(fault) }));
     }
   }
 

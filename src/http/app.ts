@@ -11,7 +11,7 @@ import { planText } from '../engine/plan-text.ts';
 import type { SessionRecord } from '../journal/journal.ts';
 import { authenticate } from './auth.ts';
 import type { AuthConfig, Principal } from './auth.ts';
-import { readJson, readText } from './body.ts';
+import { readJson, readProtocolBody, readText } from './body.ts';
 import { openApiDocument } from './openapi.ts';
 import { faultLine, problemResponse } from './problem.ts';
 import { createSessionBody, executeBody, planBody, validate } from './schemas.ts';
@@ -150,13 +150,18 @@ export function createApp(options: AppOptions): Hono<Env> {
 
   /** Every execution is a session of its own, resumable and cancellable (H1). */
   const execute = async (request: Request, principal: Principal, queryAgent: string | undefined): Promise<Response> => {
-    if ((request.headers.get('content-type') ?? '').startsWith('text/plain')) {
+    const posted = await readProtocolBody(request);
+    if ('streamed' in posted) {
       const name = queryAgent ?? 'assistant';
       requireAgent(name);
       const record = await newSession(principal, { agent: name, user_id: null, metadata: {}, kind: 'execution' }, {});
-      return await toSession(record.session_id, `/execute${new URL(request.url).search}`, request, principal);
+      return await toSession(record.session_id, `/execute-stream${new URL(request.url).search}`, request, principal);
     }
-    const raw = await readJson(request);
+    const query = new URL(request.url).searchParams;
+    const raw =
+      'json' in posted
+        ? posted.json
+        : { protocol_text: posted.text, agent: queryAgent, stream: query.get('stream') !== 'false' };
     const named = (raw as { agent?: unknown } | null)?.agent;
     requireAgent(typeof named === 'string' ? named : 'assistant');
     const body = validate(executeBody, raw);
@@ -175,10 +180,12 @@ export function createApp(options: AppOptions): Hono<Env> {
   app.post('/execute/streaming_protocol', (c) => execute(c.req.raw, c.get('principal'), c.req.query('agent')));
 
   app.post('/plan', async (c) => {
-    const type = c.req.header('content-type') ?? '';
-    const body = type.startsWith('text/plain')
-      ? validate(planBody, { protocol_text: await readText(c.req.raw), agent: c.req.query('agent') })
-      : validate(planBody, await readJson(c.req.raw));
+    const posted = await readProtocolBody(c.req.raw);
+    const raw =
+      'json' in posted
+        ? posted.json
+        : { protocol_text: 'text' in posted ? posted.text : await readText(c.req.raw), agent: c.req.query('agent') };
+    const body = validate(planBody, raw);
     return c.json(planText(body.protocol_text, body.agent === undefined ? null : requireAgent(body.agent)));
   });
 

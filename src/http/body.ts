@@ -51,3 +51,32 @@ export async function readJson(request: Request, maxBytes: number = limits.bodyB
     throw new EngineError('invalid_json', `The body is not valid JSON: ${messageOf(fault).slice(0, 200)}`);
   }
 }
+
+/** What an execution or a plan was posted as. */
+export type PostedProtocol =
+  | { readonly json: unknown }
+  /** Protocol text that has arrived whole. */
+  | { readonly text: string }
+  /** Protocol text that is still arriving: the request's body, untouched. */
+  | { readonly streamed: true };
+
+/**
+ * Tells JSON from protocol text. Anything but `text/plain` is JSON, whatever it calls itself (H8); and
+ * because browsers and fetch label a JSON string `text/plain` too, a whole body that is an object
+ * with `protocol_text` is JSON as well. A body of unknown length is protocol text that may still be
+ * on its way.
+ */
+export async function readProtocolBody(request: Request): Promise<PostedProtocol> {
+  if (!(request.headers.get('content-type') ?? '').startsWith('text/plain')) return { json: await readJson(request) };
+  if (request.headers.get('content-length') === null) return { streamed: true };
+  const text = await readText(request);
+  if (text.trimStart().startsWith('{')) {
+    try {
+      const json: unknown = JSON.parse(text);
+      if (typeof json === 'object' && json !== null && 'protocol_text' in json) return { json };
+    } catch {
+      // Not JSON: text that happens to begin with a brace.
+    }
+  }
+  return { text };
+}

@@ -72,17 +72,19 @@ export function createSessionApp({ session, clock, destroy, log }: SessionAppOpt
     return await answer(c.req.raw, run, Math.min(after, run.firstSeq - 1), body.stream);
   });
 
-  /** Posted protocol text: JSON, or text/plain that may still be arriving (H1). */
+  /** Posted protocol text (H1). */
   app.post('/execute', async (c) => {
     const after = session.lastSeq;
-    const type = c.req.header('content-type') ?? '';
-    if (type.startsWith('text/plain')) {
-      const run = await session.execute(readChunks(c.req.raw, limits.generationBytes * 2), null);
-      return await answer(c.req.raw, run, after, c.req.query('stream') !== 'false');
-    }
-    const body = validate(executeBody, await readJson(c.req.raw));
+    const body = validate(executeBody, await readJson(c.req.raw, limits.bodyBytes * 2));
     const run = await session.execute(once(body.protocol_text), body.protocol_text);
     return await answer(c.req.raw, run, after, body.stream);
+  });
+
+  /** Protocol text that is still arriving: its actions start as their closing tags come in. */
+  app.post('/execute-stream', async (c) => {
+    const after = session.lastSeq;
+    const run = await session.execute(readChunks(c.req.raw, limits.generationBytes * 2), null);
+    return await answer(c.req.raw, run, after, c.req.query('stream') !== 'false');
   });
 
   app.get('/events', (c) => {

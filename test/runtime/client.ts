@@ -20,7 +20,7 @@ export async function call(path: string, init: RequestInit = {}): Promise<Respon
 }
 
 export async function post(path: string, body: unknown, headers: Record<string, string> = {}): Promise<Response> {
-  return await call(path, { method: 'POST', body: JSON.stringify(body), headers });
+  return await call(path, { method: 'POST', body: JSON.stringify(body), headers: { 'content-type': 'application/json', ...headers } });
 }
 
 /** Runs protocol text to its end and returns the document (H7). */

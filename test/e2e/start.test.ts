@@ -1,0 +1,210 @@
+/** `npm start` as a person uses it: real Worker, real runner, real sandbox, real signals. */
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { readEvents } from '../../scripts/event-client.ts';
+import type { WireEvent } from '../../scripts/event-client.ts';
+import { freePort } from '../../scripts/services.ts';
+import { ROOT } from '../../scripts/system.ts';
+import type { RunResult } from '../../src/engine/run-result.ts';
+
+const POWER = '1606938044258990275541962092341162602522202993782792835301376';
+
+interface Started {
+  readonly url: string;
+  readonly output: () => string;
+  readonly process: ChildProcess;
+  readonly exited: Promise<number | null>;
+}
+
+const folders: string[] = [];
+
+function stateFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'cortex-e2e-'));
+  folders.push(folder);
+  return folder;
+}
+
+function launch(env: Record<string, string>): Omit<Started, 'url'> {
+  const child = spawn(process.execPath, ['scripts/start.ts'], {
+    cwd: ROOT,
+    env: { ...process.env, ...env, NO_COLOR: '1' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()));
+  const exited = new Promise<number | null>((resolve) => child.on('exit', (code) => resolve(code)));
+  return { output: () => output, process: child, exited };
+}
+
+async function start(env: Record<string, string> = {}): Promise<Started> {
+  const port = await freePort();
+  const started = launch({
+    PORT: String(port),
+    RUNNER_PORT: String(await freePort()),
+    CORTEX_STATE_DIR: stateFolder(),
+    ...env,
+  });
+  await vi.waitFor(() => expect(started.output()).toContain('is ready'), { timeout: 90_000, interval: 100 });
+  return { ...started, url: `http://127.0.0.1:${port}` };
+}
+
+async function stop(started: Omit<Started, 'url'>): Promise<void> {
+  started.process.kill('SIGTERM');
+  await started.exited;
+}
+
+async function post<T>(url: string, body: unknown, headers: Record<string, string> = {}): Promise<T> {
+  const response = await fetch(url, { method: 'POST', body: JSON.stringify(body), headers });
+  return (await response.json()) as T;
+}
+
+function overlap(result: RunResult, ids: readonly string[]): boolean {
+  const [a, b] = ids.map((id) => result.actions.find((action) => action.id === id));
+  return Number(a?.started_at) < Number(b?.ended_at) && Number(b?.started_at) < Number(a?.ended_at);
+}
+
+afterAll(() => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
+
+describe.each(['the best sandbox', 'wasm'])('the system with %s', (sandbox) => {
+  let system: Started;
+
+  beforeAll(async () => {
+    system = await start(sandbox === 'wasm' ? { RUNNER_SANDBOX: 'wasm' } : {});
+  });
+  afterAll(async () => {
+    await stop(system);
+  });
+
+  test('[H1] health and the start screen say what is active', async () => {
+    const health = (await (await fetch(`${system.url}/health`)).json()) as { executors: string[]; model: string };
+    expect(health).toMatchObject({ status: 'healthy', service: 'cortex-edge' });
+    expect(health.executors).toEqual(expect.arrayContaining(['tool', 'python', 'shell']));
+    expect(health.model).toContain('demo');
+    expect(system.output()).toMatch(/sandbox\s+python3: (docker|bubblewrap|wasm)/);
+    expect(system.output()).toMatch(/auth\s+none: only this machine may call/);
+  });
+
+  test('[L3] the demo computes in python and lists files in shell at the same time', async () => {
+    const { session_id: id } = await post<{ session_id: string }>(`${system.url}/agent/assistant/session`, { user_id: 'e2e' });
+    const result = await post<RunResult>(`${system.url}/agent/session/${id}/message`, {
+      content: 'compute 2**200 in python and list the files in shell at the same time, then sum it up',
+      stream: false,
+    });
+    expect(result.status).toBe('completed');
+    expect(result.response).toContain(POWER);
+    const python = result.actions.find(({ type }) => type === 'python');
+    const shell = result.actions.find(({ type }) => type === 'shell');
+    expect([python?.status, shell?.status]).toEqual(['completed', 'completed']);
+    expect(overlap(result, [python?.id ?? '', shell?.id ?? ''])).toBe(true);
+  });
+
+  test('[P14] values reach python and shell as data, whatever they hold', async () => {
+    const nasty = '"; import os; os.system("id") #$(id)`id`\n$other';
+    const result = await post<RunResult>(`${system.url}/execute/direct`, {
+      stream: false,
+      context: { nasty },
+      protocol_text: [
+        `<action type="tool" id="a">${JSON.stringify({ name: 'echo', parameters: { text: '$nasty' }, output_key: 'said' })}</action>`,
+        `<action type="python" id="p">${JSON.stringify({ code: 'print(inputs["said"]["text"])', depends_on: ['a'] })}</action>`,
+        `<action type="shell" id="s">${JSON.stringify({ command: 'printf "%s" "$nasty"' })}</action>`,
+        '<response final="true">$p|$s</response>',
+      ].join('\n'),
+    });
+    expect(result.actions.map(({ status }) => status)).toEqual(['completed', 'completed', 'completed']);
+    expect(result.response).toBe(`${nasty}|${nasty}`);
+  });
+
+  test('[R3] the script tool measures a text', async () => {
+    const result = await post<RunResult>(`${system.url}/execute/direct`, {
+      stream: false,
+      protocol_text: `<action type="tool" id="t">${JSON.stringify({ name: 'text_stats', parameters: { text: 'One two three. Four five!' } })}</action>`,
+    });
+    expect(result.actions[0]).toMatchObject({ status: 'completed', output: { words: 5, sentences: 2 } });
+  });
+
+  test('[S8] a time-out kills what python started', async () => {
+    const result = await post<RunResult>(`${system.url}/execute/direct`, {
+      stream: false,
+      protocol_text: '<action type="python" id="p" timeout="1">{"code": "while True: pass"}</action>',
+    });
+    expect(result.actions[0]).toMatchObject({ status: 'failed', error: { code: 'timeout' } });
+  });
+
+  test('[H2] events stream while the run goes on, and the stream ends with it', async () => {
+    const response = await fetch(`${system.url}/execute/direct`, {
+      method: 'POST',
+      body: JSON.stringify({
+        protocol_text:
+          '<thought>Testing</thought><action type="shell" id="s">{"command":"echo one; echo two"}</action><response final="true">$s</response>',
+      }),
+    });
+    const all: WireEvent[] = [];
+    for await (const event of readEvents(response)) all.push(event);
+    const types = all.map(({ type }) => type);
+    expect(types[0]).toBe('agent_started');
+    expect(types).toEqual(expect.arrayContaining(['thought_completed', 'action_queued', 'action_started', 'progress', 'action_completed']));
+    expect(types.at(-1)).toBe('agent_completed');
+    expect(all.at(-1)?.data['response']).toBe('one\ntwo');
+  });
+});
+
+describe('starting and stopping', () => {
+  test('Ctrl-C stops both services and leaves no process and no port behind', async () => {
+    const system = await start();
+    const children = childrenOf(system.process.pid ?? 0);
+    expect(children.length).toBeGreaterThan(1);
+    system.process.kill('SIGINT');
+    expect(await system.exited).toBe(0);
+    await expect.poll(() => children.filter(isAlive), { timeout: 10_000 }).toEqual([]);
+    await expect(fetch(`${system.url}/health`)).rejects.toThrow();
+  });
+
+  test('a taken port is named, with what to do', async () => {
+    const blocker = createServer();
+    await new Promise<void>((resolve) => blocker.listen(0, '127.0.0.1', resolve));
+    const address = blocker.address();
+    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    const started = launch({ PORT: String(port), CORTEX_STATE_DIR: stateFolder() });
+    expect(await started.exited).toBe(1);
+    expect(started.output()).toContain(`Port ${port} is taken`);
+    expect(started.output()).toMatch(/PORT=\d+ npm start/);
+    blocker.close();
+  });
+
+  test('sessions and executions survive a restart', async () => {
+    const env = { CORTEX_STATE_DIR: stateFolder() };
+    const first = await start(env);
+    const ran = await post<RunResult>(`${first.url}/execute/direct`, {
+      stream: false,
+      protocol_text: '<response final="true">kept</response>',
+    });
+    await stop(first);
+    const second = await start(env);
+    const found = (await (await fetch(`${second.url}/executions/${ran.run_id}`)).json()) as RunResult;
+    expect(found).toMatchObject({ status: 'completed', response: 'kept' });
+    await stop(second);
+  });
+});
+
+/** All descendants of a process. */
+function childrenOf(pid: number): number[] {
+  const direct = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
+  return [...direct, ...direct.flatMap(childrenOf)];
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
