@@ -1,0 +1,214 @@
+import { describe, expect, test } from 'vitest';
+import type { ActionOutcome } from '../../src/domain/action.ts';
+import { EngineError } from '../../src/domain/errors.ts';
+import { runText, say, sessionKit, settle } from '../support/session-kit.ts';
+
+const echo = (id: string, parameters: object = {}, more: object = {}): string =>
+  `<action type="tool" mode="async" id="${id}">${JSON.stringify({ name: 'echo', parameters, ...more })}</action>`;
+const types = (events: readonly { type: string }[]): string[] => events.map(({ type }) => type);
+
+describe('[J1] append, act, emit', () => {
+  test('nothing starts and nothing is shown before it is on disk', async () => {
+    const started: string[] = [];
+    const kit = await sessionKit({
+      executors: {
+        tool: async (call) => {
+          started.push(call.action.id);
+          return { ok: true, output: null };
+        },
+      },
+    });
+    const gate = Promise.withResolvers<void>();
+    kit.sql.onSync = () => gate.promise;
+    const running = runText(kit, echo('a'));
+    await settle();
+    expect(started).toEqual([]);
+    expect(types(kit.events)).toEqual([]);
+    gate.resolve();
+    await running;
+    expect(started).toEqual(['a']);
+    expect(types(kit.events)).toContain('action_started');
+  });
+
+  test('when the disk fails, nothing more starts and the fault is told', async () => {
+    const started: string[] = [];
+    const kit = await sessionKit({
+      executors: {
+        tool: async (call) => {
+          started.push(call.action.id);
+          return { ok: true, output: null };
+        },
+      },
+    });
+    kit.sql.onSync = async () => {
+      throw new Error('disk full');
+    };
+    await expect(runText(kit, echo('a'))).rejects.toThrow('disk full');
+    await kit.settled();
+    expect(started).toEqual([]);
+    expect(types(kit.events)).not.toContain('action_started');
+    expect(String(kit.faults[0])).toContain('disk full');
+  });
+});
+
+describe('[S11] the loop', () => {
+  test('results go to the model, which then answers', async () => {
+    const kit = await sessionKit({
+      script: [
+        `<thought>Looking.</thought>${echo('look', { found: 42 })}`,
+        (request) => `<response final="true">Seen: ${request.messages.at(-1)?.content.includes('"found":42')}</response>`,
+      ],
+    });
+    const result = await say(kit, 'look');
+    expect(result).toMatchObject({ status: 'completed', response: 'Seen: true', iterations: 2 });
+    expect(kit.requests[1]?.messages.map(({ role }) => role)).toEqual(['system', 'user', 'assistant', 'user']);
+  });
+
+  test('[L5] the next message carries the conversation, the model’s text to the letter', async () => {
+    const first = `<thought>x</thought>${echo('a', { n: 1 }, { output_key: 'kept' })}<response final="true">It is $kept.n</response>`;
+    const kit = await sessionKit({ script: [first, '<response final="true">Still $kept.n</response>'] });
+    expect((await say(kit, 'one')).response).toBe('It is 1');
+    expect((await say(kit, 'two')).response).toBe('Still 1');
+    const messages = kit.requests[1]?.messages ?? [];
+    expect(messages[2]).toMatchObject({ role: 'assistant', content: first });
+    expect(messages.at(-1)?.content).toContain('two');
+  });
+
+  test('[P11] bare text alone is the answer', async () => {
+    const kit = await sessionKit({ script: ['Just words.'] });
+    expect(await say(kit, 'hi')).toMatchObject({ status: 'completed', response: 'Just words.', iterations: 1 });
+  });
+
+  test('[P10] final="false" goes on; the last final response is the answer', async () => {
+    const kit = await sessionKit({
+      script: ['<response final="false">So far.</response>', '<response final="true">Done.</response>'],
+    });
+    const result = await say(kit, 'hi');
+    expect(result.responses).toEqual([
+      { content: 'So far.', final: false },
+      { content: 'Done.', final: true },
+    ]);
+    expect(result).toMatchObject({ response: 'Done.', iterations: 2 });
+  });
+
+  test('[P10] a final answer beside a failed action does not end the run: the model sees the failure', async () => {
+    const kit = await sessionKit({
+      script: [
+        `${echo('bad', { fail_times: 9 }, { retry: 1 })}<response final="true">All good!</response>`,
+        (request) => `<response final="true">${request.messages.at(-1)?.content.includes('status="failed"')}</response>`,
+      ],
+    });
+    expect(await say(kit, 'try')).toMatchObject({ response: 'true', iterations: 2 });
+  });
+
+  test('[S11] neither answer nor action, twice in a row, is no progress', async () => {
+    const kit = await sessionKit({ script: ['<thought>hm</thought>', '<thought>hm</thought>'] });
+    expect(await say(kit, 'hi')).toMatchObject({ status: 'failed', error: { code: 'no_progress' }, iterations: 2 });
+  });
+
+  test('a model that cannot be reached fails the run with its code', async () => {
+    const kit = await sessionKit({
+      script: Array.from({ length: 5 }, () => () => {
+        throw new EngineError('model_unavailable', 'connection refused');
+      }),
+    });
+    expect(await say(kit, 'hi')).toMatchObject({ status: 'failed', error: { code: 'model_unavailable' } });
+  });
+});
+
+describe('[P13] references in responses', () => {
+  test('a response holds at a running reference while a later one flows on', async () => {
+    const release = Promise.withResolvers<ActionOutcome>();
+    const kit = await sessionKit({ executors: { tool: () => release.promise } });
+    const running = runText(
+      kit,
+      `${echo('slow')}<response final="false">Got $slow, at last.</response><response final="true">Meanwhile.</response>`,
+    );
+    await settle();
+    const shown = (): string[] => kit.events.filter(({ type }) => type === 'response').map(({ data }) => String(data['delta']));
+    expect(shown()).toEqual(['Got', 'Meanwhile.'].map((text, index) => (index === 0 ? expect.stringMatching(/^Got ?$/) : text)));
+    release.resolve({ ok: true, output: 'it' });
+    expect((await running).responses.map(({ content }) => content)).toEqual(['Meanwhile.', 'Got it, at last.']);
+    expect(shown().join('|')).toContain('it, at last.');
+  });
+
+  test('[P12] an unknown name stays, with a warning', async () => {
+    const kit = await sessionKit();
+    const result = await runText(kit, '<response final="true">It costs $5 or $unknown.</response>');
+    expect(result.response).toBe('It costs $5 or $unknown.');
+    expect(result.warnings).toMatchObject([{ code: 'unknown_reference' }]);
+  });
+});
+
+describe('sub-systems', () => {
+  test('[X4] what the agent may not run is rejected', async () => {
+    const kit = await sessionKit({ agent: (agent) => ({ ...agent, capabilities: [] }) });
+    const result = await runText(kit, '<action type="shell" id="s">{"command":"id"}</action>');
+    expect(result.actions[0]).toMatchObject({ status: 'rejected', error: { code: 'not_allowed' } });
+  });
+
+  test('[M3] parameters are checked before dispatch, with a precise complaint', async () => {
+    const kit = await sessionKit();
+    const result = await runText(kit, '<action type="tool" id="c">{"name":"calculator","parameters":{"expr":"1"}}</action>');
+    expect(result.actions[0]).toMatchObject({
+      status: 'failed',
+      error: { code: 'invalid_parameters', message: expect.stringContaining('expression') },
+    });
+  });
+
+  test('[S8] an executor that ignores its abort does not hold the run', async () => {
+    const kit = await sessionKit({ executors: { tool: () => new Promise<ActionOutcome>(() => undefined) } });
+    const running = runText(kit, echo('deaf', {}, { timeout: 3, retry: 1 }));
+    await settle();
+    kit.clock.advance(3_000);
+    expect((await running).actions[0]).toMatchObject({ status: 'failed', error: { code: 'timeout' } });
+  });
+
+  test('[L6] usage is summed', async () => {
+    const usage = { promptTokens: 10, completionTokens: 5, cachedTokens: 2, estimated: false };
+    const kit = await sessionKit({
+      script: [[{ type: 'text', text: 'Hi.' }, { type: 'usage', usage }, { type: 'finish', reason: 'stop' }]],
+    });
+    expect((await say(kit, 'hi')).usage).toEqual({ prompt_tokens: 10, completion_tokens: 5, cached_tokens: 2, model_calls: 1 });
+  });
+
+  test('[J3] a run that nobody owns any more is ended: started actions unknown, others cancelled', async () => {
+    const kit = await sessionKit({ executors: { tool: () => new Promise<ActionOutcome>(() => undefined) } });
+    void runText(kit, `${echo('running')}${echo('waiting', {}, { depends_on: ['running'] })}`);
+    await settle();
+    const next = await sessionKit({ sql: kit.sql });
+    await next.session.recover();
+    const [run] = next.session.runs();
+    if (run === undefined) throw new Error('the run is gone');
+    const result = next.session.result(run);
+    expect(result).toMatchObject({ status: 'failed', error: { code: 'interrupted' } });
+    expect(result.actions.map(({ status }) => status)).toEqual(['failed', 'cancelled']);
+    expect(result.actions[0]?.error).toMatchObject({ code: 'outcome_unknown' });
+    await next.session.recover();
+    expect(next.session.result(run)).toEqual(result);
+  });
+
+  test('[H1] messages wait in line, at most eight', async () => {
+    const kit = await sessionKit({ executors: { tool: () => new Promise<ActionOutcome>(() => undefined) } });
+    void runText(kit, echo('forever'));
+    await settle();
+    const send = (): Promise<unknown> =>
+      kit.session.message({ content: 'x', ifBusy: 'queue', tokens: false, idempotencyKey: null });
+    for (let n = 0; n < 8; n += 1) await send();
+    await expect(send()).rejects.toMatchObject({ code: 'queue_full' });
+    expect(await kit.session.cancel('enough')).not.toBeNull();
+    expect(kit.session.runs().map(({ status }) => status)).toEqual(Array.from({ length: 9 }, () => 'cancelled'));
+  });
+
+  test('the runtime’s own fault ends the run as failed, and the session goes on', async () => {
+    const kit = await sessionKit({ script: ['<response final="true">fine</response>'] });
+    const append = kit.sql.exec;
+    kit.sql.exec = (sql, ...parameters) => {
+      if (sql.includes('INSERT INTO events') && parameters.includes('response_started')) throw new Error('corrupt');
+      return append(sql, ...parameters);
+    };
+    expect(await runText(kit, '<response final="true">x</response>')).toMatchObject({ status: 'failed', error: { code: 'internal' } });
+    kit.sql.exec = append;
+    expect(await say(kit, 'hi')).toMatchObject({ status: 'completed', response: 'fine' });
+  });
+});

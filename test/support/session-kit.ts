@@ -1,0 +1,122 @@
+/** A session on node:sqlite with scripted models and a clock that the test moves. */
+import type { ActionOutcome, ActionType } from '../../src/domain/action.ts';
+import { ACTION_TYPES } from '../../src/domain/action.ts';
+import type { SessionEvent } from '../../src/domain/event.ts';
+import type { AgentDefinition, ResolvedAgent } from '../../src/domain/manifest.ts';
+import type { ModelDelta, ModelRequest } from '../../src/domain/ports.ts';
+import { bundled } from '../../src/catalog/bundled.ts';
+import { Session } from '../../src/engine/session.ts';
+import type { RunResult } from '../../src/engine/run-result.ts';
+import type { ActionCall, ActionContext, Executor } from '../../src/executors/executor.ts';
+import { createExecutors } from '../../src/executors/registry.ts';
+import { Journal } from '../../src/journal/journal.ts';
+import { FakeClock } from './fake-clock.ts';
+import { openNodeSql } from './node-sql.ts';
+import type { NodeSql } from './node-sql.ts';
+
+/** What the model says, generation by generation; a function sees the request. */
+export type Script = readonly (string | ModelDelta[] | ((request: ModelRequest) => string))[];
+
+export interface SessionKit {
+  readonly session: Session;
+  readonly sql: NodeSql;
+  readonly clock: FakeClock;
+  readonly events: SessionEvent[];
+  /** Every request that the model got. */
+  readonly requests: ModelRequest[];
+  readonly faults: unknown[];
+  /** Everything that was handed to `hold`. */
+  settled(): Promise<void>;
+}
+
+export interface KitOptions {
+  readonly script?: Script;
+  readonly agent?: (agent: AgentDefinition) => AgentDefinition;
+  /** Replaces the executor of a type. */
+  readonly executors?: Partial<Record<ActionType, (call: ActionCall, context: ActionContext) => Promise<ActionOutcome>>>;
+  readonly sql?: NodeSql;
+}
+
+export const SESSION_ID = `ses_${'a'.repeat(32)}`;
+
+export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> {
+  const sql = options.sql ?? openNodeSql();
+  const clock = new FakeClock();
+  const events: SessionEvent[] = [];
+  const requests: ModelRequest[] = [];
+  const faults: unknown[] = [];
+  const held: Promise<unknown>[] = [];
+  const resolved = resolvedAgent(options.agent);
+  const session = new Session({
+    journal: new Journal(sql),
+    clock,
+    random: () => 0.5,
+    newApprovalId: () => `apr_${'1'.repeat(32)}`,
+    executors: executors(options.executors ?? {}),
+    fetch: async () => new Response('ok'),
+    readHtml: async () => ({ title: null, text: '', matches: {}, links: [], truncated: false }),
+    runner: null,
+    resolve: () => resolved,
+    modelFor: () => ({
+      name: 'scripted',
+      async *stream(request): AsyncGenerator<ModelDelta> {
+        const step = options.script?.[requests.length] ?? '<response final="true">out of script</response>';
+        requests.push(request);
+        if (Array.isArray(step)) {
+          yield* step as ModelDelta[];
+          return;
+        }
+        yield { type: 'text', text: typeof step === 'function' ? step(request) : String(step) };
+        yield { type: 'finish', reason: 'stop' };
+      },
+    }),
+    hold: (work) => void held.push(work),
+    runEnded: () => undefined,
+    log: (fault) => void faults.push(fault),
+  });
+  session.listen((batch) => events.push(...batch));
+  if (!session.exists) {
+    await session.create(
+      { session_id: SESSION_ID, agent: 'assistant', user_id: null, owner: null, kind: 'chat', metadata: {}, created_at: 0 },
+      {},
+    );
+  }
+  return { session, sql, clock, events, requests, faults, settled: async () => void (await Promise.allSettled(held)) };
+}
+
+function resolvedAgent(change: KitOptions['agent']): ResolvedAgent {
+  const resolved = bundled.agent('assistant');
+  if (resolved === null) throw new Error('the bundled catalogue has no assistant');
+  return change === undefined ? resolved : { ...resolved, agent: change(resolved.agent) };
+}
+
+function executors(replaced: NonNullable<KitOptions['executors']>): Record<ActionType, Executor> {
+  const real = createExecutors();
+  const entries = ACTION_TYPES.map((type): [ActionType, Executor] => {
+    const execute = replaced[type];
+    return [type, execute === undefined ? real[type] : { execute }];
+  });
+  return Object.fromEntries(entries) as Record<ActionType, Executor>;
+}
+
+/** Sends a message and waits for its run to end. */
+export async function say(kit: SessionKit, content: string): Promise<RunResult> {
+  const run = await kit.session.message({ content, ifBusy: 'queue', tokens: false, idempotencyKey: null });
+  await kit.session.ended(run.run);
+  return kit.session.result(kit.session.run(run.runId));
+}
+
+/** Runs protocol text, given in pieces, and waits for its end. */
+export async function runText(kit: SessionKit, ...pieces: string[]): Promise<RunResult> {
+  const chunks = async function* (): AsyncGenerator<string> {
+    yield* pieces;
+  };
+  const run = await kit.session.execute(chunks(), pieces.join(''));
+  await kit.session.ended(run.run);
+  return kit.session.result(kit.session.run(run.runId));
+}
+
+/** Lets everything happen that needs no time to pass. */
+export async function settle(): Promise<void> {
+  for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
