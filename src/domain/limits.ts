@@ -16,12 +16,18 @@ export const limits = {
   /** Ids, output keys, feed ids (P12). */
   idChars: 64,
   referenceNameChars: 64,
+  idempotencyKeyChars: 256,
   /** A `$name.path[0]` longer than this is text: what is held back while streaming stays bounded (P4). */
   referenceChars: 512,
   /** Parser warnings of one generation; the rest is summed up in one. */
   warningsPerGeneration: 100,
-  /** A `when` expression. */
+  /** A body that is not strict JSON and longer than this is refused: mending costs more than linear time (P8). */
+  repairChars: 65_536,
+  /** What the references of one action may add to its parameters; past it a value is left out (P12). */
+  substitutedChars: 8_388_608,
+  /** A `when` expression, and the nodes of its syntax tree (S9). */
   conditionChars: 2_000,
+  conditionNodes: 256,
   /** Input quoted in messages. */
   excerptChars: 80,
   /** A response after its references are expanded (P13). */
