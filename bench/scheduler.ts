@@ -2,8 +2,9 @@
  * What a decision costs: whole runs through `step`, without an engine, in microseconds per action.
  *
  * An action's share holds its declaration, its start, its outcome and everything that these decide.
- * Executors take no time; outcomes come back in the order of the starts. `node bench/scheduler.ts`
+ * Executors take no time; outcomes come back in the order of the starts.
  */
+import { percentile, table, writeSection } from './report.ts';
 import { initialState, step } from '../src/scheduler/step.ts';
 import type { RunState } from '../src/scheduler/step.ts';
 import type { SchedulerCommand, SchedulerInput } from '../src/scheduler/types.ts';
@@ -42,16 +43,24 @@ const WORKLOADS: readonly Workload[] = [
   { name: 'no edges', actions: 1_000, dependencies: () => [], streamed: false },
 ];
 
-console.log(`scheduler: median of ${ROUNDS} whole runs, ${SLOTS} slots, ${process.version}`);
-for (const workload of WORKLOADS) {
+const rows = WORKLOADS.map((workload) => {
   const inputs = declarations(workload);
   for (let warm = 0; warm < WARM_UP_ACTIONS; warm += workload.actions) play(workload, inputs);
-  const rounds = Array.from({ length: ROUNDS }, () => play(workload, inputs)).sort((a, b) => a - b);
-  const micros = ((rounds[Math.floor(ROUNDS / 2)] ?? 0) * 1000) / workload.actions;
+  const rounds = Array.from({ length: ROUNDS }, () => play(workload, inputs));
+  const micros = (percentile(rounds, 0.5) * 1000) / workload.actions;
   const edges = inputs.reduce((total, { action }) => total + (action.dependsOn?.length ?? 0), 0);
-  const size = `${workload.actions} actions, ${edges} edges`.padEnd(30);
-  console.log(`  ${size} ${workload.name.padEnd(42)} ${micros.toFixed(2)} µs an action`);
-}
+  return [workload.name, String(workload.actions), String(edges), micros.toFixed(2)];
+});
+const result = table(['graph', 'actions', 'edges', 'µs an action'], rows);
+console.log(result);
+writeSection(
+  'Scheduler',
+  'npm run bench:scheduler',
+  `Whole runs through \`step\`, without an engine: declaration, start, outcome and all that they decide. ${SLOTS} slots,
+median of ${ROUNDS} runs. A run may hold 2,000 actions; the larger ones show how the cost grows.
+
+${result}`,
+);
 
 type Declared = Extract<SchedulerInput, { type: 'action_declared' }>;
 
