@@ -1,0 +1,152 @@
+/** The service as a process: its ready line, its settings, its stop (R1, H8). */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import fs from 'node:fs/promises';
+import net from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+
+import { descendantsOf } from '../sandbox/process-tree.ts';
+import { SECRET, signed } from './support/test-runner.ts';
+
+const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
+const SLOW = 30_000;
+
+let stateDir: string;
+let started: ChildProcess[];
+beforeEach(async () => {
+  stateDir = await fs.mkdtemp(path.join(os.tmpdir(), 'runner-main-'));
+  started = [];
+});
+afterEach(async () => {
+  for (const child of started) child.kill('SIGKILL');
+  await fs.rm(stateDir, { recursive: true, force: true });
+});
+
+interface Service {
+  readonly child: ChildProcess;
+  readonly ended: Promise<number | null>;
+  out(): string;
+  err(): string;
+}
+
+function launch(env: Record<string, string>): Service {
+  const child = spawn(process.execPath, [MAIN], {
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      CORTEX_STATE_DIR: stateDir,
+      RUNNER_PORT: '0',
+      RUNNER_SECRET: SECRET,
+      ...env,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  started.push(child);
+  let out = '';
+  let err = '';
+  child.stdout.on('data', (chunk) => (out += String(chunk)));
+  child.stderr.on('data', (chunk) => (err += String(chunk)));
+  const ended = new Promise<number | null>((resolve) => {
+    child.once('exit', resolve);
+  });
+  return { child, ended, out: () => out, err: () => err };
+}
+
+async function readyOf(service: Service): Promise<{ url: string; sandbox: Record<string, string | null> }> {
+  await vi.waitFor(() => expect(service.out()).toContain('\n'), { timeout: SLOW });
+  return JSON.parse(service.out()) as { url: string; sandbox: Record<string, string | null> };
+}
+
+test('[R1] says that it is ready in one line of JSON, and what it uses', { timeout: SLOW }, async () => {
+  const service = launch({ RUNNER_SANDBOX: 'wasm' });
+  expect(await readyOf(service)).toMatchObject({
+    ready: true,
+    service: 'container-runner',
+    url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+    sandbox: { python3: 'wasm', shell: 'wasm', node: null },
+  });
+  service.child.kill('SIGTERM');
+  expect(await service.ended).toBe(0);
+});
+
+test.each(['SIGTERM', 'SIGINT'] as const)(
+  '[R4] %s ends what runs and everything it started',
+  { timeout: SLOW },
+  async (signal) => {
+    const service = launch({ RUNNER_SANDBOX: 'process', RUNNER_ALLOW_PROCESS: '1' });
+    const { url } = await readyOf(service);
+    const body = JSON.stringify({ kind: 'shell', session: 's', code: 'sleep 601 & echo in; sleep 602' });
+    expect((await fetch(await signed(url, 'PUT', '/jobs/a', body))).status).toBe(202);
+    const tree = await vi.waitFor(() => {
+      const pids = descendantsOf(service.child.pid ?? 0);
+      expect(pids.length).toBeGreaterThanOrEqual(3);
+      return pids;
+    });
+    service.child.kill(signal);
+    expect(await service.ended).toBe(0);
+    await vi.waitFor(() => expect(tree.filter(isAlive)).toEqual([]), { timeout: 5_000 });
+  },
+);
+
+test('[R1] a runner that is killed leaves nothing running, and says lost afterwards', { timeout: SLOW }, async () => {
+  const service = launch({ RUNNER_SANDBOX: 'wasm' });
+  const { url } = await readyOf(service);
+  const body = JSON.stringify({ kind: 'python', session: 's', code: 'print("in")\nwhile True: pass' });
+  await fetch(await signed(url, 'PUT', '/jobs/a', body));
+  await vi.waitFor(
+    async () => {
+      const record = (await (await fetch(await signed(url, 'GET', '/jobs/a', ''))).json()) as { stdout: string };
+      expect(record.stdout).toBe('in\n');
+    },
+    { timeout: SLOW, interval: 100 },
+  );
+  const tree = descendantsOf(service.child.pid ?? 0);
+  expect(tree.length).toBeGreaterThan(0);
+  service.child.kill('SIGKILL');
+  await service.ended;
+  if (process.platform === 'linux') {
+    await vi.waitFor(() => expect(tree.filter(isAlive)).toEqual([]), { timeout: 5_000 });
+  }
+  const next = launch({ RUNNER_SANDBOX: 'wasm' });
+  const again = await readyOf(next);
+  const record = await (await fetch(await signed(again.url, 'GET', '/jobs/a', ''))).json();
+  expect(record).toMatchObject({ state: 'ended', end: 'lost', stdout: 'in\n' });
+});
+
+test('[H8] a port that is taken: says so and what to do', async () => {
+  const holder = net.createServer();
+  await new Promise<void>((resolve) => {
+    holder.listen(0, '127.0.0.1', resolve);
+  });
+  const { port } = holder.address() as net.AddressInfo;
+  const service = launch({ RUNNER_PORT: String(port), RUNNER_SANDBOX: 'process', RUNNER_ALLOW_PROCESS: '1' });
+  expect(await service.ended).toBe(1);
+  expect(service.err()).toContain(`port ${port} is taken; set RUNNER_PORT`);
+  holder.close();
+});
+
+test.each([
+  ['RUNNER_SECRET', ''],
+  ['RUNNER_SECRET', 'short'],
+  ['RUNNER_PORT', 'http'],
+  ['RUNNER_PORT', '70000'],
+  ['RUNNER_SANDBOX', 'none'],
+  ['RUNNER_ALLOW_PROCESS', 'perhaps'],
+])('[H8] %s=%j: does not start, and names it', async (name, value) => {
+  const service = launch({ [name]: value });
+  expect(await service.ended).toBe(1);
+  expect(service.err()).toContain(name);
+  expect(service.out()).toBe('');
+});
+
+/** One that has ended and that nobody has asked about yet does not count. */
+function isAlive(pid: number): boolean {
+  try {
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
