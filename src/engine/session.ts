@@ -19,6 +19,7 @@ import type { RunRecord, RunStatus, SessionRecord, StoredEvent } from '../journa
 import type { RunPolicy } from '../scheduler/types.ts';
 import { endAbandonedRun } from './abandoned-run.ts';
 import { readConversation } from './conversation.ts';
+import { personalise } from './personalise.ts';
 import { Hub } from './hub.ts';
 import type { EventListener } from './hub.ts';
 import { Inbox } from './inbox.ts';
@@ -264,7 +265,7 @@ export class Session {
         runId: runIdOf(record.session_id, run),
         runNumber: run,
         source,
-        resolved,
+        resolved: personalise(resolved, record),
         policy: policyOf(resolved.agent, source.type),
         publish: (batch) => this.#hub.publish(batch),
         ended: ({ status }) => {

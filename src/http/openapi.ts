@@ -1,5 +1,5 @@
 /** The OpenAPI 3.1 document (H4), from the same schemas that validate requests. */
-import { z } from 'zod';
+import * as z from 'zod';
 import { ERROR_TABLE } from '../domain/errors.ts';
 import { approvalBody, cancelBody, createSessionBody, executeBody, messageBody, planBody } from './schemas.ts';
 

@@ -1,5 +1,5 @@
 /** Every request body, validated; the OpenAPI document is generated from the same schemas (H4). */
-import { z } from 'zod';
+import * as z from 'zod';
 import { EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
 

@@ -27,6 +27,7 @@ import type {
 } from '../domain/ports.ts';
 import { estimateTokens } from '../domain/tokens.ts';
 import { readChunk } from './chunk.ts';
+import { originOf } from './address.ts';
 import { failureOf } from './failure.ts';
 import { pause } from './pause.ts';
 
@@ -59,11 +60,7 @@ class OpenAiProvider implements ModelProvider {
 
   constructor(options: OpenAiOptions) {
     this.#options = options;
-    const base = URL.canParse(options.baseUrl) ? new URL(options.baseUrl) : null;
-    if (base === null || !/^https?:$/.test(base.protocol)) {
-      throw new EngineError('model_rejected', `"${options.baseUrl}" is no http or https address of a model endpoint`);
-    }
-    this.#origin = base.origin;
+    this.#origin = originOf(options.baseUrl);
   }
 
   async *stream(request: ModelRequest): AsyncGenerator<ModelDelta> {

@@ -1,8 +1,8 @@
 /** From configuration to a model provider: the one place that knows which there are. */
 import { EngineError } from '../domain/errors.ts';
 import type { Clock, ModelDelta, ModelProvider, Random } from '../domain/ports.ts';
+import { originOf } from './address.ts';
 import { createDemoProvider } from './demo.ts';
-import { createOpenAiProvider } from './openai.ts';
 
 /** `LLM_BASE_URL`, `LLM_API_KEY`, `LLM_MODEL`; null and empty count as unset (H8). */
 export interface ModelConfig {
@@ -43,20 +43,35 @@ export function createModel(
   }
   const model = config.model?.trim() || null;
   try {
-    const defaultModel = model ?? ANY_MODEL;
-    const provider = createOpenAiProvider({
-      baseUrl,
-      apiKey,
-      defaultModel,
-      clock,
-      random,
-      ...(fetch === undefined ? {} : { fetch }),
+    originOf(baseUrl);
+    const provider = loadedAtFirstUse(async () => {
+      const { createOpenAiProvider } = await import('./openai.ts');
+      return createOpenAiProvider({
+        baseUrl,
+        apiKey,
+        defaultModel: model ?? ANY_MODEL,
+        clock,
+        random,
+        ...(fetch === undefined ? {} : { fetch }),
+      });
     });
     return { provider, description: `${model ?? 'default model (LLM_MODEL is not set)'} at ${new URL(baseUrl).host}` };
   } catch (fault) {
     if (!(fault instanceof EngineError)) throw fault;
     return { provider: unusable(fault), description: `not usable: ${fault.message}` };
   }
+}
+
+/** The client library is the heaviest part of the Worker: one that starts does not wait for it. */
+function loadedAtFirstUse(load: () => Promise<ModelProvider>): ModelProvider {
+  let loaded: Promise<ModelProvider> | null = null;
+  return {
+    name: 'openai',
+    async *stream(request): AsyncGenerator<ModelDelta> {
+      loaded ??= load();
+      yield* (await loaded).stream(request);
+    },
+  };
 }
 
 function unusable(fault: EngineError): ModelProvider {
