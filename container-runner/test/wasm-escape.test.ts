@@ -4,9 +4,11 @@ import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 
 import { startRunner, type TestRunner } from './support/test-runner.ts';
+
+vi.setConfig({ testTimeout: 30_000 });
 
 let runner: TestRunner;
 let directory: string;

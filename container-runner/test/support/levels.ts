@@ -3,19 +3,13 @@ import { spawnSync } from 'node:child_process';
 
 import type { SandboxLevel } from '../../sandbox/sandbox.ts';
 
-export interface TestedLevel {
-  readonly level: SandboxLevel;
-  /** Why its tests are skipped; null = they run. */
-  readonly skip: string | null;
-}
-
 const complete = process.env['CI'] === 'true';
+const hasBubblewrap = spawnSync('bwrap', ['--version'], { stdio: 'ignore' }).status === 0;
 
-export const hasBubblewrap = spawnSync('bwrap', ['--version'], { stdio: 'ignore' }).status === 0;
-const noBubblewrap = hasBubblewrap || complete ? null : 'bubblewrap is not installed';
-
-export const LEVELS: readonly TestedLevel[] = [
-  { level: 'bubblewrap', skip: noBubblewrap },
-  { level: 'wasm', skip: null },
-  { level: 'process', skip: process.platform === 'win32' ? 'needs a shell and python3' : null },
-];
+/** Why the tests of a level are skipped; null = they run. */
+export function reasonToSkip(level: SandboxLevel): string | null {
+  if (complete) return null;
+  if (level === 'bubblewrap' && !hasBubblewrap) return 'bubblewrap is not installed';
+  if (level === 'process' && process.platform === 'win32') return 'needs a shell and python3';
+  return null;
+}
