@@ -47,8 +47,8 @@ try {
   const body = [
     '### From the closing tag to the tool',
     '',
-    'A client streams protocol text; one clock (the client\'s) reads the moment before the last `>` of `</action>` is',
-    'written and the moment at which the tool\'s HTTP server sees the call. Between them: client, Worker, object, parser,',
+    "A client streams protocol text; one clock (the client's) reads the moment before the last `>` of `</action>` is",
+    "written and the moment at which the tool's HTTP server sees the call. Between them: client, Worker, object, parser,",
     'scheduler, a journal write that is on disk, and the outgoing request. The last column is the smallest possible round',
     'trip to the same Worker, for scale.',
     '',
@@ -173,7 +173,7 @@ function workloads(): Readonly<Record<string, readonly Action[]>> {
   return {
     'two parallel searches': [of('a', 1_200), of('b', 900)],
     'chain of three': [of('a', 800), of('b', 800, 'a'), of('c', 800, 'b')],
-    'diamond': [of('a', 500), of('b', 1_500, 'a'), of('c', 700, 'a'), of('d', 300, 'b', 'c')],
+    diamond: [of('a', 500), of('b', 1_500, 'a'), of('c', 700, 'a'), of('d', 300, 'b', 'c')],
     'skewed chains (2,16,2) (16,2,2) (2,2,16) ×100 ms': ['x', 'y', 'z'].flatMap((chain, index) =>
       [0, 1, 2].map((step) => {
         const slow = [1, 0, 2][index] === step;
@@ -181,9 +181,16 @@ function workloads(): Readonly<Record<string, readonly Action[]>> {
       }),
     ),
     'research assistant, ten actions, 1/40': [
-      of('wiki', 750), of('arxiv', 750), of('news', 500), of('facts', 375, 'wiki'), of('summary', 1_500, 'arxiv'),
-      of('report', 3_000, 'facts', 'summary', 'news'), of('cache', 250, 'report'), of('quality', 500, 'report'),
-      of('citations', 375, 'report'), of('final', 250, 'quality', 'citations'),
+      of('wiki', 750),
+      of('arxiv', 750),
+      of('news', 500),
+      of('facts', 375, 'wiki'),
+      of('summary', 1_500, 'arxiv'),
+      of('report', 3_000, 'facts', 'summary', 'news'),
+      of('cache', 250, 'report'),
+      of('quality', 500, 'report'),
+      of('citations', 375, 'report'),
+      of('final', 250, 'quality', 'citations'),
     ],
   };
 }

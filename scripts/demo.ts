@@ -50,7 +50,7 @@ async function show(url: string): Promise<void> {
   const protocol = scaled(plan);
   console.log(
     `\n${pc.bold('Running it')} at ${SCALE_MS} ms per second. Every action is the echo tool with the planned duration, ` +
-      'so that the time measured is the system\'s own; the text is streamed like a model\'s.\n',
+      "so that the time measured is the system's own; the text is streamed like a model's.\n",
   );
   const timeline = new Timeline(labels);
   const response = await fetch(`${url}/execute/streaming_protocol`, {
@@ -128,7 +128,9 @@ function summary(plan: Plan, timeline: Timeline): string {
 async function connect(): Promise<{ readonly url: string; stop(): Promise<void> }> {
   const url = `http://127.0.0.1:${process.env['PORT'] || 8787}`;
   try {
-    const health = (await (await fetch(`${url}/health`, { signal: AbortSignal.timeout(1_000) })).json()) as { service?: string };
+    const health = (await (await fetch(`${url}/health`, { signal: AbortSignal.timeout(1_000) })).json()) as {
+      service?: string;
+    };
     if (health.service === 'cortex-edge') return { url, stop: async () => undefined };
   } catch {
     // Nothing is running there.

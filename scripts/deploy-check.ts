@@ -26,9 +26,15 @@ function wrangler(...args: string[]): string {
 }
 
 /** CPU time of the start-up profile, without idle, in milliseconds. */
-function busyMs(profile: { nodes: { id: number; callFrame: { functionName: string } }[]; samples: number[]; timeDeltas: number[] }): number {
+function busyMs(profile: {
+  nodes: { id: number; callFrame: { functionName: string } }[];
+  samples: number[];
+  timeDeltas: number[];
+}): number {
   const idle = new Set(
-    profile.nodes.filter(({ callFrame }) => /^\((idle|root|program)\)$/.test(callFrame.functionName)).map(({ id }) => id),
+    profile.nodes
+      .filter(({ callFrame }) => /^\((idle|root|program)\)$/.test(callFrame.functionName))
+      .map(({ id }) => id),
   );
   let microseconds = 0;
   for (const [index, node] of profile.samples.entries()) {

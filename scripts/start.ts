@@ -19,11 +19,14 @@ function fail(message: string): never {
 
 async function requireFree(name: string, number: number): Promise<void> {
   if (await portIsFree(number)) return;
-  fail(`Port ${number} is taken by another program.\n  Stop it, or choose another port: ${name}=${number + 100} npm start`);
+  fail(
+    `Port ${number} is taken by another program.\n  Stop it, or choose another port: ${name}=${number + 100} npm start`,
+  );
 }
 
 function screen(system: System, health: WorkerHealth, auth: string, state: string): string {
-  const sandbox = health.runner === null ? 'no runner: python and shell actions fail' : describeSandbox(health.runner.sandbox);
+  const sandbox =
+    health.runner === null ? 'no runner: python and shell actions fail' : describeSandbox(health.runner.sandbox);
   return [
     '',
     `${pc.bold('Cortex Edge')} ${health.version} is ready`,

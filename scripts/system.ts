@@ -90,11 +90,22 @@ export async function startSystem(options: SystemOptions): Promise<System> {
       services.push(runner);
     }
     options.progress('starting the Worker …');
-    const worker = startService('worker', process.execPath, workerArguments(options, writeVars(stateDir, vars), stateDir), {
-      cwd: ROOT,
-      env: { ...environment, CLOUDFLARE_CF_FETCH_ENABLED: 'false', WRANGLER_SEND_METRICS: 'false', CI: 'true', FORCE_COLOR: '0' },
-      echo: (line) => /\b(error|✘)/i.test(line),
-    });
+    const worker = startService(
+      'worker',
+      process.execPath,
+      workerArguments(options, writeVars(stateDir, vars), stateDir),
+      {
+        cwd: ROOT,
+        env: {
+          ...environment,
+          CLOUDFLARE_CF_FETCH_ENABLED: 'false',
+          WRANGLER_SEND_METRICS: 'false',
+          CI: 'true',
+          FORCE_COLOR: '0',
+        },
+        echo: (line) => /\b(error|✘)/i.test(line),
+      },
+    );
     services.push(worker);
     const url = `http://127.0.0.1:${options.port}`;
     await Promise.all(

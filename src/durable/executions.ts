@@ -1,10 +1,11 @@
 /** The index object of an API key, and what it is told of an execution. */
 import type { RunResult } from '../engine/run-result.ts';
 import type { ExecutionEntry } from '../http/app.ts';
-import type { SessionRecord } from '../journal/journal.ts';
+import type { SessionRecord } from '../domain/session.ts';
+import type { ExecutionIndexObject } from './execution-index-object.ts';
 import type { Env } from './settings.ts';
 
-export function indexFor(env: Env, owner: string | null): DurableObjectStub<import('./execution-index-object.ts').ExecutionIndexObject> {
+export function indexFor(env: Env, owner: string | null): DurableObjectStub<ExecutionIndexObject> {
   return env.EXECUTIONS.getByName(owner === null ? 'local' : `key:${owner}`);
 }
 

@@ -61,11 +61,8 @@ export const readHtml: HtmlReader = async (page, { selectors, maxChars }) => {
     },
   });
   const read = rewriter.transform(page);
-  if (read.body !== null) {
-    for await (const _chunk of read.body) {
-      // The handlers do the work; the page itself is thrown away.
-    }
-  }
+  // The handlers do the work; the page itself is thrown away.
+  await read.body?.pipeTo(new WritableStream());
   return {
     title: title === null ? null : squeeze(title),
     text: text.value(),

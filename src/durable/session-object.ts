@@ -11,7 +11,7 @@ import { createOutboundFetch } from '../executors/outbound.ts';
 import { createExecutors } from '../executors/registry.ts';
 import { createSessionApp } from '../http/session-app.ts';
 import { Journal } from '../journal/journal.ts';
-import type { SessionRecord } from '../journal/journal.ts';
+import type { SessionRecord } from '../domain/session.ts';
 import { executionEntry, indexFor } from './executions.ts';
 import { readHtml } from './html-reader.ts';
 import { modelOf } from './model.ts';
@@ -45,7 +45,11 @@ export class SessionObject extends DurableObject<Env> {
       random: Math.random,
       newApprovalId: () => newId('apr'),
       executors: createExecutors(),
-      fetch: createOutboundFetch({ fetch: (input, init) => fetch(input, init), allowHosts: settings.allowHosts, clock: platformClock }),
+      fetch: createOutboundFetch({
+        fetch: (input, init) => fetch(input, init),
+        allowHosts: settings.allowHosts,
+        clock: platformClock,
+      }),
       readHtml,
       runner: runnerOf(settings),
       resolve: (name) => bundled.agent(name),
@@ -60,7 +64,14 @@ export class SessionObject extends DurableObject<Env> {
           ctx.waitUntil(indexFor(env, record.owner).record(executionEntry(record, result)));
         }
       },
-      log: (fault) => log(JSON.stringify({ level: 'error', message: String(fault), stack: fault instanceof Error ? fault.stack : undefined })),
+      log: (fault) =>
+        log(
+          JSON.stringify({
+            level: 'error',
+            message: String(fault),
+            stack: fault instanceof Error ? fault.stack : undefined,
+          }),
+        ),
     });
   }
 

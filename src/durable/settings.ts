@@ -2,11 +2,13 @@
 import type { ApiKey } from '../http/auth.ts';
 import { parseApiKeys } from '../http/auth.ts';
 import type { ModelConfig } from '../llm/select.ts';
+import type { ExecutionIndexObject } from './execution-index-object.ts';
+import type { SessionObject } from './session-object.ts';
 
 /** Bindings and variables of the Worker (wrangler.toml, `.dev.vars`, secrets). */
 export interface Env {
-  readonly SESSIONS: DurableObjectNamespace<import('./session-object.ts').SessionObject>;
-  readonly EXECUTIONS: DurableObjectNamespace<import('./execution-index-object.ts').ExecutionIndexObject>;
+  readonly SESSIONS: DurableObjectNamespace<SessionObject>;
+  readonly EXECUTIONS: DurableObjectNamespace<ExecutionIndexObject>;
   readonly LLM_BASE_URL?: string;
   readonly LLM_API_KEY?: string;
   readonly LLM_MODEL?: string;

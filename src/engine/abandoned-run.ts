@@ -4,7 +4,8 @@
  */
 import type { JournaledEventType, SessionEvent } from '../domain/event.ts';
 import type { JsonObject } from '../domain/json.ts';
-import type { Journal, RunRecord } from '../journal/journal.ts';
+import type { Journal } from '../journal/journal.ts';
+import type { RunRecord } from '../domain/session.ts';
 
 const ACTION_ENDS: ReadonlySet<JournaledEventType> = new Set<JournaledEventType>([
   'action_completed',

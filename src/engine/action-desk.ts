@@ -192,7 +192,11 @@ export class ActionDesk {
     const approval = this.#context.newApprovalId();
     this.#approvals.set(key, approval);
     const action = this.#declaration(key);
-    this.#append('approval_requested', key, { approval_id: approval, type: action.type, parameters: action.parameters });
+    this.#append('approval_requested', key, {
+      approval_id: approval,
+      type: action.type,
+      parameters: action.parameters,
+    });
   }
 
   approvalResolved({ key, approved, note }: Extract<RunInput, { type: 'approval' }>): void {
@@ -303,12 +307,7 @@ export class ActionDesk {
     );
   }
 
-  #append(
-    type: Parameters<RunLog['append']>[0],
-    key: ActionKey,
-    data: JsonObject,
-    state: JsonObject = {},
-  ): void {
+  #append(type: Parameters<RunLog['append']>[0], key: ActionKey, data: JsonObject, state: JsonObject = {}): void {
     this.#log.append(type, data, {
       action: this.#declaration(key),
       state: { key, ...state },
@@ -340,7 +339,11 @@ export class ActionDesk {
   }
 }
 
-function errorJson(error: { readonly code: string; readonly message: string; readonly retryable: boolean }): JsonObject {
+function errorJson(error: {
+  readonly code: string;
+  readonly message: string;
+  readonly retryable: boolean;
+}): JsonObject {
   return { code: error.code, message: error.message, retryable: error.retryable };
 }
 

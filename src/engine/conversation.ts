@@ -28,7 +28,9 @@ function foldTurn(user: string, stored: Iterable<StoredEvent>): Turn {
         report('failed', { ms, note: errorLine(event.data['error']) });
         break;
       case 'action_skipped':
-        report('skipped', { note: [event.data['reason'], event.data['because']].filter((part) => part != null).join(': ') });
+        report('skipped', {
+          note: [event.data['reason'], event.data['because']].filter((part) => part != null).join(': '),
+        });
         break;
       case 'action_cancelled':
         report('cancelled', { note: String(event.data['reason'] ?? '') });

@@ -36,7 +36,10 @@ interface Totals {
   estimated: boolean;
 }
 
-type TextEvent = Extract<ProtocolEvent, { type: `${'thought' | 'text' | 'response'}${'' | '_started' | '_completed'}` }>;
+type TextEvent = Extract<
+  ProtocolEvent,
+  { type: `${'thought' | 'text' | 'response'}${'' | '_started' | '_completed'}` }
+>;
 
 export class GenerationDesk {
   readonly #context: RunContext;

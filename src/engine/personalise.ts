@@ -1,7 +1,7 @@
 /** Context variables in an agent's persona, resolved once per session (M5). */
 import { resolveVariables } from '../catalog/variables.ts';
 import type { ResolvedAgent } from '../domain/manifest.ts';
-import type { SessionRecord } from '../journal/journal.ts';
+import type { SessionRecord } from '../domain/session.ts';
 
 /**
  * The agent with `${DATE}`, `${SESSION_ID}`, `${AGENT_NAME}`, `${USER_ID}` and its own variables in

@@ -31,9 +31,8 @@ export function planText(text: string, resolved: ResolvedAgent | null): JsonObje
   const declared = new Map(
     read.entries.flatMap((entry) => ('action' in entry ? [[entry.action.id, entry.action] as const] : [])),
   );
-  const options = {
-    ...(resolved === null ? {} : { agent: resolved.agent.name, maxParallel: resolved.agent.loop.maxParallelActions }),
-  };
+  const options =
+    resolved === null ? {} : { agent: resolved.agent.name, maxParallel: resolved.agent.loop.maxParallelActions };
   return {
     actions: plan.report.actions
       .filter(({ id }) => !rejectedIds.has(id))

@@ -1,7 +1,7 @@
 /** A finished run as one JSON document (H7), folded from its events: the journal is the only source. */
 import type { Json, JsonObject } from '../domain/json.ts';
 import type { SessionEvent } from '../domain/event.ts';
-import type { RunStatus } from '../journal/journal.ts';
+import type { RunStatus } from '../domain/session.ts';
 
 type ActionStatusJson = 'queued' | 'running' | 'completed' | 'failed' | 'skipped' | 'cancelled' | 'rejected';
 
@@ -103,7 +103,11 @@ export function foldRun(facts: RunFacts, events: Iterable<SessionEvent>): RunRes
         end(event, 'failed').error = data['error'] ?? null;
         break;
       case 'action_skipped':
-        end(event, 'skipped').error = { code: 'skipped', reason: data['reason'] ?? null, because: data['because'] ?? null };
+        end(event, 'skipped').error = {
+          code: 'skipped',
+          reason: data['reason'] ?? null,
+          because: data['because'] ?? null,
+        };
         break;
       case 'action_cancelled':
         end(event, 'cancelled').error = { code: 'cancelled', message: data['reason'] ?? null };

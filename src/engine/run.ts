@@ -43,7 +43,7 @@ export function startRun(context: RunContext, inbox: Inbox): LiveRun {
   });
   const actions = new ActionDesk({ context, log, results, inbox, state: () => state });
   const generations = new GenerationDesk({ context, log, results, segments, inbox, state: () => state });
-  let drained = false;
+  const progress = { drained: false };
 
   /** Text first: what the model said becomes blocks, declarations and rejections. */
   const read = (event: ProtocolEvent): void => {
@@ -60,7 +60,11 @@ export function startRun(context: RunContext, inbox: Inbox): LiveRun {
         return decide({ type: 'response_closed', at, final, refers });
       }
       case 'response_reference':
-        return generations.refer(event.reference, (name): ActionKey | null => lookup(state, name)?.key ?? null, actions);
+        return generations.refer(
+          event.reference,
+          (name): ActionKey | null => lookup(state, name)?.key ?? null,
+          actions,
+        );
       case 'warning':
         return log.warn(event.code, event.message);
       case 'action_opened':
@@ -156,7 +160,7 @@ export function startRun(context: RunContext, inbox: Inbox): LiveRun {
         log.afterSync(() => context.ended(command));
         return;
       case 'drained':
-        drained = true;
+        progress.drained = true;
     }
   };
 
@@ -164,7 +168,7 @@ export function startRun(context: RunContext, inbox: Inbox): LiveRun {
     generations.announceStart();
     decide({ type: 'run_started', at: context.clock.now(), policy: context.policy });
     await log.commit();
-    while (!drained) {
+    while (!progress.drained) {
       for (const input of await inbox.take()) perceive(input);
       await log.commit();
     }

@@ -14,8 +14,9 @@ import type { SessionEvent } from '../domain/event.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { AgentDefinition, ResolvedAgent } from '../domain/manifest.ts';
-import { Journal, runIdOf, runNumberOf } from '../journal/journal.ts';
-import type { RunRecord, RunStatus, SessionRecord, StoredEvent } from '../journal/journal.ts';
+import { runIdOf, runNumberOf } from '../journal/journal.ts';
+import type { Journal, StoredEvent } from '../journal/journal.ts';
+import type { RunRecord, RunStatus, SessionRecord } from '../domain/session.ts';
 import type { RunPolicy } from '../scheduler/types.ts';
 import { endAbandonedRun } from './abandoned-run.ts';
 import { readConversation } from './conversation.ts';
@@ -169,7 +170,10 @@ export class Session {
       inbox.put({ type: 'approval', key, approved, note });
       return;
     }
-    throw new EngineError('unknown_approval', `No open approval has the id "${approvalId.slice(0, limits.excerptChars)}"`);
+    throw new EngineError(
+      'unknown_approval',
+      `No open approval has the id "${approvalId.slice(0, limits.excerptChars)}"`,
+    );
   }
 
   /** A page of events after `after` that are on disk, oldest first; empty when there are no more. */
@@ -198,7 +202,8 @@ export class Session {
   run(runId: string): RunRecord {
     const run = runId === runIdOf(this.record.session_id, runNumberOf(runId)) ? runNumberOf(runId) : 0;
     const found = this.#journal.run(run);
-    if (found === null) throw new EngineError('unknown_run', `This session has no run "${runId.slice(0, limits.excerptChars)}"`);
+    if (found === null)
+      throw new EngineError('unknown_run', `This session has no run "${runId.slice(0, limits.excerptChars)}"`);
     return found;
   }
 

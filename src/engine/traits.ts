@@ -39,8 +39,7 @@ export function traitsOf(
     retry: retryOf(effects, tool),
     concurrency: tool?.concurrency ?? null,
     dispatch: tool?.dispatch ?? 'eager',
-    needsApproval:
-      tool?.approval === 'always' || (resolved?.agent.loop.mode === 'supervised' && effects === 'unsafe'),
+    needsApproval: tool?.approval === 'always' || (resolved?.agent.loop.mode === 'supervised' && effects === 'unsafe'),
     estimateMs: learned.get(targetOf(action)) ?? action.timeoutMs ?? timeoutMs,
     refusal: resolved === null ? null : refusalOf(action, resolved),
   };
@@ -113,7 +112,8 @@ function unknownName(
     };
   }
   const near = nearestNames(name, imported);
-  const hint = near.length > 0 ? `did you mean ${near.map((n) => `"${n}"`).join(' or ')}?` : `known: ${listed(imported)}`;
+  const hint =
+    near.length > 0 ? `did you mean ${near.map((n) => `"${n}"`).join(' or ')}?` : `known: ${listed(imported)}`;
   return { code: 'unknown_name', message: `No ${kind} is called "${name.slice(0, limits.excerptChars)}" (${hint})` };
 }
 

@@ -8,7 +8,7 @@ import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { ResolvedAgent } from '../domain/manifest.ts';
 import { planText } from '../engine/plan-text.ts';
-import type { SessionRecord } from '../journal/journal.ts';
+import type { SessionRecord } from '../domain/session.ts';
 import { authenticate } from './auth.ts';
 import type { AuthConfig, Principal } from './auth.ts';
 import { readJson, readProtocolBody, readText } from './body.ts';
@@ -38,9 +38,16 @@ export interface AppOptions {
   /** Passes a request on to a session's object; `path` is what the session's surface sees. */
   readonly forward: (sessionId: string, path: string, request: Request) => Promise<Response>;
   /** Executions of one API key, newest first. */
-  readonly executions: (owner: string | null, page: { readonly limit: number; readonly before: number | null }) => Promise<readonly ExecutionEntry[]>;
+  readonly executions: (
+    owner: string | null,
+    page: { readonly limit: number; readonly before: number | null },
+  ) => Promise<readonly ExecutionEntry[]>;
   /** What runs here: action types with where they run, the model, the runner's sandbox. */
-  readonly status: () => Promise<{ readonly executors: readonly JsonObject[]; readonly model: string; readonly runner: JsonObject | null }>;
+  readonly status: () => Promise<{
+    readonly executors: readonly JsonObject[];
+    readonly model: string;
+    readonly runner: JsonObject | null;
+  }>;
   readonly log: (line: string) => void;
 }
 
@@ -57,7 +64,10 @@ export function createApp(options: AppOptions): Hono<Env> {
   });
   app.notFound((c) =>
     problemResponse(
-      new EngineError('not_found', `No route ${c.req.method} ${new URL(c.req.url).pathname.slice(0, 200)} (see /openapi.json)`),
+      new EngineError(
+        'not_found',
+        `No route ${c.req.method} ${new URL(c.req.url).pathname.slice(0, 200)} (see /openapi.json)`,
+      ),
     ),
   );
 
@@ -96,9 +106,13 @@ export function createApp(options: AppOptions): Hono<Env> {
     const found = agent(name);
     if (found !== null) return found;
     const known = options.agentNames();
-    throw new EngineError('unknown_agent', `No agent is called "${name.slice(0, limits.excerptChars)}" (known: ${known.join(', ')})`, {
-      known,
-    });
+    throw new EngineError(
+      'unknown_agent',
+      `No agent is called "${name.slice(0, limits.excerptChars)}" (known: ${known.join(', ')})`,
+      {
+        known,
+      },
+    );
   };
 
   const newSession = async (

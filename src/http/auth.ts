@@ -32,14 +32,17 @@ export interface AuthConfig {
  */
 export function parseApiKeys(text: string | undefined): ApiKey[] {
   if (text === undefined || text.trim() === '') return [];
-  return text.split(/[\s,]+/).filter(Boolean).map((entry, index) => {
-    const [name, role, ...rest] = entry.split(':');
-    const key = rest.join(':');
-    if (!name || (role !== 'run' && role !== 'admin') || key === '') {
-      throw new EngineError('internal', `API_KEYS entry ${index + 1} must be name:role:key with role run or admin`);
-    }
-    return { name, role, key };
-  });
+  return text
+    .split(/[\s,]+/)
+    .filter(Boolean)
+    .map((entry, index) => {
+      const [name, role, ...rest] = entry.split(':');
+      const key = rest.join(':');
+      if (!name || (role !== 'run' && role !== 'admin') || key === '') {
+        throw new EngineError('internal', `API_KEYS entry ${index + 1} must be name:role:key with role run or admin`);
+      }
+      return { name, role, key };
+    });
 }
 
 /** @throws EngineError `unauthorized`, `forbidden_origin` */
@@ -50,7 +53,8 @@ export async function authenticate(request: Request, config: AuthConfig): Promis
     return { name: null, role: 'admin' };
   }
   const presented = /^Bearer\s+(\S+)$/i.exec(request.headers.get('authorization') ?? '')?.[1];
-  if (presented === undefined) throw new EngineError('unauthorized', 'Send the API key as "Authorization: Bearer <key>"');
+  if (presented === undefined)
+    throw new EngineError('unauthorized', 'Send the API key as "Authorization: Bearer <key>"');
   const digest = await sha256(presented);
   let found: Principal | null = null;
   // Every key is compared, so that the time says nothing about which one was close.

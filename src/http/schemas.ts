@@ -13,7 +13,10 @@ export const createSessionBody = z.object({
 });
 
 export const messageBody = z.object({
-  content: z.string().min(1).meta({ description: `The user's message, up to ${limits.messageBytes} bytes` }),
+  content: z
+    .string()
+    .min(1)
+    .meta({ description: `The user's message, up to ${limits.messageBytes} bytes` }),
   stream: z.boolean().default(true).meta({ description: 'SSE, or one JSON document when the run has ended' }),
   llm_tokens: z.boolean().default(false).meta({ description: 'Also send the raw model text as llm_token events' }),
 });
@@ -27,7 +30,7 @@ export const executeBody = z.object({
 
 export const planBody = z.object({
   protocol_text: z.string().min(1),
-  agent: name.optional().meta({ description: "When given, names are looked up and missing ones are warned about" }),
+  agent: name.optional().meta({ description: 'When given, names are looked up and missing ones are warned about' }),
 });
 
 export const approvalBody = z.object({

@@ -7,7 +7,7 @@ import { EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
 import type { Clock } from '../domain/ports.ts';
 import type { Session } from '../engine/session.ts';
-import type { RunRecord } from '../journal/journal.ts';
+import type { RunRecord } from '../domain/session.ts';
 import { readChunks, readJson } from './body.ts';
 import { faultLine, problemResponse } from './problem.ts';
 import { approvalBody, cancelBody, executeBody, messageBody, validate } from './schemas.ts';

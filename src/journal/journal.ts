@@ -12,37 +12,10 @@
  */
 import type { JournalEntry, JournaledEventType, SessionEvent } from '../domain/event.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
+import type { RunRecord, RunStatus, SessionRecord } from '../domain/session.ts';
 import { limits } from '../domain/limits.ts';
 import type { SqlDatabase, SqlRow } from '../domain/ports.ts';
 import { migrate, schemaVersion } from './schema.ts';
-
-/** What is known of a session from its creation on. */
-export interface SessionRecord {
-  readonly session_id: string;
-  readonly agent: string;
-  readonly user_id: string | null;
-  /** Name of the API key that created it; null when the system runs without keys (H5). */
-  readonly owner: string | null;
-  readonly kind: 'chat' | 'execution';
-  readonly metadata: JsonObject;
-  readonly created_at: number;
-}
-
-export type RunStatus = 'queued' | 'running' | 'waiting' | 'completed' | 'failed' | 'cancelled';
-
-/** One run: its number within the session, from 1, and the sequence numbers that it covers. */
-export interface RunRecord {
-  readonly run: number;
-  readonly runId: string;
-  readonly status: RunStatus;
-  readonly firstSeq: number;
-  readonly lastSeq: number | null;
-  readonly startedAt: number;
-  readonly endedAt: number | null;
-  /** What started it, as the session stored it. */
-  readonly input: JsonObject;
-  readonly idempotencyKey: string | null;
-}
 
 /** An event together with the part that only recovery reads. */
 export interface StoredEvent {
@@ -123,12 +96,14 @@ export class Journal {
   async sync(): Promise<void> {
     if (this.#dirty) {
       this.#dirty = false;
-      const upTo = this.#lastSeq;
-      this.#syncing = this.#db.sync().then(() => {
-        this.#syncedSeq = Math.max(this.#syncedSeq, upTo);
-      });
+      this.#syncing = this.#syncTo(this.#lastSeq);
     }
     await this.#syncing;
+  }
+
+  async #syncTo(seq: number): Promise<void> {
+    await this.#db.sync();
+    this.#syncedSeq = Math.max(this.#syncedSeq, seq);
   }
 
   /** Up to `limit` events with a seq above `after`, oldest first; of one run only, when it is named. */

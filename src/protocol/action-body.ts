@@ -90,7 +90,10 @@ type Declared = Omit<ActionDeclaration, 'ordinal' | 'id' | 'embeddedInThought' |
 export function readAction(tag: ActionTag, body: JsonObject, warn: Warn): Declared | Refusal {
   const given = single(tag.attributes.get('type')) ?? '';
   if (tag.type === null) {
-    return { code: 'invalid_action', message: `"${cut(given)}" is no action type (allowed: ${ACTION_TYPES.join(', ')})` };
+    return {
+      code: 'invalid_action',
+      message: `"${cut(given)}" is no action type (allowed: ${ACTION_TYPES.join(', ')})`,
+    };
   }
   if (tag.mode === null) {
     const mode = single(tag.attributes.get('mode')) ?? '';
@@ -115,7 +118,8 @@ export function readAction(tag: ActionTag, body: JsonObject, warn: Warn): Declar
   const when = read.text('when') ?? read.text('condition');
   const references = new Set(parameterReferences(type, parameters));
   if (when !== null) for (const used of conditionNames(when)) references.add(used);
-  const onError = read.choice('on_error', ['fail', 'skip', 'retry']) ?? (read.flag('skip_on_error') === true ? 'skip' : null);
+  const onError =
+    read.choice('on_error', ['fail', 'skip', 'retry']) ?? (read.flag('skip_on_error') === true ? 'skip' : null);
   return {
     type,
     mode: tag.mode,
@@ -149,7 +153,8 @@ function splitBody(
   const fields = new Map<Field, Json>();
   for (const [name, value] of tag.attributes) {
     if (isField(name)) fields.set(name, typeof value === 'string' ? value : [...value]);
-    else if (!TAG_ONLY.has(name)) warn('unknown_attribute', `The tag's attribute "${cut(name)}" means nothing; it was ignored`);
+    else if (!TAG_ONLY.has(name))
+      warn('unknown_attribute', `The tag's attribute "${cut(name)}" means nothing; it was ignored`);
   }
   if (!Object.hasOwn(body, 'parameters') && tag.name !== null && !OWN_PARAMETERS.has(type)) {
     return { fields, parameters: body };
@@ -164,7 +169,10 @@ function splitBody(
   }
   if (unknown.length > 0) {
     const names = unknown.slice(0, 5).map((name) => `"${cut(name)}"`);
-    warn('unknown_field', `${names.join(', ')} ${names.length === 1 ? 'is no field' : 'are no fields'} of an action (parameters go under "parameters")`);
+    warn(
+      'unknown_field',
+      `${names.join(', ')} ${names.length === 1 ? 'is no field' : 'are no fields'} of an action (parameters go under "parameters")`,
+    );
   }
   return { fields, parameters: own ? Object.fromEntries(parameters) : (fields.get('parameters') ?? {}) };
 }
@@ -180,7 +188,8 @@ function setField(fields: Map<Field, Json>, tag: ActionTag, name: Field, value: 
 }
 
 function sameField(a: Json, b: Json): boolean {
-  const text = (value: Json): string => (Array.isArray(value) ? value.map(String).join(',') : typeof value === 'string' ? value : JSON.stringify(value));
+  const text = (value: Json): string =>
+    Array.isArray(value) ? value.map(String).join(',') : typeof value === 'string' ? value : JSON.stringify(value);
   return text(a).replaceAll(/\s/g, '') === text(b).replaceAll(/\s/g, '');
 }
 
@@ -298,4 +307,3 @@ function kindOf(value: Json): string {
 export function cut(text: string): string {
   return text.length > limits.excerptChars ? `${text.slice(0, limits.excerptChars)}…` : text;
 }
-

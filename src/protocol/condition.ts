@@ -13,8 +13,9 @@ const environment = new Environment({
 
 /** `$name` is tolerated where CEL says `name`; a `$` inside a string literal stays. */
 function withoutDollars(expression: string): string {
-  return expression.replaceAll(/("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?/g, (whole, text, name) =>
-    text === undefined ? String(name) : whole,
+  return expression.replaceAll(
+    /("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?/g,
+    (whole, text, name) => (text === undefined ? String(name) : whole),
   );
 }
 
@@ -71,7 +72,10 @@ export function evaluateCondition(
     return { ok: false, message: `The condition "${quoted(expression)}" gives ${typeof result}, not true or false` };
   } catch (fault) {
     const [reason] = messageOf(fault).split('\n');
-    return { ok: false, message: `The condition "${quoted(expression)}" cannot be evaluated: ${reason ?? 'unknown fault'}` };
+    return {
+      ok: false,
+      message: `The condition "${quoted(expression)}" cannot be evaluated: ${reason ?? 'unknown fault'}`,
+    };
   }
 }
 

@@ -18,6 +18,8 @@ const BACKSLASH = 92;
 export class JsonScanner {
   /** The body is neither JSON nor a tolerated form of it: the next closing tag ends it. */
   malformed = false;
+  /** It is malformed by more than a raw line break inside a string: beyond what repair may mend (P8). */
+  illegal = false;
   /** Deepest nesting so far. */
   maxDepth = 0;
   #depth = 0;
@@ -60,6 +62,11 @@ export class JsonScanner {
 
   /** The `<` that `scan` stopped at is text: in JSON that is no token. */
   passLessThan(): void {
+    this.#break();
+  }
+
+  #break(): void {
+    if (!this.malformed) this.illegal = true;
     this.malformed = true;
   }
 
@@ -113,14 +120,14 @@ export class JsonScanner {
         return i + 1;
       case 123:
       case 91:
-        if (this.#after) this.malformed = true;
+        if (this.#after) this.#break();
         this.#depth += 1;
         this.maxDepth = Math.max(this.maxDepth, this.#depth);
         return i + 1;
       case 125:
       case 93:
         this.#depth -= 1;
-        if (this.#depth < 0) this.malformed = true;
+        if (this.#depth < 0) this.#break();
         this.#after = true;
         return i + 1;
       case 44:
@@ -129,7 +136,7 @@ export class JsonScanner {
         return i + 1;
       case QUOTE:
       case APOSTROPHE:
-        if (this.#after) this.malformed = true;
+        if (this.#after) this.#break();
         else this.#quote = code;
         return i + 1;
       case 47:
@@ -149,12 +156,12 @@ export class JsonScanner {
     let i = at;
     while (i < text.length && isWord(text.charCodeAt(i))) i += 1;
     if (i === at) {
-      this.malformed = true;
+      this.#break();
       return at + 1;
     }
     if (this.#depth === 0) return i;
     // A word may go on in the next chunk: only one that starts right behind a finished value is out of place.
-    if (this.#after) this.malformed = true;
+    if (this.#after) this.#break();
     return i;
   }
 }

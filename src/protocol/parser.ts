@@ -216,7 +216,8 @@ class Parser implements ProtocolParser {
 
   /** Plain text of the current line: told to the fence tracker, and sent on unless the line may be a wrapper. */
   #write(piece: string): void {
-    const held = this.#mode === 'top' && this.#fence.mayWrap(this.#blank, this.#wrapped) ? (this.#fence.line ?? '') : null;
+    const held =
+      this.#mode === 'top' && this.#fence.mayWrap(this.#blank, this.#wrapped) ? (this.#fence.line ?? '') : null;
     this.#fence.add(piece);
     if (held === null) return this.#emit(piece);
     if (this.#fence.mayWrap(this.#blank, this.#wrapped)) return;
@@ -251,7 +252,8 @@ class Parser implements ProtocolParser {
   #delta(delta: string): void {
     const type = this.#mode === 'thought' ? 'thought' : this.#mode === 'response' ? 'response' : 'text';
     const last = this.#events.at(-1);
-    if (last !== undefined && last.type === type) this.#events[this.#events.length - 1] = { type, delta: last.delta + delta };
+    if (last !== undefined && last.type === type)
+      this.#events[this.#events.length - 1] = { type, delta: last.delta + delta };
     else this.#events.push({ type, delta });
   }
 
@@ -304,7 +306,10 @@ class Parser implements ProtocolParser {
       if (tag.kind === 'action' && this.#reasoning && !this.#options.actInReasoning) {
         if (!this.#warnedReasoning) {
           this.#warnedReasoning = true;
-          this.#warn('action_in_reasoning', 'An action inside <think> is a draft and was not run (protocol.act_in_reasoning)');
+          this.#warn(
+            'action_in_reasoning',
+            'An action inside <think> is a draft and was not run (protocol.act_in_reasoning)',
+          );
         }
         return false;
       }
@@ -471,7 +476,12 @@ class Parser implements ProtocolParser {
         }
       } else if (!action.scanner.malformed) {
         // The close was forgotten; the tag that shows it is read in its own right.
-        this.#reject(action, 'unclosed', `<${tag.close ? '/' : ''}${tag.name}> came before </action>; the action was not run`, action.body.length);
+        this.#reject(
+          action,
+          'unclosed',
+          `<${tag.close ? '/' : ''}${tag.name}> came before </action>; the action was not run`,
+          action.body.length,
+        );
         this.#action = null;
         this.#mode = action.parent;
         return true;
@@ -523,7 +533,13 @@ class Parser implements ProtocolParser {
       return this.#warn('duplicate_action', `Action "${id}" stands twice, letter by letter; the second was ignored`);
     }
     if (earlier !== undefined) {
-      return this.#reject(action, 'duplicate_id', `The id "${id}" is taken by another action of this generation`, 0, id);
+      return this.#reject(
+        action,
+        'duplicate_id',
+        `The id "${id}" is taken by another action of this generation`,
+        0,
+        id,
+      );
     }
     this.#ids.set(id, letter);
     if (parsed.repaired) {
@@ -571,7 +587,7 @@ class Parser implements ProtocolParser {
     if (this.#options.json === 'strict') return broken;
     const bare = withoutFence(body);
     // Repair may add brackets, but a string that was never closed is not ours to end.
-    if (!bare.startsWith('{') || action.scanner.inString) return broken;
+    if (!bare.startsWith('{') || action.scanner.inString || action.scanner.illegal) return broken;
     if (action.scanner.malformed && !bare.endsWith('}')) return broken;
     try {
       const value: unknown = JSON.parse(jsonrepair(bare));
@@ -704,7 +720,7 @@ class Parser implements ProtocolParser {
 
   #countLines(index: number): void {
     const until = this.#base + index;
-    for (let at = this.#buffer.indexOf('\n', this.#counted - this.#base); at !== -1 && at < index; ) {
+    for (let at = this.#buffer.indexOf('\n', this.#counted - this.#base); at !== -1 && at < index;) {
       this.#lines += 1;
       this.#lineStart = this.#base + at + 1;
       at = this.#buffer.indexOf('\n', at + 1);

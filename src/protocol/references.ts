@@ -74,7 +74,10 @@ export function readReference(
   if (match === null) return 'text';
   const end = at + match[0].length;
   if (match[0] === '$$') return { reference: null, end };
-  return { reference: { name: match[1] ?? match[3] ?? '', path: parsePath(match[2] ?? match[4] ?? ''), raw: match[0] }, end };
+  return {
+    reference: { name: match[1] ?? match[3] ?? '', path: parsePath(match[2] ?? match[4] ?? ''), raw: match[0] },
+    end,
+  };
 }
 
 function parsePath(text: string): PathStep[] {
@@ -177,7 +180,10 @@ export function substitute(
   const warnings: SubstitutionWarning[] = [];
   if (unknown.size > 0) {
     const names = [...unknown].slice(0, 10).join(', ');
-    warnings.push({ code: 'unknown_reference', message: `${names}: nothing of this name was declared before; left as it is` });
+    warnings.push({
+      code: 'unknown_reference',
+      message: `${names}: nothing of this name was declared before; left as it is`,
+    });
   }
   if (missing.size > 0) {
     const names = [...missing].slice(0, 10).join(', ');

@@ -85,7 +85,8 @@ export function findTagEnd(text: string, scan: TagScan): number | 'text' | 'more
     }
     if (code === 62) return scan.at;
     if (code === 60) return 'text';
-    if ((code === 34 || code === 39) && (scan.before === 61 || scan.before === 91 || scan.before === 44)) scan.quote = code;
+    if ((code === 34 || code === 39) && (scan.before === 61 || scan.before === 91 || scan.before === 44))
+      scan.quote = code;
     if (!isSpace(code)) scan.before = code;
     scan.at += 1;
   }
@@ -146,6 +147,11 @@ function readValue(text: string, at: number): [AttributeValue, number] {
 export function readList(text: string): string[] {
   return text
     .split(',')
-    .map((item) => item.trim().replace(/^(["'])(.*)\1$/, '$2').replace(/^["']|["']$/g, ''))
+    .map((item) =>
+      item
+        .trim()
+        .replace(/^(["'])(.*)\1$/, '$2')
+        .replace(/^["']|["']$/g, ''),
+    )
     .filter((item) => item !== '');
 }

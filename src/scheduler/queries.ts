@@ -3,7 +3,6 @@ import type { ActionDeclaration, ActionKey, ActionStatus } from '../domain/actio
 import { limits } from '../domain/limits.ts';
 import { producerOf } from './graph.ts';
 import type { ActionNode, RunState } from './state.ts';
-import type { Settlement } from './types.ts';
 
 /** What a name means now: the newest action with that output key, else with that id (P12, P6). */
 export function lookup(
@@ -31,11 +30,6 @@ export function statusOf(state: RunState, key: ActionKey): ActionStatus | null {
   return node === undefined ? null : statusOfNode(node);
 }
 
-/** How an action ended, or null while it has not. */
-export function settlementOf(state: RunState, key: ActionKey): Settlement | null {
-  return state.byKey.get(key)?.settlement ?? null;
-}
-
 /** Explicit and implicit dependencies that are bound so far, each once (S3); barriers are none. */
 export function dependenciesOf(state: RunState, key: ActionKey): readonly ActionKey[] {
   return state.byKey.get(key)?.dependencies.map((dependency) => dependency.key) ?? [];
@@ -49,11 +43,6 @@ export function action(state: RunState, key: ActionKey): ActionDeclaration | nul
 /** Whether an action is fire_and_forget and nothing waits for it (S4). */
 export function isFireAndForget(state: RunState, key: ActionKey): boolean {
   return state.byKey.get(key)?.mode === 'fire_and_forget';
-}
-
-/** Keys of everything that an iteration declared, rejected actions included, in document order. */
-export function keysOf(state: RunState, iteration: number): readonly ActionKey[] {
-  return state.nodes.filter((node) => node.iteration === iteration).map(({ key }) => key);
 }
 
 /** How many actions of the run stand where. */

@@ -66,9 +66,7 @@ export {
   dependenciesOf,
   generationTokens,
   isFireAndForget,
-  keysOf,
   lookup,
-  settlementOf,
   statusOf,
 } from './queries.ts';
 

@@ -93,7 +93,9 @@ describe.each(['the best sandbox', 'wasm'])('the system with %s', (sandbox) => {
   });
 
   test('[L3] the demo computes in python and lists files in shell at the same time', async () => {
-    const { session_id: id } = await post<{ session_id: string }>(`${system.url}/agent/assistant/session`, { user_id: 'e2e' });
+    const { session_id: id } = await post<{ session_id: string }>(`${system.url}/agent/assistant/session`, {
+      user_id: 'e2e',
+    });
     const result = await post<RunResult>(`${system.url}/agent/session/${id}/message`, {
       content: 'compute 2**200 in python and list the files in shell at the same time, then sum it up',
       stream: false,
@@ -150,7 +152,9 @@ describe.each(['the best sandbox', 'wasm'])('the system with %s', (sandbox) => {
     for await (const event of readEvents(response)) all.push(event);
     const types = all.map(({ type }) => type);
     expect(types[0]).toBe('agent_started');
-    expect(types).toEqual(expect.arrayContaining(['thought_completed', 'action_queued', 'action_started', 'progress', 'action_completed']));
+    expect(types).toEqual(
+      expect.arrayContaining(['thought_completed', 'action_queued', 'action_started', 'progress', 'action_completed']),
+    );
     expect(types.at(-1)).toBe('agent_completed');
     expect(all.at(-1)?.data['response']).toBe('one\ntwo');
   });

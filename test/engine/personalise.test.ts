@@ -5,7 +5,11 @@ import { personalise } from '../../src/engine/personalise.ts';
 test('[M5] a persona’s variables come from the session and the agent, never from the process', () => {
   const resolved = bundled.agent('assistant');
   if (resolved === null) throw new Error('the bundled catalogue has no assistant');
-  const persona = { agent: '${AGENT_NAME} on ${DATE} for ${USER_ID:-nobody}; ${TEAM}, ${PATH:-no path}', user: '', examples: [] };
+  const persona = {
+    agent: '${AGENT_NAME} on ${DATE} for ${USER_ID:-nobody}; ${TEAM}, ${PATH:-no path}',
+    user: '',
+    examples: [],
+  };
   const agent = { ...resolved.agent, persona, variables: { TEAM: 'blue' } };
   const record = {
     session_id: 'ses_1',

@@ -56,7 +56,8 @@ describe('[S11] the loop', () => {
     const kit = await sessionKit({
       script: [
         `<thought>Looking.</thought>${echo('look', { found: 42 })}`,
-        (request) => `<response final="true">Seen: ${request.messages.at(-1)?.content.includes('"found":42')}</response>`,
+        (request) =>
+          `<response final="true">Seen: ${request.messages.at(-1)?.content.includes('"found":42')}</response>`,
       ],
     });
     const result = await say(kit, 'look');
@@ -95,7 +96,8 @@ describe('[S11] the loop', () => {
     const kit = await sessionKit({
       script: [
         `${echo('bad', { fail_times: 9 }, { retry: 1 })}<response final="true">All good!</response>`,
-        (request) => `<response final="true">${request.messages.at(-1)?.content.includes('status="failed"')}</response>`,
+        (request) =>
+          `<response final="true">${request.messages.at(-1)?.content.includes('status="failed"')}</response>`,
       ],
     });
     expect(await say(kit, 'try')).toMatchObject({ response: 'true', iterations: 2 });
@@ -125,8 +127,11 @@ describe('[P13] references in responses', () => {
       `${echo('slow')}<response final="false">Got $slow, at last.</response><response final="true">Meanwhile.</response>`,
     );
     await settle();
-    const shown = (): string[] => kit.events.filter(({ type }) => type === 'response').map(({ data }) => String(data['delta']));
-    expect(shown()).toEqual(['Got', 'Meanwhile.'].map((text, index) => (index === 0 ? expect.stringMatching(/^Got ?$/) : text)));
+    const shown = (): string[] =>
+      kit.events.filter(({ type }) => type === 'response').map(({ data }) => String(data['delta']));
+    expect(shown()).toEqual(
+      ['Got', 'Meanwhile.'].map((text, index) => (index === 0 ? expect.stringMatching(/^Got ?$/) : text)),
+    );
     release.resolve({ ok: true, output: 'it' });
     expect((await running).responses.map(({ content }) => content)).toEqual(['Meanwhile.', 'Got it, at last.']);
     expect(shown().join('|')).toContain('it, at last.');
@@ -149,7 +154,10 @@ describe('sub-systems', () => {
 
   test('[M3] parameters are checked before dispatch, with a precise complaint', async () => {
     const kit = await sessionKit();
-    const result = await runText(kit, '<action type="tool" id="c">{"name":"calculator","parameters":{"expr":"1"}}</action>');
+    const result = await runText(
+      kit,
+      '<action type="tool" id="c">{"name":"calculator","parameters":{"expr":"1"}}</action>',
+    );
     expect(result.actions[0]).toMatchObject({
       status: 'failed',
       error: { code: 'invalid_parameters', message: expect.stringContaining('expression') },
@@ -167,9 +175,20 @@ describe('sub-systems', () => {
   test('[L6] usage is summed', async () => {
     const usage = { promptTokens: 10, completionTokens: 5, cachedTokens: 2, estimated: false };
     const kit = await sessionKit({
-      script: [[{ type: 'text', text: 'Hi.' }, { type: 'usage', usage }, { type: 'finish', reason: 'stop' }]],
+      script: [
+        [
+          { type: 'text', text: 'Hi.' },
+          { type: 'usage', usage },
+          { type: 'finish', reason: 'stop' },
+        ],
+      ],
     });
-    expect((await say(kit, 'hi')).usage).toEqual({ prompt_tokens: 10, completion_tokens: 5, cached_tokens: 2, model_calls: 1 });
+    expect((await say(kit, 'hi')).usage).toEqual({
+      prompt_tokens: 10,
+      completion_tokens: 5,
+      cached_tokens: 2,
+      model_calls: 1,
+    });
   });
 
   test('[J3] a run that nobody owns any more is ended: started actions unknown, others cancelled', async () => {
@@ -207,7 +226,10 @@ describe('sub-systems', () => {
       if (sql.includes('INSERT INTO events') && parameters.includes('response_started')) throw new Error('corrupt');
       return append(sql, ...parameters);
     };
-    expect(await runText(kit, '<response final="true">x</response>')).toMatchObject({ status: 'failed', error: { code: 'internal' } });
+    expect(await runText(kit, '<response final="true">x</response>')).toMatchObject({
+      status: 'failed',
+      error: { code: 'internal' },
+    });
     kit.sql.exec = append;
     expect(await say(kit, 'hi')).toMatchObject({ status: 'completed', response: 'fine' });
   });

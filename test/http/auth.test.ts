@@ -9,14 +9,12 @@ function request(headers: Record<string, string>): Request {
 }
 
 describe('[H5] without keys, only this machine', () => {
-  test.each([
-    ['127.0.0.1:8787'],
-    ['localhost:8787'],
-    ['[::1]:8787'],
-    ['LOCALHOST'],
-  ])('host %s is served', async (host) => {
-    await expect(authenticate(request({ host }), OPEN)).resolves.toEqual({ name: null, role: 'admin' });
-  });
+  test.each([['127.0.0.1:8787'], ['localhost:8787'], ['[::1]:8787'], ['LOCALHOST']])(
+    'host %s is served',
+    async (host) => {
+      await expect(authenticate(request({ host }), OPEN)).resolves.toEqual({ name: null, role: 'admin' });
+    },
+  );
 
   test.each([
     ['evil.example', {}],
@@ -40,23 +38,37 @@ describe('[H5] without keys, only this machine', () => {
 describe('[H5] with keys', () => {
   test('a known key gives its name and role; colons in the key are part of it', async () => {
     const host = 'api.example';
-    await expect(authenticate(request({ host, authorization: 'Bearer k-ann' }), KEYS)).resolves.toEqual({ name: 'ann', role: 'run' });
-    await expect(authenticate(request({ host, authorization: 'bearer k:bob' }), KEYS)).resolves.toEqual({ name: 'bob', role: 'admin' });
+    await expect(authenticate(request({ host, authorization: 'Bearer k-ann' }), KEYS)).resolves.toEqual({
+      name: 'ann',
+      role: 'run',
+    });
+    await expect(authenticate(request({ host, authorization: 'bearer k:bob' }), KEYS)).resolves.toEqual({
+      name: 'bob',
+      role: 'admin',
+    });
   });
 
-  test.each([[{}], [{ authorization: 'Bearer nope' }], [{ authorization: 'Basic k-ann' }], [{ authorization: 'Bearer' }]])(
-    '%j is unauthorized',
-    async (headers) => {
-      await expect(authenticate(request({ host: 'api.example', ...headers }), KEYS)).rejects.toMatchObject({ code: 'unauthorized' });
-    },
-  );
+  test.each([
+    [{}],
+    [{ authorization: 'Bearer nope' }],
+    [{ authorization: 'Basic k-ann' }],
+    [{ authorization: 'Bearer' }],
+  ])('%j is unauthorized', async (headers) => {
+    await expect(authenticate(request({ host: 'api.example', ...headers }), KEYS)).rejects.toMatchObject({
+      code: 'unauthorized',
+    });
+  });
 
   test('a listed origin may call with a key, another may not', async () => {
     const headers = { host: 'api.example', authorization: 'Bearer k-ann' };
-    await expect(authenticate(request({ ...headers, origin: 'https://app.example' }), KEYS)).resolves.toMatchObject({ name: 'ann' });
-    await expect(authenticate(request({ ...headers, origin: 'https://app.example.evil' }), KEYS)).rejects.toMatchObject({
-      code: 'forbidden_origin',
+    await expect(authenticate(request({ ...headers, origin: 'https://app.example' }), KEYS)).resolves.toMatchObject({
+      name: 'ann',
     });
+    await expect(authenticate(request({ ...headers, origin: 'https://app.example.evil' }), KEYS)).rejects.toMatchObject(
+      {
+        code: 'forbidden_origin',
+      },
+    );
   });
 
   test.each(['ann', 'ann:run', 'ann:root:key', 'ann:run:'])('API_KEYS=%s does not start open', (text) => {

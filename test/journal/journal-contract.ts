@@ -5,7 +5,7 @@ import { encodeEvent } from '../../src/domain/event.ts';
 import { limits } from '../../src/domain/limits.ts';
 import type { SqlDatabase } from '../../src/domain/ports.ts';
 import { Journal } from '../../src/journal/journal.ts';
-import type { SessionRecord } from '../../src/journal/journal.ts';
+import type { SessionRecord } from '../../src/domain/session.ts';
 
 const RECORD: SessionRecord = {
   session_id: `ses_${'0'.repeat(31)}1`,
@@ -76,7 +76,13 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       const journal = new Journal(db);
       journal.create(RECORD);
       const first = journal.createRun({ content: 'hello' }, 10, 'running', 'key-1');
-      expect(first).toMatchObject({ run: 1, runId: RUN_ID, status: 'running', firstSeq: 1, input: { content: 'hello' } });
+      expect(first).toMatchObject({
+        run: 1,
+        runId: RUN_ID,
+        status: 'running',
+        firstSeq: 1,
+        input: { content: 'hello' },
+      });
       journal.append(entry({}));
       journal.endRun(1, 'completed', 20);
       const second = journal.createRun({ content: 'again' }, 30, 'queued');
@@ -125,7 +131,9 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
   test('looking for a session that is not there leaves no trace', () =>
     withDb((db) => {
       expect(new Journal(db).record).toBeNull();
-      const tables = db.exec(`SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '\\_%' ESCAPE '\\'`);
+      const tables = db.exec(
+        `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '\\_%' ESCAPE '\\'`,
+      );
       expect(tables).toEqual([]);
     }));
 }

@@ -15,12 +15,16 @@ export interface WireEvent {
 }
 
 export async function call(path: string, init: RequestInit = {}): Promise<Response> {
-  const worker = exports.default as unknown as { fetch(request: Request): Promise<Response> };
+  const { default: worker } = exports as unknown as { default: { fetch(request: Request): Promise<Response> } };
   return await worker.fetch(new Request(`${HOST}${path}`, init));
 }
 
 export async function post(path: string, body: unknown, headers: Record<string, string> = {}): Promise<Response> {
-  return await call(path, { method: 'POST', body: JSON.stringify(body), headers: { 'content-type': 'application/json', ...headers } });
+  return await call(path, {
+    method: 'POST',
+    body: JSON.stringify(body),
+    headers: { 'content-type': 'application/json', ...headers },
+  });
 }
 
 /** Runs protocol text to its end and returns the document (H7). */
@@ -37,7 +41,10 @@ export async function newSession(agent = 'assistant', body: Record<string, unkno
 }
 
 /** All events of a streaming answer; stops early when `until` says so. */
-export async function events(response: Response, until: (event: WireEvent) => boolean = () => false): Promise<WireEvent[]> {
+export async function events(
+  response: Response,
+  until: (event: WireEvent) => boolean = () => false,
+): Promise<WireEvent[]> {
   const all: WireEvent[] = [];
   const parser = createParser({ onEvent: ({ data }) => void all.push(JSON.parse(data) as WireEvent) });
   if (response.body === null) return all;

@@ -95,7 +95,9 @@ describe('running protocol text', () => {
 
   test('[S4] fire_and_forget does not hold the answer and still ends in the journal', async () => {
     const id = await (async () => {
-      const result = await execute(`${echo('later', { delay_ms: 200 }, {}, 'mode="fire_and_forget"')}<response final="true">now</response>`);
+      const result = await execute(
+        `${echo('later', { delay_ms: 200 }, {}, 'mode="fire_and_forget"')}<response final="true">now</response>`,
+      );
       expect(result.actions[0]?.status).toBe('running');
       return result.session_id;
     })();
@@ -112,7 +114,10 @@ describe('running protocol text', () => {
     );
     const by = Object.fromEntries(result.actions.map((action) => [action.id, action]));
     expect(by['broken']).toMatchObject({ status: 'rejected' });
-    expect(by['unknown']?.error).toMatchObject({ code: 'unknown_name', message: expect.stringContaining('"calculator"') });
+    expect(by['unknown']?.error).toMatchObject({
+      code: 'unknown_name',
+      message: expect.stringContaining('"calculator"'),
+    });
     expect(by['fine']?.status).toBe('completed');
   });
 
@@ -159,7 +164,9 @@ describe('cancel and leave', () => {
 
   test('[J5] a client that leaves changes nothing; it resumes by id', async () => {
     const session = await newSession();
-    const response = await post(`/agent/session/${session}/message`, { content: 'wait 1 second in parallel with 0.2 seconds' });
+    const response = await post(`/agent/session/${session}/message`, {
+      content: 'wait 1 second in parallel with 0.2 seconds',
+    });
     const first = await events(response, ({ type }) => type === 'action_started');
     const last = Math.max(...first.map(({ seq }) => seq ?? 0));
     const resumed = await call(`/agent/session/${session}/events?run=${first[0]?.run_id}`, {

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { call, newSession, post } from './client.ts';
 
-async function problem(response: Response): Promise<{ status: number; code: string; detail: string; type: string | null }> {
+async function problem(
+  response: Response,
+): Promise<{ status: number; code: string; detail: string; type: string | null }> {
   const body = await response.json<{ status: number; code: string; detail: string }>();
   return { ...body, type: response.headers.get('content-type') };
 }
@@ -10,11 +12,31 @@ describe('[H4] errors are problem documents with a stable code', () => {
   test.each([
     ['an unknown route', () => call('/nope'), 404, 'not_found'],
     ['an unknown agent', () => post('/agent/nobody/session', {}), 404, 'unknown_agent'],
-    ['an unknown agent before an invalid body', () => post('/agent/nobody/session', { user_id: 5 }), 404, 'unknown_agent'],
-    ['an unknown session', () => post(`/agent/session/ses_${'0'.repeat(32)}/message`, { content: 'x' }), 404, 'unknown_session'],
+    [
+      'an unknown agent before an invalid body',
+      () => post('/agent/nobody/session', { user_id: 5 }),
+      404,
+      'unknown_agent',
+    ],
+    [
+      'an unknown session',
+      () => post(`/agent/session/ses_${'0'.repeat(32)}/message`, { content: 'x' }),
+      404,
+      'unknown_session',
+    ],
     ['a session id of another form', () => call('/agent/session/../etc/history'), 404, 'not_found'],
     ['a guessed id', () => call('/agent/session/1/history'), 404, 'unknown_session'],
-    ['malformed JSON', () => call('/execute/direct', { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"protocol_text": ' }), 400, 'invalid_json'],
+    [
+      'malformed JSON',
+      () =>
+        call('/execute/direct', {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: '{"protocol_text": ',
+        }),
+      400,
+      'invalid_json',
+    ],
     ['a missing field', () => post('/execute/direct', {}), 400, 'invalid_request'],
     ['a field of the wrong type', () => post('/execute/direct', { protocol_text: 5 }), 400, 'invalid_request'],
     ['an unknown agent of an execution', () => post('/execute/direct', { agent: 'nobody' }), 404, 'unknown_agent'],
@@ -38,11 +60,10 @@ describe('[H4] errors are problem documents with a stable code', () => {
 });
 
 describe('[H5] who may call', () => {
-  test.each([
-    [{ host: 'evil.example' }],
-    [{ origin: 'https://evil.example' }],
-    [{ origin: 'null' }],
-  ] as Record<string, string>[][])('%j gets nothing', async (headers) => {
+  test.each([[{ host: 'evil.example' }], [{ origin: 'https://evil.example' }], [{ origin: 'null' }]] as Record<
+    string,
+    string
+  >[][])('%j gets nothing', async (headers) => {
     const response = await post('/execute/direct', { protocol_text: '<response>x</response>' }, headers);
     expect(response.status).toBe(403);
     expect(await problem(response)).toMatchObject({ code: 'forbidden_origin' });
@@ -59,34 +80,54 @@ describe('the surface', () => {
   });
 
   test('[H1] sessions are created, described, listed and deleted', async () => {
-    const created = await post('/agent/assistant/session', { user_id: 'u', initial_state: { a: 1 }, metadata: { m: true } });
+    const created = await post('/agent/assistant/session', {
+      user_id: 'u',
+      initial_state: { a: 1 },
+      metadata: { m: true },
+    });
     expect(created.status).toBe(201);
     const { session_id: id } = await created.json<{ session_id: string }>();
     expect(id).toMatch(/^ses_[0-9a-f]{32}$/);
-    expect(await (await call(`/agent/session/${id}`)).json()).toMatchObject({ agent: 'assistant', user_id: 'u', metadata: { m: true } });
+    expect(await (await call(`/agent/session/${id}`)).json()).toMatchObject({
+      agent: 'assistant',
+      user_id: 'u',
+      metadata: { m: true },
+    });
     expect(await (await call(`/agent/session/${id}/state`)).json()).toMatchObject({ variables: { a: 1 } });
     expect((await call(`/agent/session/${id}`, { method: 'DELETE' })).status).toBe(204);
     expect((await call(`/agent/session/${id}`)).status).toBe(404);
   });
 
   test('[H8] a JSON body is read as JSON whatever its content type', async () => {
-    const response = await post('/agent/assistant/session', { user_id: 'curl' }, { 'content-type': 'application/x-www-form-urlencoded' });
+    const response = await post(
+      '/agent/assistant/session',
+      { user_id: 'curl' },
+      { 'content-type': 'application/x-www-form-urlencoded' },
+    );
     expect(response.status).toBe(201);
   });
 
   test('[H1] executions are listed, newest first, and found by id', async () => {
     const run = async (): Promise<string> => {
-      const response = await post('/execute/direct', { protocol_text: '<response final="true">x</response>', stream: false });
+      const response = await post('/execute/direct', {
+        protocol_text: '<response final="true">x</response>',
+        stream: false,
+      });
       const { run_id: id } = await response.json<{ run_id: string }>();
       return id;
     };
     const ids = [await run(), await run()];
     const found = await (await call(`/executions/${ids[0]}`)).json();
     expect(found).toMatchObject({ run_id: ids[0], status: 'completed', response: 'x' });
-    await expect.poll(async () => {
-      const { executions } = await (await call('/executions')).json<{ executions: { execution_id: string }[] }>();
-      return executions.map((entry) => entry.execution_id).filter((id) => ids.includes(id)).toSorted();
-    }).toEqual(ids.toSorted());
+    await expect
+      .poll(async () => {
+        const { executions } = await (await call('/executions')).json<{ executions: { execution_id: string }[] }>();
+        return executions
+          .map((entry) => entry.execution_id)
+          .filter((id) => ids.includes(id))
+          .toSorted();
+      })
+      .toEqual(ids.toSorted());
   });
 
   test('[J7] the same Idempotency-Key joins the same run; with another body it is refused', async () => {
@@ -94,7 +135,9 @@ describe('the surface', () => {
     const send = (content: string): Promise<Response> =>
       post(`/agent/session/${session}/message`, { content, stream: false }, { 'idempotency-key': 'k1' });
     const [first, second] = await Promise.all([send('what is 2 + 2'), send('what is 2 + 2')]);
-    const ids = [await first.json<{ run_id: string }>(), await second.json<{ run_id: string }>()].map((run) => run.run_id);
+    const ids = [await first.json<{ run_id: string }>(), await second.json<{ run_id: string }>()].map(
+      (run) => run.run_id,
+    );
     expect(ids[0]).toBe(ids[1]);
     const other = await send('what is 3 + 3');
     expect(await other.json()).toMatchObject({ status: 422, code: 'idempotency_mismatch' });
@@ -104,9 +147,15 @@ describe('the surface', () => {
     const session = await newSession();
     const path = `/agent/session/${session}/message`;
     const first = post(path, { content: 'wait 0.3 seconds', stream: false });
-    await expect.poll(async () => (await (await call(`/agent/session/${session}`)).json<{ status: string }>()).status).toBe('running');
+    await expect
+      .poll(async () => (await (await call(`/agent/session/${session}`)).json<{ status: string }>()).status)
+      .toBe('running');
     const refused = await post(`${path}?if_busy=reject`, { content: 'hello' });
-    expect(await refused.json()).toMatchObject({ status: 409, code: 'run_in_progress', run_id: expect.stringMatching(/_1$/) });
+    expect(await refused.json()).toMatchObject({
+      status: 409,
+      code: 'run_in_progress',
+      run_id: expect.stringMatching(/_1$/),
+    });
     const second = post(path, { content: 'what is 20 + 22', stream: false });
     expect((await first).status).toBe(200);
     expect(await (await second).json()).toMatchObject({ status: 'completed', response: expect.stringContaining('42') });

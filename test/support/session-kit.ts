@@ -33,7 +33,9 @@ export interface KitOptions {
   readonly script?: Script;
   readonly agent?: (agent: AgentDefinition) => AgentDefinition;
   /** Replaces the executor of a type. */
-  readonly executors?: Partial<Record<ActionType, (call: ActionCall, context: ActionContext) => Promise<ActionOutcome>>>;
+  readonly executors?: Partial<
+    Record<ActionType, (call: ActionCall, context: ActionContext) => Promise<ActionOutcome>>
+  >;
   readonly sql?: NodeSql;
 }
 
@@ -77,7 +79,15 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
   session.listen((batch) => events.push(...batch));
   if (!session.exists) {
     await session.create(
-      { session_id: SESSION_ID, agent: 'assistant', user_id: null, owner: null, kind: 'chat', metadata: {}, created_at: 0 },
+      {
+        session_id: SESSION_ID,
+        agent: 'assistant',
+        user_id: null,
+        owner: null,
+        kind: 'chat',
+        metadata: {},
+        created_at: 0,
+      },
       {},
     );
   }
