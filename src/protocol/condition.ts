@@ -1,93 +1,218 @@
-/** `when`: a CEL expression over the names of the run, with no way to the host (S9). */
+/**
+ * Conditions of actions: CEL over the names of references, written without the `$` (S9). The language
+ * has no clock, no I/O and no way to the host; what could still take long is refused: regular
+ * expressions, one comprehension inside another, functions that multiply text.
+ */
 import { Environment } from '@marcbachmann/cel-js';
 import type { ASTNode } from '@marcbachmann/cel-js';
-import { messageOf } from '../domain/errors.ts';
 import type { Json } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 
-const environment = new Environment({
-  unlistedVariablesAreDyn: true,
-  homogeneousAggregateLiterals: false,
-  limits: { maxAstNodes: 1_000, maxDepth: 50, maxListElements: 200, maxMapEntries: 200, maxCallArguments: 16 },
-});
+export type ConditionResult =
+  | { readonly ok: true; readonly value: boolean }
+  | { readonly ok: false; readonly message: string };
 
-/** `$name` is tolerated where CEL says `name`; a `$` inside a string literal stays. */
-function withoutDollars(expression: string): string {
-  return expression.replaceAll(
-    /("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?/g,
-    (whole, text, name) => (text === undefined ? String(name) : whole),
-  );
-}
+const environment = createEnvironment();
 
-/** Names that the expression reads, each once; none when it cannot be parsed. Loop variables of macros do not count. */
+/** Types of the language, which compare with `type(x)`. In any other condition they are names as any. */
+const TYPES = new Set(['int', 'uint', 'double', 'bool', 'string', 'bytes', 'list', 'map', 'type', 'null_type']);
+/** Put before a name that is also a type; longer than any name a model can give. */
+const ALIAS = `${'_'.repeat(limits.referenceNameChars)}_`;
+const COMPREHENSIONS = new Set(['all', 'exists', 'exists_one', 'map', 'filter']);
+const REFUSED = new Set(['matches', 'join', 'bind']);
+const HINT: Readonly<Record<string, string>> = {
+  matches: '; use contains, startsWith or endsWith',
+};
+
+/**
+ * The names that a condition asks for, each once, in order of appearance; `[]` for an expression that
+ * cannot be read (its evaluation will say why).
+ */
 export function conditionNames(expression: string): string[] {
-  if (expression.length > limits.conditionChars) return [];
-  try {
-    const names = new Set<string>();
-    collect(environment.parse(withoutDollars(expression)).ast, new Set(), names);
-    return [...names];
-  } catch {
-    return [];
-  }
-}
-
-const MACROS: ReadonlySet<string> = new Set(['all', 'exists', 'exists_one', 'filter', 'map']);
-
-function collect(node: ASTNode, local: ReadonlySet<string>, names: Set<string>): void {
-  if (node.op === 'id') {
-    if (!local.has(node.args)) names.add(node.args);
-    return;
-  }
-  if (node.op === 'rcall') {
-    const [method, receiver, args] = node.args;
-    collect(receiver, local, names);
-    const [variable] = args;
-    const inner = MACROS.has(method) && variable?.op === 'id' ? new Set([...local, variable.args]) : local;
-    for (const argument of args) collect(argument, inner, names);
-    return;
-  }
-  const visit = (part: unknown): void => {
-    if (Array.isArray(part)) for (const item of part) visit(item);
-    else if (typeof part === 'object' && part !== null && 'op' in part) collect(part as ASTNode, local, names);
-  };
-  visit(node.args);
+  const read = readCondition(expression);
+  return read.ok ? read.names : [];
 }
 
 /**
- * Evaluates a condition.
- *
- * @param values by name; whole numbers are CEL integers, so that `n + 1` means what it says
+ * @param values what the names stand for; a name without a value is an error, as is a result that is
+ *   neither true nor false
  */
-export function evaluateCondition(
-  expression: string,
-  values: Readonly<Record<string, Json>>,
-): { readonly ok: true; readonly value: boolean } | { readonly ok: false; readonly message: string } {
-  if (expression.length > limits.conditionChars) {
-    return { ok: false, message: `The condition is longer than ${limits.conditionChars} characters` };
+export function evaluateCondition(expression: string, values: Readonly<Record<string, Json>>): ConditionResult {
+  const read = readCondition(expression);
+  if (!read.ok) return read;
+  // Only own values: a name such as `constructor` must not find the prototype's.
+  const context: Record<string, unknown> = Object.create(null) as Record<string, unknown>;
+  for (const name of read.names) {
+    if (Object.hasOwn(values, name)) context[TYPES.has(name) ? ALIAS + name : name] = toCel(values[name] ?? null);
   }
   try {
-    const known = Object.fromEntries(Object.entries(values).map(([name, value]) => [name, toCel(value)]));
-    const result: unknown = environment.evaluate(withoutDollars(expression), known);
+    const result: unknown = read.run(context);
     if (typeof result === 'boolean') return { ok: true, value: result };
-    return { ok: false, message: `The condition "${quoted(expression)}" gives ${typeof result}, not true or false` };
+    return { ok: false, message: `The condition gives ${kindOf(result)}, not true or false: ${quote(expression)}` };
   } catch (fault) {
-    const [reason] = messageOf(fault).split('\n');
+    return { ok: false, message: complain(fault, expression) };
+  }
+}
+
+type ReadCondition =
+  | { readonly ok: true; readonly names: string[]; readonly run: (context: Record<string, unknown>) => unknown }
+  | { readonly ok: false; readonly message: string };
+
+function readCondition(expression: string): ReadCondition {
+  if (expression.length > limits.conditionChars) {
     return {
       ok: false,
-      message: `The condition "${quoted(expression)}" cannot be evaluated: ${reason ?? 'unknown fault'}`,
+      message: `The condition has ${expression.length} characters; ${limits.conditionChars} are allowed`,
     };
   }
+  try {
+    const source = withoutDollars(expression);
+    let parsed = environment.parse(source);
+    const found: Findings = { names: new Set(), types: [], asksType: false };
+    const refusal = inspect(parsed.ast, { found, bound: new Set(), nested: false });
+    if (refusal !== null) return { ok: false, message: `${refusal}: ${quote(expression)}` };
+    if (!found.asksType && found.types.length > 0) {
+      for (const { name } of found.types) found.names.add(name);
+      parsed = environment.parse(withAliases(source, found.types));
+    }
+    return { ok: true, names: [...found.names], run: (context) => parsed(context) as unknown };
+  } catch (fault) {
+    return { ok: false, message: complain(fault, expression) };
+  }
 }
 
+interface Findings {
+  readonly names: Set<string>;
+  /** Names that are types as well, with their places. */
+  readonly types: { readonly name: string; readonly start: number }[];
+  asksType: boolean;
+}
+
+interface Scope {
+  readonly found: Findings;
+  /** Variables of the comprehension around. */
+  readonly bound: ReadonlySet<string>;
+  readonly nested: boolean;
+}
+
+/** Collects names; returns a complaint for what is not allowed. Depth is bounded by the environment's limits. */
+function inspect(node: ASTNode, scope: Scope): string | null {
+  switch (node.op) {
+    case 'value':
+      return null;
+    case 'id':
+      if (scope.bound.has(node.args)) return null;
+      if (TYPES.has(node.args)) scope.found.types.push({ name: node.args, start: node.start });
+      else scope.found.names.add(node.args);
+      return null;
+    case 'call':
+      if (node.args[0] === 'type') scope.found.asksType = true;
+      return refuse(node.args[0]) ?? inspectAll(node.args[1], scope);
+    case 'rcall': {
+      const [name, receiver, parameters] = node.args;
+      const refusal = refuse(name) ?? inspect(receiver, scope);
+      if (refusal !== null || !COMPREHENSIONS.has(name)) return refusal ?? inspectAll(parameters, scope);
+      if (scope.nested) return `${name}() inside another comprehension is not allowed`;
+      const [variable, ...rest] = parameters;
+      const bound = new Set(scope.bound);
+      if (variable?.op === 'id') bound.add(variable.args);
+      return inspectAll(rest, { found: scope.found, bound, nested: true });
+    }
+    default: {
+      const children: unknown[] = Array.isArray(node.args) ? node.args.flat() : [node.args];
+      return inspectAll(children.filter(isNode), scope);
+    }
+  }
+}
+
+function inspectAll(nodes: readonly ASTNode[], scope: Scope): string | null {
+  for (const node of nodes) {
+    const refusal = inspect(node, scope);
+    if (refusal !== null) return refusal;
+  }
+  return null;
+}
+
+function refuse(name: string): string | null {
+  return REFUSED.has(name) ? `${name}() is not allowed in a condition${HINT[name] ?? ''}` : null;
+}
+
+function withAliases(source: string, places: Findings['types']): string {
+  let aliased = source;
+  for (const { start } of places.toSorted((a, b) => b.start - a.start)) {
+    aliased = aliased.slice(0, start) + ALIAS + aliased.slice(start);
+  }
+  return aliased;
+}
+
+function isNode(value: unknown): value is ASTNode {
+  return typeof value === 'object' && value !== null && 'op' in value;
+}
+
+/** Takes the `$` off `$name` and `${name}` outside of quotes. */
+function withoutDollars(expression: string): string {
+  if (!expression.includes('$')) return expression;
+  return expression.replace(
+    /("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|\$(?:\{([\w.[\]]+)\}|(?=[A-Za-z_]))/g,
+    (_all, quoted: string | undefined, braced: string | undefined) => quoted ?? braced ?? '',
+  );
+}
+
+/** Whole numbers are CEL's `int`, as they look. Objects lose their prototype. */
 function toCel(value: Json): unknown {
   if (typeof value === 'number') return Number.isSafeInteger(value) ? BigInt(value) : value;
+  if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map(toCel);
-  if (typeof value === 'object' && value !== null) {
-    return new Map(Object.entries(value).map(([key, item]) => [key, toCel(item)]));
-  }
-  return value;
+  return new Map(Object.entries(value).map(([key, item]) => [key, toCel(item)]));
 }
 
-function quoted(expression: string): string {
-  return expression.slice(0, limits.excerptChars);
+function kindOf(value: unknown): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'a list';
+  switch (typeof value) {
+    case 'number':
+    case 'bigint':
+      return 'a number';
+    case 'string':
+      return 'a text';
+    default:
+      return 'an object';
+  }
+}
+
+function complain(fault: unknown, expression: string): string {
+  const message = fault instanceof Error ? (fault.message.split('\n')[0] ?? '') : String(fault);
+  const unknown = /^Unknown variable: (.*)$/.exec(message)?.[1];
+  const reason = unknown === undefined ? message : `"${unknown}" has no value here`;
+  return `The condition cannot be evaluated (${reason}): ${quote(expression)}`;
+}
+
+function quote(expression: string): string {
+  return expression.length > limits.excerptChars ? `${expression.slice(0, limits.excerptChars)}…` : expression;
+}
+
+/** Whole and broken numbers mix, as a model expects them to. */
+function createEnvironment(): Environment {
+  const created = new Environment({
+    unlistedVariablesAreDyn: true,
+    homogeneousAggregateLiterals: false,
+    limits: { maxAstNodes: limits.conditionNodes, maxDepth: 32 },
+  });
+  const operators: Readonly<Record<string, (left: number, right: number) => number>> = {
+    '+': (left, right) => left + right,
+    '-': (left, right) => left - right,
+    '*': (left, right) => left * right,
+    '/': (left, right) => left / right,
+  };
+  for (const [operator, apply] of Object.entries(operators)) {
+    for (const [left, right] of [
+      ['int', 'double'],
+      ['double', 'int'],
+    ]) {
+      created.registerOperator(`${left} ${operator} ${right}`, (a: number | bigint, b: number | bigint) =>
+        apply(Number(a), Number(b)),
+      );
+    }
+  }
+  return created;
 }

@@ -1,180 +1,214 @@
 /**
- * Says, while an action's body arrives, whether the reader stands inside a JSON string (P7).
+ * Reads an action's body as it arrives and says one thing: does the next character stand inside a
+ * JSON string (P7)? Tolerates what models write instead of strict JSON: single quotes where a value
+ * may start, comments, bare words, trailing commas, a code fence around the whole.
  *
- * Owns the place in the body and the shape seen so far. Does not own what ends an action: it stops at
- * every `<` that could matter and at nothing else.
+ * Owns nothing but its state; the body itself is kept elsewhere.
  *
  * Invariants:
- *  1. Every character is looked at once; inside strings the search jumps.
- *  2. On strict JSON the answer is exact. Tolerated besides: single quotes where a value may start,
- *     comments, bare words, a code fence around the body.
- *  3. At the first thing that is none of these the body is malformed: strings mean nothing any more.
+ *  1. On every prefix of strict JSON the answer is exact.
+ *  2. Each character is looked at once, however the body was cut.
+ *  3. Once malformed, always malformed: at the first token that tolerant JSON has no place for, or at
+ *     a raw line break inside a string.
  */
+import { isSpace } from './tags.ts';
 
+const START = 0;
+const FENCE_RUN = 1;
+const FENCE_INFO = 2;
+/** A value, a key or a closing bracket may stand here. */
+const EXPECT = 3;
+/** A value or a key has ended. */
+const AFTER = 4;
+const WORD = 5;
+const STRING = 6;
+const ESCAPE = 7;
+const SLASH_SEEN = 8;
+const LINE_COMMENT = 9;
+const BLOCK_COMMENT = 10;
+const BLOCK_COMMENT_STAR = 11;
+/** The outermost bracket has closed. */
+const END = 12;
+const MALFORMED = 13;
+const MALFORMED_STRING = 14;
+
+const LINE_FEED = 10;
 const QUOTE = 34;
 const APOSTROPHE = 39;
+const ASTERISK = 42;
+const COMMA = 44;
+const SLASH = 47;
+const COLON = 58;
+const OPEN_BRACKET = 91;
 const BACKSLASH = 92;
+const CLOSE_BRACKET = 93;
+const BACKTICK = 96;
+const OPEN_BRACE = 123;
+const CLOSE_BRACE = 125;
 
 export class JsonScanner {
-  /** The body is neither JSON nor a tolerated form of it: the next closing tag ends it. */
-  malformed = false;
-  /** It is malformed by more than a raw line break inside a string: beyond what repair may mend (P8). */
-  illegal = false;
-  /** Deepest nesting so far. */
-  maxDepth = 0;
-  #depth = 0;
+  #state = START;
+  /** Where a comment returns to. */
+  #outer = START;
   #quote = 0;
-  #escaped = false;
-  #comment: 'none' | 'line' | 'block' = 'none';
-  /** A value has just ended: only `,` `:` a closing bracket or the end may follow. */
-  #after = false;
+  #depth = 0;
+  #run = 0;
+  #lineBlank = true;
+  /** Deepest nesting so far; exact until the body is malformed. */
+  maxDepth = 0;
+  /** Anything was scanned at all. */
+  used = false;
 
+  reset(): void {
+    this.#state = START;
+    this.#outer = START;
+    this.#depth = 0;
+    this.#run = 0;
+    this.#lineBlank = true;
+    this.maxDepth = 0;
+    this.used = false;
+  }
+
+  get malformed(): boolean {
+    return this.#state >= MALFORMED;
+  }
+
+  /** The next character stands inside a string; false once the body is malformed. */
   get inString(): boolean {
-    return this.#quote !== 0 && !this.malformed;
+    return this.#state === STRING || this.#state === ESCAPE;
   }
 
   /**
-   * Reads `text` from `at` and stops at the next `<` that is not inside a string or comment.
-   *
-   * @returns the index of that `<`, or the length of the text
+   * A tag here cannot end the action: it stands in a string, or in what a raw line break left of one
+   * and not first on its line.
    */
-  scan(text: string, at: number): number {
-    let i = at;
-    while (i < text.length) {
-      if (this.malformed) {
-        const next = text.indexOf('<', i);
-        return next === -1 ? text.length : next;
+  get hidesTag(): boolean {
+    return this.inString || (this.#state === MALFORMED_STRING && !this.#lineBlank);
+  }
+
+  scan(text: string): void {
+    this.used = true;
+    let state = this.#state;
+    const end = text.length;
+    let index = 0;
+    scanning: while (index < end) {
+      const code = text.charCodeAt(index);
+      switch (state) {
+        case STRING:
+          if (code === BACKSLASH) state = ESCAPE;
+          else if (code === this.#quote) state = AFTER;
+          else if (code === LINE_FEED) {
+            state = MALFORMED_STRING;
+            break scanning;
+          }
+          break;
+        case ESCAPE:
+          state = STRING;
+          break;
+        case START:
+        case END:
+          if (isSpace(code)) break;
+          if (state === START && (code === OPEN_BRACE || code === OPEN_BRACKET)) {
+            state = this.#open();
+          } else if (code === SLASH) {
+            this.#outer = state;
+            state = SLASH_SEEN;
+          } else if (code === BACKTICK) {
+            this.#outer = state;
+            this.#run = 1;
+            state = FENCE_RUN;
+          } else state = MALFORMED;
+          break;
+        case EXPECT:
+          if (isSpace(code)) break;
+          if (code === QUOTE || code === APOSTROPHE) {
+            this.#quote = code;
+            state = STRING;
+          } else if (code === OPEN_BRACE || code === OPEN_BRACKET) state = this.#open();
+          else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) state = this.#close();
+          else if (code === SLASH) {
+            this.#outer = state;
+            state = SLASH_SEEN;
+          } else state = isWordCharacter(code) ? WORD : MALFORMED;
+          break;
+        case WORD:
+          if (isWordCharacter(code)) break;
+          state = AFTER;
+          continue;
+        case AFTER:
+          if (isSpace(code)) break;
+          if (code === COMMA || code === COLON) state = EXPECT;
+          else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) state = this.#close();
+          else if (code === SLASH) {
+            this.#outer = state;
+            state = SLASH_SEEN;
+          } else state = MALFORMED;
+          break;
+        case SLASH_SEEN:
+          if (code === SLASH) state = LINE_COMMENT;
+          else state = code === ASTERISK ? BLOCK_COMMENT : MALFORMED;
+          break;
+        case LINE_COMMENT:
+          if (code === LINE_FEED) state = this.#outer;
+          break;
+        case BLOCK_COMMENT:
+          if (code === ASTERISK) state = BLOCK_COMMENT_STAR;
+          break;
+        case BLOCK_COMMENT_STAR:
+          if (code === SLASH) state = this.#outer;
+          else if (code !== ASTERISK) state = BLOCK_COMMENT;
+          break;
+        case FENCE_RUN:
+          if (code === BACKTICK) this.#run += 1;
+          else if (this.#run < 3) state = MALFORMED;
+          else {
+            state = FENCE_INFO;
+            continue;
+          }
+          break;
+        case FENCE_INFO:
+          if (code === LINE_FEED) state = this.#outer;
+          else if (code === OPEN_BRACE && this.#outer === START) state = this.#open();
+          break;
+        default:
+          break scanning;
       }
-      if (this.#quote !== 0) {
-        i = this.#scanString(text, i);
-        continue;
-      }
-      if (this.#comment !== 'none') {
-        i = this.#scanComment(text, i);
-        continue;
-      }
-      const code = text.charCodeAt(i);
-      if (code === 60) return i;
-      i = this.#scanToken(text, i, code);
+      index += 1;
     }
-    return i;
+    this.#state = state;
+    if (state === MALFORMED_STRING) this.#trackLine(text.slice(index));
   }
 
-  /** The `<` that `scan` stopped at is text: in JSON that is no token. */
-  passLessThan(): void {
-    this.#break();
+  #open(): number {
+    this.#depth += 1;
+    if (this.#depth > this.maxDepth) this.maxDepth = this.#depth;
+    return EXPECT;
   }
 
-  #break(): void {
-    if (!this.malformed) this.illegal = true;
-    this.malformed = true;
+  #close(): number {
+    if (this.#depth === 0) return MALFORMED;
+    this.#depth -= 1;
+    return this.#depth === 0 ? END : AFTER;
   }
 
-  #scanString(text: string, at: number): number {
-    let i = at;
-    if (this.#escaped) {
-      this.#escaped = false;
-      i += 1;
-    }
-    while (i < text.length) {
-      const code = text.charCodeAt(i);
-      if (code === this.#quote) {
-        this.#quote = 0;
-        this.#after = true;
-        return i + 1;
-      }
-      if (code === BACKSLASH) {
-        if (i + 1 === text.length) {
-          this.#escaped = true;
-          return i + 1;
-        }
-        i += 2;
-        continue;
-      }
-      if (code === 10 || code === 13) {
-        this.malformed = true;
-        return i;
-      }
-      i += 1;
-    }
-    return i;
-  }
-
-  #scanComment(text: string, at: number): number {
-    const end = this.#comment === 'line' ? '\n' : '/';
-    const found = text.indexOf(end, at);
-    if (found === -1) return text.length;
-    // A block comment ends at `*/`; its `/` is the first one behind a `*` (one cut off by a chunk ends it too).
-    if (this.#comment === 'block' && found > at && text.charCodeAt(found - 1) !== 42) return found + 1;
-    this.#comment = 'none';
-    return found + 1;
-  }
-
-  #scanToken(text: string, i: number, code: number): number {
-    switch (code) {
-      case 32:
-      case 9:
-      case 10:
-      case 13:
-      case 96: // a code fence around the body
-        return i + 1;
-      case 123:
-      case 91:
-        if (this.#after) this.#break();
-        this.#depth += 1;
-        this.maxDepth = Math.max(this.maxDepth, this.#depth);
-        return i + 1;
-      case 125:
-      case 93:
-        this.#depth -= 1;
-        if (this.#depth < 0) this.#break();
-        this.#after = true;
-        return i + 1;
-      case 44:
-      case 58:
-        this.#after = false;
-        return i + 1;
-      case QUOTE:
-      case APOSTROPHE:
-        if (this.#after) this.#break();
-        else this.#quote = code;
-        return i + 1;
-      case 47:
-        if (i + 1 < text.length) this.#comment = text.charCodeAt(i + 1) === 42 ? 'block' : 'line';
-        else this.#comment = 'line';
-        return i + 1;
-      case 35:
-        this.#comment = 'line';
-        return i + 1;
-      default:
-        return this.#scanWord(text, i);
-    }
-  }
-
-  /** A number or a bare word: outside any bracket it is the fence's language, inside a value or a key. */
-  #scanWord(text: string, at: number): number {
-    let i = at;
-    while (i < text.length && isWord(text.charCodeAt(i))) i += 1;
-    if (i === at) {
-      this.#break();
-      return at + 1;
-    }
-    if (this.#depth === 0) return i;
-    // A word may go on in the next chunk: only one that starts right behind a finished value is out of place.
-    if (this.#after) this.#break();
-    return i;
+  #trackLine(text: string): void {
+    const lineFeed = text.lastIndexOf('\n');
+    if (lineFeed !== -1) this.#lineBlank = true;
+    if (this.#lineBlank && text.slice(lineFeed + 1).trim() !== '') this.#lineBlank = false;
   }
 }
 
-function isWord(code: number): boolean {
+/** Letters, digits and what numbers and names of models hold; everything beyond ASCII. */
+function isWordCharacter(code: number): boolean {
+  const letter = code | 32;
   return (
+    (letter >= 97 && letter <= 122) ||
     (code >= 48 && code <= 57) ||
-    (code >= 65 && code <= 90) ||
-    (code >= 97 && code <= 122) ||
-    code === 95 ||
-    code === 43 ||
     code === 45 ||
+    code === 43 ||
     code === 46 ||
-    code === 36
+    code === 95 ||
+    code === 36 ||
+    code > 127
   );
 }

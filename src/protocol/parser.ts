@@ -1,763 +1,1323 @@
 /**
- * The protocol parser: model text in, protocol events out, as the text arrives (P1-P18).
+ * The parser: a model's text, cut anywhere, to protocol events (P1-P18).
  *
- * Owns the place in the text, the open block, and the body of the open action. Does not own what a
- * name refers to, what may run, or what a response is worth: it reports what was written.
+ * Owns where in the text it stands: the open block, the open tag, the open action, and the few
+ * characters that are not decided yet. Does not own what names refer to, what an action may do, or
+ * whether it will run.
  *
  * Invariants:
- *  1. Events depend on the text alone, never on how it was cut into chunks (P3).
- *  2. What is held back is bounded: a beginning of a tag or of a reference, white space at an edge,
- *     a line that may be a wrapping code fence, the body of the open action (P4).
- *  3. Every character is looked at a bounded number of times; inside text the search jumps.
- *  4. Nothing that the model did not finish writing becomes a declaration; bad input never throws.
+ *  1. Any cutting of the same text gives the same events once neighbouring deltas are joined (P3).
+ *  2. Every character is looked at a bounded number of times: what waits for more text is either short
+ *     (the beginning of a tag's name) or kept by a machine that goes on where it stopped (P3).
+ *  3. Text is emitted with the chunk that carries it, but for a suffix that may yet become a tag, a
+ *     reference or the white space at a block's edge (P4, J4).
+ *  4. An action is declared only by its own `</action>` or `/>`; what is open at the end is rejected (P15).
+ *  5. No input throws.
  */
-import { jsonrepair } from 'jsonrepair';
-import type { ActionRejection, ActionType, RejectionCode } from '../domain/action.ts';
-import { messageOf } from '../domain/errors.ts';
-import type { JsonObject } from '../domain/json.ts';
+import type { ActionDeclaration, ActionType, RejectionCode } from '../domain/action.ts';
 import { isJsonObject } from '../domain/json.ts';
+import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { Finality, ProtocolEvent, WarningCode } from '../domain/protocol-event.ts';
-import { cut, isRefusal, isValidId, readAction, readActionTag } from './action-body.ts';
-import type { ActionTag } from './action-body.ts';
-import { FenceTracker } from './fence.ts';
+import { givenId, readFields, readHead } from './action-fields.ts';
+import type { ActionHead } from './action-fields.ts';
+import { idComplaint } from './ids.ts';
+import { findJsonFault } from './json-fault.ts';
+import { repairObject } from './json-repair.ts';
 import { JsonScanner } from './json-scanner.ts';
-import { readReference } from './references.ts';
-import { findTagEnd, isSpace, parseAttributes, readTagStart } from './tags.ts';
-import type { TagScan, TagStart } from './tags.ts';
+import { DOLLAR_WITH, ENDED_BEFORE, ENDED_WITH, GOES_ON, ReferenceMatcher, parseReference } from './references.ts';
+import {
+  ACTION,
+  FIRST_RUNTIME_TAG,
+  MORE,
+  NO_TAG,
+  REASONING,
+  RESPONSE,
+  THOUGHT,
+  TagEnd,
+  headLength,
+  isClosing,
+  isSpace,
+  matchTag,
+  readAttributes,
+  tagKind,
+} from './tags.ts';
 
 export interface ParserOptions {
-  /** `strict` turns the repair of bodies off (P8). */
+  /** `strict` turns the mending of JSON off (P8). */
   readonly json: 'repair' | 'strict';
-  /** Actions inside `<think>` run too (P9). */
+  /** Actions in `<think>` run (P9). */
   readonly actInReasoning: boolean;
-  /** Number of the first `auto_…` id; ids count through the run (P6). */
+  /** Number of the first `auto_N` of this generation; ids count through a run (P6). */
   readonly firstAutoId?: number;
-  /** Whether a repaired body of this action must be refused (P8, S7). */
+  /** Actions that the run may still declare; the generation's own limit holds as well (P16). */
+  readonly actionsLeft?: number;
+  /** Whether a target's effects are unsafe: then a mended body is refused (P8). */
   readonly unsafe?: (type: ActionType, name: string) => boolean;
 }
 
 export interface ProtocolParser {
-  /** Feeds the next piece of text, cut anywhere; returns the events that it completes. */
+  /**
+   * Feeds the next piece of model output.
+   *
+   * @param chunk decoded text, cut anywhere; may split a tag or a surrogate pair
+   * @returns the events that this chunk completes, in document order
+   */
   feed(chunk: string): readonly ProtocolEvent[];
-  /** The text has ended: closes what is open. An action that is still open is rejected. */
+  /** The text is over: closes what is open. Later calls do nothing. */
   end(): readonly ProtocolEvent[];
-  /** For the next generation's `firstAutoId`. */
+  /** For the parser of the run's next generation. */
   readonly nextAutoId: number;
+  /** An action was declared or rejected. */
+  readonly sawAction: boolean;
+  readonly sawResponse: boolean;
 }
 
 export function createParser(options: ParserOptions): ProtocolParser {
   return new Parser(options);
 }
 
-type Mode = 'top' | 'thought' | 'response' | 'action' | 'dropped' | 'closed';
+const NOTHING: readonly ProtocolEvent[] = [];
 
+// The open block.
+const TOP = 0;
+const IN_THOUGHT = 1;
+const IN_RESPONSE = 2;
+
+// What the machine is doing.
+const TEXT = 0;
+const OPEN_TAG = 1;
+const CLOSE_TAG = 2;
+const BODY = 3;
+/** Inside a forged block of the runtime (P2). */
+const DROP = 4;
+const REFERENCE = 5;
+/** A line that may open or close a fence around the whole output (P9). */
+const WRAPPER = 6;
+
+// Where on its line the text stands, for code fences.
+const MIDDLE = 0;
+/** Nothing but white space so far. */
+const LINE_START = 1;
+const FENCE_RUN = 2;
+const FENCE_INFO = 3;
+
+const LINE_FEED = 10;
+const DOLLAR = 36;
+const SLASH = 47;
+const LESS = 60;
+const GREATER = 62;
+const BACKTICK = 96;
+const TILDE = 126;
+
+/** A wrapper's opening line is held back; a longer one is text. */
+const WRAPPER_LINE_CHARS = 120;
+
+/** An action whose opening tag was read and whose body is being collected. */
 interface OpenAction {
-  readonly tag: ActionTag;
-  readonly parent: 'top' | 'thought';
-  readonly scanner: JsonScanner;
-  /** Offset of the `<` in the generation. */
+  readonly ordinal: number;
+  readonly head: ActionHead;
+  readonly tag: string;
   readonly start: number;
   readonly line: number;
   readonly column: number;
-  /** Place of the body's first character. */
-  readonly bodyLine: number;
-  readonly bodyColumn: number;
-  readonly tagText: string;
-  body: string;
-  bodyBytes: number;
-  tooLarge: boolean;
+  readonly embedded: boolean;
+  /** Set when the action is refused whatever its body holds. */
+  refusal: { readonly code: RejectionCode; readonly message: string } | null;
+  /** Past the limit on actions and its one rejection: read over, not reported. */
+  readonly ignored: boolean;
 }
 
 class Parser implements ProtocolParser {
   readonly #options: ParserOptions;
-  #events: ProtocolEvent[] = [];
-  #mode: Mode = 'top';
-  #buffer = '';
-  #at = 0;
-  /** Offset of the buffer's first character in the generation. */
-  #base = 0;
-  #bytes = 0;
-  #ending = false;
-  /** Lines and the offset of the last line break, up to `#counted` (an offset). */
-  #lines = 1;
-  #lineStart = 0;
-  #counted = 0;
-
-  /** The open text block, if any: bare text opens with its first character. */
-  #hasText = false;
-  #space = '';
-  #reasoning = false;
-  #fence = new FenceTracker();
-  /** Nothing but white space so far: a fence that opens here wraps the whole text. */
-  #blank = true;
-  #wrapped = false;
-
-  #tagScan: TagScan | null = null;
-  #action: OpenAction | null = null;
-  #dropped: { readonly name: string; readonly parent: 'top' | 'thought' } | null = null;
-  #ordinal = 0;
-  #autoId: number;
-  readonly #ids = new Map<string, string>();
+  readonly #maxActions: number;
+  #events: ProtocolEvent[] | null = null;
   #warnings = 0;
-  #warnedReasoning = false;
+
+  // --- place in the text ---
+  /** Offset of the first character of the text at hand. */
+  #base = 0;
+  #held = '';
+  #bytes = 0;
+  #line = 1;
+  /** Offset of the first character of the current line. */
+  #lineOffset = 0;
+  #stopped = false;
+  #ended = false;
+
+  // --- the open block ---
+  #mode = TEXT;
+  #block = TOP;
+  #reasoning = false;
+  /** The block has shown text: leading white space is over. */
+  #started = false;
+  /** White space that is text only if more text follows (J4). */
+  #space = '';
+  /** Text of this chunk that is not emitted yet. */
+  #pending = '';
+  /** Nothing but white space in the generation so far. */
+  #pristine = true;
+
+  // --- code fences ---
+  #place = LINE_START;
+  #fence = 0;
+  #fenceLength = 0;
+  #runChar = 0;
+  #runLength = 0;
+  #infoBlank = true;
+  #wrapper = 0;
+  #wrapperLength = 0;
+  #wrapperLine = '';
+
+  // --- the open tag ---
+  #returnTo = TEXT;
+  #tagKind = 0;
+  #tagHead = '';
+  #tagText = '';
+  #tagOffset = 0;
+  #tagLine = 1;
+  #tagColumn = 1;
+  readonly #tagEnd = new TagEnd();
+  #dropKind = 0;
+
+  // --- the open reference ---
+  readonly #matcher = new ReferenceMatcher();
+  #reference = '';
+
+  // --- the open action ---
+  #action: OpenAction | null = null;
+  /** Body text the scanner has seen. */
+  #scanned = '';
+  /** Body text it has not. */
+  #fresh = '';
+  #bodyChars = 0;
+  #bodyTooLarge = false;
+  #bodyOffset = 0;
+  readonly #scanner = new JsonScanner();
+
+  // --- what the generation has declared ---
+  #ordinal = 0;
+  #nextAutoId: number;
+  readonly #ids = new Map<string, number>();
+  #sawResponse = false;
+  #warnedOfDrafts = false;
 
   constructor(options: ParserOptions) {
     this.#options = options;
-    this.#autoId = options.firstAutoId ?? 1;
+    this.#nextAutoId = options.firstAutoId ?? 1;
+    this.#maxActions = Math.max(0, Math.min(limits.actionsPerGeneration, options.actionsLeft ?? Infinity));
   }
 
   get nextAutoId(): number {
-    return this.#autoId;
+    return this.#nextAutoId;
+  }
+
+  get sawAction(): boolean {
+    return this.#ordinal > 0;
+  }
+
+  get sawResponse(): boolean {
+    return this.#sawResponse;
   }
 
   feed(chunk: string): readonly ProtocolEvent[] {
-    if (this.#mode === 'closed' || chunk === '') return [];
-    let text = chunk;
-    this.#bytes += utf8Length(chunk);
-    const over = this.#bytes > limits.generationBytes;
-    if (over) text = chunk.slice(0, Math.max(0, chunk.length - (this.#bytes - limits.generationBytes)));
-    this.#compact();
-    this.#buffer += text;
-    this.#run();
-    if (over) {
-      this.#warn('text_too_large', `The text is longer than ${limits.generationBytes} bytes; the rest was not read`);
-      this.#finish();
+    if (this.#stopped || this.#ended || chunk === '') return NOTHING;
+    const kept = this.#countBytes(chunk);
+    const text = this.#held === '' ? kept : this.#held + kept;
+    this.#held = '';
+    this.#run(text);
+    this.#base += text.length - this.#held.length;
+    this.#flush();
+    if (kept.length < chunk.length) {
+      this.#stopped = true;
+      this.#warn(
+        'text_too_large',
+        `The generation is longer than ${limits.generationBytes} bytes; the rest was ignored`,
+        this.#base + this.#held.length,
+      );
     }
-    return this.#take();
+    return this.#takeEvents();
   }
 
   end(): readonly ProtocolEvent[] {
-    if (this.#mode !== 'closed') this.#finish();
-    return this.#take();
+    if (this.#ended) return NOTHING;
+    this.#ended = true;
+    this.#finish();
+    return this.#takeEvents();
   }
 
-  #take(): readonly ProtocolEvent[] {
+  #takeEvents(): readonly ProtocolEvent[] {
     const events = this.#events;
-    this.#events = [];
-    return events;
+    this.#events = null;
+    return events ?? NOTHING;
   }
 
-  #finish(): void {
-    this.#compact();
-    this.#ending = true;
-    this.#run();
-    if (this.#action !== null) {
-      const action = this.#action;
-      this.#reject(action, 'unclosed', 'The text ended before </action>; the action was not run', action.body.length);
-      this.#action = null;
-      this.#mode = action.parent;
-    }
-    if (this.#dropped !== null) this.#mode = this.#dropped.parent;
-    this.#closeBlock(true);
-    this.#mode = 'closed';
-    this.#buffer = '';
-  }
-
-  #compact(): void {
-    if (this.#at === 0) return;
-    this.#countLines(this.#at);
-    this.#base += this.#at;
-    this.#buffer = this.#buffer.slice(this.#at);
-    if (this.#tagScan !== null) this.#tagScan.at -= this.#at;
-    this.#at = 0;
-  }
-
-  /** Reads until the buffer is used up or more text is needed to decide. */
-  #run(): void {
-    while (this.#at < this.#buffer.length) {
-      const mode = this.#mode;
-      const goOn =
-        mode === 'action' ? this.#readBody() : mode === 'dropped' ? this.#readDropped() : this.#readText(mode);
-      if (!goOn) return;
-    }
-  }
-
-  // --- text blocks -------------------------------------------------------------------------------
-
-  /** One stretch of text up to the next thing that may mean something; false when more text is needed. */
-  #readText(mode: Mode): boolean {
-    const text = this.#buffer;
-    const from = this.#at;
-    const stop = nextSpecial(text, from, mode === 'response');
-    if (stop > from) {
-      this.#write(text.slice(from, stop));
-      this.#at = stop;
-      if (stop === text.length) return false;
-    }
-    const code = text.charCodeAt(stop);
-    if (code === 60) return this.#readLessThan(mode);
-    if (code === 36) return this.#readDollar();
-    // A line break: whether its line was a fence is known now.
-    this.#at = stop + 1;
-    this.#endLine();
-    return true;
-  }
-
-  #endLine(): void {
-    if (this.#mode === 'top' && this.#fence.mayWrap(this.#blank, this.#wrapped)) {
-      const line = this.#fence.line ?? '';
-      const isFence = this.#fence.lineIsFence();
-      if (isFence) {
-        // The wrapper's own lines are no text.
-        this.#wrapped = !this.#wrapped;
-        this.#blank = false;
-        this.#fence.startLine();
-        return;
+  #run(text: string): void {
+    let index = 0;
+    while (index < text.length) {
+      switch (this.#mode) {
+        case TEXT:
+          index = this.#scanText(text, index);
+          break;
+        case OPEN_TAG:
+          index = this.#scanOpenTag(text, index);
+          break;
+        case CLOSE_TAG:
+          index = this.#scanCloseTag(text, index);
+          break;
+        case BODY:
+          index = this.#scanBody(text, index);
+          break;
+        case DROP:
+          index = this.#scanDropped(text, index);
+          break;
+        case REFERENCE:
+          index = this.#scanReference(text, index);
+          break;
+        default:
+          index = this.#scanWrapperLine(text, index);
       }
-      this.#fence.startLine();
-      if (line !== '') this.#emit(line);
-      this.#emit('\n');
-      return;
     }
-    this.#fence.endLine();
-    this.#emit('\n');
   }
 
-  /** Plain text of the current line: told to the fence tracker, and sent on unless the line may be a wrapper. */
-  #write(piece: string): void {
-    const held =
-      this.#mode === 'top' && this.#fence.mayWrap(this.#blank, this.#wrapped) ? (this.#fence.line ?? '') : null;
-    this.#fence.add(piece);
-    if (held === null) return this.#emit(piece);
-    if (this.#fence.mayWrap(this.#blank, this.#wrapped)) return;
-    this.#emit(held + piece);
+  // ---------------------------------------------------------------- text of a block
+
+  #scanText(text: string, start: number): number {
+    const end = text.length;
+    const inResponse = this.#block === IN_RESPONSE;
+    let from = start;
+    let index = start;
+    let less = -1;
+    let lineFeed = -1;
+    let dollar = inResponse ? -1 : end;
+    for (;;) {
+      // The beginning of a line is read character by character, the rest in jumps.
+      while (this.#place !== MIDDLE && index < end) {
+        const code = text.charCodeAt(index);
+        if (code === LINE_FEED) {
+          index += 1;
+          this.#endLine(index);
+        } else if (this.#place === LINE_START) {
+          if (code === LESS) break;
+          if (isSpace(code)) index += 1;
+          else if (code === BACKTICK || code === TILDE) {
+            if (this.#block === TOP) {
+              this.#append(text, from, index);
+              from = index;
+              if (this.#mayWrap(code)) {
+                this.#mode = WRAPPER;
+                this.#wrapperLine = '';
+                return index;
+              }
+            }
+            if (this.#fence === 0 || this.#fence === code) {
+              this.#place = FENCE_RUN;
+              this.#runChar = code;
+              this.#runLength = 1;
+              index += 1;
+            } else this.#place = MIDDLE;
+          } else this.#place = MIDDLE;
+        } else if (this.#place === FENCE_RUN) {
+          if (code === this.#runChar) {
+            this.#runLength += 1;
+            index += 1;
+          } else {
+            this.#place = this.#runLength >= Math.max(3, this.#fenceLength) ? FENCE_INFO : MIDDLE;
+            this.#infoBlank = true;
+          }
+        } else if (isSpace(code)) index += 1;
+        else if (this.#fence !== 0) {
+          // A closing fence has nothing behind it but perhaps the end of the block.
+          if (code === LESS && this.#infoBlank) this.#closeFence();
+          this.#place = MIDDLE;
+        } else if (code === LESS || (code === DOLLAR && inResponse) || (code === BACKTICK && this.#runChar === code)) {
+          this.#place = MIDDLE;
+        } else {
+          this.#infoBlank = false;
+          index += 1;
+        }
+      }
+      if (index >= end) {
+        this.#append(text, from, end);
+        return end;
+      }
+      if (less < index) less = indexOrEnd(text, '<', index);
+      if (lineFeed < index) lineFeed = indexOrEnd(text, '\n', index);
+      if (dollar < index) dollar = indexOrEnd(text, '$', index);
+      // Inside a fence only a tag at the beginning of a line can matter.
+      const tag = this.#fence === 0 || this.#place === LINE_START ? less : end;
+      index = Math.min(tag, lineFeed, dollar);
+      if (index === end) {
+        this.#append(text, from, end);
+        return end;
+      }
+      if (index === lineFeed) {
+        index += 1;
+        this.#endLine(index);
+      } else if (index === dollar) {
+        this.#append(text, from, index);
+        this.#mode = REFERENCE;
+        this.#matcher.reset();
+        this.#reference = '$';
+        return index + 1;
+      } else {
+        const found = matchTag(text, index);
+        if (found === MORE) {
+          this.#append(text, from, index);
+          this.#held = text.slice(index);
+          return end;
+        }
+        if (found !== NO_TAG) {
+          if (this.#matters(found)) {
+            this.#append(text, from, index);
+            return this.#beginTag(text, index, found, TEXT);
+          }
+          if (this.#isDraft(found) && !this.#warnedOfDrafts) {
+            this.#append(text, from, index);
+            from = index;
+            this.#warnedOfDrafts = true;
+            this.#warn('action_in_reasoning', 'Actions inside <think> are drafts and do not run', this.#base + index);
+          }
+        }
+        this.#place = MIDDLE;
+        index += 1;
+      }
+    }
   }
 
-  /** Sends text of the open block; white space at its edges is kept back (J4). */
-  #emit(piece: string): void {
-    let text = piece;
-    if (!this.#hasText) {
-      text = text.trimStart();
-      if (text === '') return;
-      this.#startText();
+  /** Whether a tag means anything in the open block, or is text of it. */
+  #matters(tag: number): boolean {
+    const kind = tagKind(tag);
+    const closing = isClosing(tag);
+    if (this.#block === IN_RESPONSE) return closing && kind === RESPONSE && this.#fence === 0;
+    if (this.#fence !== 0) {
+      return this.#block === IN_THOUGHT && closing && isThought(kind) && this.#place === LINE_START;
     }
-    const end = text.trimEnd().length;
+    return !(kind === ACTION && this.#reasoning && !this.#options.actInReasoning);
+  }
+
+  #isDraft(tag: number): boolean {
+    return this.#reasoning && this.#fence === 0 && tagKind(tag) === ACTION && !isClosing(tag);
+  }
+
+  #endLine(next: number): void {
+    if (
+      this.#place === FENCE_INFO ||
+      (this.#place === FENCE_RUN && this.#runLength >= Math.max(3, this.#fenceLength))
+    ) {
+      if (this.#fence === 0) {
+        this.#fence = this.#runChar;
+        this.#fenceLength = this.#runLength;
+      } else this.#closeFence();
+    }
+    this.#place = LINE_START;
+    this.#line += 1;
+    this.#lineOffset = this.#base + next;
+  }
+
+  #closeFence(): void {
+    this.#fence = 0;
+    this.#fenceLength = 0;
+  }
+
+  /** Takes text of the open block; leading white space of the block is dropped (J4). */
+  #append(text: string, from: number, to: number): void {
+    let start = from;
+    if (!this.#started) {
+      while (start < to && isSpace(text.charCodeAt(start))) start += 1;
+      if (start === to) return;
+      this.#start(this.#base + start);
+    }
+    if (start < to) this.#pending += text.slice(start, to);
+  }
+
+  /** Text whose place in the chunk is gone: what was held back and turned out to be ordinary. */
+  #appendLiteral(text: string, offset: number): void {
+    let start = 0;
+    if (!this.#started) {
+      while (start < text.length && isSpace(text.charCodeAt(start))) start += 1;
+      if (start === text.length) return;
+      this.#start(offset + start);
+    }
+    this.#pending += start === 0 ? text : text.slice(start);
+  }
+
+  #start(offset: number): void {
+    this.#started = true;
+    this.#pristine = false;
+    if (this.#block === TOP) this.#emit({ type: 'text_started', offset });
+  }
+
+  /** Emits what is text for certain; keeps white space that may be the block's edge. */
+  #flush(): void {
+    const text = this.#pending;
+    if (text === '') return;
+    this.#pending = '';
+    let end = text.length;
+    while (end > 0 && isSpace(text.charCodeAt(end - 1))) end -= 1;
     if (end === 0) {
       this.#space += text;
       return;
     }
-    const delta = this.#space + text.slice(0, end);
-    this.#space = text.slice(end);
-    this.#delta(delta);
+    const delta = end === text.length ? this.#space + text : this.#space + text.slice(0, end);
+    this.#space = end === text.length ? '' : text.slice(end);
+    this.#push(
+      this.#block === TOP
+        ? { type: 'text', delta }
+        : this.#block === IN_THOUGHT
+          ? { type: 'thought', delta }
+          : { type: 'response', delta },
+    );
   }
 
-  #startText(): void {
-    this.#hasText = true;
-    this.#space = '';
-    this.#blank = false;
-    if (this.#mode === 'top') this.#events.push({ type: 'text_started', offset: this.#base + this.#at });
+  // ---------------------------------------------------------------- wrappers (P9)
+
+  #mayWrap(code: number): boolean {
+    return this.#block === TOP && this.#fence === 0 && (this.#wrapper === 0 ? this.#pristine : this.#wrapper === code);
   }
 
-  #delta(delta: string): void {
-    const type = this.#mode === 'thought' ? 'thought' : this.#mode === 'response' ? 'response' : 'text';
-    const last = this.#events.at(-1);
-    if (last !== undefined && last.type === type)
-      this.#events[this.#events.length - 1] = { type, delta: last.delta + delta };
-    else this.#events.push({ type, delta });
-  }
-
-  /** What is held of a possible wrapper line is text after all. */
-  #releaseLine(): void {
-    if (this.#mode !== 'top' || !this.#fence.mayWrap(this.#blank, this.#wrapped)) return;
-    const line = this.#fence.line ?? '';
-    const wrapper = this.#ending && this.#fence.lineIsFence();
-    this.#fence.spoilLine();
-    if (line !== '' && !wrapper) this.#emit(line);
-  }
-
-  /** Closes the block that the reader stands in; bare text only where it has begun. */
-  #closeBlock(unclosed: boolean): void {
-    this.#releaseLine();
-    if (this.#mode === 'thought') this.#events.push({ type: 'thought_completed', unclosed });
-    else if (this.#mode === 'response') this.#events.push({ type: 'response_completed', unclosed });
-    else if (this.#mode === 'top' && this.#hasText) this.#events.push({ type: 'text_completed' });
-    this.#hasText = false;
-    this.#space = '';
-  }
-
-  #enter(mode: 'top' | 'thought' | 'response'): void {
-    this.#mode = mode;
-    this.#hasText = false;
-    this.#space = '';
-    // Outside a block the line goes on; inside, a line begins.
-    if (mode === 'top') this.#fence.spoilLine();
-    else this.#fence = new FenceTracker();
-  }
-
-  // --- tags --------------------------------------------------------------------------------------
-
-  #readLessThan(mode: Mode): boolean {
-    const text = this.#buffer;
-    const at = this.#at;
-    if (mode === 'response' && at + 1 < text.length && text.charCodeAt(at + 1) !== 47) return this.#literal(1);
-    const tag = readTagStart(text, at);
-    if (tag === 'text') return this.#literal(1);
-    if (tag === 'more') return this.#ending ? this.#literal(1) : false;
-    if (!this.#means(mode, tag)) return this.#literal(tag.end - at);
-    return tag.close ? this.#readClose(tag) : this.#readOpen(tag);
-  }
-
-  /** Whether a tag is one here, or text (P1, P2, P9). */
-  #means(mode: Mode, tag: TagStart): boolean {
-    if (mode === 'response') return tag.close && tag.kind === 'response' && !this.#fence.open;
-    if (mode === 'thought') {
-      if (this.#fence.open) return tag.close && tag.kind === 'thought' && this.#fence.atLineStart;
-      if (tag.kind === 'action' && this.#reasoning && !this.#options.actInReasoning) {
-        if (!this.#warnedReasoning) {
-          this.#warnedReasoning = true;
-          this.#warn(
-            'action_in_reasoning',
-            'An action inside <think> is a draft and was not run (protocol.act_in_reasoning)',
-          );
+  /** Holds a line back until it is clear whether it is a fence around the whole output. */
+  #scanWrapperLine(text: string, start: number): number {
+    const opening = this.#wrapper === 0;
+    let index = start;
+    for (; index < text.length; index += 1) {
+      const code = text.charCodeAt(index);
+      const line = this.#wrapperLine;
+      const first = line.charCodeAt(0);
+      if (line === '') this.#runLength = 1;
+      else if (code === first && this.#runLength === line.length) this.#runLength += 1;
+      else {
+        const runOver = this.#runLength < Math.max(3, this.#wrapperLength);
+        const closes = !opening && !runOver;
+        if (code === LINE_FEED && !runOver) {
+          this.#wrapper = opening ? first : 0;
+          this.#wrapperLength = opening ? this.#runLength : 0;
+          this.#pristine = false;
+          this.#wrapperLine = '';
+          this.#mode = TEXT;
+          this.#endLine(index + 1);
+          return index + 1;
         }
-        return false;
+        if (code === LESS && closes) {
+          this.#wrapper = 0;
+          this.#wrapperLength = 0;
+          this.#wrapperLine = '';
+          this.#leaveWrapperLine();
+          return index;
+        }
+        const refused =
+          runOver ||
+          code === LESS ||
+          (opening ? code === BACKTICK && first === BACKTICK : !isSpace(code)) ||
+          line.length >= WRAPPER_LINE_CHARS;
+        if (refused) {
+          this.#leaveWrapperLine();
+          this.#appendLiteral(line, this.#base + index - line.length);
+          return index;
+        }
       }
-      return true;
+      this.#wrapperLine += text.charAt(index);
     }
-    return !this.#fence.open;
+    return index;
   }
 
-  #literal(length: number): boolean {
-    this.#write(this.#buffer.slice(this.#at, this.#at + length));
-    this.#at += length;
-    return true;
+  #leaveWrapperLine(): void {
+    this.#mode = TEXT;
+    this.#place = MIDDLE;
   }
 
-  #readClose(tag: TagStart): boolean {
-    const text = this.#buffer;
-    let end = tag.end;
-    while (end < text.length && isSpace(text.charCodeAt(end))) end += 1;
-    if (end === text.length) {
-      if (!this.#ending && end - this.#at <= limits.tagBytes) return false;
-      return this.#literal(tag.end - this.#at);
+  // ---------------------------------------------------------------- references (P12)
+
+  #scanReference(text: string, start: number): number {
+    let index = start;
+    let outcome = GOES_ON;
+    while (index < text.length) {
+      outcome = this.#matcher.step(text.charCodeAt(index));
+      if (outcome !== GOES_ON) break;
+      index += 1;
     }
-    if (text.charCodeAt(end) !== 62) return this.#literal(tag.end - this.#at);
-    const mode = this.#mode;
-    this.#releaseLine();
-    if (tag.kind !== mode) {
-      this.#warn('stray_close_tag', `</${tag.name}> closes nothing here; it was dropped`);
-      this.#fence.spoilLine();
-      this.#at = end + 1;
-      return true;
-    }
-    this.#closeBlock(false);
-    this.#at = end + 1;
-    this.#enter('top');
-    return true;
+    const taken = outcome === ENDED_WITH || outcome === DOLLAR_WITH ? index + 1 : index;
+    this.#reference += text.slice(start, taken);
+    if (outcome !== GOES_ON) this.#endReference(outcome);
+    return taken;
   }
 
-  #readOpen(tag: TagStart): boolean {
-    const text = this.#buffer;
-    const at = this.#at;
-    this.#tagScan ??= { at: tag.end, quote: 0, before: 0 };
-    const end = findTagEnd(text, this.#tagScan);
-    if (end === 'more') {
-      if (this.#ending) {
-        this.#tagScan = null;
-        return this.#cutTag(tag);
+  #endReference(outcome: number): void {
+    const raw = this.#reference;
+    this.#reference = '';
+    this.#mode = TEXT;
+    this.#place = MIDDLE;
+    this.#started = true;
+    if (outcome === ENDED_BEFORE || outcome === ENDED_WITH) {
+      const end = outcome === ENDED_WITH ? raw.length : raw.length - this.#matcher.tailChars;
+      this.#flush();
+      if (this.#space !== '') this.#push({ type: 'response', delta: this.#space });
+      this.#space = '';
+      this.#push({ type: 'response_reference', reference: parseReference(raw.slice(0, end)) });
+      this.#pending += raw.slice(end);
+    } else this.#pending += outcome === DOLLAR_WITH ? '$' : raw;
+  }
+
+  // ---------------------------------------------------------------- tags
+
+  #beginTag(text: string, at: number, tag: number, returnTo: number): number {
+    const length = headLength(tag);
+    this.#tagKind = tagKind(tag);
+    this.#tagHead = text.slice(at, at + length);
+    this.#tagText = '';
+    this.#tagOffset = this.#base + at;
+    this.#tagLine = this.#line;
+    this.#tagColumn = this.#tagOffset - this.#lineOffset + 1;
+    this.#returnTo = returnTo;
+    this.#mode = isClosing(tag) ? CLOSE_TAG : OPEN_TAG;
+    if (this.#mode === OPEN_TAG) this.#tagEnd.reset();
+    return at + length;
+  }
+
+  #scanOpenTag(text: string, start: number): number {
+    const room = limits.tagBytes - this.#tagHead.length - this.#tagText.length;
+    const end = Math.min(text.length, start + room);
+    let from = start;
+    let index = start;
+    while (index < end) {
+      index = this.#tagKind === ACTION ? this.#tagEnd.scan(text, index, end) : nextBracket(text, index, end);
+      if (index === end) break;
+      const code = text.charCodeAt(index);
+      if (code === LESS) {
+        const found = matchTag(text, index);
+        if (found === MORE) {
+          this.#tagText += text.slice(from, index);
+          this.#held = text.slice(index);
+          return text.length;
+        }
+        if (found !== NO_TAG) {
+          this.#tagText += text.slice(from, index);
+          this.#breakTag('another tag begins inside its opening tag');
+          return index;
+        }
+        this.#tagText += text.slice(from, index + 1);
+        this.#tagEnd.skip(code);
+        index += 1;
+        from = index;
+        continue;
       }
-      if (text.length - at <= limits.tagBytes) return false;
+      this.#tagText += text.slice(from, index);
+      if (code !== GREATER) {
+        // The `{` of the body proves that a quote was never closed.
+        const { doubtfulAt } = this.#tagEnd;
+        const between = this.#tagText.slice(doubtfulAt + 1);
+        this.#tagText = this.#tagText.slice(0, doubtfulAt);
+        this.#completeOpenTag(false, this.#base + index - between.length);
+        if (this.#mode === BODY) this.#addBody(between);
+        return index;
+      }
+      const slash = this.#tagText.charCodeAt(this.#tagText.length - 1) === SLASH;
+      const selfClosing = slash && (this.#tagKind !== ACTION || this.#tagEnd.selfClosing);
+      if (selfClosing) this.#tagText = this.#tagText.slice(0, -1);
+      this.#completeOpenTag(selfClosing, this.#base + index + 1);
+      return index + 1;
     }
-    this.#tagScan = null;
-    if (end === 'more' || (typeof end === 'number' && end - at > limits.tagBytes)) {
-      this.#warn('tag_too_large', `A <${tag.name}> tag is longer than ${limits.tagBytes} bytes; it was read as text`);
-      return this.#literal(tag.end - at);
-    }
-    if (end === 'text') return this.#literal(tag.end - at);
-    this.#releaseLine();
-    const selfClosing = text.charCodeAt(end - 1) === 47 && end - 1 >= tag.end;
-    const inner = text.slice(tag.end, selfClosing ? end - 1 : end);
-    this.#open(tag, inner, selfClosing, end + 1);
-    return true;
+    this.#tagText += text.slice(from, index);
+    if (index - start < room) return index;
+    this.#refuseLargeTag();
+    return index;
   }
 
-  /** The text ended inside an opening tag: an action is rejected, anything else was no block yet. */
-  #cutTag(tag: TagStart): boolean {
-    if (tag.kind === 'action') {
-      const { line, column } = this.#place(this.#at);
-      const action = readActionTag(parseAttributes(this.#buffer.slice(tag.end)));
-      this.#leaveTextFor();
-      this.#refuse(action, 'unclosed', 'The text ended inside an <action> tag; the action was not run', {
-        line,
-        column,
-        excerpt: cut(this.#buffer.slice(this.#at)),
-      });
-    }
-    this.#at = this.#buffer.length;
-    return false;
+  /** Another tag begins before this one's `>`: it never was a tag, or it is an action that was cut off. */
+  #breakTag(why: string): void {
+    if (this.#tagKind === ACTION && this.#tagText.includes('=')) {
+      this.#countLines(this.#tagText, this.#tagOffset + this.#tagHead.length);
+      this.#openAction(null);
+      this.#rejectUnclosed(why);
+    } else this.#tagIsText();
   }
 
-  #open(tag: TagStart, inner: string, selfClosing: boolean, next: number): void {
-    const start = this.#at;
-    if (tag.kind === 'runtime') {
-      this.#warn('forged_tag', `<${tag.name}> belongs to the runtime; what it holds was dropped`);
-      this.#blank = false;
-      this.#fence.spoilLine();
-      this.#at = next;
-      if (selfClosing) return;
-      this.#dropped = { name: tag.name, parent: this.#mode === 'thought' ? 'thought' : 'top' };
-      this.#mode = 'dropped';
+  /** What looked like a tag is text of the block. */
+  #tagIsText(): void {
+    const text = this.#tagHead + this.#tagText;
+    this.#mode = TEXT;
+    this.#place = MIDDLE;
+    this.#appendLiteral(text, this.#tagOffset);
+    this.#countLines(this.#tagText, this.#tagOffset + this.#tagHead.length);
+    const lineFeed = text.lastIndexOf('\n');
+    if (lineFeed !== -1 && text.slice(lineFeed).trim() === '') this.#place = LINE_START;
+  }
+
+  #refuseLargeTag(): void {
+    const message = `A tag is longer than ${limits.tagBytes} bytes`;
+    if (this.#tagKind === ACTION) {
+      this.#countLines(this.#tagText, this.#tagOffset + this.#tagHead.length);
+      this.#openAction({ code: 'too_large', message });
+      this.#beginBody(this.#tagOffset + this.#tagHead.length + this.#tagText.length);
+      // Whatever follows is no JSON; the next closing tag ends it.
+      this.#addBody('\u0000');
       return;
     }
-    if (tag.kind === 'action') return this.#openAction(tag, inner, selfClosing, next);
-    // A thought that is still open, or bare text, ends where the next block begins (P9).
-    this.#closeBlock(this.#mode === 'thought');
-    this.#blank = false;
-    this.#at = next;
-    if (tag.kind === 'thought') {
-      this.#reasoning = tag.name !== 'thought';
-      this.#events.push({ type: 'thought_started', offset: this.#base + start, reasoning: this.#reasoning });
+    this.#warn('tag_too_large', `${message}; it was taken as text`, this.#tagOffset);
+    this.#tagIsText();
+  }
+
+  #completeOpenTag(selfClosing: boolean, next: number): void {
+    const kind = this.#tagKind;
+    const length = this.#tagHead.length + this.#tagText.length;
+    if (length * 3 > limits.tagBytes && utf8Bytes(this.#tagHead + this.#tagText) > limits.tagBytes) {
+      this.#refuseLargeTag();
+      if (this.#mode === TEXT) this.#appendLiteral(selfClosing ? '/>' : '>', next - 1);
+      else if (selfClosing) this.#closeAction(next);
+      return;
+    }
+    this.#countLines(this.#tagText, this.#tagOffset + this.#tagHead.length);
+    this.#mode = TEXT;
+    this.#place = MIDDLE;
+    this.#pristine = false;
+    if (kind === ACTION) {
+      this.#openAction(null);
+      this.#beginBody(next);
+      if (selfClosing) this.#closeAction(next);
+    } else if (kind >= FIRST_RUNTIME_TAG) {
+      this.#warn(
+        'forged_tag',
+        `${this.#tagHead}> belongs to the runtime; it was dropped with what it holds`,
+        this.#tagOffset,
+      );
+      if (!selfClosing) {
+        this.#mode = DROP;
+        this.#dropKind = kind;
+      }
     } else {
-      const final = finality(parseAttributes(inner).get('final'));
-      this.#events.push({ type: 'response_started', offset: this.#base + start, final });
+      this.#closeBlock(true);
+      if (kind === RESPONSE) this.#openResponse();
+      else this.#openThought(kind === REASONING);
+      if (selfClosing) this.#closeBlock(false);
     }
-    this.#enter(tag.kind);
-    if (!selfClosing) return;
-    this.#closeBlock(false);
-    this.#enter('top');
   }
 
-  /** Bare text ends where an action begins; a thought goes on around it. */
-  #leaveTextFor(): void {
-    if (this.#mode === 'top') this.#closeBlock(false);
-    this.#blank = false;
-    this.#fence.spoilLine();
+  #scanCloseTag(text: string, start: number): number {
+    let index = start;
+    const room = start + limits.tagBytes - this.#tagHead.length - this.#tagText.length;
+    while (index < text.length && index < room && isSpace(text.charCodeAt(index))) index += 1;
+    this.#tagText += text.slice(start, index);
+    if (index === text.length) return index;
+    if (text.charCodeAt(index) === GREATER && index < room) {
+      this.#completeCloseTag(this.#base + index + 1);
+      return index + 1;
+    }
+    // Not a tag after all.
+    const literal = this.#tagHead + this.#tagText;
+    this.#mode = this.#returnTo;
+    if (this.#returnTo === TEXT) this.#tagIsText();
+    else if (this.#returnTo === BODY) this.#addBody(literal);
+    else this.#countLines(literal, this.#tagOffset);
+    return index;
   }
 
-  // --- actions -----------------------------------------------------------------------------------
-
-  #openAction(tag: TagStart, inner: string, selfClosing: boolean, next: number): void {
-    this.#leaveTextFor();
-    const read = readActionTag(parseAttributes(inner));
-    const { line, column } = this.#place(this.#at);
-    const start = this.#base + this.#at;
-    const tagText = this.#buffer.slice(tag.end, next);
-    const { line: bodyLine, column: bodyColumn } = this.#place(next);
-    this.#action = {
-      tag: read,
-      parent: this.#mode === 'thought' ? 'thought' : 'top',
-      scanner: new JsonScanner(),
-      start,
-      line,
-      column,
-      bodyLine,
-      bodyColumn,
-      tagText,
-      body: '',
-      bodyBytes: 0,
-      tooLarge: false,
-    };
-    this.#at = next;
-    this.#events.push({ type: 'action_opened', actionType: read.type, name: read.name, mode: read.mode });
-    if (selfClosing) this.#closeAction();
-    else this.#mode = 'action';
-  }
-
-  #readBody(): boolean {
-    const action = this.#action;
-    if (action === null) return false;
-    const text = this.#buffer;
-    const stop = action.scanner.scan(text, this.#at);
-    this.#keep(action, text.slice(this.#at, stop));
-    this.#at = stop;
-    if (stop === text.length) return false;
-    const tag = readTagStart(text, stop);
-    if (tag === 'more' && !this.#ending) return false;
-    if (typeof tag === 'object' && tag.kind !== 'runtime') {
-      if (tag.close && tag.kind === 'action') {
-        let end = tag.end;
-        while (end < text.length && isSpace(text.charCodeAt(end))) end += 1;
-        if (end === text.length && !this.#ending && end - stop <= limits.tagBytes) return false;
-        if (text.charCodeAt(end) === 62) {
-          this.#at = end + 1;
-          this.#closeAction();
-          return true;
+  #completeCloseTag(next: number): void {
+    const kind = this.#tagKind;
+    this.#mode = TEXT;
+    switch (this.#returnTo) {
+      case BODY:
+        if (kind === ACTION ? this.#endsBody() : !this.#hidden()) {
+          if (kind === ACTION) this.#closeAction(next);
+          else {
+            this.#rejectUnclosed(`${this.#tagHead}> stands where its </action> was expected`);
+            this.#closeByTag(kind);
+          }
+        } else {
+          this.#mode = BODY;
+          this.#addBody(`${this.#tagHead}${this.#tagText}>`);
         }
-      } else if (!action.scanner.malformed) {
-        // The close was forgotten; the tag that shows it is read in its own right.
-        this.#reject(
-          action,
-          'unclosed',
-          `<${tag.close ? '/' : ''}${tag.name}> came before </action>; the action was not run`,
-          action.body.length,
-        );
-        this.#action = null;
-        this.#mode = action.parent;
-        return true;
+        return;
+      case DROP:
+        this.#countLines(this.#tagText, this.#tagOffset + this.#tagHead.length);
+        if (kind === this.#dropKind) this.#place = MIDDLE;
+        else if (isThought(kind) && this.#block === IN_THOUGHT) this.#closeByTag(kind);
+        else this.#mode = DROP;
+        return;
+      default:
+        this.#countLines(this.#tagText, this.#tagOffset + this.#tagHead.length);
+        this.#closeByTag(kind);
+    }
+  }
+
+  #closeByTag(kind: number): void {
+    this.#place = MIDDLE;
+    this.#pristine = false;
+    const fits = (this.#block === IN_THOUGHT && isThought(kind)) || (this.#block === IN_RESPONSE && kind === RESPONSE);
+    if (fits) this.#closeBlock(false);
+    else this.#warn('stray_close_tag', `${this.#tagHead}> closes nothing; it was dropped`, this.#tagOffset);
+  }
+
+  #scanDropped(text: string, start: number): number {
+    let index = start;
+    for (;;) {
+      const less = text.indexOf('<', index);
+      if (less === -1) {
+        this.#countLines(text.slice(start), this.#base + start);
+        return text.length;
+      }
+      const found = matchTag(text, less);
+      const kind = tagKind(found);
+      if (found === MORE) {
+        this.#countLines(text.slice(start, less), this.#base + start);
+        this.#held = text.slice(less);
+        return text.length;
+      }
+      if (found !== NO_TAG) {
+        if (isClosing(found)) {
+          if (kind === this.#dropKind || (isThought(kind) && this.#block === IN_THOUGHT)) {
+            this.#countLines(text.slice(start, less), this.#base + start);
+            return this.#beginTag(text, less, found, DROP);
+          }
+        } else if (isThought(kind) || kind === RESPONSE) {
+          this.#countLines(text.slice(start, less), this.#base + start);
+          this.#mode = TEXT;
+          this.#place = MIDDLE;
+          return less;
+        }
+      }
+      index = less + 1;
+    }
+  }
+
+  // ---------------------------------------------------------------- blocks
+
+  #openThought(reasoning: boolean): void {
+    this.#enterBlock(IN_THOUGHT);
+    this.#reasoning = reasoning;
+    this.#emit({ type: 'thought_started', offset: this.#tagOffset, reasoning });
+  }
+
+  #openResponse(): void {
+    const attributes = readAttributes(this.#tagText);
+    let final: Finality = null;
+    const unknown: string[] = [];
+    let invalid: string | null = null;
+    for (const [name, value] of attributes) {
+      if (name !== 'final') unknown.push(name);
+      else if (/^(?:true|yes|1|final)$/i.test(value.trim())) final = true;
+      else if (/^(?:false|no|0)$/i.test(value.trim())) final = false;
+      else if (!/^auto$/i.test(value.trim())) invalid = value;
+    }
+    if (unknown.length > 0) {
+      this.#warn('unknown_attribute', `<response> has no attribute ${excerptOf(unknown.join(', '))}`, this.#tagOffset);
+    }
+    if (invalid !== null) {
+      this.#warn('invalid_field', `final="${excerptOf(invalid)}" is neither true nor false`, this.#tagOffset);
+    }
+    this.#enterBlock(IN_RESPONSE);
+    this.#sawResponse = true;
+    this.#emit({ type: 'response_started', offset: this.#tagOffset, final });
+  }
+
+  #enterBlock(block: number): void {
+    this.#block = block;
+    this.#reasoning = false;
+    this.#started = false;
+    this.#space = '';
+    this.#closeFence();
+    this.#place = LINE_START;
+  }
+
+  /** Closes the open block, if any, and returns to the top level. */
+  #closeBlock(unclosed: boolean): void {
+    const block = this.#block;
+    this.#flush();
+    this.#space = '';
+    if (block === TOP) {
+      if (this.#started) this.#push({ type: 'text_completed' });
+    } else {
+      const name = block === IN_THOUGHT ? 'thought' : 'response';
+      if (unclosed) {
+        this.#warn('unclosed', `The ${name} has no closing tag; it was closed here`, this.#base + this.#heldBack());
+      }
+      this.#emit({ type: block === IN_THOUGHT ? 'thought_completed' : 'response_completed', unclosed });
+    }
+    this.#block = TOP;
+    this.#reasoning = false;
+    this.#started = false;
+    this.#closeFence();
+    this.#place = MIDDLE;
+  }
+
+  /** Offset within the text at hand where an implicit close happens: the tag that made it, or the end. */
+  #heldBack(): number {
+    return this.#ended ? 0 : this.#tagOffset - this.#base;
+  }
+
+  // ---------------------------------------------------------------- actions
+
+  /** @param refusal set when the action cannot be accepted whatever its body holds */
+  #openAction(refusal: OpenAction['refusal']): void {
+    if (this.#block === TOP) this.#closeBlock(false);
+    const ordinal = this.#ordinal;
+    const ignored = ordinal > this.#maxActions;
+    const tooMany = ordinal === this.#maxActions;
+    if (!ignored) this.#ordinal += 1;
+    const head = readHead(refusal === null ? readAttributes(this.#tagText) : new Map());
+    this.#action = {
+      ordinal,
+      head,
+      tag: this.#tagText,
+      start: this.#tagOffset,
+      line: this.#tagLine,
+      column: this.#tagColumn,
+      embedded: this.#block === IN_THOUGHT,
+      refusal: tooMany
+        ? {
+            code: 'too_many_actions',
+            message: `More than ${this.#maxActions} actions; this one and all that follow are ignored`,
+          }
+        : refusal,
+      ignored,
+    };
+    if (!ignored && !tooMany) {
+      this.#emit({ type: 'action_opened', actionType: head.type, name: head.name, mode: head.mode });
+    }
+  }
+
+  #beginBody(offset: number): void {
+    this.#mode = BODY;
+    this.#scanned = '';
+    this.#fresh = '';
+    this.#bodyChars = 0;
+    this.#bodyTooLarge = false;
+    this.#bodyOffset = offset;
+    this.#scanner.reset();
+  }
+
+  #scanBody(text: string, start: number): number {
+    let from = start;
+    let index = start;
+    for (;;) {
+      const less = text.indexOf('<', index);
+      if (less === -1) {
+        this.#addBody(from === 0 ? text : text.slice(from));
+        return text.length;
+      }
+      const found = matchTag(text, less);
+      if (found === MORE) {
+        this.#addBody(text.slice(from, less));
+        this.#held = text.slice(less);
+        return text.length;
+      }
+      const kind = tagKind(found);
+      index = less + 1;
+      if (found === NO_TAG || kind >= FIRST_RUNTIME_TAG) continue;
+      this.#addBody(text.slice(from, less));
+      from = less;
+      if (isClosing(found)) return this.#beginTag(text, less, found, BODY);
+      if (!this.#hidden()) {
+        this.#tagOffset = this.#base + less;
+        this.#rejectUnclosed(`<${headName(text, less, found)}> begins before its </action>`);
+        return less;
       }
     }
-    action.scanner.passLessThan();
-    this.#keep(action, '<');
-    this.#at = stop + 1;
-    return true;
   }
 
-  #keep(action: OpenAction, piece: string): void {
-    if (piece === '' || action.tooLarge) return;
-    action.bodyBytes += utf8Length(piece);
-    if (action.bodyBytes > limits.actionBodyBytes) {
-      action.tooLarge = true;
-      action.body = action.body.slice(0, limits.excerptChars);
+  #addBody(text: string): void {
+    this.#bodyChars += text.length;
+    if (this.#bodyTooLarge) {
+      this.#scanner.scan(text);
+      this.#countLines(text, this.#bodyOffset + this.#bodyChars - text.length);
       return;
     }
-    action.body += piece;
+    this.#fresh += text;
+    if (this.#bodyChars > limits.actionBodyBytes) {
+      // Kept no longer; the scanner alone finds the end.
+      this.#bodyTooLarge = true;
+      this.#scanner.scan(this.#fresh);
+      this.#countLines(this.#scanned + this.#fresh, this.#bodyOffset);
+      this.#scanned = '';
+      this.#fresh = '';
+    }
   }
 
-  #closeAction(): void {
+  /** Whether the place reached hides a tag: it stands in a string of the body (P7). */
+  #hidden(): boolean {
+    this.#scanFresh();
+    return this.#scanner.hidesTag;
+  }
+
+  #scanFresh(): void {
+    if (this.#fresh === '') return;
+    this.#scanner.scan(this.#fresh);
+    this.#scanned += this.#fresh;
+    this.#fresh = '';
+  }
+
+  /** Whether the `</action>` reached ends the action. */
+  #endsBody(): boolean {
+    // A body that is strict JSON as a whole needs no scan.
+    if (!this.#bodyTooLarge && !this.#scanner.used && parseJson(this.#fresh) !== undefined) return true;
+    this.#scanFresh();
+    return !this.#scanner.inString;
+  }
+
+  #closeAction(next: number): void {
     const action = this.#action;
     if (action === null) return;
+    const source = this.#scanned + this.#fresh;
+    const bodyOffset = this.#bodyOffset;
+    if (!this.#bodyTooLarge) this.#countLines(source, bodyOffset);
+    this.#countLines(this.#tagText, this.#tagOffset + this.#tagHead.length);
+    if (!action.ignored) this.#declare(action, source, next);
+    this.#leaveAction();
+  }
+
+  #leaveAction(): void {
     this.#action = null;
-    this.#mode = action.parent;
-    if (action.tooLarge) {
-      return this.#reject(action, 'too_large', `The body is longer than ${limits.actionBodyBytes} bytes`, 0);
+    this.#scanned = '';
+    this.#fresh = '';
+    this.#mode = TEXT;
+    this.#place = MIDDLE;
+  }
+
+  #declare(action: OpenAction, source: string, end: number): void {
+    const tooLarge =
+      this.#bodyTooLarge || (source.length * 3 > limits.actionBodyBytes && utf8Bytes(source) > limits.actionBodyBytes);
+    if (action.refusal !== null) {
+      this.#reject(action, action.refusal.code, action.refusal.message);
+      return;
     }
-    if (action.scanner.maxDepth > limits.jsonDepth) {
-      return this.#reject(action, 'too_deep', `The body is nested deeper than ${limits.jsonDepth} levels`, 0);
+    if (tooLarge) {
+      this.#reject(action, 'too_large', `The body is longer than ${limits.actionBodyBytes} bytes`);
+      return;
     }
-    const parsed = this.#parseBody(action);
-    if ('code' in parsed) return this.#reject(action, parsed.code, parsed.message, parsed.position);
-    const { tag } = action;
-    const warnings: [WarningCode, string][] = [];
-    const read = readAction(tag, parsed.value, (code, message) => warnings.push([code, message]));
-    const id = this.#claimId(tag.id);
-    for (const [code, message] of warnings) this.#warn(code, `Action "${cut(id)}": ${message}`);
-    if (isRefusal(read)) return this.#reject(action, read.code, read.message, 0, id);
-    if (!isValidId(id)) {
-      const message = `The id "${cut(id)}" must have 1 to ${limits.idChars} characters, none of < > & " ' or white space`;
-      return this.#reject(action, 'invalid_id', message, 0, id);
+    const read = this.#readBody(source);
+    if (!read.ok) {
+      this.#rejectAt(action, read.code, read.message, source, read.index);
+      return;
     }
-    const letter = `${action.tagText}${action.body}`;
-    const earlier = this.#ids.get(id);
-    if (earlier === letter) {
-      return this.#warn('duplicate_action', `Action "${id}" stands twice, letter by letter; the second was ignored`);
+    const { body, repaired } = read;
+    const given = givenId(action.head, body);
+    const idProblem = given === null ? null : idComplaint('id', given);
+    if (idProblem !== null) {
+      this.#reject(action, 'invalid_id', idProblem, given);
+      return;
     }
-    if (earlier !== undefined) {
-      return this.#reject(
+    const fields = readFields(action.head, body);
+    if (!fields.ok) {
+      this.#reject(action, fields.code, fields.message, given);
+      return;
+    }
+    const { type, name } = fields.fields;
+    if (repaired && this.#options.unsafe?.(type, name) === true) {
+      this.#reject(
         action,
-        'duplicate_id',
-        `The id "${id}" is taken by another action of this generation`,
-        0,
-        id,
+        'repair_refused',
+        `The body is not strict JSON, and ${type} "${name}" has effects that must not rest on a mended body: send strict JSON`,
+        given,
       );
+      return;
     }
-    this.#ids.set(id, letter);
-    if (parsed.repaired) {
-      if (this.#options.unsafe?.(read.type, read.name) === true) {
-        const message = `The body is not valid JSON, and what "${cut(read.name)}" does cannot be undone: write it again as strict JSON`;
-        return this.#reject(action, 'repair_refused', message, parsed.position, id);
-      }
-      this.#warn('repaired_json', `Action "${id}": the body was not valid JSON and was mended`);
-    }
-    if (this.#ordinal >= limits.actionsPerGeneration) {
-      const message = `A generation may declare ${limits.actionsPerGeneration} actions`;
-      return this.#reject(action, 'too_many_actions', message, 0, id);
-    }
-    this.#events.push({
-      type: 'action_declared',
-      action: {
-        ...read,
-        ordinal: this.#nextOrdinal(),
-        id,
-        embeddedInThought: action.parent === 'thought',
-        repaired: parsed.repaired,
-        span: { start: action.start, end: this.#base + this.#at },
-      },
-    });
+    if (given !== null && this.#repeats(action, given, source)) return;
+    if (repaired)
+      this.#warn('repaired_json', `The body of "${given ?? name}" was not strict JSON; it was mended`, action.start);
+    for (const warning of fields.warnings) this.#warn(warning.code, warning.message, action.start);
+    const declaration: ActionDeclaration = {
+      ordinal: action.ordinal,
+      id: given ?? this.#autoId(),
+      ...fields.fields,
+      embeddedInThought: action.embedded,
+      repaired,
+      span: { start: action.start, end },
+    };
+    this.#emit({ type: 'action_declared', action: declaration });
   }
 
-  /** Strict JSON first, then repair, within its limits (P8). */
-  #parseBody(
-    action: OpenAction,
+  #readBody(
+    source: string,
   ):
-    | { readonly value: JsonObject; readonly repaired: boolean; readonly position: number }
-    | { readonly code: RejectionCode; readonly message: string; readonly position: number } {
-    const { body } = action;
-    if (body.trim() === '') return { value: {}, repaired: false, position: 0 };
-    let fault: string;
-    try {
-      const value: unknown = JSON.parse(body);
-      if (isJsonObject(value)) return { value, repaired: false, position: 0 };
-      return { code: 'invalid_json', message: 'The body must be one JSON object', position: 0 };
-    } catch (error) {
-      fault = messageOf(error);
+    | { ok: true; body: JsonObject; repaired: boolean }
+    | { ok: false; code: RejectionCode; message: string; index: number } {
+    const value = source.trim() === '' ? {} : parseJson(source);
+    if (value !== undefined) {
+      if (!isJsonObject(value)) {
+        return { ok: false, code: 'invalid_json', message: `The body must be one JSON object`, index: 0 };
+      }
+      return deeperThan(value, limits.jsonDepth) ? tooDeep() : { ok: true, body: value, repaired: false };
     }
-    const position = Number(/position (\d+)/.exec(fault)?.[1] ?? 0);
-    const broken = { code: 'invalid_json' as const, message: `The body is not valid JSON: ${cut(fault)}`, position };
-    if (this.#options.json === 'strict') return broken;
-    const bare = withoutFence(body);
-    // Repair may add brackets, but a string that was never closed is not ours to end.
-    if (!bare.startsWith('{') || action.scanner.inString || action.scanner.illegal) return broken;
-    if (action.scanner.malformed && !bare.endsWith('}')) return broken;
-    try {
-      const value: unknown = JSON.parse(jsonrepair(bare));
-      return isJsonObject(value) ? { value, repaired: true, position } : broken;
-    } catch {
-      return broken;
+    this.#scanFresh();
+    if (this.#scanner.maxDepth > limits.jsonDepth) return tooDeep();
+    if (this.#options.json === 'repair' && bracketDepth(source) <= limits.jsonDepth) {
+      const body = repairObject(source);
+      if (body !== null) {
+        return deeperThan(body, limits.jsonDepth) ? tooDeep() : { ok: true, body, repaired: true };
+      }
     }
+    const fault = findJsonFault(source);
+    const index = fault?.index ?? 0;
+    return {
+      ok: false,
+      code: 'invalid_json',
+      message: `The body is not a JSON object: ${fault?.reason ?? 'it cannot be read'}`,
+      index,
+    };
   }
 
-  #claimId(given: string | null): string {
-    if (given !== null) return given;
-    let id = `auto_${this.#autoId}`;
-    while (this.#ids.has(id)) {
-      this.#autoId += 1;
-      id = `auto_${this.#autoId}`;
-    }
-    this.#autoId += 1;
-    return id;
-  }
-
-  #nextOrdinal(): number {
-    this.#ordinal += 1;
-    return this.#ordinal - 1;
-  }
-
-  #reject(action: OpenAction, code: RejectionCode, message: string, position: number, id?: string): void {
-    const before = action.body.slice(0, position);
-    const breaks = before.split('\n').length - 1;
-    const line = action.bodyLine + breaks;
-    const column = breaks === 0 ? action.bodyColumn + position : position - before.lastIndexOf('\n');
-    const from = Math.max(0, position - limits.excerptChars / 2);
-    const excerpt = action.body.slice(from, from + limits.excerptChars);
-    this.#refuse(action.tag, code, message, { line, column, excerpt }, id);
-  }
-
-  #refuse(
-    tag: ActionTag,
-    code: RejectionCode,
-    message: string,
-    place: Pick<ActionRejection, 'line' | 'column' | 'excerpt'>,
-    id: string = this.#claimId(tag.id),
-  ): void {
-    // Rejections past the limit would be without bound: a few say what the rest would.
-    if (this.#ordinal >= limits.actionsPerGeneration + 16) return;
-    this.#events.push({
-      type: 'action_rejected',
-      rejection: {
-        ordinal: this.#nextOrdinal(),
-        id: cut(id),
-        type: tag.type,
-        mode: tag.mode,
-        name: tag.name === null ? null : cut(tag.name),
-        code,
-        message,
-        ...place,
-      },
-    });
-  }
-
-  // --- the rest ----------------------------------------------------------------------------------
-
-  /** Inside a forged runtime block: everything goes, up to its close or the block around it (P2). */
-  #readDropped(): boolean {
-    const dropped = this.#dropped;
-    if (dropped === null) return false;
-    const text = this.#buffer;
-    const at = text.indexOf('<', this.#at);
-    if (at === -1) {
-      this.#at = text.length;
+  /** The id was used before in this generation; reports it (P6). */
+  #repeats(action: OpenAction, id: string, source: string): boolean {
+    const print = fingerprint(action.tag, source);
+    const known = this.#ids.get(id);
+    if (known === undefined) {
+      this.#ids.set(id, print);
       return false;
     }
-    this.#at = at;
-    const tag = readTagStart(text, at);
-    if (tag === 'more' && !this.#ending) return false;
-    if (typeof tag === 'object') {
-      const enclosing = tag.kind === 'thought' && (tag.close ? dropped.parent === 'thought' : true);
-      if (enclosing || (tag.kind === 'response' && !tag.close)) {
-        this.#dropped = null;
-        this.#mode = dropped.parent;
-        return true;
-      }
-      if (tag.close && tag.name === dropped.name) {
-        const end = text.indexOf('>', tag.end);
-        if (end === -1 && !this.#ending && text.length - at <= limits.tagBytes) return false;
-        this.#dropped = null;
-        this.#mode = dropped.parent;
-        this.#at = end === -1 ? text.length : end + 1;
-        return true;
-      }
-    }
-    this.#at = at + 1;
-    return true;
-  }
-
-  #readDollar(): boolean {
-    const found = readReference(this.#buffer, this.#at, this.#ending);
-    if (found === 'more') return false;
-    if (found === 'text') return this.#literal(1);
-    if (found.reference === null) {
-      this.#fence.add('$');
-      this.#emit('$');
+    if (known === print) {
+      this.#warn(
+        'duplicate_action',
+        `The action "${id}" was declared twice, word for word; it runs once`,
+        action.start,
+      );
     } else {
-      this.#fence.spoilLine();
-      if (!this.#hasText) this.#startText();
-      if (this.#space !== '') this.#delta(this.#space);
-      this.#space = '';
-      this.#events.push({ type: 'response_reference', reference: found.reference });
+      this.#reject(action, 'duplicate_id', `The id "${id}" is already used in this generation; choose another`, id);
     }
-    this.#at = found.end;
     return true;
   }
 
-  #warn(code: WarningCode, message: string): void {
-    this.#warnings += 1;
-    if (this.#warnings > limits.warningsPerGeneration) return;
-    const last = this.#warnings === limits.warningsPerGeneration;
-    this.#events.push({
-      type: 'warning',
-      code: last ? 'truncated' : code,
-      message: last ? `More than ${limits.warningsPerGeneration} warnings; the rest is not listed` : message,
-      offset: this.#base + this.#at,
+  #autoId(): string {
+    for (;;) {
+      const id = `auto_${this.#nextAutoId}`;
+      this.#nextAutoId += 1;
+      if (!this.#ids.has(id)) return id;
+    }
+  }
+
+  #rejectUnclosed(why: string): void {
+    const action = this.#action;
+    if (action === null) return;
+    const source = this.#scanned + this.#fresh;
+    if (this.#mode !== OPEN_TAG && !this.#bodyTooLarge) this.#countLines(source, this.#bodyOffset);
+    if (!action.ignored) {
+      const refusal =
+        action.refusal ??
+        (this.#stopped
+          ? { code: 'too_large' as const, message: `The generation is longer than ${limits.generationBytes} bytes` }
+          : { code: 'unclosed' as const, message: `The action was never closed, so it does not run: ${why}` });
+      this.#reject(action, refusal.code, refusal.message);
+    }
+    this.#leaveAction();
+  }
+
+  #reject(action: OpenAction, code: RejectionCode, message: string, id: string | null = action.head.id): void {
+    const body = this.#scanned + this.#fresh;
+    const excerpt = excerptOf(`<action${action.tag}>${body.slice(0, limits.excerptChars)}`);
+    this.#emitRejection(action, code, message, id, action.line, action.column, excerpt);
+  }
+
+  /** Rejects with the place of a fault inside the body. */
+  #rejectAt(action: OpenAction, code: RejectionCode, message: string, source: string, index: number): void {
+    const before = `${action.tag}>${source.slice(0, index)}`;
+    const lineFeed = before.lastIndexOf('\n');
+    const line = action.line + (lineFeed === -1 ? 0 : before.split('\n').length - 1);
+    const column = lineFeed === -1 ? action.column + '<action'.length + before.length : before.length - lineFeed;
+    const from = Math.max(0, Math.min(index, source.length) - limits.excerptChars / 2);
+    const excerpt = excerptOf(source.slice(from).trimStart());
+    this.#emitRejection(action, code, message, action.head.id, line, column, excerpt);
+  }
+
+  #emitRejection(
+    action: OpenAction,
+    code: RejectionCode,
+    message: string,
+    id: string | null,
+    line: number,
+    column: number,
+    excerpt: string,
+  ): void {
+    const { type, mode, name } = action.head;
+    const shownId = id ?? this.#autoId();
+    this.#emit({
+      type: 'action_rejected',
+      rejection: {
+        ordinal: action.ordinal,
+        id: shownId,
+        type,
+        mode,
+        name,
+        code,
+        message: `Action "${excerptOf(shownId)}", line ${line}: ${message}`,
+        line,
+        column,
+        excerpt,
+      },
     });
   }
 
-  /** Line and column, both from 1, of an index in the buffer. */
-  #place(index: number): { line: number; column: number } {
-    this.#countLines(index);
-    return { line: this.#lines, column: this.#base + index - this.#lineStart + 1 };
-  }
+  // ---------------------------------------------------------------- the end (P9, P15)
 
-  #countLines(index: number): void {
-    const until = this.#base + index;
-    for (let at = this.#buffer.indexOf('\n', this.#counted - this.#base); at !== -1 && at < index;) {
-      this.#lines += 1;
-      this.#lineStart = this.#base + at + 1;
-      at = this.#buffer.indexOf('\n', at + 1);
+  #finish(): void {
+    const held = this.#held;
+    this.#held = '';
+    switch (this.#mode) {
+      case TEXT:
+        if (!this.#closesBlock(held)) this.#appendLiteral(held, this.#base);
+        break;
+      case OPEN_TAG:
+        this.#tagText += held;
+        this.#breakTag('the text ended inside its opening tag');
+        break;
+      case CLOSE_TAG:
+        if (this.#returnTo === BODY) this.#rejectUnclosed('the text ended');
+        else if (this.#returnTo === TEXT && !this.#closesBlock(this.#tagHead)) this.#tagIsText();
+        break;
+      case BODY:
+        this.#addBody(held);
+        this.#rejectUnclosed('the text ended');
+        break;
+      case REFERENCE:
+        this.#endReference(this.#matcher.finish());
+        break;
+      case WRAPPER:
+        if (this.#wrapper === 0 || this.#runLength < this.#wrapperLength) {
+          this.#appendLiteral(this.#wrapperLine, this.#base - this.#wrapperLine.length);
+        }
+        break;
+      default:
     }
-    this.#counted = Math.max(this.#counted, until);
+    this.#mode = TEXT;
+    this.#base += held.length;
+    this.#closeBlock(true);
+  }
+
+  /** Whether the text broke off inside the closing tag of the open block. */
+  #closesBlock(held: string): boolean {
+    const begun = held.toLowerCase();
+    if (begun.length < 2 || this.#block === TOP) return false;
+    if (this.#block === IN_RESPONSE) return '</response'.startsWith(begun);
+    return '</thought'.startsWith(begun) || '</thinking'.startsWith(begun);
+  }
+
+  // ---------------------------------------------------------------- bookkeeping
+
+  /** Counts the chunk against the generation's limit; returns what fits. */
+  #countBytes(chunk: string): string {
+    let bytes = this.#bytes;
+    for (let index = 0; index < chunk.length; index += 1) {
+      const code = chunk.charCodeAt(index);
+      // A surrogate pair has four bytes: three for its first half, one for its second.
+      const size = code < 0x80 ? 1 : code < 0x800 ? 2 : code >= 0xdc00 && code <= 0xdfff ? 1 : 3;
+      const needed = code >= 0xd800 && code <= 0xdbff ? 4 : size;
+      if (bytes + needed > limits.generationBytes) {
+        this.#bytes = bytes;
+        return chunk.slice(0, index);
+      }
+      bytes += size;
+    }
+    this.#bytes = bytes;
+    return chunk;
+  }
+
+  /** Keeps the line number right over text that was not read as a block's text. */
+  #countLines(text: string, offset: number): void {
+    let lineFeed = text.indexOf('\n');
+    while (lineFeed !== -1) {
+      this.#line += 1;
+      this.#lineOffset = offset + lineFeed + 1;
+      lineFeed = text.indexOf('\n', lineFeed + 1);
+    }
+  }
+
+  #warn(code: WarningCode, message: string, offset: number): void {
+    this.#warnings += 1;
+    if (this.#warnings <= limits.warningsPerGeneration) this.#emit({ type: 'warning', code, message, offset });
+    else if (this.#warnings === limits.warningsPerGeneration + 1) {
+      const more = `More than ${limits.warningsPerGeneration} warnings; further ones are not shown`;
+      this.#emit({ type: 'warning', code: 'truncated', message: more, offset });
+    }
+  }
+
+  /** Emits an event after the text that stands before it. */
+  #emit(event: ProtocolEvent): void {
+    this.#flush();
+    this.#push(event);
+  }
+
+  #push(event: ProtocolEvent): void {
+    if (this.#events === null) this.#events = [event];
+    else this.#events.push(event);
   }
 }
 
-/** The next index at or behind `from` where a tag, a line break or (in responses) a reference may stand. */
-function nextSpecial(text: string, from: number, dollars: boolean): number {
-  for (let i = from; i < text.length; i += 1) {
-    const code = text.charCodeAt(i);
-    if (code === 60 || code === 10 || (dollars && code === 36)) return i;
+function indexOrEnd(text: string, character: string, from: number): number {
+  const found = text.indexOf(character, from);
+  return found === -1 ? text.length : found;
+}
+
+/** Index of the next `<` or `>`, or `to`. */
+function nextBracket(text: string, from: number, to: number): number {
+  let index = from;
+  while (index < to) {
+    const code = text.charCodeAt(index);
+    if (code === LESS || code === GREATER) break;
+    index += 1;
   }
-  return text.length;
+  return index;
 }
 
-function finality(value: string | readonly string[] | undefined): Finality {
-  if (typeof value !== 'string') return null;
-  const word = value.toLowerCase();
-  return word === 'true' ? true : word === 'false' ? false : null;
+function isThought(kind: number): boolean {
+  return kind === THOUGHT || kind === REASONING;
 }
 
-function withoutFence(body: string): string {
-  return body
-    .trim()
-    .replace(/^(`{3,})[^\n`]*\n?/, '')
-    .replace(/\n?`{3,}$/, '')
-    .trim();
+function headName(text: string, at: number, tag: number): string {
+  return text.slice(at + 1, at + headLength(tag));
 }
 
-/** Bytes of UTF-8; a pair that a chunk has torn counts as it would whole. */
-function utf8Length(text: string): number {
-  let bytes = text.length;
-  for (let i = 0; i < text.length; i += 1) {
-    const code = text.charCodeAt(i);
-    if (code > 0x7f) bytes += code > 0x7ff && (code < 0xd800 || code > 0xdfff) ? 2 : 1;
+function parseJson(text: string): Json | undefined {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return undefined;
   }
-  return bytes;
+}
+
+function tooDeep(): { ok: false; code: RejectionCode; message: string; index: number } {
+  return {
+    ok: false,
+    code: 'too_deep',
+    message: `The body is nested deeper than ${limits.jsonDepth} levels`,
+    index: 0,
+  };
+}
+
+/** Never recurses deeper than `depth`. */
+function deeperThan(value: Json, depth: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (depth === 0) return true;
+  const items = Array.isArray(value) ? value : Object.values(value);
+  return items.some((item) => deeperThan(item, depth - 1));
+}
+
+/** Upper bound of the nesting that a lenient reader could see. */
+function bracketDepth(text: string): number {
+  let depth = 0;
+  let deepest = 0;
+  for (const [bracket] of text.matchAll(/[{}[\]]/g)) {
+    if (bracket === '{' || bracket === '[') deepest = Math.max(deepest, (depth += 1));
+    else depth = Math.max(0, depth - 1);
+  }
+  return deepest;
+}
+
+const encoder = new TextEncoder();
+
+function utf8Bytes(text: string): number {
+  return encoder.encode(text).length;
+}
+
+/** Tells two actions apart that use the same id. */
+function fingerprint(tag: string, body: string): number {
+  let hash = 0x811c9dc5;
+  for (const text of [tag, body]) {
+    for (let index = 0; index < text.length; index += 1) hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
+    hash = Math.imul(hash ^ 0x1f, 0x01000193);
+  }
+  return (hash >>> 0) * 4_194_304 + ((tag.length + body.length) % 4_194_304);
+}
+
+/** Cut to `limits.excerptChars`, whole characters only. */
+function excerptOf(text: string): string {
+  if (text.length <= limits.excerptChars) return text;
+  const last = text.charCodeAt(limits.excerptChars - 1);
+  return text.slice(0, last >= 0xd800 && last <= 0xdbff ? limits.excerptChars - 1 : limits.excerptChars);
 }

@@ -1,19 +1,277 @@
 /**
- * `$name`, `${name}`, `$name.path[0]`, `$$` (P12, P14): finding them, following them, putting values
- * in their place. One pass: what a value brings with it is never looked at again.
+ * References: how `$name.path[0]` is found in text, and what becomes of it in parameters (P12, P14).
+ * What a name stands for is not known here: a lookup says so.
  */
 import type { ActionType } from '../domain/action.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
-import { isJsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { PathStep, Reference, WarningCode } from '../domain/protocol-event.ts';
 
-/** `$$`, `$name…` or `${name…}`; everything else with a `$` is literal. */
-const REFERENCE =
-  /\$(?:\$|([A-Za-z_][A-Za-z0-9_]{0,63})(?![A-Za-z0-9_])((?:\.[A-Za-z_][A-Za-z0-9_]*|\[\d{1,9}\])*)|\{([^\s{}[\].<>&"'\p{Cc}]{1,64})((?:\.[^\s{}[\].<>&"'\p{Cc}]+|\[\d{1,9}\])*)\})/gu;
-const STEP = /\.([^.[]+)|\[(\d+)\]/g;
+/** The reference goes on. */
+export const GOES_ON = 0;
+/** The reference ended before this character; `tailChars` of what was taken are text again. */
+export const ENDED_BEFORE = 1;
+/** The reference ended with this character. */
+export const ENDED_WITH = 2;
+/** No reference: what was taken is text, this character not yet looked at. */
+export const TEXT_BEFORE = 3;
+/** `$$`: a literal dollar sign, this character included. */
+export const DOLLAR_WITH = 4;
 
-/** What a name stands for, as parameters see it. `failed`: there is no value, and why. */
+// Where in a reference the matcher stands.
+const DOLLAR = 0;
+const NAME = 1;
+const DOT = 2;
+const STEP = 3;
+const INDEX = 4;
+const INDEX_END = 5;
+const BRACED_NAME = 6;
+const BRACED_DOT = 7;
+const BRACED_STEP = 8;
+const BRACED_INDEX = 9;
+const BRACED_INDEX_END = 10;
+
+const MAX_INDEX_DIGITS = 9;
+
+/** Recognises one reference, character by character, after its `$`. */
+export class ReferenceMatcher {
+  #state = DOLLAR;
+  /** Characters taken, the `$` included. */
+  #taken = 1;
+  /** Characters of the name, step or index that is being read. */
+  #part = 0;
+  /** Characters behind the end of the last complete reference. */
+  tailChars = 0;
+
+  reset(): void {
+    this.#state = DOLLAR;
+    this.#taken = 1;
+    this.#part = 0;
+    this.tailChars = 0;
+  }
+
+  step(code: number): number {
+    const outcome = this.#step(code);
+    if (outcome !== GOES_ON) return outcome;
+    this.#taken += 1;
+    return this.#taken > limits.referenceChars ? TEXT_BEFORE : GOES_ON;
+  }
+
+  /** The text has ended: `ENDED_BEFORE` or `TEXT_BEFORE`. */
+  finish(): number {
+    switch (this.#state) {
+      case NAME:
+      case DOT:
+      case STEP:
+      case INDEX:
+      case INDEX_END:
+        return ENDED_BEFORE;
+      default:
+        return TEXT_BEFORE;
+    }
+  }
+
+  #step(code: number): number {
+    switch (this.#state) {
+      case DOLLAR:
+        if (code === 36) return DOLLAR_WITH;
+        if (code === 123) return this.#go(BRACED_NAME);
+        return isNameStart(code) ? this.#go(NAME, 1) : TEXT_BEFORE;
+      case NAME:
+        if (!isNameCharacter(code)) return this.#afterPart(code);
+        this.#part += 1;
+        return this.#part > limits.referenceNameChars ? TEXT_BEFORE : GOES_ON;
+      case STEP:
+        return isNameCharacter(code) ? GOES_ON : this.#afterPart(code);
+      case DOT:
+        if (!isNameCharacter(code)) return ENDED_BEFORE;
+        this.tailChars = 0;
+        return this.#go(STEP);
+      case INDEX:
+        this.tailChars += 1;
+        if (code === 93 && this.#part > 0) {
+          this.tailChars = 0;
+          return this.#go(INDEX_END);
+        }
+        if (isDigit(code) && this.#part < MAX_INDEX_DIGITS) {
+          this.#part += 1;
+          return GOES_ON;
+        }
+        this.tailChars -= 1;
+        return ENDED_BEFORE;
+      case INDEX_END:
+        return this.#afterPart(code);
+      case BRACED_NAME:
+        if (code === 125 && this.#part > 0) return ENDED_WITH;
+        if (code === 46 && this.#part > 0) return this.#go(BRACED_DOT);
+        if (code === 91 && this.#part > 0) return this.#go(BRACED_INDEX);
+        if (!isBracedCharacter(code)) return TEXT_BEFORE;
+        this.#part += 1;
+        return this.#part > limits.referenceNameChars ? TEXT_BEFORE : GOES_ON;
+      case BRACED_DOT:
+        return isBracedCharacter(code) ? this.#go(BRACED_STEP) : TEXT_BEFORE;
+      case BRACED_STEP:
+        return isBracedCharacter(code) ? GOES_ON : this.#afterBracedPart(code);
+      case BRACED_INDEX:
+        if (code === 93 && this.#part > 0) return this.#go(BRACED_INDEX_END);
+        if (!isDigit(code) || this.#part >= MAX_INDEX_DIGITS) return TEXT_BEFORE;
+        this.#part += 1;
+        return GOES_ON;
+      default:
+        return this.#afterBracedPart(code);
+    }
+  }
+
+  #afterPart(code: number): number {
+    if (code !== 46 && code !== 91) return ENDED_BEFORE;
+    this.tailChars = 1;
+    return this.#go(code === 46 ? DOT : INDEX);
+  }
+
+  #afterBracedPart(code: number): number {
+    if (code === 125) return ENDED_WITH;
+    if (code === 46) return this.#go(BRACED_DOT);
+    return code === 91 ? this.#go(BRACED_INDEX) : TEXT_BEFORE;
+  }
+
+  #go(state: number, part = 0): number {
+    this.#state = state;
+    this.#part = part;
+    return GOES_ON;
+  }
+}
+
+function isNameStart(code: number): boolean {
+  const letter = code | 32;
+  return (letter >= 97 && letter <= 122 && code < 128) || code === 95;
+}
+
+function isNameCharacter(code: number): boolean {
+  return isNameStart(code) || isDigit(code);
+}
+
+function isDigit(code: number): boolean {
+  return code >= 48 && code <= 57;
+}
+
+/** What ids may hold (P12), less the characters that structure a reference. */
+function isBracedCharacter(code: number): boolean {
+  switch (code) {
+    case 34: // "
+    case 36: // $
+    case 38: // &
+    case 39: // '
+    case 46: // .
+    case 60: // <
+    case 62: // >
+    case 91: // [
+    case 93: // ]
+    case 123: // {
+    case 125: // }
+    case 127:
+      return false;
+    default:
+      return code > 32;
+  }
+}
+
+/** The reference that `raw` spells; `raw` is what a `ReferenceMatcher` accepted. */
+export function parseReference(raw: string): Reference {
+  const inner = raw.charCodeAt(1) === 123 ? raw.slice(2, -1) : raw.slice(1);
+  const nameEnd = inner.search(/[.[]/);
+  if (nameEnd === -1) return { name: inner, path: [], raw };
+  const path: PathStep[] = [];
+  for (const [, key, index] of inner.slice(nameEnd).matchAll(/\.([^.[\]]+)|\[(\d+)\]/g)) {
+    path.push(key ?? Number(index));
+  }
+  return { name: inner.slice(0, nameEnd), path, raw };
+}
+
+/** Text cut at its references; `$$` in the text parts is already `$`. Empty text parts are left out. */
+export function scanText(text: string): (string | Reference)[] {
+  const parts: (string | Reference)[] = [];
+  const matcher = new ReferenceMatcher();
+  let literal = '';
+  let from = 0;
+  let dollar = text.indexOf('$');
+  while (dollar !== -1) {
+    literal += text.slice(from, dollar);
+    matcher.reset();
+    let index = dollar + 1;
+    let outcome = GOES_ON;
+    while (outcome === GOES_ON && index < text.length) {
+      outcome = matcher.step(text.charCodeAt(index));
+      if (outcome === GOES_ON) index += 1;
+    }
+    if (outcome === GOES_ON) outcome = matcher.finish();
+    if (outcome === ENDED_BEFORE || outcome === ENDED_WITH) {
+      const end = outcome === ENDED_WITH ? index + 1 : index - matcher.tailChars;
+      if (literal !== '') parts.push(literal);
+      literal = '';
+      parts.push(parseReference(text.slice(dollar, end)));
+      from = end;
+    } else if (outcome === DOLLAR_WITH) {
+      literal += '$';
+      from = index + 1;
+    } else {
+      literal += text.slice(dollar, index);
+      from = index;
+    }
+    dollar = text.indexOf('$', from);
+  }
+  literal += text.slice(from);
+  if (literal !== '') parts.push(literal);
+  return parts;
+}
+
+/** Root names of all references in the strings of a value, each once, in order of appearance. Keys are not searched. */
+export function referenceNames(value: Json): string[] {
+  const names = new Set<string>();
+  collectNames(value, names);
+  return [...names];
+}
+
+function collectNames(value: Json, names: Set<string>): void {
+  if (typeof value === 'string') {
+    if (!value.includes('$')) return;
+    for (const part of scanText(value)) if (typeof part !== 'string') names.add(part.name);
+  } else if (Array.isArray(value)) {
+    for (const item of value) collectNames(item, names);
+  } else if (typeof value === 'object' && value !== null) {
+    for (const item of Object.values(value)) collectNames(item, names);
+  }
+}
+
+/** Parameters that reach a process as they were written, never substituted (P14). */
+const CODE_PARAMETERS = ['command', 'script', 'args'] as const;
+const SHELL_NAME = /\\\$|\$\$|\$\{?([A-Za-z_][A-Za-z0-9_]{0,63})(?![A-Za-z0-9_])/g;
+
+/**
+ * Every `$name` in the command of a shell or docker action, each once: those that are known become
+ * environment variables and dependencies. Forms of the shell such as `${name:-x}` count.
+ */
+export function commandReferences(type: ActionType, parameters: JsonObject): string[] {
+  if (type !== 'shell' && type !== 'docker') return [];
+  const names = new Set<string>();
+  for (const key of CODE_PARAMETERS) {
+    const value = Object.hasOwn(parameters, key) ? parameters[key] : undefined;
+    const texts = Array.isArray(value) ? value : [value];
+    for (const text of texts) {
+      if (typeof text !== 'string') continue;
+      for (const [, name] of text.matchAll(SHELL_NAME)) if (name !== undefined) names.add(name);
+    }
+  }
+  return [...names];
+}
+
+/** The names in an action's parameters that make dependencies, for its type (P12, P14). */
+export function parameterReferences(type: ActionType, parameters: JsonObject): string[] {
+  if (type !== 'python' && type !== 'shell' && type !== 'docker') return referenceNames(parameters);
+  const inputs = Object.hasOwn(parameters, 'inputs') ? (parameters['inputs'] ?? null) : null;
+  return [...new Set([...referenceNames(inputs), ...commandReferences(type, parameters)])];
+}
+
+/** What a name stands for when an action is dispatched. `failed` says why there is no value. */
 export type NameLookup = (
   name: string,
 ) =>
@@ -26,168 +284,145 @@ export interface SubstitutionWarning {
   readonly message: string;
 }
 
-/** A piece of text: literal, or a reference. */
-export type TextPiece = string | Reference;
-
-/** Splits text at its references; `$$` has become a literal `$`. Neighbouring literals are joined. */
-export function splitText(text: string): TextPiece[] {
-  if (!text.includes('$')) return text === '' ? [] : [text];
-  const pieces: TextPiece[] = [];
-  let literal = '';
-  let at = 0;
-  for (const match of text.matchAll(REFERENCE)) {
-    literal += text.slice(at, match.index);
-    at = match.index + match[0].length;
-    if (match[0] === '$$') {
-      literal += '$';
-      continue;
-    }
-    if (literal !== '') pieces.push(literal);
-    literal = '';
-    pieces.push({ name: match[1] ?? match[3] ?? '', path: parsePath(match[2] ?? match[4] ?? ''), raw: match[0] });
-  }
-  literal += text.slice(at);
-  if (literal !== '') pieces.push(literal);
-  return pieces;
-}
-
-/** One reference at the beginning of a text, and what could still grow into one. */
-const AT_START = new RegExp(`^(?:${REFERENCE.source})`, 'u');
-const MAY_GROW =
-  /^\$(?:$|[A-Za-z_][A-Za-z0-9_]{0,63}(?:\.[A-Za-z_][A-Za-z0-9_]*|\[\d{1,9}\])*(?:\.|\[\d{0,9})?$|\{[^\s{}<>&"']*$)/u;
-
 /**
- * Reads the reference that begins with the `$` at `at`, while the text is still arriving.
+ * Puts values in the place of references, through arrays and objects, in one pass: what a value holds
+ * is not looked at again (P12).
  *
- * @param ending nothing more will come
- * @returns `more` when the next characters decide; `text` when the `$` is one; a null reference for `$$`
- */
-export function readReference(
-  text: string,
-  at: number,
-  ending: boolean,
-): 'more' | 'text' | { readonly reference: Reference | null; readonly end: number } {
-  const window = text.slice(at, at + limits.referenceChars);
-  const cut = at + window.length === text.length && window.length < limits.referenceChars;
-  if (cut && !ending && MAY_GROW.test(window)) return 'more';
-  const match = AT_START.exec(window);
-  if (match === null) return 'text';
-  const end = at + match[0].length;
-  if (match[0] === '$$') return { reference: null, end };
-  return {
-    reference: { name: match[1] ?? match[3] ?? '', path: parsePath(match[2] ?? match[4] ?? ''), raw: match[0] },
-    end,
-  };
-}
-
-function parsePath(text: string): PathStep[] {
-  return [...text.matchAll(STEP)].map((step) => (step[1] === undefined ? Number(step[2]) : step[1]));
-}
-
-/** Root names of all references in a value, each once, in order of appearance. */
-export function referenceNames(value: Json): string[] {
-  const names = new Set<string>();
-  const visit = (part: Json): void => {
-    if (typeof part === 'string') {
-      for (const piece of splitText(part)) if (typeof piece !== 'string') names.add(piece.name);
-    } else if (Array.isArray(part)) {
-      for (const item of part) visit(item);
-    } else if (isJsonObject(part)) {
-      for (const item of Object.values(part)) visit(item);
-    }
-  };
-  visit(value);
-  return [...names];
-}
-
-/** The parameters whose text is code, and so is never substituted (P14). */
-const CODE_PARAMETERS: readonly string[] = ['code', 'script', 'command', 'args'];
-
-/** Names in a shell or docker command: they become dependencies and inputs, the command stays as it is (P14). */
-export function commandReferences(type: ActionType, parameters: JsonObject): string[] {
-  if (type !== 'shell' && type !== 'docker') return [];
-  return referenceNames(CODE_PARAMETERS.map((name) => parameters[name] ?? null));
-}
-
-/** Every name that an action's parameters make it depend on. */
-export function parameterReferences(type: ActionType, parameters: JsonObject): string[] {
-  if (type !== 'python' && type !== 'shell' && type !== 'docker') return referenceNames(parameters);
-  return [...new Set([...referenceNames(parameters['inputs'] ?? null), ...commandReferences(type, parameters)])];
-}
-
-/** Follows a path through own properties only. */
-export function follow(value: Json, path: readonly PathStep[]): { readonly found: boolean; readonly value: Json } {
-  let current: Json = value;
-  for (const step of path) {
-    if (typeof step === 'number' && Array.isArray(current) && step < current.length) {
-      current = current[step] ?? null;
-    } else if (isJsonObject(current) && Object.hasOwn(current, String(step))) {
-      current = current[String(step)] ?? null;
-    } else {
-      return { found: false, value: null };
-    }
-  }
-  return { found: true, value: current };
-}
-
-/** A value as text: strings raw, other scalars as written, objects and arrays as compact JSON. */
-export function renderText(value: Json): string {
-  return typeof value === 'string' ? value : JSON.stringify(value);
-}
-
-/**
- * Puts values in the place of references, through arrays and objects. A string that is one reference
- * keeps the value's type; an unknown name stays as it is, with one warning for the whole action.
+ * A string that is exactly one reference becomes the value itself; an embedded reference becomes text.
+ * A path that leads nowhere is null, in text nothing; a producer without a value is null, in text
+ * `[name: failed]`; an unknown name stays as it is. What would add more than
+ * `limits.substitutedChars` is left out.
+ *
+ * @returns at most one `unknown_reference` and one `truncated` warning, and one `missing_path` for
+ *   each reference concerned
  */
 export function substitute(
   parameters: JsonObject,
   lookup: NameLookup,
-): { readonly value: JsonObject; readonly warnings: readonly SubstitutionWarning[] } {
-  const unknown = new Set<string>();
-  const missing = new Set<string>();
+): { value: JsonObject; warnings: SubstitutionWarning[] } {
+  const substitution = new Substitution(lookup);
+  return { value: substitution.object(parameters), warnings: substitution.warnings() };
+}
 
-  const resolve = (reference: Reference): { text: string; value: Json } => {
-    const found = lookup(reference.name);
-    if (!found.known) {
-      unknown.add(reference.raw);
-      return { text: reference.raw, value: reference.raw };
-    }
-    if ('failed' in found) return { text: `[${reference.name}: ${found.failed}]`, value: null };
-    const followed = follow(found.value, reference.path);
-    if (!followed.found) {
-      missing.add(reference.raw);
-      return { text: '', value: null };
-    }
-    return { text: renderText(followed.value), value: followed.value };
-  };
+type Found =
+  | { readonly state: 'value'; readonly value: Json; readonly text: string }
+  | { readonly state: 'nothing'; readonly text: string }
+  | { readonly state: 'unknown' };
 
-  const visit = (part: Json): Json => {
-    if (typeof part === 'string') {
-      if (!part.includes('$')) return part;
-      const pieces = splitText(part);
-      const [only] = pieces;
-      if (pieces.length === 1 && only !== undefined && typeof only !== 'string') return resolve(only).value;
-      return pieces.map((piece) => (typeof piece === 'string' ? piece : resolve(piece).text)).join('');
-    }
-    if (Array.isArray(part)) return part.map(visit);
-    if (isJsonObject(part)) return visitObject(part);
-    return part;
-  };
-  const visitObject = (part: JsonObject): JsonObject =>
-    Object.fromEntries(Object.entries(part).map(([key, item]) => [key, visit(item)]));
+class Substitution {
+  readonly #lookup: NameLookup;
+  /** By spelling: each reference is looked up, walked and rendered once. */
+  readonly #found = new Map<string, Found>();
+  readonly #unknown = new Set<string>();
+  readonly #missing: string[] = [];
+  #charsLeft: number = limits.substitutedChars;
+  #leftOut: string | null = null;
 
-  const value = visitObject(parameters);
-  const warnings: SubstitutionWarning[] = [];
-  if (unknown.size > 0) {
-    const names = [...unknown].slice(0, 10).join(', ');
-    warnings.push({
-      code: 'unknown_reference',
-      message: `${names}: nothing of this name was declared before; left as it is`,
-    });
+  constructor(lookup: NameLookup) {
+    this.#lookup = lookup;
   }
-  if (missing.size > 0) {
-    const names = [...missing].slice(0, 10).join(', ');
-    warnings.push({ code: 'missing_path', message: `${names}: the value has nothing there; null was used` });
+
+  object(value: JsonObject): JsonObject {
+    // fromEntries defines own properties, also one called `__proto__`.
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, this.#any(item)]));
   }
-  return { value, warnings };
+
+  warnings(): SubstitutionWarning[] {
+    const warnings: SubstitutionWarning[] = this.#missing.map((raw) => ({
+      code: 'missing_path',
+      message: `${raw}: there is nothing at this path; it became null`,
+    }));
+    if (this.#unknown.size > 0) {
+      const names = [...this.#unknown].slice(0, 10).join(', ');
+      warnings.push({
+        code: 'unknown_reference',
+        message: `${names}: nothing of this name was declared before; left as written`,
+      });
+    }
+    if (this.#leftOut !== null) {
+      warnings.push({
+        code: 'truncated',
+        message: `The references of one action may add ${limits.substitutedChars} characters; ${this.#leftOut} and what follows was left out`,
+      });
+    }
+    return warnings;
+  }
+
+  #any(value: Json): Json {
+    if (typeof value === 'string') return value.includes('$') ? this.#string(value) : value;
+    if (Array.isArray(value)) return value.map((item) => this.#any(item));
+    return typeof value === 'object' && value !== null ? this.object(value) : value;
+  }
+
+  #string(text: string): Json {
+    const parts = scanText(text);
+    const [only] = parts;
+    if (parts.length === 1 && typeof only === 'object') {
+      const found = this.#find(only);
+      if (found.state === 'unknown') return text;
+      if (found.state === 'nothing' || !this.#afford(only, found.text)) return null;
+      return found.value;
+    }
+    return parts
+      .map((part) => {
+        if (typeof part === 'string') return part;
+        const found = this.#find(part);
+        if (found.state === 'unknown') return part.raw;
+        return this.#afford(part, found.text) ? found.text : '';
+      })
+      .join('');
+  }
+
+  #find(reference: Reference): Found {
+    const known = this.#found.get(reference.raw);
+    if (known !== undefined) return known;
+    const found = this.#resolve(reference);
+    this.#found.set(reference.raw, found);
+    return found;
+  }
+
+  #resolve(reference: Reference): Found {
+    const named = this.#lookup(reference.name);
+    if (!named.known) {
+      this.#unknown.add(reference.raw);
+      return { state: 'unknown' };
+    }
+    if ('failed' in named) return { state: 'nothing', text: `[${reference.name}: ${named.failed}]` };
+    const { found, value } = follow(named.value, reference.path);
+    if (found) return { state: 'value', value, text: renderText(value) };
+    this.#missing.push(reference.raw);
+    return { state: 'nothing', text: '' };
+  }
+
+  #afford(reference: Reference, text: string): boolean {
+    if (text.length > this.#charsLeft) {
+      this.#leftOut ??= reference.raw;
+      return false;
+    }
+    this.#charsLeft -= text.length;
+    return true;
+  }
+}
+
+/** A value as text: strings raw, other scalars as JSON writes them, objects and arrays as compact JSON. */
+export function renderText(value: Json): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** Walks a path through own properties and array items only. `value` is null where the path leads nowhere. */
+export function follow(value: Json, path: readonly PathStep[]): { found: boolean; value: Json } {
+  let current: Json = value;
+  for (const step of path) {
+    if (typeof current !== 'object' || current === null) return { found: false, value: null };
+    const next: Json | undefined = Array.isArray(current)
+      ? /^\d+$/.test(String(step))
+        ? current[Number(step)]
+        : undefined
+      : Object.hasOwn(current, step)
+        ? current[step]
+        : undefined;
+    if (next === undefined) return { found: false, value: null };
+    current = next;
+  }
+  return { found: true, value: current };
 }

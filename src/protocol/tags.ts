@@ -1,157 +1,303 @@
-/** The closed set of tags and how their attributes are read (P1, P2, P5). */
+/** The closed tag set (P1, P2) and the attributes of an opening tag (P5). */
 
-export type BlockTag = 'thought' | 'action' | 'response';
-export type TagKind = BlockTag | 'runtime';
+export const THOUGHT = 1;
+/** `<think>` and `<thinking>`: where models draft (P9). */
+export const REASONING = 2;
+export const ACTION = 3;
+export const RESPONSE = 4;
+/** From here on the runtime's own tags, which have no effect when a model writes them (P2). */
+export const FIRST_RUNTIME_TAG = 5;
 
-/** Every name that is a tag; all else in angle brackets is text. Aliases of `thought` are reasoning (P9). */
-const NAMES: ReadonlyMap<string, TagKind> = new Map<string, TagKind>([
-  ['thought', 'thought'],
-  ['think', 'thought'],
-  ['thinking', 'thought'],
-  ['action', 'action'],
-  ['response', 'response'],
-  ['context_feed', 'runtime'],
-  ['action_result', 'runtime'],
-  ['results', 'runtime'],
-  ['system', 'runtime'],
+const KINDS: ReadonlyMap<string, number> = new Map([
+  ['thought', THOUGHT],
+  ['think', REASONING],
+  ['thinking', REASONING],
+  ['action', ACTION],
+  ['response', RESPONSE],
+  ['context_feed', FIRST_RUNTIME_TAG],
+  ['action_result', FIRST_RUNTIME_TAG + 1],
+  ['results', FIRST_RUNTIME_TAG + 2],
+  ['system', FIRST_RUNTIME_TAG + 3],
 ]);
-const LONGEST_NAME = 13;
+const NAMES = [...KINDS.keys()];
+const LONGEST_NAME = Math.max(...NAMES.map((name) => name.length));
 
-export interface TagStart {
-  readonly name: string;
-  readonly kind: TagKind;
-  readonly close: boolean;
-  /** Index behind the name. */
-  readonly end: number;
-}
+/** The text ends before it is decided whether a tag begins here. */
+export const MORE = -1;
+export const NO_TAG = 0;
 
-/**
- * What stands at a `<`: the beginning of a tag, ordinary text, or too little to say.
- *
- * @param at index of the `<`
- */
-export function readTagStart(text: string, at: number): TagStart | 'text' | 'more' {
-  let from = at + 1;
-  const close = text.charCodeAt(from) === 47;
-  if (close) from += 1;
-  let end = from;
-  while (end < text.length && end - from <= LONGEST_NAME && isNameChar(text.charCodeAt(end))) end += 1;
-  const name = text.slice(from, end).toLowerCase();
-  if (end === text.length) return couldBecomeName(name) ? 'more' : 'text';
-  const kind = NAMES.get(name);
-  if (kind === undefined) return 'text';
-  const next = text.charCodeAt(end);
-  const ends = next === 62 || isSpace(next) || (next === 47 && !close);
-  return ends ? { name, kind, close, end } : 'text';
-}
+const TAB = 9;
+const LINE_FEED = 10;
+const CARRIAGE_RETURN = 13;
+const SPACE = 32;
+const SLASH = 47;
+const GREATER = 62;
+const UNDERSCORE = 95;
 
-function couldBecomeName(beginning: string): boolean {
-  for (const name of NAMES.keys()) if (name.startsWith(beginning)) return true;
-  return false;
-}
-
-function isNameChar(code: number): boolean {
-  return (code >= 97 && code <= 122) || (code >= 65 && code <= 90) || code === 95;
-}
-
+/** White space of the protocol: the ASCII kind. */
 export function isSpace(code: number): boolean {
-  return code === 32 || code === 10 || code === 9 || code === 13 || code === 12;
-}
-
-/** Where in an opening tag the search for its `>` stands; goes on with the next chunk. */
-export interface TagScan {
-  at: number;
-  quote: number;
-  /** The last character that was not white space: a quote opens only behind `=`, `[` or `,`. */
-  before: number;
+  return code === SPACE || (code >= TAB && code <= CARRIAGE_RETURN);
 }
 
 /**
- * Looks for the `>` that ends an opening tag; quoted ones do not count.
+ * Decides whether the `<` at `at` begins a tag of the closed set. A name counts only with what
+ * ends it: white space, `>`, or the `/` of a self-closing tag.
  *
- * @returns the index of the `>`, `text` when a `<` shows that this was no tag, or `more`
+ * @returns `MORE`, `NO_TAG`, or a code for `tagKind`, `isClosing` and `headLength`
  */
-export function findTagEnd(text: string, scan: TagScan): number | 'text' | 'more' {
-  while (scan.at < text.length) {
-    const code = text.charCodeAt(scan.at);
-    if (scan.quote !== 0) {
-      const close = text.indexOf(String.fromCharCode(scan.quote), scan.at);
-      scan.at = close === -1 ? text.length : close + 1;
-      if (close !== -1) {
-        scan.before = scan.quote;
-        scan.quote = 0;
+export function matchTag(text: string, at: number): number {
+  const end = text.length;
+  let index = at + 1;
+  if (index === end) return MORE;
+  let code = text.charCodeAt(index);
+  let closing = 0;
+  if (code === SLASH) {
+    closing = 1;
+    index += 1;
+    if (index === end) return MORE;
+    code = text.charCodeAt(index);
+  }
+  switch (code | 32) {
+    case 97: // a
+    case 99: // c
+    case 114: // r
+    case 115: // s
+    case 116: // t
+      break;
+    default:
+      return NO_TAG;
+  }
+  const start = index;
+  const stop = Math.min(end, start + LONGEST_NAME + 1);
+  while (index < stop) {
+    code = text.charCodeAt(index);
+    const letter = code | 32;
+    if (!((letter >= 97 && letter <= 122) || code === UNDERSCORE)) break;
+    index += 1;
+  }
+  const name = text.slice(start, index).toLowerCase();
+  if (index === end) return NAMES.some((known) => known.startsWith(name)) ? MORE : NO_TAG;
+  const kind = KINDS.get(name);
+  if (kind === undefined) return NO_TAG;
+  const ends = code === GREATER || isSpace(code) || (code === SLASH && closing === 0);
+  return ends ? (index - at) * 32 + kind * 2 + closing : NO_TAG;
+}
+
+export function tagKind(tag: number): number {
+  return (tag >> 1) & 15;
+}
+
+export function isClosing(tag: number): boolean {
+  return (tag & 1) === 1;
+}
+
+/** Length of `<name` or `</name`. */
+export function headLength(tag: number): number {
+  return tag >> 5;
+}
+
+// Where in an opening tag the scanner stands.
+const BETWEEN = 0;
+const EQUALS = 1;
+const BARE = 2;
+const QUOTED = 3;
+const BRACKET = 4;
+const BRACKET_QUOTED = 5;
+/** `"["a","b"]"`: a list quoted with the quotes that it holds. */
+const QUOTED_LIST = 6;
+/** A `>` inside quotes: the end of the tag if the body's `{` follows, as when the closing quote was forgotten. */
+const DOUBTFUL_END = 7;
+
+const QUOTE = 34;
+const APOSTROPHE = 39;
+const LESS = 60;
+const EQUALS_SIGN = 61;
+const OPEN_BRACKET = 91;
+const BACKSLASH = 92;
+const CLOSE_BRACKET = 93;
+const OPEN_BRACE = 123;
+
+/**
+ * Finds the end of an action's opening tag, whose attribute values may hold `>`. Resumable: the text
+ * may come in pieces.
+ */
+export class TagEnd {
+  #state = BETWEEN;
+  #resume = BETWEEN;
+  #quote = 0;
+  #previous = 0;
+  /** Offset, in the attribute text so far, of a `>` that turned out to end the tag; -1 otherwise. */
+  doubtfulAt = -1;
+  #chars = 0;
+
+  reset(): void {
+    this.#state = BETWEEN;
+    this.#previous = 0;
+    this.#chars = 0;
+    this.doubtfulAt = -1;
+  }
+
+  /** Whether the tag ended by itself right after a `/`, outside every quote. */
+  get selfClosing(): boolean {
+    return this.#previous === SLASH && (this.#state === BETWEEN || this.#state === BARE);
+  }
+
+  /**
+   * @returns the index of the `>` or `<` to look at, or of the `{` that proves a doubtful end
+   *   (`doubtfulAt` is set then), or `to`
+   */
+  scan(text: string, from: number, to: number): number {
+    let index = from;
+    for (; index < to; index += 1) {
+      const code = text.charCodeAt(index);
+      if (this.#state === DOUBTFUL_END) {
+        if (isSpace(code)) continue;
+        if (code === OPEN_BRACE) break;
+        this.#state = this.#resume;
+        this.doubtfulAt = -1;
       }
-      continue;
+      const before = this.#previous;
+      switch (this.#state) {
+        case BETWEEN:
+          if (code === GREATER || code === LESS) return this.#stop(index, from);
+          if (code === EQUALS_SIGN) this.#state = EQUALS;
+          break;
+        case EQUALS:
+          if (code === GREATER || code === LESS) return this.#stop(index, from);
+          if (code === QUOTE || code === APOSTROPHE) {
+            this.#state = QUOTED;
+            this.#quote = code;
+          } else if (code === OPEN_BRACKET) this.#state = BRACKET;
+          else if (!isSpace(code)) this.#state = BARE;
+          break;
+        case BARE:
+          if (code === GREATER || code === LESS) return this.#stop(index, from);
+          if (isSpace(code)) this.#state = BETWEEN;
+          break;
+        case QUOTED:
+          if (code === this.#quote && before !== BACKSLASH) this.#state = BETWEEN;
+          else if (code === OPEN_BRACKET && before === this.#quote) this.#state = QUOTED_LIST;
+          else if (code === GREATER) this.#doubt(index, from);
+          else if (code === LESS && before === LINE_FEED) return this.#stop(index, from);
+          break;
+        case BRACKET:
+          if (code === GREATER || code === LESS) return this.#stop(index, from);
+          if (code === CLOSE_BRACKET) this.#state = BETWEEN;
+          else if (code === QUOTE || code === APOSTROPHE) {
+            this.#state = BRACKET_QUOTED;
+            this.#quote = code;
+          }
+          break;
+        case BRACKET_QUOTED:
+          if (code === this.#quote) this.#state = BRACKET;
+          else if (code === GREATER) this.#doubt(index, from);
+          else if (code === LESS && before === LINE_FEED) return this.#stop(index, from);
+          break;
+        case QUOTED_LIST:
+          if (before === CLOSE_BRACKET) {
+            // `"[1, 2].size() > 1"` only looked like a list.
+            this.#state = code === this.#quote ? BETWEEN : QUOTED;
+            if (code === GREATER) this.#doubt(index, from);
+          } else if (code === GREATER || code === LESS) return this.#stop(index, from);
+          break;
+      }
+      this.#previous = code;
     }
-    if (code === 62) return scan.at;
-    if (code === 60) return 'text';
-    if ((code === 34 || code === 39) && (scan.before === 61 || scan.before === 91 || scan.before === 44))
-      scan.quote = code;
-    if (!isSpace(code)) scan.before = code;
-    scan.at += 1;
+    this.#chars += index - from;
+    return index;
   }
-  return 'more';
+
+  /** The character at which `scan` stopped is an ordinary one. */
+  skip(code: number): void {
+    if (this.#state === EQUALS) this.#state = BARE;
+    this.#previous = code;
+  }
+
+  #doubt(index: number, from: number): void {
+    this.#resume = this.#state;
+    this.#state = DOUBTFUL_END;
+    this.doubtfulAt = this.#chars + index - from;
+  }
+
+  #stop(index: number, from: number): number {
+    this.#chars += index - from;
+    return index;
+  }
 }
 
-export type AttributeValue = string | readonly string[];
+/** Attribute values by name, in snake_case; a name without a value stands for `true`. The first of two wins. */
+export type Attributes = ReadonlyMap<string, string>;
 
-/**
- * Reads `type="tool" mode=async depends_on=["a","b"` and every other form of P5. The first of two
- * attributes of a name counts.
- *
- * @param text what stands between the tag's name and its `>`, without a closing `/`
- */
-export function parseAttributes(text: string): Map<string, AttributeValue> {
-  const found = new Map<string, AttributeValue>();
-  let at = 0;
-  const skipSpace = (): void => {
-    while (at < text.length && isSpace(text.charCodeAt(at))) at += 1;
-  };
-  while (at < text.length) {
-    skipSpace();
-    const nameStart = at;
-    while (at < text.length && !isSpace(text.charCodeAt(at)) && text[at] !== '=') at += 1;
-    const name = text.slice(nameStart, at).toLowerCase();
-    skipSpace();
-    if (text[at] !== '=') {
-      if (name !== '' && !found.has(name)) found.set(name, '');
-      continue;
+const NO_ATTRIBUTES: Attributes = new Map();
+
+/** Reads what stands between a tag's name and its `>`, in every form of P5. */
+export function readAttributes(text: string): Attributes {
+  let index = skipSpace(text, 0);
+  if (index === text.length) return NO_ATTRIBUTES;
+  const attributes = new Map<string, string>();
+  while (index < text.length) {
+    const start = index;
+    while (index < text.length && text[index] !== '=' && !isSpace(text.charCodeAt(index))) index += 1;
+    const name = text.slice(start, index).replace(/^[^\w]+|[^\w]+$/g, '');
+    index = skipSpace(text, index);
+    let value = 'true';
+    if (text[index] === '=') {
+      const [from, to, next] = valueSpan(text, skipSpace(text, index + 1));
+      value = decode(text.slice(from, to));
+      index = skipSpace(text, next);
     }
-    at += 1;
-    skipSpace();
-    const [value, end] = readValue(text, at);
-    at = end;
-    if (name !== '' && !found.has(name)) found.set(name, value);
+    const key = snakeCase(name);
+    if (key !== '' && !attributes.has(key)) attributes.set(key, value);
   }
-  return found;
+  return attributes;
 }
 
-function readValue(text: string, at: number): [AttributeValue, number] {
+/** `dependsOn`, `depends-on` and `Depends_On` are `depends_on`. */
+export function snakeCase(name: string): string {
+  return name
+    .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
+    .replaceAll('-', '_')
+    .toLowerCase();
+}
+
+function skipSpace(text: string, from: number): number {
+  let index = from;
+  while (index < text.length && isSpace(text.charCodeAt(index))) index += 1;
+  return index;
+}
+
+/** `[from, to)` of the value that begins at `at`, and where to go on. */
+function valueSpan(text: string, at: number): [from: number, to: number, next: number] {
   const first = text[at];
   if (first === '"' || first === "'") {
-    const close = text.indexOf(first, at + 1);
-    const end = close === -1 ? text.length : close;
-    return [text.slice(at + 1, end), end + 1];
+    if (text[at + 1] === '[') {
+      const end = text.indexOf(']', at);
+      if (end === -1) return [at + 1, text.length, text.length];
+      if (text[end + 1] === first) return [at + 1, end + 1, end + 2];
+    }
+    let end = text.indexOf(first, at + 1);
+    while (end !== -1 && text[end - 1] === '\\') end = text.indexOf(first, end + 1);
+    return end === -1 ? [at + 1, text.length, text.length] : [at + 1, end, end + 1];
   }
+  let index = at;
   if (first === '[') {
-    const close = text.indexOf(']', at);
-    const end = close === -1 ? text.length : close;
-    return [readList(text.slice(at + 1, end)), end + 1];
+    let quote = '';
+    for (; index < text.length; index += 1) {
+      const character = text.charAt(index);
+      if (quote !== '') quote = character === quote ? '' : quote;
+      else if (character === '"' || character === "'") quote = character;
+      else if (character === ']') return [at, index + 1, index + 1];
+    }
+    return [at, index, index];
   }
-  let end = at;
-  while (end < text.length && !isSpace(text.charCodeAt(end))) end += 1;
-  return [text.slice(at, end), end];
+  while (index < text.length && !isSpace(text.charCodeAt(index))) index += 1;
+  return [at, index, index];
 }
 
-/** `"a", 'b', c` -> a, b, c. */
-export function readList(text: string): string[] {
-  return text
-    .split(',')
-    .map((item) =>
-      item
-        .trim()
-        .replace(/^(["'])(.*)\1$/, '$2')
-        .replace(/^["']|["']$/g, ''),
-    )
-    .filter((item) => item !== '');
+const ENTITIES: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'", '#39': "'" };
+
+function decode(value: string): string {
+  const plain = value.includes('\\') ? value.replace(/\\(["'])/g, '$1') : value;
+  if (!plain.includes('&')) return plain;
+  return plain.replace(/&(lt|gt|amp|quot|apos|#39);/g, (entity, name: string) => ENTITIES[name] ?? entity);
 }
