@@ -121,7 +121,8 @@ function writeHelp({ unread }: Reading, agent: Agent): string {
     'what can you do?',
   ].slice(0, 3);
   const rest = agent.tools.map(({ name }) => name).join(', ');
-  const unknown = unread.length === 0 ? '' : `I did not understand: ${spoken(unread.join('; '))}\n\n`;
+  const odd = unread.filter((words) => !ASKS_WHAT_IT_CAN.test(words));
+  const unknown = odd.length === 0 ? '' : `I did not understand: ${spoken(odd.join('; '))}\n\n`;
   return `<thought>I recognise nothing to run in this message.</thought>
 <response final="true">
 ${unknown}I am the demo model of Cortex Edge: not a language model, only patterns. The runtime behind me is real: what I start runs in its scheduler, tools and sandbox. As the agent ${spoken(agent.name)} I can:
@@ -194,6 +195,10 @@ print("\\n".join(lines))`;
     steps.map(({ id }) => id),
   );
 }
+
+/** Answered by saying what the demo can do, which it does whenever it finds nothing to run. */
+const ASKS_WHAT_IT_CAN =
+  /^(?:help|hello|hi|(?:and )?(?:what|how|who)\b.{0,20}\b(?:can|could|do|are|help)\b.{0,20}\byou\b.{0,20})[\s?!.]*$/i;
 
 function writeAction(
   { id, key, type, name, parameters }: Pick<Step, 'id' | 'key' | 'type' | 'name' | 'parameters'>,

@@ -223,6 +223,15 @@ describe('the first answer', () => {
     expect(said.responses[0]?.content).not.toContain('did not understand');
   });
 
+  test.each(['What can you do?', 'help', 'who are you?', 'hello'])(
+    '[L3] "%s" is answered by what it can do',
+    (words) => {
+      const content = say(words).responses[0]?.content;
+      expect(content).toContain('I can:');
+      expect(content).not.toContain('did not understand');
+    },
+  );
+
   test('[L3] what is not understood is said beside what is done', () => {
     const said = say('tell me a joke and compute 6 * 7');
     expect(said.actions).toHaveLength(1);
