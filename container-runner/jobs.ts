@@ -130,13 +130,21 @@ export class Jobs {
       outcome = await supervise(process, {
         timeoutMs: launch.timeoutMs,
         signal: stop.signal,
-        output: (stream, text) => this.#ledger.output(id, session, stream, text),
+        output: (stream, text) => {
+          try {
+            this.#ledger.output(id, session, stream, text);
+          } catch (fault) {
+            // output that cannot be kept is output that nobody sees: the job is not worth going on
+            this.#log.error({ job: id, reason: messageOf(fault) }, 'the ledger cannot be written');
+            stop.abort();
+          }
+        },
       });
     } catch (fault) {
       // the program never ran: its outcome is that of one that could not be started
-      const message = fault instanceof Error ? fault.message : String(fault);
+      const message = messageOf(fault);
       this.#log.error({ job: id, sandbox: sandbox.level, reason: message }, 'a sandbox did not start');
-      this.#ledger.output(id, session, 'stderr', `The ${sandbox.level} sandbox did not start: ${message}\n`);
+      this.#tell(entry, `The ${sandbox.level} sandbox did not start: ${message}\n`);
       outcome = {
         end: stop.signal.aborted ? 'killed' : 'exited',
         exitCode: stop.signal.aborted ? null : 126,
@@ -146,9 +154,27 @@ export class Jobs {
     this.#finish(entry, outcome);
   }
 
+  #tell({ id, session }: Entry, text: string): void {
+    try {
+      this.#ledger.output(id, session, 'stderr', text);
+    } catch (fault) {
+      this.#log.error({ job: id, reason: messageOf(fault) }, 'the ledger cannot be written');
+    }
+  }
+
   #finish({ id, session }: Entry, outcome: Outcome): void {
-    this.#ledger.finish(id, session, outcome);
     this.#ended.set(outcome.end, (this.#ended.get(outcome.end) ?? 0) + 1);
+    try {
+      this.#ledger.finish(id, session, outcome);
+    } catch (fault) {
+      // the next start finds it unfinished and calls it lost
+      this.#log.error({ job: id, ...outcome, reason: messageOf(fault) }, 'the ledger cannot be written');
+      return;
+    }
     this.#log.debug({ job: id, session, ...outcome }, 'job ended');
   }
+}
+
+function messageOf(fault: unknown): string {
+  return fault instanceof Error ? fault.message : String(fault);
 }

@@ -41,6 +41,8 @@ export interface JobRecord {
 }
 
 const SCHEMA_VERSION = 1;
+/** Jobs that are forgotten at a time when the ledger is too large. */
+const PRUNE_STEP = 100;
 const SCHEMA = `
   CREATE TABLE jobs (
     id TEXT PRIMARY KEY, session TEXT NOT NULL, kind TEXT NOT NULL, state TEXT NOT NULL, sandbox TEXT,
@@ -62,15 +64,22 @@ type Row = Record<string, unknown>;
 export class Ledger {
   readonly #db: DatabaseSync;
   readonly #now: () => number;
+  readonly #maxBytes: number;
   readonly #statements = new Map<string, StatementSync>();
   readonly #listeners = new Map<string, Set<() => void>>();
 
   /**
    * @param file path of the database, or `:memory:`
+   * @param maxBytes what ended jobs may take
    * @throws Error when the file was written by a newer version
    */
-  constructor(file: string, now: () => number) {
-    if (file !== ':memory:') fs.mkdirSync(path.dirname(file), { recursive: true });
+  constructor(file: string, now: () => number, maxBytes: number = limits.ledgerBytes) {
+    if (file !== ':memory:') {
+      fs.mkdirSync(path.dirname(file), { recursive: true });
+      // what jobs printed is for the runner's user alone
+      fs.closeSync(fs.openSync(file, 'a', 0o600));
+    }
+    this.#maxBytes = maxBytes;
     this.#db = new DatabaseSync(file);
     this.#now = now;
     this.#db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000;');
@@ -215,12 +224,31 @@ export class Ledger {
     return this.#run('INSERT OR IGNORE INTO tokens (id, expires_at) VALUES (?, ?)', tokenId, expiresAt).changes === 1;
   }
 
-  /** Forgets what is older than the retention, and tokens that have expired. */
+  /** Forgets what is older than the retention or past the ledger's size, oldest first, and tokens that have expired. */
   prune(): void {
     const before = this.#now() - limits.retentionMs;
-    this.#run('DELETE FROM events WHERE job IN (SELECT id FROM jobs WHERE ended_at < ?)', before);
-    this.#run('DELETE FROM jobs WHERE ended_at < ?', before);
+    this.#forget('SELECT id FROM jobs WHERE ended_at < ?', before);
+    while (this.#sizeBytes() > this.#maxBytes) {
+      const forgotten = this.#forget(
+        'SELECT id FROM jobs WHERE ended_at IS NOT NULL ORDER BY ended_at LIMIT ?',
+        PRUNE_STEP,
+      );
+      if (forgotten === 0) break;
+    }
     this.#run('DELETE FROM tokens WHERE expires_at < ?', this.#now());
+  }
+
+  /** Removes the jobs of a selection with their events; says how many. */
+  #forget(selection: string, value: number): number {
+    this.#run(`DELETE FROM events WHERE job IN (${selection})`, value);
+    return this.#run(`DELETE FROM jobs WHERE id IN (${selection})`, value).changes;
+  }
+
+  /** Of what is kept; free pages are used again. */
+  #sizeBytes(): number {
+    const pragma = (name: string): number =>
+      Number(Object.values(this.#db.prepare(`PRAGMA ${name}`).get() ?? {})[0] ?? 0);
+    return (pragma('page_count') - pragma('freelist_count')) * pragma('page_size');
   }
 
   #loseAbandoned(): void {

@@ -52,7 +52,9 @@ export const limits = {
   // --- ledger (R1) ---
   /** Ended jobs and their events are kept so long. */
   retentionMs: 24 * 3_600_000,
-  pruneEveryMs: 3_600_000,
+  /** Past it the oldest ended jobs are forgotten earlier. */
+  ledgerBytes: 536_870_912,
+  pruneEveryMs: 300_000,
   /** Jobs that ended this recently are part of a stream that is opened without a place to resume from. */
   recentMs: 60_000,
 
@@ -66,6 +68,4 @@ export const limits = {
   warm: 2,
   warmUpMs: 30_000,
   probeMs: 10_000,
-  /** Time that running jobs get to end when the runner is stopped. */
-  stopMs: 3_000,
 } as const;

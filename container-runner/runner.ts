@@ -13,7 +13,6 @@ import { Ledger } from './ledger.ts';
 import { limits } from './limits.ts';
 import { BubblewrapSandbox } from './sandbox/bubblewrap.ts';
 import { openCgroups } from './sandbox/cgroups.ts';
-import { findLauncher } from './sandbox/launcher.ts';
 import { ProcessSandbox } from './sandbox/process.ts';
 import { SandboxRegistry } from './sandbox/registry.ts';
 import { type Sandbox, SANDBOX_LEVELS, type SandboxLevel } from './sandbox/sandbox.ts';
@@ -44,9 +43,7 @@ export async function createRunner(options: RunnerOptions): Promise<Runner> {
   const stopping = new AbortController();
   const ledger = new Ledger(path.join(options.stateDir, 'runner', 'jobs.sqlite'), now);
   const { sandboxes, absent } =
-    options.sandboxes === undefined
-      ? await sandboxesOf(options, log)
-      : { sandboxes: options.sandboxes, absent: new Map() };
+    options.sandboxes === undefined ? sandboxesOf(options, log) : { sandboxes: options.sandboxes, absent: new Map() };
   const registry = await SandboxRegistry.open(sandboxes, absent, options.sandbox);
   const jobs = new Jobs({ ledger, sandboxes: registry, log });
   const authority = createAuthority(options.secret, ledger, now);
@@ -85,10 +82,10 @@ export async function createRunner(options: RunnerOptions): Promise<Runner> {
   };
 }
 
-async function sandboxesOf(
+function sandboxesOf(
   options: RunnerOptions,
   log: Logger,
-): Promise<{ readonly sandboxes: readonly Sandbox[]; readonly absent: ReadonlyMap<SandboxLevel, string> }> {
+): { readonly sandboxes: readonly Sandbox[]; readonly absent: ReadonlyMap<SandboxLevel, string> } {
   const absent = new Map<SandboxLevel, string>([['docker', 'this runner has no docker sandbox']]);
   const sandboxes: Sandbox[] = [];
   const wanted = (level: SandboxLevel): boolean => options.sandbox === null || options.sandbox === level;
@@ -101,7 +98,6 @@ async function sandboxesOf(
   if (wanted('wasm')) {
     const wasm = new WasmSandbox({
       stateDir: options.stateDir,
-      launcher: await findLauncher(),
       warm: options.warm ?? limits.warm,
       warn: (message) => log.warn(message),
     });

@@ -48,6 +48,14 @@ export class BubblewrapSandbox implements Sandbox {
     this.#cgroups = cgroups;
   }
 
+  get hardening(): readonly string[] {
+    return [
+      ...(this.#seccomp === null ? [] : ['system call filter']),
+      ...(this.#privileged ? ['own user per job'] : []),
+      ...(this.#cgroups === null ? [] : ['control groups']),
+    ];
+  }
+
   async probe(): Promise<Readonly<Record<Interpreter, Availability>>> {
     if (process.platform !== 'linux') return everywhere(unavailable('bubblewrap runs on Linux only'));
     const start = this.start.bind(this);

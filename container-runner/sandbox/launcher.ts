@@ -20,49 +20,53 @@ export const NO_LAUNCHER: Launcher = { uses: [], prefix: () => [] };
 const BASE_MEMORY_MB = 1_024;
 const MEBIBYTE = 1_048_576;
 
-const PREFIXES: readonly { readonly uses: readonly string[]; readonly words: readonly string[] }[] = [
+/** Nobody's: a broken-out interpreter may not even signal the runner. */
+const UID = 61_999;
+const SETPRIV = 'setpriv --no-new-privs --pdeathsig KILL';
+const DROP = `--reuid=${UID} --regid=${UID} --clear-groups --bounding-set=-all --inh-caps=-all`;
+
+/** Strongest first. */
+const COMBINATIONS: readonly { readonly uses: readonly string[]; readonly words: string }[] = [
   {
-    uses: ['network namespace', 'death with the runner'],
-    words: [
-      'unshare',
-      '--net',
-      'setpriv',
-      '--no-new-privs',
-      '--bounding-set=-all',
-      '--inh-caps=-all',
-      '--pdeathsig',
-      'KILL',
-    ],
+    uses: ['network namespace', 'own user', 'death with the runner'],
+    words: `unshare --net ${SETPRIV} ${DROP}`,
   },
   {
-    uses: ['network namespace', 'death with the runner'],
-    words: ['unshare', '--user', '--net', 'setpriv', '--no-new-privs', '--pdeathsig', 'KILL'],
+    uses: ['network namespace', 'no capabilities', 'death with the runner'],
+    words: `unshare --net ${SETPRIV} --bounding-set=-all --inh-caps=-all`,
   },
-  { uses: ['death with the runner'], words: ['setpriv', '--no-new-privs', '--pdeathsig', 'KILL'] },
+  { uses: ['network namespace', 'death with the runner'], words: `unshare --user --net ${SETPRIV}` },
+  { uses: ['death with the runner'], words: SETPRIV },
 ];
 
-/** Tries the strongest combination first, by running Node with it. */
-export async function findLauncher(): Promise<Launcher> {
+/**
+ * Tries the strongest combination first, by running Node with it.
+ *
+ * @param needed files that the interpreters read: a user of their own may not be let in everywhere
+ */
+export async function findLauncher(needed: readonly string[]): Promise<Launcher> {
   if (process.platform !== 'linux') return NO_LAUNCHER;
-  const withMemory = await works(['prlimit', `--data=${BASE_MEMORY_MB * MEBIBYTE}`, '--core=0']);
+  const withMemory = await works(['prlimit', `--data=${BASE_MEMORY_MB * MEBIBYTE}`, '--core=0'], needed);
   function memory(memoryMb: number): string[] {
     return withMemory ? ['prlimit', `--data=${(BASE_MEMORY_MB + memoryMb) * MEBIBYTE}`, '--core=0'] : [];
   }
-  for (const { uses, words } of PREFIXES) {
-    if (await works([...words, ...memory(limits.memoryMb)])) {
-      return {
-        uses: [...uses, ...(withMemory ? ['memory limit'] : [])],
-        prefix: (memoryMb) => [...words, ...memory(memoryMb)],
-      };
+  const also = withMemory ? ['memory limit'] : [];
+  for (const { uses, words } of COMBINATIONS) {
+    const prefix = words.split(' ');
+    if (await works([...prefix, ...memory(limits.memoryMb)], needed)) {
+      return { uses: [...uses, ...also], prefix: (memoryMb) => [...prefix, ...memory(memoryMb)] };
     }
   }
-  return { uses: withMemory ? ['memory limit'] : [], prefix: memory };
+  return { uses: also, prefix: memory };
 }
 
-function works(prefix: readonly string[]): Promise<boolean> {
+function works(prefix: readonly string[], needed: readonly string[]): Promise<boolean> {
   const [command = '', ...args] = prefix;
+  const readable = needed.map((file) => `--allow-fs-read=${file}`);
+  const look = `for (const file of ${JSON.stringify(needed)}) require('node:fs').closeSync(require('node:fs').openSync(file))`;
   return new Promise((resolve) => {
-    const child = spawn(command, [...args, process.execPath, '--permission', '--version'], {
+    const child = spawn(command, [...args, process.execPath, '--permission', ...readable, '--eval', look], {
+      cwd: '/',
       env: {},
       stdio: 'ignore',
       timeout: limits.probeMs,

@@ -25,6 +25,7 @@ export interface SandboxReport {
   readonly levels: readonly {
     readonly level: SandboxLevel;
     readonly interpreters: readonly Interpreter[];
+    readonly hardening: readonly string[];
     /** Why an interpreter does not run at this level. */
     readonly missing: Readonly<Partial<Record<Interpreter, string>>>;
   }[];
@@ -102,7 +103,12 @@ export class SandboxRegistry {
         const availability = interpreters[name];
         if (!availability.ok) missing[name] = availability.reason;
       }
-      return { level, interpreters: INTERPRETERS.filter((name) => interpreters[name].ok), missing };
+      return {
+        level,
+        interpreters: INTERPRETERS.filter((name) => interpreters[name].ok),
+        hardening: entry?.sandbox.hardening ?? [],
+        missing,
+      };
     });
     return { active, forced: this.#forced, levels };
   }

@@ -54,6 +54,8 @@ export type Availability = { readonly ok: true } | { readonly ok: false; readonl
 
 export interface Sandbox {
   readonly level: SandboxLevel;
+  /** What of the operating system it uses beyond the least, for people; known after `probe`. */
+  readonly hardening?: readonly string[];
   /** Found out by running something, not by looking. Called once, before `start`. */
   probe(): Promise<Readonly<Record<Interpreter, Availability>>>;
   /** Holds an interpreter ready, because jobs for it will come; returns at once. */

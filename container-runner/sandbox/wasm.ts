@@ -16,7 +16,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { limits } from '../limits.ts';
 import type { GuestJob } from '../guest/wire.ts';
 import { feed, singleProcess, withPipes } from './child.ts';
-import type { Launcher } from './launcher.ts';
+import { findLauncher, type Launcher, NO_LAUNCHER } from './launcher.ts';
 import { packageTree } from './packages.ts';
 import type { Availability, Interpreter, Launch, Sandbox, SandboxProcess } from './sandbox.ts';
 import { unavailable } from './sandbox.ts';
@@ -36,8 +36,6 @@ const SHELL_PACKAGES = packageTree(packageOf(fileURLToPath(SHELL_BUNDLE)));
 export interface WasmOptions {
   /** Where the interpreter's snapshot is kept. */
   readonly stateDir: string;
-  /** Put before the command; `[]` for none. */
-  readonly launcher: Launcher;
   /** Interpreters held ready, of each kind. */
   readonly warm: number;
   readonly warn: (message: string) => void;
@@ -52,6 +50,7 @@ export class WasmSandbox implements Sandbox {
   readonly level = 'wasm';
   readonly #options: WasmOptions;
   readonly #pools: { readonly python3: WarmPool<Guest>; readonly shell: WarmPool<Guest> };
+  #launcher: Launcher = NO_LAUNCHER;
   #snapshot: Promise<string | null> | null = null;
 
   constructor(options: WasmOptions) {
@@ -72,6 +71,7 @@ export class WasmSandbox implements Sandbox {
         ),
       ),
     );
+    this.#launcher = await findLauncher([...files, GUEST, await traceIn(this.#options.stateDir)]);
     const missing = unavailable('not probed');
     return {
       python3: python ?? missing,
@@ -108,6 +108,10 @@ export class WasmSandbox implements Sandbox {
     return process;
   }
 
+  get hardening(): readonly string[] {
+    return this.#launcher.uses;
+  }
+
   async close(): Promise<void> {
     await Promise.all([this.#pools.python3.close(), this.#pools.shell.close()]);
   }
@@ -140,7 +144,7 @@ export class WasmSandbox implements Sandbox {
 
   #command(memoryMb: number, readable: readonly string[], script: readonly string[]): string[] {
     return [
-      ...this.#options.launcher.prefix(memoryMb),
+      ...this.#launcher.prefix(memoryMb),
       process.execPath,
       '--permission',
       ...[GUEST, ...readable].map((place) => `--allow-fs-read=${place}`),
@@ -162,6 +166,15 @@ export class WasmSandbox implements Sandbox {
     });
     return ready(child);
   }
+}
+
+/** A file where the snapshot will stand, to see who may read there. */
+async function traceIn(stateDir: string): Promise<string> {
+  const directory = path.resolve(stateDir, 'runner');
+  const file = path.join(directory, 'readable');
+  await fs.mkdir(directory, { recursive: true });
+  await fs.writeFile(file, '', { mode: 0o644 });
+  return file;
 }
 
 /** The directory of the package that a file belongs to. */

@@ -79,6 +79,28 @@ test('[R1] unfinished jobs are never forgotten', () => {
   expect(ledger.events('s', 0).length).toBe(1);
 });
 
+test('[R1] past its size the oldest ended jobs are forgotten, never what runs', () => {
+  ledger.close();
+  ledger = new Ledger(file, () => now, 2_000_000);
+  add('running');
+  ledger.output('running', 's', 'stdout', 'kept');
+  for (let at = 0; at < 400; at += 1) {
+    now += 1;
+    add(`job-${at}`);
+    ledger.output(`job-${at}`, 's', 'stdout', 'x'.repeat(10_000));
+    ledger.finish(`job-${at}`, 's', exited);
+  }
+  ledger.prune();
+  expect(ledger.job('job-0')).toBeNull();
+  expect(ledger.printed('job-0', 'stdout')).toBe('');
+  expect(ledger.job('job-399')).not.toBeNull();
+  expect(ledger.printed('running', 'stdout')).toBe('kept');
+});
+
+test('[X3] what jobs printed is for the runner alone', async () => {
+  expect((await fs.stat(file)).mode & 0o077).toBe(0);
+});
+
 test('[R1] a reader without a place begins before what is unfinished or fresh, not at the beginning of time', () => {
   add('old');
   ledger.start('old', 's', 'wasm');
