@@ -15,7 +15,9 @@ export function toProblem(fault: unknown): Problem {
   if (!(fault instanceof EngineError)) {
     return problem('internal', 'An unexpected fault; it has been logged');
   }
-  return { ...fault.details, ...problem(fault.code, fault.message) };
+  const standard = problem(fault.code, fault.message);
+  // The standard members first and last: first for whoever reads, last so that no detail replaces one.
+  return { ...standard, ...fault.details, ...standard };
 }
 
 function problem(code: keyof typeof ERROR_TABLE, detail: string): Problem {
