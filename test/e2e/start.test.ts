@@ -11,6 +11,7 @@ import type { WireEvent } from '../../scripts/event-client.ts';
 import { freePort } from '../../scripts/services.ts';
 import { ROOT } from '../../scripts/system.ts';
 import type { RunResult } from '../../src/engine/run-result.ts';
+import { answer, startScriptedLlm } from '../support/scripted-llm.ts';
 
 const POWER = '1606938044258990275541962092341162602522202993782792835301376';
 
@@ -157,6 +158,38 @@ describe.each(['the best sandbox', 'wasm'])('the system with %s', (sandbox) => {
     );
     expect(types.at(-1)).toBe('agent_completed');
     expect(all.at(-1)?.data['response']).toBe('one\ntwo');
+  });
+});
+
+describe('a configured model', () => {
+  test('[L1] an OpenAI-compatible endpoint drives the loop; its key goes nowhere else', async () => {
+    await using llm = await startScriptedLlm([
+      answer(
+        '<thought>Computing.<action type="python" mode="async" id="p">{"code": "print(6 * 7)"}</action></thought>',
+      ),
+      answer('<response final="true">It is $p.</response>'),
+    ]);
+    const system = await start({ LLM_BASE_URL: llm.baseUrl, LLM_MODEL: 'scripted-1', LLM_API_KEY: 'sk-e2e' });
+    try {
+      expect(system.output()).toContain('scripted-1 at 127.0.0.1');
+      expect(system.output()).not.toContain('sk-e2e');
+      const { session_id: id } = await post<{ session_id: string }>(`${system.url}/agent/assistant/session`, {});
+      const result = await post<RunResult>(`${system.url}/agent/session/${id}/message`, {
+        content: 'six times seven?',
+        stream: false,
+      });
+      expect(result).toMatchObject({
+        status: 'completed',
+        response: 'It is 42.',
+        iterations: 2,
+        usage: { model_calls: 2 },
+      });
+      expect(llm.requests.map(({ body }) => body['model'])).toEqual(['scripted-1', 'scripted-1']);
+      expect(llm.requests[0]?.headers.authorization).toBe('Bearer sk-e2e');
+      expect(JSON.stringify(llm.requests[1]?.body)).toContain('action_result');
+    } finally {
+      await stop(system);
+    }
   });
 });
 
