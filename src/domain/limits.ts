@@ -23,6 +23,8 @@ export const limits = {
   warningsPerGeneration: 100,
   /** A body that is not strict JSON and longer than this is refused: mending costs more than linear time (P8). */
   repairChars: 65_536,
+  /** Mended text of one generation, all bodies together: bounds what hostile text can cost. */
+  repairCharsPerGeneration: 262_144,
   /** What the references of one action may add to its parameters; past it a value is left out (P12). */
   substitutedChars: 8_388_608,
   /** A `when` expression, and the nodes of its syntax tree (S9). */

@@ -138,6 +138,10 @@ class Parser implements ProtocolParser {
   /** Offset of the first character of the text at hand. */
   #base = 0;
   #held = '';
+  // The next of each in the text at hand, at or behind the place where it was looked for; -1: not looked for.
+  #nextLess = -1;
+  #nextLineFeed = -1;
+  #nextDollar = -1;
   #bytes = 0;
   #line = 1;
   /** Offset of the first character of the current line. */
@@ -201,6 +205,7 @@ class Parser implements ProtocolParser {
   readonly #ids = new Map<string, number>();
   #sawResponse = false;
   #warnedOfDrafts = false;
+  #repairCharsLeft: number = limits.repairCharsPerGeneration;
 
   constructor(options: ParserOptions) {
     this.#options = options;
@@ -253,6 +258,9 @@ class Parser implements ProtocolParser {
   }
 
   #run(text: string): void {
+    this.#nextLess = -1;
+    this.#nextLineFeed = -1;
+    this.#nextDollar = -1;
     let index = 0;
     while (index < text.length) {
       switch (this.#mode) {
@@ -287,9 +295,6 @@ class Parser implements ProtocolParser {
     const inResponse = this.#block === IN_RESPONSE;
     let from = start;
     let index = start;
-    let less = -1;
-    let lineFeed = -1;
-    let dollar = inResponse ? -1 : end;
     for (;;) {
       // The beginning of a line is read character by character, the rest in jumps.
       while (this.#place !== MIDDLE && index < end) {
@@ -341,17 +346,18 @@ class Parser implements ProtocolParser {
         this.#append(text, from, end);
         return end;
       }
-      if (less < index) less = indexOrEnd(text, '<', index);
-      if (lineFeed < index) lineFeed = indexOrEnd(text, '\n', index);
-      if (dollar < index) dollar = indexOrEnd(text, '$', index);
+      if (this.#nextLess < index) this.#nextLess = indexOrEnd(text, '<', index);
+      if (this.#nextLineFeed < index) this.#nextLineFeed = indexOrEnd(text, '\n', index);
+      if (inResponse && this.#nextDollar < index) this.#nextDollar = indexOrEnd(text, '$', index);
       // Inside a fence only a tag at the beginning of a line can matter.
-      const tag = this.#fence === 0 || this.#place === LINE_START ? less : end;
-      index = Math.min(tag, lineFeed, dollar);
+      const tag = this.#fence === 0 || this.#place === LINE_START ? this.#nextLess : end;
+      const dollar = inResponse ? this.#nextDollar : end;
+      index = Math.min(tag, this.#nextLineFeed, dollar);
       if (index === end) {
         this.#append(text, from, end);
         return end;
       }
-      if (index === lineFeed) {
+      if (index === this.#nextLineFeed) {
         index += 1;
         this.#endLine(index);
       } else if (index === dollar) {
@@ -483,10 +489,13 @@ class Parser implements ProtocolParser {
     for (; index < text.length; index += 1) {
       const code = text.charCodeAt(index);
       const line = this.#wrapperLine;
-      const first = line.charCodeAt(0);
-      if (line === '') this.#runLength = 1;
-      else if (code === first && this.#runLength === line.length) this.#runLength += 1;
-      else {
+      const first = this.#runChar;
+      if (line === '') {
+        this.#runChar = code;
+        this.#runLength = 1;
+      } else if (code === first && this.#runLength === line.length && line.length < WRAPPER_LINE_CHARS) {
+        this.#runLength += 1;
+      } else {
         const runOver = this.#runLength < Math.max(3, this.#wrapperLength);
         const closes = !opening && !runOver;
         if (code === LINE_FEED && !runOver) {
@@ -750,10 +759,11 @@ class Parser implements ProtocolParser {
   #scanDropped(text: string, start: number): number {
     let index = start;
     for (;;) {
-      const less = text.indexOf('<', index);
-      if (less === -1) {
+      if (this.#nextLess < index) this.#nextLess = indexOrEnd(text, '<', index);
+      const less = this.#nextLess;
+      if (less === text.length) {
         this.#countLines(text.slice(start), this.#base + start);
-        return text.length;
+        return less;
       }
       const found = matchTag(text, less);
       const kind = tagKind(found);
@@ -889,10 +899,11 @@ class Parser implements ProtocolParser {
     let from = start;
     let index = start;
     for (;;) {
-      const less = text.indexOf('<', index);
-      if (less === -1) {
+      if (this.#nextLess < index) this.#nextLess = indexOrEnd(text, '<', index);
+      const less = this.#nextLess;
+      if (less === text.length) {
         this.#addBody(from === 0 ? text : text.slice(from));
-        return text.length;
+        return less;
       }
       const found = matchTag(text, less);
       if (found === MORE) {
@@ -1039,7 +1050,9 @@ class Parser implements ProtocolParser {
     }
     this.#scanFresh();
     if (this.#scanner.maxDepth > limits.jsonDepth) return tooDeep();
-    if (this.#options.json === 'repair' && bracketDepth(source) <= limits.jsonDepth) {
+    const mayMend = this.#options.json === 'repair' && source.length <= this.#repairCharsLeft;
+    if (mayMend && bracketDepth(source) <= limits.jsonDepth) {
+      this.#repairCharsLeft -= source.length;
       const body = repairObject(source);
       if (body !== null) {
         return deeperThan(body, limits.jsonDepth) ? tooDeep() : { ok: true, body, repaired: true };
