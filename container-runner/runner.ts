@@ -12,7 +12,6 @@ import { Jobs } from './jobs.ts';
 import { Ledger } from './ledger.ts';
 import { limits } from './limits.ts';
 import { BubblewrapSandbox } from './sandbox/bubblewrap.ts';
-import { openCgroups } from './sandbox/cgroups.ts';
 import { ProcessSandbox } from './sandbox/process.ts';
 import { SandboxRegistry } from './sandbox/registry.ts';
 import { type Sandbox, SANDBOX_LEVELS, type SandboxLevel } from './sandbox/sandbox.ts';
@@ -89,7 +88,7 @@ function sandboxesOf(
   const absent = new Map<SandboxLevel, string>([['docker', 'this runner has no docker sandbox']]);
   const sandboxes: Sandbox[] = [];
   const wanted = (level: SandboxLevel): boolean => options.sandbox === null || options.sandbox === level;
-  if (wanted('bubblewrap')) sandboxes.push(new BubblewrapSandbox({ cgroups: openCgroups() }));
+  if (wanted('bubblewrap')) sandboxes.push(new BubblewrapSandbox());
   if (!options.allowProcess) absent.set('process', 'not allowed; RUNNER_ALLOW_PROCESS=1 allows it');
   else if (wanted('process')) {
     log.warn('jobs may run as plain processes, with the rights of this user (RUNNER_ALLOW_PROCESS)');

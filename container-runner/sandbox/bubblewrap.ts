@@ -10,7 +10,7 @@ import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 
 import { limits } from '../limits.ts';
-import type { Cgroups } from './cgroups.ts';
+import { type Cgroups, openCgroups } from './cgroups.ts';
 import { endOf, feed, withPipes } from './child.ts';
 import { probeBy } from './probe.ts';
 import { descendantsOf, signalAll } from './process-tree.ts';
@@ -31,22 +31,14 @@ const ETC = ['/etc/alternatives', '/etc/ld.so.cache', '/etc/ld.so.conf', '/etc/l
 const TOP = ['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32'];
 const NODE = '/cortex/node';
 
-export interface BubblewrapOptions {
-  /** Memory and process limits over the whole tree, where the system lets us set them. */
-  readonly cgroups: Cgroups | null;
-}
-
 export class BubblewrapSandbox implements Sandbox {
   readonly level = 'bubblewrap';
-  readonly #cgroups: Cgroups | null;
+  /** Memory and process limits over the whole tree, where the system lets us set them. */
+  #cgroups: Cgroups | null = null;
   readonly #harness = fs.readFileSync(HARNESS, 'utf8');
   readonly #seccomp = seccompFilter(process.arch);
   readonly #privileged = process.getuid?.() === 0;
   readonly #slots = new Set<number>();
-
-  constructor({ cgroups }: BubblewrapOptions) {
-    this.#cgroups = cgroups;
-  }
 
   get hardening(): readonly string[] {
     return [
@@ -62,6 +54,11 @@ export class BubblewrapSandbox implements Sandbox {
     const shell = await probeBy(start, 'shell');
     // without namespaces nothing else will work either
     if (!shell.ok) return everywhere(shell);
+    this.#cgroups = openCgroups();
+    if (this.#cgroups !== null && !(await probeBy(start, 'shell')).ok) {
+      this.#cgroups.close();
+      this.#cgroups = null;
+    }
     const [python3, node] = await Promise.all([probeBy(start, 'python3'), probeBy(start, 'node')]);
     return { python3, shell, node };
   }

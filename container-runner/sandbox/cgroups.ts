@@ -9,7 +9,8 @@ import { limits } from '../limits.ts';
 
 const MEBIBYTE = 1_048_576;
 const FAMILY = 'cortex-runner-';
-const NAME = `${FAMILY}${process.pid}`;
+/** One family of groups for each time that this process opens them. */
+let opened = 0;
 
 /** The control group of one job. */
 export interface JobCgroup {
@@ -63,7 +64,9 @@ const VERSION_1: readonly Hierarchy[] = [
 ];
 
 function tryOpen(hierarchies: readonly Hierarchy[]): Cgroups | null {
-  const parents = hierarchies.map(({ root }) => path.join(root, NAME));
+  opened += 1;
+  const name = `${FAMILY}${process.pid}-${opened}`;
+  const parents = hierarchies.map(({ root }) => path.join(root, name));
   const cgroups: Cgroups = {
     create(slot, memoryMb) {
       // the interpreters' own code counts too
@@ -125,8 +128,9 @@ function writeIfThere(directory: string, file: string, value: number | string): 
 /** Groups of runners that were killed. */
 function removeAbandoned(root: string): void {
   for (const name of namesIn(root)) {
-    if (name.startsWith(FAMILY) && !fs.existsSync(`/proc/${name.slice(FAMILY.length)}`))
-      removeGroup(path.join(root, name));
+    if (!name.startsWith(FAMILY)) continue;
+    const [pid = ''] = name.slice(FAMILY.length).split('-');
+    if (!fs.existsSync(`/proc/${pid}`)) removeGroup(path.join(root, name));
   }
 }
 

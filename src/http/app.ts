@@ -159,6 +159,7 @@ export function createApp(options: AppOptions): Hono<Env> {
     const id = c.req.param('id');
     const { pathname, search } = new URL(c.req.url);
     const path = pathname.slice(`/agent/session/${id}`.length) || '/';
+    if (path.startsWith('/-')) throw new EngineError('not_found', 'No such route under a session');
     return toSession(requireId(id), `${path}${search}`, c.req.raw, c.get('principal'));
   });
 
@@ -169,7 +170,7 @@ export function createApp(options: AppOptions): Hono<Env> {
       const name = queryAgent ?? 'assistant';
       requireAgent(name);
       const record = await newSession(principal, { agent: name, user_id: null, metadata: {}, kind: 'execution' }, {});
-      return await toSession(record.session_id, `/execute-stream${new URL(request.url).search}`, request, principal);
+      return await toSession(record.session_id, `/-/execute-stream${new URL(request.url).search}`, request, principal);
     }
     const query = new URL(request.url).searchParams;
     const raw =
@@ -188,7 +189,7 @@ export function createApp(options: AppOptions): Hono<Env> {
     headers.set('content-type', 'application/json');
     headers.delete('content-length');
     const forwarded = new Request(request.url, { method: 'POST', headers, body: JSON.stringify(body) });
-    return await toSession(record.session_id, '/execute', forwarded, principal);
+    return await toSession(record.session_id, '/-/execute', forwarded, principal);
   };
   app.post('/execute/direct', (c) => execute(c.req.raw, c.get('principal'), c.req.query('agent')));
   app.post('/execute/streaming_protocol', (c) => execute(c.req.raw, c.get('principal'), c.req.query('agent')));
@@ -211,7 +212,7 @@ export function createApp(options: AppOptions): Hono<Env> {
     });
     return c.json({ executions: entries });
   });
-  app.get('/executions/:id', (c) => toExecution(c.req.param('id'), '/latest-run', c.req.raw, c.get('principal')));
+  app.get('/executions/:id', (c) => toExecution(c.req.param('id'), '/-/latest-run', c.req.raw, c.get('principal')));
   app.post('/executions/:id/cancel', (c) => toExecution(c.req.param('id'), '/cancel', c.req.raw, c.get('principal')));
 
   const toExecution = async (id: string, path: string, request: Request, principal: Principal): Promise<Response> => {

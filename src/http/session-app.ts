@@ -72,8 +72,10 @@ export function createSessionApp({ session, clock, destroy, log }: SessionAppOpt
     return await answer(c.req.raw, run, Math.min(after, run.firstSeq - 1), body.stream);
   });
 
+  // Below `/-/` only the Worker comes: it does not pass clients' requests on to there.
+
   /** Posted protocol text (H1). */
-  app.post('/execute', async (c) => {
+  app.post('/-/execute', async (c) => {
     const after = session.lastSeq;
     const body = validate(executeBody, await readJson(c.req.raw, limits.bodyBytes * 2));
     const run = await session.execute(once(body.protocol_text), body.protocol_text);
@@ -81,7 +83,7 @@ export function createSessionApp({ session, clock, destroy, log }: SessionAppOpt
   });
 
   /** Protocol text that is still arriving: its actions start as their closing tags come in. */
-  app.post('/execute-stream', async (c) => {
+  app.post('/-/execute-stream', async (c) => {
     const after = session.lastSeq;
     const run = await session.execute(readChunks(c.req.raw, limits.generationBytes * 2), null);
     return await answer(c.req.raw, run, after, c.req.query('stream') !== 'false');
@@ -131,7 +133,7 @@ export function createSessionApp({ session, clock, destroy, log }: SessionAppOpt
   );
   app.get('/runs/:run', (c) => c.json(session.result(session.run(c.req.param('run')))));
   /** The only run of an execution, or the latest of a chat. */
-  app.get('/latest-run', (c) => {
+  app.get('/-/latest-run', (c) => {
     void session.record;
     const run = session.runs().at(-1);
     if (run === undefined) throw new EngineError('unknown_run', 'This session has no run yet');
