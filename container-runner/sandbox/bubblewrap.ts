@@ -56,7 +56,7 @@ export class BubblewrapSandbox implements Sandbox {
     if (!shell.ok) return everywhere(shell);
     this.#cgroups = openCgroups();
     if (this.#cgroups !== null && !(await probeBy(start, 'shell')).ok) {
-      this.#cgroups.close();
+      await this.#cgroups.close();
       this.#cgroups = null;
     }
     const [python3, node] = await Promise.all([probeBy(start, 'python3'), probeBy(start, 'node')]);
@@ -122,7 +122,7 @@ export class BubblewrapSandbox implements Sandbox {
   }
 
   async close(): Promise<void> {
-    this.#cgroups?.close();
+    await this.#cgroups?.close();
   }
 
   #takeSlot(): number {

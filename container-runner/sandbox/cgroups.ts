@@ -4,10 +4,13 @@
  */
 import fs from 'node:fs';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 import { limits } from '../limits.ts';
 
 const MEBIBYTE = 1_048_576;
+const REMOVE_ATTEMPTS = 50;
+const REMOVE_EVERY_MS = 20;
 const FAMILY = 'cortex-runner-';
 /** One family of groups for each time that this process opens them. */
 let opened = 0;
@@ -22,7 +25,8 @@ export interface JobCgroup {
 
 export interface Cgroups {
   create(slot: number, memoryMb: number): JobCgroup;
-  close(): void;
+  /** Removes the groups; waits for what is just dying in them. */
+  close(): Promise<void>;
 }
 
 /** One hierarchy: everything in version 2, one controller each in version 1. */
@@ -83,7 +87,12 @@ function tryOpen(hierarchies: readonly Hierarchy[]): Cgroups | null {
         ranOut: () => kills(directories) > before,
       };
     },
-    close: () => parents.forEach(removeGroup),
+    async close() {
+      for (let attempt = 1; attempt <= REMOVE_ATTEMPTS; attempt += 1) {
+        if (parents.map(removeGroup).every(Boolean)) return;
+        await sleep(REMOVE_EVERY_MS);
+      }
+    },
   };
   try {
     for (const [at, { root }] of hierarchies.entries()) {
@@ -96,7 +105,7 @@ function tryOpen(hierarchies: readonly Hierarchy[]): Cgroups | null {
     for (const { root } of hierarchies) removeAbandoned(root);
     return cgroups;
   } catch {
-    cgroups.close();
+    parents.forEach(removeGroup);
     return null;
   }
 }
@@ -134,9 +143,11 @@ function removeAbandoned(root: string): void {
   }
 }
 
-function removeGroup(group: string): void {
+/** False while something is still in it. */
+function removeGroup(group: string): boolean {
   for (const slot of namesIn(group)) if (/^\d+$/.test(slot)) removeDirectory(path.join(group, slot));
   removeDirectory(group);
+  return !fs.existsSync(group);
 }
 
 function namesIn(directory: string): string[] {
@@ -151,6 +162,6 @@ function removeDirectory(directory: string): void {
   try {
     fs.rmdirSync(directory);
   } catch {
-    // something is still in it, and it is not ours to end
+    // not there, or something is still in it
   }
 }
