@@ -27,6 +27,12 @@ describe('[H4] errors are problem documents with a stable code', () => {
     ['a session id of another form', () => call('/agent/session/../etc/history'), 404, 'not_found'],
     ['a guessed id', () => call('/agent/session/1/history'), 404, 'unknown_session'],
     [
+      'a route that only the Worker may use',
+      () => post(`/agent/session/ses_${'0'.repeat(32)}/-/execute`, {}),
+      404,
+      'not_found',
+    ],
+    [
       'malformed JSON',
       () =>
         call('/execute/direct', {
