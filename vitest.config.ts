@@ -14,7 +14,7 @@ export default defineConfig({
       },
       {
         plugins: [cloudflareTest({ wrangler: { configPath: './wrangler.toml' }, remoteBindings: false })],
-        test: { name: 'workerd', include: ['test/runtime/**/*.test.ts'] },
+        test: { name: 'workerd', include: ['test/runtime/**/*.test.ts'], testTimeout: 60_000 },
       },
       {
         test: {

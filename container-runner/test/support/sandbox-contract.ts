@@ -21,6 +21,13 @@ const TRAITS: Partial<Record<SandboxLevel, { readonly real: boolean; readonly cl
   process: { real: true, closed: false },
 };
 
+type Register = (name: string, body: () => void | Promise<void>) => void;
+const nothing: Register = () => undefined;
+
+/** What a level does not promise is no test of it, rather than a skipped one. */
+const testIf = (applies: boolean): Register => (applies ? test : nothing);
+const describeIf = (applies: boolean): Register => (applies ? describe : nothing);
+
 /** Registers the contract's tests for one level. */
 export function describeSandbox(level: SandboxLevel): void {
   vi.setConfig({ testTimeout: SLOW });
@@ -186,18 +193,18 @@ with open(os.environ["CORTEX_INPUTS"]) as file:
         expect(await run(python('raise SystemExit(5)', within(20_000)))).toMatchObject({ end: 'exited', exitCode: 5 });
       });
 
-      test.runIf(real)('[R4] what ignores TERM is killed after the grace', async () => {
+      testIf(real)('[R4] what ignores TERM is killed after the grace', async () => {
         const result = await run(shell('trap "" TERM; echo in; while :; do :; done', within(300)));
         expect(result).toMatchObject({ end: 'timeout', stdout: 'in\n' });
         expect(result.totalMs).toBeLessThan(300 + limits.killGraceMs + 2_000);
       });
 
-      test.runIf(real)('[R4] TERM reaches the program, which may say goodbye', async () => {
+      testIf(real)('[R4] TERM reaches the program, which may say goodbye', async () => {
         const code = 'trap "echo bye; exit 0" TERM; echo in; while :; do sleep 0.05; done';
         expect(await run(shell(code, within(300)))).toMatchObject({ end: 'timeout', stdout: 'in\nbye\n' });
       });
 
-      test.runIf(real)(
+      testIf(real)(
         '[R4] a double fork in a session of its own that ignores signals is gone at the timeout',
         async () => {
           // `workers` of afterEach finds it if it is not
@@ -212,7 +219,7 @@ time.sleep(600)'`;
         },
       );
 
-      test.runIf(real)('[R4] a child that outlives a program that ended by itself is gone too', async () => {
+      testIf(real)('[R4] a child that outlives a program that ended by itself is gone too', async () => {
         expect(await run(shell('setsid sleep 600 >/dev/null 2>&1 & echo done'))).toMatchObject({
           end: 'exited',
           exitCode: 0,
@@ -221,7 +228,7 @@ time.sleep(600)'`;
         await vi.waitFor(() => expect(stillSleeping()).toEqual([]));
       });
 
-      test.runIf(real)('[R4] one that stops itself ends at the timeout', async () => {
+      testIf(real)('[R4] one that stops itself ends at the timeout', async () => {
         expect((await run(shell('kill -STOP $$', within(300)))).end).toBe('timeout');
       });
 
@@ -231,7 +238,7 @@ time.sleep(600)'`;
         expect(result.stdout.length).toBe(limits.outputBytes);
       });
 
-      test.runIf(real)('[R3] yes ends within half a second of the limit', async () => {
+      testIf(real)('[R3] yes ends within half a second of the limit', async () => {
         const result = await run(shell('yes'));
         expect(result).toMatchObject({ end: 'output_limit', truncated: true });
         expect(result.stdout.length).toBe(limits.outputBytes);
@@ -272,19 +279,19 @@ time.sleep(600)'`;
         expect((await run(python(code, { limits: { memory_mb: 512 } }))).stdout).toBe('300000000\n');
       });
 
-      test.runIf(real)('[R2] one file has a limit, and a sparse one too', async () => {
+      testIf(real)('[R2] one file has a limit, and a sparse one too', async () => {
         const { stdout } = await run(
           shell('head -c 100000000 /dev/zero > big; echo $?; truncate -s 1T sparse; echo $?'),
         );
         expect(stdout).not.toMatch(/^0$/m);
       });
 
-      test.runIf(level === 'bubblewrap')('[R2] a fork bomb stops at the limit of processes', async () => {
+      testIf(level === 'bubblewrap')('[R2] a fork bomb stops at the limit of processes', async () => {
         const { end } = await run(shell('f() { f | f & }; f; sleep 30', within(2_000)));
         expect(['timeout', 'exited', 'oom']).toContain(end);
       });
 
-      test.runIf(level === 'bubblewrap')('[R2] all of its memory together has a limit', async () => {
+      testIf(level === 'bubblewrap')('[R2] all of its memory together has a limit', async () => {
         const code = `
 import subprocess, sys
 child = "import time; block = b'x' * 100_000_000; time.sleep(2)"
@@ -297,7 +304,7 @@ print(sum(c.wait() != 0 for c in children))`;
         } else expect(result.end).toBe('exited');
       });
 
-      test.runIf(level !== 'process')('[R2] recursion without end is an error of the program', async () => {
+      testIf(level !== 'process')('[R2] recursion without end is an error of the program', async () => {
         const shellResult = await run(shell('f() { f | f; }; f; echo after', within(3_000)));
         expect(shellResult.stdout).not.toContain('Segmentation');
         const result = await run(python('def f(n): return f(n + 1)\nf(0)'));
@@ -305,7 +312,7 @@ print(sum(c.wait() != 0 for c in children))`;
       });
     });
 
-    describe.runIf(closed)('what it cannot reach', () => {
+    describeIf(closed)('what it cannot reach', () => {
       afterEach(stillServes, SLOW);
 
       test('[R2] no network: not this machine, not its neighbours', async () => {
@@ -371,7 +378,7 @@ open("mine", "w").write("1"); print(open("/work/mine").read())
         for (const name of ['/usr/x', '/etc/x', '/x']) expect(fs.existsSync(name)).toBe(false);
       });
 
-      test.runIf(level === 'bubblewrap')('[R2] no namespaces, devices, keys, tracing or rings', async () => {
+      testIf(level === 'bubblewrap')('[R2] no namespaces, devices, keys, tracing or rings', async () => {
         const code = `
 import ctypes, os, socket
 libc = ctypes.CDLL(None, use_errno=True)
@@ -395,13 +402,13 @@ print(open("/proc/self/status").read())
         expect(stdout).toMatch(/Seccomp:\s2/);
       });
 
-      test.runIf(level === 'bubblewrap')('[R2] signals reach nothing outside', async () => {
+      testIf(level === 'bubblewrap')('[R2] signals reach nothing outside', async () => {
         const code = `import os\nfor pid in (${process.pid}, ${process.ppid}, 1):\n    try: os.kill(pid, 9)\n    except OSError as fault: print(fault.errno)\nos.kill(-1, 9)`;
         const { end } = await run(python(code));
         expect(['exited', 'killed']).toContain(end);
       });
 
-      test.runIf(level === 'bubblewrap')('[R2] node runs script tools', async () => {
+      testIf(level === 'bubblewrap')('[R2] node runs script tools', async () => {
         const code =
           'console.log(JSON.stringify([process.argv[2], require("node:fs").readFileSync(0, "utf8"), Object.keys(process.env).length < 12]))';
         const { stdout } = await run({ kind: 'tool', runtime: 'node', code, inputs: { a: 1 } });
