@@ -6,12 +6,12 @@
  * where the runner is root, a system call filter, and limits on memory, processes, files and time.
  * Everything that it starts lives in one pid namespace and ends with it.
  */
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 
 import { limits } from '../limits.ts';
-import { type Cgroups, openCgroups } from './cgroups.ts';
-import { endOf, feed, withPipes } from './child.ts';
+import { type Cgroups, type JobCgroup, openCgroups } from './cgroups.ts';
+import { endOf, feed, spawned, withPipes } from './child.ts';
 import { probeBy } from './probe.ts';
 import { descendantsOf, signalAll } from './process-tree.ts';
 import type { Availability, Interpreter, Launch, Sandbox, SandboxProcess } from './sandbox.ts';
@@ -50,6 +50,8 @@ export class BubblewrapSandbox implements Sandbox {
 
   async probe(): Promise<Readonly<Record<Interpreter, Availability>>> {
     if (process.platform !== 'linux') return everywhere(unavailable('bubblewrap runs on Linux only'));
+    const { error } = spawnSync('bwrap', ['--version'], { env: {}, stdio: 'ignore' });
+    if (error !== undefined) return everywhere(unavailable('bubblewrap is not installed'));
     const start = this.start.bind(this);
     const shell = await probeBy(start, 'shell');
     // without namespaces nothing else will work either
@@ -63,9 +65,16 @@ export class BubblewrapSandbox implements Sandbox {
     return { python3, shell, node };
   }
 
-  start(launch: Launch): Promise<SandboxProcess> {
+  async start(launch: Launch): Promise<SandboxProcess> {
     const slot = this.#takeSlot();
-    const cgroup = this.#cgroups?.create(slot, launch.memoryMb) ?? null;
+    const release = (): boolean => this.#slots.delete(slot);
+    let cgroup: JobCgroup | null;
+    try {
+      cgroup = this.#cgroups?.create(slot, launch.memoryMb) ?? null;
+    } catch (fault) {
+      release();
+      throw fault;
+    }
     const [command = '', ...args] = [
       ...(cgroup?.prefix ?? []),
       ...(this.#privileged ? dropTo(FIRST_UID + slot) : []),
@@ -87,7 +96,6 @@ export class BubblewrapSandbox implements Sandbox {
       env: {},
       stdio: ['pipe', 'pipe', 'pipe', ...Array.from({ length: 7 }, () => 'pipe' as const)],
     });
-    const release = (): boolean => this.#slots.delete(slot);
     child.once('error', release);
     const pipes = withPipes(child);
     const pipe = (fd: number): unknown => (child.stdio as readonly unknown[])[fd];
@@ -103,7 +111,8 @@ export class BubblewrapSandbox implements Sandbox {
       release();
       return end;
     });
-    return Promise.resolve({
+    await spawned(child);
+    return {
       stdout: pipes.stdout,
       stderr: pipes.stderr,
       ended,
@@ -118,7 +127,7 @@ export class BubblewrapSandbox implements Sandbox {
         if (init !== null) signalAll([init], 'SIGKILL');
         child.kill('SIGKILL');
       },
-    });
+    };
   }
 
   async close(): Promise<void> {

@@ -18,6 +18,16 @@ export function withPipes(child: ChildProcess): ChildWithPipes {
   return { child, stdout, stderr };
 }
 
+/** Resolves when the program runs. @throws Error when it could not be started, such as one that is not installed */
+export function spawned(child: ChildProcess): Promise<void> {
+  return new Promise((resolve, reject) => {
+    child.once('spawn', resolve);
+    child.once('error', (fault) =>
+      reject('code' in fault && fault.code === 'ENOENT' ? new Error(`${child.spawnfile} is not installed`) : fault),
+    );
+  });
+}
+
 /** Gives `text` to a pipe and closes it. A reader that does not read, or is gone, is no fault of ours. */
 export function feed(pipe: unknown, text: string | Uint8Array): void {
   const writable = pipe as NodeJS.WritableStream | null | undefined;

@@ -11,7 +11,7 @@ import os from 'node:os';
 import path from 'node:path';
 
 import { limits } from '../limits.ts';
-import { endOf, feed, withPipes } from './child.ts';
+import { endOf, feed, spawned, withPipes } from './child.ts';
 import { probeBy } from './probe.ts';
 import { descendantsOf, marked, signalAll } from './process-tree.ts';
 import type { Availability, Interpreter, Launch, Sandbox, SandboxProcess } from './sandbox.ts';
@@ -75,6 +75,7 @@ export class ProcessSandbox implements Sandbox {
       await fs.rm(directory, { recursive: true, force: true }).catch(() => undefined);
       return end;
     });
+    await spawned(child);
     return {
       stdout: pipes.stdout,
       stderr: pipes.stderr,

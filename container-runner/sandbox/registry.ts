@@ -103,10 +103,11 @@ export class SandboxRegistry {
         const availability = interpreters[name];
         if (!availability.ok) missing[name] = availability.reason;
       }
+      const working = INTERPRETERS.filter((name) => interpreters[name].ok);
       return {
         level,
-        interpreters: INTERPRETERS.filter((name) => interpreters[name].ok),
-        hardening: entry?.sandbox.hardening ?? [],
+        interpreters: working,
+        hardening: working.length === 0 ? [] : (entry?.sandbox.hardening ?? []),
         missing,
       };
     });
