@@ -155,12 +155,12 @@ export function createApp(options: AppOptions): Hono<Env> {
     );
   });
 
-  app.all('/agent/session/:id/*', (c) => {
-    const id = c.req.param('id');
+  app.all('/agent/session/:id/*', async (c) => {
+    const id = requireId(c.req.param('id'));
     const { pathname, search } = new URL(c.req.url);
     const path = pathname.slice(`/agent/session/${id}`.length) || '/';
     if (path.startsWith('/-')) throw new EngineError('not_found', 'No such route under a session');
-    return toSession(requireId(id), `${path}${search}`, c.req.raw, c.get('principal'));
+    return await toSession(id, `${path}${search}`, await whole(c.req.raw), c.get('principal'));
   });
 
   /** Every execution is a session of its own, resumable and cancellable (H1). */
@@ -213,7 +213,9 @@ export function createApp(options: AppOptions): Hono<Env> {
     return c.json({ executions: entries });
   });
   app.get('/executions/:id', (c) => toExecution(c.req.param('id'), '/-/latest-run', c.req.raw, c.get('principal')));
-  app.post('/executions/:id/cancel', (c) => toExecution(c.req.param('id'), '/cancel', c.req.raw, c.get('principal')));
+  app.post('/executions/:id/cancel', async (c) =>
+    toExecution(c.req.param('id'), '/cancel', await whole(c.req.raw), c.get('principal')),
+  );
 
   const toExecution = async (id: string, path: string, request: Request, principal: Principal): Promise<Response> => {
     const hex = /^(?:ses|run)_([0-9a-f]{32})(?:_\d+)?$/.exec(id)?.[1];
@@ -225,6 +227,13 @@ export function createApp(options: AppOptions): Hono<Env> {
   };
 
   return app;
+}
+
+/** The request with its body read: a session that refuses early leaves no half-read stream behind. */
+async function whole(request: Request): Promise<Request> {
+  if (request.body === null) return request;
+  const { method, headers, url } = request;
+  return new Request(url, { method, headers, body: await readText(request) });
 }
 
 function requireId(id: string): string {
