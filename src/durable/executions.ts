@@ -1,7 +1,6 @@
 /** The index object of an API key, and what it is told of an execution. */
-import type { RunResult } from '../engine/run-result.ts';
 import type { ExecutionEntry } from '../http/app.ts';
-import type { SessionRecord } from '../domain/session.ts';
+import type { RunRecord, SessionRecord } from '../domain/session.ts';
 import type { ExecutionIndexObject } from './execution-index-object.ts';
 import type { Env } from './settings.ts';
 
@@ -9,13 +8,13 @@ export function indexFor(env: Env, owner: string | null): DurableObjectStub<Exec
   return env.EXECUTIONS.getByName(owner === null ? 'local' : `key:${owner}`);
 }
 
-export function executionEntry(record: SessionRecord, result: RunResult): ExecutionEntry {
+export function executionEntry(record: SessionRecord, run: RunRecord): ExecutionEntry {
   return {
-    execution_id: result.run_id,
+    execution_id: run.runId,
     session_id: record.session_id,
     agent: record.agent,
-    status: result.status,
-    started_at: result.started_at,
-    ended_at: result.ended_at,
+    status: run.status,
+    started_at: run.startedAt,
+    ended_at: run.endedAt,
   };
 }

@@ -58,10 +58,10 @@ export class SessionObject extends DurableObject<Env> {
         ctx.waitUntil(work);
         ctx.waitUntil(this.#watch());
       },
-      runEnded: (result) => {
+      runEnded: (run) => {
         const { record } = this.#session;
         if (record.kind === 'execution') {
-          ctx.waitUntil(indexFor(env, record.owner).record(executionEntry(record, result)));
+          ctx.waitUntil(indexFor(env, record.owner).record(executionEntry(record, run)));
         }
       },
       log: (fault) =>

@@ -44,7 +44,7 @@ export interface SessionPorts extends Pick<
   /** Told of faults that are ours. */
   readonly log: (fault: unknown) => void;
   /** Told when a run has ended. */
-  readonly runEnded: (result: RunResult) => void;
+  readonly runEnded: (run: RunRecord) => void;
 }
 
 export interface MessageRequest {
@@ -317,7 +317,7 @@ export class Session {
     if (batch.length > 0) this.#hub.publish(batch);
     this.#ends.get(run)?.resolve();
     this.#ends.delete(run);
-    this.#ports.runEnded(this.result(this.#journal.requireRun(run)));
+    this.#ports.runEnded(this.#journal.requireRun(run));
   }
 
   #append(run: number, type: 'agent_failed' | 'agent_cancelled', data: JsonObject): SessionEvent {
