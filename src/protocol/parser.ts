@@ -43,6 +43,14 @@ import {
   tagKind,
 } from './tags.ts';
 
+/** What is counted once in a generation, whoever reads it: its text, its native calls (P6, P16, P17). */
+export interface Numbering {
+  /** Of the next action. */
+  ordinal: number;
+  /** Of the next `auto_N`. */
+  autoId: number;
+}
+
 export interface ParserOptions {
   /** `strict` turns the mending of JSON off (P8). */
   readonly json: 'repair' | 'strict';
@@ -50,6 +58,8 @@ export interface ParserOptions {
   readonly actInReasoning: boolean;
   /** Number of the first `auto_N` of this generation; ids count through a run (P6). */
   readonly firstAutoId?: number;
+  /** Counts that this reader shares with others of the generation; `firstAutoId` means nothing then (P17). */
+  readonly numbering?: Numbering;
   /** Actions that the run may still declare; the generation's own limit holds as well (P16). */
   readonly actionsLeft?: number;
   /** Whether a target's effects are unsafe: then a mended body is refused (P8). */
@@ -109,6 +119,7 @@ const LESS = 60;
 const GREATER = 62;
 const BACKTICK = 96;
 const TILDE = 126;
+const BYTE_ORDER_MARK = 0xfeff;
 
 /** A wrapper's opening line is held back; a longer one is text. */
 const WRAPPER_LINE_CHARS = 120;
@@ -200,8 +211,7 @@ class Parser implements ProtocolParser {
   readonly #scanner = new JsonScanner();
 
   // --- what the generation has declared ---
-  #ordinal = 0;
-  #nextAutoId: number;
+  readonly #numbering: Numbering;
   readonly #ids = new Map<string, number>();
   #sawResponse = false;
   #warnedOfDrafts = false;
@@ -209,16 +219,16 @@ class Parser implements ProtocolParser {
 
   constructor(options: ParserOptions) {
     this.#options = options;
-    this.#nextAutoId = options.firstAutoId ?? 1;
+    this.#numbering = options.numbering ?? { ordinal: 0, autoId: options.firstAutoId ?? 1 };
     this.#maxActions = Math.max(0, Math.min(limits.actionsPerGeneration, options.actionsLeft ?? Infinity));
   }
 
   get nextAutoId(): number {
-    return this.#nextAutoId;
+    return this.#numbering.autoId;
   }
 
   get sawAction(): boolean {
-    return this.#ordinal > 0;
+    return this.#numbering.ordinal > 0;
   }
 
   get sawResponse(): boolean {
@@ -304,7 +314,7 @@ class Parser implements ProtocolParser {
           this.#endLine(index);
         } else if (this.#place === LINE_START) {
           if (code === LESS) break;
-          if (isSpace(code)) index += 1;
+          if (this.#isEdge(code, this.#base + index)) index += 1;
           else if (code === BACKTICK || code === TILDE) {
             if (this.#block === TOP) {
               this.#append(text, from, index);
@@ -430,7 +440,7 @@ class Parser implements ProtocolParser {
   #append(text: string, from: number, to: number): void {
     let start = from;
     if (!this.#started) {
-      while (start < to && isSpace(text.charCodeAt(start))) start += 1;
+      while (start < to && this.#isEdge(text.charCodeAt(start), this.#base + start)) start += 1;
       if (start === to) return;
       this.#start(this.#base + start);
     }
@@ -446,6 +456,11 @@ class Parser implements ProtocolParser {
       this.#start(offset + start);
     }
     this.#pending += start === 0 ? text : text.slice(start);
+  }
+
+  /** White space, or the byte order mark of the whole text. */
+  #isEdge(code: number, offset: number): boolean {
+    return isSpace(code) || (code === BYTE_ORDER_MARK && offset === 0);
   }
 
   #start(offset: number): void {
@@ -859,10 +874,10 @@ class Parser implements ProtocolParser {
   /** @param refusal set when the action cannot be accepted whatever its body holds */
   #openAction(refusal: OpenAction['refusal']): void {
     if (this.#block === TOP) this.#closeBlock(false);
-    const ordinal = this.#ordinal;
+    const { ordinal } = this.#numbering;
     const ignored = ordinal > this.#maxActions;
     const tooMany = ordinal === this.#maxActions;
-    if (!ignored) this.#ordinal += 1;
+    if (!ignored) this.#numbering.ordinal += 1;
     const head = readHead(refusal === null ? readAttributes(this.#tagText) : new Map());
     this.#action = {
       ordinal,
@@ -1090,8 +1105,8 @@ class Parser implements ProtocolParser {
 
   #autoId(): string {
     for (;;) {
-      const id = `auto_${this.#nextAutoId}`;
-      this.#nextAutoId += 1;
+      const id = `auto_${this.#numbering.autoId}`;
+      this.#numbering.autoId += 1;
       if (!this.#ids.has(id)) return id;
     }
   }
