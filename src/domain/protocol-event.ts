@@ -56,4 +56,6 @@ export type WarningCode =
   | 'tag_too_large'
   | 'truncated'
   | 'unknown_name'
-  | 'generation_cut';
+  | 'generation_cut'
+  /** A native call, or what followed one, was left out (P17). */
+  | 'tool_call_ignored';

@@ -31,7 +31,9 @@ function deltasOf(choice: JsonObject): ReadChunk['deltas'] {
   if (reasoning !== '') deltas.push({ type: 'reasoning', text: reasoning });
   const text = textOf(delta['content']);
   if (text !== '') deltas.push({ type: 'text', text });
-  const calls = Array.isArray(delta['tool_calls']) ? delta['tool_calls'] : [];
+  // `function_call` is what `tool_calls` was before there could be several.
+  const older = isJsonObject(delta['function_call']) ? [{ function: delta['function_call'] }] : [];
+  const calls: readonly Json[] = Array.isArray(delta['tool_calls']) ? delta['tool_calls'] : older;
   for (const [position, call] of calls.entries()) {
     if (!isJsonObject(call)) continue;
     const called = isJsonObject(call['function']) ? call['function'] : {};
