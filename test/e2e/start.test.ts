@@ -1,6 +1,7 @@
 /** `npm start` as a person uses it: real Worker, real runner, real sandbox, real signals. */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -23,6 +24,7 @@ interface Started {
 }
 
 const folders: string[] = [];
+const launched: ChildProcess[] = [];
 
 function stateFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'cortex-e2e-'));
@@ -36,6 +38,7 @@ function launch(env: Record<string, string>): Omit<Started, 'url'> {
     env: { ...process.env, ...env, NO_COLOR: '1' },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
+  launched.push(child);
   let output = '';
   child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
   child.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()));
@@ -70,7 +73,10 @@ function overlap(result: RunResult, ids: readonly string[]): boolean {
   return Number(a?.started_at) < Number(b?.ended_at) && Number(b?.started_at) < Number(a?.ended_at);
 }
 
-afterAll(() => {
+afterAll(async () => {
+  // A test that failed half-way leaves its system running; this one does not.
+  const left = launched.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null);
+  await Promise.all(left.map((child) => once(child, 'exit', { signal: kill(child) })));
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
 
@@ -230,6 +236,12 @@ describe('starting and stopping', () => {
     await stop(second);
   });
 });
+
+/** Asks the process to stop; the signal gives up waiting after a while. */
+function kill(child: ChildProcess): AbortSignal {
+  child.kill('SIGTERM');
+  return AbortSignal.timeout(15_000);
+}
 
 /** All descendants of a process. */
 function childrenOf(pid: number): number[] {
