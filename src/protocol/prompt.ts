@@ -6,6 +6,7 @@
 import type { Json, JsonObject } from '../domain/json.ts';
 import { isJsonObject } from '../domain/json.ts';
 import type { AgentDefinition, InternalAction, ResolvedAgent, ToolDefinition } from '../domain/manifest.ts';
+import { isInternalAllowed } from './allowed.ts';
 import { promptExamples, renderAction } from './prompt-examples.ts';
 
 export { estimateTokens } from '../domain/tokens.ts';
@@ -110,8 +111,8 @@ function examples(agent: AgentDefinition): string {
     form: agent.protocol.form,
     python: agent.capabilities.includes('python'),
     shell: agent.capabilities.includes('shell'),
-    variables: isAllowed(agent, 'set_variable'),
-    feeds: isAllowed(agent, 'add_context_feed'),
+    variables: isInternalAllowed(agent, 'set_variable'),
+    feeds: isInternalAllowed(agent, 'add_context_feed'),
   });
   const blocks = shown.map(({ title, user, text }) => `## Example: ${title}\nUser: ${user}\nYou:\n${text}`);
   return ['# Examples (their tools are made up; use only those listed further down)', ...blocks].join('\n\n');
@@ -211,13 +212,7 @@ function typesOf(agent: AgentDefinition): string[] {
 
 /** The internal actions that an agent may use. */
 export function internalUses(agent: AgentDefinition): InternalUse[] {
-  return INTERNAL_ACTIONS.filter(([name]) => isAllowed(agent, name));
-}
-
-/** Disabled beats blocked beats allowed. */
-function isAllowed({ internalActions }: AgentDefinition, name: string): boolean {
-  if (!internalActions.enabled || internalActions.blocked.includes(name)) return false;
-  return internalActions.allowed === null || internalActions.allowed.includes(name);
+  return INTERNAL_ACTIONS.filter(([name]) => isInternalAllowed(agent, name));
 }
 
 function oneLine(text: string): string {
