@@ -51,7 +51,7 @@ export interface ModelRequest {
   /** Further request fields from the manifest, passed through. */
   readonly extra: JsonObject;
   /**
-   * What the agent may use; the demo provider reads it, native tool calling will. Null for a call
+   * What the agent may use; the demo provider reads it. Null for a call
    * outside the conversation (`type="llm"`), whose answer is plain text and no protocol.
    */
   readonly agent: {
@@ -61,6 +61,10 @@ export interface ModelRequest {
     /** Which form the prompt teaches (P18). */
     readonly form: 'full' | 'compact';
   } | null;
+  /** Declared to the endpoint as functions (P17); without it none are. */
+  readonly tools?: readonly ToolSummary[];
+  /** The functions that are declared may not be called this time: the generation may only answer (S11). */
+  readonly answerOnly?: boolean;
   readonly signal: AbortSignal;
 }
 

@@ -3,6 +3,7 @@ import type { Json } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { Journal, StoredEvent } from '../journal/journal.ts';
 import type { ActionReport, Turn } from '../protocol/feedback.ts';
+import type { NativeCall } from '../protocol/tool-calls.ts';
 
 /** The turns of the runs before `run`, oldest first, at most `limits.historyTurns` of them. */
 export function readConversation(journal: Journal, run: number): Turn[] {
@@ -13,7 +14,7 @@ export function readConversation(journal: Journal, run: number): Turn[] {
 }
 
 function foldTurn(user: string, stored: Iterable<StoredEvent>): Turn {
-  const generations: { text: string; results: ActionReport[] }[] = [];
+  const generations: Turn['generations'][number][] = [];
   let results: ActionReport[] = [];
   for (const { event, state } of stored) {
     const report = (status: ActionReport['status'], rest: Partial<ActionReport>): void => {
@@ -39,7 +40,7 @@ function foldTurn(user: string, stored: Iterable<StoredEvent>): Turn {
         report('rejected', { note: errorLine(event.data) });
         break;
       case 'iteration_completed':
-        generations.push({ text: String(state?.['text'] ?? ''), results });
+        generations.push({ text: String(state?.['text'] ?? ''), calls: callsOf(state?.['calls']), results });
         results = [];
         break;
       default:
@@ -47,6 +48,11 @@ function foldTurn(user: string, stored: Iterable<StoredEvent>): Turn {
     }
   }
   return { user, generations };
+}
+
+/** As `iteration_completed` stored them. */
+function callsOf(stored: Json | undefined): NativeCall[] {
+  return Array.isArray(stored) ? (stored as unknown as NativeCall[]) : [];
 }
 
 function errorLine(error: Json | undefined): string {

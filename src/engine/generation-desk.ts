@@ -1,11 +1,11 @@
 /**
- * One generation after the other: asks the model (or reads the posted text), feeds the parser, and
+ * One generation after the other: asks the model (or reads the posted text), feeds the readers, and
  * keeps what the conversation and the end of the run need.
  *
- * Owns the parser and the abort of the current generation, the run's usage and its texts. Does not
+ * Owns the readers and the abort of the current generation, the run's usage and its texts. Does not
  * own when a generation starts or whether it was the last: the scheduler says so.
  */
-import type { ActionKey } from '../domain/action.ts';
+import type { ActionKey, ActionType } from '../domain/action.ts';
 import { EngineError, messageOf } from '../domain/errors.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
@@ -13,9 +13,12 @@ import type { FinishReason, Usage } from '../domain/ports.ts';
 import type { Finality, ProtocolEvent, Reference } from '../domain/protocol-event.ts';
 import { buildMessages } from '../protocol/feedback.ts';
 import type { Turn } from '../protocol/feedback.ts';
+import { nativeTools, nativeType } from '../protocol/native-tools.ts';
 import { createParser } from '../protocol/parser.ts';
 import type { ProtocolParser } from '../protocol/parser.ts';
 import { buildSystemPrompt } from '../protocol/prompt.ts';
+import { createToolCallReader } from '../protocol/tool-calls.ts';
+import type { NativeCall, ToolCallReader } from '../protocol/tool-calls.ts';
 import { planOf } from '../scheduler/plan.ts';
 import type { RunState } from '../scheduler/step.ts';
 import type { SchedulerCommand } from '../scheduler/types.ts';
@@ -36,10 +39,24 @@ interface Totals {
   estimated: boolean;
 }
 
+/** What a reader is told once when the manifest wants no native calls (P17). */
+const IGNORED_CALL: ProtocolEvent = {
+  type: 'warning',
+  code: 'tool_call_ignored',
+  message: 'The model called functions natively, which the manifest turns off (protocol.dialect: protocol)',
+  offset: 0,
+};
+
 type TextEvent = Extract<
   ProtocolEvent,
   { type: `${'thought' | 'text' | 'response'}${'' | '_started' | '_completed'}` }
 >;
+
+/** The readers of one generation; they count its actions together. */
+interface Readers {
+  readonly text: ProtocolParser;
+  readonly calls: ToolCallReader;
+}
 
 export class GenerationDesk {
   readonly #context: RunContext;
@@ -55,16 +72,17 @@ export class GenerationDesk {
     model_calls: 0,
     estimated: false,
   };
-  #parser: ProtocolParser | null = null;
+  #readers: Readers | null = null;
   #abort: AbortController | null = null;
   #nextAutoId = 1;
   #last = false;
   #reasoning = false;
   #generationText = '';
+  #calls: readonly NativeCall[] = [];
   /** What the current generation has shown so far: decides whether bare text is the answer (P11). */
   #saw = { action: false, response: false, text: false };
   #response: { final: Finality; refers: Set<ActionKey> } = { final: null, refers: new Set() };
-  #turn: { user: string; generations: { text: string; results: Turn['generations'][number]['results'] }[] };
+  #turn: { readonly user: string; readonly generations: Turn['generations'][number][] };
 
   constructor(options: {
     readonly context: RunContext;
@@ -98,19 +116,24 @@ export class GenerationDesk {
     this.#log.enterIteration(iteration);
     this.#log.append('iteration_started', last ? { iteration, last: true } : { iteration });
     const { protocol } = this.#context.resolved.agent;
-    this.#parser = createParser({
+    const { resolved } = this.#context;
+    const shared = {
       json: protocol.json,
-      actInReasoning: protocol.actInReasoning,
-      firstAutoId: this.#nextAutoId,
-      unsafe: (type, name) => effectsOf(type, this.#context.resolved.tools.get(name) ?? null) === 'unsafe',
-    });
+      numbering: { ordinal: 0, autoId: this.#nextAutoId },
+      unsafe: (type: ActionType, name: string) => effectsOf(type, resolved.tools.get(name) ?? null) === 'unsafe',
+    };
+    const readers: Readers = {
+      text: createParser({ ...shared, actInReasoning: protocol.actInReasoning }),
+      calls: createToolCallReader({ ...shared, typeOf: (name) => nativeType(resolved, name) }),
+    };
+    this.#readers = readers;
     this.#saw = { action: false, response: false, text: false };
     this.#generationText = '';
+    this.#calls = [];
     this.#last = last;
     const abort = new AbortController();
     this.#abort = abort;
-    const parser = this.#parser;
-    this.#log.afterSync(() => void this.#pump(parser, abort.signal));
+    this.#log.afterSync(() => void this.#pump(readers, abort.signal));
   }
 
   stop(): void {
@@ -193,8 +216,9 @@ export class GenerationDesk {
     error: { code: string; message: string } | null;
   } {
     this.endReasoning();
-    this.#nextAutoId = this.#parser?.nextAutoId ?? this.#nextAutoId;
+    this.#nextAutoId = this.#readers?.text.nextAutoId ?? this.#nextAutoId;
     this.#generationText = input.text;
+    this.#calls = input.calls;
     if (input.finish !== 'stop' && input.finish !== 'tool_calls') {
       const why = input.error === null ? '' : `: ${input.error.message}`;
       this.#log.warn('generation_cut', `The generation ended early (${input.finish})${why}`);
@@ -210,11 +234,14 @@ export class GenerationDesk {
   }
 
   complete(final: boolean): void {
-    this.#turn.generations.push({ text: this.#generationText, results: this.#iterationResults() });
+    const text = this.#generationText;
+    const calls = this.#calls;
+    this.#turn.generations.push({ text, calls, results: this.#iterationResults() });
+    const state: JsonObject = calls.length === 0 ? { text } : { text, calls: calls.map((call) => ({ ...call })) };
     this.#log.append(
       'iteration_completed',
       { iteration: this.#log.iteration, final },
-      this.#context.source.type === 'model' ? { state: { text: this.#generationText } } : {},
+      this.#context.source.type === 'model' ? { state } : {},
     );
   }
 
@@ -260,15 +287,19 @@ export class GenerationDesk {
   }
 
   /** Reads one generation to its end; whatever happens, exactly one `generation_ended` follows. */
-  async #pump(parser: ProtocolParser, signal: AbortSignal): Promise<void> {
+  async #pump(readers: Readers, signal: AbortSignal): Promise<void> {
     const { source } = this.#context;
+    const { dialect } = this.#context.resolved.agent.protocol;
     const text: string[] = [];
     let finish: FinishReason = 'stop';
     let error: { code: string; message: string } | null = null;
+    let ignoring = false;
+    const put = (events: readonly ProtocolEvent[]): void => {
+      if (events.length > 0) this.#inbox.put({ type: 'protocol', events });
+    };
     const feed = (chunk: string): void => {
       text.push(chunk);
-      const events = parser.feed(chunk);
-      if (events.length > 0) this.#inbox.put({ type: 'protocol', events });
+      put(readers.text.feed(chunk));
     };
     try {
       if (source.type === 'text') {
@@ -294,6 +325,9 @@ export class GenerationDesk {
               finish = delta.reason;
               break;
             case 'tool_call':
+              if (dialect !== 'protocol') put(readers.calls.feed(delta));
+              else if (!ignoring) put([IGNORED_CALL]);
+              ignoring = true;
               break;
           }
         }
@@ -303,9 +337,10 @@ export class GenerationDesk {
       error = { code: fault instanceof EngineError ? fault.code : 'model_unavailable', message: messageOf(fault) };
     }
     if (signal.aborted) finish = 'abort';
-    const rest = parser.end();
-    if (rest.length > 0) this.#inbox.put({ type: 'protocol', events: rest });
-    this.#inbox.put({ type: 'generation_ended', finish, text: text.join(''), error });
+    // Text before calls: what it left open was said first.
+    put(readers.text.end());
+    put(readers.calls.end(finish === 'stop' || finish === 'tool_calls'));
+    this.#inbox.put({ type: 'generation_ended', finish, text: text.join(''), calls: readers.calls.calls, error });
   }
 
   #request(
@@ -316,12 +351,16 @@ export class GenerationDesk {
     const { agent } = resolved;
     const parameters: JsonObject = { ...agent.engine.parameters };
     const { temperature, max_tokens: maxTokens, ...extra } = parameters;
+    const messages = buildMessages({
+      system: buildSystemPrompt(resolved),
+      history: source.history.slice(-limits.historyTurns),
+      current: { ...this.#turn, last: this.#last },
+    });
+    // Declaring functions costs tokens, so it is done where the manifest asks for it; and where the
+    // conversation holds calls already: endpoints refuse those without the functions.
+    const native = agent.protocol.dialect === 'tool_calls' || messages.some(({ toolCalls }) => toolCalls !== undefined);
     return {
-      messages: buildMessages({
-        system: buildSystemPrompt(resolved),
-        history: source.history.slice(-limits.historyTurns),
-        current: { ...this.#turn, last: this.#last },
-      }),
+      messages,
       model: agent.engine.primary.model,
       temperature: typeof temperature === 'number' ? temperature : null,
       maxTokens: this.#last ? limits.lastGenerationTokens : typeof maxTokens === 'number' ? maxTokens : null,
@@ -336,6 +375,7 @@ export class GenerationDesk {
         capabilities: agent.capabilities,
         form: agent.protocol.form,
       },
+      ...(native ? { tools: nativeTools(resolved), answerOnly: this.#last } : {}),
       signal,
     };
   }

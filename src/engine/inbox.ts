@@ -3,6 +3,7 @@ import type { ActionKey, ActionOutcome } from '../domain/action.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { FinishReason, Usage } from '../domain/ports.ts';
 import type { ProtocolEvent } from '../domain/protocol-event.ts';
+import type { NativeCall } from '../protocol/tool-calls.ts';
 import type { TimerId } from '../scheduler/types.ts';
 
 export type RunInput =
@@ -15,6 +16,8 @@ export type RunInput =
       readonly finish: FinishReason;
       /** The model's text to the letter (L5). */
       readonly text: string;
+      /** Its native calls, in the order in which they began (P17). */
+      readonly calls: readonly NativeCall[];
       readonly error: { readonly code: string; readonly message: string } | null;
     }
   | { readonly type: 'progress'; readonly key: ActionKey; readonly attempt: number; readonly data: JsonObject }

@@ -46,7 +46,8 @@ interface RunFacts {
 export function foldRun(facts: RunFacts, events: Iterable<SessionEvent>): RunResult {
   const actions = new Map<string, ActionJson>();
   const responses: { content: string; final: boolean | null }[] = [];
-  const bareText: string[] = [];
+  let bareText: string[] = [];
+  let bareIteration = 0;
   const warnings: { code: string; message: string }[] = [];
   const usage = { prompt_tokens: 0, completion_tokens: 0, cached_tokens: 0, model_calls: 0 };
   let iterations = 0;
@@ -119,6 +120,9 @@ export function foldRun(facts: RunFacts, events: Iterable<SessionEvent>): RunRes
         responses.push({ content: String(data['content'] ?? ''), final: finality(data['final']) });
         break;
       case 'text_completed':
+        // Earlier generations spoke beside their actions (P11).
+        if (event.iteration !== bareIteration) bareText = [];
+        bareIteration = event.iteration;
         bareText.push(String(data['content'] ?? ''));
         break;
       case 'warning':

@@ -53,6 +53,7 @@ export function startRun(context: RunContext, inbox: Inbox): LiveRun {
         generations.sawAction();
         return decide({ type: 'action_declared', at, action: event.action, traits: actions.traits(event.action) });
       case 'action_rejected':
+        generations.sawAction();
         actions.refused(event.rejection);
         return decide({ type: 'action_refused', at, rejection: event.rejection });
       case 'response_completed': {
@@ -78,6 +79,7 @@ export function startRun(context: RunContext, inbox: Inbox): LiveRun {
     const at = context.clock.now();
     switch (input.type) {
       case 'protocol':
+        generations.endReasoning();
         for (const event of input.events) read(event);
         return;
       case 'reasoning':

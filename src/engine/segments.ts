@@ -43,10 +43,12 @@ export class Segments {
   readonly #render: RenderReference;
   readonly #streamThoughts: boolean;
   #open: Block | null = null;
+  /** Open blocks that one inside them has interrupted: reasoning comes beside the text. */
+  readonly #below: Block[] = [];
   /** Responses that wait for a reference, in order; the open block may be one of them. */
   #held: Block[] = [];
   #responses: { content: string; final: Finality }[] = [];
-  #bareText: string[] = [];
+  #bareText: { readonly iteration: number; readonly content: string }[] = [];
 
   constructor(log: RunLog, options: { readonly render: RenderReference; readonly streamThoughts: boolean }) {
     this.#log = log;
@@ -55,6 +57,7 @@ export class Segments {
   }
 
   open(kind: BlockKind, final: Finality = null, data: JsonObject = {}): void {
+    if (this.#open !== null) this.#below.push(this.#open);
     const segment = this.#log.append(`${kind}_started`, kind === 'response' ? { final, ...data } : data);
     this.#open = {
       kind,
@@ -89,7 +92,7 @@ export class Segments {
   close(unclosed: boolean): void {
     const block = this.#open;
     if (block === null) return;
-    this.#open = null;
+    this.#open = this.#below.pop() ?? null;
     block.closed = true;
     block.unclosed = unclosed;
     this.#finishIfDone(block);
@@ -107,7 +110,7 @@ export class Segments {
 
   /** The run ends: nothing more can settle, so what still waits is written as pending. */
   giveUp(): void {
-    if (this.#open !== null) this.close(true);
+    while (this.#open !== null) this.close(true);
     for (const block of this.#held) {
       for (const piece of block.pieces) {
         this.#emit(block, typeof piece === 'string' ? piece : `[${piece.reference.name}: pending]`);
@@ -123,14 +126,19 @@ export class Segments {
     return this.#responses;
   }
 
+  /** Bare text of the last generation that had any: earlier ones spoke beside their actions (P11). */
   get bareText(): string {
-    return this.#bareText.join('\n\n');
+    const last = this.#bareText.at(-1)?.iteration;
+    return this.#bareText
+      .filter(({ iteration }) => iteration === last)
+      .map(({ content }) => content)
+      .join('\n\n');
   }
 
   /** Whole-text patches of the blocks that are open now, for a reader who comes late (J4). */
   catchUp(): SessionEvent[] {
-    const blocks = this.#open !== null && !this.#held.includes(this.#open) ? [...this.#held, this.#open] : this.#held;
-    return blocks
+    const open = this.#open === null ? this.#below : [...this.#below, this.#open];
+    return [...new Set([...this.#held, ...open])]
       .filter((block) => block.content !== '' && (block.kind !== 'thought' || this.#streamThoughts))
       .map((block) => this.#log.patch(block.kind, { segment: block.segment, offset: 0, delta: block.content }));
   }
@@ -185,7 +193,7 @@ export class Segments {
       return;
     }
     this.#log.append(`${block.kind}_completed`, { segment: block.segment, content: block.content, ...flags }, options);
-    if (block.kind === 'text') this.#bareText.push(block.content);
+    if (block.kind === 'text') this.#bareText.push({ iteration: block.iteration, content: block.content });
   }
 }
 

@@ -45,7 +45,7 @@ export interface OpenAiOptions {
 
 type Content = Extract<ModelDelta, { type: 'text' | 'reasoning' | 'tool_call' }>;
 /** Request fields that some servers refuse; left out once one has said so. */
-type Quirk = 'stream_options' | 'max_tokens' | 'temperature';
+type Quirk = 'stream_options' | 'max_tokens' | 'temperature' | 'tool_choice';
 
 /** @throws EngineError `model_rejected` where the base URL is not an http or https address */
 export function createOpenAiProvider(options: OpenAiOptions): ModelProvider {
@@ -161,7 +161,7 @@ class OpenAiProvider implements ModelProvider {
   }
 
   #body(request: ModelRequest): ChatCompletionCreateParamsStreaming {
-    const { temperature, maxTokens, extra, messages, model } = request;
+    const { temperature, maxTokens, extra, messages, model, tools = [], answerOnly = false } = request;
     const body: JsonObject = {
       ...extra,
       model: model ?? this.#options.defaultModel,
@@ -171,6 +171,13 @@ class OpenAiProvider implements ModelProvider {
     if (!this.#refused.has('stream_options')) body['stream_options'] = { include_usage: true };
     if (temperature !== null && !this.#refused.has('temperature')) body['temperature'] = temperature;
     if (maxTokens !== null) body[this.#refused.has('max_tokens') ? 'max_completion_tokens' : 'max_tokens'] = maxTokens;
+    if (tools.length > 0) {
+      body['tools'] = tools.map(({ name, summary, parameters }) => ({
+        type: 'function',
+        function: { name, description: summary, parameters },
+      }));
+      if (answerOnly && !this.#refused.has('tool_choice')) body['tool_choice'] = 'none';
+    }
     // The manifest may pass fields that no type knows; the endpoint is the judge of them.
     return body as unknown as ChatCompletionCreateParamsStreaming;
   }
@@ -184,7 +191,9 @@ class OpenAiProvider implements ModelProvider {
         ? 'max_tokens'
         : /\btemperature\b/.test(message)
           ? 'temperature'
-          : null;
+          : message.includes('tool_choice')
+            ? 'tool_choice'
+            : null;
     if (quirk === null || this.#refused.has(quirk)) return false;
     this.#refused.add(quirk);
     return true;
@@ -264,7 +273,8 @@ async function settle<T>(
 function toWire({ role, content, toolCallId, toolCalls }: ChatMessage): JsonObject {
   return {
     role,
-    content,
+    // Beside calls, null is how the API says that there is no text; some endpoints refuse an empty one.
+    content: content === '' && toolCalls !== undefined ? null : content,
     ...(toolCallId === undefined ? {} : { tool_call_id: toolCallId }),
     ...(toolCalls === undefined
       ? {}

@@ -10,6 +10,7 @@ import type { Json } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { ChatMessage } from '../domain/ports.ts';
 import { legible, neutralise } from './neutralise.ts';
+import type { NativeCall } from './tool-calls.ts';
 
 /** How one action ended, as the model is told. */
 export interface ActionReport {
@@ -24,10 +25,18 @@ export interface ActionReport {
   readonly note?: string | null;
 }
 
+/** What the model said and called in one go, and what came of it. */
+interface Generation {
+  readonly text: string;
+  /** Its native calls (P17); their results go back as messages of their own. */
+  readonly calls?: readonly NativeCall[];
+  readonly results: readonly ActionReport[];
+}
+
 /** One message of the user and what the model made of it, generation by generation. */
 export interface Turn {
   readonly user: string;
-  readonly generations: readonly { readonly text: string; readonly results: readonly ActionReport[] }[];
+  readonly generations: readonly Generation[];
 }
 
 /** The value of a feed at the start of an iteration (F2). */
@@ -56,6 +65,10 @@ const LEAST_SHOWN_CHARS = 64;
  * The messages of one model call: system, then user and assistant in strict alternation. Results of a
  * generation open the user message that follows it; feeds and notices come at its end, so that
  * everything before the last message is a stable prefix.
+ *
+ * Native calls stand in the assistant's message, and behind it one `tool` message answers each of them,
+ * in their order (P17). The next generation may follow those at once: a user message comes between only
+ * where there is something to say.
  */
 export function buildMessages(conversation: {
   readonly system: string;
@@ -66,7 +79,9 @@ export function buildMessages(conversation: {
   const budget = new ResultBudget(limits.resultsPromptChars);
   // Newest first: when the budget ends, the oldest results are the ones that are left out.
   const reserve = (turn: Turn, live: boolean): void => {
-    for (const generation of turn.generations.toReversed()) budget.reserve(generation.results, live);
+    for (const generation of turn.generations.toReversed()) {
+      budget.reserve(generation.results, live, new Set(calledResults(generation).values()));
+    }
   };
   reserve(current, true);
   for (const turn of history.toReversed()) reserve(turn, false);
@@ -83,13 +98,29 @@ export function buildMessages(conversation: {
 /** @param ahead the notice before the generation to come; null when the turn is over */
 function addTurn(messages: MessageList, turn: Turn, budget: ResultBudget, ahead: string | null): void {
   messages.user(neutralise(legible(turn.user), 'runtime'));
-  for (const [index, { text, results }] of turn.generations.entries()) {
-    messages.assistant(text);
-    if (results.length > 0) messages.user(budget.block(results));
+  for (const [index, generation] of turn.generations.entries()) {
+    const { text, calls = [], results } = generation;
+    const called = calledResults(generation);
+    const answers = new Set(called.values());
+    const told = results.filter((report) => !answers.has(report));
+    messages.assistant(text, calls);
+    for (const call of calls) messages.tool(call, budget.answer(called.get(call)));
+    if (told.length > 0) messages.user(budget.block(told));
     const next = index < turn.generations.length - 1 ? GO_ON : ahead;
+    if (next === GO_ON && calls.length > 0 && told.length === 0) continue;
     if (next !== null) messages.user(next === GO_ON && results.length === 0 ? NOTHING_RAN : next);
   }
   if (turn.generations.length === 0 && ahead === LAST_CHANCE) messages.user(LAST_CHANCE);
+}
+
+/** The report of every native call that has one. */
+function calledResults({ calls = [], results }: Generation): Map<NativeCall, ActionReport> {
+  const found = new Map<NativeCall, ActionReport>();
+  for (const call of calls) {
+    const report = results.find(({ id }) => id === call.actionId);
+    if (report !== undefined) found.set(call, report);
+  }
+  return found;
 }
 
 /**
@@ -100,7 +131,7 @@ function addTurn(messages: MessageList, turn: Turn, budget: ResultBudget, ahead:
  */
 export function renderResults(results: readonly ActionReport[], budgetChars: number): string {
   const budget = new ResultBudget(budgetChars);
-  budget.reserve(results, true);
+  budget.reserve(results, true, new Set());
   return budget.block(results);
 }
 
@@ -124,10 +155,13 @@ class ResultBudget {
     this.#left = chars;
   }
 
-  /** @param live the reports belong to the run that goes on, so that `$id` still stands for the whole value */
-  reserve(results: readonly ActionReport[], live: boolean): void {
+  /**
+   * @param live the reports belong to the run that goes on, so that `$id` still stands for the whole value
+   * @param called those that answer native calls: their messages are frame enough
+   */
+  reserve(results: readonly ActionReport[], live: boolean, called: ReadonlySet<ActionReport>): void {
     for (const report of results.toReversed()) {
-      const [open, close] = frameOf(report);
+      const [open, close] = called.has(report) ? [statusLine(report), ''] : frameOf(report);
       const room = Math.min(limits.resultPromptChars, this.#left - open.length - close.length);
       if (room < LEAST_SHOWN_CHARS) {
         // Nothing older may slip in where something newer found no room.
@@ -138,6 +172,12 @@ class ResultBudget {
       this.#left -= text.length;
       this.#rendered.set(report, text);
     }
+  }
+
+  /** The content of the message that answers a native call. */
+  answer(report: ActionReport | undefined): string {
+    if (report === undefined) return '[no result]';
+    return this.#rendered.get(report) ?? '[the result is left out for length]';
   }
 
   block(results: readonly ActionReport[]): string {
@@ -164,10 +204,22 @@ class MessageList {
     else this.list.push({ role: 'user', content });
   }
 
-  /** A generation without text leaves no message: endpoints refuse empty ones. */
-  assistant(content: string): void {
-    if (content.trim() !== '') this.list.push({ role: 'assistant', content });
+  /** A generation without text and calls leaves no message: endpoints refuse empty ones. */
+  assistant(content: string, calls: readonly NativeCall[]): void {
+    if (calls.length > 0) {
+      const toolCalls = calls.map(({ id, name, arguments: given }) => ({ id, name, arguments: given }));
+      this.list.push({ role: 'assistant', content: content.trim() === '' ? '' : content, toolCalls });
+    } else if (content.trim() !== '') this.list.push({ role: 'assistant', content });
   }
+
+  tool({ id }: NativeCall, content: string): void {
+    this.list.push({ role: 'tool', content, toolCallId: id });
+  }
+}
+
+/** Says in a bare message what the frame of a result would. */
+function statusLine({ status }: ActionReport): string {
+  return status === 'completed' ? '' : `[${status}] `;
 }
 
 function frameOf({ id, name, status, ms }: ActionReport): [open: string, close: string] {

@@ -126,7 +126,7 @@ describe('what comes over the stream', () => {
         { role: 'system', content: 's' },
         {
           role: 'assistant',
-          content: '',
+          content: null,
           tool_calls: [{ id: 'c1', type: 'function', function: { name: 'f', arguments: '{}' } }],
         },
         { role: 'tool', content: '42', tool_call_id: 'c1' },
@@ -194,6 +194,54 @@ describe('what comes over the stream', () => {
     const { deltas, fault } = await outcome(provider(closed).stream(request()));
     expect(fault?.code).toBe('model_unavailable');
     expect(deltas.map(({ type }) => type)).toEqual(['text', 'usage']);
+  });
+});
+
+describe('[P17] functions', () => {
+  const tools = [{ name: 'search', summary: 'Searches.', parameters: { type: 'object', properties: {} } }];
+
+  test('are declared where the request names them, and not called where it may only answer', async () => {
+    await using server = await startScriptedLlm([answer('ok')]);
+    await read(provider(server).stream(request()));
+    await read(provider(server).stream(request({ tools })));
+    await read(provider(server).stream(request({ tools, answerOnly: true })));
+    const [without, declared, last] = server.requests.map(({ body }) => body);
+    expect(without).not.toHaveProperty('tools');
+    expect(declared?.['tools']).toEqual([
+      {
+        type: 'function',
+        function: { name: 'search', description: 'Searches.', parameters: { type: 'object', properties: {} } },
+      },
+    ]);
+    expect(declared).not.toHaveProperty('tool_choice');
+    expect(last).toMatchObject({ tool_choice: 'none', tools: [{ type: 'function' }] });
+  });
+
+  test('an endpoint that refuses tool_choice is asked again without it', async () => {
+    await using server = await startScriptedLlm([
+      { status: 400, body: { error: { message: 'tool_choice is not supported' } } },
+      answer('ok'),
+    ]);
+    expect(textOf(await read(provider(server).stream(request({ tools, answerOnly: true }))))).toBe('ok');
+    expect(server.requests[1]?.body).toHaveProperty('tools');
+    expect(server.requests[1]?.body).not.toHaveProperty('tool_choice');
+  });
+
+  test('the older function_call is read as a call', async () => {
+    await using server = await startScriptedLlm([
+      {
+        stream: [
+          { chunk: { choices: [{ index: 0, delta: { function_call: { name: 'search', arguments: '{"q":' } } }] } },
+          { chunk: { choices: [{ index: 0, delta: { function_call: { arguments: '1}' } } }] } },
+          { finish: 'function_call' },
+        ],
+      },
+    ]);
+    expect((await read(provider(server).stream(request()))).filter(({ type }) => type !== 'usage')).toEqual([
+      { type: 'tool_call', index: 0, id: null, name: 'search', argumentsDelta: '{"q":' },
+      { type: 'tool_call', index: 0, id: null, name: null, argumentsDelta: '1}' },
+      { type: 'finish', reason: 'tool_calls' },
+    ]);
   });
 });
 

@@ -31,6 +31,8 @@ export interface SessionKit {
 
 export interface KitOptions {
   readonly script?: Script;
+  /** Speaks instead of the script, at its own pace. */
+  readonly stream?: (request: ModelRequest) => AsyncIterable<ModelDelta>;
   readonly agent?: (agent: AgentDefinition) => AgentDefinition;
   /** Replaces the executor of a type. */
   readonly executors?: Partial<
@@ -64,6 +66,10 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
       async *stream(request): AsyncGenerator<ModelDelta> {
         const step = options.script?.[requests.length] ?? '<response final="true">out of script</response>';
         requests.push(request);
+        if (options.stream !== undefined) {
+          yield* options.stream(request);
+          return;
+        }
         if (Array.isArray(step)) {
           yield* step as ModelDelta[];
           return;
