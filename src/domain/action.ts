@@ -124,6 +124,8 @@ export interface ActionTraits {
   readonly needsApproval: boolean;
   /** Expected duration: learned, else the timeout. Orders waiting actions and feeds the plan report. */
   readonly estimateMs: number;
+  /** An earlier outcome may stand for the action (`cache_ttl`, `idempotency_key`): the engine is asked before it starts (P6). */
+  readonly reuse?: boolean;
   /** Set when the target may not run at all; the scheduler rejects the action with it. */
   readonly refusal: { readonly code: RejectionCode; readonly message: string } | null;
 }
@@ -145,6 +147,8 @@ export interface ActionError {
   readonly retryAfterMs?: number;
   /** The attempt is known never to have reached the target, so that even an unsafe action may be tried again (S7). */
   readonly beforeDispatch?: boolean;
+  /** The other side has too much to do (HTTP 429, 503, a full runner): fewer are started at a time (S5). */
+  readonly overloaded?: boolean;
 }
 
 /** What an executor returns for one attempt. */

@@ -12,6 +12,8 @@ interface FailureOptions {
   /** The attempt never reached its target. */
   readonly beforeDispatch?: boolean;
   readonly retryAfterMs?: number;
+  /** The other side has too much to do. */
+  readonly overloaded?: boolean;
 }
 
 export function failure(code: string, message: string, options: FailureOptions = {}): Failure {
@@ -36,14 +38,21 @@ export function failureOf(fault: unknown, signal: AbortSignal, code: string): Fa
     return failure(fault.code, fault.message, { retryable: fault.retryable, beforeDispatch: fault.beforeDispatch });
   }
   if (fault instanceof EngineError) {
-    const { beforeDispatch, retryAfterMs } = fault.details;
+    const { beforeDispatch, status } = fault.details;
+    const retryAfterMs = fault.details['retryAfterMs'] ?? fault.details['retry_after_ms'];
     return failure(fault.code, fault.message, {
       retryable: ERROR_TABLE[fault.code].retry === 'later',
       ...(beforeDispatch === true ? { beforeDispatch } : {}),
       ...(typeof retryAfterMs === 'number' ? { retryAfterMs } : {}),
+      ...(fault.code === 'runner_busy' || isOverload(status) ? { overloaded: true } : {}),
     });
   }
   return failure(code, messageOf(fault));
+}
+
+/** HTTP statuses by which a server says that it has too much to do: fewer requests at a time may help (S5). */
+export function isOverload(status: unknown): boolean {
+  return status === 429 || status === 503;
 }
 
 /** A value as a message shows it: compact JSON, cut. */

@@ -11,6 +11,15 @@ export function timeoutOf(action: ActionDeclaration, traits: ActionTraits): numb
 }
 
 /**
+ * Whether the other side said that it has too much to do: 429, 503, a full runner. It is then asked
+ * by fewer at a time (S5), whether or not this action is tried again.
+ */
+export function isOverload(error: ActionError): boolean {
+  const asksForPatience = error.retryable && error.retryAfterMs !== undefined;
+  return error.overloaded === true || asksForPatience || error.code === 'runner_busy';
+}
+
+/**
  * Attempts in all, the first included, for an action that has just failed with `error`.
  *
  * Unsafe actions are tried once, unless the attempt is known never to have reached its target (S7).

@@ -74,6 +74,7 @@ function statusOfNode({ stage, settlement }: ActionNode): ActionStatus {
   switch (stage) {
     case 'evaluating':
     case 'held':
+    case 'recalling':
       return 'waiting';
     case 'approval':
       return 'awaiting_approval';

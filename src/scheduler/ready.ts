@@ -1,63 +1,62 @@
 /**
  * The ready queue (S5): which of the actions that could start, start now.
  *
- * Owns the lanes, the limits per target and the path lengths. Does not own the decision that an
- * action is ready, nor what starting means.
+ * Owns the lanes, the limits per target and type, the pace of overloaded targets and the path
+ * lengths. Does not own the decision that an action is ready, nor what starting means.
  *
  * Invariants:
- *  1. A ready action is in exactly one heap: its lane, or the parking heap of its full target.
- *  2. Something is parked only while its target's running actions and those in a lane fill its limit.
+ *  1. A ready action is in exactly one heap: its lane, or the parking heap of a limit that is full.
+ *  2. Something is parked only while the limit's running actions and those in a lane fill it.
  *  3. A heap is ordered by priority, then longest remaining path, then document order; so the order
  *     of starts does not depend on the heap's history.
  *  4. Path lengths are brought up to date only when a choice has to be made; each refresh is linear
  *     in the part of the graph that changed.
+ *  5. `1 <= max <= ceiling` of every limit; only overloads lower it, only successes raise it.
  */
+import type { ActionDeclaration } from '../domain/action.ts';
+import { limits as bounds } from '../domain/limits.ts';
+import { newLimit } from './state.ts';
 import type { ActionNode, Limit, LimitQueue, RunState } from './state.ts';
 
 /** Makes an action a candidate for starting. */
 export function enqueue(state: RunState, node: ActionNode): void {
-  const { limit } = node;
-  if (limit !== null) {
-    const queue = queueOf(limit, node);
-    if (limit.running >= limit.max) return push(queue.parked, node);
-    // The lane may hold more of a target than it has room for: the most urgent one wins, and what
-    // finds its target full when its turn comes is parked again.
-    queue.inLane += 1;
-  }
+  const full = fullLimitOf(node);
+  if (full !== null) return push(queueOf(full, node).parked, node);
+  // The lane may hold more of a target than it has room for: the most urgent one wins, and what
+  // finds its target full when its turn comes is parked again.
+  for (const limit of node.limits) queueOf(limit, node).inLane += 1;
   push(laneOf(state, node), node);
 }
 
 /** Takes a ready action out again: it was cancelled, skipped, or changes its lane. */
 export function dequeue(state: RunState, node: ActionNode): void {
-  const { heap, limit } = node;
+  const { heap, limits } = node;
   if (heap === null) return;
   removeFrom(heap, node);
-  if (limit === null) return;
-  const queue = queueOf(limit, node);
-  if (heap === queue.parked) return;
-  queue.inLane -= 1;
-  refill(state, limit);
+  for (const limit of limits) if (queueOf(limit, node).parked === heap) return;
+  for (const limit of limits) queueOf(limit, node).inLane -= 1;
+  for (const limit of limits) refill(state, limit);
 }
 
 /**
- * The next action to start, already taken out and counted against its target and the slots; null
+ * The next action to start, already taken out and counted against its limits and the slots; null
  * when nothing may start now.
  */
 export function takeNext(state: RunState): ActionNode | null {
   for (;;) {
     const node = best(state);
     if (node === null) return null;
-    const { limit } = node;
     if (node.heap !== null) removeFrom(node.heap, node);
-    if (limit !== null) {
-      const queue = queueOf(limit, node);
-      queue.inLane -= 1;
-      if (limit.running >= limit.max) {
-        push(queue.parked, node);
-        continue;
-      }
-      limit.running += 1;
+    for (const limit of node.limits) queueOf(limit, node).inLane -= 1;
+    const full = fullLimitOf(node);
+    if (full !== null) {
+      push(queueOf(full, node).parked, node);
+      // It made room for others of its type, or of its target.
+      for (const limit of node.limits) if (limit !== full) refill(state, limit);
+      continue;
     }
+    for (const limit of node.limits) limit.running += 1;
+    if (node.limits.length > 0) node.cutsAtStart = paceOf(node)?.cuts ?? 0;
     if (needsSlot(node)) state.slotsUsed += 1;
     return node;
   }
@@ -66,10 +65,8 @@ export function takeNext(state: RunState): ActionNode | null {
 /** Gives back what `takeNext` counted. */
 export function release(state: RunState, node: ActionNode): void {
   if (needsSlot(node)) state.slotsUsed -= 1;
-  if (node.limit !== null) {
-    node.limit.running -= 1;
-    refill(state, node.limit);
-  }
+  for (const limit of node.limits) limit.running -= 1;
+  for (const limit of node.limits) refill(state, limit);
 }
 
 function best(state: RunState): ActionNode | null {
@@ -103,6 +100,12 @@ function queueOf(limit: Limit, node: ActionNode): LimitQueue {
   return node.mode === 'fire_and_forget' ? limit.background : limit.awaited;
 }
 
+/** The first of its limits that has no room, or null. */
+function fullLimitOf({ limits }: ActionNode): Limit | null {
+  for (const limit of limits) if (limit.running >= limit.max) return limit;
+  return null;
+}
+
 function refill(state: RunState, limit: Limit): void {
   const { awaited, background } = limit;
   if (awaited.parked.length + background.parked.length === 0 || limit.running >= limit.max) return;
@@ -112,10 +115,112 @@ function refill(state: RunState, limit: Limit): void {
       const node = queue.parked[0];
       if (node === undefined) break;
       removeFrom(queue.parked, node);
-      queue.inLane += 1;
-      push(laneOf(state, node), node);
+      enqueue(state, node);
     }
   }
+}
+
+// --- limits and pace ---------------------------------------------------------------------------
+
+/** Gives a newly admitted action the limits that hold for it (S5). */
+export function limit(state: RunState, node: ActionNode): void {
+  const { declaration, traits } = node;
+  const { type } = declaration;
+  const perType = state.policy.maxParallelByType?.[type] ?? null;
+  if (traits.concurrency === null && perType === null && state.limits.size === 0) return;
+  const found = new Set<Limit>();
+  if (traits.concurrency !== null) found.add(limitNamed(state, targetOf(declaration), traits.concurrency));
+  if (perType !== null) found.add(limitNamed(state, type, perType));
+  const pace = state.limits.get(paceNameOf(declaration));
+  if (pace !== undefined) found.add(pace);
+  if (found.size > 0) node.limits = [...found];
+}
+
+function limitNamed(state: RunState, name: string, allowed: number): Limit {
+  const ceiling = Math.max(1, allowed);
+  const known = state.limits.get(name);
+  if (known === undefined) {
+    const fresh = newLimit(name, ceiling);
+    state.limits.set(name, fresh);
+    return fresh;
+  }
+  if (known.ceiling !== ceiling) {
+    known.max = known.cuts === 0 ? ceiling : Math.min(known.max, ceiling);
+    known.ceiling = ceiling;
+  }
+  return known;
+}
+
+/**
+ * A running attempt was told that its target has too much to do: from now on at most half of what
+ * runs there at this moment may (S5). Attempts that started before the last such cut do not count:
+ * five refusals of one burst are one overload.
+ *
+ * @returns the limit that was lowered, or null when nothing changed
+ */
+export function slowDown(state: RunState, node: ActionNode): Limit | null {
+  const pace = paceOf(node) ?? newPace(state, node);
+  if (node.cutsAtStart !== pace.cuts) return null;
+  pace.cuts += 1;
+  pace.successes = 0;
+  const width = Math.max(1, Math.floor(Math.min(pace.max, pace.running) / 2));
+  if (width === pace.max) return null;
+  pace.max = width;
+  return pace;
+}
+
+/** An attempt succeeded: as many successes as may run at once raise the width of a slowed target by one. */
+export function speedUp(state: RunState, node: ActionNode): void {
+  if (node.limits.length === 0) return;
+  const pace = paceOf(node);
+  if (pace === null || pace.max >= pace.ceiling || node.cutsAtStart !== pace.cuts) return;
+  pace.successes += 1;
+  if (pace.successes < pace.max) return;
+  pace.max += 1;
+  pace.successes = 0;
+  refill(state, pace);
+}
+
+/** What is slowed as one: a tool, agent, relic or workflow by its name; of the other types the whole type. */
+function paceNameOf(action: Pick<ActionDeclaration, 'type' | 'name'>): string {
+  switch (action.type) {
+    case 'tool':
+    case 'agent':
+    case 'relic':
+    case 'workflow':
+      return targetOf(action);
+    case 'llm':
+    case 'internal':
+    case 'python':
+    case 'shell':
+    case 'docker':
+      return action.type;
+  }
+}
+
+function targetOf({ type, name }: Pick<ActionDeclaration, 'type' | 'name'>): string {
+  return `${type}/${name}`;
+}
+
+function paceOf({ limits, declaration }: ActionNode): Limit | null {
+  const name = paceNameOf(declaration);
+  for (const limit of limits) if (limit.name === name) return limit;
+  return null;
+}
+
+/** The first overload of a target without a limit: only now is one kept, and everything of it that is under way is counted. */
+function newPace(state: RunState, node: ActionNode): Limit {
+  const name = paceNameOf(node.declaration);
+  const ceiling = needsSlot(node) ? state.policy.maxParallelActions : bounds.actionsPerGeneration;
+  const pace = limitNamed(state, name, ceiling);
+  for (const other of state.nodes) {
+    if (!other.admitted || other.stage === 'settled' || paceNameOf(other.declaration) !== name) continue;
+    other.limits = [...other.limits, pace];
+    if (other.stage === 'running') pace.running += 1;
+    const { heap } = other;
+    if (heap !== null && heap === laneOf(state, other)) queueOf(pace, other).inLane += 1;
+  }
+  return pace;
 }
 
 // --- remaining paths -------------------------------------------------------------------------

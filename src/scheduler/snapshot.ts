@@ -10,7 +10,7 @@ import type { ActionNode, Generation, Limit, LimitQueue, RunState } from './stat
 const VERSION = 1;
 
 /** Fields of a node that point at other nodes, at limits or at heaps; all others are plain data. */
-type NodeLinks = 'dependencies' | 'dependents' | 'doomedBy' | 'bound' | 'exempt' | 'holds' | 'limit' | 'heap' | 'mark';
+type NodeLinks = 'dependencies' | 'dependents' | 'doomedBy' | 'bound' | 'exempt' | 'holds' | 'limits' | 'heap' | 'mark';
 
 interface StoredNode extends Omit<ActionNode, NodeLinks> {
   readonly dependencies: readonly number[];
@@ -19,7 +19,7 @@ interface StoredNode extends Omit<ActionNode, NodeLinks> {
   readonly bound: readonly (readonly [string, number])[];
   readonly exempt: readonly number[];
   readonly holds: readonly number[];
-  readonly limit: string | null;
+  readonly limits: readonly string[];
 }
 
 interface StoredGeneration extends Omit<Generation, 'responses' | 'nodes' | 'syncs' | 'line' | 'listed' | 'pending'> {
@@ -49,9 +49,7 @@ interface StoredQueue {
   readonly parked: readonly number[];
 }
 
-interface StoredLimit {
-  readonly max: number;
-  readonly running: number;
+interface StoredLimit extends Omit<Limit, 'awaited' | 'background'> {
   readonly awaited: StoredQueue;
   readonly background: StoredQueue;
 }
@@ -62,7 +60,7 @@ interface StoredState extends Omit<RunState, StateLinks> {
   readonly ids: readonly NamedNode[];
   readonly outputKeys: readonly NamedNode[];
   readonly named: readonly (readonly [string, readonly number[]])[];
-  readonly limits: readonly (readonly [string, StoredLimit])[];
+  readonly limits: readonly StoredLimit[];
   readonly lanes: {
     readonly slot: readonly number[];
     readonly free: readonly number[];
@@ -78,19 +76,19 @@ const indexesOf = (nodes: readonly ActionNode[]): readonly number[] => nodes.map
 /** A copy that shares nothing that `step` changes, and that `JSON.stringify` takes as it is. */
 export function snapshot(state: RunState): JsonObject {
   const { nodes, byKey: _, ids, outputKeys, named, limits, lanes, generation, dirty, mark: __, ...plain } = state;
-  const limitNames = new Map([...limits].map(([name, limit]) => [limit, name]));
   const stored: StoredState = {
     v: VERSION,
     ...plain,
     exceeded: [...plain.exceeded],
-    nodes: nodes.map((node) => storeNode(node, limitNames)),
+    nodes: nodes.map(storeNode),
     ids: [...ids].map(([name, node]) => [name, node.index]),
     outputKeys: [...outputKeys].map(([name, node]) => [name, node.index]),
     named: [...named].map(([name, namesakes]) => [name, indexesOf(namesakes)]),
-    limits: [...limits].map(([name, { max, running, awaited, background }]) => [
-      name,
-      { max, running, awaited: storeQueue(awaited), background: storeQueue(background) },
-    ]),
+    limits: [...limits.values()].map((limit) => ({
+      ...limit,
+      awaited: storeQueue(limit.awaited),
+      background: storeQueue(limit.background),
+    })),
     lanes: { slot: indexesOf(lanes.slot), free: indexesOf(lanes.free), background: indexesOf(lanes.background) },
     generation: generation === null ? null : storeGeneration(generation),
     dirty: indexesOf(dirty),
@@ -102,8 +100,8 @@ function storeQueue({ inLane, parked }: LimitQueue): StoredQueue {
   return { inLane, parked: indexesOf(parked) };
 }
 
-function storeNode(node: ActionNode, limitNames: ReadonlyMap<Limit, string>): StoredNode {
-  const { dependencies, dependents, doomedBy, bound, exempt, holds, limit, heap: _, mark: __, ...plain } = node;
+function storeNode(node: ActionNode): StoredNode {
+  const { dependencies, dependents, doomedBy, bound, exempt, holds, limits, heap: _, mark: __, ...plain } = node;
   return {
     ...plain,
     dependencies: indexesOf(dependencies),
@@ -112,7 +110,7 @@ function storeNode(node: ActionNode, limitNames: ReadonlyMap<Limit, string>): St
     bound: bound.map(([name, producer]) => [name, producer.index]),
     exempt: indexesOf(exempt),
     holds: indexesOf(holds),
-    limit: limit === null ? null : (limitNames.get(limit) ?? null),
+    limits: limits.map(({ name }) => name),
   };
 }
 
@@ -151,14 +149,13 @@ export function restore(json: JsonObject): RunState {
     return node;
   };
   const all = (indexes: readonly number[]): ActionNode[] => indexes.map(at);
-  for (const [name, { max, running, awaited, background }] of limits) {
+  for (const { awaited, background, ...counts } of limits) {
     const limit: Limit = {
-      max,
-      running,
+      ...counts,
       awaited: { inLane: awaited.inLane, parked: all(awaited.parked) },
       background: { inLane: background.inLane, parked: all(background.parked) },
     };
-    state.limits.set(name, limit);
+    state.limits.set(limit.name, limit);
     restoreHeap(limit.awaited.parked);
     restoreHeap(limit.background.parked);
   }
@@ -172,7 +169,7 @@ export function restore(json: JsonObject): RunState {
     node.bound = links.bound.map(([name, producer]) => [name, at(producer)]);
     node.exempt = all(links.exempt);
     node.holds = all(links.holds);
-    node.limit = links.limit === null ? null : (state.limits.get(links.limit) ?? null);
+    node.limits = links.limits.flatMap((name) => state.limits.get(name) ?? []);
   }
   for (const [name, index] of ids) state.ids.set(name, at(index));
   for (const [name, index] of outputKeys) state.outputKeys.set(name, at(index));
@@ -197,7 +194,7 @@ function bareNode({ ...stored }: StoredNode): ActionNode {
     bound: [],
     exempt: [],
     holds: [],
-    limit: null,
+    limits: [],
     heap: null,
     mark: 0,
   };

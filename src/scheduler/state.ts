@@ -11,9 +11,19 @@ import type { RunPolicy, Settlement } from './types.ts';
 
 /**
  * Where an action stands. `held` waits for a good end of its generation (S14); `approval` waits for
- * a human (J8); `retrying` waits for its backoff (S7).
+ * a human (J8); `recalling` until it is known whether an earlier outcome stands for it (P6);
+ * `retrying` waits for its backoff (S7).
  */
-export type Stage = 'waiting' | 'evaluating' | 'held' | 'approval' | 'ready' | 'running' | 'retrying' | 'settled';
+export type Stage =
+  | 'waiting'
+  | 'evaluating'
+  | 'held'
+  | 'approval'
+  | 'recalling'
+  | 'ready'
+  | 'running'
+  | 'retrying'
+  | 'settled';
 
 /** How sync barriers treat an action (S4): not at all, by its place in the line, or one by one because some are exempt. */
 export type Barred = 'open' | 'line' | 'listed';
@@ -61,7 +71,10 @@ export interface ActionNode {
   holdCount: number;
   /** Longest remaining path in milliseconds, its own estimate included (S5). */
   pathMs: number;
-  limit: Limit | null;
+  /** What bounds it beside the run's slots: its target, its type (S5). */
+  limits: readonly Limit[];
+  /** How often its pace had been lowered when its latest attempt started. */
+  cutsAtStart: number;
   /** The heap that it waits in and its place there. */
   heap: ActionNode[] | null;
   heapAt: number;
@@ -69,10 +82,18 @@ export interface ActionNode {
   mark: number;
 }
 
-/** Simultaneous executions of one target (S5). */
+/** Simultaneous executions of one target or of one type (S5). */
 export interface Limit {
+  readonly name: string;
+  /** What the manifest or the run's slots allow. */
+  ceiling: number;
+  /** What is allowed now: less than the ceiling after an overload. */
   max: number;
   running: number;
+  /** How often an overload has lowered `max`; an attempt of before the last time does not count again. */
+  cuts: number;
+  /** Attempts that succeeded at this `max`. */
+  successes: number;
   readonly awaited: LimitQueue;
   /** Apart, because a fire_and_forget action in the lane may be kept from the last slot while awaited ones are not. */
   readonly background: LimitQueue;
@@ -130,7 +151,7 @@ export interface Generation {
 /** How far the run is: `parked` is waiting for approvals only (J8). */
 export type Phase = 'new' | 'live' | 'parked' | 'ended' | 'drained';
 
-export type BudgetName = 'iterations' | 'seconds' | 'model_calls' | 'tokens' | 'actions';
+export type BudgetName = 'iterations' | 'seconds' | 'model_calls' | 'tokens' | 'cost' | 'actions';
 
 /** Opaque to callers except through the queries; `step` updates it in place. */
 export interface RunState {
@@ -160,6 +181,8 @@ export interface RunState {
   admittedActions: number;
   modelCalls: number;
   tokens: number;
+  /** US dollars, of the calls whose price is known. */
+  cost: number;
   /** When the seconds began to count again, and how many milliseconds had passed before. */
   since: number;
   elapsedMs: number;
@@ -209,6 +232,7 @@ export function initialState(): RunState {
     admittedActions: 0,
     modelCalls: 0,
     tokens: 0,
+    cost: 0,
     since: 0,
     elapsedMs: 0,
     exceeded: [],
@@ -219,8 +243,17 @@ export function initialState(): RunState {
   };
 }
 
-export function newLimit(max: number): Limit {
-  return { max, running: 0, awaited: { inLane: 0, parked: [] }, background: { inLane: 0, parked: [] } };
+export function newLimit(name: string, ceiling: number): Limit {
+  return {
+    name,
+    ceiling,
+    max: ceiling,
+    running: 0,
+    cuts: 0,
+    successes: 0,
+    awaited: { inLane: 0, parked: [] },
+    background: { inLane: 0, parked: [] },
+  };
 }
 
 export function newGeneration(iteration: number, last: boolean): Generation {

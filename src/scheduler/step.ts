@@ -17,7 +17,8 @@
  *  2. An action starts after everything that it waits for has settled (S3, S4), never twice at the
  *     same time, and never again after it has settled.
  *  3. At most `maxParallelActions` actions that need a slot run at once, at most `concurrency` of
- *     one target; no slot is idle while an action that may take it is ready (S5).
+ *     one target and `maxParallelByType` of one type, fewer after an overload; no slot is idle while
+ *     an action that may take it is ready (S5).
  *  4. Only the running attempt can change its action: what an older attempt or timer reports is
  *     ignored without a command (S7).
  *  5. Every attempt that starts has a timer, and ends by its outcome, its timer or an abort (S8).
@@ -27,13 +28,13 @@
  *  7. `end_run` comes once with a terminal status; before it, any number of times with `waiting`;
  *     `drained` comes last, once.
  *  8. Work per input is proportional to what it changes: no search over all actions, except at the
- *     end of a generation (over that generation) and on a cancel.
+ *     end of a generation (over that generation), on a cancel and at the first overload of a target.
  */
 import type { ActionDeclaration, ActionError, ActionRejection, ActionTraits, RejectionCode } from '../domain/action.ts';
 import { ERROR_TABLE, EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
 import type { FinishReason } from '../domain/ports.ts';
-import { LONGEST_TIMER_MS, attemptsAllowed, backoffMs, timeoutOf } from './attempts.ts';
+import { LONGEST_TIMER_MS, attemptsAllowed, backoffMs, isOverload, timeoutOf } from './attempts.ts';
 import { isFinal, saidSomething } from './finality.ts';
 import {
   countSettled,
@@ -51,8 +52,8 @@ import {
   unknownDependency,
 } from './graph.ts';
 import { newNode, sameAction, standIn, traitsOfRefused } from './node.ts';
-import { dequeue, enqueue, release, takeNext } from './ready.ts';
-import { newGeneration, newLimit } from './state.ts';
+import { dequeue, enqueue, limit, release, slowDown, speedUp, takeNext } from './ready.ts';
+import { newGeneration } from './state.ts';
 import type { ActionNode, BudgetName, Generation, RunState, Stage } from './state.ts';
 import type { SchedulerCommand, SchedulerInput, Settlement } from './types.ts';
 
@@ -110,6 +111,8 @@ function take(turn: Turn, input: SchedulerInput): void {
       return endGeneration(turn, input);
     case 'condition_evaluated':
       return conditionEvaluated(turn, input);
+    case 'recalled':
+      return recalled(turn, input);
     case 'attempt_succeeded':
       return attemptSucceeded(turn, input);
     case 'attempt_failed':
@@ -120,6 +123,7 @@ function take(turn: Turn, input: SchedulerInput): void {
       return approvalResolved(turn, input);
     case 'usage_recorded':
       turn.state.tokens += input.tokens;
+      turn.state.cost += input.cost ?? 0;
       return;
     case 'cancel_requested':
       return cancelRun(turn, input.reason);
@@ -310,18 +314,7 @@ function admit(state: RunState, node: ActionNode): void {
   state.admittedActions += 1;
   if (node.mode === 'fire_and_forget') state.openBackground += 1;
   else state.open += 1;
-  const { concurrency } = node.traits;
-  if (concurrency === null) return;
-  const target = `${node.declaration.type}/${node.declaration.name}`;
-  const max = Math.max(1, concurrency);
-  const limit = state.limits.get(target);
-  if (limit === undefined) {
-    node.limit = newLimit(max);
-    state.limits.set(target, node.limit);
-  } else {
-    limit.max = max;
-    node.limit = limit;
-  }
+  limit(state, node);
 }
 
 function queue(turn: Turn, node: ActionNode): void {
@@ -437,7 +430,7 @@ function prepare(turn: Turn, node: ActionNode): void {
   ) {
     return setStage(state, node, 'held');
   }
-  if (!node.traits.needsApproval) return makeReady(state, node);
+  if (!node.traits.needsApproval) return recall(turn, node);
   setStage(state, node, 'approval');
   turn.out.push({ type: 'ask_approval', key: node.key });
   turn.out.push({ type: 'set_timer', timer: `approval:${node.key}`, delayMs: limits.approvalExpiryMs });
@@ -449,12 +442,30 @@ function approvalResolved(turn: Turn, { key, approved, note }: Input<'approval_r
   resume(turn);
   if (approved) {
     turn.out.push({ type: 'clear_timer', timer: `approval:${key}` });
-    makeReady(turn.state, node);
+    recall(turn, node);
   } else deny(turn, node, note === null ? `Action "${node.id}" was denied` : `Action "${node.id}" was denied: ${note}`);
 }
 
 function deny(turn: Turn, node: ActionNode, message: string): void {
   settle(turn, node, { status: 'failed', error: { code: 'approval_denied', message, retryable: false } });
+}
+
+/**
+ * Nothing holds it back any more: where an earlier outcome may stand for it, that is asked first.
+ * It needs no slot, so a hit completes at once, however busy the run is (P6).
+ */
+function recall(turn: Turn, node: ActionNode): void {
+  if (node.traits.reuse !== true) return makeReady(turn.state, node);
+  setStage(turn.state, node, 'recalling');
+  turn.out.push({ type: 'recall', key: node.key });
+}
+
+function recalled(turn: Turn, { key, found }: Input<'recalled'>): void {
+  const node = turn.state.byKey.get(key);
+  if (node?.stage !== 'recalling') return;
+  if (found === 'nothing') makeReady(turn.state, node);
+  else if (found === 'outcome') settle(turn, node, { status: 'completed' });
+  else settle(turn, node, { status: 'failed', error: found.error });
 }
 
 function makeReady(state: RunState, node: ActionNode): void {
@@ -499,7 +510,9 @@ function runningNode(state: RunState, key: string, attempt: number): ActionNode 
 
 function attemptSucceeded(turn: Turn, { key, attempt }: Input<'attempt_succeeded'>): void {
   const node = runningNode(turn.state, key, attempt);
-  if (node !== null) settle(turn, node, { status: 'completed' });
+  if (node === null) return;
+  speedUp(turn.state, node);
+  settle(turn, node, { status: 'completed' });
 }
 
 function attemptFailed(turn: Turn, { key, attempt, error, random }: Input<'attempt_failed'>): void {
@@ -510,6 +523,13 @@ function attemptFailed(turn: Turn, { key, attempt, error, random }: Input<'attem
 function failAttempt(turn: Turn, node: ActionNode, error: ActionError, random: number): void {
   const { state, out } = turn;
   const { declaration, traits, key, attempt } = node;
+  if (isOverload(error)) {
+    const slowed = slowDown(state, node);
+    if (slowed !== null) {
+      const message = `"${slowed.name}" has too much to do: at most ${slowed.max} at the same time from here on, more again as they succeed`;
+      out.push({ type: 'warn', code: 'overloaded', message, key });
+    }
+  }
   if (attempt >= attemptsAllowed(declaration, traits, error)) return settle(turn, node, { status: 'failed', error });
   out.push({ type: 'clear_timer', timer: attemptTimer('timeout', node) });
   release(state, node);
@@ -636,7 +656,7 @@ function setStage(state: RunState, node: ActionNode, stage: Stage): void {
 
 /** At work, or about to be without anybody's help. */
 function isActive(stage: Stage): boolean {
-  return stage === 'evaluating' || stage === 'held' || stage === 'ready' || stage === 'running' || stage === 'retrying';
+  return stage !== 'waiting' && stage !== 'approval' && stage !== 'settled';
 }
 
 // --- the end of a generation -------------------------------------------------------------------------
@@ -818,6 +838,7 @@ function nextIteration(turn: Turn, iteration: number): void {
   // One call and some tokens are set aside for the last generation (S12).
   if (calls <= 0) exceed(turn, 'model_calls', policy.modelCalls, state.modelCalls);
   if (policy.tokens !== null && tokens <= 0) exceed(turn, 'tokens', policy.tokens, state.tokens);
+  exceedCost(turn);
   if (state.exceeded.length === 0) return startIteration(turn, iteration, false);
   if (calls < 0) return endRun(turn, 'failed', budgetError(state, 'model_calls'));
   if (tokens < 0) return endRun(turn, 'failed', budgetError(state, 'tokens'));
@@ -851,7 +872,17 @@ function lackOf(turn: Turn, node: ActionNode): string | null {
     exceed(turn, 'tokens', policy.tokens, state.tokens);
     return `No tokens are left for action "${node.id}": the run may use ${policy.tokens}, and keeps some for its answer`;
   }
+  if (exceedCost(turn))
+    return `No money is left for action "${node.id}": the run may spend ${policy.cost ?? 0} US dollars`;
   return null;
+}
+
+/** What a call will cost is known only after it: so the budget is over when it is reached, and the last generation may pass it. */
+function exceedCost(turn: Turn): boolean {
+  const { policy, cost } = turn.state;
+  if (policy.cost == null || cost < policy.cost) return false;
+  exceed(turn, 'cost', policy.cost, cost);
+  return true;
 }
 
 /** Reports a budget as exceeded, once; the next generation is then the last one. */
@@ -867,6 +898,7 @@ function budgetError({ policy }: RunState, budget: BudgetName): RunError {
     seconds: `${policy.seconds} s`,
     model_calls: `${policy.modelCalls} model calls`,
     tokens: `${policy.tokens ?? 0} tokens`,
+    cost: `${policy.cost ?? 0} US dollars`,
     actions: `${policy.maxActions} actions`,
   }[budget];
   return { code: 'budget_exceeded', message: `The run's budget of ${allowed} is spent, and there is no answer` };

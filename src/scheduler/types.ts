@@ -9,6 +9,7 @@ import type {
   ActionRejection,
   ActionStatus,
   ActionTraits,
+  ActionType,
   RejectionCode,
   TerminalStatus,
 } from '../domain/action.ts';
@@ -20,12 +21,16 @@ export interface RunPolicy {
   /** `text`: one posted protocol text, no model; the run ends when its work is settled (H7). */
   readonly source: 'model' | 'text';
   readonly maxParallelActions: number;
+  /** Slots of single action types, beside `maxParallelActions`; a type that is not named has no limit of its own (S5). */
+  readonly maxParallelByType?: Readonly<Partial<Record<ActionType, number>>>;
   /** 0 = no cap but the budget (S11). */
   readonly maxIterations: number;
   readonly maxActions: number;
   readonly seconds: number;
   readonly modelCalls: number;
   readonly tokens: number | null;
+  /** US dollars; null or absent = no budget (S12). */
+  readonly cost?: number | null;
   readonly failFast: boolean;
   readonly responseDefault: 'auto' | 'final' | 'continue';
   readonly onFailedFinal: 'continue' | 'end';
@@ -53,6 +58,12 @@ export type SchedulerInput = { readonly at: number } & (
         | { readonly ok: true; readonly value: boolean }
         | { readonly ok: false; readonly message: string };
     }
+  /** The answer to `recall`: an earlier outcome stands for the action, or it may not run, or neither (P6). */
+  | {
+      readonly type: 'recalled';
+      readonly key: ActionKey;
+      readonly found: 'outcome' | 'nothing' | { readonly error: ActionError };
+    }
   | { readonly type: 'attempt_succeeded'; readonly key: ActionKey; readonly attempt: number }
   | {
       readonly type: 'attempt_failed';
@@ -70,7 +81,8 @@ export type SchedulerInput = { readonly at: number } & (
       readonly approved: boolean;
       readonly note: string | null;
     }
-  | { readonly type: 'usage_recorded'; readonly tokens: number }
+  /** `cost`: US dollars; absent when the model's price is not known. */
+  | { readonly type: 'usage_recorded'; readonly tokens: number; readonly cost?: number }
   | { readonly type: 'cancel_requested'; readonly reason: string }
 );
 
@@ -82,6 +94,8 @@ export type SchedulerCommand =
   | { readonly type: 'queue'; readonly key: ActionKey; readonly dependsOn: readonly ActionKey[] }
   /** Evaluate the action's `when` now; answer with `condition_evaluated`. */
   | { readonly type: 'evaluate'; readonly key: ActionKey }
+  /** Look whether an earlier outcome stands for the action, now or when an equal one has settled; answer with `recalled` (P6). */
+  | { readonly type: 'recall'; readonly key: ActionKey }
   | { readonly type: 'start'; readonly key: ActionKey; readonly attempt: number; readonly timeoutMs: number }
   /** Abort the attempt's signal and forget it; a late result is recorded and ignored (S7). */
   | { readonly type: 'abort'; readonly key: ActionKey; readonly attempt: number; readonly reason: string }

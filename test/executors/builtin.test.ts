@@ -153,20 +153,24 @@ test('[M3] HEAD gives status and headers, without cookies', async () => {
 });
 
 test.each([
-  [404, false],
-  [403, false],
-  [408, true],
-  [429, true],
-  [500, true],
-  [503, true],
-])('[S7] an answer of %i is a failure; worth another try: %s', async (status, retryable) => {
-  const context = contextOf({
-    fetch: answering('{"why":"because"}', 'application/json', { status, headers: { 'retry-after': '7' } }),
-  });
-  const error = errorOf(await webFetch.execute(callOf({ url }), context));
-  expect(error).toMatchObject({ code: 'http_error', retryable, retryAfterMs: 7_000 });
-  expect(error.message).toBe(`GET ${url} answered ${status}: {"why":"because"}`);
-});
+  [404, false, false],
+  [403, false, false],
+  [408, true, false],
+  [429, true, true],
+  [500, true, false],
+  [503, true, true],
+])(
+  '[S7] an answer of %i is a failure; worth another try: %s; too much to do: %s',
+  async (status, retryable, overloaded) => {
+    const context = contextOf({
+      fetch: answering('{"why":"because"}', 'application/json', { status, headers: { 'retry-after': '7' } }),
+    });
+    const error = errorOf(await webFetch.execute(callOf({ url }), context));
+    expect(error).toMatchObject({ code: 'http_error', retryable, retryAfterMs: 7_000 });
+    expect(error.overloaded ?? false).toBe(overloaded);
+    expect(error.message).toBe(`GET ${url} answered ${status}: {"why":"because"}`);
+  },
+);
 
 test.each([
   [{ Authorization: 'Bearer x' }, 'may not be set by a model'],

@@ -72,6 +72,25 @@ test.each([
 });
 
 test.each([
+  [
+    { status: 429, retry_after_ms: 2_000 },
+    { overloaded: true, retryAfterMs: 2_000 },
+  ],
+  [{ status: 503 }, { overloaded: true }],
+  [{ status: 500 }, {}],
+])('[R8] a model endpoint that answers %j slows those that ask it', async (details, expected) => {
+  const context = contextOf({
+    callModel: () => Promise.reject(new EngineError('model_unavailable', 'why', details)),
+  });
+  expect(errorOf(await llmExecutor.execute(callOf({ prompt: 'p' }), context))).toEqual({
+    code: 'model_unavailable',
+    message: 'why',
+    retryable: true,
+    ...expected,
+  });
+});
+
+test.each([
   [{}, 'parameters.prompt: expected text, got nothing'],
   [{ prompt: '  ' }, 'parameters.prompt: expected text, got "  "'],
   [{ prompt: 'p', system: 1 }, 'parameters.system: expected text, got 1'],

@@ -432,6 +432,37 @@ describe('S12 budgets', () => {
     ]);
   });
 
+  const costs: readonly (readonly [
+    title: string,
+    spent: readonly (number | undefined)[],
+    commands: readonly string[],
+  ])[] = [
+    ['below it the run goes on', [0.2, 0.2], ['start_iteration 2']],
+    [
+      'when it is reached, the next generation is the last',
+      [0.3, 0.2],
+      ['budget_exceeded cost 0.5/0.5', 'start_iteration 2 last'],
+    ],
+    ['what has no price does not count', [undefined, undefined], ['start_iteration 2']],
+  ];
+  test.each(costs)('[S12] cost: %s', (_title, spent, commands) => {
+    const run = new Driver({ cost: 0.5 });
+    for (const cost of spent) run.say({ type: 'usage_recorded', tokens: 1, ...(cost === undefined ? {} : { cost }) });
+    run.respond(false);
+    expect(essential(run.end())).toEqual(['complete_iteration 1', ...commands]);
+  });
+
+  test('[S12] past the cost no action that calls a model is dispatched, others are', () => {
+    const run = new Driver({ cost: 0.5 });
+    run.say({ type: 'usage_recorded', tokens: 1, cost: 0.6 });
+    expect(essential(run.declare({ id: 'a', type: 'llm', name: 'llm' }))).toEqual([
+      'queue a []',
+      'budget_exceeded cost 0.6/0.5',
+      'settle a failed budget_exceeded',
+    ]);
+    expect(essential(run.declare({ id: 'b' }))).toContain('start b');
+  });
+
   test('[S12] a budget longer than a timer can be is waited for in parts', () => {
     const run = new Driver({ seconds: 10_000_000 });
     run.at += 2_147_483_647;

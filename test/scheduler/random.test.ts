@@ -37,7 +37,7 @@ const attempt = fc.record({
   latencyMs: fc.integer({ min: 0, max: 3_000 }),
   outcome: fc.oneof(
     { weight: 16, arbitrary: fc.constant('ok' as const) },
-    { weight: 4, arbitrary: fc.constantFrom('fatal', 'retryable', 'before_dispatch', 'hang', 'late') },
+    { weight: 5, arbitrary: fc.constantFrom('fatal', 'retryable', 'overloaded', 'before_dispatch', 'hang', 'late') },
   ),
 });
 
@@ -65,6 +65,8 @@ const actionSeed = fc.record({
   attempts: fc.array(attempt, { minLength: 1, maxLength: 3 }),
   condition: fc.constantFrom(true, true, false, null),
   approval: fc.constantFrom('yes', 'yes', 'no', 'never'),
+  reuse: rarely(true, false),
+  recalled: fc.constantFrom('outcome', 'nothing', 'nothing', 'refused'),
 });
 
 const itemSeed = fc.oneof(
@@ -90,8 +92,9 @@ function planted(seed: ItemSeed, at: number): ItemScript {
     case 'response':
       return { ...seed, refers: seed.refers.map(idAt) };
     case 'action': {
-      const { type, gapMs, repeatsId, kind, dependsOn, references, attempts, condition, approval, ...rest } = seed;
-      const { effects, concurrency, dispatch, needsApproval, refused, estimateMs, ...fields } = rest;
+      const { type, gapMs, repeatsId, kind, dependsOn, references, attempts, condition, approval, recalled, ...rest } =
+        seed;
+      const { effects, concurrency, dispatch, needsApproval, refused, estimateMs, reuse, ...fields } = rest;
       const action: ActionScript = {
         fields: {
           ...fields,
@@ -106,11 +109,13 @@ function planted(seed: ItemSeed, at: number): ItemScript {
           dispatch,
           needsApproval,
           estimateMs,
+          reuse,
           refusal: refused ? { code: 'unknown_name', message: 'no such tool' } : null,
         },
         attempts,
         condition,
         approval,
+        recalled,
       };
       return { type, gapMs, action };
     }
@@ -148,6 +153,7 @@ const world: fc.Arbitrary<World> = fc
     policy: fc.record({
       source: fc.constantFrom('model', 'model', 'text'),
       maxParallelActions: fc.integer({ min: 1, max: 5 }),
+      maxParallelByType: fc.constantFrom({}, {}, { tool: 2 }, { tool: 3, python: 1 }, { agent: 1, llm: 1 }),
       maxIterations: fc.integer({ min: 0, max: 4 }),
       maxActions: rarely(8, 2_000),
       seconds: rarely(3, 3_600),

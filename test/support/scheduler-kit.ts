@@ -145,6 +145,10 @@ export class Driver {
     return this.say({ type: 'condition_evaluated', key: this.key(id), result });
   }
 
+  recalled(id: string, found: 'outcome' | 'nothing' | { readonly error: ActionError }): string[] {
+    return this.say({ type: 'recalled', key: this.key(id), found });
+  }
+
   /** `timeout:a#1`, `retry:a#1`, `approval:a`, `budget`. */
   fire(timer: string, random?: number): string[] {
     const [kind = '', rest] = timer.split(':');
@@ -174,6 +178,7 @@ export class Driver {
       case 'queue':
         return `queue ${this.id(command.key)} [${command.dependsOn.map((key) => this.id(key)).join(' ')}]`;
       case 'evaluate':
+      case 'recall':
       case 'ask_approval':
         return `${command.type} ${this.id(command.key)}`;
       case 'start':

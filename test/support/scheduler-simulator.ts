@@ -2,7 +2,7 @@
  * Plays the engine and the outside world for the scheduler, under a virtual clock: streams scripted
  * generations, runs attempts with scripted latencies and outcomes, fires timers, answers questions.
  *
- * Checks while it plays what must hold at every moment (slots, targets, idle slots, dependencies,
+ * Checks while it plays what must hold at every moment (slots, targets, types, idle slots, dependencies,
  * one settlement each); what can only be judged at the end is in the trace.
  */
 import type { ActionDeclaration, ActionTraits } from '../../src/domain/action.ts';
@@ -18,7 +18,7 @@ import type { Timeless } from './scheduler-kit.ts';
 /** What an attempt does: `late` reports long after its abort, `hang` never does. */
 export interface AttemptScript {
   readonly latencyMs: number;
-  readonly outcome: 'ok' | 'fatal' | 'retryable' | 'before_dispatch' | 'hang' | 'late';
+  readonly outcome: 'ok' | 'fatal' | 'retryable' | 'overloaded' | 'before_dispatch' | 'hang' | 'late';
 }
 
 export interface ActionScript {
@@ -28,6 +28,8 @@ export interface ActionScript {
   readonly attempts: readonly AttemptScript[];
   readonly condition: boolean | null;
   readonly approval: 'yes' | 'no' | 'never';
+  /** What an earlier outcome says, where the traits ask for one. */
+  readonly recalled?: 'outcome' | 'nothing' | 'refused';
 }
 
 export type ItemScript =
@@ -177,6 +179,12 @@ class Simulator {
           this.#input({ type: 'approval_resolved', key, approved: approval === 'yes', note: null }),
         );
       }
+      case 'recall': {
+        const { recalled = 'nothing' } = this.#script(command.key);
+        const { key } = command;
+        const found = recalled === 'refused' ? { error: failure() } : recalled;
+        return this.#after(recalled === 'nothing' ? 3 : 0, () => this.#input({ type: 'recalled', key, found }));
+      }
       case 'start':
         return this.#start(command);
       case 'abort':
@@ -249,6 +257,7 @@ class Simulator {
         const error = failure({
           retryable: script.outcome !== 'fatal',
           ...(script.outcome === 'before_dispatch' ? { beforeDispatch: true } : {}),
+          ...(script.outcome === 'overloaded' ? { overloaded: true } : {}),
         });
         this.#input({ type: 'attempt_failed', key, attempt, error, random: 0.25 });
       }
@@ -357,10 +366,14 @@ class Simulator {
       perTarget.set(target, count);
       if (count > (node.traits.concurrency ?? Infinity)) this.#fail(`too many of ${target} run`);
     }
+    for (const [type, most] of Object.entries(policy.maxParallelByType ?? {})) {
+      const count = running.filter(({ declaration: { type: own } }) => own === type).length;
+      if (count > most) this.#fail(`${count} of type ${type} run, ${most} may`);
+    }
     const free = policy.maxParallelActions - slots;
     for (const node of this.#state.nodes) {
       if (node.stage !== 'ready') continue;
-      if ((perTarget.get(targetOf(node)) ?? 0) >= (node.traits.concurrency ?? Infinity)) continue;
+      if (node.limits.some(({ running: there, max }) => there >= max)) continue;
       const kept =
         node.mode === 'fire_and_forget' && policy.maxParallelActions > 1 && phase !== 'ended' && phase !== 'drained';
       if (!needsSlot(node) || free > (kept ? 1 : 0)) this.#fail(`${node.key} is ready and ${free} slots are idle`);
@@ -381,6 +394,23 @@ class Simulator {
       asking === awaited.filter(({ stage }) => stage === 'approval').length,
     ];
     if (counted.includes(false)) this.#fail(`a counter is wrong: ${counted.join(', ')}`);
+    for (const { name, running, max, ceiling, awaited: inAwaited, background } of limits.values()) {
+      const mine = nodes.filter((node) => node.limits.some((limit) => limit.name === name));
+      const inLane = (queue: 'slot' | 'background'): number =>
+        mine.filter(
+          ({ heap, mode }) =>
+            heap !== null &&
+            (heap === lanes.slot || heap === lanes.free || heap === lanes.background) &&
+            (mode === 'fire_and_forget') === (queue === 'background'),
+        ).length;
+      const recount = [
+        running === mine.filter(({ stage }) => stage === 'running').length,
+        inAwaited.inLane === inLane('slot'),
+        background.inLane === inLane('background'),
+        max >= 1 && max <= ceiling,
+      ];
+      if (recount.includes(false)) this.#fail(`the limit of ${name} is wrong: ${recount.join(', ')}`);
+    }
     const parked = [...limits.values()].flatMap((limit) => [limit.awaited.parked, limit.background.parked]);
     for (const heap of [lanes.slot, lanes.free, lanes.background, ...parked]) {
       for (const [at, node] of heap.entries()) {

@@ -3,7 +3,7 @@ import type { ActionOutcome } from '../../domain/action.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { ActionContext } from '../executor.ts';
-import { failure, failureOf, wrongParameter } from '../failure.ts';
+import { failure, failureOf, isOverload, wrongParameter } from '../failure.ts';
 import { refuseHeader } from '../outbound.ts';
 
 /** Longest text returned unless `max_chars` says otherwise. */
@@ -56,6 +56,7 @@ export async function httpFailure(
     {
       retryable: status === 408 || status === 425 || status === 429 || status >= 500,
       ...(retryAfterMs > 0 ? { retryAfterMs } : {}),
+      ...(isOverload(status) ? { overloaded: true } : {}),
     },
   );
 }

@@ -1,0 +1,243 @@
+/** Slots beside the run's own: of a type, and of a target that has too much to do (S5, R8); earlier outcomes (P6). */
+import { describe, expect, test } from 'vitest';
+import type { ActionError, ActionType } from '../../src/domain/action.ts';
+import { restore, snapshot } from '../../src/scheduler/step.ts';
+import { Driver, essential } from '../support/scheduler-kit.ts';
+
+const started = (commands: readonly string[]): string[] => commands.filter((command) => command.startsWith('start '));
+const running = (run: Driver): string[] =>
+  run.state.nodes.filter(({ stage }) => stage === 'running').map(({ id }) => id);
+const most = (run: Driver, name: string): number | null => run.state.limits.get(name)?.max ?? null;
+
+describe('slots of a type', () => {
+  const cases: readonly (readonly [
+    title: string,
+    byType: Readonly<Partial<Record<ActionType, number>>>,
+    actions: readonly (readonly [id: string, type: ActionType, name: string, concurrency: number | null])[],
+    running: readonly string[],
+  ])[] = [
+    [
+      'one type is held back, the others are not',
+      { tool: 1 },
+      [
+        ['a', 'tool', 'x', null],
+        ['b', 'tool', 'y', null],
+        ['c', 'llm', 'llm', null],
+      ],
+      ['a', 'c'],
+    ],
+    [
+      'a tool’s own limit and the type’s hold together',
+      { tool: 2 },
+      [
+        ['a', 'tool', 'x', 1],
+        ['b', 'tool', 'x', 1],
+        ['c', 'tool', 'y', null],
+        ['d', 'tool', 'y', null],
+      ],
+      ['a', 'c'],
+    ],
+    [
+      'workflow and agent actions hold no slot, but obey their type',
+      { agent: 2 },
+      [
+        ['a', 'agent', 'x', null],
+        ['b', 'agent', 'x', null],
+        ['c', 'agent', 'y', null],
+        ['d', 'tool', 'y', null],
+      ],
+      ['a', 'b', 'd'],
+    ],
+    ['less than one counts as one', { tool: 0 }, [['a', 'tool', 'x', null]], ['a']],
+  ];
+
+  test.each(cases)('[S5] %s', (_title, maxParallelByType, actions, expected) => {
+    const run = new Driver({ maxParallelByType });
+    for (const [id, type, name, concurrency] of actions) run.declare({ id, type, name }, { concurrency });
+    expect(running(run)).toEqual(expected);
+  });
+
+  test('[S5] when an action of the type ends, the most urgent of the type starts', () => {
+    const run = new Driver({ maxParallelByType: { tool: 1 } });
+    run.declare({ id: 'a', name: 'x' });
+    run.declare({ id: 'b', name: 'y' });
+    run.declare({ id: 'c', name: 'z', priority: 1 });
+    expect(started(run.succeed('a'))).toEqual(['start c']);
+  });
+
+  test('[S5] an action whose target is full leaves its place in the type to others', () => {
+    const run = new Driver({ maxParallelActions: 1, maxParallelByType: { tool: 2 } });
+    run.declare({ id: 'a', name: 'x' }, { concurrency: 1 });
+    run.declare({ id: 'b', name: 'x', priority: 2 }, { concurrency: 1 });
+    run.declare({ id: 'c', name: 'y', priority: 1 });
+    expect(started(run.succeed('a'))).toEqual(['start b']);
+    expect(started(run.succeed('b'))).toEqual(['start c']);
+  });
+});
+
+/** `n` actions `a0`, `a1`, … of one target. */
+function fanOut(run: Driver, n: number, concurrency: number | null = null): void {
+  for (let at = 0; at < n; at += 1) run.declare({ id: `a${at}`, name: 'x' }, { concurrency });
+}
+
+describe('a target with too much to do', () => {
+  const overloads: readonly (readonly [title: string, error: Partial<ActionError>, lowered: boolean])[] = [
+    ['says so', { overloaded: true }, true],
+    ['asks for patience', { retryAfterMs: 1_000 }, true],
+    ['is a full runner', { code: 'runner_busy' }, true],
+    ['refuses for good, whatever else it says', { retryable: false, retryAfterMs: 1_000 }, false],
+    ['only fails', { code: 'http_error' }, false],
+    ['only takes too long', { code: 'timeout' }, false],
+  ];
+
+  test.each(overloads)('[R8] lowered, when it %s: %o -> %s', (_title, error, lowered) => {
+    const run = new Driver({ maxParallelActions: 4 });
+    fanOut(run, 4);
+    run.fail('a0', { retryable: true, ...error });
+    expect(most(run, 'tool/x')).toBe(lowered ? 2 : null);
+  });
+
+  const widths: readonly (readonly [at: number, width: number])[] = [
+    [1, 1],
+    [2, 1],
+    [3, 1],
+    [4, 2],
+    [5, 2],
+    [8, 4],
+  ];
+  test.each(widths)('[R8] with %i at work, %i may be from then on', (atWork, width) => {
+    const run = new Driver({ maxParallelActions: 8 });
+    fanOut(run, atWork);
+    run.fail('a0', { overloaded: true });
+    expect(most(run, 'tool/x')).toBe(width);
+  });
+
+  test('[R8] a burst of refusals is one overload, the next burst another', () => {
+    const run = new Driver({ maxParallelActions: 8 });
+    fanOut(run, 8);
+    expect(essential(run.fail('a0', { overloaded: true }))).toContain('warn overloaded');
+    for (const id of ['a1', 'a2', 'a3'])
+      expect(essential(run.fail(id, { overloaded: true }))).not.toContain('warn overloaded');
+    expect(most(run, 'tool/x')).toBe(4);
+    for (const id of ['a4', 'a5', 'a6', 'a7']) run.succeed(id);
+    for (const id of ['b1', 'b2', 'b3', 'b4']) run.declare({ id, name: 'x' });
+    run.fail('b1', { overloaded: true });
+    expect(most(run, 'tool/x')).toBe(2);
+  });
+
+  test('[R8] nothing new starts until fewer than that are at work, and other targets go on', () => {
+    const run = new Driver({ maxParallelActions: 4 });
+    fanOut(run, 6);
+    expect(started(run.fail('a0', { overloaded: true }))).toEqual([]);
+    expect(started(run.declare({ id: 'other', name: 'y' }))).toEqual(['start other']);
+    expect(started(run.succeed('a1'))).toEqual([]);
+    expect(started(run.succeed('a2'))).toEqual(['start a4']);
+  });
+
+  test('[R8] as many successes as may run at once make room for one more, up to what was allowed before', () => {
+    const run = new Driver({ maxParallelActions: 4 });
+    fanOut(run, 4);
+    run.fail('a0', { overloaded: true });
+    for (const id of ['a1', 'a2', 'a3']) run.succeed(id);
+    expect(most(run, 'tool/x')).toBe(2);
+    const seen: (number | null)[] = [];
+    for (let at = 10; at < 22; at += 1) {
+      run.declare({ id: `b${at}`, name: 'x' });
+      run.succeed(`b${at}`);
+      seen.push(most(run, 'tool/x'));
+    }
+    expect(seen).toEqual([2, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 4]);
+  });
+
+  test('[R8] the limit of the manifest stays the ceiling', () => {
+    const run = new Driver({ maxParallelActions: 8 });
+    fanOut(run, 8, 3);
+    expect(running(run)).toHaveLength(3);
+    run.fail('a0', { overloaded: true });
+    expect(most(run, 'tool/x')).toBe(1);
+    for (const id of ['a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'a7']) run.succeed(id);
+    for (let at = 0; at < 9; at += 1) {
+      run.declare({ id: `b${at}`, name: 'x' }, { concurrency: 3 });
+      run.succeed(`b${at}`);
+    }
+    expect(most(run, 'tool/x')).toBe(3);
+  });
+
+  test('[R8] actions without a target of their own are slowed by their type', () => {
+    const run = new Driver({ maxParallelActions: 4 });
+    for (const id of ['p1', 'p2', 'p3', 'p4']) run.declare({ id, type: 'python', name: id });
+    run.fail('p1', { code: 'runner_busy' });
+    expect(most(run, 'python')).toBe(2);
+    expect(started(run.succeed('p2'))).toEqual([]);
+    expect(started(run.declare({ id: 'p5', type: 'python', name: 'p5' }))).toEqual([]);
+    expect(started(run.declare({ id: 't', name: 'x' }))).toEqual(['start t']);
+    expect(started(run.succeed('p3'))).toEqual(['start p5']);
+  });
+
+  test('[J9] the width is part of a snapshot', () => {
+    const run = new Driver({ maxParallelActions: 4 });
+    fanOut(run, 6);
+    run.fail('a0', { overloaded: true });
+    run.state = restore(JSON.parse(JSON.stringify(snapshot(run.state))));
+    expect(most(run, 'tool/x')).toBe(2);
+    expect(started(run.succeed('a1'))).toEqual([]);
+    expect(started(run.succeed('a2'))).toEqual(['start a4']);
+  });
+});
+
+describe('earlier outcomes', () => {
+  test('[P6] an action that may be answered by an earlier outcome is looked up before it takes a slot', () => {
+    const run = new Driver({ maxParallelActions: 1 });
+    run.declare({ id: 'busy' });
+    expect(essential(run.declare({ id: 'a' }, { reuse: true }))).toEqual(['queue a []', 'recall a']);
+    run.declare({ id: 'b', dependsOn: ['a'] });
+    expect(run.recalled('a', 'outcome')).toEqual(['settle a completed']);
+    expect(started(run.succeed('busy'))).toEqual(['start b']);
+  });
+
+  test('[P6] when there is none it waits for its slot like any other, and is not looked up again', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' }, { reuse: true });
+    expect(essential(run.recalled('a', 'nothing'))).toEqual(['start a']);
+    expect(essential(run.fail('a', { retryable: true }))).toEqual(['retry a after 250']);
+    expect(essential(run.fire('retry:a#1'))).toEqual(['start a #2']);
+  });
+
+  test('[P6] one that may not run fails without an attempt, and its dependents are skipped', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' }, { reuse: true });
+    run.declare({ id: 'b', dependsOn: ['a'] });
+    const error = { code: 'idempotency_mismatch', message: 'no', retryable: false };
+    expect(essential(run.recalled('a', { error }))).toEqual([
+      'settle a failed idempotency_mismatch',
+      'settle b skipped a',
+    ]);
+  });
+
+  test('[P6] the look-up comes after dependencies, conditions and questions', () => {
+    const run = new Driver();
+    run.declare({ id: 'first' });
+    run.declare({ id: 'a', dependsOn: ['first'], when: 'true' }, { reuse: true, needsApproval: true });
+    expect(essential(run.succeed('first'))).toEqual(['settle first completed', 'evaluate a']);
+    expect(essential(run.condition('a', true))).toEqual(['ask_approval a']);
+    expect(essential(run.approve('a'))).toEqual(['recall a']);
+  });
+
+  test('[J5] an answer that comes after a cancel changes nothing', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' }, { reuse: true });
+    expect(run.cancel()).toContain('settle a cancelled user');
+    expect(run.recalled('a', 'outcome')).toEqual([]);
+  });
+
+  test('[S11] the iteration waits for the answer', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' }, { reuse: true });
+    expect(essential(run.end())).toEqual(['report_plan 1']);
+    expect(essential(run.recalled('a', 'outcome'))).toEqual([
+      'settle a completed',
+      'complete_iteration 1',
+      'start_iteration 2',
+    ]);
+  });
+});
