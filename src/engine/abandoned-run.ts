@@ -2,10 +2,10 @@
  * Ends a run that nobody owns any more: the object vanished, or our own code failed. Every action
  * that was accepted gets its terminal event (S10), then the run gets its own (J3).
  */
-import type { JournaledEventType, SessionEvent } from '../domain/event.ts';
+import type { EventType, JournaledEventType, SessionEvent } from '../domain/event.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Journal } from '../journal/journal.ts';
-import type { RunRecord } from '../domain/session.ts';
+import type { RunRecord, RunStatus } from '../domain/session.ts';
 
 const ACTION_ENDS: ReadonlySet<JournaledEventType> = new Set<JournaledEventType>([
   'action_completed',
@@ -14,6 +14,12 @@ const ACTION_ENDS: ReadonlySet<JournaledEventType> = new Set<JournaledEventType>
   'action_cancelled',
   'action_rejected',
 ]);
+
+const RUN_ENDS: Readonly<Partial<Record<EventType, RunStatus>>> = {
+  agent_completed: 'completed',
+  agent_failed: 'failed',
+  agent_cancelled: 'cancelled',
+};
 
 /** @returns the events that were appended, for the readers that are there */
 export function endAbandonedRun(
@@ -27,10 +33,10 @@ export function endAbandonedRun(
 ): SessionEvent[] {
   const open = new Map<string, { readonly event: SessionEvent; started: boolean; readonly state: JsonObject }>();
   let iteration = 0;
-  let over = false;
+  let over: RunStatus | null = null;
   for (const { event, state } of journal.eventsOf(run)) {
     iteration = Math.max(iteration, event.iteration);
-    over ||= event.type === 'agent_completed' || event.type === 'agent_failed' || event.type === 'agent_cancelled';
+    over = RUN_ENDS[event.type] ?? over;
     const key = state?.['key'];
     if (typeof key !== 'string' || state === null) continue;
     const action = open.get(key);
@@ -61,9 +67,10 @@ export function endAbandonedRun(
       append('action_cancelled', { reason: error.message }, event, { key });
     }
   }
-  if (!over) {
+  if (over === null) {
     append('agent_failed', { error: { ...error }, iterations: iteration }, null);
-    journal.endRun(run.run, 'failed', at);
   }
+  // What the events say counts: the row may be a moment behind them.
+  journal.endRun(run.run, over ?? 'failed', at);
   return appended;
 }

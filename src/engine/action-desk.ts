@@ -13,6 +13,7 @@
 import type { ActionDeclaration, ActionKey, ActionOutcome, ActionRejection, ActionTraits } from '../domain/action.ts';
 import { messageOf } from '../domain/errors.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
 import type { VariableStore } from '../domain/ports.ts';
 import { validateParameters } from '../executors/validate-parameters.ts';
 import { conditionNames, evaluateCondition } from '../protocol/condition.ts';
@@ -42,6 +43,7 @@ export class ActionDesk {
   readonly #attempts = new Map<ActionKey, { readonly attempt: number; readonly abort: AbortController }>();
   readonly #timers = new Map<TimerId, () => void>();
   readonly #approvals = new Map<ActionKey, string>();
+  readonly #earlierValues = new Map<string, NameValue>();
 
   constructor(options: {
     readonly context: RunContext;
@@ -273,8 +275,18 @@ export class ActionDesk {
     if (producer !== null) return this.#valueOfAction(producer);
     const variable = this.#variables.get(name);
     if (variable !== undefined) return { state: 'value', value: variable };
-    const earlier = this.#context.journal.latestOutcome(name, this.#context.runNumber);
-    return earlier === null ? { state: 'unknown' } : { state: 'value', value: earlier.output };
+    return this.#earlier(name);
+  }
+
+  /** A result of an earlier run. Those cannot change any more: each name is looked up once. */
+  #earlier(name: string): NameValue {
+    if (this.#context.runNumber === 1) return { state: 'unknown' };
+    const known = this.#earlierValues.get(name);
+    if (known !== undefined) return known;
+    const found = this.#context.journal.latestOutcome(name, this.#context.runNumber);
+    const value: NameValue = found === null ? { state: 'unknown' } : { state: 'value', value: found.output };
+    if (this.#earlierValues.size < limits.actionsPerRun) this.#earlierValues.set(name, value);
+    return value;
   }
 
   #valueOfAction(key: ActionKey): NameValue {

@@ -6,7 +6,8 @@ import type { SessionEvent } from '../domain/event.ts';
 
 /** One turn's events, in order. The same array goes to every reader, so that it can be encoded once. */
 export type EventBatch = readonly SessionEvent[];
-export type EventListener = (batch: EventBatch) => void;
+/** Called with null when no more events will ever come. */
+export type EventListener = (batch: EventBatch | null) => void;
 
 export class Hub {
   readonly #listeners = new Set<EventListener>();
@@ -19,5 +20,11 @@ export class Hub {
 
   publish(batch: EventBatch): void {
     for (const listener of this.#listeners) listener(batch);
+  }
+
+  /** The session is gone: every reader's stream ends. */
+  close(): void {
+    for (const listener of this.#listeners) listener(null);
+    this.#listeners.clear();
   }
 }

@@ -159,6 +159,7 @@ export function startRun(context: RunContext, inbox: Inbox): LiveRun {
       case 'end_run':
         segments.giveUp();
         generations.announceEnd(command);
+        context.journal.endRun(context.runNumber, command.status, context.clock.now());
         log.afterSync(() => context.ended(command));
         return;
       case 'drained':

@@ -49,6 +49,8 @@ export class Segments {
   #held: Block[] = [];
   #responses: { content: string; final: Finality }[] = [];
   #bareText: { readonly iteration: number; readonly content: string }[] = [];
+  /** What was warned about already: each reference once, and at most `limits.warningsPerGeneration` in a run. */
+  readonly #warned = new Set<string>();
 
   constructor(log: RunLog, options: { readonly render: RenderReference; readonly streamThoughts: boolean }) {
     this.#log = log;
@@ -153,12 +155,18 @@ export class Segments {
         const value = piece.resolve();
         if (value.state === 'running') break;
         const { text, warning } = this.#render(piece.reference, value);
-        if (warning !== null) this.#log.warn(value.state === 'unknown' ? 'unknown_reference' : 'missing_path', warning);
+        if (warning !== null) this.#warnOnce(value.state === 'unknown' ? 'unknown_reference' : 'missing_path', warning);
         this.#emit(block, text);
       }
       done += 1;
     }
     pieces.splice(0, done);
+  }
+
+  #warnOnce(code: string, message: string): void {
+    if (this.#warned.has(message) || this.#warned.size >= limits.warningsPerGeneration) return;
+    this.#warned.add(message);
+    this.#log.warn(code, message);
   }
 
   #emit(block: Block, text: string): void {

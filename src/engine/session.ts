@@ -8,6 +8,8 @@
  *  1. One run at a time answers; fire_and_forget actions of earlier ones may still be at work (S4).
  *  2. A run that is in the journal as unfinished has an owner here, or is ended by `recover` (J3).
  *  3. A reader's leaving changes nothing (J5).
+ *  4. What is checked of a message and the creation of its run happen in one synchronous stretch.
+ *  5. Nobody is told of an end that is not on disk (J1).
  */
 import { EngineError, messageOf } from '../domain/errors.ts';
 import type { SessionEvent } from '../domain/event.ts';
@@ -16,10 +18,10 @@ import { limits } from '../domain/limits.ts';
 import type { AgentDefinition, ResolvedAgent } from '../domain/manifest.ts';
 import { runIdOf, runNumberOf } from '../journal/journal.ts';
 import type { Journal, StoredEvent } from '../journal/journal.ts';
-import type { RunRecord, RunStatus, SessionRecord } from '../domain/session.ts';
+import type { RunRecord, SessionRecord } from '../domain/session.ts';
 import type { RunPolicy } from '../scheduler/types.ts';
 import { endAbandonedRun } from './abandoned-run.ts';
-import { readConversation } from './conversation.ts';
+import { readConversation, readTranscript } from './conversation.ts';
 import { personalise } from './personalise.ts';
 import { Hub } from './hub.ts';
 import type { EventListener } from './hub.ts';
@@ -41,6 +43,8 @@ export interface SessionPorts extends Pick<
   readonly modelFor: (agent: AgentDefinition) => RunContext['model'];
   /** Keeps the host alive while the promise is pending (J2). */
   readonly hold: (work: Promise<unknown>) => void;
+  /** Takes secrets of the environment out of a text (X3). */
+  readonly redact: (text: string) => string;
   /** Told of faults that are ours. */
   readonly log: (fault: unknown) => void;
   /** Told when a run has ended. */
@@ -68,6 +72,7 @@ export class Session {
   readonly #active = new Map<number, ActiveRun>();
   readonly #waiting: { readonly run: number; readonly source: () => RunSource }[] = [];
   readonly #ends = new Map<number, PromiseWithResolvers<void>>();
+  readonly #followed = new Set<Promise<void>>();
   readonly #learned = new Map<string, number>();
   #variables: SessionVariables | null = null;
 
@@ -110,6 +115,7 @@ export class Session {
    */
   async message(request: MessageRequest): Promise<RunRecord> {
     const { content, tokens, idempotencyKey } = request;
+    await this.recover();
     if (idempotencyKey !== null) {
       const earlier = this.#journal.runByIdempotencyKey(idempotencyKey);
       if (earlier !== null) {
@@ -142,6 +148,7 @@ export class Session {
 
   /** Runs protocol text without a model; `text` is null when the text streams in and is not known yet. */
   async execute(chunks: AsyncIterable<string>, text: string | null): Promise<RunRecord> {
+    await this.recover();
     return await this.#submit(text === null ? { type: 'stream' } : { type: 'text', text }, null, () => ({
       type: 'text',
       chunks,
@@ -152,11 +159,12 @@ export class Session {
   async cancel(reason: string): Promise<string | null> {
     const active = [...this.#active];
     for (const [, { inbox }] of active) inbox.put({ type: 'cancel', reason });
-    for (const { run } of this.#waiting.splice(0)) {
+    const waiting = this.#waiting.splice(0).map(({ run }) => run);
+    const batch = waiting.map((run) => {
       this.#journal.startRun(run, this.#ports.clock.now());
-      this.#endRun(run, 'cancelled', [this.#append(run, 'agent_cancelled', { reason })]);
-    }
-    await this.#journal.sync();
+      return this.#close(run, 'agent_cancelled', { reason });
+    });
+    await this.#tell(waiting, batch);
     await Promise.all(active.map(([run]) => this.#ends.get(run)?.promise));
     const last = active.at(-1);
     return last === undefined ? null : runIdOf(this.record.session_id, last[0]);
@@ -215,6 +223,21 @@ export class Session {
     return foldRun({ ...run, sessionId: this.record.session_id }, eventsOnly(this.#journal.eventsOf(run)));
   }
 
+  /**
+   * The completed runs as training examples, one JSON text each, for an agent that is still in the
+   * catalogue.
+   *
+   * @throws EngineError `unknown_agent`
+   */
+  transcript(): Iterable<string> {
+    const { record } = this;
+    const resolved = this.#ports.resolve(record.agent);
+    if (resolved === null) {
+      throw new EngineError('unknown_agent', `The agent "${record.agent}" is not in the catalogue any more`);
+    }
+    return readTranscript(this.#journal, personalise(resolved, record), this.#ports.redact);
+  }
+
   variables(): JsonObject {
     return Object.fromEntries(this.#session().entries()) as { [key: string]: Json };
   }
@@ -225,11 +248,29 @@ export class Session {
    */
   async recover(): Promise<void> {
     if (!this.exists) return;
-    for (const run of this.#journal.unfinishedRuns()) {
-      if (this.#active.has(run.run) || this.#waiting.some((waiting) => waiting.run === run.run)) continue;
-      this.#hub.publish(endAbandonedRun(this.#journal, run, this.#ports.clock.now()));
-    }
-    await this.#journal.sync();
+    const abandoned = this.#journal
+      .unfinishedRuns()
+      .filter(({ run }) => !this.#active.has(run) && !this.#waiting.some((waiting) => waiting.run === run));
+    if (abandoned.length === 0) return;
+    const now = this.#ports.clock.now();
+    const batch = abandoned.flatMap((run) => endAbandonedRun(this.#journal, run, now));
+    await this.#tell(
+      abandoned.map(({ run }) => run),
+      batch,
+    );
+  }
+
+  /** Ends everything for good: what runs is cancelled, and every reader's stream closes. */
+  async dispose(reason: string): Promise<void> {
+    await this.cancel(reason);
+    await Promise.allSettled(this.#followed);
+    this.#hub.close();
+  }
+
+  /** Whether nothing of this run will come any more, so that a reader who has it all may go. */
+  hasEnded(runId: string): boolean {
+    const run = this.run(runId);
+    return run.status !== 'queued' && run.status !== 'running' && !this.#active.has(run.run);
   }
 
   async #submit(
@@ -237,11 +278,13 @@ export class Session {
     idempotencyKey: string | null,
     source: (run: number) => RunSource,
   ): Promise<RunRecord> {
-    await this.recover();
     const busy = this.#answering() !== null;
     const now = this.#ports.clock.now();
     const record = this.#journal.createRun(input, now, busy ? 'queued' : 'running', idempotencyKey);
-    this.#ends.set(record.run, Promise.withResolvers<void>());
+    const end = Promise.withResolvers<void>();
+    // Often nobody waits for it; a fault is told by the log.
+    end.promise.catch(() => undefined);
+    this.#ends.set(record.run, end);
     if (busy) this.#waiting.push({ run: record.run, source: () => source(record.run) });
     else this.#start(record.run, source(record.run));
     await this.#journal.sync();
@@ -259,7 +302,9 @@ export class Session {
     const resolved = this.#ports.resolve(record.agent);
     if (resolved === null) {
       const message = `The agent "${record.agent}" of this session is not in the catalogue any more`;
-      this.#endRun(run, 'failed', [this.#append(run, 'agent_failed', { error: { code: 'unknown_agent', message } })]);
+      this.#ports.hold(
+        this.#tell([run], [this.#close(run, 'agent_failed', { error: { code: 'unknown_agent', message } })]),
+      );
       return;
     }
     const inbox = new Inbox();
@@ -276,7 +321,7 @@ export class Session {
         ended: ({ status }) => {
           const active = this.#active.get(run);
           if (active !== undefined) active.end = status;
-          this.#endRun(run, status, []);
+          this.#ended(run);
           this.#next();
         },
         model: this.#ports.modelFor(resolved.agent),
@@ -286,7 +331,9 @@ export class Session {
       inbox,
     );
     this.#active.set(run, { live, inbox, end: null });
-    this.#ports.hold(this.#follow(run, live));
+    const followed = this.#follow(run, live);
+    this.#followed.add(followed);
+    this.#ports.hold(followed.finally(() => this.#followed.delete(followed)));
   }
 
   /** Sees a run to its end, whatever it is. */
@@ -297,10 +344,15 @@ export class Session {
       const error = { code: 'internal', message: messageOf(fault) };
       const now = this.#ports.clock.now();
       this.#ports.log(fault);
-      this.#endRun(run, 'failed', endAbandonedRun(this.#journal, this.#journal.requireRun(run), now, error));
+      this.#active.delete(run);
+      try {
+        await this.#tell([run], endAbandonedRun(this.#journal, this.#journal.requireRun(run), now, error));
+      } catch (again) {
+        this.#ends.get(run)?.reject(again);
+        this.#ports.log(again);
+      }
     }
     this.#active.delete(run);
-    await this.#journal.sync();
     this.#next();
   }
 
@@ -312,17 +364,25 @@ export class Session {
     this.#start(next.run, next.source());
   }
 
-  #endRun(run: number, status: RunStatus, batch: readonly SessionEvent[]): void {
-    this.#journal.endRun(run, status, this.#ports.clock.now());
+  /** Writes the end of a run that has no engine; to be told once it is on disk. */
+  #close(run: number, type: 'agent_failed' | 'agent_cancelled', data: JsonObject): SessionEvent {
+    const at = this.#ports.clock.now();
+    const event = this.#journal.append({ type, runId: runIdOf(this.record.session_id, run), iteration: 0, at, data });
+    this.#journal.endRun(run, type === 'agent_failed' ? 'failed' : 'cancelled', at);
+    return event;
+  }
+
+  /** Tells of ends once they are on disk: readers first, then whoever waits for the document. */
+  async #tell(runs: readonly number[], batch: readonly SessionEvent[]): Promise<void> {
+    await this.#journal.sync();
     if (batch.length > 0) this.#hub.publish(batch);
+    for (const run of runs) this.#ended(run);
+  }
+
+  #ended(run: number): void {
     this.#ends.get(run)?.resolve();
     this.#ends.delete(run);
     this.#ports.runEnded(this.#journal.requireRun(run));
-  }
-
-  #append(run: number, type: 'agent_failed' | 'agent_cancelled', data: JsonObject): SessionEvent {
-    const runId = runIdOf(this.record.session_id, run);
-    return this.#journal.append({ type, runId, iteration: 0, at: this.#ports.clock.now(), data });
   }
 
   #session(): SessionVariables {

@@ -12,7 +12,7 @@ interface Route {
   /** Also takes protocol text as it is. */
   readonly plainText?: boolean;
   readonly query?: Readonly<Record<string, string>>;
-  readonly answer: 'json' | 'sse' | 'sse_or_json' | 'none';
+  readonly answer: 'json' | 'jsonl' | 'sse' | 'sse_or_json' | 'none';
   readonly status?: number;
 }
 
@@ -59,6 +59,13 @@ export const ROUTES: readonly Route[] = [
     answer: 'sse',
   },
   { method: 'get', path: '/agent/session/{id}/history', summary: 'Messages and answers', answer: 'json' },
+  {
+    method: 'get',
+    path: '/agent/session/{id}/transcript',
+    summary: 'Completed runs as training examples in the chat format, one run a line',
+    query: { format: '`jsonl`, which is also what you get without it' },
+    answer: 'jsonl',
+  },
   { method: 'get', path: '/agent/session/{id}/state', summary: 'Session variables', answer: 'json' },
   { method: 'get', path: '/agent/session/{id}/runs', summary: 'Runs of the session', answer: 'json' },
   { method: 'get', path: '/agent/session/{id}/runs/{run}', summary: 'One run as a document', answer: 'json' },
@@ -150,7 +157,9 @@ function operation(route: Route): Record<string, unknown> {
   if (route.body !== undefined) content['application/json'] = { schema: z.toJSONSchema(route.body, { io: 'input' }) };
   if (route.plainText === true) content['text/plain'] = { schema: { type: 'string' } };
   const answers: Record<string, unknown> = {};
-  if (route.answer !== 'sse' && route.answer !== 'none') answers['application/json'] = { schema: { type: 'object' } };
+  if (route.answer === 'jsonl') answers['application/jsonl'] = { schema: { type: 'string' } };
+  if (route.answer === 'json' || route.answer === 'sse_or_json')
+    answers['application/json'] = { schema: { type: 'object' } };
   if (route.answer.startsWith('sse')) answers['text/event-stream'] = { schema: { type: 'string' } };
   return {
     summary: route.summary,

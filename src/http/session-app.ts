@@ -47,7 +47,7 @@ export function createSessionApp({ session, clock, destroy, log }: SessionAppOpt
   app.get('/', (c) => c.json(describe(session)));
   app.delete('/', async (c) => {
     void session.record;
-    await session.cancel('the session was deleted');
+    await session.dispose('the session was deleted');
     await destroy();
     return c.body(null, 204);
   });
@@ -120,6 +120,17 @@ export function createSessionApp({ session, clock, destroy, log }: SessionAppOpt
     }),
   );
 
+  /** Training examples in the chat format, one run a line. */
+  app.get('/transcript', (c) => {
+    const format = c.req.query('format') ?? 'jsonl';
+    if (format !== 'jsonl') {
+      throw new EngineError('invalid_request', `"format" must be jsonl, not "${format.slice(0, limits.excerptChars)}"`);
+    }
+    return new Response(linesOf(session.transcript()), {
+      headers: { 'content-type': 'application/jsonl; charset=utf-8', 'cache-control': 'no-store' },
+    });
+  });
+
   app.get('/state', (c) => c.json({ session_id: session.record.session_id, variables: session.variables() }));
   app.get('/runs', (c) =>
     c.json({
@@ -158,6 +169,7 @@ export function createSessionApp({ session, clock, destroy, log }: SessionAppOpt
     events: (after: number) => session.events(after),
     openBlocks: () => session.openBlocks(),
     listen: (listener: Parameters<Session['listen']>[0]) => session.listen(listener),
+    hasEnded: (runId: string) => session.hasEnded(runId),
   };
 
   const answer = async (request: Request, run: RunRecord, after: number, stream: boolean): Promise<Response> => {
@@ -183,6 +195,19 @@ function describe(session: Session): Record<string, unknown> {
     last_seq: session.lastSeq,
     runs: session.runs().length,
   };
+}
+
+/** Written as fast as it is read, so that a long session never stands in memory as a whole. */
+function linesOf(lines: Iterable<string>): ReadableStream<Uint8Array> {
+  const iterator = lines[Symbol.iterator]();
+  const encoder = new TextEncoder();
+  return new ReadableStream({
+    pull(controller) {
+      const next = iterator.next();
+      if (next.done === true) controller.close();
+      else controller.enqueue(encoder.encode(`${next.value}\n`));
+    },
+  });
 }
 
 async function* once(text: string): AsyncGenerator<string> {

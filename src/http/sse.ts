@@ -19,6 +19,8 @@ export interface EventSource {
   events(after: number): readonly SessionEvent[];
   openBlocks(): readonly SessionEvent[];
   listen(listener: EventListener): () => void;
+  /** Nothing of this run will come any more: all of it is in the journal. */
+  hasEnded(runId: string): boolean;
 }
 
 const encoder = new TextEncoder();
@@ -66,6 +68,11 @@ export function eventStream(
     stopHeartbeat();
   };
 
+  const finish = (controller: ReadableStreamDefaultController<Uint8Array>): void => {
+    close();
+    controller.close();
+  };
+
   /** Enqueues what the reader wants of a batch; true when the stream is over. */
   const send = (controller: ReadableStreamDefaultController<Uint8Array>, batch: EventBatch): boolean => {
     const mine = batch.every(wanted) ? batch : batch.filter(wanted);
@@ -75,8 +82,7 @@ export function eventStream(
     if (chosen.length > 0) controller.enqueue(encodeBatch(chosen));
     if (last?.seq != null) cursor = last.seq;
     if (end === -1) return false;
-    close();
-    controller.close();
+    finish(controller);
     return true;
   };
 
@@ -84,6 +90,7 @@ export function eventStream(
     {
       start(controller) {
         stopListening = source.listen((batch) => {
+          if (batch === null) return finish(controller);
           if (!live) return;
           if ((controller.desiredSize ?? 0) <= 0) live = false;
           else send(controller, batch);
@@ -105,6 +112,8 @@ export function eventStream(
           cursor = Math.max(cursor, page.at(-1)?.seq ?? before);
           if ((controller.desiredSize ?? 0) <= 0) return;
         }
+        // A client that comes back after the end has it all: its stream ends too.
+        if (runId !== null && source.hasEnded(runId)) return finish(controller);
         live = true;
         // A block whose opening event this reader has not had yet comes with its own first patch.
         const open = source.openBlocks().filter((patch) => Number(patch.data['segment']) <= cursor);

@@ -102,7 +102,13 @@ export class Journal {
   }
 
   async #syncTo(seq: number): Promise<void> {
-    await this.#db.sync();
+    try {
+      await this.#db.sync();
+    } catch (fault) {
+      // Not on disk: the next call must try again.
+      this.#dirty = true;
+      throw fault;
+    }
     this.#syncedSeq = Math.max(this.#syncedSeq, seq);
   }
 

@@ -17,6 +17,7 @@ function source(stored: SessionEvent[], open: SessionEvent[] = []) {
     events: (after: number) => stored.filter(({ seq }) => (seq ?? 0) > after).slice(0, limits.pageRows),
     openBlocks: () => open,
     listen: (listener: Parameters<Hub['listen']>[0]) => hub.listen(listener),
+    hasEnded: () => false,
   };
 }
 

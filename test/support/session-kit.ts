@@ -5,6 +5,7 @@ import type { SessionEvent } from '../../src/domain/event.ts';
 import type { AgentDefinition, ResolvedAgent } from '../../src/domain/manifest.ts';
 import type { ModelDelta, ModelRequest } from '../../src/domain/ports.ts';
 import { bundled } from '../../src/catalog/bundled.ts';
+import { redactor } from '../../src/engine/redact.ts';
 import { Session } from '../../src/engine/session.ts';
 import type { RunResult } from '../../src/engine/run-result.ts';
 import type { ActionCall, ActionContext, Executor } from '../../src/executors/executor.ts';
@@ -39,6 +40,7 @@ export interface KitOptions {
     Record<ActionType, (call: ActionCall, context: ActionContext) => Promise<ActionOutcome>>
   >;
   readonly sql?: NodeSql;
+  readonly secrets?: readonly string[];
 }
 
 export const SESSION_ID = `ses_${'a'.repeat(32)}`;
@@ -80,9 +82,10 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
     }),
     hold: (work) => void held.push(work),
     runEnded: () => undefined,
+    redact: redactor(options.secrets ?? []),
     log: (fault) => void faults.push(fault),
   });
-  session.listen((batch) => events.push(...batch));
+  session.listen((batch) => events.push(...(batch ?? [])));
   if (!session.exists) {
     await session.create(
       {
