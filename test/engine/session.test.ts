@@ -234,3 +234,66 @@ describe('sub-systems', () => {
     expect(await say(kit, 'hi')).toMatchObject({ status: 'completed', response: 'fine' });
   });
 });
+
+describe('[J1] [J3] ends', () => {
+  const slowly = (): { release: () => void; sync: () => Promise<void> } => {
+    const gate = Promise.withResolvers<void>();
+    return { release: gate.resolve, sync: () => gate.promise };
+  };
+
+  test('the end of an abandoned run is on disk before readers hear of it', async () => {
+    const kit = await sessionKit({ executors: { tool: () => new Promise<ActionOutcome>(() => undefined) } });
+    void runText(kit, echo('a'));
+    await settle();
+    const next = await sessionKit({ sql: kit.sql });
+    const disk = slowly();
+    kit.sql.onSync = disk.sync;
+    const recovering = next.session.recover();
+    await settle();
+    expect(next.events).toEqual([]);
+    disk.release();
+    await recovering;
+    expect(types(next.events)).toContain('agent_failed');
+  });
+
+  test('a run whose last event is on disk is not running any more, whatever its row said', async () => {
+    const kit = await sessionKit();
+    await runText(kit, '<response final="true">x</response>');
+    kit.sql.exec(`UPDATE runs SET status = 'running'`);
+    const next = await sessionKit({ sql: kit.sql });
+    await next.session.recover();
+    expect(next.session.runs().map(({ status }) => status)).toEqual(['completed']);
+  });
+
+  test('[H1] [J7] messages at the same moment see each other, however slow the disk', async () => {
+    const kit = await sessionKit({ script: Array.from({ length: 12 }, () => '<response final="true">x</response>') });
+    const disk = slowly();
+    kit.sql.onSync = disk.sync;
+    const send = (idempotencyKey: string | null): Promise<{ run: number }> =>
+      kit.session.message({ content: 'same', ifBusy: 'queue', tokens: false, idempotencyKey });
+    const joined = Promise.all([send('k'), send('k'), send('k')]);
+    const others = Promise.allSettled(Array.from({ length: 12 }, () => send(null)));
+    await settle();
+    disk.release();
+    expect((await joined).map(({ run }) => run)).toEqual([1, 1, 1]);
+    const refused = (await others).filter(({ status }) => status === 'rejected');
+    expect(refused).toHaveLength(12 - 8);
+  });
+
+  test('[P12] a response full of unknown names costs one warning each, and at most a hundred', async () => {
+    const kit = await sessionKit();
+    await runText(kit, '<response final="true">first</response>');
+    const names = Array.from({ length: 3_000 }, (_, n) => `$u${n} $u${n}`).join(' ');
+    const result = await runText(kit, `<response final="true">${names}</response>`);
+    expect(result.response).toBe(names);
+    expect(result.warnings).toHaveLength(100);
+  });
+
+  test('[H2] a session that is deleted lets its readers go', async () => {
+    const kit = await sessionKit();
+    const told: unknown[] = [];
+    kit.session.listen((batch) => told.push(batch));
+    await kit.session.dispose('gone');
+    expect(told).toEqual([null]);
+  });
+});
