@@ -6,6 +6,7 @@ import { DurableObject } from 'cloudflare:workers';
 import { bundled } from '../catalog/bundled.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
+import { redactor } from '../engine/redact.ts';
 import { Session } from '../engine/session.ts';
 import { createOutboundFetch } from '../executors/outbound.ts';
 import { createExecutors } from '../executors/registry.ts';
@@ -17,7 +18,7 @@ import { readHtml } from './html-reader.ts';
 import { modelOf } from './model.ts';
 import { newId, platformClock } from './platform.ts';
 import { runnerOf } from './runner.ts';
-import { readSettings } from './settings.ts';
+import { readSettings, secretsOf } from './settings.ts';
 import type { Env } from './settings.ts';
 import { durableSql } from './sql-storage.ts';
 
@@ -53,6 +54,7 @@ export class SessionObject extends DurableObject<Env> {
       readHtml,
       runner: runnerOf(settings),
       resolve: (name) => bundled.agent(name),
+      redact: redactor(secretsOf(env)),
       modelFor: (agent) => modelOf(settings, agent),
       hold: (work) => {
         ctx.waitUntil(work);

@@ -41,6 +41,15 @@ export function readSettings(env: Env): Settings {
   };
 }
 
+/** Every value of the environment that must never be shown (X3). */
+export function secretsOf(env: Env): string[] {
+  const tools = Object.entries(env).flatMap(([name, value]) =>
+    name.startsWith('TOOL_') && typeof value === 'string' ? [value] : [],
+  );
+  const keys = parseApiKeys(env.API_KEYS).map(({ key }) => key);
+  return [env.LLM_API_KEY, env.RUNNER_SECRET, ...keys, ...tools].filter((secret) => secret !== undefined);
+}
+
 function list(text: string | undefined): string[] {
   return (text ?? '').split(/[\s,]+/).filter(Boolean);
 }

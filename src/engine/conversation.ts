@@ -1,9 +1,11 @@
 /** The conversation so far, as the model is shown it: read from the journal, so that nothing else must remember it (L5). */
 import type { Json } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
+import type { ResolvedAgent } from '../domain/manifest.ts';
 import type { Journal, StoredEvent } from '../journal/journal.ts';
 import type { ActionReport, Turn } from '../protocol/feedback.ts';
 import type { NativeCall } from '../protocol/tool-calls.ts';
+import { trainingExample } from '../protocol/transcript.ts';
 
 /** The turns of the runs before `run`, oldest first, at most `limits.historyTurns` of them. */
 export function readConversation(journal: Journal, run: number): Turn[] {
@@ -11,6 +13,29 @@ export function readConversation(journal: Journal, run: number): Turn[] {
     .runs(limits.historyTurns)
     .filter((record) => record.run < run && typeof record.input['content'] === 'string')
     .map((record) => foldTurn(String(record.input['content']), journal.eventsOf(record)));
+}
+
+/**
+ * The session's runs as training examples, oldest first, one JSON text each: those that completed, of
+ * the last `limits.historyTurns`. Earlier runs stand before each as context.
+ *
+ * @param redact takes out what must not leave the system
+ */
+export function* readTranscript(
+  journal: Journal,
+  resolved: ResolvedAgent,
+  redact: (text: string) => string,
+): Generator<string> {
+  const safe = (_key: string, value: unknown): unknown => (typeof value === 'string' ? redact(value) : value);
+  const history: Turn[] = [];
+  for (const record of journal.runs(limits.historyTurns)) {
+    const { content } = record.input;
+    if (typeof content !== 'string') continue;
+    const turn = foldTurn(content, journal.eventsOf(record));
+    const example = record.status === 'completed' ? trainingExample({ resolved, history, turn }) : null;
+    if (example !== null) yield JSON.stringify(example, safe);
+    history.push(turn);
+  }
 }
 
 function foldTurn(user: string, stored: Iterable<StoredEvent>): Turn {

@@ -78,13 +78,8 @@ export function buildMessages(conversation: {
   const { history, current } = conversation;
   const budget = new ResultBudget(limits.resultsPromptChars);
   // Newest first: when the budget ends, the oldest results are the ones that are left out.
-  const reserve = (turn: Turn, live: boolean): void => {
-    for (const generation of turn.generations.toReversed()) {
-      budget.reserve(generation.results, live, new Set(calledResults(generation).values()));
-    }
-  };
-  reserve(current, true);
-  for (const turn of history.toReversed()) reserve(turn, false);
+  reserve(budget, current, true);
+  for (const turn of history.toReversed()) reserve(budget, turn, false);
 
   const messages = new MessageList(conversation.system);
   for (const turn of history) addTurn(messages, turn, budget, null);
@@ -93,6 +88,29 @@ export function buildMessages(conversation: {
     messages.user(renderFeeds(current.feeds, limits.feedsPromptChars));
   }
   return messages.list;
+}
+
+/**
+ * A turn that is over, as its model was shown it and went on: from the system prompt to what the model
+ * said last.
+ *
+ * @returns the messages, and how many of them, from the first on, are earlier turns
+ */
+export function buildTranscript(conversation: {
+  readonly system: string;
+  readonly history: readonly Turn[];
+  readonly turn: Turn;
+}): { readonly messages: ChatMessage[]; readonly context: number } {
+  const { history, turn } = conversation;
+  const budget = new ResultBudget(limits.resultsPromptChars);
+  reserve(budget, turn, true);
+  for (const earlier of history.toReversed()) reserve(budget, earlier, false);
+  const messages = new MessageList(conversation.system);
+  for (const earlier of history) addTurn(messages, earlier, budget, null);
+  const context = messages.list.length;
+  addTurn(messages, turn, budget, null);
+  const last = messages.list.findLastIndex(({ role }) => role === 'assistant');
+  return { messages: messages.list.slice(0, last + 1), context };
 }
 
 /** @param ahead the notice before the generation to come; null when the turn is over */
@@ -111,6 +129,12 @@ function addTurn(messages: MessageList, turn: Turn, budget: ResultBudget, ahead:
     if (next !== null) messages.user(next === GO_ON && results.length === 0 ? NOTHING_RAN : next);
   }
   if (turn.generations.length === 0 && ahead === LAST_CHANCE) messages.user(LAST_CHANCE);
+}
+
+function reserve(budget: ResultBudget, turn: Turn, live: boolean): void {
+  for (const generation of turn.generations.toReversed()) {
+    budget.reserve(generation.results, live, new Set(calledResults(generation).values()));
+  }
 }
 
 /** The report of every native call that has one. */

@@ -104,6 +104,28 @@ describe('the surface', () => {
     expect((await call(`/agent/session/${id}`)).status).toBe(404);
   });
 
+  test('[H1] a session is exported as training examples, one run a line', async () => {
+    const session = await newSession();
+    const path = `/agent/session/${session}`;
+    const read = async (response: Response): Promise<string> => new TextDecoder().decode(await response.arrayBuffer());
+    expect(await read(await call(`${path}/transcript?format=jsonl`))).toBe('');
+    for (const content of ['what is 6 * 7', 'what is 2 + 2']) {
+      await (await post(`${path}/message`, { content, stream: false })).text();
+    }
+    const response = await call(`${path}/transcript?format=jsonl`);
+    expect(response.headers.get('content-type')).toContain('application/jsonl');
+    const lines = (await read(response)).split('\n');
+    expect(lines.pop()).toBe('');
+    const examples = lines.map((line) => JSON.parse(line) as { messages: { role: string; content: string }[] });
+    expect(examples.map(({ messages }) => [messages[0]?.role, messages.at(-1)?.role])).toEqual([
+      ['system', 'assistant'],
+      ['system', 'assistant'],
+    ]);
+    expect(examples[0]?.messages.at(-1)?.content).toContain('<response');
+    expect(await problem(await call(`${path}/transcript?format=csv`))).toMatchObject({ code: 'invalid_request' });
+    expect((await call(`/agent/session/ses_${'0'.repeat(32)}/transcript`)).status).toBe(404);
+  });
+
   test('[H8] a JSON body is read as JSON whatever its content type', async () => {
     const response = await post(
       '/agent/assistant/session',
