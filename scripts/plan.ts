@@ -9,13 +9,22 @@ if (file === undefined) {
   console.error('usage: npm run plan -- <file.xml | -> [agent]');
   process.exit(2);
 }
+function read(path: string): string {
+  try {
+    return readFileSync(path === '-' ? 0 : path, 'utf8');
+  } catch (fault) {
+    console.error(`${path} cannot be read: ${fault instanceof Error ? fault.message : String(fault)}`);
+    process.exit(1);
+  }
+}
+
 const agent = agentName === undefined ? null : bundled.agent(agentName);
 if (agentName !== undefined && agent === null) {
   const known = bundled.list('agent').map(({ name }) => name);
   console.error(`No agent is called "${agentName}" (known: ${known.join(', ')})`);
   process.exit(1);
 }
-const plan = planText(readFileSync(file === '-' ? 0 : file, 'utf8'), agent);
+const plan = planText(read(file), agent);
 console.log(plan['report']);
 for (const kind of ['rejected', 'warnings'] as const) {
   const list = plan[kind] as { id?: string; code: string; message: string }[];

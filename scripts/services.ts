@@ -64,8 +64,8 @@ function signalGroup(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** Polls `url` until it answers 200; rejects when the service dies first or `timeoutMs` has passed. */
-export async function waitUntilHealthy(service: Service, url: string, timeoutMs: number): Promise<unknown> {
+/** Polls `url` until the service answers; rejects when it dies first or `timeoutMs` has passed. */
+export async function waitUntilHealthy(service: Service, url: string, timeoutMs: number): Promise<void> {
   const deadline = Date.now() + timeoutMs;
   let died: number | string | null = null;
   void service.exited.then((code) => (died = code));
@@ -73,7 +73,7 @@ export async function waitUntilHealthy(service: Service, url: string, timeoutMs:
     if (died !== null) throw new Error(`${service.name} ended at once (${died}):\n${service.tail.join('\n')}`);
     try {
       const response = await fetch(url, { signal: AbortSignal.timeout(2_000) });
-      if (response.ok) return await response.json();
+      if (response.ok) return;
     } catch {
       // Not up yet.
     }

@@ -1,4 +1,5 @@
 /** `npm start`: the runner and the Worker on loopback, one screen that says what is active, a clean stop on Ctrl-C. */
+import { setTimeout as delay } from 'node:timers/promises';
 import pc from 'picocolors';
 import { portIsFree } from './services.ts';
 import { readVars, startSystem } from './system.ts';
@@ -56,6 +57,19 @@ function describeSandbox(sandbox: unknown): string {
   return JSON.stringify(sandbox);
 }
 
+/** Resolves when the Worker has not answered several times in a row: its process may live on without serving. */
+async function watch(url: string): Promise<'silent'> {
+  for (let failures = 0; failures < 4;) {
+    await delay(5_000, undefined, { ref: false });
+    const answered = await fetch(url, { signal: AbortSignal.timeout(10_000) }).then(
+      (response) => response.ok,
+      () => false,
+    );
+    failures = answered ? 0 : failures + 1;
+  }
+  return 'silent';
+}
+
 const workerPort = port('PORT', 8787);
 const runnerPort = port('RUNNER_PORT', 8790);
 const stateDir = process.env['CORTEX_STATE_DIR'] || '.cortex';
@@ -63,6 +77,7 @@ const vars = readVars(process.env);
 const ownRunner = vars['RUNNER_URLS'] === undefined;
 const auth = vars['API_KEYS'] === undefined ? 'none: only this machine may call (set API_KEYS to open it)' : 'API keys';
 
+if (ownRunner && workerPort === runnerPort) fail(`PORT and RUNNER_PORT are both ${workerPort}; they must differ.`);
 await requireFree('PORT', workerPort);
 if (ownRunner) await requireFree('RUNNER_PORT', runnerPort);
 
@@ -94,11 +109,16 @@ if (system === 'stop') {
 }
 
 console.log(screen(system, system.health, auth, stateDir));
+const silent = watch(`${system.url}/health`);
 const ended = await Promise.race([
   aborted,
+  silent,
   ...system.services.map((service) => service.exited.then((code) => ({ service, code }))),
 ]);
-if (ended !== 'stop') {
+if (ended === 'silent') {
+  console.error(pc.red('The Worker does not answer any more; its last lines:'));
+  console.error(system.services.at(-1)?.tail.slice(-10).join('\n'));
+} else if (ended !== 'stop') {
   console.error(pc.red(`The ${ended.service.name} has ended (${ended.code}); its last lines:`));
   console.error(ended.service.tail.slice(-10).join('\n'));
 }

@@ -26,7 +26,7 @@ function appFor(env: Env): App {
     agentNames: () => bundled.list('agent').map(({ name }) => name),
     createSession: (record, state) => env.SESSIONS.getByName(record.session_id).create(record, state),
     forward: (sessionId, path, request) =>
-      env.SESSIONS.getByName(sessionId).fetch(new Request(new URL(path, 'http://session'), request)),
+      env.SESSIONS.getByName(sessionId).fetch(new Request(`http://session${path}`, request)),
     executions: (owner, page) => indexFor(env, owner).list(page),
     status: async () => {
       const runner = (await runnerOf(settings)?.health()) ?? null;

@@ -206,13 +206,20 @@ export function createApp(options: AppOptions): Hono<Env> {
 
   app.get('/executions', async (c) => {
     const before = c.req.query('before');
+    if (before !== undefined && !/^\d{1,15}$/.test(before)) {
+      throw new EngineError('invalid_request', '"before" must be a time in epoch milliseconds');
+    }
     const entries = await options.executions(c.get('principal').name, {
       limit: limits.pageRows,
       before: before === undefined ? null : Number(before),
     });
     return c.json({ executions: entries });
   });
-  app.get('/executions/:id', (c) => toExecution(c.req.param('id'), '/-/latest-run', c.req.raw, c.get('principal')));
+  app.get('/executions/:id', (c) => {
+    const id = c.req.param('id');
+    const path = id.startsWith('run_') ? `/runs/${encodeURIComponent(id)}` : '/-/latest-run';
+    return toExecution(id, path, c.req.raw, c.get('principal'));
+  });
   app.post('/executions/:id/cancel', async (c) =>
     toExecution(c.req.param('id'), '/cancel', await whole(c.req.raw), c.get('principal')),
   );

@@ -23,16 +23,19 @@ export async function readText(request: Request, maxBytes: number = limits.bodyB
  * @throws EngineError `body_too_large`
  */
 export async function* readChunks(request: Request, maxBytes: number): AsyncGenerator<string> {
-  if (Number(request.headers.get('content-length') ?? 0) > maxBytes) throw tooLarge(maxBytes);
+  if (Number(request.headers.get('content-length') ?? 0) > maxBytes + limits.bodyDrainBytes) throw tooLarge(maxBytes);
   if (request.body === null) return;
   const decoder = new TextDecoder();
   let bytes = 0;
   for await (const chunk of request.body as ReadableStream<Uint8Array>) {
     bytes += chunk.byteLength;
-    if (bytes > maxBytes) throw tooLarge(maxBytes);
+    // Past the limit the rest is thrown away, for a while: a client that still sends would not read the answer.
+    if (bytes > maxBytes + limits.bodyDrainBytes) throw tooLarge(maxBytes);
+    if (bytes > maxBytes) continue;
     const text = decoder.decode(chunk, { stream: true });
     if (text !== '') yield text;
   }
+  if (bytes > maxBytes) throw tooLarge(maxBytes);
   const rest = decoder.decode();
   if (rest !== '') yield rest;
 }
@@ -43,13 +46,36 @@ export async function* readChunks(request: Request, maxBytes: number): AsyncGene
  * @throws EngineError `invalid_json` with line and column where the parser gives them
  */
 export async function readJson(request: Request, maxBytes: number = limits.bodyBytes): Promise<unknown> {
-  const text = await readText(request, maxBytes);
+  return parseJson(await readText(request, maxBytes));
+}
+
+function parseJson(text: string): unknown {
   if (text.trim() === '') return {};
+  if (nesting(text) > limits.requestDepth) {
+    throw new EngineError('invalid_json', `The body is nested deeper than ${limits.requestDepth} levels`);
+  }
   try {
     return JSON.parse(text);
   } catch (fault) {
     throw new EngineError('invalid_json', `The body is not valid JSON: ${messageOf(fault).slice(0, 200)}`);
   }
+}
+
+/** The deepest nesting of brackets outside strings: counted before anything recurses into it. */
+function nesting(text: string): number {
+  let depth = 0;
+  let deepest = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === 0x22) {
+      at += 1;
+      while (at < text.length && text.charCodeAt(at) !== 0x22) at += text.charCodeAt(at) === 0x5c ? 2 : 1;
+    } else if (code === 0x7b || code === 0x5b) {
+      depth += 1;
+      deepest = Math.max(deepest, depth);
+    } else if (code === 0x7d || code === 0x5d) depth -= 1;
+  }
+  return deepest;
 }
 
 /** What an execution or a plan was posted as. */
@@ -70,13 +96,7 @@ export async function readProtocolBody(request: Request): Promise<PostedProtocol
   if (!(request.headers.get('content-type') ?? '').startsWith('text/plain')) return { json: await readJson(request) };
   if (request.headers.get('content-length') === null) return { streamed: true };
   const text = await readText(request);
-  if (text.trimStart().startsWith('{')) {
-    try {
-      const json: unknown = JSON.parse(text);
-      if (typeof json === 'object' && json !== null && 'protocol_text' in json) return { json };
-    } catch {
-      // Not JSON: text that happens to begin with a brace.
-    }
-  }
-  return { text };
+  // Protocol text has tags; what begins like JSON and has none was meant as JSON.
+  const looksLikeJson = /^\s*[{[]/.test(text) && (!text.includes('<') || text.includes('"protocol_text"'));
+  return looksLikeJson ? { json: parseJson(text) } : { text };
 }

@@ -4,26 +4,40 @@ import { EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
 
 const name = z.string().min(1).max(128);
-const freeObject = z.record(z.string(), z.json());
+const freeObject = z.record(z.string().max(256), z.json());
+/** Session variables: what `$name` can spell (P12), within the session's limits. */
+const variables = z
+  .record(
+    z.string().regex(/^[^<>&"'\s\p{Cc}]{1,64}$/u, 'a name has 1 to 64 characters, none of < > & " \' or white space'),
+    z.json(),
+  )
+  .refine((values) => Object.keys(values).length <= limits.variables, `at most ${limits.variables} variables`)
+  .refine(
+    (values) => Object.values(values).every((value) => JSON.stringify(value).length <= limits.variableBytes),
+    `a variable holds at most ${limits.variableBytes} bytes of JSON`,
+  );
 
 export const createSessionBody = z.object({
   user_id: z.string().max(256).optional().meta({ description: 'Whose session it is; yours to choose' }),
-  initial_state: freeObject.optional().meta({ description: 'Session variables, readable as $name' }),
+  initial_state: variables.optional().meta({ description: 'Session variables, readable as $name' }),
   metadata: freeObject.optional().meta({ description: 'Kept with the session, not shown to the model' }),
 });
 
 export const messageBody = z.object({
   content: z
     .string()
-    .min(1)
+    .regex(/\S/, 'a message must not be empty')
     .meta({ description: `The user's message, up to ${limits.messageBytes} bytes` }),
   stream: z.boolean().default(true).meta({ description: 'SSE, or one JSON document when the run has ended' }),
   llm_tokens: z.boolean().default(false).meta({ description: 'Also send the raw model text as llm_token events' }),
 });
 
 export const executeBody = z.object({
-  protocol_text: z.string().min(1).meta({ description: 'Protocol text to run as if a model had written it' }),
-  context: freeObject.optional().meta({ description: 'Session variables, readable as $name' }),
+  protocol_text: z
+    .string()
+    .regex(/\S/, 'the text must not be empty')
+    .meta({ description: 'Protocol text to run as if a model had written it' }),
+  context: variables.optional().meta({ description: 'Session variables, readable as $name' }),
   agent: name.default('assistant').meta({ description: 'Whose tools and permissions apply' }),
   stream: z.boolean().default(true),
 });
@@ -33,10 +47,18 @@ export const planBody = z.object({
   agent: name.optional().meta({ description: 'When given, names are looked up and missing ones are warned about' }),
 });
 
-export const approvalBody = z.object({
-  decision: z.enum(['approve', 'deny']),
-  note: z.string().max(2_000).optional(),
-});
+/** `{"decision": "approve"}`, or `{"approve": true}`, or `{"deny": true}`. */
+export const approvalBody = z
+  .object({
+    decision: z.enum(['approve', 'deny']).optional(),
+    approve: z.boolean().optional(),
+    deny: z.boolean().optional(),
+    note: z.string().max(2_000).optional(),
+  })
+  .refine(
+    ({ decision, approve, deny }) => [decision, approve, deny].filter((said) => said !== undefined).length === 1,
+    'say one of decision, approve, deny',
+  );
 
 export const cancelBody = z.object({ reason: z.string().max(500).default('cancelled by request') });
 

@@ -160,9 +160,10 @@ export function createSessionApp({ session, clock, destroy, log }: SessionAppOpt
 
   app.post('/approvals/:id', async (c) => {
     void session.record;
-    const { decision, note } = validate(approvalBody, await readJson(c.req.raw));
-    session.resolveApproval(c.req.param('id'), decision === 'approve', note ?? null);
-    return c.json({ approval_id: c.req.param('id'), decision });
+    const { decision, approve, deny, note } = validate(approvalBody, await readJson(c.req.raw));
+    const approved = decision === undefined ? (approve ?? deny === false) : decision === 'approve';
+    session.resolveApproval(c.req.param('id'), approved, note ?? null);
+    return c.json({ approval_id: c.req.param('id'), decision: approved ? 'approve' : 'deny' });
   });
 
   const source = {
