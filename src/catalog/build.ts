@@ -140,7 +140,7 @@ export function toAgent(
     },
     protocol: {
       form: protocol.form ?? DEFAULT_PROTOCOL.form,
-      dialect: protocol.dialect ?? DEFAULT_PROTOCOL.dialect,
+      dialect: protocol.dialect ?? engine?.dialect ?? DEFAULT_PROTOCOL.dialect,
       json: protocol.json ?? DEFAULT_PROTOCOL.json,
       bareText: protocol.bare_text ?? DEFAULT_PROTOCOL.bareText,
       responseDefault: protocol.response_default ?? DEFAULT_PROTOCOL.responseDefault,

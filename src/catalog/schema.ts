@@ -113,6 +113,9 @@ const modelChoice = z.strictObject({
   endpoint: url.optional(),
 });
 
+/** Of the model or of the protocol: both places are in use (P17, M8). */
+const dialect = z.enum(['auto', 'protocol', 'tool_calls']);
+
 const names = z.array(z.string().min(1)).optional();
 
 export const agentSchema = z.strictObject({
@@ -134,6 +137,7 @@ export const agentSchema = z.strictObject({
       primary: modelChoice.optional(),
       fallback: modelChoice.optional(),
       parameters: z.record(z.string(), z.json()).optional(),
+      dialect: dialect.optional(),
     })
     .optional(),
   import: z.strictObject({ agents: names, tools: names, relics: names, workflows: names }).optional(),
@@ -148,7 +152,7 @@ export const agentSchema = z.strictObject({
   protocol: z
     .strictObject({
       form: z.enum(['full', 'compact']).optional(),
-      dialect: z.enum(['auto', 'protocol', 'tool_calls']).optional(),
+      dialect: dialect.optional(),
       json: z.enum(['repair', 'strict']).optional(),
       bare_text: z.enum(['answer', 'thought', 'reject']).optional(),
       response_default: z.enum(['auto', 'final', 'continue']).optional(),

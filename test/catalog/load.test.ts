@@ -86,6 +86,17 @@ environment: {variables: {CITY: Ulm, COUNT: 3}}`,
   });
 });
 
+test('[P17] the dialect may stand with the model or with the protocol, which wins', () => {
+  const { catalog, problems } = load({
+    'agents/a.yaml': agent('a', 'cognitive_engine: {dialect: tool_calls}'),
+    'agents/b.yaml': agent('b', 'cognitive_engine: {dialect: tool_calls}\nprotocol: {dialect: protocol}'),
+    'agents/c.yaml': agent('c', 'cognitive_engine: {dialect: morse}'),
+  });
+  expect(catalog.agent('a')?.agent.protocol.dialect).toBe('tool_calls');
+  expect(catalog.agent('b')?.agent.protocol.dialect).toBe('protocol');
+  expect(problems).toMatchObject([{ field: 'cognitive_engine.dialect' }]);
+});
+
 test('[M8] persona texts may stand in files beside the manifest', () => {
   const { catalog, problems } = load({
     'agents/a.yaml':
