@@ -74,6 +74,8 @@ export const limits = {
   /** One action's outcome; the rest is cut with a marker. */
   outcomeBytes: 8_388_608,
   outcomesInMemoryBytes: 8_388_608,
+  /** All outcomes of one run together: a result that repeats others cannot grow without end. */
+  runOutcomeBytes: 33_554_432,
 
   // --- prompt (L5) ---
   /** One result told to the model; the full value stays under its reference. */
@@ -85,6 +87,10 @@ export const limits = {
 
   // --- http ---
   bodyBytes: 8_388_608,
+  /** Read and thrown away past a body's limit, so that the client gets its answer. */
+  bodyDrainBytes: 67_108_864,
+  /** Brackets within brackets in a request's JSON. */
+  requestDepth: 64,
   heartbeatMs: 5_000,
   /** Events waiting for one slow reader; past it the reader is cut off and resumes by id. */
   readerQueueBytes: 4_194_304,

@@ -177,7 +177,10 @@ export class ActionDesk {
     if (!outcome.ok) {
       return { type: 'attempt_failed', at, key, attempt, error: outcome.error, random: this.#context.random() };
     }
-    if (statusOf(this.#state(), key) === 'running') this.#results.offer(key, outcome.output);
+    const refusal = statusOf(this.#state(), key) === 'running' ? this.#results.offer(key, outcome.output) : null;
+    if (refusal !== null) {
+      return { type: 'attempt_failed', at, key, attempt, error: refusal, random: this.#context.random() };
+    }
     return { type: 'attempt_succeeded', at, key, attempt };
   }
 
@@ -216,36 +219,33 @@ export class ActionDesk {
 
   /** Writes the terminal event (S10) and keeps the result for references and for the model. */
   settled(command: Settle): void {
-    const { key, attempt } = command;
+    const { key } = command;
     const now = this.#context.clock.now();
     this.#attempts.delete(key);
-    const output = command.status === 'completed' ? this.#results.takeOffer(key) : null;
+    const seq = this.#appendEnd(command, now);
     const label = this.#rejections.get(key) ?? this.#declaration(key);
-    this.#results.settle(key, {
-      id: label.id,
-      name: label.name,
-      silent: isFireAndForget(this.#state(), key),
-      status: command.status,
-      output,
-      note: noteOf(command),
-      endedAt: now,
-    });
+    const silent = isFireAndForget(this.#state(), key);
+    const { id, name } = label;
+    this.#results.settle(key, { id, name, silent, status: command.status, note: noteOf(command), endedAt: now }, seq);
+  }
+
+  #appendEnd(command: Settle, now: number): number {
+    const { key, attempt } = command;
     switch (command.status) {
       case 'completed': {
         const ms = now - (this.#results.startedAt(key) ?? now);
         const action = this.#declaration(key);
         this.#context.learned.set(targetOf(action), ms);
-        this.#append('action_completed', key, { output, ms, attempt }, { output_key: action.outputKey });
-        return;
+        const output = this.#results.offered(key);
+        return this.#append('action_completed', key, { output, ms, attempt }, { output_key: action.outputKey });
       }
       case 'failed': {
         const started = this.#results.startedAt(key);
-        this.#append('action_failed', key, {
+        return this.#append('action_failed', key, {
           error: errorJson(command.error),
           attempt,
           ...(started === null ? {} : { ms: now - started }),
         });
-        return;
       }
       case 'skipped':
         return this.#append('action_skipped', key, { reason: command.reason, because: command.because });
@@ -300,11 +300,11 @@ export class ActionDesk {
     return { state: 'without', why: result.status };
   }
 
-  #rejected(key: ActionKey, code: string, message: string): void {
+  #rejected(key: ActionKey, code: string, message: string): number {
     const rejection = this.#rejections.get(key);
     const declaration = rejection === undefined ? this.#declaration(key) : null;
     const label: ActionLabel = rejection ?? this.#declaration(key);
-    this.#log.append(
+    return this.#log.append(
       'action_rejected',
       {
         code,
@@ -319,8 +319,8 @@ export class ActionDesk {
     );
   }
 
-  #append(type: Parameters<RunLog['append']>[0], key: ActionKey, data: JsonObject, state: JsonObject = {}): void {
-    this.#log.append(type, data, {
+  #append(type: Parameters<RunLog['append']>[0], key: ActionKey, data: JsonObject, state: JsonObject = {}): number {
+    return this.#log.append(type, data, {
       action: this.#declaration(key),
       state: { key, ...state },
       iteration: Number(key.split('/')[0]),

@@ -334,7 +334,9 @@ export class GenerationDesk {
       }
     } catch (fault) {
       finish = 'error';
-      error = { code: fault instanceof EngineError ? fault.code : 'model_unavailable', message: messageOf(fault) };
+      // Posted text that broke off is the client's doing, not a model's.
+      const code = source.type === 'text' ? 'input_cut' : 'model_unavailable';
+      error = { code: fault instanceof EngineError ? fault.code : code, message: messageOf(fault) };
     }
     if (signal.aborted) finish = 'abort';
     // Text before calls: what it left open was said first.

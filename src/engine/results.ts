@@ -1,6 +1,16 @@
-/** What the run's actions came to, by key: the values behind `$name` (P12, P13). */
-import type { ActionKey, TerminalStatus } from '../domain/action.ts';
+/**
+ * What the run's actions came to, by key: the values behind `$name` (P12, P13).
+ *
+ * Owns the outputs in memory and their sum. Does not own the journal: an output that has left memory
+ * is read from there when it is asked for.
+ *
+ * Invariants (J6):
+ *  1. At most `limits.outcomesInMemoryBytes` of outputs stay in memory, the newest one always.
+ *  2. The outputs of a run have at most `limits.runOutcomeBytes` together: what would pass it is refused.
+ */
+import type { ActionError, ActionKey, TerminalStatus } from '../domain/action.ts';
 import type { Json } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
 
 export interface ActionResult {
   readonly id: string;
@@ -25,10 +35,36 @@ export type NameValue =
   | { readonly state: 'without'; readonly why: 'failed' | 'skipped' | 'rejected' | 'cancelled' | 'pending' }
   | { readonly state: 'unknown' };
 
+interface Offer {
+  readonly output: Json;
+  readonly bytes: number;
+}
+
+interface Settled {
+  readonly result: Omit<ActionResult, 'output'>;
+  /** Undefined once it has left memory. */
+  output: Json | undefined;
+  readonly bytes: number;
+  /** The event that holds the output. */
+  readonly seq: number;
+}
+
+const encoder = new TextEncoder();
+
 export class Results {
-  readonly #settled = new Map<ActionKey, ActionResult>();
-  readonly #offered = new Map<ActionKey, Json>();
+  readonly #settled = new Map<ActionKey, Settled>();
+  readonly #offered = new Map<ActionKey, Offer>();
   readonly #startedAt = new Map<ActionKey, number>();
+  readonly #load: (seq: number) => Json;
+  /** Keys whose outputs are in memory, oldest first. */
+  #inMemory: ActionKey[] = [];
+  #memoryBytes = 0;
+  #totalBytes = 0;
+
+  /** @param load reads the output that an event holds */
+  constructor(load: (seq: number) => Json) {
+    this.#load = load;
+  }
 
   started(key: ActionKey, at: number): void {
     if (!this.#startedAt.has(key)) this.#startedAt.set(key, at);
@@ -38,29 +74,77 @@ export class Results {
     return this.#startedAt.get(key) ?? null;
   }
 
-  /** An attempt's output, kept until the scheduler has decided whether it counts (S7). */
-  offer(key: ActionKey, output: Json): void {
-    this.#offered.set(key, output);
+  /**
+   * An attempt's output, kept until the scheduler has decided whether it counts (S7). One that is too
+   * large is cut, with a marker.
+   *
+   * @returns why it cannot be kept, or null
+   */
+  offer(key: ActionKey, output: Json): ActionError | null {
+    const bounded = bound(output);
+    const offered = this.#offered.get(key)?.bytes ?? 0;
+    if (this.#totalBytes - offered + bounded.bytes > limits.runOutcomeBytes) {
+      const message = `The outputs of this run would have more than ${limits.runOutcomeBytes} bytes together`;
+      return { code: 'outcome_quota', message, retryable: false };
+    }
+    this.#totalBytes += bounded.bytes - offered;
+    this.#offered.set(key, bounded);
+    return null;
   }
 
-  takeOffer(key: ActionKey): Json {
-    const output = this.#offered.get(key) ?? null;
-    this.#offered.delete(key);
-    return output;
+  /** The output that was offered, without taking it. */
+  offered(key: ActionKey): Json {
+    return this.#offered.get(key)?.output ?? null;
   }
 
-  settle(key: ActionKey, result: Omit<ActionResult, 'startedAt'>): void {
-    this.#settled.set(key, { ...result, startedAt: this.startedAt(key) });
+  /** @param seq of the event that holds the output */
+  settle(key: ActionKey, result: Omit<ActionResult, 'startedAt' | 'output'>, seq: number): void {
+    const offer = this.#offered.get(key);
     this.#offered.delete(key);
+    const counts = result.status === 'completed' && offer !== undefined;
+    if (offer !== undefined && !counts) this.#totalBytes -= offer.bytes;
+    const { output, bytes }: Offer = counts ? offer : { output: null, bytes: 0 };
+    this.#settled.set(key, { result: { ...result, startedAt: this.startedAt(key) }, output, bytes, seq });
+    if (bytes === 0) return;
+    this.#inMemory.push(key);
+    this.#memoryBytes += bytes;
+    while (this.#memoryBytes > limits.outcomesInMemoryBytes && this.#inMemory.length > 1) this.#forgetOldest();
   }
 
   /** What the iteration's actions came to, in the order in which they settled. */
   ofIteration(iteration: number): ActionResult[] {
     const prefix = `${iteration}/`;
-    return [...this.#settled].filter(([key]) => key.startsWith(prefix)).map(([, result]) => result);
+    return [...this.#settled].filter(([key]) => key.startsWith(prefix)).map(([, settled]) => this.#read(settled));
   }
 
   get(key: ActionKey): ActionResult | null {
-    return this.#settled.get(key) ?? null;
+    const settled = this.#settled.get(key);
+    return settled === undefined ? null : this.#read(settled);
   }
+
+  #read({ result, output, seq }: Settled): ActionResult {
+    return { ...result, output: output === undefined ? this.#load(seq) : output };
+  }
+
+  #forgetOldest(): void {
+    const key = this.#inMemory.shift();
+    const settled = key === undefined ? undefined : this.#settled.get(key);
+    if (settled === undefined) return;
+    settled.output = undefined;
+    this.#memoryBytes -= settled.bytes;
+  }
+}
+
+/** The output with its size; past `limits.outcomeBytes` its beginning as text, with a marker (J6). */
+function bound(output: Json): Offer {
+  const text = JSON.stringify(output);
+  // A UTF-16 unit is at most 3 bytes of UTF-8: most outputs need no exact count.
+  const bytes = text.length * 3 <= limits.outcomeBytes ? text.length : encoder.encode(text).length;
+  if (bytes <= limits.outcomeBytes) return { output, bytes };
+  const kept = typeof output === 'string' ? output : text;
+  const head = kept.slice(0, Math.floor(limits.outcomeBytes / 4)).toWellFormed();
+  return {
+    output: `${head}\n[cut: the output had ${bytes} bytes, kept are ${head.length} characters]`,
+    bytes: head.length,
+  };
 }

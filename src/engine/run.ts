@@ -35,7 +35,7 @@ export interface LiveRun {
 /** Starts a run; its inputs arrive in `inbox`, everything else comes from `context`. */
 export function startRun(context: RunContext, inbox: Inbox): LiveRun {
   const log = new RunLog(context);
-  const results = new Results();
+  const results = new Results((seq) => context.journal.outputAt(seq));
   let state: RunState = initialState();
   const segments = new Segments(log, {
     render: renderReference,

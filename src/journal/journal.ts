@@ -153,6 +153,11 @@ export class Journal {
     return { output: this.#read(record.session_id, row).event.data['output'] ?? null };
   }
 
+  /** The output that an `action_completed` event holds; null when there is none. */
+  outputAt(seq: number): Json {
+    return this.range({ after: seq - 1, limit: 1 })[0]?.event.data['output'] ?? null;
+  }
+
   /** Registers the next run of the session. */
   createRun(
     input: JsonObject,
