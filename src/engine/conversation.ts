@@ -41,6 +41,9 @@ export function* readTranscript(
 function foldTurn(user: string, stored: Iterable<StoredEvent>): Turn {
   const generations: Turn['generations'][number][] = [];
   let results: ActionReport[] = [];
+  /** Blocks of the generation that is being read: all that is left of one that was cut off. */
+  let blocks: string[] = [];
+  let note: string | null = 'This run did not end.';
   for (const { event, state } of stored) {
     const report = (status: ActionReport['status'], rest: Partial<ActionReport>): void => {
       results.push({ id: event.action_id ?? '', name: event.action_name ?? null, status, ms: null, ...rest });
@@ -67,12 +70,34 @@ function foldTurn(user: string, stored: Iterable<StoredEvent>): Turn {
       case 'iteration_completed':
         generations.push({ text: String(state?.['text'] ?? ''), calls: callsOf(state?.['calls']), results });
         results = [];
+        blocks = [];
+        break;
+      case 'thought_completed':
+        blocks.push(`<thought>${String(event.data['content'] ?? '')}</thought>`);
+        break;
+      case 'text_completed':
+      case 'response_completed':
+        blocks.push(String(event.data['content'] ?? ''));
+        break;
+      case 'agent_completed':
+        note = null;
+        break;
+      case 'agent_cancelled':
+        note = 'This run was cancelled before it was done. Do not take it up again unless you are asked to.';
+        break;
+      case 'agent_failed':
+        note = `This run failed (${errorLine(event.data['error'])}). Do not take it up again unless you are asked to.`;
         break;
       default:
         break;
     }
   }
-  return { user, generations };
+  if (note === null) return { user, generations };
+  // What was under way when it ended is told too: else the next message would set it going again.
+  if (results.length > 0 || blocks.length > 0 || generations.length === 0) {
+    generations.push({ text: blocks.join('\n') || '[no answer]', calls: [], results });
+  }
+  return { user, generations, note };
 }
 
 /** As `iteration_completed` stored them. */

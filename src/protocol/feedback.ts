@@ -37,6 +37,8 @@ interface Generation {
 export interface Turn {
   readonly user: string;
   readonly generations: readonly Generation[];
+  /** How the turn ended when it did not end with an answer: the model is told. */
+  readonly note?: string;
 }
 
 /** The value of a feed at the start of an iteration (F2). */
@@ -128,6 +130,7 @@ function addTurn(messages: MessageList, turn: Turn, budget: ResultBudget, ahead:
     if (next === GO_ON && calls.length > 0 && told.length === 0) continue;
     if (next !== null) messages.user(next === GO_ON && results.length === 0 ? NOTHING_RAN : next);
   }
+  if (turn.note !== undefined) messages.user(`<system>${neutralise(legible(turn.note), 'reserved')}</system>`);
   if (turn.generations.length === 0 && ahead === LAST_CHANCE) messages.user(LAST_CHANCE);
 }
 
@@ -231,7 +234,7 @@ class MessageList {
   /** A generation without text and calls leaves no message: endpoints refuse empty ones. */
   assistant(content: string, calls: readonly NativeCall[]): void {
     if (calls.length > 0) {
-      const toolCalls = calls.map(({ id, name, arguments: given }) => ({ id, name, arguments: given }));
+      const toolCalls = calls.map(({ actionId: _actionId, type: _type, ...shown }) => shown);
       this.list.push({ role: 'assistant', content: content.trim() === '' ? '' : content, toolCalls });
     } else if (content.trim() !== '') this.list.push({ role: 'assistant', content });
   }

@@ -118,6 +118,47 @@ describe('[S11] the loop', () => {
   });
 });
 
+describe('[L5] runs that were cut short', () => {
+  test('a cancelled run is told with what it did, and its message does not run into the next one', async () => {
+    const kit = await sessionKit({
+      script: [
+        `<thought>On it.</thought>${echo('done', { n: 1 })}<action type="tool" id="slow">{"name":"web_fetch","parameters":{"url":"https://example.com"}}</action>`,
+        '<response final="true">12</response>',
+      ],
+      executors: {
+        tool: (call) =>
+          call.action.id === 'slow'
+            ? new Promise(() => undefined)
+            : Promise.resolve({ ok: true, output: 'first done' }),
+      },
+    });
+    const first = say(kit, 'remove everything');
+    await settle();
+    await kit.session.cancel('stop');
+    expect((await first).status).toBe('cancelled');
+    await say(kit, 'what is 3*4?');
+    const [, user, assistant, told] = kit.requests[1]?.messages ?? [];
+    expect(user).toMatchObject({ role: 'user', content: 'remove everything' });
+    expect(assistant).toMatchObject({ role: 'assistant', content: expect.stringMatching(/^<thought>On it/) });
+    expect(told?.content).toMatch(/first done[\s\S]*status="cancelled"[\s\S]*was cancelled[\s\S]*what is 3\*4\?$/);
+  });
+
+  test('[J2] so is one that a restart cut: what had started has an unknown outcome', async () => {
+    const kit = await sessionKit({
+      script: [echo('risky')],
+      executors: { tool: () => new Promise(() => undefined) },
+    });
+    void say(kit, 'do it');
+    await settle();
+    const next = await sessionKit({ sql: kit.sql, script: ['<response final="true">ok</response>'] });
+    await say(next, 'and now?');
+    const text = JSON.stringify(next.requests[0]?.messages);
+    expect(text).toContain('outcome_unknown');
+    expect(text).toContain('This run failed (interrupted');
+    expect(next.requests[0]?.messages.map(({ role }) => role)).toEqual(['system', 'user', 'assistant', 'user']);
+  });
+});
+
 describe('[P13] references in responses', () => {
   test('a response holds at a running reference while a later one flows on', async () => {
     const release = Promise.withResolvers<ActionOutcome>();

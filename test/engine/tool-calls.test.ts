@@ -31,7 +31,7 @@ describe('[P17] a model that calls functions natively', () => {
           text('Let me look.'),
           call('echo', '{"found"', 'call_a'),
           { type: 'tool_call', index: 0, id: null, name: null, argumentsDelta: ':42}' },
-          call('calculator', '{"expression":"6*7"}', 'call_b', 1),
+          { ...call('calculator', '{"expression":"6*7"}', 'call_b', 1), extra: { signature: 's' } } as ModelDelta,
           finish(),
         ],
         [text('It is 42.'), finish('stop')],
@@ -50,7 +50,7 @@ describe('[P17] a model that calls functions natively', () => {
       content: 'Let me look.',
       toolCalls: [
         { id: 'call_a', name: 'echo', arguments: '{"found":42}' },
-        { id: 'call_b', name: 'calculator', arguments: '{"expression":"6*7"}' },
+        { id: 'call_b', name: 'calculator', arguments: '{"expression":"6*7"}', extra: { signature: 's' } },
       ],
     });
     expect(messages[3]).toEqual({ role: 'tool', toolCallId: 'call_a', content: '{"found":42}' });
