@@ -103,12 +103,18 @@ export const limits = {
   /** How often the aliases of one YAML document may be expanded. */
   manifestAliases: 100,
 
+  // --- secrets (X3) ---
+  /** Shorter values are words more often than secrets; taking them out would only shred texts. */
+  secretChars: 6,
+
   // --- outbound http (X2) ---
   fetchBytes: 2_097_152,
   fetchRedirects: 5,
   fetchTimeoutMs: 30_000,
 
   // --- model (L2) ---
+  /** An id or a signature that an endpoint gives a native call, to get it back with the conversation (P17). */
+  callStateChars: 16_384,
   firstTokenMs: 60_000,
   betweenTokensMs: 60_000,
   modelAttempts: 3,

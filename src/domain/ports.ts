@@ -32,7 +32,12 @@ export interface ChatMessage {
   readonly role: 'system' | 'user' | 'assistant' | 'tool';
   readonly content: string;
   readonly toolCallId?: string;
-  readonly toolCalls?: readonly { readonly id: string; readonly name: string; readonly arguments: string }[];
+  readonly toolCalls?: readonly {
+    readonly id: string;
+    readonly name: string;
+    readonly arguments: string;
+    readonly extra?: JsonObject;
+  }[];
 }
 
 /** A tool as a model is told about it. */
@@ -88,6 +93,8 @@ export type ModelDelta =
       readonly id: string | null;
       readonly name: string | null;
       readonly argumentsDelta: string;
+      /** What the endpoint wants back with the call as it is, such as a signature. */
+      readonly extra?: JsonObject;
     }
   | { readonly type: 'usage'; readonly usage: Usage }
   | { readonly type: 'finish'; readonly reason: FinishReason };

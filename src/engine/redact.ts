@@ -1,14 +1,12 @@
 /** Keeps secrets out of what leaves the system as text (X3). */
-
-/** Shorter values are ordinary words more often than secrets; taking them out would only shred the text. */
-const LEAST_CHARS = 6;
+import { limits } from '../domain/limits.ts';
 
 const MARK = '[secret]';
 
 /** @param secrets values of the environment; each is found as it is and as JSON would write it */
 export function redactor(secrets: readonly string[]): (text: string) => string {
   const forms = secrets.flatMap((secret) =>
-    secret.length < LEAST_CHARS ? [] : [secret, JSON.stringify(secret).slice(1, -1)],
+    secret.length < limits.secretChars ? [] : [secret, JSON.stringify(secret).slice(1, -1)],
   );
   // Longest first: a secret may hold another one.
   const found = [...new Set(forms)].toSorted((a, b) => b.length - a.length);

@@ -44,6 +44,7 @@ function deltasOf(choice: JsonObject): ReadChunk['deltas'] {
       id: typeof call['id'] === 'string' && call['id'] !== '' ? call['id'] : null,
       name: typeof called['name'] === 'string' && called['name'] !== '' ? called['name'] : null,
       argumentsDelta: typeof given === 'string' ? given : isJsonObject(given) ? JSON.stringify(given) : '',
+      ...(isJsonObject(call['extra_content']) ? { extra: call['extra_content'] } : {}),
     });
   }
   return deltas;

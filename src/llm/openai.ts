@@ -283,6 +283,7 @@ function toWire({ role, content, toolCallId, toolCalls }: ChatMessage): JsonObje
             id: call.id,
             type: 'function',
             function: { name: call.name, arguments: call.arguments },
+            ...(call.extra === undefined ? {} : { extra_content: call.extra }),
           })),
         }),
   };

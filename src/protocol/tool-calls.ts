@@ -16,7 +16,7 @@
  *  5. No input throws.
  */
 import type { ActionDeclaration, ActionRejection, ActionType, RejectionCode } from '../domain/action.ts';
-import type { Json } from '../domain/json.ts';
+import type { Json, JsonObject } from '../domain/json.ts';
 import { isJsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { ModelDelta } from '../domain/ports.ts';
@@ -43,6 +43,8 @@ export interface NativeCall {
   readonly name: string;
   /** Strict JSON, an object: endpoints refuse a conversation that holds anything else. */
   readonly arguments: string;
+  /** The endpoint's own, to be sent back untouched: without its signatures Gemini refuses the conversation. */
+  readonly extra?: JsonObject;
 }
 
 export interface ToolCallReader {
@@ -58,14 +60,12 @@ export function createToolCallReader(options: ToolCallOptions): ToolCallReader {
   return new Reader(options);
 }
 
-/** Endpoints hide state in ids; a longer one is not sent back. */
-const WIRE_ID_CHARS = 4_096;
-
 /** A call that has begun. */
 interface Call {
   readonly ordinal: number;
   id: string | null;
   name: string | null;
+  extra: JsonObject | null;
   text: string;
   readonly object: ObjectEnd;
   /** Declared, rejected or ignored: nothing that comes belongs to it any more. */
@@ -91,7 +91,9 @@ class Reader implements ToolCallReader {
   }
 
   get calls(): readonly NativeCall[] {
-    return [...this.#told].toSorted(([a], [b]) => a.ordinal - b.ordinal).map(([, call]) => call);
+    return [...this.#told]
+      .toSorted(([a], [b]) => a.ordinal - b.ordinal)
+      .map(([{ extra }, told]) => (extra !== null && isKept(extra) ? { ...told, extra } : told));
   }
 
   feed(delta: ToolCallDelta): readonly ProtocolEvent[] {
@@ -123,6 +125,7 @@ class Reader implements ToolCallReader {
     }
     call ??= this.#begin(delta.index);
     call.id ??= delta.id;
+    if (delta.extra !== undefined) call.extra = delta.extra;
     if (call.name === null && delta.name !== null) {
       call.name = delta.name;
       if (call.ordinal < this.#maxActions && !call.settled) {
@@ -146,6 +149,7 @@ class Reader implements ToolCallReader {
       ordinal,
       id: null,
       name: null,
+      extra: null,
       text: '',
       object: new ObjectEnd(),
       // Past the limit and its one rejection a call is read over.
@@ -284,11 +288,10 @@ class Reader implements ToolCallReader {
   #tell(call: Call, told: { id: string; type: ActionType; name: string; source: string }): void {
     call.settled = true;
     call.text = '';
-    const kept = call.id !== null && call.id.length <= WIRE_ID_CHARS ? call.id : told.id;
     this.#told.set(call, {
       actionId: told.id,
       type: told.type,
-      id: kept,
+      id: call.id !== null && call.id.length <= limits.callStateChars ? call.id : told.id,
       // What endpoints accept as the name of a function.
       name: told.name.replace(/[^\w-]/g, '_').slice(0, limits.idChars),
       arguments: told.source.trim() === '' ? '{}' : told.source,
@@ -316,6 +319,10 @@ class Reader implements ToolCallReader {
       offset: 0,
     });
   }
+}
+
+function isKept(extra: JsonObject): boolean {
+  return JSON.stringify(extra).length <= limits.callStateChars;
 }
 
 /** A native call stands at no place of the text. */

@@ -227,6 +227,20 @@ describe('[P17] functions', () => {
     expect(server.requests[1]?.body).not.toHaveProperty('tool_choice');
   });
 
+  test('what an endpoint puts beside a call goes back beside it', async () => {
+    const extra = { google: { thought_signature: 'c2ln' } };
+    const given = { index: 0, id: 'a', function: { name: 'f', arguments: '{}' }, extra_content: extra };
+    await using server = await startScriptedLlm([
+      { stream: [{ chunk: { choices: [{ index: 0, delta: { tool_calls: [given] } }] } }, { finish: 'tool_calls' }] },
+    ]);
+    expect((await read(provider(server).stream(request())))[0]).toMatchObject({ type: 'tool_call', extra });
+    const toolCalls = [{ id: 'a', name: 'f', arguments: '{}', extra }];
+    await read(provider(server).stream(request({ messages: [{ role: 'assistant', content: '', toolCalls }] })));
+    expect(server.requests[1]?.body['messages']).toMatchObject([
+      { tool_calls: [{ id: 'a', extra_content: extra, function: { name: 'f' } }] },
+    ]);
+  });
+
   test('the older function_call is read as a call', async () => {
     await using server = await startScriptedLlm([
       {

@@ -366,6 +366,18 @@ describe('[P17] what a call becomes', () => {
     ]);
   });
 
+  test('what the endpoint wants back goes with the call, unless it is too large', () => {
+    const extra = { google: { thought_signature: 'c2ln' } };
+    const deltas = [
+      { ...piece('{"n":1}', { index: 0, id: 'a', name: 'f' }), extra },
+      piece('{"n":2}', { index: 1, id: 'b', name: 'f' }),
+      { ...piece('{"n":3}', { index: 2, id: 'c', name: 'f' }), extra: { huge: 'x'.repeat(limits.callStateChars) } },
+      // Behind the end of its arguments, as a piece of its own.
+      { ...piece('', { index: 1 }), extra },
+    ];
+    expect(read(deltas).calls.map((call) => call.extra)).toEqual([extra, extra, undefined]);
+  });
+
   test('[P6] ordinals and auto ids are counted together with those of the text', () => {
     const numbering = { ordinal: 0, autoId: 4 };
     const parser = createParser({ json: 'repair', actInReasoning: false, numbering });
