@@ -72,7 +72,8 @@ export function validate<S extends z.ZodType>(schema: S, value: unknown): z.outp
   if (parsed.success) return parsed.data;
   const issues = parsed.error.issues.slice(0, 20).map((issue) => ({
     path: issue.path.map(String).join('.'),
-    message: issue.message,
+    // What is wrong with a key stands one level down.
+    message: issue.code === 'invalid_key' ? (issue.issues[0]?.message ?? issue.message) : issue.message,
   }));
   const first = issues[0];
   const where = first === undefined || first.path === '' ? 'The body' : `"${first.path}"`;

@@ -10,14 +10,14 @@ function event(seq: number | null, more: Partial<SessionEvent> = {}): SessionEve
 }
 
 /** A session with `stored` in its journal. */
-function source(stored: SessionEvent[], open: SessionEvent[] = []) {
+function source(stored: SessionEvent[], open: SessionEvent[] = [], ended = false) {
   const hub = new Hub();
   return {
     hub,
     events: (after: number) => stored.filter(({ seq }) => (seq ?? 0) > after).slice(0, limits.pageRows),
     openBlocks: () => open,
     listen: (listener: Parameters<Hub['listen']>[0]) => hub.listen(listener),
-    hasEnded: () => false,
+    hasEnded: () => ended,
   };
 }
 
@@ -77,6 +77,12 @@ test('[J4] a reader who does not read costs nothing and later gets everything fr
   }
   const all = await frames(stream, 40);
   expect(ids(all)).toEqual(stored.map(({ seq }) => String(seq)));
+});
+
+test('[H2] a reader who comes back after the end of the run is let go', async () => {
+  const stored = [event(1), event(2, { type: 'agent_completed' })];
+  const stream = eventStream(source(stored, [], true), new FakeClock(), { after: 2, runId: 'run_1' });
+  expect(await frames(stream, 99)).toEqual([]);
 });
 
 test('[H2] a comment goes out every five seconds', async () => {
