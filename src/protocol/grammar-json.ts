@@ -47,7 +47,6 @@ export class JsonGrammar {
   readonly value: Expression;
   /** Any JSON object. */
   readonly object: Expression;
-  readonly #referenceBody: Expression;
   readonly #openList: Expression;
   readonly #closeList: Expression;
 
@@ -87,8 +86,8 @@ export class JsonGrammar {
       sequence(text('['), repeat(oneOf('0-9'), 1, 9), text(']')),
     );
     const path = sequence(name, many(step));
-    this.#referenceBody = sequence(text('$'), choice(path, sequence(text('{'), path, text('}'))));
-    this.reference = book.lexeme('reference', quoted(this.#referenceBody));
+    const named = choice(path, sequence(text('{'), path, text('}')));
+    this.reference = book.lexeme('reference', quoted(sequence(text('$'), named)));
 
     this.boolean = book.lexeme('boolean', choice(text('true'), text('false')));
     const number = book.lexeme('number', decimals(UNBOUNDED) ?? text('0'));
@@ -114,36 +113,33 @@ export class JsonGrammar {
     const sized = quoted(repeat(this.character, min, max));
     // the shortest reference has two characters
     const holdsReferences = min <= 2 && max === null;
-    return this.book.lexeme(name, holdsReferences ? sized : choice(sized, quoted(this.#referenceBody)));
+    return this.book.lexeme(name, holdsReferences ? sized : choice(sized, this.reference));
   }
 
-  /** An object with these properties in this order; `further` = pairs that may follow them. */
+  /** An object with these properties in this order; `further` = pairs that may stand between them. */
   properties(properties: readonly Property[], further: Expression | null = null): Expression {
-    const { comma } = this;
     const pairs = properties.map(({ name, required, value }) => ({
       required,
       pair: sequence(text(JSON.stringify(name)), this.colon, value),
     }));
-    const tail = further === null ? sequence() : many(sequence(comma, further));
-    /** Everything behind the property at `from`, commas first. */
-    const behind = (from: number): Expression =>
-      sequence(
-        ...pairs.slice(from).map(({ required, pair }) => (required ? sequence(comma, pair) : optional(comma, pair))),
-        tail,
-      );
-    const firstRequired = pairs.findIndex(({ required }) => required);
-    const firsts: Expression[] = [];
-    if (firstRequired !== -1) {
-      const before = pairs.slice(0, firstRequired).map(({ pair }) => optional(pair, comma));
-      const first = pairs[firstRequired];
-      if (first !== undefined) firsts.push(sequence(...before, first.pair, behind(firstRequired + 1)));
-    } else {
-      for (const [index, { pair }] of pairs.entries()) firsts.push(sequence(pair, behind(index + 1)));
-      if (further !== null) firsts.push(separated(further, comma));
+    const before = further === null ? sequence() : many(sequence(further, this.comma));
+    const after = further === null ? sequence() : many(sequence(this.comma, further));
+    const behind = (from: number): Expression[] => {
+      const rest = pairs.slice(from).map(({ required, pair }) => {
+        const more = sequence(this.comma, before, pair);
+        return required ? more : optional(more);
+      });
+      return [...rest, after];
+    };
+    const firstRequired = pairs.find(({ required }) => required);
+    if (firstRequired !== undefined) {
+      const at = pairs.indexOf(firstRequired);
+      const earlier = pairs.slice(0, at).map(({ pair }) => optional(before, pair, this.comma));
+      return sequence(this.open, ...earlier, before, firstRequired.pair, ...behind(at + 1), this.close);
     }
-    if (firsts.length === 0) return sequence(this.open, this.close);
-    const inside = choice(...firsts);
-    return sequence(this.open, firstRequired === -1 ? optional(inside) : inside, this.close);
+    const ways = pairs.map(({ pair }, index) => sequence(before, pair, ...behind(index + 1)));
+    if (further !== null) ways.push(separated(further, this.comma));
+    return sequence(this.open, ways.length === 0 ? sequence() : optional(choice(...ways)), this.close);
   }
 }
 
@@ -365,14 +361,26 @@ function boundsOf(schema: JsonObject): Bounds {
   return { min: exclusiveMin ? above : min, max: exclusiveMax ? below : max, exclusiveMin, exclusiveMax };
 }
 
+/** Both at once, as far as one schema can say it: a schema that is closed admits its own properties alone. */
 function merge(base: JsonObject, other: JsonObject): JsonObject {
   const merged: JsonObject = { ...base, ...other };
-  for (const keyword of ['properties', 'required'] as const) {
-    const left = base[keyword];
-    const right = other[keyword];
-    if (isJsonObject(left) && isJsonObject(right)) merged[keyword] = { ...left, ...right };
-    else if (Array.isArray(left) && Array.isArray(right)) merged[keyword] = [...left, ...right];
+  const { required: left } = base;
+  const { required: right } = other;
+  if (Array.isArray(left) && Array.isArray(right)) merged['required'] = [...left, ...right];
+  const ours = isJsonObject(base['properties']) ? base['properties'] : {};
+  const theirs = isJsonObject(other['properties']) ? other['properties'] : {};
+  const names = new Set([...Object.keys(ours), ...Object.keys(theirs)]);
+  if (names.size === 0) return merged;
+  const properties: JsonObject = {};
+  for (const name of names) {
+    const mine = Object.hasOwn(ours, name) ? ours[name] : undefined;
+    const its = Object.hasOwn(theirs, name) ? theirs[name] : undefined;
+    if (mine === undefined && base['additionalProperties'] === false) continue;
+    if (its === undefined && other['additionalProperties'] === false) continue;
+    properties[name] = isJsonObject(mine) && isJsonObject(its) ? merge(mine, its) : (its ?? mine ?? true);
   }
+  merged['properties'] = properties;
+  if (base['additionalProperties'] === false) merged['additionalProperties'] = false;
   return merged;
 }
 

@@ -100,6 +100,11 @@ export function separated(item: Expression, separator: Expression, min = 1, max:
   return min === 0 ? optional(all) : all;
 }
 
+/** Each of the two at most once, in either order. */
+export function eitherOrder(one: Expression, other: Expression): Expression {
+  return optional(choice(sequence(one, optional(other)), sequence(other, optional(one))));
+}
+
 /** The rules of one grammar, in the order in which they were named. */
 export class RuleBook {
   readonly #rules = new Map<string, Rule>();

@@ -10,7 +10,19 @@ import type { AgentDefinition, InternalAction, ProtocolOptions, ResolvedAgent } 
 import { isInternalAllowed } from './allowed.ts';
 import { JsonGrammar, SchemaGrammar } from './grammar-json.ts';
 import type { Property } from './grammar-json.ts';
-import { RuleBook, choice, many, noneOf, oneOf, optional, repeat, separated, sequence, text } from './grammar-model.ts';
+import {
+  RuleBook,
+  choice,
+  eitherOrder,
+  many,
+  noneOf,
+  oneOf,
+  optional,
+  repeat,
+  separated,
+  sequence,
+  text,
+} from './grammar-model.ts';
 import type { Expression } from './grammar-model.ts';
 import { decimals, integers } from './grammar-numbers.ts';
 import { printGrammar } from './grammar-print.ts';
@@ -102,10 +114,7 @@ class ActionGrammar {
     const id = book.lexeme('id-attribute', attribute('id', this.#id));
     const modes = choice(text('async'), text('sync'), text('fire_and_forget'));
     const mode = book.lexeme('mode-attribute', attribute('mode', modes));
-    this.#identity = book.rule(
-      'identity',
-      optional(choice(sequence(id, optional(mode)), sequence(mode, optional(id)))),
-    );
+    this.#identity = book.rule('identity', eitherOrder(id, mode));
     this.#endTag = book.lexeme('end-tag', sequence(text('>'), optional(json.space)));
     this.#endAction = book.lexeme('end-action', sequence(optional(json.space), text('</action>')));
     this.#fields = this.#isCompact ? this.#attributes() : this.#bodyFields();
@@ -187,40 +196,41 @@ class ActionGrammar {
   #bodyFields(): Expression {
     const { book, comma, colon } = this.#json;
     const quotedId = this.#quotedId;
-    const fields: readonly (readonly [string, Expression])[] = [
-      ['depends_on', this.#json.list(quotedId, 0, null)],
-      ['wait_for_all', this.#json.boolean],
-      ['output_key', quotedId],
-      ['timeout', book.lexeme('timeout', SECONDS)],
-      ['retry', book.lexeme('retry', ATTEMPTS)],
-      ['on_error', book.lexeme('on-error', choice(text('"fail"'), text('"skip"'), text('"retry"')))],
-      ['when', this.#json.nonBlank],
-      ['priority', book.lexeme('priority', PRIORITY)],
-      ['idempotency_key', book.lexeme('idempotency-key', sequence(text('"'), KEY, text('"')))],
-      ['cache_ttl', book.lexeme('cache-ttl', CACHE_SECONDS)],
-    ];
-    const all = fields.map(([name, value]) => optional(comma, text(`"${name}"`), colon, value));
-    return book.rule('fields', sequence(...all));
+    const field = (name: string, value: Expression): Expression => sequence(comma, text(`"${name}"`), colon, value);
+    return book.rule(
+      'fields',
+      sequence(
+        eitherOrder(field('depends_on', this.#json.list(quotedId, 0, null)), field('output_key', quotedId)),
+        optional(field('wait_for_all', this.#json.boolean)),
+        optional(field('timeout', book.lexeme('timeout', SECONDS))),
+        optional(field('retry', book.lexeme('retry', ATTEMPTS))),
+        optional(field('on_error', book.lexeme('on-error', choice(text('"fail"'), text('"skip"'), text('"retry"'))))),
+        optional(field('when', this.#json.nonBlank)),
+        optional(field('priority', book.lexeme('priority', PRIORITY))),
+        optional(field('idempotency_key', book.lexeme('idempotency-key', sequence(text('"'), KEY, text('"'))))),
+        optional(field('cache_ttl', book.lexeme('cache-ttl', CACHE_SECONDS))),
+      ),
+    );
   }
 
   /** The same fields as attributes. */
   #attributes(): Expression {
     const { book } = this.#json;
-    const lexeme = (name: string, value: Expression): Expression =>
-      optional(book.lexeme(`${name}-attribute`, attribute(name, value)));
+    const field = (name: string, value: Expression): Expression =>
+      book.lexeme(`${name}-attribute`, attribute(name, value));
+    const ids = separated(this.#id, choice(text(','), text(', ')), 0);
     return book.rule(
       'fields',
       sequence(
-        lexeme('depends_on', separated(this.#id, choice(text(','), text(', ')), 0)),
-        lexeme('wait_for_all', choice(text('true'), text('false'))),
-        lexeme('output_key', this.#id),
-        lexeme('timeout', SECONDS),
-        lexeme('retry', ATTEMPTS),
-        lexeme('on_error', choice(text('fail'), text('skip'), text('retry'))),
-        lexeme('when', CONDITION),
-        lexeme('priority', PRIORITY),
-        lexeme('idempotency_key', KEY),
-        lexeme('cache_ttl', CACHE_SECONDS),
+        eitherOrder(field('depends_on', ids), field('output_key', this.#id)),
+        optional(field('wait_for_all', choice(text('true'), text('false')))),
+        optional(field('timeout', SECONDS)),
+        optional(field('retry', ATTEMPTS)),
+        optional(field('on_error', choice(text('fail'), text('skip'), text('retry')))),
+        optional(field('when', CONDITION)),
+        optional(field('priority', PRIORITY)),
+        optional(field('idempotency_key', KEY)),
+        optional(field('cache_ttl', CACHE_SECONDS)),
       ),
     );
   }
