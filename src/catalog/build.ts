@@ -1,5 +1,6 @@
 /** From what the author wrote, already checked, to the domain's definitions with every default filled in (M3, M8). */
-import type { RetryPolicy } from '../domain/action.ts';
+import { ACTION_TYPES } from '../domain/action.ts';
+import type { ActionType, RetryPolicy } from '../domain/action.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import { DEFAULT_PROTOCOL } from '../domain/manifest.ts';
@@ -7,6 +8,7 @@ import type {
   AgentDefinition,
   ManifestBase,
   ModelChoice,
+  ModelPrice,
   ScriptRuntime,
   ToolDefinition,
   ToolImplementation,
@@ -130,6 +132,7 @@ export function toAgent(
       primary: toModelChoice(engine?.primary),
       fallback: engine?.fallback === undefined ? null : toModelChoice(engine.fallback),
       parameters: engine?.parameters ?? {},
+      prices: Object.fromEntries(Object.entries(engine?.prices ?? {}).map(([model, price]) => [model, toPrice(price)])),
     },
     imports,
     capabilities: [...new Set(input.capabilities)],
@@ -152,6 +155,7 @@ export function toAgent(
       maxIterations: loop.max_iterations ?? loop.iteration_cap ?? limits.maxIterations,
       maxParallelActions:
         loop.allow_parallel_actions === false ? 1 : (loop.max_parallel_actions ?? limits.maxParallelActions),
+      maxParallelByType: toSlots(loop.max_parallel_by_type),
       failFast: loop.fail_fast ?? false,
       streamThoughts: loop.stream_thoughts ?? true,
       streamActionResults: loop.stream_action_results ?? true,
@@ -160,12 +164,30 @@ export function toAgent(
       seconds: budgets.seconds === undefined ? limits.runSeconds : toMs(budgets.seconds) / 1_000,
       modelCalls: budgets.model_calls ?? limits.modelCallsPerRun,
       tokens: budgets.tokens ?? null,
+      cost: budgets.cost ?? null,
       actions: budgets.actions ?? limits.actionsPerRun,
     },
     variables: Object.fromEntries(
       Object.entries(input.environment?.variables ?? {}).map(([name, value]) => [name, String(value)]),
     ),
   };
+}
+
+type PriceInput = NonNullable<NonNullable<AgentInput['cognitive_engine']>['prices']>[string];
+
+function toPrice({ input, output, cached_input: cachedInput = input }: PriceInput): ModelPrice {
+  return { input, output, cachedInput };
+}
+
+function toSlots(
+  written: NonNullable<AgentInput['loop']>['max_parallel_by_type'],
+): AgentDefinition['loop']['maxParallelByType'] {
+  const slots: Partial<Record<ActionType, number>> = {};
+  for (const type of ACTION_TYPES) {
+    const most = written?.[type];
+    if (most !== undefined) slots[type] = most;
+  }
+  return slots;
 }
 
 type PersonaInput = AgentInput['persona'];

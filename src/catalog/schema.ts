@@ -118,6 +118,26 @@ const dialect = z.enum(['auto', 'protocol', 'tool_calls']);
 
 const names = z.array(z.string().min(1)).optional();
 
+const slots = count.min(1).max(256).optional();
+const slotsByType = z.strictObject({
+  tool: slots,
+  agent: slots,
+  relic: slots,
+  workflow: slots,
+  llm: slots,
+  internal: slots,
+  python: slots,
+  shell: slots,
+  docker: slots,
+});
+
+/** US dollars per million tokens. */
+const price = z.strictObject({
+  input: z.number().nonnegative(),
+  output: z.number().nonnegative(),
+  cached_input: z.number().nonnegative().optional(),
+});
+
 export const agentSchema = z.strictObject({
   ...base,
   persona: z.union(
@@ -138,6 +158,7 @@ export const agentSchema = z.strictObject({
       fallback: modelChoice.optional(),
       parameters: z.record(z.string(), z.json()).optional(),
       dialect: dialect.optional(),
+      prices: z.record(z.string().min(1), price).optional(),
     })
     .optional(),
   import: z.strictObject({ agents: names, tools: names, relics: names, workflows: names }).optional(),
@@ -166,6 +187,7 @@ export const agentSchema = z.strictObject({
       max_iterations: count.min(0).optional(),
       iteration_cap: count.min(0).optional(),
       max_parallel_actions: count.min(1).max(256).optional(),
+      max_parallel_by_type: slotsByType.optional(),
       allow_parallel_actions: z.boolean().optional(),
       fail_fast: z.boolean().optional(),
       stream_thoughts: z.boolean().optional(),
@@ -177,6 +199,7 @@ export const agentSchema = z.strictObject({
       seconds: duration.optional(),
       model_calls: count.min(1).optional(),
       tokens: count.min(1).optional(),
+      cost: z.number().positive().optional(),
       actions: count.min(1).max(limits.actionsPerRun).optional(),
     })
     .optional(),

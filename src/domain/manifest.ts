@@ -2,7 +2,7 @@
  * Manifests after validation, with every default filled in: what the engine and the executors read.
  * The YAML side, its tolerance and its messages are the catalogue's (`src/catalog/`).
  */
-import type { Effects, RetryPolicy } from './action.ts';
+import type { ActionType, Effects, RetryPolicy } from './action.ts';
 import type { Json, JsonObject } from './json.ts';
 
 export interface ManifestBase {
@@ -57,6 +57,14 @@ export interface ModelChoice {
   readonly endpoint: string | null;
 }
 
+/** What a model costs, in US dollars per million tokens. */
+export interface ModelPrice {
+  readonly input: number;
+  readonly output: number;
+  /** Of prompt tokens that the endpoint had in its cache. */
+  readonly cachedInput: number;
+}
+
 export interface AgentDefinition extends ManifestBase {
   readonly kind: 'Agent';
   readonly persona: { readonly agent: string; readonly user: string; readonly examples: readonly string[] };
@@ -64,6 +72,8 @@ export interface AgentDefinition extends ManifestBase {
     readonly primary: ModelChoice;
     readonly fallback: ModelChoice | null;
     readonly parameters: JsonObject;
+    /** By model; they go before the prices that the runtime knows (S12). */
+    readonly prices: Readonly<Record<string, ModelPrice>>;
   };
   /** Names of what may be called (X4). */
   readonly imports: {
@@ -83,6 +93,8 @@ export interface AgentDefinition extends ManifestBase {
     readonly mode: 'autonomous' | 'supervised';
     readonly maxIterations: number;
     readonly maxParallelActions: number;
+    /** Slots of single action types; a type that is not named has only the run's (S5). */
+    readonly maxParallelByType: Readonly<Partial<Record<ActionType, number>>>;
     readonly failFast: boolean;
     readonly streamThoughts: boolean;
     readonly streamActionResults: boolean;
@@ -91,6 +103,8 @@ export interface AgentDefinition extends ManifestBase {
     readonly seconds: number;
     readonly modelCalls: number;
     readonly tokens: number | null;
+    /** US dollars. */
+    readonly cost: number | null;
     readonly actions: number;
   };
   readonly variables: Readonly<Record<string, string>>;

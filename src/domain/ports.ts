@@ -79,6 +79,8 @@ export interface Usage {
   readonly completionTokens: number;
   readonly cachedTokens: number;
   readonly estimated: boolean;
+  /** The model, as the endpoint was asked for it; absent when that is not known. Its price depends on it (S12). */
+  readonly model?: string;
 }
 
 /** How a stream ended (P15). */

@@ -42,6 +42,7 @@ export function createDemoProvider({ clock, deltaMs = 10 }: DemoOptions): ModelP
           completionTokens: estimateTokens(sent),
           cachedTokens: 0,
           estimated: true,
+          model: 'demo',
         },
       };
       yield { type: 'finish', reason: request.signal.aborted ? 'abort' : 'stop' };

@@ -64,7 +64,8 @@ class OpenAiProvider implements ModelProvider {
   }
 
   async *stream(request: ModelRequest): AsyncGenerator<ModelDelta> {
-    const { clock, random } = this.#options;
+    const { clock, random, defaultModel } = this.#options;
+    const model = request.model ?? defaultModel;
     const sent: Content[] = [];
     for (let attempt = 1; ; attempt += 1) {
       let end: { usage: Usage | null; finish: FinishReason };
@@ -84,7 +85,7 @@ class OpenAiProvider implements ModelProvider {
           const delayMs = Math.max(backoffMs, failure.retryAfterMs ?? 0);
           const again = failure.retryable && sent.length === 0 && attempt < limits.modelAttempts;
           if (!again || delayMs > limits.retryMaxDelayMs) {
-            if (sent.length > 0) yield { type: 'usage', usage: estimate(request.messages, sent) };
+            if (sent.length > 0) yield { type: 'usage', usage: { ...estimate(request.messages, sent), model } };
             throw failure.error;
           }
           await pause(clock, delayMs, request.signal);
@@ -92,7 +93,7 @@ class OpenAiProvider implements ModelProvider {
           end = { usage: null, finish: 'abort' };
         }
       }
-      yield { type: 'usage', usage: end.usage ?? estimate(request.messages, sent) };
+      yield { type: 'usage', usage: { ...(end.usage ?? estimate(request.messages, sent)), model } };
       yield { type: 'finish', reason: end.finish };
       return;
     }

@@ -27,8 +27,13 @@ test('[M8] an agent with nothing but the required fields gets every default', ()
     capabilities: [],
     internalActions: { enabled: true, allowed: null, blocked: [] },
     protocol: DEFAULT_PROTOCOL,
-    loop: { mode: 'autonomous', maxIterations: limits.maxIterations, maxParallelActions: limits.maxParallelActions },
-    budgets: { seconds: limits.runSeconds, modelCalls: limits.modelCallsPerRun, tokens: null },
+    loop: {
+      mode: 'autonomous',
+      maxIterations: limits.maxIterations,
+      maxParallelActions: limits.maxParallelActions,
+      maxParallelByType: {},
+    },
+    budgets: { seconds: limits.runSeconds, modelCalls: limits.modelCallsPerRun, tokens: null, cost: null },
     variables: {},
   });
 });
@@ -44,11 +49,12 @@ cognitive_engine:
   primary: {provider: openai, model: m1, endpoint: "https://models.example.org/v1"}
   fallback: {model: m2}
   parameters: {temperature: 0.2}
+  prices: {m1: {input: 2, output: 8}, m2: {input: 1, output: 4, cached_input: 0.25}}
 capabilities: [python, shell, python]
 internal_actions: {enabled: true, allowed_actions: [set_variable], blocked_actions: [clear_context]}
 protocol: {form: compact, dialect: protocol, json: strict, bare_text: reject, response_default: final, on_failed_final: end, act_in_reasoning: true}
-loop: {mode: supervised, iteration_cap: 4, allow_parallel_actions: false, fail_fast: true, stream_thoughts: false, stream_action_results: false}
-budgets: {seconds: 2m, model_calls: 7, tokens: 9000, actions: 11}
+loop: {mode: supervised, iteration_cap: 4, max_parallel_by_type: {llm: 2, python: 1}, allow_parallel_actions: false, fail_fast: true, stream_thoughts: false, stream_action_results: false}
+budgets: {seconds: 2m, model_calls: 7, tokens: 9000, cost: 0.5, actions: 11}
 environment: {variables: {CITY: Ulm, COUNT: 3}}`,
     ),
   });
@@ -61,6 +67,7 @@ environment: {variables: {CITY: Ulm, COUNT: 3}}`,
       primary: { provider: 'openai', model: 'm1', endpoint: 'https://models.example.org/v1' },
       fallback: { provider: null, model: 'm2' },
       parameters: { temperature: 0.2 },
+      prices: { m1: { input: 2, output: 8, cachedInput: 2 }, m2: { input: 1, output: 4, cachedInput: 0.25 } },
     },
     capabilities: ['python', 'shell'],
     internalActions: { enabled: true, allowed: ['set_variable'], blocked: ['clear_context'] },
@@ -77,11 +84,12 @@ environment: {variables: {CITY: Ulm, COUNT: 3}}`,
       mode: 'supervised',
       maxIterations: 4,
       maxParallelActions: 1,
+      maxParallelByType: { llm: 2, python: 1 },
       failFast: true,
       streamThoughts: false,
       streamActionResults: false,
     },
-    budgets: { seconds: 120, modelCalls: 7, tokens: 9000, actions: 11 },
+    budgets: { seconds: 120, modelCalls: 7, tokens: 9000, cost: 0.5, actions: 11 },
     variables: { CITY: 'Ulm', COUNT: '3' },
   });
 });

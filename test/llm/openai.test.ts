@@ -96,7 +96,10 @@ describe('what comes over the stream', () => {
       { type: 'text', text: 'lo' },
       { type: 'tool_call', index: 0, id: 'call_1', name: 'search', argumentsDelta: '{"q":' },
       { type: 'tool_call', index: 0, id: null, name: null, argumentsDelta: '"x"}' },
-      { type: 'usage', usage: { promptTokens: 20, completionTokens: 5, cachedTokens: 16, estimated: false } },
+      {
+        type: 'usage',
+        usage: { promptTokens: 20, completionTokens: 5, cachedTokens: 16, estimated: false, model: 'test-model' },
+      },
       { type: 'finish', reason: 'tool_calls' },
     ]);
   });
@@ -183,7 +186,7 @@ describe('what comes over the stream', () => {
     );
     expect(deltas.at(-2)).toEqual({
       type: 'usage',
-      usage: { promptTokens: 10, completionTokens: 2, cachedTokens: 0, estimated: true },
+      usage: { promptTokens: 10, completionTokens: 2, cachedTokens: 0, estimated: true, model: 'test-model' },
     });
   });
 
@@ -384,7 +387,10 @@ describe('faults behind the first delta', () => {
     expect(fault?.code).toBe('model_unavailable');
     expect(deltas).toEqual([
       { type: 'text', text: 'half' },
-      { type: 'usage', usage: { promptTokens: 2, completionTokens: 1, cachedTokens: 0, estimated: true } },
+      {
+        type: 'usage',
+        usage: { promptTokens: 2, completionTokens: 1, cachedTokens: 0, estimated: true, model: 'test-model' },
+      },
     ]);
     expect(server.requests).toHaveLength(1);
   });
