@@ -59,6 +59,18 @@ export const limits = {
   /** An approval that nobody gives counts as denied (J8). */
   approvalExpiryMs: 7 * 24 * 3_600_000,
 
+  // --- earlier outcomes and durations (P6, S5) ---
+  /** Cached results of a session; the oldest make room. */
+  cachedOutcomes: 1_000,
+  /** A longer result, as JSON, is not cached: every hit writes it into the journal once more. */
+  cachedOutcomeChars: 262_144,
+  /** Idempotency keys that a session remembers; the oldest make room. */
+  idempotencyKeys: 10_000,
+  /** Targets whose durations a session remembers. */
+  learnedDurations: 1_000,
+  /** Latest completed actions that durations are read back from. */
+  durationsRead: 500,
+
   // --- session ---
   messageBytes: 1_048_576,
   queuedMessages: 8,

@@ -8,12 +8,14 @@
  *  1. An attempt's executor starts only after `action_started` is on disk (J1).
  *  2. Every attempt that was started reports one outcome; one that ignores its abort reports late
  *     and the scheduler ignores it (S7, S8).
- *  3. Parameters are resolved once, at dispatch, from what the names were bound to (P12).
+ *  3. Parameters are resolved at dispatch, from what the names were bound to (P12); those of an action
+ *     that was looked up run as they were looked up (P6).
  */
 import type { ActionDeclaration, ActionKey, ActionOutcome, ActionRejection, ActionTraits } from '../domain/action.ts';
 import { messageOf } from '../domain/errors.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
+import type { ToolDefinition } from '../domain/manifest.ts';
 import type { VariableStore } from '../domain/ports.ts';
 import { validateParameters } from '../executors/validate-parameters.ts';
 import { conditionNames, evaluateCondition } from '../protocol/condition.ts';
@@ -21,12 +23,14 @@ import { bindings, action as declarationOf, dependenciesOf, isFireAndForget, sta
 import type { RunState } from '../scheduler/step.ts';
 import type { SchedulerCommand, SchedulerInput, Settlement, TimerId } from '../scheduler/types.ts';
 import { callModel } from './call-model.ts';
+import type { Recalled } from './earlier-outcomes.ts';
 import type { Inbox, RunInput } from './inbox.ts';
 import { resolveCall } from './names.ts';
+import type { ResolvedCall } from './names.ts';
 import type { NameValue, Results } from './results.ts';
 import type { RunContext } from './run-context.ts';
 import type { ActionLabel, RunLog } from './run-log.ts';
-import { targetOf, traitsOf } from './traits.ts';
+import { cacheTtlOf, effectsOf, targetOf, traitsOf } from './traits.ts';
 
 type Start = Extract<SchedulerCommand, { type: 'start' }>;
 type Retry = Extract<SchedulerCommand, { type: 'retry' }>;
@@ -44,6 +48,9 @@ export class ActionDesk {
   readonly #timers = new Map<TimerId, () => void>();
   readonly #approvals = new Map<ActionKey, string>();
   readonly #earlierValues = new Map<string, NameValue>();
+  /** Actions that were looked up, as they would run. */
+  readonly #looked = new Map<ActionKey, ResolvedCall>();
+  readonly #recalled = new Set<ActionKey>();
 
   constructor(options: {
     readonly context: RunContext;
@@ -104,15 +111,8 @@ export class ActionDesk {
     const now = this.#context.clock.now();
     this.#results.started(key, now);
     this.#append('action_started', key, { attempt });
-    const call = resolveCall(action, {
-      lookup: (name) => this.valueOf(name, bindings(this.#state(), key)[name] ?? null),
-      dependencies: dependenciesOf(this.#state(), key).map((dependency) => ({
-        action: this.#declaration(dependency),
-        output: this.#results.get(dependency)?.output ?? null,
-      })),
-    });
-    if (attempt === 1) for (const warning of call.warnings) this.#log.warn(warning.code, warning.message, action);
-    const tool = action.type === 'tool' ? (this.#context.resolved.tools.get(action.name) ?? null) : null;
+    const call = this.#looked.get(key) ?? this.#resolve(key, attempt === 1);
+    const tool = this.#tool(action);
     const complaint = tool === null ? null : validateParameters(tool.parameters, call.parameters);
     const abort = new AbortController();
     this.#attempts.set(key, { attempt, abort });
@@ -155,6 +155,37 @@ export class ActionDesk {
     });
   }
 
+  /** Asks whether an earlier outcome stands for the action; the answer comes through the inbox (P6). */
+  recall(key: ActionKey): void {
+    const action = this.#declaration(key);
+    const tool = this.#tool(action);
+    const call = this.#resolve(key, true);
+    this.#looked.set(key, call);
+    const resolved = {
+      action,
+      parameters: call.parameters,
+      inputs: call.inputs,
+      version: tool?.version ?? null,
+      cacheTtlMs: cacheTtlOf(action, effectsOf(action.type, tool), tool),
+    };
+    const answer = (found: Recalled): void => this.#inbox.put({ type: 'recalled', key, found });
+    // A look-up that fails is no reason not to run.
+    this.#context.earlier.ask(this.#owner(key), resolved, answer).catch(() => answer({ type: 'nothing' }));
+  }
+
+  recalled(
+    { key, found }: Extract<RunInput, { type: 'recalled' }>,
+    at: number,
+  ): Extract<SchedulerInput, { type: 'recalled' }> {
+    if (found.type === 'refused') return { type: 'recalled', at, key, found: { error: found.error } };
+    if (found.type === 'nothing' || this.#results.get(key) !== null)
+      return { type: 'recalled', at, key, found: 'nothing' };
+    const refusal = this.#results.offer(key, found.output);
+    if (refusal !== null) return { type: 'recalled', at, key, found: { error: refusal } };
+    this.#recalled.add(key);
+    return { type: 'recalled', at, key, found: 'outcome' };
+  }
+
   abort(key: ActionKey, attempt: number, reason: string): void {
     const running = this.#attempts.get(key);
     if (running?.attempt !== attempt) return;
@@ -165,8 +196,10 @@ export class ActionDesk {
   abortAll(): void {
     for (const { abort } of this.#attempts.values()) abort.abort(new DOMException('the run ended', 'AbortError'));
     for (const cancel of this.#timers.values()) cancel();
+    for (const key of this.#looked.keys()) this.#context.earlier.release(this.#owner(key), null);
     this.#attempts.clear();
     this.#timers.clear();
+    this.#looked.clear();
   }
 
   outcome(
@@ -223,6 +256,7 @@ export class ActionDesk {
     const now = this.#context.clock.now();
     this.#attempts.delete(key);
     const seq = this.#appendEnd(command, now);
+    this.#forget(key, command.status === 'completed' ? { seq, output: this.#results.offered(key) } : null);
     const label = this.#rejections.get(key) ?? this.#declaration(key);
     const silent = isFireAndForget(this.#state(), key);
     const { id, name } = label;
@@ -235,9 +269,15 @@ export class ActionDesk {
       case 'completed': {
         const ms = now - (this.#results.startedAt(key) ?? now);
         const action = this.#declaration(key);
-        this.#context.learned.set(targetOf(action), ms);
         const output = this.#results.offered(key);
-        return this.#append('action_completed', key, { output, ms, attempt }, { output_key: action.outputKey });
+        const state: JsonObject = { output_key: action.outputKey };
+        const cached = this.#recalled.delete(key);
+        if (!cached) {
+          const target = targetOf(action);
+          this.#context.learned.learn(target, ms);
+          Object.assign(state, { target, ms });
+        }
+        return this.#append('action_completed', key, { output, ms, attempt, ...(cached ? { cached } : {}) }, state);
       }
       case 'failed': {
         const started = this.#results.startedAt(key);
@@ -317,6 +357,32 @@ export class ActionDesk {
       },
       { action: label, state: { key } },
     );
+  }
+
+  /** An action that was looked up has settled: whoever waits for it may go on (P6). */
+  #forget(key: ActionKey, completed: { readonly seq: number; readonly output: Json } | null): void {
+    if (this.#looked.delete(key)) this.#context.earlier.release(this.#owner(key), completed);
+  }
+
+  #owner(key: ActionKey): string {
+    return `${this.#context.runNumber}/${key}`;
+  }
+
+  #tool(action: ActionDeclaration): ToolDefinition | null {
+    return action.type === 'tool' ? (this.#context.resolved.tools.get(action.name) ?? null) : null;
+  }
+
+  #resolve(key: ActionKey, warn: boolean): ResolvedCall {
+    const action = this.#declaration(key);
+    const call = resolveCall(action, {
+      lookup: (name) => this.valueOf(name, bindings(this.#state(), key)[name] ?? null),
+      dependencies: dependenciesOf(this.#state(), key).map((dependency) => ({
+        action: this.#declaration(dependency),
+        output: this.#results.get(dependency)?.output ?? null,
+      })),
+    });
+    if (warn) for (const warning of call.warnings) this.#log.warn(warning.code, warning.message, action);
+    return call;
   }
 
   #append(type: Parameters<RunLog['append']>[0], key: ActionKey, data: JsonObject, state: JsonObject = {}): number {

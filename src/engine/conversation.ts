@@ -3,7 +3,7 @@ import type { Json } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { ResolvedAgent } from '../domain/manifest.ts';
 import type { Journal, StoredEvent } from '../journal/journal.ts';
-import type { ActionReport, Turn } from '../protocol/feedback.ts';
+import type { ActionReport, Cut, Turn } from '../protocol/feedback.ts';
 import type { NativeCall } from '../protocol/tool-calls.ts';
 import { trainingExample } from '../protocol/transcript.ts';
 
@@ -68,7 +68,12 @@ function foldTurn(user: string, stored: Iterable<StoredEvent>): Turn {
         report('rejected', { note: errorLine(event.data) });
         break;
       case 'iteration_completed':
-        generations.push({ text: String(state?.['text'] ?? ''), calls: callsOf(state?.['calls']), results });
+        generations.push({
+          text: String(state?.['text'] ?? ''),
+          calls: callsOf(state?.['calls']),
+          results,
+          ...cutOf(state?.['cut']),
+        });
         results = [];
         blocks = [];
         break;
@@ -98,6 +103,10 @@ function foldTurn(user: string, stored: Iterable<StoredEvent>): Turn {
     generations.push({ text: blocks.join('\n') || '[no answer]', calls: [], results });
   }
   return { user, generations, note };
+}
+
+function cutOf(stored: Json | undefined): { cut?: Cut } {
+  return typeof stored === 'string' ? { cut: stored as Cut } : {};
 }
 
 /** As `iteration_completed` stored them. */

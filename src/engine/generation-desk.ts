@@ -11,8 +11,9 @@ import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { FinishReason, Usage } from '../domain/ports.ts';
 import type { Finality, ProtocolEvent, Reference } from '../domain/protocol-event.ts';
+import { costOf } from '../llm/prices.ts';
 import { buildMessages } from '../protocol/feedback.ts';
-import type { Turn } from '../protocol/feedback.ts';
+import type { Cut, Turn } from '../protocol/feedback.ts';
 import { nativeTools, nativeType } from '../protocol/native-tools.ts';
 import { createParser } from '../protocol/parser.ts';
 import type { ProtocolParser } from '../protocol/parser.ts';
@@ -37,6 +38,8 @@ interface Totals {
   cached_tokens: number;
   model_calls: number;
   estimated: boolean;
+  /** US dollars; absent as long as no call had a known price. */
+  cost?: number;
 }
 
 /** What a reader is told once when the manifest wants no native calls (P17). */
@@ -76,8 +79,11 @@ export class GenerationDesk {
   #abort: AbortController | null = null;
   #nextAutoId = 1;
   #last = false;
+  #unpriced = false;
   #reasoning = false;
   #generationText = '';
+  /** How the current generation broke off; null when it did not (P15). */
+  #cut: Cut | null = null;
   #calls: readonly NativeCall[] = [];
   /** What the current generation has shown so far: decides whether bare text is the answer (P11). */
   #saw = { action: false, response: false, text: false };
@@ -195,19 +201,35 @@ export class GenerationDesk {
     this.#segments.close(false);
   }
 
-  recordUsage(usage: Usage): number {
+  /** Writes and sums up what a model call used; `cost` is there when the model's price is known (S12). */
+  recordUsage(usage: Usage): { readonly tokens: number; readonly cost?: number } {
     this.#totals.prompt_tokens += usage.promptTokens;
     this.#totals.completion_tokens += usage.completionTokens;
     this.#totals.cached_tokens += usage.cachedTokens;
     this.#totals.model_calls += 1;
     this.#totals.estimated ||= usage.estimated;
+    const cost = costOf(usage, this.#context.resolved.agent.engine.prices);
+    if (cost !== null) this.#totals.cost = dollars((this.#totals.cost ?? 0) + cost);
+    else this.#warnUnpriced(usage);
     this.#log.append('usage', {
       prompt_tokens: usage.promptTokens,
       completion_tokens: usage.completionTokens,
       cached_tokens: usage.cachedTokens,
       ...(usage.estimated ? { estimated: true } : {}),
+      ...(cost === null ? {} : { cost: dollars(cost) }),
     });
-    return usage.promptTokens + usage.completionTokens;
+    return { tokens: usage.promptTokens + usage.completionTokens, ...(cost === null ? {} : { cost }) };
+  }
+
+  /** A budget that cannot see a call should say so, once. */
+  #warnUnpriced({ model }: Usage): void {
+    if (this.#context.policy.cost == null || this.#unpriced) return;
+    this.#unpriced = true;
+    const which = model === undefined ? 'a model that is not named' : `the model "${model}"`;
+    this.#log.warn(
+      'unknown_price',
+      `The price of ${which} is not known: its calls do not count for the cost budget (add it under cognitive_engine.prices)`,
+    );
   }
 
   end(input: Extract<RunInput, { type: 'generation_ended' }>): {
@@ -219,7 +241,8 @@ export class GenerationDesk {
     this.#nextAutoId = this.#readers?.text.nextAutoId ?? this.#nextAutoId;
     this.#generationText = input.text;
     this.#calls = input.calls;
-    if (input.finish !== 'stop' && input.finish !== 'tool_calls') {
+    this.#cut = input.finish === 'stop' || input.finish === 'tool_calls' ? null : input.finish;
+    if (this.#cut !== null) {
       const why = input.error === null ? '' : `: ${input.error.message}`;
       this.#log.warn('generation_cut', `The generation ended early (${input.finish})${why}`);
     }
@@ -236,8 +259,13 @@ export class GenerationDesk {
   complete(final: boolean): void {
     const text = this.#generationText;
     const calls = this.#calls;
-    this.#turn.generations.push({ text, calls, results: this.#iterationResults() });
-    const state: JsonObject = calls.length === 0 ? { text } : { text, calls: calls.map((call) => ({ ...call })) };
+    const cut = this.#cut === null ? {} : { cut: this.#cut };
+    this.#turn.generations.push({ text, calls, results: this.#iterationResults(), ...cut });
+    const state: JsonObject = {
+      text,
+      ...(calls.length === 0 ? {} : { calls: calls.map((call) => ({ ...call })) }),
+      ...cut,
+    };
     this.#log.append(
       'iteration_completed',
       { iteration: this.#log.iteration, final },
@@ -381,4 +409,9 @@ export class GenerationDesk {
       signal,
     };
   }
+}
+
+/** Without the noise of binary fractions: a billionth is far below any price. */
+function dollars(cost: number): number {
+  return Math.round(cost * 1e9) / 1e9;
 }

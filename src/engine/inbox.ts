@@ -5,6 +5,7 @@ import type { FinishReason, Usage } from '../domain/ports.ts';
 import type { ProtocolEvent } from '../domain/protocol-event.ts';
 import type { NativeCall } from '../protocol/tool-calls.ts';
 import type { TimerId } from '../scheduler/types.ts';
+import type { Recalled } from './earlier-outcomes.ts';
 
 export type RunInput =
   | { readonly type: 'protocol'; readonly events: readonly ProtocolEvent[] }
@@ -22,6 +23,7 @@ export type RunInput =
     }
   | { readonly type: 'progress'; readonly key: ActionKey; readonly attempt: number; readonly data: JsonObject }
   | { readonly type: 'outcome'; readonly key: ActionKey; readonly attempt: number; readonly outcome: ActionOutcome }
+  | { readonly type: 'recalled'; readonly key: ActionKey; readonly found: Recalled }
   | { readonly type: 'timer'; readonly timer: TimerId }
   | { readonly type: 'approval'; readonly key: ActionKey; readonly approved: boolean; readonly note: string | null }
   | { readonly type: 'cancel'; readonly reason: string };

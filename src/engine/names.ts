@@ -8,7 +8,7 @@ import type { NameLookup } from '../protocol/references.ts';
 import type { NameValue } from './results.ts';
 
 /** An action whose parameters are ready for its executor. */
-interface ResolvedCall {
+export interface ResolvedCall {
   readonly parameters: JsonObject;
   /** Values that reach python, shell and docker as data, by name (P14). */
   readonly inputs: JsonObject;

@@ -15,6 +15,8 @@ import type { Executor } from '../executors/executor.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { RunPolicy, SchedulerCommand } from '../scheduler/types.ts';
 import type { Turn } from '../protocol/feedback.ts';
+import type { EarlierOutcomes } from './earlier-outcomes.ts';
+import type { LearnedDurations } from './learned-durations.ts';
 
 /** Where the text of the run's generations comes from. */
 export type RunSource =
@@ -46,6 +48,7 @@ export interface RunContext {
   readonly readHtml: HtmlReader;
   readonly runner: RunnerClient | null;
   readonly variables: VariableStore;
-  /** Last seen duration in milliseconds by `type/name`; the run adds its own (S5). */
-  readonly learned: Map<string, number>;
+  /** Durations of the session by `type/name`; the run adds its own (S5). */
+  readonly learned: LearnedDurations;
+  readonly earlier: EarlierOutcomes;
 }

@@ -49,7 +49,18 @@ export function foldRun(facts: RunFacts, events: Iterable<SessionEvent>): RunRes
   let bareText: string[] = [];
   let bareIteration = 0;
   const warnings: { code: string; message: string }[] = [];
-  const usage = { prompt_tokens: 0, completion_tokens: 0, cached_tokens: 0, model_calls: 0 };
+  const usage: {
+    prompt_tokens: number;
+    completion_tokens: number;
+    cached_tokens: number;
+    model_calls: number;
+    cost?: number;
+  } = {
+    prompt_tokens: 0,
+    completion_tokens: 0,
+    cached_tokens: 0,
+    model_calls: 0,
+  };
   let iterations = 0;
   let error: Json = null;
 
@@ -133,6 +144,9 @@ export function foldRun(facts: RunFacts, events: Iterable<SessionEvent>): RunRes
         usage.completion_tokens += Number(data['completion_tokens'] ?? 0);
         usage.cached_tokens += Number(data['cached_tokens'] ?? 0);
         usage.model_calls += 1;
+        if (typeof data['cost'] === 'number') {
+          usage.cost = Math.round(((usage.cost ?? 0) + data['cost']) * 1e9) / 1e9;
+        }
         break;
       case 'agent_failed':
         error = data['error'] ?? null;

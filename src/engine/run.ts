@@ -87,13 +87,15 @@ export function startRun(context: RunContext, inbox: Inbox): LiveRun {
       case 'token':
         return log.live('llm_token', { token: input.text });
       case 'usage':
-        return decide({ type: 'usage_recorded', at, tokens: generations.recordUsage(input.usage) });
+        return decide({ type: 'usage_recorded', at, ...generations.recordUsage(input.usage) });
       case 'generation_ended':
         return decide({ type: 'generation_ended', at, ...generations.end(input) });
       case 'progress':
         return actions.progress(input);
       case 'outcome':
         return decide(actions.outcome(input, at));
+      case 'recalled':
+        return decide(actions.recalled(input, at));
       case 'timer':
         return decide({ type: 'timer_fired', at, timer: input.timer, random: context.random() });
       case 'approval':
@@ -126,6 +128,8 @@ export function startRun(context: RunContext, inbox: Inbox): LiveRun {
         return actions.queued(command.key, command.dependsOn);
       case 'evaluate':
         return decide({ type: 'condition_evaluated', at: context.clock.now(), ...actions.evaluate(command.key) });
+      case 'recall':
+        return actions.recall(command.key);
       case 'start':
         return actions.start(command);
       case 'abort':

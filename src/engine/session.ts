@@ -22,6 +22,8 @@ import type { RunRecord, SessionRecord } from '../domain/session.ts';
 import type { RunPolicy } from '../scheduler/types.ts';
 import { endAbandonedRun } from './abandoned-run.ts';
 import { readConversation, readTranscript } from './conversation.ts';
+import { EarlierOutcomes } from './earlier-outcomes.ts';
+import { LearnedDurations } from './learned-durations.ts';
 import { personalise } from './personalise.ts';
 import { Hub } from './hub.ts';
 import type { EventListener } from './hub.ts';
@@ -73,12 +75,14 @@ export class Session {
   readonly #waiting: { readonly run: number; readonly source: () => RunSource }[] = [];
   readonly #ends = new Map<number, PromiseWithResolvers<void>>();
   readonly #followed = new Set<Promise<void>>();
-  readonly #learned = new Map<string, number>();
+  #learned: LearnedDurations | null = null;
+  readonly #earlier: EarlierOutcomes;
   #variables: SessionVariables | null = null;
 
   constructor(ports: SessionPorts) {
     this.#ports = ports;
     this.#journal = ports.journal;
+    this.#earlier = new EarlierOutcomes(ports.journal, ports.clock);
   }
 
   /** @throws EngineError `unknown_session` when there is none */
@@ -326,7 +330,8 @@ export class Session {
         },
         model: this.#ports.modelFor(resolved.agent),
         variables: this.#session(),
-        learned: this.#learned,
+        learned: (this.#learned ??= new LearnedDurations(this.#journal.durations())),
+        earlier: this.#earlier,
       },
       inbox,
     );
@@ -395,11 +400,13 @@ function policyOf(agent: AgentDefinition, source: 'model' | 'text'): RunPolicy {
   return {
     source,
     maxParallelActions: agent.loop.maxParallelActions,
+    maxParallelByType: agent.loop.maxParallelByType,
     maxIterations: agent.loop.maxIterations,
     maxActions: agent.budgets.actions,
     seconds: agent.budgets.seconds,
     modelCalls: agent.budgets.modelCalls,
     tokens: agent.budgets.tokens,
+    cost: agent.budgets.cost,
     failFast: agent.loop.failFast,
     responseDefault: agent.protocol.responseDefault,
     onFailedFinal: agent.protocol.onFailedFinal,

@@ -4,6 +4,7 @@ import { limits } from '../domain/limits.ts';
 import type { ResolvedAgent, ToolDefinition } from '../domain/manifest.ts';
 import { nearestNames } from '../catalog/nearest.ts';
 import { internalPolicy } from '../executors/internal.ts';
+import type { Estimates } from './learned-durations.ts';
 
 const BUILT_IN_EFFECTS: Readonly<Record<Exclude<ActionType, 'tool'>, Effects>> = {
   agent: 'unsafe',
@@ -20,14 +21,11 @@ const LONG_TYPES: ReadonlySet<ActionType> = new Set<ActionType>(['agent', 'workf
 
 type Refusal = NonNullable<ActionTraits['refusal']>;
 
-/** Durations seen so far in this session, by target; they order waiting actions (S5). */
-export type LearnedDurations = ReadonlyMap<string, number>;
-
 /** @param resolved null = nothing is looked up and nothing is refused */
 export function traitsOf(
-  action: Pick<ActionDeclaration, 'type' | 'name' | 'timeoutMs'>,
+  action: Pick<ActionDeclaration, 'type' | 'name' | 'timeoutMs' | 'cacheTtlMs' | 'idempotencyKey'>,
   resolved: ResolvedAgent | null,
-  learned: LearnedDurations,
+  learned: Estimates,
 ): ActionTraits {
   const tool = action.type === 'tool' ? (resolved?.tools.get(action.name) ?? null) : null;
   const effects = effectsOf(action.type, tool);
@@ -40,6 +38,7 @@ export function traitsOf(
     concurrency: tool?.concurrency ?? null,
     dispatch: tool?.dispatch ?? 'eager',
     needsApproval: tool?.approval === 'always' || (resolved?.agent.loop.mode === 'supervised' && effects === 'unsafe'),
+    reuse: action.idempotencyKey !== null || cacheTtlOf(action, effects, tool) !== null,
     estimateMs: learned.get(targetOf(action)) ?? action.timeoutMs ?? timeoutMs,
     refusal: resolved === null ? null : refusalOf(action, resolved),
   };
@@ -53,6 +52,16 @@ export function targetOf(action: Pick<ActionDeclaration, 'type' | 'name'>): stri
 /** Unstated effects are unsafe (S7); what has no manifest goes by its type. */
 export function effectsOf(type: ActionType, tool: ToolDefinition | null): Effects {
   return type === 'tool' ? (tool?.effects ?? 'unsafe') : BUILT_IN_EFFECTS[type];
+}
+
+/** How old an equal action's result may be and still stand for this one; null = it may not (P6). Pure targets only. */
+export function cacheTtlOf(
+  action: Pick<ActionDeclaration, 'cacheTtlMs'>,
+  effects: Effects,
+  tool: ToolDefinition | null,
+): number | null {
+  const ttlMs = action.cacheTtlMs ?? tool?.cacheTtlMs ?? null;
+  return effects === 'pure' && ttlMs !== null && ttlMs > 0 ? ttlMs : null;
 }
 
 function retryOf(effects: Effects, tool: ToolDefinition | null): RetryPolicy {

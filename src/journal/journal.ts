@@ -23,6 +23,17 @@ export interface StoredEvent {
   readonly state: JsonObject | null;
 }
 
+/** That a completed action stands for later ones: until `expiresAt`, or as long as it is remembered (P6). */
+export interface KeptOutcome {
+  readonly key: string;
+  /** Digest of what was asked. */
+  readonly content: string;
+  /** Its `action_completed` event. */
+  readonly seq: number;
+  readonly at: number;
+  readonly expiresAt: number | null;
+}
+
 /** `ses_<hex>` and 3 -> `run_<hex>_3`: a run's id leads to its session without an index. */
 export function runIdOf(sessionId: string, run: number): string {
   return `run_${sessionId.replace(/^ses_/, '')}_${run}`;
@@ -34,6 +45,8 @@ export class Journal {
   #lastSeq = 0;
   #syncedSeq = 0;
   #dirty = false;
+  /** How many outcomes are kept with and without an expiry; null = not counted yet. */
+  #kept: { expiring: number; lasting: number } | null = null;
   #syncing: Promise<void> = Promise.resolve();
 
   constructor(db: SqlDatabase) {
@@ -156,6 +169,72 @@ export class Journal {
   /** The output that an `action_completed` event holds; null when there is none. */
   outputAt(seq: number): Json {
     return this.range({ after: seq - 1, limit: 1 })[0]?.event.data['output'] ?? null;
+  }
+
+  /** What stands for actions with this key, with its output; null when there is none. */
+  outcome(key: string): (KeptOutcome & { readonly output: Json }) | null {
+    const record = this.#requireRecord();
+    const row = this.#db.exec(`SELECT * FROM outcomes WHERE key = ?`, key)[0];
+    if (row === undefined) return null;
+    const seq = Number(row['seq']);
+    const event = this.#db.exec(`SELECT * FROM events WHERE seq = ?`, seq)[0];
+    if (event === undefined) return null;
+    return {
+      key,
+      content: String(row['content']),
+      seq,
+      at: Number(row['at']),
+      expiresAt: row['expires_at'] === null ? null : Number(row['expires_at']),
+      output: this.#read(record.session_id, event).event.data['output'] ?? null,
+    };
+  }
+
+  /** Keeps an outcome in place of what was kept under its key. Past the limits expired ones go, then the oldest. */
+  rememberOutcome({ key, content, seq, at, expiresAt }: KeptOutcome): void {
+    this.#kept ??= this.#countKept(at);
+    this.#db.exec(
+      `INSERT OR REPLACE INTO outcomes (key, content, seq, at, expires_at) VALUES (?, ?, ?, ?, ?)`,
+      key,
+      content,
+      seq,
+      at,
+      expiresAt,
+    );
+    this.#dirty = true;
+    // A key that was kept already is counted twice, which only makes the next count come sooner.
+    if (expiresAt === null) this.#kept.lasting += 1;
+    else this.#kept.expiring += 1;
+    const { expiring, lasting } = this.#kept;
+    if (expiring > limits.cachedOutcomes || lasting > limits.idempotencyKeys) this.#kept = this.#countKept(at);
+  }
+
+  /** Forgets what has expired and, where too much is left, the oldest tenth; counts the rest. */
+  #countKept(now: number): { expiring: number; lasting: number } {
+    this.#db.exec(`DELETE FROM outcomes WHERE expires_at <= ?`, now);
+    const count = (which: string): number =>
+      Number(this.#db.exec(`SELECT COUNT(*) AS n FROM outcomes WHERE expires_at IS ${which}`)[0]?.['n'] ?? 0);
+    const within = (which: 'NULL' | 'NOT NULL', most: number): number => {
+      const found = count(which);
+      if (found <= most) return found;
+      this.#db.exec(
+        `DELETE FROM outcomes WHERE key IN
+           (SELECT key FROM outcomes WHERE expires_at IS ${which} ORDER BY seq LIMIT ?)`,
+        found - Math.floor(most * 0.9),
+      );
+      return count(which);
+    };
+    this.#dirty = true;
+    return { expiring: within('NOT NULL', limits.cachedOutcomes), lasting: within('NULL', limits.idempotencyKeys) };
+  }
+
+  /** How long the latest completed actions took, oldest first, at most `limits.durationsRead` of them (S5). */
+  durations(): { readonly target: string; readonly ms: number }[] {
+    const rows = this.#db.exec(
+      `SELECT state ->> '$.target' AS target, state ->> '$.ms' AS ms FROM events
+       WHERE type = 'action_completed' AND state ->> '$.target' IS NOT NULL ORDER BY seq DESC LIMIT ?`,
+      limits.durationsRead,
+    );
+    return rows.map((row) => ({ target: String(row['target']), ms: Number(row['ms']) })).reverse();
   }
 
   /** Registers the next run of the session. */

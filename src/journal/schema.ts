@@ -36,6 +36,16 @@ const MIGRATIONS: readonly (readonly string[])[] = [
      )`,
     `CREATE TABLE variables (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID`,
   ],
+  [
+    // What stands for later actions (P6): where its result is, never the result itself.
+    `CREATE TABLE outcomes (
+       key TEXT PRIMARY KEY,
+       content TEXT NOT NULL,
+       seq INTEGER NOT NULL,
+       at INTEGER NOT NULL,
+       expires_at INTEGER
+     ) WITHOUT ROWID`,
+  ],
 ];
 
 /** Written by this code; a database with a higher number was written by newer code. */

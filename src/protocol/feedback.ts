@@ -8,7 +8,7 @@
 import type { TerminalStatus } from '../domain/action.ts';
 import type { Json } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import type { ChatMessage } from '../domain/ports.ts';
+import type { ChatMessage, FinishReason } from '../domain/ports.ts';
 import { legible, neutralise } from './neutralise.ts';
 import type { NativeCall } from './tool-calls.ts';
 
@@ -31,7 +31,12 @@ interface Generation {
   /** Its native calls (P17); their results go back as messages of their own. */
   readonly calls?: readonly NativeCall[];
   readonly results: readonly ActionReport[];
+  /** How it ended, where that was before its end (P15). */
+  readonly cut?: Cut;
 }
+
+/** The ways in which a generation breaks off. */
+export type Cut = Extract<FinishReason, 'length' | 'content_filter' | 'error' | 'abort'>;
 
 /** One message of the user and what the model made of it, generation by generation. */
 export interface Turn {
@@ -59,6 +64,18 @@ const NOTHING_RAN = '<system>No action ran. Declare one, or answer in <response 
 const GO_ON = '<system>These are the results. Go on: act again, or answer in <response final="true">.</system>';
 const LAST_CHANCE =
   '<system>This is the last generation: no action will run. Answer now in <response final="true"> with what you have.</system>';
+
+const CUT_REASONS: Readonly<Record<Cut, string>> = {
+  length: 'it reached the limit of one output',
+  content_filter: 'a content filter stopped it',
+  error: 'the connection broke',
+  abort: 'it was stopped',
+};
+
+/** Told in the next iteration, so that the model neither repeats what counts nor relies on what is lost (P15). */
+function cutNotice(cut: Cut): string {
+  return `<system>Your last output was cut off: ${CUT_REASONS[cut]}. What was complete by then counts. An action or a response that was not closed is lost: write it again, shorter.</system>`;
+}
 
 /** Below this a cut value says nothing; it is left out instead. */
 const LEAST_SHOWN_CHARS = 64;
@@ -119,7 +136,7 @@ export function buildTranscript(conversation: {
 function addTurn(messages: MessageList, turn: Turn, budget: ResultBudget, ahead: string | null): void {
   messages.user(neutralise(legible(turn.user), 'runtime'));
   for (const [index, generation] of turn.generations.entries()) {
-    const { text, calls = [], results } = generation;
+    const { text, calls = [], results, cut: broke = null } = generation;
     const called = calledResults(generation);
     const answers = new Set(called.values());
     const told = results.filter((report) => !answers.has(report));
@@ -127,7 +144,10 @@ function addTurn(messages: MessageList, turn: Turn, budget: ResultBudget, ahead:
     for (const call of calls) messages.tool(call, budget.answer(called.get(call)));
     if (told.length > 0) messages.user(budget.block(told));
     const next = index < turn.generations.length - 1 ? GO_ON : ahead;
-    if (next === GO_ON && calls.length > 0 && told.length === 0) continue;
+    // Where nothing was said there is nothing to mend.
+    const wasCut = broke !== null && next !== null && (calls.length > 0 || text.trim() !== '');
+    if (wasCut) messages.user(cutNotice(broke));
+    if (next === GO_ON && calls.length > 0 && told.length === 0 && !wasCut) continue;
     if (next !== null) messages.user(next === GO_ON && results.length === 0 ? NOTHING_RAN : next);
   }
   if (turn.note !== undefined) messages.user(`<system>${neutralise(legible(turn.note), 'reserved')}</system>`);
