@@ -17,7 +17,8 @@ async function post(path: string, body: unknown): Promise<Response> {
     const problem = (await response.json()) as { code: string; detail: string };
     throw new Error(`${problem.code}: ${problem.detail}`);
   } catch (fault) {
-    if (fault instanceof TypeError) throw new Error(`nothing answers at ${url}; run npm start in another terminal`);
+    if (fault instanceof TypeError)
+      throw new Error(`nothing answers at ${url}; run npm start in another terminal`, { cause: fault });
     throw fault;
   }
 }
