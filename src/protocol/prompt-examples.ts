@@ -39,7 +39,7 @@ export function promptExamples(needs: ExampleNeeds): PromptExample[] {
   const show = (action: ShownAction): string => renderAction(action, needs.form);
   const examples: PromptExample[] = [
     {
-      title: 'independent work starts together; later work waits by depends_on; $name is a value',
+      title: 'independent work starts together; what uses $name waits for it; $name is a value',
       user: 'Compare the weather in Oslo and Rome.',
       text: `<thought>
 Two lookups that do not need each other, then a comparison of both.
@@ -49,7 +49,6 @@ ${show({
   name: 'compare',
   id: 'difference',
   mode: 'async',
-  dependsOn: ['oslo', 'rome'],
   parameters: { a: '$oslo.celsius', b: '$rome.celsius' },
 })}
 </thought>
@@ -118,7 +117,10 @@ ${needs.shell ? `${shell}\n` : ''}${show({
   return examples;
 }
 
-/** One action in protocol text. The compact form has everything but the parameters in the tag. */
+/**
+ * One action in protocol text. The compact form has everything but the parameters in the tag, and
+ * leaves out what is so anyway (P18).
+ */
 export function renderAction(action: ShownAction, form: ProtocolOptions['form']): string {
   const { type, name, id, mode, dependsOn, outputKey, parameters } = action;
   const tag: [string, string][] = [];
@@ -126,7 +128,7 @@ export function renderAction(action: ShownAction, form: ProtocolOptions['form'])
   else if (form === 'full') tag.push(['type', 'tool']);
   if (form === 'compact' && name !== undefined) tag.push(['name', name]);
   if (id !== undefined) tag.push(['id', id]);
-  if (mode !== undefined) tag.push(['mode', mode]);
+  if (mode !== undefined && !(form === 'compact' && mode === 'sync')) tag.push(['mode', mode]);
   if (form === 'compact') {
     if (dependsOn !== undefined) tag.push(['depends_on', dependsOn.join(',')]);
     if (outputKey !== undefined) tag.push(['output_key', outputKey]);

@@ -91,8 +91,10 @@ describe('the prompt', () => {
 
   test('[P18] the compact form is the only one taught where the manifest says so', () => {
     const compact = buildSystemPrompt(agentWith({}, { form: 'compact' }));
-    expect(compact).toContain('<action type="tool" name="NAME" id="ID" mode="async">{…}</action>');
+    expect(compact).toContain('<action name="NAME" mode="async">{…}</action>');
     expect(compact).not.toContain('"parameters"');
+    // attributes that say what is so anyway cost tokens
+    expect(compact).not.toMatch(/<action[^>]* (?:type="tool"|mode="sync")/);
     const full = buildSystemPrompt(agentWith({}, { form: 'full' }));
     expect(full).toContain('{"name":"NAME","parameters":{…}}');
     expect(full).not.toContain(' name="weather"');
