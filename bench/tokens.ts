@@ -1,0 +1,81 @@
+/**
+ * What an action costs in tokens (P18): fifty calls of the shipped tools in each form, counted with
+ * the tokenizers of real models. Arguments are written as the same compact JSON everywhere.
+ */
+import { table, writeSection } from './report.ts';
+import { CALLS, TURNS } from './tokens/calls.ts';
+import { ENCODINGS, FORMS, median, native, tokensWithSpecialTags } from './tokens/measure.ts';
+import type { ShownAction } from '../src/protocol/prompt-examples.ts';
+import { renderAction } from '../src/protocol/prompt-examples.ts';
+
+const TARGET = 1.2;
+
+function row(name: string, tokens: readonly number[], base: readonly number[], special: readonly number[]): string[] {
+  const ratiosTo = (others: readonly number[]): number[] =>
+    tokens.map((count, index) => count / (others[index] ?? Number.NaN));
+  const ratios = ratiosTo(base);
+  const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
+  return [
+    name,
+    String(median(tokens)),
+    median(ratios).toFixed(2),
+    (sum(tokens) / sum(base)).toFixed(2),
+    Math.max(...ratios).toFixed(2),
+    median(ratiosTo(special)).toFixed(2),
+  ];
+}
+
+const HEAD = [
+  'form',
+  'median tokens',
+  'median ratio',
+  'ratio of the sums',
+  'largest ratio',
+  'median ratio to special tags',
+];
+const sections = Object.entries(ENCODINGS).map(([encoding, count]) => {
+  const natives = CALLS.map((call) => count(native(call)));
+  const special = CALLS.map((call) => tokensWithSpecialTags(count, call));
+  const rows = Object.entries(FORMS).map(([form, write]) =>
+    row(
+      form,
+      CALLS.map((call) => count(write(call))),
+      natives,
+      special,
+    ),
+  );
+  rows.push(row('native, its two tags being special tokens', special, natives, special));
+  return `\`${encoding}\`, ratios to the first row, in the last column to the last one:\n\n${table(HEAD, rows)}`;
+});
+
+const { o200k_base: count } = ENCODINGS;
+const sample: ShownAction = { name: 'calculator', parameters: { expression: '2 + 2' } };
+const bare = count(renderAction(sample, 'compact'));
+const cost = (further: Partial<ShownAction>): string =>
+  String(count(renderAction({ ...sample, ...further }, 'compact')) - bare);
+const attributes = table(
+  ['attribute', 'tokens'],
+  [
+    ['`id="sum"`', cost({ id: 'sum' })],
+    ['`mode="async"`', cost({ mode: 'async' })],
+    ['`type="tool"`', cost({ type: 'tool' })],
+    ['`depends_on="a,b"`', cost({ dependsOn: ['a', 'b'] })],
+    ['`output_key="sum"`', cost({ outputKey: 'sum' })],
+  ],
+);
+const share = (has: (call: ShownAction) => boolean): number => CALLS.filter(has).length;
+
+const body = `${CALLS.length} calls of the shipped tools in ${TURNS.length} turns (\`bench/tokens/calls.ts\`), each with the attributes that its place asks for and
+the prompt teaches: ${share(({ id }) => id !== undefined)} have an id because something refers to them, ${share(({ mode }) => mode !== undefined)} run beside others (\`async\`), ${share(({ dependsOn }) => dependsOn !== undefined)} waits for
+others without a reference. A native call can say none of that. The target is a median of at most ${TARGET} times the native
+form, written as text. Models that were trained on native calls often have its two tags as special tokens, one each:
+the last row and the last column count so. Where a parameter refers to an earlier result, the native call is counted
+with the same reference, although it would have to repeat the value.
+
+${sections.join('\n\n')}
+
+What an attribute of the compact form costs (\`o200k_base\`):
+
+${attributes}`;
+console.log(body);
+writeSection('Tokens', 'npm run bench:tokens', body);

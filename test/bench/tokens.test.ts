@@ -1,0 +1,55 @@
+import { describe, expect, test } from 'vitest';
+import { CALLS, TURNS } from '../../bench/tokens/calls.ts';
+import { ENCODINGS, FORMS, median, native } from '../../bench/tokens/measure.ts';
+import { bundled } from '../../src/catalog/bundled.ts';
+import { validateParameters } from '../../src/executors/validate-parameters.ts';
+import { buildGrammar } from '../../src/protocol/grammar.ts';
+import { createParser } from '../../src/protocol/parser.ts';
+import { renderAction } from '../../src/protocol/prompt-examples.ts';
+import { readGbnf } from '../support/grammar-reader.ts';
+import { recogniser } from '../support/grammar-recogniser.ts';
+
+const assistant = bundled.agent('assistant');
+if (assistant === null) throw new Error('no assistant');
+
+describe('the calls that are measured', () => {
+  test('[P18] they are fifty, of every shipped tool, with parameters that it takes', () => {
+    expect(CALLS).toHaveLength(50);
+    expect(new Set(CALLS.map(({ name }) => name))).toEqual(new Set(assistant.tools.keys()));
+    for (const { name = '', parameters } of CALLS) {
+      const schema = assistant.tools.get(name)?.parameters ?? {};
+      expect(validateParameters(schema, parameters), JSON.stringify(parameters)).toBeNull();
+    }
+  });
+
+  test.each(['full', 'compact'] as const)('[P18] each turn parses clean and stands in the grammar, %s form', (form) => {
+    const accepts = recogniser(readGbnf(buildGrammar(assistant, { format: 'gbnf', form }).text));
+    for (const { calls } of TURNS) {
+      const text = calls.map((call) => renderAction(call, form)).join('\n');
+      const parser = createParser({ json: 'strict', actInReasoning: false });
+      const types = [...parser.feed(text), ...parser.end()].map(({ type }) => type);
+      expect(types.filter((type) => type === 'action_declared')).toHaveLength(calls.length);
+      expect(types.filter((type) => type === 'warning' || type === 'action_rejected')).toEqual([]);
+      expect(accepts(text), text).toBeNull();
+    }
+  });
+});
+
+describe.each(Object.entries(ENCODINGS))('in tokens of %s', (_, count) => {
+  const ratios = (write: (call: (typeof CALLS)[number]) => string): number =>
+    median(CALLS.map((call) => count(write(call)) / count(native(call))));
+
+  test('[P18] the compact form as it is taught costs at most 1.2 times the native one', () => {
+    expect(ratios(FORMS['compact, as taught: with the attributes that the call needs'])).toBeLessThanOrEqual(1.2);
+  });
+
+  test('[P18] so it does when every call carries an id and a mode', () => {
+    expect(ratios(FORMS['compact, every call with id and mode'])).toBeLessThanOrEqual(1.2);
+  });
+
+  test('[P18] and no call is longer in it than in the full form', () => {
+    for (const call of CALLS) {
+      expect(count(renderAction(call, 'compact'))).toBeLessThan(count(renderAction(call, 'full')));
+    }
+  });
+});
