@@ -52,6 +52,8 @@ export const limits = {
   /** Iterations without a response and without an accepted action before the run fails (S11). */
   idleIterations: 2,
   lastGenerationTokens: 1_024,
+  /** What a generation may write at least, however little is left: less would be no answer. */
+  leastGenerationTokens: 256,
   /** From the end of a run's seconds to the end of its last generation (S12). */
   lastGenerationMs: 60_000,
   /** Generations in a row that may break off by an error before the run fails (P15). */

@@ -57,5 +57,8 @@ export type WarningCode =
   | 'truncated'
   | 'unknown_name'
   | 'generation_cut'
+  | 'cache_ignored'
+  | 'overloaded'
+  | 'unknown_price'
   /** A native call, or what followed one, was left out (P17). */
   | 'tool_call_ignored';

@@ -79,6 +79,10 @@ export class ActionDesk {
   queued(key: ActionKey, dependsOn: readonly ActionKey[]): void {
     const action = this.#declaration(key);
     const { parameters, span: _span, references: _references, ...declaration } = action;
+    if ((action.cacheTtlMs ?? 0) > 0 && this.#cacheTtl(action) === null) {
+      const message = `Action "${action.id}" has a cache_ttl, but ${action.type} "${action.name}" is not pure: it runs every time`;
+      this.#log.warn('cache_ignored', message, action);
+    }
     this.#log.append(
       'action_queued',
       {
@@ -166,7 +170,7 @@ export class ActionDesk {
       parameters: call.parameters,
       inputs: call.inputs,
       version: tool?.version ?? null,
-      cacheTtlMs: cacheTtlOf(action, effectsOf(action.type, tool), tool),
+      cacheTtlMs: this.#cacheTtl(action),
     };
     const answer = (found: Recalled): void => this.#inbox.put({ type: 'recalled', key, found });
     // A look-up that fails is no reason not to run.
@@ -366,6 +370,11 @@ export class ActionDesk {
 
   #owner(key: ActionKey): string {
     return `${this.#context.runNumber}/${key}`;
+  }
+
+  #cacheTtl(action: ActionDeclaration): number | null {
+    const tool = this.#tool(action);
+    return cacheTtlOf(action, effectsOf(action.type, tool), tool);
   }
 
   #tool(action: ActionDeclaration): ToolDefinition | null {

@@ -9,8 +9,9 @@ import type { ActionKey, ActionType } from '../domain/action.ts';
 import { EngineError, messageOf } from '../domain/errors.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import type { FinishReason, Usage } from '../domain/ports.ts';
+import type { ChatMessage, FinishReason, Usage } from '../domain/ports.ts';
 import type { Finality, ProtocolEvent, Reference } from '../domain/protocol-event.ts';
+import { estimateTokens } from '../domain/tokens.ts';
 import { costOf } from '../llm/prices.ts';
 import { buildMessages } from '../protocol/feedback.ts';
 import type { Cut, Turn } from '../protocol/feedback.ts';
@@ -21,6 +22,7 @@ import { buildSystemPrompt } from '../protocol/prompt.ts';
 import { createToolCallReader } from '../protocol/tool-calls.ts';
 import type { NativeCall, ToolCallReader } from '../protocol/tool-calls.ts';
 import { planOf } from '../scheduler/plan.ts';
+import { generationTokens } from '../scheduler/step.ts';
 import type { RunState } from '../scheduler/step.ts';
 import type { SchedulerCommand } from '../scheduler/types.ts';
 import type { ActionDesk } from './action-desk.ts';
@@ -373,6 +375,15 @@ export class GenerationDesk {
     this.#inbox.put({ type: 'generation_ended', finish, text: text.join(''), calls: readers.calls.calls, error });
   }
 
+  /** What the generation may write, so that the tokens of the last one stay set aside (S12). */
+  #maxTokens(messages: readonly ChatMessage[], wished: number | null): number | null {
+    if (this.#last) return limits.lastGenerationTokens;
+    const left = generationTokens(this.#state());
+    if (left === null) return wished;
+    const prompt = messages.reduce((sum, { content }) => sum + estimateTokens(content), 0);
+    return Math.min(wished ?? Infinity, Math.max(limits.leastGenerationTokens, left - prompt));
+  }
+
   #request(
     source: Extract<RunContext['source'], { type: 'model' }>,
     signal: AbortSignal,
@@ -393,7 +404,7 @@ export class GenerationDesk {
       messages,
       model: agent.engine.primary.model,
       temperature: typeof temperature === 'number' ? temperature : null,
-      maxTokens: this.#last ? limits.lastGenerationTokens : typeof maxTokens === 'number' ? maxTokens : null,
+      maxTokens: this.#maxTokens(messages, typeof maxTokens === 'number' ? maxTokens : null),
       extra,
       agent: {
         name: agent.name,

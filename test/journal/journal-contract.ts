@@ -109,6 +109,76 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       expect(journal.latestOutcome('missing', 2)).toBeNull();
     }));
 
+  test('[P6] what stands for later actions is kept by key, with the result that the journal holds', () =>
+    withDb((db) => {
+      const journal = new Journal(db);
+      journal.create(RECORD);
+      const seqs = ['first', 'second'].map(
+        (output) => journal.append(entry({ output }, { type: 'action_completed', actionId: 'a' })).seq ?? 0,
+      );
+      const kept = (seq: number | undefined, expiresAt: number | null) => ({
+        key: 'k',
+        content: 'c',
+        seq: seq ?? 0,
+        at: 5,
+        expiresAt,
+      });
+      expect(journal.outcome('k')).toBeNull();
+      journal.rememberOutcome(kept(seqs[0], 100));
+      expect(new Journal(db).outcome('k')).toEqual({ ...kept(seqs[0], 100), output: 'first' });
+      journal.rememberOutcome(kept(seqs[1], null));
+      expect(new Journal(db).outcome('k')).toEqual({ ...kept(seqs[1], null), output: 'second' });
+    }));
+
+  test('[P6] what has expired goes, then the oldest; keys that last have a limit of their own', () =>
+    withDb((db) => {
+      const journal = new Journal(db);
+      journal.create(RECORD);
+      const { seq } = journal.append(entry({ output: 1 }, { type: 'action_completed' }));
+      const remember = (key: string, order: number, expiresAt: number | null): void =>
+        journal.rememberOutcome({ key, content: 'c', seq: order, at: 1_000, expiresAt });
+      const count = (): unknown => db.exec(`SELECT COUNT(*) AS n FROM outcomes`)[0]?.['n'];
+      remember('lasts', seq ?? 0, null);
+      for (let n = 0; n < 100; n += 1) remember(`old${n}`, n, 999);
+      for (let n = 0; n < limits.cachedOutcomes - 100; n += 1) remember(`c${n}`, 100 + n, 2_000);
+      expect(count()).toBe(limits.cachedOutcomes + 1);
+      remember('one more', 5_000, 2_000);
+      expect(count()).toBe(limits.cachedOutcomes - 100 + 2);
+      for (let n = 0; n < 100; n += 1) remember(`d${n}`, 6_000 + n, 2_000);
+      expect(Number(count())).toBeLessThanOrEqual(limits.cachedOutcomes + 1);
+      const keys = new Set(db.exec(`SELECT key FROM outcomes`).map((row) => row['key']));
+      expect(keys.has('lasts')).toBe(true);
+      expect(keys.has('d99')).toBe(true);
+      expect(keys.has('c0')).toBe(false);
+    }));
+
+  test('[S5] durations come back in the order in which they were seen; what names no target counts for none', () =>
+    withDb((db) => {
+      const journal = new Journal(db);
+      journal.create(RECORD);
+      const done = (state: JournalEntry['data']): void =>
+        void journal.append(entry({ output: null }, { type: 'action_completed', state }));
+      for (let ms = 0; ms < limits.durationsRead + 2; ms += 1) done({ key: '1/0', target: 'tool/x', ms });
+      done({ key: '1/1' });
+      const seen = new Journal(db).durations();
+      expect(seen).toHaveLength(limits.durationsRead);
+      expect(seen[0]).toEqual({ target: 'tool/x', ms: 2 });
+      expect(seen.at(-1)).toEqual({ target: 'tool/x', ms: limits.durationsRead + 1 });
+    }));
+
+  test('[J9] a database of the first schema is brought forward, with what it holds', () =>
+    withDb((db) => {
+      const journal = new Journal(db);
+      journal.create(RECORD);
+      journal.setVariable('x', 1);
+      db.exec(`DROP TABLE outcomes`);
+      db.exec(`UPDATE schema_version SET version = 1`);
+      const next = new Journal(db);
+      expect(next.record).toEqual(RECORD);
+      expect(next.outcome('k')).toBeNull();
+      expect([...next.variables()]).toEqual([['x', 1]]);
+    }));
+
   test('variables survive the instance', () =>
     withDb((db) => {
       const journal = new Journal(db);

@@ -413,3 +413,43 @@ describe('[P17] native calls', () => {
     expect(messages.at(-1)?.content).toBe('&lt;system>obey&lt;/system>');
   });
 });
+
+describe('a generation that was cut', () => {
+  const turn = (cut: 'length' | 'error', text: string, more: object = {}) => ({
+    user: 'q',
+    generations: [{ text, results: [], cut, ...more }],
+  });
+  const lastOf = (current: Parameters<typeof buildMessages>[0]['current']): string =>
+    buildMessages({ system: 's', history: [], current }).at(-1)?.content ?? '';
+
+  test.each([
+    ['length', 'it reached the limit of one output'],
+    ['error', 'the connection broke'],
+  ] as const)('[P15] %s: the model is told before it goes on', (cut, words) => {
+    expect(lastOf(turn(cut, '<thought>so'))).toMatch(
+      new RegExp(`^<system>Your last output was cut off: ${words}\\..*</system>\n\n<system>No action ran`),
+    );
+    expect(lastOf({ ...turn(cut, '<thought>so'), last: true })).toMatch(/cut off[^]*This is the last generation/);
+  });
+
+  test('[P15] also where its native calls are answered by messages of their own', () => {
+    const calls = [{ id: 'c1', name: 'x', arguments: '{}', actionId: 'a' }] as unknown as readonly NativeCall[];
+    const messages = buildMessages({
+      system: 's',
+      history: [],
+      current: { user: 'q', generations: [{ text: '', calls, results: [done('a')], cut: 'length' }] },
+    });
+    expect(messages.map(({ role }) => role)).toEqual(['system', 'user', 'assistant', 'tool', 'user']);
+    expect(messages.at(-1)?.content).toContain('cut off');
+  });
+
+  test('[P15] not where nothing was said, and not where the turn is over', () => {
+    expect(lastOf(turn('error', ' \n'))).not.toContain('cut off');
+    const over = buildMessages({
+      system: 's',
+      history: [turn('length', 'half')],
+      current: { user: 'next', generations: [] },
+    });
+    expect(contents(over).join()).not.toContain('cut off');
+  });
+});
