@@ -17,9 +17,6 @@ import { nameOtherThan } from './grammar-text.ts';
 /** Engines unroll counted repetitions: longer ones are left to validation. */
 const LONGEST_COUNT = 128;
 
-/** White space as JavaScript trims it, less the controls that JSON strings cannot hold. */
-const BLANKS = ' \u00A0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000\uFEFF';
-
 export interface Property {
   readonly name: string;
   readonly required: boolean;
@@ -75,9 +72,9 @@ export class JsonGrammar {
       choice(noneOf('"\\\u0000-\u001F'), sequence(text('\\'), choice(oneOf('"\\/bfnrt'), codeUnit))),
     );
     this.string = book.lexeme('string', quoted(many(this.character)));
-    const escapedBlank = sequence(text('\\'), oneOf('nrt'));
-    const visible = choice(noneOf(`"\\\u0000-\u001F${BLANKS}`), sequence(text('\\'), oneOf('"\\/')));
-    const blank = choice(oneOf(BLANKS), escapedBlank);
+    // white space beyond ASCII passes for text: a negated class of it is not portable
+    const blank = choice(oneOf(' '), sequence(text('\\'), oneOf('nrt')));
+    const visible = choice(noneOf('" \\\u0000-\u001F'), sequence(text('\\'), oneOf('"\\/')));
     this.nonBlank = book.lexeme('non-blank', quoted(sequence(many(blank), visible, many(this.character))));
 
     const name = sequence(oneOf('A-Za-z_'), repeat(oneOf('A-Za-z0-9_'), 0, 63));

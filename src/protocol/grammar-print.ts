@@ -123,7 +123,9 @@ class Printer {
   }
 
   #classBody({ negated, ranges }: Extract<Expression, { kind: 'class' }>): string {
-    const body = ranges.map(([from, to]) => this.#range([from, to])).join('');
+    // XGrammar writes controls back as `\x1f`, to which a letter behind it would be one more digit
+    const ordered = ranges.toSorted((one, other) => Number(endsInControl(one)) - Number(endsInControl(other)));
+    const body = ordered.map((range) => this.#range(range)).join('');
     return negated ? `^${body}` : body;
   }
 
@@ -137,11 +139,11 @@ class Printer {
     if (code === 10) return '\\n';
     if (code === 9) return '\\t';
     if (code === 13) return '\\r';
-    if (code < 32 || code >= 127) return hex(code);
+    if (code < 32 || code >= 127) return escaped(code);
     const character = String.fromCodePoint(code);
     if (character === '\\') return '\\\\';
     if ('[]'.includes(character)) return `\\${character}`;
-    if ('^-&~"'.includes(character) || (character === '/' && this.#format === 'lark')) return hex(code);
+    if ('^-&~"'.includes(character) || (character === '/' && this.#format === 'lark')) return escaped(code);
     return character;
   }
 }
@@ -163,10 +165,13 @@ function walk(expression: Expression, visit: (name: string) => void): void {
   }
 }
 
-/** An escape that GBNF, Python and Rust read alike; classes here hold no code above FFFF. */
-function hex(code: number): string {
-  const digits = code.toString(16).toUpperCase();
-  return code < 256 ? `\\x${digits.padStart(2, '0')}` : `\\u${digits.padStart(4, '0')}`;
+function endsInControl([, to]: CodeRange): boolean {
+  return to < 32;
+}
+
+/** Four digits: with `\x`, some readers go on to a hexadecimal digit that stands behind it. No code here is above FFFF. */
+function escaped(code: number): string {
+  return `\\u${code.toString(16).toUpperCase().padStart(4, '0')}`;
 }
 
 /** Inside `"…"`. Both notations know these escapes. */

@@ -492,6 +492,28 @@ describe('parameters', () => {
   });
 });
 
+describe.each(FORMATS)('%s for every reader', (format) => {
+  const lines = [...AGENTS.values()].flatMap((resolved) =>
+    FORMS.flatMap((form) => buildGrammar(resolved, { format, form }).text.split('\n')),
+  );
+  const classes = lines.flatMap((line) =>
+    [...line.matchAll(/\[\^?((?:\\.|[^\]\\])*)\]/g)].map(([, body = '']) => body),
+  );
+
+  test('[P18] escapes in classes have four digits, and none stands before what could be another digit', () => {
+    expect(classes.length).toBeGreaterThan(100);
+    for (const body of classes) {
+      const escapes = [...body.matchAll(/\\(.)/gs)].map(([, letter = '']) => letter);
+      expect(escapes.filter((letter) => !'\\nrtu[]'.includes(letter))).toEqual([]);
+      expect(body).not.toMatch(/\\u00[01][0-9A-F](?=[0-9A-Fa-f])/);
+    }
+  });
+
+  test('[P18] classes hold ASCII alone: negated ones of more are not read alike', () => {
+    for (const body of classes) expect(body).not.toMatch(/[^ -~]|\\u(?!00[0-7])/);
+  });
+});
+
 describe('the command', () => {
   const run = (...args: string[]): { status: number | null; stdout: string; stderr: string } =>
     spawnSync(process.execPath, [join(import.meta.dirname, '../../scripts/grammar.ts'), ...args], { encoding: 'utf8' });
