@@ -70,8 +70,9 @@ export const limits = {
   idempotencyKeys: 10_000,
   /** Targets whose durations a session remembers. */
   learnedDurations: 1_000,
-  /** Latest completed actions that durations are read back from. */
+  /** Latest completed actions that durations are read back from, and how many events are looked through for them. */
   durationsRead: 500,
+  durationsEvents: 20_000,
 
   // --- session ---
   messageBytes: 1_048_576,

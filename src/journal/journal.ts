@@ -231,7 +231,8 @@ export class Journal {
   durations(): { readonly target: string; readonly ms: number }[] {
     const rows = this.#db.exec(
       `SELECT state ->> '$.target' AS target, state ->> '$.ms' AS ms FROM events
-       WHERE type = 'action_completed' AND state ->> '$.target' IS NOT NULL ORDER BY seq DESC LIMIT ?`,
+       WHERE seq > ? AND type = 'action_completed' AND state ->> '$.target' IS NOT NULL ORDER BY seq DESC LIMIT ?`,
+      this.#lastSeq - limits.durationsEvents,
       limits.durationsRead,
     );
     return rows.map((row) => ({ target: String(row['target']), ms: Number(row['ms']) })).reverse();

@@ -1,7 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import type { ActionOutcome } from '../../src/domain/action.ts';
 import type { ActionCall } from '../../src/executors/executor.ts';
+import { EarlierOutcomes } from '../../src/engine/earlier-outcomes.ts';
+import type { Recalled } from '../../src/engine/earlier-outcomes.ts';
 import { cacheTtlOf } from '../../src/engine/traits.ts';
+import { Journal } from '../../src/journal/journal.ts';
 import type { SessionKit } from '../support/session-kit.ts';
 import { runText, sessionKit, settle } from '../support/session-kit.ts';
 import type { NodeSql } from '../support/node-sql.ts';
@@ -152,6 +155,21 @@ describe('[P6] cache_ttl', () => {
     await until(() => hanging.ran.length === 2);
     expect(hanging.ran).toEqual(['a', 'c']);
     await hanging.kit.session.cancel('stop');
+  });
+
+  test('one that goes before its look-up is done holds nobody back', async () => {
+    const { kit } = await counting();
+    const earlier = new EarlierOutcomes(new Journal(kit.sql), kit.clock);
+    const action = { id: 'a', type: 'tool', name: 'echo', idempotencyKey: null } as const;
+    const resolved = { action, parameters: { x: 1 }, inputs: {}, version: null, cacheTtlMs: 60_000 };
+    const answers: [owner: string, found: Recalled['type']][] = [];
+    const ask = (owner: string): Promise<void> =>
+      earlier.ask(owner, resolved, (found) => void answers.push([owner, found.type]));
+    const gone = ask('gone');
+    earlier.release('gone', null);
+    await gone;
+    await ask('next');
+    expect(answers).toEqual([['next', 'nothing']]);
   });
 
   test('failures and long results are not kept', async () => {
