@@ -139,7 +139,7 @@ class Printer {
     if (code === 10) return '\\n';
     if (code === 9) return '\\t';
     if (code === 13) return '\\r';
-    if (code < 32 || code >= 127) return escaped(code);
+    if (code < 32 || (code >= 127 && code <= 0xffff)) return escaped(code);
     const character = String.fromCodePoint(code);
     if (character === '\\') return '\\\\';
     if ('[]'.includes(character)) return `\\${character}`;
@@ -169,7 +169,7 @@ function endsInControl([, to]: CodeRange): boolean {
   return to < 32;
 }
 
-/** Four digits: with `\x`, some readers go on to a hexadecimal digit that stands behind it. No code here is above FFFF. */
+/** Four digits: with `\x`, some readers go on to a hexadecimal digit that stands behind it. Codes above FFFF stand as they are. */
 function escaped(code: number): string {
   return `\\u${code.toString(16).toUpperCase().padStart(4, '0')}`;
 }

@@ -104,7 +104,8 @@ export function nameOtherThan(names: readonly string[]): Expression {
     const all = choice(...ways, sequence(character([...node.next.keys()]), many(character([]))));
     return isStart || node.isName ? all : optional(all);
   };
-  return from(trieOf(names), true);
+  // what takes an escape to spell cannot come about without one
+  return from(trieOf(names.filter((name) => JSON.stringify(name) === `"${name}"`)), true);
 }
 
 function trieOf(names: readonly string[]): TrieNode {

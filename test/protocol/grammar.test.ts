@@ -105,6 +105,11 @@ const EVERYTHING = agentWith(
     tool('a_b', { type: 'object', properties: {}, additionalProperties: false }),
     tool('a-b', { type: 'object', properties: { c: { type: 'string' } }, additionalProperties: false }),
     tool('A_B', { type: 'object' }),
+    tool('names', {
+      type: 'object',
+      properties: Object.fromEntries(['a"b', 'a\\', 'ü', '😀x', 'a-', '^'].map((name) => [name, { type: 'integer' }])),
+      additionalProperties: { type: 'null' },
+    }),
     tool('open', { type: 'object', properties: { id: {} }, additionalProperties: true }),
   ],
   {
@@ -493,9 +498,9 @@ describe('parameters', () => {
 });
 
 describe.each(FORMATS)('%s for every reader', (format) => {
-  const lines = [...AGENTS.values()].flatMap((resolved) =>
-    FORMS.flatMap((form) => buildGrammar(resolved, { format, form }).text.split('\n')),
-  );
+  const lines = [...AGENTS.values()]
+    .slice(0, 2)
+    .flatMap((resolved) => FORMS.flatMap((form) => buildGrammar(resolved, { format, form }).text.split('\n')));
   const classes = lines.flatMap((line) =>
     [...line.matchAll(/\[\^?((?:\\.|[^\]\\])*)\]/g)].map(([, body = '']) => body),
   );
