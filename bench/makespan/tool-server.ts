@@ -1,0 +1,34 @@
+/** An HTTP tool that notes when it was called, by path. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export interface ToolServer extends AsyncDisposable {
+  /** host:port, for the list of allowed hosts. */
+  readonly host: string;
+  readonly url: string;
+  /** When the first call of this path arrived, and how many there were. */
+  seen(path: string): { readonly at: number; readonly calls: number } | null;
+}
+
+export async function startToolServer(): Promise<ToolServer> {
+  const hits = new Map<string, { at: number; calls: number }>();
+  const server = createServer((incoming, outgoing) => {
+    const at = performance.now();
+    const path = incoming.url ?? '';
+    const hit = hits.get(path);
+    if (hit === undefined) hits.set(path, { at, calls: 1 });
+    else hit.calls += 1;
+    outgoing.end('ok');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return {
+    host,
+    url: `http://${host}`,
+    seen: (path) => hits.get(path) ?? null,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
