@@ -12,17 +12,40 @@ import type { WarningCode } from '../domain/protocol-event.ts';
 import { conditionNames } from './condition.ts';
 import { idComplaint } from './ids.ts';
 import { parameterReferences } from './references.ts';
-import { snakeCase } from './tags.ts';
-import type { Attributes } from './tags.ts';
+import { readAttributes, snakeCase } from './tags.ts';
 
-/** What the opening tag alone says. */
+/** Field by wire name; undefined where neither the tag nor the body has it. */
+interface Given {
+  name: Json | undefined;
+  type: Json | undefined;
+  mode: Json | undefined;
+  id: Json | undefined;
+  parameters: Json | undefined;
+  output_key: Json | undefined;
+  depends_on: Json | undefined;
+  wait_for_all: Json | undefined;
+  timeout: Json | undefined;
+  retry: Json | undefined;
+  retry_count: Json | undefined;
+  retry_delay_seconds: Json | undefined;
+  on_error: Json | undefined;
+  skip_on_error: Json | undefined;
+  when: Json | undefined;
+  priority: Json | undefined;
+  idempotency_key: Json | undefined;
+  cache_ttl: Json | undefined;
+}
+type Field = keyof Given;
+
+/** What the opening tag alone says. Belongs to one action: reading its fields uses it up. */
 export interface ActionHead {
-  readonly attributes: Attributes;
   /** Null when the tag names a type that does not exist. */
   readonly type: ActionType | null;
   readonly mode: ActionMode | null;
   readonly name: string | null;
   readonly id: string | null;
+  readonly given: Given;
+  readonly unknown: readonly string[];
 }
 
 export interface FieldWarning {
@@ -39,37 +62,33 @@ export type ReadFields =
 /** Types whose body without `parameters` is the parameters, and that need no name. */
 const SELF_NAMED: ReadonlySet<ActionType> = new Set(['python', 'shell', 'docker', 'llm']);
 
-/** Alias to field. */
-const ALIASES: ReadonlyMap<string, string> = new Map([
-  ['timeout_seconds', 'timeout'],
-  ['condition', 'when'],
+/** Every spelling of a field to the field. */
+const FIELDS: ReadonlyMap<string, Field> = new Map<string, Field>([
+  ['name', 'name'],
+  ['type', 'type'],
+  ['mode', 'mode'],
+  ['id', 'id'],
+  ['parameters', 'parameters'],
   ['arguments', 'parameters'],
   ['params', 'parameters'],
+  ['output_key', 'output_key'],
+  ['depends_on', 'depends_on'],
+  ['wait_for_all', 'wait_for_all'],
+  ['timeout', 'timeout'],
+  ['timeout_seconds', 'timeout'],
+  ['retry', 'retry'],
+  ['retry_count', 'retry_count'],
+  ['retry_delay_seconds', 'retry_delay_seconds'],
+  ['on_error', 'on_error'],
+  ['skip_on_error', 'skip_on_error'],
+  ['when', 'when'],
+  ['condition', 'when'],
+  ['priority', 'priority'],
+  ['idempotency_key', 'idempotency_key'],
+  ['cache_ttl', 'cache_ttl'],
 ]);
-const FIELDS: ReadonlySet<string> = new Set([
-  'name',
-  'type',
-  'mode',
-  'id',
-  'parameters',
-  'output_key',
-  'depends_on',
-  'wait_for_all',
-  'timeout',
-  'retry',
-  'retry_count',
-  'retry_delay_seconds',
-  'on_error',
-  'skip_on_error',
-  'when',
-  'priority',
-  'idempotency_key',
-  'cache_ttl',
-]);
-/** Fields that a self-named type's body may hold beside its parameters. */
-const SCHEDULING_FIELDS: ReadonlySet<string> = new Set(
-  [...FIELDS].filter((field) => !['name', 'type', 'mode', 'id', 'parameters'].includes(field)),
-);
+/** Fields that name the action or hold its parameters; all others may stand beside a self-named type's parameters. */
+const NAMING: ReadonlySet<Field> = new Set<Field>(['name', 'type', 'mode', 'id', 'parameters']);
 
 const MODES: ReadonlyMap<string, ActionMode> = new Map([
   ['sync', 'sync'],
@@ -78,36 +97,71 @@ const MODES: ReadonlyMap<string, ActionMode> = new Map([
   ['background', 'fire_and_forget'],
 ]);
 
-export function readHead(attributes: Attributes): ActionHead {
-  const type = attributes.get('type');
-  const mode = attributes.get('mode');
+const NONE: readonly string[] = [];
+
+/**
+ * @param tag what stands between `<action` and `>`
+ * @param plain `isPlainTag(tag)`
+ */
+export function readHead(tag: string, plain: boolean): ActionHead {
+  const given: Given = {
+    name: undefined,
+    type: undefined,
+    mode: undefined,
+    id: undefined,
+    parameters: undefined,
+    output_key: undefined,
+    depends_on: undefined,
+    wait_for_all: undefined,
+    timeout: undefined,
+    retry: undefined,
+    retry_count: undefined,
+    retry_delay_seconds: undefined,
+    on_error: undefined,
+    skip_on_error: undefined,
+    when: undefined,
+    priority: undefined,
+    idempotency_key: undefined,
+    cache_ttl: undefined,
+  };
+  let unknown: string[] | null = null;
+  readAttributes(tag, plain, (key, value) => {
+    const field = FIELDS.get(key) ?? FIELDS.get(snakeCase(key));
+    if (field === undefined) (unknown ??= []).push(key);
+    else given[field] ??= value;
+  });
+  const { mode, name, id } = given;
+  const type = typeof given.type === 'string' ? readType(given.type) : 'tool';
+  if (type !== null && given.type !== undefined) given.type = type;
   return {
-    attributes,
-    type: type === undefined ? 'tool' : readType(type),
-    mode: mode === undefined ? 'sync' : readMode(mode),
-    name: attributes.get('name')?.trim() || null,
-    id: attributes.get('id')?.trim() || null,
+    type,
+    mode: typeof mode === 'string' ? readMode(mode) : 'sync',
+    name: typeof name === 'string' ? name.trim() || null : null,
+    id: typeof id === 'string' ? id.trim() || null : null,
+    given,
+    unknown: unknown ?? NONE,
   };
 }
 
 /** The id that the model gave, in the tag or, in the full form, in the body. */
-export function givenId(head: ActionHead, body: JsonObject | null): string | null {
-  if (body === null || isParametersOnly(head, body)) return head.id;
-  const id = Object.hasOwn(body, 'id') ? body['id'] : undefined;
+export function givenId(head: ActionHead, body: JsonObject): string | null {
+  if (!Object.hasOwn(body, 'id') || isParametersOnly(head, body)) return head.id;
+  const { id } = body;
   return typeof id === 'string' || typeof id === 'number' ? String(id).trim() || head.id : head.id;
 }
 
 /** The body is the parameters: the compact form, or a self-named type without `parameters`. */
 function isParametersOnly(head: ActionHead, body: JsonObject): boolean {
+  if (head.name === null && (head.type === null || !SELF_NAMED.has(head.type))) return false;
   if (Object.hasOwn(body, 'parameters')) return false;
-  if (head.attributes.has('parameters') && Object.keys(body).length === 0) return false;
-  if (head.name !== null) return true;
-  return head.type !== null && SELF_NAMED.has(head.type);
+  return head.given.parameters === undefined || Object.keys(body).length > 0;
 }
 
 export function readFields(head: ActionHead, body: JsonObject): ReadFields {
   return new FieldReader(head, body).read();
 }
+
+const NO_WARNINGS: readonly FieldWarning[] = [];
 
 class Refusal extends Error {
   readonly code: RejectionCode;
@@ -120,30 +174,32 @@ class Refusal extends Error {
 class FieldReader {
   readonly #head: ActionHead;
   readonly #body: JsonObject;
-  readonly #given = new Map<string, Json>();
-  readonly #warnings: FieldWarning[] = [];
-  readonly #conflicts: string[] = [];
-  readonly #invalid: string[] = [];
+  readonly #given: Given;
+  #warnings: FieldWarning[] | null = null;
+  #conflicts: string[] | null = null;
+  #invalid: string[] | null = null;
 
   constructor(head: ActionHead, body: JsonObject) {
     this.#head = head;
     this.#body = body;
+    this.#given = head.given;
   }
 
   read(): ReadFields {
     try {
+      const { unknown } = this.#head;
+      if (unknown.length > 0) {
+        this.#report('unknown_attribute', 'not part of the protocol; put parameters into the body', unknown);
+      }
       const parametersOnly = isParametersOnly(this.#head, this.#body);
-      this.#collectAttributes();
-      if (!parametersOnly) this.#collectBody();
-      else if (this.#head.name === null) this.#collectScheduling();
+      if (!parametersOnly) this.#takeBody();
+      else if (this.#head.name === null) this.#takeScheduling();
       const fields = this.#fields(parametersOnly);
-      this.#report(
-        'conflicting_field',
-        'the tag and the body say different things; the body was taken',
-        this.#conflicts,
-      );
-      this.#report('invalid_field', 'not understood and left out', this.#invalid);
-      return { ok: true, fields, warnings: this.#warnings };
+      if (this.#conflicts !== null) {
+        this.#report('conflicting_field', 'the tag and the body differ; the body was taken', this.#conflicts);
+      }
+      if (this.#invalid !== null) this.#report('invalid_field', 'not understood and left out', this.#invalid);
+      return { ok: true, fields, warnings: this.#warnings ?? NO_WARNINGS };
     } catch (fault) {
       if (fault instanceof Refusal) return { ok: false, code: fault.code, message: fault.message };
       throw fault;
@@ -151,71 +207,69 @@ class FieldReader {
   }
 
   #fields(parametersOnly: boolean): DeclaredFields {
+    const given = this.#given;
     const type = this.#type();
     const name = this.#name(type);
     const parameters = parametersOnly ? this.#body : this.#parameters();
     const when = this.#condition();
-    const references = parameterReferences(type, parameters);
+    let references = parameterReferences(type, parameters);
+    if (when !== null) references = [...new Set([...references, ...conditionNames(when)])];
     return {
       type,
       mode: this.#mode(),
       name,
       parameters,
-      outputKey: this.#outputKey(),
-      dependsOn: this.#dependsOn(),
+      outputKey: given.output_key === undefined ? null : this.#outputKey(),
+      dependsOn: given.depends_on === undefined ? null : this.#dependsOn(),
       waitForAll: this.#boolean('wait_for_all') ?? true,
       timeoutMs: this.#seconds('timeout', 0.001),
       retry: this.#retry(),
       onError: this.#onError(),
       when,
       priority: this.#number('priority', Number.isInteger) ?? 0,
-      idempotencyKey: this.#idempotencyKey(),
+      idempotencyKey: given.idempotency_key === undefined ? null : this.#idempotencyKey(),
       cacheTtlMs: this.#seconds('cache_ttl', 0),
-      references: when === null ? references : [...new Set([...references, ...conditionNames(when)])],
+      references,
     };
   }
 
-  #collectAttributes(): void {
-    const unknown: string[] = [];
-    for (const [key, value] of this.#head.attributes) {
-      const field = ALIASES.get(key) ?? key;
-      if (!FIELDS.has(field)) unknown.push(key);
-      // The field's own name wins over its aliases.
-      else if (key === field || !this.#given.has(field)) this.#given.set(field, value);
+  #takeBody(): void {
+    let unknown: string[] | null = null;
+    const own: Field[] = [];
+    for (const key of Object.keys(this.#body)) {
+      const field = FIELDS.get(key) ?? FIELDS.get(snakeCase(key));
+      if (field === undefined) (unknown ??= []).push(key);
+      // The field's own name wins over its other spellings.
+      else if (key === field || (!own.includes(field) && !Object.hasOwn(this.#body, field))) {
+        own.push(field);
+        this.#prefer(field, this.#body[key] ?? null);
+      }
     }
-    this.#report('unknown_attribute', 'not part of the protocol; put parameters into the body', unknown);
+    if (unknown !== null) {
+      this.#report('unknown_field', 'not part of the protocol and left out; parameters go into "parameters"', unknown);
+    }
   }
 
-  #collectBody(): void {
-    const unknown: string[] = [];
-    const found = new Map<string, Json>();
-    for (const [key, value] of Object.entries(this.#body)) {
-      const spelled = snakeCase(key);
-      const field = ALIASES.get(spelled) ?? spelled;
-      if (!FIELDS.has(field)) unknown.push(key);
-      else if (!found.has(field) || key === field) found.set(field, value);
-    }
-    for (const [field, value] of found) this.#prefer(field, value);
-    this.#report('unknown_field', 'not part of the protocol and left out; parameters go into "parameters"', unknown);
-  }
-
-  #collectScheduling(): void {
-    for (const [key, value] of Object.entries(this.#body)) {
-      const field = ALIASES.get(key) ?? key;
-      if (SCHEDULING_FIELDS.has(field)) this.#prefer(field, value);
+  #takeScheduling(): void {
+    for (const key of Object.keys(this.#body)) {
+      const field = FIELDS.get(key);
+      if (field !== undefined && !NAMING.has(field)) this.#prefer(field, this.#body[key] ?? null);
     }
   }
 
   /** The body wins over the tag, but for a name in the tag. */
-  #prefer(field: string, value: Json): void {
+  #prefer(field: Field, value: Json): void {
     if (value === null) return;
-    const attribute = this.#given.get(field);
-    if (attribute !== undefined && differs(field, attribute, value)) this.#conflicts.push(field);
-    if (field !== 'name' || attribute === undefined) this.#given.set(field, value);
+    const attribute = this.#given[field];
+    if (attribute !== undefined) {
+      if (differs(field, attribute, value)) (this.#conflicts ??= []).push(field);
+      if (field === 'name') return;
+    }
+    this.#given[field] = value;
   }
 
   #type(): ActionType {
-    const given = this.#given.get('type');
+    const given = this.#given.type;
     if (given === undefined) return 'tool';
     const type = typeof given === 'string' ? readType(given) : null;
     if (type !== null) return type;
@@ -223,7 +277,7 @@ class FieldReader {
   }
 
   #mode(): ActionMode {
-    const given = this.#given.get('mode');
+    const given = this.#given.mode;
     if (given === undefined) return 'sync';
     const mode = typeof given === 'string' ? readMode(given) : null;
     if (mode === null) this.#refuseValue('mode', given, 'sync, async or fire_and_forget');
@@ -231,7 +285,7 @@ class FieldReader {
   }
 
   #name(type: ActionType): string {
-    const given = this.#given.get('name');
+    const given = this.#given.name;
     if (typeof given === 'string' && given.trim() !== '') return given.trim();
     if (given !== undefined && typeof given !== 'string') {
       throw new Refusal('invalid_action', `name must be a text, not ${show(given)}`);
@@ -241,11 +295,11 @@ class FieldReader {
   }
 
   #parameters(): JsonObject {
-    const given = this.#given.get('parameters');
+    const given = this.#given.parameters;
     if (given === undefined) return {};
     if (isJsonObject(given)) return given;
     // As an attribute, parameters are the text of a JSON object.
-    if (typeof given === 'string' && this.#head.attributes.get('parameters') === given) {
+    if (typeof given === 'string' && !Object.hasOwn(this.#body, 'parameters')) {
       const value = parseJson(given);
       if (isJsonObject(value)) return value;
     }
@@ -253,28 +307,33 @@ class FieldReader {
   }
 
   #outputKey(): string | null {
-    const given = this.#given.get('output_key');
+    const given = this.#given.output_key;
     if (given === undefined || given === '') return null;
-    const key = typeof given === 'string' ? given.trim().replace(/^\$(?=.)/, '') : String(given);
+    let key = String(given).trim();
+    if (key.startsWith('$') && key.length > 1) key = key.slice(1);
     const complaint = idComplaint('output_key', key);
     if (complaint !== null) throw new Refusal('invalid_id', complaint);
     return key;
   }
 
   #dependsOn(): string[] | null {
-    const given = this.#given.get('depends_on');
+    const given = this.#given.depends_on;
     if (given === undefined) return null;
     const items = typeof given === 'string' ? listOf(given) : Array.isArray(given) ? given : [given];
     if (items === null) return null;
-    const ids = items.map((item) => {
-      if (typeof item === 'string' || typeof item === 'number') return bareName(String(item));
-      throw new Refusal('invalid_action', `depends_on must be a list of ids, not ${show(given)}`);
-    });
-    return [...new Set(ids.filter((id) => id !== ''))];
+    const ids: string[] = [];
+    for (const item of items) {
+      if (typeof item !== 'string' && typeof item !== 'number') {
+        throw new Refusal('invalid_action', `depends_on must be a list of ids, not ${show(given)}`);
+      }
+      const id = bareName(String(item));
+      if (id !== '' && !ids.includes(id)) ids.push(id);
+    }
+    return ids;
   }
 
   #retry(): RetryPolicy | null {
-    const given = this.#given.get('retry');
+    const given = this.#given.retry;
     const count = this.#number('retry_count', isCount);
     const delay = this.#seconds('retry_delay_seconds', 0);
     const policy = given === undefined ? null : this.#retryPolicy(given);
@@ -319,7 +378,7 @@ class FieldReader {
   }
 
   #onError(): 'fail' | 'skip' | 'retry' | null {
-    const given = this.#given.get('on_error');
+    const given = this.#given.on_error;
     const skip = this.#boolean('skip_on_error') ?? false;
     if (given === undefined) return skip ? 'skip' : null;
     const value = typeof given === 'string' ? given.trim().toLowerCase() : given;
@@ -329,7 +388,7 @@ class FieldReader {
   }
 
   #condition(): string | null {
-    const given = this.#given.get('when');
+    const given = this.#given.when;
     if (given === undefined) return null;
     if (typeof given === 'boolean') return String(given);
     if (typeof given === 'string') return given.trim() === '' ? null : given.trim();
@@ -338,7 +397,7 @@ class FieldReader {
   }
 
   #idempotencyKey(): string | null {
-    const given = this.#given.get('idempotency_key');
+    const given = this.#given.idempotency_key;
     if (given === undefined) return null;
     const key = typeof given === 'string' || typeof given === 'number' ? String(given) : '';
     if (key !== '' && key.length <= limits.idempotencyKeyChars) return key;
@@ -348,16 +407,16 @@ class FieldReader {
     );
   }
 
-  #boolean(field: string): boolean | null {
-    const given = this.#given.get(field);
+  #boolean(field: Field): boolean | null {
+    const given = this.#given[field];
     if (given === undefined) return null;
     const value = readBoolean(given);
     if (value === null) this.#refuseValue(field, given, 'true or false');
     return value;
   }
 
-  #number(field: string, accepts: (value: number) => boolean): number | null {
-    const given = this.#given.get(field);
+  #number(field: Field, accepts: (value: number) => boolean): number | null {
+    const given = this.#given[field];
     if (given === undefined) return null;
     const value = typeof given === 'string' && given.trim() !== '' ? Number(given) : given;
     if (typeof value === 'number' && accepts(value)) return value;
@@ -365,8 +424,8 @@ class FieldReader {
     return null;
   }
 
-  #seconds(field: string, least: number): number | null {
-    const given = this.#given.get(field);
+  #seconds(field: Field, least: number): number | null {
+    const given = this.#given[field];
     if (given === undefined) return null;
     const value = milliseconds(given, least);
     if (value === null) this.#refuseValue(field, given, 'seconds');
@@ -374,24 +433,25 @@ class FieldReader {
   }
 
   #refuseValue(field: string, given: Json, allowed: string): void {
-    this.#invalid.push(`${field} ${show(given)} (allowed: ${allowed})`);
+    (this.#invalid ??= []).push(`${field} ${show(given)} (allowed: ${allowed})`);
   }
 
   #report(code: WarningCode, what: string, which: readonly string[]): void {
-    if (which.length === 0) return;
     const shown = which.slice(0, 8).map((item) => cut(item));
     const more = which.length > shown.length ? ` and ${which.length - shown.length} more` : '';
-    this.#warnings.push({ code, message: `${shown.join(', ')}${more}: ${what}` });
+    (this.#warnings ??= []).push({ code, message: `${shown.join(', ')}${more}: ${what}` });
   }
 }
 
 function readType(given: string): ActionType | null {
+  for (const known of ACTION_TYPES) if (known === given) return known;
   const type = given.trim().toLowerCase();
   if (type === 'context_feed') return 'internal';
   return ACTION_TYPES.find((known) => known === type) ?? null;
 }
 
 function readMode(given: string): ActionMode | null {
+  if (given === 'async' || given === 'sync') return given;
   const mode = snakeCase(given.trim()).replace(/\s+/g, '_');
   return MODES.get(mode) ?? null;
 }
@@ -415,9 +475,9 @@ function readBoolean(given: Json): boolean | null {
 
 /** Seconds as a number, or as a text such as `30`, `1.5s`, `500ms`, `2m`. */
 function milliseconds(given: Json | undefined, least: number): number | null {
-  let seconds = Number.NaN;
+  let seconds = typeof given === 'string' && given !== '' ? Number(given) : Number.NaN;
   if (typeof given === 'number') seconds = given;
-  else if (typeof given === 'string') {
+  else if (typeof given === 'string' && Number.isNaN(seconds)) {
     const [, digits, unit = 's'] = /^\s*(\d+(?:\.\d+)?)\s*(ms|s|sec|seconds|m|min|minutes)?\s*$/i.exec(given) ?? [];
     if (digits !== undefined) {
       const factor = unit.toLowerCase() === 'ms' ? 0.001 : unit.toLowerCase().startsWith('m') ? 60 : 1;
@@ -439,7 +499,8 @@ function listOf(text: string): string[] | null {
 
 /** `$id` and `${id}` name the same action as `id`. */
 function bareName(item: string): string {
-  return item.trim().replace(/^\$\{?([^{}]+)\}?$/, '$1');
+  const name = item.trim();
+  return name.startsWith('$') ? name.replace(/^\$\{?([^{}]+)\}?$/, '$1') : name;
 }
 
 function differs(field: string, attribute: Json, value: Json): boolean {

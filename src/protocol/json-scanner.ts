@@ -86,6 +86,12 @@ export class JsonScanner {
     return this.inString || (this.#state === MALFORMED_STRING && !this.#lineBlank);
   }
 
+  /** Nothing that follows is JSON: the next closing tag ends the body. */
+  giveUp(): void {
+    this.used = true;
+    this.#state = MALFORMED;
+  }
+
   scan(text: string): void {
     this.used = true;
     let state = this.#state;

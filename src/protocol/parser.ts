@@ -15,17 +15,26 @@
  *  5. No input throws.
  */
 import type { ActionDeclaration, ActionType, RejectionCode } from '../domain/action.ts';
-import { isJsonObject } from '../domain/json.ts';
-import type { Json, JsonObject } from '../domain/json.ts';
+import type { Json } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { Finality, ProtocolEvent, WarningCode } from '../domain/protocol-event.ts';
+import { brokenBody, parseJson, strictBody } from './action-body.ts';
+import type { ReadBody } from './action-body.ts';
 import { givenId, readFields, readHead } from './action-fields.ts';
 import type { ActionHead } from './action-fields.ts';
+import { ByteMeter, utf8Bytes } from './byte-meter.ts';
+import { DeclaredIds } from './declared-ids.ts';
 import { idComplaint } from './ids.ts';
-import { findJsonFault } from './json-fault.ts';
-import { repairObject } from './json-repair.ts';
 import { JsonScanner } from './json-scanner.ts';
-import { DOLLAR_WITH, ENDED_BEFORE, ENDED_WITH, GOES_ON, ReferenceMatcher, parseReference } from './references.ts';
+import {
+  DOLLAR_WITH,
+  ENDED_BEFORE,
+  ENDED_WITH,
+  GOES_ON,
+  ReferenceMatcher,
+  parseReference,
+  wholeReference,
+} from './references.ts';
 import {
   ACTION,
   FIRST_RUNTIME_TAG,
@@ -37,6 +46,7 @@ import {
   TagEnd,
   headLength,
   isClosing,
+  isPlainTag,
   isSpace,
   matchTag,
   readAttributes,
@@ -112,6 +122,14 @@ const LINE_START = 1;
 const FENCE_RUN = 2;
 const FENCE_INFO = 3;
 
+// What the next chunk may be without going through the machine.
+const NOT_QUICK = 0;
+const WORDS = 1;
+const BODY_TEXT = 2;
+const TAG_TEXT = 3;
+/** Longer tags are measured by the machine. */
+const SHORT_TAG_CHARS = limits.tagBytes / 4;
+
 const LINE_FEED = 10;
 const DOLLAR = 36;
 const SLASH = 47;
@@ -153,12 +171,14 @@ class Parser implements ProtocolParser {
   #nextLess = -1;
   #nextLineFeed = -1;
   #nextDollar = -1;
-  #bytes = 0;
+  #nextGreater = -1;
+  readonly #meter = new ByteMeter(limits.generationBytes);
   #line = 1;
   /** Offset of the first character of the current line. */
   #lineOffset = 0;
   #stopped = false;
   #ended = false;
+  #quick = NOT_QUICK;
 
   // --- the open block ---
   #mode = TEXT;
@@ -189,6 +209,8 @@ class Parser implements ProtocolParser {
   #tagKind = 0;
   #tagHead = '';
   #tagText = '';
+  /** Known to be plain, so that its attributes can be read the short way. */
+  #plainTag = false;
   #tagOffset = 0;
   #tagLine = 1;
   #tagColumn = 1;
@@ -208,11 +230,13 @@ class Parser implements ProtocolParser {
   #bodyChars = 0;
   #bodyTooLarge = false;
   #bodyOffset = 0;
+  /** The body, when it was found to be strict JSON. */
+  #parsed: Json | undefined = undefined;
   readonly #scanner = new JsonScanner();
 
   // --- what the generation has declared ---
   readonly #numbering: Numbering;
-  readonly #ids = new Map<string, number>();
+  readonly #ids = new DeclaredIds();
   #sawResponse = false;
   #warnedOfDrafts = false;
   #repairCharsLeft: number = limits.repairCharsPerGeneration;
@@ -236,27 +260,105 @@ class Parser implements ProtocolParser {
   }
 
   feed(chunk: string): readonly ProtocolEvent[] {
+    // Most chunks are a few words in the middle of a line, or of a body: those need no machine.
+    const chars = chunk.length;
+    if (chars !== 0 && chars <= this.#meter.room && chunk.indexOf('<') === -1) {
+      switch (this.#quick) {
+        case WORDS: {
+          if (this.#block === IN_RESPONSE && chunk.indexOf('$') !== -1) break;
+          const lineFeed = chunk.indexOf('\n');
+          if (lineFeed === -1 && this.#place === MIDDLE) {
+            this.#take(chunk);
+            if (this.#space === '' && !isSpace(chunk.charCodeAt(chars - 1))) return [textEvent(this.#block, chunk)];
+          } else {
+            if (!this.#passLines(chunk, lineFeed)) break;
+            this.#take(chunk);
+          }
+          this.#pending = chunk;
+          this.#flush();
+          return this.#takeEvents();
+        }
+        case BODY_TEXT:
+          this.#take(chunk);
+          this.#addBody(chunk);
+          return NOTHING;
+        case TAG_TEXT:
+          if (chunk.indexOf('>') !== -1 || this.#tagText.length + chars >= SHORT_TAG_CHARS) break;
+          this.#take(chunk);
+          this.#tagText += chunk;
+          return NOTHING;
+        default:
+      }
+    }
+    return this.#feedAny(chunk);
+  }
+
+  /** What the next chunk may be without going through the machine. */
+  #quickWay(): number {
+    switch (this.#mode) {
+      case TEXT:
+        return this.#started && this.#place <= LINE_START ? WORDS : NOT_QUICK;
+      case BODY:
+        return this.#bodyTooLarge ? NOT_QUICK : BODY_TEXT;
+      case OPEN_TAG:
+        return this.#tagEnd.doubts ? NOT_QUICK : TAG_TEXT;
+      default:
+        return NOT_QUICK;
+    }
+  }
+
+  /** Goes over the line breaks of a chunk of text; false, and nothing done, where a fence may begin or end. */
+  #passLines(chunk: string, lineFeed: number): boolean {
+    if (this.#place === LINE_START && mayFence(chunk.charCodeAt(0))) return false;
+    let lines = 0;
+    let last = -1;
+    for (let at = lineFeed; at !== -1; at = chunk.indexOf('\n', at + 1)) {
+      if (at + 1 < chunk.length && mayFence(chunk.charCodeAt(at + 1))) return false;
+      lines += 1;
+      last = at;
+    }
+    this.#line += lines;
+    if (last !== -1) this.#lineOffset = this.#base + last + 1;
+    // An empty line leaves the next one at its start.
+    this.#place = last === chunk.length - 1 ? LINE_START : MIDDLE;
+    return true;
+  }
+
+  /** Counts characters that certainly fit into the generation (P16). */
+  #take(chunk: string): void {
+    this.#meter.take(chunk);
+    this.#base += chunk.length;
+  }
+
+  #feedAny(chunk: string): readonly ProtocolEvent[] {
     if (this.#stopped || this.#ended || chunk === '') return NOTHING;
-    const kept = this.#countBytes(chunk);
-    const text = this.#held === '' ? kept : this.#held + kept;
+    const kept = this.#meter.fit(chunk);
+    const events = this.#read(kept);
+    this.#quick = this.#held === '' ? this.#quickWay() : NOT_QUICK;
+    if (kept.length === chunk.length) return events;
+    this.#stopped = true;
+    this.#quick = NOT_QUICK;
+    this.#warn(
+      'text_too_large',
+      `The generation is longer than ${limits.generationBytes} bytes; the rest was ignored`,
+      this.#base + this.#held.length,
+    );
+    return [...events, ...this.#takeEvents()];
+  }
+
+  #read(chunk: string): readonly ProtocolEvent[] {
+    const text = this.#held === '' ? chunk : this.#held + chunk;
     this.#held = '';
     this.#run(text);
     this.#base += text.length - this.#held.length;
     this.#flush();
-    if (kept.length < chunk.length) {
-      this.#stopped = true;
-      this.#warn(
-        'text_too_large',
-        `The generation is longer than ${limits.generationBytes} bytes; the rest was ignored`,
-        this.#base + this.#held.length,
-      );
-    }
     return this.#takeEvents();
   }
 
   end(): readonly ProtocolEvent[] {
     if (this.#ended) return NOTHING;
     this.#ended = true;
+    this.#quick = NOT_QUICK;
     this.#finish();
     return this.#takeEvents();
   }
@@ -271,6 +373,7 @@ class Parser implements ProtocolParser {
     this.#nextLess = -1;
     this.#nextLineFeed = -1;
     this.#nextDollar = -1;
+    this.#nextGreater = -1;
     let index = 0;
     while (index < text.length) {
       switch (this.#mode) {
@@ -372,6 +475,15 @@ class Parser implements ProtocolParser {
         this.#endLine(index);
       } else if (index === dollar) {
         this.#append(text, from, index);
+        const length = wholeReference(text, index, false);
+        if (length > 0) {
+          this.#started = true;
+          this.#place = MIDDLE;
+          this.#emitReference(text.slice(index, index + length));
+          index += length;
+          from = index;
+          continue;
+        }
         this.#mode = REFERENCE;
         this.#matcher.reset();
         this.#reference = '$';
@@ -482,13 +594,7 @@ class Parser implements ProtocolParser {
     }
     const delta = end === text.length ? this.#space + text : this.#space + text.slice(0, end);
     this.#space = end === text.length ? '' : text.slice(end);
-    this.#push(
-      this.#block === TOP
-        ? { type: 'text', delta }
-        : this.#block === IN_THOUGHT
-          ? { type: 'thought', delta }
-          : { type: 'response', delta },
-    );
+    this.#push(textEvent(this.#block, delta));
   }
 
   // ---------------------------------------------------------------- wrappers (P9)
@@ -574,12 +680,17 @@ class Parser implements ProtocolParser {
     this.#started = true;
     if (outcome === ENDED_BEFORE || outcome === ENDED_WITH) {
       const end = outcome === ENDED_WITH ? raw.length : raw.length - this.#matcher.tailChars;
-      this.#flush();
-      if (this.#space !== '') this.#push({ type: 'response', delta: this.#space });
-      this.#space = '';
-      this.#push({ type: 'response_reference', reference: parseReference(raw.slice(0, end)) });
+      this.#emitReference(raw.slice(0, end));
       this.#pending += raw.slice(end);
     } else this.#pending += outcome === DOLLAR_WITH ? '$' : raw;
+  }
+
+  #emitReference(raw: string): void {
+    const before = this.#space + this.#pending;
+    this.#space = '';
+    this.#pending = '';
+    if (before !== '') this.#push({ type: 'response', delta: before });
+    this.#push({ type: 'response_reference', reference: parseReference(raw) });
   }
 
   // ---------------------------------------------------------------- tags
@@ -593,6 +704,7 @@ class Parser implements ProtocolParser {
     this.#tagLine = this.#line;
     this.#tagColumn = this.#tagOffset - this.#lineOffset + 1;
     this.#returnTo = returnTo;
+    this.#plainTag = false;
     this.#mode = isClosing(tag) ? CLOSE_TAG : OPEN_TAG;
     if (this.#mode === OPEN_TAG) this.#tagEnd.reset();
     return at + length;
@@ -603,6 +715,20 @@ class Parser implements ProtocolParser {
     const end = Math.min(text.length, start + room);
     let from = start;
     let index = start;
+    if (!this.#tagEnd.doubts) {
+      // Only a bracket can end or break a tag: what stands before it is looked at when one comes.
+      if (this.#nextGreater < start) this.#nextGreater = indexOrEnd(text, '>', start);
+      if (this.#nextLess < start) this.#nextLess = indexOrEnd(text, '<', start);
+      index = Math.min(this.#nextGreater, this.#nextLess, end);
+      if (index < end) {
+        this.#tagText += text.slice(start, index);
+        from = index;
+        if (index === this.#nextGreater && this.#completePlainTag(this.#base + index + 1)) {
+          return this.#mode === BODY ? this.#scanWholeBody(text, index + 1) : index + 1;
+        }
+        if (this.#tagKind === ACTION) this.#tagEnd.catchUp(this.#tagText);
+      }
+    }
     while (index < end) {
       index = this.#tagKind === ACTION ? this.#tagEnd.scan(text, index, end) : nextBracket(text, index, end);
       if (index === end) break;
@@ -647,6 +773,17 @@ class Parser implements ProtocolParser {
     return index;
   }
 
+  /** Completes a tag whose first `>` is its end beyond doubt. */
+  #completePlainTag(next: number): boolean {
+    const attributes = this.#tagText;
+    if (this.#tagKind === ACTION && !isPlainTag(attributes)) return false;
+    this.#plainTag = true;
+    const selfClosing = attributes.charCodeAt(attributes.length - 1) === SLASH;
+    if (selfClosing) this.#tagText = attributes.slice(0, -1);
+    this.#completeOpenTag(selfClosing, next);
+    return true;
+  }
+
   /** Another tag begins before this one's `>`: it never was a tag, or it is an action that was cut off. */
   #breakTag(why: string): void {
     if (this.#tagKind === ACTION && this.#tagText.includes('=')) {
@@ -673,8 +810,7 @@ class Parser implements ProtocolParser {
       this.#countLines(this.#tagText, this.#tagOffset + this.#tagHead.length);
       this.#openAction({ code: 'too_large', message });
       this.#beginBody(this.#tagOffset + this.#tagHead.length + this.#tagText.length);
-      // Whatever follows is no JSON; the next closing tag ends it.
-      this.#addBody('\u0000');
+      this.#scanner.giveUp();
       return;
     }
     this.#warn('tag_too_large', `${message}; it was taken as text`, this.#tagOffset);
@@ -813,25 +949,30 @@ class Parser implements ProtocolParser {
   }
 
   #openResponse(): void {
-    const attributes = readAttributes(this.#tagText);
+    const tag = this.#tagText;
+    const final = tag === ' final="true"' ? true : tag === ' final="false"' ? false : this.#finality(tag);
+    this.#enterBlock(IN_RESPONSE);
+    this.#sawResponse = true;
+    this.#emit({ type: 'response_started', offset: this.#tagOffset, final });
+  }
+
+  #finality(tag: string): Finality {
     let final: Finality = null;
     const unknown: string[] = [];
     let invalid: string | null = null;
-    for (const [name, value] of attributes) {
-      if (name !== 'final') unknown.push(name);
+    readAttributes(tag, false, (name, value) => {
+      if (name.toLowerCase() !== 'final') unknown.push(name);
       else if (/^(?:true|yes|1|final)$/i.test(value.trim())) final = true;
       else if (/^(?:false|no|0)$/i.test(value.trim())) final = false;
       else if (!/^auto$/i.test(value.trim())) invalid = value;
-    }
+    });
     if (unknown.length > 0) {
       this.#warn('unknown_attribute', `<response> has no attribute ${excerptOf(unknown.join(', '))}`, this.#tagOffset);
     }
     if (invalid !== null) {
       this.#warn('invalid_field', `final="${excerptOf(invalid)}" is neither true nor false`, this.#tagOffset);
     }
-    this.#enterBlock(IN_RESPONSE);
-    this.#sawResponse = true;
-    this.#emit({ type: 'response_started', offset: this.#tagOffset, final });
+    return final;
   }
 
   #enterBlock(block: number): void {
@@ -878,7 +1019,8 @@ class Parser implements ProtocolParser {
     const ignored = ordinal > this.#maxActions;
     const tooMany = ordinal === this.#maxActions;
     if (!ignored) this.#numbering.ordinal += 1;
-    const head = readHead(refusal === null ? readAttributes(this.#tagText) : new Map());
+    const tag = refusal === null ? this.#tagText : '';
+    const head = readHead(tag, this.#plainTag || isPlainTag(tag));
     this.#action = {
       ordinal,
       head,
@@ -907,6 +1049,7 @@ class Parser implements ProtocolParser {
     this.#bodyChars = 0;
     this.#bodyTooLarge = false;
     this.#bodyOffset = offset;
+    this.#parsed = undefined;
     this.#scanner.reset();
   }
 
@@ -938,6 +1081,21 @@ class Parser implements ProtocolParser {
         return less;
       }
     }
+  }
+
+  /** A body that stands in one chunk with its closing tag and is strict JSON: most are. Anything else goes the long way. */
+  #scanWholeBody(text: string, start: number): number {
+    if (this.#nextLess < start) this.#nextLess = indexOrEnd(text, '<', start);
+    const end = this.#nextLess;
+    if (!text.startsWith('</action>', end) || end - start > limits.actionBodyBytes) return start;
+    const body = text.slice(start, end);
+    this.#parsed = parseJson(body);
+    if (this.#parsed === undefined) return start;
+    this.#fresh = body;
+    this.#bodyChars = body.length;
+    const next = end + '</action>'.length;
+    this.#closeAction(this.#base + next);
+    return next;
   }
 
   #addBody(text: string): void {
@@ -974,7 +1132,10 @@ class Parser implements ProtocolParser {
   /** Whether the `</action>` reached ends the action. */
   #endsBody(): boolean {
     // A body that is strict JSON as a whole needs no scan.
-    if (!this.#bodyTooLarge && !this.#scanner.used && parseJson(this.#fresh) !== undefined) return true;
+    if (!this.#bodyTooLarge && !this.#scanner.used) {
+      this.#parsed = parseJson(this.#fresh);
+      if (this.#parsed !== undefined) return true;
+    }
     this.#scanFresh();
     return !this.#scanner.inString;
   }
@@ -985,7 +1146,7 @@ class Parser implements ProtocolParser {
     const source = this.#scanned + this.#fresh;
     const bodyOffset = this.#bodyOffset;
     if (!this.#bodyTooLarge) this.#countLines(source, bodyOffset);
-    this.#countLines(this.#tagText, this.#tagOffset + this.#tagHead.length);
+    if (this.#returnTo === BODY) this.#countLines(this.#tagText, this.#tagOffset + this.#tagHead.length);
     if (!action.ignored) this.#declare(action, source, next);
     this.#leaveAction();
   }
@@ -1040,10 +1201,25 @@ class Parser implements ProtocolParser {
     if (repaired)
       this.#warn('repaired_json', `The body of "${given ?? name}" was not strict JSON; it was mended`, action.start);
     for (const warning of fields.warnings) this.#warn(warning.code, warning.message, action.start);
+    const declared = fields.fields;
     const declaration: ActionDeclaration = {
       ordinal: action.ordinal,
       id: given ?? this.#autoId(),
-      ...fields.fields,
+      type,
+      mode: declared.mode,
+      name,
+      parameters: declared.parameters,
+      outputKey: declared.outputKey,
+      dependsOn: declared.dependsOn,
+      waitForAll: declared.waitForAll,
+      timeoutMs: declared.timeoutMs,
+      retry: declared.retry,
+      onError: declared.onError,
+      when: declared.when,
+      priority: declared.priority,
+      idempotencyKey: declared.idempotencyKey,
+      cacheTtlMs: declared.cacheTtlMs,
+      references: declared.references,
       embeddedInThought: action.embedded,
       repaired,
       span: { start: action.start, end },
@@ -1051,56 +1227,31 @@ class Parser implements ProtocolParser {
     this.#emit({ type: 'action_declared', action: declaration });
   }
 
-  #readBody(
-    source: string,
-  ):
-    | { ok: true; body: JsonObject; repaired: boolean }
-    | { ok: false; code: RejectionCode; message: string; index: number } {
-    const value = source.trim() === '' ? {} : parseJson(source);
-    if (value !== undefined) {
-      if (!isJsonObject(value)) {
-        return { ok: false, code: 'invalid_json', message: `The body must be one JSON object`, index: 0 };
-      }
-      return deeperThan(value, limits.jsonDepth) ? tooDeep() : { ok: true, body: value, repaired: false };
-    }
+  #readBody(source: string): ReadBody {
+    const value = this.#parsed ?? parseJson(source) ?? (source.trim() === '' ? {} : undefined);
+    if (value !== undefined) return strictBody(value);
     this.#scanFresh();
-    if (this.#scanner.maxDepth > limits.jsonDepth) return tooDeep();
-    const mayMend = this.#options.json === 'repair' && source.length <= this.#repairCharsLeft;
-    if (mayMend && bracketDepth(source) <= limits.jsonDepth) {
-      this.#repairCharsLeft -= source.length;
-      const body = repairObject(source);
-      if (body !== null) {
-        return deeperThan(body, limits.jsonDepth) ? tooDeep() : { ok: true, body, repaired: true };
-      }
-    }
-    const fault = findJsonFault(source);
-    const index = fault?.index ?? 0;
-    return {
-      ok: false,
-      code: 'invalid_json',
-      message: `The body is not a JSON object: ${fault?.reason ?? 'it cannot be read'}`,
-      index,
-    };
+    const mend = this.#options.json === 'repair' && source.length <= this.#repairCharsLeft;
+    if (mend) this.#repairCharsLeft -= source.length;
+    return brokenBody(source, this.#scanner.maxDepth, mend);
   }
 
   /** The id was used before in this generation; reports it (P6). */
   #repeats(action: OpenAction, id: string, source: string): boolean {
-    const print = fingerprint(action.tag, source);
-    const known = this.#ids.get(id);
-    if (known === undefined) {
-      this.#ids.set(id, print);
-      return false;
+    switch (this.#ids.declare(id, `${action.tag}>${source}`)) {
+      case 'new':
+        return false;
+      case 'same': {
+        const message = `The action "${id}" was declared twice, word for word; it runs once`;
+        this.#warn('duplicate_action', message, action.start);
+        return true;
+      }
+      default: {
+        const message = `The id "${id}" is already used in this generation; choose another`;
+        this.#reject(action, 'duplicate_id', message, id);
+        return true;
+      }
     }
-    if (known === print) {
-      this.#warn(
-        'duplicate_action',
-        `The action "${id}" was declared twice, word for word; it runs once`,
-        action.start,
-      );
-    } else {
-      this.#reject(action, 'duplicate_id', `The id "${id}" is already used in this generation; choose another`, id);
-    }
-    return true;
   }
 
   #autoId(): string {
@@ -1154,7 +1305,7 @@ class Parser implements ProtocolParser {
     excerpt: string,
   ): void {
     const { type, mode, name } = action.head;
-    const shownId = id ?? this.#autoId();
+    const shownId = excerptOf(id ?? this.#autoId());
     this.#emit({
       type: 'action_rejected',
       rejection: {
@@ -1164,7 +1315,7 @@ class Parser implements ProtocolParser {
         mode,
         name,
         code,
-        message: `Action "${excerptOf(shownId)}", line ${line}: ${message}`,
+        message: `Action "${shownId}", line ${line}: ${message}`,
         line,
         column,
         excerpt,
@@ -1218,24 +1369,6 @@ class Parser implements ProtocolParser {
 
   // ---------------------------------------------------------------- bookkeeping
 
-  /** Counts the chunk against the generation's limit; returns what fits. */
-  #countBytes(chunk: string): string {
-    let bytes = this.#bytes;
-    for (let index = 0; index < chunk.length; index += 1) {
-      const code = chunk.charCodeAt(index);
-      // A surrogate pair has four bytes: three for its first half, one for its second.
-      const size = code < 0x80 ? 1 : code < 0x800 ? 2 : code >= 0xdc00 && code <= 0xdfff ? 1 : 3;
-      const needed = code >= 0xd800 && code <= 0xdbff ? 4 : size;
-      if (bytes + needed > limits.generationBytes) {
-        this.#bytes = bytes;
-        return chunk.slice(0, index);
-      }
-      bytes += size;
-    }
-    this.#bytes = bytes;
-    return chunk;
-  }
-
   /** Keeps the line number right over text that was not read as a block's text. */
   #countLines(text: string, offset: number): void {
     let lineFeed = text.indexOf('\n');
@@ -1267,6 +1400,16 @@ class Parser implements ProtocolParser {
   }
 }
 
+/** At the beginning of a line: white space or a fence character. */
+function mayFence(code: number): boolean {
+  return code === BACKTICK || code === TILDE || (isSpace(code) && code !== LINE_FEED);
+}
+
+function textEvent(block: number, delta: string): ProtocolEvent {
+  if (block === IN_THOUGHT) return { type: 'thought', delta };
+  return block === IN_RESPONSE ? { type: 'response', delta } : { type: 'text', delta };
+}
+
 function indexOrEnd(text: string, character: string, from: number): number {
   const found = text.indexOf(character, from);
   return found === -1 ? text.length : found;
@@ -1289,58 +1432,6 @@ function isThought(kind: number): boolean {
 
 function headName(text: string, at: number, tag: number): string {
   return text.slice(at + 1, at + headLength(tag));
-}
-
-function parseJson(text: string): Json | undefined {
-  try {
-    return JSON.parse(text) as Json;
-  } catch {
-    return undefined;
-  }
-}
-
-function tooDeep(): { ok: false; code: RejectionCode; message: string; index: number } {
-  return {
-    ok: false,
-    code: 'too_deep',
-    message: `The body is nested deeper than ${limits.jsonDepth} levels`,
-    index: 0,
-  };
-}
-
-/** Never recurses deeper than `depth`. */
-function deeperThan(value: Json, depth: number): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  if (depth === 0) return true;
-  const items = Array.isArray(value) ? value : Object.values(value);
-  return items.some((item) => deeperThan(item, depth - 1));
-}
-
-/** Upper bound of the nesting that a lenient reader could see. */
-function bracketDepth(text: string): number {
-  let depth = 0;
-  let deepest = 0;
-  for (const [bracket] of text.matchAll(/[{}[\]]/g)) {
-    if (bracket === '{' || bracket === '[') deepest = Math.max(deepest, (depth += 1));
-    else depth = Math.max(0, depth - 1);
-  }
-  return deepest;
-}
-
-const encoder = new TextEncoder();
-
-function utf8Bytes(text: string): number {
-  return encoder.encode(text).length;
-}
-
-/** Tells two actions apart that use the same id. */
-function fingerprint(tag: string, body: string): number {
-  let hash = 0x811c9dc5;
-  for (const text of [tag, body]) {
-    for (let index = 0; index < text.length; index += 1) hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
-    hash = Math.imul(hash ^ 0x1f, 0x01000193);
-  }
-  return (hash >>> 0) * 4_194_304 + ((tag.length + body.length) % 4_194_304);
 }
 
 /** Cut to `limits.excerptChars`, whole characters only. */

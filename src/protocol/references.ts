@@ -32,6 +32,8 @@ const BRACED_INDEX = 9;
 const BRACED_INDEX_END = 10;
 
 const MAX_INDEX_DIGITS = 9;
+const DOT_SIGN = 46;
+const OPEN_BRACKET = 91;
 
 /** Recognises one reference, character by character, after its `$`. */
 export class ReferenceMatcher {
@@ -141,6 +143,8 @@ export class ReferenceMatcher {
   }
 }
 
+const NO_PATH: readonly PathStep[] = [];
+
 function isNameStart(code: number): boolean {
   const letter = code | 32;
   return (letter >= 97 && letter <= 122 && code < 128) || code === 95;
@@ -178,24 +182,70 @@ function isBracedCharacter(code: number): boolean {
 /** The reference that `raw` spells; `raw` is what a `ReferenceMatcher` accepted. */
 export function parseReference(raw: string): Reference {
   const inner = raw.charCodeAt(1) === 123 ? raw.slice(2, -1) : raw.slice(1);
-  const nameEnd = inner.search(/[.[]/);
-  if (nameEnd === -1) return { name: inner, path: [], raw };
+  const dot = inner.indexOf('.');
+  const bracket = inner.indexOf('[');
+  if (dot === -1 && bracket === -1) return { name: inner, path: NO_PATH, raw };
+  const nameEnd = dot === -1 ? bracket : bracket === -1 ? dot : Math.min(dot, bracket);
   const path: PathStep[] = [];
-  for (const [, key, index] of inner.slice(nameEnd).matchAll(/\.([^.[\]]+)|\[(\d+)\]/g)) {
-    path.push(key ?? Number(index));
+  for (let at = nameEnd; at < inner.length;) {
+    if (inner.charCodeAt(at) === OPEN_BRACKET) {
+      const close = inner.indexOf(']', at);
+      path.push(Number(inner.slice(at + 1, close)));
+      at = close + 1;
+    } else {
+      const end = stepEnd(inner, at + 1);
+      path.push(inner.slice(at + 1, end));
+      at = end;
+    }
   }
   return { name: inner.slice(0, nameEnd), path, raw };
+}
+
+function stepEnd(inner: string, from: number): number {
+  let at = from;
+  while (at < inner.length) {
+    const code = inner.charCodeAt(at);
+    if (code === DOT_SIGN || code === OPEN_BRACKET) break;
+    at += 1;
+  }
+  return at;
+}
+
+/** A whole reference with what ends it behind it; anything less certain is read character by character. */
+const WHOLE_REFERENCE = /\$[A-Za-z_]\w{0,63}(?:\.\w{1,64}|\[\d{1,9}\]){0,16}(?![\w.[])/y;
+
+/**
+ * Length of the plain reference at `at`, if it is certain where it ends; 0 otherwise.
+ *
+ * @param complete no more text can follow
+ */
+export function wholeReference(text: string, at: number, complete: boolean): number {
+  WHOLE_REFERENCE.lastIndex = at;
+  if (!WHOLE_REFERENCE.test(text)) return 0;
+  const length = WHOLE_REFERENCE.lastIndex - at;
+  const ends = complete || WHOLE_REFERENCE.lastIndex < text.length;
+  return ends && length <= limits.referenceChars ? length : 0;
 }
 
 /** Text cut at its references; `$$` in the text parts is already `$`. Empty text parts are left out. */
 export function scanText(text: string): (string | Reference)[] {
   const parts: (string | Reference)[] = [];
-  const matcher = new ReferenceMatcher();
+  let matcher: ReferenceMatcher | null = null;
   let literal = '';
   let from = 0;
   let dollar = text.indexOf('$');
   while (dollar !== -1) {
     literal += text.slice(from, dollar);
+    const length = wholeReference(text, dollar, true);
+    if (length > 0) {
+      if (literal !== '') parts.push(literal);
+      literal = '';
+      from = dollar + length;
+      parts.push(parseReference(text.slice(dollar, from)));
+      dollar = text.indexOf('$', from);
+      continue;
+    }
+    matcher ??= new ReferenceMatcher();
     matcher.reset();
     let index = dollar + 1;
     let outcome = GOES_ON;
@@ -224,22 +274,29 @@ export function scanText(text: string): (string | Reference)[] {
   return parts;
 }
 
+const NO_NAMES: readonly string[] = [];
+
 /** Root names of all references in the strings of a value, each once, in order of appearance. Keys are not searched. */
-export function referenceNames(value: Json): string[] {
-  const names = new Set<string>();
-  collectNames(value, names);
-  return [...names];
+export function referenceNames(value: Json): readonly string[] {
+  return collectNames(value, null) ?? NO_NAMES;
 }
 
-function collectNames(value: Json, names: Set<string>): void {
+/** Most parameters hold no reference at all: the list comes into being with the first. */
+function collectNames(value: Json, found: string[] | null): string[] | null {
+  let names = found;
   if (typeof value === 'string') {
-    if (!value.includes('$')) return;
-    for (const part of scanText(value)) if (typeof part !== 'string') names.add(part.name);
+    if (value.indexOf('$') === -1) return names;
+    for (const part of scanText(value)) {
+      if (typeof part === 'string') continue;
+      if (names === null) names = [part.name];
+      else if (!names.includes(part.name)) names.push(part.name);
+    }
   } else if (Array.isArray(value)) {
-    for (const item of value) collectNames(item, names);
+    for (const item of value) names = collectNames(item, names);
   } else if (typeof value === 'object' && value !== null) {
-    for (const item of Object.values(value)) collectNames(item, names);
+    for (const key in value) names = collectNames(value[key] ?? null, names);
   }
+  return names;
 }
 
 /** Parameters that reach a process as they were written, never substituted (P14). */
@@ -250,8 +307,8 @@ const SHELL_NAME = /\\\$|\$\$|\$\{?([A-Za-z_][A-Za-z0-9_]{0,63})(?![A-Za-z0-9_])
  * Every `$name` in the command of a shell or docker action, each once: those that are known become
  * environment variables and dependencies. Forms of the shell such as `${name:-x}` count.
  */
-export function commandReferences(type: ActionType, parameters: JsonObject): string[] {
-  if (type !== 'shell' && type !== 'docker') return [];
+export function commandReferences(type: ActionType, parameters: JsonObject): readonly string[] {
+  if (type !== 'shell' && type !== 'docker') return NO_NAMES;
   const names = new Set<string>();
   for (const key of CODE_PARAMETERS) {
     const value = Object.hasOwn(parameters, key) ? parameters[key] : undefined;
@@ -265,10 +322,11 @@ export function commandReferences(type: ActionType, parameters: JsonObject): str
 }
 
 /** The names in an action's parameters that make dependencies, for its type (P12, P14). */
-export function parameterReferences(type: ActionType, parameters: JsonObject): string[] {
+export function parameterReferences(type: ActionType, parameters: JsonObject): readonly string[] {
   if (type !== 'python' && type !== 'shell' && type !== 'docker') return referenceNames(parameters);
   const inputs = Object.hasOwn(parameters, 'inputs') ? (parameters['inputs'] ?? null) : null;
-  return [...new Set([...referenceNames(inputs), ...commandReferences(type, parameters)])];
+  const names = referenceNames(inputs);
+  return type === 'python' ? names : [...new Set([...names, ...commandReferences(type, parameters)])];
 }
 
 /** What a name stands for when an action is dispatched. `failed` says why there is no value. */

@@ -57,17 +57,44 @@ export function matchTag(text: string, at: number): number {
     if (index === end) return MORE;
     code = text.charCodeAt(index);
   }
-  switch (code | 32) {
+  const start = index;
+  // The three names as they are usually written; everything else goes the long way.
+  let kind = 0;
+  switch (code) {
     case 97: // a
-    case 99: // c
+      if (text.startsWith('action', start)) kind = ACTION;
+      index += 6;
+      break;
     case 114: // r
-    case 115: // s
+      if (text.startsWith('response', start)) kind = RESPONSE;
+      index += 8;
+      break;
     case 116: // t
+      if (text.startsWith('thought', start)) kind = THOUGHT;
+      index += 7;
+      break;
+    case 65: // A
+    case 67: // C
+    case 82: // R
+    case 83: // S
+    case 84: // T
+    case 99: // c
+    case 115: // s
       break;
     default:
       return NO_TAG;
   }
-  const start = index;
+  if (kind !== 0 && index < end) {
+    code = text.charCodeAt(index);
+    if (code === GREATER || code === SPACE) return (index - at) * 32 + kind * 2 + closing;
+  }
+  return matchName(text, at, start, closing);
+}
+
+function matchName(text: string, at: number, start: number, closing: number): number {
+  const end = text.length;
+  let index = start;
+  let code = 0;
   const stop = Math.min(end, start + LONGEST_NAME + 1);
   while (index < stop) {
     code = text.charCodeAt(index);
@@ -117,6 +144,13 @@ const BACKSLASH = 92;
 const CLOSE_BRACKET = 93;
 const OPEN_BRACE = 123;
 
+/** ` name="value"` again and again: the tag ends at its first `>`, whatever else a tag may look like. */
+const PLAIN_TAG = /^(?:\s+\w+="[^"<&[\\]*")*\s*\/?$/;
+
+export function isPlainTag(attributes: string): boolean {
+  return PLAIN_TAG.test(attributes);
+}
+
 /**
  * Finds the end of an action's opening tag, whose attribute values may hold `>`. Resumable: the text
  * may come in pieces.
@@ -128,6 +162,7 @@ export class TagEnd {
   #previous = 0;
   /** Offset, in the attribute text so far, of a `>` that turned out to end the tag; -1 otherwise. */
   doubtfulAt = -1;
+  /** Characters of the attribute text that were read. */
   #chars = 0;
 
   reset(): void {
@@ -135,6 +170,16 @@ export class TagEnd {
     this.#previous = 0;
     this.#chars = 0;
     this.doubtfulAt = -1;
+  }
+
+  /** A `>` was seen that may have been the end: every character counts now. */
+  get doubts(): boolean {
+    return this.#state === DOUBTFUL_END;
+  }
+
+  /** Reads what has come since, up to the end of the attribute text so far; there is no bracket in it. */
+  catchUp(attributes: string): void {
+    if (this.#chars < attributes.length) this.scan(attributes, this.#chars, attributes.length);
   }
 
   /** Whether the tag ended by itself right after a `/`, outside every quote. */
@@ -211,6 +256,7 @@ export class TagEnd {
   skip(code: number): void {
     if (this.#state === EQUALS) this.#state = BARE;
     this.#previous = code;
+    this.#chars += 1;
   }
 
   #doubt(index: number, from: number): void {
@@ -225,16 +271,25 @@ export class TagEnd {
   }
 }
 
-/** Attribute values by name, in snake_case; a name without a value stands for `true`. The first of two wins. */
-export type Attributes = ReadonlyMap<string, string>;
-
-const NO_ATTRIBUTES: Attributes = new Map();
-
-/** Reads what stands between a tag's name and its `>`, in every form of P5. */
-export function readAttributes(text: string): Attributes {
-  let index = skipSpace(text, 0);
-  if (index === text.length) return NO_ATTRIBUTES;
-  const attributes = new Map<string, string>();
+/**
+ * Reads what stands between a tag's name and its `>`, in every form of P5.
+ *
+ * @param plain `isPlainTag(text)`: every value stands in double quotes and is taken as it is
+ * @param take called with every name, as written, and its value; a name without a value stands for `true`
+ */
+export function readAttributes(text: string, plain: boolean, take: (name: string, value: string) => void): void {
+  let index = 0;
+  if (plain) {
+    for (;;) {
+      const equals = text.indexOf('="', index);
+      if (equals === -1) return;
+      while (isSpace(text.charCodeAt(index))) index += 1;
+      const end = text.indexOf('"', equals + 2);
+      take(text.slice(index, equals), text.slice(equals + 2, end));
+      index = end + 1;
+    }
+  }
+  index = skipSpace(text, index);
   while (index < text.length) {
     const start = index;
     while (index < text.length && text[index] !== '=' && !isSpace(text.charCodeAt(index))) index += 1;
@@ -246,10 +301,8 @@ export function readAttributes(text: string): Attributes {
       value = decode(text.slice(from, to));
       index = skipSpace(text, next);
     }
-    const key = snakeCase(name);
-    if (key !== '' && !attributes.has(key)) attributes.set(key, value);
+    if (name !== '') take(name, value);
   }
-  return attributes;
 }
 
 /** `dependsOn`, `depends-on` and `Depends_On` are `depends_on`. */

@@ -833,6 +833,40 @@ describe('[P3] however the text is cut', () => {
   );
 });
 
+describe('what tests at the edges found', () => {
+  test('an empty chunk gives nothing, wherever it comes', () => {
+    const text = '<thought>a\nb <action name="x" id="i">{"q":1}</action></thought><response>$c d</response>';
+    const parser = createParser(DEFAULTS);
+    const events = [...text].flatMap((character) => {
+      expect(parser.feed('')).toEqual([]);
+      return [...parser.feed(character)];
+    });
+    expect(join([...events, ...parser.feed(''), ...parser.end(), ...parser.end(), ...parser.feed('x')])).toEqual(
+      parse(text),
+    );
+  });
+  test('[P5] a < inside a tag does not shift where a forgotten quote ends', () => {
+    for (const text of [
+      '<action name="x" note=a<b id="q>\n{"a":1}</action>',
+      '<action name="x" note=a<b other=<<c id="q>{"a":1}</action>',
+    ]) {
+      const whole = parse(text);
+      expect(actionsOf(whole).map(({ id, parameters }) => [id, parameters])).toEqual([['q', { a: 1 }]]);
+      for (const { name, chunks } of waysToCut(text, 10)) expect(join(feedChunks(chunks)), name).toEqual(whole);
+    }
+  });
+  test('[P16] a tag without an end gives its action up, and what follows is read', () => {
+    const events = parse(`<action name="x" a="${'y'.repeat(limits.tagBytes)} {"q": 1}\n</action>after`);
+    expect(rejectionsOf(events).map(({ code, line }) => [code, line])).toEqual([['too_large', 1]]);
+    expect(textOf(events, 'text')).toBe('after');
+  });
+  test('a rejection shows no more of an id than of anything else', () => {
+    const [rejection] = rejectionsOf(parse(`<action name="x" id="${'y'.repeat(5000)}">{}</action>`));
+    expect(rejection?.code).toBe('invalid_id');
+    expect(rejection?.id).toHaveLength(limits.excerptChars);
+  });
+});
+
 describe('[P3] [P4] liveness', () => {
   test('[P4] text is emitted with the chunk that carries it', () => {
     const parser = createParser(DEFAULTS);
@@ -984,6 +1018,8 @@ describe('places', () => {
     '<action name="x">\n{\n}\n</action>\n',
     '<thought\n\n>a\n\n</thought>\n',
     '<action \n\n<b>\n',
+    '<action\n name="x"\n/>\n',
+    '<action\n name="x">{}</action\n>\n',
   ])('lines are counted over %j', (before) => {
     const text = `${before}<action id="f">{bad!}</action>`;
     const line = before.split('\n').length;

@@ -1,0 +1,51 @@
+/** The ids of one generation, and what was declared under them: tells a repetition from a clash (P6). */
+
+/** Declarations are kept to the letter up to here, then as a hash: what a reader retains stays small. */
+const KEPT_CHARS = 32_768;
+
+export class DeclaredIds {
+  readonly #declared = new Map<string, string | number>();
+  #charsLeft = KEPT_CHARS;
+
+  has(id: string): boolean {
+    return this.#declared.has(id);
+  }
+
+  /**
+   * @param text the whole declaration, to the letter
+   * @returns `new`, and remembers it; `same` for the same text under this id, `other` for another
+   */
+  declare(id: string, text: string): 'new' | 'same' | 'other' {
+    const known = this.#declared.get(id);
+    if (known !== undefined) return known === (typeof known === 'string' ? text : hash(text)) ? 'same' : 'other';
+    const keep = text.length <= this.#charsLeft;
+    if (keep) this.#charsLeft -= text.length;
+    this.#declared.set(id, keep ? text : hash(text));
+    return 'new';
+  }
+}
+
+const encoder = new TextEncoder();
+const bytes = new Uint8Array(8_192);
+const words = new Uint32Array(bytes.buffer);
+
+/** 53 bits of a text, four bytes at a time. */
+function hash(text: string): number {
+  let low = 0x811c9dc5 ^ text.length;
+  let high = 0x01000193;
+  for (let rest = text; ;) {
+    const { read, written } = encoder.encodeInto(rest, bytes);
+    bytes.fill(0, written, Math.min(bytes.length, written + 3));
+    const count = (written + 3) >> 2;
+    for (let index = 0; index < count; index += 1) {
+      const word = words[index] ?? 0;
+      low = Math.imul(low ^ word, 0x01000193);
+      high = Math.imul((high ^ word) + index, 0x5bd1e995);
+      low ^= low >>> 15;
+      high ^= high >>> 13;
+    }
+    if (read === rest.length) break;
+    rest = rest.slice(read);
+  }
+  return (high & 0x1fffff) * 4_294_967_296 + (low >>> 0);
+}
