@@ -51,7 +51,7 @@ function describeSandbox(sandbox: unknown): string {
   if (typeof level === 'string') return level;
   if (typeof active === 'object' && active !== null) {
     return Object.entries(active)
-      .map(([kind, name]) => `${kind}: ${String(name)}`)
+      .map(([kind, name]) => `${kind}: ${name === null ? 'none' : String(name)}`)
       .join(', ');
   }
   return JSON.stringify(sandbox);
