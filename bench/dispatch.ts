@@ -49,8 +49,8 @@ try {
     '',
     "A client streams protocol text; one clock (the client's) reads the moment before the last `>` of `</action>` is",
     "written and the moment at which the tool's HTTP server sees the call. Between them: client, Worker, object, parser,",
-    'scheduler, a journal write that is on disk, and the outgoing request. The last column is the smallest possible round',
-    'trip to the same Worker, for scale.',
+    'scheduler, a journal write that is on disk, and the outgoing request. For scale, the last row is a whole request to the',
+    'same Worker that needs no object; the stream above is open already when its clock starts.',
     '',
     table(
       ['', 'p50', 'p99', 'max'],
