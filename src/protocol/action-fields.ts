@@ -14,28 +14,50 @@ import { idComplaint } from './ids.ts';
 import { parameterReferences } from './references.ts';
 import { readAttributes, snakeCase } from './tags.ts';
 
-/** Field by wire name; undefined where neither the tag nor the body has it. */
-interface Given {
-  name: Json | undefined;
-  type: Json | undefined;
-  mode: Json | undefined;
-  id: Json | undefined;
-  parameters: Json | undefined;
-  output_key: Json | undefined;
-  depends_on: Json | undefined;
-  wait_for_all: Json | undefined;
-  timeout: Json | undefined;
-  retry: Json | undefined;
-  retry_count: Json | undefined;
-  retry_delay_seconds: Json | undefined;
-  on_error: Json | undefined;
-  skip_on_error: Json | undefined;
-  when: Json | undefined;
-  priority: Json | undefined;
-  idempotency_key: Json | undefined;
-  cache_ttl: Json | undefined;
-}
-type Field = keyof Given;
+// The fields, as places in a list: reading an action touches nearly all of them.
+const NAME = 0;
+const TYPE = 1;
+const MODE = 2;
+const ID = 3;
+const PARAMETERS = 4;
+const OUTPUT_KEY = 5;
+const DEPENDS_ON = 6;
+const WAIT_FOR_ALL = 7;
+const TIMEOUT = 8;
+const RETRY = 9;
+const RETRY_COUNT = 10;
+const RETRY_DELAY_SECONDS = 11;
+const ON_ERROR = 12;
+const SKIP_ON_ERROR = 13;
+const WHEN = 14;
+const PRIORITY = 15;
+const IDEMPOTENCY_KEY = 16;
+const CACHE_TTL = 17;
+
+/** By place; those up to `PARAMETERS` name the action or hold its parameters, the others may stand beside parameters. */
+const NAMES: readonly string[] = [
+  'name',
+  'type',
+  'mode',
+  'id',
+  'parameters',
+  'output_key',
+  'depends_on',
+  'wait_for_all',
+  'timeout',
+  'retry',
+  'retry_count',
+  'retry_delay_seconds',
+  'on_error',
+  'skip_on_error',
+  'when',
+  'priority',
+  'idempotency_key',
+  'cache_ttl',
+];
+
+/** What tag and body say, by place; undefined where neither says anything. */
+type Given = (Json | undefined)[];
 
 /** What the opening tag alone says. Belongs to one action: reading its fields uses it up. */
 export interface ActionHead {
@@ -62,33 +84,18 @@ export type ReadFields =
 /** Types whose body without `parameters` is the parameters, and that need no name. */
 const SELF_NAMED: ReadonlySet<ActionType> = new Set(['python', 'shell', 'docker', 'llm']);
 
-/** Every spelling of a field to the field. */
-const FIELDS: ReadonlyMap<string, Field> = new Map<string, Field>([
-  ['name', 'name'],
-  ['type', 'type'],
-  ['mode', 'mode'],
-  ['id', 'id'],
-  ['parameters', 'parameters'],
-  ['arguments', 'parameters'],
-  ['params', 'parameters'],
-  ['output_key', 'output_key'],
-  ['depends_on', 'depends_on'],
-  ['wait_for_all', 'wait_for_all'],
-  ['timeout', 'timeout'],
-  ['timeout_seconds', 'timeout'],
-  ['retry', 'retry'],
-  ['retry_count', 'retry_count'],
-  ['retry_delay_seconds', 'retry_delay_seconds'],
-  ['on_error', 'on_error'],
-  ['skip_on_error', 'skip_on_error'],
-  ['when', 'when'],
-  ['condition', 'when'],
-  ['priority', 'priority'],
-  ['idempotency_key', 'idempotency_key'],
-  ['cache_ttl', 'cache_ttl'],
+/** Every spelling of a field to its place. */
+const PLACES: ReadonlyMap<string, number> = new Map([
+  ...NAMES.map((name, place) => [name, place] as const),
+  ['arguments', PARAMETERS],
+  ['params', PARAMETERS],
+  ['timeout_seconds', TIMEOUT],
+  ['condition', WHEN],
 ]);
-/** Fields that name the action or hold its parameters; all others may stand beside a self-named type's parameters. */
-const NAMING: ReadonlySet<Field> = new Set<Field>(['name', 'type', 'mode', 'id', 'parameters']);
+
+function placeOf(key: string): number | undefined {
+  return PLACES.get(key) ?? PLACES.get(snakeCase(key));
+}
 
 const MODES: ReadonlyMap<string, ActionMode> = new Map([
   ['sync', 'sync'],
@@ -98,41 +105,26 @@ const MODES: ReadonlyMap<string, ActionMode> = new Map([
 ]);
 
 const NONE: readonly string[] = [];
+const NOTHING_GIVEN: Given = NAMES.map(() => undefined);
 
 /**
  * @param tag what stands between `<action` and `>`
  * @param plain `isPlainTag(tag)`
  */
 export function readHead(tag: string, plain: boolean): ActionHead {
-  const given: Given = {
-    name: undefined,
-    type: undefined,
-    mode: undefined,
-    id: undefined,
-    parameters: undefined,
-    output_key: undefined,
-    depends_on: undefined,
-    wait_for_all: undefined,
-    timeout: undefined,
-    retry: undefined,
-    retry_count: undefined,
-    retry_delay_seconds: undefined,
-    on_error: undefined,
-    skip_on_error: undefined,
-    when: undefined,
-    priority: undefined,
-    idempotency_key: undefined,
-    cache_ttl: undefined,
-  };
+  const given: Given = [...NOTHING_GIVEN];
   let unknown: string[] | null = null;
   readAttributes(tag, plain, (key, value) => {
-    const field = FIELDS.get(key) ?? FIELDS.get(snakeCase(key));
-    if (field === undefined) (unknown ??= []).push(key);
-    else given[field] ??= value;
+    const place = placeOf(key);
+    if (place === undefined) (unknown ??= []).push(key);
+    else given[place] ??= value;
   });
-  const { mode, name, id } = given;
-  const type = typeof given.type === 'string' ? readType(given.type) : 'tool';
-  if (type !== null && given.type !== undefined) given.type = type;
+  const mode = given[MODE];
+  const name = given[NAME];
+  const id = given[ID];
+  const said = given[TYPE];
+  const type = typeof said === 'string' ? readType(said) : 'tool';
+  if (type !== null && said !== undefined) given[TYPE] = type;
   return {
     type,
     mode: typeof mode === 'string' ? readMode(mode) : 'sync',
@@ -154,7 +146,7 @@ export function givenId(head: ActionHead, body: JsonObject): string | null {
 function isParametersOnly(head: ActionHead, body: JsonObject): boolean {
   if (head.name === null && (head.type === null || !SELF_NAMED.has(head.type))) return false;
   if (Object.hasOwn(body, 'parameters')) return false;
-  return head.given.parameters === undefined || Object.keys(body).length > 0;
+  return head.given[PARAMETERS] === undefined || Object.keys(body).length > 0;
 }
 
 export function readFields(head: ActionHead, body: JsonObject): ReadFields {
@@ -219,31 +211,33 @@ class FieldReader {
       mode: this.#mode(),
       name,
       parameters,
-      outputKey: given.output_key === undefined ? null : this.#outputKey(),
-      dependsOn: given.depends_on === undefined ? null : this.#dependsOn(),
-      waitForAll: this.#boolean('wait_for_all') ?? true,
-      timeoutMs: this.#seconds('timeout', 0.001),
+      outputKey: given[OUTPUT_KEY] === undefined ? null : this.#outputKey(),
+      dependsOn: given[DEPENDS_ON] === undefined ? null : this.#dependsOn(),
+      waitForAll: this.#boolean(WAIT_FOR_ALL) ?? true,
+      timeoutMs: this.#seconds(TIMEOUT, 0.001),
       retry: this.#retry(),
       onError: this.#onError(),
       when,
-      priority: this.#number('priority', Number.isInteger) ?? 0,
-      idempotencyKey: given.idempotency_key === undefined ? null : this.#idempotencyKey(),
-      cacheTtlMs: this.#seconds('cache_ttl', 0),
+      priority: this.#number(PRIORITY, Number.isInteger) ?? 0,
+      idempotencyKey: given[IDEMPOTENCY_KEY] === undefined ? null : this.#idempotencyKey(),
+      cacheTtlMs: this.#seconds(CACHE_TTL, 0),
       references,
     };
   }
 
   #takeBody(): void {
+    const body = this.#body;
     let unknown: string[] | null = null;
-    const own: Field[] = [];
-    for (const key of Object.keys(this.#body)) {
-      const field = FIELDS.get(key) ?? FIELDS.get(snakeCase(key));
-      if (field === undefined) (unknown ??= []).push(key);
-      // The field's own name wins over its other spellings.
-      else if (key === field || (!own.includes(field) && !Object.hasOwn(this.#body, field))) {
-        own.push(field);
-        this.#prefer(field, this.#body[key] ?? null);
-      }
+    let aliases: Map<number, Json> | null = null;
+    for (const key in body) {
+      const place = placeOf(key);
+      if (place === undefined) (unknown ??= []).push(key);
+      else if (key === NAMES[place]) this.#prefer(place, body[key] ?? null);
+      else if (!(aliases ??= new Map<number, Json>()).has(place)) aliases.set(place, body[key] ?? null);
+    }
+    // The field's own name wins over its other spellings.
+    for (const [place, value] of aliases ?? []) {
+      if (!Object.hasOwn(body, NAMES[place] ?? '')) this.#prefer(place, value);
     }
     if (unknown !== null) {
       this.#report('unknown_field', 'not part of the protocol and left out; parameters go into "parameters"', unknown);
@@ -251,25 +245,25 @@ class FieldReader {
   }
 
   #takeScheduling(): void {
-    for (const key of Object.keys(this.#body)) {
-      const field = FIELDS.get(key);
-      if (field !== undefined && !NAMING.has(field)) this.#prefer(field, this.#body[key] ?? null);
+    for (const key in this.#body) {
+      const place = PLACES.get(key) ?? NAME;
+      if (place > PARAMETERS) this.#prefer(place, this.#body[key] ?? null);
     }
   }
 
   /** The body wins over the tag, but for a name in the tag. */
-  #prefer(field: Field, value: Json): void {
+  #prefer(place: number, value: Json): void {
     if (value === null) return;
-    const attribute = this.#given[field];
+    const attribute = this.#given[place];
     if (attribute !== undefined) {
-      if (differs(field, attribute, value)) (this.#conflicts ??= []).push(field);
-      if (field === 'name') return;
+      if (differs(place, attribute, value)) (this.#conflicts ??= []).push(NAMES[place] ?? '');
+      if (place === NAME) return;
     }
-    this.#given[field] = value;
+    this.#given[place] = value;
   }
 
   #type(): ActionType {
-    const given = this.#given.type;
+    const given = this.#given[TYPE];
     if (given === undefined) return 'tool';
     const type = typeof given === 'string' ? readType(given) : null;
     if (type !== null) return type;
@@ -277,7 +271,7 @@ class FieldReader {
   }
 
   #mode(): ActionMode {
-    const given = this.#given.mode;
+    const given = this.#given[MODE];
     if (given === undefined) return 'sync';
     const mode = typeof given === 'string' ? readMode(given) : null;
     if (mode === null) this.#refuseValue('mode', given, 'sync, async or fire_and_forget');
@@ -285,7 +279,7 @@ class FieldReader {
   }
 
   #name(type: ActionType): string {
-    const given = this.#given.name;
+    const given = this.#given[NAME];
     if (typeof given === 'string' && given.trim() !== '') return given.trim();
     if (given !== undefined && typeof given !== 'string') {
       throw new Refusal('invalid_action', `name must be a text, not ${show(given)}`);
@@ -295,7 +289,7 @@ class FieldReader {
   }
 
   #parameters(): JsonObject {
-    const given = this.#given.parameters;
+    const given = this.#given[PARAMETERS];
     if (given === undefined) return {};
     if (isJsonObject(given)) return given;
     // As an attribute, parameters are the text of a JSON object.
@@ -307,7 +301,7 @@ class FieldReader {
   }
 
   #outputKey(): string | null {
-    const given = this.#given.output_key;
+    const given = this.#given[OUTPUT_KEY];
     if (given === undefined || given === '') return null;
     let key = String(given).trim();
     if (key.startsWith('$') && key.length > 1) key = key.slice(1);
@@ -317,7 +311,7 @@ class FieldReader {
   }
 
   #dependsOn(): string[] | null {
-    const given = this.#given.depends_on;
+    const given = this.#given[DEPENDS_ON];
     if (given === undefined) return null;
     const items = typeof given === 'string' ? listOf(given) : Array.isArray(given) ? given : [given];
     if (items === null) return null;
@@ -333,9 +327,9 @@ class FieldReader {
   }
 
   #retry(): RetryPolicy | null {
-    const given = this.#given.retry;
-    const count = this.#number('retry_count', isCount);
-    const delay = this.#seconds('retry_delay_seconds', 0);
+    const given = this.#given[RETRY];
+    const count = this.#number(RETRY_COUNT, isCount);
+    const delay = this.#seconds(RETRY_DELAY_SECONDS, 0);
     const policy = given === undefined ? null : this.#retryPolicy(given);
     if (policy === null && count === null && delay === null) return null;
     const attempts = count === null ? (policy?.maxAttempts ?? limits.retryAttempts) : count + 1;
@@ -378,8 +372,8 @@ class FieldReader {
   }
 
   #onError(): 'fail' | 'skip' | 'retry' | null {
-    const given = this.#given.on_error;
-    const skip = this.#boolean('skip_on_error') ?? false;
+    const given = this.#given[ON_ERROR];
+    const skip = this.#boolean(SKIP_ON_ERROR) ?? false;
     if (given === undefined) return skip ? 'skip' : null;
     const value = typeof given === 'string' ? given.trim().toLowerCase() : given;
     if (value === 'fail' || value === 'skip' || value === 'retry') return value;
@@ -388,7 +382,7 @@ class FieldReader {
   }
 
   #condition(): string | null {
-    const given = this.#given.when;
+    const given = this.#given[WHEN];
     if (given === undefined) return null;
     if (typeof given === 'boolean') return String(given);
     if (typeof given === 'string') return given.trim() === '' ? null : given.trim();
@@ -397,7 +391,7 @@ class FieldReader {
   }
 
   #idempotencyKey(): string | null {
-    const given = this.#given.idempotency_key;
+    const given = this.#given[IDEMPOTENCY_KEY];
     if (given === undefined) return null;
     const key = typeof given === 'string' || typeof given === 'number' ? String(given) : '';
     if (key !== '' && key.length <= limits.idempotencyKeyChars) return key;
@@ -407,28 +401,28 @@ class FieldReader {
     );
   }
 
-  #boolean(field: Field): boolean | null {
-    const given = this.#given[field];
+  #boolean(place: number): boolean | null {
+    const given = this.#given[place];
     if (given === undefined) return null;
     const value = readBoolean(given);
-    if (value === null) this.#refuseValue(field, given, 'true or false');
+    if (value === null) this.#refuseValue(NAMES[place] ?? '', given, 'true or false');
     return value;
   }
 
-  #number(field: Field, accepts: (value: number) => boolean): number | null {
-    const given = this.#given[field];
+  #number(place: number, accepts: (value: number) => boolean): number | null {
+    const given = this.#given[place];
     if (given === undefined) return null;
     const value = typeof given === 'string' && given.trim() !== '' ? Number(given) : given;
     if (typeof value === 'number' && accepts(value)) return value;
-    this.#refuseValue(field, given, 'a whole number');
+    this.#refuseValue(NAMES[place] ?? '', given, 'a whole number');
     return null;
   }
 
-  #seconds(field: Field, least: number): number | null {
-    const given = this.#given[field];
+  #seconds(place: number, least: number): number | null {
+    const given = this.#given[place];
     if (given === undefined) return null;
     const value = milliseconds(given, least);
-    if (value === null) this.#refuseValue(field, given, 'seconds');
+    if (value === null) this.#refuseValue(NAMES[place] ?? '', given, 'seconds');
     return value;
   }
 
@@ -503,8 +497,8 @@ function bareName(item: string): string {
   return name.startsWith('$') ? name.replace(/^\$\{?([^{}]+)\}?$/, '$1') : name;
 }
 
-function differs(field: string, attribute: Json, value: Json): boolean {
-  if (field === 'depends_on') return canonicalList(attribute) !== canonicalList(value);
+function differs(place: number, attribute: Json, value: Json): boolean {
+  if (place === DEPENDS_ON) return canonicalList(attribute) !== canonicalList(value);
   const text = typeof value === 'object' ? JSON.stringify(value) : String(value);
   const said = String(attribute).trim();
   if (said === text.trim()) return false;

@@ -31,6 +31,12 @@ export class ByteMeter {
     this.#gathered += piece;
   }
 
+  /** Counts a piece of at most `room` characters that are all ASCII. */
+  takeAscii(chars: number): void {
+    this.room -= chars;
+    this.#bytes += chars;
+  }
+
   /** Counts any piece; returns the beginning of it that fits, whole characters only. */
   fit(piece: string): string {
     if (!this.#exact && piece.length > this.room) {

@@ -127,6 +127,8 @@ const NOT_QUICK = 0;
 const WORDS = 1;
 const BODY_TEXT = 2;
 const TAG_TEXT = 3;
+/** Up to here it is cheaper to look at each character than to search. */
+const TINY_CHUNK_CHARS = 6;
 /** Longer tags are measured by the machine. */
 const SHORT_TAG_CHARS = limits.tagBytes / 4;
 
@@ -262,28 +264,27 @@ class Parser implements ProtocolParser {
   feed(chunk: string): readonly ProtocolEvent[] {
     // Most chunks are a few words in the middle of a line, or of a body: those need no machine.
     const chars = chunk.length;
-    if (chars !== 0 && chars <= this.#meter.room && chunk.indexOf('<') === -1) {
+    if (chars !== 0 && chars <= this.#meter.room) {
       switch (this.#quick) {
-        case WORDS: {
-          if (this.#block === IN_RESPONSE && chunk.indexOf('$') !== -1) break;
-          const lineFeed = chunk.indexOf('\n');
-          if (lineFeed === -1 && this.#place === MIDDLE) {
-            this.#take(chunk);
-            if (this.#space === '' && !isSpace(chunk.charCodeAt(chars - 1))) return [textEvent(this.#block, chunk)];
-          } else {
-            if (!this.#passLines(chunk, lineFeed)) break;
-            this.#take(chunk);
+        case WORDS:
+          if (chars <= TINY_CHUNK_CHARS && this.#place === MIDDLE) {
+            if (!isPlainAscii(chunk)) break;
+            this.#meter.takeAscii(chars);
+            this.#base += chars;
+            return this.#words(chunk);
           }
-          this.#pending = chunk;
-          this.#flush();
-          return this.#takeEvents();
-        }
+          if (chunk.indexOf('<') !== -1 || (this.#block === IN_RESPONSE && chunk.indexOf('$') !== -1)) break;
+          if (!this.#passLines(chunk, chunk.indexOf('\n'))) break;
+          this.#take(chunk);
+          return this.#words(chunk);
         case BODY_TEXT:
+          if (chunk.indexOf('<') !== -1) break;
           this.#take(chunk);
           this.#addBody(chunk);
           return NOTHING;
         case TAG_TEXT:
-          if (chunk.indexOf('>') !== -1 || this.#tagText.length + chars >= SHORT_TAG_CHARS) break;
+          if (chunk.indexOf('>') !== -1 || chunk.indexOf('<') !== -1) break;
+          if (this.#tagText.length + chars >= SHORT_TAG_CHARS) break;
           this.#take(chunk);
           this.#tagText += chunk;
           return NOTHING;
@@ -291,6 +292,20 @@ class Parser implements ProtocolParser {
       }
     }
     return this.#feedAny(chunk);
+  }
+
+  /** A chunk of the open block that is text as a whole; white space at its end waits (J4). */
+  #words(chunk: string): readonly ProtocolEvent[] {
+    const last = chunk.length - 1;
+    if (!isSpace(chunk.charCodeAt(last))) {
+      if (this.#space === '') return [textEvent(this.#block, chunk)];
+      const delta = this.#space + chunk;
+      this.#space = '';
+      return [textEvent(this.#block, delta)];
+    }
+    this.#pending = chunk;
+    this.#flush();
+    return this.#takeEvents();
   }
 
   /** What the next chunk may be without going through the machine. */
@@ -309,6 +324,7 @@ class Parser implements ProtocolParser {
 
   /** Goes over the line breaks of a chunk of text; false, and nothing done, where a fence may begin or end. */
   #passLines(chunk: string, lineFeed: number): boolean {
+    if (lineFeed === -1 && this.#place === MIDDLE) return true;
     if (this.#place === LINE_START && mayFence(chunk.charCodeAt(0))) return false;
     let lines = 0;
     let last = -1;
@@ -593,7 +609,8 @@ class Parser implements ProtocolParser {
       return;
     }
     const delta = end === text.length ? this.#space + text : this.#space + text.slice(0, end);
-    this.#space = end === text.length ? '' : text.slice(end);
+    // Nearly always one blank, which needs no string of its own.
+    this.#space = end === text.length ? '' : end === text.length - 1 && text.endsWith(' ') ? ' ' : text.slice(end);
     this.#push(textEvent(this.#block, delta));
   }
 
@@ -1398,6 +1415,15 @@ class Parser implements ProtocolParser {
     if (this.#events === null) this.#events = [event];
     else this.#events.push(event);
   }
+}
+
+/** Printable ASCII without the characters that could begin a tag or a reference. */
+function isPlainAscii(chunk: string): boolean {
+  for (let index = 0; index < chunk.length; index += 1) {
+    const code = chunk.charCodeAt(index);
+    if (code < 32 || code > 126 || code === LESS || code === DOLLAR) return false;
+  }
+  return true;
 }
 
 /** At the beginning of a line: white space or a fence character. */
