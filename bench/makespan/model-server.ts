@@ -3,6 +3,7 @@
  * token is due at a time counted from the arrival of the request, so that delays do not add up.
  * What it says is chosen by the run's name in the conversation, and by what has been answered so far.
  */
+import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -113,13 +114,15 @@ async function stream(
 ): Promise<void> {
   outgoing.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' });
   outgoing.flushHeaders();
+  // Clients tell messages apart by it.
+  const id = randomUUID();
   let count = 0;
   let waiting = '';
   let closing: string[] = [];
   const send = (): void => {
     if (waiting === '') return;
     const at = performance.now();
-    for (const id of closing) closed?.(id, at);
+    for (const action of closing) closed?.(action, at);
     outgoing.write(waiting);
     waiting = '';
     closing = [];
@@ -131,16 +134,16 @@ async function stream(
       send();
       await waitUntil(dueAt);
     }
-    if (count === 1) waiting += line({ delta: { role: 'assistant', content: '' }, finish_reason: null });
+    if (count === 1) waiting += line(id, { delta: { role: 'assistant', content: '' }, finish_reason: null });
     if (token === null) continue;
-    waiting += line({ delta: token.delta, finish_reason: null });
+    waiting += line(id, { delta: token.delta, finish_reason: null });
     if (token.closes !== null) closing.push(token.closes);
     // What is due is sent at once; only a pace beyond the timer's puts several tokens into one write.
     if (dueAt + 1_000 / pace.tokensPerSecond > performance.now()) send();
   }
   send();
-  outgoing.write(line({ delta: {}, finish_reason: finishOf(generation) }));
-  outgoing.end(`data: ${JSON.stringify({ ...HEAD, choices: [], usage: usage(count) })}\n\ndata: [DONE]\n\n`);
+  outgoing.write(line(id, { delta: {}, finish_reason: finishOf(generation) }));
+  outgoing.end(`data: ${JSON.stringify({ id, ...HEAD, choices: [], usage: usage(count) })}\n\ndata: [DONE]\n\n`);
 }
 
 /** The answer for a client that does not stream: the same text, when all of it is there. */
@@ -175,6 +178,7 @@ async function whole(
   outgoing.writeHead(200, { 'content-type': 'application/json' });
   outgoing.end(
     JSON.stringify({
+      id: randomUUID(),
       ...HEAD,
       object: 'chat.completion',
       choices: [{ index: 0, message, finish_reason: finishOf(generation) }],
@@ -183,10 +187,10 @@ async function whole(
   );
 }
 
-const HEAD = { id: 'scripted', object: 'chat.completion.chunk', created: 0, model: 'scripted' } as const;
+const HEAD = { object: 'chat.completion.chunk', created: 0, model: 'scripted' } as const;
 
-function line(choice: Record<string, unknown>): string {
-  return `data: ${JSON.stringify({ ...HEAD, choices: [{ index: 0, ...choice }] })}\n\n`;
+function line(id: string, choice: Record<string, unknown>): string {
+  return `data: ${JSON.stringify({ id, ...HEAD, choices: [{ index: 0, ...choice }] })}\n\n`;
 }
 
 function usage(completion: number): Record<string, number> {
