@@ -99,7 +99,7 @@ export const TURNS: readonly Turn[] = [
         id: 'registry',
         mode: 'async',
         parameters: {
-          url: 'https://registry.npmjs.org/typescript/latest',
+          url: 'https://packages.example.com/typescript/latest',
           headers: { Accept: 'application/json' },
         },
       },
