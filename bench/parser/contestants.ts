@@ -198,11 +198,10 @@ function saxes(chunks: readonly string[]): Tally {
 function saxJs(chunks: readonly string[]): Tally {
   const sink = new MarkupSink();
   const parser = sax.parser(false, { lowercase: true });
-  Object.assign(parser, {
-    onopentag: (tag: { readonly name: string }) => sink.open(tag.name),
-    ontext: (text: string) => sink.text(text),
-    onclosetag: (name: string) => sink.close(name),
-  });
+  parser.onopentag = (tag) => sink.open(tag.name);
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a field of the parser, no event target
+  parser.ontext = (text) => sink.text(text);
+  parser.onclosetag = (name) => sink.close(name);
   for (const chunk of chunks) parser.write(chunk);
   parser.close();
   return sink.tally;
