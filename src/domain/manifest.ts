@@ -110,6 +110,161 @@ export interface AgentDefinition extends ManifestBase {
   readonly variables: Readonly<Record<string, string>>;
 }
 
+/** Where a feed's value comes from (F1). `name` is the source's own: an internal source, a tool, a relic, … */
+export interface FeedSource {
+  readonly type: 'internal' | 'tool' | 'relic' | 'workflow' | 'llm' | 'agent';
+  readonly name: string;
+  /** A relic's endpoint; null for the others. */
+  readonly action: string | null;
+  readonly params: JsonObject;
+}
+
+/** A value that is kept current in the prompt (F1). */
+export interface FeedDefinition {
+  readonly id: string;
+  /** `on_demand`: at the start of an iteration when its cache is stale; `periodic`: by the clock, too (F3). */
+  readonly when: 'on_demand' | 'periodic';
+  /** Of periodic feeds; null for the others. */
+  readonly intervalMs: number | null;
+  /** How long a value counts as fresh. */
+  readonly cacheTtlMs: number;
+  /** Longer values are cut, visibly (F4). */
+  readonly maxTokens: number;
+  readonly enabled: boolean;
+  readonly source: FeedSource;
+  readonly onError: 'skip' | 'use_cached' | 'use_default';
+  /** Shown when `onError` is `use_default`. */
+  readonly defaultValue: Json;
+}
+
+/** One thing that a relic can be asked to do. */
+export interface RelicEndpoint {
+  readonly name: string;
+  readonly summary: string;
+  /** JSON Schema of the parameters object. */
+  readonly parameters: JsonObject;
+  readonly returns: JsonObject | null;
+  readonly effects: Effects;
+  readonly timeoutMs: number | null;
+  /** How a container's service is asked; ignored by edge relics. */
+  readonly http: { readonly method: string; readonly path: string };
+}
+
+export type RelicImplementation =
+  /** Backed by a Durable Object; needs no runner (R6). */
+  | {
+      readonly type: 'edge';
+      readonly store: 'kv' | 'log' | 'sql';
+      /** How long an entry lives that says nothing of its own; null = for ever. */
+      readonly ttlMs: number | null;
+      readonly quotaBytes: number;
+      /** Of `sql`: statements that run once, when the store is made. */
+      readonly schema: readonly string[];
+    }
+  /** A service on the runner (R5). */
+  | {
+      readonly type: 'container';
+      /** An image by name, or null where it is built from `build`. */
+      readonly image: string | null;
+      readonly build: ImageBuild | null;
+      readonly command: readonly string[] | null;
+      readonly port: number;
+      readonly health: { readonly path: string; readonly intervalMs: number; readonly startMs: number };
+      readonly memoryMb: number | null;
+      readonly cpus: number | null;
+    };
+
+/** What an image is made of: files by path, and what is started. */
+export interface ImageBuild {
+  readonly base: 'python3' | 'node' | 'shell';
+  readonly files: Readonly<Record<string, string>>;
+  readonly entrypoint: string;
+  readonly requirements: readonly string[];
+}
+
+/** A service that outlives a call: a store, a database, an index (R5, R6). */
+export interface RelicDefinition extends ManifestBase {
+  readonly kind: 'Relic';
+  readonly implementation: RelicImplementation;
+  /** Whose it is: each session's own, or one for all sessions of the API key's namespace. */
+  readonly scope: 'session' | 'shared';
+  /** Whether its state outlives a stop. */
+  readonly persistent: boolean;
+  /** Stopped after so long without a call. */
+  readonly idleMs: number;
+  readonly endpoints: Readonly<Record<string, RelicEndpoint>>;
+}
+
+export type WorkflowTrigger =
+  | { readonly type: 'manual' }
+  /** `cron` has five or six fields; `timezone` is an IANA name. */
+  | { readonly type: 'scheduled'; readonly cron: string; readonly timezone: string; readonly inputs: JsonObject }
+  /** Signed with the named secret (X3). */
+  | { readonly type: 'webhook'; readonly secret: string }
+  | { readonly type: 'event'; readonly event: string };
+
+export type StepType =
+  | 'tool'
+  | 'agent'
+  | 'relic'
+  | 'workflow'
+  | 'llm'
+  | 'internal'
+  | 'conditional'
+  | 'parallel'
+  | 'for_each';
+
+/** One step of a workflow (M6). Fields that a type has no use for are null or empty. */
+export interface WorkflowStep {
+  readonly name: string;
+  readonly type: StepType;
+  /** The tool, agent, relic, workflow, model or internal action. */
+  readonly target: string | null;
+  /** A relic's endpoint. */
+  readonly action: string | null;
+  readonly parameters: JsonObject;
+  /** CEL, or null. */
+  readonly condition: string | null;
+  /** Null: after the step before it; an empty list: at once. */
+  readonly dependsOn: readonly string[] | null;
+  readonly timeoutMs: number | null;
+  readonly onFailure: 'abort' | 'continue' | 'retry' | 'skip';
+  /** Steps that undo or report when this one has failed. */
+  readonly compensate: readonly WorkflowStep[];
+  readonly retry: RetryPolicy | null;
+  /** Name of an output to the path in this step's result that it takes. */
+  readonly outputMapping: Readonly<Record<string, string>>;
+  /** Of `conditional` (when true), `parallel` and `for_each` (for every item). */
+  readonly steps: readonly WorkflowStep[];
+  /** Of `conditional`, when false. */
+  readonly otherwise: readonly WorkflowStep[];
+  /** Of `for_each`: a reference to a list, or the list itself. */
+  readonly items: Json;
+  /** Of `for_each` and `parallel`: how many at a time. */
+  readonly concurrency: number | null;
+}
+
+/** Steps in an order, run by the same scheduler as a generation's actions (M6). */
+export interface WorkflowDefinition extends ManifestBase {
+  readonly kind: 'Workflow';
+  readonly trigger: WorkflowTrigger;
+  /** JSON Schema of the inputs. */
+  readonly inputs: JsonObject;
+  readonly steps: readonly WorkflowStep[];
+  /** Output name to the path that it is read from, such as `steps.s.field`. */
+  readonly outputs: Readonly<Record<string, string>>;
+  readonly failFast: boolean;
+  readonly maxParallelSteps: number;
+}
+
+/** How much of a conversation goes to the model again (M8). */
+export interface MemoryPolicy {
+  /** Turns kept to the letter; older ones are left out or summarised. Null: `limits.historyTurns`. */
+  readonly maxTurns: number | null;
+  /** Turns after which the older ones are summarised; null = never. */
+  readonly summarizeAfter: number | null;
+}
+
 /** What a model may do to its own session (I); the manifest's policy narrows it. */
 export const INTERNAL_ACTIONS = [
   'add_context_feed',
