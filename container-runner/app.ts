@@ -83,6 +83,7 @@ export function createApp({ jobs, ledger, sandboxes, authority, log, stopping }:
       ...summaryOf(record),
       stdout: ledger.printed(record.id, 'stdout'),
       stderr: ledger.printed(record.id, 'stderr'),
+      last_seq: ledger.lastEvent(record.id),
     });
   });
   app.delete('/jobs/:id', (c) => {

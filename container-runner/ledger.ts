@@ -181,6 +181,11 @@ export class Ledger {
     return rows.map((row) => (JSON.parse(String(row['data'])) as { text: string }).text).join('');
   }
 
+  /** Number of a job's latest event; 0 before the first. */
+  lastEvent(id: string): number {
+    return Number(this.#get('SELECT MAX(seq) AS seq FROM events WHERE job = ?', id)?.['seq'] ?? 0);
+  }
+
   /** Events of a session after a number, oldest first, at most `limits.eventRows`. */
   events(session: string, after: number): LedgerEvent[] {
     return this.#all(

@@ -112,14 +112,43 @@ export interface RunnerJob {
   /** The runtime key and attempt; the same id twice is one execution. */
   readonly id: string;
   readonly session: string;
-  readonly kind: 'python' | 'shell' | 'tool';
-  /** Source text: python code, a shell command line, or a script tool's source. */
+  readonly kind: 'python' | 'shell' | 'docker' | 'tool';
+  /** Source text: python code, a shell command line, or a script tool's source; empty for a tool with an image of its own. */
   readonly code: string;
-  /** For kind `tool`: which interpreter runs `code`. */
+  /** For a script of kind `tool`: which interpreter runs `code`. */
   readonly runtime: 'python3' | 'node' | 'shell' | null;
-  /** `inputs` of python and shell; the parameters of a script tool (R3). */
+  /** For kind `docker` and tools that have one: the image by name, as the runner's engine knows it. */
+  readonly image?: string;
+  /** For kind `docker`: literal arguments behind the command. */
+  readonly args?: readonly string[];
+  /** For kind `tool`: what its image is made of, instead of `image` (R3). */
+  readonly build?: ToolBuild;
+  /** `inputs` of python, shell and docker; the parameters of a tool (R3). */
   readonly inputs: JsonObject;
   readonly limits: { readonly timeoutMs: number; readonly memoryMb: number | null };
+  /** Labels that a runner must have to get the job (R7). */
+  readonly labels?: readonly string[];
+  /** A second execution does no harm (S7): when its runner is gone, another one may run it (R7). */
+  readonly movable?: boolean;
+}
+
+/** A tool's image before it is built: content-addressed, built once per runner. */
+export interface ToolBuild {
+  /** Text by relative path. */
+  readonly files: Readonly<Record<string, string>>;
+  /** Path of the file that is run. */
+  readonly entrypoint: string;
+  readonly requirements?: readonly string[];
+  /** Image to start from. */
+  readonly base?: string;
+}
+
+/** What the runner may hold ready, because an action that needs it has been opened but not closed. */
+export interface PrewarmHint {
+  readonly session: string;
+  readonly kind: 'python' | 'shell' | 'docker' | 'tool';
+  /** For script tools. */
+  readonly runtime: 'python3' | 'node' | 'shell' | null;
 }
 
 /** Why a job ended (R4). */
@@ -133,12 +162,26 @@ export interface JobResult {
   readonly truncated: boolean;
 }
 
-/** The companion service as the Worker sees it. Aborting `signal` kills the job. */
+/** What a caller hears of a job while it waits. Aborting `signal` kills the job. */
+export interface JobObserver {
+  readonly signal: AbortSignal;
+  readonly output: (stream: 'stdout' | 'stderr', text: string) => void;
+}
+
+/** The companion service as the Worker sees it: one runner or several (R7). */
 export interface RunnerClient {
-  run(
-    job: RunnerJob,
-    observe: { readonly signal: AbortSignal; readonly output: (stream: 'stdout' | 'stderr', text: string) => void },
-  ): Promise<JobResult>;
+  /** @throws EngineError `runner_busy`, `runner_unavailable`, `runner_rejected` when the job was not taken */
+  run(job: RunnerJob, observe: JobObserver): Promise<JobResult>;
+  /**
+   * What became of a job that an earlier caller handed over (J2). Waits for its end while it runs, and
+   * reports its output again from the beginning. A job that its runner lost, or whose runner stays out
+   * of reach, ends as `lost`.
+   *
+   * @returns null when no runner knows the job: it was never started
+   */
+  lookup(job: Pick<RunnerJob, 'id' | 'session'>, observe: JobObserver): Promise<JobResult | null>;
+  /** Asks for a sandbox to be held ready, and waits for nothing; what is not used is released by the runner. */
+  prewarm(hint: PrewarmHint): void;
   /** Null when unreachable. */
   health(): Promise<JsonObject | null>;
 }

@@ -9,6 +9,7 @@
  * 2. Output is reported in order and once, however often the stream is cut: events have numbers.
  * 3. A stream is open only while its session has jobs, and a moment longer for the next one.
  * 4. After an abort the runner is told to kill the job, also when it had not yet answered whether it took it.
+ * 5. A job that is looked up is watched before the runner is asked about it: what happens meanwhile is not missed.
  */
 import { createParser } from 'eventsource-parser';
 import { sign } from 'hono/jwt';
@@ -16,7 +17,7 @@ import { sign } from 'hono/jwt';
 import { EngineError, messageOf } from '../domain/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import type { Clock, JobEnd, JobResult, RunnerClient, RunnerJob } from '../domain/ports.ts';
+import type { Clock, JobEnd, JobObserver, JobResult, RunnerClient, RunnerJob } from '../domain/ports.ts';
 
 export interface RunnerClientOptions {
   /** `http://127.0.0.1:8790`, without a path. */
@@ -50,17 +51,25 @@ export class RunnerError extends EngineError {
   }
 }
 
-type Observe = Parameters<RunnerClient['run']>[1];
-
-/** A job that `run` waits for. */
+/** A job that somebody waits for. */
 interface Watched {
-  readonly job: RunnerJob;
-  readonly observe: Observe;
+  readonly id: string;
+  readonly observe: JobObserver;
   stdout: string;
   stderr: string;
   /** The runner has taken it. */
   accepted: boolean;
+  /** Its events up to this number are known from its record. */
+  after: number;
+  /** Events that came before the record did; null when they need not wait. */
+  held: JobEvent[] | null;
   settle(result: JobResult): void;
+}
+
+interface JobEvent {
+  readonly seq: number;
+  readonly type: string | undefined;
+  readonly payload: JsonObject;
 }
 
 const AUDIENCE = 'cortex-runner';
@@ -74,7 +83,12 @@ const NO_CONNECTION: ReadonlySet<unknown> = new Set([
   'EAI_AGAIN',
 ]);
 
-export function createRunnerClient(options: RunnerClientOptions): RunnerClient {
+/** One runner; `record` is what it knows of a job, null when nothing, `undefined` when it cannot be asked. */
+export interface SingleRunner extends RunnerClient {
+  record(id: string): Promise<JsonObject | null | undefined>;
+}
+
+export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
   const { clock } = options;
   const base = options.baseUrl.replace(/\/+$/, '');
   const sessions = new Map<string, SessionStream>();
@@ -172,6 +186,16 @@ export function createRunnerClient(options: RunnerClientOptions): RunnerClient {
     return answer.status === 404 ? null : objectOf(answer.text);
   }
 
+  /** As `lookUp`, asking again for as long as a running job would be waited for. */
+  async function find(id: string, signal: AbortSignal): Promise<JsonObject | null | undefined> {
+    const until = clock.now() + limits.runnerLostMs;
+    for (;;) {
+      const record = await lookUp(id);
+      if (record !== undefined || signal.aborted || clock.now() >= until) return record;
+      await sleep(limits.runnerRetryMaxMs, signal);
+    }
+  }
+
   const transport: Transport = {
     open: (target, signal) => request('GET', target, '', signal),
     lookUp,
@@ -179,17 +203,22 @@ export function createRunnerClient(options: RunnerClientOptions): RunnerClient {
     clock,
   };
 
+  function streamOf(session: string): SessionStream {
+    const known = sessions.get(session);
+    if (known !== undefined) return known;
+    const stream = new SessionStream(session, transport, () => sessions.delete(session));
+    sessions.set(session, stream);
+    return stream;
+  }
+
   return {
     async run(job, observe) {
       observe.signal.throwIfAborted();
-      const known = sessions.get(job.session);
-      const stream = known ?? new SessionStream(job.session, transport, () => sessions.delete(job.session));
-      if (known === undefined) sessions.set(job.session, stream);
-
+      const stream = streamOf(job.session);
       let onAbort: (() => void) | undefined;
       try {
         return await new Promise<JobResult>((resolve, reject) => {
-          const watched: Watched = { job, observe, stdout: '', stderr: '', accepted: false, settle: resolve };
+          const watched = watch(job.id, observe, resolve);
           stream.add(watched);
           const taken = submit(job, observe.signal).then(
             () => {
@@ -205,13 +234,7 @@ export function createRunnerClient(options: RunnerClientOptions): RunnerClient {
             // what comes after this is nobody's any more
             stream.remove(job.id);
             void taken.then((mayRun) => (mayRun ? kill(job.id) : undefined));
-            resolve({
-              end: 'killed',
-              exitCode: null,
-              stdout: watched.stdout,
-              stderr: watched.stderr,
-              truncated: false,
-            });
+            resolve(killed(watched));
           };
           observe.signal.addEventListener('abort', onAbort, { once: true });
         });
@@ -219,6 +242,35 @@ export function createRunnerClient(options: RunnerClientOptions): RunnerClient {
         if (onAbort !== undefined) observe.signal.removeEventListener('abort', onAbort);
         stream.remove(job.id);
       }
+    },
+
+    async lookup({ id, session }, observe) {
+      const stream = streamOf(session);
+      let onAbort: (() => void) | undefined;
+      try {
+        return await new Promise<JobResult | null>((resolve) => {
+          const watched: Watched = { ...watch(id, observe, resolve), held: [] };
+          stream.add(watched);
+          onAbort = () => {
+            void kill(id);
+            resolve(killed(watched));
+          };
+          observe.signal.addEventListener('abort', onAbort, { once: true });
+          if (observe.signal.aborted) onAbort();
+          else void find(id, observe.signal).then((record) => meet(watched, record, () => resolve(null)));
+        });
+      } finally {
+        if (onAbort !== undefined) observe.signal.removeEventListener('abort', onAbort);
+        stream.remove(id);
+      }
+    },
+
+    record: lookUp,
+
+    prewarm({ session, kind, runtime }) {
+      const body = { session, kind, ...(runtime === null ? {} : { runtime }) };
+      // a hint that is lost costs a cold start
+      void ask('POST', '/prewarm', JSON.stringify(body)).catch(() => undefined);
     },
 
     async health() {
@@ -264,7 +316,7 @@ class SessionStream {
   }
 
   add(watched: Watched): void {
-    this.#jobs.set(watched.job.id, watched);
+    this.#jobs.set(watched.id, watched);
     this.#cancelLinger?.();
     this.#cancelLinger = null;
     if (this.#open !== null) return;
@@ -353,14 +405,8 @@ class SessionStream {
     const payload = event?.['data'];
     const watched = typeof event?.['job'] === 'string' ? this.#jobs.get(event['job']) : undefined;
     if (watched === undefined || !isJsonObject(payload)) return;
-    if (type === 'stdout' || type === 'stderr') {
-      const text = payload['text'];
-      if (typeof text !== 'string') return;
-      watched[type] += text;
-      watched.observe.output(type, text);
-    } else if (type === 'exited') {
-      watched.settle(resultOf(payload, watched.stdout, watched.stderr));
-    }
+    if (watched.held === null) happened(watched, { seq, type, payload });
+    else watched.held.push({ seq, type, payload });
   }
 
   /** After a cut: jobs that ended meanwhile settle now; with a runner out of reach for too long they are lost. */
@@ -368,7 +414,7 @@ class SessionStream {
     const { clock } = this.#transport;
     for (const watched of this.#jobs.values()) {
       if (!watched.accepted) continue;
-      const record = await this.#transport.lookUp(watched.job.id);
+      const record = await this.#transport.lookUp(watched.id);
       if (record === undefined) {
         if (clock.now() - this.#heardAt > limits.runnerLostMs) watched.settle(lost(watched));
         continue;
@@ -387,12 +433,46 @@ class SessionStream {
   }
 }
 
+function watch(id: string, observe: JobObserver, settle: Watched['settle']): Watched {
+  return { id, observe, stdout: '', stderr: '', accepted: false, after: 0, held: null, settle };
+}
+
+function happened(watched: Watched, { seq, type, payload }: JobEvent): void {
+  if (seq <= watched.after) return;
+  if (type === 'stdout' || type === 'stderr') {
+    const text = payload['text'];
+    if (typeof text !== 'string') return;
+    watched[type] += text;
+    watched.observe.output(type, text);
+  } else if (type === 'exited') {
+    watched.settle(resultOf(payload, watched.stdout, watched.stderr));
+  }
+}
+
+/** Joins what the runner's record says with what its stream has brought since the record was asked for. */
+function meet(watched: Watched, record: JsonObject | null | undefined, unknown: () => void): void {
+  if (record === null) return unknown();
+  if (record === undefined) return watched.settle(lost(watched));
+  const stdout = rest(watched, 'stdout', record['stdout']);
+  const stderr = rest(watched, 'stderr', record['stderr']);
+  if (record['state'] === 'ended') return watched.settle(resultOf(record, stdout, stderr));
+  watched.accepted = true;
+  watched.after = typeof record['last_seq'] === 'number' ? record['last_seq'] : 0;
+  const held = watched.held ?? [];
+  watched.held = null;
+  for (const event of held) happened(watched, event);
+}
+
 /** The whole of what was printed; the part that the stream did not bring is reported now. */
 function rest(watched: Watched, stream: 'stdout' | 'stderr', whole: Json | undefined): string {
   if (typeof whole !== 'string' || whole.length <= watched[stream].length) return watched[stream];
   watched.observe.output(stream, whole.slice(watched[stream].length));
   watched[stream] = whole;
   return whole;
+}
+
+function killed({ stdout, stderr }: Watched): JobResult {
+  return { end: 'killed', exitCode: null, stdout, stderr, truncated: false };
 }
 
 function lost(watched: Watched): JobResult {
@@ -416,11 +496,19 @@ function wireJob(job: RunnerJob): JsonObject {
   return {
     kind: job.kind,
     session: job.session,
-    code: job.code,
+    ...programOf(job),
     inputs: job.inputs,
     limits: { timeout_ms: Math.max(1, Math.round(timeoutMs)), ...(memoryMb === null ? {} : { memory_mb: memoryMb }) },
-    ...(job.kind === 'tool' ? { runtime: job.runtime } : {}),
   };
+}
+
+/** What is to be run: source text, an image, or what an image is made of. */
+function programOf({ kind, code, runtime, image, args, build }: RunnerJob): JsonObject {
+  if (kind === 'docker') return { image: image ?? '', command: code, args: [...(args ?? [])] };
+  if (kind !== 'tool') return { code };
+  if (image !== undefined) return { image };
+  if (build !== undefined) return { build: build as unknown as JsonObject };
+  return { code, runtime };
 }
 
 function pathOf(id: string): string {

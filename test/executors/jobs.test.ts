@@ -161,6 +161,8 @@ test('[X4] without a runner, code fails clearly and was never dispatched', async
 
 const throwing = (fault: unknown): RunnerClient => ({
   run: () => Promise.reject(fault),
+  lookup: () => Promise.resolve(null),
+  prewarm: () => undefined,
   health: () => Promise.resolve(null),
 });
 

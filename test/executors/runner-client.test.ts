@@ -1,5 +1,6 @@
 /** The Worker's client against a real runner: cuts, lost answers, aborts, refusals (R1, R7, R8). */
 import { randomUUID } from 'node:crypto';
+import { cpSync } from 'node:fs';
 
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 
@@ -8,7 +9,7 @@ import { FakeSandbox } from '../../container-runner/test/support/fake-sandbox.ts
 import { SECRET, startRunner, type TestRunner } from '../../container-runner/test/support/test-runner.ts';
 import { limits } from '../../src/domain/limits.ts';
 import type { Clock, JobResult, RunnerClient, RunnerJob } from '../../src/domain/ports.ts';
-import { createRunnerClient, RunnerError } from '../../src/executors/runner-client.ts';
+import { createRunnerClient, RunnerError, type SingleRunner } from '../../src/executors/runner-client.ts';
 
 /** Time that moves only when the test says so, for the client and the runner. */
 class ManualClock implements Clock {
@@ -80,9 +81,9 @@ let sandbox: FakeSandbox;
 let runner: TestRunner;
 let wire: Wire;
 let clock: ManualClock;
-let client: RunnerClient;
+let client: SingleRunner;
 
-function clientFor(secret = SECRET): RunnerClient {
+function clientFor(secret = SECRET): SingleRunner {
   return createRunnerClient({ baseUrl: runner.url, secret, fetch: wire.fetch, clock, newNonce: randomUUID });
 }
 
@@ -449,5 +450,125 @@ describe('an abort', () => {
     await running.result;
     await untilSo(() => expect(started.signals).toEqual(['TERM']));
     expect(wire.count('DELETE', '/jobs')).toBe(2);
+  });
+});
+
+describe('a look-up after a crash', () => {
+  /** What a client of a new life asks about a job of the old one. */
+  function lookUp(what: RunnerJob): { readonly output: string[]; readonly stop: AbortController } & {
+    readonly found: Promise<JobResult | null>;
+  } {
+    const output: string[] = [];
+    const stop = new AbortController();
+    const observe = { signal: stop.signal, output: (stream: string, text: string) => output.push(`${stream}:${text}`) };
+    return { output, stop, found: clientFor().lookup({ id: what.id, session: what.session }, observe) };
+  }
+
+  test('[J2] a job that nobody knows: null', async () => {
+    expect(await lookUp(job()).found).toBeNull();
+  });
+
+  test('[J2] a job that has ended: its result, with all that it printed', async () => {
+    const what = job();
+    const running = start(what);
+    const started = await program(0);
+    started.print('all of it');
+    started.end({ exitCode: 5 });
+    await running.result;
+    const { found, output } = lookUp(what);
+    expect(await found).toEqual({ end: 'exited', exitCode: 5, stdout: 'all of it', stderr: '', truncated: false });
+    expect(output).toEqual(['stdout:all of it']);
+  });
+
+  test('[J2] a job that is running: waited for, its output from the beginning and once', async () => {
+    const what = job();
+    start(what);
+    const started = await program(0);
+    started.print('before ');
+    const { found, output } = lookUp(what);
+    await vi.waitFor(() => expect(output.join('')).toBe('stdout:before '));
+    started.print('after');
+    await vi.waitFor(() => expect(output).toEqual(['stdout:before ', 'stdout:after']));
+    started.end({ exitCode: 0 });
+    expect(await found).toMatchObject({ end: 'exited', exitCode: 0, stdout: 'before after' });
+    expect(sandbox.started.length).toBe(1);
+  });
+
+  test('[J2] output that comes while the record is on its way is neither lost nor doubled', async () => {
+    const what = job();
+    start(what);
+    const started = await program(0);
+    started.print('one ');
+    const second = clientFor();
+    // the record arrives when the stream has long told how it ended
+    let release: () => void = () => undefined;
+    const late = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const slow = createRunnerClient({
+      baseUrl: runner.url,
+      secret: SECRET,
+      fetch: async (input, init) => {
+        const response = await wire.fetch(input, init);
+        if (init.method !== 'GET' || !input.includes('/jobs/')) return response;
+        const text = await response.text();
+        await late;
+        return new Response(text, response);
+      },
+      clock,
+      newNonce: randomUUID,
+    });
+    const output: string[] = [];
+    const found = slow.lookup(what, {
+      signal: new AbortController().signal,
+      output: (_stream, text) => output.push(text),
+    });
+    await vi.waitFor(() => expect(wire.count('GET', '/jobs')).toBe(1));
+    started.print('two ');
+    started.print('three');
+    started.end({ exitCode: 0 });
+    await vi.waitFor(async () => expect((await second.record(what.id))?.['state']).toBe('ended'));
+    release();
+    expect(await found).toMatchObject({ end: 'exited', stdout: 'one two three' });
+    expect(output.join('')).toBe('one two three');
+  });
+
+  test('[J2] a job that the runner lost: lost', async () => {
+    const what = job();
+    start(what);
+    await program(0);
+    // killed: nobody wrote down how the job ended
+    const { stateDir } = runner;
+    const copy = `${stateDir}-copy`;
+    cpSync(stateDir, copy, { recursive: true });
+    const next = await startRunner({ sandboxes: [new FakeSandbox()], stateDir: copy, now: () => clock.now() });
+    try {
+      const by = createRunnerClient({ baseUrl: next.url, secret: SECRET, fetch, clock, newNonce: randomUUID });
+      const signal = new AbortController().signal;
+      expect(await by.lookup(what, { signal, output: () => undefined })).toMatchObject({ end: 'lost' });
+    } finally {
+      await next.close();
+    }
+  });
+
+  test('[J2] a runner that stays out of reach: lost, after the time that a running job is waited for', async () => {
+    const what = job();
+    wire.before = () => {
+      throw new Error('gone');
+    };
+    const { found } = lookUp(what);
+    let result: JobResult | null = null;
+    void found.then((end) => (result = end));
+    await untilSo(() => expect(result).toMatchObject({ end: 'lost' }));
+  });
+
+  test('[R4] a cancel during the look-up kills the job', async () => {
+    const what = job();
+    start(what);
+    const started = await program(0);
+    const { found, stop } = lookUp(what);
+    stop.abort();
+    expect(await found).toMatchObject({ end: 'killed' });
+    await vi.waitFor(() => expect(started.signals).toEqual(['TERM']));
   });
 });

@@ -128,6 +128,8 @@ export function fakeRunner(
       if (full.stderr !== '') output('stderr', full.stderr);
       return Promise.resolve(full);
     },
+    lookup: () => Promise.resolve(null),
+    prewarm: () => undefined,
     health: () => Promise.resolve({ status: 'healthy' }),
   };
 }
