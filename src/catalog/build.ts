@@ -130,7 +130,10 @@ export function toAgent(
     persona: toPersona(input.persona, context),
     engine: {
       primary: toModelChoice(engine?.primary),
-      fallback: engine?.fallback === undefined ? null : toModelChoice(engine.fallback),
+      fallbacks: [engine?.fallback ?? []].flat().map((choice) => toModelChoice(choice)),
+      routing: (typeof engine?.router === 'string' ? engine.router : engine?.router?.policy) ?? 'failover',
+      firstTokenMs: engine?.timeouts?.first_token === undefined ? null : toMs(engine.timeouts.first_token),
+      betweenTokensMs: engine?.timeouts?.between_tokens === undefined ? null : toMs(engine.timeouts.between_tokens),
       parameters: engine?.parameters ?? {},
       prices: Object.fromEntries(Object.entries(engine?.prices ?? {}).map(([model, price]) => [model, toPrice(price)])),
     },
@@ -209,15 +212,14 @@ function toPersona(persona: PersonaInput, context: BuildContext): AgentDefinitio
   };
 }
 
-function toModelChoice(
-  choice:
-    | { provider?: 'openai' | 'demo' | undefined; model?: string | undefined; endpoint?: string | undefined }
-    | undefined,
-): ModelChoice {
+type ChoiceInput = NonNullable<AgentInput['cognitive_engine']>['primary'];
+
+function toModelChoice(choice: ChoiceInput): ModelChoice {
   return {
     provider: choice?.provider ?? null,
     model: choice?.model ?? null,
     endpoint: choice?.endpoint ?? null,
+    keySecret: choice?.api_key_secret ?? null,
   };
 }
 

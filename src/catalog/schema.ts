@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import { limits } from '../domain/limits.ts';
-import { INTERNAL_ACTIONS } from '../domain/manifest.ts';
+import { INTERNAL_ACTIONS, MODEL_PROVIDERS, ROUTING_POLICIES } from '../domain/manifest.ts';
 
 /** Names stand in URLs, prompts and sandboxes: no white space, no punctuation but `_` and `-`. */
 const NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
@@ -108,10 +108,16 @@ const fileText = z.union([text, z.strictObject({ file: z.string().min(1) })], {
 });
 
 const modelChoice = z.strictObject({
-  provider: z.enum(['openai', 'demo']).optional(),
+  provider: z.enum(MODEL_PROVIDERS).optional(),
   model: z.string().min(1).optional(),
   endpoint: url.optional(),
+  api_key_secret: z
+    .string()
+    .regex(/^TOOL_[A-Z0-9_]{1,64}$/, { error: 'must be the name of a secret that begins with TOOL_' })
+    .optional(),
 });
+
+const routing = z.enum(ROUTING_POLICIES);
 
 /** Of the model or of the protocol: both places are in use (P17, M8). */
 const dialect = z.enum(['auto', 'protocol', 'tool_calls']);
@@ -155,7 +161,9 @@ export const agentSchema = z.strictObject({
   cognitive_engine: z
     .strictObject({
       primary: modelChoice.optional(),
-      fallback: modelChoice.optional(),
+      fallback: z.union([modelChoice, z.array(modelChoice).max(limits.modelFallbacks)]).optional(),
+      router: z.union([routing, z.strictObject({ policy: routing.optional() })]).optional(),
+      timeouts: z.strictObject({ first_token: duration.optional(), between_tokens: duration.optional() }).optional(),
       parameters: z.record(z.string(), z.json()).optional(),
       dialect: dialect.optional(),
       prices: z.record(z.string().min(1), price).optional(),

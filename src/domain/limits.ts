@@ -131,8 +131,20 @@ export const limits = {
   /** An id or a signature that an endpoint gives a native call, to get it back with the conversation (P17). */
   callStateChars: 16_384,
   firstTokenMs: 60_000,
+  /** Of a model on one's own machine, which may have to be loaded first. */
+  localFirstTokenMs: 300_000,
   betweenTokensMs: 60_000,
   modelAttempts: 3,
+  /** Other models that may stand in for the first. */
+  modelFallbacks: 4,
+  /** Failures in a row until an endpoint is left alone, and for how long: doubled with each further failure. */
+  breakerFailures: 5,
+  breakerOpenMs: 30_000,
+  breakerOpenMaxMs: 300_000,
+  /** A time to the first token says nothing any more when it is older; then the endpoint is tried anew. */
+  latencySampleMs: 600_000,
+  /** Endpoints whose ways and failures are remembered; the oldest make room. */
+  knownEndpoints: 100,
   /** After the finish reason, for the usage that some endpoints send behind it. */
   usageGraceMs: 2_000,
 
@@ -155,4 +167,14 @@ export const limits = {
   runnerLostMs: 30_000,
   /** The stream of job events stays open for so long after the last job. */
   runnerLingerMs: 5_000,
+  /** With several runners: what an idempotent job's own one may be out of reach before another one runs it (R7). */
+  runnerMoveMs: 5_000,
+  /** A runner that could not be reached is left out of the choice for so long. */
+  runnerDownMs: 5_000,
+  /** How old a runner's load may be when a runner is chosen. */
+  runnerLoadMs: 2_000,
+  /** The choice does not wait longer for a runner's load, if another one has answered. */
+  runnerChoiceMs: 300,
+  /** Sessions whose runner is remembered; the oldest make room. */
+  runnerSessions: 1_000,
 } as const;

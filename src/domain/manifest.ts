@@ -50,11 +50,35 @@ export interface ToolDefinition extends ManifestBase {
   readonly examples: readonly Json[];
 }
 
+/** The providers whose ways are known (docs/models.md); `openai` also stands for any compatible endpoint. */
+export const MODEL_PROVIDERS = [
+  'openai',
+  'anthropic',
+  'gemini',
+  'groq',
+  'mistral',
+  'deepseek',
+  'openrouter',
+  'workers-ai',
+  'ai-gateway',
+  'ollama',
+  'vllm',
+  'llama.cpp',
+  'demo',
+] as const;
+export type ModelProviderName = (typeof MODEL_PROVIDERS)[number];
+
+/** Which of several models is asked first; the others follow when it cannot answer (L2). */
+export const ROUTING_POLICIES = ['failover', 'least_latency', 'lowest_cost'] as const;
+export type RoutingPolicy = (typeof ROUTING_POLICIES)[number];
+
 export interface ModelChoice {
-  /** `openai` for any compatible endpoint, `demo` for the keyless one; null = whatever the deployment configures. */
-  readonly provider: 'openai' | 'demo' | null;
+  /** Null = the one that the endpoint belongs to, or whatever the deployment configures. */
+  readonly provider: ModelProviderName | null;
   readonly model: string | null;
   readonly endpoint: string | null;
+  /** Name of the secret that holds the endpoint's key, `TOOL_…` (L7, X3). */
+  readonly keySecret: string | null;
 }
 
 /** What a model costs, in US dollars per million tokens. */
@@ -70,7 +94,12 @@ export interface AgentDefinition extends ManifestBase {
   readonly persona: { readonly agent: string; readonly user: string; readonly examples: readonly string[] };
   readonly engine: {
     readonly primary: ModelChoice;
-    readonly fallback: ModelChoice | null;
+    /** Asked in this order when those before cannot answer. */
+    readonly fallbacks: readonly ModelChoice[];
+    readonly routing: RoutingPolicy;
+    /** How long a model may be silent; null = the provider's default. */
+    readonly firstTokenMs: number | null;
+    readonly betweenTokensMs: number | null;
     readonly parameters: JsonObject;
     /** By model; they go before the prices that the runtime knows (S12). */
     readonly prices: Readonly<Record<string, ModelPrice>>;

@@ -22,7 +22,12 @@ test('[M8] an agent with nothing but the required fields gets every default', ()
   expect(catalog.agent('helper')?.agent).toMatchObject({
     kind: 'Agent',
     persona: { agent: 'You help.', user: '', examples: [] },
-    engine: { primary: { provider: null, model: null, endpoint: null }, fallback: null, parameters: {} },
+    engine: {
+      primary: { provider: null, model: null, endpoint: null },
+      fallbacks: [],
+      routing: 'failover',
+      parameters: {},
+    },
     imports: { tools: [], agents: [], relics: [], workflows: [] },
     capabilities: [],
     internalActions: { enabled: true, allowed: null, blocked: [] },
@@ -47,7 +52,9 @@ author: someone
 tags: [a, b]
 cognitive_engine:
   primary: {provider: openai, model: m1, endpoint: "https://models.example.org/v1"}
-  fallback: {model: m2}
+  fallback: [{model: m2}, {provider: groq, model: m3, api_key_secret: TOOL_GROQ_KEY}]
+  router: {policy: lowest_cost}
+  timeouts: {first_token: 2m, between_tokens: 20}
   parameters: {temperature: 0.2}
   prices: {m1: {input: 2, output: 8}, m2: {input: 1, output: 4, cached_input: 0.25}}
 capabilities: [python, shell, python]
@@ -65,7 +72,13 @@ environment: {variables: {CITY: Ulm, COUNT: 3}}`,
     metadata: { author: 'someone' },
     engine: {
       primary: { provider: 'openai', model: 'm1', endpoint: 'https://models.example.org/v1' },
-      fallback: { provider: null, model: 'm2' },
+      fallbacks: [
+        { provider: null, model: 'm2', keySecret: null },
+        { provider: 'groq', model: 'm3', keySecret: 'TOOL_GROQ_KEY' },
+      ],
+      routing: 'lowest_cost',
+      firstTokenMs: 120_000,
+      betweenTokensMs: 20_000,
       parameters: { temperature: 0.2 },
       prices: { m1: { input: 2, output: 8, cachedInput: 2 }, m2: { input: 1, output: 4, cachedInput: 0.25 } },
     },
