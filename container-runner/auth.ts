@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 
 import { errors, jwtVerify } from 'jose';
 
+import type { Key } from './keys.ts';
 import type { Ledger } from './ledger.ts';
 import { limits } from './limits.ts';
 import { Refusal } from './problem.ts';
@@ -26,19 +27,26 @@ export interface Authority {
 }
 
 /**
- * @param secret shared with the Worker
+ * @param keys shared with the Worker; a token without `kid` is checked with the one that has no id
  * @param ledger remembers spent tokens, also over a restart
  * @param now epoch milliseconds
+ * @param publicHost when set, only requests that were signed for this host and port are taken, so that one for
+ *   another runner with the same keys cannot be sent here again
  */
-export function createAuthority(secret: string, ledger: Ledger, now: () => number): Authority {
-  const key = new TextEncoder().encode(secret);
+export function createAuthority(
+  keys: readonly Key[],
+  ledger: Ledger,
+  now: () => number,
+  publicHost: string | null = null,
+): Authority {
   return {
     async check({ method, target, authorization, body }) {
       const [scheme, token] = authorization?.split(' ') ?? [];
       if (scheme?.toLowerCase() !== 'bearer' || token === undefined) refuse('it carries no token');
-      const claims = await verify(token, key, now());
+      const claims = await verify(token, keys, now());
       if (claims['htm'] !== method) refuse('it was signed for another method');
       if (claims['htu'] !== target) refuse('it was signed for another path');
+      if (publicHost !== null && claims['hst'] !== publicHost) refuse('it was signed for another runner');
       if (claims['bod'] !== createHash('sha256').update(body, 'utf8').digest('base64url')) {
         refuse('its body is not the one that was signed');
       }
@@ -52,9 +60,9 @@ export function createAuthority(secret: string, ledger: Ledger, now: () => numbe
   };
 }
 
-async function verify(token: string, key: Uint8Array, at: number): Promise<Record<string, unknown>> {
+async function verify(token: string, keys: readonly Key[], at: number): Promise<Record<string, unknown>> {
   try {
-    const { payload } = await jwtVerify(token, key, {
+    const { payload } = await jwtVerify(token, ({ kid }) => keyOf(keys, kid), {
       algorithms: ['HS256'],
       audience: AUDIENCE,
       requiredClaims: ['iat', 'exp', 'jti', 'htm', 'htu', 'bod'],
@@ -68,6 +76,12 @@ async function verify(token: string, key: Uint8Array, at: number): Promise<Recor
     if (fault instanceof errors.JOSEError) refuse('its token is not valid');
     throw fault;
   }
+}
+
+function keyOf(keys: readonly Key[], kid: string | undefined): Uint8Array {
+  const key = keys.find(({ id }) => id === (kid ?? null));
+  if (key === undefined) refuse('its key is not one of those that are valid here');
+  return key.secret;
 }
 
 function refuse(why: string): never {

@@ -1,6 +1,7 @@
 /** The runner's settings, from the environment. */
 import { z } from 'zod';
 
+import { parseKeys } from './keys.ts';
 import { limits } from './limits.ts';
 import { SANDBOX_LEVELS, type SandboxLevel } from './sandbox/sandbox.ts';
 
@@ -8,7 +9,10 @@ export interface RunnerConfig {
   readonly host: string;
   readonly port: number;
   readonly stateDir: string;
+  /** A secret, or a list of `id=secret` (keys.ts). */
   readonly secret: string;
+  /** Host and port by which the Worker knows this runner; null = any. */
+  readonly publicHost?: string | null;
   /** The only level to use; null = the best that works. */
   readonly sandbox: SandboxLevel | null;
   /** Jobs may run as plain processes of this machine's user. */
@@ -24,7 +28,15 @@ const environment = z.object({
   CORTEX_STATE_DIR: z.string().min(1).default('.cortex'),
   RUNNER_SECRET: z
     .string({ error: `is not set; it is shared with the Worker and has at least ${limits.secretChars} characters` })
-    .min(limits.secretChars, `must have at least ${limits.secretChars} characters`),
+    .min(limits.secretChars, `must have at least ${limits.secretChars} characters`)
+    .superRefine((text, context) => {
+      try {
+        parseKeys(text);
+      } catch (fault) {
+        context.addIssue({ code: 'custom', message: fault instanceof Error ? fault.message : 'is not valid' });
+      }
+    }),
+  RUNNER_PUBLIC_URL: z.url({ protocol: /^https?$/, error: 'must be an http or https address' }).optional(),
   RUNNER_SANDBOX: z.enum(SANDBOX_LEVELS).optional(),
   RUNNER_ALLOW_PROCESS: flag.default(false),
   RUNNER_LOG: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
@@ -44,6 +56,7 @@ export function readConfig(variables: Readonly<Record<string, string | undefined
     port: data.RUNNER_PORT,
     stateDir: data.CORTEX_STATE_DIR,
     secret: data.RUNNER_SECRET,
+    publicHost: data.RUNNER_PUBLIC_URL === undefined ? null : new URL(data.RUNNER_PUBLIC_URL).host,
     sandbox: data.RUNNER_SANDBOX ?? null,
     allowProcess: data.RUNNER_ALLOW_PROCESS,
     logLevel: data.RUNNER_LOG,

@@ -9,6 +9,7 @@ import { createApp } from './app.ts';
 import { createAuthority } from './auth.ts';
 import type { RunnerConfig } from './config.ts';
 import { Jobs } from './jobs.ts';
+import { parseKeys } from './keys.ts';
 import { Ledger } from './ledger.ts';
 import { limits } from './limits.ts';
 import { BubblewrapSandbox } from './sandbox/bubblewrap.ts';
@@ -45,7 +46,7 @@ export async function createRunner(options: RunnerOptions): Promise<Runner> {
     options.sandboxes === undefined ? sandboxesOf(options, log) : { sandboxes: options.sandboxes, absent: new Map() };
   const registry = await SandboxRegistry.open(sandboxes, absent, options.sandbox);
   const jobs = new Jobs({ ledger, sandboxes: registry, log });
-  const authority = createAuthority(options.secret, ledger, now);
+  const authority = createAuthority(parseKeys(options.secret), ledger, now, options.publicHost);
   const app = createApp({ jobs, ledger, sandboxes: registry, authority, log, stopping: stopping.signal });
 
   const server = createAdaptorServer({ fetch: app.fetch });

@@ -1,6 +1,7 @@
 /** Who may give orders: signed, expiring, once (R7). */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 
+import { parseKeys } from '../keys.ts';
 import { limits } from '../limits.ts';
 import { FakeSandbox } from './support/fake-sandbox.ts';
 import { job, SECRET, signed, startRunner, type Tampering, type TestRunner } from './support/test-runner.ts';
@@ -108,6 +109,65 @@ test('[R1] health and metrics need no signature and show no secret', async () =>
     expect(response.status).toBe(200);
     expect(await response.text()).not.toContain(SECRET);
   }
+});
+
+describe('keys by id', () => {
+  const OLD = 'the old secret, with more than thirty-two characters';
+  const NEW = 'the-new-secret-with-more-than-thirty-two-characters';
+  const old = OLD.replaceAll(/[ ,]/g, '-');
+
+  async function status(tampering: Tampering): Promise<number> {
+    return (await fetch(await signed(runner.url, 'PUT', '/jobs/k', body, tampering))).status;
+  }
+
+  test('[R7] the old and the new key are good at once, each by its id and no other', async () => {
+    await runner.close();
+    runner = await startRunner({ sandboxes: [sandbox], secret: `2026-12=${NEW}, 2026-11=${old}` });
+    expect(await status({ secret: NEW, keyId: '2026-12' })).toBe(202);
+    expect(await status({ secret: old, keyId: '2026-11' })).toBe(200);
+    expect(await status({ secret: old, keyId: '2026-12' })).toBe(401);
+    expect(await status({ secret: NEW, keyId: '2026-10' })).toBe(401);
+    expect(await status({ secret: NEW })).toBe(401);
+  });
+
+  test('[R7] a secret without an id goes on beside named ones', async () => {
+    await runner.close();
+    runner = await startRunner({ sandboxes: [sandbox], secret: `2026-12=${NEW},${old}` });
+    expect(await status({ secret: NEW, keyId: '2026-12' })).toBe(202);
+    expect(await status({ secret: old })).toBe(200);
+    expect(await status({ secret: old, keyId: '' })).toBe(401);
+  });
+
+  test('[R7] a key that is not listed any more is worth nothing', async () => {
+    await runner.close();
+    runner = await startRunner({ sandboxes: [sandbox], secret: `2026-12=${NEW}` });
+    await expectRefused(
+      await fetch(await signed(runner.url, 'PUT', '/jobs/a', body, { secret: old, keyId: '2026-11' })),
+    );
+  });
+
+  test.each([
+    ['a=short', 'must have at least'],
+    [`a=${NEW},b=short`, 'must have at least'],
+    [`a=${NEW},a=${old}`, 'a stands there twice'],
+  ])('[R7] the keys %s are refused at start', (keys, why) => {
+    expect(() => parseKeys(keys)).toThrow(why);
+  });
+
+  test('[R7] a base64 secret is one secret', () => {
+    expect(parseKeys(`${'x'.repeat(43)}=`)).toMatchObject([{ id: null }]);
+  });
+});
+
+test('[R7] a request for another runner with the same keys is worth nothing here', async () => {
+  await runner.close();
+  runner = await startRunner({ sandboxes: [sandbox], publicHost: 'a.example' });
+  const send = async (claims: Record<string, unknown>): Promise<number> =>
+    (await fetch(await signed(runner.url, 'PUT', '/jobs/a', body, { claims }))).status;
+  expect(await send({ hst: 'b.example' })).toBe(401);
+  expect(await send({})).toBe(401);
+  expect(sandbox.started).toEqual([]);
+  expect(await send({ hst: 'a.example' })).toBe(202);
 });
 
 function unsignedToken(): string {

@@ -72,7 +72,15 @@ export async function startRunner(options: Partial<RunnerOptions> = {}): Promise
   const { url } = runner;
 
   async function ask(method: string, target: string, body?: unknown): Promise<Response> {
-    return await fetch(await signed(url, method, target, body === undefined ? '' : JSON.stringify(body)));
+    return await fetch(
+      await signed(
+        url,
+        method,
+        target,
+        body === undefined ? '' : JSON.stringify(body),
+        firstKey(options.secret ?? SECRET),
+      ),
+    );
   }
   const put = (id: string, body: JobBody): Promise<Response> => ask('PUT', `/jobs/${encodeURIComponent(id)}`, body);
 
@@ -161,6 +169,13 @@ export interface Tampering {
   readonly sentTarget?: string;
   readonly sentMethod?: string;
   readonly algorithm?: string;
+  readonly keyId?: string;
+}
+
+/** The secret that a runner with these keys is asked with: its first. */
+function firstKey(keys: string): Pick<Tampering, 'secret' | 'keyId'> {
+  const [, keyId, secret = keys] = /^([\w.-]+)=([^,]{32,})/.exec(keys) ?? [];
+  return { secret, ...(keyId === undefined ? {} : { keyId }) };
 }
 
 /** A signed request, or one that was tampered with. */
@@ -182,7 +197,10 @@ export async function signed(
     bod: createHash('sha256').update(body).digest('base64url'),
     ...tampering.claims,
   })
-    .setProtectedHeader({ alg: tampering.algorithm ?? 'HS256' })
+    .setProtectedHeader({
+      alg: tampering.algorithm ?? 'HS256',
+      ...(tampering.keyId === undefined ? {} : { kid: tampering.keyId }),
+    })
     .sign(new TextEncoder().encode(tampering.secret ?? SECRET));
   const sent = tampering.sentBody ?? body;
   return new Request(`${url}${tampering.sentTarget ?? target}`, {
