@@ -1,6 +1,7 @@
 /** `npm start`: the runner and the Worker on loopback, one screen that says what is active, a clean stop on Ctrl-C. */
 import { setTimeout as delay } from 'node:timers/promises';
 import pc from 'picocolors';
+import { parseRunnerUrls } from '../src/executors/runner-list.ts';
 import { portIsFree } from './services.ts';
 import { readVars, startSystem } from './system.ts';
 import type { System, WorkerHealth } from './system.ts';
@@ -77,6 +78,11 @@ const vars = readVars(process.env);
 const ownRunner = vars['RUNNER_URLS'] === undefined;
 const auth = vars['API_KEYS'] === undefined ? 'none: only this machine may call (set API_KEYS to open it)' : 'API keys';
 
+try {
+  parseRunnerUrls(vars['RUNNER_URLS']);
+} catch (fault) {
+  fail(fault instanceof Error ? fault.message : String(fault));
+}
 if (ownRunner && workerPort === runnerPort) fail(`PORT and RUNNER_PORT are both ${workerPort}; they must differ.`);
 await requireFree('PORT', workerPort);
 if (ownRunner) await requireFree('RUNNER_PORT', runnerPort);

@@ -3,6 +3,7 @@
  * replayed and tested without sleeping; fakes stand only at these interfaces.
  */
 import type { Json, JsonObject } from './json.ts';
+import type { ImageBuild } from './manifest.ts';
 
 /** Time. `now` is epoch milliseconds; `schedule` calls back once, never before `delayMs`, and returns its cancel. */
 export interface Clock {
@@ -122,7 +123,7 @@ export interface RunnerJob {
   /** For kind `docker`: literal arguments behind the command. */
   readonly args?: readonly string[];
   /** For kind `tool`: what its image is made of, instead of `image` (R3). */
-  readonly build?: ToolBuild;
+  readonly build?: ImageBuild;
   /** `inputs` of python, shell and docker; the parameters of a tool (R3). */
   readonly inputs: JsonObject;
   readonly limits: { readonly timeoutMs: number; readonly memoryMb: number | null };
@@ -130,17 +131,6 @@ export interface RunnerJob {
   readonly labels?: readonly string[];
   /** A second execution does no harm (S7): when its runner is gone, another one may run it (R7). */
   readonly movable?: boolean;
-}
-
-/** A tool's image before it is built: content-addressed, built once per runner. */
-export interface ToolBuild {
-  /** Text by relative path. */
-  readonly files: Readonly<Record<string, string>>;
-  /** Path of the file that is run. */
-  readonly entrypoint: string;
-  readonly requirements?: readonly string[];
-  /** Image to start from. */
-  readonly base?: string;
 }
 
 /** What the runner may hold ready, because an action that needs it has been opened but not closed. */

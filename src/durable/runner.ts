@@ -1,18 +1,25 @@
-/** Settings -> the runner's client. */
+/** Settings -> the runners' client. */
+import { limits } from '../domain/limits.ts';
 import type { RunnerClient } from '../domain/ports.ts';
 import { createRunnerClient } from '../executors/runner-client.ts';
+import { createRunnerPool } from '../executors/runner-pool.ts';
 import { newId, platformClock } from './platform.ts';
 import type { Settings } from './settings.ts';
 
 /** Null when no runner is configured: python, shell and script tools then fail with a message that says so. */
-export function runnerOf(settings: Settings): RunnerClient | null {
-  const [baseUrl] = settings.runners;
-  if (baseUrl === undefined || settings.runnerSecret === null) return null;
-  return createRunnerClient({
-    baseUrl,
-    secret: settings.runnerSecret,
-    fetch: (input, init) => fetch(input, init),
+export function runnerOf({ runners, runnerKey }: Settings): RunnerClient | null {
+  if (runners.length === 0 || runnerKey === null) return null;
+  return createRunnerPool({
+    runners,
     clock: platformClock,
-    newNonce: () => newId('run'),
+    connect: (baseUrl) =>
+      createRunnerClient({
+        baseUrl,
+        key: runnerKey,
+        fetch: (input, init) => fetch(input, init),
+        clock: platformClock,
+        newNonce: () => newId('run'),
+        ...(runners.length > 1 ? { moveAfterMs: limits.runnerMoveMs } : {}),
+      }),
   });
 }

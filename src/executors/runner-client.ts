@@ -18,16 +18,19 @@ import { EngineError, messageOf } from '../domain/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { Clock, JobEnd, JobObserver, JobResult, RunnerClient, RunnerJob } from '../domain/ports.ts';
+import type { SigningKey } from './runner-list.ts';
 
 export interface RunnerClientOptions {
   /** `http://127.0.0.1:8790`, without a path. */
   readonly baseUrl: string;
   /** Shared with the runner. */
-  readonly secret: string;
+  readonly key: SigningKey;
   readonly fetch: (input: string, init: RequestInit) => Promise<Response>;
   readonly clock: Clock;
   /** A new random string of at least 16 characters with every call. */
   readonly newNonce: () => string;
+  /** A movable job counts as lost when its runner has been out of reach for so long; else as any other (R7). */
+  readonly moveAfterMs?: number;
 }
 
 export type RunnerErrorCode = 'runner_busy' | 'runner_unavailable' | 'runner_rejected';
@@ -61,6 +64,8 @@ interface Watched {
   accepted: boolean;
   /** Its events up to this number are known from its record. */
   after: number;
+  /** Its runner may be out of reach for so long. */
+  readonly patienceMs: number;
   /** Events that came before the record did; null when they need not wait. */
   held: JobEvent[] | null;
   settle(result: JobResult): void;
@@ -92,6 +97,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
   const { clock } = options;
   const base = options.baseUrl.replace(/\/+$/, '');
   const sessions = new Map<string, SessionStream>();
+  const signingKey = jwkOf(options.key);
 
   async function request(method: string, target: string, body: string, signal: AbortSignal): Promise<Response> {
     const url = new URL(target, `${base}/`);
@@ -104,9 +110,10 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
         jti: options.newNonce(),
         htm: method,
         htu: url.pathname + url.search,
+        hst: url.host,
         bod: await hashOf(body),
       },
-      options.secret,
+      signingKey,
       'HS256',
     );
     return await options.fetch(url.href, {
@@ -218,7 +225,8 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
       let onAbort: (() => void) | undefined;
       try {
         return await new Promise<JobResult>((resolve, reject) => {
-          const watched = watch(job.id, observe, resolve);
+          const patienceMs = job.movable === true ? (options.moveAfterMs ?? limits.runnerLostMs) : limits.runnerLostMs;
+          const watched = watch(job.id, observe, resolve, patienceMs);
           stream.add(watched);
           const taken = submit(job, observe.signal).then(
             () => {
@@ -416,7 +424,7 @@ class SessionStream {
       if (!watched.accepted) continue;
       const record = await this.#transport.lookUp(watched.id);
       if (record === undefined) {
-        if (clock.now() - this.#heardAt > limits.runnerLostMs) watched.settle(lost(watched));
+        if (clock.now() - this.#heardAt > watched.patienceMs) watched.settle(lost(watched));
         continue;
       }
       this.#heardAt = clock.now();
@@ -433,8 +441,13 @@ class SessionStream {
   }
 }
 
-function watch(id: string, observe: JobObserver, settle: Watched['settle']): Watched {
-  return { id, observe, stdout: '', stderr: '', accepted: false, after: 0, held: null, settle };
+function watch(
+  id: string,
+  observe: JobObserver,
+  settle: Watched['settle'],
+  patienceMs: number = limits.runnerLostMs,
+): Watched {
+  return { id, observe, patienceMs, stdout: '', stderr: '', accepted: false, after: 0, held: null, settle };
 }
 
 function happened(watched: Watched, { seq, type, payload }: JobEvent): void {
@@ -558,9 +571,19 @@ function objectOf(text: string): JsonObject | null {
   }
 }
 
+/** As a plain secret where it has no id; the runner finds a named one by the token's `kid`. */
+function jwkOf({ id, secret }: SigningKey): Parameters<typeof sign>[1] {
+  if (id === null) return secret;
+  return { kty: 'oct', alg: 'HS256', kid: id, k: base64Url(new TextEncoder().encode(secret)) };
+}
+
 async function hashOf(text: string): Promise<string> {
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text));
-  return btoa(String.fromCharCode(...new Uint8Array(digest)))
+  return base64Url(new Uint8Array(digest));
+}
+
+function base64Url(bytes: Uint8Array): string {
+  return btoa(String.fromCharCode(...bytes))
     .replaceAll('+', '-')
     .replaceAll('/', '_')
     .replaceAll('=', '');

@@ -84,7 +84,13 @@ let clock: ManualClock;
 let client: SingleRunner;
 
 function clientFor(secret = SECRET): SingleRunner {
-  return createRunnerClient({ baseUrl: runner.url, secret, fetch: wire.fetch, clock, newNonce: randomUUID });
+  return createRunnerClient({
+    baseUrl: runner.url,
+    key: { id: null, secret },
+    fetch: wire.fetch,
+    clock,
+    newNonce: randomUUID,
+  });
 }
 
 beforeEach(async () => {
@@ -219,7 +225,7 @@ describe('a job', () => {
     const tokens = new Set<string>();
     const spying = createRunnerClient({
       baseUrl: runner.url,
-      secret: SECRET,
+      key: { id: null, secret: SECRET },
       fetch: (input, init) => {
         tokens.add(new Headers(init.headers).get('authorization') ?? '');
         return fetch(input, init);
@@ -311,7 +317,7 @@ describe('a bad network', () => {
     let moved = false;
     const through = createRunnerClient({
       baseUrl: runner.url,
-      secret: SECRET,
+      key: { id: null, secret: SECRET },
       fetch: (input, init) => wire.fetch(moved ? input.replace(runner.url, next.url) : input, init),
       clock,
       newNonce: randomUUID,
@@ -369,7 +375,7 @@ describe('a refusal', () => {
     });
     const by = createRunnerClient({
       baseUrl: other.url,
-      secret: SECRET,
+      key: { id: null, secret: SECRET },
       fetch: wire.fetch,
       clock,
       newNonce: randomUUID,
@@ -414,7 +420,7 @@ describe('an abort', () => {
     });
     const slow = createRunnerClient({
       baseUrl: runner.url,
-      secret: SECRET,
+      key: { id: null, secret: SECRET },
       fetch: async (input, init) => {
         const response = await wire.fetch(input, init);
         if (init.method === 'PUT') await held;
@@ -507,7 +513,7 @@ describe('a look-up after a crash', () => {
     });
     const slow = createRunnerClient({
       baseUrl: runner.url,
-      secret: SECRET,
+      key: { id: null, secret: SECRET },
       fetch: async (input, init) => {
         const response = await wire.fetch(input, init);
         if (init.method !== 'GET' || !input.includes('/jobs/')) return response;
@@ -543,7 +549,13 @@ describe('a look-up after a crash', () => {
     cpSync(stateDir, copy, { recursive: true });
     const next = await startRunner({ sandboxes: [new FakeSandbox()], stateDir: copy, now: () => clock.now() });
     try {
-      const by = createRunnerClient({ baseUrl: next.url, secret: SECRET, fetch, clock, newNonce: randomUUID });
+      const by = createRunnerClient({
+        baseUrl: next.url,
+        key: { id: null, secret: SECRET },
+        fetch,
+        clock,
+        newNonce: randomUUID,
+      });
       const signal = new AbortController().signal;
       expect(await by.lookup(what, { signal, output: () => undefined })).toMatchObject({ end: 'lost' });
     } finally {

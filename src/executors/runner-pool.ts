@@ -1,0 +1,235 @@
+/**
+ * Several runners as one (R7): each job goes to the least loaded runner that can run it, a session's
+ * jobs stay together, and what a runner cannot take goes to the next one.
+ *
+ * Owns: which runner a session is on, and what is known of each one's load. Does not own: jobs in
+ * flight, which are their client's.
+ *
+ * Invariants:
+ *  1. A job that may have started somewhere starts elsewhere only when it is movable (S7).
+ *  2. A job is offered to each runner at most once.
+ *  3. With one runner nothing is asked before a job is handed over.
+ */
+import { isJsonObject, type JsonObject } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
+import type { Clock, JobResult, RunnerClient, RunnerJob } from '../domain/ports.ts';
+import { RunnerError, type SingleRunner } from './runner-client.ts';
+import type { RunnerAddress } from './runner-list.ts';
+
+export interface RunnerPoolOptions {
+  readonly runners: readonly RunnerAddress[];
+  readonly connect: (url: string) => SingleRunner;
+  readonly clock: Clock;
+}
+
+/** What a job needs of a runner. */
+type Needs = Pick<RunnerJob, 'session' | 'kind'> & Partial<Pick<RunnerJob, 'image' | 'build' | 'labels'>>;
+
+interface Place {
+  readonly address: RunnerAddress;
+  readonly client: SingleRunner;
+  health: JsonObject | null;
+  /** When `health` was asked for. */
+  askedAt: number;
+  /** The question that is on its way. */
+  asking: Promise<void> | null;
+  /** Jobs handed over since then. */
+  since: number;
+  /** Left out of the choice until then. */
+  downUntil: number;
+}
+
+export function createRunnerPool({ runners, connect, clock }: RunnerPoolOptions): RunnerClient {
+  const places: readonly Place[] = runners.map((address) => ({
+    address,
+    client: connect(address.url),
+    health: null,
+    askedAt: Number.NEGATIVE_INFINITY,
+    asking: null,
+    since: 0,
+    downUntil: 0,
+  }));
+  /** By session, the runners that it has used, the latest last. */
+  const sessions = new Map<string, readonly Place[]>();
+
+  function stick(session: string, place: Place): void {
+    const used = sessions.get(session) ?? [];
+    sessions.delete(session);
+    sessions.set(session, [...used.filter((other) => other !== place), place]);
+    const [oldest] = sessions.keys();
+    if (sessions.size > limits.runnerSessions && oldest !== undefined) sessions.delete(oldest);
+  }
+
+  function markDown(place: Place): void {
+    place.health = null;
+    place.downUntil = clock.now() + limits.runnerDownMs;
+  }
+
+  async function ask(place: Place): Promise<void> {
+    place.askedAt = clock.now();
+    place.since = 0;
+    place.health = await place.client.health();
+    place.asking = null;
+    if (place.health?.['status'] === 'healthy') place.downUntil = 0;
+    else markDown(place);
+  }
+
+  function measure(place: Place): Promise<void> {
+    return (place.asking ??= ask(place));
+  }
+
+  /** Asks for loads that are not fresh; waits for all of them only until one has answered and the time is over. */
+  async function weigh(among: readonly Place[]): Promise<void> {
+    const now = clock.now();
+    const stale = among.filter(
+      ({ asking, askedAt, downUntil }) => asking !== null || (now - askedAt >= limits.runnerLoadMs && downUntil <= now),
+    );
+    if (stale.length === 0) return;
+    const asked = stale.map((place) => measure(place));
+    let cancel: () => void = () => undefined;
+    const late = new Promise<void>((resolve) => {
+      cancel = clock.schedule(limits.runnerChoiceMs, resolve);
+    });
+    await Promise.race([Promise.all(asked), late.then(() => Promise.any(asked))]);
+    cancel();
+  }
+
+  /** The runner for a job, or null when none is left that may be asked. */
+  async function choose(needs: Needs, tried: ReadonlySet<Place>): Promise<Place | null> {
+    const labelled = places.filter((place) => !tried.has(place) && hasLabels(place, needs.labels ?? []));
+    if (places.length === 1) return labelled[0] ?? null;
+    const up = (): Place[] => labelled.filter((place) => place.downUntil <= clock.now());
+    const ableOnes = (): Place[] => up().filter((place) => canRun(place, needs));
+    const sticky = (): Place | undefined => {
+      const able = ableOnes();
+      return sessions.get(needs.session)?.findLast((place) => able.includes(place));
+    };
+    if (sticky() === undefined) await weigh(labelled);
+    // another job of the session may have chosen meanwhile; and what is known may be out of date: better asked in
+    // vain than not at all
+    const chosen = sticky() ?? leastLoaded(ableOnes()) ?? labelled.find((place) => place.health === null) ?? null;
+    if (chosen !== null) {
+      stick(needs.session, chosen);
+      chosen.since += 1;
+    }
+    return chosen;
+  }
+
+  async function run(job: RunnerJob, observe: Parameters<RunnerClient['run']>[1]): Promise<JobResult> {
+    const tried = new Set<Place>();
+    let refused: RunnerError | null = null;
+    let lost: JobResult | null = null;
+    for (;;) {
+      const place = await choose(job, tried);
+      observe.signal.throwIfAborted();
+      if (place === null) {
+        if (lost !== null) return lost;
+        throw refused ?? nobodyRuns(job, places);
+      }
+      tried.add(place);
+      try {
+        const result = await place.client.run(job, observe);
+        if (result.end !== 'lost' || job.movable !== true || observe.signal.aborted) return result;
+        lost = result;
+        markDown(place);
+      } catch (fault) {
+        if (!(fault instanceof RunnerError) || observe.signal.aborted) throw fault;
+        if (fault.code === 'runner_unavailable') markDown(place);
+        if (!fault.beforeDispatch && job.movable !== true) throw fault;
+        // of several refusals the caller hears the one that says most
+        if (refused === null || refused.code === 'runner_unavailable') refused = fault;
+      }
+    }
+  }
+
+  /** The runner that knows a job; null when all say that they do not, undefined when one cannot be asked. */
+  async function holderOf(id: string): Promise<Place | null | undefined> {
+    const records = await Promise.all(places.map(async (place) => ({ place, record: await place.client.record(id) })));
+    const known = records.filter(({ record }) => isJsonObject(record));
+    // a job that was moved stands on two runners: the one that lost it knows less
+    const best = known.find(({ record }) => record?.['end'] !== 'lost') ?? known[0];
+    if (best !== undefined) return best.place;
+    return records.every(({ record }) => record === null) ? null : undefined;
+  }
+
+  async function lookup(
+    job: Pick<RunnerJob, 'id' | 'session'>,
+    observe: Parameters<RunnerClient['lookup']>[1],
+  ): Promise<JobResult | null> {
+    const until = clock.now() + limits.runnerLostMs;
+    for (;;) {
+      const holder = places.length === 1 ? places[0] : await holderOf(job.id);
+      if (holder === null) return null;
+      if (holder !== undefined) {
+        stick(job.session, holder);
+        return await holder.client.lookup(job, observe);
+      }
+      if (observe.signal.aborted) return { end: 'killed', exitCode: null, stdout: '', stderr: '', truncated: false };
+      if (clock.now() >= until) return { end: 'lost', exitCode: null, stdout: '', stderr: '', truncated: false };
+      await new Promise<void>((resolve) => {
+        clock.schedule(limits.runnerRetryMaxMs, resolve);
+      });
+    }
+  }
+
+  return {
+    run,
+    lookup,
+
+    prewarm(hint) {
+      void choose(hint, new Set()).then((place) => place?.client.prewarm(hint));
+    },
+
+    async health() {
+      await Promise.all(places.map((place) => measure(place)));
+      const answered = places.flatMap(({ health }) => (health === null ? [] : [health]));
+      const [first] = answered;
+      if (first === undefined || places.length === 1) return first ?? null;
+      return {
+        ...first,
+        executors: [...new Set(answered.flatMap((health) => namesOf(health['executors'])))],
+        runners: places.map(({ address, health }) => ({
+          labels: [...address.labels],
+          status: health?.['status'] ?? 'unreachable',
+          jobs: health?.['jobs'] ?? null,
+        })),
+      };
+    },
+  };
+}
+
+function hasLabels({ address }: Place, labels: readonly string[]): boolean {
+  return labels.every((label) => address.labels.includes(label));
+}
+
+/** Whether a runner can run a job, by its own word; one that has said nothing yet may be tried. */
+function canRun({ address, health }: Place, needs: Needs): boolean {
+  const contained = needs.kind === 'docker' || needs.image !== undefined || needs.build !== undefined;
+  if (!contained || health === null) return true;
+  return address.labels.includes('docker') || namesOf(health['executors']).includes('docker');
+}
+
+function leastLoaded(places: readonly Place[]): Place | undefined {
+  const [first, ...others] = places;
+  return others.reduce((best, place) => (best !== undefined && loadOf(place) < loadOf(best) ? place : best), first);
+}
+
+/** Jobs per place, those included that were handed over since it was asked. */
+function loadOf({ health, since }: Place): number {
+  const jobs = health?.['jobs'];
+  if (!isJsonObject(jobs)) return since;
+  const number = (name: string): number => (typeof jobs[name] === 'number' ? jobs[name] : 0);
+  return (number('running') + number('queued') + since) / Math.max(1, number('max_running'));
+}
+
+function nobodyRuns({ kind, labels = [] }: RunnerJob, places: readonly Place[]): RunnerError {
+  const what = labels.length > 0 ? `has the labels ${labels.join(', ')}` : `runs ${kind}`;
+  const known = places.map(({ address }) => address.labels.join('+') || 'none').join('; ');
+  return new RunnerError('runner_rejected', `No runner ${what} (labels of the runners: ${known})`, {
+    beforeDispatch: true,
+  });
+}
+
+function namesOf(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((name): name is string => typeof name === 'string') : [];
+}
