@@ -51,4 +51,11 @@ export interface ActionContext {
  */
 export interface Executor {
   execute(call: ActionCall, context: ActionContext): Promise<ActionOutcome>;
+  /**
+   * What became of an attempt that was under way when the session's host vanished, by its runtime key
+   * and attempt (J2). Waits for the end of one that is still at work. Without it, nothing is ever known.
+   *
+   * @returns null when nothing is known of it; what it throws counts as that, too
+   */
+  recover?(call: ActionCall, context: ActionContext): Promise<ActionOutcome | null>;
 }

@@ -1,4 +1,4 @@
-/** Running code on the runner: the common part of `python`, `shell` and script tools (R1-R4). */
+/** Running something on the runner: the common part of `python`, `shell`, `docker`, script and container tools (R1-R4). */
 import type { ActionOutcome } from '../domain/action.ts';
 import { limits } from '../domain/limits.ts';
 import type { JobResult, RunnerJob } from '../domain/ports.ts';
@@ -11,21 +11,22 @@ const STDERR_CHARS = 2_000;
 
 /**
  * Runs one job and turns its end into an outcome: what it printed, as JSON where it is JSON, or a
- * failure with the code `nonzero_exit`, `timeout`, `oom`, `killed`, `output_limit`, `lost`,
- * `runner_unavailable` or `input_too_large`. Output streams as progress `{stream, text}`.
+ * failure with the code `nonzero_exit`, `timeout`, `oom`, `killed`, `output_limit`, `lost`
+ * (`outcome_unknown` where a second execution could do harm), `runner_unavailable` or `input_too_large`. Output streams as progress `{stream, text}`.
  */
 export async function runJob(
   call: ActionCall,
   { runner, session, signal, progress }: ActionContext,
-  job: Pick<RunnerJob, 'kind' | 'code' | 'runtime' | 'inputs'> & { readonly memoryMb?: number | null },
+  job: Omit<RunnerJob, 'id' | 'session' | 'limits' | 'movable'> & { readonly memoryMb?: number | null },
 ): Promise<ActionOutcome> {
-  const what = call.tool === null ? call.action.type : `The tool "${call.tool.name}"`;
+  const what = nameOf(call);
   if (runner === null) {
     return failure('runner_unavailable', `${what} needs a runner, and none is configured (RUNNER_URLS)`, {
       beforeDispatch: true,
     });
   }
-  const bytes = new TextEncoder().encode(job.code + JSON.stringify(job.inputs)).byteLength;
+  const { memoryMb = null, ...program } = job;
+  const bytes = new TextEncoder().encode(JSON.stringify(program)).byteLength;
   if (bytes > limits.jobInputBytes) {
     return failure(
       'input_too_large',
@@ -39,14 +40,11 @@ export async function runJob(
   try {
     result = await runner.run(
       {
-        // the same id twice is one execution: the attempt makes retries new ones
-        id: `${call.runtimeKey}/${call.attempt}`,
+        ...program,
+        id: jobIdOf(call),
         session,
-        kind: job.kind,
-        code: job.code,
-        runtime: job.runtime,
-        inputs: job.inputs,
-        limits: { timeoutMs: call.timeoutMs, memoryMb: job.memoryMb ?? null },
+        limits: { timeoutMs: call.timeoutMs, memoryMb },
+        movable: isRepeatable(call),
       },
       { signal, output: (stream, text) => progress({ stream, text }) },
     );
@@ -54,6 +52,31 @@ export async function runJob(
     return failureOf(fault, signal, 'runner_unavailable');
   }
   return outcomeOf(result, what, call);
+}
+
+/**
+ * What became of the job of an attempt that an earlier host handed over (J2); waits for one that is
+ * still running. Null when no runner knows it.
+ */
+export async function recoverJob(
+  call: ActionCall,
+  { runner, session, signal, progress }: ActionContext,
+): Promise<ActionOutcome | null> {
+  if (runner === null) return null;
+  const result = await runner.lookup(
+    { id: jobIdOf(call), session },
+    { signal, output: (stream, text) => progress({ stream, text }) },
+  );
+  return result === null ? null : outcomeOf(result, nameOf(call), call);
+}
+
+/** The same id twice is one execution: the attempt makes retries new ones. */
+function jobIdOf({ runtimeKey, attempt }: ActionCall): string {
+  return `${runtimeKey}/${attempt}`;
+}
+
+function nameOf({ tool, action }: ActionCall): string {
+  return tool === null ? action.type : `The tool "${tool.name}"`;
 }
 
 function outcomeOf(result: JobResult, what: string, call: ActionCall): ActionOutcome {
@@ -70,9 +93,12 @@ function outcomeOf(result: JobResult, what: string, call: ActionCall): ActionOut
     case 'output_limit':
       return failure('output_limit', `${what} printed more than ${limits.jobOutputBytes} bytes`);
     case 'lost':
-      return failure('lost', `${what} was running when the runner went away; whether it finished is not known`, {
-        retryable: true,
-      });
+      return isRepeatable(call)
+        ? failure('lost', `${what} was lost: its runner went away while it was running`, { retryable: true })
+        : failure(
+            'outcome_unknown',
+            `${what} was lost: its runner went away while it was running, and whether it finished is not known`,
+          );
     case 'exited':
       break;
   }
@@ -81,6 +107,11 @@ function outcomeOf(result: JobResult, what: string, call: ActionCall): ActionOut
     return failure('nonzero_exit', message, { retryable: call.tool?.effects === 'idempotent' });
   }
   return { ok: true, output: parseOutput(result.stdout) };
+}
+
+/** A second execution of the same does no harm (S7); code without a manifest may do anything. */
+function isRepeatable({ tool }: ActionCall): boolean {
+  return tool !== null && tool.effects !== 'unsafe';
 }
 
 /** The message with the end of what the process said about it. */

@@ -1,7 +1,7 @@
 /** `type="python"`: code in the runner's sandbox; values come in as the dict `inputs`, never as code (P14). */
 import type { Executor } from './executor.ts';
 import { wrongParameter } from './failure.ts';
-import { runJob } from './job.ts';
+import { recoverJob, runJob } from './job.ts';
 
 export const pythonExecutor: Executor = {
   async execute(call, context) {
@@ -9,4 +9,5 @@ export const pythonExecutor: Executor = {
     if (typeof code !== 'string' || code.trim() === '') return wrongParameter('code', 'Python source', code);
     return await runJob(call, context, { kind: 'python', code, runtime: 'python3', inputs: call.inputs });
   },
+  recover: recoverJob,
 };

@@ -2,6 +2,7 @@
 import type { ActionType } from '../domain/action.ts';
 import { isJsonObject } from '../domain/json.ts';
 import type { JsonObject } from '../domain/json.ts';
+import { dockerExecutor } from './docker.ts';
 import type { Executor } from './executor.ts';
 import { failure } from './failure.ts';
 import { internalExecutor } from './internal.ts';
@@ -18,10 +19,10 @@ export function createExecutors(): Readonly<Record<ActionType, Executor>> {
     internal: internalExecutor,
     python: pythonExecutor,
     shell: shellExecutor,
+    docker: dockerExecutor,
     agent: unsupported('agent'),
     relic: unsupported('relic'),
     workflow: unsupported('workflow'),
-    docker: unsupported('docker'),
   };
 }
 
@@ -29,14 +30,14 @@ function unsupported(type: ActionType): Executor {
   return {
     // oxlint-disable-next-line require-await -- the interface is asynchronous
     async execute() {
-      const message = `This runtime does not run actions of type "${type}" (it runs: tool, llm, internal, python, shell)`;
+      const message = `This runtime does not run actions of type "${type}" (it runs: tool, llm, internal, python, shell, docker)`;
       return failure('unsupported_type', message, { beforeDispatch: true });
     },
   };
 }
 
 const DESCRIPTIONS: Readonly<Record<ActionType, string>> = {
-  tool: 'Built-in, script and HTTP tools',
+  tool: 'Built-in, script, container and HTTP tools',
   llm: 'One model call outside the conversation',
   internal: 'Session variables',
   python: "Python code in the runner's sandbox",
@@ -44,12 +45,13 @@ const DESCRIPTIONS: Readonly<Record<ActionType, string>> = {
   agent: 'Sub-agents',
   relic: 'Persistent services',
   workflow: 'Multi-step pipelines',
-  docker: 'Containers',
+  docker: 'A command in a container of its own, from an image by name',
 };
 
 /** Which of the runner's interpreters an action type needs. */
 const INTERPRETERS: Readonly<Partial<Record<ActionType, string>>> = { python: 'python3', shell: 'shell' };
-const SUPPORTED: ReadonlySet<string> = new Set(['tool', 'llm', 'internal', 'python', 'shell']);
+const SUPPORTED: ReadonlySet<string> = new Set(['tool', 'llm', 'internal', 'python', 'shell', 'docker']);
+const ON_RUNNER: ReadonlySet<string> = new Set(['python', 'shell', 'docker']);
 
 /**
  * What `GET /executors` says: every action type, whether it runs now, in which sandbox, and why not.
@@ -60,25 +62,35 @@ const SUPPORTED: ReadonlySet<string> = new Set(['tool', 'llm', 'internal', 'pyth
 export function executorList(runner: JsonObject | null): JsonObject[] {
   const list: JsonObject[] = [];
   for (const [type, description] of Object.entries(DESCRIPTIONS)) {
-    const interpreter = INTERPRETERS[type as ActionType];
-    const level = interpreter === undefined ? null : levelOf(runner, interpreter);
-    const reason = !SUPPORTED.has(type)
-      ? 'not supported by this runtime'
-      : interpreter !== undefined && runner === null
-        ? 'the runner does not answer'
-        : interpreter !== undefined && level === null
-          ? `the runner has no sandbox for ${interpreter}`
-          : null;
+    const level = levelFor(runner, type);
+    const reason = reasonAgainst(runner, type, level);
     list.push({
       type,
       description,
-      needs_runner: interpreter !== undefined,
+      needs_runner: ON_RUNNER.has(type),
       available: reason === null,
       ...(reason === null ? {} : { reason }),
       ...(level === null ? {} : { sandbox: level }),
     });
   }
   return list;
+}
+
+function reasonAgainst(runner: JsonObject | null, type: string, level: string | null): string | null {
+  if (!SUPPORTED.has(type)) return 'not supported by this runtime';
+  if (!ON_RUNNER.has(type) || level !== null) return null;
+  if (runner === null) return 'the runner does not answer';
+  return type === 'docker'
+    ? 'the runner has no Docker engine'
+    : `the runner has no sandbox for ${INTERPRETERS[type as ActionType] ?? type}`;
+}
+
+/** The sandbox that an action type gets on the runner, null where there is none. */
+function levelFor(runner: JsonObject | null, type: string): string | null {
+  const executors = runner?.['executors'];
+  if (type === 'docker') return Array.isArray(executors) && executors.includes('docker') ? 'docker' : null;
+  const interpreter = INTERPRETERS[type as ActionType];
+  return interpreter === undefined ? null : levelOf(runner, interpreter);
 }
 
 function levelOf(runner: JsonObject | null, interpreter: string): string | null {

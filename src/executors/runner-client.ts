@@ -156,8 +156,12 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
     });
   }
 
-  /** Hands a job over. The same id is one execution, so that a lost answer is asked for again. */
-  async function submit(job: RunnerJob, signal: AbortSignal): Promise<void> {
+  /**
+   * Hands a job over. The same id is one execution, so that a lost answer is asked for again.
+   *
+   * @returns whether the job had ended before: its events may be older than any stream
+   */
+  async function submit(job: RunnerJob, signal: AbortSignal): Promise<boolean> {
     const body = JSON.stringify(wireJob(job));
     for (let attempt = 1; ; attempt += 1) {
       let answer: Awaited<ReturnType<typeof ask>>;
@@ -173,7 +177,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
           cause: fault,
         });
       }
-      if (answer.status < 300) return;
+      if (answer.status < 300) return objectOf(answer.text)?.['state'] === 'ended';
       throw refusalOf(answer, base);
     }
   }
@@ -229,8 +233,10 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
           const watched = watch(job.id, observe, resolve, patienceMs);
           stream.add(watched);
           const taken = submit(job, observe.signal).then(
-            () => {
+            async (ended) => {
               watched.accepted = true;
+              const record = ended ? await find(job.id, observe.signal) : null;
+              if (record != null) meet(watched, record, () => undefined);
               return true;
             },
             (fault: unknown) => {

@@ -1,7 +1,7 @@
 /** `type="shell"`: a command line in the runner's sandbox; values come in as environment variables, never as text (P14). */
 import type { Executor } from './executor.ts';
 import { wrongParameter } from './failure.ts';
-import { runJob } from './job.ts';
+import { recoverJob, runJob } from './job.ts';
 
 export const shellExecutor: Executor = {
   async execute(call, context) {
@@ -10,4 +10,5 @@ export const shellExecutor: Executor = {
       return wrongParameter('command', 'a command line', command);
     return await runJob(call, context, { kind: 'shell', code: command, runtime: 'shell', inputs: call.inputs });
   },
+  recover: recoverJob,
 };

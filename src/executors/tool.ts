@@ -10,7 +10,7 @@ import { webFetch } from './builtin/web-fetch.ts';
 import type { ActionCall, ActionContext, Executor } from './executor.ts';
 import { failure, quote } from './failure.ts';
 import { callEndpoint } from './http-tool.ts';
-import { runJob } from './job.ts';
+import { recoverJob, runJob } from './job.ts';
 
 const BUILTINS: Readonly<Record<BuiltinName, Executor>> = {
   echo,
@@ -30,36 +30,51 @@ export const toolExecutor: Executor = {
       case 'builtin':
         return await BUILTINS[implementation.entrypoint].execute(call, context);
       case 'script':
-        return await runScript(call, context, implementation);
+        return await runTool(call, context, {
+          code: implementation.source,
+          runtime: implementation.runtime,
+          memoryMb: implementation.memoryMb,
+        });
+      case 'container':
+        return await runTool(call, context, {
+          code: '',
+          runtime: null,
+          image: implementation.image,
+          memoryMb: implementation.memoryMb,
+        });
       case 'http':
         return await callEndpoint(implementation, parameters, context);
-      case 'container':
       case 'mcp':
         return failure(
           'unsupported_implementation',
-          `The tool "${tool.name}" is of type ${implementation.type}, which this runtime does not run (it runs: builtin, script, http)`,
+          `The tool "${tool.name}" is of type ${implementation.type}, which this runtime does not run (it runs: builtin, script, container, http)`,
           { beforeDispatch: true },
         );
     }
   },
+  async recover(call, context) {
+    const type = call.tool?.implementation.type;
+    if (type !== 'script' && type !== 'container') return null;
+    const outcome = await recoverJob(call, context);
+    return outcome === null ? null : judged(outcome, call);
+  },
 };
 
-async function runScript(
+/** The contract of tools that are programs (R3), whether a script or an image. */
+async function runTool(
   call: ActionCall,
   context: ActionContext,
-  script: { readonly runtime: 'python3' | 'node' | 'shell'; readonly source: string; readonly memoryMb: number | null },
+  program: Omit<Parameters<typeof runJob>[2], 'kind' | 'inputs'>,
 ): Promise<ActionOutcome> {
-  const outcome = await runJob(call, context, {
-    kind: 'tool',
-    code: script.source,
-    runtime: script.runtime,
-    inputs: call.parameters,
-    memoryMb: script.memoryMb,
-  });
-  return outcome.ok ? (reportedFailure(outcome.output, call.action.name) ?? outcome) : outcome;
+  const outcome = await runJob(call, context, { ...program, kind: 'tool', inputs: call.parameters });
+  return judged(outcome, call);
 }
 
-/** A script that ends well may still say that it failed: `{"success": false, …}` or `{"status": "error", …}` (R3). */
+function judged(outcome: ActionOutcome, { action }: ActionCall): ActionOutcome {
+  return outcome.ok ? (reportedFailure(outcome.output, action.name) ?? outcome) : outcome;
+}
+
+/** A program that ends well may still say that it failed: `{"success": false, …}` or `{"status": "error", …}` (R3). */
 function reportedFailure(output: unknown, name: string): ActionOutcome | null {
   if (!isJsonObject(output)) return null;
   if (output['success'] !== false && output['status'] !== 'error') return null;

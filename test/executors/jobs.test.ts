@@ -1,7 +1,9 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { EngineError } from '../../src/domain/errors.ts';
 import { limits } from '../../src/domain/limits.ts';
+import type { Json } from '../../src/domain/json.ts';
 import type { JobResult, OutboundFetch, RunnerClient } from '../../src/domain/ports.ts';
+import { dockerExecutor } from '../../src/executors/docker.ts';
 import { pythonExecutor } from '../../src/executors/python.ts';
 import { createExecutors, executorList } from '../../src/executors/registry.ts';
 import { shellExecutor } from '../../src/executors/shell.ts';
@@ -78,10 +80,10 @@ test.each<[string, Partial<JobResult>, string, boolean]>([
     false,
   ],
   [
-    'lost',
+    'outcome_unknown',
     { end: 'lost', exitCode: null },
-    'python was running when the runner went away; whether it finished is not known',
-    true,
+    'python was lost: its runner went away while it was running, and whether it finished is not known',
+    false,
   ],
 ])('[R4] %s is told apart: %j', async (code, result, message, retryable) => {
   const call = callOf({ code: 'x' }, { action: { type: 'python' } });
@@ -210,6 +212,122 @@ test('[M3] a built-in runs by its entrypoint, whatever the tool is called', asyn
   });
 });
 
+describe('containers', () => {
+  const docker = (parameters: Record<string, Json>, inputs = {}) =>
+    callOf(parameters, { action: { type: 'docker' }, inputs });
+
+  test('[P14] the command, its arguments and the values reach the runner apart', async () => {
+    const runner = fakeRunner({ stdout: '{"rows": 3}\n' });
+    const parameters = { image: 'library/python:3.13', command: 'python3 -c "$code"', args: ['$(id)', 7, true] };
+    const outcome = await dockerExecutor.execute(docker(parameters, { code: 'x; id' }), contextOf({ runner }));
+    expect(outcome).toEqual({ ok: true, output: { rows: 3 } });
+    expect(runner.jobs).toMatchObject([
+      {
+        kind: 'docker',
+        image: 'library/python:3.13',
+        code: 'python3 -c "$code"',
+        args: ['$(id)', '7', 'true'],
+        inputs: { code: 'x; id' },
+        movable: false,
+      },
+    ]);
+  });
+
+  test.each([
+    [{ command: 'ls' }, 'image'],
+    [{ image: '../../etc', command: 'ls' }, 'image'],
+    [{ image: 'Foo Bar', command: 'ls' }, 'image'],
+    [{ image: '$(id)', command: 'ls' }, 'image'],
+    [{ image: '-v/:/x', command: 'ls' }, 'image'],
+    [{ image: 'a'.repeat(300), command: 'ls' }, 'image'],
+    [{ image: 'busybox' }, 'command'],
+    [{ image: 'busybox', command: 'ls', args: 'a' }, 'args'],
+    [{ image: 'busybox', command: 'ls', args: [{}] }, 'args'],
+  ])('[P6] %j is refused before anything is sent: %s', async (parameters, field) => {
+    const runner = fakeRunner({});
+    expect(errorOf(await dockerExecutor.execute(docker(parameters), contextOf({ runner })))).toMatchObject({
+      code: 'invalid_parameters',
+      message: expect.stringContaining(`parameters.${field}:`) as string,
+      beforeDispatch: true,
+    });
+    expect(runner.jobs).toEqual([]);
+  });
+
+  test('[M3] a tool with an image runs by the contract of tools', async () => {
+    const runner = fakeRunner({ stdout: '{"success": false, "error": "no"}' });
+    const tool = toolOf({ type: 'container', image: 'tools/stats:1', memoryMb: 128 }, { effects: 'pure' });
+    const call = callOf({ text: 'x' }, { tool, action: { name: 'stats' } });
+    expect(errorOf(await toolExecutor.execute(call, contextOf({ runner })))).toMatchObject({ code: 'tool_failed' });
+    expect(runner.jobs).toMatchObject([
+      { kind: 'tool', image: 'tools/stats:1', inputs: { text: 'x' }, limits: { memoryMb: 128 }, movable: true },
+    ]);
+  });
+});
+
+test.each([
+  ['pure', 'lost', true],
+  ['idempotent', 'lost', true],
+  ['unsafe', 'outcome_unknown', false],
+] as const)('[J2] a lost job of a tool that is %s: %s', async (effects, code, retryable) => {
+  const call = callOf({}, { tool: { ...script, effects } });
+  const context = contextOf({ runner: fakeRunner({ end: 'lost', exitCode: null }) });
+  expect(errorOf(await toolExecutor.execute(call, context))).toMatchObject({ code, retryable });
+});
+
+describe('after a crash of the session', () => {
+  const known = (result: Partial<JobResult> | null): RunnerClient & { readonly asked: unknown[] } => {
+    const asked: unknown[] = [];
+    return {
+      ...fakeRunner({}),
+      asked,
+      lookup: (job, { output }) => {
+        asked.push(job);
+        if (result === null) return Promise.resolve(null);
+        const full: JobResult = { end: 'exited', exitCode: 0, stdout: '', stderr: '', truncated: false, ...result };
+        output('stdout', full.stdout);
+        return Promise.resolve(full);
+      },
+    };
+  };
+
+  test.each([
+    ['python', pythonExecutor],
+    ['shell', shellExecutor],
+    ['docker', dockerExecutor],
+  ] as const)(
+    '[J2] %s asks what became of its job, by the key and attempt of the first time',
+    async (type, executor) => {
+      const runner = known({ stdout: '7' });
+      const context = contextOf({ runner });
+      const call = callOf({}, { runtimeKey: 'ses_9/2/1/3', attempt: 2, action: { type } });
+      expect(await executor.recover?.(call, context)).toEqual({ ok: true, output: 7 });
+      expect(runner.asked).toEqual([{ id: 'ses_9/2/1/3/2', session: 'ses_1' }]);
+      expect(context.seen).toEqual([{ stream: 'stdout', text: '7' }]);
+      expect(await executor.recover?.(call, contextOf({ runner: known(null) }))).toBeNull();
+      expect(await executor.recover?.(call, contextOf())).toBeNull();
+    },
+  );
+
+  test('[J2] a script that said that it failed has failed; a built-in is not known anywhere', async () => {
+    const said = known({ stdout: '{"success": false, "error": "no"}' });
+    expect(await toolExecutor.recover?.(callOf({}, { tool: script }), contextOf({ runner: said }))).toMatchObject({
+      ok: false,
+      error: { code: 'tool_failed' },
+    });
+    const builtin = toolOf({ type: 'builtin', entrypoint: 'echo' });
+    expect(await toolExecutor.recover?.(callOf({}, { tool: builtin }), contextOf({ runner: said }))).toBeNull();
+  });
+
+  test('[J2] code that its runner lost: nobody knows what it did', async () => {
+    const call = callOf({}, { action: { type: 'python' } });
+    const context = contextOf({ runner: known({ end: 'lost', exitCode: null }) });
+    expect(await pythonExecutor.recover?.(call, context)).toMatchObject({
+      ok: false,
+      error: { code: 'outcome_unknown' },
+    });
+  });
+});
+
 function endpoint(answer: Response): { fetch: OutboundFetch; asked: unknown[] } {
   const asked: unknown[] = [];
   return {
@@ -252,18 +370,20 @@ test('[M3] an http tool that answers an error has failed', async () => {
   });
 });
 
-test.each([
-  { type: 'container', image: 'x', memoryMb: null } as const,
-  { type: 'mcp', url: 'https://mcp.example.com/' } as const,
-])('[M3] a tool of type $type says that it cannot run', async (implementation) => {
-  expect(errorOf(await toolExecutor.execute(callOf({}, { tool: toolOf(implementation) }), contextOf()))).toMatchObject({
-    code: 'unsupported_implementation',
-    retryable: false,
-    beforeDispatch: true,
-  });
-});
+test.each([{ type: 'mcp', url: 'https://mcp.example.com/' } as const])(
+  '[M3] a tool of type $type says that it cannot run',
+  async (implementation) => {
+    expect(
+      errorOf(await toolExecutor.execute(callOf({}, { tool: toolOf(implementation) }), contextOf())),
+    ).toMatchObject({
+      code: 'unsupported_implementation',
+      retryable: false,
+      beforeDispatch: true,
+    });
+  },
+);
 
-test.each(['agent', 'relic', 'workflow', 'docker'] as const)('[H1] actions of type %s fail clearly', async (type) => {
+test.each(['agent', 'relic', 'workflow'] as const)('[H1] actions of type %s fail clearly', async (type) => {
   const error = errorOf(await createExecutors()[type].execute(callOf({}), contextOf()));
   expect(error).toMatchObject({ code: 'unsupported_type', retryable: false });
   expect(error.message).toContain(`"${type}"`);
@@ -277,6 +397,11 @@ test('[H1] the list of executors says which run now and why the others do not', 
   const runner = { status: 'healthy', sandbox: { active: { python3: 'wasm', node: null, shell: 'bubblewrap' } } };
   expect(available(runner)).toEqual(['tool', 'llm', 'internal', 'python', 'shell']);
   expect(executorList(runner).find((entry) => entry['type'] === 'shell')).toMatchObject({ sandbox: 'bubblewrap' });
+  expect(available({ ...runner, executors: ['python', 'docker'] })).toContain('docker');
+  expect(executorList(runner).find((entry) => entry['type'] === 'docker')).toMatchObject({
+    needs_runner: true,
+    reason: 'the runner has no Docker engine',
+  });
   expect(available({ sandbox: { active: { python3: 'wasm', shell: null } } })).toEqual([
     'tool',
     'llm',

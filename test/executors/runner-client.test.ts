@@ -240,6 +240,18 @@ describe('a job', () => {
   });
 });
 
+test('[R1] a job that ended long ago gives its result and does not run again', async () => {
+  const what = job();
+  const first = start(what);
+  const started = await program(0);
+  started.print('once');
+  started.end({ exitCode: 2 });
+  await first.result;
+  clock.advance(runnerLimits.recentMs + 1);
+  expect(await start(what, clientFor()).result).toMatchObject({ end: 'exited', exitCode: 2, stdout: 'once' });
+  expect(sandbox.started.length).toBe(1);
+});
+
 describe('a bad network', () => {
   test('[R1] a cut stream is resumed: every piece of output once, in order', async () => {
     const running = start();
