@@ -2,6 +2,7 @@
 import { z } from 'zod';
 
 import { parseKeys } from './keys.ts';
+import { imageReference } from './images/image-name.ts';
 import { limits } from './limits.ts';
 import { SANDBOX_LEVELS, type SandboxLevel } from './sandbox/sandbox.ts';
 
@@ -18,6 +19,10 @@ export interface RunnerConfig {
   /** Jobs may run as plain processes of this machine's user. */
   readonly allowProcess: boolean;
   readonly logLevel: string;
+  /** Path of the Docker engine's socket; null = where engines listen, `off` = no engine. */
+  readonly dockerSocket: string | null;
+  /** Images of the operator's instead of those made from the parts of this machine. */
+  readonly baseImages: { readonly shell?: string; readonly python3?: string; readonly node?: string };
 }
 
 const flag = z.enum(['0', '1', 'true', 'false', '']).transform((text) => text === '1' || text === 'true');
@@ -39,6 +44,10 @@ const environment = z.object({
   RUNNER_PUBLIC_URL: z.url({ protocol: /^https?$/, error: 'must be an http or https address' }).optional(),
   RUNNER_SANDBOX: z.enum(SANDBOX_LEVELS).optional(),
   RUNNER_ALLOW_PROCESS: flag.default(false),
+  RUNNER_DOCKER: z.string().optional(),
+  RUNNER_IMAGE_SHELL: imageReference.optional(),
+  RUNNER_IMAGE_PYTHON: imageReference.optional(),
+  RUNNER_IMAGE_NODE: imageReference.optional(),
   RUNNER_LOG: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
 });
 
@@ -60,5 +69,11 @@ export function readConfig(variables: Readonly<Record<string, string | undefined
     sandbox: data.RUNNER_SANDBOX ?? null,
     allowProcess: data.RUNNER_ALLOW_PROCESS,
     logLevel: data.RUNNER_LOG,
+    dockerSocket: data.RUNNER_DOCKER ?? null,
+    baseImages: {
+      ...(data.RUNNER_IMAGE_SHELL === undefined ? {} : { shell: data.RUNNER_IMAGE_SHELL }),
+      ...(data.RUNNER_IMAGE_PYTHON === undefined ? {} : { python3: data.RUNNER_IMAGE_PYTHON }),
+      ...(data.RUNNER_IMAGE_NODE === undefined ? {} : { node: data.RUNNER_IMAGE_NODE }),
+    },
   };
 }

@@ -39,6 +39,9 @@ export function launchOf(job: JobRequest): Launch {
     source: job.code,
     inputsJson,
     memoryMb: job.limits.memory_mb,
+    cpus: job.limits.cpus,
+    processes: job.limits.processes,
+    diskMb: job.limits.disk_mb,
     timeoutMs: job.limits.timeout_ms,
   };
   if (job.code.includes('\0')) throw new Refusal('invalid_request', 'code: must not contain a NUL character');

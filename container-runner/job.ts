@@ -19,6 +19,10 @@ export const sessionId = z
 const jobLimits = z.strictObject({
   timeout_ms: z.int().min(1).max(limits.maxTimeoutMs).default(limits.timeoutMs),
   memory_mb: z.int().min(limits.minMemoryMb).max(limits.maxMemoryMb).default(limits.memoryMb),
+  cpus: z.number().min(limits.minCpus).max(limits.maxCpus).default(limits.cpus),
+  processes: z.int().min(1).max(limits.maxProcesses).default(limits.processes),
+  disk_mb: z.int().min(1).max(limits.maxDiskMb).default(limits.diskMb),
+  output_bytes: z.int().min(limits.minOutputBytes).max(limits.outputBytes).default(limits.outputBytes),
 });
 
 const common = {

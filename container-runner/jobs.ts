@@ -25,6 +25,7 @@ interface Entry {
   readonly session: string;
   readonly sandbox: Sandbox;
   readonly launch: Launch;
+  readonly outputBytes: number;
   readonly stop: AbortController;
 }
 
@@ -80,7 +81,14 @@ export class Jobs {
       );
     }
     this.#ledger.add({ id, session: request.session, kind: request.kind, requestHash });
-    this.#queue.push({ id, session: request.session, sandbox, launch, stop: new AbortController() });
+    this.#queue.push({
+      id,
+      session: request.session,
+      sandbox,
+      launch,
+      outputBytes: request.limits.output_bytes,
+      stop: new AbortController(),
+    });
     this.#startNext();
     const record = this.#ledger.job(id);
     if (record === null) throw new Error(`The ledger does not hold job ${JSON.stringify(id)}`);
@@ -129,6 +137,7 @@ export class Jobs {
       const process = await sandbox.start(launch);
       outcome = await supervise(process, {
         timeoutMs: launch.timeoutMs,
+        outputBytes: entry.outputBytes,
         signal: stop.signal,
         output: (stream, text) => {
           try {

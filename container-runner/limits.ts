@@ -29,6 +29,7 @@ export const limits = {
   // --- a job's means (R3, R4) ---
   /** Each of stdout and stderr; past it the job ends as `output_limit`. */
   outputBytes: 1_048_576,
+  minOutputBytes: 1_024,
   /** Output events are cut to this, so that a reader's frame stays small. */
   outputEventChars: 65_536,
   /** An argument, and the environment as a whole, are left out above it: the system refuses 128 KiB. */
@@ -43,11 +44,14 @@ export const limits = {
   /** How long the pipes of a dead process may stay open. */
   drainMs: 1_000,
   processes: 64,
+  maxProcesses: 512,
+  cpus: 1,
+  minCpus: 0.1,
+  maxCpus: 64,
   openFiles: 256,
-  /** One file that a job writes. */
-  fileBytes: 67_108_864,
-  /** The work directory and the temporary one, each. */
-  scratchBytes: 67_108_864,
+  /** One file that a job writes, and the work directory and the temporary one, each. */
+  diskMb: 64,
+  maxDiskMb: 2_048,
 
   // --- ledger (R1) ---
   /** Ended jobs and their events are kept so long. */
@@ -68,4 +72,12 @@ export const limits = {
   warm: 2,
   warmUpMs: 30_000,
   probeMs: 10_000,
+
+  // --- Docker engine (R2) ---
+  /** What the engine may take for an answer that needs no work. */
+  engineMs: 10_000,
+  /** After a kill: what still stands then is the engine's to end, and the job is `lost`. */
+  engineKillMs: 15_000,
+  /** Files, directories and links in each of the places that a job may write to. */
+  inodes: 16_384,
 } as const;

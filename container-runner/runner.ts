@@ -13,6 +13,7 @@ import { parseKeys } from './keys.ts';
 import { Ledger } from './ledger.ts';
 import { limits } from './limits.ts';
 import { BubblewrapSandbox } from './sandbox/bubblewrap.ts';
+import { DockerSandbox } from './sandbox/docker.ts';
 import { ProcessSandbox } from './sandbox/process.ts';
 import { SandboxRegistry } from './sandbox/registry.ts';
 import { type Sandbox, SANDBOX_LEVELS, type SandboxLevel } from './sandbox/sandbox.ts';
@@ -86,9 +87,20 @@ function sandboxesOf(
   options: RunnerOptions,
   log: Logger,
 ): { readonly sandboxes: readonly Sandbox[]; readonly absent: ReadonlyMap<SandboxLevel, string> } {
-  const absent = new Map<SandboxLevel, string>([['docker', 'this runner has no docker sandbox']]);
+  const absent = new Map<SandboxLevel, string>();
   const sandboxes: Sandbox[] = [];
   const wanted = (level: SandboxLevel): boolean => options.sandbox === null || options.sandbox === level;
+  if (options.dockerSocket === 'off') absent.set('docker', 'switched off (RUNNER_DOCKER=off)');
+  else if (wanted('docker')) {
+    const docker = new DockerSandbox({
+      socket: options.dockerSocket,
+      stateDir: options.stateDir,
+      warm: options.warm ?? limits.warm,
+      images: options.baseImages,
+      log: (message) => log.info(message),
+    });
+    sandboxes.push(docker);
+  }
   if (wanted('bubblewrap')) sandboxes.push(new BubblewrapSandbox());
   if (!options.allowProcess) absent.set('process', 'not allowed; RUNNER_ALLOW_PROCESS=1 allows it');
   else if (wanted('process')) {

@@ -16,12 +16,17 @@ import type { SandboxProcess } from './sandbox/sandbox.ts';
 
 export interface Supervision {
   readonly timeoutMs: number;
+  /** Of each stream. */
+  readonly outputBytes: number;
   /** Aborted to kill the job. */
   readonly signal: AbortSignal;
   readonly output: (stream: 'stdout' | 'stderr', text: string) => void;
 }
 
-export async function supervise(process: SandboxProcess, { timeoutMs, signal, output }: Supervision): Promise<Outcome> {
+export async function supervise(
+  process: SandboxProcess,
+  { timeoutMs, outputBytes, signal, output }: Supervision,
+): Promise<Outcome> {
   let reason: Exclude<JobEnd, 'exited' | 'oom' | 'lost'> | null = null;
   let truncated = false;
   let graceTimer: NodeJS.Timeout | undefined;
@@ -41,8 +46,8 @@ export async function supervise(process: SandboxProcess, { timeoutMs, signal, ou
     stop('output_limit');
   }
 
-  read(process.stdout, (text) => output('stdout', text), onLimit);
-  read(process.stderr, (text) => output('stderr', text), onLimit);
+  read(process.stdout, outputBytes, (text) => output('stdout', text), onLimit);
+  read(process.stderr, outputBytes, (text) => output('stderr', text), onLimit);
   const timer = setTimeout(() => stop('timeout'), timeoutMs);
   const onAbort = (): void => stop('killed');
   signal.addEventListener('abort', onAbort, { once: true });
@@ -53,6 +58,7 @@ export async function supervise(process: SandboxProcess, { timeoutMs, signal, ou
   clearTimeout(graceTimer);
   signal.removeEventListener('abort', onAbort);
   if (reason !== null) return { end: reason, exitCode: null, truncated };
+  if (ended.lost === true) return { end: 'lost', exitCode: null, truncated };
   if (ended.oom) return { end: 'oom', exitCode: ended.exitCode, truncated };
   if (ended.exitCode === null) {
     // by a signal that is not ours, nor the memory limit's
@@ -62,9 +68,9 @@ export async function supervise(process: SandboxProcess, { timeoutMs, signal, ou
 }
 
 /** Decodes a stream as UTF-8, cut anywhere; what is no UTF-8, and NUL, becomes U+FFFD. */
-function read(stream: Readable, emit: (text: string) => void, onLimit: () => void): void {
+function read(stream: Readable, outputBytes: number, emit: (text: string) => void, onLimit: () => void): void {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
-  let room: number = limits.outputBytes;
+  let room = outputBytes;
   let over = false;
   function say(text: string): void {
     const legal = text.replaceAll('\0', '\uFFFD');

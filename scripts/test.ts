@@ -1,8 +1,12 @@
-/** `npm test`: bundles the manifests, then runs vitest with the arguments given. With CI=true no test may be skipped. */
-import { spawnSync } from 'node:child_process';
+/**
+ * `npm test`: bundles the manifests, then runs vitest with the arguments given, with a Docker engine where
+ * one runs or can be started. With CI=true no test may be skipped.
+ */
+import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { openEngine } from './engine.ts';
 import { ROOT } from './system.ts';
 
 interface Report {
@@ -17,12 +21,10 @@ if (bundled.status !== 0) process.exit(bundled.status ?? 1);
 
 const folder = mkdtempSync(join(tmpdir(), 'cortex-test-'));
 const reportFile = join(folder, 'report.json');
-const tests = spawnSync(
-  'vitest',
-  ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${reportFile}`, ...process.argv.slice(2)],
-  { cwd: ROOT, stdio: 'inherit' },
-);
-let status = tests.status ?? 1;
+const engine = await openEngine(join(tmpdir(), 'cortex-edge-test-engine'));
+if (typeof engine === 'string') console.log(`Without a Docker engine: ${engine}`);
+let status = await runTests(typeof engine === 'string' ? null : engine.socket);
+if (typeof engine !== 'string') await engine.stop();
 try {
   const report = JSON.parse(readFileSync(reportFile, 'utf8')) as Report;
   const skipped = report.numPendingTests + report.numTodoTests;
@@ -37,3 +39,21 @@ try {
 }
 rmSync(folder, { recursive: true, force: true });
 process.exit(status);
+
+/** Signals go to vitest, so that what was started for it is stopped after it. */
+async function runTests(dockerSocket: string | null): Promise<number> {
+  const tests = spawn(
+    'vitest',
+    ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${reportFile}`, ...process.argv.slice(2)],
+    {
+      cwd: ROOT,
+      stdio: 'inherit',
+      env: { ...process.env, ...(dockerSocket === null ? {} : { RUNNER_DOCKER: dockerSocket }) },
+    },
+  );
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void tests.kill(signal));
+  return await new Promise((resolve) => {
+    tests.once('error', () => resolve(1));
+    tests.once('exit', (code) => resolve(code ?? 1));
+  });
+}

@@ -70,7 +70,7 @@ export class BubblewrapSandbox implements Sandbox {
     const release = (): boolean => this.#slots.delete(slot);
     let cgroup: JobCgroup | null;
     try {
-      cgroup = this.#cgroups?.create(slot, launch.memoryMb) ?? null;
+      cgroup = this.#cgroups?.create(slot, launch) ?? null;
     } catch (fault) {
       release();
       throw fault;
@@ -143,7 +143,7 @@ export class BubblewrapSandbox implements Sandbox {
 
   #arguments(launch: Launch): string[] {
     const environment = { ...baseEnvironment('/work', '/tmp', '/cortex/inputs.json'), ...launch.env };
-    const scratch = `--size ${limits.scratchBytes} --perms 0700 --tmpfs`;
+    const scratch = `--size ${launch.diskMb * 1_048_576} --perms 0700 --tmpfs`;
     const file = `--perms 0444 --file`;
     return [
       ...words(`--unshare-user --unshare-all --die-with-parent --new-session --cap-drop ALL --clearenv`),
@@ -184,14 +184,14 @@ function dropTo(uid: number): string[] {
 }
 
 /** Limits per process, set inside the namespace, so that they count nothing outside it. */
-function limiter({ memoryMb, timeoutMs, interpreter }: Launch): string[] {
+function limiter({ memoryMb, processes, diskMb, timeoutMs, interpreter }: Launch): string[] {
   // node maps much that it never touches
   const dataMb = interpreter === 'node' ? memoryMb + 512 : memoryMb;
   return [
     'prlimit',
     `--data=${dataMb * 1_048_576}`,
-    `--nproc=${limits.processes}`,
-    `--fsize=${limits.fileBytes}`,
+    `--nproc=${processes}`,
+    `--fsize=${diskMb * 1_048_576}`,
     `--nofile=${limits.openFiles}`,
     `--cpu=${Math.ceil(timeoutMs / 1_000) + 5}`,
     '--core=0',

@@ -7,13 +7,18 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { limits } from '../limits.ts';
+import type { Means } from './sandbox.ts';
 
 const MEBIBYTE = 1_048_576;
+const CPU_PERIOD_US = 100_000;
 const REMOVE_ATTEMPTS = 50;
 const REMOVE_EVERY_MS = 20;
 const FAMILY = 'cortex-runner-';
 /** One family of groups for each time that this process opens them. */
 let opened = 0;
+
+/** What a whole tree of processes may take. */
+type TreeMeans = Pick<Means, 'memoryMb' | 'processes' | 'cpus'>;
 
 /** The control group of one job. */
 export interface JobCgroup {
@@ -24,7 +29,7 @@ export interface JobCgroup {
 }
 
 export interface Cgroups {
-  create(slot: number, memoryMb: number): JobCgroup;
+  create(slot: number, means: TreeMeans): JobCgroup;
   /** Removes the groups; waits for what is just dying in them. */
   close(): Promise<void>;
 }
@@ -32,12 +37,13 @@ export interface Cgroups {
 /** One hierarchy: everything in version 2, one controller each in version 1. */
 interface Hierarchy {
   readonly root: string;
-  limit(directory: string, memoryMb: number): void;
+  limit(directory: string, means: TreeMeans): void;
 }
 
 /** Null where no limits can be set; found out by setting some. */
 export function openCgroups(): Cgroups | null {
-  for (const hierarchies of [VERSION_2, VERSION_1]) {
+  // time on the processors is shared out where it can be; without the rest there is no limit worth the name
+  for (const hierarchies of [VERSION_2, VERSION_1, VERSION_1.filter(({ root }) => !root.endsWith('cpu'))]) {
     const cgroups = tryOpen(hierarchies);
     if (cgroups !== null) return cgroups;
   }
@@ -47,24 +53,32 @@ export function openCgroups(): Cgroups | null {
 const VERSION_2: readonly Hierarchy[] = [
   {
     root: '/sys/fs/cgroup',
-    limit: (directory, memoryMb) => {
+    limit: (directory, { memoryMb, processes, cpus }) => {
       write(directory, 'memory.max', memoryMb * MEBIBYTE);
       writeIfThere(directory, 'memory.swap.max', 0);
-      write(directory, 'pids.max', limits.processes);
+      write(directory, 'pids.max', processes);
+      writeIfThere(directory, 'cpu.max', `${Math.round(cpus * CPU_PERIOD_US)} ${CPU_PERIOD_US}`);
     },
   },
 ];
 const VERSION_1: readonly Hierarchy[] = [
   {
     root: '/sys/fs/cgroup/memory',
-    limit: (directory, memoryMb) => {
+    limit: (directory, { memoryMb }) => {
       // the limit with swap may never be below the one without
       writeIfThere(directory, 'memory.memsw.limit_in_bytes', -1);
       write(directory, 'memory.limit_in_bytes', memoryMb * MEBIBYTE);
       writeIfThere(directory, 'memory.memsw.limit_in_bytes', memoryMb * MEBIBYTE);
     },
   },
-  { root: '/sys/fs/cgroup/pids', limit: (directory) => write(directory, 'pids.max', limits.processes) },
+  { root: '/sys/fs/cgroup/pids', limit: (directory, { processes }) => write(directory, 'pids.max', processes) },
+  {
+    root: '/sys/fs/cgroup/cpu',
+    limit: (directory, { cpus }) => {
+      write(directory, 'cpu.cfs_period_us', CPU_PERIOD_US);
+      write(directory, 'cpu.cfs_quota_us', Math.round(cpus * CPU_PERIOD_US));
+    },
+  },
 ];
 
 function tryOpen(hierarchies: readonly Hierarchy[]): Cgroups | null {
@@ -72,13 +86,13 @@ function tryOpen(hierarchies: readonly Hierarchy[]): Cgroups | null {
   const name = `${FAMILY}${process.pid}-${opened}`;
   const parents = hierarchies.map(({ root }) => path.join(root, name));
   const cgroups: Cgroups = {
-    create(slot, memoryMb) {
+    create(slot, means) {
       // the interpreters' own code counts too
       const directories = parents.map((parent) => path.join(parent, String(slot)));
       hierarchies.forEach(({ limit }, at) => {
         const directory = directories[at] ?? '';
         fs.mkdirSync(directory, { recursive: true });
-        limit(directory, memoryMb);
+        limit(directory, means);
       });
       const before = kills(directories);
       const enter = directories.map((directory) => `echo $$ > '${directory}/cgroup.procs'`).join(' && ');
@@ -99,9 +113,9 @@ function tryOpen(hierarchies: readonly Hierarchy[]): Cgroups | null {
       const parent = parents[at] ?? '';
       if (!fs.existsSync(path.join(root, 'cgroup.procs'))) return null;
       fs.mkdirSync(parent, { recursive: true });
-      if (root === '/sys/fs/cgroup') write(parent, 'cgroup.subtree_control', '+memory +pids');
+      if (root === '/sys/fs/cgroup') enable(parent);
     }
-    cgroups.create(0, limits.memoryMb);
+    cgroups.create(0, limits);
     for (const { root } of hierarchies) removeAbandoned(root);
     return cgroups;
   } catch {
@@ -128,6 +142,16 @@ function kills(directories: readonly string[]): number {
 function write(directory: string, file: string, value: number | string): void {
   // a file that is not there is not to be made: this may be an ordinary directory
   fs.writeFileSync(path.join(directory, file), String(value), { flag: 'r+' });
+}
+
+/** Controllers for the groups below. */
+function enable(parent: string): void {
+  write(parent, 'cgroup.subtree_control', '+memory +pids');
+  try {
+    write(parent, 'cgroup.subtree_control', '+cpu');
+  } catch {
+    // not handed down to us
+  }
 }
 
 function writeIfThere(directory: string, file: string, value: number | string): void {

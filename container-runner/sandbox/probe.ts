@@ -15,6 +15,9 @@ export async function probeBy(start: Sandbox['start'], interpreter: Interpreter)
     stdin: '',
     env: {},
     memoryMb: limits.memoryMb,
+    cpus: limits.cpus,
+    processes: limits.processes,
+    diskMb: limits.diskMb,
     timeoutMs: limits.probeMs,
   };
   try {

@@ -47,7 +47,7 @@ export class ProcessSandbox implements Sandbox {
         ? [
             'prlimit',
             `--data=${(launch.memoryMb + (launch.interpreter === 'node' ? 512 : 0)) * 1_048_576}`,
-            `--fsize=${limits.fileBytes}`,
+            `--fsize=${launch.diskMb * 1_048_576}`,
             `--nofile=${limits.openFiles}`,
             `--cpu=${Math.ceil(launch.timeoutMs / 1_000) + 5}`,
             '--core=0',

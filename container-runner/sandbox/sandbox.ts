@@ -11,8 +11,20 @@ export type SandboxLevel = (typeof SANDBOX_LEVELS)[number];
 export const INTERPRETERS = ['python3', 'shell', 'node'] as const;
 export type Interpreter = (typeof INTERPRETERS)[number];
 
+/** What a program may take. Each sandbox enforces what it can; the supervisor sees to time and output in any case. */
+export interface Means {
+  readonly memoryMb: number;
+  /** Processors' worth of time; fractions are fine. */
+  readonly cpus: number;
+  /** Processes and threads at once. */
+  readonly processes: number;
+  /** The largest file, and each of the places that may be written to. */
+  readonly diskMb: number;
+  readonly timeoutMs: number;
+}
+
 /** One program to run. Values travel in `inputsJson`, `env`, `args` and `stdin`, never inside `source` (P14). */
-export interface Launch {
+export interface Launch extends Means {
   readonly interpreter: Interpreter;
   /** `code`: an action's own code, with `inputs` predefined for python; `tool`: a script as its manifest has it (R3). */
   readonly entry: 'code' | 'tool';
@@ -24,9 +36,18 @@ export interface Launch {
   readonly stdin: string;
   /** Variables on top of the sandbox's own few; names are already judged. */
   readonly env: Readonly<Record<string, string>>;
-  readonly memoryMb: number;
-  /** For limits that the system enforces on its own; the supervisor ends the job in any case. */
-  readonly timeoutMs: number;
+}
+
+/** One program of an image, with its data. */
+export interface ImageLaunch extends Means {
+  /** Reference of an image that is in the engine. */
+  readonly image: string;
+  /** A shell command, which `args` follow as they are; null = the image's own. */
+  readonly command: string | null;
+  readonly args: readonly string[];
+  readonly inputsJson: string;
+  readonly stdin: string;
+  readonly env: Readonly<Record<string, string>>;
 }
 
 export interface ProcessEnd {
@@ -35,6 +56,8 @@ export interface ProcessEnd {
   readonly signal: string | null;
   /** The memory limit ended it (R4). */
   readonly oom: boolean;
+  /** What ran it went away, and nobody knows how it ended. */
+  readonly lost?: boolean;
 }
 
 /** A started program with everything that it starts. */

@@ -1,10 +1,13 @@
 /**
- * A filter of system calls for sandboxes, as classic BPF for `bwrap --seccomp`: everything that a
- * program needs passes; what is for debuggers, drivers, administrators and breaking out fails with
- * EPERM, as if there were no right to it.
+ * One filter of system calls for every sandbox that has a kernel under it: as classic BPF for
+ * `bwrap --seccomp`, and as a profile for the Docker engine. Everything that a program needs passes;
+ * what is for debuggers, drivers, administrators and breaking out fails with EPERM, as if there were
+ * no right to it.
  */
 
 interface Architecture {
+  /** The engine's name for it. */
+  readonly engine: string;
   /** `AUDIT_ARCH_*`: calls in another mode of the processor would have other numbers. */
   readonly audit: number;
   /** Numbers from here on belong to another table (x32). */
@@ -34,6 +37,7 @@ const COMMON = {
 
 const ARCHITECTURES: Readonly<Record<string, Architecture>> = {
   x64: {
+    engine: 'SCMP_ARCH_X86_64',
     audit: 0xc000003e,
     foreignFrom: 0x40000000,
     calls: {
@@ -93,6 +97,7 @@ const ARCHITECTURES: Readonly<Record<string, Architecture>> = {
     },
   },
   arm64: {
+    engine: 'SCMP_ARCH_AARCH64',
     audit: 0xc00000b7,
     foreignFrom: null,
     calls: {
@@ -216,6 +221,60 @@ export function seccompFilter(architecture: string): Buffer | null {
     bytes.writeUInt32LE(value >>> 0, at * 8 + 4);
   });
   return bytes;
+}
+
+/** A rule of the engine's profile: these calls, with these arguments, are answered with this error. */
+interface ProfileRule {
+  readonly names: readonly string[];
+  readonly action: 'SCMP_ACT_ERRNO';
+  readonly errnoRet: number;
+  readonly args: readonly {
+    readonly index: number;
+    readonly value: number;
+    readonly valueTwo: number;
+    readonly op: 'SCMP_CMP_MASKED_EQ' | 'SCMP_CMP_GT';
+  }[];
+}
+
+/** An `int` fills half of a register; the rest is whatever the caller left there. */
+const LOW_HALF = 0xffffffff;
+
+/**
+ * The same filter as a profile of the Docker engine, whose own default lets rings, tracing and
+ * virtual sockets through; null for an architecture that is not known here. Calls of another mode of
+ * the processor (x86, x32) are killed: the profile names one architecture.
+ */
+export function seccompProfile(architecture: string): string | null {
+  const known = ARCHITECTURES[architecture];
+  if (known === undefined) return null;
+  const denied = Object.keys(known.calls).filter((name) => !SPECIAL.has(name));
+  const highest = Math.max(...ADDRESS_FAMILIES);
+  const families = Array.from({ length: highest }, (_, at) => at).filter((at) => !ADDRESS_FAMILIES.includes(at));
+  return JSON.stringify({
+    defaultAction: 'SCMP_ACT_ALLOW',
+    architectures: [known.engine],
+    syscalls: [
+      rule(denied, EPERM),
+      rule(['clone3'], ENOSYS),
+      // a mask stands for "all of these bits": each kind of namespace is a rule of its own
+      ...bitsOf(CLONE_NAMESPACES).map((bit) => rule(['clone'], EPERM, masked(0, bit, bit))),
+      ...families.map((family) => rule(['socket'], EAFNOSUPPORT, masked(0, LOW_HALF, family))),
+      rule(['socket'], EAFNOSUPPORT, { index: 0, value: highest, valueTwo: 0, op: 'SCMP_CMP_GT' }),
+      ...TERMINAL_INPUT.map((request) => rule(['ioctl'], EPERM, masked(1, LOW_HALF, request))),
+    ],
+  });
+}
+
+function rule(names: readonly string[], errnoRet: number, ...args: ProfileRule['args']): ProfileRule {
+  return { names, action: 'SCMP_ACT_ERRNO', errnoRet, args };
+}
+
+function masked(index: number, mask: number, value: number): ProfileRule['args'][number] {
+  return { index, value: mask, valueTwo: value, op: 'SCMP_CMP_MASKED_EQ' };
+}
+
+function bitsOf(mask: number): number[] {
+  return Array.from({ length: 32 }, (_, at) => 2 ** at).filter((bit) => Math.floor(mask / bit) % 2 === 1);
 }
 
 function whenEqual(value: number, error: number): Instruction[] {

@@ -12,7 +12,8 @@
 export interface Warmable {
   /** Called once if it dies before it is taken. */
   onDeath(listener: () => void): void;
-  dispose(): void;
+  /** Resolves when nothing of it is left. */
+  dispose(): void | Promise<void>;
 }
 
 const MAX_DEATHS = 3;
@@ -60,14 +61,14 @@ export class WarmPool<T extends Warmable> {
   async close(): Promise<void> {
     this.#closed = true;
     await this.#loading;
-    for (const warm of this.#ready.splice(0)) warm.dispose();
+    await Promise.all(this.#ready.splice(0).map((warm) => warm.dispose()));
   }
 
   async #load(): Promise<void> {
     try {
       const warm = await this.#create();
       if (this.#closed) {
-        warm.dispose();
+        await warm.dispose();
         return;
       }
       this.#ready.push(warm);

@@ -16,6 +16,7 @@ const within = (timeoutMs: number): JobBody => ({ limits: { timeout_ms: timeoutM
 
 /** `real`: the operating system's own programs. `closed`: nothing of this machine can be reached. */
 const TRAITS: Partial<Record<SandboxLevel, { readonly real: boolean; readonly closed: boolean }>> = {
+  docker: { real: true, closed: true },
   bubblewrap: { real: true, closed: true },
   wasm: { real: false, closed: true },
   process: { real: true, closed: false },
@@ -286,12 +287,12 @@ time.sleep(600)'`;
         expect(stdout).not.toMatch(/^0$/m);
       });
 
-      testIf(level === 'bubblewrap')('[R2] a fork bomb stops at the limit of processes', async () => {
+      testIf(real && closed)('[R2] a fork bomb stops at the limit of processes', async () => {
         const { end } = await run(shell('f() { f | f & }; f; sleep 30', within(2_000)));
         expect(['timeout', 'exited', 'oom']).toContain(end);
       });
 
-      testIf(level === 'bubblewrap')('[R2] all of its memory together has a limit', async () => {
+      testIf(real && closed)('[R2] all of its memory together has a limit', async () => {
         const code = `
 import subprocess, sys
 child = "import time; block = b'x' * 100_000_000; time.sleep(2)"
@@ -378,7 +379,7 @@ open("mine", "w").write("1"); print(open("/work/mine").read())
         for (const name of ['/usr/x', '/etc/x', '/x']) expect(fs.existsSync(name)).toBe(false);
       });
 
-      testIf(level === 'bubblewrap')('[R2] no namespaces, devices, keys, tracing or rings', async () => {
+      testIf(real && closed)('[R2] no namespaces, devices, keys, tracing or rings', async () => {
         const code = `
 import ctypes, os, socket
 libc = ctypes.CDLL(None, use_errno=True)
@@ -402,13 +403,13 @@ print(open("/proc/self/status").read())
         expect(stdout).toMatch(/Seccomp:\s2/);
       });
 
-      testIf(level === 'bubblewrap')('[R2] signals reach nothing outside', async () => {
+      testIf(real && closed)('[R2] signals reach nothing outside', async () => {
         const code = `import os\nfor pid in (${process.pid}, ${process.ppid}, 1):\n    try: os.kill(pid, 9)\n    except OSError as fault: print(fault.errno)\nos.kill(-1, 9)`;
         const { end } = await run(python(code));
         expect(['exited', 'killed']).toContain(end);
       });
 
-      testIf(level === 'bubblewrap')('[R2] node runs script tools', async () => {
+      testIf(real && closed)('[R2] node runs script tools', async () => {
         const code =
           'console.log(JSON.stringify([process.argv[2], require("node:fs").readFileSync(0, "utf8"), Object.keys(process.env).length < 12]))';
         const { stdout } = await run({ kind: 'tool', runtime: 'node', code, inputs: { a: 1 } });

@@ -65,6 +65,8 @@ export async function startRunner(options: Partial<RunnerOptions> = {}): Promise
     sandbox: null,
     allowProcess: false,
     logLevel: 'silent',
+    dockerSocket: process.env['RUNNER_DOCKER'] ?? null,
+    baseImages: {},
     log: pino({ level: 'silent' }),
     ...options,
     stateDir,

@@ -1,0 +1,162 @@
+/**
+ * The parts of this machine that base images are made of, where there is no registry to ask: a static
+ * busybox, the system's Python with its standard library, the Node that runs the runner, and the
+ * libraries that they load.
+ */
+import { execFile } from 'node:child_process';
+import fs from 'node:fs/promises';
+import path from 'node:path';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+
+/** One entry of an image; paths are absolute inside it. */
+export type Part =
+  | { readonly kind: 'directory'; readonly path: string; readonly mode: number }
+  | { readonly kind: 'link'; readonly path: string; readonly target: string }
+  | { readonly kind: 'text'; readonly path: string; readonly text: string }
+  | { readonly kind: 'file'; readonly path: string; readonly source: string };
+
+/** The user that programs run as in every sandbox with containers. */
+export const SANDBOX_UID = 1_000;
+
+const BUSYBOX = ['/bin/busybox', '/usr/bin/busybox', '/usr/local/bin/busybox'];
+const PASSWD = `root:x:0:0:root:/:/bin/sh\nsandbox:x:${SANDBOX_UID}:${SANDBOX_UID}::/work:/bin/sh\n`;
+const GROUP = `root:x:0:\nsandbox:x:${SANDBOX_UID}:\n`;
+/** Parts of a standard library that no program misses. */
+const UNNEEDED =
+  /^(test|tests|idlelib|tkinter|turtledemo|turtle\.py|lib2to3|ensurepip|site-packages|dist-packages|config-.*)$/;
+
+/** The least that every image has: a shell with the common commands, and the places that the sandbox mounts over. */
+async function basicParts(): Promise<Part[]> {
+  const busybox = await staticBusybox();
+  const { stdout } = await run(busybox, ['--list'], { env: {} });
+  const applets = stdout.split('\n').filter((name) => /^[\w[.-]+$/.test(name) && name !== 'busybox');
+  return [
+    ...['/bin', '/etc', '/cortex', '/work', '/dev', '/proc', '/sys', '/usr', '/usr/bin'].map((place): Part => ({
+      kind: 'directory',
+      path: place,
+      mode: 0o755,
+    })),
+    { kind: 'directory', path: '/tmp', mode: 0o1777 },
+    { kind: 'text', path: '/etc/passwd', text: PASSWD },
+    { kind: 'text', path: '/etc/group', text: GROUP },
+    { kind: 'file', path: '/bin/busybox', source: busybox },
+    ...applets.map((name): Part => ({ kind: 'link', path: `/bin/${name}`, target: 'busybox' })),
+  ];
+}
+
+/** @throws Error where there is none, or it is not Linux's */
+export async function shellParts(): Promise<Part[]> {
+  return await basicParts();
+}
+
+/** @throws Error where there is no Python, or one of another system */
+export async function pythonParts(): Promise<Part[]> {
+  const { executable, library } = await systemPython();
+  const files = await filesBelow(library);
+  const loaded = [executable, ...files.filter((file) => file.endsWith('.so'))];
+  return [
+    ...(await basicParts()),
+    { kind: 'file', path: executable, source: executable },
+    ...(executable === '/usr/bin/python3' ? [] : [link('/usr/bin/python3', executable)]),
+    link('/usr/bin/python', 'python3'),
+    ...files.map((file): Part => ({ kind: 'file', path: file, source: file })),
+    ...(await librariesOf(loaded)),
+  ];
+}
+
+/** Python with pip, to build images with packages in them. @throws Error where there is no pip */
+export async function pipParts(): Promise<Part[]> {
+  const { pip } = await systemPython();
+  if (pip === null) throw new Error('pip is not installed for the system Python');
+  const { library } = await systemPython();
+  const files = await filesBelow(pip);
+  return [
+    ...(await pythonParts()),
+    ...files.map((file): Part => ({
+      kind: 'file',
+      path: path.join(library, 'pip', path.relative(pip, file)),
+      source: file,
+    })),
+  ];
+}
+
+/** @throws Error where Node is not Linux's */
+export async function nodeParts(): Promise<Part[]> {
+  const node = await fs.realpath(process.execPath);
+  return [
+    ...(await basicParts()),
+    { kind: 'file', path: '/usr/bin/node', source: node },
+    ...(await librariesOf([node])),
+  ];
+}
+
+function link(from: string, target: string): Part {
+  return { kind: 'link', path: from, target };
+}
+
+async function staticBusybox(): Promise<string> {
+  if (process.platform !== 'linux') throw new Error('images are made of the parts of a Linux system; this is none');
+  for (const place of BUSYBOX) {
+    const known = await fs.stat(place).catch(() => null);
+    if (known?.isFile() !== true) continue;
+    // the loader refuses what is linked statically
+    const dynamic = await run('ldd', [place]).then(
+      ({ stdout }) => stdout.includes('=>') || stdout.includes('ld-'),
+      () => false,
+    );
+    if (!dynamic) return place;
+  }
+  throw new Error('busybox-static is not installed');
+}
+
+interface Python {
+  readonly executable: string;
+  readonly library: string;
+  /** Directory of its pip. */
+  readonly pip: string | null;
+}
+
+async function systemPython(): Promise<Python> {
+  const ask = `
+import importlib.util, json, os, sys, sysconfig
+pip = importlib.util.find_spec("pip")
+print(json.dumps({"executable": os.path.realpath(sys.executable), "library": sysconfig.get_path("stdlib"),
+  "pip": os.path.dirname(pip.origin) if pip and pip.origin else None}))`;
+  for (const python of ['/usr/bin/python3', 'python3']) {
+    const answer = await run(python, ['-I', '-c', ask]).catch(() => null);
+    if (answer !== null) return JSON.parse(answer.stdout) as Python;
+  }
+  throw new Error('python3 is not installed');
+}
+
+/** Files of a package or a library, without what nobody needs; links are followed. */
+async function filesBelow(directory: string): Promise<string[]> {
+  const found: string[] = [];
+  const open = [directory];
+  for (let at = open.pop(); at !== undefined; at = open.pop()) {
+    for (const entry of await fs.readdir(at, { withFileTypes: true })) {
+      if (UNNEEDED.test(entry.name)) continue;
+      const place = path.join(at, entry.name);
+      const known = entry.isSymbolicLink() ? await fs.stat(place).catch(() => null) : entry;
+      if (known === null) continue;
+      if (known.isDirectory()) open.push(place);
+      else if (known.isFile() && !place.endsWith('.a')) found.push(place);
+    }
+  }
+  return found.toSorted();
+}
+
+/** Shared libraries at the paths where the loader looks, and the loader. */
+async function librariesOf(files: readonly string[]): Promise<Part[]> {
+  const { stdout } = await run('ldd', [...files], { maxBuffer: 16 * 1_048_576 });
+  const libraries = new Set<string>();
+  for (const line of stdout.split('\n')) {
+    const place = /^\t(?:\S+ => )?(\/\S+) \(0x/.exec(line)?.[1];
+    if (place !== undefined) libraries.add(place);
+    const missing = /^\t(\S+) => not found/.exec(line)?.[1];
+    if (missing !== undefined) throw new Error(`the library ${missing} is missing`);
+  }
+  return [...libraries].toSorted().map((place): Part => ({ kind: 'file', path: place, source: place }));
+}

@@ -1,0 +1,230 @@
+/**
+ * Programs in containers of a Docker engine (R2): the strongest level. Each program has a container of
+ * its own, which is used once; a few wait ahead of time with their interpreter loaded.
+ *
+ * Owns: every container in the engine with this runner's label. Does not own: images (images/).
+ * Invariants:
+ * 1. No container without the whole hardening; where part of it cannot be had the level is not available.
+ * 2. What an earlier life of this runner left in the engine is removed before the first program starts.
+ */
+import { randomUUID } from 'node:crypto';
+import fs from 'node:fs/promises';
+import path from 'node:path';
+
+import type Docker from 'dockerode';
+
+import { type BaseImageOptions, BaseImages } from '../images/base-images.ts';
+import { limits } from '../limits.ts';
+import { type Container, startContainer } from './docker-container.ts';
+import { connectEngine, LABEL, messageOf } from './docker-engine.ts';
+import { imageJobBytes, jobBytes, TOOLS, waitingFor, waitingInImage } from './docker-guest.ts';
+import { adjustable, CONTAINER, hardened } from './docker-hardening.ts';
+import { probeBy } from './probe.ts';
+import {
+  type Availability,
+  everywhere,
+  type ImageLaunch,
+  type Interpreter,
+  INTERPRETERS,
+  type Launch,
+  type Means,
+  type Sandbox,
+  type SandboxProcess,
+  unavailable,
+} from './sandbox.ts';
+import { seccompProfile } from './seccomp.ts';
+import { WarmPool } from './warm-pool.ts';
+
+/** Says which runner a container belongs to. */
+const OWNER = `${LABEL}.runner`;
+const STANDARD: Means = {
+  memoryMb: limits.memoryMb,
+  cpus: limits.cpus,
+  processes: limits.processes,
+  diskMb: limits.diskMb,
+  timeoutMs: limits.timeoutMs,
+};
+
+export interface DockerOptions {
+  /** Path of the engine's socket; null = as `DOCKER_HOST` says, else where engines listen. */
+  readonly socket: string | null;
+  readonly stateDir: string;
+  /** Containers held ready, of each kind. */
+  readonly warm: number;
+  readonly images: BaseImageOptions['own'];
+  readonly log: (message: string) => void;
+}
+
+interface Connected {
+  readonly docker: Docker;
+  readonly images: BaseImages;
+  readonly seccomp: string;
+  readonly owner: string;
+}
+
+export class DockerSandbox implements Sandbox {
+  readonly level = 'docker';
+  readonly hardening = [
+    'no network',
+    'read-only root',
+    'no capabilities',
+    'unprivileged user',
+    'system call filter',
+    'control groups',
+  ];
+  readonly #options: DockerOptions;
+  readonly #pools: Readonly<Record<Interpreter, WarmPool<Container>>>;
+  readonly #removals = new Set<Promise<void>>();
+  #connected: Connected | null = null;
+  #tools: Promise<string> | null = null;
+
+  constructor(options: DockerOptions) {
+    this.#options = options;
+    const pool = (interpreter: Interpreter): WarmPool<Container> =>
+      new WarmPool(options.warm, () => this.#create(interpreter, STANDARD));
+    this.#pools = { python3: pool('python3'), shell: pool('shell'), node: pool('node') };
+  }
+
+  async probe(): Promise<Readonly<Record<Interpreter, Availability>>> {
+    const { socket, stateDir, images: own, log } = this.#options;
+    const seccomp = seccompProfile(process.arch);
+    if (seccomp === null) return everywhere(unavailable(`there is no system call filter for ${process.arch}`));
+    let docker: Docker;
+    try {
+      docker = await connectEngine(socket);
+    } catch (fault) {
+      return everywhere(unavailable(messageOf(fault)));
+    }
+    const images = new BaseImages({ docker, own, progress: log });
+    this.#connected = { docker, images, seccomp, owner: await identityOf(stateDir) };
+    await this.#reap();
+    const availabilities = await Promise.all(
+      INTERPRETERS.map(async (interpreter): Promise<readonly [Interpreter, Availability]> => {
+        const image = await images.ensure(interpreter).then(
+          () => null,
+          (fault: unknown) => unavailable(`no image: ${messageOf(fault)}`),
+        );
+        return [interpreter, image ?? (await probeBy((launch) => this.#cold(launch), interpreter))];
+      }),
+    );
+    return Object.fromEntries(availabilities) as Record<Interpreter, Availability>;
+  }
+
+  prepare(interpreter: Interpreter): void {
+    this.#pools[interpreter].fill();
+  }
+
+  async start(launch: Launch): Promise<SandboxProcess> {
+    // a file system's size is fixed when it is made
+    if (launch.diskMb !== STANDARD.diskMb) return await this.#cold(launch);
+    const job = await jobBytes(launch);
+    const container = await this.#pools[launch.interpreter].take();
+    try {
+      if (!isStandard(launch)) await container.adjust(adjustable(launch));
+    } catch (fault) {
+      void container.dispose();
+      throw fault;
+    }
+    return container.run(job);
+  }
+
+  async startImage(launch: ImageLaunch): Promise<SandboxProcess> {
+    const { docker } = this.#engine();
+    const { Config: config } = await docker.getImage(launch.image).inspect();
+    const own = [config.Entrypoint ?? [], config.Cmd ?? []].flat();
+    const container = await this.#createFrom(launch.image, waitingInImage(), launch, await this.#toolsVolume());
+    return container.run(await imageJobBytes(launch, own));
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(Object.values(this.#pools).map((pool) => pool.close()));
+    await Promise.all(this.#removals);
+  }
+
+  async #cold(launch: Launch): Promise<SandboxProcess> {
+    const [container, job] = await Promise.all([this.#create(launch.interpreter, launch), jobBytes(launch)]);
+    return container.run(job);
+  }
+
+  async #create(interpreter: Interpreter, means: Means): Promise<Container> {
+    const image = await this.#engine().images.ensure(interpreter);
+    return await this.#createFrom(image, waitingFor(interpreter), means, null);
+  }
+
+  async #createFrom(image: string, command: readonly string[], means: Means, tools: string | null): Promise<Container> {
+    const { docker, seccomp, owner } = this.#engine();
+    const container = await startContainer(docker, {
+      ...CONTAINER,
+      Image: image,
+      Entrypoint: [...command],
+      Cmd: [],
+      Labels: { [LABEL]: 'job', [OWNER]: owner },
+      HostConfig: {
+        ...hardened(means, seccomp),
+        ...(tools === null ? {} : { Mounts: [{ Type: 'volume', Source: tools, Target: TOOLS, ReadOnly: true }] }),
+      },
+    });
+    this.#removals.add(container.removed);
+    void container.removed.finally(() => this.#removals.delete(container.removed));
+    return container;
+  }
+
+  /** A volume with a busybox, for images that have none; the engine fills it from the shell's image. */
+  #toolsVolume(): Promise<string> {
+    this.#tools ??= this.#makeTools().catch((fault: unknown) => {
+      this.#tools = null;
+      throw fault;
+    });
+    return this.#tools;
+  }
+
+  async #makeTools(): Promise<string> {
+    const { docker, images, owner } = this.#engine();
+    const image = await images.ensure('shell');
+    const name = `${LABEL}-tools-${image.replaceAll(/[^\w.-]/g, '-').slice(-40)}`;
+    await docker.createVolume({ Name: name, Labels: { [LABEL]: 'tools' } });
+    const filler = await docker.createContainer({
+      Image: image,
+      Cmd: ['true'],
+      NetworkDisabled: true,
+      Labels: { [LABEL]: 'tools', [OWNER]: owner },
+      HostConfig: { NetworkMode: 'none', Mounts: [{ Type: 'volume', Source: name, Target: '/bin' }] },
+    } as Docker.ContainerCreateOptions);
+    await filler.remove({ force: true });
+    return name;
+  }
+
+  async #reap(): Promise<void> {
+    const { docker, owner } = this.#engine();
+    const found = await docker.listContainers({ all: true, filters: { label: [`${OWNER}=${owner}`] } });
+    if (found.length > 0) this.#options.log(`removing ${found.length} containers that an earlier run left behind`);
+    await Promise.all(
+      found.map(({ Id: id }) =>
+        docker
+          .getContainer(id)
+          .remove({ force: true, v: true })
+          .catch((fault: unknown) => this.#options.log(`the container ${id} stays: ${messageOf(fault)}`)),
+      ),
+    );
+  }
+
+  #engine(): Connected {
+    if (this.#connected === null) throw new Error('The Docker engine was not found when the runner started');
+    return this.#connected;
+  }
+}
+
+function isStandard(means: Means): boolean {
+  return means.memoryMb === STANDARD.memoryMb && means.cpus === STANDARD.cpus && means.processes === STANDARD.processes;
+}
+
+/** The same over restarts, so that a runner knows its own containers from another's. */
+async function identityOf(stateDir: string): Promise<string> {
+  const file = path.join(path.resolve(stateDir), 'runner', 'instance');
+  const known = await fs.readFile(file, 'utf8').catch(() => '');
+  if (/^[\w-]{36}$/.test(known)) return known;
+  const fresh = randomUUID();
+  await fs.mkdir(path.dirname(file), { recursive: true });
+  await fs.writeFile(file, fresh, { mode: 0o644 });
+  return fresh;
+}
