@@ -80,6 +80,10 @@ export const limits = {
   sessionExpiryMs: 30 * 24 * 3_600_000,
   watchdogMs: 30_000,
   cancelGraceMs: 5_000,
+  /** Generations of one run that a crash may cut; after them it fails (J2). */
+  cutGenerations: 3,
+  /** How often one run is taken up again after a crash, whatever it was doing: what kills its host each time must end. */
+  recoveries: 20,
   variables: 1_000,
   variableBytes: 262_144,
 
@@ -91,6 +95,9 @@ export const limits = {
   outcomesInMemoryBytes: 8_388_608,
   /** All outcomes of one run together: a result that repeats others cannot grow without end. */
   runOutcomeBytes: 33_554_432,
+  /** Streamed text is written when so much of it, or so old a piece, stands in memory only (J6). */
+  unsavedTextChars: 2_048,
+  unsavedTextMs: 1_000,
 
   // --- prompt (L5) ---
   /** One result told to the model; the full value stays under its reference. */

@@ -10,13 +10,16 @@
  *     and the scheduler ignores it (S7, S8).
  *  3. Parameters are resolved at dispatch, from what the names were bound to (P12); those of an action
  *     that was looked up run as they were looked up (P6).
+ *  4. An attempt that a crash left at work is asked after before anything runs a second time (J2).
  */
 import type { ActionDeclaration, ActionKey, ActionOutcome, ActionRejection, ActionTraits } from '../domain/action.ts';
 import { messageOf } from '../domain/errors.ts';
+import type { JournaledEventType, SessionEvent } from '../domain/event.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { ToolDefinition } from '../domain/manifest.ts';
 import type { VariableStore } from '../domain/ports.ts';
+import type { ActionContext } from '../executors/executor.ts';
 import { validateParameters } from '../executors/validate-parameters.ts';
 import { conditionNames, evaluateCondition } from '../protocol/condition.ts';
 import { bindings, action as declarationOf, dependenciesOf, isFireAndForget, statusOf } from '../scheduler/step.ts';
@@ -28,6 +31,7 @@ import type { Inbox, RunInput } from './inbox.ts';
 import { resolveCall } from './names.ts';
 import type { ResolvedCall } from './names.ts';
 import type { NameValue, Results } from './results.ts';
+import type { Replay } from './replay.ts';
 import type { RunContext } from './run-context.ts';
 import type { ActionLabel, RunLog } from './run-log.ts';
 import { cacheTtlOf, effectsOf, targetOf, traitsOf } from './traits.ts';
@@ -51,6 +55,13 @@ export class ActionDesk {
   /** Actions that were looked up, as they would run. */
   readonly #looked = new Map<ActionKey, ResolvedCall>();
   readonly #recalled = new Set<ActionKey>();
+  readonly #replay: Replay | null;
+  /** Durations that declared actions are ordered by (S5), until they are written. */
+  readonly #estimates = new Map<ActionKey, number>();
+  /** Of a run that is being replayed: attempts that were at work, look-ups and timers that were open when it broke off. */
+  readonly #interrupted = new Map<ActionKey, Start>();
+  readonly #asking = new Set<ActionKey>();
+  readonly #stopped = new Map<TimerId, { readonly since: number; readonly delayMs: number }>();
 
   constructor(options: {
     readonly context: RunContext;
@@ -58,17 +69,24 @@ export class ActionDesk {
     readonly results: Results;
     readonly inbox: Inbox;
     readonly state: () => RunState;
+    readonly replay: Replay | null;
   }) {
     this.#context = options.context;
     this.#log = options.log;
     this.#results = options.results;
     this.#inbox = options.inbox;
     this.#state = options.state;
+    this.#replay = options.replay;
     this.#variables = this.#announced(options.context.variables);
   }
 
   traits(action: ActionDeclaration): ActionTraits {
-    return traitsOf(action, this.#context.resolved, this.#context.learned);
+    const traits = traitsOf(action, this.#context.resolved, this.#context.learned);
+    const key = `${this.#log.iteration}/${action.ordinal}`;
+    // Durations are learned all the time; the order that they gave must come out the same.
+    const estimateMs = (this.#log.replaying ? this.#replay?.estimateOf(key) : null) ?? traits.estimateMs;
+    this.#estimates.set(key, estimateMs);
+    return { ...traits, estimateMs };
   }
 
   /** The parser's rejection, kept for the event that settles it. */
@@ -78,7 +96,9 @@ export class ActionDesk {
 
   queued(key: ActionKey, dependsOn: readonly ActionKey[]): void {
     const action = this.#declaration(key);
-    const { parameters, span: _span, references: _references, ...declaration } = action;
+    const { parameters } = action;
+    const estimate = this.#estimates.get(key) ?? 0;
+    this.#estimates.delete(key);
     if ((action.cacheTtlMs ?? 0) > 0 && this.#cacheTtl(action) === null) {
       const message = `Action "${action.id}" has a cache_ttl, but ${action.type} "${action.name}" is not pure: it runs every time`;
       this.#log.warn('cache_ignored', message, action);
@@ -94,63 +114,122 @@ export class ActionDesk {
         ...(action.embeddedInThought ? { embedded_in_thought: true } : {}),
         ...(action.repaired ? { repaired: true } : {}),
       },
-      { action, state: { key, declaration: declaration as unknown as JsonObject } },
+      { action, state: { key, estimate } },
     );
   }
 
   evaluate(key: ActionKey): Pick<Extract<SchedulerInput, { type: 'condition_evaluated' }>, 'key' | 'result'> {
     const { when } = this.#declaration(key);
     if (when === null) return { key, result: { ok: true, value: true } };
+    const recorded = this.#log.replaying ? this.#replay?.conditionOf(key) : null;
+    if (recorded != null) return { key, result: recorded };
     const bound = bindings(this.#state(), key);
     const values: Record<string, Json> = {};
     for (const name of conditionNames(when)) {
       const value = this.valueOf(name, bound[name] ?? null);
       if (value.state !== 'unknown') values[name] = value.state === 'value' ? value.value : null;
     }
-    return { key, result: evaluateCondition(when, values) };
+    const result = evaluateCondition(when, values);
+    this.#log.record({ is: 'condition', at: this.#context.clock.now(), key, result });
+    return { key, result };
   }
 
-  start({ key, attempt, timeoutMs }: Start): void {
-    const action = this.#declaration(key);
+  start(start: Start): void {
+    const { key, attempt } = start;
+    this.#results.started(key, this.#context.clock.now());
+    const seq = this.#append('action_started', key, { attempt });
+    // It was at work when the run broke off, unless the record says in the following how it ended.
+    if (this.#log.wasRecorded(seq)) this.#interrupted.set(key, start);
+    else this.#begin(start, (execute) => execute());
+  }
+
+  /** Goes on where a crash broke off: attempts that were at work, look-ups, timers (J2). */
+  resume(): void {
     const now = this.#context.clock.now();
-    this.#results.started(key, now);
-    this.#append('action_started', key, { attempt });
-    const call = this.#looked.get(key) ?? this.#resolve(key, attempt === 1);
+    for (const start of this.#interrupted.values()) {
+      const looked = this.#looked.get(start.key);
+      // Its claim holds again, so that what comes of it stands for others (P6).
+      if (looked !== undefined) this.#askEarlier(start.key, looked, () => undefined);
+      this.#begin(start, (execute, known) => this.#regain(start, execute, known));
+    }
+    this.#interrupted.clear();
+    for (const key of this.#asking) this.recall(key);
+    this.#asking.clear();
+    for (const [timer, { since, delayMs }] of this.#stopped) {
+      // An attempt that is taken up again has its whole time again: how much of it was lost is not its fault.
+      this.setTimer(timer, timer.startsWith('timeout:') ? delayMs : Math.max(0, since + delayMs - now));
+    }
+    this.#stopped.clear();
+  }
+
+  /**
+   * What came of an attempt that was at work when the host vanished: what its executor knows; else
+   * what may run twice runs again, and the rest is not known (J2, J3).
+   */
+  async #regain(
+    { key }: Start,
+    execute: () => Promise<ActionOutcome>,
+    known: (() => Promise<ActionOutcome | null>) | null,
+  ): Promise<ActionOutcome> {
+    const action = this.#declaration(key);
+    const { effects } = traitsOf(action, this.#context.resolved, this.#context.learned);
+    const mayRepeat = effects !== 'unsafe';
+    try {
+      const found = await known?.();
+      if (found != null && (found.ok || found.error.code !== 'lost' || !mayRepeat)) return found;
+    } catch (fault) {
+      if (!mayRepeat) return unknownOutcome(action, messageOf(fault));
+    }
+    return mayRepeat ? await execute() : unknownOutcome(action, null);
+  }
+
+  /** Runs an attempt once this turn is on disk; `how` says in which way. */
+  #begin(
+    { key, attempt, timeoutMs }: Start,
+    how: (
+      execute: () => Promise<ActionOutcome>,
+      known: (() => Promise<ActionOutcome | null>) | null,
+    ) => Promise<ActionOutcome>,
+  ): void {
+    const action = this.#declaration(key);
+    const parameters = this.#looked.get(key) ?? this.#resolve(key, attempt === 1);
     const tool = this.#tool(action);
-    const complaint = tool === null ? null : validateParameters(tool.parameters, call.parameters);
+    const complaint = tool === null ? null : validateParameters(tool.parameters, parameters.parameters);
     const abort = new AbortController();
     this.#attempts.set(key, { attempt, abort });
+    const executor = this.#context.executors[action.type];
+    const call = {
+      action,
+      runtimeKey: `${this.#context.sessionId}/${this.#context.runNumber}/${key}`,
+      attempt,
+      parameters: parameters.parameters,
+      inputs: parameters.inputs,
+      tool,
+      timeoutMs,
+    };
+    const context = {
+      signal: abort.signal,
+      clock: this.#context.clock,
+      session: this.#context.sessionId,
+      progress: (data: JsonObject): void => this.#inbox.put({ type: 'progress', key, attempt, data }),
+      variables: this.#variables,
+      runner: this.#context.runner,
+      fetch: this.#context.fetch,
+      readHtml: this.#context.readHtml,
+      internalActions: this.#context.resolved.agent.internalActions,
+      callModel: (request: Parameters<ActionContext['callModel']>[0]): Promise<string> =>
+        callModel(this.#context, request, abort.signal, (usage) => this.#inbox.put({ type: 'usage', usage })),
+    };
     const execute = async (): Promise<ActionOutcome> => {
       if (complaint !== null) {
         return { ok: false, error: { code: 'invalid_parameters', message: complaint, retryable: false } };
       }
-      return await this.#context.executors[action.type].execute(
-        {
-          action,
-          runtimeKey: `${this.#context.sessionId}/${this.#context.runNumber}/${key}`,
-          attempt,
-          parameters: call.parameters,
-          inputs: call.inputs,
-          tool,
-          timeoutMs,
-        },
-        {
-          signal: abort.signal,
-          clock: this.#context.clock,
-          session: this.#context.sessionId,
-          progress: (data) => this.#inbox.put({ type: 'progress', key, attempt, data }),
-          variables: this.#variables,
-          runner: this.#context.runner,
-          fetch: this.#context.fetch,
-          readHtml: this.#context.readHtml,
-          internalActions: this.#context.resolved.agent.internalActions,
-          callModel: (request) =>
-            callModel(this.#context, request, abort.signal, (usage) => this.#inbox.put({ type: 'usage', usage })),
-        },
-      );
+      return await executor.execute(call, context);
     };
+    const { recover } = executor;
+    const known = recover === undefined ? null : (): Promise<ActionOutcome | null> => recover(call, context);
     this.#log.afterSync(() => {
-      execute()
+      how(execute, known)
         .catch((fault: unknown): ActionOutcome => ({
           ok: false,
           error: { code: 'executor_fault', message: messageOf(fault), retryable: false },
@@ -161,18 +240,20 @@ export class ActionDesk {
 
   /** Asks whether an earlier outcome stands for the action; the answer comes through the inbox (P6). */
   recall(key: ActionKey): void {
-    const action = this.#declaration(key);
-    const tool = this.#tool(action);
+    if (this.#log.replaying) {
+      this.#asking.add(key);
+      this.#looked.set(key, this.#resolve(key, false));
+      return;
+    }
     const call = this.#resolve(key, true);
     this.#looked.set(key, call);
-    const resolved = {
-      action,
-      parameters: call.parameters,
-      inputs: call.inputs,
-      version: tool?.version ?? null,
-      cacheTtlMs: this.#cacheTtl(action),
-    };
-    const answer = (found: Recalled): void => this.#inbox.put({ type: 'recalled', key, found });
+    this.#askEarlier(key, call, (found) => this.#inbox.put({ type: 'recalled', key, found }));
+  }
+
+  #askEarlier(key: ActionKey, { parameters, inputs }: ResolvedCall, answer: (found: Recalled) => void): void {
+    const action = this.#declaration(key);
+    const version = this.#tool(action)?.version ?? null;
+    const resolved = { action, parameters, inputs, version, cacheTtlMs: this.#cacheTtl(action) };
     // A look-up that fails is no reason not to run.
     this.#context.earlier.ask(this.#owner(key), resolved, answer).catch(() => answer({ type: 'nothing' }));
   }
@@ -181,6 +262,7 @@ export class ActionDesk {
     { key, found }: Extract<RunInput, { type: 'recalled' }>,
     at: number,
   ): Extract<SchedulerInput, { type: 'recalled' }> {
+    this.#asking.delete(key);
     if (found.type === 'refused') return { type: 'recalled', at, key, found: { error: found.error } };
     if (found.type === 'nothing' || this.#results.get(key) !== null)
       return { type: 'recalled', at, key, found: 'nothing' };
@@ -191,6 +273,7 @@ export class ActionDesk {
   }
 
   abort(key: ActionKey, attempt: number, reason: string): void {
+    if (this.#interrupted.get(key)?.attempt === attempt) this.#interrupted.delete(key);
     const running = this.#attempts.get(key);
     if (running?.attempt !== attempt) return;
     this.#attempts.delete(key);
@@ -209,15 +292,13 @@ export class ActionDesk {
   outcome(
     { key, attempt, outcome }: Extract<RunInput, { type: 'outcome' }>,
     at: number,
+    random: number,
   ): Extract<SchedulerInput, { type: 'attempt_succeeded' | 'attempt_failed' }> {
     if (this.#attempts.get(key)?.attempt === attempt) this.#attempts.delete(key);
-    if (!outcome.ok) {
-      return { type: 'attempt_failed', at, key, attempt, error: outcome.error, random: this.#context.random() };
-    }
+    if (this.#interrupted.get(key)?.attempt === attempt) this.#interrupted.delete(key);
+    if (!outcome.ok) return { type: 'attempt_failed', at, key, attempt, error: outcome.error, random };
     const refusal = statusOf(this.#state(), key) === 'running' ? this.#results.offer(key, outcome.output) : null;
-    if (refusal !== null) {
-      return { type: 'attempt_failed', at, key, attempt, error: refusal, random: this.#context.random() };
-    }
+    if (refusal !== null) return { type: 'attempt_failed', at, key, attempt, error: refusal, random };
     return { type: 'attempt_succeeded', at, key, attempt };
   }
 
@@ -231,14 +312,13 @@ export class ActionDesk {
   }
 
   askApproval(key: ActionKey): void {
-    const approval = this.#context.newApprovalId();
-    this.#approvals.set(key, approval);
     const action = this.#declaration(key);
-    this.#append('approval_requested', key, {
-      approval_id: approval,
+    const { data } = this.#write('approval_requested', key, {
+      approval_id: this.#context.newApprovalId(),
       type: action.type,
       parameters: action.parameters,
     });
+    this.#approvals.set(key, String(data['approval_id']));
   }
 
   approvalResolved({ key, approved, note }: Extract<RunInput, { type: 'approval' }>): void {
@@ -259,6 +339,8 @@ export class ActionDesk {
     const { key } = command;
     const now = this.#context.clock.now();
     this.#attempts.delete(key);
+    this.#interrupted.delete(key);
+    this.#asking.delete(key);
     const seq = this.#appendEnd(command, now);
     this.#forget(key, command.status === 'completed' ? { seq, output: this.#results.offered(key) } : null);
     const label = this.#rejections.get(key) ?? this.#declaration(key);
@@ -278,7 +360,7 @@ export class ActionDesk {
         const cached = this.#recalled.delete(key);
         if (!cached) {
           const target = targetOf(action);
-          this.#context.learned.learn(target, ms);
+          if (!this.#log.replaying) this.#context.learned.learn(target, ms);
           Object.assign(state, { target, ms });
         }
         return this.#append('action_completed', key, { output, ms, attempt, ...(cached ? { cached } : {}) }, state);
@@ -302,6 +384,10 @@ export class ActionDesk {
 
   setTimer(timer: TimerId, delayMs: number): void {
     this.clearTimer(timer);
+    if (this.#log.replaying) {
+      this.#stopped.set(timer, { since: this.#context.clock.now(), delayMs });
+      return;
+    }
     const cancel = this.#context.clock.schedule(delayMs, () => {
       this.#timers.delete(timer);
       this.#inbox.put({ type: 'timer', timer });
@@ -312,6 +398,12 @@ export class ActionDesk {
   clearTimer(timer: TimerId): void {
     this.#timers.get(timer)?.();
     this.#timers.delete(timer);
+    this.#stopped.delete(timer);
+  }
+
+  /** A timer of the record has fired. */
+  fired(timer: TimerId): void {
+    this.#stopped.delete(timer);
   }
 
   /** What a name stands for now: the producer that it was bound to, else a session variable, else an earlier run's result (P12). */
@@ -394,8 +486,12 @@ export class ActionDesk {
     return call;
   }
 
-  #append(type: Parameters<RunLog['append']>[0], key: ActionKey, data: JsonObject, state: JsonObject = {}): number {
-    return this.#log.append(type, data, {
+  #append(type: JournaledEventType, key: ActionKey, data: JsonObject, state: JsonObject = {}): number {
+    return this.#write(type, key, data, state).seq ?? 0;
+  }
+
+  #write(type: JournaledEventType, key: ActionKey, data: JsonObject, state: JsonObject = {}): SessionEvent {
+    return this.#log.write(type, data, {
       action: this.#declaration(key),
       state: { key, ...state },
       iteration: Number(key.split('/')[0]),
@@ -424,6 +520,12 @@ export class ActionDesk {
       },
     };
   }
+}
+
+function unknownOutcome(action: ActionDeclaration, why: string | null): ActionOutcome {
+  const because = why === null ? '' : ` (${why})`;
+  const message = `Action "${action.id}" had started when its host was restarted, and what came of it is not known${because}. It may have had its effect: check before you do it again`;
+  return { ok: false, error: { code: 'outcome_unknown', message, retryable: false } };
 }
 
 function errorJson(error: {

@@ -27,7 +27,7 @@ import type { RunState } from '../scheduler/step.ts';
 import type { SchedulerCommand } from '../scheduler/types.ts';
 import type { ActionDesk } from './action-desk.ts';
 import { effectsOf } from './traits.ts';
-import type { Inbox, RunInput } from './inbox.ts';
+import type { Inbox, RunInput, Said } from './inbox.ts';
 import type { Results } from './results.ts';
 import type { RunContext } from './run-context.ts';
 import type { RunLog } from './run-log.ts';
@@ -51,6 +51,11 @@ const IGNORED_CALL: ProtocolEvent = {
   message: 'The model called functions natively, which the manifest turns off (protocol.dialect: protocol)',
   offset: 0,
 };
+
+/** The error code of a generation that a crash cut; the scheduler counts these apart (J2). */
+export const INTERRUPTED = 'interrupted';
+
+type Ended = Extract<RunInput, { type: 'generation_ended' }>;
 
 type TextEvent = Extract<
   ProtocolEvent,
@@ -83,6 +88,11 @@ export class GenerationDesk {
   #last = false;
   #unpriced = false;
   #reasoning = false;
+  /** The generation's text so far, to the letter. */
+  #said: string[] = [];
+  #saidChars = 0;
+  /** The generation had begun before a crash, and nobody reads it. */
+  #adrift = false;
   #generationText = '';
   /** How the current generation broke off; null when it did not (P15). */
   #cut: Cut | null = null;
@@ -122,7 +132,7 @@ export class GenerationDesk {
 
   start(iteration: number, last: boolean): void {
     this.#log.enterIteration(iteration);
-    this.#log.append('iteration_started', last ? { iteration, last: true } : { iteration });
+    const seq = this.#log.append('iteration_started', last ? { iteration, last: true } : { iteration });
     const { protocol } = this.#context.resolved.agent;
     const { resolved } = this.#context;
     const shared = {
@@ -136,12 +146,66 @@ export class GenerationDesk {
     };
     this.#readers = readers;
     this.#saw = { action: false, response: false, text: false };
+    this.#said = [];
+    this.#saidChars = 0;
+    this.#adrift = this.#log.wasRecorded(seq);
     this.#generationText = '';
     this.#calls = [];
     this.#last = last;
+    if (!this.#adrift) this.#read(readers, 0);
+  }
+
+  #read(readers: Readers, skip: number): void {
     const abort = new AbortController();
     this.#abort = abort;
-    this.#log.afterSync(() => void this.#pump(readers, abort.signal));
+    this.#log.afterSync(() => void this.#pump(readers, abort.signal, skip));
+  }
+
+  /** A piece of a record: what the readers made of it then, they make of it again (P3). */
+  reread(said: Said): readonly ProtocolEvent[] {
+    if (this.#readers === null) return [];
+    if ('delta' in said) return this.#readers.calls.feed(said.delta);
+    this.#say(said.text);
+    return this.#readers.text.feed(said.text);
+  }
+
+  #say(text: string): void {
+    this.#said.push(text);
+    this.#saidChars += text.length;
+  }
+
+  /** The record's next piece of the text that was posted whole. */
+  rereadPosted(chars: number): Said {
+    const { source } = this.#context;
+    const from = this.#saidChars;
+    return { text: source.type === 'text' ? (source.text ?? '').slice(from, from + chars) : '' };
+  }
+
+  /** What the end of the text adds, and the generation as it was. */
+  rereadEnd(finish: FinishReason): Pick<Ended, 'said' | 'events' | 'text' | 'calls'> {
+    return { said: [], ...this.#endOf(this.#readers, finish) };
+  }
+
+  /**
+   * Goes on with the generation that a crash cut: posted text is read on; a model's stream is gone, and
+   * the generation ends here (J2).
+   */
+  resume(): void {
+    const readers = this.#readers;
+    if (readers === null || !this.#adrift) return;
+    if (this.#context.source.type === 'text') {
+      this.#read(readers, this.#saidChars);
+      return;
+    }
+    const error = { code: INTERRUPTED, message: 'The host was restarted while the model was speaking' };
+    this.#inbox.put({ type: 'generation_ended', finish: 'error', said: [], ...this.#endOf(readers, 'error'), error });
+  }
+
+  #endOf(readers: Readers | null, finish: FinishReason): Pick<Ended, 'events' | 'text' | 'calls'> {
+    if (readers === null) return { events: [], text: '', calls: [] };
+    // Text before calls: what it left open was said first.
+    const events = [...readers.text.end(), ...readers.calls.end(finish === 'stop' || finish === 'tool_calls')];
+    return { events, text: this.#said.join(''), calls: readers.calls.calls };
   }
 
   stop(): void {
@@ -152,7 +216,7 @@ export class GenerationDesk {
     this.#saw.action = true;
   }
 
-  text(event: TextEvent): void {
+  text(event: TextEvent, interrupted = false): void {
     switch (event.type) {
       case 'thought_started':
         return this.#segments.open('thought', null, event.reasoning ? { reasoning: true } : {});
@@ -168,11 +232,10 @@ export class GenerationDesk {
       case 'response':
         return this.#segments.write(event.delta);
       case 'thought_completed':
-        return this.#segments.close(event.unclosed);
-      case 'text_completed':
-        return this.#segments.close(false);
       case 'response_completed':
-        return this.#segments.close(event.unclosed);
+        return this.#segments.close(event.unclosed, interrupted && event.unclosed);
+      case 'text_completed':
+        return this.#segments.close(false, interrupted);
     }
   }
 
@@ -183,9 +246,10 @@ export class GenerationDesk {
     this.#segments.refer(reference, () => actions.valueOf(reference.name, producer));
   }
 
-  closeResponse(unclosed: boolean): { final: Finality; refers: readonly ActionKey[] } {
-    this.#segments.close(unclosed);
-    return { final: this.#response.final, refers: [...this.#response.refers] };
+  /** @param interrupted a crash took the rest of it: then it cannot be the answer (J2) */
+  closeResponse(unclosed: boolean, interrupted: boolean): { final: Finality; refers: readonly ActionKey[] } {
+    this.#segments.close(unclosed, interrupted);
+    return { final: interrupted ? false : this.#response.final, refers: [...this.#response.refers] };
   }
 
   /** Reasoning that the provider sends beside the text becomes thoughts; nothing in it runs (P9). */
@@ -275,24 +339,21 @@ export class GenerationDesk {
     );
   }
 
-  announceEnd(end: Extract<SchedulerCommand, { type: 'end_run' }>): void {
+  /** @returns the seq of the event that ends the run */
+  announceEnd(end: Extract<SchedulerCommand, { type: 'end_run' }>): number {
     const iterations = this.#log.iteration;
+    const usage = { ...this.#totals };
     switch (end.status) {
       case 'completed':
-        this.#log.append('agent_completed', { response: this.answer(), iterations, usage: { ...this.#totals } });
-        return;
-      case 'failed':
-        this.#log.append('agent_failed', {
-          error: end.error === null ? { code: 'internal', message: 'The run failed' } : { ...end.error },
-          iterations,
-          usage: { ...this.#totals },
-        });
-        return;
+        return this.#log.append('agent_completed', { response: this.answer(), iterations, usage });
+      case 'failed': {
+        const error = end.error === null ? { code: 'internal', message: 'The run failed' } : { ...end.error };
+        return this.#log.append('agent_failed', { error, iterations, usage });
+      }
       case 'cancelled':
-        this.#log.append('agent_cancelled', { iterations, usage: { ...this.#totals } });
-        return;
+        return this.#log.append('agent_cancelled', { iterations, usage });
       case 'waiting':
-        this.#log.append('agent_waiting', { reason: 'approvals', iterations });
+        return this.#log.append('agent_waiting', { reason: 'approvals', iterations });
     }
   }
 
@@ -317,19 +378,25 @@ export class GenerationDesk {
   }
 
   /** Reads one generation to its end; whatever happens, exactly one `generation_ended` follows. */
-  async #pump(readers: Readers, signal: AbortSignal): Promise<void> {
+  async #pump(readers: Readers, signal: AbortSignal, skip: number): Promise<void> {
     const { source } = this.#context;
     const { dialect } = this.#context.resolved.agent.protocol;
-    const text: string[] = [];
+    let said: Said[] = [];
+    let toSkip = skip;
     let finish: FinishReason = 'stop';
     let error: { code: string; message: string } | null = null;
     let ignoring = false;
     const put = (events: readonly ProtocolEvent[]): void => {
-      if (events.length > 0) this.#inbox.put({ type: 'protocol', events });
+      if (events.length === 0) return;
+      this.#inbox.put({ type: 'protocol', said, events });
+      said = [];
     };
     const feed = (chunk: string): void => {
-      text.push(chunk);
-      put(readers.text.feed(chunk));
+      const text = toSkip === 0 ? chunk : chunk.slice(toSkip);
+      toSkip -= chunk.length - text.length;
+      this.#say(text);
+      said.push({ text });
+      put(readers.text.feed(text));
     };
     try {
       if (source.type === 'text') {
@@ -351,12 +418,17 @@ export class GenerationDesk {
             case 'usage':
               this.#inbox.put({ type: 'usage', usage: delta.usage });
               break;
+            case 'notice':
+              put([{ type: 'warning', code: delta.code, message: delta.message, offset: 0 }]);
+              break;
             case 'finish':
               finish = delta.reason;
               break;
             case 'tool_call':
-              if (dialect !== 'protocol') put(readers.calls.feed(delta));
-              else if (!ignoring) put([IGNORED_CALL]);
+              if (dialect !== 'protocol') {
+                said.push({ delta });
+                put(readers.calls.feed(delta));
+              } else if (!ignoring) put([IGNORED_CALL]);
               ignoring = true;
               break;
           }
@@ -369,10 +441,7 @@ export class GenerationDesk {
       error = { code: fault instanceof EngineError ? fault.code : code, message: messageOf(fault) };
     }
     if (signal.aborted) finish = 'abort';
-    // Text before calls: what it left open was said first.
-    put(readers.text.end());
-    put(readers.calls.end(finish === 'stop' || finish === 'tool_calls'));
-    this.#inbox.put({ type: 'generation_ended', finish, text: text.join(''), calls: readers.calls.calls, error });
+    this.#inbox.put({ type: 'generation_ended', finish, said, ...this.#endOf(readers, finish), error });
   }
 
   /** What the generation may write, so that the tokens of the last one stay set aside (S12). */
@@ -402,7 +471,8 @@ export class GenerationDesk {
     const native = agent.protocol.dialect === 'tool_calls' || messages.some(({ toolCalls }) => toolCalls !== undefined);
     return {
       messages,
-      model: agent.engine.primary.model,
+      // Which of the agent's models answers is the router's business.
+      model: null,
       temperature: typeof temperature === 'number' ? temperature : null,
       maxTokens: this.#maxTokens(messages, typeof maxTokens === 'number' ? maxTokens : null),
       extra,

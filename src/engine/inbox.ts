@@ -6,14 +6,22 @@ import type { ProtocolEvent } from '../domain/protocol-event.ts';
 import type { NativeCall } from '../protocol/tool-calls.ts';
 import type { TimerId } from '../scheduler/types.ts';
 import type { Recalled } from './earlier-outcomes.ts';
+import type { ToolCallDelta } from './recorded-input.ts';
+
+/** What the generation said, as it came: text to the letter, or a piece of a native call. */
+export type Said = { readonly text: string } | { readonly delta: ToolCallDelta };
 
 export type RunInput =
-  | { readonly type: 'protocol'; readonly events: readonly ProtocolEvent[] }
+  /** `said`: what the events came of. */
+  | { readonly type: 'protocol'; readonly said: readonly Said[]; readonly events: readonly ProtocolEvent[] }
   | { readonly type: 'reasoning'; readonly text: string }
   | { readonly type: 'token'; readonly text: string }
   | { readonly type: 'usage'; readonly usage: Usage }
   | {
       readonly type: 'generation_ended';
+      /** Text that gave no event before its end, and what the end of the text itself gave. */
+      readonly said: readonly Said[];
+      readonly events: readonly ProtocolEvent[];
       readonly finish: FinishReason;
       /** The model's text to the letter (L5). */
       readonly text: string;
@@ -26,7 +34,9 @@ export type RunInput =
   | { readonly type: 'recalled'; readonly key: ActionKey; readonly found: Recalled }
   | { readonly type: 'timer'; readonly timer: TimerId }
   | { readonly type: 'approval'; readonly key: ActionKey; readonly approved: boolean; readonly note: string | null }
-  | { readonly type: 'cancel'; readonly reason: string };
+  | { readonly type: 'cancel'; readonly reason: string }
+  /** Time to write what stands in memory only (J6). */
+  | { readonly type: 'save' };
 
 /** A queue with one taker. What it holds is bounded by the generation's and the actions' own limits. */
 export class Inbox {

@@ -21,7 +21,8 @@ import type { LearnedDurations } from './learned-durations.ts';
 /** Where the text of the run's generations comes from. */
 export type RunSource =
   | { readonly type: 'model'; readonly content: string; readonly history: readonly Turn[]; readonly tokens: boolean }
-  | { readonly type: 'text'; readonly chunks: AsyncIterable<string> };
+  /** `text`: all of it, where it was posted whole; null while it is still arriving. */
+  | { readonly type: 'text'; readonly chunks: AsyncIterable<string>; readonly text: string | null };
 
 export type RunEnd = Extract<SchedulerCommand, { type: 'end_run' }>;
 

@@ -9,16 +9,20 @@
  * cancels or times out an action.
  */
 import type { ActionKey } from '../domain/action.ts';
+import { limits } from '../domain/limits.ts';
 import type { ProtocolEvent } from '../domain/protocol-event.ts';
 import { action as declarationOf, initialState, lookup, step } from '../scheduler/step.ts';
 import type { RunState } from '../scheduler/step.ts';
-import type { SchedulerCommand, SchedulerInput } from '../scheduler/types.ts';
+import type { RunPolicy, SchedulerCommand, SchedulerInput } from '../scheduler/types.ts';
 import { ActionDesk } from './action-desk.ts';
-import { GenerationDesk } from './generation-desk.ts';
+import { GenerationDesk, INTERRUPTED } from './generation-desk.ts';
 import type { Inbox, RunInput } from './inbox.ts';
+import { inputOf, randomOf, recordInput } from './recording.ts';
+import type { Replay } from './replay.ts';
+import { RunClock } from './run-clock.ts';
 import { RunLog } from './run-log.ts';
 import { Results } from './results.ts';
-import type { RunContext } from './run-context.ts';
+import type { RunContext, RunEnd } from './run-context.ts';
 import { Segments } from './segments.ts';
 import { renderReference } from './names.ts';
 
@@ -32,21 +36,28 @@ export interface LiveRun {
   readonly drained: Promise<void>;
 }
 
-/** Starts a run; its inputs arrive in `inbox`, everything else comes from `context`. */
-export function startRun(context: RunContext, inbox: Inbox): LiveRun {
-  const log = new RunLog(context);
+/**
+ * Starts a run; its inputs arrive in `inbox`, everything else comes from `given`.
+ *
+ * @param replay the record of a run that a crash broke off: it goes on from where the record ends (J2)
+ * @throws EngineError `not_recoverable` when the record cannot be gone through again
+ */
+export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null = null): LiveRun {
+  const clock = new RunClock(given.clock);
+  const context: RunContext = { ...given, clock };
+  const log = new RunLog({ ...context, replay });
   const results = new Results((seq) => context.journal.outputAt(seq));
   let state: RunState = initialState();
   const segments = new Segments(log, {
     render: renderReference,
     streamThoughts: context.resolved.agent.loop.streamThoughts,
   });
-  const actions = new ActionDesk({ context, log, results, inbox, state: () => state });
+  const actions = new ActionDesk({ context, log, results, inbox, state: () => state, replay });
   const generations = new GenerationDesk({ context, log, results, segments, inbox, state: () => state });
-  const progress = { drained: false };
+  const progress: { drained: boolean; end: RunEnd | null } = { drained: false, end: null };
 
   /** Text first: what the model said becomes blocks, declarations and rejections. */
-  const read = (event: ProtocolEvent): void => {
+  const read = (event: ProtocolEvent, interrupted: boolean): void => {
     const at = context.clock.now();
     switch (event.type) {
       case 'action_declared':
@@ -57,7 +68,7 @@ export function startRun(context: RunContext, inbox: Inbox): LiveRun {
         actions.refused(event.rejection);
         return decide({ type: 'action_refused', at, rejection: event.rejection });
       case 'response_completed': {
-        const { final, refers } = generations.closeResponse(event.unclosed);
+        const { final, refers } = generations.closeResponse(event.unclosed, interrupted && event.unclosed);
         return decide({ type: 'response_closed', at, final, refers });
       }
       case 'response_reference':
@@ -71,16 +82,18 @@ export function startRun(context: RunContext, inbox: Inbox): LiveRun {
       case 'action_opened':
         return;
       default:
-        return generations.text(event);
+        return generations.text(event, interrupted);
     }
   };
 
-  const perceive = (input: RunInput): void => {
-    const at = context.clock.now();
+  /** @param random what chance gives, should it be asked (S7) */
+  const perceive = (input: RunInput, random: number): void => {
+    const at = clock.now();
+    recordInput(log, context.source, input, at, random);
     switch (input.type) {
       case 'protocol':
         generations.endReasoning();
-        for (const event of input.events) read(event);
+        for (const event of input.events) read(event, false);
         return;
       case 'reasoning':
         return generations.reasoning(input.text);
@@ -88,21 +101,27 @@ export function startRun(context: RunContext, inbox: Inbox): LiveRun {
         return log.live('llm_token', { token: input.text });
       case 'usage':
         return decide({ type: 'usage_recorded', at, ...generations.recordUsage(input.usage) });
-      case 'generation_ended':
+      case 'generation_ended': {
+        generations.endReasoning();
+        for (const event of input.events) read(event, input.error?.code === INTERRUPTED);
         return decide({ type: 'generation_ended', at, ...generations.end(input) });
+      }
       case 'progress':
         return actions.progress(input);
       case 'outcome':
-        return decide(actions.outcome(input, at));
+        return decide(actions.outcome(input, at, random));
       case 'recalled':
         return decide(actions.recalled(input, at));
       case 'timer':
-        return decide({ type: 'timer_fired', at, timer: input.timer, random: context.random() });
+        actions.fired(input.timer);
+        return decide({ type: 'timer_fired', at, timer: input.timer, random });
       case 'approval':
         actions.approvalResolved(input);
         return decide({ type: 'approval_resolved', at, key: input.key, approved: input.approved, note: input.note });
       case 'cancel':
         return decide({ type: 'cancel_requested', at, reason: input.reason });
+      case 'save':
+        return log.save();
     }
   };
 
@@ -160,26 +179,76 @@ export function startRun(context: RunContext, inbox: Inbox): LiveRun {
       case 'budget_exceeded':
         log.append('budget_exceeded', { budget: command.budget, limit: command.limit, used: command.used });
         return;
-      case 'end_run':
+      case 'end_run': {
         segments.giveUp();
-        generations.announceEnd(command);
-        context.journal.endRun(context.runNumber, command.status, context.clock.now());
-        log.afterSync(() => context.ended(command));
+        progress.end = command;
+        if (!log.wasRecorded(generations.announceEnd(command))) end(command);
         return;
+      }
       case 'drained':
+        if (!log.replaying) context.journal.closeRun(context.runNumber);
         progress.drained = true;
     }
   };
 
-  const live = async (): Promise<void> => {
+  const begin = (policy: RunPolicy): void => {
+    const at = clock.now();
+    log.record({ is: 'start', at, policy });
     generations.announceStart();
-    decide({ type: 'run_started', at: context.clock.now(), policy: context.policy });
+    decide({ type: 'run_started', at, policy });
+  };
+
+  /** Goes through the record, and takes up what was going on when it broke off (J2). */
+  const goOn = (record: Replay): void => {
+    for (const recorded of record.inputs) {
+      clock.at = recorded.at;
+      if (recorded.is === 'start') begin(recorded.policy);
+      else if (recorded.is !== 'condition') perceive(inputOf(recorded, record, generations), randomOf(recorded));
+    }
+    record.finish();
+    clock.at = null;
+    const { status } = context.journal.requireRun(context.runNumber);
+    if (progress.end !== null && state.phase !== 'live' && status !== progress.end.status) end(progress.end);
+    if (progress.drained) return context.journal.closeRun(context.runNumber);
+    actions.resume();
+    // Waiting for a person is no work that could have been broken off (J8).
+    if (state.phase === 'parked') return;
+    const recoveries = record.recoveries + 1;
+    const message = `The host was restarted while this run was going on; it goes on (${recoveries} of ${limits.recoveries})`;
+    log.append('warning', { code: 'run_recovered', message });
+    if (state.generation?.streaming === true) generations.resume();
+  };
+
+  const end = (command: RunEnd): void => {
+    const { open, openBackground } = state;
+    context.journal.endRun(context.runNumber, command.status, clock.now(), open + openBackground > 0);
+    log.afterSync(() => context.ended(command));
+  };
+
+  const live = async (): Promise<void> => {
+    if (replay === null) begin(context.policy);
     await log.commit();
     while (!progress.drained) {
-      for (const input of await inbox.take()) perceive(input);
+      for (const input of await inbox.take()) perceive(input, context.random());
+      saveInTime();
       await log.commit();
     }
   };
+
+  /** Text that no event carries is written when there is enough of it, or in time (J6). */
+  let saving = false;
+  const saveInTime = (): void => {
+    const waitMs = log.saveBy === null ? null : log.saveBy - clock.now();
+    if (waitMs !== null && waitMs <= 0) return log.save();
+    if (waitMs === null || saving) return;
+    saving = true;
+    clock.schedule(waitMs, () => {
+      saving = false;
+      inbox.put({ type: 'save' });
+    });
+  };
+
+  if (replay !== null) goOn(replay);
 
   return {
     catchUp: () => segments.catchUp(),

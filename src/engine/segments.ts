@@ -33,6 +33,8 @@ interface Block {
   readonly pieces: Piece[];
   closed: boolean;
   unclosed: boolean;
+  /** A crash took the rest of it (J4). */
+  shortened: boolean;
 }
 
 /** Turns a value into the text that stands for `$name` in a response. */
@@ -72,6 +74,7 @@ export class Segments {
       pieces: [],
       closed: false,
       unclosed: false,
+      shortened: false,
     };
   }
 
@@ -91,9 +94,10 @@ export class Segments {
     if (block.pieces.length > 0 && !this.#held.includes(block)) this.#held.push(block);
   }
 
-  close(unclosed: boolean): void {
+  close(unclosed: boolean, shortened = false): void {
     const block = this.#open;
     if (block === null) return;
+    block.shortened = shortened;
     this.#open = this.#below.pop() ?? null;
     block.closed = true;
     block.unclosed = unclosed;
@@ -189,19 +193,21 @@ export class Segments {
 
   #finishIfDone(block: Block): void {
     if (!block.closed || block.pieces.length > 0) return;
-    const flags: JsonObject = block.unclosed ? { unclosed: true } : {};
-    const options = { iteration: block.iteration };
-    if (block.kind === 'response') {
-      this.#log.append(
-        'response_completed',
-        { segment: block.segment, content: block.content, final: block.final, ...flags },
-        options,
-      );
-      this.#responses.push({ content: block.content, final: block.final });
-      return;
-    }
-    this.#log.append(`${block.kind}_completed`, { segment: block.segment, content: block.content, ...flags }, options);
-    if (block.kind === 'text') this.#bareText.push({ iteration: block.iteration, content: block.content });
+    const { data } = this.#log.write(
+      `${block.kind}_completed`,
+      {
+        segment: block.segment,
+        content: block.content,
+        ...(block.kind === 'response' ? { final: block.final } : {}),
+        ...(block.unclosed ? { unclosed: true } : {}),
+        ...(block.shortened ? { cut: true } : {}),
+      },
+      { iteration: block.iteration },
+    );
+    // What was written counts, where the block was closed before a crash already.
+    const content = String(data['content']);
+    if (block.kind === 'response') this.#responses.push({ content, final: block.final });
+    if (block.kind === 'text') this.#bareText.push({ iteration: block.iteration, content });
   }
 }
 

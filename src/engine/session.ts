@@ -23,11 +23,13 @@ import type { RunPolicy } from '../scheduler/types.ts';
 import { endAbandonedRun } from './abandoned-run.ts';
 import { readConversation, readTranscript } from './conversation.ts';
 import { EarlierOutcomes } from './earlier-outcomes.ts';
+import type { RunInput } from './inbox.ts';
 import { LearnedDurations } from './learned-durations.ts';
 import { personalise } from './personalise.ts';
 import { Hub } from './hub.ts';
 import type { EventListener } from './hub.ts';
 import { Inbox } from './inbox.ts';
+import { Replay } from './replay.ts';
 import { startRun } from './run.ts';
 import type { LiveRun } from './run.ts';
 import type { RunContext, RunEnd, RunSource } from './run-context.ts';
@@ -63,6 +65,8 @@ export interface MessageRequest {
 interface ActiveRun {
   readonly live: LiveRun;
   readonly inbox: Inbox;
+  /** Keeps the host while the run is at work; null while it waits for a person (J8). */
+  held: PromiseWithResolvers<void> | null;
   /** How it ended; null while it has not answered yet. */
   end: RunEnd['status'] | null;
 }
@@ -73,6 +77,8 @@ export class Session {
   readonly #hub = new Hub();
   readonly #active = new Map<number, ActiveRun>();
   readonly #waiting: { readonly run: number; readonly source: () => RunSource }[] = [];
+  /** Set once what an earlier host left has been taken up. */
+  #recovering: Promise<void> | null = null;
   readonly #ends = new Map<number, PromiseWithResolvers<void>>();
   readonly #followed = new Set<Promise<void>>();
   #learned: LearnedDurations | null = null;
@@ -98,7 +104,7 @@ export class Session {
 
   /** Whether something is still at work: a run, or a fire_and_forget action of an ended one. */
   get busy(): boolean {
-    return this.#active.size > 0 || this.#waiting.length > 0;
+    return this.#waiting.length > 0 || [...this.#active.values()].some(({ held }) => held !== null);
   }
 
   get lastSeq(): number {
@@ -131,8 +137,9 @@ export class Session {
         );
       }
     }
-    for (const { end, inbox } of this.#active.values()) {
-      if (end === 'waiting') inbox.put({ type: 'cancel', reason: 'a new message came instead of an approval' });
+    for (const active of this.#active.values()) {
+      if (active.end === 'waiting')
+        this.#put(active, { type: 'cancel', reason: 'a new message came instead of an approval' });
     }
     const current = this.#answering();
     if (current !== null && request.ifBusy === 'reject') {
@@ -142,27 +149,20 @@ export class Session {
     if (this.#waiting.length >= limits.queuedMessages) {
       throw new EngineError('queue_full', `${limits.queuedMessages} messages are waiting already`);
     }
-    return await this.#submit({ type: 'message', content }, idempotencyKey, (run) => ({
-      type: 'model',
-      content,
-      tokens,
-      history: readConversation(this.#journal, run),
-    }));
+    return await this.#submit({ type: 'message', content, tokens }, idempotencyKey, null);
   }
 
   /** Runs protocol text without a model; `text` is null when the text streams in and is not known yet. */
   async execute(chunks: AsyncIterable<string>, text: string | null): Promise<RunRecord> {
     await this.recover();
-    return await this.#submit(text === null ? { type: 'stream' } : { type: 'text', text }, null, () => ({
-      type: 'text',
-      chunks,
-    }));
+    return await this.#submit(text === null ? { type: 'stream' } : { type: 'text', text }, null, chunks);
   }
 
   /** Cancels the run that is going on and everything that waits behind it (J5). Returns the run's id. */
   async cancel(reason: string): Promise<string | null> {
+    await this.recover();
     const active = [...this.#active];
-    for (const [, { inbox }] of active) inbox.put({ type: 'cancel', reason });
+    for (const [, run] of active) this.#put(run, { type: 'cancel', reason });
     const waiting = this.#waiting.splice(0).map(({ run }) => run);
     const batch = waiting.map((run) => {
       this.#journal.startRun(run, this.#ports.clock.now());
@@ -176,10 +176,10 @@ export class Session {
 
   /** @throws EngineError `unknown_approval` */
   resolveApproval(approvalId: string, approved: boolean, note: string | null): void {
-    for (const { live, inbox } of this.#active.values()) {
-      const key = live.approvalKey(approvalId);
+    for (const active of this.#active.values()) {
+      const key = active.live.approvalKey(approvalId);
       if (key === null) continue;
-      inbox.put({ type: 'approval', key, approved, note });
+      this.#put(active, { type: 'approval', key, approved, note });
       return;
     }
     throw new EngineError(
@@ -247,21 +247,49 @@ export class Session {
   }
 
   /**
-   * After the host came back: runs that the journal holds as unfinished and that nobody owns are ended,
-   * so that every action has its terminal event and no run stays `running` (J3, S10).
+   * After the host came back: every run that an earlier host left unfinished goes on where its record
+   * ends, in the order in which they came (J2, J3). One whose record cannot be gone through again, or
+   * that was taken up too often, is ended.
    */
   async recover(): Promise<void> {
     if (!this.exists) return;
-    const abandoned = this.#journal
-      .unfinishedRuns()
-      .filter(({ run }) => !this.#active.has(run) && !this.#waiting.some((waiting) => waiting.run === run));
-    if (abandoned.length === 0) return;
-    const now = this.#ports.clock.now();
-    const batch = abandoned.flatMap((run) => endAbandonedRun(this.#journal, run, now));
-    await this.#tell(
-      abandoned.map(({ run }) => run),
-      batch,
-    );
+    this.#recovering ??= this.#takeUp().catch((fault: unknown) => {
+      // The next touch tries again.
+      this.#recovering = null;
+      throw fault;
+    });
+    await this.#recovering;
+  }
+
+  async #takeUp(): Promise<void> {
+    for (const record of this.#journal.openRuns()) {
+      if (this.#active.has(record.run) || this.#waiting.some(({ run }) => run === record.run)) continue;
+      const source = (): RunSource => this.#sourceOf(record, null);
+      this.#awaited(record.run);
+      if (record.status === 'queued') {
+        this.#waiting.push({ run: record.run, source });
+        continue;
+      }
+      try {
+        const replay = new Replay(this.#journal, record);
+        if (replay.recoveries >= limits.recoveries) {
+          const message = `The host was restarted ${replay.recoveries} times during this run: it is given up`;
+          await this.#giveUp(record, { code: 'recovery_exhausted', message });
+        } else this.#start(record.run, source(), replay.empty ? null : replay);
+      } catch (fault) {
+        this.#ports.log(fault);
+        await this.#giveUp(record, {
+          code: 'interrupted',
+          message: `The session was restarted while this run was going on, and it cannot go on: ${messageOf(fault)}`,
+        });
+      }
+    }
+    this.#next();
+  }
+
+  /** Ends a run that nobody can go on with: its actions get their ends, then it gets its own (S10). */
+  async #giveUp(record: RunRecord, error: { readonly code: string; readonly message: string }): Promise<void> {
+    await this.#tell([record.run], endAbandonedRun(this.#journal, record, this.#ports.clock.now(), error));
   }
 
   /** Ends everything for good: what runs is cancelled, and every reader's stream closes. */
@@ -280,19 +308,35 @@ export class Session {
   async #submit(
     input: JsonObject,
     idempotencyKey: string | null,
-    source: (run: number) => RunSource,
+    chunks: AsyncIterable<string> | null,
   ): Promise<RunRecord> {
     const busy = this.#answering() !== null;
     const now = this.#ports.clock.now();
     const record = this.#journal.createRun(input, now, busy ? 'queued' : 'running', idempotencyKey);
+    const source = (): RunSource => this.#sourceOf(record, chunks);
+    this.#awaited(record.run);
+    if (busy) this.#waiting.push({ run: record.run, source });
+    else this.#start(record.run, source());
+    await this.#journal.sync();
+    return record;
+  }
+
+  #awaited(run: number): void {
     const end = Promise.withResolvers<void>();
     // Often nobody waits for it; a fault is told by the log.
     end.promise.catch(() => undefined);
-    this.#ends.set(record.run, end);
-    if (busy) this.#waiting.push({ run: record.run, source: () => source(record.run) });
-    else this.#start(record.run, source(record.run));
-    await this.#journal.sync();
-    return record;
+    this.#ends.set(run, end);
+  }
+
+  /** @param chunks of text that is arriving; null where there is none, or where a crash took it */
+  #sourceOf({ run, input }: RunRecord, chunks: AsyncIterable<string> | null): RunSource {
+    const { content, text, tokens } = input;
+    if (typeof content === 'string') {
+      const history = readConversation(this.#journal, run);
+      return { type: 'model', content, tokens: tokens === true, history };
+    }
+    const whole = typeof text === 'string' ? text : null;
+    return { type: 'text', chunks: chunks ?? restOf(whole), text: whole };
   }
 
   /** The run that has not answered yet, or null. */
@@ -301,7 +345,7 @@ export class Session {
     return null;
   }
 
-  #start(run: number, source: RunSource): void {
+  #start(run: number, source: RunSource, replay: Replay | null = null): void {
     const { record } = this;
     const resolved = this.#ports.resolve(record.agent);
     if (resolved === null) {
@@ -311,6 +355,7 @@ export class Session {
       );
       return;
     }
+    const { status } = this.#journal.requireRun(run);
     const inbox = new Inbox();
     const live = startRun(
       {
@@ -324,7 +369,10 @@ export class Session {
         publish: (batch) => this.#hub.publish(batch),
         ended: ({ status }) => {
           const active = this.#active.get(run);
-          if (active !== undefined) active.end = status;
+          if (active !== undefined) {
+            active.end = status;
+            if (status === 'waiting') this.#release(active);
+          }
           this.#ended(run);
           this.#next();
         },
@@ -334,17 +382,43 @@ export class Session {
         earlier: this.#earlier,
       },
       inbox,
+      replay,
     );
-    this.#active.set(run, { live, inbox, end: null });
-    const followed = this.#follow(run, live);
+    const active: ActiveRun = {
+      live,
+      inbox,
+      held: null,
+      end: status === 'running' || status === 'queued' ? null : status,
+    };
+    this.#active.set(run, active);
+    if (active.end !== 'waiting') this.#hold(active);
+    if (active.end !== null) this.#ends.get(run)?.resolve();
+    const followed = this.#follow(run, active);
     this.#followed.add(followed);
-    this.#ports.hold(followed.finally(() => this.#followed.delete(followed)));
+    void followed.finally(() => this.#followed.delete(followed));
+  }
+
+  /** Something for a run; one that waited for a person is at work again. */
+  #put(active: ActiveRun, input: RunInput): void {
+    this.#hold(active);
+    active.inbox.put(input);
+  }
+
+  #hold(active: ActiveRun): void {
+    if (active.held !== null) return;
+    active.held = Promise.withResolvers<void>();
+    this.#ports.hold(active.held.promise);
+  }
+
+  #release(active: ActiveRun): void {
+    active.held?.resolve();
+    active.held = null;
   }
 
   /** Sees a run to its end, whatever it is. */
-  async #follow(run: number, live: LiveRun): Promise<void> {
+  async #follow(run: number, active: ActiveRun): Promise<void> {
     try {
-      await live.drained;
+      await active.live.drained;
     } catch (fault) {
       const error = { code: 'internal', message: messageOf(fault) };
       const now = this.#ports.clock.now();
@@ -358,6 +432,7 @@ export class Session {
       }
     }
     this.#active.delete(run);
+    this.#release(active);
     this.#next();
   }
 
@@ -373,7 +448,7 @@ export class Session {
   #close(run: number, type: 'agent_failed' | 'agent_cancelled', data: JsonObject): SessionEvent {
     const at = this.#ports.clock.now();
     const event = this.#journal.append({ type, runId: runIdOf(this.record.session_id, run), iteration: 0, at, data });
-    this.#journal.endRun(run, type === 'agent_failed' ? 'failed' : 'cancelled', at);
+    this.#journal.endRun(run, type === 'agent_failed' ? 'failed' : 'cancelled', at, false);
     return event;
   }
 
@@ -411,6 +486,14 @@ function policyOf(agent: AgentDefinition, source: 'model' | 'text'): RunPolicy {
     responseDefault: agent.protocol.responseDefault,
     onFailedFinal: agent.protocol.onFailedFinal,
   };
+}
+
+/** The text of a run that goes on: whole where it was posted whole; else the client's stream is gone. */
+async function* restOf(whole: string | null): AsyncGenerator<string> {
+  if (whole === null) {
+    throw new Error('The session was restarted while the text was still arriving');
+  }
+  yield whole;
 }
 
 function* eventsOnly(stored: Iterable<StoredEvent>): Generator<SessionEvent> {

@@ -248,7 +248,7 @@ export class Journal {
     const last = Number(this.#db.exec(`SELECT COALESCE(MAX(run), 0) AS run FROM runs`)[0]?.['run'] ?? 0);
     const run = last + 1;
     this.#db.exec(
-      `INSERT INTO runs (run, status, first_seq, started_at, input, idempotency_key) VALUES (?, ?, ?, ?, ?, ?)`,
+      `INSERT INTO runs (run, status, first_seq, started_at, input, idempotency_key, open) VALUES (?, ?, ?, ?, ?, ?, 1)`,
       run,
       status,
       this.#lastSeq + 1,
@@ -271,14 +271,22 @@ export class Journal {
     this.#dirty = true;
   }
 
-  endRun(run: number, status: RunStatus, at: number): void {
+  /** @param open something of the run is still to come: an approval, or an action that nobody waits for */
+  endRun(run: number, status: RunStatus, at: number, open: boolean): void {
     this.#db.exec(
-      `UPDATE runs SET status = ?, last_seq = ?, ended_at = ? WHERE run = ?`,
+      `UPDATE runs SET status = ?, last_seq = ?, ended_at = ?, open = ? WHERE run = ?`,
       status,
       this.#lastSeq,
       at,
+      open ? 1 : 0,
       run,
     );
+    this.#dirty = true;
+  }
+
+  /** Nothing of the run is to come any more. */
+  closeRun(run: number): void {
+    this.#db.exec(`UPDATE runs SET open = 0 WHERE run = ? AND open = 1`, run);
     this.#dirty = true;
   }
 
@@ -306,11 +314,27 @@ export class Journal {
       .map((row) => this.#toRun(row));
   }
 
-  /** Runs that are neither ended nor waiting for a person: after a crash, these need an owner (J3). */
-  unfinishedRuns(): RunRecord[] {
+  /** Runs of which something is still to come: after a crash, these need an owner (J3). */
+  openRuns(): RunRecord[] {
+    return this.#db.exec(`SELECT * FROM runs WHERE open = 1 ORDER BY run`).map((row) => this.#toRun(row));
+  }
+
+  /** Writes inputs of a run that no event carries; they come after the last event that was appended (J9). */
+  addInputs(run: number, inputs: Json): void {
+    this.#db.exec(
+      `INSERT INTO inputs (run, after_seq, data) VALUES (?, ?, ?)`,
+      run,
+      this.#lastSeq,
+      JSON.stringify(inputs),
+    );
+    this.#dirty = true;
+  }
+
+  /** What `addInputs` wrote of a run, in order. */
+  looseInputs(run: number): { readonly afterSeq: number; readonly inputs: Json }[] {
     return this.#db
-      .exec(`SELECT * FROM runs WHERE status IN ('queued', 'running') ORDER BY run`)
-      .map((row) => this.#toRun(row));
+      .exec(`SELECT after_seq, data FROM inputs WHERE run = ? ORDER BY id`, run)
+      .map((row) => ({ afterSeq: Number(row['after_seq']), inputs: JSON.parse(String(row['data'])) as Json }));
   }
 
   variables(): Map<string, Json> {

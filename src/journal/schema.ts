@@ -46,6 +46,18 @@ const MIGRATIONS: readonly (readonly string[])[] = [
        expires_at INTEGER
      ) WITHOUT ROWID`,
   ],
+  [
+    // What a run was told, where no event carries it: streamed text between two events, mostly (J6, J9).
+    `CREATE TABLE inputs (
+       id INTEGER PRIMARY KEY,
+       run INTEGER NOT NULL,
+       after_seq INTEGER NOT NULL,
+       data TEXT NOT NULL
+     )`,
+    // Something of the run is still to come, even after its answer (J3).
+    `ALTER TABLE runs ADD COLUMN open INTEGER NOT NULL DEFAULT 0`,
+    `UPDATE runs SET open = 1 WHERE status IN ('queued', 'running', 'waiting')`,
+  ],
 ];
 
 /** Written by this code; a database with a higher number was written by newer code. */

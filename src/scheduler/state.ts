@@ -194,6 +194,8 @@ export interface RunState {
   idle: number;
   /** Generations in a row that broke off (P15). */
   broken: number;
+  /** Generations that a crash cut (J2). */
+  interrupted: number;
 }
 
 const NO_POLICY: RunPolicy = {
@@ -240,6 +242,7 @@ export function initialState(): RunState {
     budgetTimer: false,
     idle: 0,
     broken: 0,
+    interrupted: 0,
   };
 }
 

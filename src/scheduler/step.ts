@@ -787,6 +787,10 @@ function judge(state: RunState, generation: Generation): Verdict {
   if (state.policy.source === 'text') {
     return broke ? { type: 'failed', error: breakError(generation) } : { type: 'answered' };
   }
+  if (broke && breakError(generation).code === INTERRUPTED && !isFinal(state, generation)) {
+    state.interrupted += 1;
+    return state.interrupted > limits.cutGenerations ? { type: 'failed', error: exhausted(state) } : { type: 'go_on' };
+  }
   if (generation.last) {
     if (saidSomething(generation)) return { type: 'answered' };
     return { type: 'failed', error: broke ? breakError(generation) : lastError(state) };
@@ -811,6 +815,14 @@ function judge(state: RunState, generation: Generation): Verdict {
 function breakError({ error, finish }: Generation): RunError {
   if (error !== null) return error;
   return { code: `generation_${finish ?? 'error'}`, message: `The generation ended early: ${finish ?? 'error'}` };
+}
+
+/** The code of a generation that a crash of the host cut: nobody's fault, counted apart (J2). */
+const INTERRUPTED = 'interrupted';
+
+function exhausted({ interrupted }: RunState): RunError {
+  const message = `The host was restarted during ${interrupted} generations of this run: it is given up`;
+  return { code: 'recovery_exhausted', message };
 }
 
 /** An error that asking again cannot mend. */

@@ -84,12 +84,32 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
         input: { content: 'hello' },
       });
       journal.append(entry({}));
-      journal.endRun(1, 'completed', 20);
+      journal.endRun(1, 'completed', 20, false);
       const second = journal.createRun({ content: 'again' }, 30, 'queued');
-      expect(new Journal(db).unfinishedRuns().map(({ run }) => run)).toEqual([second.run]);
+      expect(new Journal(db).openRuns().map(({ run }) => run)).toEqual([second.run]);
+      journal.endRun(2, 'completed', 40, true);
+      expect(new Journal(db).openRuns().map(({ run }) => run)).toEqual([second.run]);
+      journal.closeRun(2);
+      expect(new Journal(db).openRuns()).toEqual([]);
       expect(journal.runByIdempotencyKey('key-1')?.run).toBe(1);
       expect(journal.runByIdempotencyKey('key-2')).toBeNull();
       expect([...journal.eventsOf(journal.requireRun(1))]).toHaveLength(1);
+    }));
+
+  test('[J6] [J9] inputs that no event carries are read back in order, each with the event that it came after', () =>
+    withDb((db) => {
+      const journal = new Journal(db);
+      journal.create(RECORD);
+      journal.createRun({ content: 'hello' }, 10, 'running');
+      journal.append(entry({}));
+      journal.addInputs(1, [{ is: 'text', text: 'a' }]);
+      journal.addInputs(2, [{ is: 'text', text: 'of another run' }]);
+      journal.append(entry({}));
+      journal.addInputs(1, [{ is: 'text', text: 'b' }]);
+      expect(new Journal(db).looseInputs(1)).toEqual([
+        { afterSeq: 1, inputs: [{ is: 'text', text: 'a' }] },
+        { afterSeq: 2, inputs: [{ is: 'text', text: 'b' }] },
+      ]);
     }));
 
   test('[P12] the latest completed result of an earlier run is found by output key or id', () =>
@@ -172,6 +192,8 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       journal.create(RECORD);
       journal.setVariable('x', 1);
       db.exec(`DROP TABLE outcomes`);
+      db.exec(`DROP TABLE inputs`);
+      db.exec(`ALTER TABLE runs DROP COLUMN open`);
       db.exec(`UPDATE schema_version SET version = 1`);
       const next = new Journal(db);
       expect(next.record).toEqual(RECORD);

@@ -34,3 +34,81 @@ export function openNodeSql(): NodeSql {
   };
   return sql;
 }
+
+/** A host that vanishes: at the nth event that is written, counted from 1 (J2). */
+export interface CrashPoint {
+  readonly atAppend: number;
+  /** `torn`: what was written before stands. `unsynced`: what no sync had covered is lost. */
+  readonly leaves: 'torn' | 'unsynced';
+}
+
+/** One host's view of a database that outlives it. Once it has crashed nothing is written through it any more. */
+export class MortalSql implements NodeSql {
+  readonly #disk: NodeSql;
+  readonly #crash: CrashPoint | null;
+  #open = false;
+  #within = false;
+  appends = 0;
+  crashed = false;
+  syncs = 0;
+  onSync = async (): Promise<void> => undefined;
+
+  constructor(disk: NodeSql, crash: CrashPoint | null) {
+    this.#disk = disk;
+    this.#crash = crash;
+  }
+
+  exec(text: string, ...parameters: SqlValue[]): SqlRow[] {
+    if (this.crashed) throw new Error('this host is gone');
+    if (/^\s*INSERT INTO events/.test(text)) {
+      this.appends += 1;
+      if (this.appends === this.#crash?.atAppend) {
+        this.#die();
+        throw new Error('this host is gone');
+      }
+    }
+    if (!this.#open && !this.#within && this.#crash?.leaves === 'unsynced' && !/^\s*SELECT/i.test(text)) {
+      this.#disk.exec('BEGIN');
+      this.#open = true;
+    }
+    return this.#disk.exec(text, ...parameters);
+  }
+
+  transaction<T>(body: () => T): T {
+    if (this.crashed) throw new Error('this host is gone');
+    this.#commit();
+    this.#within = true;
+    try {
+      return this.#disk.transaction(body);
+    } finally {
+      this.#within = false;
+    }
+  }
+
+  async sync(): Promise<void> {
+    this.syncs += 1;
+    // Nothing is on disk at once: whoever relies on it without waiting is found out.
+    await Promise.resolve();
+    if (this.crashed) return await new Promise(() => undefined);
+    this.#commit();
+    await this.onSync();
+  }
+
+  #commit(): void {
+    if (!this.#open) return;
+    this.#open = false;
+    this.#disk.exec('COMMIT');
+  }
+
+  #die(): void {
+    this.crashed = true;
+    if (!this.#open) return;
+    this.#open = false;
+    this.#disk.exec('ROLLBACK');
+  }
+
+  /** The host vanishes now. */
+  kill(): void {
+    if (!this.crashed) this.#die();
+  }
+}

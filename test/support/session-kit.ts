@@ -39,6 +39,9 @@ export interface KitOptions {
   readonly executors?: Partial<
     Record<ActionType, (call: ActionCall, context: ActionContext) => Promise<ActionOutcome>>
   >;
+  /** What an executor knows of attempts that an earlier host left at work. */
+  readonly recover?: Partial<Record<ActionType, NonNullable<Executor['recover']>>>;
+  readonly clock?: FakeClock;
   readonly sql?: NodeSql;
   readonly secrets?: readonly string[];
 }
@@ -47,7 +50,7 @@ export const SESSION_ID = `ses_${'a'.repeat(32)}`;
 
 export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> {
   const sql = options.sql ?? openNodeSql();
-  const clock = new FakeClock();
+  const clock = options.clock ?? new FakeClock();
   const events: SessionEvent[] = [];
   const requests: ModelRequest[] = [];
   const faults: unknown[] = [];
@@ -58,7 +61,7 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
     clock,
     random: () => 0.5,
     newApprovalId: () => `apr_${'1'.repeat(32)}`,
-    executors: executors(options.executors ?? {}),
+    executors: executors(options),
     fetch: async () => new Response('ok'),
     readHtml: async () => ({ title: null, text: '', matches: {}, links: [], truncated: false }),
     runner: null,
@@ -109,11 +112,13 @@ function resolvedAgent(change: KitOptions['agent']): ResolvedAgent {
   return change === undefined ? resolved : { ...resolved, agent: change(resolved.agent) };
 }
 
-function executors(replaced: NonNullable<KitOptions['executors']>): Record<ActionType, Executor> {
+function executors({ executors: replaced = {}, recover: known = {} }: KitOptions): Record<ActionType, Executor> {
   const real = createExecutors();
   const entries = ACTION_TYPES.map((type): [ActionType, Executor] => {
     const execute = replaced[type];
-    return [type, execute === undefined ? real[type] : { execute }];
+    const recover = known[type];
+    if (execute === undefined) return [type, real[type]];
+    return [type, { execute, ...(recover === undefined ? {} : { recover }) }];
   });
   return Object.fromEntries(entries) as Record<ActionType, Executor>;
 }
