@@ -2,7 +2,7 @@
 import { z } from 'zod';
 
 import { parseKeys } from './keys.ts';
-import { imageReference } from './images/image-name.ts';
+import { imagePattern, imageReference } from './images/image-name.ts';
 import { limits } from './limits.ts';
 import { SANDBOX_LEVELS, type SandboxLevel } from './sandbox/sandbox.ts';
 
@@ -21,6 +21,10 @@ export interface RunnerConfig {
   readonly logLevel: string;
   /** Path of the Docker engine's socket; null = where engines listen, `off` = no engine. */
   readonly dockerSocket: string | null;
+  /** Images that jobs may name, as patterns; what is not in the engine is not fetched. */
+  readonly images: readonly string[];
+  /** Where pip looks for the packages of tools; null = where it looks by itself. */
+  readonly pipIndex: string | null;
   /** Images of the operator's instead of those made from the parts of this machine. */
   readonly baseImages: { readonly shell?: string; readonly python3?: string; readonly node?: string };
 }
@@ -45,6 +49,12 @@ const environment = z.object({
   RUNNER_SANDBOX: z.enum(SANDBOX_LEVELS).optional(),
   RUNNER_ALLOW_PROCESS: flag.default(false),
   RUNNER_DOCKER: z.string().optional(),
+  RUNNER_IMAGES: z
+    .string()
+    .default('*')
+    .transform((text) => text.split(/[\s,]+/).filter((pattern) => pattern !== ''))
+    .pipe(z.array(imagePattern)),
+  RUNNER_PIP_INDEX: z.url({ protocol: /^https?$/ }).optional(),
   RUNNER_IMAGE_SHELL: imageReference.optional(),
   RUNNER_IMAGE_PYTHON: imageReference.optional(),
   RUNNER_IMAGE_NODE: imageReference.optional(),
@@ -70,6 +80,8 @@ export function readConfig(variables: Readonly<Record<string, string | undefined
     allowProcess: data.RUNNER_ALLOW_PROCESS,
     logLevel: data.RUNNER_LOG,
     dockerSocket: data.RUNNER_DOCKER ?? null,
+    images: data.RUNNER_IMAGES,
+    pipIndex: data.RUNNER_PIP_INDEX ?? null,
     baseImages: {
       ...(data.RUNNER_IMAGE_SHELL === undefined ? {} : { shell: data.RUNNER_IMAGE_SHELL }),
       ...(data.RUNNER_IMAGE_PYTHON === undefined ? {} : { python3: data.RUNNER_IMAGE_PYTHON }),

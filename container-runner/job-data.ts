@@ -1,8 +1,9 @@
 /** How a job's values reach its program: as data in a file, on stdin, in argv and in variables, never as code (P14, R3). */
-import { type JobRequest, interpreterOf } from './job.ts';
+import type { ImageBuild } from './images/image-build.ts';
+import type { JobRequest } from './job.ts';
 import { limits } from './limits.ts';
 import { Refusal } from './problem.ts';
-import type { Launch } from './sandbox/sandbox.ts';
+import type { ImageLaunch, Launch } from './sandbox/sandbox.ts';
 
 /** Names that a loader, a shell, an interpreter or a common tool takes orders from. */
 const RESERVED_NAMES = new Set(
@@ -23,20 +24,23 @@ function bytesOf(text: string): number {
   return encoder.encode(text).byteLength;
 }
 
+/** What a job runs: source text by an interpreter, or a program of an image, which may first have to be made. */
+export type Program =
+  | { readonly kind: 'source'; readonly launch: Launch }
+  | { readonly kind: 'image'; readonly launch: ImageLaunch }
+  | { readonly kind: 'build'; readonly build: ImageBuild; readonly launch: Omit<ImageLaunch, 'image'> };
+
 /**
  * The program to run, with its data.
  * - python: `inputs` is predefined; standard input is at its end.
- * - shell: each input is a variable of its name: strings as they are, others as compact JSON.
+ * - shell, docker: each input is a variable of its name: strings as they are, others as compact JSON.
  * - tool: the inputs as JSON in the first argument, on standard input and in the file.
  *
  * @throws Refusal `invalid_request` for what no process can be given
  */
-export function launchOf(job: JobRequest): Launch {
+export function programOf(job: JobRequest): Program {
   const inputsJson = JSON.stringify(job.inputs);
-  const tool = job.kind === 'tool';
   const common = {
-    interpreter: interpreterOf(job),
-    source: job.code,
     inputsJson,
     memoryMb: job.limits.memory_mb,
     cpus: job.limits.cpus,
@@ -44,12 +48,54 @@ export function launchOf(job: JobRequest): Launch {
     diskMb: job.limits.disk_mb,
     timeoutMs: job.limits.timeout_ms,
   };
-  if (job.code.includes('\0')) throw new Refusal('invalid_request', 'code: must not contain a NUL character');
-  if (tool) {
-    const args = bytesOf(inputsJson) <= limits.argumentBytes ? [inputsJson] : [];
-    return { ...common, entry: 'tool', args, stdin: inputsJson, env: {} };
+  const plain = { args: [], stdin: '', env: {} };
+  switch (job.kind) {
+    case 'python':
+      refuseNul('code', job.code);
+      return source({ ...common, ...plain, interpreter: 'python3', entry: 'code', source: job.code });
+    case 'shell': {
+      refuseNul('code', job.code);
+      const env = variablesOf(job.inputs);
+      return source({ ...common, ...plain, env, interpreter: 'shell', entry: 'code', source: job.code });
+    }
+    case 'docker': {
+      refuseNul('command', job.command ?? '');
+      for (const arg of job.args) refuseNul('args', arg);
+      const words = [job.command ?? '', ...job.args];
+      const size = words.reduce((sum, word) => sum + bytesOf(word) + 1, 0);
+      if (size > limits.argumentBytes) {
+        throw new Refusal(
+          'invalid_request',
+          `command and args: ${size} bytes together (allowed: ${limits.argumentBytes})`,
+        );
+      }
+      const launch = {
+        ...common,
+        command: job.command ?? null,
+        args: job.args,
+        stdin: '',
+        env: variablesOf(job.inputs),
+      };
+      return { kind: 'image', launch: { ...launch, image: job.image } };
+    }
+    case 'tool': {
+      const args = bytesOf(inputsJson) <= limits.argumentBytes ? [inputsJson] : [];
+      const given = { ...common, args, stdin: inputsJson, env: {} };
+      const { image, build, code = '', runtime = 'python3' } = job;
+      if (image !== undefined) return { kind: 'image', launch: { ...given, command: null, image } };
+      if (build !== undefined) return { kind: 'build', build, launch: { ...given, command: null } };
+      refuseNul('code', code);
+      return source({ ...given, interpreter: runtime, entry: 'tool', source: code });
+    }
   }
-  return { ...common, entry: 'code', args: [], stdin: '', env: job.kind === 'shell' ? variablesOf(job.inputs) : {} };
+}
+
+function source(launch: Launch): Program {
+  return { kind: 'source', launch };
+}
+
+function refuseNul(field: string, text: string): void {
+  if (text.includes('\0')) throw new Refusal('invalid_request', `${field}: must not contain a NUL character`);
 }
 
 /** Inputs as variables; what is reserved, misnamed or too large is in the file only. */

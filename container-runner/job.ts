@@ -1,10 +1,11 @@
 /** A job as the Worker asks for it (R1), and what becomes of it. */
 import { z } from 'zod';
 
+import { imageBuild } from './images/image-build.ts';
+import { imageReference } from './images/image-name.ts';
 import { limits } from './limits.ts';
 import { Refusal } from './problem.ts';
-import type { Interpreter } from './sandbox/sandbox.ts';
-import { SANDBOX_LEVELS } from './sandbox/sandbox.ts';
+import { INTERPRETERS, SANDBOX_LEVELS } from './sandbox/sandbox.ts';
 
 /** A runtime key with its attempt: no white space, no controls, nothing that a path or a log line could trip over. */
 export const jobId = z
@@ -27,7 +28,6 @@ const jobLimits = z.strictObject({
 
 const common = {
   session: sessionId,
-  code: z.string(),
   inputs: z.record(z.string(), z.json()).default({}),
   limits: jobLimits.prefault({}),
   /** A level that must not be replaced by a weaker one. */
@@ -36,25 +36,38 @@ const common = {
 
 /** Closed: what is not named here cannot be asked for. */
 export const jobRequest = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.literal('python'), ...common }),
-  z.strictObject({ kind: z.literal('shell'), ...common }),
-  z.strictObject({ kind: z.literal('tool'), runtime: z.enum(['python3', 'node', 'shell']), ...common }),
+  z.strictObject({ kind: z.literal('python'), code: z.string(), ...common }),
+  z.strictObject({ kind: z.literal('shell'), code: z.string(), ...common }),
+  z.strictObject({
+    kind: z.literal('docker'),
+    image: imageReference,
+    /** A shell command; without it, what the image says. */
+    command: z.string().optional(),
+    /** Follow the command as they are. */
+    args: z.array(z.string()).max(limits.imageArguments).default([]),
+    ...common,
+  }),
+  z
+    .strictObject({
+      kind: z.literal('tool'),
+      runtime: z.enum(INTERPRETERS).optional(),
+      code: z.string().optional(),
+      image: imageReference.optional(),
+      build: imageBuild.optional(),
+      ...common,
+    })
+    .check(({ value, issues }) => {
+      const { runtime, code, image, build } = value;
+      const ways = [code, image, build].filter((way) => way !== undefined).length;
+      if (ways === 1 && (code === undefined) === (runtime === undefined)) return;
+      const message = 'a tool is its code with a runtime, or an image, or a build';
+      issues.push({ code: 'custom', message, path: [code === undefined ? 'code' : 'runtime'], input: value });
+    }),
 ]);
 export type JobRequest = z.infer<typeof jobRequest>;
 
-export function interpreterOf(job: JobRequest): Interpreter {
-  switch (job.kind) {
-    case 'python':
-      return 'python3';
-    case 'shell':
-      return 'shell';
-    case 'tool':
-      return job.runtime;
-  }
-}
-
-/** Why a job ended (R4). */
-export type JobEnd = 'exited' | 'timeout' | 'killed' | 'oom' | 'output_limit' | 'lost';
+/** Why a job ended (R4); `build_failed`: its image could not be made, and it never ran. */
+export type JobEnd = 'exited' | 'timeout' | 'killed' | 'oom' | 'output_limit' | 'lost' | 'build_failed';
 
 export interface Outcome {
   readonly end: JobEnd;
@@ -65,6 +78,11 @@ export interface Outcome {
 
 /** @throws Refusal `invalid_json`, `invalid_request` */
 export function parseJob(text: string): JobRequest {
+  return parseBody(text, jobRequest);
+}
+
+/** A body by its schema, after its nesting. @throws Refusal `invalid_json`, `invalid_request` */
+export function parseBody<Schema extends z.ZodType>(text: string, schema: Schema): z.output<Schema> {
   if (depthOf(text) > limits.jsonDepth) {
     throw new Refusal('invalid_request', `The body is nested deeper than ${limits.jsonDepth} levels`);
   }
@@ -74,7 +92,7 @@ export function parseJob(text: string): JobRequest {
   } catch (fault) {
     throw new Refusal('invalid_json', fault instanceof Error ? fault.message : 'not JSON');
   }
-  const parsed = jobRequest.safeParse(value);
+  const parsed = schema.safeParse(value);
   if (!parsed.success) {
     const said = parsed.error.issues.map((issue) => `${issue.path.join('.') || 'body'}: ${issue.message}`);
     throw new Refusal('invalid_request', said.slice(0, 5).join('; '));

@@ -11,20 +11,22 @@ import { createHash } from 'node:crypto';
 
 import type { Logger } from 'pino';
 
-import { launchOf } from './job-data.ts';
-import { type JobRequest, type Outcome, interpreterOf } from './job.ts';
+import { isAllowed } from './images/image-name.ts';
+import { BuildFailure } from './images/tool-images.ts';
+import { type Program, programOf } from './job-data.ts';
+import type { JobRequest, Outcome } from './job.ts';
 import type { JobRecord, Ledger } from './ledger.ts';
 import { limits } from './limits.ts';
 import { Refusal } from './problem.ts';
 import type { SandboxRegistry } from './sandbox/registry.ts';
-import type { Launch, Sandbox } from './sandbox/sandbox.ts';
+import type { Sandbox, SandboxProcess } from './sandbox/sandbox.ts';
 import { supervise } from './supervise.ts';
 
 interface Entry {
   readonly id: string;
   readonly session: string;
   readonly sandbox: Sandbox;
-  readonly launch: Launch;
+  readonly program: Program;
   readonly outputBytes: number;
   readonly stop: AbortController;
 }
@@ -40,15 +42,23 @@ export class Jobs {
   readonly #ledger: Ledger;
   readonly #sandboxes: SandboxRegistry;
   readonly #log: Logger;
+  /** Images that jobs may name, as patterns. */
+  readonly #images: readonly string[];
   readonly #queue: Entry[] = [];
   readonly #running = new Map<string, { readonly entry: Entry; readonly done: Promise<void> }>();
   readonly #ended = new Map<string, number>();
   #stopping = false;
 
-  constructor(options: { readonly ledger: Ledger; readonly sandboxes: SandboxRegistry; readonly log: Logger }) {
+  constructor(options: {
+    readonly ledger: Ledger;
+    readonly sandboxes: SandboxRegistry;
+    readonly images: readonly string[];
+    readonly log: Logger;
+  }) {
     this.#ledger = options.ledger;
     this.#sandboxes = options.sandboxes;
     this.#log = options.log;
+    this.#images = options.images;
   }
 
   get counts(): JobCounts {
@@ -71,8 +81,8 @@ export class Jobs {
       return { record: known, created: false };
     }
     if (this.#stopping) throw new Refusal('stopping', 'The runner is stopping and takes no new jobs');
-    const launch = launchOf(request);
-    const sandbox = this.#sandboxes.choose(interpreterOf(request), request.sandbox);
+    const program = programOf(request);
+    const sandbox = this.#sandboxFor(program, request);
     if (this.#running.size >= limits.jobsRunning && this.#queue.length >= limits.jobsQueued) {
       throw new Refusal(
         'busy',
@@ -85,7 +95,7 @@ export class Jobs {
       id,
       session: request.session,
       sandbox,
-      launch,
+      program,
       outputBytes: request.limits.output_bytes,
       stop: new AbortController(),
     });
@@ -130,13 +140,13 @@ export class Jobs {
   }
 
   async #run(entry: Entry): Promise<void> {
-    const { id, session, sandbox, launch, stop } = entry;
+    const { id, session, sandbox, program, stop } = entry;
     let outcome: Outcome;
     try {
       this.#ledger.start(id, session, sandbox.level);
-      const process = await sandbox.start(launch);
+      const process = await this.#begin(entry);
       outcome = await supervise(process, {
-        timeoutMs: launch.timeoutMs,
+        timeoutMs: program.launch.timeoutMs,
         outputBytes: entry.outputBytes,
         signal: stop.signal,
         output: (stream, text) => {
@@ -151,6 +161,11 @@ export class Jobs {
       });
     } catch (fault) {
       // the program never ran: its outcome is that of one that could not be started
+      if (fault instanceof BuildFailure && !stop.signal.aborted) {
+        this.#tell(entry, fault.message);
+        this.#finish(entry, { end: 'build_failed', exitCode: null, truncated: false });
+        return;
+      }
       const message = messageOf(fault);
       this.#log.error({ job: id, sandbox: sandbox.level, reason: message }, 'a sandbox did not start');
       this.#tell(entry, `The ${sandbox.level} sandbox did not start: ${message}\n`);
@@ -163,9 +178,33 @@ export class Jobs {
     this.#finish(entry, outcome);
   }
 
-  #tell({ id, session }: Entry, text: string): void {
+  #sandboxFor(program: Program, { sandbox }: JobRequest): Sandbox {
+    if (program.kind === 'source') return this.#sandboxes.choose(program.launch.interpreter, sandbox);
+    if (program.kind === 'image' && !isAllowed(program.launch.image, this.#images)) {
+      throw new Refusal(
+        'unsupported',
+        `The operator does not allow the image ${program.launch.image} (allowed: ${this.#images.join(', ')})`,
+      );
+    }
+    return this.#sandboxes.chooseForImage(sandbox);
+  }
+
+  async #begin(entry: Entry): Promise<SandboxProcess> {
+    const { sandbox, program, stop } = entry;
+    if (program.kind === 'source') return await sandbox.start(program.launch);
+    if (sandbox.startImage === undefined || sandbox.buildImage === undefined) throw new Error('It runs no images');
+    if (program.kind === 'image') return await sandbox.startImage(program.launch);
+    const building = sandbox.buildImage(program.build, (text) => {
+      if (!stop.signal.aborted) this.#tell(entry, text, 'build');
+    });
+    // the build goes on for others that want the same image
+    const image = await Promise.race([building, aborted(stop.signal)]);
+    return await sandbox.startImage({ ...program.launch, image });
+  }
+
+  #tell({ id, session }: Entry, text: string, stream: 'stderr' | 'build' = 'stderr'): void {
     try {
-      this.#ledger.output(id, session, 'stderr', text);
+      this.#ledger.output(id, session, stream, text);
     } catch (fault) {
       this.#log.error({ job: id, reason: messageOf(fault) }, 'the ledger cannot be written');
     }
@@ -182,6 +221,15 @@ export class Jobs {
     }
     this.#log.debug({ job: id, session, ...outcome }, 'job ended');
   }
+}
+
+/** Rejects when the signal says so. */
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    const stop = (): void => reject(new Error('stopped while its image was being made'));
+    signal.addEventListener('abort', stop, { once: true });
+    if (signal.aborted) stop();
+  });
 }
 
 function messageOf(fault: unknown): string {

@@ -15,7 +15,8 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { limits } from './limits.ts';
 import type { JobEnd, Outcome } from './job.ts';
 
-export type EventType = 'started' | 'stdout' | 'stderr' | 'exited';
+/** `build`: what the build of a job's image said. */
+export type EventType = 'started' | 'build' | 'stdout' | 'stderr' | 'exited';
 
 export interface LedgerEvent {
   readonly seq: number;
@@ -137,7 +138,7 @@ export class Ledger {
     this.#append(session, id, 'started', { sandbox });
   }
 
-  output(id: string, session: string, stream: 'stdout' | 'stderr', text: string): void {
+  output(id: string, session: string, stream: 'stdout' | 'stderr' | 'build', text: string): void {
     this.#append(session, id, stream, { text });
   }
 

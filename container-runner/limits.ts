@@ -52,6 +52,51 @@ export const limits = {
   /** One file that a job writes, and the work directory and the temporary one, each. */
   diskMb: 64,
   maxDiskMb: 2_048,
+  /** A place in memory of a service's container. */
+  scratchBytes: 67_108_864,
+
+  // --- relics (R5) ---
+  relicNameChars: 64,
+  relicPathChars: 8_192,
+  /** Relics that run at once, in all and of one session. */
+  relicsRunning: 16,
+  relicsPerSpace: 8,
+  /** Calls at work in one relic, and calls that wait for it; past them 429. */
+  relicCalls: 16,
+  relicCallsWaiting: 64,
+  /** One answer. */
+  relicAnswerBytes: 1_048_576,
+  /** From its start until it has answered its health check. */
+  relicStartMs: 15_000,
+  relicStartMaxMs: 120_000,
+  relicStartPollMs: 20,
+  relicHealthMs: 10_000,
+  relicHealthMinMs: 100,
+  relicHealthTimeoutMs: 5_000,
+  /** Health checks in a row without an answer; then it is restarted. */
+  relicHealthMisses: 3,
+  relicIdleMs: 600_000,
+  relicIdleMaxMs: 7 * 24 * 3_600_000,
+  /** Before a restart, doubled with each further death in a row. */
+  relicBackoffMs: 100,
+  relicBackoffMaxMs: 30_000,
+  /** Deaths in a row after which it is not started any more of itself, and how long calls are then refused. */
+  relicDeaths: 5,
+  relicRestMs: 30_000,
+  /** Having run for so long, a relic's earlier deaths are forgotten. */
+  relicStableMs: 60_000,
+  relicProcesses: 64,
+  /** The end of what a relic printed, told with its death. */
+  relicTailChars: 2_000,
+
+  // --- images (R3) ---
+  imageArguments: 256,
+  buildFiles: 256,
+  buildRequirements: 64,
+  buildMs: 300_000,
+  buildMeans: { memoryMb: 1_024, cpus: 2, processes: 128, diskMb: 512 },
+  /** What of a build's log stands in the error of one that failed. */
+  buildLogChars: 4_000,
 
   // --- ledger (R1) ---
   /** Ended jobs and their events are kept so long. */

@@ -12,6 +12,8 @@ import { Jobs } from './jobs.ts';
 import { parseKeys } from './keys.ts';
 import { Ledger } from './ledger.ts';
 import { limits } from './limits.ts';
+import { openRelics } from './relics/open.ts';
+import type { RelicHost } from './relics/service.ts';
 import { BubblewrapSandbox } from './sandbox/bubblewrap.ts';
 import { DockerSandbox } from './sandbox/docker.ts';
 import { ProcessSandbox } from './sandbox/process.ts';
@@ -27,6 +29,8 @@ export interface RunnerOptions extends RunnerConfig {
   readonly log?: Logger;
   /** Instead of the sandboxes of this machine. */
   readonly sandboxes?: readonly Sandbox[];
+  /** Instead of the place for relics of this machine. */
+  readonly relicHost?: RelicHost;
 }
 
 export interface Runner {
@@ -46,15 +50,17 @@ export async function createRunner(options: RunnerOptions): Promise<Runner> {
   const { sandboxes, absent } =
     options.sandboxes === undefined ? sandboxesOf(options, log) : { sandboxes: options.sandboxes, absent: new Map() };
   const registry = await SandboxRegistry.open(sandboxes, absent, options.sandbox);
-  const jobs = new Jobs({ ledger, sandboxes: registry, log });
+  const jobs = new Jobs({ ledger, sandboxes: registry, images: options.images, log });
   const authority = createAuthority(parseKeys(options.secret), ledger, now, options.publicHost);
-  const app = createApp({ jobs, ledger, sandboxes: registry, authority, log, stopping: stopping.signal });
+  const relics = await openRelics(options, log, options.relicHost);
+  const app = createApp({ jobs, ledger, sandboxes: registry, relics, authority, log, stopping: stopping.signal });
 
   const server = createAdaptorServer({ fetch: app.fetch });
   const address = await new Promise<AddressInfo>((resolve, reject) => {
     server.once('error', reject);
     server.listen(options.port, options.host, () => resolve(server.address() as AddressInfo));
   }).catch(async (fault: unknown) => {
+    await relics.close();
     await registry.close();
     ledger.close();
     throw fault;
@@ -72,6 +78,7 @@ export async function createRunner(options: RunnerOptions): Promise<Runner> {
       // streams have ended; what is idle needs no farewell
       setTimeout(() => 'closeAllConnections' in server && server.closeAllConnections(), 50);
     });
+    await relics.close();
     await registry.close();
     ledger.close();
   }
@@ -97,6 +104,8 @@ function sandboxesOf(
       stateDir: options.stateDir,
       warm: options.warm ?? limits.warm,
       images: options.baseImages,
+      allowed: options.images,
+      pipIndex: options.pipIndex,
       log: (message) => log.info(message),
     });
     sandboxes.push(docker);

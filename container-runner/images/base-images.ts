@@ -28,6 +28,14 @@ const PARTS: Readonly<Record<BaseName, () => Promise<Part[]>>> = {
   node: nodeParts,
   pip: pipParts,
 };
+/** The plain names by which people ask for these images. */
+export const BASE_ALIASES: ReadonlyMap<string, BaseName> = new Map([
+  ['busybox', 'shell'],
+  ['shell', 'shell'],
+  ['python', 'python3'],
+  ['python3', 'python3'],
+  ['node', 'node'],
+]);
 /** Where every base image that is made here has its programs. */
 const PATH = '/usr/local/bin:/usr/bin:/bin';
 const HASH_CHARS = 24;

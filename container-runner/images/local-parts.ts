@@ -21,6 +21,7 @@ export type Part =
 export const SANDBOX_UID = 1_000;
 
 const BUSYBOX = ['/bin/busybox', '/usr/bin/busybox', '/usr/local/bin/busybox'];
+const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
 const PASSWD = `root:x:0:0:root:/:/bin/sh\nsandbox:x:${SANDBOX_UID}:${SANDBOX_UID}::/work:/bin/sh\n`;
 const GROUP = `root:x:0:\nsandbox:x:${SANDBOX_UID}:\n`;
 /** Parts of a standard library that no program misses. */
@@ -68,10 +69,13 @@ export async function pythonParts(): Promise<Part[]> {
 
 /** Python with pip, to build images with packages in them. @throws Error where there is no pip */
 export async function pipParts(): Promise<Part[]> {
-  const { pip } = await systemPython();
+  const { pip, library } = await systemPython();
   if (pip === null) throw new Error('pip is not installed for the system Python');
-  const { library } = await systemPython();
   const files = await filesBelow(pip);
+  const hasCertificates = await fs.access(CERTIFICATES).then(
+    () => true,
+    () => false,
+  );
   return [
     ...(await pythonParts()),
     ...files.map((file): Part => ({
@@ -79,6 +83,7 @@ export async function pipParts(): Promise<Part[]> {
       path: path.join(library, 'pip', path.relative(pip, file)),
       source: file,
     })),
+    ...(hasCertificates ? [{ kind: 'file', path: CERTIFICATES, source: CERTIFICATES } as const] : []),
   ];
 }
 

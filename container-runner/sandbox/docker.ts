@@ -7,13 +7,15 @@
  * 1. No container without the whole hardening; where part of it cannot be had the level is not available.
  * 2. What an earlier life of this runner left in the engine is removed before the first program starts.
  */
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import fs from 'node:fs/promises';
 import path from 'node:path';
 
 import type Docker from 'dockerode';
 
-import { type BaseImageOptions, BaseImages } from '../images/base-images.ts';
+import { BASE_ALIASES, type BaseImageOptions, BaseImages, hasImage } from '../images/base-images.ts';
+import type { ImageBuild } from '../images/image-build.ts';
+import { ToolImages } from '../images/tool-images.ts';
 import { limits } from '../limits.ts';
 import { type Container, startContainer } from './docker-container.ts';
 import { connectEngine, LABEL, messageOf } from './docker-engine.ts';
@@ -36,7 +38,7 @@ import { seccompProfile } from './seccomp.ts';
 import { WarmPool } from './warm-pool.ts';
 
 /** Says which runner a container belongs to. */
-const OWNER = `${LABEL}.runner`;
+export const OWNER = `${LABEL}.runner`;
 const STANDARD: Means = {
   memoryMb: limits.memoryMb,
   cpus: limits.cpus,
@@ -52,12 +54,16 @@ export interface DockerOptions {
   /** Containers held ready, of each kind. */
   readonly warm: number;
   readonly images: BaseImageOptions['own'];
+  /** Images that a Dockerfile may begin with, as patterns. */
+  readonly allowed: readonly string[];
+  readonly pipIndex: string | null;
   readonly log: (message: string) => void;
 }
 
 interface Connected {
   readonly docker: Docker;
   readonly images: BaseImages;
+  readonly tools: ToolImages;
   readonly seccomp: string;
   readonly owner: string;
 }
@@ -86,7 +92,7 @@ export class DockerSandbox implements Sandbox {
   }
 
   async probe(): Promise<Readonly<Record<Interpreter, Availability>>> {
-    const { socket, stateDir, images: own, log } = this.#options;
+    const { socket, stateDir, images: own, allowed, pipIndex, log } = this.#options;
     const seccomp = seccompProfile(process.arch);
     if (seccomp === null) return everywhere(unavailable(`there is no system call filter for ${process.arch}`));
     let docker: Docker;
@@ -96,7 +102,10 @@ export class DockerSandbox implements Sandbox {
       return everywhere(unavailable(messageOf(fault)));
     }
     const images = new BaseImages({ docker, own, progress: log });
-    this.#connected = { docker, images, seccomp, owner: await identityOf(stateDir) };
+    const owner = await identityOf(stateDir);
+    const labels = { [LABEL]: 'build', [OWNER]: owner };
+    const tools = new ToolImages({ docker, base: images, seccomp, labels, allowed, pipIndex });
+    this.#connected = { docker, images, tools, seccomp, owner };
     await this.#reap();
     const availabilities = await Promise.all(
       INTERPRETERS.map(async (interpreter): Promise<readonly [Interpreter, Availability]> => {
@@ -130,10 +139,28 @@ export class DockerSandbox implements Sandbox {
 
   async startImage(launch: ImageLaunch): Promise<SandboxProcess> {
     const { docker } = this.#engine();
-    const { Config: config } = await docker.getImage(launch.image).inspect();
+    const image = await this.#imageOf(launch.image);
+    const { Config: config } = await docker.getImage(image).inspect();
     const own = [config.Entrypoint ?? [], config.Cmd ?? []].flat();
-    const container = await this.#createFrom(launch.image, waitingInImage(), launch, await this.#toolsVolume());
-    return container.run(await imageJobBytes(launch, own));
+    if (launch.command === null && own.length === 0) {
+      throw new Error(`the image ${launch.image} has no command of its own, and none was named`);
+    }
+    const job = await imageJobBytes(launch, own);
+    const container = await this.#createFrom(image, waitingInImage(), launch, await this.#toolsVolume());
+    return container.run(job);
+  }
+
+  async buildImage(build: ImageBuild, progress: (text: string) => void): Promise<string> {
+    return await this.#engine().tools.ensure(build, progress);
+  }
+
+  /** An image of the engine; the plainest names stand for what is made here, where nobody else has them. */
+  async #imageOf(name: string): Promise<string> {
+    const { docker, images } = this.#engine();
+    if (await hasImage(docker, name)) return name;
+    const base = BASE_ALIASES.get(name.replace(/:latest$/, ''));
+    if (base !== undefined) return await images.ensure(base);
+    throw new Error(`the image ${name} is not in the engine; the operator puts it there (docker pull ${name})`);
   }
 
   async close(): Promise<void> {
@@ -181,7 +208,7 @@ export class DockerSandbox implements Sandbox {
   async #makeTools(): Promise<string> {
     const { docker, images, owner } = this.#engine();
     const image = await images.ensure('shell');
-    const name = `${LABEL}-tools-${image.replaceAll(/[^\w.-]/g, '-').slice(-40)}`;
+    const name = `${LABEL}-tools-${createHash('sha256').update(image).digest('hex').slice(0, 24)}`;
     await docker.createVolume({ Name: name, Labels: { [LABEL]: 'tools' } });
     const filler = await docker.createContainer({
       Image: image,
@@ -219,7 +246,7 @@ function isStandard(means: Means): boolean {
 }
 
 /** The same over restarts, so that a runner knows its own containers from another's. */
-async function identityOf(stateDir: string): Promise<string> {
+export async function identityOf(stateDir: string): Promise<string> {
   const file = path.join(path.resolve(stateDir), 'runner', 'instance');
   const known = await fs.readFile(file, 'utf8').catch(() => '');
   if (/^[\w-]{36}$/.test(known)) return known;

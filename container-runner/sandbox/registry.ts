@@ -90,6 +90,16 @@ export class SandboxRegistry {
     throw new Refusal('unsupported', `No sandbox here runs ${interpreter} (${reasons.join('; ')})`);
   }
 
+  /** For programs of images: a sandbox that has containers. @throws Refusal `unsupported`, which says why */
+  chooseForImage(asked: SandboxLevel | undefined): Sandbox {
+    // a shell is the least that every container has
+    const sandbox = this.choose('shell', asked ?? 'docker');
+    if (sandbox.startImage === undefined) {
+      throw new Refusal('unsupported', `The sandbox ${sandbox.level} runs no images; docker does`);
+    }
+    return sandbox;
+  }
+
   report(): SandboxReport {
     const active = Object.fromEntries(
       INTERPRETERS.map((interpreter) => [interpreter, this.#best(interpreter)?.sandbox.level ?? null]),

@@ -4,6 +4,8 @@
  */
 import type { Readable } from 'node:stream';
 
+import type { ImageBuild } from '../images/image-build.ts';
+
 /** Best first. A level that is asked for is never replaced by a weaker one. */
 export const SANDBOX_LEVELS = ['docker', 'bubblewrap', 'wasm', 'process'] as const;
 export type SandboxLevel = (typeof SANDBOX_LEVELS)[number];
@@ -85,6 +87,10 @@ export interface Sandbox {
   prepare?(interpreter: Interpreter): void;
   /** @throws Error when the program could not be started at all */
   start(launch: Launch): Promise<SandboxProcess>;
+  /** Programs of images; only where there are containers. @throws Error when the image is not there or does not start */
+  startImage?(launch: ImageLaunch): Promise<SandboxProcess>;
+  /** Makes a tool's image, or finds it made. @throws BuildFailure */
+  buildImage?(build: ImageBuild, progress: (text: string) => void): Promise<string>;
   /** Ends what is held ready. Started programs are their starter's. */
   close(): Promise<void>;
 }

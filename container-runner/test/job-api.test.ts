@@ -16,6 +16,9 @@ afterEach(async () => {
 });
 
 const hello = job({ kind: 'python', code: 'print(1)' });
+const image = job({ kind: 'docker', image: 'busybox', command: 'id' });
+const build = (files: Record<string, string>, requirements: string[] = []): JobBody =>
+  job({ kind: 'tool', build: { files, entrypoint: 'main.py', requirements } });
 const ended = ({ type }: { type: string }): boolean => type === 'exited';
 
 async function problemOf(response: Response): Promise<{ status: number; code: string; detail: string }> {
@@ -235,7 +238,21 @@ describe('admission', () => {
 
 describe('what is refused before anything happens', () => {
   const cases: readonly (readonly [string, string, JobBody])[] = [
-    ['an unknown kind', 'kind', { ...hello, kind: 'docker' }],
+    ['an unknown kind', 'kind', { ...hello, kind: 'vm' }],
+    ['an image by a path', 'image', { ...image, image: '../../etc' }],
+    ['an image with a space', 'image', { ...image, image: 'Foo Bar' }],
+    ['an image that a shell would run', 'image', { ...image, image: '$(id)' }],
+    ['an image with a flag', 'image', { ...image, image: '--privileged' }],
+    ['a docker job with more rights', 'privileged', { ...image, privileged: true }],
+    ["a docker job in the host's network", 'network', { ...image, network: 'host' }],
+    ['NUL in an argument', 'NUL', { ...image, args: ['a\0b'] }],
+    ['arguments past what the system takes', 'args', { ...image, args: ['x'.repeat(limits.argumentBytes)] }],
+    ['a tool that is code and image', 'runtime', { ...hello, kind: 'tool', runtime: 'shell', image: 'busybox' }],
+    ['a file of a build that leads out', 'files', build({ 'main.py': '', '../x': '' })],
+    ['a file of a build by an absolute path', 'files', build({ 'main.py': '', '/etc/x': '' })],
+    ['a build without its entry point', 'entrypoint', build({ 'other.py': '' })],
+    ['a requirement that is an option', 'requirements', build({ 'main.py': '' }, ['--index-url=http://x'])],
+    ['a requirement that is an address', 'requirements', build({ 'main.py': '' }, ['a @ http://x/a.whl'])],
     ['a tool without a runtime', 'runtime', { ...hello, kind: 'tool' }],
     ['a tool with an unknown runtime', 'runtime', { ...hello, kind: 'tool', runtime: 'perl' }],
     ['code that is no text', 'code', { ...hello, code: 1 }],

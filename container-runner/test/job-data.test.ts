@@ -1,12 +1,12 @@
 /** Which names may become variables, and how values are given to a program (P14, R3). */
 import { describe, expect, test } from 'vitest';
 
-import { isVariable, launchOf } from '../job-data.ts';
+import { isVariable, programOf } from '../job-data.ts';
 import { parseJob } from '../job.ts';
 import { limits } from '../limits.ts';
 
-function launch(body: Record<string, unknown>): ReturnType<typeof launchOf> {
-  return launchOf(parseJob(JSON.stringify({ session: 's', code: '', ...body })));
+function launch(body: Record<string, unknown>): ReturnType<typeof programOf>['launch'] {
+  return programOf(parseJob(JSON.stringify({ session: 's', code: '', ...body }))).launch;
 }
 
 describe('[P14] names that loaders, shells and interpreters read', () => {

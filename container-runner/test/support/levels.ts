@@ -7,7 +7,7 @@ import type { SandboxLevel } from '../../sandbox/sandbox.ts';
 const complete = process.env['CI'] === 'true';
 const hasBubblewrap = spawnSync('bwrap', ['--version'], { stdio: 'ignore' }).status === 0;
 /** `npm test` starts an engine where one is installed and none runs, and says here where it listens. */
-const dockerSocket = process.env['RUNNER_DOCKER'] ?? null;
+export const dockerSocket = process.env['RUNNER_DOCKER'] ?? null;
 const noEngine = await connectEngine(dockerSocket).then(
   () => null,
   (fault: unknown) => String(fault instanceof Error ? fault.message : fault),

@@ -66,6 +66,8 @@ export async function startRunner(options: Partial<RunnerOptions> = {}): Promise
     allowProcess: false,
     logLevel: 'silent',
     dockerSocket: process.env['RUNNER_DOCKER'] ?? null,
+    images: ['*'],
+    pipIndex: null,
     baseImages: {},
     log: pino({ level: 'silent' }),
     ...options,
