@@ -3,6 +3,7 @@
  * Wire names are snake_case (`depends_on`); these are the same things inside.
  */
 import type { Json, JsonObject } from './json.ts';
+import type { Spent } from './ports.ts';
 
 export const ACTION_TYPES = [
   'tool',
@@ -153,5 +154,6 @@ export interface ActionError {
 
 /** What an executor returns for one attempt. */
 export type ActionOutcome =
-  | { readonly ok: true; readonly output: Json }
-  | { readonly ok: false; readonly error: ActionError };
+  /** `spent`: by a child on the parent's budget (S12). */
+  | { readonly ok: true; readonly output: Json; readonly spent?: Spent }
+  | { readonly ok: false; readonly error: ActionError; readonly spent?: Spent };

@@ -39,6 +39,7 @@ export const ERROR_TABLE = {
   runner_busy: { status: 503, retry: 'later', title: 'The runner has no free place' },
   runner_rejected: { status: 502, retry: 'no', title: 'The runner refused the job' },
   schema_too_new: { status: 503, retry: 'later', title: 'The stored session was written by a newer version' },
+  too_deep: { status: 422, retry: 'no', title: 'Too many sessions stand above this one' },
   not_recoverable: { status: 500, retry: 'no', title: 'The run cannot go on from its record' },
   invalid_manifest: { status: 400, retry: 'no', title: 'The manifest is not valid' },
 } as const satisfies Record<string, ErrorRow>;

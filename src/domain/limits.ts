@@ -87,6 +87,13 @@ export const limits = {
   variables: 1_000,
   variableBytes: 262_144,
 
+  // --- sub-agents and workflows (M7) ---
+  /** How many sessions may stand above one that an action started. */
+  childDepth: 5,
+  /** Between two tries to reach a child whose stream broke off. */
+  childRetryMs: 200,
+  childRetryMaxMs: 5_000,
+
   // --- journal (J6) ---
   /** A stored row; larger payloads stand in chunk rows. Production rows hold 2 MB. */
   rowBytes: 1_000_000,

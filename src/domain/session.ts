@@ -8,7 +8,9 @@ export interface SessionRecord {
   readonly user_id: string | null;
   /** Name of the API key that created it; null when the system runs without keys (H5). */
   readonly owner: string | null;
-  readonly kind: 'chat' | 'execution';
+  readonly kind: 'chat' | 'execution' | 'child';
+  /** Of a child: the session that started it, for which of its actions, and how many are above it (M7). */
+  readonly parent?: { readonly session_id: string; readonly key: string; readonly depth: number };
   readonly metadata: JsonObject;
   readonly created_at: number;
 }

@@ -206,6 +206,7 @@ export class ActionDesk {
       inputs: parameters.inputs,
       tool,
       timeoutMs,
+      budget: null,
     };
     const context = {
       signal: abort.signal,
@@ -214,6 +215,7 @@ export class ActionDesk {
       progress: (data: JsonObject): void => this.#inbox.put({ type: 'progress', key, attempt, data }),
       variables: this.#variables,
       runner: this.#context.runner,
+      children: this.#context.children,
       fetch: this.#context.fetch,
       readHtml: this.#context.readHtml,
       internalActions: this.#context.resolved.agent.internalActions,

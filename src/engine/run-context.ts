@@ -3,6 +3,7 @@ import type { ActionType } from '../domain/action.ts';
 import type { SessionEvent } from '../domain/event.ts';
 import type { ResolvedAgent } from '../domain/manifest.ts';
 import type {
+  ChildSessions,
   Clock,
   HtmlReader,
   ModelProvider,
@@ -48,6 +49,8 @@ export interface RunContext {
   readonly fetch: OutboundFetch;
   readonly readHtml: HtmlReader;
   readonly runner: RunnerClient | null;
+  /** Sub-agents and workflows that the run's actions start (M7). */
+  readonly children: ChildSessions;
   readonly variables: VariableStore;
   /** Durations of the session by `type/name`; the run adds its own (S5). */
   readonly learned: LearnedDurations;

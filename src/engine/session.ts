@@ -18,6 +18,7 @@ import { limits } from '../domain/limits.ts';
 import type { AgentDefinition, ResolvedAgent } from '../domain/manifest.ts';
 import { runIdOf, runNumberOf } from '../journal/journal.ts';
 import type { Journal, StoredEvent } from '../journal/journal.ts';
+import type { ChildBudget, ChildRequest } from '../domain/ports.ts';
 import type { RunRecord, SessionRecord } from '../domain/session.ts';
 import type { RunPolicy } from '../scheduler/types.ts';
 import { endAbandonedRun } from './abandoned-run.ts';
@@ -40,7 +41,7 @@ import { SessionVariables } from './session-variables.ts';
 /** What a session needs of the outside world; the rest of a run's context it makes itself. */
 export interface SessionPorts extends Pick<
   RunContext,
-  'clock' | 'random' | 'newApprovalId' | 'executors' | 'fetch' | 'readHtml' | 'runner'
+  'clock' | 'random' | 'newApprovalId' | 'executors' | 'fetch' | 'readHtml' | 'runner' | 'children'
 > {
   readonly journal: Journal;
   readonly resolve: (agent: string) => ResolvedAgent | null;
@@ -156,6 +157,15 @@ export class Session {
   async execute(chunks: AsyncIterable<string>, text: string | null): Promise<RunRecord> {
     await this.recover();
     return await this.#submit(text === null ? { type: 'stream' } : { type: 'text', text }, null, chunks);
+  }
+
+  /** Starts the one run of a child, or finds it when its parent asks again (M7). */
+  async child({ message, budget }: ChildRequest): Promise<RunRecord> {
+    await this.recover();
+    const known = this.#journal.run(1);
+    if (known !== null) return known;
+    const input: JsonObject = { type: 'message', content: message, tokens: false };
+    return await this.#submit({ ...input, budget: budget as JsonObject | null }, null, null);
   }
 
   /** Cancels the run that is going on and everything that waits behind it (J5). Returns the run's id. */
@@ -355,7 +365,7 @@ export class Session {
       );
       return;
     }
-    const { status } = this.#journal.requireRun(run);
+    const { status, input } = this.#journal.requireRun(run);
     const inbox = new Inbox();
     const live = startRun(
       {
@@ -365,7 +375,7 @@ export class Session {
         runNumber: run,
         source,
         resolved: personalise(resolved, record),
-        policy: policyOf(resolved.agent, source.type),
+        policy: policyOf(resolved.agent, source.type, input['budget'] as ChildBudget | null | undefined),
         publish: (batch) => this.#hub.publish(batch),
         ended: ({ status }) => {
           const active = this.#active.get(run);
@@ -471,20 +481,24 @@ export class Session {
   }
 }
 
-function policyOf(agent: AgentDefinition, source: 'model' | 'text'): RunPolicy {
+/** @param given what a parent has set aside for it (S12): it spends that and no more */
+function policyOf(agent: AgentDefinition, source: 'model' | 'text', given: ChildBudget | null | undefined): RunPolicy {
+  const least = (own: number | null, most: number | null | undefined): number | null =>
+    own === null || most == null ? (own ?? most ?? null) : Math.min(own, most);
+  const { budgets, loop, protocol } = agent;
   return {
     source,
-    maxParallelActions: agent.loop.maxParallelActions,
-    maxParallelByType: agent.loop.maxParallelByType,
-    maxIterations: agent.loop.maxIterations,
-    maxActions: agent.budgets.actions,
-    seconds: agent.budgets.seconds,
-    modelCalls: agent.budgets.modelCalls,
-    tokens: agent.budgets.tokens,
-    cost: agent.budgets.cost,
-    failFast: agent.loop.failFast,
-    responseDefault: agent.protocol.responseDefault,
-    onFailedFinal: agent.protocol.onFailedFinal,
+    maxParallelActions: loop.maxParallelActions,
+    maxParallelByType: loop.maxParallelByType,
+    maxIterations: loop.maxIterations,
+    maxActions: Math.min(budgets.actions, given?.actions ?? Infinity),
+    seconds: Math.min(budgets.seconds, given?.seconds ?? Infinity),
+    modelCalls: Math.min(budgets.modelCalls, given?.modelCalls ?? Infinity),
+    tokens: least(budgets.tokens, given?.tokens),
+    cost: least(budgets.cost, given?.cost),
+    failFast: loop.failFast,
+    responseDefault: protocol.responseDefault,
+    onFailedFinal: protocol.onFailedFinal,
   };
 }
 

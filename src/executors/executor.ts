@@ -2,7 +2,7 @@
 import type { ActionDeclaration, ActionOutcome } from '../domain/action.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { AgentDefinition, ToolDefinition } from '../domain/manifest.ts';
-import type { Clock, HtmlReader, OutboundFetch, RunnerClient, VariableStore } from '../domain/ports.ts';
+import type { ChildBudget, ChildSessions, Clock, HtmlReader, OutboundFetch, RunnerClient, VariableStore } from '../domain/ports.ts';
 
 /** One attempt of one action, with its references already resolved (P12). */
 export interface ActionCall {
@@ -18,6 +18,8 @@ export interface ActionCall {
   /** The tool's definition for `type="tool"`, else null. */
   readonly tool: ToolDefinition | null;
   readonly timeoutMs: number;
+  /** What a child may spend (S12); null for actions that start none. */
+  readonly budget: ChildBudget | null;
 }
 
 /** What an executor may use of the engine and the outside world. */
@@ -33,6 +35,7 @@ export interface ActionContext {
   readonly internalActions: AgentDefinition['internalActions'];
   /** Null when no runner is configured. */
   readonly runner: RunnerClient | null;
+  readonly children: ChildSessions;
   readonly fetch: OutboundFetch;
   readonly readHtml: HtmlReader;
   /** One model call outside the conversation, for `type="llm"`. Returns the whole text. */

@@ -2,6 +2,7 @@
 import type { ActionType } from '../domain/action.ts';
 import { isJsonObject } from '../domain/json.ts';
 import type { JsonObject } from '../domain/json.ts';
+import { agentExecutor, workflowExecutor } from './child.ts';
 import { dockerExecutor } from './docker.ts';
 import type { Executor } from './executor.ts';
 import { failure } from './failure.ts';
@@ -20,9 +21,9 @@ export function createExecutors(): Readonly<Record<ActionType, Executor>> {
     python: pythonExecutor,
     shell: shellExecutor,
     docker: dockerExecutor,
-    agent: unsupported('agent'),
+    agent: agentExecutor,
     relic: unsupported('relic'),
-    workflow: unsupported('workflow'),
+    workflow: workflowExecutor,
   };
 }
 
@@ -30,7 +31,7 @@ function unsupported(type: ActionType): Executor {
   return {
     // oxlint-disable-next-line require-await -- the interface is asynchronous
     async execute() {
-      const message = `This runtime does not run actions of type "${type}" (it runs: tool, llm, internal, python, shell, docker)`;
+      const message = `This runtime does not run actions of type "${type}" (it runs: tool, llm, internal, python, shell, docker, agent, workflow)`;
       return failure('unsupported_type', message, { beforeDispatch: true });
     },
   };
@@ -50,7 +51,7 @@ const DESCRIPTIONS: Readonly<Record<ActionType, string>> = {
 
 /** Which of the runner's interpreters an action type needs. */
 const INTERPRETERS: Readonly<Partial<Record<ActionType, string>>> = { python: 'python3', shell: 'shell' };
-const SUPPORTED: ReadonlySet<string> = new Set(['tool', 'llm', 'internal', 'python', 'shell', 'docker']);
+const SUPPORTED: ReadonlySet<string> = new Set(['tool', 'llm', 'internal', 'python', 'shell', 'docker', 'agent', 'workflow']);
 const ON_RUNNER: ReadonlySet<string> = new Set(['python', 'shell', 'docker']);
 
 /**

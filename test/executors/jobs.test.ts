@@ -383,7 +383,7 @@ test.each([{ type: 'mcp', url: 'https://mcp.example.com/' } as const])(
   },
 );
 
-test.each(['agent', 'relic', 'workflow'] as const)('[H1] actions of type %s fail clearly', async (type) => {
+test.each(['relic'] as const)('[H1] actions of type %s fail clearly', async (type) => {
   const error = errorOf(await createExecutors()[type].execute(callOf({}), contextOf()));
   expect(error).toMatchObject({ code: 'unsupported_type', retryable: false });
   expect(error.message).toContain(`"${type}"`);
@@ -395,7 +395,7 @@ test('[H1] the list of executors says which run now and why the others do not', 
       .filter((entry) => entry['available'] === true)
       .map((entry) => entry['type']);
   const runner = { status: 'healthy', sandbox: { active: { python3: 'wasm', node: null, shell: 'bubblewrap' } } };
-  expect(available(runner)).toEqual(['tool', 'llm', 'internal', 'python', 'shell']);
+  expect(available(runner)).toEqual(['tool', 'llm', 'internal', 'python', 'shell', 'agent', 'workflow']);
   expect(executorList(runner).find((entry) => entry['type'] === 'shell')).toMatchObject({ sandbox: 'bubblewrap' });
   expect(available({ ...runner, executors: ['python', 'docker'] })).toContain('docker');
   expect(executorList(runner).find((entry) => entry['type'] === 'docker')).toMatchObject({
@@ -408,7 +408,7 @@ test('[H1] the list of executors says which run now and why the others do not', 
     'internal',
     'python',
   ]);
-  expect(available(null)).toEqual(['tool', 'llm', 'internal']);
+  expect(available(null)).toEqual(['tool', 'llm', 'internal', 'agent', 'workflow']);
   expect(executorList(null).find((entry) => entry['type'] === 'python')).toMatchObject({
     needs_runner: true,
     reason: 'the runner does not answer',

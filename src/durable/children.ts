@@ -1,0 +1,163 @@
+/** Sub-agents and workflows: sessions that a session starts, each in an object of its own (M7). */
+import { createParser } from 'eventsource-parser';
+import { EngineError } from '../domain/errors.ts';
+import type { Json, JsonObject } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
+import type { ChildEnd, ChildObserver, ChildRequest, ChildSessions, Clock } from '../domain/ports.ts';
+import type { SessionRecord } from '../domain/session.ts';
+import type { RunResult } from '../engine/run-result.ts';
+import { PRINCIPAL_HEADER } from '../http/session-app.ts';
+import type { Env } from './settings.ts';
+
+const ENDS: ReadonlySet<string> = new Set(['agent_completed', 'agent_failed', 'agent_cancelled']);
+
+/** @param parent the session that starts them */
+export function childSessions(env: Env, clock: Clock, parent: () => SessionRecord): ChildSessions {
+  return {
+    async run(request, observer) {
+      const record = await childRecord(parent(), request, clock.now());
+      const stub = env.SESSIONS.getByName(record.session_id);
+      const runId = await stub.startChild(record, request);
+      return await new Child(stub, record, runId, clock).follow(observer);
+    },
+  };
+}
+
+/**
+ * The record of the child with this key. Its id comes of the key, which only its parent knows: so a
+ * parent that has lost everything else finds it again.
+ *
+ * @throws EngineError `too_deep` when too many sessions stand above it
+ */
+async function childRecord(parent: SessionRecord, request: ChildRequest, now: number): Promise<SessionRecord> {
+  const depth = (parent.parent?.depth ?? 0) + 1;
+  if (depth > limits.childDepth) {
+    throw new EngineError(
+      'too_deep',
+      `"${request.name}" was not started: ${limits.childDepth} sessions stand above it, each started by the one before`,
+    );
+  }
+  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(`child of ${request.key}`));
+  const hex = [...new Uint8Array(digest).subarray(0, 16)].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+  return {
+    session_id: `ses_${hex}`,
+    agent: request.name,
+    user_id: parent.user_id,
+    owner: parent.owner,
+    kind: 'child',
+    metadata: { type: request.kind },
+    created_at: now,
+    parent: { session_id: parent.session_id, key: request.key, depth },
+  };
+}
+
+/** One child as its parent sees it: over its own surface, like any other client. */
+class Child {
+  readonly #stub: DurableObjectStub;
+  readonly #record: SessionRecord;
+  readonly #runId: string;
+  readonly #clock: Clock;
+  #lastSeq = 0;
+
+  constructor(stub: DurableObjectStub, record: SessionRecord, runId: string, clock: Clock) {
+    this.#stub = stub;
+    this.#record = record;
+    this.#runId = runId;
+    this.#clock = clock;
+  }
+
+  /** Reads events until the run has ended, through any number of cuts: each new request wakes the child. */
+  async follow({ signal, event }: ChildObserver): Promise<ChildEnd> {
+    let delayMs: number = limits.childRetryMs;
+    for (;;) {
+      if (signal.aborted) return await this.#cancel(signal);
+      const before = this.#lastSeq;
+      try {
+        if (await this.#read(signal, event)) return await this.#end();
+      } catch (fault) {
+        if (fault instanceof EngineError) throw fault;
+        // The child's host vanished, or ours is going: it is asked again.
+      }
+      if (this.#lastSeq > before) delayMs = limits.childRetryMs;
+      await this.#pause(delayMs, signal);
+      delayMs = Math.min(delayMs * 2, limits.childRetryMaxMs);
+    }
+  }
+
+  /** @returns whether the run has ended */
+  async #read(signal: AbortSignal, tell: (event: JsonObject) => void): Promise<boolean> {
+    const response = await this.#ask(`/events?after=${this.#lastSeq}`, { signal });
+    if (response.body === null) return false;
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    let ended = false;
+    const parser = createParser({
+      onEvent: ({ data }) => {
+        const event = JSON.parse(data) as JsonObject;
+        const { seq, type, run_id: runId } = event;
+        if (typeof seq === 'number') this.#lastSeq = seq;
+        tell(event);
+        if (runId === this.#runId && typeof type === 'string' && ENDS.has(type)) ended = true;
+      },
+    });
+    try {
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done) return ended;
+        parser.feed(value);
+        if (ended) return true;
+      }
+    } finally {
+      await reader.cancel().catch(() => undefined);
+    }
+  }
+
+  async #end(): Promise<ChildEnd> {
+    const response = await this.#ask(`/runs/${this.#runId}`, {});
+    const result: RunResult & { readonly outputs?: Json } = await response.json();
+    const { usage } = result;
+    const count = (name: string): number => (typeof usage[name] === 'number' ? usage[name] : 0);
+    return {
+      sessionId: this.#record.session_id,
+      status: result.status === 'completed' || result.status === 'cancelled' ? result.status : 'failed',
+      output: result.outputs ?? result.response,
+      error: result.error as ChildEnd['error'],
+      spent: {
+        modelCalls: count('model_calls'),
+        tokens: count('prompt_tokens') + count('completion_tokens'),
+        cost: count('cost'),
+        actions: result.actions.length,
+      },
+    };
+  }
+
+  /** What was asked of the parent is asked of the child, and of what it has started itself. */
+  async #cancel(signal: AbortSignal): Promise<ChildEnd> {
+    const reason: unknown = signal.reason instanceof Error ? signal.reason.message : signal.reason;
+    const body = JSON.stringify({ reason: `the session that started it: ${String(reason)}`.slice(0, 200) });
+    await this.#ask('/cancel', { method: 'POST', body, headers: { 'content-type': 'application/json' } });
+    return await this.#end();
+  }
+
+  async #ask(path: string, init: RequestInit): Promise<Response> {
+    const headers = new Headers(init.headers);
+    if (this.#record.owner !== null) headers.set(PRINCIPAL_HEADER, this.#record.owner);
+    const response = await this.#stub.fetch(new Request(`http://session${path}`, { ...init, headers }));
+    if (response.ok) return response;
+    const text = await response.text();
+    const message = `The session ${this.#record.session_id} answered ${response.status}: ${text.slice(0, 200)}`;
+    // Nobody there, or not for us: asking again does not help.
+    if (response.status === 404) throw new EngineError('unknown_session', message);
+    throw new Error(message);
+  }
+
+  async #pause(delayMs: number, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return;
+    await new Promise<void>((resolve) => {
+      const cancel = this.#clock.schedule(delayMs, resolve);
+      signal.addEventListener('abort', () => {
+        cancel();
+        resolve();
+      });
+    });
+  }
+}

@@ -1,0 +1,56 @@
+/** `type="agent"` and `type="workflow"`: a session of its own, whose events show under the action (M6, M7). */
+import type { ActionOutcome } from '../domain/action.ts';
+import { isJsonObject } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
+import type { ChildEnd, ChildRequest } from '../domain/ports.ts';
+import type { ActionCall, ActionContext, Executor } from './executor.ts';
+import { failure, failureOf, wrongParameter } from './failure.ts';
+
+async function runAgent(call: ActionCall, context: ActionContext): Promise<ActionOutcome> {
+  const { message, context: inputs = {} } = call.parameters;
+  if (typeof message !== 'string' || message.trim() === '') {
+    return wrongParameter('message', 'what the agent is told', message);
+  }
+  const bytes = new TextEncoder().encode(message).length;
+  if (bytes > limits.messageBytes) {
+    const text = `The message has ${bytes} bytes (allowed: ${limits.messageBytes})`;
+    return failure('input_too_large', text, { beforeDispatch: true });
+  }
+  if (!isJsonObject(inputs))
+    return wrongParameter('context', 'an object: the variables that the agent starts with', inputs);
+  return await runChild(call, context, { kind: 'agent', message, inputs });
+}
+
+async function runWorkflow(call: ActionCall, context: ActionContext): Promise<ActionOutcome> {
+  return await runChild(call, context, { kind: 'workflow', message: '', inputs: call.parameters });
+}
+
+// The child outlives its parent's host, and asking for it again joins it: nothing is done twice.
+export const agentExecutor: Executor = { execute: runAgent, recover: runAgent };
+export const workflowExecutor: Executor = { execute: runWorkflow, recover: runWorkflow };
+
+async function runChild(
+  call: ActionCall,
+  { children, signal, progress }: ActionContext,
+  request: Pick<ChildRequest, 'kind' | 'message' | 'inputs'>,
+): Promise<ActionOutcome> {
+  // A retry is another child: what the one before did is done.
+  const key = `${call.runtimeKey}/${call.attempt}`;
+  try {
+    const end = await children.run(
+      { ...request, key, name: call.action.name, budget: call.budget },
+      { signal, event: (event) => progress({ event }) },
+    );
+    return outcomeOf(end, call);
+  } catch (fault) {
+    return failureOf(fault, signal, 'child_unavailable');
+  }
+}
+
+function outcomeOf({ status, output, error, spent }: ChildEnd, { action }: ActionCall): ActionOutcome {
+  if (status === 'completed') return { ok: true, output, spent };
+  const who = `${action.type === 'agent' ? 'The agent' : 'The workflow'} "${action.name}"`;
+  const why = error === null ? '' : `: ${error.code}: ${error.message}`;
+  const message = `${who} ${status === 'failed' ? 'failed' : 'was cancelled'}${why}`;
+  return { ok: false, error: { code: `child_${status}`, message, retryable: false }, spent };
+}

@@ -1,0 +1,90 @@
+/** Sub-agents: sessions of their own, in objects of their own (M7). */
+import { abortAllDurableObjects } from 'cloudflare:test';
+import { describe, expect, test } from 'vitest';
+import { call, events, execute, post } from './client.ts';
+import type { WireEvent } from './client.ts';
+
+const ask = (id: string, message: string, more: object = {}): string =>
+  `<action type="agent" mode="async" id="${id}">${JSON.stringify({ name: 'researcher', parameters: { message }, ...more })}</action>`;
+
+/** What a child's events look like in its parent's stream. */
+const childEvents = (all: readonly WireEvent[], id: string): WireEvent[] =>
+  all
+    .filter((event) => event.type === 'progress' && event.action_id === id)
+    .map(({ data }) => data['event'] as unknown as WireEvent);
+
+describe('[M7] sub-agents', () => {
+  test('run in parallel, each in a session of its own, and their answers flow into the parent’s', async () => {
+    const response = await post('/execute/streaming_protocol', {
+      agent: 'research_orchestrator',
+      protocol_text: `${ask('r1', 'calculate 12*12')}${ask('r2', 'calculate 7*6')}${ask('r3', 'calculate 5+4')}<response final="true">$r1 | $r2 | $r3</response>`,
+    });
+    const all = await events(response);
+    const done = all.find(({ type }) => type === 'agent_completed');
+    expect(String(done?.data['response'])).toMatch(/144[\s\S]*\|[\s\S]*42[\s\S]*\|[\s\S]*9/);
+    const started = all.filter(({ type }) => type === 'action_started').map(({ seq }) => seq ?? 0);
+    const ended = all.filter(({ type }) => type === 'action_completed').map(({ seq }) => seq ?? 0);
+    expect(Math.max(...started)).toBeLessThan(Math.min(...ended));
+    const sessions = new Set<string>();
+    for (const id of ['r1', 'r2', 'r3']) {
+      const seen = childEvents(all, id);
+      expect(seen.map(({ type }) => type)).toEqual(
+        expect.arrayContaining(['agent_started', 'action_completed', 'agent_completed']),
+      );
+      sessions.add(String((seen[0] as unknown as { session_id: string }).session_id));
+    }
+    expect(sessions.size).toBe(3);
+    for (const id of sessions) {
+      const child = await (await call(`/agent/session/${id}`)).json<Record<string, unknown>>();
+      expect(child).toMatchObject({ agent: 'researcher', kind: 'child', parent: { depth: 1 } });
+    }
+  });
+
+  test('[S12] what a child used counts for its parent', async () => {
+    const result = await execute(`${ask('r', 'calculate 1+1')}<response final="true">$r</response>`, {
+      agent: 'research_orchestrator',
+    });
+    expect(result.status).toBe('completed');
+    expect(result.actions[0]).toMatchObject({ type: 'agent', status: 'completed', attempts: 1 });
+  });
+
+  test('[X4] an agent that is not imported is not started', async () => {
+    const result = await execute(ask('r', 'hello'));
+    expect(result.actions[0]).toMatchObject({ status: 'rejected', error: { code: 'unknown_name' } });
+  });
+
+  test('[J5] a cancel goes down', async () => {
+    const response = await post('/execute/streaming_protocol', {
+      agent: 'research_orchestrator',
+      protocol_text: ask('r', 'calculate 1+1'),
+    });
+    const id = response.headers.get('x-session-id') ?? '';
+    let child = '';
+    await events(response, ({ type, data }) => {
+      const inner = type === 'progress' ? (data['event'] as { session_id: string }) : null;
+      child ||= inner?.session_id ?? '';
+      return child !== '';
+    });
+    await post(`/agent/session/${id}/cancel`, { reason: 'enough' });
+    const parent = await (await call(`/agent/session/${id}/runs`)).json<{ runs: { status: string }[] }>();
+    expect(parent.runs).toMatchObject([{ status: 'cancelled' }]);
+    const below = await events(await call(`/agent/session/${child}/events`), ({ type }) => /^agent_(c|f)/.test(type));
+    expect(below.at(-1)?.type).toBe('agent_cancelled');
+  });
+
+  test('[J2] a child outlives its parent’s host, and its own: the parent finds it again', async () => {
+    const response = await post('/execute/streaming_protocol', {
+      agent: 'research_orchestrator',
+      protocol_text: `${ask('r', 'calculate 6*7')}<response final="true">$r</response>`,
+    });
+    const id = response.headers.get('x-session-id') ?? '';
+    await events(response, ({ type }) => type === 'progress');
+    await abortAllDurableObjects();
+    const rest = await events(await call(`/agent/session/${id}/events`), ({ type }) => /^agent_(c|f)/.test(type));
+    expect(rest.at(-1)).toMatchObject({ type: 'agent_completed' });
+    expect(String(rest.at(-1)?.data['response'])).toContain('42');
+    const journaled = rest.filter(({ seq }) => seq !== null);
+    expect(journaled.map(({ seq }) => seq)).toEqual(journaled.map((_, index) => index + 1));
+    expect(journaled.filter(({ type }) => type === 'action_started')).toHaveLength(1);
+  });
+});
