@@ -207,6 +207,61 @@ export interface HtmlReader {
   }>;
 }
 
+/** What a sub-agent or a workflow may spend of its parent's budget (S12); null = no limit. */
+export interface ChildBudget {
+  readonly seconds: number;
+  readonly modelCalls: number;
+  readonly tokens: number | null;
+  /** US dollars. */
+  readonly cost: number | null;
+  readonly actions: number;
+}
+
+/** What was spent of a budget. */
+export interface Spent {
+  readonly modelCalls: number;
+  readonly tokens: number;
+  /** US dollars, of the calls whose price is known. */
+  readonly cost: number;
+  readonly actions: number;
+}
+
+/** A run in a session of its own, for an action of another session (M6, M7). */
+export interface ChildRequest {
+  /** Runtime key and attempt of the action: the same key is the same child, however often it is asked for (J2). */
+  readonly key: string;
+  readonly kind: 'agent' | 'workflow';
+  readonly name: string;
+  /** What a sub-agent is told; empty for a workflow. */
+  readonly message: string;
+  /** A sub-agent's first variables; a workflow's inputs. */
+  readonly inputs: JsonObject;
+  readonly budget: ChildBudget | null;
+}
+
+/** How a child ended. */
+export interface ChildEnd {
+  readonly sessionId: string;
+  readonly status: 'completed' | 'failed' | 'cancelled';
+  /** A sub-agent's answer; a workflow's outputs. */
+  readonly output: Json;
+  readonly error: { readonly code: string; readonly message: string } | null;
+  readonly spent: Spent;
+}
+
+export interface ChildObserver {
+  /** Aborting it cancels the child, and what the child has started itself. */
+  readonly signal: AbortSignal;
+  /** The child's events as its own clients see them, in order; some may come again after a cut. */
+  readonly event: (event: JsonObject) => void;
+}
+
+/** Sessions that a session starts. */
+export interface ChildSessions {
+  /** Starts the child, or joins the one with this key, and waits for its end. */
+  run(child: ChildRequest, observer: ChildObserver): Promise<ChildEnd>;
+}
+
 /** A session variable store, as internal actions and references use it. */
 export interface VariableStore {
   get(key: string): Json | undefined;

@@ -6,6 +6,7 @@ import { DurableObject } from 'cloudflare:workers';
 import { bundled } from '../catalog/bundled.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
+import type { ChildRequest } from '../domain/ports.ts';
 import { redactor } from '../engine/redact.ts';
 import { Session } from '../engine/session.ts';
 import { createOutboundFetch } from '../executors/outbound.ts';
@@ -13,6 +14,7 @@ import { createExecutors } from '../executors/registry.ts';
 import { createSessionApp } from '../http/session-app.ts';
 import { Journal } from '../journal/journal.ts';
 import type { SessionRecord } from '../domain/session.ts';
+import { childSessions } from './children.ts';
 import { executionEntry, indexFor } from './executions.ts';
 import { readHtml } from './html-reader.ts';
 import { modelOf } from './model.ts';
@@ -53,6 +55,7 @@ export class SessionObject extends DurableObject<Env> {
       }),
       readHtml,
       runner: runnerOf(settings),
+      children: childSessions(env, platformClock, () => this.#session.record),
       resolve: (name) => bundled.agent(name),
       redact: redactor(secretsOf(env)),
       modelFor: (agent) => modelOf(settings, agent),
@@ -97,6 +100,13 @@ export class SessionObject extends DurableObject<Env> {
 
   async create(record: SessionRecord, state: JsonObject): Promise<void> {
     await this.#session.create(record, state);
+  }
+
+  /** Starts this session as another's child, once; returns the id of its run (M7). */
+  async startChild(record: SessionRecord, request: ChildRequest): Promise<string> {
+    if (!this.#session.exists) await this.#session.create(record, request.inputs);
+    const { runId } = await this.#session.child(request);
+    return runId;
   }
 
   /** The watchdog (J2): re-arms first, starts the work without containing it, never throws. */

@@ -407,6 +407,8 @@ test('[H1] the list of executors says which run now and why the others do not', 
     'llm',
     'internal',
     'python',
+    'agent',
+    'workflow',
   ]);
   expect(available(null)).toEqual(['tool', 'llm', 'internal', 'agent', 'workflow']);
   expect(executorList(null).find((entry) => entry['type'] === 'python')).toMatchObject({
