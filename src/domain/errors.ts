@@ -30,6 +30,7 @@ export const ERROR_TABLE = {
   run_in_progress: { status: 409, retry: 'later', title: 'A run is in progress' },
   body_too_large: { status: 413, retry: 'no', title: 'The body is too large' },
   idempotency_mismatch: { status: 422, retry: 'no', title: 'The idempotency key was used with another body' },
+  too_many_readers: { status: 429, retry: 'later', title: 'Too many streams are open on this session' },
   queue_full: { status: 429, retry: 'later', title: 'Too many messages are waiting' },
   internal: { status: 500, retry: 'later', title: 'Something went wrong on our side' },
   model_unavailable: { status: 502, retry: 'later', title: 'The model could not be reached' },

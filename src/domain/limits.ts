@@ -97,6 +97,8 @@ export const limits = {
   // --- journal (J6) ---
   /** A stored row; larger payloads stand in chunk rows. Production rows hold 2 MB. */
   rowBytes: 1_000_000,
+  /** A longer value is not read together with the rest of a page, but by itself. */
+  inlineBytes: 16_384,
   /** One action's outcome; the rest is cut with a marker. */
   outcomeBytes: 8_388_608,
   outcomesInMemoryBytes: 8_388_608,
@@ -121,8 +123,12 @@ export const limits = {
   /** Brackets within brackets in a request's JSON. */
   requestDepth: 64,
   heartbeatMs: 5_000,
-  /** Events waiting for one slow reader; past it the reader is cut off and resumes by id. */
-  readerQueueBytes: 4_194_304,
+  /** Live events waiting for one slow reader; past it they are left to the journal, and read there when there is room. */
+  readerQueueBytes: 1_048_576,
+  /** What is read from the journal ahead of one reader. */
+  readerPageBytes: 262_144,
+  /** Streams that are open on one session. */
+  readersPerSession: 1_000,
   /** A page of history, executions or events. */
   pageRows: 100,
 

@@ -200,10 +200,7 @@ export class Session {
 
   /** A page of events after `after` that are on disk, oldest first; empty when there are no more. */
   events(after: number): readonly SessionEvent[] {
-    const upTo = this.#journal.syncedSeq;
-    if (after >= upTo) return [];
-    const page = this.#journal.range({ after, limit: Math.min(limits.pageRows, upTo - after) });
-    return page.map(({ event }) => event);
+    return this.#journal.page(after);
   }
 
   listen(listener: EventListener): () => void {

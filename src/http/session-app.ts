@@ -11,6 +11,7 @@ import type { RunRecord } from '../domain/session.ts';
 import { readChunks, readJson } from './body.ts';
 import { faultLine, problemResponse } from './problem.ts';
 import { approvalBody, cancelBody, executeBody, messageBody, validate } from './schemas.ts';
+import { Heartbeat } from './heartbeat.ts';
 import { eventStream, SSE_HEADERS } from './sse.ts';
 
 /** Headers by which the Worker tells the object what it has established; never taken from a client. */
@@ -26,6 +27,7 @@ export interface SessionAppOptions {
 
 export function createSessionApp({ session, clock, destroy, log }: SessionAppOptions): Hono {
   const app = new Hono();
+  const heartbeat = new Heartbeat(clock);
 
   app.onError((fault, c) => {
     const line = faultLine(fault, { method: c.req.method, path: new URL(c.req.url).pathname });
@@ -97,7 +99,10 @@ export function createSessionApp({ session, clock, destroy, log }: SessionAppOpt
     }
     const runId = c.req.query('run') ?? null;
     if (runId !== null) session.run(runId);
-    return new Response(eventStream(source, clock, { after, runId }), { headers: SSE_HEADERS });
+    if (heartbeat.readers >= limits.readersPerSession) {
+      throw new EngineError('too_many_readers', `${limits.readersPerSession} streams are open on this session already`);
+    }
+    return new Response(eventStream(source, heartbeat, { after, runId }), { headers: SSE_HEADERS });
   });
 
   app.get('/history', (c) =>
@@ -177,7 +182,7 @@ export function createSessionApp({ session, clock, destroy, log }: SessionAppOpt
     const json = !stream || (request.headers.get('accept') ?? '').includes('application/json');
     const headers = { 'x-session-id': session.record.session_id, 'x-run-id': run.runId };
     if (!json) {
-      const body = eventStream(source, clock, { after, runId: run.runId });
+      const body = eventStream(source, heartbeat, { after, runId: run.runId });
       return new Response(body, { headers: { ...SSE_HEADERS, ...headers } });
     }
     await session.ended(run.run);

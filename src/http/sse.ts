@@ -5,17 +5,21 @@
  *  1. A reader gets every journaled event after its cursor exactly once, in order.
  *  2. Nothing is kept for a reader beyond the stream's own buffer: one who does not read falls back
  *     to the journal and is served from there when it reads again.
- *  3. A reader that has just caught up gets the open blocks whole, then the live patches.
+ *  3. A reader that has just caught up gets the open blocks whole, then the live patches. Before the
+ *     closing event of a block whose patches it cannot have had all, it gets the text as one patch: so
+ *     a reader that only applies patches ends with the journal's text.
  *  4. A stream for one run ends after the run's terminal event.
+ *  5. What one turn sends is one chunk, encoded once for all readers that want the same.
  */
 import { encodeEvent, RUN_TERMINAL_EVENTS } from '../domain/event.ts';
-import type { SessionEvent } from '../domain/event.ts';
+import type { EventType, LiveEventType, SessionEvent } from '../domain/event.ts';
 import { limits } from '../domain/limits.ts';
-import type { Clock } from '../domain/ports.ts';
 import type { EventBatch, EventListener } from '../engine/hub.ts';
+import type { Heartbeat } from './heartbeat.ts';
 
 /** Where a reader's events come from. */
 export interface EventSource {
+  /** A page of journaled events after this one, bounded in number and size; empty when there are no more. */
   events(after: number): readonly SessionEvent[];
   openBlocks(): readonly SessionEvent[];
   listen(listener: EventListener): () => void;
@@ -25,6 +29,14 @@ export interface EventSource {
 
 const encoder = new TextEncoder();
 const HEARTBEAT = encoder.encode(': heartbeat\n\n');
+
+/** The patches of a block, by the event that closes it. */
+const PATCH_OF = new Map<EventType, LiveEventType>([
+  ['thought_completed', 'thought'],
+  ['text_completed', 'text'],
+  ['response_completed', 'response'],
+]);
+const PATCHES: ReadonlySet<EventType> = new Set(PATCH_OF.values());
 
 /** One frame: `id` for journaled events only, so that a client resumes where the journal can go on. */
 export function sseFrame(event: SessionEvent): string {
@@ -38,10 +50,126 @@ const encodedBatches = new WeakMap<EventBatch, Uint8Array>();
 function encodeBatch(batch: EventBatch): Uint8Array {
   let bytes = encodedBatches.get(batch);
   if (bytes === undefined) {
-    bytes = encoder.encode(batch.map(sseFrame).join(''));
+    let text = '';
+    for (const event of batch) text += sseFrame(event);
+    bytes = encoder.encode(text);
     encodedBatches.set(batch, bytes);
   }
   return bytes;
+}
+
+type Controller = ReadableStreamDefaultController<Uint8Array>;
+
+/** One reader's place: in the journal, or at its end and live. */
+class Reader {
+  readonly #source: EventSource;
+  readonly #runId: string | null;
+  #cursor: number;
+  #live = false;
+  /** Seq of the last event that this reader had when it came, or fell back to the journal. */
+  #cutAt: number;
+  /** Seq of the last event that this reader had when it went live; blocks opened after it come whole. */
+  #liveAt = 0;
+  /** Blocks that were open then, whose text so far it was sent. */
+  readonly #caughtUp = new Set<number>();
+  #leave = (): void => undefined;
+
+  constructor(source: EventSource, options: { readonly after: number; readonly runId: string | null }) {
+    this.#source = source;
+    this.#runId = options.runId;
+    this.#cursor = options.after;
+    this.#cutAt = options.after;
+  }
+
+  start(controller: Controller, heartbeat: Heartbeat): void {
+    const stopListening = this.#source.listen((batch) => {
+      if (batch === null) return this.#finish(controller);
+      if (!this.#live) return;
+      if ((controller.desiredSize ?? 0) > 0) return void this.#send(controller, batch);
+      this.#live = false;
+      this.#cutAt = this.#cursor;
+    });
+    const stopHeartbeat = heartbeat.add(() => {
+      if ((controller.desiredSize ?? 0) > 0) controller.enqueue(HEARTBEAT);
+    });
+    this.#leave = () => {
+      stopListening();
+      stopHeartbeat();
+    };
+  }
+
+  /** The reader has room: what it lacks comes from the journal, until it is at its end. */
+  pull(controller: Controller): void {
+    if (this.#live) return;
+    const roomBytes = (): number => (controller.desiredSize ?? 0) - (limits.readerQueueBytes - limits.readerPageBytes);
+    while (roomBytes() > 0) {
+      const page = this.#source.events(this.#cursor);
+      if (page.length === 0) return this.#goLive(controller);
+      if (this.#send(controller, page)) return;
+      // Other runs' events are passed over without being sent.
+      this.#cursor = Math.max(this.#cursor, page.at(-1)?.seq ?? 0);
+    }
+  }
+
+  cancel(): void {
+    this.#leave();
+  }
+
+  #goLive(controller: Controller): void {
+    // A client that comes back after the end has it all: its stream ends too.
+    if (this.#runId !== null && this.#source.hasEnded(this.#runId)) return this.#finish(controller);
+    this.#live = true;
+    this.#liveAt = this.#cursor;
+    this.#caughtUp.clear();
+    // A block whose opening event this reader has not had yet comes with its own first patch.
+    const open = this.#source.openBlocks().filter((patch) => segmentOf(patch) <= this.#cursor);
+    for (const patch of open) this.#caughtUp.add(segmentOf(patch));
+    if (open.length > 0) this.#send(controller, open);
+  }
+
+  /** Enqueues what the reader wants of a batch, as one chunk; true when the stream is over. */
+  #send(controller: Controller, batch: EventBatch): boolean {
+    let chosen: readonly SessionEvent[] = batch;
+    if (!batch.every((event) => this.#wants(event) && !this.#lacks(event))) {
+      chosen = batch.filter((event) => this.#wants(event)).flatMap((event) => this.#whole(event));
+    }
+    const end = this.#runId === null ? -1 : chosen.findIndex(({ type }) => RUN_TERMINAL_EVENTS.has(type));
+    if (end !== -1) chosen = chosen.slice(0, end + 1);
+    if (chosen.length > 0) controller.enqueue(encodeBatch(chosen));
+    this.#cursor = chosen.findLast(({ seq }) => seq !== null)?.seq ?? this.#cursor;
+    if (end === -1) return false;
+    this.#finish(controller);
+    return true;
+  }
+
+  #wants({ seq, run_id: runId }: SessionEvent): boolean {
+    return (seq === null || seq > this.#cursor) && (this.#runId === null || runId === this.#runId);
+  }
+
+  /** Whether this is about a block of which earlier patches have passed this reader by. */
+  #lacks(event: SessionEvent): boolean {
+    if (!PATCH_OF.has(event.type) && !(this.#live && PATCHES.has(event.type))) return false;
+    const segment = segmentOf(event);
+    return this.#live ? segment <= this.#liveAt && !this.#caughtUp.has(segment) : segment <= this.#cutAt;
+  }
+
+  /** The event itself; where patches were missed, the closing event behind the whole text, and no other patch. */
+  #whole(event: SessionEvent): readonly SessionEvent[] {
+    if (!this.#lacks(event)) return [event];
+    const type = PATCH_OF.get(event.type);
+    if (type === undefined) return [];
+    const { segment, content } = event.data;
+    return [{ ...event, seq: null, type, data: { segment: segment ?? 0, offset: 0, delta: content ?? '' } }, event];
+  }
+
+  #finish(controller: Controller): void {
+    this.#leave();
+    controller.close();
+  }
+}
+
+function segmentOf({ data }: SessionEvent): number {
+  return Number(data['segment'] ?? Infinity);
 }
 
 /**
@@ -50,76 +178,15 @@ function encodeBatch(batch: EventBatch): Uint8Array {
  */
 export function eventStream(
   source: EventSource,
-  clock: Clock,
+  heartbeat: Heartbeat,
   options: { readonly after: number; readonly runId: string | null },
 ): ReadableStream<Uint8Array> {
-  const { runId } = options;
-  let cursor = options.after;
-  let live = false;
-  let stopListening = (): void => undefined;
-  let stopHeartbeat = (): void => undefined;
-
-  const wanted = (event: SessionEvent): boolean =>
-    (event.seq === null || event.seq > cursor) && (runId === null || event.run_id === runId);
-  const ends = (event: SessionEvent): boolean => runId !== null && RUN_TERMINAL_EVENTS.has(event.type);
-
-  const close = (): void => {
-    stopListening();
-    stopHeartbeat();
-  };
-
-  const finish = (controller: ReadableStreamDefaultController<Uint8Array>): void => {
-    close();
-    controller.close();
-  };
-
-  /** Enqueues what the reader wants of a batch; true when the stream is over. */
-  const send = (controller: ReadableStreamDefaultController<Uint8Array>, batch: EventBatch): boolean => {
-    const mine = batch.every(wanted) ? batch : batch.filter(wanted);
-    const end = mine.findIndex(ends);
-    const chosen = end === -1 ? mine : mine.slice(0, end + 1);
-    const last = chosen.findLast((event) => event.seq !== null);
-    if (chosen.length > 0) controller.enqueue(encodeBatch(chosen));
-    if (last?.seq != null) cursor = last.seq;
-    if (end === -1) return false;
-    finish(controller);
-    return true;
-  };
-
+  const reader = new Reader(source, options);
   return new ReadableStream<Uint8Array>(
     {
-      start(controller) {
-        stopListening = source.listen((batch) => {
-          if (batch === null) return finish(controller);
-          if (!live) return;
-          if ((controller.desiredSize ?? 0) <= 0) live = false;
-          else send(controller, batch);
-        });
-        const beat = (): void => {
-          stopHeartbeat = clock.schedule(limits.heartbeatMs, () => {
-            if ((controller.desiredSize ?? 0) > 0) controller.enqueue(HEARTBEAT);
-            beat();
-          });
-        };
-        beat();
-      },
-      pull(controller) {
-        if (live) return;
-        for (let page = source.events(cursor); page.length > 0; page = source.events(cursor)) {
-          const before = cursor;
-          if (send(controller, page)) return;
-          // Other runs' events are passed over without being sent.
-          cursor = Math.max(cursor, page.at(-1)?.seq ?? before);
-          if ((controller.desiredSize ?? 0) <= 0) return;
-        }
-        // A client that comes back after the end has it all: its stream ends too.
-        if (runId !== null && source.hasEnded(runId)) return finish(controller);
-        live = true;
-        // A block whose opening event this reader has not had yet comes with its own first patch.
-        const open = source.openBlocks().filter((patch) => Number(patch.data['segment']) <= cursor);
-        if (open.length > 0) send(controller, open);
-      },
-      cancel: close,
+      start: (controller) => reader.start(controller, heartbeat),
+      pull: (controller) => reader.pull(controller),
+      cancel: () => reader.cancel(),
     },
     { highWaterMark: limits.readerQueueBytes, size: (chunk) => chunk?.byteLength ?? 0 },
   );

@@ -140,6 +140,35 @@ export class Journal {
     return rows.map((row) => this.#read(record.session_id, row));
   }
 
+  /**
+   * A page of what readers see: events above `after` that are on disk, oldest first, without what only
+   * recovery reads. At most `limits.pageRows` of them, and no further one past `limits.readerPageBytes`.
+   */
+  page(after: number): SessionEvent[] {
+    const record = this.#requireRecord();
+    if (after >= this.#syncedSeq) return [];
+    // Long values are fetched one by one: a page of them would not fit in memory.
+    const rows = this.#db.exec(
+      `SELECT seq, run, iteration, type, at, action_id, action_name,
+         CASE WHEN OCTET_LENGTH(data) <= ? THEN data END AS data
+       FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?`,
+      limits.inlineBytes,
+      after,
+      this.#syncedSeq,
+      limits.pageRows,
+    );
+    const page: SessionEvent[] = [];
+    let sizeChars = 0;
+    for (const row of rows) {
+      const data = row['data'] ?? this.#db.exec(`SELECT data FROM events WHERE seq = ?`, row['seq'] ?? 0)[0]?.['data'];
+      const text = this.#loaded(Number(row['seq']), 'data', data);
+      page.push(eventOf(record.session_id, row, text));
+      sizeChars += text.length;
+      if (sizeChars > limits.readerPageBytes) break;
+    }
+    return page;
+  }
+
   /** All events of a run, oldest first. */
   *eventsOf(run: RunRecord): Generator<StoredEvent> {
     let after = run.firstSeq - 1;
@@ -395,15 +424,7 @@ export class Journal {
   #read(sessionId: string, row: SqlRow): StoredEvent {
     const seq = Number(row['seq']);
     const state = this.#loaded(seq, 'state', row['state']);
-    const event = toEvent(sessionId, seq, {
-      type: String(row['type']) as JournaledEventType,
-      runId: runIdOf(sessionId, Number(row['run'])),
-      iteration: Number(row['iteration']),
-      at: Number(row['at']),
-      ...(row['action_id'] === null ? {} : { actionId: String(row['action_id']) }),
-      ...(row['action_name'] === null ? {} : { actionName: String(row['action_name']) }),
-      data: JSON.parse(this.#loaded(seq, 'data', row['data'])) as JsonObject,
-    });
+    const event = eventOf(sessionId, row, this.#loaded(seq, 'data', row['data']));
     return { event, state: state === '' ? null : (JSON.parse(state) as JsonObject) };
   }
 
@@ -441,6 +462,18 @@ function toEvent(sessionId: string, seq: number, entry: JournalEntry): SessionEv
     ...(entry.actionName === undefined ? {} : { action_name: entry.actionName }),
     data: entry.data,
   };
+}
+
+function eventOf(sessionId: string, row: SqlRow, data: string): SessionEvent {
+  return toEvent(sessionId, Number(row['seq']), {
+    type: String(row['type']) as JournaledEventType,
+    runId: runIdOf(sessionId, Number(row['run'])),
+    iteration: Number(row['iteration']),
+    at: Number(row['at']),
+    ...(row['action_id'] === null ? {} : { actionId: String(row['action_id']) }),
+    ...(row['action_name'] === null ? {} : { actionName: String(row['action_name']) }),
+    data: JSON.parse(data) as JsonObject,
+  });
 }
 
 function isHighSurrogate(unit: number): boolean {

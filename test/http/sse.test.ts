@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import { limits } from '../../src/domain/limits.ts';
 import { Hub } from '../../src/engine/hub.ts';
+import { Heartbeat } from '../../src/http/heartbeat.ts';
 import { eventStream } from '../../src/http/sse.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 
@@ -37,7 +38,7 @@ const ids = (all: string[]): string[] => all.map((frame) => /^id: (\d+)/.exec(fr
 test('[J4] a reader who comes back with an id gets exactly the missing events, then live ones', async () => {
   const stored = [1, 2, 3].map((seq) => event(seq));
   const from = source(stored);
-  const stream = eventStream(from, new FakeClock(), { after: 1, runId: null });
+  const stream = eventStream(from, new Heartbeat(new FakeClock()), { after: 1, runId: null });
   const read = frames(stream, 3);
   await Promise.resolve();
   await new Promise((resolve) => setImmediate(resolve));
@@ -47,7 +48,7 @@ test('[J4] a reader who comes back with an id gets exactly the missing events, t
 
 test('[H2] a frame has id, event and data; live patches have no id', async () => {
   const patch = event(null, { type: 'thought', data: { segment: 1, offset: 0, delta: 'a' } });
-  const stream = eventStream(source([event(1)], [patch]), new FakeClock(), { after: 0, runId: null });
+  const stream = eventStream(source([event(1)], [patch]), new Heartbeat(new FakeClock()), { after: 0, runId: null });
   const [journaled, live] = await frames(stream, 2);
   expect(journaled).toBe(`id: 1\nevent: warning\ndata: ${JSON.stringify(event(1))}`);
   expect(live).toBe(`event: thought\ndata: ${JSON.stringify(patch)}`);
@@ -55,20 +56,20 @@ test('[H2] a frame has id, event and data; live patches have no id', async () =>
 
 test('[J4] an open block is sent whole only to a reader who has its opening event', async () => {
   const patch = event(null, { type: 'thought', data: { segment: 9, offset: 0, delta: 'a' } });
-  const stream = eventStream(source([event(1)], [patch]), new FakeClock(), { after: 0, runId: null });
+  const stream = eventStream(source([event(1)], [patch]), new Heartbeat(new FakeClock()), { after: 0, runId: null });
   expect(ids(await frames(stream, 1))).toEqual(['1']);
 });
 
 test('[H2] a stream for one run passes other runs over and closes after the terminal event', async () => {
   const stored = [event(1), event(2, { run_id: 'run_2' }), event(3, { type: 'agent_completed' }), event(4)];
-  const stream = eventStream(source(stored), new FakeClock(), { after: 0, runId: 'run_1' });
+  const stream = eventStream(source(stored), new Heartbeat(new FakeClock()), { after: 0, runId: 'run_1' });
   expect(ids(await frames(stream, 99))).toEqual(['1', '3']);
 });
 
 test('[J4] a reader who does not read costs nothing and later gets everything from the journal', async () => {
   const stored: SessionEvent[] = [event(1)];
   const from = source(stored);
-  const stream = eventStream(from, new FakeClock(), { after: 0, runId: null });
+  const stream = eventStream(from, new Heartbeat(new FakeClock()), { after: 0, runId: null });
   await new Promise((resolve) => setImmediate(resolve));
   const big = 'x'.repeat(limits.readerQueueBytes / 4);
   for (let seq = 2; seq <= 40; seq += 1) {
@@ -79,15 +80,90 @@ test('[J4] a reader who does not read costs nothing and later gets everything fr
   expect(ids(all)).toEqual(stored.map(({ seq }) => String(seq)));
 });
 
+test('[J4] one turn is one chunk, in order, and the same bytes for every reader', async () => {
+  const from = source([]);
+  const heartbeat = new Heartbeat(new FakeClock());
+  const readers = [1, 2, 3].map(() => eventStream(from, heartbeat, { after: 0, runId: null }).getReader());
+  await new Promise((resolve) => setImmediate(resolve));
+  from.hub.publish(Array.from({ length: 1_000 }, (_, index) => event(index + 1)));
+  const chunks = await Promise.all(readers.map(async (reader) => (await reader.read()).value));
+  expect(chunks[1]).toBe(chunks[0]);
+  expect(chunks[2]).toBe(chunks[0]);
+  const text = new TextDecoder().decode(chunks[0]);
+  expect(ids(text.split('\n\n').slice(0, -1))).toEqual(Array.from({ length: 1_000 }, (_, index) => String(index + 1)));
+});
+
+test('[J4] what waits for a reader who never reads is bounded, from the journal and live', async () => {
+  const big = 'x'.repeat(10_000);
+  const stored = Array.from({ length: 500 }, (_, index) => event(index + 1, { data: { big } }));
+  const from = source(stored);
+  let pages = 0;
+  const counted = { ...from, events: (after: number) => ((pages += 1), from.events(after)) };
+  eventStream(counted, new Heartbeat(new FakeClock()), { after: 0, runId: null });
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(pages * limits.pageRows * big.length).toBeLessThan(limits.readerPageBytes + 2 * limits.pageRows * big.length);
+  for (let seq = 501; seq < 600; seq += 1) from.hub.publish([event(seq, { data: { big } })]);
+  expect(pages).toBe(1);
+});
+
+test('[J4] a block whose patches were missed comes whole before its closing event', async () => {
+  const patch = (offset: number, delta: string): SessionEvent =>
+    event(null, { type: 'response', data: { segment: 2, offset, delta } });
+  const closed = event(3, { type: 'response_completed', data: { segment: 2, content: 'hello' } });
+  const whole = patch(0, 'hello');
+  const deltas = (all: string[]): unknown[] =>
+    all.map((frame) => (JSON.parse(/^data: (.*)$/m.exec(frame)?.[1] ?? '') as SessionEvent).data);
+  const open = (from: ReturnType<typeof source>): ReadableStream<Uint8Array> =>
+    eventStream(from, new Heartbeat(new FakeClock()), { after: 2, runId: null });
+
+  // It closed while the reader was away.
+  expect(deltas(await frames(open(source([event(1), event(2), closed])), 2))).toEqual([whole.data, closed.data]);
+
+  // It is closed already, and its last patches are still to be sent.
+  const from = source([event(1), event(2)]);
+  const read = frames(open(from), 3);
+  await new Promise((resolve) => setImmediate(resolve));
+  from.hub.publish([patch(3, 'lo'), closed, event(4)]);
+  expect(deltas(await read)).toEqual([whole.data, closed.data, {}]);
+
+  // It was open, and its text so far was sent: nothing is sent twice.
+  const held = source([event(1), event(2)], [patch(0, 'hel')]);
+  const live = frames(open(held), 3);
+  await new Promise((resolve) => setImmediate(resolve));
+  held.hub.publish([patch(3, 'lo'), closed]);
+  expect(deltas(await live)).toEqual([patch(0, 'hel').data, patch(3, 'lo').data, closed.data]);
+});
+
+test('[H2] one timer beats for all readers, and none when nobody reads', async () => {
+  const clock = new FakeClock();
+  let armed = 0;
+  const heartbeat = new Heartbeat({
+    now: () => clock.now(),
+    schedule: (delayMs, callback) => {
+      armed += 1;
+      const cancel = clock.schedule(delayMs, callback);
+      return () => {
+        armed -= 1;
+        cancel();
+      };
+    },
+  });
+  const from = source([]);
+  const streams = Array.from({ length: 200 }, () => eventStream(from, heartbeat, { after: 0, runId: null }));
+  expect(armed).toBe(1);
+  for (const stream of streams) await stream.cancel();
+  expect(armed).toBe(0);
+});
+
 test('[H2] a reader who comes back after the end of the run is let go', async () => {
   const stored = [event(1), event(2, { type: 'agent_completed' })];
-  const stream = eventStream(source(stored, [], true), new FakeClock(), { after: 2, runId: 'run_1' });
+  const stream = eventStream(source(stored, [], true), new Heartbeat(new FakeClock()), { after: 2, runId: 'run_1' });
   expect(await frames(stream, 99)).toEqual([]);
 });
 
 test('[H2] a comment goes out every five seconds', async () => {
   const clock = new FakeClock();
-  const stream = eventStream(source([]), clock, { after: 0, runId: null });
+  const stream = eventStream(source([]), new Heartbeat(clock), { after: 0, runId: null });
   const read = frames(stream, 2);
   clock.advance(limits.heartbeatMs);
   clock.advance(limits.heartbeatMs);
@@ -96,7 +172,7 @@ test('[H2] a comment goes out every five seconds', async () => {
 
 test('[J5] leaving takes the reader off the hub', async () => {
   const from = source([]);
-  const stream = eventStream(from, new FakeClock(), { after: 0, runId: null });
+  const stream = eventStream(from, new Heartbeat(new FakeClock()), { after: 0, runId: null });
   await stream.cancel();
   expect(() => from.hub.publish([event(1)])).not.toThrow();
 });

@@ -1,6 +1,6 @@
 /** What every database behind the journal must do: run on node:sqlite and on a real Durable Object. */
 import { expect, test } from 'vitest';
-import type { JournalEntry } from '../../src/domain/event.ts';
+import type { JournalEntry, SessionEvent } from '../../src/domain/event.ts';
 import { encodeEvent } from '../../src/domain/event.ts';
 import { limits } from '../../src/domain/limits.ts';
 import type { SqlDatabase } from '../../src/domain/ports.ts';
@@ -67,8 +67,28 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       await journal.sync();
       journal.append(entry({ n: 1 }));
       expect(journal.syncedSeq).toBe(0);
+      expect(journal.page(0)).toEqual([]);
       await journal.sync();
       expect(journal.syncedSeq).toBe(1);
+      expect(journal.page(0)).toHaveLength(1);
+    }));
+
+  test('[J4] [J6] pages for readers are bounded in number and in size, and hold what was sent', () =>
+    withDb(async (db) => {
+      const journal = new Journal(db);
+      journal.create(RECORD);
+      const sizes = [10, limits.inlineBytes + 1, limits.readerPageBytes, 10, limits.rowBytes * 2, 10];
+      const sent = sizes.map((size) => journal.append(entry({ text: 'é'.repeat(size) }, { state: { s: 'x' } })));
+      for (let n = 0; n < limits.pageRows * 2; n += 1) sent.push(journal.append(entry({ n })));
+      await journal.sync();
+      const pages: SessionEvent[][] = [];
+      for (let after = 0; ; after = pages.at(-1)?.at(-1)?.seq ?? 0) {
+        const page = new Journal(db).page(after);
+        if (page.length === 0) break;
+        pages.push(page);
+      }
+      expect(pages.flat().map(encodeEvent)).toEqual(sent.map(encodeEvent));
+      expect(pages.map(({ length }) => length)).toEqual([3, 2, limits.pageRows, limits.pageRows, 1]);
     }));
 
   test('[J3] runs are numbered, found by id and by idempotency key, and unfinished ones are known', () =>

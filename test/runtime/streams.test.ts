@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest';
+import { call, events, newSession, post, shownText } from './client.ts';
+
+const TEXT = Array.from(
+  { length: 60 },
+  (_, index) => `<action name="echo" id="a${index}" mode="async">{"n": ${index}}</action>`,
+).join('\n');
+
+/** The body to its end, as bytes that became text. */
+async function read(response: Response): Promise<string> {
+  return await response.text();
+}
+
+/** Frames with an id: those that the journal holds. */
+function journaled(body: string): string {
+  return body
+    .split(/(?<=\n\n)/)
+    .filter((frame) => frame.startsWith('id: '))
+    .join('');
+}
+
+test('[J4] the replay is byte for byte what was sent live, whole and from any place', async () => {
+  const live = await post('/execute/direct', {
+    protocol_text: `<thought>plan 🎈</thought>${TEXT}<response final="true">done: $a1.n</response>`,
+  });
+  const id = live.headers.get('x-session-id') ?? '';
+  const run = live.headers.get('x-run-id') ?? '';
+  const sent = journaled(await read(live));
+  const frames = sent.split(/(?<=\n\n)/);
+  expect(frames.map((frame) => /^id: (\d+)/.exec(frame)?.[1])).toEqual(frames.map((_, index) => String(index + 1)));
+  const path = `/agent/session/${id}/events?run=${run}`;
+  expect(await read(await call(path))).toBe(sent);
+  for (const after of [1, 17, frames.length - 1]) {
+    const rest = frames.slice(after).join('');
+    expect(journaled(await read(await call(`${path}&after=${after}`)))).toBe(rest);
+    const resumed = await call(path, { headers: { 'last-event-id': String(after) } });
+    expect(journaled(await read(resumed))).toBe(rest);
+  }
+  expect(await read(await call(`${path}&after=${frames.length}`))).toBe('');
+});
+
+test('[J4] many readers see the same, and one that never reads holds nobody up', async () => {
+  const session = await newSession();
+  const path = `/agent/session/${session}`;
+  const idle = await call(`${path}/events`);
+  const readers = Promise.all(
+    Array.from({ length: 20 }, async () =>
+      events(await call(`${path}/events`), ({ type }) => type === 'agent_completed'),
+    ),
+  );
+  const answer = events(await post(`${path}/message`, { content: 'what is 2 + 2' }));
+  const [all, first] = [await readers, await answer];
+  const seqs = first.flatMap(({ seq }) => (seq === null ? [] : [seq]));
+  for (const one of all) {
+    expect(one.flatMap(({ seq }) => (seq === null ? [] : [seq]))).toEqual(seqs);
+    expect([...shownText(one).values()].join('')).toContain('4');
+  }
+  await idle.body?.cancel();
+});
+
+test.each(['-1', '1.5', 'x', '1e400'])('[H4] ?after=%s is no place', async (after) => {
+  const session = await newSession();
+  const response = await call(`/agent/session/${session}/events?after=${after}`);
+  expect(response.status).toBe(400);
+  await response.body?.cancel();
+});
