@@ -5,12 +5,15 @@ import type { Logger } from 'pino';
 
 import type { Authority } from './auth.ts';
 import { eventStream } from './event-stream.ts';
-import { jobId, parseJob, sessionId } from './job.ts';
+import { interpreterOf, jobId, parseJob, parsePrewarm, sessionId } from './job.ts';
 import type { Jobs } from './jobs.ts';
 import type { JobRecord, Ledger } from './ledger.ts';
 import { limits } from './limits.ts';
 import { metricsOf } from './metrics.ts';
+import type { Prewarmer } from './prewarm.ts';
 import { Refusal } from './problem.ts';
+import type { Relics } from './relics/relics.ts';
+import { addRelicRoutes } from './relics/routes.ts';
 import type { SandboxRegistry } from './sandbox/registry.ts';
 import { SERVICE, VERSION } from './version.ts';
 
@@ -18,13 +21,15 @@ export interface AppParts {
   readonly jobs: Jobs;
   readonly ledger: Ledger;
   readonly sandboxes: SandboxRegistry;
+  readonly relics: Relics;
+  readonly prewarmer: Prewarmer;
   readonly authority: Authority;
   readonly log: Logger;
   /** Aborted when the runner stops: ends the event streams. */
   readonly stopping: AbortSignal;
 }
 
-export function createApp({ jobs, ledger, sandboxes, authority, log, stopping }: AppParts): Hono {
+export function createApp({ jobs, ledger, sandboxes, relics, prewarmer, authority, log, stopping }: AppParts): Hono {
   const app = new Hono();
 
   app.onError((fault) => {
@@ -45,8 +50,10 @@ export function createApp({ jobs, ledger, sandboxes, authority, log, stopping }:
         ...(sandbox.active.python3 === null ? [] : ['python']),
         ...(sandbox.active.shell === null ? [] : ['shell']),
         'tool',
+        ...(relics.level === null ? [] : ['relic']),
       ],
       sandbox,
+      relics: { level: relics.level, running: relics.running, max_running: limits.relicsRunning },
       jobs: { running, queued, max_running: limits.jobsRunning, max_queued: limits.jobsQueued },
     });
   });
@@ -91,6 +98,12 @@ export function createApp({ jobs, ledger, sandboxes, authority, log, stopping }:
     jobs.kill(id);
     return c.json(summaryOf(recordOf(id)), 202);
   });
+  app.post('/prewarm', async (c) => {
+    const request = parsePrewarm(await c.req.text());
+    const interpreter = interpreterOf(request);
+    const held = interpreter !== null && prewarmer.hold(request.session, interpreter, request.sandbox);
+    return c.json({ held }, 202);
+  });
   app.get('/events', (c) => {
     const session = sessionId.safeParse(c.req.query('session'));
     if (!session.success) throw new Refusal('invalid_request', 'session: a session id is needed');
@@ -105,6 +118,8 @@ export function createApp({ jobs, ledger, sandboxes, authority, log, stopping }:
       AbortSignal.any([stopping, c.req.raw.signal]),
     );
   });
+
+  addRelicRoutes(app, relics);
 
   function idOf(text: string): string {
     const id = jobId.safeParse(text);

@@ -5,7 +5,7 @@ import { imageBuild } from './images/image-build.ts';
 import { imageReference } from './images/image-name.ts';
 import { limits } from './limits.ts';
 import { Refusal } from './problem.ts';
-import { INTERPRETERS, SANDBOX_LEVELS } from './sandbox/sandbox.ts';
+import { type Interpreter, INTERPRETERS, SANDBOX_LEVELS } from './sandbox/sandbox.ts';
 
 /** A runtime key with its attempt: no white space, no controls, nothing that a path or a log line could trip over. */
 export const jobId = z
@@ -35,7 +35,7 @@ const common = {
 };
 
 /** Closed: what is not named here cannot be asked for. */
-export const jobRequest = z.discriminatedUnion('kind', [
+const jobRequest = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('python'), code: z.string(), ...common }),
   z.strictObject({ kind: z.literal('shell'), code: z.string(), ...common }),
   z.strictObject({
@@ -66,6 +66,29 @@ export const jobRequest = z.discriminatedUnion('kind', [
 ]);
 export type JobRequest = z.infer<typeof jobRequest>;
 
+/** A job that will come: enough of it to hold a sandbox ready. */
+const prewarmRequest = z.strictObject({
+  session: sessionId,
+  kind: z.enum(['python', 'shell', 'docker', 'tool']),
+  runtime: z.enum(INTERPRETERS).optional(),
+  sandbox: z.enum(SANDBOX_LEVELS).optional(),
+});
+export type PrewarmRequest = z.infer<typeof prewarmRequest>;
+
+/** What will run it; null where that is an image's own business. */
+export function interpreterOf({ kind, runtime }: PrewarmRequest): Interpreter | null {
+  switch (kind) {
+    case 'python':
+      return 'python3';
+    case 'shell':
+      return 'shell';
+    case 'docker':
+      return null;
+    case 'tool':
+      return runtime ?? null;
+  }
+}
+
 /** Why a job ended (R4); `build_failed`: its image could not be made, and it never ran. */
 export type JobEnd = 'exited' | 'timeout' | 'killed' | 'oom' | 'output_limit' | 'lost' | 'build_failed';
 
@@ -79,6 +102,11 @@ export interface Outcome {
 /** @throws Refusal `invalid_json`, `invalid_request` */
 export function parseJob(text: string): JobRequest {
   return parseBody(text, jobRequest);
+}
+
+/** @throws Refusal `invalid_json`, `invalid_request` */
+export function parsePrewarm(text: string): PrewarmRequest {
+  return parseBody(text, prewarmRequest);
 }
 
 /** A body by its schema, after its nesting. @throws Refusal `invalid_json`, `invalid_request` */

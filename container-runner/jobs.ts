@@ -18,6 +18,7 @@ import type { JobRequest, Outcome } from './job.ts';
 import type { JobRecord, Ledger } from './ledger.ts';
 import { limits } from './limits.ts';
 import { Refusal } from './problem.ts';
+import type { Prewarmer } from './prewarm.ts';
 import type { SandboxRegistry } from './sandbox/registry.ts';
 import type { Sandbox, SandboxProcess } from './sandbox/sandbox.ts';
 import { supervise } from './supervise.ts';
@@ -44,6 +45,7 @@ export class Jobs {
   readonly #log: Logger;
   /** Images that jobs may name, as patterns. */
   readonly #images: readonly string[];
+  readonly #prewarmer: Prewarmer;
   readonly #queue: Entry[] = [];
   readonly #running = new Map<string, { readonly entry: Entry; readonly done: Promise<void> }>();
   readonly #ended = new Map<string, number>();
@@ -53,12 +55,14 @@ export class Jobs {
     readonly ledger: Ledger;
     readonly sandboxes: SandboxRegistry;
     readonly images: readonly string[];
+    readonly prewarmer: Prewarmer;
     readonly log: Logger;
   }) {
     this.#ledger = options.ledger;
     this.#sandboxes = options.sandboxes;
     this.#log = options.log;
     this.#images = options.images;
+    this.#prewarmer = options.prewarmer;
   }
 
   get counts(): JobCounts {
@@ -191,7 +195,10 @@ export class Jobs {
 
   async #begin(entry: Entry): Promise<SandboxProcess> {
     const { sandbox, program, stop } = entry;
-    if (program.kind === 'source') return await sandbox.start(program.launch);
+    if (program.kind === 'source') {
+      const held = await this.#prewarmer.take(entry.session, sandbox, program.launch.interpreter);
+      return await (held ?? sandbox).start(program.launch);
+    }
     if (sandbox.startImage === undefined || sandbox.buildImage === undefined) throw new Error('It runs no images');
     if (program.kind === 'image') return await sandbox.startImage(program.launch);
     const building = sandbox.buildImage(program.build, (text) => {

@@ -72,7 +72,9 @@ export const limits = {
   relicStartPollMs: 20,
   relicHealthMs: 10_000,
   relicHealthMinMs: 100,
+  /** A check may take as long as the time between two, within these. */
   relicHealthTimeoutMs: 5_000,
+  relicHealthLeastMs: 500,
   /** Health checks in a row without an answer; then it is restarted. */
   relicHealthMisses: 3,
   relicIdleMs: 600_000,
@@ -88,6 +90,12 @@ export const limits = {
   relicProcesses: 64,
   /** The end of what a relic printed, told with its death. */
   relicTailChars: 2_000,
+
+  // --- prewarm ---
+  /** A sandbox is held for a session so long; a model writes the body of an action meanwhile. */
+  prewarmMs: 15_000,
+  /** Held at once, for everybody together. */
+  prewarmed: 16,
 
   // --- images (R3) ---
   imageArguments: 256,

@@ -14,6 +14,7 @@ import { Ledger } from './ledger.ts';
 import { limits } from './limits.ts';
 import { openRelics } from './relics/open.ts';
 import type { RelicHost } from './relics/service.ts';
+import { Prewarmer } from './prewarm.ts';
 import { BubblewrapSandbox } from './sandbox/bubblewrap.ts';
 import { DockerSandbox } from './sandbox/docker.ts';
 import { ProcessSandbox } from './sandbox/process.ts';
@@ -50,10 +51,20 @@ export async function createRunner(options: RunnerOptions): Promise<Runner> {
   const { sandboxes, absent } =
     options.sandboxes === undefined ? sandboxesOf(options, log) : { sandboxes: options.sandboxes, absent: new Map() };
   const registry = await SandboxRegistry.open(sandboxes, absent, options.sandbox);
-  const jobs = new Jobs({ ledger, sandboxes: registry, images: options.images, log });
+  const prewarmer = new Prewarmer(registry);
+  const jobs = new Jobs({ ledger, sandboxes: registry, images: options.images, prewarmer, log });
   const authority = createAuthority(parseKeys(options.secret), ledger, now, options.publicHost);
   const relics = await openRelics(options, log, options.relicHost);
-  const app = createApp({ jobs, ledger, sandboxes: registry, relics, authority, log, stopping: stopping.signal });
+  const app = createApp({
+    jobs,
+    ledger,
+    sandboxes: registry,
+    relics,
+    prewarmer,
+    authority,
+    log,
+    stopping: stopping.signal,
+  });
 
   const server = createAdaptorServer({ fetch: app.fetch });
   const address = await new Promise<AddressInfo>((resolve, reject) => {
@@ -79,6 +90,7 @@ export async function createRunner(options: RunnerOptions): Promise<Runner> {
       setTimeout(() => 'closeAllConnections' in server && server.closeAllConnections(), 50);
     });
     await relics.close();
+    await prewarmer.close();
     await registry.close();
     ledger.close();
   }
@@ -110,7 +122,7 @@ function sandboxesOf(
     });
     sandboxes.push(docker);
   }
-  if (wanted('bubblewrap')) sandboxes.push(new BubblewrapSandbox());
+  if (wanted('bubblewrap')) sandboxes.push(new BubblewrapSandbox(options.warm ?? limits.warm));
   if (!options.allowProcess) absent.set('process', 'not allowed; RUNNER_ALLOW_PROCESS=1 allows it');
   else if (wanted('process')) {
     log.warn('jobs may run as plain processes, with the rights of this user (RUNNER_ALLOW_PROCESS)');

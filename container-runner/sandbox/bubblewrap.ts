@@ -14,13 +14,15 @@ import { type Cgroups, type JobCgroup, openCgroups } from './cgroups.ts';
 import { endOf, feed, spawned, withPipes } from './child.ts';
 import { probeBy } from './probe.ts';
 import { descendantsOf, signalAll } from './process-tree.ts';
-import type { Availability, Interpreter, Launch, Sandbox, SandboxProcess } from './sandbox.ts';
-import { everywhere, unavailable } from './sandbox.ts';
+import type { Availability, Held, Interpreter, Launch, Means, Sandbox, SandboxProcess } from './sandbox.ts';
+import { everywhere, isStandard, STANDARD, unavailable } from './sandbox.ts';
 import { seccompFilter } from './seccomp.ts';
-import { baseEnvironment, commandOf, HARNESS, isHeapExhausted, PROGRAM_FILE } from './system-programs.ts';
+import { LOADED_PYTHON, loadedJob } from './loaded-python.ts';
+import { baseEnvironment, commandOf, HARNESS, isHeapExhausted, PROGRAM_FILE, quoted } from './system-programs.ts';
+import { WarmPool, type Warmable } from './warm-pool.ts';
 
 /** Where bubblewrap reads from and writes to; each of the first group is read to its end. */
-const FD = { arguments: 3, program: 4, inputs: 5, harness: 6, passwd: 7, seccomp: 8, info: 9 } as const;
+const FD = { arguments: 3, program: 4, inputs: 5, harness: 6, passwd: 7, seccomp: 8, info: 9, start: 10 } as const;
 /** Jobs of a privileged runner each get a user of their own: limits on processes count by user. */
 const FIRST_UID = 62_000;
 /** Who a program believes to be. */
@@ -29,16 +31,39 @@ const PASSWD = `sandbox:x:${INNER_ID}:${INNER_ID}::/work:/bin/sh\n`;
 /** Parts of /etc without which programs of /usr do not work; nothing in them is secret. */
 const ETC = ['/etc/alternatives', '/etc/ld.so.cache', '/etc/ld.so.conf', '/etc/ld.so.conf.d', '/etc/localtime'];
 const TOP = ['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32'];
-const NODE = '/cortex/node';
+const NODE = '/cortex-node';
+const PYTHON = '/usr/bin/python3';
+const INPUTS = '/cortex/inputs.json';
+const ENVIRONMENT = baseEnvironment('/work', '/tmp', INPUTS);
+/** The code and the inputs of a job, twice where they also come on standard input. */
+const DATA_BYTES = 4 * limits.bodyBytes;
+
+/** A sandbox that waits for its one program. */
+interface Waiting extends Warmable {
+  run(launch: Launch): SandboxProcess;
+}
 
 export class BubblewrapSandbox implements Sandbox {
   readonly level = 'bubblewrap';
+  readonly #pools: Readonly<Record<Interpreter, WarmPool<Waiting>>>;
   /** Memory and process limits over the whole tree, where the system lets us set them. */
   #cgroups: Cgroups | null = null;
   readonly #harness = fs.readFileSync(HARNESS, 'utf8');
   readonly #seccomp = seccompFilter(process.arch);
   readonly #privileged = process.getuid?.() === 0;
   readonly #slots = new Set<number>();
+
+  /** @param warm sandboxes held ready, of each kind */
+  constructor(warm: number) {
+    const pool = (interpreter: Interpreter, loaded: boolean): WarmPool<Waiting> =>
+      new WarmPool(
+        warm,
+        () => this.#open(interpreter, STANDARD, loaded),
+        // loading takes longer than most programs run
+        () => this.#open(interpreter, STANDARD, false),
+      );
+    this.#pools = { python3: pool('python3', true), shell: pool('shell', false), node: pool('node', false) };
+  }
 
   get hardening(): readonly string[] {
     return [
@@ -52,7 +77,8 @@ export class BubblewrapSandbox implements Sandbox {
     if (process.platform !== 'linux') return everywhere(unavailable('bubblewrap runs on Linux only'));
     const { error } = spawnSync('bwrap', ['--version'], { env: {}, stdio: 'ignore' });
     if (error !== undefined) return everywhere(unavailable('bubblewrap is not installed'));
-    const start = this.start.bind(this);
+    const start = async (launch: Launch): Promise<SandboxProcess> =>
+      (await this.#open(launch.interpreter, launch, false)).run(launch);
     const shell = await probeBy(start, 'shell');
     // without namespaces nothing else will work either
     if (!shell.ok) return everywhere(shell);
@@ -65,12 +91,46 @@ export class BubblewrapSandbox implements Sandbox {
     return { python3, shell, node };
   }
 
+  prepare(interpreter: Interpreter): void {
+    this.#pools[interpreter].fill();
+  }
+
   async start(launch: Launch): Promise<SandboxProcess> {
+    const waiting = isStandard(launch)
+      ? await this.#pools[launch.interpreter].take()
+      : await this.#open(launch.interpreter, launch, false);
+    return waiting.run(launch);
+  }
+
+  async hold(interpreter: Interpreter): Promise<Held> {
+    const pool = this.#pools[interpreter];
+    const waiting = await pool.take();
+    return {
+      start: async (launch) => {
+        if (isStandard(launch)) return waiting.run(launch);
+        pool.giveBack(waiting);
+        return await this.start(launch);
+      },
+      release: () => pool.giveBack(waiting),
+    };
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(Object.values(this.#pools).map((pool) => pool.close()));
+    await this.#cgroups?.close();
+  }
+
+  /**
+   * A sandbox that is set up and waits for its program.
+   *
+   * @param loaded the interpreter is loaded too, and reads its job; otherwise bubblewrap waits for the files
+   */
+  async #open(interpreter: Interpreter, means: Means, loaded: boolean): Promise<Waiting> {
     const slot = this.#takeSlot();
     const release = (): boolean => this.#slots.delete(slot);
     let cgroup: JobCgroup | null;
     try {
-      cgroup = this.#cgroups?.create(slot, launch) ?? null;
+      cgroup = this.#cgroups?.create(slot, means) ?? null;
     } catch (fault) {
       release();
       throw fault;
@@ -82,56 +142,63 @@ export class BubblewrapSandbox implements Sandbox {
       '--args',
       String(FD.arguments),
       '--',
-      ...limiter(launch),
-      ...commandOf(launch, {
-        program: `/cortex/${PROGRAM_FILE[launch.interpreter]}`,
-        harness: '/cortex/harness.py',
-        python: '/usr/bin/python3',
-        shell: SHELL,
-        node: NODE,
-      }),
+      ...limiter(interpreter, means),
+      ...(loaded ? [PYTHON, ...LOADED_PYTHON] : ['/bin/sh', '/cortex/start']),
     ];
     const child = spawn(command, args, {
       cwd: '/',
       env: {},
-      stdio: ['pipe', 'pipe', 'pipe', ...Array.from({ length: 7 }, () => 'pipe' as const)],
+      stdio: ['pipe', 'pipe', 'pipe', ...Array.from({ length: 8 }, () => 'pipe' as const)],
     });
     child.once('error', release);
     const pipes = withPipes(child);
     const pipe = (fd: number): unknown => (child.stdio as readonly unknown[])[fd];
     const first = initOf(pipe(FD.info));
-    feed(pipe(FD.arguments), `${this.#arguments(launch).join('\0')}\0`);
-    feed(pipe(FD.program), launch.source);
-    feed(pipe(FD.inputs), launch.inputsJson);
+    feed(pipe(FD.arguments), `${this.#arguments(interpreter, means, loaded).join('\0')}\0`);
     feed(pipe(FD.harness), this.#harness);
     feed(pipe(FD.passwd), PASSWD);
     feed(pipe(FD.seccomp), this.#seccomp ?? '');
-    feed(child.stdin, launch.stdin);
-    const ended = endOf(pipes, (code) => isHeapExhausted(launch, code) || (cgroup?.ranOut() ?? false)).then((end) => {
-      release();
-      return end;
-    });
-    await spawned(child);
-    return {
-      stdout: pipes.stdout,
-      stderr: pipes.stderr,
-      ended,
-      terminate: () => {
-        const init = first();
-        // the namespace's own first process is bubblewrap's and only waits
-        if (init === null) child.kill('SIGKILL');
-        else signalAll(descendantsOf(init), 'SIGTERM');
+    const ended = endOf(pipes, (code) => isHeapExhausted(interpreter, code) || (cgroup?.ranOut() ?? false)).then(
+      (end) => {
+        release();
+        return end;
       },
-      kill: () => {
-        const init = first();
-        if (init !== null) signalAll([init], 'SIGKILL');
-        child.kill('SIGKILL');
+    );
+    await spawned(child);
+    function kill(): void {
+      const init = first();
+      if (init !== null) signalAll([init], 'SIGKILL');
+      child.kill('SIGKILL');
+    }
+    return {
+      run(launch) {
+        if (loaded) {
+          feed(child.stdin, loadedJob(launch));
+        } else {
+          feed(pipe(FD.program), launch.source);
+          feed(pipe(FD.inputs), launch.inputsJson);
+          feed(pipe(FD.start), startOf(launch));
+          feed(child.stdin, launch.stdin);
+        }
+        return {
+          stdout: pipes.stdout,
+          stderr: pipes.stderr,
+          ended,
+          terminate: () => {
+            const init = first();
+            // the namespace's own first process is bubblewrap's and only waits
+            if (init === null) child.kill('SIGKILL');
+            else signalAll(descendantsOf(init), 'SIGTERM');
+          },
+          kill,
+        };
+      },
+      onDeath: (listener) => void ended.then(listener),
+      dispose: async () => {
+        kill();
+        await ended;
       },
     };
-  }
-
-  async close(): Promise<void> {
-    await this.#cgroups?.close();
   }
 
   #takeSlot(): number {
@@ -141,27 +208,45 @@ export class BubblewrapSandbox implements Sandbox {
     return slot;
   }
 
-  #arguments(launch: Launch): string[] {
-    const environment = { ...baseEnvironment('/work', '/tmp', '/cortex/inputs.json'), ...launch.env };
-    const scratch = `--size ${launch.diskMb * 1_048_576} --perms 0700 --tmpfs`;
+  #arguments(interpreter: Interpreter, means: Means, loaded: boolean): string[] {
+    const place = (bytes: number): string => `--size ${bytes} --perms 0700 --tmpfs`;
+    const scratch = place(means.diskMb * 1_048_576);
     const file = `--perms 0444 --file`;
     return [
       ...words(`--unshare-user --unshare-all --die-with-parent --new-session --cap-drop ALL --clearenv`),
       ...words(`--uid ${INNER_ID} --gid ${INNER_ID} --hostname sandbox --info-fd ${FD.info}`),
       // the filter refuses new namespaces; where there is none, the namespace itself does
       ...words(this.#seccomp === null ? '--disable-userns' : `--seccomp ${FD.seccomp}`),
-      ...Object.entries(environment).flatMap(([name, value]) => ['--setenv', name, value]),
       ...words('--ro-bind /usr /usr'),
       ...TOP.flatMap(topLevel),
-      ...ETC.flatMap((place) => ['--ro-bind-try', place, place]),
+      ...ETC.flatMap((part) => ['--ro-bind-try', part, part]),
       ...words(`--proc /proc --dev /dev ${scratch} /dev/shm --remount-ro /dev ${scratch} /tmp ${scratch} /work`),
-      ...words(`${file} ${FD.program} /cortex/${PROGRAM_FILE[launch.interpreter]}`),
-      ...words(`${file} ${FD.inputs} /cortex/inputs.json ${file} ${FD.harness} /cortex/harness.py`),
       ...words(`${file} ${FD.passwd} /etc/passwd`),
-      ...(launch.interpreter === 'node' ? ['--ro-bind', process.execPath, NODE] : []),
+      ...(interpreter === 'node' ? ['--ro-bind', process.execPath, NODE] : []),
+      ...(loaded
+        ? words(`${place(DATA_BYTES)} /cortex`)
+        : // read in this order, each to its end: the first one is what a sandbox ahead of its time waits for
+          [
+            ...words(`${file} ${FD.harness} /cortex/harness.py`),
+            ...words(`${file} ${FD.program} /cortex/${PROGRAM_FILE[interpreter]}`),
+            ...words(`${file} ${FD.inputs} ${INPUTS} ${file} ${FD.start} /cortex/start`),
+          ]),
       ...words('--remount-ro / --chdir /work'),
     ];
   }
+}
+
+/** What is run when the files are there: the program, with its own variables alone. */
+function startOf(launch: Launch): string {
+  const command = commandOf(launch, {
+    program: `/cortex/${PROGRAM_FILE[launch.interpreter]}`,
+    harness: '/cortex/harness.py',
+    python: PYTHON,
+    shell: SHELL,
+    node: NODE,
+  });
+  const variables = Object.entries({ ...ENVIRONMENT, ...launch.env }).map(([name, value]) => `${name}=${value}`);
+  return `exec /usr/bin/env -i ${[...variables, ...command].map(quoted).join(' ')}\n`;
 }
 
 function words(text: string): string[] {
@@ -184,7 +269,7 @@ function dropTo(uid: number): string[] {
 }
 
 /** Limits per process, set inside the namespace, so that they count nothing outside it. */
-function limiter({ memoryMb, processes, diskMb, timeoutMs, interpreter }: Launch): string[] {
+function limiter(interpreter: Interpreter, { memoryMb, processes, diskMb, timeoutMs }: Means): string[] {
   // node maps much that it never touches
   const dataMb = interpreter === 'node' ? memoryMb + 512 : memoryMb;
   return [

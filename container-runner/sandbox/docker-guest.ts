@@ -3,24 +3,17 @@
  * takes it as JSON; everything else is unpacked by a busybox and then run.
  */
 import fs from 'node:fs';
-import { fileURLToPath } from 'node:url';
 
 import { pack } from 'tar-stream';
 
-import { limits } from '../limits.ts';
 import type { ImageLaunch, Interpreter, Launch } from './sandbox.ts';
-import { baseEnvironment, commandOf, PROGRAM_FILE } from './system-programs.ts';
+import { deadlineOf, LOADED_PYTHON, loadedJob } from './loaded-python.ts';
+import { baseEnvironment, commandOf, PROGRAM_FILE, quoted } from './system-programs.ts';
 
 const INPUTS = '/cortex/inputs.json';
-const STDIN = '/cortex/stdin';
-/** How long after its time limit a job ends whose runner is gone. */
-const DEADLINE_MS = 30_000;
 const ENVIRONMENT = baseEnvironment('/work', '/tmp', INPUTS);
 
-const guest = (name: string): string =>
-  fs.readFileSync(fileURLToPath(new URL(`../guest/${name}`, import.meta.url)), 'utf8');
-const SHELL_GUEST = guest('waiting.sh');
-const PYTHON_GUEST = guest('harness.py').replace(/^if __name__ [^]*/m, '') + guest('waiting.py');
+const SHELL_GUEST = fs.readFileSync(new URL('../guest/waiting.sh', import.meta.url), 'utf8');
 
 /** Where the guest's own busybox is found in an image that need not have one. */
 export const TOOLS = '/cortex-guest';
@@ -28,7 +21,7 @@ export const TOOLS = '/cortex-guest';
 /** The command of a container that waits for a job of an interpreter. */
 export function waitingFor(interpreter: Interpreter): string[] {
   return interpreter === 'python3'
-    ? ['python3', '-I', '-X', 'utf8', '-c', PYTHON_GUEST]
+    ? ['python3', ...LOADED_PYTHON]
     : ['/bin/busybox', 'sh', '-c', SHELL_GUEST, '/bin/busybox'];
 }
 
@@ -40,7 +33,7 @@ export function waitingInImage(): string[] {
 
 /** A job as the waiting container reads it. */
 export function jobBytes(launch: Launch): Promise<Buffer> | Buffer {
-  if (launch.interpreter === 'python3') return loadedJob(launch);
+  if (launch.interpreter === 'python3') return Buffer.from(loadedJob(launch));
   const program = `/cortex/${PROGRAM_FILE[launch.interpreter]}`;
   const command = commandOf(launch, {
     program,
@@ -82,21 +75,6 @@ export function imageJobBytes(launch: ImageLaunch, own: readonly string[]): Prom
   );
 }
 
-function loadedJob(launch: Launch): Buffer {
-  const program = `/cortex/${PROGRAM_FILE.python3}`;
-  const job = {
-    entry: launch.entry,
-    program,
-    inputs: INPUTS,
-    stdin: STDIN,
-    files: { [program]: launch.source, [INPUTS]: launch.inputsJson, [STDIN]: launch.stdin },
-    args: launch.args,
-    env: { ...ENVIRONMENT, ...launch.env },
-    deadline: deadlineOf(launch.timeoutMs),
-  };
-  return Buffer.from(JSON.stringify(job));
-}
-
 /** Files in the order of their names, and `start`, which says what to run. */
 async function archive(
   files: Readonly<Record<string, string>>,
@@ -117,13 +95,4 @@ async function archive(
 
 function assignments(variables: Readonly<Record<string, string>>): string[] {
   return Object.entries(variables).map(([name, value]) => `${name}=${value}`);
-}
-
-/** A word that every shell reads to the letter. */
-function quoted(word: string): string {
-  return `'${word.replaceAll("'", String.raw`'\''`)}'`;
-}
-
-function deadlineOf(timeoutMs: number): number {
-  return Math.ceil((timeoutMs + limits.killGraceMs + DEADLINE_MS) / 1_000);
 }

@@ -16,7 +16,6 @@ import type Docker from 'dockerode';
 import { BASE_ALIASES, type BaseImageOptions, BaseImages, hasImage } from '../images/base-images.ts';
 import type { ImageBuild } from '../images/image-build.ts';
 import { ToolImages } from '../images/tool-images.ts';
-import { limits } from '../limits.ts';
 import { type Container, startContainer } from './docker-container.ts';
 import { connectEngine, LABEL, messageOf } from './docker-engine.ts';
 import { imageJobBytes, jobBytes, TOOLS, waitingFor, waitingInImage } from './docker-guest.ts';
@@ -25,13 +24,16 @@ import { probeBy } from './probe.ts';
 import {
   type Availability,
   everywhere,
+  type Held,
   type ImageLaunch,
   type Interpreter,
   INTERPRETERS,
+  isStandard,
   type Launch,
   type Means,
   type Sandbox,
   type SandboxProcess,
+  STANDARD,
   unavailable,
 } from './sandbox.ts';
 import { seccompProfile } from './seccomp.ts';
@@ -39,13 +41,6 @@ import { WarmPool } from './warm-pool.ts';
 
 /** Says which runner a container belongs to. */
 export const OWNER = `${LABEL}.runner`;
-const STANDARD: Means = {
-  memoryMb: limits.memoryMb,
-  cpus: limits.cpus,
-  processes: limits.processes,
-  diskMb: limits.diskMb,
-  timeoutMs: limits.timeoutMs,
-};
 
 export interface DockerOptions {
   /** Path of the engine's socket; null = as `DOCKER_HOST` says, else where engines listen. */
@@ -126,15 +121,20 @@ export class DockerSandbox implements Sandbox {
   async start(launch: Launch): Promise<SandboxProcess> {
     // a file system's size is fixed when it is made
     if (launch.diskMb !== STANDARD.diskMb) return await this.#cold(launch);
-    const job = await jobBytes(launch);
-    const container = await this.#pools[launch.interpreter].take();
-    try {
-      if (!isStandard(launch)) await container.adjust(adjustable(launch));
-    } catch (fault) {
-      void container.dispose();
-      throw fault;
-    }
-    return container.run(job);
+    return await give(await this.#pools[launch.interpreter].take(), launch);
+  }
+
+  async hold(interpreter: Interpreter): Promise<Held> {
+    const pool = this.#pools[interpreter];
+    const container = await pool.take();
+    return {
+      start: async (launch) => {
+        if (launch.diskMb === STANDARD.diskMb) return await give(container, launch);
+        pool.giveBack(container);
+        return await this.#cold(launch);
+      },
+      release: () => pool.giveBack(container),
+    };
   }
 
   async startImage(launch: ImageLaunch): Promise<SandboxProcess> {
@@ -241,8 +241,16 @@ export class DockerSandbox implements Sandbox {
   }
 }
 
-function isStandard(means: Means): boolean {
-  return means.memoryMb === STANDARD.memoryMb && means.cpus === STANDARD.cpus && means.processes === STANDARD.processes;
+/** The container's one job, with the means that it asks for. */
+async function give(container: Container, launch: Launch): Promise<SandboxProcess> {
+  try {
+    const job = await jobBytes(launch);
+    if (!isStandard(launch)) await container.adjust(adjustable(launch));
+    return container.run(job);
+  } catch (fault) {
+    void container.dispose();
+    throw fault;
+  }
 }
 
 /** The same over restarts, so that a runner knows its own containers from another's. */

@@ -71,7 +71,7 @@ export class ProcessSandbox implements Sandbox {
       signalAll([-pid, ...descendantsOf(pid), ...marked(`${MARK}=${mark}`)], signal);
     }
     child.once('exit', () => signalTree('SIGKILL'));
-    const ended = endOf(pipes, (code) => isHeapExhausted(launch, code)).then(async (end) => {
+    const ended = endOf(pipes, (code) => isHeapExhausted(launch.interpreter, code)).then(async (end) => {
       await fs.rm(directory, { recursive: true, force: true }).catch(() => undefined);
       return end;
     });

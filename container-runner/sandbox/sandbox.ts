@@ -5,6 +5,7 @@
 import type { Readable } from 'node:stream';
 
 import type { ImageBuild } from '../images/image-build.ts';
+import { limits } from '../limits.ts';
 
 /** Best first. A level that is asked for is never replaced by a weaker one. */
 export const SANDBOX_LEVELS = ['docker', 'bubblewrap', 'wasm', 'process'] as const;
@@ -23,6 +24,25 @@ export interface Means {
   /** The largest file, and each of the places that may be written to. */
   readonly diskMb: number;
   readonly timeoutMs: number;
+}
+
+/** What a program gets that asks for nothing; what waits ahead of time waits with this. */
+export const STANDARD: Means = {
+  memoryMb: limits.memoryMb,
+  cpus: limits.cpus,
+  processes: limits.processes,
+  diskMb: limits.diskMb,
+  timeoutMs: limits.maxTimeoutMs,
+};
+
+/** Whether a program can take what waits with the standard means; its time is the supervisor's in any case. */
+export function isStandard({ memoryMb, cpus, processes, diskMb }: Means): boolean {
+  return (
+    memoryMb === STANDARD.memoryMb &&
+    cpus === STANDARD.cpus &&
+    processes === STANDARD.processes &&
+    diskMb === STANDARD.diskMb
+  );
 }
 
 /** One program to run. Values travel in `inputsJson`, `env`, `args` and `stdin`, never inside `source` (P14). */
@@ -77,6 +97,13 @@ export interface SandboxProcess {
 /** What an interpreter needs to run here, or why it cannot. */
 export type Availability = { readonly ok: true } | { readonly ok: false; readonly reason: string };
 
+/** A sandbox that is kept for somebody, and used or released. */
+export interface Held {
+  start(launch: Launch): Promise<SandboxProcess>;
+  /** Back to those who have asked for nothing. */
+  release(): void;
+}
+
 export interface Sandbox {
   readonly level: SandboxLevel;
   /** What of the operating system it uses beyond the least, for people; known after `probe`. */
@@ -87,6 +114,8 @@ export interface Sandbox {
   prepare?(interpreter: Interpreter): void;
   /** @throws Error when the program could not be started at all */
   start(launch: Launch): Promise<SandboxProcess>;
+  /** Takes one that is ready out of turn, or makes one. @throws Error when it could not be made */
+  hold?(interpreter: Interpreter): Promise<Held>;
   /** Programs of images; only where there are containers. @throws Error when the image is not there or does not start */
   startImage?(launch: ImageLaunch): Promise<SandboxProcess>;
   /** Makes a tool's image, or finds it made. @throws BuildFailure */

@@ -1,7 +1,7 @@
 /** How a program is run by the interpreters of the operating system: the words after the sandbox's own. */
 import { fileURLToPath } from 'node:url';
 
-import type { Launch } from './sandbox.ts';
+import type { Interpreter, Launch } from './sandbox.ts';
 
 export const HARNESS = fileURLToPath(new URL('../guest/harness.py', import.meta.url));
 
@@ -41,6 +41,11 @@ export function baseEnvironment(home: string, temporary: string, inputs: string)
 }
 
 /** Node ends by SIGABRT when its heap is full; its parent sees 134. */
-export function isHeapExhausted(launch: Launch, exitCode: number | null): boolean {
-  return launch.interpreter === 'node' && exitCode === 134;
+export function isHeapExhausted(interpreter: Interpreter, exitCode: number | null): boolean {
+  return interpreter === 'node' && exitCode === 134;
+}
+
+/** A word that every shell reads to the letter. */
+export function quoted(word: string): string {
+  return `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }

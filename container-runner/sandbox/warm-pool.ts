@@ -3,14 +3,14 @@
  *
  * Owns: the ones that are ready or loading. Does not own: one that was taken.
  * Invariants:
- * 1. Each is handed out once and never comes back.
+ * 1. Each runs one program at most; one that was taken and not used may come back.
  * 2. At most one is loading for the pool at a time, so that refilling does not slow down what runs.
  * 3. One that dies while it waits is dropped and replaced; three deaths in a row stop the refilling,
  *    and `take` loads one itself and reports why it cannot.
  */
 
 export interface Warmable {
-  /** Called once if it dies before it is taken. */
+  /** Calls back when it is dead, also when it has died before. */
   onDeath(listener: () => void): void;
   /** Resolves when nothing of it is left. */
   dispose(): void | Promise<void>;
@@ -20,15 +20,18 @@ const MAX_DEATHS = 3;
 
 export class WarmPool<T extends Warmable> {
   readonly #create: () => Promise<T>;
+  readonly #createNow: () => Promise<T>;
   readonly #size: number;
   readonly #ready: T[] = [];
   #loading: Promise<void> | null = null;
   #deaths = 0;
   #closed = false;
 
-  constructor(size: number, create: () => Promise<T>) {
+  /** @param createNow what to make when none is ready and somebody waits, where that is another thing */
+  constructor(size: number, create: () => Promise<T>, createNow: () => Promise<T> = create) {
     this.#size = size;
     this.#create = create;
+    this.#createNow = createNow;
   }
 
   get ready(): number {
@@ -42,10 +45,16 @@ export class WarmPool<T extends Warmable> {
       this.fill();
       return warm;
     }
-    const fresh = await this.#create();
+    const fresh = await this.#createNow();
     this.#deaths = 0;
     this.fill();
     return fresh;
+  }
+
+  /** Takes back one that nobody has used. */
+  giveBack(warm: T): void {
+    if (this.#closed || this.#ready.length >= this.#size) void warm.dispose();
+    else this.#add(warm);
   }
 
   /** Begins to fill the pool; returns at once. */
@@ -71,16 +80,21 @@ export class WarmPool<T extends Warmable> {
         await warm.dispose();
         return;
       }
-      this.#ready.push(warm);
-      warm.onDeath(() => {
-        const index = this.#ready.indexOf(warm);
-        if (index < 0) return;
-        this.#ready.splice(index, 1);
-        this.#deaths += 1;
-        this.fill();
-      });
+      this.#add(warm);
     } catch {
       this.#deaths += 1;
     }
+  }
+
+  #add(warm: T): void {
+    this.#ready.push(warm);
+    // one that has died already says so at once
+    warm.onDeath(() => {
+      const index = this.#ready.indexOf(warm);
+      if (index < 0) return;
+      this.#ready.splice(index, 1);
+      this.#deaths += 1;
+      this.fill();
+    });
   }
 }

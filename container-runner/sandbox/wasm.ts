@@ -18,7 +18,7 @@ import type { GuestJob } from '../guest/wire.ts';
 import { feed, singleProcess, withPipes } from './child.ts';
 import { findLauncher, type Launcher, NO_LAUNCHER } from './launcher.ts';
 import { packageTree } from './packages.ts';
-import type { Availability, Interpreter, Launch, Sandbox, SandboxProcess } from './sandbox.ts';
+import type { Availability, Held, Interpreter, Launch, Sandbox, SandboxProcess } from './sandbox.ts';
 import { unavailable } from './sandbox.ts';
 import { snapshotOf } from './snapshot.ts';
 import { WarmPool, type Warmable } from './warm-pool.ts';
@@ -88,24 +88,21 @@ export class WasmSandbox implements Sandbox {
     if (launch.interpreter === 'node') throw new Error('The embedded sandbox does not run node');
     const standard = launch.memoryMb === limits.memoryMb;
     const pool = this.#pools[launch.interpreter];
-    const { child } = standard ? await pool.take() : await this.#load(launch.interpreter, launch.memoryMb);
-    const job: GuestJob = {
-      entry: launch.entry,
-      source: launch.source,
-      inputsJson: launch.inputsJson,
-      args: launch.args,
-      stdin: launch.stdin,
-      env: launch.env,
-      timeoutMs: launch.timeoutMs,
-      memoryMb: launch.memoryMb,
+    return run(standard ? await pool.take() : await this.#load(launch.interpreter, launch.memoryMb), launch);
+  }
+
+  async hold(interpreter: Interpreter): Promise<Held> {
+    if (interpreter === 'node') throw new Error('The embedded sandbox does not run node');
+    const pool = this.#pools[interpreter];
+    const guest = await pool.take();
+    return {
+      start: async (launch) => {
+        if (launch.memoryMb === limits.memoryMb) return run(guest, launch);
+        pool.giveBack(guest);
+        return await this.start(launch);
+      },
+      release: () => pool.giveBack(guest),
     };
-    const process = singleProcess(
-      withPipes(child),
-      (code, signal) =>
-        OUT_OF_MEMORY.codes.includes(code ?? -1) || (signal !== null && OUT_OF_MEMORY.signals.includes(signal)),
-    );
-    feed(child.stdin, JSON.stringify(job));
-    return process;
   }
 
   get hardening(): readonly string[] {
@@ -168,6 +165,27 @@ export class WasmSandbox implements Sandbox {
   }
 }
 
+/** Gives a loaded interpreter its one job. */
+function run({ child }: Guest, launch: Launch): SandboxProcess {
+  const job: GuestJob = {
+    entry: launch.entry,
+    source: launch.source,
+    inputsJson: launch.inputsJson,
+    args: launch.args,
+    stdin: launch.stdin,
+    env: launch.env,
+    timeoutMs: launch.timeoutMs,
+    memoryMb: launch.memoryMb,
+  };
+  const process = singleProcess(
+    withPipes(child),
+    (code, signal) =>
+      OUT_OF_MEMORY.codes.includes(code ?? -1) || (signal !== null && OUT_OF_MEMORY.signals.includes(signal)),
+  );
+  feed(child.stdin, JSON.stringify(job));
+  return process;
+}
+
 /** A file where the snapshot will stand, to see who may read there. */
 async function traceIn(stateDir: string): Promise<string> {
   const directory = path.resolve(stateDir, 'runner');
@@ -219,7 +237,10 @@ function ready(child: ChildProcess): Promise<Guest> {
       child.stderr?.pause();
       resolve({
         child,
-        onDeath: (listener) => void child.once('exit', listener),
+        onDeath: (listener) => {
+          if (child.exitCode !== null || child.signalCode !== null) queueMicrotask(listener);
+          else child.once('exit', listener);
+        },
         dispose: () => void child.kill('SIGKILL'),
       });
     });

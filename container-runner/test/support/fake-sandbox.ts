@@ -4,6 +4,7 @@ import { PassThrough } from 'node:stream';
 import {
   type Availability,
   everywhere,
+  type Held,
   type Launch,
   type ProcessEnd,
   type Sandbox,
@@ -13,6 +14,8 @@ import {
 
 export interface FakeProcess {
   readonly launch: Launch;
+  /** It was held for its session beforehand. */
+  readonly held: boolean;
   readonly signals: string[];
   print(text: string): void;
   end(end?: Partial<ProcessEnd>): void;
@@ -24,6 +27,9 @@ export class FakeSandbox implements Sandbox {
   readonly #availability: Availability;
   /** What the programs do with TERM. */
   obedient = true;
+  holds = 0;
+  releases = 0;
+  holdFails = false;
 
   constructor(level: SandboxLevel = 'wasm', availability: Availability = { ok: true }) {
     this.level = level;
@@ -35,6 +41,21 @@ export class FakeSandbox implements Sandbox {
   }
 
   start(launch: Launch): Promise<SandboxProcess> {
+    return this.#start(launch, false);
+  }
+
+  hold(): Promise<Held> {
+    this.holds += 1;
+    if (this.holdFails) return Promise.reject(new Error('cannot be held'));
+    return Promise.resolve({
+      start: (launch) => this.#start(launch, true),
+      release: () => {
+        this.releases += 1;
+      },
+    });
+  }
+
+  #start(launch: Launch, held: boolean): Promise<SandboxProcess> {
     const stdout = new PassThrough();
     const stderr = new PassThrough();
     const signals: string[] = [];
@@ -47,7 +68,7 @@ export class FakeSandbox implements Sandbox {
       stderr.end();
       settle({ exitCode: 0, signal: null, oom: false, ...how });
     };
-    this.started.push({ launch, signals, print: (text) => stdout.write(text), end });
+    this.started.push({ launch, held, signals, print: (text) => stdout.write(text), end });
     return Promise.resolve({
       stdout,
       stderr,

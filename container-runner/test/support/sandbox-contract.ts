@@ -36,26 +36,38 @@ export function describeSandbox(level: SandboxLevel): void {
   const { real = false, closed = false } = TRAITS[level] ?? {};
   describe.skipIf(skip !== null)(`${level}${skip === null ? '' : ` (skipped: ${skip})`}`, () => {
     let runner: TestRunner;
+    /** The processes that wait for a job, when nothing runs. */
+    let idle: readonly string[] = [];
     const run = (body: JobBody, onOutput?: (stream: string, text: string) => void): Promise<Result> =>
       runner.run(body, onOutput);
 
     beforeAll(async () => {
       process.env['CORTEX_TEST_SECRET'] = 'hunter2';
       runner = await startRunner({ sandbox: level, allowProcess: level === 'process', warm: 1 });
+      let before = -1;
+      idle = await vi.waitUntil(
+        () => {
+          const now = workers();
+          const settled = now.length === before;
+          before = now.length;
+          return settled ? now : null;
+        },
+        { timeout: SLOW, interval: 500 },
+      );
     }, SLOW);
     afterAll(async () => {
       await runner.close();
       expect(workers()).toEqual([]);
     });
     afterEach(async () => {
-      await vi.waitFor(() => expect(workers()).toEqual([]), { timeout: 5_000 });
+      await vi.waitFor(() => expect(workers()).toEqual(idle), { timeout: 5_000 });
     });
     /** After every case that does harm. */
     async function stillServes(): Promise<void> {
       expect(await run(shell('echo hello'))).toMatchObject({ end: 'exited', exitCode: 0, stdout: 'hello\n' });
     }
 
-    /** Processes that run a job: those that wait for one do not count. */
+    /** Command lines of the processes that jobs run in or will; those of the embedded interpreters do not count. */
     function workers(): string[] {
       return descendantsOf(process.pid)
         .map((pid) => {
@@ -65,7 +77,8 @@ export function describeSandbox(level: SandboxLevel): void {
             return '';
           }
         })
-        .filter((line) => line !== '' && !/esbuild|guest\/(python|shell)\.ts/.test(line));
+        .filter((line) => line !== '' && !/esbuild|guest\/(python|shell)\.ts/.test(line))
+        .toSorted();
     }
 
     describe('what a program gets', () => {

@@ -1,0 +1,164 @@
+/** Sandboxes held ready for a session: used once by its next job, released if it does not come. */
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+
+import { limits } from '../limits.ts';
+import { Prewarmer } from '../prewarm.ts';
+import { SandboxRegistry } from '../sandbox/registry.ts';
+import { WarmPool } from '../sandbox/warm-pool.ts';
+import { FakeSandbox } from './support/fake-sandbox.ts';
+import { job, startRunner, type TestRunner } from './support/test-runner.ts';
+
+describe('over the API', () => {
+  let sandbox: FakeSandbox;
+  let runner: TestRunner;
+  beforeEach(async () => {
+    sandbox = new FakeSandbox();
+    runner = await startRunner({ sandboxes: [sandbox] });
+  });
+  afterEach(async () => {
+    await runner.close();
+  });
+  const prewarm = (body: Record<string, unknown>): Promise<Response> => runner.ask('POST', '/prewarm', body);
+
+  test('a job of the session meets what was held for it, and the next one does not', async () => {
+    const answer = await prewarm({ session: 'ses_test', kind: 'python' });
+    expect(answer.status).toBe(202);
+    expect(await answer.json()).toEqual({ held: true });
+    await runner.put('a', job({ kind: 'python', code: '1' }));
+    await runner.put('b', job({ kind: 'python', code: '2' }));
+    await vi.waitFor(() => expect(sandbox.started.map(({ held }) => held)).toEqual([true, false]));
+  });
+
+  test("what is held for one session, or one interpreter, is no other one's", async () => {
+    await prewarm({ session: 'ses_other', kind: 'python' });
+    await prewarm({ session: 'ses_test', kind: 'tool', runtime: 'node' });
+    await runner.put('a', job({ kind: 'python', code: '1' }));
+    await vi.waitFor(() => expect(sandbox.started.map(({ held }) => held)).toEqual([false]));
+  });
+
+  test('for images nothing is held, and a tool needs its runtime', async () => {
+    expect(await (await prewarm({ session: 's', kind: 'docker' })).json()).toEqual({ held: false });
+    expect(await (await prewarm({ session: 's', kind: 'tool' })).json()).toEqual({ held: false });
+    expect(sandbox.holds).toBe(0);
+  });
+
+  test.each([{}, { session: 's' }, { session: 's', kind: 'python', image: 'x' }, { session: '../x', kind: 'shell' }])(
+    'the body %j is refused',
+    async (body) => {
+      expect((await prewarm(body)).status).toBe(400);
+    },
+  );
+
+  test('stopping releases what is held', async () => {
+    await prewarm({ session: 'ses_test', kind: 'python' });
+    await runner.stop();
+    expect(sandbox.releases).toBe(1);
+    runner = await startRunner({ sandboxes: [sandbox], stateDir: runner.stateDir });
+  });
+});
+
+describe('over time', () => {
+  let sandbox: FakeSandbox;
+  let prewarmer: Prewarmer;
+  beforeEach(async () => {
+    vi.useFakeTimers();
+    sandbox = new FakeSandbox();
+    prewarmer = new Prewarmer(await SandboxRegistry.open([sandbox], new Map(), null));
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  test('what nobody uses is released', async () => {
+    expect(prewarmer.hold('s', 'shell', undefined)).toBe(true);
+    await vi.advanceTimersByTimeAsync(limits.prewarmMs);
+    expect(sandbox.releases).toBe(1);
+    expect(prewarmer.held).toBe(0);
+    expect(await prewarmer.take('s', sandbox, 'shell')).toBe(null);
+  });
+
+  test("what was taken is not released behind its user's back", async () => {
+    prewarmer.hold('s', 'shell', undefined);
+    expect(await prewarmer.take('s', sandbox, 'shell')).not.toBe(null);
+    await vi.advanceTimersByTimeAsync(limits.prewarmMs * 2);
+    expect(sandbox.releases).toBe(0);
+  });
+
+  test('only so many are held for everybody together', () => {
+    const granted = Array.from({ length: limits.prewarmed + 5 }, (_, at) =>
+      prewarmer.hold(`s${at}`, 'shell', undefined),
+    );
+    expect(granted.filter(Boolean).length).toBe(limits.prewarmed);
+    expect(sandbox.holds).toBe(limits.prewarmed);
+  });
+
+  test('one that could not be made is no reason to fail', async () => {
+    sandbox.holdFails = true;
+    prewarmer.hold('s', 'shell', undefined);
+    expect(await prewarmer.take('s', sandbox, 'shell')).toBe(null);
+  });
+});
+
+describe('the pool', () => {
+  class Warm {
+    disposed = false;
+    readonly #listeners: (() => void)[] = [];
+    onDeath(listener: () => void): void {
+      this.#listeners.push(listener);
+    }
+    dispose(): void {
+      this.disposed = true;
+    }
+    die(): void {
+      for (const listener of this.#listeners) listener();
+    }
+  }
+
+  test('one that was not used comes back; past the size it is ended', async () => {
+    const waiting: ((warm: Warm) => void)[] = [];
+    const pool = new WarmPool(
+      1,
+      () => new Promise<Warm>((resolve) => void waiting.push(resolve)),
+      () => Promise.resolve(new Warm()),
+    );
+    const [first, second] = [await pool.take(), await pool.take()];
+    pool.giveBack(first);
+    pool.giveBack(second);
+    expect([first.disposed, second.disposed]).toEqual([false, true]);
+    expect(await pool.take()).toBe(first);
+    for (const resolve of waiting) resolve(new Warm());
+    await pool.close();
+  });
+
+  test('one that dies while it waits is replaced, and never handed out', async () => {
+    const made: Warm[] = [];
+    const pool = new WarmPool(1, () => {
+      const warm = new Warm();
+      made.push(warm);
+      return Promise.resolve(warm);
+    });
+    pool.fill();
+    await vi.waitFor(() => expect(pool.ready).toBe(1));
+    made[0]?.die();
+    await vi.waitFor(() => expect(pool.ready).toBe(1));
+    expect(await pool.take()).toBe(made[1]);
+    await pool.close();
+  });
+
+  test('after three deaths in a row it stops filling, and takes up again when one could be made', async () => {
+    let made = 0;
+    let broken = true;
+    const pool = new WarmPool(1, () => {
+      made += 1;
+      return broken ? Promise.reject(new Error('no engine')) : Promise.resolve(new Warm());
+    });
+    pool.fill();
+    await vi.waitFor(() => expect(made).toBe(3));
+    await expect(pool.take()).rejects.toThrow('no engine');
+    expect(made).toBe(4);
+    broken = false;
+    await pool.take();
+    await vi.waitFor(() => expect(pool.ready).toBe(1));
+    await pool.close();
+  });
+});
