@@ -1,0 +1,316 @@
+/**
+ * Kills the whole system again and again while it works, starts it again from what is on disk, and
+ * checks in the end that nothing was lost and nothing was done twice (J1-J5, S7, S10).
+ *
+ * The kills are SIGKILL to whole process groups, of the Worker, of the runner or of both, at moments that
+ * come from the seed.
+ */
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { createParser } from 'eventsource-parser';
+import { freePort, startService, stopService, waitUntilHealthy } from '../../scripts/services.ts';
+import type { Service } from '../../scripts/services.ts';
+import type { System } from '../../scripts/system.ts';
+import type { WireEvent } from '../../scripts/event-client.ts';
+import type { RunResult } from '../../src/engine/run-result.ts';
+import { stage } from '../support/staged-system.ts';
+import type { Stage } from '../support/staged-system.ts';
+import { WORKLOADS, manifests, scriptOf } from './workloads.ts';
+import { openWorld } from './world.ts';
+import type { World } from './world.ts';
+
+export interface ChaosReport {
+  readonly kills: number;
+  readonly runs: number;
+  readonly completed: number;
+  readonly recovered: number;
+  readonly outcomesUnknown: number;
+  /** What is wrong, a line each; empty when nothing is. */
+  readonly faults: readonly string[];
+}
+
+export interface ChaosOptions {
+  readonly kills: number;
+  readonly seed: number;
+  readonly progress: (line: string) => void;
+}
+
+/** One conversation, its message, and what its reader has seen so far. */
+interface Talk {
+  readonly name: string;
+  readonly session: string;
+  readonly workload: string;
+  /** Frames by seq, as they came over the wire. */
+  readonly seen: Map<number, string>;
+  posted: boolean;
+}
+
+const ENDS: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled']);
+const ACTION_ENDS = /^action_(completed|failed|skipped|cancelled|rejected)$/;
+const SECRET = 'f'.repeat(64);
+
+export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
+  await using world = await openWorld(scriptOf);
+  using copy = await stage(manifests(world.toolUrl));
+  const chaos = new Chaos(copy, world, options);
+  try {
+    return await chaos.run();
+  } finally {
+    await chaos.stop();
+  }
+}
+
+class Chaos {
+  readonly #copy: Stage;
+  readonly #world: World;
+  readonly #options: ChaosOptions;
+  readonly #talks: Talk[] = [];
+  readonly #faults: string[] = [];
+  #random: () => number;
+  #ports = { worker: 0, runner: 0 };
+  #worker: System | null = null;
+  #runner: Service | null = null;
+
+  constructor(copy: Stage, world: World, options: ChaosOptions) {
+    this.#copy = copy;
+    this.#world = world;
+    this.#options = options;
+    this.#random = randomFrom(options.seed);
+  }
+
+  async run(): Promise<ChaosReport> {
+    this.#ports = { worker: await freePort(), runner: await freePort() };
+    const names = Object.keys(WORKLOADS);
+    const { kills } = this.#options;
+    for (let kill = 0; kill < kills; kill += 1) {
+      await this.#start();
+      const workload = names[kill % names.length] ?? 'diamond';
+      await this.#talk(workload);
+      const work = this.#work();
+      await delay(50 + Math.floor(this.#random() * 1_200));
+      const what = (['both', 'worker', 'both', 'runner'] as const)[Math.floor(this.#random() * 4)] ?? 'both';
+      this.#options.progress(`kill ${kill + 1} of ${kills}: ${what}, during ${workload}`);
+      await this.#kill(what);
+      await work;
+    }
+    await this.#start();
+    await this.#settle();
+    const results = await this.#check();
+    const actions = results.flatMap((result) => result.actions);
+    return {
+      kills,
+      runs: results.length,
+      completed: results.filter(({ status }) => status === 'completed').length,
+      recovered: results.filter(({ warnings }) => warnings.some(({ code }) => code === 'run_recovered')).length,
+      outcomesUnknown: actions.filter(({ error }) => (error as { code?: string } | null)?.code === 'outcome_unknown')
+        .length,
+      faults: this.#faults,
+    };
+  }
+
+  async stop(): Promise<void> {
+    await this.#worker?.stop();
+    if (this.#runner !== null) await stopService(this.#runner);
+  }
+
+  async #start(): Promise<void> {
+    const { root } = this.#copy;
+    this.#runner ??= startService('runner', process.execPath, [join(root, 'container-runner/main.ts')], {
+      cwd: root,
+      env: {
+        ...process.env,
+        RUNNER_PORT: String(this.#ports.runner),
+        CORTEX_STATE_DIR: join(root, 'state'),
+        RUNNER_SECRET: SECRET,
+      },
+      echo: () => false,
+    });
+    await waitUntilHealthy(this.#runner, `http://127.0.0.1:${this.#ports.runner}/health`, 60_000);
+    this.#worker ??= await this.#copy.startSystem({
+      port: this.#ports.worker,
+      runnerPort: this.#ports.runner,
+      stateDir: join(root, 'state'),
+      vars: {
+        ALLOW_HOSTS: this.#world.toolHost,
+        LLM_BASE_URL: this.#world.modelUrl,
+        LLM_API_KEY: 'none',
+        LLM_MODEL: 'scripted',
+        RUNNER_URLS: `http://127.0.0.1:${this.#ports.runner}`,
+        RUNNER_SECRET: SECRET,
+      },
+      ownRunner: false,
+      progress: () => undefined,
+    });
+  }
+
+  async #kill(what: 'worker' | 'runner' | 'both'): Promise<void> {
+    if (what !== 'runner' && this.#worker !== null) {
+      await Promise.all(this.#worker.services.map(killGroup));
+      this.#worker = null;
+    }
+    if (what !== 'worker' && this.#runner !== null) {
+      await killGroup(this.#runner);
+      this.#runner = null;
+    }
+  }
+
+  async #talk(workload: string): Promise<void> {
+    const response = await fetch(`${this.#url}/agent/chaos/session`, { method: 'POST', body: '{}' });
+    const { session_id: session } = (await response.json()) as { session_id: string };
+    const name = `${workload}-${this.#talks.length}`;
+    this.#talks.push({ name, session, workload, seen: new Map(), posted: false });
+  }
+
+  /** Clients as they are: they post, they read, they lose their connection, they come back. */
+  async #work(): Promise<void> {
+    await Promise.allSettled(
+      this.#talks.slice(-4).map(async (talk) => {
+        if (!talk.posted) await this.#post(talk);
+        await this.#read(talk);
+      }),
+    );
+  }
+
+  async #post(talk: Talk): Promise<void> {
+    const response = await fetch(`${this.#url}/agent/session/${talk.session}/message`, {
+      method: 'POST',
+      headers: { 'idempotency-key': talk.name },
+      body: JSON.stringify({ content: `${talk.workload} ${talk.name}` }),
+    });
+    if (!response.ok)
+      this.#faults.push(`${talk.name}: the message was answered with ${response.status}: ${await response.text()}`);
+    talk.posted = true;
+    await response.body?.cancel();
+  }
+
+  /** Reads on from the last event seen, until the run ends or the connection does. */
+  async #read(talk: Talk): Promise<void> {
+    const after = Math.max(0, ...talk.seen.keys());
+    const response = await fetch(`${this.#url}/agent/session/${talk.session}/events?after=${after}`);
+    if (response.body === null) return;
+    let over = false;
+    const parser = createParser({
+      onEvent: ({ id, data, event }) => {
+        if (id === undefined) return;
+        const before = talk.seen.get(Number(id));
+        if (before !== undefined && before !== data)
+          this.#faults.push(`${talk.name}: event ${id} was sent twice, and differs`);
+        talk.seen.set(Number(id), data);
+        over ||= /^agent_(completed|failed|cancelled)$/.test(event ?? '');
+      },
+    });
+    const decoder = new TextDecoder();
+    for await (const chunk of response.body) {
+      parser.feed(decoder.decode(chunk, { stream: true }));
+      if (over) return;
+    }
+  }
+
+  /** Waits until every run has ended; a message that never got through is sent once more. */
+  async #settle(): Promise<void> {
+    const deadline = Date.now() + 90_000;
+    for (const talk of this.#talks) {
+      if (!talk.posted) await this.#post(talk);
+      for (;;) {
+        const runs = await this.#runsOf(talk);
+        if (runs.length > 0 && runs.every(({ status }) => ENDS.has(status))) break;
+        if (Date.now() > deadline) {
+          this.#faults.push(`${talk.name}: still ${runs.map(({ status }) => status).join(', ') || 'without a run'}`);
+          break;
+        }
+        await delay(100);
+      }
+    }
+  }
+
+  async #check(): Promise<RunResult[]> {
+    const results: RunResult[] = [];
+    for (const talk of this.#talks) {
+      const runs = await this.#runsOf(talk);
+      if (runs.length !== 1) this.#faults.push(`${talk.name}: ${runs.length} runs for one message`);
+      for (const { run_id: id } of runs) {
+        const result = (await (
+          await fetch(`${this.#url}/agent/session/${talk.session}/runs/${id}`)
+        ).json()) as RunResult;
+        results.push(result);
+        this.#judge(talk, result);
+      }
+      await this.#judgeJournal(talk);
+    }
+    for (const [token, times] of this.#world.unsafe) {
+      if (times > 1) this.#faults.push(`the unsafe action ${token} was done ${times} times`);
+    }
+    return results;
+  }
+
+  #judge(talk: Talk, result: RunResult): void {
+    if (result.status !== 'completed') {
+      this.#faults.push(`${talk.name}: ended ${result.status}: ${JSON.stringify(result.error)}`);
+    }
+    for (const action of result.actions) {
+      const error = action.error as { code?: string; message?: string } | null;
+      const counts = action.name === 'spend' ? this.#world.unsafe : this.#world.idempotent;
+      const token = `${talk.name}-${action.id}`;
+      if (
+        action.status === 'completed' &&
+        (action.name === 'spend' || action.name === 'look_up') &&
+        !counts.has(token)
+      ) {
+        this.#faults.push(`${talk.name}: "${action.id}" is completed, and was never done`);
+      }
+      // A repeatable action has no reason to fail, an unsafe one only this one.
+      const excused = error?.code === 'outcome_unknown' || error?.code === 'lost' || error?.code === 'child_failed';
+      if (action.status === 'failed' && !excused) {
+        this.#faults.push(`${talk.name}: "${action.id}" failed: ${error?.code ?? ''}: ${error?.message ?? ''}`);
+      }
+    }
+  }
+
+  async #judgeJournal(talk: Talk): Promise<void> {
+    const before = new Map(talk.seen);
+    talk.seen.clear();
+    await Promise.race([this.#read(talk), delay(20_000)]);
+    const all = [...talk.seen].map(([, data]) => JSON.parse(data) as WireEvent);
+    if (all.some(({ seq }, index) => seq !== index + 1)) this.#faults.push(`${talk.name}: the ids have a gap`);
+    for (const [seq, data] of before) {
+      if (talk.seen.get(seq) !== data)
+        this.#faults.push(`${talk.name}: event ${seq} was sent, and is not in the journal as it was`);
+    }
+    for (const { iteration, action_id: id } of all.filter(({ type }) => type === 'action_queued')) {
+      const ends = all.filter(
+        (event) => event.action_id === id && event.iteration === iteration && ACTION_ENDS.test(event.type),
+      );
+      if (ends.length !== 1) this.#faults.push(`${talk.name}: "${id ?? ''}" has ${ends.length} ends`);
+    }
+  }
+
+  async #runsOf(talk: Talk): Promise<{ run_id: string; status: string }[]> {
+    const response = await fetch(`${this.#url}/agent/session/${talk.session}/runs`);
+    return ((await response.json()) as { runs: { run_id: string; status: string }[] }).runs;
+  }
+
+  get #url(): string {
+    return `http://127.0.0.1:${this.#ports.worker}`;
+  }
+}
+
+async function killGroup({ process: { pid }, exited }: Service): Promise<void> {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch {
+    // It is gone already.
+  }
+  await exited;
+}
+
+/** Uniform in [0, 1), the same from the same seed. */
+function randomFrom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}

@@ -1,0 +1,35 @@
+/** The whole system from a copy of the sources, with manifests of a test's own in its catalogue. */
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { ROOT } from '../../scripts/system.ts';
+import type * as SystemModule from '../../scripts/system.ts';
+
+const COPIED = ['src', 'scripts', 'manifests', 'container-runner', 'wrangler.toml', 'package.json'] as const;
+
+export interface Stage extends Disposable {
+  readonly root: string;
+  /** The copy's own: what it starts is the copy. */
+  readonly startSystem: typeof SystemModule.startSystem;
+}
+
+/** @param manifests texts by path, such as `tools/search.yaml` */
+export async function stage(manifests: Readonly<Record<string, string>>): Promise<Stage> {
+  const root = mkdtempSync(join(tmpdir(), 'cortex-stage-'));
+  const remove = (): void => rmSync(root, { recursive: true, force: true });
+  try {
+    for (const name of COPIED) cpSync(join(ROOT, name), join(root, name), { recursive: true });
+    symlinkSync(join(ROOT, 'node_modules'), join(root, 'node_modules'), 'dir');
+    for (const [path, text] of Object.entries(manifests)) {
+      const file = join(root, 'manifests', path);
+      mkdirSync(dirname(file), { recursive: true });
+      writeFileSync(file, text);
+    }
+    const module = (await import(pathToFileURL(join(root, 'scripts/system.ts')).href)) as typeof SystemModule;
+    return { root, startSystem: module.startSystem, [Symbol.dispose]: remove };
+  } catch (fault) {
+    remove();
+    throw fault;
+  }
+}
