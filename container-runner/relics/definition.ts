@@ -1,0 +1,60 @@
+/** What the Worker says about a relic and a call to it (R5). Closed: what is not named here cannot be asked for. */
+import { z } from 'zod';
+
+import { imageBuild } from '../images/image-build.ts';
+import { imageReference } from '../images/image-name.ts';
+import { sessionId } from '../job.ts';
+import { limits } from '../limits.ts';
+
+export const relicName = z
+  .string()
+  .max(limits.relicNameChars)
+  .regex(/^[a-z0-9][a-z0-9_-]*$/, 'lower case letters, digits and _- only');
+
+/** Whose relics these are: a session's id, or another name for those that several sessions share. */
+export const relicSpace = sessionId;
+
+const path = z
+  .string()
+  .max(limits.relicPathChars)
+  .regex(/^\/[\w~!$&'()*+,;=:@%/.?-]*$/, 'must be a path, escaped where it has to be');
+
+export const relicDefinition = z
+  .strictObject({
+    image: imageReference.nullable().default(null),
+    build: imageBuild.nullable().default(null),
+    command: z.array(z.string().max(4_096)).min(1).max(64).nullable().default(null),
+    port: z.int().min(1).max(65_535),
+    health: z.strictObject({
+      path,
+      interval_ms: z.int().min(limits.relicHealthMinMs).max(3_600_000).default(limits.relicHealthMs),
+      start_ms: z.int().min(1).max(limits.relicStartMaxMs).default(limits.relicStartMs),
+    }),
+    persistent: z.boolean().default(false),
+    idle_ms: z.int().min(1).max(limits.relicIdleMaxMs).default(limits.relicIdleMs),
+    memory_mb: z.int().min(limits.minMemoryMb).max(limits.maxMemoryMb).default(limits.memoryMb),
+    cpus: z.number().min(limits.minCpus).max(limits.maxCpus).default(limits.cpus),
+  })
+  .refine(({ image, build: built }) => (image === null) !== (built === null), {
+    path: ['image'],
+    error: 'either image or build is needed',
+  });
+export type RelicSpec = z.infer<typeof relicDefinition>;
+
+export const relicCall = z.strictObject({
+  method: z.enum(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']),
+  path,
+  /** Text of the request's JSON body. */
+  body: z.string().nullable().default(null),
+});
+export type RelicCall = z.infer<typeof relicCall>;
+
+const target = { space: relicSpace, relic: relicDefinition };
+
+export const startRequest = z.strictObject(target);
+
+export const callRequest = z.strictObject({
+  ...target,
+  call: relicCall,
+  timeout_ms: z.int().min(1).max(limits.maxTimeoutMs).default(limits.timeoutMs),
+});

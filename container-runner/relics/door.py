@@ -1,0 +1,86 @@
+"""The door of a relic: speaks HTTP to the service beside it, told by lines of JSON on standard input.
+
+Runs in the service's network and nowhere else, so that the service needs no published port and
+nobody else gets to it. One line in is one call, one line out is its answer, in any order.
+"""
+
+import concurrent.futures
+import http.client
+import json
+import sys
+import threading
+import time
+
+HOST = "127.0.0.1"
+PORT, LIMIT, WORKERS = (int(word) for word in sys.argv[1:4])
+
+answering = threading.Lock()
+
+
+def answer(number, **fields):
+    line = json.dumps({"id": number, **fields})
+    with answering:
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+
+
+def connect(deadline):
+    """A connection, or None when nobody listens: then nothing was sent, and the call may be made again."""
+    connection = http.client.HTTPConnection(HOST, PORT, timeout=max(0.1, deadline - time.monotonic()))
+    try:
+        connection.connect()
+    except OSError:
+        return None
+    return connection
+
+
+def read(response, connection, deadline):
+    """The body, or None when it is too large. The time limit holds for all of it, not for each piece."""
+    pieces, size = [], 0
+    while True:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        if connection.sock is not None:
+            connection.sock.settimeout(left)
+        piece = response.read1(65536)
+        if not piece:
+            return b"".join(pieces)
+        size += len(piece)
+        if size > LIMIT:
+            return None
+        pieces.append(piece)
+
+
+def call(order):
+    number, deadline = order["id"], time.monotonic() + order["timeout"]
+    connection = connect(deadline)
+    if connection is None:
+        return answer(number, end="refused")
+    try:
+        body = order["body"]
+        headers = {"accept": "application/json", "connection": "close"}
+        if body is not None:
+            headers["content-type"] = "application/json"
+        connection.request(order["method"], order["path"], None if body is None else body.encode(), headers)
+        response = connection.getresponse()
+        content = read(response, connection, deadline)
+        if content is None:
+            return answer(number, end="too_large")
+        text = content.decode("utf-8", "replace")
+        answer(number, end="answered", status=response.status, type=response.getheader("content-type", ""), body=text)
+    except TimeoutError:
+        answer(number, end="timeout")
+    except (OSError, http.client.HTTPException) as fault:
+        answer(number, end="broken", why=f"{type(fault).__name__}: {fault}"[:200])
+    finally:
+        connection.close()
+
+
+def main():
+    with concurrent.futures.ThreadPoolExecutor(WORKERS) as workers:
+        for line in sys.stdin:
+            workers.submit(call, json.loads(line))
+
+
+main()

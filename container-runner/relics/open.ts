@@ -1,0 +1,53 @@
+/** Finds the place where relics run on this machine, or says why there is none. */
+import type { Logger } from 'pino';
+
+import { BaseImages } from '../images/base-images.ts';
+import { ToolImages } from '../images/tool-images.ts';
+import type { RunnerConfig } from '../config.ts';
+import { identityOf, OWNER } from '../sandbox/docker.ts';
+import { connectEngine, LABEL, messageOf } from '../sandbox/docker-engine.ts';
+import { seccompProfile } from '../sandbox/seccomp.ts';
+import { DockerRelicHost } from './docker-host.ts';
+import type { RelicClock } from './relic.ts';
+import { Relics } from './relics.ts';
+import type { RelicHost } from './service.ts';
+
+type Settings = Pick<RunnerConfig, 'dockerSocket' | 'stateDir' | 'sandbox' | 'baseImages' | 'images' | 'pipIndex'>;
+
+const systemClock: RelicClock = {
+  now: () => Date.now(),
+  after(ms, callback) {
+    const timer = setTimeout(callback, ms);
+    return () => clearTimeout(timer);
+  },
+};
+
+/** @param given a place of the caller's, instead of the machine's */
+export async function openRelics(settings: Settings, log: Logger, given?: RelicHost): Promise<Relics> {
+  const common = { clock: systemClock, log };
+  if (given !== undefined) return new Relics({ ...common, host: given, absence: '' });
+  try {
+    const host = await dockerHost(settings, log);
+    await host.open();
+    return new Relics({ ...common, host, absence: '' });
+  } catch (fault) {
+    return new Relics({ ...common, host: null, absence: messageOf(fault) });
+  }
+}
+
+/** @throws Error in words for people, when relics cannot run in containers here */
+async function dockerHost(settings: Settings, log: Logger): Promise<DockerRelicHost> {
+  const { dockerSocket, stateDir, sandbox, baseImages, images: allowed, pipIndex } = settings;
+  if (dockerSocket === 'off') throw new Error('the Docker engine is switched off (RUNNER_DOCKER=off)');
+  if (sandbox !== null && sandbox !== 'docker') throw new Error(`the operator allows only the sandbox ${sandbox}`);
+  const seccomp = seccompProfile(process.arch);
+  if (seccomp === null) throw new Error(`there is no system call filter for ${process.arch}`);
+  const docker = await connectEngine(dockerSocket);
+  const say = (message: string): void => log.info(message);
+  const images = new BaseImages({ docker, own: baseImages, progress: say });
+  await images.ensure('python3');
+  const owner = await identityOf(stateDir);
+  const labels = { [LABEL]: 'build', [OWNER]: owner };
+  const built = new ToolImages({ docker, base: images, seccomp, labels, allowed, pipIndex });
+  return new DockerRelicHost({ docker, images, built, allowed, seccomp, owner, ownerLabel: OWNER, log: say });
+}

@@ -1,0 +1,124 @@
+/** The relics' part of the API (R5): call, start, list, stop. All of it is for the holder of a key. */
+import type { Context, Hono } from 'hono';
+
+import { parseBody } from '../job.ts';
+import { Refusal } from '../problem.ts';
+import { callRequest, relicName, relicSpace, startRequest } from './definition.ts';
+import { RelicUnavailable } from './relic.ts';
+import type { RelicListing, Relics } from './relics.ts';
+import type { RelicAnswer } from './service.ts';
+
+/** Why a call has no answer; branch on the code. */
+type CallProblem = 'relic_unavailable' | 'relic_broken' | 'relic_timeout' | 'relic_answer_too_large';
+
+export function addRelicRoutes(app: Hono, relics: Relics): void {
+  app.post('/relics/:name/call', async (c) => {
+    const name = nameOf(c);
+    const { space, relic: spec, call, timeout_ms: timeoutMs } = parseBody(await c.req.text(), callRequest);
+    const relic = await relics.find({ space, name }, spec);
+    const startedAt = performance.now();
+    return late(async () => {
+      const answer = await relic.call(call, timeoutMs);
+      return { ...answerJson(answer, name, timeoutMs), ms: Math.round(performance.now() - startedAt) };
+    });
+  });
+  app.post('/relics/:name/start', async (c) => {
+    const name = nameOf(c);
+    const { space, relic: spec } = parseBody(await c.req.text(), startRequest);
+    const relic = await relics.find({ space, name }, spec);
+    return late(async () => {
+      await relic.start();
+      return { state: 'running' };
+    });
+  });
+  app.get('/relics', (c) => {
+    const space = c.req.query('space');
+    return c.json({ relics: relics.list(space === undefined ? null : spaceOf(c)).map(listingJson) });
+  });
+  app.delete('/relics', async (c) => {
+    const name = c.req.query('name');
+    if (name !== undefined) checkName(name);
+    const stopped = await relics.stop(spaceOf(c), name ?? null, c.req.query('forget') === 'true');
+    return c.json({ stopped });
+  });
+}
+
+/**
+ * An answer that comes later, with headers at once: a caller has few connections that may wait for
+ * headers. What went wrong after that stands in the body as `error`.
+ */
+function late(work: () => Promise<Record<string, unknown>>): Response {
+  const body = new ReadableStream<Uint8Array>({
+    async start(controller) {
+      const encoder = new TextEncoder();
+      // white space before JSON is JSON, and takes the headers along
+      controller.enqueue(encoder.encode('\n'));
+      const said = await work().catch((fault: unknown) => ({ error: problemOf(fault) }));
+      try {
+        controller.enqueue(encoder.encode(JSON.stringify(said)));
+        controller.close();
+      } catch {
+        // the caller has left
+      }
+    },
+  });
+  return new Response(body, { headers: { 'content-type': 'application/json', 'cache-control': 'no-cache' } });
+}
+
+function answerJson(answer: RelicAnswer, name: string, timeoutMs: number): Record<string, unknown> {
+  switch (answer.end) {
+    case 'answered':
+      return { status: answer.status, type: answer.type, body: answer.body };
+    case 'refused':
+      return problem('relic_unavailable', `Nobody listens in the relic ${name}`, true);
+    case 'broken':
+      return problem('relic_broken', `The relic ${name} broke off the call: ${answer.why}`, false);
+    case 'timeout':
+      return problem('relic_timeout', `The relic ${name} did not answer in ${timeoutMs / 1_000} s`, false);
+    case 'too_large':
+      return problem('relic_answer_too_large', `The answer of the relic ${name} is too large`, false);
+  }
+}
+
+function problem(code: CallProblem, message: string, beforeDispatch: boolean): Record<string, unknown> {
+  return { error: { code, message, before_dispatch: beforeDispatch } };
+}
+
+function problemOf(fault: unknown): Record<string, unknown> {
+  if (fault instanceof RelicUnavailable) {
+    return { code: 'relic_unavailable', message: fault.message, before_dispatch: true };
+  }
+  if (fault instanceof Refusal) return { code: fault.code, message: fault.message, before_dispatch: true };
+  const message = fault instanceof Error ? fault.message : String(fault);
+  return { code: 'internal', message, before_dispatch: false };
+}
+
+function listingJson(relic: RelicListing): Record<string, unknown> {
+  return {
+    space: relic.space,
+    name: relic.name,
+    level: relic.level,
+    state: relic.state,
+    restarts: relic.restarts,
+    calls: relic.calls,
+    started_at: relic.startedAt,
+    used_at: relic.usedAt,
+    last_words: relic.lastWords,
+  };
+}
+
+function nameOf(c: Context): string {
+  return checkName(c.req.param('name') ?? '');
+}
+
+function checkName(text: string): string {
+  const name = relicName.safeParse(text);
+  if (!name.success) throw new Refusal('invalid_request', `name: ${name.error.issues[0]?.message ?? 'not valid'}`);
+  return name.data;
+}
+
+function spaceOf(c: Context): string {
+  const space = relicSpace.safeParse(c.req.query('space'));
+  if (!space.success) throw new Refusal('invalid_request', 'space: the id of a session or another space is needed');
+  return space.data;
+}
