@@ -114,6 +114,13 @@ export const limits = {
   resultsPromptChars: 131_072,
   /** All feeds of one prompt, about 8,000 tokens (F4). */
   feedsPromptChars: 32_000,
+  /** One feed, when its manifest does not say (F1). */
+  feedTokens: 1_000,
+  /** Feeds of an agent's manifest. */
+  feeds: 64,
+  feedIntervalMs: 60_000,
+  /** A periodic feed is not refreshed more often. */
+  feedMinIntervalMs: 1_000,
   historyTurns: 200,
 
   // --- http ---
@@ -132,11 +139,30 @@ export const limits = {
   /** A page of history, executions or events. */
   pageRows: 100,
 
+  /** A session token, and how long one is good for: without a wish, and at most (H5). */
+  sessionTokenChars: 2_048,
+  sessionTokenSeconds: 3_600,
+  sessionTokenMaxSeconds: 7 * 24 * 3_600,
+
   // --- manifests (M1) ---
   /** One manifest file, or a file that a manifest names. */
   manifestBytes: 1_048_576,
   /** How often the aliases of one YAML document may be expanded. */
   manifestAliases: 100,
+
+  /** Steps in one list of a workflow, and lists within lists (M6). */
+  workflowSteps: 100,
+  workflowDepth: 8,
+
+  // --- relics (R5, R6) ---
+  relicKeyChars: 512,
+  /** A page of keys, entries or rows. */
+  relicPageRows: 1_000,
+  /** What an edge relic may hold when its manifest does not say. */
+  relicQuotaBytes: 10_485_760,
+  relicIdleMs: 600_000,
+  relicHealthMs: 10_000,
+  relicStartMs: 30_000,
 
   // --- secrets (X3) ---
   /** Shorter values are words more often than secrets; taking them out would only shred texts. */
@@ -195,6 +221,8 @@ export const limits = {
   runnerLoadMs: 2_000,
   /** The choice does not wait longer for a runner's load, if another one has answered. */
   runnerChoiceMs: 300,
+  /** On top of a relic call's own time, for the way there and a start. */
+  relicGraceMs: 5_000,
   /** Sessions whose runner is remembered; the oldest make room. */
   runnerSessions: 1_000,
 } as const;

@@ -3,6 +3,7 @@ import { bundled } from '../catalog/bundled.ts';
 import { VERSION } from '../domain/version.ts';
 import { executorList } from '../executors/registry.ts';
 import { createApp } from '../http/app.ts';
+import { SessionTokens } from '../http/tokens.ts';
 import { indexFor } from './executions.ts';
 import { describeModel } from './model.ts';
 import { newId, platformClock } from './platform.ts';
@@ -20,6 +21,7 @@ function appFor(env: Env): App {
   const app = createApp({
     version: VERSION,
     auth: settings,
+    tokens: new SessionTokens(settings.tokenSecret, platformClock.now),
     now: platformClock.now,
     newSessionId: () => newId('ses'),
     agent: (name) => bundled.agent(name),

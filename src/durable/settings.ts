@@ -16,6 +16,8 @@ export interface Env {
   readonly LLM_MODEL?: string;
   readonly API_KEYS?: string;
   readonly ALLOWED_ORIGINS?: string;
+  /** What session tokens are signed with (H5); without it, something that comes of `API_KEYS`. */
+  readonly SESSION_TOKEN_SECRET?: string;
   /** Comma-separated base URLs of runners, each with its labels behind `#` (R7). */
   readonly RUNNER_URLS?: string;
   /** A secret, or `id=secret, id=secret`: the first one signs (R7). */
@@ -28,6 +30,8 @@ export interface Settings {
   readonly model: ModelConfig;
   readonly keys: readonly ApiKey[];
   readonly allowedOrigins: readonly string[];
+  /** What session tokens are signed with. */
+  readonly tokenSecret: () => string;
   readonly runners: readonly RunnerAddress[];
   /** What requests to runners are signed with; null when nothing is set. */
   readonly runnerKey: SigningKey | null;
@@ -39,6 +43,7 @@ export function readSettings(env: Env): Settings {
     model: { baseUrl: env.LLM_BASE_URL, apiKey: env.LLM_API_KEY, model: env.LLM_MODEL },
     keys: parseApiKeys(env.API_KEYS),
     allowedOrigins: list(env.ALLOWED_ORIGINS),
+    tokenSecret: () => tokenSecretOf(env),
     runners: parseRunnerUrls(env.RUNNER_URLS),
     runnerKey: parseSigningKeys(env.RUNNER_SECRET)[0] ?? null,
     allowHosts: list(env.ALLOW_HOSTS),
@@ -52,9 +57,21 @@ export function secretsOf(env: Env): string[] {
   );
   const keys = parseApiKeys(env.API_KEYS).map(({ key }) => key);
   const runnerKeys = parseSigningKeys(env.RUNNER_SECRET).map(({ secret }) => secret);
-  return [env.LLM_API_KEY, env.RUNNER_SECRET, ...runnerKeys, ...keys, ...tools].filter(
+  return [env.LLM_API_KEY, env.RUNNER_SECRET, env.SESSION_TOKEN_SECRET, ...runnerKeys, ...keys, ...tools].filter(
     (secret) => secret !== undefined,
   );
+}
+
+/** Signs session tokens where nothing is configured: for this machine only, until the process ends. */
+let ownSecret: string | null = null;
+
+function tokenSecretOf(env: Env): string {
+  const { SESSION_TOKEN_SECRET: given, API_KEYS: keys } = env;
+  if (given !== undefined && given !== '') return given;
+  // The keys themselves never sign anything: who guesses at signatures must not be guessing at keys.
+  if (keys !== undefined && keys.trim() !== '') return `session tokens of ${keys}`;
+  ownSecret ??= [...crypto.getRandomValues(new Uint8Array(32))].map((byte) => byte.toString(16)).join('-');
+  return ownSecret;
 }
 
 function list(text: string | undefined): string[] {

@@ -9,13 +9,15 @@ import { limits } from '../domain/limits.ts';
 import type { ResolvedAgent } from '../domain/manifest.ts';
 import { planText } from '../engine/plan-text.ts';
 import type { SessionRecord } from '../domain/session.ts';
-import { authenticate } from './auth.ts';
+import { authenticate, checkCaller } from './auth.ts';
 import type { AuthConfig, Principal } from './auth.ts';
 import { readJson, readProtocolBody, readText } from './body.ts';
 import { openApiDocument } from './openapi.ts';
 import { faultLine, problemResponse } from './problem.ts';
-import { createSessionBody, executeBody, planBody, validate } from './schemas.ts';
+import { createSessionBody, executeBody, planBody, tokenBody, validate } from './schemas.ts';
 import { PRINCIPAL_HEADER } from './session-app.ts';
+import { allow, presentedToken } from './tokens.ts';
+import type { SessionToken, SessionTokens } from './tokens.ts';
 
 export interface ExecutionEntry {
   readonly execution_id: string;
@@ -29,6 +31,7 @@ export interface ExecutionEntry {
 export interface AppOptions {
   readonly version: string;
   readonly auth: AuthConfig;
+  readonly tokens: SessionTokens;
   readonly now: () => number;
   readonly newSessionId: () => string;
   readonly agent: (name: string) => ResolvedAgent | null;
@@ -51,7 +54,7 @@ export interface AppOptions {
   readonly log: (line: string) => void;
 }
 
-type Env = { Variables: { principal: Principal } };
+type Env = { Variables: { principal: Principal; token: SessionToken | null } };
 
 export function createApp(options: AppOptions): Hono<Env> {
   const app = new Hono<Env>();
@@ -71,7 +74,20 @@ export function createApp(options: AppOptions): Hono<Env> {
     ),
   );
 
+  /** Pages of listed origins may read answers, refusals among them. */
+  app.use(async (c, next) => {
+    const origin = c.req.header('origin');
+    if (origin === undefined || !auth.allowedOrigins.includes(origin)) return await next();
+    const preflight = c.req.method === 'OPTIONS' && c.req.header('access-control-request-method') !== undefined;
+    if (preflight) return cors(new Response(null, { status: 204 }), origin);
+    await next();
+    c.res = cors(c.res, origin);
+    return undefined;
+  });
+
+  /** Says no more than that the system is up; still not to pages of other origins, nor, without keys, to other hosts. */
   app.get('/health', async (c) => {
+    checkCaller(c.req.raw, auth);
     const { executors, model, runner } = await options.status();
     return c.json({
       status: 'healthy',
@@ -84,14 +100,23 @@ export function createApp(options: AppOptions): Hono<Env> {
   });
 
   app.use(async (c, next) => {
-    const preflight = c.req.method === 'OPTIONS' && c.req.header('access-control-request-method') !== undefined;
-    const origin = c.req.header('origin');
-    const allowed = origin !== undefined && auth.allowedOrigins.includes(origin);
-    if (preflight && allowed) return cors(new Response(null, { status: 204 }), origin);
-    c.set('principal', await authenticate(c.req.raw, auth));
+    const presented = presentedToken(c.req.raw);
+    if (presented === null) {
+      c.set('token', null);
+      c.set('principal', await authenticate(c.req.raw, auth));
+    } else {
+      checkCaller(c.req.raw, auth);
+      const token = await options.tokens.read(presented);
+      const known = token.owner === null ? auth.keys.length === 0 : auth.keys.some(({ name }) => name === token.owner);
+      if (!known) throw new EngineError('unauthorized', 'The API key that this session token came from is gone');
+      // Only a session's own routes take tokens; the others do not know them.
+      if (!c.req.path.startsWith('/agent/session/')) {
+        throw new EngineError('forbidden', 'A session token is good for its session only');
+      }
+      c.set('token', token);
+      c.set('principal', { name: token.owner, role: 'run' });
+    }
     await next();
-    if (allowed) c.res = cors(c.res, origin);
-    return undefined;
   });
 
   app.get('/openapi.json', (c) => c.json(openApiDocument(options.version)));
@@ -155,11 +180,33 @@ export function createApp(options: AppOptions): Hono<Env> {
     );
   });
 
+  app.post('/agent/session/:id/tokens', async (c) => {
+    const id = requireId(c.req.param('id'));
+    const principal = c.get('principal');
+    const token = c.get('token');
+    if (token !== null) allow(token, id, 'POST', '/tokens');
+    const body: unknown = await readJson(c.req.raw);
+    const session = await toSession(id, '/', new Request(c.req.url), principal);
+    if (!session.ok) return session;
+    await session.body?.cancel();
+    const { scopes, expires_in: seconds } = validate(tokenBody, body);
+    const expiresAt = (Math.floor(options.now() / 1_000) + seconds) * 1_000;
+    const issued = await options.tokens.issue({ sessionId: id, owner: principal.name, scopes, expiresAt });
+    return c.json({ token: issued, session_id: id, scopes, expires_at: expiresAt }, 201, {
+      'cache-control': 'no-store',
+    });
+  });
+
   app.all('/agent/session/:id/*', async (c) => {
     const id = requireId(c.req.param('id'));
-    const { pathname, search } = new URL(c.req.url);
+    const { pathname, searchParams } = new URL(c.req.url);
     const path = pathname.slice(`/agent/session/${id}`.length) || '/';
     if (path.startsWith('/-')) throw new EngineError('not_found', 'No such route under a session');
+    const token = c.get('token');
+    if (token !== null) allow(token, id, c.req.method, path);
+    // What opens a session goes no further than here.
+    searchParams.delete('token');
+    const search = searchParams.size === 0 ? '' : `?${searchParams.toString()}`;
     return await toSession(id, `${path}${search}`, await whole(c.req.raw), c.get('principal'));
   });
 
@@ -253,6 +300,8 @@ function cors(response: Response, origin: string): Response {
   open.headers.set('access-control-allow-origin', origin);
   open.headers.set('access-control-allow-headers', 'authorization, content-type, idempotency-key, last-event-id');
   open.headers.set('access-control-allow-methods', 'GET, POST, PUT, DELETE');
+  open.headers.set('access-control-expose-headers', 'x-session-id, x-run-id, retry-after');
+  open.headers.set('access-control-max-age', '600');
   open.headers.append('vary', 'origin');
   return open;
 }

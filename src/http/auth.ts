@@ -45,13 +45,21 @@ export function parseApiKeys(text: string | undefined): ApiKey[] {
     });
 }
 
+/**
+ * From where anyone may call at all, whatever they present: no page of another origin; without keys,
+ * only this machine.
+ *
+ * @throws EngineError `forbidden_origin`
+ */
+export function checkCaller(request: Request, config: AuthConfig): void {
+  checkOrigin(request, config);
+  if (config.keys.length === 0) checkLoopback(request);
+}
+
 /** @throws EngineError `unauthorized`, `forbidden_origin` */
 export async function authenticate(request: Request, config: AuthConfig): Promise<Principal> {
-  checkOrigin(request, config);
-  if (config.keys.length === 0) {
-    checkLoopback(request);
-    return { name: null, role: 'admin' };
-  }
+  checkCaller(request, config);
+  if (config.keys.length === 0) return { name: null, role: 'admin' };
   const presented = /^Bearer\s+(\S+)$/i.exec(request.headers.get('authorization') ?? '')?.[1];
   if (presented === undefined)
     throw new EngineError('unauthorized', 'Send the API key as "Authorization: Bearer <key>"');

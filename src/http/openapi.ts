@@ -1,7 +1,15 @@
 /** The OpenAPI 3.1 document (H4), from the same schemas that validate requests. */
 import * as z from 'zod';
 import { ERROR_TABLE } from '../domain/errors.ts';
-import { approvalBody, cancelBody, createSessionBody, executeBody, messageBody, planBody } from './schemas.ts';
+import {
+  approvalBody,
+  cancelBody,
+  createSessionBody,
+  executeBody,
+  messageBody,
+  planBody,
+  tokenBody,
+} from './schemas.ts';
 
 interface Route {
   readonly method: 'get' | 'post' | 'delete';
@@ -50,6 +58,14 @@ export const ROUTES: readonly Route[] = [
     body: messageBody,
     query: { if_busy: '`reject` answers 409 while a run is going on; otherwise the message waits' },
     answer: 'sse_or_json',
+  },
+  {
+    method: 'post',
+    path: '/agent/session/{id}/tokens',
+    summary: 'A token for a browser: this session only, for a time, with the scopes read, message, approve',
+    body: tokenBody,
+    answer: 'json',
+    status: 201,
   },
   {
     method: 'get',
@@ -130,10 +146,14 @@ export function openApiDocument(version: string): Record<string, unknown> {
   return {
     openapi: '3.1.0',
     info: { title: 'Cortex Edge', version, license: { name: 'MIT', identifier: 'MIT' } },
-    security: [{ apiKey: [] }, {}],
+    security: [{ apiKey: [] }, { sessionToken: [] }, { sessionTokenInQuery: [] }, {}],
     paths,
     components: {
-      securitySchemes: { apiKey: { type: 'http', scheme: 'bearer' } },
+      securitySchemes: {
+        apiKey: { type: 'http', scheme: 'bearer' },
+        sessionToken: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
+        sessionTokenInQuery: { type: 'apiKey', in: 'query', name: 'token' },
+      },
       schemas: {
         Problem: {
           type: 'object',

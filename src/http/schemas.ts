@@ -2,6 +2,7 @@
 import * as z from 'zod';
 import { EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
+import { SCOPES } from './tokens.ts';
 
 const name = z.string().min(1).max(128);
 const freeObject = z.record(z.string().max(256), z.json());
@@ -59,6 +60,20 @@ export const approvalBody = z
     ({ decision, approve, deny }) => [decision, approve, deny].filter((said) => said !== undefined).length === 1,
     'say one of decision, approve, deny',
   );
+
+export const tokenBody = z.object({
+  scopes: z
+    .array(z.enum(SCOPES))
+    .min(1)
+    .default(['read', 'message'])
+    .meta({ description: 'What the token is good for' }),
+  expires_in: z
+    .int()
+    .min(1)
+    .max(limits.sessionTokenMaxSeconds)
+    .default(limits.sessionTokenSeconds)
+    .meta({ description: 'Seconds' }),
+});
 
 export const cancelBody = z.object({ reason: z.string().max(500).default('cancelled by request') });
 

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { VERSION } from '../../src/domain/version.ts';
 import { createApp } from '../../src/http/app.ts';
 import { openApiDocument, ROUTES } from '../../src/http/openapi.ts';
+import { SessionTokens } from '../../src/http/tokens.ts';
 import { createSessionApp } from '../../src/http/session-app.ts';
 import rootPackage from '../../package.json' with { type: 'json' };
 import { FakeClock } from '../support/fake-clock.ts';
@@ -16,6 +17,10 @@ test('[H4] the OpenAPI document lists exactly the routes that there are', async 
   const edge = createApp({
     version: VERSION,
     auth: { keys: [], allowedOrigins: [] },
+    tokens: new SessionTokens(
+      () => '',
+      () => 0,
+    ),
     now: () => 0,
     newSessionId: () => '',
     agent: () => null,

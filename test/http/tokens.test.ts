@@ -1,0 +1,261 @@
+/** Session tokens, origins and hosts, through the Worker's own routes (H5). */
+import { sign } from 'hono/jwt';
+import { describe, expect, test } from 'vitest';
+import { limits } from '../../src/domain/limits.ts';
+import { createApp } from '../../src/http/app.ts';
+import { parseApiKeys } from '../../src/http/auth.ts';
+import { PRINCIPAL_HEADER } from '../../src/http/session-app.ts';
+import { SessionTokens } from '../../src/http/tokens.ts';
+
+const SECRET = 'a secret for signing that nobody knows';
+const ID = `ses_${'1'.repeat(32)}`;
+const OTHER = `ses_${'2'.repeat(32)}`;
+const NOW = 1_790_000_000_000;
+const PAGE = 'https://app.example';
+const ANN = { authorization: 'Bearer k-ann' };
+
+/** An edge with one session of Ann's, whose object says what it was asked. */
+function edge(options: { readonly keys?: string; readonly now?: () => number } = {}) {
+  const lines: string[] = [];
+  const asked: { path: string; principal: string | null; authorization: string | null }[] = [];
+  const now = options.now ?? ((): number => NOW);
+  const nothing = async (): Promise<never> => await Promise.reject(new Error('not called'));
+  const keys = options.keys ?? 'ann:run:k-ann,bob:run:k-bob';
+  const app = createApp({
+    version: '0',
+    auth: { keys: parseApiKeys(keys), allowedOrigins: [PAGE] },
+    tokens: new SessionTokens(() => SECRET, now),
+    now,
+    newSessionId: () => ID,
+    agent: () => null,
+    agentNames: () => [],
+    createSession: nothing,
+    forward: async (sessionId, path, request) => {
+      const principal = request.headers.get(PRINCIPAL_HEADER);
+      asked.push({ path, principal, authorization: request.headers.get('authorization') });
+      const mine = sessionId === ID && principal === (keys === '' ? null : 'ann');
+      return new Response(mine ? 'yes' : 'no', { status: mine ? 200 : 404 });
+    },
+    executions: async () => [],
+    status: async () => ({ executors: [], model: 'm', runner: null }),
+    log: (line) => lines.push(line),
+  });
+  const call = async (path: string, init: RequestInit = {}): Promise<Response> =>
+    await app.fetch(
+      new Request(`http://127.0.0.1:8787${path}`, { ...init, headers: { host: '127.0.0.1:8787', ...init.headers } }),
+    );
+  const post = (path: string, body: unknown, headers: Record<string, string>): Promise<Response> =>
+    call(path, { method: 'POST', body: JSON.stringify(body), headers });
+  return { asked, lines, call, post };
+}
+
+async function issued(on: ReturnType<typeof edge>, body: unknown = {}): Promise<string> {
+  const response = await on.post(`/agent/session/${ID}/tokens`, body, ANN);
+  expect(response.status).toBe(201);
+  expect(response.headers.get('cache-control')).toBe('no-store');
+  const { token } = (await response.json()) as { token: string };
+  return token;
+}
+
+const code = async (response: Response): Promise<[number, string]> => [
+  response.status,
+  ((await response.json()) as { code: string }).code,
+];
+
+describe('[H5] a token for a browser', () => {
+  test('is issued to the session’s own key only, and says what it is good for', async () => {
+    const on = edge();
+    const response = await on.post(`/agent/session/${ID}/tokens`, { scopes: ['read'], expires_in: 60 }, ANN);
+    expect(await response.json()).toEqual({
+      token: expect.stringMatching(/^[\w-]+\.[\w-]+\.[\w-]+$/),
+      session_id: ID,
+      scopes: ['read'],
+      expires_at: NOW + 60_000,
+    });
+    const other = await on.post(`/agent/session/${ID}/tokens`, {}, { authorization: 'Bearer k-bob' });
+    expect(other.status).toBe(404);
+    const missing = await on.post(`/agent/session/${OTHER}/tokens`, { scopes: 'nonsense' }, ANN);
+    expect(missing.status).toBe(404);
+  });
+
+  test.each([
+    [{ scopes: [] }],
+    [{ scopes: ['admin'] }],
+    [{ expires_in: 0 }],
+    [{ expires_in: limits.sessionTokenMaxSeconds + 1 }],
+    [{ expires_in: 1.5 }],
+  ])('%j is refused', async (body) => {
+    expect(await code(await edge().post(`/agent/session/${ID}/tokens`, body, ANN))).toEqual([400, 'invalid_request']);
+  });
+
+  test('opens its session as a header and as ?token=, which goes no further than the Worker', async () => {
+    const on = edge();
+    const token = await issued(on);
+    on.asked.length = 0;
+    const bearer = { authorization: `Bearer ${token}` };
+    expect((await on.call(`/agent/session/${ID}/events?after=3`, { headers: bearer })).status).toBe(200);
+    expect((await on.call(`/agent/session/${ID}/events?token=${token}&after=3`)).status).toBe(200);
+    expect((await on.call(`/agent/session/${ID}?token=${token}`)).status).toBe(200);
+    expect(on.asked).toEqual([
+      { path: '/events?after=3', principal: 'ann', authorization: null },
+      { path: '/events?after=3', principal: 'ann', authorization: null },
+      { path: '/', principal: 'ann', authorization: null },
+    ]);
+  });
+
+  const ROUTES: readonly (readonly [method: string, path: string, scope: string | null])[] = [
+    ['GET', '', 'read'],
+    ['GET', '/events', 'read'],
+    ['GET', '/history', 'read'],
+    ['GET', '/artifacts/a', 'read'],
+    ['POST', '/message', 'message'],
+    ['POST', '/cancel', 'message'],
+    ['POST', '/approvals/apr_1', 'approve'],
+    ['GET', '/transcript', null],
+    ['DELETE', '', null],
+    ['POST', '/tokens', null],
+  ];
+  test.each(ROUTES)('%s %s needs the scope %s', async (method, path, scope) => {
+    const on = edge();
+    for (const held of ['read', 'message', 'approve']) {
+      const token = await issued(on, { scopes: [held] });
+      const body = method === 'POST' ? { body: '{}' } : {};
+      const headers = { authorization: `Bearer ${token}` };
+      const response = await on.call(`/agent/session/${ID}${path}`, { method, headers, ...body });
+      if (held === scope) expect(response.status).toBe(200);
+      else expect(await code(response)).toEqual([403, 'forbidden']);
+    }
+  });
+
+  test('may not approve unless it was said', async () => {
+    const on = edge();
+    const headers = { authorization: `Bearer ${await issued(on)}` };
+    expect(await code(await on.post(`/agent/session/${ID}/approvals/x`, {}, headers))).toEqual([403, 'forbidden']);
+  });
+
+  test('opens no other session, and nothing beside sessions', async () => {
+    const on = edge();
+    const headers = { authorization: `Bearer ${await issued(on)}` };
+    expect(await code(await on.call(`/agent/session/${OTHER}/events`, { headers }))).toEqual([404, 'unknown_session']);
+    for (const path of ['/executions', '/agents', '/openapi.json', `/executions/${ID}`]) {
+      expect(await code(await on.call(path, { headers }))).toEqual([403, 'forbidden']);
+    }
+    expect(await code(await on.post('/execute/direct', {}, headers))).toEqual([403, 'forbidden']);
+    expect(await code(await on.post('/agent/assistant/session', {}, headers))).toEqual([403, 'forbidden']);
+  });
+
+  test('ends with its time, and with the key that it came from', async () => {
+    let now = NOW;
+    const token = await issued(edge(), { expires_in: 60 });
+    const path = `/agent/session/${ID}/events?token=${token}`;
+    const on = edge({ now: () => now });
+    now = NOW + 59_000;
+    expect((await on.call(path)).status).toBe(200);
+    now = NOW + 60_000;
+    expect(await code(await on.call(path))).toEqual([401, 'unauthorized']);
+    const without = edge({ keys: 'bob:run:k-bob' });
+    expect(await code(await without.call(path))).toEqual([401, 'unauthorized']);
+  });
+
+  test('forged in any way is 401, and nothing reaches the session', async () => {
+    const on = edge();
+    const claims = {
+      aud: 'cortex-edge:session',
+      sub: ID,
+      own: 'ann',
+      scope: 'read message approve',
+      exp: Math.floor(NOW / 1_000) + 60,
+    };
+    const without = (name: string): Record<string, string | number> =>
+      Object.fromEntries(Object.entries(claims).filter(([claim]) => claim !== name));
+    const base64 = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+    const good = await issued(on);
+    const [header, payload, signature] = good.split('.');
+    on.asked.length = 0;
+    const forged: Record<string, string> = {
+      'alg none': `${base64({ alg: 'none', typ: 'JWT' })}.${base64(claims)}.`,
+      'alg None with a signature': `${base64({ alg: 'None', typ: 'JWT' })}.${base64(claims)}.${signature}`,
+      'another algorithm': await sign(claims, SECRET, 'HS512'),
+      'another secret': await sign(claims, 'another secret', 'HS256'),
+      'another audience': await sign({ ...claims, aud: 'runner' }, SECRET, 'HS256'),
+      'no audience': await sign(without('aud'), SECRET, 'HS256'),
+      'no expiry': await sign(without('exp'), SECRET, 'HS256'),
+      'an expiry that is no number': await sign({ ...claims, exp: '9999999999' as never }, SECRET, 'HS256'),
+      'no session': await sign(without('sub'), SECRET, 'HS256'),
+      'other claims under its signature': `${header}.${base64({ ...claims, scope: 'approve' })}.${signature}`,
+      'no signature': `${header}.${payload}.`,
+      'a cut signature': good.slice(0, -4),
+      nonsense: 'a.b.c',
+      'too long': `${'a'.repeat(limits.sessionTokenChars)}.b.c`,
+      empty: '',
+    };
+    for (const [how, token] of Object.entries(forged)) {
+      expect([how, ...(await code(await on.call(`/agent/session/${ID}/events?token=${token}`)))]).toEqual([
+        how,
+        401,
+        'unauthorized',
+      ]);
+    }
+    expect(on.asked).toEqual([]);
+  });
+
+  test('works without keys as well, on this machine', async () => {
+    const on = edge({ keys: '' });
+    const response = await on.post(`/agent/session/${ID}/tokens`, {}, {});
+    const { token } = (await response.json()) as { token: string };
+    expect((await on.call(`/agent/session/${ID}/events?token=${token}`)).status).toBe(200);
+    const far = await on.call(`/agent/session/${ID}/events?token=${token}`, { headers: { host: 'evil.example' } });
+    expect(await code(far)).toEqual([403, 'forbidden_origin']);
+  });
+
+  test('is not in what is logged', async () => {
+    const on = edge();
+    const token = await issued(on);
+    await on.call(`/agent/session/${ID}/tokens?token=${token}`, { method: 'PUT' });
+    await on.call(`/agents?token=${token}`);
+    expect(on.lines.join('')).not.toContain(token);
+  });
+});
+
+describe('[H5] origins and hosts', () => {
+  test('a page of a listed origin may call and read the answer, refusals too', async () => {
+    const on = edge();
+    const path = `/agent/session/${ID}/message`;
+    const asks = { origin: PAGE, 'access-control-request-method': 'POST' };
+    const preflight = await on.call(path, { method: 'OPTIONS', headers: asks });
+    expect(preflight.status).toBe(204);
+    expect(preflight.headers.get('access-control-allow-origin')).toBe(PAGE);
+    expect(preflight.headers.get('access-control-allow-headers')).toContain('authorization');
+    expect(preflight.headers.get('access-control-allow-credentials')).toBeNull();
+    const token = await issued(on);
+    const fine = await on.call(path, { method: 'POST', headers: { origin: PAGE, authorization: `Bearer ${token}` } });
+    expect([fine.status, fine.headers.get('access-control-allow-origin')]).toEqual([200, PAGE]);
+    const refused = await on.call(path, { method: 'POST', headers: { origin: PAGE } });
+    expect([refused.status, refused.headers.get('access-control-allow-origin')]).toEqual([401, PAGE]);
+  });
+
+  test.each(['https://app.example.evil', 'http://app.example', 'null', 'https://evil.example'])(
+    'a page of %s gets nothing, whatever it presents',
+    async (origin) => {
+      const on = edge();
+      const token = await issued(on);
+      on.asked.length = 0;
+      const path = `/agent/session/${ID}/events`;
+      const asks = { origin, 'access-control-request-method': 'GET' };
+      for (const headers of [asks, { origin, authorization: `Bearer ${token}` }, { origin, ...ANN }]) {
+        const response = await on.call(path, { headers });
+        expect(await code(response)).toEqual([403, 'forbidden_origin']);
+        expect(response.headers.get('access-control-allow-origin')).toBeNull();
+      }
+      expect((await on.call('/health', { headers: { origin } })).status).toBe(403);
+      expect(on.asked).toEqual([]);
+    },
+  );
+
+  test('without keys another host gets nothing, not even the health; with keys it may ask how we are', async () => {
+    const far = { headers: { host: 'rebound.example' } };
+    expect((await edge({ keys: '' }).call('/health', far)).status).toBe(403);
+    expect((await edge({ keys: '' }).call('/health')).status).toBe(200);
+    expect((await edge().call('/health', far)).status).toBe(200);
+  });
+});
