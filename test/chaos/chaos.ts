@@ -86,11 +86,14 @@ class Chaos {
       await this.#start();
       const workload = names[kill % names.length] ?? 'diamond';
       await this.#talk(workload);
-      const work = this.#work();
+      const leave = new AbortController();
+      const work = this.#work(leave.signal);
       await delay(50 + Math.floor(this.#random() * 1_200));
       const what = (['both', 'worker', 'both', 'runner'] as const)[Math.floor(this.#random() * 4)] ?? 'both';
       this.#options.progress(`kill ${kill + 1} of ${kills}: ${what}, during ${workload}`);
       await this.#kill(what);
+      // Those whose Worker lives on lose their connection, too.
+      leave.abort();
       await work;
     }
     await this.#start();
@@ -162,18 +165,19 @@ class Chaos {
   }
 
   /** Clients as they are: they post, they read, they lose their connection, they come back. */
-  async #work(): Promise<void> {
+  async #work(signal: AbortSignal): Promise<void> {
     await Promise.allSettled(
       this.#talks.slice(-4).map(async (talk) => {
-        if (!talk.posted) await this.#post(talk);
-        await this.#read(talk);
+        if (!talk.posted) await this.#post(talk, signal);
+        await this.#read(talk, signal);
       }),
     );
   }
 
-  async #post(talk: Talk): Promise<void> {
+  async #post(talk: Talk, signal: AbortSignal | null = null): Promise<void> {
     const response = await fetch(`${this.#url}/agent/session/${talk.session}/message`, {
       method: 'POST',
+      signal,
       headers: { 'idempotency-key': talk.name },
       body: JSON.stringify({ content: `${talk.workload} ${talk.name}` }),
     });
@@ -184,9 +188,9 @@ class Chaos {
   }
 
   /** Reads on from the last event seen, until the run ends or the connection does. */
-  async #read(talk: Talk): Promise<void> {
+  async #read(talk: Talk, signal: AbortSignal): Promise<void> {
     const after = Math.max(0, ...talk.seen.keys());
-    const response = await fetch(`${this.#url}/agent/session/${talk.session}/events?after=${after}`);
+    const response = await fetch(`${this.#url}/agent/session/${talk.session}/events?after=${after}`, { signal });
     if (response.body === null) return;
     let over = false;
     const parser = createParser({
@@ -269,7 +273,9 @@ class Chaos {
   async #judgeJournal(talk: Talk): Promise<void> {
     const before = new Map(talk.seen);
     talk.seen.clear();
-    await Promise.race([this.#read(talk), delay(20_000)]);
+    await this.#read(talk, AbortSignal.timeout(20_000)).catch(() =>
+      this.#faults.push(`${talk.name}: its stream has no end`),
+    );
     const all = [...talk.seen].map(([, data]) => JSON.parse(data) as WireEvent);
     if (all.some(({ seq }, index) => seq !== index + 1)) this.#faults.push(`${talk.name}: the ids have a gap`);
     for (const [seq, data] of before) {
