@@ -102,6 +102,12 @@ export const limits = {
   /** One action's outcome; the rest is cut with a marker. */
   outcomeBytes: 8_388_608,
   outcomesInMemoryBytes: 8_388_608,
+  /** A larger output can be fetched by itself; so can the files in an output. */
+  artifactBytes: 32_768,
+  filesPerOutcome: 100,
+  fileNameChars: 100,
+  /** What is read for one page of the list of artifacts. */
+  artifactPageBytes: 16_777_216,
   /** All outcomes of one run together: a result that repeats others cannot grow without end. */
   runOutcomeBytes: 33_554_432,
   /** Streamed text is written when so much of it, or so old a piece, stands in memory only (J6). */

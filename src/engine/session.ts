@@ -11,11 +11,13 @@
  *  4. What is checked of a message and the creation of its run happen in one synchronous stretch.
  *  5. Nobody is told of an end that is not on disk (J1).
  */
+import type { Artifact } from '../domain/artifact.ts';
 import { EngineError, messageOf } from '../domain/errors.ts';
 import type { SessionEvent } from '../domain/event.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { AgentDefinition, ResolvedAgent } from '../domain/manifest.ts';
+import { listArtifacts, readArtifact } from '../journal/artifacts.ts';
 import { runIdOf, runNumberOf } from '../journal/journal.ts';
 import type { Journal, StoredEvent } from '../journal/journal.ts';
 import type { ChildBudget, ChildRequest } from '../domain/ports.ts';
@@ -247,6 +249,16 @@ export class Session {
       throw new EngineError('unknown_agent', `The agent "${record.agent}" is not in the catalogue any more`);
     }
     return readTranscript(this.#journal, personalise(resolved, record), this.#ports.redact);
+  }
+
+  /** Large outputs and files of completed actions, a page of them (J6). */
+  artifacts(after: number): ReturnType<typeof listArtifacts> {
+    return listArtifacts(this.#journal, after);
+  }
+
+  /** @throws EngineError `unknown_artifact` */
+  artifact(id: string): Artifact {
+    return readArtifact(this.#journal, id);
   }
 
   variables(): JsonObject {

@@ -20,7 +20,7 @@ interface Route {
   /** Also takes protocol text as it is. */
   readonly plainText?: boolean;
   readonly query?: Readonly<Record<string, string>>;
-  readonly answer: 'json' | 'jsonl' | 'sse' | 'sse_or_json' | 'none';
+  readonly answer: 'json' | 'jsonl' | 'sse' | 'sse_or_json' | 'file' | 'none';
   readonly status?: number;
 }
 
@@ -81,6 +81,19 @@ export const ROUTES: readonly Route[] = [
     summary: 'Completed runs as training examples in the chat format, one run a line',
     query: { format: '`jsonl`, which is also what you get without it' },
     answer: 'jsonl',
+  },
+  {
+    method: 'get',
+    path: '/agent/session/{id}/artifacts',
+    summary: 'Large outputs and files of actions',
+    query: { after: 'Where the page begins: `next` of the page before' },
+    answer: 'json',
+  },
+  {
+    method: 'get',
+    path: '/agent/session/{id}/artifacts/{artifact}',
+    summary: 'One of them, as it is; takes Range',
+    answer: 'file',
   },
   { method: 'get', path: '/agent/session/{id}/state', summary: 'Session variables', answer: 'json' },
   { method: 'get', path: '/agent/session/{id}/runs', summary: 'Runs of the session', answer: 'json' },
@@ -177,6 +190,7 @@ function operation(route: Route): Record<string, unknown> {
   if (route.body !== undefined) content['application/json'] = { schema: z.toJSONSchema(route.body, { io: 'input' }) };
   if (route.plainText === true) content['text/plain'] = { schema: { type: 'string' } };
   const answers: Record<string, unknown> = {};
+  if (route.answer === 'file') answers['application/octet-stream'] = { schema: { type: 'string', format: 'binary' } };
   if (route.answer === 'jsonl') answers['application/jsonl'] = { schema: { type: 'string' } };
   if (route.answer === 'json' || route.answer === 'sse_or_json')
     answers['application/json'] = { schema: { type: 'object' } };

@@ -8,6 +8,7 @@ import { limits } from '../domain/limits.ts';
 import type { Clock } from '../domain/ports.ts';
 import type { Session } from '../engine/session.ts';
 import type { RunRecord } from '../domain/session.ts';
+import { artifactResponse } from './artifact.ts';
 import { readChunks, readJson } from './body.ts';
 import { faultLine, problemResponse } from './problem.ts';
 import { approvalBody, cancelBody, executeBody, messageBody, validate } from './schemas.ts';
@@ -93,10 +94,7 @@ export function createSessionApp({ session, clock, destroy, log }: SessionAppOpt
 
   app.get('/events', (c) => {
     void session.record;
-    const after = Number(c.req.query('after') ?? c.req.header('last-event-id') ?? 0);
-    if (!Number.isSafeInteger(after) || after < 0) {
-      throw new EngineError('invalid_request', '"after" must be the number of an event');
-    }
+    const after = placeOf(c.req.query('after') ?? c.req.header('last-event-id'));
     const runId = c.req.query('run') ?? null;
     if (runId !== null) session.run(runId);
     if (heartbeat.readers >= limits.readersPerSession) {
@@ -134,6 +132,16 @@ export function createSessionApp({ session, clock, destroy, log }: SessionAppOpt
     return new Response(linesOf(session.transcript()), {
       headers: { 'content-type': 'application/jsonl; charset=utf-8', 'cache-control': 'no-store' },
     });
+  });
+
+  app.get('/artifacts', (c) => {
+    const { session_id: id } = session.record;
+    const { artifacts, next } = session.artifacts(placeOf(c.req.query('after')));
+    return c.json({ session_id: id, artifacts, next });
+  });
+  app.get('/artifacts/:artifact', (c) => {
+    void session.record;
+    return artifactResponse(session.artifact(c.req.param('artifact')), c.req.header('range') ?? null);
   });
 
   app.get('/state', (c) => c.json({ session_id: session.record.session_id, variables: session.variables() }));
@@ -190,6 +198,13 @@ export function createSessionApp({ session, clock, destroy, log }: SessionAppOpt
   };
 
   return app;
+}
+
+/** The number of an event, from a query or a header; 0 when nothing is said. */
+function placeOf(said: string | undefined): number {
+  const place = Number(said ?? 0);
+  if (Number.isSafeInteger(place) && place >= 0) return place;
+  throw new EngineError('invalid_request', '"after" must be the number of an event');
 }
 
 function describe(session: Session): Record<string, unknown> {

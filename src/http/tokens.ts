@@ -77,7 +77,7 @@ export function presentedToken(request: Request): string | null {
 
 /** What a request to a session asks for; null is what only the API key may do. */
 function scopeOf(method: string, path: string): Scope | null {
-  if (method === 'GET') return path.startsWith('/transcript') ? null : 'read';
+  if (method === 'GET' || method === 'HEAD') return path.startsWith('/transcript') ? null : 'read';
   if (method !== 'POST') return null;
   if (path === '/message' || path === '/cancel') return 'message';
   return path.startsWith('/approvals/') ? 'approve' : null;

@@ -256,6 +256,21 @@ export class Journal {
     return { expiring: within('NOT NULL', limits.cachedOutcomes), lasting: within('NULL', limits.idempotencyKeys) };
   }
 
+  /** Completed actions after the event `after` whose output is large or may hold files, oldest first. */
+  outcomesWithArtifacts(after: number): number[] {
+    return this.#db
+      .exec(
+        `SELECT seq FROM events WHERE seq > ? AND type = 'action_completed'
+           AND (data IS NULL OR OCTET_LENGTH(data) > ?
+             OR INSTR(data, '"files":[') > 0 OR INSTR(data, '"mimeType":"') > 0)
+         ORDER BY seq LIMIT ?`,
+        after,
+        limits.artifactBytes,
+        limits.pageRows + 1,
+      )
+      .map((row) => Number(row['seq']));
+  }
+
   /** How long the latest completed actions took, oldest first, at most `limits.durationsRead` of them (S5). */
   durations(): { readonly target: string; readonly ms: number }[] {
     const rows = this.#db.exec(

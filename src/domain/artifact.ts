@@ -1,0 +1,18 @@
+/** What actions gave that is better fetched than shown (J6). */
+
+/** One artifact as clients see it in the list. */
+export interface ArtifactEntry {
+  /** `art_<seq>` for a whole output, `art_<seq>_<n>` for its nth file, from 1. */
+  readonly id: string;
+  readonly run_id: string;
+  readonly action_id: string | null;
+  readonly action_name: string | null;
+  readonly name: string;
+  readonly content_type: string;
+  readonly size_bytes: number;
+  readonly created_at: number;
+}
+
+export interface Artifact extends ArtifactEntry {
+  readonly bytes: Uint8Array;
+}

@@ -1,0 +1,45 @@
+/** One artifact as an answer: data to be saved, never a page of ours (H5). */
+import { EngineError } from '../domain/errors.ts';
+import type { Artifact } from '../domain/artifact.ts';
+
+/**
+ * The whole of it, or what `Range: bytes=…` asks for.
+ *
+ * @throws EngineError `range_not_satisfiable`
+ */
+export function artifactResponse({ id, name, content_type: type, bytes }: Artifact, range: string | null): Response {
+  const headers = {
+    'content-type': type,
+    // Whatever a tool wrote: it is shown as what it says it is or saved, and nothing in it runs.
+    'x-content-type-options': 'nosniff',
+    'content-disposition': `attachment; filename="${name}"`,
+    'content-security-policy': "default-src 'none'; sandbox",
+    'cross-origin-resource-policy': 'same-site',
+    'cache-control': 'private, max-age=3600, immutable',
+    'accept-ranges': 'bytes',
+    etag: `"${id}"`,
+  };
+  const part = range === null ? null : partOf(range, bytes.length);
+  if (part === null) return new Response(bytes as Uint8Array<ArrayBuffer>, { headers });
+  const { from, to } = part;
+  return new Response(bytes.slice(from, to + 1), {
+    status: 206,
+    headers: { ...headers, 'content-range': `bytes ${from}-${to}/${bytes.length}` },
+  });
+}
+
+/** First and last byte; null for what we do not know, such as several ranges: then the whole is sent. */
+function partOf(range: string, size: number): { from: number; to: number } | null {
+  const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(range.trim());
+  const [, first = '', last = ''] = match ?? [];
+  if (first === '' && last === '') return null;
+  const from = first === '' ? Math.max(0, size - Number(last)) : Number(first);
+  const to = first === '' || last === '' ? size - 1 : Math.min(size - 1, Number(last));
+  if (from > to) {
+    throw new EngineError(
+      'range_not_satisfiable',
+      `The artifact has ${size} bytes; asked was for ${range.slice(0, 60)}`,
+    );
+  }
+  return { from, to };
+}

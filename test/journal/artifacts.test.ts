@@ -1,0 +1,133 @@
+import { describe, expect, test } from 'vitest';
+import type { SessionEvent } from '../../src/domain/event.ts';
+import type { Json } from '../../src/domain/json.ts';
+import { limits } from '../../src/domain/limits.ts';
+import { createSessionApp } from '../../src/http/session-app.ts';
+import { artifactsOf } from '../../src/journal/artifacts.ts';
+import { FakeClock } from '../support/fake-clock.ts';
+import { runText, sessionKit } from '../support/session-kit.ts';
+
+function completed(output: Json): SessionEvent {
+  return {
+    seq: 7,
+    type: 'action_completed',
+    session_id: 's',
+    run_id: 'run_1',
+    iteration: 1,
+    timestamp: 5,
+    action_id: 'a',
+    action_name: 'echo',
+    data: { output },
+  };
+}
+
+const text = new TextDecoder();
+
+describe('[J6] what is an artifact', () => {
+  test('a large text as text, a large object as JSON, nothing else', () => {
+    const long = 'é'.repeat(limits.artifactBytes / 2);
+    expect(artifactsOf(completed(long))).toEqual([]);
+    const [asText] = artifactsOf(completed(`${long}!`));
+    expect(asText).toMatchObject({
+      id: 'art_7',
+      name: 'a.txt',
+      content_type: 'text/plain; charset=utf-8',
+      size_bytes: limits.artifactBytes + 1,
+    });
+    expect(text.decode(asText?.bytes)).toBe(`${long}!`);
+    const [asJson] = artifactsOf(completed({ long }));
+    expect(asJson).toMatchObject({ id: 'art_7', name: 'a.json', content_type: 'application/json' });
+    expect(JSON.parse(text.decode(asJson?.bytes))).toEqual({ long });
+    expect(artifactsOf({ ...completed(`${long}!`), type: 'action_failed' })).toEqual([]);
+  });
+
+  test('files of any size, by both forms', () => {
+    const files = artifactsOf(
+      completed({
+        files: [
+          { name: '../../etc/plot 1.png', content_type: 'image/png', base64: btoa('\u0089PNG') },
+          { name: 'notes.md', text: '# é' },
+          { name: 'broken', base64: 'a$b' },
+          'no file',
+        ],
+        content: [
+          { type: 'text', text: 'the answer' },
+          { type: 'image', mimeType: 'image/jpeg', data: btoa('jpeg') },
+        ],
+      }),
+    );
+    expect(files.map(({ id, name, content_type: type, size_bytes: size }) => [id, name, type, size])).toEqual([
+      ['art_7_1', 'plot_1.png', 'image/png', 4],
+      ['art_7_2', 'notes.md', 'text/plain; charset=utf-8', 4],
+      ['art_7_3', 'file-6', 'image/jpeg', 4],
+    ]);
+  });
+
+  test.each(['text/html', 'image/svg+xml', 'application/xhtml+xml', 'text/javascript', 'TEXT/HTML; charset=utf-8'])(
+    'a file that says %s is text',
+    (type) => {
+      const [file] = artifactsOf(completed({ files: [{ name: 'x', content_type: type, base64: btoa('<script>') }] }));
+      expect(file?.content_type).toBe('text/plain; charset=utf-8');
+    },
+  );
+
+  test.each(['a/b\r\nset-cookie: x', 'nonsense', '"; x'])('the type %j becomes bytes', (type) => {
+    const [file] = artifactsOf(completed({ files: [{ name: 'x', content_type: type, base64: '' }] }));
+    expect(file?.content_type).toBe('application/octet-stream');
+  });
+});
+
+describe('[J6] over the session’s surface', () => {
+  const script = `<script>alert(1)</script>${'x'.repeat(limits.artifactBytes)}`;
+
+  async function surface(): Promise<(path: string, headers?: Record<string, string>) => Promise<Response>> {
+    const kit = await sessionKit({
+      executors: { tool: async ({ parameters }) => ({ ok: true, output: parameters['n'] === 1 ? script : 'small' }) },
+    });
+    const actions = [1, 2, 1].map((n, at) => `<action name="echo" id="a${at}">{"n": ${n}}</action>`).join('');
+    await runText(kit, `${actions}<response final="true">done</response>`);
+    const destroy = async (): Promise<void> => undefined;
+    const app = createSessionApp({ session: kit.session, clock: new FakeClock(), destroy, log: () => undefined });
+    return async (path, headers = {}) => await app.fetch(new Request(`http://session${path}`, { headers }));
+  }
+
+  test('they are listed, and fetched as something that no browser runs', async () => {
+    const get = await surface();
+    const { artifacts, next } = (await (await get('/artifacts')).json()) as {
+      artifacts: { id: string; action_id: string }[];
+      next: number | null;
+    };
+    expect(artifacts.map(({ action_id: id }) => id)).toEqual(['a0', 'a2']);
+    expect(next).toBeNull();
+    const response = await get(`/artifacts/${artifacts[0]?.id}`);
+    expect(await response.text()).toBe(script);
+    expect(Object.fromEntries(response.headers)).toMatchObject({
+      'content-type': 'text/plain; charset=utf-8',
+      'x-content-type-options': 'nosniff',
+      'content-disposition': 'attachment; filename="a0.txt"',
+      'content-security-policy': "default-src 'none'; sandbox",
+    });
+  });
+
+  test.each([
+    ['bytes=0-7', 206, '<script>', `bytes 0-7/`],
+    ['bytes=8-12', 206, 'alert', `bytes 8-12/`],
+    [`bytes=-3`, 206, 'xxx', null],
+    ['bytes=1-2,4-5', 200, script, null],
+    ['lines=1-2', 200, script, null],
+  ])('Range: %s gives %i', async (range, status, body, place) => {
+    const get = await surface();
+    const { artifacts } = (await (await get('/artifacts')).json()) as { artifacts: { id: string }[] };
+    const response = await get(`/artifacts/${artifacts[0]?.id}`, { range });
+    expect(response.status).toBe(status);
+    expect(await response.text()).toBe(body);
+    if (place !== null) expect(response.headers.get('content-range')).toContain(place);
+    const past = await get(`/artifacts/${artifacts[0]?.id}`, { range: 'bytes=9999999-' });
+    expect(past.status).toBe(416);
+  });
+
+  test.each(['art_1', 'art_999', 'art_4_1', 'art_-1', 'art_', 'x', '..%2f'])('%s is not there', async (id) => {
+    const get = await surface();
+    expect((await get(`/artifacts/${id}`)).status).toBe(404);
+  });
+});
