@@ -50,6 +50,9 @@ export function createApp({ jobs, ledger, sandboxes, relics, prewarmer, authorit
         ...(sandbox.active.python3 === null ? [] : ['python']),
         ...(sandbox.active.shell === null ? [] : ['shell']),
         'tool',
+        ...(sandbox.levels.some(({ level, interpreters }) => level === 'docker' && interpreters.length > 0)
+          ? ['docker']
+          : []),
         ...(relics.level === null ? [] : ['relic']),
       ],
       sandbox,

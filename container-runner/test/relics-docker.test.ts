@@ -258,7 +258,7 @@ self.say({"reached": [f"{host}:{port}" for host, port in targets if reach(host, 
             ]);
           }),
       );
-      const targets = [...victims, ['172.17.0.1', Number(address.port)], ['169.254.169.254', 80], ['1.1.1.1', 53], ,];
+      const targets = [...victims, ['172.17.0.1', Number(address.port)], ['169.254.169.254', 80], ['1.1.1.1', 53]];
       const path = `/look?${encodeURIComponent(JSON.stringify(targets))}`;
       const { body } = await session.call('spy', spy, ['GET', path], 50_000);
       const own = (body as { reached: string[] }).reached;

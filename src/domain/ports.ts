@@ -3,7 +3,7 @@
  * replayed and tested without sleeping; fakes stand only at these interfaces.
  */
 import type { Json, JsonObject } from './json.ts';
-import type { ImageBuild } from './manifest.ts';
+import type { ImageBuild, RelicDefinition } from './manifest.ts';
 
 /** Time. `now` is epoch milliseconds; `schedule` calls back once, never before `delayMs`, and returns its cancel. */
 export interface Clock {
@@ -99,6 +99,8 @@ export type ModelDelta =
       /** What the endpoint wants back with the call as it is, such as a signature. */
       readonly extra?: JsonObject;
     }
+  /** Something that the reader of the run should know, such as that another model stands in. */
+  | { readonly type: 'notice'; readonly code: 'model_fallback'; readonly message: string }
   | { readonly type: 'usage'; readonly usage: Usage }
   | { readonly type: 'finish'; readonly reason: FinishReason };
 
@@ -126,7 +128,7 @@ export interface RunnerJob {
   readonly build?: ImageBuild;
   /** `inputs` of python, shell and docker; the parameters of a tool (R3). */
   readonly inputs: JsonObject;
-  readonly limits: { readonly timeoutMs: number; readonly memoryMb: number | null };
+  readonly limits: { readonly timeoutMs: number; readonly memoryMb: number | null; readonly cpus?: number };
   /** Labels that a runner must have to get the job (R7). */
   readonly labels?: readonly string[];
   /** A second execution does no harm (S7): when its runner is gone, another one may run it (R7). */
@@ -141,8 +143,8 @@ export interface PrewarmHint {
   readonly runtime: 'python3' | 'node' | 'shell' | null;
 }
 
-/** Why a job ended (R4). */
-export type JobEnd = 'exited' | 'timeout' | 'killed' | 'oom' | 'output_limit' | 'lost';
+/** Why a job ended (R4); `build_failed`: its image could not be made, and it never ran. */
+export type JobEnd = 'exited' | 'timeout' | 'killed' | 'oom' | 'output_limit' | 'lost' | 'build_failed';
 
 export interface JobResult {
   readonly end: JobEnd;
@@ -151,6 +153,28 @@ export interface JobResult {
   readonly stderr: string;
   readonly truncated: boolean;
 }
+
+/** One request to a relic that runs as a service. */
+export interface RelicCall {
+  /** Whose it is: the session's id, or a name that all sessions of a key share. */
+  readonly space: string;
+  readonly relic: RelicDefinition;
+  readonly method: string;
+  /** Path and query, escaped. */
+  readonly path: string;
+  readonly body: JsonObject | null;
+  readonly timeoutMs: number;
+}
+
+export type RelicAnswer =
+  | { readonly ok: true; readonly status: number; readonly type: string; readonly body: string }
+  | {
+      readonly ok: false;
+      readonly code: 'relic_unavailable' | 'relic_broken' | 'relic_timeout' | 'relic_answer_too_large';
+      readonly message: string;
+      /** Nothing reached the service. */
+      readonly beforeDispatch: boolean;
+    };
 
 /** What a caller hears of a job while it waits. Aborting `signal` kills the job. */
 export interface JobObserver {
@@ -170,6 +194,14 @@ export interface RunnerClient {
    * @returns null when no runner knows the job: it was never started
    */
   lookup(job: Pick<RunnerJob, 'id' | 'session'>, observe: JobObserver): Promise<JobResult | null>;
+  /**
+   * One call of a relic's service (R5), which is started first where it does not run.
+   *
+   * @throws EngineError `runner_busy`, `runner_unavailable`, `runner_rejected` when it was not asked
+   */
+  callRelic(call: RelicCall, signal: AbortSignal): Promise<RelicAnswer>;
+  /** Stops the relics of a space; `forget` removes their state, too. A runner out of reach is left to itself. */
+  stopRelics(space: string, options: { readonly forget: boolean }): Promise<void>;
   /** Asks for a sandbox to be held ready, and waits for nothing; what is not used is released by the runner. */
   prewarm(hint: PrewarmHint): void;
   /** Null when unreachable. */

@@ -17,7 +17,7 @@ import { messageOf } from '../domain/errors.ts';
 import type { JournaledEventType, SessionEvent } from '../domain/event.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import type { ToolDefinition } from '../domain/manifest.ts';
+import type { RelicDefinition, ToolDefinition } from '../domain/manifest.ts';
 import type { VariableStore } from '../domain/ports.ts';
 import type { ActionContext } from '../executors/executor.ts';
 import { validateParameters } from '../executors/validate-parameters.ts';
@@ -205,6 +205,7 @@ export class ActionDesk {
       parameters: parameters.parameters,
       inputs: parameters.inputs,
       tool,
+      relic: this.#relic(action),
       timeoutMs,
       budget: null,
     };
@@ -212,6 +213,7 @@ export class ActionDesk {
       signal: abort.signal,
       clock: this.#context.clock,
       session: this.#context.sessionId,
+      owner: this.#context.owner ?? null,
       progress: (data: JsonObject): void => this.#inbox.put({ type: 'progress', key, attempt, data }),
       variables: this.#variables,
       runner: this.#context.runner,
@@ -469,6 +471,11 @@ export class ActionDesk {
   #cacheTtl(action: ActionDeclaration): number | null {
     const tool = this.#tool(action);
     return cacheTtlOf(action, effectsOf(action.type, tool), tool);
+  }
+
+  #relic(action: ActionDeclaration): RelicDefinition | null {
+    if (action.type !== 'relic') return null;
+    return this.#context.resolved.relics?.get(action.name.split('.')[0] ?? '') ?? null;
   }
 
   #tool(action: ActionDeclaration): ToolDefinition | null {

@@ -1,9 +1,10 @@
 /** What the scheduler is told about an action's target, from the agent and its catalogue (X4, S7, S8). */
 import type { ActionDeclaration, ActionTraits, ActionType, Effects, RetryPolicy } from '../domain/action.ts';
 import { limits } from '../domain/limits.ts';
-import type { ResolvedAgent, ToolDefinition } from '../domain/manifest.ts';
+import type { RelicEndpoint, ResolvedAgent, ToolDefinition } from '../domain/manifest.ts';
 import { nearestNames } from '../catalog/nearest.ts';
 import { internalPolicy } from '../executors/internal.ts';
+import { relicTarget } from '../executors/relic.ts';
 import type { Estimates } from './learned-durations.ts';
 
 const BUILT_IN_EFFECTS: Readonly<Record<Exclude<ActionType, 'tool'>, Effects>> = {
@@ -23,14 +24,15 @@ type Refusal = NonNullable<ActionTraits['refusal']>;
 
 /** @param resolved null = nothing is looked up and nothing is refused */
 export function traitsOf(
-  action: Pick<ActionDeclaration, 'type' | 'name' | 'timeoutMs' | 'cacheTtlMs' | 'idempotencyKey'>,
+  action: Pick<ActionDeclaration, 'type' | 'name' | 'parameters' | 'timeoutMs' | 'cacheTtlMs' | 'idempotencyKey'>,
   resolved: ResolvedAgent | null,
   learned: Estimates,
 ): ActionTraits {
   const tool = action.type === 'tool' ? (resolved?.tools.get(action.name) ?? null) : null;
-  const effects = effectsOf(action.type, tool);
+  const endpoint = action.type === 'relic' ? endpointOf(action, resolved) : null;
+  const effects = endpoint?.effects ?? effectsOf(action.type, tool);
   const fallbackTimeout = LONG_TYPES.has(action.type) ? limits.longActionTimeoutMs : limits.actionTimeoutMs;
-  const timeoutMs = Math.min(tool?.timeoutMs ?? fallbackTimeout, limits.maxActionTimeoutMs);
+  const timeoutMs = Math.min(tool?.timeoutMs ?? endpoint?.timeoutMs ?? fallbackTimeout, limits.maxActionTimeoutMs);
   return {
     effects,
     timeoutMs,
@@ -42,6 +44,16 @@ export function traitsOf(
     estimateMs: learned.get(targetOf(action)) ?? action.timeoutMs ?? timeoutMs,
     refusal: resolved === null ? null : refusalOf(action, resolved),
   };
+}
+
+/** What of a relic an action asks for; null when there is no such relic or endpoint. */
+function endpointOf(
+  action: Pick<ActionDeclaration, 'name' | 'parameters'>,
+  resolved: ResolvedAgent | null,
+): RelicEndpoint | null {
+  const { relic, endpoint } = relicTarget(action);
+  const endpoints = resolved?.relics?.get(relic)?.endpoints ?? {};
+  return endpoint !== null && Object.hasOwn(endpoints, endpoint) ? (endpoints[endpoint] ?? null) : null;
 }
 
 /** `type/name`: what durations are learned for and concurrency is counted by. */

@@ -14,13 +14,15 @@ export const dockerExecutor: Executor = {
     const { image, command } = call.parameters;
     if (typeof image !== 'string' || image.length > IMAGE_CHARS || !IMAGE.test(image))
       return wrongParameter('image', 'the name of an image, such as "python:3.13"', image);
-    if (typeof command !== 'string' || command.trim() === '')
+    // without a command the image's own is run
+    const line = command ?? '';
+    if (typeof line !== 'string' || (command !== undefined && line.trim() === ''))
       return wrongParameter('command', 'a command line', command);
     const args = argumentsOf(call.parameters);
     if (args === null) return wrongParameter('args', 'a list of texts', call.parameters['args']);
     return await runJob(call, context, {
       kind: 'docker',
-      code: command,
+      code: line,
       runtime: null,
       image,
       args,

@@ -1,8 +1,16 @@
 /** The one interface of all action types. An executor knows how to do a thing, never when. */
 import type { ActionDeclaration, ActionOutcome } from '../domain/action.ts';
 import type { JsonObject } from '../domain/json.ts';
-import type { AgentDefinition, ToolDefinition } from '../domain/manifest.ts';
-import type { ChildBudget, ChildSessions, Clock, HtmlReader, OutboundFetch, RunnerClient, VariableStore } from '../domain/ports.ts';
+import type { AgentDefinition, RelicDefinition, ToolDefinition } from '../domain/manifest.ts';
+import type {
+  ChildBudget,
+  ChildSessions,
+  Clock,
+  HtmlReader,
+  OutboundFetch,
+  RunnerClient,
+  VariableStore,
+} from '../domain/ports.ts';
 
 /** One attempt of one action, with its references already resolved (P12). */
 export interface ActionCall {
@@ -17,6 +25,8 @@ export interface ActionCall {
   readonly inputs: JsonObject;
   /** The tool's definition for `type="tool"`, else null. */
   readonly tool: ToolDefinition | null;
+  /** The relic's definition for `type="relic"`, else null or absent. */
+  readonly relic?: RelicDefinition | null;
   readonly timeoutMs: number;
   /** What a child may spend (S12); null for actions that start none. */
   readonly budget: ChildBudget | null;
@@ -28,6 +38,8 @@ export interface ActionContext {
   readonly signal: AbortSignal;
   readonly clock: Clock;
   readonly session: string;
+  /** Name of the API key that the session belongs to; null without keys. */
+  readonly owner?: string | null;
   /** Live output for people; not journaled (J4). */
   progress(data: JsonObject): void;
   readonly variables: VariableStore;

@@ -11,13 +11,16 @@ const STDERR_CHARS = 2_000;
 
 /**
  * Runs one job and turns its end into an outcome: what it printed, as JSON where it is JSON, or a
- * failure with the code `nonzero_exit`, `timeout`, `oom`, `killed`, `output_limit`, `lost`
+ * failure with the code `nonzero_exit`, `timeout`, `oom`, `killed`, `output_limit`, `build_failed`, `lost`
  * (`outcome_unknown` where a second execution could do harm), `runner_unavailable` or `input_too_large`. Output streams as progress `{stream, text}`.
  */
 export async function runJob(
   call: ActionCall,
   { runner, session, signal, progress }: ActionContext,
-  job: Omit<RunnerJob, 'id' | 'session' | 'limits' | 'movable'> & { readonly memoryMb?: number | null },
+  job: Omit<RunnerJob, 'id' | 'session' | 'limits' | 'movable'> & {
+    readonly memoryMb?: number | null;
+    readonly cpus?: number | null;
+  },
 ): Promise<ActionOutcome> {
   const what = nameOf(call);
   if (runner === null) {
@@ -25,7 +28,7 @@ export async function runJob(
       beforeDispatch: true,
     });
   }
-  const { memoryMb = null, ...program } = job;
+  const { memoryMb = null, cpus = null, ...program } = job;
   const bytes = new TextEncoder().encode(JSON.stringify(program)).byteLength;
   if (bytes > limits.jobInputBytes) {
     return failure(
@@ -43,7 +46,7 @@ export async function runJob(
         ...program,
         id: jobIdOf(call),
         session,
-        limits: { timeoutMs: call.timeoutMs, memoryMb },
+        limits: { timeoutMs: call.timeoutMs, memoryMb, ...(cpus === null ? {} : { cpus }) },
         movable: isRepeatable(call),
       },
       { signal, output: (stream, text) => progress({ stream, text }) },
@@ -99,6 +102,8 @@ function outcomeOf(result: JobResult, what: string, call: ActionCall): ActionOut
             'outcome_unknown',
             `${what} was lost: its runner went away while it was running, and whether it finished is not known`,
           );
+    case 'build_failed':
+      return failure('build_failed', withStderr(`The image of ${what} could not be made`, result));
     case 'exited':
       break;
   }

@@ -5,10 +5,10 @@ import type { JsonObject } from '../domain/json.ts';
 import { agentExecutor, workflowExecutor } from './child.ts';
 import { dockerExecutor } from './docker.ts';
 import type { Executor } from './executor.ts';
-import { failure } from './failure.ts';
 import { internalExecutor } from './internal.ts';
 import { llmExecutor } from './llm.ts';
 import { pythonExecutor } from './python.ts';
+import { relicExecutor } from './relic.ts';
 import { shellExecutor } from './shell.ts';
 import { toolExecutor } from './tool.ts';
 
@@ -22,18 +22,8 @@ export function createExecutors(): Readonly<Record<ActionType, Executor>> {
     shell: shellExecutor,
     docker: dockerExecutor,
     agent: agentExecutor,
-    relic: unsupported('relic'),
+    relic: relicExecutor,
     workflow: workflowExecutor,
-  };
-}
-
-function unsupported(type: ActionType): Executor {
-  return {
-    // oxlint-disable-next-line require-await -- the interface is asynchronous
-    async execute() {
-      const message = `This runtime does not run actions of type "${type}" (it runs: tool, llm, internal, python, shell, docker, agent, workflow)`;
-      return failure('unsupported_type', message, { beforeDispatch: true });
-    },
   };
 }
 
@@ -51,8 +41,18 @@ const DESCRIPTIONS: Readonly<Record<ActionType, string>> = {
 
 /** Which of the runner's interpreters an action type needs. */
 const INTERPRETERS: Readonly<Partial<Record<ActionType, string>>> = { python: 'python3', shell: 'shell' };
-const SUPPORTED: ReadonlySet<string> = new Set(['tool', 'llm', 'internal', 'python', 'shell', 'docker', 'agent', 'workflow']);
-const ON_RUNNER: ReadonlySet<string> = new Set(['python', 'shell', 'docker']);
+const SUPPORTED: ReadonlySet<string> = new Set([
+  'tool',
+  'llm',
+  'internal',
+  'python',
+  'shell',
+  'docker',
+  'agent',
+  'workflow',
+  'relic',
+]);
+const ON_RUNNER: ReadonlySet<string> = new Set(['python', 'shell', 'docker', 'relic']);
 
 /**
  * What `GET /executors` says: every action type, whether it runs now, in which sandbox, and why not.
@@ -81,7 +81,7 @@ function reasonAgainst(runner: JsonObject | null, type: string, level: string | 
   if (!SUPPORTED.has(type)) return 'not supported by this runtime';
   if (!ON_RUNNER.has(type) || level !== null) return null;
   if (runner === null) return 'the runner does not answer';
-  return type === 'docker'
+  return type === 'docker' || type === 'relic'
     ? 'the runner has no Docker engine'
     : `the runner has no sandbox for ${INTERPRETERS[type as ActionType] ?? type}`;
 }
@@ -89,7 +89,9 @@ function reasonAgainst(runner: JsonObject | null, type: string, level: string | 
 /** The sandbox that an action type gets on the runner, null where there is none. */
 function levelFor(runner: JsonObject | null, type: string): string | null {
   const executors = runner?.['executors'];
-  if (type === 'docker') return Array.isArray(executors) && executors.includes('docker') ? 'docker' : null;
+  if (type === 'docker' || type === 'relic') {
+    return Array.isArray(executors) && executors.includes(type) ? 'docker' : null;
+  }
   const interpreter = INTERPRETERS[type as ActionType];
   return interpreter === undefined ? null : levelOf(runner, interpreter);
 }

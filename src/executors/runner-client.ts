@@ -17,7 +17,16 @@ import { sign } from 'hono/jwt';
 import { EngineError, messageOf } from '../domain/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import type { Clock, JobEnd, JobObserver, JobResult, RunnerClient, RunnerJob } from '../domain/ports.ts';
+import type {
+  Clock,
+  JobEnd,
+  JobObserver,
+  JobResult,
+  RelicAnswer,
+  RelicCall,
+  RunnerClient,
+  RunnerJob,
+} from '../domain/ports.ts';
 import type { SigningKey } from './runner-list.ts';
 
 export interface RunnerClientOptions {
@@ -78,7 +87,15 @@ interface JobEvent {
 }
 
 const AUDIENCE = 'cortex-runner';
-const ENDS: ReadonlySet<string> = new Set<JobEnd>(['exited', 'timeout', 'killed', 'oom', 'output_limit', 'lost']);
+const ENDS: ReadonlySet<string> = new Set<JobEnd>([
+  'exited',
+  'timeout',
+  'killed',
+  'oom',
+  'output_limit',
+  'lost',
+  'build_failed',
+]);
 /** What a platform reports when no connection came about, so that nothing can have been sent. */
 const NO_CONNECTION: ReadonlySet<unknown> = new Set([
   'ECONNREFUSED',
@@ -280,6 +297,42 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
     },
 
     record: lookUp,
+
+    async callRelic(call, signal) {
+      const stop = new AbortController();
+      const waitMs = call.timeoutMs + limits.relicGraceMs;
+      const cancel = clock.schedule(waitMs, () => stop.abort(new Error(`no answer in ${waitMs / 1_000} s`)));
+      const { name } = call.relic;
+      let response: Response;
+      try {
+        const body = JSON.stringify(wireRelicCall(call));
+        const target = `/relics/${encodeURIComponent(name)}/call`;
+        response = await request('POST', target, body, AbortSignal.any([signal, stop.signal]));
+      } catch (fault) {
+        cancel();
+        signal.throwIfAborted();
+        throw new RunnerError('runner_unavailable', `The runner at ${base} could not be reached: ${messageOf(fault)}`, {
+          beforeDispatch: neverConnected(fault),
+          cause: fault,
+        });
+      }
+      try {
+        const text = await response.text();
+        if (!response.ok) throw refusalOf({ status: response.status, headers: response.headers, text }, base);
+        return relicAnswerOf(objectOf(text), name);
+      } catch (fault) {
+        if (fault instanceof RunnerError) throw fault;
+        signal.throwIfAborted();
+        return broken(`The runner broke off the call of the relic ${name}: ${messageOf(fault)}`);
+      } finally {
+        cancel();
+      }
+    },
+
+    async stopRelics(space, { forget }) {
+      const target = `/relics?space=${encodeURIComponent(space)}${forget ? '&forget=true' : ''}`;
+      await ask('DELETE', target).catch(() => null);
+    },
 
     prewarm({ session, kind, runtime }) {
       const body = { session, kind, ...(runtime === null ? {} : { runtime }) };
@@ -511,23 +564,68 @@ function resultOf(payload: JsonObject, stdout: string, stderr: string): JobResul
 }
 
 function wireJob(job: RunnerJob): JsonObject {
-  const { timeoutMs, memoryMb } = job.limits;
+  const { timeoutMs, memoryMb, cpus } = job.limits;
   return {
     kind: job.kind,
     session: job.session,
     ...programOf(job),
     inputs: job.inputs,
-    limits: { timeout_ms: Math.max(1, Math.round(timeoutMs)), ...(memoryMb === null ? {} : { memory_mb: memoryMb }) },
+    limits: {
+      timeout_ms: Math.max(1, Math.round(timeoutMs)),
+      ...(memoryMb === null ? {} : { memory_mb: memoryMb }),
+      ...(cpus === undefined ? {} : { cpus }),
+    },
   };
 }
 
 /** What is to be run: source text, an image, or what an image is made of. */
 function programOf({ kind, code, runtime, image, args, build }: RunnerJob): JsonObject {
-  if (kind === 'docker') return { image: image ?? '', command: code, args: [...(args ?? [])] };
+  if (kind === 'docker')
+    return { image: image ?? '', ...(code === '' ? {} : { command: code }), args: [...(args ?? [])] };
   if (kind !== 'tool') return { code };
   if (image !== undefined) return { image };
   if (build !== undefined) return { build: build as unknown as JsonObject };
   return { code, runtime };
+}
+
+function wireRelicCall({ space, relic, method, path, body, timeoutMs }: RelicCall): JsonObject {
+  const { implementation, persistent, idleMs } = relic;
+  if (implementation.type !== 'container') throw new Error(`The relic "${relic.name}" needs no runner`);
+  const { image, build, command, port, health, memoryMb, cpus } = implementation;
+  return {
+    space,
+    relic: {
+      image,
+      build: build as unknown as JsonObject | null,
+      command: command === null ? null : [...command],
+      port,
+      health: { path: health.path, interval_ms: health.intervalMs, start_ms: health.startMs },
+      persistent,
+      idle_ms: idleMs,
+      ...(memoryMb === null ? {} : { memory_mb: memoryMb }),
+      ...(cpus === null ? {} : { cpus }),
+    },
+    call: { method, path, body: body === null ? null : JSON.stringify(body) },
+    timeout_ms: Math.max(1, Math.round(timeoutMs)),
+  };
+}
+
+const RELIC_PROBLEMS = ['relic_unavailable', 'relic_broken', 'relic_timeout', 'relic_answer_too_large'] as const;
+
+function relicAnswerOf(answer: JsonObject | null, name: string): RelicAnswer {
+  const { status, type, body, error } = answer ?? {};
+  if (typeof status === 'number' && typeof body === 'string') {
+    return { ok: true, status, type: typeof type === 'string' ? type : '', body };
+  }
+  if (!isJsonObject(error)) return broken(`The runner gave no answer of the relic ${name}`);
+  const code = RELIC_PROBLEMS.find((known) => known === error['code']);
+  const beforeDispatch = error['before_dispatch'] === true;
+  const message = typeof error['message'] === 'string' ? error['message'] : `The relic ${name} gave no answer`;
+  return { ok: false, code: code ?? (beforeDispatch ? 'relic_unavailable' : 'relic_broken'), message, beforeDispatch };
+}
+
+function broken(message: string): RelicAnswer {
+  return { ok: false, code: 'relic_broken', message, beforeDispatch: false };
 }
 
 function pathOf(id: string): string {

@@ -12,6 +12,7 @@
  */
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
+import type { RelicDefinition } from '../domain/manifest.ts';
 import type { Clock, JobResult, RunnerClient, RunnerJob } from '../domain/ports.ts';
 import { RunnerError, type SingleRunner } from './runner-client.ts';
 import type { RunnerAddress } from './runner-list.ts';
@@ -98,7 +99,7 @@ export function createRunnerPool({ runners, connect, clock }: RunnerPoolOptions)
   async function choose(needs: Needs, tried: ReadonlySet<Place>): Promise<Place | null> {
     const labelled = places.filter((place) => !tried.has(place) && hasLabels(place, needs.labels ?? []));
     if (places.length === 1) return labelled[0] ?? null;
-    const up = (): Place[] => labelled.filter((place) => place.downUntil <= clock.now());
+    const up = (): Place[] => labelled.filter((place) => isUp(place));
     const ableOnes = (): Place[] => up().filter((place) => canRun(place, needs));
     const sticky = (): Place | undefined => {
       const able = ableOnes();
@@ -172,9 +173,49 @@ export function createRunnerPool({ runners, connect, clock }: RunnerPoolOptions)
     }
   }
 
+  /**
+   * The runner of a relic: always the same one for a space and a name, since its state stands there. Null
+   * when it is out of reach and the relic has state; without state the next one takes it.
+   */
+  async function relicPlace(space: string, { name, persistent }: RelicDefinition): Promise<Place | null> {
+    const [only] = places;
+    if (places.length === 1) return only ?? null;
+    await Promise.all(places.map((place) => (place.health === null && isUp(place) ? measure(place) : null)));
+    const labelled = places.filter(
+      ({ address }) => address.labels.includes('relic') || address.labels.includes('docker'),
+    );
+    const able = labelled.length > 0 ? labelled : places.filter((place) => mayRun(place, 'relic'));
+    const ranked = able.toSorted((a, b) => rankOf(b, space, name) - rankOf(a, space, name));
+    if (!persistent) return ranked.find((place) => isUp(place)) ?? ranked[0] ?? null;
+    return ranked[0] ?? null;
+  }
+
+  function isUp({ downUntil }: Place): boolean {
+    return downUntil <= clock.now();
+  }
+
   return {
     run,
     lookup,
+
+    async callRelic(call, signal) {
+      const place = await relicPlace(call.space, call.relic);
+      if (place === null) {
+        throw new RunnerError('runner_rejected', `No runner has a place for the relic ${call.relic.name}`, {
+          beforeDispatch: true,
+        });
+      }
+      try {
+        return await place.client.callRelic(call, signal);
+      } catch (fault) {
+        if (fault instanceof RunnerError && fault.code === 'runner_unavailable') markDown(place);
+        throw fault;
+      }
+    },
+
+    async stopRelics(space, options) {
+      await Promise.all(places.map((place) => place.client.stopRelics(space, options)));
+    },
 
     prewarm(hint) {
       void choose(hint, new Set()).then((place) => place?.client.prewarm(hint));
@@ -205,8 +246,22 @@ function hasLabels({ address }: Place, labels: readonly string[]): boolean {
 /** Whether a runner can run a job, by its own word; one that has said nothing yet may be tried. */
 function canRun({ address, health }: Place, needs: Needs): boolean {
   const contained = needs.kind === 'docker' || needs.image !== undefined || needs.build !== undefined;
-  if (!contained || health === null) return true;
-  return address.labels.includes('docker') || namesOf(health['executors']).includes('docker');
+  return !contained || address.labels.includes('docker') || mayRun({ health }, 'docker');
+}
+
+function mayRun({ health }: Pick<Place, 'health'>, executor: string): boolean {
+  return health === null || namesOf(health['executors']).includes(executor);
+}
+
+/** Rendezvous hashing (FNV-1a): every Worker finds the same runner, and a new one takes only its own share. */
+function rankOf({ address }: Place, space: string, name: string): number {
+  let hash = 0x811c9dc5;
+  for (const char of `${address.url}\n${space}\n${name}`) {
+    hash = Math.imul(hash ^ (char.codePointAt(0) ?? 0), 0x01000193) >>> 0;
+  }
+  // the last characters alone would decide about the high bits
+  hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d) >>> 0;
+  return (hash ^ (hash >>> 13)) >>> 0;
 }
 
 function leastLoaded(places: readonly Place[]): Place | undefined {

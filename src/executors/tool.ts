@@ -34,13 +34,16 @@ export const toolExecutor: Executor = {
           code: implementation.source,
           runtime: implementation.runtime,
           memoryMb: implementation.memoryMb,
+          cpus: implementation.cpus,
         });
       case 'container':
         return await runTool(call, context, {
           code: '',
           runtime: null,
-          image: implementation.image,
+          ...(implementation.image === null ? {} : { image: implementation.image }),
+          ...(implementation.build === null ? {} : { build: implementation.build }),
           memoryMb: implementation.memoryMb,
+          cpus: implementation.cpus,
         });
       case 'http':
         return await callEndpoint(implementation, parameters, context);

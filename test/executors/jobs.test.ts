@@ -5,13 +5,13 @@ import type { Json } from '../../src/domain/json.ts';
 import type { JobResult, OutboundFetch, RunnerClient } from '../../src/domain/ports.ts';
 import { dockerExecutor } from '../../src/executors/docker.ts';
 import { pythonExecutor } from '../../src/executors/python.ts';
-import { createExecutors, executorList } from '../../src/executors/registry.ts';
+import { executorList } from '../../src/executors/registry.ts';
 import { shellExecutor } from '../../src/executors/shell.ts';
 import { toolExecutor } from '../../src/executors/tool.ts';
 import { callOf, contextOf, errorOf, fakeRunner, toolOf } from './support.ts';
 
 const script = toolOf(
-  { type: 'script', runtime: 'node', source: 'console.log(1)', memoryMb: 64 },
+  { type: 'script', runtime: 'node', source: 'console.log(1)', memoryMb: 64, cpus: null },
   { name: 'stats', effects: 'pure' },
 );
 
@@ -165,6 +165,8 @@ const throwing = (fault: unknown): RunnerClient => ({
   run: () => Promise.reject(fault),
   lookup: () => Promise.resolve(null),
   prewarm: () => undefined,
+  callRelic: () => Promise.reject(new Error('unexpected use of a relic')),
+  stopRelics: () => Promise.resolve(),
   health: () => Promise.resolve(null),
 });
 
@@ -240,7 +242,8 @@ describe('containers', () => {
     [{ image: '$(id)', command: 'ls' }, 'image'],
     [{ image: '-v/:/x', command: 'ls' }, 'image'],
     [{ image: 'a'.repeat(300), command: 'ls' }, 'image'],
-    [{ image: 'busybox' }, 'command'],
+    [{ image: 'busybox', command: ' ' }, 'command'],
+    [{ image: 'busybox', command: ['ls'] }, 'command'],
     [{ image: 'busybox', command: 'ls', args: 'a' }, 'args'],
     [{ image: 'busybox', command: 'ls', args: [{}] }, 'args'],
   ])('[P6] %j is refused before anything is sent: %s', async (parameters, field) => {
@@ -255,11 +258,20 @@ describe('containers', () => {
 
   test('[M3] a tool with an image runs by the contract of tools', async () => {
     const runner = fakeRunner({ stdout: '{"success": false, "error": "no"}' });
-    const tool = toolOf({ type: 'container', image: 'tools/stats:1', memoryMb: 128 }, { effects: 'pure' });
+    const tool = toolOf(
+      { type: 'container', image: 'tools/stats:1', build: null, memoryMb: 128, cpus: 2 },
+      { effects: 'pure' },
+    );
     const call = callOf({ text: 'x' }, { tool, action: { name: 'stats' } });
     expect(errorOf(await toolExecutor.execute(call, contextOf({ runner })))).toMatchObject({ code: 'tool_failed' });
     expect(runner.jobs).toMatchObject([
-      { kind: 'tool', image: 'tools/stats:1', inputs: { text: 'x' }, limits: { memoryMb: 128 }, movable: true },
+      {
+        kind: 'tool',
+        image: 'tools/stats:1',
+        inputs: { text: 'x' },
+        limits: { memoryMb: 128, cpus: 2 },
+        movable: true,
+      },
     ]);
   });
 });
@@ -382,12 +394,6 @@ test.each([{ type: 'mcp', url: 'https://mcp.example.com/' } as const])(
     });
   },
 );
-
-test.each(['relic'] as const)('[H1] actions of type %s fail clearly', async (type) => {
-  const error = errorOf(await createExecutors()[type].execute(callOf({}), contextOf()));
-  expect(error).toMatchObject({ code: 'unsupported_type', retryable: false });
-  expect(error.message).toContain(`"${type}"`);
-});
 
 test('[H1] the list of executors says which run now and why the others do not', () => {
   const available = (runner: Parameters<typeof executorList>[0]) =>

@@ -132,6 +132,8 @@ export function fakeRunner(
     },
     lookup: () => Promise.resolve(null),
     prewarm: () => undefined,
+    callRelic: () => Promise.reject(new Error('unexpected use of a relic')),
+    stopRelics: () => Promise.resolve(),
     health: () => Promise.resolve({ status: 'healthy' }),
   };
 }

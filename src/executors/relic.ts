@@ -1,0 +1,149 @@
+/** `type="relic"`: one call of an endpoint of a service, named `name.endpoint` or by `parameters.endpoint` (R5). */
+import type { ActionDeclaration, ActionOutcome, Effects } from '../domain/action.ts';
+import type { Json, JsonObject } from '../domain/json.ts';
+import { isJsonObject } from '../domain/json.ts';
+import type { RelicDefinition, RelicEndpoint } from '../domain/manifest.ts';
+import type { RelicAnswer } from '../domain/ports.ts';
+import type { ActionContext, Executor } from './executor.ts';
+import { failure, failureOf, isOverload, quote } from './failure.ts';
+import { parseOutput } from './job-output.ts';
+import { validateParameters } from './validate-parameters.ts';
+
+const IN_QUERY: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE']);
+
+/** What a relic action asks for, before it is judged. */
+export interface RelicTarget {
+  readonly relic: string;
+  /** Null: none is named. */
+  readonly endpoint: string | null;
+  readonly parameters: JsonObject;
+}
+
+/** The endpoint of the name goes before `parameters.endpoint`, which then is a parameter like any other. */
+export function relicTarget({ name, parameters }: Pick<ActionDeclaration, 'name' | 'parameters'>): RelicTarget {
+  const dot = name.indexOf('.');
+  if (dot >= 0) return { relic: name.slice(0, dot), endpoint: name.slice(dot + 1), parameters };
+  const { endpoint, ...rest } = parameters;
+  if (typeof endpoint !== 'string') return { relic: name, endpoint: null, parameters };
+  const { parameters: nested } = rest;
+  const wrapped = isJsonObject(nested) && Object.keys(rest).length === 1;
+  return { relic: name, endpoint, parameters: wrapped ? nested : rest };
+}
+
+export const relicExecutor: Executor = {
+  async execute(call, context) {
+    const { relic } = call;
+    if (relic == null) {
+      return failure('unknown_name', `No relic is called "${call.action.name}"`, { beforeDispatch: true });
+    }
+    const target = relicTarget({ name: call.action.name, parameters: call.parameters });
+    const endpoint = target.endpoint === null ? undefined : relic.endpoints[target.endpoint];
+    if (endpoint === undefined || target.endpoint === null || !Object.hasOwn(relic.endpoints, target.endpoint)) {
+      const asked = target.endpoint === null ? 'is called without an endpoint' : `has no endpoint "${target.endpoint}"`;
+      const known = Object.keys(relic.endpoints).join(', ');
+      return failure('unknown_endpoint', `The relic "${relic.name}" ${asked} (it has: ${known})`, {
+        beforeDispatch: true,
+      });
+    }
+    const complaint = validateParameters(endpoint.parameters, target.parameters);
+    if (complaint !== null) return failure('invalid_parameters', complaint, { beforeDispatch: true });
+    if (relic.implementation.type !== 'container') {
+      return failure('not_available', `The relic "${relic.name}" is kept at the edge, which this runtime does not do`, {
+        beforeDispatch: true,
+      });
+    }
+    return await callService(relic, endpoint, target.parameters, call.timeoutMs, context);
+  },
+};
+
+/** A relic's service on the runner: parameters into path, query or body; JSON or text back. */
+async function callService(
+  relic: RelicDefinition,
+  endpoint: RelicEndpoint,
+  parameters: JsonObject,
+  timeoutMs: number,
+  { runner, session, owner, signal }: ActionContext,
+): Promise<ActionOutcome> {
+  if (runner === null) {
+    return failure(
+      'runner_unavailable',
+      `The relic "${relic.name}" needs a runner, and none is configured (RUNNER_URLS)`,
+      {
+        beforeDispatch: true,
+      },
+    );
+  }
+  const space = relic.scope === 'session' ? session : sharedSpace(owner ?? null);
+  try {
+    const answer = await runner.callRelic({ space, relic, timeoutMs, ...requestOf(endpoint, parameters) }, signal);
+    return outcomeOf(answer, relic.name, endpoint);
+  } catch (fault) {
+    return failureOf(fault, signal, 'runner_unavailable');
+  }
+}
+
+/** Where relics live that all sessions of an API key share. */
+function sharedSpace(owner: string | null): string {
+  return `key:${owner === null ? '' : owner.replaceAll(/[^\w.~@-]/g, '-')}`;
+}
+
+/** `/entries/{key}` takes its parameters from the path; the rest are query or JSON body, by the method. */
+export function requestOf(
+  { http: { method, path } }: Pick<RelicEndpoint, 'http'>,
+  parameters: JsonObject,
+): { readonly method: string; readonly path: string; readonly body: JsonObject | null } {
+  const rest = new Map(Object.entries(parameters));
+  const filled = path.replaceAll(/\{(\w+)\}/g, (whole, name: string) => {
+    if (!rest.has(name)) return whole === path ? whole : '';
+    const value = rest.get(name) ?? null;
+    rest.delete(name);
+    return escaped(textOf(value));
+  });
+  if (!IN_QUERY.has(method)) return { method, path: filled, body: Object.fromEntries(rest) };
+  const query = [...rest].flatMap(([name, value]) =>
+    (Array.isArray(value) ? value : [value])
+      .filter((item) => item !== null)
+      .map((item) => `${escaped(name)}=${escaped(textOf(item))}`),
+  );
+  const separator = filled.includes('?') ? '&' : '?';
+  return { method, path: query.length === 0 ? filled : `${filled}${separator}${query.join('&')}`, body: null };
+}
+
+function textOf(value: Json): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** A part of a path; a lone surrogate, which no path can hold, becomes U+FFFD, and dots are no way up. */
+function escaped(text: string): string {
+  const part = encodeURIComponent(text.toWellFormed());
+  return /^\.{1,2}$/.test(part) ? part.replaceAll('.', '%2E') : part;
+}
+
+function outcomeOf(answer: RelicAnswer, name: string, endpoint: RelicEndpoint): ActionOutcome {
+  const repeatable = isRepeatable(endpoint.effects);
+  if (answer.ok) {
+    const { status, body } = answer;
+    if (status >= 200 && status < 300) return { ok: true, output: parseOutput(body) };
+    return failure('relic_error', `The relic "${name}" answered ${status} to ${endpoint.name}: ${complaintOf(body)}`, {
+      retryable: status >= 500 ? repeatable : status === 429,
+      ...(isOverload(status) ? { overloaded: true } : {}),
+    });
+  }
+  const { code, message, beforeDispatch } = answer;
+  if (beforeDispatch) return failure(code, message, { retryable: true, beforeDispatch });
+  if (code === 'relic_answer_too_large') return failure(code, message);
+  return repeatable
+    ? failure(code, message, { retryable: true })
+    : failure('outcome_unknown', `${message}; whether ${endpoint.name} took effect is not known`);
+}
+
+function isRepeatable(effects: Effects): boolean {
+  return effects !== 'unsafe';
+}
+
+/** The service's own words: `{"error": …}`, or the beginning of what it said. */
+function complaintOf(body: string): string {
+  const said = parseOutput(body);
+  const words = isJsonObject(said) ? (said['error'] ?? said['message'] ?? said) : said;
+  return typeof words === 'string' ? words.slice(0, 500) : quote(words);
+}

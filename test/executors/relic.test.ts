@@ -1,0 +1,233 @@
+/** Relics as actions: endpoint and parameters into a request, answers into outcomes (R5, P6). */
+import { randomUUID } from 'node:crypto';
+
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { FakeRelicHost } from '../../container-runner/test/support/fake-relic-host.ts';
+import { SECRET, startRunner, type TestRunner } from '../../container-runner/test/support/test-runner.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
+import type { RelicDefinition, RelicEndpoint } from '../../src/domain/manifest.ts';
+import type { RelicAnswer, RelicCall, RunnerClient } from '../../src/domain/ports.ts';
+import { relicExecutor, relicTarget, requestOf } from '../../src/executors/relic.ts';
+import { createRunnerClient } from '../../src/executors/runner-client.ts';
+import { callOf, contextOf, errorOf, fakeRunner } from './support.ts';
+
+const endpoint = (name: string, method: string, path: string, more: Partial<RelicEndpoint> = {}): RelicEndpoint => ({
+  name,
+  summary: '',
+  parameters: { type: 'object' },
+  returns: null,
+  effects: 'unsafe',
+  timeoutMs: null,
+  http: { method, path },
+  ...more,
+});
+
+const relic: RelicDefinition = {
+  kind: 'Relic',
+  name: 'store',
+  version: '1.0',
+  summary: '',
+  description: '',
+  tags: [],
+  metadata: {},
+  implementation: {
+    type: 'container',
+    image: 'store:1',
+    build: null,
+    command: null,
+    port: 80,
+    health: { path: '/health', intervalMs: 10_000, startMs: 15_000 },
+    memoryMb: null,
+    cpus: null,
+  },
+  scope: 'session',
+  persistent: true,
+  idleMs: 60_000,
+  endpoints: {
+    get: endpoint('get', 'GET', '/entries/{key}', {
+      effects: 'pure',
+      parameters: { type: 'object', properties: { key: { type: 'string' } }, required: ['key'] },
+    }),
+    set: endpoint('set', 'PUT', '/entries/{key}', { effects: 'idempotent' }),
+    add: endpoint('add', 'POST', '/add'),
+  },
+};
+
+const asked: RelicCall[] = [];
+function runnerWith(answer: RelicAnswer): RunnerClient {
+  return {
+    ...fakeRunner({}),
+    callRelic: (call) => {
+      asked.push(call);
+      return Promise.resolve(answer);
+    },
+  };
+}
+const answered = (status: number, body: string): RelicAnswer => ({ ok: true, status, type: 'application/json', body });
+
+function call(
+  name: string,
+  parameters: JsonObject,
+  runner: RunnerClient | null = runnerWith(answered(200, '{"a":1}')),
+) {
+  return relicExecutor.execute(
+    callOf(parameters, { relic, action: { type: 'relic', name } }),
+    contextOf({ runner, owner: 'team a' }),
+  );
+}
+
+test.each([
+  ['store.get', { key: 'x' }, { relic: 'store', endpoint: 'get', parameters: { key: 'x' } }],
+  ['store', { endpoint: 'get', key: 'x' }, { relic: 'store', endpoint: 'get', parameters: { key: 'x' } }],
+  [
+    'store',
+    { endpoint: 'get', parameters: { key: 'x' } },
+    { relic: 'store', endpoint: 'get', parameters: { key: 'x' } },
+  ],
+  ['store.get', { endpoint: 'set' }, { relic: 'store', endpoint: 'get', parameters: { endpoint: 'set' } }],
+  ['store', { key: 'x' }, { relic: 'store', endpoint: null, parameters: { key: 'x' } }],
+])('[P6] %s with %j', (name, parameters, target) => {
+  expect(relicTarget({ name, parameters })).toEqual(target);
+});
+
+test.each<[string, string, JsonObject, string, JsonObject | null]>([
+  ['GET', '/e/{key}', { key: 'a/b c?é' }, '/e/a%2Fb%20c%3F%C3%A9', null],
+  ['GET', '/e/{key}', { key: '..' }, '/e/%2E%2E', null],
+  ['GET', '/e', { q: 'a&b', n: 1, list: ['x', 'y'], none: null }, '/e?q=a%26b&n=1&list=x&list=y', null],
+  ['GET', '/e?v=1', { q: 'x' }, '/e?v=1&q=x', null],
+  ['PUT', '/e/{key}', { key: 'k', value: { a: [1] } }, '/e/k', { value: { a: [1] } }],
+  ['POST', '/e', {}, '/e', {}],
+  ['DELETE', '/e/{key}', { key: '\uD800' }, '/e/%EF%BF%BD', null],
+])('[R5] %s %s with %j', (method, path, parameters, full, body) => {
+  expect(requestOf({ http: { method, path } }, parameters)).toEqual({ method, path: full, body });
+});
+
+describe('an action', () => {
+  test('[R5] asks the service of its own session', async () => {
+    asked.length = 0;
+    expect(await call('store.get', { key: 'k' })).toEqual({ ok: true, output: { a: 1 } });
+    expect(asked).toMatchObject([{ space: 'ses_1', method: 'GET', path: '/entries/k', body: null }]);
+  });
+
+  test("[M4] a shared one is the API key's", async () => {
+    asked.length = 0;
+    const shared = { ...relic, scope: 'shared' } as const;
+    const context = contextOf({ runner: runnerWith(answered(200, '')), owner: 'team a' });
+    await relicExecutor.execute(
+      callOf({ key: 'k' }, { relic: shared, action: { type: 'relic', name: 'store.get' } }),
+      context,
+    );
+    expect(asked[0]?.space).toBe('key:team-a');
+  });
+
+  test.each([
+    ['store.nope', {}, 'unknown_endpoint', 'has no endpoint "nope" (it has: get, set, add)'],
+    ['store', {}, 'unknown_endpoint', 'is called without an endpoint'],
+    ['store.constructor', {}, 'unknown_endpoint', 'has no endpoint'],
+    ['store.get', {}, 'invalid_parameters', 'parameters.key'],
+    ['store.get', { key: 5 }, 'invalid_parameters', 'parameters.key: expected string'],
+  ])('[M3] %s with %j is refused before anything is sent', async (name, parameters, code, message) => {
+    asked.length = 0;
+    const error = errorOf(await call(name, parameters));
+    expect(error).toMatchObject({ code, beforeDispatch: true });
+    expect(error.message).toContain(message);
+    expect(asked).toEqual([]);
+  });
+
+  test.each<[string, RelicAnswer, object]>([
+    ['store.set', answered(409, '{"error":"version 3"}'), { code: 'relic_error', retryable: false }],
+    ['store.set', answered(503, 'busy'), { code: 'relic_error', retryable: true, overloaded: true }],
+    ['store.add', answered(500, 'oops'), { code: 'relic_error', retryable: false }],
+    [
+      'store.add',
+      { ok: false, code: 'relic_unavailable', message: 'no', beforeDispatch: true },
+      { code: 'relic_unavailable', retryable: true, beforeDispatch: true },
+    ],
+    [
+      'store.set',
+      { ok: false, code: 'relic_broken', message: 'cut', beforeDispatch: false },
+      { code: 'relic_broken', retryable: true },
+    ],
+    [
+      'store.add',
+      { ok: false, code: 'relic_broken', message: 'cut', beforeDispatch: false },
+      { code: 'outcome_unknown', retryable: false },
+    ],
+    [
+      'store.add',
+      { ok: false, code: 'relic_timeout', message: 'late', beforeDispatch: false },
+      { code: 'outcome_unknown' },
+    ],
+  ])('[S7] %s: %j', async (name, answer, error) => {
+    expect(errorOf(await call(name, { key: 'k' }, runnerWith(answer)))).toMatchObject(error);
+  });
+
+  test('[R5] without a runner it says what is needed', async () => {
+    expect(errorOf(await call('store.get', { key: 'k' }, null))).toMatchObject({
+      code: 'runner_unavailable',
+      beforeDispatch: true,
+    });
+  });
+});
+
+describe('over the wire', () => {
+  let host: FakeRelicHost;
+  let runner: TestRunner;
+  let client: RunnerClient;
+  beforeAll(async () => {
+    host = new FakeRelicHost();
+    runner = await startRunner({ sandboxes: [], relicHost: host });
+    client = createRunnerClient({
+      baseUrl: runner.url,
+      key: { id: null, secret: SECRET },
+      fetch,
+      clock: {
+        now: Date.now,
+        schedule: (ms, callback) => {
+          const timer = setTimeout(callback, ms);
+          return () => clearTimeout(timer);
+        },
+      },
+      newNonce: randomUUID,
+    });
+  });
+  afterAll(async () => {
+    await runner.close();
+  });
+
+  test('[R5] a call reaches the service and its answer comes back', async () => {
+    host.prepare = (service) => {
+      service.answer = ({ path, body }) => ({
+        end: 'answered',
+        status: 200,
+        type: 'application/json',
+        body: `{"path":"${path}","body":${body ?? 'null'}}`,
+      });
+    };
+    expect(await call('store.set', { key: 'k', value: [1] }, client)).toEqual({
+      ok: true,
+      output: { path: '/entries/k', body: { value: [1] } },
+    });
+    expect(host.started[0]?.spec).toMatchObject({ image: 'store:1', persistent: true, idle_ms: 60_000 });
+  });
+
+  test('[R5] a service that breaks off, and a runner that has no place', async () => {
+    const [service] = host.started;
+    if (service !== undefined) service.answer = () => ({ end: 'broken', why: 'reset' });
+    expect(errorOf(await call('store.set', { key: 'k' }, client))).toMatchObject({ code: 'relic_broken' });
+    const bad = { ...relic, implementation: { ...relic.implementation, port: 1 } } as RelicDefinition;
+    const context = contextOf({ runner: client });
+    const refused = await relicExecutor.execute(
+      callOf({ key: 'k' }, { relic: bad, action: { type: 'relic', name: 'store.get' } }),
+      context,
+    );
+    expect(errorOf(refused)).toMatchObject({ code: 'runner_rejected', beforeDispatch: true });
+  });
+
+  test("[R5] a session's end stops its relics and takes their state along", async () => {
+    await client.stopRelics('ses_1', { forget: true });
+    expect(host.started.every(({ stopped }) => stopped)).toBe(true);
+    expect(host.forgotten).toEqual([{ space: 'ses_1', name: null }]);
+  });
+});
