@@ -21,6 +21,8 @@ export interface RunnerConfig {
   readonly logLevel: string;
   /** Path of the Docker engine's socket; null = where engines listen, `off` = no engine. */
   readonly dockerSocket: string | null;
+  /** Sandboxes held ready, of each kind. */
+  readonly warm: number;
   /** Images that jobs may name, as patterns; what is not in the engine is not fetched. */
   readonly images: readonly string[];
   /** Where pip looks for the packages of tools; null = where it looks by itself. */
@@ -49,6 +51,7 @@ const environment = z.object({
   RUNNER_SANDBOX: z.enum(SANDBOX_LEVELS).optional(),
   RUNNER_ALLOW_PROCESS: flag.default(false),
   RUNNER_DOCKER: z.string().optional(),
+  RUNNER_WARM: z.coerce.number().int().min(0).max(limits.maxWarm).default(limits.warm),
   RUNNER_IMAGES: z
     .string()
     .default('*')
@@ -80,6 +83,7 @@ export function readConfig(variables: Readonly<Record<string, string | undefined
     allowProcess: data.RUNNER_ALLOW_PROCESS,
     logLevel: data.RUNNER_LOG,
     dockerSocket: data.RUNNER_DOCKER ?? null,
+    warm: data.RUNNER_WARM,
     images: data.RUNNER_IMAGES,
     pipIndex: data.RUNNER_PIP_INDEX ?? null,
     baseImages: {

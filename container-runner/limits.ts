@@ -121,8 +121,9 @@ export const limits = {
   eventRows: 256,
 
   // --- start and stop ---
-  /** Interpreters held ready, of each kind. */
+  /** Sandboxes held ready, of each kind. */
   warm: 2,
+  maxWarm: 32,
   warmUpMs: 30_000,
   probeMs: 10_000,
 
@@ -131,6 +132,8 @@ export const limits = {
   engineMs: 10_000,
   /** After a kill: what still stands then is the engine's to end, and the job is `lost`. */
   engineKillMs: 15_000,
+  /** A job's container that ended so long ago and still stands has no runner any more. */
+  abandonedMs: 60_000,
   /** Files, directories and links in each of the places that a job may write to. */
   inodes: 16_384,
 } as const;

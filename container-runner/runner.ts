@@ -25,8 +25,6 @@ import { WasmSandbox } from './sandbox/wasm.ts';
 export interface RunnerOptions extends RunnerConfig {
   /** Epoch milliseconds. */
   readonly now?: () => number;
-  /** Interpreters held ready, of each kind. */
-  readonly warm?: number;
   readonly log?: Logger;
   /** Instead of the sandboxes of this machine. */
   readonly sandboxes?: readonly Sandbox[];
@@ -114,7 +112,7 @@ function sandboxesOf(
     const docker = new DockerSandbox({
       socket: options.dockerSocket,
       stateDir: options.stateDir,
-      warm: options.warm ?? limits.warm,
+      warm: options.warm,
       images: options.baseImages,
       allowed: options.images,
       pipIndex: options.pipIndex,
@@ -122,7 +120,7 @@ function sandboxesOf(
     });
     sandboxes.push(docker);
   }
-  if (wanted('bubblewrap')) sandboxes.push(new BubblewrapSandbox(options.warm ?? limits.warm));
+  if (wanted('bubblewrap')) sandboxes.push(new BubblewrapSandbox(options.warm));
   if (!options.allowProcess) absent.set('process', 'not allowed; RUNNER_ALLOW_PROCESS=1 allows it');
   else if (wanted('process')) {
     log.warn('jobs may run as plain processes, with the rights of this user (RUNNER_ALLOW_PROCESS)');
@@ -131,7 +129,7 @@ function sandboxesOf(
   if (wanted('wasm')) {
     const wasm = new WasmSandbox({
       stateDir: options.stateDir,
-      warm: options.warm ?? limits.warm,
+      warm: options.warm,
       warn: (message) => log.warn(message),
     });
     sandboxes.push(wasm);

@@ -19,7 +19,7 @@ import { everywhere, isStandard, STANDARD, unavailable } from './sandbox.ts';
 import { seccompFilter } from './seccomp.ts';
 import { LOADED_PYTHON, loadedJob } from './loaded-python.ts';
 import { baseEnvironment, commandOf, HARNESS, isHeapExhausted, PROGRAM_FILE, quoted } from './system-programs.ts';
-import { WarmPool, type Warmable } from './warm-pool.ts';
+import { stateOf, WarmPool, type Warmable, type WarmState } from './warm-pool.ts';
 
 /** Where bubblewrap reads from and writes to; each of the first group is read to its end. */
 const FD = { arguments: 3, program: 4, inputs: 5, harness: 6, passwd: 7, seccomp: 8, info: 9, start: 10 } as const;
@@ -73,6 +73,10 @@ export class BubblewrapSandbox implements Sandbox {
     ];
   }
 
+  get warm(): WarmState {
+    return stateOf(this.#pools);
+  }
+
   async probe(): Promise<Readonly<Record<Interpreter, Availability>>> {
     if (process.platform !== 'linux') return everywhere(unavailable('bubblewrap runs on Linux only'));
     const { error } = spawnSync('bwrap', ['--version'], { env: {}, stdio: 'ignore' });
@@ -104,7 +108,7 @@ export class BubblewrapSandbox implements Sandbox {
 
   async hold(interpreter: Interpreter): Promise<Held> {
     const pool = this.#pools[interpreter];
-    const waiting = await pool.take();
+    const waiting = await pool.reserve();
     return {
       start: async (launch) => {
         if (isStandard(launch)) return waiting.run(launch);

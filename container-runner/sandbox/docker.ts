@@ -16,6 +16,7 @@ import type Docker from 'dockerode';
 import { BASE_ALIASES, type BaseImageOptions, BaseImages, hasImage } from '../images/base-images.ts';
 import type { ImageBuild } from '../images/image-build.ts';
 import { ToolImages } from '../images/tool-images.ts';
+import { limits } from '../limits.ts';
 import { type Container, startContainer } from './docker-container.ts';
 import { connectEngine, LABEL, messageOf } from './docker-engine.ts';
 import { imageJobBytes, jobBytes, TOOLS, waitingFor, waitingInImage } from './docker-guest.ts';
@@ -37,7 +38,7 @@ import {
   unavailable,
 } from './sandbox.ts';
 import { seccompProfile } from './seccomp.ts';
-import { WarmPool } from './warm-pool.ts';
+import { stateOf, WarmPool, type WarmState } from './warm-pool.ts';
 
 /** Says which runner a container belongs to. */
 export const OWNER = `${LABEL}.runner`;
@@ -86,6 +87,10 @@ export class DockerSandbox implements Sandbox {
     this.#pools = { python3: pool('python3'), shell: pool('shell'), node: pool('node') };
   }
 
+  get warm(): WarmState {
+    return stateOf(this.#pools);
+  }
+
   async probe(): Promise<Readonly<Record<Interpreter, Availability>>> {
     const { socket, stateDir, images: own, allowed, pipIndex, log } = this.#options;
     const seccomp = seccompProfile(process.arch);
@@ -126,7 +131,7 @@ export class DockerSandbox implements Sandbox {
 
   async hold(interpreter: Interpreter): Promise<Held> {
     const pool = this.#pools[interpreter];
-    const container = await pool.take();
+    const container = await pool.reserve();
     return {
       start: async (launch) => {
         if (launch.diskMb === STANDARD.diskMb) return await give(container, launch);
@@ -221,12 +226,26 @@ export class DockerSandbox implements Sandbox {
     return name;
   }
 
+  /** One's own of an earlier run, and what any runner that is gone has left: a living one removes what has ended. */
   async #reap(): Promise<void> {
     const { docker, owner } = this.#engine();
-    const found = await docker.listContainers({ all: true, filters: { label: [`${OWNER}=${owner}`] } });
+    const all = await docker.listContainers({ all: true, filters: { label: [OWNER] } });
+    const abandoned = await Promise.all(
+      all.map(async ({ Id: id, Labels: labels, State: state }) => {
+        if (labels[OWNER] === owner) return id;
+        if (labels[LABEL] !== 'job' || state !== 'exited') return null;
+        const known = await docker
+          .getContainer(id)
+          .inspect()
+          .catch(() => null);
+        const endedAt = Date.parse(known?.State.FinishedAt ?? '');
+        return Date.now() - endedAt > limits.abandonedMs ? id : null;
+      }),
+    );
+    const found = abandoned.filter((id) => id !== null);
     if (found.length > 0) this.#options.log(`removing ${found.length} containers that an earlier run left behind`);
     await Promise.all(
-      found.map(({ Id: id }) =>
+      found.map((id) =>
         docker
           .getContainer(id)
           .remove({ force: true, v: true })

@@ -22,10 +22,14 @@ export interface SandboxReport {
   readonly active: Readonly<Record<Interpreter, SandboxLevel | null>>;
   /** Set when the operator fixed the level. */
   readonly forced: SandboxLevel | null;
+  /** More sandboxes are being made ready. */
+  readonly filling: boolean;
   readonly levels: readonly {
     readonly level: SandboxLevel;
     readonly interpreters: readonly Interpreter[];
     readonly hardening: readonly string[];
+    /** Sandboxes that wait for a program. */
+    readonly ready: number;
     /** Why an interpreter does not run at this level. */
     readonly missing: Readonly<Partial<Record<Interpreter, string>>>;
   }[];
@@ -117,11 +121,13 @@ export class SandboxRegistry {
       return {
         level,
         interpreters: working,
+        ready: entry?.sandbox.warm?.ready ?? 0,
         hardening: working.length === 0 ? [] : (entry?.sandbox.hardening ?? []),
         missing,
       };
     });
-    return { active, forced: this.#forced, levels };
+    const filling = this.#entries.some(({ sandbox }) => sandbox.warm?.filling === true);
+    return { active, forced: this.#forced, filling, levels };
   }
 
   /** What a job gets that asks for nothing. */

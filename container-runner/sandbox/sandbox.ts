@@ -6,6 +6,7 @@ import type { Readable } from 'node:stream';
 
 import type { ImageBuild } from '../images/image-build.ts';
 import { limits } from '../limits.ts';
+import type { WarmState } from './warm-pool.ts';
 
 /** Best first. A level that is asked for is never replaced by a weaker one. */
 export const SANDBOX_LEVELS = ['docker', 'bubblewrap', 'wasm', 'process'] as const;
@@ -108,6 +109,8 @@ export interface Sandbox {
   readonly level: SandboxLevel;
   /** What of the operating system it uses beyond the least, for people; known after `probe`. */
   readonly hardening?: readonly string[];
+  /** What is held ready now. */
+  readonly warm?: WarmState;
   /** Found out by running something, not by looking. Called once, before `start`. */
   probe(): Promise<Readonly<Record<Interpreter, Availability>>>;
   /** Holds an interpreter ready, because jobs for it will come; returns at once. */

@@ -9,6 +9,11 @@
  *    and `take` loads one itself and reports why it cannot.
  */
 
+export interface WarmState {
+  readonly ready: number;
+  readonly filling: boolean;
+}
+
 export interface Warmable {
   /** Calls back when it is dead, also when it has died before. */
   onDeath(listener: () => void): void;
@@ -17,6 +22,12 @@ export interface Warmable {
 }
 
 const MAX_DEATHS = 3;
+
+/** The state of several pools together, for people. */
+export function stateOf(pools: Readonly<Record<string, WarmPool<Warmable>>>): WarmState {
+  const all = Object.values(pools);
+  return { ready: all.reduce((sum, { ready }) => sum + ready, 0), filling: all.some(({ filling }) => filling) };
+}
 
 export class WarmPool<T extends Warmable> {
   readonly #create: () => Promise<T>;
@@ -38,14 +49,28 @@ export class WarmPool<T extends Warmable> {
     return this.#ready.length;
   }
 
-  /** One that is ready, else a new one. @throws Error when none could be loaded */
+  /** More will be ready in a moment. */
+  get filling(): boolean {
+    return this.#loading !== null;
+  }
+
+  /** One that is ready, else a new one. @throws Error when none could be made */
   async take(): Promise<T> {
+    return await this.#take(this.#createNow);
+  }
+
+  /** The same for somebody who has time: a new one is as good as those that are ready. */
+  async reserve(): Promise<T> {
+    return await this.#take(this.#create);
+  }
+
+  async #take(create: () => Promise<T>): Promise<T> {
     const warm = this.#ready.shift();
     if (warm !== undefined) {
       this.fill();
       return warm;
     }
-    const fresh = await this.#createNow();
+    const fresh = await create();
     this.#deaths = 0;
     this.fill();
     return fresh;

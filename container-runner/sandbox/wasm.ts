@@ -21,7 +21,7 @@ import { packageTree } from './packages.ts';
 import type { Availability, Held, Interpreter, Launch, Sandbox, SandboxProcess } from './sandbox.ts';
 import { unavailable } from './sandbox.ts';
 import { snapshotOf } from './snapshot.ts';
-import { WarmPool, type Warmable } from './warm-pool.ts';
+import { stateOf, WarmPool, type Warmable, type WarmState } from './warm-pool.ts';
 
 /** Pages of 64 KiB that WebAssembly memory grows by. */
 const PAGES_PER_MEBIBYTE = 16;
@@ -61,6 +61,10 @@ export class WasmSandbox implements Sandbox {
     };
   }
 
+  get warm(): WarmState {
+    return stateOf(this.#pools);
+  }
+
   async probe(): Promise<Readonly<Record<Interpreter, Availability>>> {
     const files = [path.join(PYODIDE, 'pyodide.asm.wasm'), fileURLToPath(SHELL_BUNDLE)];
     const [python, shell] = await Promise.all(
@@ -94,7 +98,7 @@ export class WasmSandbox implements Sandbox {
   async hold(interpreter: Interpreter): Promise<Held> {
     if (interpreter === 'node') throw new Error('The embedded sandbox does not run node');
     const pool = this.#pools[interpreter];
-    const guest = await pool.take();
+    const guest = await pool.reserve();
     return {
       start: async (launch) => {
         if (launch.memoryMb === limits.memoryMb) return run(guest, launch);

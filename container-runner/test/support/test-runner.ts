@@ -9,6 +9,7 @@ import { SignJWT } from 'jose';
 import { pino } from 'pino';
 
 import type { JobEnd } from '../../job.ts';
+import { limits } from '../../limits.ts';
 import { createRunner, type RunnerOptions } from '../../runner.ts';
 
 export const SECRET = 'a secret of the tests, long enough for anyone';
@@ -67,6 +68,7 @@ export async function startRunner(options: Partial<RunnerOptions> = {}): Promise
     logLevel: 'silent',
     dockerSocket: process.env['RUNNER_DOCKER'] ?? null,
     images: ['*'],
+    warm: limits.warm,
     pipIndex: null,
     baseImages: {},
     log: pino({ level: 'silent' }),
