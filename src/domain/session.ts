@@ -5,6 +5,8 @@ import type { JsonObject } from './json.ts';
 export interface SessionRecord {
   readonly session_id: string;
   readonly agent: string;
+  /** Of a session that runs a workflow: its name, which `agent` repeats (M6). */
+  readonly workflow?: string;
   readonly user_id: string | null;
   /** Name of the API key that created it; null when the system runs without keys (H5). */
   readonly owner: string | null;

@@ -1,11 +1,12 @@
 /** Sub-agents and workflows: sessions that a session starts, each in an object of its own (M7). */
 import { createParser } from 'eventsource-parser';
 import { EngineError } from '../domain/errors.ts';
-import type { Json, JsonObject } from '../domain/json.ts';
+import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { ChildEnd, ChildObserver, ChildRequest, ChildSessions, Clock } from '../domain/ports.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import type { RunResult } from '../engine/run-result.ts';
+import { OUTPUTS } from '../engine/workflow.ts';
 import { PRINCIPAL_HEADER } from '../http/session-app.ts';
 import type { Env } from './settings.ts';
 
@@ -42,10 +43,11 @@ async function childRecord(parent: SessionRecord, request: ChildRequest, now: nu
   return {
     session_id: `ses_${hex}`,
     agent: request.name,
+    ...(request.kind === 'workflow' ? { workflow: request.name } : {}),
     user_id: parent.user_id,
     owner: parent.owner,
     kind: 'child',
-    metadata: { type: request.kind },
+    metadata: {},
     created_at: now,
     parent: { session_id: parent.session_id, key: request.key, depth },
   };
@@ -113,13 +115,14 @@ class Child {
 
   async #end(): Promise<ChildEnd> {
     const response = await this.#ask(`/runs/${this.#runId}`, {});
-    const result: RunResult & { readonly outputs?: Json } = await response.json();
+    const result: RunResult = await response.json();
+    const outputs = result.actions.find(({ id }) => this.#record.workflow !== undefined && id === OUTPUTS);
     const { usage } = result;
     const count = (name: string): number => (typeof usage[name] === 'number' ? usage[name] : 0);
     return {
       sessionId: this.#record.session_id,
       status: result.status === 'completed' || result.status === 'cancelled' ? result.status : 'failed',
-      output: result.outputs ?? result.response,
+      output: outputs?.output ?? result.response,
       error: result.error as ChildEnd['error'],
       spent: {
         modelCalls: count('model_calls'),

@@ -22,7 +22,7 @@ import { buildSystemPrompt } from '../protocol/prompt.ts';
 import { createToolCallReader } from '../protocol/tool-calls.ts';
 import type { NativeCall, ToolCallReader } from '../protocol/tool-calls.ts';
 import { planOf } from '../scheduler/plan.ts';
-import { generationTokens } from '../scheduler/step.ts';
+import { generationTokens, lookup } from '../scheduler/step.ts';
 import type { RunState } from '../scheduler/step.ts';
 import type { SchedulerCommand } from '../scheduler/types.ts';
 import type { ActionDesk } from './action-desk.ts';
@@ -33,6 +33,7 @@ import type { RunContext } from './run-context.ts';
 import type { RunLog } from './run-log.ts';
 import type { Segments } from './segments.ts';
 import { planJson } from './plan-json.ts';
+import { workflowText } from './workflow.ts';
 
 interface Totals {
   prompt_tokens: number;
@@ -193,10 +194,9 @@ export class GenerationDesk {
   resume(): void {
     const readers = this.#readers;
     if (readers === null || !this.#adrift) return;
-    if (this.#context.source.type === 'text') {
-      this.#read(readers, this.#saidChars);
-      return;
-    }
+    const { source } = this.#context;
+    // A workflow leaves out itself what it has written already.
+    if (source.type !== 'model') return this.#read(readers, source.type === 'text' ? this.#saidChars : 0);
     const error = { code: INTERRUPTED, message: 'The host was restarted while the model was speaking' };
     this.#inbox.put({ type: 'generation_ended', finish: 'error', said: [], ...this.#endOf(readers, 'error'), error });
   }
@@ -399,7 +399,9 @@ export class GenerationDesk {
       put(readers.text.feed(text));
     };
     try {
-      if (source.type === 'text') {
+      if (source.type === 'workflow') {
+        for await (const piece of untilAborted(this.#write(source), signal)) feed(piece);
+      } else if (source.type === 'text') {
         for await (const chunk of source.chunks) {
           if (signal.aborted) break;
           feed(chunk);
@@ -437,11 +439,18 @@ export class GenerationDesk {
     } catch (fault) {
       finish = 'error';
       // Posted text that broke off is the client's doing, not a model's.
-      const code = source.type === 'text' ? 'input_cut' : 'model_unavailable';
+      const code = { text: 'input_cut', workflow: 'step_failed', model: 'model_unavailable' }[source.type];
       error = { code: fault instanceof EngineError ? fault.code : code, message: messageOf(fault) };
     }
     if (signal.aborted) finish = 'abort';
     this.#inbox.put({ type: 'generation_ended', finish, said, ...this.#endOf(readers, finish), error });
+  }
+
+  #write({ definition, inputs }: Extract<RunContext['source'], { type: 'workflow' }>): AsyncIterable<string> {
+    return workflowText(definition, inputs, {
+      declared: (id) => lookup(this.#state(), id) !== null,
+      settled: (id) => this.#results.settled(id),
+    });
   }
 
   /** What the generation may write, so that the tokens of the last one stay set aside (S12). */
@@ -489,6 +498,21 @@ export class GenerationDesk {
       ...(native ? { tools: nativeTools(resolved), answerOnly: this.#last } : {}),
       signal,
     };
+  }
+}
+
+/** Ends with the signal, even where nothing comes any more. */
+async function* untilAborted(chunks: AsyncIterable<string>, signal: AbortSignal): AsyncGenerator<string> {
+  const iterator = chunks[Symbol.asyncIterator]();
+  const aborted = new Promise<IteratorResult<string>>((resolve) => {
+    const stop = (): void => resolve({ done: true, value: undefined });
+    if (signal.aborted) stop();
+    else signal.addEventListener('abort', stop, { once: true });
+  });
+  for (;;) {
+    const next = await Promise.race([iterator.next(), aborted]);
+    if (next.done === true || signal.aborted) return;
+    yield next.value;
   }
 }
 

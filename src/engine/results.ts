@@ -55,6 +55,8 @@ export class Results {
   readonly #settled = new Map<ActionKey, Settled>();
   readonly #offered = new Map<ActionKey, Offer>();
   readonly #startedAt = new Map<ActionKey, number>();
+  readonly #keys = new Map<string, ActionKey>();
+  readonly #awaited = new Map<string, PromiseWithResolvers<ActionResult>>();
   readonly #load: (seq: number) => Json;
   /** Keys whose outputs are in memory, oldest first. */
   #inMemory: ActionKey[] = [];
@@ -104,7 +106,11 @@ export class Results {
     const counts = result.status === 'completed' && offer !== undefined;
     if (offer !== undefined && !counts) this.#totalBytes -= offer.bytes;
     const { output, bytes }: Offer = counts ? offer : { output: null, bytes: 0 };
-    this.#settled.set(key, { result: { ...result, startedAt: this.startedAt(key) }, output, bytes, seq });
+    const settled: Settled = { result: { ...result, startedAt: this.startedAt(key) }, output, bytes, seq };
+    this.#settled.set(key, settled);
+    this.#keys.set(result.id, key);
+    this.#awaited.get(result.id)?.resolve(this.#read(settled));
+    this.#awaited.delete(result.id);
     if (bytes === 0) return;
     this.#inMemory.push(key);
     this.#memoryBytes += bytes;
@@ -115,6 +121,16 @@ export class Results {
   ofIteration(iteration: number): ActionResult[] {
     const prefix = `${iteration}/`;
     return [...this.#settled].filter(([key]) => key.startsWith(prefix)).map(([, settled]) => this.#read(settled));
+  }
+
+  /** Resolves when the action with this id has settled, whenever it is declared. */
+  async settled(id: string): Promise<ActionResult> {
+    const key = this.#keys.get(id);
+    const known = key === undefined ? null : this.get(key);
+    if (known !== null) return known;
+    const waiting = this.#awaited.get(id) ?? Promise.withResolvers<ActionResult>();
+    this.#awaited.set(id, waiting);
+    return await waiting.promise;
   }
 
   get(key: ActionKey): ActionResult | null {

@@ -1,7 +1,8 @@
 /** What a run is given: its identity, its policy, and the outside world as ports. */
 import type { ActionType } from '../domain/action.ts';
 import type { SessionEvent } from '../domain/event.ts';
-import type { ResolvedAgent } from '../domain/manifest.ts';
+import type { JsonObject } from '../domain/json.ts';
+import type { ResolvedAgent, WorkflowDefinition } from '../domain/manifest.ts';
 import type {
   ChildSessions,
   Clock,
@@ -23,12 +24,16 @@ import type { LearnedDurations } from './learned-durations.ts';
 export type RunSource =
   | { readonly type: 'model'; readonly content: string; readonly history: readonly Turn[]; readonly tokens: boolean }
   /** `text`: all of it, where it was posted whole; null while it is still arriving. */
-  | { readonly type: 'text'; readonly chunks: AsyncIterable<string>; readonly text: string | null };
+  | { readonly type: 'text'; readonly chunks: AsyncIterable<string>; readonly text: string | null }
+  /** The text is written as the steps go on (M6). */
+  | { readonly type: 'workflow'; readonly definition: WorkflowDefinition; readonly inputs: JsonObject };
 
 export type RunEnd = Extract<SchedulerCommand, { type: 'end_run' }>;
 
 export interface RunContext {
   readonly sessionId: string;
+  /** Name of the API key that the session belongs to; null without keys. */
+  readonly owner?: string | null;
   readonly runId: string;
   readonly runNumber: number;
   readonly source: RunSource;

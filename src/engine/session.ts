@@ -13,10 +13,12 @@
  */
 import type { Artifact } from '../domain/artifact.ts';
 import { EngineError, messageOf } from '../domain/errors.ts';
+import { encodeEvent } from '../domain/event.ts';
 import type { SessionEvent } from '../domain/event.ts';
+import { isJsonObject } from '../domain/json.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import type { AgentDefinition, ResolvedAgent } from '../domain/manifest.ts';
+import type { AgentDefinition, ResolvedAgent, ResolvedWorkflow } from '../domain/manifest.ts';
 import { listArtifacts, readArtifact } from '../journal/artifacts.ts';
 import { runIdOf, runNumberOf } from '../journal/journal.ts';
 import type { Journal, StoredEvent } from '../journal/journal.ts';
@@ -38,6 +40,7 @@ import type { LiveRun } from './run.ts';
 import type { RunContext, RunEnd, RunSource } from './run-context.ts';
 import { foldRun } from './run-result.ts';
 import type { RunResult } from './run-result.ts';
+import { agentOfWorkflow } from './workflow-agent.ts';
 import { SessionVariables } from './session-variables.ts';
 
 /** What a session needs of the outside world; the rest of a run's context it makes itself. */
@@ -47,6 +50,7 @@ export interface SessionPorts extends Pick<
 > {
   readonly journal: Journal;
   readonly resolve: (agent: string) => ResolvedAgent | null;
+  readonly workflow: (name: string) => ResolvedWorkflow | null;
   readonly modelFor: (agent: AgentDefinition) => RunContext['model'];
   /** Keeps the host alive while the promise is pending (J2). */
   readonly hold: (work: Promise<unknown>) => void;
@@ -162,12 +166,19 @@ export class Session {
   }
 
   /** Starts the one run of a child, or finds it when its parent asks again (M7). */
-  async child({ message, budget }: ChildRequest): Promise<RunRecord> {
+  async child({ kind, message, inputs, budget }: ChildRequest): Promise<RunRecord> {
     await this.recover();
     const known = this.#journal.run(1);
     if (known !== null) return known;
-    const input: JsonObject = { type: 'message', content: message, tokens: false };
+    const input: JsonObject =
+      kind === 'agent' ? { type: 'message', content: message, tokens: false } : { type: 'workflow', inputs };
     return await this.#submit({ ...input, budget: budget as JsonObject | null }, null, null);
+  }
+
+  /** Runs the session's workflow (M6). */
+  async workflow(inputs: JsonObject): Promise<RunRecord> {
+    await this.recover();
+    return await this.#submit({ type: 'workflow', inputs }, null, null);
   }
 
   /** Cancels the run that is going on and everything that waits behind it (J5). Returns the run's id. */
@@ -228,8 +239,33 @@ export class Session {
     return found;
   }
 
-  runs(): readonly RunRecord[] {
-    return this.#journal.runs();
+  get runCount(): number {
+    return this.#journal.runCount;
+  }
+
+  /** Runs in order: the newest `limit` of them, or of those before the run number `before`. */
+  runs(limit?: number, before?: number): readonly RunRecord[] {
+    return this.#journal.runs(limit, before);
+  }
+
+  /** What a run has answered: of one that completed, without reading through all of its events. */
+  answer(run: RunRecord): string {
+    const last =
+      run.status === 'completed' && run.lastSeq !== null
+        ? this.#journal.range({ after: run.lastSeq - 1, limit: 1 })[0]
+        : undefined;
+    const response = last?.event.type === 'agent_completed' ? last.event.data['response'] : undefined;
+    return typeof response === 'string' ? response : this.result(run).response;
+  }
+
+  /** Everything of the session that is on disk, as JSON texts: its record, then all events in order, then its variables. */
+  *export(): Generator<string> {
+    const { owner: _owner, ...session } = this.record;
+    yield JSON.stringify({ session });
+    for (let page = this.events(0); page.length > 0; page = this.events(page.at(-1)?.seq ?? Infinity)) {
+      for (const event of page) yield encodeEvent(event);
+    }
+    yield JSON.stringify({ variables: this.variables() });
   }
 
   result(run: RunRecord): RunResult {
@@ -349,7 +385,11 @@ export class Session {
 
   /** @param chunks of text that is arriving; null where there is none, or where a crash took it */
   #sourceOf({ run, input }: RunRecord, chunks: AsyncIterable<string> | null): RunSource {
-    const { content, text, tokens } = input;
+    const { content, text, tokens, type } = input;
+    if (type === 'workflow') {
+      const { workflow } = this.#requireWorkflow();
+      return { type, definition: workflow, inputs: isJsonObject(input['inputs']) ? input['inputs'] : {} };
+    }
     if (typeof content === 'string') {
       const history = readConversation(this.#journal, run);
       return { type: 'model', content, tokens: tokens === true, history };
@@ -364,9 +404,21 @@ export class Session {
     return null;
   }
 
+  #resolved({ agent, workflow }: SessionRecord): ResolvedAgent | null {
+    return workflow === undefined ? this.#ports.resolve(agent) : agentOfWorkflow(this.#requireWorkflow());
+  }
+
+  /** @throws EngineError `unknown_agent` when the session's workflow is not in the catalogue any more */
+  #requireWorkflow(): ResolvedWorkflow {
+    const { workflow = '' } = this.record;
+    const found = this.#ports.workflow(workflow);
+    if (found !== null) return found;
+    throw new EngineError('unknown_workflow', `No workflow is called "${workflow.slice(0, limits.excerptChars)}"`);
+  }
+
   #start(run: number, source: RunSource, replay: Replay | null = null): void {
     const { record } = this;
-    const resolved = this.#ports.resolve(record.agent);
+    const resolved = this.#resolved(record);
     if (resolved === null) {
       const message = `The agent "${record.agent}" of this session is not in the catalogue any more`;
       this.#ports.hold(
@@ -380,6 +432,7 @@ export class Session {
       {
         ...this.#ports,
         sessionId: record.session_id,
+        owner: record.owner,
         runId: runIdOf(record.session_id, run),
         runNumber: run,
         source,
@@ -491,12 +544,12 @@ export class Session {
 }
 
 /** @param given what a parent has set aside for it (S12): it spends that and no more */
-function policyOf(agent: AgentDefinition, source: 'model' | 'text', given: ChildBudget | null | undefined): RunPolicy {
+function policyOf(agent: AgentDefinition, source: RunSource['type'], given: ChildBudget | null | undefined): RunPolicy {
   const least = (own: number | null, most: number | null | undefined): number | null =>
     own === null || most == null ? (own ?? most ?? null) : Math.min(own, most);
   const { budgets, loop, protocol } = agent;
   return {
-    source,
+    source: source === 'model' ? 'model' : 'text',
     maxParallelActions: loop.maxParallelActions,
     maxParallelByType: loop.maxParallelByType,
     maxIterations: loop.maxIterations,

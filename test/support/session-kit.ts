@@ -2,7 +2,7 @@
 import type { ActionOutcome, ActionType } from '../../src/domain/action.ts';
 import { ACTION_TYPES } from '../../src/domain/action.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
-import type { AgentDefinition, ResolvedAgent } from '../../src/domain/manifest.ts';
+import type { AgentDefinition, ResolvedAgent, ResolvedWorkflow } from '../../src/domain/manifest.ts';
 import type { ChildSessions, ModelDelta, ModelRequest } from '../../src/domain/ports.ts';
 import { bundled } from '../../src/catalog/bundled.ts';
 import { redactor } from '../../src/engine/redact.ts';
@@ -43,6 +43,8 @@ export interface KitOptions {
   readonly recover?: Partial<Record<ActionType, NonNullable<Executor['recover']>>>;
   readonly clock?: FakeClock;
   readonly children?: ChildSessions;
+  /** What the session runs, instead of talking. */
+  readonly workflow?: ResolvedWorkflow;
   readonly sql?: NodeSql;
   readonly secrets?: readonly string[];
 }
@@ -68,6 +70,7 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
     runner: null,
     children: options.children ?? { run: () => Promise.reject(new Error('this kit starts no children')) },
     resolve: () => resolved,
+    workflow: () => options.workflow ?? null,
     modelFor: () => ({
       name: 'scripted',
       async *stream(request): AsyncGenerator<ModelDelta> {
@@ -96,6 +99,7 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
       {
         session_id: SESSION_ID,
         agent: 'assistant',
+        ...(options.workflow === undefined ? {} : { workflow: options.workflow.workflow.name }),
         user_id: null,
         owner: null,
         kind: 'chat',

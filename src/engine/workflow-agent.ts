@@ -1,0 +1,78 @@
+/** Who runs a workflow's steps: an agent that nobody talks to, with what the workflow imports (M6, X4). */
+import { limits } from '../domain/limits.ts';
+import { DEFAULT_PROTOCOL } from '../domain/manifest.ts';
+import type { ResolvedAgent, ResolvedWorkflow, ToolDefinition } from '../domain/manifest.ts';
+import { COLLECT } from './workflow.ts';
+
+/** Gives its parameters back: what groups and outputs are made with. */
+const COLLECTOR: ToolDefinition = {
+  kind: 'Tool',
+  name: COLLECT,
+  version: '1.0',
+  summary: 'Returns its parameters.',
+  description: '',
+  tags: [],
+  metadata: {},
+  implementation: { type: 'builtin', entrypoint: 'echo' },
+  parameters: { type: 'object', additionalProperties: true },
+  returns: null,
+  effects: 'pure',
+  approval: 'never',
+  dispatch: 'eager',
+  concurrency: null,
+  timeoutMs: null,
+  retry: null,
+  cacheTtlMs: null,
+  examples: [],
+};
+
+export function agentOfWorkflow({ workflow, ...imported }: ResolvedWorkflow): ResolvedAgent {
+  const { name, version, summary, description, tags, metadata, imports } = workflow;
+  return {
+    ...imported,
+    tools: new Map([...imported.tools, [COLLECT, COLLECTOR]]),
+    agent: {
+      kind: 'Agent',
+      name,
+      version,
+      summary,
+      description,
+      tags,
+      metadata,
+      persona: { agent: '', user: '', examples: [] },
+      engine: {
+        primary: { provider: null, model: null, endpoint: null, keySecret: null },
+        fallbacks: [],
+        routing: 'failover',
+        firstTokenMs: null,
+        betweenTokensMs: null,
+        parameters: {},
+        prices: {},
+      },
+      imports: { ...imports, tools: [...imports.tools, COLLECT] },
+      capabilities: [],
+      internalActions: { enabled: true, allowed: null, blocked: [] },
+      protocol: DEFAULT_PROTOCOL,
+      loop: {
+        mode: 'autonomous',
+        maxIterations: 1,
+        maxParallelActions: workflow.maxParallelSteps,
+        maxParallelByType: {},
+        failFast: false,
+        streamThoughts: true,
+        streamActionResults: true,
+      },
+      budgets: {
+        seconds: limits.runSeconds,
+        modelCalls: limits.modelCallsPerRun,
+        tokens: null,
+        cost: null,
+        actions: limits.actionsPerRun,
+      },
+      feeds: [],
+      memory: { maxTurns: null, summarizeAfter: null },
+      variables: {},
+      secrets: [],
+    },
+  };
+}

@@ -1,0 +1,406 @@
+/**
+ * A workflow as a program that writes protocol text (M6): steps become actions of one generation, run by
+ * the same parser, scheduler and journal as what a model writes. There is no second engine.
+ *
+ * Owns what is written and when: what depends on results (the items of a `for_each`, the branch of a
+ * `conditional`, what follows a failure) is written when they are known. Does not own how steps run.
+ *
+ * Invariants:
+ *  1. A step is one action with the step's name as its id; a group (`parallel`, `for_each`,
+ *     `conditional`) ends with an action of its name that collects what its steps gave.
+ *  2. Every action is written at most once: after a crash the program runs again from its start and
+ *     leaves out what the journal holds already.
+ *  3. Values stand in the text as data: a `$` that the author wrote, or that came with an item, is
+ *     never a reference.
+ */
+import type { ActionType, TerminalStatus } from '../domain/action.ts';
+import { isJsonObject } from '../domain/json.ts';
+import type { Json, JsonObject } from '../domain/json.ts';
+import type { WorkflowDefinition, WorkflowStep } from '../domain/manifest.ts';
+import { limits } from '../domain/limits.ts';
+
+/** What a workflow sees of its run. */
+export interface WorkflowView {
+  /** Whether an action with this id is in the journal already. */
+  declared(id: string): boolean;
+  /** Resolves when the action has settled; it may not be declared yet. */
+  settled(
+    id: string,
+  ): Promise<{ readonly status: TerminalStatus; readonly output: Json; readonly note: string | null }>;
+}
+
+/** The pure built-in that returns its parameters: how groups and outputs are collected. */
+export const COLLECT = 'collect';
+/** The action whose output is the workflow's. */
+export const OUTPUTS = 'workflow_outputs';
+
+/** A step that the workflow could not go on without has failed. */
+export class StepFailed extends Error {
+  override readonly name = 'StepFailed';
+}
+
+/**
+ * The workflow's text, piece by piece, each a whole block. Ends when every step has been written and the
+ * steps that others wait for have settled.
+ *
+ * @throws StepFailed when a step failed that says `on_failure: abort`, after its compensation has run
+ */
+export async function* workflowText(
+  definition: WorkflowDefinition,
+  inputs: JsonObject,
+  view: WorkflowView,
+): AsyncGenerator<string> {
+  const program = new Program(inputs, view);
+  let over = false;
+  const writing = program.write(definition).finally(() => {
+    over = true;
+    program.wake();
+  });
+  // It is awaited below; until then a failure is nobody's surprise.
+  writing.catch(() => undefined);
+  for (;;) {
+    const piece = program.take();
+    if (piece !== undefined) yield piece;
+    else if (over) break;
+    else await program.more();
+  }
+  await writing;
+}
+
+/** Where a step stands: what its names mean, and what surrounds it. */
+interface Scope {
+  /** Ids of steps by their names, inner ones first. */
+  readonly ids: ReadonlyMap<string, Step>;
+  /** Of a `for_each`: the current item. */
+  readonly item: { readonly value: Json; readonly index: number } | null;
+  readonly prefix: string;
+}
+
+interface Step {
+  readonly id: string;
+  readonly step: WorkflowStep;
+}
+
+type Group = WorkflowStep & { readonly type: 'conditional' | 'parallel' | 'for_each' };
+
+class Program {
+  readonly #inputs: JsonObject;
+  readonly #view: WorkflowView;
+  readonly #written: string[] = [];
+  #wake: (() => void) | null = null;
+  readonly #failure = Promise.withResolvers<never>();
+  #failed = false;
+
+  constructor(inputs: JsonObject, view: WorkflowView) {
+    this.#inputs = inputs;
+    this.#view = view;
+    this.#failure.promise.catch(() => undefined);
+  }
+
+  take(): string | undefined {
+    return this.#written.shift();
+  }
+
+  more(): Promise<void> {
+    return new Promise((resolve) => (this.#wake = resolve));
+  }
+
+  wake(): void {
+    this.#wake?.();
+    this.#wake = null;
+  }
+
+  async write(definition: WorkflowDefinition): Promise<void> {
+    const scope = scopeOf(definition.steps, { ids: new Map(), item: null, prefix: '' });
+    await Promise.race([this.#all(definition.steps, scope, []), this.#failure.promise]);
+    const outputs: JsonObject = Object.fromEntries(
+      Object.entries(definition.outputs).map(([name, path]) => [name, this.#translate(`$(${path})`, scope)]),
+    );
+    const needs = Object.values(definition.outputs).flatMap((path) => stepsIn(`$(${path})`, scope));
+    const last = definition.steps.at(-1);
+    const after = needs.length > 0 || last === undefined ? needs : [last.name];
+    // One piece: a crash leaves both or neither.
+    const collect = actionText(OUTPUTS, 'tool', COLLECT, outputs, after, {});
+    this.#put(OUTPUTS, `${collect}<response final="true">\${${OUTPUTS}}</response>`);
+    await Promise.race([this.#view.settled(OUTPUTS), this.#failure.promise]);
+    if (this.#failed) await this.#failure.promise;
+  }
+
+  /** Steps in their order: each after the one before it, unless it says what it depends on. */
+  async #all(steps: readonly WorkflowStep[], scope: Scope, first: readonly string[]): Promise<void> {
+    const working: Promise<void>[] = [];
+    let before = first;
+    for (const step of steps) {
+      const after = step.dependsOn === null ? before : step.dependsOn.map((name) => idOf(name, scope));
+      const id = idOf(step.name, scope);
+      working.push(this.#step(step, id, scope, after));
+      before = [id];
+    }
+    await Promise.all(working);
+  }
+
+  async #step(step: WorkflowStep, id: string, scope: Scope, after: readonly string[]): Promise<void> {
+    if (this.#failed) return;
+    if (isGroup(step)) await this.#group(step, id, scope, after);
+    else this.#declare(step, id, scope, after);
+    const { status, note } = await this.#view.settled(id);
+    const failed = status === 'failed' || status === 'rejected';
+    if (failed && step.onFailure !== 'continue' && step.onFailure !== 'skip') await this.#abort(step, id, scope, note);
+  }
+
+  /** What says that it compensates is done first; then nothing more is written. */
+  async #abort(step: WorkflowStep, id: string, scope: Scope, note: string | null): Promise<void> {
+    if (this.#failed) return;
+    this.#failed = true;
+    const inner = scopeOf(step.compensate, { ...scope, prefix: `${id}_undo_` });
+    for (const undo of step.compensate) {
+      const undoId = idOf(undo.name, inner);
+      this.#declare({ ...undo, dependsOn: [] }, undoId, inner, []);
+      await this.#view.settled(undoId);
+    }
+    this.#failure.reject(new StepFailed(`Step "${step.name}" failed${note === null ? '' : `: ${note}`}`));
+  }
+
+  #declare(step: WorkflowStep, id: string, scope: Scope, after: readonly string[]): void {
+    const type = step.type as ActionType;
+    const name = type === 'relic' && step.action !== null ? `${step.target ?? ''}.${step.action}` : step.target;
+    const parameters = this.#translate(step.parameters, scope) as JsonObject;
+    const known = type === 'llm' && name !== null ? { model: name, ...parameters } : parameters;
+    this.#action(id, type, type === 'llm' ? null : name, known, [...after, ...stepsIn(step.parameters, scope)], {
+      ...this.#condition(step, scope),
+      ...(step.timeoutMs === null ? {} : { timeout: step.timeoutMs / 1_000 }),
+      ...(step.retry === null
+        ? {}
+        : {
+            retry: {
+              max_attempts: step.retry.maxAttempts,
+              backoff: step.retry.backoff,
+              delay: step.retry.delayMs / 1_000,
+              max_delay: step.retry.maxDelayMs / 1_000,
+            },
+          }),
+      ...(step.onFailure === 'continue' ? { on_error: 'skip' } : {}),
+      ...(step.onFailure === 'retry' ? { on_error: 'retry' } : {}),
+    });
+  }
+
+  async #group(step: Group, id: string, scope: Scope, after: readonly string[]): Promise<void> {
+    // What the group hangs on is an action, too: it is ready, skipped or doomed as any other.
+    const gate = `${id}_${step.type === 'for_each' ? 'items' : 'gate'}`;
+    const items = step.type === 'for_each' ? { items: this.#translate(step.items, scope) } : {};
+    this.#action(gate, 'tool', COLLECT, items, [...after, ...stepsIn(step.items, scope)], this.#condition(step, scope));
+    const { status, output } = await this.#view.settled(gate);
+    if (status === 'completed') {
+      const list = isJsonObject(output) ? output['items'] : null;
+      if (step.type === 'for_each') return await this.#each(step, id, scope, list);
+      return await this.#branch(step.steps, step, id, scope);
+    }
+    if (step.type === 'conditional' && status === 'skipped' && step.otherwise.length > 0) {
+      return await this.#branch(step.otherwise, step, id, scope);
+    }
+    this.#action(id, 'tool', COLLECT, {}, [gate], {});
+  }
+
+  /** The steps of a group, and the action that collects what they gave, by their names. */
+  async #branch(steps: readonly WorkflowStep[], group: Group, id: string, scope: Scope): Promise<void> {
+    const inner = scopeOf(steps, scope);
+    if (group.type === 'conditional') await this.#all(steps, inner, []);
+    else {
+      await this.#window(steps.length, group.concurrency, async (index) => {
+        const step = steps[index];
+        if (step !== undefined) await this.#all([{ ...step, dependsOn: step.dependsOn ?? [] }], inner, []);
+      });
+    }
+    const given = steps.map(({ name }) => [name, `\${${idOf(name, inner)}}`] as const);
+    this.#action(
+      id,
+      'tool',
+      COLLECT,
+      Object.fromEntries(given),
+      steps.map(({ name }) => idOf(name, inner)),
+      {},
+    );
+  }
+
+  async #each(step: Group, id: string, scope: Scope, list: Json | undefined): Promise<void> {
+    if (!Array.isArray(list)) {
+      throw new StepFailed(
+        `Step "${step.name}": "items" must be a list, found ${JSON.stringify(list ?? null).slice(0, limits.excerptChars)}`,
+      );
+    }
+    const ends: string[] = [];
+    const scopes = list.map((value, index) =>
+      scopeOf(step.steps, { ...scope, item: { value, index }, prefix: `${id}_${index}_` }),
+    );
+    for (const inner of scopes) {
+      const last = step.steps.at(-1);
+      if (last !== undefined) ends.push(idOf(last.name, inner));
+    }
+    await this.#window(list.length, step.concurrency, async (index) => {
+      const inner = scopes[index];
+      if (inner !== undefined) await this.#all(step.steps, inner, []);
+    });
+    this.#action(id, 'tool', COLLECT, { items: ends.map((end) => `\${${end}}`) }, ends, {});
+  }
+
+  /** `work` for 0 … count - 1, so many at a time. */
+  async #window(count: number, most: number | null, work: (index: number) => Promise<void>): Promise<void> {
+    let next = 0;
+    const one = async (): Promise<void> => {
+      while (next < count && !this.#failed) {
+        const index = next;
+        next += 1;
+        await work(index);
+      }
+    };
+    await Promise.all(Array.from({ length: Math.min(count, most ?? count) }, one));
+  }
+
+  #condition(step: WorkflowStep, scope: Scope): { readonly when?: string } {
+    if (step.condition === null) return {};
+    // In a condition names are names already: `steps.a.x` is what `$(steps.a.x)` is.
+    const when = step.condition
+      .replaceAll(/\$\(([^()]*)\)/g, '$1')
+      .replaceAll(/\b(steps|trigger|item|index)\b((?:\.[A-Za-z_]\w*)*)/g, (whole, root: string, path: string) => {
+        if (root === 'steps') {
+          const [, name = '', ...rest] = path.split('.');
+          return scope.ids.has(name) ? [idOf(name, scope), ...mapped(name, rest, scope)].join('.') : whole;
+        }
+        return JSON.stringify(this.#valueAt([root, ...path.split('.').slice(1)], scope) ?? null);
+      });
+    return { when };
+  }
+
+  /** `$(steps.s.field)` to a reference, what is known already to its value, and every other `$` to a literal one. */
+  #translate(value: Json, scope: Scope): Json {
+    if (typeof value === 'string') return this.#translateText(value, scope);
+    if (Array.isArray(value)) return value.map((element) => this.#translate(element, scope));
+    if (!isJsonObject(value)) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, this.#translate(member, scope)]));
+  }
+
+  #translateText(text: string, scope: Scope): Json {
+    const whole = REFERENCE_ONLY.exec(text)?.[1];
+    if (whole !== undefined)
+      return this.#reference(whole, scope) ?? escaped(this.#valueAt(whole.split('.'), scope) ?? null);
+    let out = '';
+    let at = 0;
+    for (const match of text.matchAll(REFERENCES)) {
+      const [written, path = ''] = match;
+      const value = this.#valueAt(path.split('.'), scope) ?? null;
+      const plain = typeof value === 'string' ? value : value === null ? '' : JSON.stringify(value);
+      out += escapeText(text.slice(at, match.index)) + (this.#reference(path, scope) ?? escapeText(plain));
+      at = match.index + written.length;
+    }
+    return out + escapeText(text.slice(at));
+  }
+
+  /** A protocol reference to what a step gives, or null where the path is known already. */
+  #reference(path: string, scope: Scope): string | null {
+    const [root, name = '', ...rest] = path.split('.');
+    if (root !== 'steps') return null;
+    const members = mapped(name, rest, scope);
+    return `\${${[idOf(name, scope), ...members].join('.')}}`;
+  }
+
+  #valueAt([root = '', ...path]: readonly string[], scope: Scope): Json | undefined {
+    const start: Json | undefined =
+      root === 'trigger'
+        ? this.#inputs
+        : root === 'item'
+          ? scope.item?.value
+          : root === 'index'
+            ? scope.item?.index
+            : undefined;
+    return path.reduce<Json | undefined>((value, member) => {
+      if (Array.isArray(value)) return value[Number(member)];
+      return isJsonObject(value) && Object.hasOwn(value, member) ? value[member] : undefined;
+    }, start);
+  }
+
+  #action(
+    id: string,
+    type: ActionType,
+    name: string | null,
+    parameters: JsonObject,
+    after: readonly string[],
+    more: JsonObject,
+  ): void {
+    this.#put(id, actionText(id, type, name, parameters, after, more));
+  }
+
+  #put(id: string, text: string): void {
+    if (this.#view.declared(id)) return;
+    this.#written.push(text);
+    this.wake();
+  }
+}
+
+function actionText(
+  id: string,
+  type: ActionType,
+  name: string | null,
+  parameters: JsonObject,
+  after: readonly string[],
+  more: JsonObject,
+): string {
+  const body = { ...(name === null ? {} : { name }), parameters, depends_on: [...new Set(after)], ...more };
+  return `<action type="${type}" mode="async" id="${id}">${JSON.stringify(body)}</action>`;
+}
+
+const REFERENCES = /\$\(\s*([A-Za-z_][\w.-]*)\s*\)/g;
+const REFERENCE_ONLY = /^\s*\$\(\s*([A-Za-z_][\w.-]*)\s*\)\s*$/;
+
+function isGroup(step: WorkflowStep): step is Group {
+  return step.type === 'conditional' || step.type === 'parallel' || step.type === 'for_each';
+}
+
+function scopeOf(steps: readonly WorkflowStep[], outer: Scope): Scope {
+  const ids = new Map(outer.ids);
+  const add = (step: WorkflowStep): void => {
+    ids.set(step.name, { id: `${outer.prefix}${step.name}`, step });
+    // Steps within a branch can be named from outside; those of a for_each are there once for every item.
+    if (step.type !== 'for_each') for (const inner of [...step.steps, ...step.otherwise]) add(inner);
+  };
+  for (const step of steps) add(step);
+  return { ...outer, ids };
+}
+
+/** @throws StepFailed for a name that no step has; the catalogue refuses such a workflow before it runs */
+function idOf(name: string, { ids }: Scope): string {
+  const found = ids.get(name);
+  if (found === undefined) throw new StepFailed(`There is no step "${name}" (known: ${[...ids.keys()].join(', ')})`);
+  return found.id;
+}
+
+/** The path within a step's result, after its `output_mapping`. */
+function mapped(name: string, path: readonly string[], { ids }: Scope): readonly string[] {
+  const [first, ...rest] = path;
+  const mapping = ids.get(name)?.step.outputMapping ?? {};
+  const target = first !== undefined && Object.hasOwn(mapping, first) ? mapping[first] : undefined;
+  return target === undefined ? path : [...target.split('.').filter((part) => part !== ''), ...rest];
+}
+
+/** Ids of the steps that a value refers to: they are waited for. */
+function stepsIn(value: Json, scope: Scope): string[] {
+  if (typeof value === 'string') {
+    return [...value.matchAll(REFERENCES)].flatMap(([, path = '']) => {
+      const [root, name = ''] = path.split('.');
+      return root === 'steps' ? [idOf(name, scope)] : [];
+    });
+  }
+  if (Array.isArray(value)) return value.flatMap((element) => stepsIn(element, scope));
+  return isJsonObject(value) ? Object.values(value).flatMap((member) => stepsIn(member, scope)) : [];
+}
+
+/** A value as a parameter that means itself. */
+function escaped(value: Json): Json {
+  if (typeof value === 'string') return escapeText(value);
+  if (Array.isArray(value)) return value.map(escaped);
+  if (!isJsonObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, escaped(member)]));
+}
+
+function escapeText(text: string): string {
+  return text.replaceAll('$', '$$$$');
+}

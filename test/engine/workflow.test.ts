@@ -1,0 +1,380 @@
+/** Workflows: steps written as protocol text, run by the same engine (M6). */
+import { describe, expect, test } from 'vitest';
+import type { ActionOutcome } from '../../src/domain/action.ts';
+import type { Json, JsonObject } from '../../src/domain/json.ts';
+import type { ResolvedWorkflow, ToolDefinition, WorkflowStep } from '../../src/domain/manifest.ts';
+import { bundled } from '../../src/catalog/bundled.ts';
+import type { RunResult } from '../../src/engine/run-result.ts';
+import { OUTPUTS } from '../../src/engine/workflow.ts';
+import type { ActionCall } from '../../src/executors/executor.ts';
+import { FakeClock } from '../support/fake-clock.ts';
+import { MortalSql, openNodeSql } from '../support/node-sql.ts';
+import { sessionKit, settle } from '../support/session-kit.ts';
+import type { SessionKit } from '../support/session-kit.ts';
+
+type StepText = Partial<WorkflowStep> & { readonly name: string };
+
+function step(given: StepText): WorkflowStep {
+  return {
+    type: 'tool',
+    target: 'work',
+    action: null,
+    parameters: {},
+    condition: null,
+    dependsOn: null,
+    timeoutMs: null,
+    onFailure: 'abort',
+    compensate: [],
+    retry: null,
+    outputMapping: {},
+    steps: [],
+    otherwise: [],
+    items: null,
+    concurrency: null,
+    ...given,
+  };
+}
+
+const echoTool = bundled.tool('echo');
+if (echoTool === null) throw new Error('the bundled catalogue has no echo');
+const WORK: ToolDefinition = { ...echoTool, name: 'work', parameters: { type: 'object', additionalProperties: true } };
+
+function workflow(steps: readonly StepText[], outputs: Record<string, string> = {}): ResolvedWorkflow {
+  return {
+    tools: new Map([['work', WORK]]),
+    relics: new Map(),
+    workflows: new Map(),
+    agents: new Map(),
+    knownNames: { tool: ['work'], agent: [], relic: [], workflow: [] },
+    workflow: {
+      kind: 'Workflow',
+      name: 'pipeline',
+      version: '1.0',
+      summary: '',
+      description: '',
+      tags: [],
+      metadata: {},
+      trigger: { type: 'manual' },
+      inputs: { type: 'object' },
+      imports: { tools: ['work'], agents: [], relics: [], workflows: [] },
+      steps: steps.map(step),
+      outputs,
+      failFast: true,
+      maxParallelSteps: 5,
+    },
+  };
+}
+
+interface Done {
+  readonly result: RunResult;
+  readonly outputs: Json;
+  /** Ids in the order in which they started, and how many were at work at once. */
+  readonly started: readonly string[];
+  readonly most: number;
+}
+
+class Shop {
+  readonly started: string[] = [];
+  most = 0;
+  #working = 0;
+  readonly clock: FakeClock;
+
+  constructor(clock: FakeClock) {
+    this.clock = clock;
+  }
+
+  /** Gives its parameters back after 10 ms; `fail: n` fails the first n attempts. */
+  work = async ({ action, attempt, parameters }: ActionCall): Promise<ActionOutcome> => {
+    if (action.name !== 'work') return { ok: true, output: parameters };
+    this.started.push(action.id);
+    this.#working += 1;
+    this.most = Math.max(this.most, this.#working);
+    await new Promise<void>((resolve) => void this.clock.schedule(10, resolve));
+    this.#working -= 1;
+    if (attempt <= Number(parameters['fail'] ?? 0)) {
+      return { ok: false, error: { code: 'broken', message: 'it broke', retryable: true } };
+    }
+    return { ok: true, output: 'give' in parameters ? (parameters['give'] ?? null) : parameters };
+  };
+}
+
+async function finish(kit: SessionKit, clock: FakeClock): Promise<RunResult> {
+  for (let turn = 0; turn < 300; turn += 1) {
+    await settle();
+    const run = kit.session.runs()[0];
+    if (run !== undefined && kit.session.hasEnded(run.runId)) return kit.session.result(run);
+    if (clock.next !== null) clock.advance(clock.next - clock.now());
+  }
+  throw new Error(`the workflow does not end: ${JSON.stringify(kit.session.runs())}`);
+}
+
+async function run(given: ResolvedWorkflow, inputs: JsonObject = {}): Promise<Done> {
+  const clock = new FakeClock();
+  const shop = new Shop(clock);
+  const kit = await sessionKit({ clock, workflow: given, executors: { tool: shop.work } });
+  await kit.session.workflow(inputs);
+  const result = await finish(kit, clock);
+  const outputs = result.actions.find(({ id }) => id === OUTPUTS)?.output ?? null;
+  return { result, outputs, started: shop.started, most: shop.most };
+}
+
+describe('[M6] steps', () => {
+  test('come one after the other, use what came before, and give outputs', async () => {
+    const { result, outputs, started } = await run(
+      workflow(
+        [
+          { name: 'first', parameters: { give: { n: 2, list: ['a', 'b'] } } },
+          { name: 'second', parameters: { n: '$(steps.first.n)', text: 'n is $(steps.first.n), costs $5 and $first' } },
+        ],
+        { n: 'steps.second.n', text: 'steps.second.text', from: 'trigger.who' },
+      ),
+      { who: 'me' },
+    );
+    expect(result).toMatchObject({ status: 'completed' });
+    expect(started).toEqual(['first', 'second']);
+    expect(outputs).toEqual({ n: 2, text: 'n is 2, costs $5 and $first', from: 'me' });
+    expect(JSON.parse(result.response)).toEqual(outputs);
+  });
+
+  test('overlap where they say what they depend on', async () => {
+    const { started, most } = await run(
+      workflow([
+        { name: 'a', dependsOn: [] },
+        { name: 'b', dependsOn: [] },
+        { name: 'c', dependsOn: ['a', 'b'], parameters: { a: '$(steps.a)' } },
+      ]),
+    );
+    expect(started).toEqual(['a', 'b', 'c']);
+    expect(most).toBe(2);
+  });
+
+  test('a condition that does not hold leaves a step out; those after it see null', async () => {
+    const { result, outputs } = await run(
+      workflow(
+        [
+          { name: 'a', parameters: { give: { ok: false } } },
+          { name: 'b', condition: '$(steps.a.ok)' },
+          { name: 'c', condition: 'steps.a.ok == false && trigger.n > 3', parameters: { b: '$(steps.b)' } },
+        ],
+        { c: 'steps.c' },
+      ),
+      { n: 5 },
+    );
+    expect(result.actions.map(({ id, status }) => [id, status])).toEqual([
+      ['a', 'completed'],
+      ['b', 'skipped'],
+      ['c', 'completed'],
+      [OUTPUTS, 'completed'],
+    ]);
+    expect(outputs).toEqual({ c: { b: null } });
+  });
+
+  test('an output mapping names parts of a result', async () => {
+    const { outputs } = await run(
+      workflow([{ name: 'a', parameters: { give: { deep: { value: 7 } } }, outputMapping: { total: 'deep.value' } }], {
+        total: 'steps.a.total',
+      }),
+    );
+    expect(outputs).toEqual({ total: 7 });
+  });
+});
+
+describe('[M6] groups', () => {
+  test('for_each runs its steps for every item, so many at a time, and collects what they gave', async () => {
+    const { outputs, most, result } = await run(
+      workflow(
+        [
+          { name: 'list', parameters: { give: [1, '$x', { n: 3 }, 4, 5] } },
+          {
+            name: 'each',
+            type: 'for_each',
+            items: '$(steps.list)',
+            concurrency: 2,
+            steps: [
+              step({ name: 'one', parameters: { give: { item: '$(item)', at: '$(index)' } } }),
+              step({ name: 'two', parameters: { give: '$(steps.one.item)' } }),
+            ],
+          },
+          { name: 'after', parameters: { all: '$(steps.each.items)' } },
+        ],
+        { all: 'steps.after.all' },
+      ),
+    );
+    expect(result.status).toBe('completed');
+    expect(outputs).toEqual({ all: [1, '$x', { n: 3 }, 4, 5] });
+    expect(most).toBe(2);
+  });
+
+  test('for_each over what is no list fails by name', async () => {
+    const { result } = await run(
+      workflow([{ name: 'each', type: 'for_each', items: '$(trigger.list)', steps: [step({ name: 'one' })] }]),
+      { list: 'no' },
+    );
+    expect(result).toMatchObject({
+      status: 'failed',
+      error: { code: 'step_failed', message: expect.stringContaining('"each"') },
+    });
+  });
+
+  test('parallel steps overlap, and what follows waits for all', async () => {
+    const { started, most, outputs } = await run(
+      workflow(
+        [
+          {
+            name: 'both',
+            type: 'parallel',
+            steps: [
+              step({ name: 'x', parameters: { give: 1 } }),
+              step({ name: 'y', parameters: { give: 2 } }),
+              step({ name: 'z', parameters: { give: 3 } }),
+            ],
+            concurrency: 2,
+          },
+          { name: 'after', parameters: { x: '$(steps.x)', y: '$(steps.both.y)' } },
+        ],
+        { after: 'steps.after' },
+      ),
+    );
+    expect(started).toEqual(['x', 'y', 'z', 'after']);
+    expect(most).toBe(2);
+    expect(outputs).toEqual({ after: { x: 1, y: 2 } });
+  });
+
+  test.each([
+    [9, 'big', ['big']],
+    [1, 'small', ['small']],
+  ])('conditional takes one branch (%s)', async (n, taken, ran) => {
+    const { started, result } = await run(
+      workflow([
+        {
+          name: 'choose',
+          type: 'conditional',
+          condition: 'trigger.n > 5',
+          steps: [step({ name: 'big' })],
+          otherwise: [step({ name: 'small' })],
+        },
+        { name: 'after', parameters: {} },
+      ]),
+      { n },
+    );
+    expect(result.status).toBe('completed');
+    expect(started).toEqual([...ran, 'after']);
+    expect(started).toContain(taken);
+  });
+});
+
+describe('[M6] failures', () => {
+  test('abort: nothing more starts, the compensation runs, and the workflow has failed', async () => {
+    const { result, started } = await run(
+      workflow([
+        { name: 'a' },
+        {
+          name: 'b',
+          parameters: { fail: 9, x: 1 },
+          retry: { maxAttempts: 1, backoff: 'none', delayMs: 0, maxDelayMs: 0 },
+          compensate: [step({ name: 'undo', parameters: { what: '$(steps.a)' } })],
+        },
+        { name: 'c' },
+      ]),
+    );
+    expect(result).toMatchObject({
+      status: 'failed',
+      error: { code: 'step_failed', message: expect.stringContaining('"b" failed: broken') },
+    });
+    expect(started).toEqual(['a', 'b', 'b_undo_undo']);
+  });
+
+  test('continue: those after it see null', async () => {
+    const { result, outputs } = await run(
+      workflow(
+        [
+          { name: 'a', onFailure: 'continue', parameters: { fail: 9 } },
+          { name: 'b', parameters: { a: '$(steps.a)' } },
+        ],
+        { b: 'steps.b' },
+      ),
+    );
+    expect(result.status).toBe('completed');
+    expect(outputs).toEqual({ b: { a: null } });
+  });
+
+  test('skip: those that wait for it are left out, the rest goes on', async () => {
+    const { result } = await run(
+      workflow([
+        { name: 'a', dependsOn: [], onFailure: 'skip', parameters: { fail: 9 } },
+        { name: 'b', dependsOn: ['a'] },
+        { name: 'c', dependsOn: [] },
+      ]),
+    );
+    expect(result.actions.map(({ id, status }) => [id, status])).toEqual(
+      expect.arrayContaining([
+        ['a', 'failed'],
+        ['b', 'skipped'],
+        ['c', 'completed'],
+      ]),
+    );
+  });
+
+  test('retry: a step is tried again', async () => {
+    const { result, started } = await run(
+      workflow([{ name: 'a', onFailure: 'retry', parameters: { fail: 2, give: 1 } }]),
+    );
+    expect(result.status).toBe('completed');
+    expect(started).toEqual(['a', 'a', 'a']);
+  });
+});
+
+test('[J2] [M6] a workflow ends the same when its host vanishes at any append', async () => {
+  const given = workflow(
+    [
+      { name: 'list', parameters: { give: [1, 2, 3] } },
+      {
+        name: 'each',
+        type: 'for_each',
+        items: '$(steps.list)',
+        concurrency: 2,
+        steps: [step({ name: 'one', parameters: { give: '$(item)' } })],
+      },
+      {
+        name: 'choose',
+        type: 'conditional',
+        condition: 'steps.list.size() == 3',
+        steps: [step({ name: 'yes' })],
+        otherwise: [step({ name: 'no' })],
+      },
+      { name: 'last', parameters: { all: '$(steps.each.items)' } },
+    ],
+    { all: 'steps.last.all' },
+  );
+  for (let atAppend = 1; ; atAppend += 1) {
+    const clock = new FakeClock();
+    const disk = openNodeSql();
+    const first = new MortalSql(disk, { atAppend, leaves: 'unsynced' });
+    const begun = (async () => {
+      const kit = await sessionKit({ sql: first, clock, workflow: given, executors: { tool: new Shop(clock).work } });
+      await kit.session.workflow({});
+      return await finish(kit, clock);
+    })();
+    const gone = (async () => {
+      while (!first.crashed) await new Promise((resolve) => setImmediate(resolve));
+    })();
+    const whole = await Promise.race([begun.catch(() => null), gone.then(() => null)]);
+    begun.catch(() => undefined);
+    if (whole !== null) {
+      expect(atAppend).toBeGreaterThan(20);
+      return;
+    }
+    const kit = await sessionKit({
+      sql: new MortalSql(disk, null),
+      clock,
+      workflow: given,
+      executors: { tool: new Shop(clock).work },
+    });
+    await kit.session.recover();
+    if (kit.session.runs().length === 0) await kit.session.workflow({});
+    const result = await finish(kit, clock);
+    expect(result, `crash at append ${atAppend}`).toMatchObject({ status: 'completed' });
+    expect(result.actions.find(({ id }) => id === OUTPUTS)?.output).toEqual({ all: [1, 2, 3] });
+    expect(new Set(result.actions.map(({ id }) => id)).size).toBe(result.actions.length);
+  }
+});
