@@ -3,18 +3,25 @@
  * but the files that it is given. What cannot be loaded is reported; the rest loads.
  */
 import type { z } from 'zod';
-import type { AgentDefinition, ToolDefinition } from '../domain/manifest.ts';
-import { toAgent, toKept, toTool } from './build.ts';
-import type { BuildContext } from './build.ts';
+import type { Json, JsonObject } from '../domain/json.ts';
+import type { AgentDefinition, RelicDefinition, ToolDefinition, WorkflowDefinition } from '../domain/manifest.ts';
+import { toAgent } from './build-agent.ts';
+import { toBase } from './build-base.ts';
+import type { BuildContext } from './build-base.ts';
+import { toRelic } from './build-relic.ts';
+import { toTool } from './build-tool.ts';
+import { toWorkflow } from './build-workflow.ts';
 import { createCatalog } from './catalog.ts';
-import type { Catalog, CatalogData, CatalogKind, KeptManifest } from './catalog.ts';
+import type { Catalog, CatalogKind, MonumentDefinition } from './catalog.ts';
 import { check } from './complaints.ts';
 import type { Complaint } from './complaints.ts';
 import { nearestNames } from './nearest.ts';
 import { fieldName } from './problem.ts';
 import type { FieldPath, ManifestProblem } from './problem.ts';
-import { agentSchema, keptSchema, toolSchema } from './schema.ts';
-import type { AgentInput } from './schema.ts';
+import { agentSchema, monumentSchema, toolSchema } from './schema.ts';
+import type { AgentInput, MonumentInput } from './schema.ts';
+import { relicSchema } from './schema-relic.ts';
+import { workflowSchema } from './schema-workflow.ts';
 import { readYaml } from './yaml-file.ts';
 import type { YamlDocument } from './yaml-file.ts';
 
@@ -63,28 +70,43 @@ class Loader {
 
     const agents: AgentDefinition[] = [];
     const tools: ToolDefinition[] = [];
-    const kept: Record<KeptManifest['kind'], KeptManifest[]> = { Relic: [], Workflow: [], Monument: [] };
+    const relics: RelicDefinition[] = [];
+    const workflows: WorkflowDefinition[] = [];
+    const monuments: MonumentDefinition[] = [];
     for (const found of this.#found) {
-      const { kind } = found;
-      if (kind === 'agent') {
-        push(
-          agents,
-          this.#build(found, agentSchema, (input, context) => toAgent(input, this.#imports(input, found), context)),
-        );
-      } else if (kind === 'tool') push(tools, this.#build(found, toolSchema, toTool));
-      else
-        push(
-          kept[KINDS[kind]],
-          this.#build(found, keptSchema, (input) => toKept(input, KINDS[kind])),
-        );
+      switch (found.kind) {
+        case 'tool':
+          push(tools, this.#build(found, toolSchema, toTool));
+          break;
+        case 'relic':
+          push(relics, this.#build(found, relicSchema, toRelic));
+          break;
+        case 'agent':
+          push(
+            agents,
+            this.#build(found, agentSchema, (input, context) =>
+              toAgent(input, this.#imports(input.import, found), context),
+            ),
+          );
+          break;
+        case 'workflow':
+          push(
+            workflows,
+            this.#build(found, workflowSchema, (input, context) =>
+              toWorkflow(input, {
+                ...context,
+                imports: this.#imports(input.import, found),
+                target: (written, kind, field) => this.#resolve(written, kind, found, field),
+              }),
+            ),
+          );
+          break;
+        case 'monument':
+          push(monuments, this.#build(found, monumentSchema, toMonument));
+          break;
+      }
     }
-    const data: CatalogData = {
-      agents,
-      tools,
-      relics: kept.Relic,
-      workflows: kept.Workflow,
-      monuments: kept.Monument,
-    };
+    const data = { agents, tools, relics, workflows, monuments };
     const byPlace = (a: ManifestProblem, b: ManifestProblem): number =>
       a.file === b.file ? a.line - b.line || a.column - b.column : a.file < b.file ? -1 : 1;
     return {
@@ -158,10 +180,10 @@ class Loader {
     return this.#problems.length === before ? built : null;
   }
 
-  #imports(input: AgentInput, importer: Found): AgentDefinition['imports'] {
+  #imports(written: AgentInput['import'], importer: Found): AgentDefinition['imports'] {
     const names = (field: keyof typeof IMPORTABLE): string[] => {
-      const resolved = (input.import?.[field] ?? []).map((written, index) =>
-        this.#resolve(written, IMPORTABLE[field], importer, ['import', field, index]),
+      const resolved = (written?.[field] ?? []).map((entry, index) =>
+        this.#resolve(entry, IMPORTABLE[field], importer, ['import', field, index]),
       );
       return [...new Set(resolved.filter((name) => name !== null))];
     };
@@ -198,6 +220,26 @@ class Loader {
     const { line, column } = document.place(complaint.path, complaint.part);
     list.push({ file, line, column, field: fieldName(complaint.path), message: complaint.message });
   }
+}
+
+const BASE_FIELDS = new Set([
+  'kind',
+  'version',
+  'name',
+  'summary',
+  'description',
+  'author',
+  'state',
+  'tags',
+  'metadata',
+]);
+
+function toMonument(input: MonumentInput): MonumentDefinition {
+  const body: Record<string, Json> = {};
+  for (const [field, value] of Object.entries(input)) {
+    if (!BASE_FIELDS.has(field)) body[field] = value as Json;
+  }
+  return { kind: 'Monument', ...toBase(input, {}), body: body satisfies JsonObject };
 }
 
 function isKind(kind: string): kind is CatalogKind {

@@ -142,6 +142,8 @@ export const limits = {
   readerPageBytes: 262_144,
   /** Streams that are open on one session. */
   readersPerSession: 1_000,
+  /** A page of history holds no further run past so much text. */
+  historyPageChars: 4_194_304,
   /** A page of history, executions or events. */
   pageRows: 100,
 

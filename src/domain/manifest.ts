@@ -24,6 +24,7 @@ export type ToolImplementation =
       readonly runtime: ScriptRuntime;
       readonly source: string;
       readonly memoryMb: number | null;
+      readonly cpus: number | null;
     }
   | {
       readonly type: 'http';
@@ -31,7 +32,14 @@ export type ToolImplementation =
       readonly method: string;
       readonly headers: Readonly<Record<string, string>>;
     }
-  | { readonly type: 'container'; readonly image: string; readonly memoryMb: number | null }
+  | {
+      readonly type: 'container';
+      /** An image by name, or null where it is made from `build`. */
+      readonly image: string | null;
+      readonly build: ImageBuild | null;
+      readonly memoryMb: number | null;
+      readonly cpus: number | null;
+    }
   | { readonly type: 'mcp'; readonly url: string };
 
 export interface ToolDefinition extends ManifestBase {
@@ -136,7 +144,11 @@ export interface AgentDefinition extends ManifestBase {
     readonly cost: number | null;
     readonly actions: number;
   };
+  readonly feeds: readonly FeedDefinition[];
+  readonly memory: MemoryPolicy;
   readonly variables: Readonly<Record<string, string>>;
+  /** Names of the secrets that its tools may use, `TOOL_…` (X3). */
+  readonly secrets: readonly string[];
 }
 
 /** Where a feed's value comes from (F1). `name` is the source's own: an internal source, a tool, a relic, … */
@@ -277,6 +289,8 @@ export interface WorkflowStep {
 export interface WorkflowDefinition extends ManifestBase {
   readonly kind: 'Workflow';
   readonly trigger: WorkflowTrigger;
+  /** Names of what its steps use (X4). */
+  readonly imports: AgentDefinition['imports'];
   /** JSON Schema of the inputs. */
   readonly inputs: JsonObject;
   readonly steps: readonly WorkflowStep[];
@@ -327,10 +341,23 @@ export const DEFAULT_PROTOCOL: ProtocolOptions = {
   actInReasoning: false,
 };
 
-/** Everything one run may look up: its agent and the definitions that it imports. */
-export interface ResolvedAgent {
-  readonly agent: AgentDefinition;
+/** What an agent or a workflow may use: the definitions that it imports, by the name that it knows them by. */
+export interface ImportedDefinitions {
   readonly tools: ReadonlyMap<string, ToolDefinition>;
+  readonly relics: ReadonlyMap<string, RelicDefinition>;
+  readonly workflows: ReadonlyMap<string, WorkflowDefinition>;
+  /** Sub-agents: what a caller needs to know of them. */
+  readonly agents: ReadonlyMap<string, ManifestBase>;
   /** Every name in the catalogue by kind, so that a wrong name can be answered with the nearest ones. */
   readonly knownNames: Readonly<Record<'tool' | 'agent' | 'relic' | 'workflow', readonly string[]>>;
+}
+
+/** Everything one run may look up: its agent and the definitions that it imports. */
+export interface ResolvedAgent extends ImportedDefinitions {
+  readonly agent: AgentDefinition;
+}
+
+/** Everything one run of a workflow may look up. */
+export interface ResolvedWorkflow extends ImportedDefinitions {
+  readonly workflow: WorkflowDefinition;
 }

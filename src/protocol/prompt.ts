@@ -47,7 +47,9 @@ export function buildSystemPrompt(resolved: ResolvedAgent): string {
           tools([...resolved.tools.values()]),
           code(agent),
           internals(agent),
-          others(agent),
+          agents(resolved),
+          relics(resolved),
+          workflows(resolved),
         ];
   return [
     who(agent),
@@ -214,16 +216,41 @@ function internals(agent: AgentDefinition): string {
   return ['# Internal actions (type="internal")', ...allowed.map(([name, use]) => `- ${name} ${use}`)].join('\n');
 }
 
-function others({ imports }: AgentDefinition): string {
-  const kinds = [
-    ['agents', 'Agents (type="agent", {message, context?}): they work on their own and answer'],
-    ['relics', 'Relics (type="relic", name "relic.endpoint"): services that keep state'],
-    ['workflows', 'Workflows (type="workflow", parameters are their inputs)'],
-  ] as const;
-  return kinds
-    .filter(([kind]) => imports[kind].length > 0)
-    .map(([kind, title]) => `# ${title}\n${imports[kind].map((name) => `- ${name}`).join('\n')}`)
-    .join('\n\n');
+function agents({ agent, agents: known }: ResolvedAgent): string {
+  const lines = agent.imports.agents.map((name) => `- ${summarised(name, known.get(name)?.summary)}`);
+  return section('Agents (type="agent", {message, context?}): they work on their own and answer', lines);
+}
+
+function relics({ relics: known }: ResolvedAgent): string {
+  const blocks = [...known.values()].map(({ name, summary, endpoints }) =>
+    [
+      `## ${name}`,
+      summary,
+      ...Object.values(endpoints).flatMap((endpoint) => [
+        `- ${summarised(`${name}.${endpoint.name}`, endpoint.summary)}`,
+        ...parameterLines(endpoint.parameters, '  '),
+      ]),
+    ].join('\n'),
+  );
+  const title = '# Relics (type="relic", name "relic.endpoint"): services that keep state';
+  return blocks.length === 0 ? '' : [title, ...blocks].join('\n\n');
+}
+
+function workflows({ workflows: known }: ResolvedAgent): string {
+  const blocks = [...known.values()].map(({ name, summary, inputs }) =>
+    [`## ${name}`, summary, ...parameterLines(inputs, '')].join('\n'),
+  );
+  return blocks.length === 0
+    ? ''
+    : ['# Workflows (type="workflow", parameters are their inputs)', ...blocks].join('\n\n');
+}
+
+function section(title: string, lines: readonly string[]): string {
+  return lines.length === 0 ? '' : [`# ${title}`, ...lines].join('\n');
+}
+
+function summarised(name: string, summary: string | undefined): string {
+  return summary === undefined || summary === '' ? name : `${name}: ${oneLine(summary)}`;
 }
 
 function persona(title: string, text: string): string {

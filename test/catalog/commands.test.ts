@@ -81,6 +81,6 @@ test('[M1] however a manifest is mangled, loading ends in definitions or problem
         }
       },
     ),
-    { numRuns: 300 },
+    { numRuns: 60 },
   );
 });

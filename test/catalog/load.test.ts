@@ -248,17 +248,14 @@ test('[M1] the same name twice is an error that names the other file', () => {
   ]);
 });
 
-test('[M1] relics, workflows and monuments keep their own fields as written', () => {
+test('[M1] monuments keep their own fields as written', () => {
   const { catalog, problems, warnings } = load({
-    'w.yaml':
-      'kind: workflow\nversion: 2\nname: w\nsummary: s\nsteps: [{name: a, type: tool}]\ntrigger: {type: manual}\n',
-    'r.yaml': 'kind: Relic\nversion: 2\nname: r\nsummary: s\nservice: {image: x}\n',
+    'm.yaml': 'kind: monument\nversion: 2\nname: m\nsummary: s\nparts: [{agent: a}]\n',
   });
   expect([problems, warnings]).toEqual([[], []]);
-  expect(catalog.list('workflow')).toMatchObject([
-    { kind: 'Workflow', version: '2', body: { steps: [{ name: 'a', type: 'tool' }], trigger: { type: 'manual' } } },
+  expect(catalog.list('monument')).toMatchObject([
+    { kind: 'Monument', version: '2', body: { parts: [{ agent: 'a' }] } },
   ]);
-  expect(catalog.list('relic')).toMatchObject([{ kind: 'Relic', body: { service: { image: 'x' } } }]);
 });
 
 test.each([
@@ -290,8 +287,8 @@ test('[M2] imports work by bare name, by relative path, across kinds and in cycl
     'agents/b.yaml': agent('b', 'import: {agents: [./a.yaml], workflows: [flow], relics: [store]}'),
     'tools/one.yaml': tool('one'),
     'tools/two.yaml': tool('second_tool'),
-    'flow.yaml': 'kind: Workflow\nversion: 1\nname: flow\nsummary: s\n',
-    'store.yaml': 'kind: Relic\nversion: 1\nname: store\nsummary: s\n',
+    'flow.yaml': 'kind: Workflow\nversion: 1\nname: flow\nsummary: s\nsteps: [{name: a, type: tool, target: one}]\n',
+    'store.yaml': 'kind: Relic\nversion: 1\nname: store\nsummary: s\nimplementation: {type: edge, store: kv}\n',
   });
   expect(problems).toEqual([]);
   expect(catalog.agent('a')?.agent.imports).toEqual({

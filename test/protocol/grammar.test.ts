@@ -53,6 +53,9 @@ function agentWith(tools: readonly ToolDefinition[], overrides: Partial<AgentDef
       imports,
     },
     tools: new Map(tools.map((one) => [one.name, one])),
+    relics: new Map(),
+    workflows: new Map(),
+    agents: new Map(),
     knownNames: { tool: imports.tools, agent: imports.agents, relic: imports.relics, workflow: imports.workflows },
   };
 }

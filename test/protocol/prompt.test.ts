@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { bundled } from '../../src/catalog/bundled.ts';
+import { loadManifests } from '../../src/catalog/load.ts';
 import { DEFAULT_PROTOCOL } from '../../src/domain/manifest.ts';
 import type { AgentDefinition, ProtocolOptions, ResolvedAgent } from '../../src/domain/manifest.ts';
 import { createParser } from '../../src/protocol/parser.ts';
@@ -18,6 +19,9 @@ function agentWith(overrides: Partial<AgentDefinition>, protocol: Partial<Protoc
   return {
     agent: { ...agent, protocol: { ...DEFAULT_PROTOCOL, ...protocol }, ...overrides },
     tools: new Map(),
+    relics: new Map(),
+    workflows: new Map(),
+    agents: new Map(),
     knownNames,
   };
 }
@@ -48,16 +52,31 @@ describe('the prompt', () => {
 
   test('[L4] it has the persona, every tool with its parameters, and what else may be called', () => {
     const base = resolved('assistant');
+    const manifest = (kind: string, name: string, rest: string): { path: string; text: string } => ({
+      path: `${name}.yaml`,
+      text: `kind: ${kind}\nversion: 1\nname: ${name}\nsummary: The ${name} on board.\n${rest}\n`,
+    });
+    const { catalog } = loadManifests([
+      manifest('Agent', 'pirate', 'persona: x\nimport: {agents: [navigator], relics: [logbook], workflows: [voyage]}'),
+      manifest('Agent', 'navigator', 'persona: x'),
+      manifest('Relic', 'logbook', 'implementation: {type: edge, store: log}'),
+      manifest('Workflow', 'voyage', 'inputs: {port: string}\nsteps: [{name: a, type: llm, parameters: {prompt: x}}]'),
+    ]);
+    const pirate = catalog.agent('pirate');
+    if (pirate === null) throw new Error('the pirate did not load');
     const prompt = buildSystemPrompt({
-      ...base,
+      ...pirate,
+      tools: base.tools,
       agent: {
         ...base.agent,
         persona: { agent: 'Be a pirate.', user: 'The user is a sailor.', examples: ['Ahoy!'] },
-        imports: { tools: [], agents: ['navigator'], relics: ['log'], workflows: ['voyage'] },
+        imports: pirate.agent.imports,
       },
     });
-    for (const part of ['Be a pirate.', 'The user is a sailor.', 'Ahoy!', '- navigator', '- log', '- voyage'])
+    const parts = ['Be a pirate.', 'The user is a sailor.', 'Ahoy!', '- navigator: The navigator on board.'];
+    for (const part of [...parts, '## logbook\nThe logbook on board.', '- logbook.append: ', '- entry (any, required)'])
       expect(prompt).toContain(part);
+    expect(prompt).toContain('## voyage\nThe voyage on board.\n- port (string, required)');
     for (const { name, parameters } of base.tools.values()) {
       expect(prompt).toContain(`## ${name}\n`);
       const properties = parameters['properties'];
