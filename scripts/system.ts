@@ -38,6 +38,7 @@ export interface WorkerHealth {
 
 /** What the Worker reads from its environment (H8). */
 export const SETTING_NAMES = [
+  'LLM_PROVIDER',
   'LLM_BASE_URL',
   'LLM_API_KEY',
   'LLM_MODEL',

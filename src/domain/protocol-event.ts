@@ -60,5 +60,7 @@ export type WarningCode =
   | 'cache_ignored'
   | 'overloaded'
   | 'unknown_price'
+  /** Another model answers, because the first could not (L2). */
+  | 'model_fallback'
   /** A native call, or what followed one, was left out (P17). */
   | 'tool_call_ignored';

@@ -32,7 +32,7 @@ function appFor(env: Env): App {
     executions: (owner, page) => indexFor(env, owner).list(page),
     status: async () => {
       const runner = (await runnerOf(settings)?.health()) ?? null;
-      return { executors: executorList(runner), model: describeModel(settings), runner };
+      return { executors: executorList(runner), model: describeModel(env, settings), runner };
     },
     log: (line) => console.error(line), // oxlint-disable-line no-console -- the platform's log
   });

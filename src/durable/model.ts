@@ -1,21 +1,43 @@
 /** Settings and manifest -> the model that an agent speaks with. */
 import type { AgentDefinition } from '../domain/manifest.ts';
 import type { ModelProvider } from '../domain/ports.ts';
+import { judgeUrl } from '../executors/address.ts';
+import { Endpoints } from '../llm/endpoints.ts';
 import { createModel } from '../llm/select.ts';
+import type { ModelDeps } from '../llm/select.ts';
 import { platformClock } from './platform.ts';
-import type { Settings } from './settings.ts';
+import type { Env, Settings } from './settings.ts';
 
-function select(settings: Settings): ReturnType<typeof createModel> {
-  return createModel(settings.model, { clock: platformClock, random: Math.random });
+/** What is known of endpoints: of all sessions in this isolate together, for as long as it lives. */
+const endpoints = new Endpoints(platformClock);
+
+function deps(env: Env, settings: Settings): ModelDeps {
+  return {
+    clock: platformClock,
+    random: Math.random,
+    endpoints,
+    ai: env.AI ?? null,
+    secret: (name) => secretOf(env, name),
+    refuse: (url) => {
+      const judged = judgeUrl(url, { allowHosts: settings.allowHosts });
+      return judged.ok ? null : judged.reason;
+    },
+  };
 }
 
-/** An agent may ask for the demo; any other choice goes to the deployment's endpoint. */
-export function modelOf(settings: Settings, agent: AgentDefinition): ModelProvider {
-  const demo = agent.engine.primary.provider === 'demo';
-  return select(demo ? { ...settings, model: {} } : settings).provider;
+/** Only secrets that a manifest may name, and only what the environment itself holds (X3). */
+function secretOf(env: Env, name: string): string | null {
+  if (!name.startsWith('TOOL_') || !Object.hasOwn(env, name)) return null;
+  const value: unknown = Reflect.get(env, name);
+  return typeof value === 'string' && value !== '' ? value : null;
+}
+
+/** An agent's models: its manifest's choice, where it makes one, else the deployment's. */
+export function modelOf(env: Env, settings: Settings, agent: AgentDefinition): ModelProvider {
+  return createModel(settings.model, deps(env, settings), agent.engine).provider;
 }
 
 /** For `/health` and the start-up line. */
-export function describeModel(settings: Settings): string {
-  return select(settings).description;
+export function describeModel(env: Env, settings: Settings): string {
+  return createModel(settings.model, deps(env, settings)).description;
 }

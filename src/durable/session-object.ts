@@ -57,8 +57,9 @@ export class SessionObject extends DurableObject<Env> {
       runner: runnerOf(settings),
       children: childSessions(env, platformClock, () => this.#session.record),
       resolve: (name) => bundled.agent(name),
+      workflow: (name) => bundled.workflow(name),
       redact: redactor(secretsOf(env)),
-      modelFor: (agent) => modelOf(settings, agent),
+      modelFor: (agent) => modelOf(env, settings, agent),
       hold: (work) => {
         ctx.waitUntil(work);
         ctx.waitUntil(this.#watch());

@@ -4,6 +4,7 @@ import { parseApiKeys } from '../http/auth.ts';
 import { parseRunnerUrls, parseSigningKeys } from '../executors/runner-list.ts';
 import type { RunnerAddress, SigningKey } from '../executors/runner-list.ts';
 import type { ModelConfig } from '../llm/select.ts';
+import type { AiBinding } from '../llm/workers-ai.ts';
 import type { ExecutionIndexObject } from './execution-index-object.ts';
 import type { SessionObject } from './session-object.ts';
 
@@ -11,6 +12,10 @@ import type { SessionObject } from './session-object.ts';
 export interface Env {
   readonly SESSIONS: DurableObjectNamespace<SessionObject>;
   readonly EXECUTIONS: DurableObjectNamespace<ExecutionIndexObject>;
+  /** Workers AI, in the environment `workers-ai` only (wrangler.toml). */
+  readonly AI?: AiBinding;
+  /** Whose ways the endpoint has (docs/models.md); by default its address tells. */
+  readonly LLM_PROVIDER?: string;
   readonly LLM_BASE_URL?: string;
   readonly LLM_API_KEY?: string;
   readonly LLM_MODEL?: string;
@@ -40,7 +45,7 @@ export interface Settings {
 
 export function readSettings(env: Env): Settings {
   return {
-    model: { baseUrl: env.LLM_BASE_URL, apiKey: env.LLM_API_KEY, model: env.LLM_MODEL },
+    model: { provider: env.LLM_PROVIDER, baseUrl: env.LLM_BASE_URL, apiKey: env.LLM_API_KEY, model: env.LLM_MODEL },
     keys: parseApiKeys(env.API_KEYS),
     allowedOrigins: list(env.ALLOWED_ORIGINS),
     tokenSecret: () => tokenSecretOf(env),

@@ -8,18 +8,17 @@ type PlainRequest = Parameters<ActionContext['callModel']>[0];
 
 /** @returns the whole text; @throws EngineError `model_*` */
 export async function callModel(
-  context: Pick<RunContext, 'model' | 'resolved'>,
+  context: Pick<RunContext, 'model'>,
   request: PlainRequest,
   signal: AbortSignal,
   record: (usage: Usage) => void,
 ): Promise<string> {
   const messages: ChatMessage[] = [{ role: 'user', content: request.prompt }];
   if (request.system !== null) messages.unshift({ role: 'system', content: request.system });
-  const { agent } = context.resolved;
   let text = '';
   const stream = context.model.stream({
     messages,
-    model: request.model ?? agent.engine.primary.model,
+    model: request.model,
     temperature: null,
     maxTokens: null,
     extra: {},

@@ -27,9 +27,11 @@ function deltasOf(choice: JsonObject): ReadChunk['deltas'] {
   const delta = isJsonObject(choice['delta']) ? choice['delta'] : choice['message'];
   if (!isJsonObject(delta)) return [];
   const deltas: ReadChunk['deltas'][number][] = [];
-  const reasoning = textOf(delta['reasoning_content']) || textOf(delta['reasoning']);
+  const thought = thoughtOf(delta);
+  const reasoning = textOf(delta['reasoning_content']) || textOf(delta['reasoning']) || thought;
   if (reasoning !== '') deltas.push({ type: 'reasoning', text: reasoning });
-  const text = textOf(delta['content']);
+  // A refusal is what the model says, only in a field of its own.
+  const text = isThought(delta) ? '' : textOf(delta['content']) || textOf(delta['refusal']);
   if (text !== '') deltas.push({ type: 'text', text });
   // `function_call` is what `tool_calls` was before there could be several.
   const older = isJsonObject(delta['function_call']) ? [{ function: delta['function_call'] }] : [];
@@ -48,6 +50,22 @@ function deltasOf(choice: JsonObject): ReadChunk['deltas'] {
     });
   }
   return deltas;
+}
+
+/** Reasoning that comes as content: in parts of its own (Mistral), or marked as a whole (Gemini). */
+function thoughtOf(delta: JsonObject): string {
+  const { content } = delta;
+  if (isThought(delta)) return textOf(content).replace(/<\/?thought>/g, '');
+  if (!Array.isArray(content)) return '';
+  return content
+    .map((part) => (isJsonObject(part) && part['type'] === 'thinking' ? textOf(part['thinking']) : ''))
+    .join('');
+}
+
+function isThought(delta: JsonObject): boolean {
+  const extra = delta['extra_content'];
+  const google = isJsonObject(extra) ? extra['google'] : null;
+  return isJsonObject(google) && google['thought'] === true;
 }
 
 /** Text, or the text of content parts. */
@@ -80,7 +98,8 @@ function finishOf(reason: Json | undefined): FinishReason | null {
   }
 }
 
-function usageOf(usage: Json | undefined): Usage | null {
+/** Token counts in the fields of the format. */
+export function usageOf(usage: Json | undefined): Usage | null {
   if (!isJsonObject(usage)) return null;
   const details = isJsonObject(usage['prompt_tokens_details']) ? usage['prompt_tokens_details'] : {};
   const prompt = tokens(usage['prompt_tokens']);
@@ -89,7 +108,11 @@ function usageOf(usage: Json | undefined): Usage | null {
   return {
     promptTokens: prompt ?? 0,
     completionTokens: completion ?? 0,
-    cachedTokens: tokens(details['cached_tokens']) ?? tokens(usage['prompt_cache_hit_tokens']) ?? 0,
+    cachedTokens:
+      tokens(details['cached_tokens']) ??
+      tokens(usage['prompt_cache_hit_tokens']) ??
+      tokens(usage['cached_tokens']) ??
+      0,
     estimated: false,
   };
 }

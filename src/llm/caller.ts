@@ -1,0 +1,263 @@
+/**
+ * One model call over any connection: time-outs, retries, the endpoint's breaker and what a call cost (L2, L6).
+ *
+ * Owns when a call is tried again and when it has failed. Does not own the wire (the connection does),
+ * fallback to another model (`router.ts`) or what a broken stream means to a run.
+ *
+ * Invariants
+ * 1. Nothing is tried again once a delta has been passed on.
+ * 2. Every stream that is not broken by an error ends with `usage`, then `finish`.
+ * 3. When the consumer stops reading or aborts, the connection's signal is aborted.
+ * 4. Every attempt that the breaker let through tells it once how the endpoint did.
+ */
+import { EngineError } from '../domain/errors.ts';
+import { limits } from '../domain/limits.ts';
+import type {
+  ChatMessage,
+  Clock,
+  FinishReason,
+  ModelDelta,
+  ModelProvider,
+  ModelRequest,
+  Random,
+  Usage,
+} from '../domain/ports.ts';
+import { estimateTokens } from '../domain/tokens.ts';
+import type { ReadChunk } from './chunk.ts';
+import type { Endpoint, Quirk } from './endpoints.ts';
+import { failureOf } from './failure.ts';
+import type { ModelFailure } from './failure.ts';
+import { pause } from './pause.ts';
+
+/** Where a call's chunks come from. */
+export interface Connection {
+  readonly name: string;
+  /** Taken out of whatever the endpoint says. */
+  readonly secret: string | null;
+  /** Sends the request; resolves when the answer begins. */
+  open(
+    request: ModelRequest,
+    call: {
+      readonly model: string;
+      readonly refused: ReadonlySet<Quirk>;
+      readonly signal: AbortSignal;
+      /** Set when the stream has said its end mark. */
+      readonly end: { marked: boolean };
+    },
+  ): Promise<AsyncIterable<unknown>>;
+  /** @param chunk anything */
+  read(chunk: unknown): ReadChunk;
+}
+
+export interface CallerOptions {
+  /** Used when a request names no model. */
+  readonly defaultModel: string;
+  readonly endpoint: Endpoint;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly firstTokenMs: number;
+  readonly betweenTokensMs: number;
+}
+
+type Content = ReadChunk['deltas'][number];
+type End = { readonly usage: Usage | null; readonly finish: FinishReason };
+
+export function createCaller(connection: Connection, options: CallerOptions): ModelProvider {
+  return new Caller(connection, options);
+}
+
+class Caller implements ModelProvider {
+  readonly #connection: Connection;
+  readonly #options: CallerOptions;
+
+  constructor(connection: Connection, options: CallerOptions) {
+    this.#connection = connection;
+    this.#options = options;
+  }
+
+  get name(): string {
+    return this.#connection.name;
+  }
+
+  async *stream(request: ModelRequest): AsyncGenerator<ModelDelta> {
+    const { clock, random, endpoint, defaultModel } = this.#options;
+    const model = request.model ?? defaultModel;
+    const sent: Content[] = [];
+    let end: End | null = null;
+    let attempt = 1;
+    while (end === null) {
+      const closedMs = endpoint.breaker.enter();
+      if (closedMs !== null) throw this.#leftAlone(closedMs);
+      try {
+        end = yield* this.#once(request, model, sent);
+      } catch (fault) {
+        if (request.signal.aborted) {
+          end = { usage: null, finish: 'abort' };
+          break;
+        }
+        const failure = failureOf(fault, {
+          endpoint: endpoint.name,
+          secret: this.#connection.secret,
+          now: clock.now(),
+        });
+        const begun = sent.length > 0;
+        if (!begun && adapt(failure, endpoint.refusedBy(model))) continue;
+        const backoffMs = random() * Math.min(limits.retryMaxDelayMs, limits.retryDelayMs * 2 ** attempt);
+        const delayMs = Math.max(backoffMs, failure.retryAfterMs ?? 0);
+        const again =
+          failure.retryable && !begun && attempt < limits.modelAttempts && endpoint.breaker.state === 'closed';
+        if (!again || delayMs > limits.retryMaxDelayMs) {
+          if (begun) yield { type: 'usage', usage: { ...estimate(request.messages, sent), model } };
+          throw failure.error;
+        }
+        attempt += 1;
+        await pause(clock, delayMs, request.signal);
+        if (request.signal.aborted) end = { usage: null, finish: 'abort' };
+      }
+    }
+    yield { type: 'usage', usage: { ...(end.usage ?? estimate(request.messages, sent)), model } };
+    yield { type: 'finish', reason: end.finish };
+  }
+
+  /** One request; returns how it ended. @param sent takes every delta that was passed on */
+  async *#once(request: ModelRequest, model: string, sent: Content[]): AsyncGenerator<Content, End> {
+    const { clock, endpoint } = this.#options;
+    const { breaker } = endpoint;
+    const controller = new AbortController();
+    const startedAt = clock.now();
+    const end = { marked: false };
+    let finish: FinishReason | null = null;
+    let usage: Usage | null = null;
+    let reported = false;
+    const report = (tell: () => void): void => {
+      if (!reported) tell();
+      reported = true;
+    };
+    const wait = <T>(work: Promise<T>): Promise<T> => this.#wait(work, request.signal, { sent, finish, startedAt });
+    try {
+      const chunks = await wait(
+        this.#connection.open(request, {
+          model,
+          refused: endpoint.refusedBy(model),
+          signal: controller.signal,
+          end,
+        }),
+      );
+      const iterator = chunks[Symbol.asyncIterator]();
+      for (;;) {
+        const next = await wait(iterator.next()).catch((fault: unknown) => {
+          // The answer is complete; what may still have come was only the usage.
+          if (finish !== null && !request.signal.aborted) return { done: true, value: undefined } as const;
+          throw fault;
+        });
+        if (next.done === true) break;
+        const read = this.#connection.read(next.value);
+        usage = read.usage ?? usage;
+        for (const delta of read.deltas) {
+          if (sent.length === 0) endpoint.learnLatency(model, clock.now() - startedAt);
+          sent.push(delta);
+          yield delta;
+        }
+        finish = read.finish ?? finish;
+      }
+      if (request.signal.aborted) return { usage, finish: 'abort' };
+      if (finish === null && !end.marked) {
+        throw new EngineError(
+          'model_unavailable',
+          `The model endpoint ${endpoint.name} broke off in the middle of its answer`,
+        );
+      }
+      report(() => breaker.succeeded());
+      return { usage, finish: finish ?? 'stop' };
+    } catch (fault) {
+      if (!request.signal.aborted) {
+        const failure = failureOf(fault, { endpoint: endpoint.name, secret: null, now: clock.now() });
+        report(() => tell(breaker, failure));
+      }
+      throw fault;
+    } finally {
+      report(() => (sent.length > 0 ? breaker.succeeded() : breaker.abandoned()));
+      controller.abort();
+    }
+  }
+
+  /** Waits for `work`, but not beyond the time-out or the abort, even when the work ignores both. */
+  async #wait<T>(
+    work: Promise<T>,
+    signal: AbortSignal,
+    so: { readonly sent: readonly Content[]; readonly finish: FinishReason | null; readonly startedAt: number },
+  ): Promise<T> {
+    const { clock, endpoint, firstTokenMs, betweenTokensMs } = this.#options;
+    const begun = so.sent.length > 0;
+    const timeoutMs =
+      so.finish !== null
+        ? limits.usageGraceMs
+        : begun
+          ? betweenTokensMs
+          : Math.max(0, so.startedAt + firstTokenMs - clock.now());
+    const what = begun ? `nothing for ${betweenTokensMs / 1_000} s` : `no first token within ${firstTokenMs / 1_000} s`;
+    const { promise: cut, reject } = Promise.withResolvers<never>();
+    const aborted = (): void => reject(new EngineError('model_unavailable', 'The model call was aborted'));
+    const cancel = clock.schedule(timeoutMs, () =>
+      reject(new EngineError('model_timeout', `The model endpoint ${endpoint.name} sent ${what}`)),
+    );
+    signal.addEventListener('abort', aborted, { once: true });
+    if (signal.aborted) aborted();
+    try {
+      return await Promise.race([work, cut]);
+    } finally {
+      cancel();
+      signal.removeEventListener('abort', aborted);
+    }
+  }
+
+  #leftAlone(forMs: number): EngineError {
+    const { endpoint } = this.#options;
+    return new EngineError(
+      'model_unavailable',
+      `The model endpoint ${endpoint.name} has failed ${endpoint.breaker.failures} times in a row and is left alone for another ${Math.ceil(forMs / 1_000)} s`,
+      { retry_after_ms: forMs, circuit: 'open' },
+    );
+  }
+}
+
+/** A refusal is an answer: the endpoint works. Too many requests are no failure either, unless it wants a rest. */
+function tell(breaker: Endpoint['breaker'], { error, status, retryAfterMs }: ModelFailure): void {
+  const rests = retryAfterMs !== null && retryAfterMs > limits.retryMaxDelayMs;
+  if (error.code === 'model_rejected') breaker.succeeded();
+  else if (status === 429 && !rests) breaker.abandoned();
+  else breaker.failed(retryAfterMs);
+}
+
+const QUIRKS: readonly (readonly [Quirk, RegExp])[] = [
+  ['stream_options', /stream_options/],
+  ['max_tokens', /max_completion_tokens/],
+  ['temperature', /\btemperature\b/],
+  ['tool_choice', /tool_choice/],
+  ['user_after_tool', /role.{0,20}user.{0,20}after.{0,20}role.{0,20}tool/i],
+  ['system', /(system|developer) (role|message)|(role|message)\W{1,4}(system|developer)|["'`](system|developer)["'`]/i],
+];
+
+/** Notes a field that the endpoint has just refused; false when it refused something else, or says so again. */
+function adapt({ status, error }: ModelFailure, refused: Set<Quirk>): boolean {
+  // Some servers answer 500 when a model's chat template does not take what it is given.
+  if (status !== 400 && status !== 422 && status !== 500) return false;
+  const quirk = QUIRKS.find(([, pattern]) => pattern.test(error.message))?.[0];
+  if (quirk === undefined || refused.has(quirk)) return false;
+  refused.add(quirk);
+  return true;
+}
+
+/** For endpoints that count nothing themselves (L6). */
+function estimate(messages: readonly ChatMessage[], sent: readonly Content[]): Usage {
+  return {
+    promptTokens: messages.reduce((sum, { content }) => sum + estimateTokens(content), 0),
+    completionTokens: estimateTokens(
+      sent
+        .map((delta) => (delta.type === 'tool_call' ? (delta.name ?? '') + delta.argumentsDelta : delta.text))
+        .join(''),
+    ),
+    cachedTokens: 0,
+    estimated: true,
+  };
+}

@@ -1,0 +1,45 @@
+/** Error answers, in the many shapes that servers give them, as the one that the client reads. */
+import type { Json, JsonObject } from '../domain/json.ts';
+import { isJsonObject } from '../domain/json.ts';
+
+/** As much of an answer as is looked at, in characters. */
+const READ_CHARS = 65_536;
+
+/**
+ * `{"error": {"message", "code"}}` from any of: that itself, a list of one (Gemini), a bare `error`
+ * text (Ollama), `message` or `detail` at the top (Mistral, vLLM), `errors` (Cloudflare), plain text.
+ */
+export function errorBody(text: string): string {
+  const read = text.slice(0, READ_CHARS);
+  const error = errorOf(parsed(read)) ?? { message: plain(read) };
+  return JSON.stringify({ error });
+}
+
+function parsed(text: string): Json | undefined {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return undefined;
+  }
+}
+
+function errorOf(value: Json | undefined): JsonObject | null {
+  if (Array.isArray(value)) return errorOf(value[0]);
+  if (!isJsonObject(value)) return null;
+  const { error, errors, message, detail } = value;
+  if (isJsonObject(error)) return error;
+  if (typeof error === 'string') return { message: error };
+  if (Array.isArray(errors) && isJsonObject(errors[0])) return errors[0];
+  const said = message ?? detail;
+  if (said == null) return null;
+  return { ...value, message: typeof said === 'string' ? said : JSON.stringify(said) };
+}
+
+/** What a page of a proxy says, without its markup. */
+function plain(text: string): string {
+  return text
+    .replace(/<(script|style)[\s\S]*?<\/\1>/gi, ' ')
+    .replace(/<[^>]*>/g, ' ')
+    .replace(/\s+/g, ' ')
+    .trim();
+}
