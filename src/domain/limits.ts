@@ -93,6 +93,8 @@ export const limits = {
   /** Between two tries to reach a child whose stream broke off. */
   childRetryMs: 200,
   childRetryMaxMs: 5_000,
+  /** How far the time of a signed webhook may be from ours. */
+  webhookSeconds: 300,
 
   // --- journal (J6) ---
   /** A stored row; larger payloads stand in chunk rows. Production rows hold 2 MB. */

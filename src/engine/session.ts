@@ -258,10 +258,14 @@ export class Session {
     return typeof response === 'string' ? response : this.result(run).response;
   }
 
-  /** Everything of the session that is on disk, as JSON texts: its record, then all events in order, then its variables. */
+  /** Everything of the session that is on disk, as JSON texts: its record, its runs, all events in order, its variables. */
   *export(): Generator<string> {
     const { owner: _owner, ...session } = this.record;
     yield JSON.stringify({ session });
+    for (let run = 1; run <= this.runCount; run += 1) {
+      const { runId, status, startedAt, endedAt, input } = this.#journal.requireRun(run);
+      yield JSON.stringify({ run: { run_id: runId, status, started_at: startedAt, ended_at: endedAt, input } });
+    }
     for (let page = this.events(0); page.length > 0; page = this.events(page.at(-1)?.seq ?? Infinity)) {
       for (const event of page) yield encodeEvent(event);
     }

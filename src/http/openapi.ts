@@ -24,6 +24,8 @@ interface Route {
   readonly status?: number;
 }
 
+const PAGE = { limit: 'Runs of a page, at most 100', before: 'Id of a run: `next` of the page before' };
+
 /** Every route of the system; a test checks that this table and the routers agree. */
 export const ROUTES: readonly Route[] = [
   { method: 'get', path: '/health', summary: 'Whether the system is up, and what is active', answer: 'json' },
@@ -48,6 +50,7 @@ export const ROUTES: readonly Route[] = [
     method: 'delete',
     path: '/agent/session/{id}',
     summary: 'Cancel what runs and delete everything',
+    query: { export: '`1` answers with the whole session as JSON Lines (200), and deletes it once all of it was read' },
     answer: 'none',
     status: 204,
   },
@@ -74,7 +77,19 @@ export const ROUTES: readonly Route[] = [
     query: { after: 'Number of the last event that you have', run: 'Only this run; the stream ends with it' },
     answer: 'sse',
   },
-  { method: 'get', path: '/agent/session/{id}/history', summary: 'Messages and answers', answer: 'json' },
+  {
+    method: 'get',
+    path: '/agent/session/{id}/history',
+    summary: 'Messages and answers, in order: the newest page, or the one before a run',
+    query: PAGE,
+    answer: 'json',
+  },
+  {
+    method: 'get',
+    path: '/agent/session/{id}/export',
+    summary: 'The whole session, one JSON text a line: its record, its runs, all events, its variables',
+    answer: 'jsonl',
+  },
   {
     method: 'get',
     path: '/agent/session/{id}/transcript',
@@ -96,7 +111,13 @@ export const ROUTES: readonly Route[] = [
     answer: 'file',
   },
   { method: 'get', path: '/agent/session/{id}/state', summary: 'Session variables', answer: 'json' },
-  { method: 'get', path: '/agent/session/{id}/runs', summary: 'Runs of the session', answer: 'json' },
+  {
+    method: 'get',
+    path: '/agent/session/{id}/runs',
+    summary: 'Runs of the session, in order: the newest page, or the one before a run',
+    query: PAGE,
+    answer: 'json',
+  },
   { method: 'get', path: '/agent/session/{id}/runs/{run}', summary: 'One run as a document', answer: 'json' },
   {
     method: 'post',

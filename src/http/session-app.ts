@@ -10,6 +10,7 @@ import type { Session } from '../engine/session.ts';
 import type { RunRecord } from '../domain/session.ts';
 import { artifactResponse } from './artifact.ts';
 import { readChunks, readJson } from './body.ts';
+import { LINES_HEADERS, linesOf } from './lines.ts';
 import { faultLine, problemResponse } from './problem.ts';
 import { approvalBody, cancelBody, executeBody, messageBody, validate } from './schemas.ts';
 import { Heartbeat } from './heartbeat.ts';
@@ -51,8 +52,12 @@ export function createSessionApp({ session, clock, destroy, log }: SessionAppOpt
   app.delete('/', async (c) => {
     void session.record;
     await session.dispose('the session was deleted');
-    await destroy();
-    return c.body(null, 204);
+    if (c.req.query('export') === undefined) {
+      await destroy();
+      return c.body(null, 204);
+    }
+    // Nothing is deleted before the last line of it has been taken; who leaves earlier has deleted nothing.
+    return new Response(linesOf(session.export(), destroy), { headers: LINES_HEADERS });
   });
 
   app.post('/message', async (c) => {
@@ -85,6 +90,14 @@ export function createSessionApp({ session, clock, destroy, log }: SessionAppOpt
     return await answer(c.req.raw, run, after, body.stream);
   });
 
+  /** The session's workflow (M6). */
+  app.post('/-/workflow', async (c) => {
+    const after = session.lastSeq;
+    const { inputs, stream } = validate(workflowBody, await readJson(c.req.raw));
+    const run = await session.workflow(inputs as JsonObject);
+    return await answer(c.req.raw, run, after, stream);
+  });
+
   /** Protocol text that is still arriving: its actions start as their closing tags come in. */
   app.post('/-/execute-stream', async (c) => {
     const after = session.lastSeq;
@@ -103,25 +116,27 @@ export function createSessionApp({ session, clock, destroy, log }: SessionAppOpt
     return new Response(eventStream(source, heartbeat, { after, runId }), { headers: SSE_HEADERS });
   });
 
-  app.get('/history', (c) =>
-    c.json({
-      session_id: session.record.session_id,
-      messages: session.runs().flatMap((run) => {
-        const result = session.result(run);
-        const user = typeof run.input['content'] === 'string' ? run.input['content'] : null;
-        return [
-          ...(user === null ? [] : [{ role: 'user', content: user, run_id: run.runId, timestamp: run.startedAt }]),
-          {
-            role: 'assistant',
-            content: result.response,
-            run_id: run.runId,
-            status: result.status,
-            timestamp: run.endedAt,
-          },
-        ];
-      }),
-    }),
-  );
+  app.get('/history', (c) => {
+    const { session_id: id } = session.record;
+    const page = session.runs(...pageOf(c.req.query('limit'), c.req.query('before')));
+    const messages: Record<string, unknown>[][] = [];
+    let sizeChars = 0;
+    // Newest first, as far as one answer may grow; told in order.
+    for (const run of page.toReversed()) {
+      if (sizeChars > limits.historyPageChars) break;
+      const { runId: run_id, status, startedAt, endedAt } = run;
+      const user = typeof run.input['content'] === 'string' ? run.input['content'] : null;
+      const content = session.answer(run);
+      sizeChars += content.length + (user?.length ?? 0);
+      messages.push([
+        ...(user === null ? [] : [{ role: 'user', content: user, run_id, timestamp: startedAt }]),
+        { role: 'assistant', content, run_id, status, timestamp: endedAt },
+      ]);
+    }
+    const oldest = page.at(-messages.length);
+    const next = oldest === undefined || oldest.run === 1 ? null : oldest.runId;
+    return c.json({ session_id: id, messages: messages.toReversed().flat(), next });
+  });
 
   /** Training examples in the chat format, one run a line. */
   app.get('/transcript', (c) => {
@@ -129,9 +144,13 @@ export function createSessionApp({ session, clock, destroy, log }: SessionAppOpt
     if (format !== 'jsonl') {
       throw new EngineError('invalid_request', `"format" must be jsonl, not "${format.slice(0, limits.excerptChars)}"`);
     }
-    return new Response(linesOf(session.transcript()), {
-      headers: { 'content-type': 'application/jsonl; charset=utf-8', 'cache-control': 'no-store' },
-    });
+    return new Response(linesOf(session.transcript()), { headers: LINES_HEADERS });
+  });
+
+  /** The whole session, one JSON text a line. */
+  app.get('/export', () => {
+    void session.record;
+    return new Response(linesOf(session.export()), { headers: LINES_HEADERS });
   });
 
   app.get('/artifacts', (c) => {
@@ -145,21 +164,23 @@ export function createSessionApp({ session, clock, destroy, log }: SessionAppOpt
   });
 
   app.get('/state', (c) => c.json({ session_id: session.record.session_id, variables: session.variables() }));
-  app.get('/runs', (c) =>
-    c.json({
-      runs: session.runs().map(({ runId, status, startedAt, endedAt }) => ({
-        run_id: runId,
-        status,
-        started_at: startedAt,
-        ended_at: endedAt,
-      })),
-    }),
-  );
+  app.get('/runs', (c) => {
+    void session.record;
+    const page = session.runs(...pageOf(c.req.query('limit'), c.req.query('before')));
+    const runs = page.map(({ runId, status, startedAt, endedAt }) => ({
+      run_id: runId,
+      status,
+      started_at: startedAt,
+      ended_at: endedAt,
+    }));
+    const oldest = page[0];
+    return c.json({ runs, next: oldest === undefined || oldest.run === 1 ? null : oldest.runId });
+  });
   app.get('/runs/:run', (c) => c.json(session.result(session.run(c.req.param('run')))));
   /** The only run of an execution, or the latest of a chat. */
   app.get('/-/latest-run', (c) => {
     void session.record;
-    const run = session.runs().at(-1);
+    const run = session.runs(1).at(-1);
     if (run === undefined) throw new EngineError('unknown_run', 'This session has no run yet');
     return c.json(session.result(run));
   });
@@ -207,6 +228,18 @@ function placeOf(said: string | undefined): number {
   throw new EngineError('invalid_request', '"after" must be the number of an event');
 }
 
+/** Length of a page, and the number of the run before which it lies: `?limit=20&before=run_…_7`. */
+function pageOf(limit: string | undefined, before: string | undefined): [limit: number, before: number | undefined] {
+  const rows = limit === undefined ? limits.pageRows : Number(limit);
+  if (!Number.isSafeInteger(rows) || rows < 1 || rows > limits.pageRows) {
+    throw new EngineError('invalid_request', `"limit" must be a number from 1 to ${limits.pageRows}`);
+  }
+  if (before === undefined) return [rows, undefined];
+  const run = Number(/^(?:run_[0-9a-f]{32}_)?(\d{1,9})$/.exec(before)?.[1] ?? Number.NaN);
+  if (Number.isNaN(run)) throw new EngineError('invalid_request', '"before" must be the id of a run');
+  return [rows, run];
+}
+
 function describe(session: Session): Record<string, unknown> {
   const { record } = session;
   const { owner: _owner, ...visible } = record;
@@ -214,21 +247,8 @@ function describe(session: Session): Record<string, unknown> {
     ...visible,
     status: session.busy ? 'running' : 'idle',
     last_seq: session.lastSeq,
-    runs: session.runs().length,
+    runs: session.runCount,
   };
-}
-
-/** Written as fast as it is read, so that a long session never stands in memory as a whole. */
-function linesOf(lines: Iterable<string>): ReadableStream<Uint8Array> {
-  const iterator = lines[Symbol.iterator]();
-  const encoder = new TextEncoder();
-  return new ReadableStream({
-    pull(controller) {
-      const next = iterator.next();
-      if (next.done === true) controller.close();
-      else controller.enqueue(encoder.encode(`${next.value}\n`));
-    },
-  });
 }
 
 async function* once(text: string): AsyncGenerator<string> {

@@ -39,6 +39,10 @@ export function runIdOf(sessionId: string, run: number): string {
   return `run_${sessionId.replace(/^ses_/, '')}_${run}`;
 }
 
+/** A run's columns; a long input, or one in chunk rows, as null. */
+const RUN = `run, status, first_seq, last_seq, started_at, ended_at, idempotency_key,
+  CASE WHEN input <> '' AND OCTET_LENGTH(input) <= ${limits.inlineBytes} THEN input END AS input`;
+
 export class Journal {
   readonly #db: SqlDatabase;
   #record: SessionRecord | null = null;
@@ -289,8 +293,7 @@ export class Journal {
     status: 'queued' | 'running',
     idempotencyKey: string | null = null,
   ): RunRecord {
-    const last = Number(this.#db.exec(`SELECT COALESCE(MAX(run), 0) AS run FROM runs`)[0]?.['run'] ?? 0);
-    const run = last + 1;
+    const run = this.runCount + 1;
     this.#db.exec(
       `INSERT INTO runs (run, status, first_seq, started_at, input, idempotency_key, open) VALUES (?, ?, ?, ?, ?, ?, 1)`,
       run,
@@ -335,13 +338,13 @@ export class Journal {
   }
 
   run(run: number): RunRecord | null {
-    const row = this.#db.exec(`SELECT * FROM runs WHERE run = ?`, run)[0];
+    const row = this.#db.exec(`SELECT ${RUN} FROM runs WHERE run = ?`, run)[0];
     return row === undefined ? null : this.#toRun(row);
   }
 
   /** The run that a message with this `Idempotency-Key` started (J7). */
   runByIdempotencyKey(key: string): RunRecord | null {
-    const row = this.#db.exec(`SELECT * FROM runs WHERE idempotency_key = ?`, key)[0];
+    const row = this.#db.exec(`SELECT ${RUN} FROM runs WHERE idempotency_key = ?`, key)[0];
     return row === undefined ? null : this.#toRun(row);
   }
 
@@ -351,16 +354,25 @@ export class Journal {
     return found;
   }
 
-  /** Runs in order, the newest `limit` of them. */
-  runs(limit: number = limits.pageRows): RunRecord[] {
+  /** Runs in order: the newest `limit` of them, or of those before `before`. */
+  runs(limit: number = limits.pageRows, before: number = Number.MAX_SAFE_INTEGER): RunRecord[] {
     return this.#db
-      .exec(`SELECT * FROM (SELECT * FROM runs ORDER BY run DESC LIMIT ?) ORDER BY run`, limit)
+      .exec(
+        `SELECT * FROM (SELECT ${RUN} FROM runs WHERE run < ? ORDER BY run DESC LIMIT ?) ORDER BY run`,
+        before,
+        limit,
+      )
       .map((row) => this.#toRun(row));
+  }
+
+  /** How many runs there are; their numbers go from 1 to this. */
+  get runCount(): number {
+    return Number(this.#db.exec(`SELECT COALESCE(MAX(run), 0) AS run FROM runs`)[0]?.['run'] ?? 0);
   }
 
   /** Runs of which something is still to come: after a crash, these need an owner (J3). */
   openRuns(): RunRecord[] {
-    return this.#db.exec(`SELECT * FROM runs WHERE open = 1 ORDER BY run`).map((row) => this.#toRun(row));
+    return this.#db.exec(`SELECT ${RUN} FROM runs WHERE open = 1 ORDER BY run`).map((row) => this.#toRun(row));
   }
 
   /** Writes inputs of a run that no event carries; they come after the last event that was appended (J9). */
@@ -445,6 +457,11 @@ export class Journal {
 
   #toRun(row: SqlRow): RunRecord {
     const run = Number(row['run']);
+    const load = (text: unknown): JsonObject => JSON.parse(this.#loaded(-run, 'input', text)) as JsonObject;
+    // A long input is read when somebody asks for it: a page of runs would not fit in memory with all of theirs.
+    let input = row['input'] === null ? null : load(row['input']);
+    const read = (): JsonObject =>
+      (input ??= load(this.#db.exec(`SELECT input FROM runs WHERE run = ?`, run)[0]?.['input']));
     return {
       run,
       runId: runIdOf(this.#requireRecord().session_id, run),
@@ -453,7 +470,9 @@ export class Journal {
       lastSeq: row['last_seq'] === null ? null : Number(row['last_seq']),
       startedAt: Number(row['started_at']),
       endedAt: row['ended_at'] === null ? null : Number(row['ended_at']),
-      input: JSON.parse(this.#loaded(-run, 'input', row['input'])) as JsonObject,
+      get input() {
+        return read();
+      },
       idempotencyKey: row['idempotency_key'] == null ? null : String(row['idempotency_key']),
     };
   }

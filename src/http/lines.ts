@@ -1,0 +1,32 @@
+/** JSON Lines, written as fast as they are read, so that a long session never stands in memory as a whole. */
+
+/** A chunk is at least so long, so that short lines do not cost one each. */
+const CHUNK_CHARS = 65_536;
+
+export const LINES_HEADERS = {
+  'content-type': 'application/jsonl; charset=utf-8',
+  'cache-control': 'no-store',
+} as const;
+
+/** @param after done once every line has been taken, before the stream ends; not if the reader leaves before */
+export function linesOf(lines: Iterable<string>, after?: () => Promise<void>): ReadableStream<Uint8Array> {
+  const iterator = lines[Symbol.iterator]();
+  const encoder = new TextEncoder();
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        let text = '';
+        while (text.length < CHUNK_CHARS) {
+          const next = iterator.next();
+          if (next.done === true) break;
+          text += `${next.value}\n`;
+        }
+        if (text !== '') return controller.enqueue(encoder.encode(text));
+        await after?.();
+        controller.close();
+      },
+    },
+    // Nothing is read ahead: the end is reached when the reader asks for what comes after the last line.
+    { highWaterMark: 0 },
+  );
+}

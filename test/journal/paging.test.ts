@@ -1,0 +1,129 @@
+/** Long sessions: pages, export, and what opening one costs (J6). */
+import { describe, expect, test } from 'vitest';
+import { limits } from '../../src/domain/limits.ts';
+import { createSessionApp } from '../../src/http/session-app.ts';
+import { Journal } from '../../src/journal/journal.ts';
+import { FakeClock } from '../support/fake-clock.ts';
+import { openNodeSql } from '../support/node-sql.ts';
+import { say, SESSION_ID, sessionKit } from '../support/session-kit.ts';
+import type { SessionKit } from '../support/session-kit.ts';
+
+interface Message {
+  readonly role: string;
+  readonly content: string;
+  readonly run_id: string;
+}
+
+function surface(kit: SessionKit, destroy: () => Promise<void> = async () => undefined) {
+  const app = createSessionApp({ session: kit.session, clock: new FakeClock(), destroy, log: () => undefined });
+  return async (path: string, method = 'GET'): Promise<Response> =>
+    await app.fetch(new Request(`http://session${path}`, { method }));
+}
+
+async function talk(messages: number, text = (n: number): string => `question ${n}`): Promise<SessionKit> {
+  const kit = await sessionKit({
+    script: Array.from({ length: messages }, (_, n) => `<response final="true">answer ${n + 1}</response>`),
+  });
+  for (let n = 1; n <= messages; n += 1) await say(kit, text(n));
+  return kit;
+}
+
+test('[H1] history and runs come in pages, the newest first, each in order', async () => {
+  const get = surface(await talk(7));
+  const seen: string[][] = [];
+  const runs: number[] = [];
+  let next: string | null = '';
+  while (next !== null) {
+    const query = next === '' ? '?limit=3' : `?limit=3&before=${next}`;
+    const page = (await (await get(`/history${query}`)).json()) as { messages: Message[]; next: string | null };
+    const listed = (await (await get(`/runs${query}`)).json()) as { runs: unknown[]; next: string | null };
+    seen.unshift(page.messages.map(({ content }) => content));
+    runs.unshift(listed.runs.length);
+    expect(listed.next).toBe(page.next);
+    ({ next } = page);
+  }
+  expect(seen.flat()).toEqual(Array.from({ length: 7 }, (_, n) => [`question ${n + 1}`, `answer ${n + 1}`]).flat());
+  expect(runs).toEqual([1, 3, 3]);
+});
+
+test.each(['limit=0', 'limit=101', 'limit=x', 'before=x', 'before=run_1'])('[H4] ?%s is refused', async (query) => {
+  const get = surface(await talk(1));
+  expect((await get(`/history?${query}`)).status).toBe(400);
+  expect((await get(`/runs?${query}`)).status).toBe(400);
+});
+
+test('[J6] a page of long messages ends before it outgrows an answer; the rest is on the next', async () => {
+  const long = 'x'.repeat(limits.messageBytes - 10);
+  const get = surface(await talk(6, (n) => `${n}${long}`));
+  const first = (await (await get('/history')).json()) as { messages: Message[]; next: string };
+  expect(first.messages.length).toBeLessThan(12);
+  const rest = (await (await get(`/history?before=${first.next}`)).json()) as { messages: Message[]; next: null };
+  const all = [...rest.messages, ...first.messages].map(({ content }) => content.slice(0, 9));
+  expect(all.filter((content) => content.startsWith('answer'))).toEqual([1, 2, 3, 4, 5, 6].map((n) => `answer ${n}`));
+  expect(rest.next).toBeNull();
+});
+
+describe('[H1] export', () => {
+  test('is the session’s record, its runs, every event as it was sent, and the variables', async () => {
+    const kit = await talk(2);
+    const lines = (await (await surface(kit)('/export')).text()).trimEnd().split('\n');
+    expect(JSON.parse(lines[0] ?? '')).toMatchObject({ session: { session_id: SESSION_ID, agent: 'assistant' } });
+    expect(lines[0]).not.toContain('owner');
+    const journaled = kit.events.filter(({ seq }) => seq !== null).map((event) => JSON.stringify(event));
+    expect(JSON.parse(lines[2] ?? '')).toMatchObject({
+      run: { status: 'completed', input: { content: 'question 2' } },
+    });
+    expect(lines.slice(3, -1)).toEqual(journaled);
+    expect(JSON.parse(lines.at(-1) ?? '')).toEqual({ variables: {} });
+  });
+
+  test('comes before a deletion that asks for it; who leaves before its end has deleted nothing', async () => {
+    let destroyed = 0;
+    const kit = await talk(40, (n) => `${n}${'x'.repeat(20_000)}`);
+    const call = surface(kit, async () => void (destroyed += 1));
+    const cut = (await call('/?export=1', 'DELETE')).body?.getReader();
+    await cut?.read();
+    await cut?.cancel();
+    expect(destroyed).toBe(0);
+    const whole = await call('/?export=1', 'DELETE');
+    expect(whole.status).toBe(200);
+    expect((await whole.text()).split('\n').length).toBeGreaterThan(200);
+    expect(destroyed).toBe(1);
+  });
+});
+
+test('[J6] a session with 100,000 events opens, and tells its last page, without reading through them', () => {
+  const sql = openNodeSql();
+  const record = {
+    session_id: SESSION_ID,
+    agent: 'assistant',
+    user_id: null,
+    owner: null,
+    kind: 'chat',
+    metadata: {},
+    created_at: 0,
+  } as const;
+  new Journal(sql).create(record);
+  sql.exec(
+    `WITH RECURSIVE n (seq) AS (SELECT 1 UNION ALL SELECT seq + 1 FROM n WHERE seq < 100000)
+     INSERT INTO events SELECT seq, seq / 20 + 1, 1, 'action_completed', seq, 'a', 'echo',
+       '{"output":"' || HEX(RANDOMBLOB(50)) || '","ms":1,"attempt":1}', '{"key":"1/0","target":"tool/echo","ms":1}' FROM n`,
+  );
+  sql.exec(
+    `WITH RECURSIVE n (run) AS (SELECT 1 UNION ALL SELECT run + 1 FROM n WHERE run < 5000)
+     INSERT INTO runs (run, status, first_seq, last_seq, started_at, ended_at, input, open)
+     SELECT run, 'completed', run * 20 - 20, run * 20, run, run, '{"type":"message","content":"hello"}', 0 FROM n`,
+  );
+  const times = Array.from({ length: 5 }, () => {
+    const before = performance.now();
+    const journal = new Journal(sql);
+    expect(journal.openRuns()).toEqual([]);
+    expect(journal.lastSeq).toBe(100_000);
+    expect(journal.durations()).toHaveLength(limits.durationsRead);
+    expect(journal.page(99_900)).toHaveLength(100);
+    expect(journal.runs(100)).toHaveLength(100);
+    expect(journal.runByIdempotencyKey('none')).toBeNull();
+    return performance.now() - before;
+  });
+  expect(Math.min(...times)).toBeLessThan(100);
+});
