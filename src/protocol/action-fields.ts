@@ -12,7 +12,7 @@ import type { WarningCode } from '../domain/protocol-event.ts';
 import { conditionNames } from './condition.ts';
 import { idComplaint } from './ids.ts';
 import { parameterReferences } from './references.ts';
-import { readAttributes, snakeCase } from './tags.ts';
+import { SPANS, isSpace, plainAttributes, readAttributes, snakeCase } from './tags.ts';
 
 // The fields, as places in a list: reading an action touches nearly all of them.
 const NAME = 0;
@@ -107,18 +107,58 @@ const MODES: ReadonlyMap<string, ActionMode> = new Map([
 const NONE: readonly string[] = [];
 const NOTHING_GIVEN: Given = NAMES.map(() => undefined);
 
-/**
- * @param tag what stands between `<action` and `>`
- * @param plain `isPlainTag(tag)`
- */
-export function readHead(tag: string, plain: boolean): ActionHead {
-  const given: Given = [...NOTHING_GIVEN];
+/** @param tag what stands between `<action` and `>` */
+export function readHead(tag: string): ActionHead {
+  const given: Given = NOTHING_GIVEN.slice();
   let unknown: string[] | null = null;
-  readAttributes(tag, plain, (key, value) => {
+  readAttributes(tag, (key, value) => {
     const place = placeOf(key);
     if (place === undefined) (unknown ??= []).push(key);
     else given[place] ??= value;
   });
+  return headOf(given, unknown);
+}
+
+/**
+ * The short way, for tags as they mostly are.
+ *
+ * @param text in which `start` to `end` is what stands between `<action` and the first `>` behind it
+ * @returns null when it is not certain that the tag ends there, or how it is to be read
+ */
+export function readPlainHead(text: string, start: number, end: number): ActionHead | null {
+  const count = plainAttributes(text, start, end);
+  if (count === -1) return null;
+  const given: Given = NOTHING_GIVEN.slice();
+  let unknown: string[] | null = null;
+  for (let at = 0; at < count * 4; at += 4) {
+    const from = SPANS[at] ?? 0;
+    const to = SPANS[at + 1] ?? 0;
+    const place = usualPlace(text, from, to) ?? placeOf(text.slice(from, to));
+    if (place === undefined) (unknown ??= []).push(text.slice(from, to));
+    else given[place] ??= text.slice(SPANS[at + 2] ?? 0, SPANS[at + 3] ?? 0);
+  }
+  return headOf(given, unknown);
+}
+
+/** The attributes that are in most tags, found without making a string of their names. */
+function usualPlace(text: string, from: number, to: number): number | undefined {
+  switch (to - from) {
+    case 2:
+      return text.startsWith('id', from) ? ID : undefined;
+    case 4:
+      if (text.startsWith('name', from)) return NAME;
+      if (text.startsWith('mode', from)) return MODE;
+      return text.startsWith('type', from) ? TYPE : undefined;
+    case 7:
+      return text.startsWith('timeout', from) ? TIMEOUT : undefined;
+    case 10:
+      return text.startsWith('depends_on', from) ? DEPENDS_ON : undefined;
+    default:
+      return undefined;
+  }
+}
+
+function headOf(given: Given, unknown: string[] | null): ActionHead {
   const mode = given[MODE];
   const name = given[NAME];
   const id = given[ID];
@@ -128,18 +168,25 @@ export function readHead(tag: string, plain: boolean): ActionHead {
   return {
     type,
     mode: typeof mode === 'string' ? readMode(mode) : 'sync',
-    name: typeof name === 'string' ? name.trim() || null : null,
-    id: typeof id === 'string' ? id.trim() || null : null,
+    name: typeof name === 'string' ? trimmed(name) || null : null,
+    id: typeof id === 'string' ? trimmed(id) || null : null,
     given,
     unknown: unknown ?? NONE,
   };
+}
+
+/** `trim`, asked only where there may be something to trim. */
+function trimmed(text: string): string {
+  const last = text.charCodeAt(text.length - 1);
+  const first = text.charCodeAt(0);
+  return isSpace(first) || isSpace(last) || first > 127 || last > 127 ? text.trim() : text;
 }
 
 /** The id that the model gave, in the tag or, in the full form, in the body. */
 export function givenId(head: ActionHead, body: JsonObject): string | null {
   if (!Object.hasOwn(body, 'id') || isParametersOnly(head, body)) return head.id;
   const { id } = body;
-  return typeof id === 'string' || typeof id === 'number' ? String(id).trim() || head.id : head.id;
+  return typeof id === 'string' || typeof id === 'number' ? trimmed(String(id)) || head.id : head.id;
 }
 
 /** The body is the parameters: the compact form, or a self-named type without `parameters`. */
@@ -149,8 +196,9 @@ function isParametersOnly(head: ActionHead, body: JsonObject): boolean {
   return head.given[PARAMETERS] === undefined || Object.keys(body).length > 0;
 }
 
-export function readFields(head: ActionHead, body: JsonObject): ReadFields {
-  return new FieldReader(head, body).read();
+/** @param mayRefer whether parameters that stand in the body may hold references at all */
+export function readFields(head: ActionHead, body: JsonObject, mayRefer: boolean): ReadFields {
+  return new FieldReader(head, body, mayRefer).read();
 }
 
 const NO_WARNINGS: readonly FieldWarning[] = [];
@@ -167,13 +215,16 @@ class FieldReader {
   readonly #head: ActionHead;
   readonly #body: JsonObject;
   readonly #given: Given;
+  readonly #mayRefer: boolean;
   #warnings: FieldWarning[] | null = null;
   #conflicts: string[] | null = null;
   #invalid: string[] | null = null;
 
-  constructor(head: ActionHead, body: JsonObject) {
+  constructor(head: ActionHead, body: JsonObject, mayRefer: boolean) {
     this.#head = head;
     this.#body = body;
+    // Parameters in the tag are text of their own.
+    this.#mayRefer = mayRefer || head.given[PARAMETERS] !== undefined;
     this.#given = head.given;
   }
 
@@ -204,7 +255,7 @@ class FieldReader {
     const name = this.#name(type);
     const parameters = parametersOnly ? this.#body : this.#parameters();
     const when = this.#condition();
-    let references = parameterReferences(type, parameters);
+    let references = this.#mayRefer ? parameterReferences(type, parameters) : NONE;
     if (when !== null) references = [...new Set([...references, ...conditionNames(when)])];
     return {
       type,
@@ -280,7 +331,7 @@ class FieldReader {
 
   #name(type: ActionType): string {
     const given = this.#given[NAME];
-    if (typeof given === 'string' && given.trim() !== '') return given.trim();
+    if (typeof given === 'string' && trimmed(given) !== '') return trimmed(given);
     if (given !== undefined && typeof given !== 'string') {
       throw new Refusal('invalid_action', `name must be a text, not ${show(given)}`);
     }
@@ -303,7 +354,7 @@ class FieldReader {
   #outputKey(): string | null {
     const given = this.#given[OUTPUT_KEY];
     if (given === undefined || given === '') return null;
-    let key = String(given).trim();
+    let key = trimmed(String(given));
     if (key.startsWith('$') && key.length > 1) key = key.slice(1);
     const complaint = idComplaint('output_key', key);
     if (complaint !== null) throw new Refusal('invalid_id', complaint);

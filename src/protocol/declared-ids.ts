@@ -35,17 +35,19 @@ function hash(text: string): number {
   let high = 0x01000193;
   for (let rest = text; ;) {
     const { read, written } = encoder.encodeInto(rest, bytes);
-    bytes.fill(0, written, Math.min(bytes.length, written + 3));
+    bytes.fill(0, written, Math.min(bytes.length, written + 7));
+    // Two lanes, each over every other word.
     const count = (written + 3) >> 2;
-    for (let index = 0; index < count; index += 1) {
-      const word = words[index] ?? 0;
-      low = Math.imul(low ^ word, 0x01000193);
-      high = Math.imul((high ^ word) + index, 0x5bd1e995);
+    for (let index = 0; index < count; index += 2) {
+      low = Math.imul(low ^ (words[index] ?? 0), 0x01000193);
+      high = Math.imul(high ^ (words[index + 1] ?? 0), 0x5bd1e995);
       low ^= low >>> 15;
       high ^= high >>> 13;
     }
     if (read === rest.length) break;
     rest = rest.slice(read);
   }
+  low = Math.imul(low ^ (high >>> 15), 0x2c1b3c6d);
+  high = Math.imul(high ^ (low >>> 13), 0x297a2d39);
   return (high & 0x1fffff) * 4_294_967_296 + (low >>> 0);
 }

@@ -20,7 +20,7 @@ import { limits } from '../domain/limits.ts';
 import type { Finality, ProtocolEvent, WarningCode } from '../domain/protocol-event.ts';
 import { brokenBody, parseJson, strictBody } from './action-body.ts';
 import type { ReadBody } from './action-body.ts';
-import { givenId, readFields, readHead } from './action-fields.ts';
+import { givenId, readFields, readHead, readPlainHead } from './action-fields.ts';
 import type { ActionHead } from './action-fields.ts';
 import { ByteMeter, utf8Bytes } from './byte-meter.ts';
 import { DeclaredIds } from './declared-ids.ts';
@@ -46,7 +46,6 @@ import {
   TagEnd,
   headLength,
   isClosing,
-  isPlainTag,
   isSpace,
   matchTag,
   readAttributes,
@@ -129,6 +128,8 @@ const BODY_TEXT = 2;
 const TAG_TEXT = 3;
 /** Up to here it is cheaper to look at each character than to search. */
 const TINY_CHUNK_CHARS = 6;
+/** The same where one character matters. */
+const SMALL_CHUNK_CHARS = 16;
 /** Longer tags are measured by the machine. */
 const SHORT_TAG_CHARS = limits.tagBytes / 4;
 
@@ -211,8 +212,8 @@ class Parser implements ProtocolParser {
   #tagKind = 0;
   #tagHead = '';
   #tagText = '';
-  /** Known to be plain, so that its attributes can be read the short way. */
-  #plainTag = false;
+  /** What the tag says, where the short way could tell. */
+  #plainHead: ActionHead | null = null;
   #tagOffset = 0;
   #tagLine = 1;
   #tagColumn = 1;
@@ -278,14 +279,21 @@ class Parser implements ProtocolParser {
           this.#take(chunk);
           return this.#words(chunk);
         case BODY_TEXT:
-          if (chunk.indexOf('<') !== -1) break;
-          this.#take(chunk);
+          if (chars <= SMALL_CHUNK_CHARS) {
+            if (!isAsciiOutside(chunk, LESS, LESS)) break;
+            this.#meter.takeAscii(chars);
+            this.#base += chars;
+          } else {
+            if (chunk.indexOf('<') !== -1) break;
+            this.#take(chunk);
+          }
           this.#addBody(chunk);
           return NOTHING;
         case TAG_TEXT:
-          if (chunk.indexOf('>') !== -1 || chunk.indexOf('<') !== -1) break;
+          if (chars > SMALL_CHUNK_CHARS || !isAsciiOutside(chunk, LESS, GREATER)) break;
           if (this.#tagText.length + chars >= SHORT_TAG_CHARS) break;
-          this.#take(chunk);
+          this.#meter.takeAscii(chars);
+          this.#base += chars;
           this.#tagText += chunk;
           return NOTHING;
         default:
@@ -721,7 +729,7 @@ class Parser implements ProtocolParser {
     this.#tagLine = this.#line;
     this.#tagColumn = this.#tagOffset - this.#lineOffset + 1;
     this.#returnTo = returnTo;
-    this.#plainTag = false;
+    this.#plainHead = null;
     this.#mode = isClosing(tag) ? CLOSE_TAG : OPEN_TAG;
     if (this.#mode === OPEN_TAG) this.#tagEnd.reset();
     return at + length;
@@ -738,9 +746,13 @@ class Parser implements ProtocolParser {
       if (this.#nextLess < start) this.#nextLess = indexOrEnd(text, '<', start);
       index = Math.min(this.#nextGreater, this.#nextLess, end);
       if (index < end) {
+        const head =
+          index === this.#nextGreater && this.#tagKind === ACTION ? this.#readPlain(text, start, index) : null;
+        this.#plainHead = head;
         this.#tagText += text.slice(start, index);
         from = index;
-        if (index === this.#nextGreater && this.#completePlainTag(this.#base + index + 1)) {
+        if (index === this.#nextGreater && (head !== null || this.#tagKind !== ACTION)) {
+          this.#completePlainTag(this.#base + index + 1);
           return this.#mode === BODY ? this.#scanWholeBody(text, index + 1) : index + 1;
         }
         if (this.#tagKind === ACTION) this.#tagEnd.catchUp(this.#tagText);
@@ -790,15 +802,19 @@ class Parser implements ProtocolParser {
     return index;
   }
 
+  /** What the action's tag says, where its first `>` is its end beyond doubt. */
+  #readPlain(text: string, start: number, end: number): ActionHead | null {
+    if (this.#tagText === '') return readPlainHead(text, start, end);
+    const tag = this.#tagText + text.slice(start, end);
+    return readPlainHead(tag, 0, tag.length);
+  }
+
   /** Completes a tag whose first `>` is its end beyond doubt. */
-  #completePlainTag(next: number): boolean {
-    const attributes = this.#tagText;
-    if (this.#tagKind === ACTION && !isPlainTag(attributes)) return false;
-    this.#plainTag = true;
-    const selfClosing = attributes.charCodeAt(attributes.length - 1) === SLASH;
-    if (selfClosing) this.#tagText = attributes.slice(0, -1);
+  #completePlainTag(next: number): void {
+    const tag = this.#tagText;
+    const selfClosing = tag.charCodeAt(tag.length - 1) === SLASH;
+    if (selfClosing) this.#tagText = tag.slice(0, -1);
     this.#completeOpenTag(selfClosing, next);
-    return true;
   }
 
   /** Another tag begins before this one's `>`: it never was a tag, or it is an action that was cut off. */
@@ -823,6 +839,7 @@ class Parser implements ProtocolParser {
 
   #refuseLargeTag(): void {
     const message = `A tag is longer than ${limits.tagBytes} bytes`;
+    this.#plainHead = null;
     if (this.#tagKind === ACTION) {
       this.#countLines(this.#tagText, this.#tagOffset + this.#tagHead.length);
       this.#openAction({ code: 'too_large', message });
@@ -977,7 +994,7 @@ class Parser implements ProtocolParser {
     let final: Finality = null;
     const unknown: string[] = [];
     let invalid: string | null = null;
-    readAttributes(tag, false, (name, value) => {
+    readAttributes(tag, (name, value) => {
       if (name.toLowerCase() !== 'final') unknown.push(name);
       else if (/^(?:true|yes|1|final)$/i.test(value.trim())) final = true;
       else if (/^(?:false|no|0)$/i.test(value.trim())) final = false;
@@ -1036,8 +1053,8 @@ class Parser implements ProtocolParser {
     const ignored = ordinal > this.#maxActions;
     const tooMany = ordinal === this.#maxActions;
     if (!ignored) this.#numbering.ordinal += 1;
-    const tag = refusal === null ? this.#tagText : '';
-    const head = readHead(tag, this.#plainTag || isPlainTag(tag));
+    const head = this.#plainHead ?? readHead(refusal === null ? this.#tagText : '');
+    this.#plainHead = null;
     this.#action = {
       ordinal,
       head,
@@ -1199,7 +1216,9 @@ class Parser implements ProtocolParser {
       this.#reject(action, 'invalid_id', idProblem, given);
       return;
     }
-    const fields = readFields(action.head, body);
+    // A `$` can also be written `\u0024`.
+    const mayRefer = repaired || source.includes('$') || source.includes('0024');
+    const fields = readFields(action.head, body, mayRefer);
     if (!fields.ok) {
       this.#reject(action, fields.code, fields.message, given);
       return;
@@ -1422,6 +1441,15 @@ function isPlainAscii(chunk: string): boolean {
   for (let index = 0; index < chunk.length; index += 1) {
     const code = chunk.charCodeAt(index);
     if (code < 32 || code > 126 || code === LESS || code === DOLLAR) return false;
+  }
+  return true;
+}
+
+/** ASCII without either of two characters. */
+function isAsciiOutside(chunk: string, one: number, other: number): boolean {
+  for (let index = 0; index < chunk.length; index += 1) {
+    const code = chunk.charCodeAt(index);
+    if (code > 127 || code === one || code === other) return false;
   }
   return true;
 }

@@ -136,6 +136,7 @@ const QUOTED_LIST = 6;
 const DOUBTFUL_END = 7;
 
 const QUOTE = 34;
+const AMPERSAND = 38;
 const APOSTROPHE = 39;
 const LESS = 60;
 const EQUALS_SIGN = 61;
@@ -144,11 +145,48 @@ const BACKSLASH = 92;
 const CLOSE_BRACKET = 93;
 const OPEN_BRACE = 123;
 
-/** ` name="value"` again and again: the tag ends at its first `>`, whatever else a tag may look like. */
-const PLAIN_TAG = /^(?:\s+\w+="[^"<&[\\]*")*\s*\/?$/;
+/** Where the names and values of a plain tag stand: four offsets an attribute. Good until the next call of `plainAttributes`. */
+export const SPANS = new Int32Array(64);
 
-export function isPlainTag(attributes: string): boolean {
-  return PLAIN_TAG.test(attributes);
+/**
+ * ` name="value"` again and again, with nothing in the values that a tag could be taken for: such a tag
+ * ends at its first `>`, and every value is what stands between its quotes. Fills `SPANS`.
+ *
+ * @param text in which `from` to `to` is what stands between the tag's name and its first `>`
+ * @returns the number of attributes; -1 when the tag is to be read the long way
+ */
+export function plainAttributes(text: string, from: number, to: number): number {
+  let count = 0;
+  let index = from;
+  for (;;) {
+    const before = index;
+    while (index < to && isSpace(text.charCodeAt(index))) index += 1;
+    if (index === to) return count;
+    const start = index;
+    while (index < to && isWordCharacter(text.charCodeAt(index))) index += 1;
+    if (index === start) return text.charCodeAt(index) === SLASH && index === to - 1 ? count : -1;
+    if (start === before || count * 4 === SPANS.length) return -1;
+    if (text.charCodeAt(index) !== EQUALS_SIGN || text.charCodeAt(index + 1) !== QUOTE) return -1;
+    const value = index + 2;
+    for (index = value; index < to; index += 1) {
+      const code = text.charCodeAt(index);
+      if (code === QUOTE) break;
+      if (code === LESS || code === AMPERSAND || code === OPEN_BRACKET || code === BACKSLASH) return -1;
+    }
+    if (index === to) return -1;
+    const at = count * 4;
+    SPANS[at] = start;
+    SPANS[at + 1] = value - 2;
+    SPANS[at + 2] = value;
+    SPANS[at + 3] = index;
+    count += 1;
+    index += 1;
+  }
+}
+
+function isWordCharacter(code: number): boolean {
+  const letter = code | 32;
+  return (letter >= 97 && letter <= 122) || (code >= 48 && code <= 57) || code === UNDERSCORE;
 }
 
 /**
@@ -274,22 +312,10 @@ export class TagEnd {
 /**
  * Reads what stands between a tag's name and its `>`, in every form of P5.
  *
- * @param plain `isPlainTag(text)`: every value stands in double quotes and is taken as it is
  * @param take called with every name, as written, and its value; a name without a value stands for `true`
  */
-export function readAttributes(text: string, plain: boolean, take: (name: string, value: string) => void): void {
-  let index = 0;
-  if (plain) {
-    for (;;) {
-      const equals = text.indexOf('="', index);
-      if (equals === -1) return;
-      while (isSpace(text.charCodeAt(index))) index += 1;
-      const end = text.indexOf('"', equals + 2);
-      take(text.slice(index, equals), text.slice(equals + 2, end));
-      index = end + 1;
-    }
-  }
-  index = skipSpace(text, index);
+export function readAttributes(text: string, take: (name: string, value: string) => void): void {
+  let index = skipSpace(text, 0);
   while (index < text.length) {
     const start = index;
     while (index < text.length && text[index] !== '=' && !isSpace(text.charCodeAt(index))) index += 1;
