@@ -86,6 +86,8 @@ export class SessionObject extends DurableObject<Env> {
       session: this.#session,
       clock: platformClock,
       destroy: async () => {
+        const { session_id: space } = this.#session.record;
+        this.ctx.waitUntil(runnerOf(readSettings(this.env))?.stopRelics(space, { forget: true }) ?? Promise.resolve());
         await this.ctx.storage.deleteAlarm();
         await this.ctx.storage.deleteAll();
         this.#session = this.#openSession();

@@ -12,13 +12,21 @@
  *     that was looked up run as they were looked up (P6).
  *  4. An attempt that a crash left at work is asked after before anything runs a second time (J2).
  */
-import type { ActionDeclaration, ActionKey, ActionOutcome, ActionRejection, ActionTraits } from '../domain/action.ts';
+import type {
+  ActionDeclaration,
+  ActionKey,
+  ActionOutcome,
+  ActionRejection,
+  ActionTraits,
+  ActionType,
+} from '../domain/action.ts';
 import { messageOf } from '../domain/errors.ts';
 import type { JournaledEventType, SessionEvent } from '../domain/event.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import type { RelicDefinition, ToolDefinition } from '../domain/manifest.ts';
-import type { VariableStore } from '../domain/ports.ts';
+import type { RelicDefinition, ResolvedAgent, ToolDefinition } from '../domain/manifest.ts';
+import type { PrewarmHint, VariableStore } from '../domain/ports.ts';
+import type { ProtocolEvent } from '../domain/protocol-event.ts';
 import type { ActionContext } from '../executors/executor.ts';
 import { validateParameters } from '../executors/validate-parameters.ts';
 import { conditionNames, evaluateCondition } from '../protocol/condition.ts';
@@ -87,6 +95,16 @@ export class ActionDesk {
     const estimateMs = (this.#log.replaying ? this.#replay?.estimateOf(key) : null) ?? traits.estimateMs;
     this.#estimates.set(key, estimateMs);
     return { ...traits, estimateMs };
+  }
+
+  /** An action is open when these events end: a sandbox is warmed for it while its body is still being written (R2). */
+  prewarm(events: readonly ProtocolEvent[]): void {
+    const last = events.findLast(
+      ({ type }) => type === 'action_opened' || type === 'action_declared' || type === 'action_rejected',
+    );
+    if (last?.type !== 'action_opened' || this.#log.replaying) return;
+    const hint = prewarmHintOf(last.actionType, last.name, this.#context.resolved);
+    if (hint !== null) this.#context.runner?.prewarm({ session: this.#context.sessionId, ...hint });
   }
 
   /** The parser's rejection, kept for the event that settles it. */
@@ -535,6 +553,20 @@ function unknownOutcome(action: ActionDeclaration, why: string | null): ActionOu
   const because = why === null ? '' : ` (${why})`;
   const message = `Action "${action.id}" had started when its host was restarted, and what came of it is not known${because}. It may have had its effect: check before you do it again`;
   return { ok: false, error: { code: 'outcome_unknown', message, retryable: false } };
+}
+
+/** What would run the action, as far as its tag says; null where no sandbox would, or none is allowed to (X4). */
+function prewarmHintOf(
+  type: ActionType | null,
+  name: string | null,
+  { agent, tools }: ResolvedAgent,
+): Omit<PrewarmHint, 'session'> | null {
+  if (type === 'python' || type === 'shell' || type === 'docker') {
+    return agent.capabilities.includes(type) ? { kind: type, runtime: null } : null;
+  }
+  if ((type !== null && type !== 'tool') || name === null) return null;
+  const implementation = tools.get(name)?.implementation;
+  return implementation?.type === 'script' ? { kind: 'tool', runtime: implementation.runtime } : null;
 }
 
 function errorJson(error: {

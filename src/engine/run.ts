@@ -94,7 +94,7 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
       case 'protocol':
         generations.endReasoning();
         for (const event of input.events) read(event, false);
-        return;
+        return actions.prewarm(input.events);
       case 'reasoning':
         return generations.reasoning(input.text);
       case 'token':

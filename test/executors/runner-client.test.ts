@@ -252,6 +252,22 @@ test('[R1] a job that ended long ago gives its result and does not run again', a
   expect(sandbox.started.length).toBe(1);
 });
 
+test('[R2] a hint reaches the runner, and nobody waits for it', async () => {
+  const answered: number[] = [];
+  wire.after = (_sent, response) => {
+    answered.push(response.status);
+    return response;
+  };
+  for (const kind of ['python', 'shell', 'docker'] as const) client.prewarm({ session: 'ses_1', kind, runtime: null });
+  client.prewarm({ session: 'ses_1', kind: 'tool', runtime: 'node' });
+  await vi.waitFor(() => expect(answered).toEqual([202, 202, 202, 202]));
+  expect(wire.count('POST', '/prewarm')).toBe(4);
+  wire.before = () => {
+    throw new Error('gone');
+  };
+  client.prewarm({ session: 'ses_1', kind: 'python', runtime: null });
+});
+
 describe('a bad network', () => {
   test('[R1] a cut stream is resumed: every piece of output once, in order', async () => {
     const running = start();

@@ -3,7 +3,7 @@ import type { ActionOutcome, ActionType } from '../../src/domain/action.ts';
 import { ACTION_TYPES } from '../../src/domain/action.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import type { AgentDefinition, ResolvedAgent, ResolvedWorkflow } from '../../src/domain/manifest.ts';
-import type { ChildSessions, ModelDelta, ModelRequest } from '../../src/domain/ports.ts';
+import type { ChildSessions, ModelDelta, ModelRequest, RunnerClient } from '../../src/domain/ports.ts';
 import { bundled } from '../../src/catalog/bundled.ts';
 import { redactor } from '../../src/engine/redact.ts';
 import { Session } from '../../src/engine/session.ts';
@@ -42,6 +42,7 @@ export interface KitOptions {
   /** What an executor knows of attempts that an earlier host left at work. */
   readonly recover?: Partial<Record<ActionType, NonNullable<Executor['recover']>>>;
   readonly clock?: FakeClock;
+  readonly runner?: RunnerClient;
   readonly children?: ChildSessions;
   /** What the session runs, instead of talking. */
   readonly workflow?: ResolvedWorkflow;
@@ -67,7 +68,7 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
     executors: executors(options),
     fetch: async () => new Response('ok'),
     readHtml: async () => ({ title: null, text: '', matches: {}, links: [], truncated: false }),
-    runner: null,
+    runner: options.runner ?? null,
     children: options.children ?? { run: () => Promise.reject(new Error('this kit starts no children')) },
     resolve: () => resolved,
     workflow: () => options.workflow ?? null,
