@@ -262,8 +262,12 @@ class Chaos {
       ) {
         this.#faults.push(`${talk.name}: "${action.id}" is completed, and was never done`);
       }
-      // A repeatable action has no reason to fail, an unsafe one only this one.
-      const excused = error?.code === 'outcome_unknown' || error?.code === 'lost' || error?.code === 'child_failed';
+      // A repeatable action has no reason to fail; an unsafe one may be lost with its host or its runner.
+      const excused =
+        error?.code === 'outcome_unknown' ||
+        error?.code === 'lost' ||
+        error?.code === 'runner_unavailable' ||
+        error?.code === 'child_failed';
       if (action.status === 'failed' && !excused) {
         this.#faults.push(`${talk.name}: "${action.id}" failed: ${error?.code ?? ''}: ${error?.message ?? ''}`);
       }
