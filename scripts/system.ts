@@ -47,6 +47,7 @@ export const SETTING_NAMES = [
   'RUNNER_URLS',
   'RUNNER_SECRET',
   'ALLOW_HOSTS',
+  'RATE_LIMIT',
 ] as const;
 
 /** Settings from `.dev.vars`, overridden by the environment. */

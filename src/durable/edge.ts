@@ -2,14 +2,17 @@
 import { bundled } from '../catalog/bundled.ts';
 import { VERSION } from '../domain/version.ts';
 import { executorList } from '../executors/registry.ts';
+import { redactor } from '../engine/redact.ts';
 import { createApp } from '../http/app.ts';
 import { SessionTokens } from '../http/tokens.ts';
+import { endpointStatus } from './endpoint-status-object.ts';
 import { indexFor } from './executions.ts';
 import { describeModel } from './model.ts';
 import { newId, platformClock } from './platform.ts';
 import { runnerOf } from './runner.ts';
-import { readSettings } from './settings.ts';
+import { readSettings, secretsOf } from './settings.ts';
 import type { Env } from './settings.ts';
+import { keepSchedules, workflowHost } from './workflows.ts';
 
 type App = ReturnType<typeof createApp>;
 const apps = new WeakMap<Env, App>();
@@ -29,17 +32,24 @@ function appFor(env: Env): App {
     createSession: (record, state) => env.SESSIONS.getByName(record.session_id).create(record, state),
     forward: (sessionId, path, request) =>
       env.SESSIONS.getByName(sessionId).fetch(new Request(`http://session${path}`, request)),
+    workflows: workflowHost(env),
     executions: (owner, page) => indexFor(env, owner).list(page),
     status: async () => {
       const runner = (await runnerOf(settings)?.health()) ?? null;
-      return { executors: executorList(runner), model: describeModel(env, settings), runner };
+      const endpoints = await endpointStatus(env)
+        .list()
+        .catch(() => []);
+      return { executors: executorList(runner), model: describeModel(env, settings), endpoints, runner };
     },
-    log: (line) => console.error(line), // oxlint-disable-line no-console -- the platform's log
+    log: (line) => console.error(redactor(secretsOf(env))(line)), // oxlint-disable-line no-console -- the platform's log
   });
   apps.set(env, app);
   return app;
 }
 
 export const edge: ExportedHandler<Env> = {
-  fetch: (request, env) => appFor(env).fetch(request),
+  fetch: (request, env, ctx) => {
+    ctx.waitUntil(keepSchedules(env));
+    return appFor(env).fetch(request);
+  },
 };

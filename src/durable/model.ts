@@ -3,13 +3,18 @@ import type { AgentDefinition } from '../domain/manifest.ts';
 import type { ModelProvider } from '../domain/ports.ts';
 import { judgeUrl } from '../executors/address.ts';
 import { Endpoints } from '../llm/endpoints.ts';
+import type { EndpointReport } from '../llm/endpoints.ts';
 import { createModel } from '../llm/select.ts';
 import type { ModelDeps } from '../llm/select.ts';
+import { endpointStatus } from './endpoint-status-object.ts';
 import { platformClock } from './platform.ts';
 import type { Env, Settings } from './settings.ts';
 
 /** What is known of endpoints: of all sessions in this isolate together, for as long as it lives. */
-const endpoints = new Endpoints(platformClock);
+const endpoints = new Endpoints(platformClock, (report) => tellHealth(report));
+
+/** Where news of breakers go; the latest session's, since any of them does. */
+let tellHealth: (report: EndpointReport) => void = () => {};
 
 function deps(env: Env, settings: Settings): ModelDeps {
   return {
@@ -33,7 +38,18 @@ function secretOf(env: Env, name: string): string | null {
 }
 
 /** An agent's models: its manifest's choice, where it makes one, else the deployment's. */
-export function modelOf(env: Env, settings: Settings, agent: AgentDefinition): ModelProvider {
+export function modelOf(
+  env: Env,
+  settings: Settings,
+  agent: AgentDefinition,
+  hold: (work: Promise<unknown>) => void,
+): ModelProvider {
+  tellHealth = (report) =>
+    hold(
+      endpointStatus(env)
+        .tell(report)
+        .catch(() => undefined),
+    );
   return createModel(settings.model, deps(env, settings), agent.engine).provider;
 }
 

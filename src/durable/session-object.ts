@@ -19,6 +19,7 @@ import { executionEntry, indexFor } from './executions.ts';
 import { readHtml } from './html-reader.ts';
 import { modelOf } from './model.ts';
 import { newId, platformClock } from './platform.ts';
+import { takeTurn } from './rate-limit-object.ts';
 import { runnerOf } from './runner.ts';
 import { readSettings, secretsOf } from './settings.ts';
 import type { Env } from './settings.ts';
@@ -42,6 +43,7 @@ export class SessionObject extends DurableObject<Env> {
   #openSession(): Session {
     const { ctx, env } = this;
     const settings = readSettings(env);
+    const redact = redactor(secretsOf(env));
     return new Session({
       journal: new Journal(durableSql(ctx.storage)),
       clock: platformClock,
@@ -58,8 +60,8 @@ export class SessionObject extends DurableObject<Env> {
       children: childSessions(env, platformClock, () => this.#session.record),
       resolve: (name) => bundled.agent(name),
       workflow: (name) => bundled.workflow(name),
-      redact: redactor(secretsOf(env)),
-      modelFor: (agent) => modelOf(env, settings, agent),
+      redact,
+      modelFor: (agent) => modelOf(env, settings, agent, (work) => ctx.waitUntil(work)),
       hold: (work) => {
         ctx.waitUntil(work);
         ctx.waitUntil(this.#watch());
@@ -72,11 +74,13 @@ export class SessionObject extends DurableObject<Env> {
       },
       log: (fault) =>
         log(
-          JSON.stringify({
-            level: 'error',
-            message: String(fault),
-            stack: fault instanceof Error ? fault.stack : undefined,
-          }),
+          redact(
+            JSON.stringify({
+              level: 'error',
+              message: String(fault),
+              stack: fault instanceof Error ? fault.stack : undefined,
+            }),
+          ),
         ),
     });
   }
@@ -85,6 +89,7 @@ export class SessionObject extends DurableObject<Env> {
     return createSessionApp({
       session: this.#session,
       clock: platformClock,
+      admit: async () => await takeTurn(this.env, readSettings(this.env), this.#session.record),
       destroy: async () => {
         const { session_id: space } = this.#session.record;
         this.ctx.waitUntil(runnerOf(readSettings(this.env))?.stopRelics(space, { forget: true }) ?? Promise.resolve());
@@ -93,7 +98,7 @@ export class SessionObject extends DurableObject<Env> {
         this.#session = this.#openSession();
         this.#app = this.#openApp();
       },
-      log,
+      log: (line) => log(redactor(secretsOf(this.env))(line)),
     });
   }
 
@@ -105,7 +110,7 @@ export class SessionObject extends DurableObject<Env> {
     await this.#session.create(record, state);
   }
 
-  /** Starts this session as another's child, once; returns the id of its run (M7). */
+  /** Starts the one run of this session, a child's or a workflow's, once; returns its id (M6, M7). */
   async startChild(record: SessionRecord, request: ChildRequest): Promise<string> {
     if (!this.#session.exists) await this.#session.create(record, request.inputs);
     const { runId } = await this.#session.child(request);
@@ -118,7 +123,7 @@ export class SessionObject extends DurableObject<Env> {
     try {
       await this.#session.recover();
     } catch (fault) {
-      log(JSON.stringify({ level: 'error', message: String(fault) }));
+      log(redactor(secretsOf(this.env))(JSON.stringify({ level: 'error', message: String(fault) })));
     }
   }
 

@@ -3,15 +3,22 @@ import type { ApiKey } from '../http/auth.ts';
 import { parseApiKeys } from '../http/auth.ts';
 import { parseRunnerUrls, parseSigningKeys } from '../executors/runner-list.ts';
 import type { RunnerAddress, SigningKey } from '../executors/runner-list.ts';
+import { parseRateLimit } from '../engine/rate-limit.ts';
 import type { ModelConfig } from '../llm/select.ts';
 import type { AiBinding } from '../llm/workers-ai.ts';
+import type { EndpointStatusObject } from './endpoint-status-object.ts';
 import type { ExecutionIndexObject } from './execution-index-object.ts';
+import type { RateLimitObject } from './rate-limit-object.ts';
+import type { ScheduleObject } from './schedule-object.ts';
 import type { SessionObject } from './session-object.ts';
 
 /** Bindings and variables of the Worker (wrangler.toml, `.dev.vars`, secrets). */
 export interface Env {
   readonly SESSIONS: DurableObjectNamespace<SessionObject>;
   readonly EXECUTIONS: DurableObjectNamespace<ExecutionIndexObject>;
+  readonly RATES: DurableObjectNamespace<RateLimitObject>;
+  readonly ENDPOINTS: DurableObjectNamespace<EndpointStatusObject>;
+  readonly SCHEDULES: DurableObjectNamespace<ScheduleObject>;
   /** Workers AI, in the environment `workers-ai` only (wrangler.toml). */
   readonly AI?: AiBinding;
   /** Whose ways the endpoint has (docs/models.md); by default its address tells. */
@@ -29,6 +36,8 @@ export interface Env {
   readonly RUNNER_SECRET?: string;
   /** host:port list that outbound requests may reach although they are private (X2). */
   readonly ALLOW_HOSTS?: string;
+  /** Requests per minute for each API key and agent; unset = no limit. */
+  readonly RATE_LIMIT?: string;
 }
 
 export interface Settings {
@@ -41,6 +50,8 @@ export interface Settings {
   /** What requests to runners are signed with; null when nothing is set. */
   readonly runnerKey: SigningKey | null;
   readonly allowHosts: readonly string[];
+  /** Requests per minute for each API key and agent, or null. */
+  readonly rateLimit: number | null;
 }
 
 export function readSettings(env: Env): Settings {
@@ -52,6 +63,7 @@ export function readSettings(env: Env): Settings {
     runners: parseRunnerUrls(env.RUNNER_URLS),
     runnerKey: parseSigningKeys(env.RUNNER_SECRET)[0] ?? null,
     allowHosts: list(env.ALLOW_HOSTS),
+    rateLimit: parseRateLimit(env.RATE_LIMIT),
   };
 }
 

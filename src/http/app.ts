@@ -15,6 +15,8 @@ import { readJson, readProtocolBody, readText } from './body.ts';
 import { openApiDocument } from './openapi.ts';
 import { faultLine, problemResponse } from './problem.ts';
 import { createSessionBody, executeBody, planBody, tokenBody, validate } from './schemas.ts';
+import { webhookRoutes, workflowRoutes } from './workflows.ts';
+import type { WorkflowHost } from './workflows.ts';
 import { PRINCIPAL_HEADER } from './session-app.ts';
 import { allow, presentedToken } from './tokens.ts';
 import type { SessionToken, SessionTokens } from './tokens.ts';
@@ -49,8 +51,11 @@ export interface AppOptions {
   readonly status: () => Promise<{
     readonly executors: readonly JsonObject[];
     readonly model: string;
+    /** Model endpoints that are left alone or on trial (L2). */
+    readonly endpoints?: readonly object[];
     readonly runner: JsonObject | null;
   }>;
+  readonly workflows: WorkflowHost;
   readonly log: (line: string) => void;
 }
 
@@ -88,16 +93,24 @@ export function createApp(options: AppOptions): Hono<Env> {
   /** Says no more than that the system is up; still not to pages of other origins, nor, without keys, to other hosts. */
   app.get('/health', async (c) => {
     checkCaller(c.req.raw, auth);
-    const { executors, model, runner } = await options.status();
+    const { executors, model, endpoints = [], runner } = await options.status();
     return c.json({
       status: 'healthy',
       service: 'cortex-edge',
       version: options.version,
       executors: executors.filter((executor) => executor['available'] === true).map((executor) => executor['type']),
       model,
+      model_endpoints: endpoints,
       runner: runner === null ? null : { status: runner['status'] ?? 'unknown', sandbox: runner['sandbox'] ?? null },
     });
   });
+
+  // Those who sign what they send need no key.
+  app.use('/webhooks/*', async (c, next) => {
+    checkCaller(c.req.raw, auth);
+    await next();
+  });
+  app.route('/', webhookRoutes(options.workflows));
 
   app.use(async (c, next) => {
     const presented = presentedToken(c.req.raw);
@@ -163,6 +176,8 @@ export function createApp(options: AppOptions): Hono<Env> {
     if (principal.name !== null) headers.set(PRINCIPAL_HEADER, principal.name);
     return forward(sessionId, path, new Request(request, { headers }));
   };
+
+  app.route('/', workflowRoutes(options.workflows, toSession));
 
   app.post('/agent/:name/session', async (c) => {
     const name = c.req.param('name');

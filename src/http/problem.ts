@@ -29,12 +29,14 @@ function problem(code: keyof typeof ERROR_TABLE, detail: string): Problem {
 export function problemResponse(fault: unknown): Response {
   const body = toProblem(fault);
   const retryLater = body.status === 429 || body.status === 503;
+  const waitMs = body['retry_after_ms'];
+  const waitSeconds = typeof waitMs === 'number' ? Math.max(1, Math.ceil(waitMs / 1_000)) : 1;
   return new Response(`${JSON.stringify(body)}\n`, {
     status: body.status,
     headers: {
       'content-type': 'application/problem+json; charset=utf-8',
       'cache-control': 'no-store',
-      ...(retryLater ? { 'retry-after': '1' } : {}),
+      ...(retryLater ? { 'retry-after': String(waitSeconds) } : {}),
       ...(body.status === 401 ? { 'www-authenticate': 'Bearer' } : {}),
     },
   });

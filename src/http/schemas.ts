@@ -43,6 +43,17 @@ export const executeBody = z.object({
   stream: z.boolean().default(true),
 });
 
+export const workflowBody = z.object({
+  inputs: variables
+    .default({})
+    .meta({ description: 'As the workflow declares them; its steps read them as $(trigger.name)' }),
+  stream: z.boolean().default(true),
+});
+
+export const eventBody = z.object({
+  data: variables.default({}).meta({ description: 'Inputs of the workflows that the event starts' }),
+});
+
 export const planBody = z.object({
   protocol_text: z.string().min(1),
   agent: name.optional().meta({ description: 'When given, names are looked up and missing ones are warned about' }),

@@ -4,6 +4,7 @@
  */
 import { Hono } from 'hono';
 import { EngineError } from '../domain/errors.ts';
+import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { Clock } from '../domain/ports.ts';
 import type { Session } from '../engine/session.ts';
@@ -12,7 +13,7 @@ import { artifactResponse } from './artifact.ts';
 import { readChunks, readJson } from './body.ts';
 import { LINES_HEADERS, linesOf } from './lines.ts';
 import { faultLine, problemResponse } from './problem.ts';
-import { approvalBody, cancelBody, executeBody, messageBody, validate } from './schemas.ts';
+import { approvalBody, cancelBody, executeBody, messageBody, validate, workflowBody } from './schemas.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { eventStream, SSE_HEADERS } from './sse.ts';
 
@@ -24,10 +25,12 @@ export interface SessionAppOptions {
   readonly clock: Clock;
   /** Deletes everything that the object holds. */
   readonly destroy: () => Promise<void>;
+  /** Why there is no room for another request of this caller to this agent, or null. */
+  readonly admit?: () => Promise<EngineError | null>;
   readonly log: (line: string) => void;
 }
 
-export function createSessionApp({ session, clock, destroy, log }: SessionAppOptions): Hono {
+export function createSessionApp({ session, clock, destroy, admit, log }: SessionAppOptions): Hono {
   const app = new Hono();
   const heartbeat = new Heartbeat(clock);
 
@@ -47,6 +50,12 @@ export function createSessionApp({ session, clock, destroy, log }: SessionAppOpt
     await session.recover();
     await next();
   });
+
+  /** What starts work counts, once it is known whose session it is. */
+  const admitted = async (): Promise<void> => {
+    const refusal = (await admit?.()) ?? null;
+    if (refusal !== null) throw refusal;
+  };
 
   app.get('/', (c) => c.json(describe(session)));
   app.delete('/', async (c) => {
@@ -70,6 +79,7 @@ export function createSessionApp({ session, clock, destroy, log }: SessionAppOpt
     if (new TextEncoder().encode(body.content).length > limits.messageBytes) {
       throw new EngineError('body_too_large', `"content" is larger than ${limits.messageBytes} bytes`);
     }
+    await admitted();
     const after = session.lastSeq;
     const run = await session.message({
       content: body.content,
@@ -84,6 +94,7 @@ export function createSessionApp({ session, clock, destroy, log }: SessionAppOpt
 
   /** Posted protocol text (H1). */
   app.post('/-/execute', async (c) => {
+    await admitted();
     const after = session.lastSeq;
     const body = validate(executeBody, await readJson(c.req.raw, limits.bodyBytes * 2));
     const run = await session.execute(once(body.protocol_text), body.protocol_text);
@@ -100,6 +111,7 @@ export function createSessionApp({ session, clock, destroy, log }: SessionAppOpt
 
   /** Protocol text that is still arriving: its actions start as their closing tags come in. */
   app.post('/-/execute-stream', async (c) => {
+    await admitted();
     const after = session.lastSeq;
     const run = await session.execute(readChunks(c.req.raw, limits.generationBytes * 2), null);
     return await answer(c.req.raw, run, after, c.req.query('stream') !== 'false');

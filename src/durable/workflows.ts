@@ -1,0 +1,59 @@
+/** Workflows on the platform: their definitions, their secrets, their sessions, their schedules (M6). */
+import { bundled } from '../catalog/bundled.ts';
+import type { JsonObject } from '../domain/json.ts';
+import type { SessionRecord } from '../domain/session.ts';
+import type { WorkflowHost } from '../http/workflows.ts';
+import { newId, platformClock } from './platform.ts';
+import type { Schedule } from './schedule-object.ts';
+import { parseApiKeys } from '../http/auth.ts';
+import type { Env } from './settings.ts';
+
+export function workflowHost(env: Env): WorkflowHost {
+  return {
+    now: platformClock.now,
+    newSessionId: () => newId('ses'),
+    find: (name) => Promise.resolve(bundled.workflow(name)),
+    list: () => Promise.resolve(bundled.list('workflow').filter((definition) => definition.kind === 'Workflow')),
+    secret: (name) => secretOf(env, name),
+    create: (record) => env.SESSIONS.getByName(record.session_id).create(record, {}),
+    start: (record, inputs) => startWorkflow(env, record, inputs),
+  };
+}
+
+/** Starts a workflow's session, once per session id. */
+export async function startWorkflow(env: Env, record: SessionRecord, inputs: JsonObject): Promise<string> {
+  const request = {
+    key: record.session_id,
+    kind: 'workflow',
+    name: record.agent,
+    message: '',
+    inputs,
+    budget: null,
+  } as const;
+  return await env.SESSIONS.getByName(record.session_id).startChild(record, request);
+}
+
+function secretOf(env: Env, name: string): string | null {
+  const value = name.startsWith('TOOL_') ? (env as unknown as Record<string, unknown>)[name] : null;
+  return typeof value === 'string' && value !== '' ? value : null;
+}
+
+const told = new WeakSet<Env>();
+
+/** Tells the schedule of what is due when, once in the life of a Worker: its object remembers (M6). */
+export async function keepSchedules(env: Env): Promise<void> {
+  if (told.has(env)) return;
+  told.add(env);
+  const schedules = bundled.list('workflow').flatMap((definition): Schedule[] => {
+    if (definition.kind !== 'Workflow' || definition.trigger.type !== 'scheduled') return [];
+    const { cron, timezone, inputs } = definition.trigger;
+    return [{ workflow: definition.name, cron, timezone, inputs }];
+  });
+  await env.SCHEDULES.getByName('bundled').keep(schedules, ownerOfBundled(env));
+}
+
+/** Whose the runs of the bundled workflows are: the first admin's; without keys, this machine's. */
+function ownerOfBundled(env: Env): string | null {
+  const keys = parseApiKeys(env.API_KEYS);
+  return (keys.find(({ role }) => role === 'admin') ?? keys[0])?.name ?? null;
+}

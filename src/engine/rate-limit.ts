@@ -1,0 +1,45 @@
+/** Requests per minute as a rate with a burst of one minute's worth; pure, one number of state. */
+import { EngineError } from '../domain/errors.ts';
+
+const MINUTE_MS = 60_000;
+
+/**
+ * Takes one request, if there is room for it.
+ *
+ * @param emptyAt when everything that was taken so far will have run out, epoch milliseconds
+ * @returns the new `emptyAt`, and null or for how many milliseconds there is no room
+ */
+export function takeRequest(
+  emptyAt: number,
+  { perMinute, now }: { readonly perMinute: number; readonly now: number },
+): { readonly emptyAt: number; readonly retryAfterMs: number | null } {
+  const costMs = MINUTE_MS / perMinute;
+  const from = Math.max(emptyAt, now);
+  const overMs = from + costMs - (now + MINUTE_MS);
+  // Binary fractions: less than a millisecond over is not over.
+  return overMs >= 1 ? { emptyAt, retryAfterMs: Math.ceil(overMs) } : { emptyAt: from + costMs, retryAfterMs: null };
+}
+
+/**
+ * Reads `RATE_LIMIT`: requests per minute for each API key and agent; unset or empty = no limit.
+ *
+ * @throws EngineError `internal`: a system that was meant to be limited must not start without
+ */
+export function parseRateLimit(text: string | undefined): number | null {
+  const written = text?.trim() ?? '';
+  if (written === '') return null;
+  const perMinute = Number(written);
+  if (Number.isFinite(perMinute) && perMinute > 0) return perMinute;
+  throw new EngineError(
+    'internal',
+    `RATE_LIMIT must be a number of requests per minute, found "${written.slice(0, 20)}"`,
+  );
+}
+
+export function rateLimited(agent: string, perMinute: number, retryAfterMs: number): EngineError {
+  return new EngineError(
+    'rate_limited',
+    `More than ${perMinute} requests a minute to the agent "${agent}" with this API key; try again in ${Math.ceil(retryAfterMs / 1_000)} s`,
+    { retry_after_ms: retryAfterMs },
+  );
+}

@@ -1,0 +1,164 @@
+/**
+ * Workflows by hand, by webhook and by event (M6). Each run is a session of its own, resumable and
+ * cancellable like any other execution.
+ */
+import { Hono } from 'hono';
+import { EngineError } from '../domain/errors.ts';
+import { isJsonObject } from '../domain/json.ts';
+import type { JsonObject } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
+import type { ResolvedWorkflow, WorkflowDefinition } from '../domain/manifest.ts';
+import type { SessionRecord } from '../domain/session.ts';
+import { checkInputs } from '../engine/workflow-inputs.ts';
+import type { Principal } from './auth.ts';
+import { readJson, readText } from './body.ts';
+import { eventBody, validate, workflowBody } from './schemas.ts';
+
+export interface WorkflowHost {
+  readonly now: () => number;
+  readonly newSessionId: () => string;
+  readonly find: (name: string, owner: string | null) => Promise<ResolvedWorkflow | null>;
+  readonly list: (owner: string | null) => Promise<readonly WorkflowDefinition[]>;
+  /** A secret that manifests may name (X3); null when it is not set. */
+  readonly secret: (name: string) => string | null;
+  /** Starts a workflow's session, once per session id; resolves with the id of its run. */
+  readonly start: (record: SessionRecord, inputs: JsonObject) => Promise<string>;
+  /** Creates a workflow's session without starting it. */
+  readonly create: (record: SessionRecord) => Promise<void>;
+}
+
+type Env = { Variables: { principal: Principal } };
+type Forward = (sessionId: string, path: string, request: Request, principal: Principal) => Promise<Response>;
+
+function recordOf(host: WorkflowHost, name: string, owner: string | null, sessionId: string): SessionRecord {
+  return {
+    session_id: sessionId,
+    agent: name,
+    workflow: name,
+    user_id: null,
+    owner,
+    kind: 'execution',
+    metadata: {},
+    created_at: host.now(),
+  };
+}
+
+async function requireWorkflow(host: WorkflowHost, name: string, owner: string | null): Promise<WorkflowDefinition> {
+  const found = await host.find(name, owner);
+  if (found !== null) return found.workflow;
+  const known = (await host.list(owner)).map((workflow) => workflow.name);
+  const message = `No workflow is called "${name.slice(0, limits.excerptChars)}" (known: ${known.join(', ') || 'none'})`;
+  throw new EngineError('unknown_workflow', message, { known });
+}
+
+/** For callers with a key. */
+export function workflowRoutes(host: WorkflowHost, toSession: Forward): Hono<Env> {
+  const app = new Hono<Env>();
+
+  app.get('/workflows', async (c) => {
+    const workflows = await host.list(c.get('principal').name);
+    return c.json({
+      workflows: workflows.map(({ name, version, summary, trigger, inputs, steps }) => ({
+        name,
+        version,
+        summary,
+        trigger: trigger.type === 'webhook' ? { type: trigger.type } : { ...trigger },
+        inputs,
+        steps: steps.map((step) => ({ name: step.name, type: step.type, target: step.target })),
+      })),
+    });
+  });
+
+  app.post('/workflows/:name/runs', async (c) => {
+    const principal = c.get('principal');
+    const workflow = await requireWorkflow(host, c.req.param('name'), principal.name);
+    const body = validate(workflowBody, await readJson(c.req.raw));
+    checkInputs(workflow, body.inputs as JsonObject);
+    const record = recordOf(host, workflow.name, principal.name, host.newSessionId());
+    await host.create(record);
+    const headers = new Headers(c.req.raw.headers);
+    headers.delete('content-length');
+    const request = new Request(c.req.url, { method: 'POST', headers, body: JSON.stringify(body) });
+    return await toSession(record.session_id, '/-/workflow', request, principal);
+  });
+
+  /** Starts every workflow that waits for this event. */
+  app.post('/events/:event', async (c) => {
+    const { name: owner } = c.get('principal');
+    const event = c.req.param('event');
+    const { data } = validate(eventBody, await readJson(c.req.raw));
+    const waiting = (await host.list(owner)).filter(
+      ({ trigger }) => trigger.type === 'event' && trigger.event === event,
+    );
+    for (const workflow of waiting) checkInputs(workflow, data as JsonObject);
+    const runs = await Promise.all(
+      waiting.map(async ({ name }) => {
+        const record = recordOf(host, name, owner, host.newSessionId());
+        return { workflow: name, session_id: record.session_id, run_id: await host.start(record, data as JsonObject) };
+      }),
+    );
+    return c.json({ event, runs }, 202);
+  });
+
+  return app;
+}
+
+/**
+ * For callers without a key, who sign what they send: `x-cortex-signature: t=<seconds>,v1=<hex>`, the
+ * HMAC-SHA256 of `<seconds>.<body>` under the secret that the manifest names. The same delivery sent
+ * again is the same run.
+ */
+export function webhookRoutes(host: WorkflowHost): Hono {
+  const app = new Hono();
+  app.post('/webhooks/:name', async (c) => {
+    const owner = c.req.query('owner') ?? null;
+    const name = c.req.param('name');
+    const found = await host.find(name, owner);
+    const text = await readText(c.req.raw);
+    // Nobody who cannot sign learns which workflows there are.
+    const refused = new EngineError(
+      'unauthorized',
+      'The webhook is unknown, or its signature is missing, wrong or too old',
+    );
+    if (found === null || found.workflow.trigger.type !== 'webhook') throw refused;
+    const secret = host.secret(found.workflow.trigger.secret);
+    const given = /^t=(\d{1,15}),v1=([0-9a-f]{64})$/.exec(c.req.header('x-cortex-signature') ?? '');
+    const [, seconds = '', signature = ''] = given ?? [];
+    if (secret === null || given === null) throw refused;
+    if (Math.abs(host.now() / 1_000 - Number(seconds)) > limits.webhookSeconds) throw refused;
+    if (!(await verified(secret, `${seconds}.${text}`, signature))) throw refused;
+    const inputs = inputsOf(text);
+    checkInputs(found.workflow, inputs);
+    const sessionId = await idOf(`webhook ${owner ?? ''} ${name} ${signature}`);
+    const run = await host.start(recordOf(host, name, owner, sessionId), inputs);
+    return c.json({ session_id: sessionId, run_id: run }, 202);
+  });
+  return app;
+}
+
+function inputsOf(text: string): JsonObject {
+  if (text.trim() === '') return {};
+  try {
+    const parsed: unknown = JSON.parse(text);
+    if (isJsonObject(parsed)) return parsed;
+  } catch {
+    // Said below, as for every other body that is not an object.
+  }
+  throw new EngineError('invalid_json', 'A webhook sends one JSON object, or nothing');
+}
+
+const encoder = new TextEncoder();
+
+async function verified(secret: string, text: string, signature: string): Promise<boolean> {
+  const key = await crypto.subtle.importKey('raw', encoder.encode(secret), { name: 'HMAC', hash: 'SHA-256' }, false, [
+    'verify',
+  ]);
+  const bytes = Uint8Array.from(signature.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
+  return await crypto.subtle.verify('HMAC', key, bytes, encoder.encode(text));
+}
+
+/** A session id that comes of what started it, so that the same start is the same session. */
+async function idOf(start: string): Promise<string> {
+  const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', encoder.encode(start))).subarray(0, 16);
+  return `ses_${[...digest].map((byte) => byte.toString(16).padStart(2, '0')).join('')}`;
+}
