@@ -34,6 +34,10 @@ import { personalise } from './personalise.ts';
 import { Hub } from './hub.ts';
 import type { EventListener } from './hub.ts';
 import { Inbox } from './inbox.ts';
+import { redactingExecutors } from './redact.ts';
+import type { Redactor } from './redact.ts';
+import { redactingExecutors } from './redact.ts';
+import type { Redactor } from './redact.ts';
 import { Replay } from './replay.ts';
 import { startRun } from './run.ts';
 import type { LiveRun } from './run.ts';
@@ -55,7 +59,7 @@ export interface SessionPorts extends Pick<
   /** Keeps the host alive while the promise is pending (J2). */
   readonly hold: (work: Promise<unknown>) => void;
   /** Takes secrets of the environment out of a text (X3). */
-  readonly redact: (text: string) => string;
+  readonly redact: Redactor;
   /** Told of faults that are ours. */
   readonly log: (fault: unknown) => void;
   /** Told when a run has ended. */
@@ -93,7 +97,7 @@ export class Session {
   #variables: SessionVariables | null = null;
 
   constructor(ports: SessionPorts) {
-    this.#ports = ports;
+    this.#ports = { ...ports, executors: redactingExecutors(ports.executors, ports.redact) };
     this.#journal = ports.journal;
     this.#earlier = new EarlierOutcomes(ports.journal, ports.clock);
   }
