@@ -136,7 +136,7 @@ function toStep(written: StepInput, field: FieldPath, depth: number, building: B
       Object.entries(written.output_mapping ?? {}).map(([name, path]) => [name, plainPath(path)]),
     ),
     steps: inner(written.steps, 'steps'),
-    otherwise: inner(written.else, 'else'),
+    otherwise: [...inner(written.else, 'else'), ...inner(written.otherwise, 'otherwise')],
     items: (written.items ?? null) as Json,
     concurrency: written.concurrency ?? null,
   };
@@ -184,7 +184,8 @@ function checkFields(step: StepInput, field: FieldPath, { complain }: BuildConte
   };
   if (type === 'conditional') {
     need('condition', 'what decides');
-    if (step.steps === undefined && step.else === undefined) need('steps', 'what is done when the condition is true');
+    if ((step.steps ?? step.else ?? step.otherwise) === undefined)
+      need('steps', 'what is done when the condition is true');
   } else if (step.else !== undefined)
     complain([...field, 'else'], `counts for conditional steps only, this one is ${type}`);
   if (type === 'parallel') need('steps', 'what is done at the same time');

@@ -144,7 +144,8 @@ function at(value: Json, path: FieldPath): Json | undefined {
 /** The field names that the schema knows at `path`, for suggestions; empty where it cannot be told. */
 function fieldsOf(schema: z.ZodType, path: FieldPath): string[] {
   let current: unknown = schema;
-  for (const step of path) current = unwrapped(current)?.[String(step)];
+  // an item of a list has the fields of the list's schema
+  for (const step of path) if (typeof step === 'string') current = unwrapped(current)?.[step];
   return Object.keys(unwrapped(current) ?? {});
 }
 

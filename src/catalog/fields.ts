@@ -37,7 +37,7 @@ export const secretName = z
   .string()
   .regex(/^TOOL_[A-Z0-9_]{1,64}$/, { error: 'must be the name of a secret that begins with TOOL_' });
 
-export const names = z.array(z.string().min(1));
+export const names = z.array(z.string().min(1)).max(limits.manifestImports);
 
 /** Any map of JSON values. */
 export const jsonMap = z.record(z.string(), z.json());

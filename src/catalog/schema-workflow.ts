@@ -97,6 +97,9 @@ const step = z.strictObject({
   get else() {
     return z.array(step).max(limits.workflowSteps).optional().describe('Of conditional: when the condition is false.');
   },
+  get otherwise() {
+    return z.array(step).max(limits.workflowSteps).optional().describe('The same as else.');
+  },
   items: z.json().optional().describe('Of for_each: a list, or a reference to one; $(item) and $(index) in its steps.'),
   concurrency: count.min(1).max(256).optional().describe('Of for_each and parallel: how many at a time. Default 5.'),
 });

@@ -17,6 +17,8 @@ interface Place {
 /** One document of a file: a map, and where its fields stand. */
 export interface YamlDocument {
   readonly value: JsonObject;
+  /** The text of this document. */
+  readonly source: string;
   /** The place of the field, or of the nearest enclosing one that exists; `key` asks for its name instead of its value. */
   place(path: FieldPath, part?: 'key' | 'value'): Place;
 }
@@ -69,7 +71,8 @@ export function readYaml(text: string): YamlFile {
     const start = placeAt(contents.range?.[0] ?? 0);
     const value = toJson(document);
     if (typeof value === 'string') faults.push({ ...start, message: value });
-    else if (isJsonObject(value.json)) documents.push(locatable(document, value.json, placeAt));
+    else if (isJsonObject(value.json))
+      documents.push(locatable(document, value.json, sourceOf(document, text), placeAt));
     else faults.push({ ...start, message: 'a manifest is a map of fields, such as "kind: Agent"' });
   }
   if (documents.length === 0 && faults.length === 0)
@@ -106,6 +109,7 @@ function whyNotJson(value: unknown, depth: number): string | null {
   if (value instanceof Map || value instanceof Set || value instanceof Date || value instanceof Uint8Array) {
     return 'YAML tags such as !!set, !!timestamp or !!binary are not supported';
   }
+  if (Object.hasOwn(value, '__proto__')) return '"__proto__" is not a name for a field';
   for (const member of Object.values(value)) {
     const reason = whyNotJson(member, depth + 1);
     if (reason !== null) return reason;
@@ -113,9 +117,19 @@ function whyNotJson(value: unknown, depth: number): string | null {
   return null;
 }
 
-function locatable(document: Document.Parsed, value: JsonObject, placeAt: (offset: number) => Place): YamlDocument {
+function sourceOf({ range }: Document.Parsed, text: string): string {
+  return text.slice(range[0], range[2]).replace(/^---[ \t]*\r?\n/, '');
+}
+
+function locatable(
+  document: Document.Parsed,
+  value: JsonObject,
+  source: string,
+  placeAt: (offset: number) => Place,
+): YamlDocument {
   return {
     value,
+    source,
     place(path, part = 'value') {
       let node: Node | null = document.contents;
       let offset = node?.range?.[0] ?? 0;

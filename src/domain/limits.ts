@@ -160,6 +160,13 @@ export const limits = {
   /** How often the aliases of one YAML document may be expanded. */
   manifestAliases: 100,
 
+  /** Names in one list of an import. */
+  manifestImports: 200,
+  /** Files and bytes of one namespace's catalogue (M4). */
+  catalogFiles: 500,
+  catalogBytes: 8_388_608,
+  /** Versions of one manifest that are kept; the oldest make room. */
+  manifestVersions: 50,
   /** Steps in one list of a workflow, and lists within lists (M6). */
   workflowSteps: 100,
   workflowDepth: 8,
@@ -201,6 +208,8 @@ export const limits = {
   latencySampleMs: 600_000,
   /** Endpoints whose ways and failures are remembered; the oldest make room. */
   knownEndpoints: 100,
+  /** A breaker's last word counts for so long where nothing more is heard of it. */
+  endpointReportMs: 900_000,
   /** After the finish reason, for the usage that some endpoints send behind it. */
   usageGraceMs: 2_000,
 
