@@ -1,6 +1,7 @@
 /** The routes of the runner (R1), their authorisation and their refusals. Decides nothing about jobs. */
 import { Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
+import { routePath } from 'hono/route';
 import type { Logger } from 'pino';
 
 import type { Authority } from './auth.ts';
@@ -9,7 +10,7 @@ import { interpreterOf, jobId, parseJob, parsePrewarm, sessionId } from './job.t
 import type { Jobs } from './jobs.ts';
 import type { JobRecord, Ledger } from './ledger.ts';
 import { limits } from './limits.ts';
-import { metricsOf } from './metrics.ts';
+import type { Metrics } from './metrics.ts';
 import type { Prewarmer } from './prewarm.ts';
 import { Refusal } from './problem.ts';
 import type { Relics } from './relics/relics.ts';
@@ -24,12 +25,14 @@ export interface AppParts {
   readonly relics: Relics;
   readonly prewarmer: Prewarmer;
   readonly authority: Authority;
+  readonly metrics: Metrics;
   readonly log: Logger;
   /** Aborted when the runner stops: ends the event streams. */
   readonly stopping: AbortSignal;
 }
 
-export function createApp({ jobs, ledger, sandboxes, relics, prewarmer, authority, log, stopping }: AppParts): Hono {
+export function createApp(parts: AppParts): Hono {
+  const { jobs, ledger, sandboxes, relics, prewarmer, authority, metrics, log, stopping } = parts;
   const app = new Hono();
 
   app.onError((fault) => {
@@ -37,13 +40,22 @@ export function createApp({ jobs, ledger, sandboxes, relics, prewarmer, authorit
     log.error({ reason: fault.message, stack: fault.stack }, 'request failed');
     return new Refusal('internal', 'The request failed; the runner goes on').toResponse();
   });
+  app.use(async (c, next) => {
+    const startedAt = performance.now();
+    await next();
+    // by the pattern of the route: ids would make a figure of each
+    const route = routePath(c, -1);
+    metrics.requestAnswered(c.req.method, route, c.res.status);
+    const ms = Math.round(performance.now() - startedAt);
+    log.debug({ method: c.req.method, route, status: c.res.status, ms }, 'request');
+  });
   app.notFound((c) => new Refusal('not_found', `No route ${c.req.method} ${c.req.path}`).toResponse());
 
   app.get('/health', (c) => {
     const sandbox = sandboxes.report();
     const { running, queued } = jobs.counts;
     return c.json({
-      status: stopping.aborted ? 'stopping' : 'healthy',
+      status: stopping.aborted ? 'stopping' : jobs.draining ? 'draining' : 'healthy',
       service: SERVICE,
       version: VERSION,
       executors: [
@@ -60,7 +72,7 @@ export function createApp({ jobs, ledger, sandboxes, relics, prewarmer, authorit
       jobs: { running, queued, max_running: limits.jobsRunning, max_queued: limits.jobsQueued },
     });
   });
-  app.get('/metrics', (c) => c.text(metricsOf(jobs.counts), 200, { 'content-type': 'text/plain; version=0.0.4' }));
+  app.get('/metrics', async (c) => c.text(await metrics.text(), 200, { 'content-type': metrics.contentType }));
 
   // everything below is for the holder of the secret
   app.use(

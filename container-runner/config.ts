@@ -19,6 +19,8 @@ export interface RunnerConfig {
   /** Jobs may run as plain processes of this machine's user. */
   readonly allowProcess: boolean;
   readonly logLevel: string;
+  /** Milliseconds that running jobs get to end by themselves when the runner is told to stop. */
+  readonly drainMs?: number;
   /** Path of the Docker engine's socket; null = where engines listen, `off` = no engine. */
   readonly dockerSocket: string | null;
   /** Sandboxes held ready, of each kind. */
@@ -61,6 +63,7 @@ const environment = z.object({
   RUNNER_IMAGE_SHELL: imageReference.optional(),
   RUNNER_IMAGE_PYTHON: imageReference.optional(),
   RUNNER_IMAGE_NODE: imageReference.optional(),
+  RUNNER_DRAIN_SECONDS: z.coerce.number().min(0).max(limits.maxDrainSeconds).default(limits.drainSeconds),
   RUNNER_LOG: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
 });
 
@@ -82,6 +85,7 @@ export function readConfig(variables: Readonly<Record<string, string | undefined
     sandbox: data.RUNNER_SANDBOX ?? null,
     allowProcess: data.RUNNER_ALLOW_PROCESS,
     logLevel: data.RUNNER_LOG,
+    drainMs: data.RUNNER_DRAIN_SECONDS * 1_000,
     dockerSocket: data.RUNNER_DOCKER ?? null,
     warm: data.RUNNER_WARM,
     images: data.RUNNER_IMAGES,

@@ -35,8 +35,6 @@ interface Entry {
 export interface JobCounts {
   readonly running: number;
   readonly queued: number;
-  /** Since the start of the runner, by end. */
-  readonly ended: Readonly<Record<string, number>>;
 }
 
 export class Jobs {
@@ -48,7 +46,7 @@ export class Jobs {
   readonly #prewarmer: Prewarmer;
   readonly #queue: Entry[] = [];
   readonly #running = new Map<string, { readonly entry: Entry; readonly done: Promise<void> }>();
-  readonly #ended = new Map<string, number>();
+  readonly #onEnd: (job: JobRecord) => void;
   #stopping = false;
 
   constructor(options: {
@@ -57,16 +55,19 @@ export class Jobs {
     readonly images: readonly string[];
     readonly prewarmer: Prewarmer;
     readonly log: Logger;
+    /** Told of every job that has ended. */
+    readonly onEnd?: (job: JobRecord) => void;
   }) {
     this.#ledger = options.ledger;
     this.#sandboxes = options.sandboxes;
     this.#log = options.log;
     this.#images = options.images;
     this.#prewarmer = options.prewarmer;
+    this.#onEnd = options.onEnd ?? (() => undefined);
   }
 
   get counts(): JobCounts {
-    return { running: this.#running.size, queued: this.#queue.length, ended: Object.fromEntries(this.#ended) };
+    return { running: this.#running.size, queued: this.#queue.length };
   }
 
   /**
@@ -84,7 +85,11 @@ export class Jobs {
       }
       return { record: known, created: false };
     }
-    if (this.#stopping) throw new Refusal('stopping', 'The runner is stopping and takes no new jobs');
+    if (this.#stopping) {
+      throw new Refusal('stopping', 'The runner is about to stop and takes no new jobs', {
+        'retry-after': String(limits.stoppingRetrySeconds),
+      });
+    }
     const program = programOf(request);
     const sandbox = this.#sandboxFor(program, request);
     if (this.#running.size >= limits.jobsRunning && this.#queue.length >= limits.jobsQueued) {
@@ -120,6 +125,16 @@ export class Jobs {
     const [entry] = index < 0 ? [] : this.#queue.splice(index, 1);
     if (entry === undefined) this.#ledger.bury(id);
     else this.#finish(entry, { end: 'killed', exitCode: null, truncated: false });
+  }
+
+  get draining(): boolean {
+    return this.#stopping;
+  }
+
+  /** Takes no new jobs; resolves when those that were accepted have ended. */
+  async drain(): Promise<void> {
+    this.#stopping = true;
+    while (this.#running.size > 0) await Promise.all([...this.#running.values()].map(({ done }) => done));
   }
 
   /** Takes no new jobs and ends those that run; resolves when all have ended. */
@@ -218,7 +233,6 @@ export class Jobs {
   }
 
   #finish({ id, session }: Entry, outcome: Outcome): void {
-    this.#ended.set(outcome.end, (this.#ended.get(outcome.end) ?? 0) + 1);
     try {
       this.#ledger.finish(id, session, outcome);
     } catch (fault) {
@@ -226,7 +240,12 @@ export class Jobs {
       this.#log.error({ job: id, ...outcome, reason: messageOf(fault) }, 'the ledger cannot be written');
       return;
     }
-    this.#log.debug({ job: id, session, ...outcome }, 'job ended');
+    const record = this.#ledger.job(id);
+    if (record === null) return;
+    this.#onEnd(record);
+    const { kind, sandbox: level, startedAt, endedAt } = record;
+    const ms = startedAt === null || endedAt === null ? null : endedAt - startedAt;
+    this.#log.info({ job: id, session, kind, sandbox: level, ...outcome, ms }, 'job ended');
   }
 }
 

@@ -234,7 +234,7 @@ export class Ledger {
   prune(): void {
     const before = this.#now() - limits.retentionMs;
     this.#forget('SELECT id FROM jobs WHERE ended_at < ?', before);
-    while (this.#sizeBytes() > this.#maxBytes) {
+    while (this.sizeBytes > this.#maxBytes) {
       const forgotten = this.#forget(
         'SELECT id FROM jobs WHERE ended_at IS NOT NULL ORDER BY ended_at LIMIT ?',
         PRUNE_STEP,
@@ -251,7 +251,7 @@ export class Ledger {
   }
 
   /** Of what is kept; free pages are used again. */
-  #sizeBytes(): number {
+  get sizeBytes(): number {
     const pragma = (name: string): number =>
       Number(Object.values(this.#db.prepare(`PRAGMA ${name}`).get() ?? {})[0] ?? 0);
     return (pragma('page_count') - pragma('freelist_count')) * pragma('page_size');

@@ -121,6 +121,11 @@ export const limits = {
   eventRows: 256,
 
   // --- start and stop ---
+  /** What running jobs get to end by themselves when the runner is told to stop, in seconds. */
+  drainSeconds: 25,
+  maxDrainSeconds: 3_600,
+  /** What a refused caller is told meanwhile: the next runner, or the next life of this one. */
+  stoppingRetrySeconds: 5,
   /** Sandboxes held ready, of each kind. */
   warm: 2,
   maxWarm: 32,

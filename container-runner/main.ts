@@ -1,4 +1,4 @@
-/** Starts the runner with the settings of the environment and stops it on SIGTERM and SIGINT. */
+/** Starts the runner with the settings of the environment; SIGTERM drains it, SIGINT or a second SIGTERM stops it at once. */
 import { readConfig } from './config.ts';
 import { createRunner } from './runner.ts';
 import { SERVICE, VERSION } from './version.ts';
@@ -27,8 +27,9 @@ process.stdout.write(
 let stopping = false;
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   process.on(signal, () => {
-    if (stopping) return;
+    // a person at a keyboard, and whoever asks twice, does not wait
+    const atOnce = stopping || signal === 'SIGINT';
     stopping = true;
-    void runner.close().then(() => process.exit(0));
+    void (atOnce ? runner.close() : runner.drain()).then(() => process.exit(0));
   });
 }

@@ -1,17 +1,92 @@
-/** The few figures of the runner in Prometheus' text format. */
-import type { JobCounts } from './jobs.ts';
+/** Figures for Prometheus (R1): what runs now, what has ended and how, and how long it took. Names, no contents. */
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 
-export function metricsOf(counts: JobCounts): string {
-  const lines = [
-    '# HELP cortex_runner_jobs_running Jobs that run now.',
-    '# TYPE cortex_runner_jobs_running gauge',
-    `cortex_runner_jobs_running ${counts.running}`,
-    '# HELP cortex_runner_jobs_queued Accepted jobs that wait for a place.',
-    '# TYPE cortex_runner_jobs_queued gauge',
-    `cortex_runner_jobs_queued ${counts.queued}`,
-    '# HELP cortex_runner_jobs_ended_total Jobs that ended since the start, by how.',
-    '# TYPE cortex_runner_jobs_ended_total counter',
-    ...Object.entries(counts.ended).map(([end, count]) => `cortex_runner_jobs_ended_total{end="${end}"} ${count}`),
-  ];
-  return `${lines.join('\n')}\n`;
+import type { JobCounts } from './jobs.ts';
+import type { JobRecord } from './ledger.ts';
+import { limits } from './limits.ts';
+import { VERSION } from './version.ts';
+
+export interface MetricSources {
+  readonly jobs: { readonly counts: JobCounts };
+  readonly relics: { readonly running: number; readonly restarts: number };
+  readonly prewarmer: { readonly held: number };
+  readonly ledger: { readonly sizeBytes: number };
+  readonly draining: () => boolean;
+}
+
+export interface Metrics {
+  readonly contentType: string;
+  text(): Promise<string>;
+  jobEnded(job: JobRecord): void;
+  requestAnswered(method: string, route: string, status: number): void;
+}
+
+const SECONDS = [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 60, 300, 900, 3_600];
+
+export function createMetrics(sources: MetricSources): Metrics {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry, prefix: 'cortex_runner_' });
+
+  function gauge(name: string, help: string, read: () => number): void {
+    const made: Gauge = new Gauge({ name: `cortex_runner_${name}`, help, registers, collect: () => made.set(read()) });
+  }
+  gauge('jobs_running', 'Jobs that run now.', () => sources.jobs.counts.running);
+  gauge('jobs_queued', 'Accepted jobs that wait for a place.', () => sources.jobs.counts.queued);
+  gauge('jobs_max_running', 'Places for jobs.', () => limits.jobsRunning);
+  gauge('relics_running', 'Relics that run or are being started.', () => sources.relics.running);
+  gauge(
+    'relic_restarts',
+    'Deaths of relics since the start that were followed by a restart.',
+    () => sources.relics.restarts,
+  );
+  gauge('prewarmed', 'Sandboxes that are held for a session.', () => sources.prewarmer.held);
+  gauge('ledger_bytes', 'Size of the job ledger.', () => sources.ledger.sizeBytes);
+  gauge('draining', '1 when no new jobs are taken because the runner is about to stop.', () =>
+    sources.draining() ? 1 : 0,
+  );
+  new Gauge({ name: 'cortex_runner_info', help: 'Version of the runner.', labelNames: ['version'], registers }).set(
+    { version: VERSION },
+    1,
+  );
+  const ended = new Counter({
+    name: 'cortex_runner_jobs_ended_total',
+    help: 'Jobs that ended since the start.',
+    labelNames: ['kind', 'sandbox', 'end'],
+    registers,
+  });
+  const waited = new Histogram({
+    name: 'cortex_runner_job_wait_seconds',
+    help: 'From the request to the start of a job.',
+    buckets: SECONDS,
+    registers,
+  });
+  const ran = new Histogram({
+    name: 'cortex_runner_job_seconds',
+    help: 'From the start to the end of a job.',
+    labelNames: ['kind', 'sandbox'],
+    buckets: SECONDS,
+    registers,
+  });
+  const requests = new Counter({
+    name: 'cortex_runner_requests_total',
+    help: 'Requests by route and status.',
+    labelNames: ['method', 'route', 'status'],
+    registers,
+  });
+
+  return {
+    contentType: registry.contentType,
+    text: () => registry.metrics(),
+    jobEnded({ kind, sandbox, end, createdAt, startedAt, endedAt }) {
+      const where = { kind, sandbox: sandbox ?? 'none' };
+      ended.inc({ ...where, end: end ?? 'lost' });
+      if (startedAt === null || endedAt === null) return;
+      waited.observe((startedAt - createdAt) / 1_000);
+      ran.observe(where, (endedAt - startedAt) / 1_000);
+    },
+    requestAnswered(method, route, status) {
+      requests.inc({ method, route, status });
+    },
+  };
 }

@@ -14,6 +14,7 @@ import { Ledger } from './ledger.ts';
 import { limits } from './limits.ts';
 import { openRelics } from './relics/open.ts';
 import type { RelicHost } from './relics/service.ts';
+import { createMetrics, type Metrics } from './metrics.ts';
 import { Prewarmer } from './prewarm.ts';
 import { BubblewrapSandbox } from './sandbox/bubblewrap.ts';
 import { DockerSandbox } from './sandbox/docker.ts';
@@ -21,6 +22,7 @@ import { ProcessSandbox } from './sandbox/process.ts';
 import { SandboxRegistry } from './sandbox/registry.ts';
 import { type Sandbox, SANDBOX_LEVELS, type SandboxLevel } from './sandbox/sandbox.ts';
 import { WasmSandbox } from './sandbox/wasm.ts';
+import { SERVICE, VERSION } from './version.ts';
 
 export interface RunnerOptions extends RunnerConfig {
   /** Epoch milliseconds. */
@@ -35,6 +37,8 @@ export interface RunnerOptions extends RunnerConfig {
 export interface Runner {
   readonly url: string;
   readonly sandboxes: SandboxRegistry;
+  /** Takes no new jobs, lets those that run end by themselves within the time that is set, then closes. */
+  drain(): Promise<void>;
   /** Ends running jobs and everything that they started, then closes; resolves when nothing is left. */
   close(): Promise<void>;
 }
@@ -43,17 +47,26 @@ export interface Runner {
 export async function createRunner(options: RunnerOptions): Promise<Runner> {
   const now = options.now ?? Date.now;
   const log =
-    options.log ?? pino({ level: options.logLevel, base: { service: 'container-runner' } }, pino.destination(2));
+    options.log ?? pino({ level: options.logLevel, base: { service: SERVICE, version: VERSION } }, pino.destination(2));
   const stopping = new AbortController();
   const ledger = new Ledger(path.join(options.stateDir, 'runner', 'jobs.sqlite'), now);
   const { sandboxes, absent } =
     options.sandboxes === undefined ? sandboxesOf(options, log) : { sandboxes: options.sandboxes, absent: new Map() };
   const registry = await SandboxRegistry.open(sandboxes, absent, options.sandbox);
   const prewarmer = new Prewarmer(registry);
-  const jobs = new Jobs({ ledger, sandboxes: registry, images: options.images, prewarmer, log });
+  const jobs: Jobs = new Jobs({
+    ledger,
+    sandboxes: registry,
+    images: options.images,
+    prewarmer,
+    log,
+    onEnd: (job) => metrics.jobEnded(job),
+  });
   const authority = createAuthority(parseKeys(options.secret), ledger, now, options.publicHost);
   const relics = await openRelics(options, log, options.relicHost);
+  const metrics: Metrics = createMetrics({ jobs, relics, prewarmer, ledger, draining: () => jobs.draining });
   const app = createApp({
+    metrics,
     jobs,
     ledger,
     sandboxes: registry,
@@ -78,6 +91,7 @@ export async function createRunner(options: RunnerOptions): Promise<Runner> {
   pruning.unref();
 
   let closing: Promise<void> | null = null;
+  let hurry: () => void = () => undefined;
   async function close(): Promise<void> {
     clearInterval(pruning);
     await jobs.stop();
@@ -93,10 +107,27 @@ export async function createRunner(options: RunnerOptions): Promise<Runner> {
     ledger.close();
   }
   const host = address.family === 'IPv6' ? `[${address.address}]` : address.address;
+  async function drain(): Promise<void> {
+    const { running, queued } = jobs.counts;
+    log.info({ running, queued, ms: options.drainMs }, 'draining: no new jobs are taken');
+    relics.drain();
+    let timer: NodeJS.Timeout | undefined;
+    const patience = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, options.drainMs ?? limits.drainSeconds * 1_000);
+    });
+    // what closes meanwhile has no need of patience
+    await Promise.race([jobs.drain(), patience, new Promise((resolve) => (hurry = () => resolve(null)))]);
+    clearTimeout(timer);
+    await (closing ??= close());
+  }
   return {
+    drain,
     url: `http://${host}:${address.port}`,
     sandboxes: registry,
-    close: () => (closing ??= close()),
+    close: () => {
+      hurry();
+      return (closing ??= close());
+    },
   };
 }
 

@@ -85,6 +85,8 @@ export async function startSystem(options: SystemOptions): Promise<System> {
           RUNNER_PORT: String(options.runnerPort),
           CORTEX_STATE_DIR: stateDir,
           RUNNER_SECRET: vars['RUNNER_SECRET'],
+          // whoever stops the whole system does not wait for its jobs
+          RUNNER_DRAIN_SECONDS: '0',
           ...options.runnerEnv,
         },
         echo: (line) => line.includes('"level":50') || line.includes('"level":60'),

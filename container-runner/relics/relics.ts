@@ -41,6 +41,7 @@ export class Relics {
   readonly #entries = new Map<string, Entry>();
   /** What is still being stopped, by key. */
   readonly #going = new Map<string, Promise<void>>();
+  #formerRestarts = 0;
   #stopped = false;
 
   constructor(options: RelicsOptions) {
@@ -54,6 +55,17 @@ export class Relics {
 
   get running(): number {
     return this.#entries.size;
+  }
+
+  /** Since the start of the runner. */
+  get restarts(): number {
+    const now = [...this.#entries.values()].reduce((sum, { relic }) => sum + relic.report().restarts, 0);
+    return this.#formerRestarts + now;
+  }
+
+  /** Starts no further relics; those that run go on. */
+  drain(): void {
+    this.#stopped = true;
   }
 
   list(space: string | null): RelicListing[] {
@@ -70,7 +82,6 @@ export class Relics {
    */
   async find(id: RelicId, spec: RelicSpec): Promise<Pick<Relic, 'start' | 'call'>> {
     const { host, absence, clock, log } = this.#options;
-    if (this.#stopped) throw new Refusal('stopping', 'The runner is stopping and starts no relics');
     if (host === null) throw new Refusal('unsupported', `This runner has no place for relics: ${absence}`);
     const refusal = host.refusal(spec);
     if (refusal !== null) throw new Refusal('unsupported', `The relic ${id.name} cannot run here: ${refusal}`);
@@ -83,6 +94,11 @@ export class Relics {
       const going = this.#going.get(key);
       if (going === undefined) break;
       await going;
+    }
+    if (this.#stopped) {
+      throw new Refusal('stopping', 'The runner is about to stop and starts no relics', {
+        'retry-after': String(limits.stoppingRetrySeconds),
+      });
     }
     this.#admit(id.space);
     const relic: Relic = new Relic({ id, spec, host, clock, log, onIdle: () => void this.#remove(entry) });
@@ -118,6 +134,7 @@ export class Relics {
     const key = keyOf(entry.id);
     if (this.#entries.get(key) === entry) {
       this.#entries.delete(key);
+      this.#formerRestarts += entry.relic.report().restarts;
       const gone = entry.relic
         .stop()
         .catch((fault: unknown) =>

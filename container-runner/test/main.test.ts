@@ -7,7 +7,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 
 import { descendantsOf } from '../sandbox/process-tree.ts';
 import { SECRET, signed } from './support/test-runner.ts';
@@ -76,7 +76,7 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
   '[R4] %s ends what runs and everything it started',
   { timeout: SLOW },
   async (signal) => {
-    const service = launch({ RUNNER_SANDBOX: 'process', RUNNER_ALLOW_PROCESS: '1' });
+    const service = launch({ RUNNER_SANDBOX: 'process', RUNNER_ALLOW_PROCESS: '1', RUNNER_DRAIN_SECONDS: '0' });
     const { url } = await readyOf(service);
     const body = JSON.stringify({ kind: 'shell', session: 's', code: 'sleep 601 & echo in; sleep 602' });
     expect((await fetch(await signed(url, 'PUT', '/jobs/a', body))).status).toBe(202);
@@ -90,6 +90,85 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
     await vi.waitFor(() => expect(tree.filter(isAlive)).toEqual([]), { timeout: 5_000 });
   },
 );
+
+describe('SIGTERM', () => {
+  const launched = async (drainSeconds: string): Promise<{ readonly service: Service; readonly url: string }> => {
+    const service = launch({
+      RUNNER_SANDBOX: 'process',
+      RUNNER_ALLOW_PROCESS: '1',
+      RUNNER_DRAIN_SECONDS: drainSeconds,
+    });
+    const { url } = await readyOf(service);
+    const code = 'touch here; while [ ! -e "$door" ]; do sleep 0.05; done; echo finished';
+    const body = JSON.stringify({ kind: 'shell', session: 's', code, inputs: { door: path.join(stateDir, 'door') } });
+    expect((await fetch(await signed(url, 'PUT', '/jobs/a', body))).status).toBe(202);
+    return { service, url };
+  };
+  const another = async (url: string): Promise<Response> =>
+    await fetch(await signed(url, 'PUT', '/jobs/b', JSON.stringify({ kind: 'shell', session: 's', code: 'true' })));
+
+  test('[R8] refuses new jobs with the time to come back, and lets running ones end', { timeout: SLOW }, async () => {
+    const { service, url } = await launched('20');
+    service.child.kill('SIGTERM');
+    const refused = await vi.waitFor(async () => {
+      const response = await another(url);
+      expect(response.status).toBe(503);
+      return response;
+    });
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+    expect(await (await fetch(`${url}/health`)).json()).toMatchObject({ status: 'draining', jobs: { running: 1 } });
+    expect(await (await fetch(`${url}/metrics`)).text()).toContain('cortex_runner_draining 1');
+    // the same job is still the same job
+    await fs.writeFile(path.join(stateDir, 'door'), '');
+    expect(await service.ended).toBe(0);
+    const next = launch({ RUNNER_SANDBOX: 'wasm' });
+    const again = await readyOf(next);
+    const record = await (await fetch(await signed(again.url, 'GET', '/jobs/a', ''))).json();
+    expect(record).toMatchObject({ state: 'ended', end: 'exited', exit_code: 0, stdout: 'finished\n' });
+  });
+
+  test('[R8] ends what is not done within the time', { timeout: SLOW }, async () => {
+    const { service } = await launched('0.3');
+    service.child.kill('SIGTERM');
+    expect(await service.ended).toBe(0);
+  });
+
+  test('[R8] twice, or SIGINT after it: at once', { timeout: SLOW }, async () => {
+    const { service, url } = await launched('600');
+    service.child.kill('SIGTERM');
+    await vi.waitFor(async () => expect((await another(url)).status).toBe(503));
+    service.child.kill('SIGINT');
+    expect(await service.ended).toBe(0);
+  });
+});
+
+test('[R1] logs are lines of JSON and hold neither secrets nor code nor inputs', { timeout: SLOW }, async () => {
+  const service = launch({ RUNNER_SANDBOX: 'process', RUNNER_ALLOW_PROCESS: '1', RUNNER_LOG: 'debug' });
+  const { url } = await readyOf(service);
+  const body = JSON.stringify({
+    kind: 'shell',
+    session: 's',
+    code: 'echo hidden-code $x',
+    inputs: { x: 'hidden-input' },
+  });
+  await fetch(await signed(url, 'PUT', '/jobs/a', body));
+  await fetch(await signed(url, 'PUT', '/jobs/b', '{"hidden": "in a body"}'));
+  await fetch(`${url}/jobs/c`, { method: 'PUT', body, headers: { authorization: 'Bearer hidden-token' } });
+  await vi.waitFor(() => expect(service.err()).toContain('job ended'));
+  const lines = service
+    .err()
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+  expect(lines.find(({ msg }) => msg === 'job ended')).toMatchObject({ job: 'a', end: 'exited', sandbox: 'process' });
+  expect(lines.filter(({ msg }) => msg === 'request')).toEqual(
+    expect.arrayContaining([expect.objectContaining({ method: 'PUT', route: '/jobs/:id', status: 401 })]),
+  );
+  expect(service.err()).not.toMatch(/hidden/);
+  expect(service.err()).not.toContain(SECRET);
+  service.child.kill('SIGTERM');
+  expect(await service.ended).toBe(0);
+});
 
 test('[R1] a runner that is killed leaves nothing running, and says lost afterwards', { timeout: SLOW }, async () => {
   const service = launch({ RUNNER_SANDBOX: 'wasm' });
