@@ -3,7 +3,6 @@ import { bundled } from '../catalog/bundled.ts';
 import { VERSION } from '../domain/version.ts';
 import { executorList } from '../executors/registry.ts';
 import { redactor } from '../engine/redact.ts';
-import { redactor } from '../engine/redact.ts';
 import { createApp } from '../http/app.ts';
 import { SessionTokens } from '../http/tokens.ts';
 import { endpointStatus } from './endpoint-status-object.ts';

@@ -36,8 +36,6 @@ import type { EventListener } from './hub.ts';
 import { Inbox } from './inbox.ts';
 import { redactingExecutors } from './redact.ts';
 import type { Redactor } from './redact.ts';
-import { redactingExecutors } from './redact.ts';
-import type { Redactor } from './redact.ts';
 import { Replay } from './replay.ts';
 import { startRun } from './run.ts';
 import type { LiveRun } from './run.ts';

@@ -7,6 +7,7 @@ import { createSessionApp } from '../../src/http/session-app.ts';
 import rootPackage from '../../package.json' with { type: 'json' };
 import { FakeClock } from '../support/fake-clock.ts';
 import { sessionKit } from '../support/session-kit.ts';
+import { noWorkflows } from '../support/no-workflows.ts';
 
 /** Routes that the Worker uses between itself and the object; no client sees them. */
 const INTERNAL = /session\/\{id\}\/-\//;
@@ -27,6 +28,7 @@ test('[H4] the OpenAPI document lists exactly the routes that there are', async 
     agentNames: () => [],
     createSession: nothing,
     forward: nothing,
+    workflows: noWorkflows,
     executions: nothing,
     status: nothing,
     log: () => undefined,

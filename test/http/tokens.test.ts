@@ -6,6 +6,7 @@ import { createApp } from '../../src/http/app.ts';
 import { parseApiKeys } from '../../src/http/auth.ts';
 import { PRINCIPAL_HEADER } from '../../src/http/session-app.ts';
 import { SessionTokens } from '../../src/http/tokens.ts';
+import { noWorkflows } from '../support/no-workflows.ts';
 
 const SECRET = 'a secret for signing that nobody knows';
 const ID = `ses_${'1'.repeat(32)}`;
@@ -36,6 +37,7 @@ function edge(options: { readonly keys?: string; readonly now?: () => number } =
       const mine = sessionId === ID && principal === (keys === '' ? null : 'ann');
       return new Response(mine ? 'yes' : 'no', { status: mine ? 200 : 404 });
     },
+    workflows: noWorkflows,
     executions: async () => [],
     status: async () => ({ executors: [], model: 'm', runner: null }),
     log: (line) => lines.push(line),

@@ -1,0 +1,168 @@
+/** Webhooks and events that start workflows (M6, X3). */
+import { createHmac } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import type { JsonObject } from '../../src/domain/json.ts';
+import { limits } from '../../src/domain/limits.ts';
+import type { ResolvedWorkflow, WorkflowTrigger } from '../../src/domain/manifest.ts';
+import { createApp } from '../../src/http/app.ts';
+import { parseApiKeys } from '../../src/http/auth.ts';
+import { SessionTokens } from '../../src/http/tokens.ts';
+import type { WorkflowHost } from '../../src/http/workflows.ts';
+import { noWorkflows } from '../support/no-workflows.ts';
+
+const NOW = 1_790_000_000_000;
+const SECRET = 'what only both sides know';
+
+function workflow(name: string, trigger: WorkflowTrigger): ResolvedWorkflow {
+  return {
+    tools: new Map(),
+    relics: new Map(),
+    workflows: new Map(),
+    agents: new Map(),
+    knownNames: { tool: [], agent: [], relic: [], workflow: [] },
+    workflow: {
+      kind: 'Workflow',
+      name,
+      version: '1.0',
+      summary: '',
+      description: '',
+      tags: [],
+      metadata: {},
+      trigger,
+      inputs: { type: 'object', properties: { n: { type: 'number' } } },
+      imports: { tools: [], agents: [], relics: [], workflows: [] },
+      steps: [],
+      outputs: {},
+      failFast: true,
+      maxParallelSteps: 5,
+    },
+  };
+}
+
+function worker() {
+  const started: { name: string; sessionId: string; owner: string | null; inputs: JsonObject }[] = [];
+  const all = [
+    workflow('hook', { type: 'webhook', secret: 'TOOL_HOOK' }),
+    workflow('unset', { type: 'webhook', secret: 'TOOL_MISSING' }),
+    workflow('on_order', { type: 'event', event: 'order' }),
+    workflow('also_on_order', { type: 'event', event: 'order' }),
+    workflow('by_hand', { type: 'manual' }),
+  ];
+  const workflows: WorkflowHost = {
+    ...noWorkflows,
+    now: () => NOW,
+    find: (name) => Promise.resolve(all.find((one) => one.workflow.name === name) ?? null),
+    list: () => Promise.resolve(all.map((one) => one.workflow)),
+    secret: (name) => (name === 'TOOL_HOOK' ? SECRET : null),
+    start: ({ agent: name, session_id: sessionId, owner }, inputs) => {
+      started.push({ name, sessionId, owner, inputs });
+      return Promise.resolve('run_1');
+    },
+  };
+  const nothing = async (): Promise<never> => await Promise.reject(new Error('not called'));
+  const app = createApp({
+    version: '0',
+    auth: { keys: parseApiKeys('ann:run:k-ann'), allowedOrigins: [] },
+    tokens: new SessionTokens(
+      () => 's',
+      () => NOW,
+    ),
+    now: () => NOW,
+    newSessionId: () => `ses_${'1'.repeat(32)}`,
+    agent: () => null,
+    agentNames: () => [],
+    createSession: nothing,
+    forward: nothing,
+    workflows,
+    executions: async () => [],
+    status: async () => ({ executors: [], model: 'm', runner: null }),
+    log: () => undefined,
+  });
+  const post = async (
+    path: string,
+    body: string,
+    headers: Record<string, string> = {},
+  ): Promise<[number, JsonObject]> => {
+    const response = await app.fetch(new Request(`http://edge.example${path}`, { method: 'POST', body, headers }));
+    return [response.status, (await response.json()) as JsonObject];
+  };
+  return { started, post };
+}
+
+function signed(body: string, { at = NOW / 1_000, secret = SECRET } = {}): Record<string, string> {
+  const signature = createHmac('sha256', secret).update(`${at}.${body}`).digest('hex');
+  return { 'x-cortex-signature': `t=${at},v1=${signature}` };
+}
+
+describe('[M6] webhooks', () => {
+  test('start their workflow with the body as its inputs, without a key', async () => {
+    const { started, post } = worker();
+    expect(await post('/webhooks/hook', '{"n":1}', signed('{"n":1}'))).toMatchObject([202, { run_id: 'run_1' }]);
+    expect(started).toMatchObject([{ name: 'hook', inputs: { n: 1 } }]);
+  });
+
+  test('the same delivery again is the same session', async () => {
+    const { started, post } = worker();
+    const headers = signed('{"n":1}');
+    const [first, again] = [
+      await post('/webhooks/hook', '{"n":1}', headers),
+      await post('/webhooks/hook', '{"n":1}', headers),
+    ];
+    expect(again).toEqual(first);
+    expect(started[0]?.sessionId).toBe(started[1]?.sessionId);
+    await post('/webhooks/hook', '{"n":2}', signed('{"n":2}'));
+    expect(started[2]?.sessionId).not.toBe(started[0]?.sessionId);
+  });
+
+  test.each([
+    ['unsigned', '/webhooks/hook', {}],
+    ['signed with another secret', '/webhooks/hook', signed('{"n":1}', { secret: 'guessed' })],
+    ['signed for another body', '/webhooks/hook', signed('{"n":2}')],
+    ['too old', '/webhooks/hook', signed('{"n":1}', { at: NOW / 1_000 - limits.webhookSeconds - 1 })],
+    ['from the future', '/webhooks/hook', signed('{"n":1}', { at: NOW / 1_000 + limits.webhookSeconds + 1 })],
+    ['for a workflow whose secret is not set', '/webhooks/unset', signed('{"n":1}')],
+    ['for a workflow without a webhook', '/webhooks/by_hand', signed('{"n":1}')],
+    ['for no workflow at all', '/webhooks/nowhere', signed('{"n":1}')],
+    ['with a broken header', '/webhooks/hook', { 'x-cortex-signature': 't=x,v1=y' }],
+  ])('%s: refused in the same words, and nothing starts', async (_, path, headers) => {
+    const { started, post } = worker();
+    const [status, problem] = await post(path, '{"n":1}', headers);
+    expect([status, problem['code'], problem['detail']]).toEqual([
+      401,
+      'unauthorized',
+      'The webhook is unknown, or its signature is missing, wrong or too old',
+    ]);
+    expect(started).toEqual([]);
+  });
+
+  test('inputs that the workflow does not take are said', async () => {
+    const { post } = worker();
+    expect(await post('/webhooks/hook', '{"n":"x"}', signed('{"n":"x"}'))).toMatchObject([
+      400,
+      { code: 'invalid_request' },
+    ]);
+    expect(await post('/webhooks/hook', '[1]', signed('[1]'))).toMatchObject([400, { code: 'invalid_json' }]);
+  });
+});
+
+describe('[M6] events', () => {
+  const ann = { authorization: 'Bearer k-ann' };
+
+  test('start every workflow that waits for them, as runs of the caller', async () => {
+    const { started, post } = worker();
+    const [status, { runs }] = await post('/events/order', '{"data":{"n":3}}', ann);
+    expect(status).toBe(202);
+    expect(runs).toMatchObject([{ workflow: 'on_order' }, { workflow: 'also_on_order' }]);
+    expect(started.map(({ owner, inputs }) => [owner, inputs])).toEqual([
+      ['ann', { n: 3 }],
+      ['ann', { n: 3 }],
+    ]);
+  });
+
+  test('need a key, and one that nobody waits for starts nothing', async () => {
+    const { started, post } = worker();
+    expect((await post('/events/order', '{}'))[0]).toBe(401);
+    expect(await post('/events/other', '{}', ann)).toMatchObject([202, { runs: [] }]);
+    expect(started).toEqual([]);
+  });
+});

@@ -1,0 +1,94 @@
+/** Workflows in workerd: runs by hand and by schedule, as actions, through a restart (M6). */
+import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test';
+import { env } from 'cloudflare:workers';
+import { describe, expect, test } from 'vitest';
+import type { RunResult } from '../../src/engine/run-result.ts';
+import type { ScheduleObject } from '../../src/durable/schedule-object.ts';
+import { call, events, execute, post } from './client.ts';
+
+const ORDERS = [
+  { item: 'lamp', price: 20, quantity: 3 },
+  { item: 'desk', price: 300, quantity: 1 },
+  { item: 'pen', price: 1.5, quantity: 10 },
+];
+const OUTPUTS = { total: 375, each: [60, 300, 15], large: ['desk'] };
+const outputsOf = (result: RunResult): unknown => result.actions.find(({ id }) => id === 'workflow_outputs')?.output;
+
+describe('[M6] workflows', () => {
+  test('run by hand, with their outputs as the answer', async () => {
+    const response = await post('/workflows/data_pipeline/runs', { inputs: { orders: ORDERS }, stream: false });
+    const result = await response.json<RunResult>();
+    expect(result).toMatchObject({ status: 'completed' });
+    expect(JSON.parse(result.response)).toEqual(OUTPUTS);
+    expect(result.actions.find(({ id }) => id === 'alert')?.output).toMatchObject({
+      text: '375 in all; look at ["desk"]',
+    });
+    expect(result.actions.find(({ id }) => id === 'calm')).toBeUndefined();
+  });
+
+  test('are listed, and what is wrong with a request is said', async () => {
+    const { workflows } = await (await call('/workflows')).json<{ workflows: { name: string }[] }>();
+    expect(workflows.map(({ name }) => name)).toContain('data_pipeline');
+    const unknown = await post('/workflows/data_pipline/runs', {});
+    expect([unknown.status, await unknown.json()]).toMatchObject([404, { code: 'unknown_workflow' }]);
+    const invalid = await post('/workflows/data_pipeline/runs', { inputs: { orders: 'many' } });
+    expect([invalid.status, await invalid.json()]).toMatchObject([400, { code: 'invalid_request' }]);
+  });
+
+  test('are actions of agents that import them', async () => {
+    const action = `<action type="workflow" mode="async" id="w">${JSON.stringify({ name: 'data_pipeline', parameters: { orders: ORDERS } })}</action>`;
+    const result = await execute(`${action}<response final="true">$w.total of $w.large</response>`, {
+      agent: 'analyst',
+    });
+    expect(result).toMatchObject({ status: 'completed', response: '375 of ["desk"]' });
+    expect(result.actions).toMatchObject([{ type: 'workflow', output: OUTPUTS }]);
+  });
+
+  test('[J2] go on after a restart, and start nothing a second time', async () => {
+    const response = await post('/workflows/data_pipeline/runs', { inputs: { orders: ORDERS } });
+    const session = response.headers.get('x-session-id') ?? '';
+    await events(response, ({ type, action_id: id }) => type === 'action_started' && id === 'totals_1_total');
+    await abortAllDurableObjects();
+    const rest = await events(await call(`/agent/session/${session}/events`), ({ type }) => type.startsWith('agent_c'));
+    const queued = rest.filter(({ type }) => type === 'action_queued').map(({ action_id: id }) => id);
+    expect(new Set(queued).size).toBe(queued.length);
+    const { runs } = await (await call(`/agent/session/${session}/runs`)).json<{ runs: { run_id: string }[] }>();
+    const result = await (await call(`/agent/session/${session}/runs/${runs[0]?.run_id ?? ''}`)).json<RunResult>();
+    expect(outputsOf(result)).toEqual(OUTPUTS);
+  });
+
+  test('by the clock: once for each time, however often the alarm rings', async () => {
+    const { SCHEDULES } = env as unknown as { SCHEDULES: DurableObjectNamespace<ScheduleObject> };
+    const stub = SCHEDULES.getByName('test');
+    const schedule = {
+      workflow: 'data_pipeline',
+      cron: '0 3 * * *',
+      timezone: 'Europe/Berlin',
+      inputs: { orders: ORDERS },
+    };
+    await stub.keep([schedule], null);
+    const [next] = await stub.upcoming();
+    expect(new Date(next?.nextAt ?? 0).toLocaleTimeString('de', { timeZone: 'Europe/Berlin' })).toBe('03:00:00');
+    await runInDurableObject(stub, (_, { storage }) => {
+      const kept = JSON.stringify({ ...schedule, nextAt: 1_000 });
+      storage.sql.exec(`UPDATE schedules SET data = ?`, kept);
+    });
+    await runDurableObjectAlarm(stub);
+    const [after] = await stub.upcoming();
+    expect(after?.nextAt).toBe(next?.nextAt);
+    const listed = async (): Promise<{ agent: string; status: string }[]> => {
+      const response = await call('/executions');
+      const { executions } = await response.json<{ executions: { agent: string; status: string }[] }>();
+      return executions.filter(({ agent }) => agent === 'data_pipeline');
+    };
+    await expect
+      .poll(async () => (await listed()).filter(({ status }) => status === 'completed').length)
+      .toBeGreaterThan(0);
+    const before = (await listed()).length;
+    await runInDurableObject(stub, (_, { storage }) => {
+      storage.sql.exec(`UPDATE schedules SET data = ?`, JSON.stringify({ ...schedule, nextAt: 1_000 }));
+    });
+    await runDurableObjectAlarm(stub);
+    expect((await listed()).length).toBe(before);
+  });
+});
