@@ -14,7 +14,12 @@ export default defineConfig({
       },
       {
         plugins: [cloudflareTest({ wrangler: { configPath: './wrangler.toml' }, remoteBindings: false })],
-        test: { name: 'workerd', include: ['test/runtime/**/*.test.ts'], testTimeout: 60_000 },
+        test: {
+          name: 'workerd',
+          include: ['test/runtime/**/*.test.ts'],
+          testTimeout: 60_000,
+          globalSetup: ['./test/support/contract-llm.ts'],
+        },
       },
       {
         test: {

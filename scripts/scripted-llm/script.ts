@@ -1,0 +1,144 @@
+/** A script in YAML -> what the scripted server answers to each request. */
+import { parse } from 'yaml';
+import { z } from 'zod';
+import type { ScriptedReply, SeenRequest, StreamStep } from './server.ts';
+import { SHAPE_NAMES, shapeOf } from './shapes.ts';
+
+const shape = z.enum(SHAPE_NAMES as [(typeof SHAPE_NAMES)[number], ...(typeof SHAPE_NAMES)[number][]]);
+const pace = z.strictObject({ chars: z.number().int().min(1).default(4), ms: z.number().min(0).default(0) });
+
+const FAULTS = ['stall', 'cut', 'close', 'garbage', 'wrong_json', 'error'] as const;
+
+const reply = z.strictObject({
+  /** Only for requests of this model, or whose last message holds this text. */
+  when: z.strictObject({ model: z.string().optional(), contains: z.string().optional() }).optional(),
+  /** How often this reply is given, before the next one that fits is; a `when` without it always fits. */
+  times: z.number().int().min(1).optional(),
+  shape: shape.optional(),
+  pace: pace.optional(),
+  /** How long nothing comes before the first token. */
+  first_token_ms: z.number().min(0).optional(),
+  reasoning: z.string().optional(),
+  text: z.string().optional(),
+  tool_calls: z
+    .array(z.strictObject({ id: z.string().optional(), name: z.string(), arguments: z.json().default({}) }))
+    .optional(),
+  finish: z.string().optional(),
+  /** What is told of the tokens; `none` = nothing is. */
+  usage: z
+    .union([
+      z.literal('none'),
+      z.strictObject({
+        prompt: z.number().int().default(10),
+        completion: z.number().int().default(5),
+        cached: z.number().int().default(0),
+      }),
+    ])
+    .optional(),
+  /** What goes wrong in the stream, and after how many characters of text. */
+  fault: z
+    .union([z.enum(FAULTS), z.strictObject({ type: z.enum(FAULTS), after: z.number().int().min(0).default(0) })])
+    .optional(),
+  /** An error instead of a stream. */
+  status: z.number().int().min(300).max(599).optional(),
+  message: z.string().optional(),
+  retry_after: z.union([z.number(), z.string()]).optional(),
+});
+
+const script = z.strictObject({
+  shape: shape.default('openai'),
+  pace: pace.optional(),
+  replies: z.array(reply).min(1),
+});
+
+type Reply = z.infer<typeof reply>;
+type Script = z.infer<typeof script>;
+
+/**
+ * @param yaml the script (docs/models.md)
+ * @returns the answer to each request; the last reply without `when` repeats
+ * @throws Error that names the field
+ */
+export function readScript(yaml: string): (request: SeenRequest) => ScriptedReply {
+  const read = script.safeParse(parse(yaml));
+  if (!read.success) throw new Error(z.prettifyError(read.error));
+  const given = new Map<Reply, number>();
+  return (request) => {
+    const fits = (candidate: Reply): boolean => matches(candidate, request);
+    const left = (candidate: Reply): boolean => {
+      const most = candidate.times ?? (candidate.when === undefined ? 1 : Infinity);
+      return (given.get(candidate) ?? 0) < most;
+    };
+    const { replies } = read.data;
+    const chosen =
+      replies.find((candidate) => candidate.when !== undefined && fits(candidate) && left(candidate)) ??
+      replies.find((candidate) => candidate.when === undefined && left(candidate)) ??
+      replies.findLast((candidate) => candidate.when === undefined);
+    if (chosen === undefined)
+      return { status: 400, body: { error: { message: 'no reply of the script fits this request' } } };
+    given.set(chosen, (given.get(chosen) ?? 0) + 1);
+    return answerOf(chosen, read.data);
+  };
+}
+
+function matches({ when }: Reply, { body }: SeenRequest): boolean {
+  if (when === undefined) return true;
+  if (when.model !== undefined && body['model'] !== when.model) return false;
+  const messages: unknown[] = Array.isArray(body['messages']) ? body['messages'] : [];
+  return when.contains === undefined || JSON.stringify(messages.at(-1) ?? '').includes(when.contains);
+}
+
+function answerOf(chosen: Reply, { shape: common, pace: commonPace }: Script): ScriptedReply {
+  const form = shapeOf(chosen.shape ?? common);
+  if (chosen.status !== undefined) {
+    const { status, message = `scripted ${chosen.status}`, retry_after: retryAfter } = chosen;
+    return {
+      status,
+      body: form.error(status, message),
+      ...(retryAfter === undefined ? {} : { headers: { 'retry-after': String(retryAfter) } }),
+    };
+  }
+  const { chars, ms } = chosen.pace ?? commonPace ?? { chars: 4, ms: 0 };
+  const steps: StreamStep[] = [];
+  if (form.comment !== null) steps.push({ comment: form.comment });
+  if (chosen.first_token_ms !== undefined) steps.push({ pauseMs: chosen.first_token_ms });
+  steps.push(...form.opening.map((chunk) => ({ chunk })));
+  const paced = (text: string, write: (delta: string) => Record<string, unknown>): void => {
+    for (let at = 0; at < text.length; at += chars) {
+      steps.push({ chunk: write(text.slice(at, at + chars)) });
+      if (ms > 0) steps.push({ pauseMs: ms });
+    }
+  };
+  const fault = typeof chosen.fault === 'string' ? { type: chosen.fault, after: 0 } : chosen.fault;
+  paced(chosen.reasoning ?? '', form.reasoning);
+  const text = chosen.text ?? '';
+  paced(fault === undefined ? text : text.slice(0, fault.after), form.text);
+  if (fault !== undefined) return { stream: [...steps, ...broken(fault.type)] };
+  const calls = chosen.tool_calls ?? [];
+  for (const [index, { id = `call_${index + 1}`, name, arguments: args }] of calls.entries()) {
+    const written = typeof args === 'string' ? args : JSON.stringify(args);
+    steps.push(...form.call({ id, name, arguments: written }, index).map((chunk) => ({ chunk })));
+  }
+  const { usage = { prompt: 10, completion: 5, cached: 0 } } = chosen;
+  const finish = chosen.finish ?? (calls.length > 0 ? 'tool_calls' : 'stop');
+  steps.push(...form.closing(finish, usage === 'none' ? null : usage).map((chunk) => ({ chunk })));
+  return { stream: steps };
+}
+
+function broken(fault: (typeof FAULTS)[number]): StreamStep[] {
+  switch (fault) {
+    case 'stall':
+      return ['STALL'];
+    case 'cut':
+      return ['CUT'];
+    case 'close':
+      return ['CLOSE'];
+    case 'garbage':
+      return [{ data: '{"choices": [{"delta": ' }, 'CLOSE'];
+    case 'wrong_json':
+      // JSON, but nothing that the format knows.
+      return [{ chunk: { surprise: [1, 2, 3] } }, { chunk: 'text' }, 'CLOSE'];
+    case 'error':
+      return [{ chunk: { error: { code: 502, message: 'scripted error in the stream' } } }, 'CLOSE'];
+  }
+}

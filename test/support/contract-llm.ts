@@ -1,0 +1,20 @@
+/** Set-up of the tests in workerd: the provider contract's server runs beside them, in Node. */
+import type { TestProject } from 'vitest/node';
+import { readScript } from '../../scripts/scripted-llm/script.ts';
+import { CONTRACT_SCRIPT } from '../llm/contract-script.ts';
+import { startScriptedLlm } from './scripted-llm.ts';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Base URL of the provider contract's server. */
+    contractLlm: string;
+  }
+}
+
+export default async function setup({ provide }: TestProject): Promise<() => Promise<void>> {
+  const server = await startScriptedLlm(readScript(CONTRACT_SCRIPT));
+  provide('contractLlm', server.baseUrl);
+  return async () => {
+    await server[Symbol.asyncDispose]();
+  };
+}
