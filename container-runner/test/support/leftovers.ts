@@ -1,0 +1,69 @@
+/** What a runner has standing when nothing runs: processes and containers that wait. Anything else was left behind. */
+import fs from 'node:fs';
+import path from 'node:path';
+
+import { expect, vi } from 'vitest';
+
+import { connectEngine, LABEL } from '../../sandbox/docker-engine.ts';
+import { descendantsOf } from '../../sandbox/process-tree.ts';
+import type { SandboxLevel } from '../../sandbox/sandbox.ts';
+import { dockerSocket } from './levels.ts';
+
+const SETTLE_MS = 60_000;
+const CHECK_MS = 15_000;
+
+export interface Standing {
+  /** Command lines, sorted. */
+  readonly processes: readonly string[];
+  /** Commands of containers, sorted. */
+  readonly containers: readonly string[];
+}
+
+/** What stands now: below this process, and in the engine with the label of the runner with this state. */
+export async function standing(level: SandboxLevel, stateDir: string): Promise<Standing> {
+  return { processes: processesBelow(process.pid), containers: level === 'docker' ? await containersOf(stateDir) : [] };
+}
+
+/** Waits until it stands still. */
+export async function atRest(level: SandboxLevel, stateDir: string): Promise<Standing> {
+  let before = '';
+  return await vi.waitUntil(
+    async () => {
+      const now = await standing(level, stateDir);
+      const text = JSON.stringify(now);
+      const still = text === before;
+      before = text;
+      return still ? now : null;
+    },
+    { timeout: SETTLE_MS, interval: 500 },
+  );
+}
+
+/** Fails when something is left of what ran since `idle` was seen. */
+export async function nothingLeft(level: SandboxLevel, stateDir: string, idle: Standing): Promise<void> {
+  await vi.waitFor(async () => expect(await standing(level, stateDir)).toEqual(idle), {
+    timeout: CHECK_MS,
+    interval: 50,
+  });
+}
+
+/** Those of the embedded interpreters do not count: they are replaced one by one. */
+function processesBelow(pid: number): string[] {
+  return descendantsOf(pid)
+    .map((child) => {
+      try {
+        return fs.readFileSync(`/proc/${child}/cmdline`, 'utf8').replaceAll('\0', ' ');
+      } catch {
+        return '';
+      }
+    })
+    .filter((line) => line !== '' && !/esbuild|guest\/(python|shell)\.ts/.test(line))
+    .toSorted();
+}
+
+async function containersOf(stateDir: string): Promise<string[]> {
+  const owner = fs.readFileSync(path.join(stateDir, 'runner', 'instance'), 'utf8');
+  const docker = await connectEngine(dockerSocket);
+  const found = await docker.listContainers({ all: true, filters: { label: [`${LABEL}.runner=${owner}`] } });
+  return found.map(({ Image: image, State: state }) => `${image} ${state}`).toSorted();
+}
