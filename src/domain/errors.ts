@@ -34,6 +34,7 @@ export const ERROR_TABLE = {
   range_not_satisfiable: { status: 416, retry: 'no', title: 'The artifact has no such bytes' },
   idempotency_mismatch: { status: 422, retry: 'no', title: 'The idempotency key was used with another body' },
   too_many_readers: { status: 429, retry: 'later', title: 'Too many streams are open on this session' },
+  rate_limited: { status: 429, retry: 'later', title: 'Too many requests in a minute' },
   queue_full: { status: 429, retry: 'later', title: 'Too many messages are waiting' },
   internal: { status: 500, retry: 'later', title: 'Something went wrong on our side' },
   model_unavailable: { status: 502, retry: 'later', title: 'The model could not be reached' },
@@ -45,6 +46,9 @@ export const ERROR_TABLE = {
   schema_too_new: { status: 503, retry: 'later', title: 'The stored session was written by a newer version' },
   too_deep: { status: 422, retry: 'no', title: 'Too many sessions stand above this one' },
   not_recoverable: { status: 500, retry: 'no', title: 'The run cannot go on from its record' },
+  unknown_manifest: { status: 404, retry: 'no', title: 'No such manifest' },
+  manifest_in_use: { status: 409, retry: 'no', title: 'Other manifests need it as it is' },
+  manifest_read_only: { status: 403, retry: 'no', title: 'The manifest comes with the system' },
   invalid_manifest: { status: 400, retry: 'no', title: 'The manifest is not valid' },
 } as const satisfies Record<string, ErrorRow>;
 
