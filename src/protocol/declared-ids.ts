@@ -1,11 +1,15 @@
 /** The ids of one generation, and what was declared under them: tells a repetition from a clash (P6). */
 
 /** Declarations are kept to the letter up to here, then as a hash: what a reader retains stays small. */
-const KEPT_CHARS = 32_768;
+const KEPT_CHARS = 16_384;
+/** A text of this length can wait for its hash. */
+const WAITING_CHARS = 8_192;
 
 export class DeclaredIds {
   readonly #declared = new Map<string, string | number>();
   #charsLeft = KEPT_CHARS;
+  /** The id declared last, whose text is to be hashed when there is time. */
+  #waiting: string | null = null;
 
   has(id: string): boolean {
     return this.#declared.has(id);
@@ -18,10 +22,23 @@ export class DeclaredIds {
   declare(id: string, text: string): 'new' | 'same' | 'other' {
     const known = this.#declared.get(id);
     if (known !== undefined) return known === (typeof known === 'string' ? text : hash(text)) ? 'same' : 'other';
-    const keep = text.length <= this.#charsLeft;
-    if (keep) this.#charsLeft -= text.length;
-    this.#declared.set(id, keep ? text : hash(text));
+    this.settle();
+    if (text.length <= this.#charsLeft) {
+      this.#charsLeft -= text.length;
+      this.#declared.set(id, text);
+    } else if (text.length <= WAITING_CHARS) {
+      this.#declared.set(id, text);
+      this.#waiting = id;
+    } else this.#declared.set(id, hash(text));
     return 'new';
+  }
+
+  /** Does what `declare` left for later. */
+  settle(): void {
+    if (this.#waiting === null) return;
+    const text = this.#declared.get(this.#waiting);
+    if (typeof text === 'string') this.#declared.set(this.#waiting, hash(text));
+    this.#waiting = null;
   }
 }
 

@@ -126,10 +126,9 @@ const NOT_QUICK = 0;
 const WORDS = 1;
 const BODY_TEXT = 2;
 const TAG_TEXT = 3;
-/** Up to here it is cheaper to look at each character than to search. */
-const TINY_CHUNK_CHARS = 6;
-/** The same where one character matters. */
+// Up to here it is cheaper to look at each character than to search, for several characters and for one.
 const SMALL_CHUNK_CHARS = 16;
+const TINY_CHUNK_CHARS = 6;
 /** Longer tags are measured by the machine. */
 const SHORT_TAG_CHARS = limits.tagBytes / 4;
 
@@ -141,6 +140,8 @@ const GREATER = 62;
 const BACKTICK = 96;
 const TILDE = 126;
 const BYTE_ORDER_MARK = 0xfeff;
+
+const JOIN_CHARS = 1_024;
 
 /** A wrapper's opening line is held back; a longer one is text. */
 const WRAPPER_LINE_CHARS = 120;
@@ -231,6 +232,10 @@ class Parser implements ProtocolParser {
   /** Body text it has not. */
   #fresh = '';
   #bodyChars = 0;
+  /** Characters whose lines are counted. */
+  #bodyCounted = 0;
+  /** Length at which the pieces of the body are put together. */
+  #joinAt = 0;
   #bodyTooLarge = false;
   #bodyOffset = 0;
   /** The body, when it was found to be strict JSON. */
@@ -268,7 +273,7 @@ class Parser implements ProtocolParser {
     if (chars !== 0 && chars <= this.#meter.room) {
       switch (this.#quick) {
         case WORDS:
-          if (chars <= TINY_CHUNK_CHARS && this.#place === MIDDLE) {
+          if (chars <= SMALL_CHUNK_CHARS && this.#place === MIDDLE) {
             if (!isPlainAscii(chunk)) break;
             this.#meter.takeAscii(chars);
             this.#base += chars;
@@ -279,7 +284,7 @@ class Parser implements ProtocolParser {
           this.#take(chunk);
           return this.#words(chunk);
         case BODY_TEXT:
-          if (chars <= SMALL_CHUNK_CHARS) {
+          if (chars <= TINY_CHUNK_CHARS) {
             if (!isAsciiOutside(chunk, LESS, LESS)) break;
             this.#meter.takeAscii(chars);
             this.#base += chars;
@@ -746,10 +751,13 @@ class Parser implements ProtocolParser {
       if (this.#nextLess < start) this.#nextLess = indexOrEnd(text, '<', start);
       index = Math.min(this.#nextGreater, this.#nextLess, end);
       if (index < end) {
-        const head =
-          index === this.#nextGreater && this.#tagKind === ACTION ? this.#readPlain(text, start, index) : null;
-        this.#plainHead = head;
+        const alone = this.#tagText === '';
         this.#tagText += text.slice(start, index);
+        let head: ActionHead | null = null;
+        if (this.#tagKind === ACTION && index === this.#nextGreater) {
+          head = alone ? readPlainHead(text, start, index) : readPlainHead(this.#tagText, 0, this.#tagText.length);
+        }
+        this.#plainHead = head;
         from = index;
         if (index === this.#nextGreater && (head !== null || this.#tagKind !== ACTION)) {
           this.#completePlainTag(this.#base + index + 1);
@@ -800,13 +808,6 @@ class Parser implements ProtocolParser {
     if (index - start < room) return index;
     this.#refuseLargeTag();
     return index;
-  }
-
-  /** What the action's tag says, where its first `>` is its end beyond doubt. */
-  #readPlain(text: string, start: number, end: number): ActionHead | null {
-    if (this.#tagText === '') return readPlainHead(text, start, end);
-    const tag = this.#tagText + text.slice(start, end);
-    return readPlainHead(tag, 0, tag.length);
   }
 
   /** Completes a tag whose first `>` is its end beyond doubt. */
@@ -1048,6 +1049,7 @@ class Parser implements ProtocolParser {
 
   /** @param refusal set when the action cannot be accepted whatever its body holds */
   #openAction(refusal: OpenAction['refusal']): void {
+    this.#ids.settle();
     if (this.#block === TOP) this.#closeBlock(false);
     const { ordinal } = this.#numbering;
     const ignored = ordinal > this.#maxActions;
@@ -1081,6 +1083,8 @@ class Parser implements ProtocolParser {
     this.#scanned = '';
     this.#fresh = '';
     this.#bodyChars = 0;
+    this.#bodyCounted = 0;
+    this.#joinAt = JOIN_CHARS;
     this.#bodyTooLarge = false;
     this.#bodyOffset = offset;
     this.#parsed = undefined;
@@ -1140,11 +1144,17 @@ class Parser implements ProtocolParser {
       return;
     }
     this.#fresh += text;
+    if (this.#bodyChars > this.#joinAt) {
+      // A text that grew is a chain of its pieces until somebody looks into it: looking now and then is
+      // better than putting everything together under the closing tag.
+      this.#countBody(this.#fresh);
+      this.#joinAt = this.#bodyChars + Math.max(JOIN_CHARS, this.#bodyChars >> 1);
+    }
     if (this.#bodyChars > limits.actionBodyBytes) {
       // Kept no longer; the scanner alone finds the end.
       this.#bodyTooLarge = true;
       this.#scanner.scan(this.#fresh);
-      this.#countLines(this.#scanned + this.#fresh, this.#bodyOffset);
+      this.#countBody(this.#scanned + this.#fresh);
       this.#scanned = '';
       this.#fresh = '';
     }
@@ -1178,8 +1188,7 @@ class Parser implements ProtocolParser {
     const action = this.#action;
     if (action === null) return;
     const source = this.#scanned + this.#fresh;
-    const bodyOffset = this.#bodyOffset;
-    if (!this.#bodyTooLarge) this.#countLines(source, bodyOffset);
+    if (!this.#bodyTooLarge) this.#countBody(source);
     if (this.#returnTo === BODY) this.#countLines(this.#tagText, this.#tagOffset + this.#tagHead.length);
     if (!action.ignored) this.#declare(action, source, next);
     this.#leaveAction();
@@ -1302,7 +1311,7 @@ class Parser implements ProtocolParser {
     const action = this.#action;
     if (action === null) return;
     const source = this.#scanned + this.#fresh;
-    if (this.#mode !== OPEN_TAG && !this.#bodyTooLarge) this.#countLines(source, this.#bodyOffset);
+    if (this.#mode !== OPEN_TAG && !this.#bodyTooLarge) this.#countBody(source);
     if (!action.ignored) {
       const refusal =
         action.refusal ??
@@ -1413,6 +1422,18 @@ class Parser implements ProtocolParser {
       this.#lineOffset = offset + lineFeed + 1;
       lineFeed = text.indexOf('\n', lineFeed + 1);
     }
+  }
+
+  /** The same for the body of an action. @param text the body, or its end */
+  #countBody(text: string): void {
+    const start = this.#bodyChars - text.length;
+    let lineFeed = text.indexOf('\n', this.#bodyCounted - start);
+    while (lineFeed !== -1) {
+      this.#line += 1;
+      this.#lineOffset = this.#bodyOffset + start + lineFeed + 1;
+      lineFeed = text.indexOf('\n', lineFeed + 1);
+    }
+    this.#bodyCounted = this.#bodyChars;
   }
 
   #warn(code: WarningCode, message: string, offset: number): void {

@@ -21,4 +21,17 @@ describe('[P6] ids of a generation', () => {
     expect(ids.declare('long', `${long}\0`)).toBe('other');
     expect(ids.declare('long', long.slice(0, -1))).toBe('other');
   });
+  test('however much is declared, and whenever there was time for the hash', () => {
+    for (const settled of [true, false]) {
+      const ids = new DeclaredIds();
+      for (let id = 0; id < 200; id += 1) {
+        expect(ids.declare(`a${id}`, `${id} ${'漢'.repeat(id)}`)).toBe('new');
+        if (settled) ids.settle();
+      }
+      for (let id = 0; id < 200; id += 1) {
+        expect(ids.declare(`a${id}`, `${id} ${'漢'.repeat(id)}`)).toBe('same');
+        expect(ids.declare(`a${id}`, `${id}!${'漢'.repeat(id)}`)).toBe('other');
+      }
+    }
+  });
 });
