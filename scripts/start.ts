@@ -1,6 +1,7 @@
 /** `npm start`: the runner and the Worker on loopback, one screen that says what is active, a clean stop on Ctrl-C. */
 import { setTimeout as delay } from 'node:timers/promises';
 import pc from 'picocolors';
+import { findLocalModel } from './local-model.ts';
 import { parseRunnerUrls } from '../src/executors/runner-list.ts';
 import { portIsFree } from './services.ts';
 import { readVars, startSystem } from './system.ts';
@@ -75,6 +76,16 @@ const workerPort = port('PORT', 8787);
 const runnerPort = port('RUNNER_PORT', 8790);
 const stateDir = process.env['CORTEX_STATE_DIR'] || '.cortex';
 const vars = readVars(process.env);
+const configured = ['LLM_PROVIDER', 'LLM_BASE_URL', 'LLM_API_KEY'].some((name) => (vars[name] ?? '') !== '');
+const found = configured ? null : await findLocalModel(vars['LLM_MODEL'] ?? null);
+if (found !== null) {
+  Object.assign(vars, found.vars);
+  console.error(
+    pc.dim(
+      `found ${found.server} on this machine: using its model ${found.vars['LLM_MODEL'] ?? ''} (LLM_PROVIDER=demo for the demo)`,
+    ),
+  );
+}
 const ownRunner = vars['RUNNER_URLS'] === undefined;
 const auth = vars['API_KEYS'] === undefined ? 'none: only this machine may call (set API_KEYS to open it)' : 'API keys';
 
