@@ -22,7 +22,7 @@ export async function findLocalModel(
   { ollama = OLLAMA, llamaCpp = LLAMA_CPP }: { readonly ollama?: string; readonly llamaCpp?: string } = {},
 ): Promise<LocalModel | null> {
   const [tags, models] = await Promise.all([probe(`${ollama}/api/tags`), probe(`${llamaCpp}/v1/models`)]);
-  const [installed] = namesIn(tags, 'models', 'name').filter((name) => fits(name, wanted));
+  const installed = namesIn(tags, 'models', 'name').find((name) => fits(name, wanted));
   if (installed !== undefined) {
     return {
       server: 'Ollama',

@@ -13,7 +13,7 @@ export async function callModel(
   signal: AbortSignal,
   record: (usage: Usage) => void,
 ): Promise<string> {
-  const messages: ChatMessage[] = [{ role: 'user', content: request.prompt }];
+  const messages: ChatMessage[] = [{ role: 'user', content: request.prompt }, ...(request.further ?? [])];
   if (request.system !== null) messages.unshift({ role: 'system', content: request.system });
   let text = '';
   const stream = context.model.stream({

@@ -55,6 +55,8 @@ export interface ActionContext {
     readonly prompt: string;
     readonly system: string | null;
     readonly model: string | null;
+    /** What was said before, behind the prompt: the model's answers and the replies to them, in turns. */
+    readonly further?: readonly { readonly role: 'assistant' | 'user'; readonly content: string }[];
     readonly onText: (delta: string) => void;
   }): Promise<string>;
 }

@@ -46,17 +46,54 @@ test.each(['{"n": 3}', 'Here it is:\n```json\n{"n": 3}\n```\nDone.'])(
   },
 );
 
+function answers(...given: string[]) {
+  const asked: Asked[] = [];
+  const context = contextOf({
+    callModel: (request) => {
+      asked.push(request);
+      return Promise.resolve(given[asked.length - 1] ?? '');
+    },
+  });
+  return { asked, context };
+}
+
 test.each([
-  ['no JSON at all', 'the model answered no JSON: "no JSON at all"'],
-  ['{"n": "x"}', 'the model\'s JSON does not match output_schema: output.n: expected integer, got string "x"'],
-])('[P6] an answer %j that does not fit output_schema may be asked for again', async (answer, message) => {
-  const { context } = model(answer);
+  ['no JSON at all', 'you answered no JSON: "no JSON at all"'],
+  ['{"n": "x"}', 'your JSON does not match output_schema: output.n: expected integer, got string "x"'],
+])('[P6] an answer %j that does not fit output_schema is mended in one round', async (answer, complaint) => {
+  const { asked, context } = answers(answer, '{"n": 3}');
+  expect(await llmExecutor.execute(callOf({ prompt: 'p', output_schema: schema }), context)).toEqual({
+    ok: true,
+    output: { n: 3 },
+  });
+  expect(asked[1]?.further).toEqual([
+    { role: 'assistant', content: answer },
+    { role: 'user', content: `That cannot be used: ${complaint}. Answer again, with the JSON value and nothing else.` },
+  ]);
+  expect(asked[1]).toMatchObject({ prompt: 'p', system: asked[0]?.system });
+});
+
+test('[P6] what does not fit the second time either has failed, and is not tried again', async () => {
+  const { asked, context } = answers('nothing', '{"n": "x"}', '{"n": 1}');
   expect(errorOf(await llmExecutor.execute(callOf({ prompt: 'p', output_schema: schema }), context))).toEqual({
     code: 'invalid_output',
-    message,
-    retryable: true,
+    message: 'the model\'s JSON does not match output_schema: output.n: expected integer, got string "x"',
+    retryable: false,
   });
+  expect(asked).toHaveLength(2);
 });
+
+test.each(['The value is {"n": 3}.', '<think>{"n": 1}?</think>\n{"n": 3}'])(
+  '[P6] words around the JSON of %j are no mistake',
+  async (answer) => {
+    const { asked, context } = answers(answer);
+    expect(await llmExecutor.execute(callOf({ prompt: 'p', output_schema: schema }), context)).toEqual({
+      ok: true,
+      output: { n: 3 },
+    });
+    expect(asked).toHaveLength(1);
+  },
+);
 
 test.each([
   ['model_unavailable', true],
