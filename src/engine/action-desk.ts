@@ -203,7 +203,7 @@ export class ActionDesk {
 
   /** Runs an attempt once this turn is on disk; `how` says in which way. */
   #begin(
-    { key, attempt, timeoutMs }: Start,
+    { key, attempt, timeoutMs, budget }: Start,
     how: (
       execute: () => Promise<ActionOutcome>,
       known: (() => Promise<ActionOutcome | null>) | null,
@@ -225,7 +225,7 @@ export class ActionDesk {
       tool,
       relic: this.#relic(action),
       timeoutMs,
-      budget: null,
+      budget,
     };
     const context = {
       signal: abort.signal,
@@ -318,10 +318,11 @@ export class ActionDesk {
   ): Extract<SchedulerInput, { type: 'attempt_succeeded' | 'attempt_failed' }> {
     if (this.#attempts.get(key)?.attempt === attempt) this.#attempts.delete(key);
     if (this.#interrupted.get(key)?.attempt === attempt) this.#interrupted.delete(key);
-    if (!outcome.ok) return { type: 'attempt_failed', at, key, attempt, error: outcome.error, random };
+    const spent = outcome.spent === undefined ? {} : { spent: outcome.spent };
+    if (!outcome.ok) return { type: 'attempt_failed', at, key, attempt, error: outcome.error, random, ...spent };
     const refusal = statusOf(this.#state(), key) === 'running' ? this.#results.offer(key, outcome.output) : null;
-    if (refusal !== null) return { type: 'attempt_failed', at, key, attempt, error: refusal, random };
-    return { type: 'attempt_succeeded', at, key, attempt };
+    if (refusal !== null) return { type: 'attempt_failed', at, key, attempt, error: refusal, random, ...spent };
+    return { type: 'attempt_succeeded', at, key, attempt, ...spent };
   }
 
   progress({ key, attempt, data }: Extract<RunInput, { type: 'progress' }>): void {

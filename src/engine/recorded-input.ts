@@ -5,8 +5,8 @@
  * Results are not repeated here: a completed action's output stands in its event.
  */
 import type { ActionError, ActionKey } from '../domain/action.ts';
-import type { Json, JsonObject } from '../domain/json.ts';
-import type { FinishReason, ModelDelta, Usage } from '../domain/ports.ts';
+import type { Json } from '../domain/json.ts';
+import type { FinishReason, ModelDelta, Spent, Usage } from '../domain/ports.ts';
 import type { RunPolicy, SchedulerInput, TimerId } from '../scheduler/types.ts';
 
 export type ToolCallDelta = Extract<ModelDelta, { type: 'tool_call' }>;
@@ -33,7 +33,7 @@ export type RecordedInput = { readonly at: number } & (
       readonly key: ActionKey;
       readonly attempt: number;
       readonly error: ActionError | null;
-      readonly used?: JsonObject;
+      readonly spent?: Spent;
       readonly random: number;
     }
   | { readonly is: 'recalled'; readonly key: ActionKey; readonly found: 'outcome' | 'nothing' | ActionError }

@@ -36,7 +36,16 @@ export function recordInput(
       return log.record({ is: 'ended', at, finish: input.finish, error: input.error });
     case 'outcome': {
       const { key, attempt, outcome } = input;
-      return log.record({ is: 'outcome', at, key, attempt, error: outcome.ok ? null : outcome.error, random });
+      const spent = outcome.spent === undefined ? {} : { spent: outcome.spent };
+      return log.record({
+        is: 'outcome',
+        at,
+        key,
+        attempt,
+        error: outcome.ok ? null : outcome.error,
+        random,
+        ...spent,
+      });
     }
     case 'recalled': {
       const { key, found } = input;

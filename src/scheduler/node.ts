@@ -42,6 +42,7 @@ export function newNode(
     pathMs: traits.estimateMs,
     limits: NOTHING,
     cutsAtStart: 0,
+    reserved: null,
     heap: null,
     heapAt: -1,
     mark: 0,

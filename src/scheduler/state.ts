@@ -5,7 +5,7 @@
  * Actions point at each other directly. `snapshot` and `restore` turn that into plain JSON and back (J9).
  */
 import type { ActionDeclaration, ActionKey, ActionMode, ActionTraits } from '../domain/action.ts';
-import type { FinishReason } from '../domain/ports.ts';
+import type { FinishReason, Spent } from '../domain/ports.ts';
 import type { Finality } from '../domain/protocol-event.ts';
 import type { RunPolicy, Settlement } from './types.ts';
 
@@ -75,6 +75,8 @@ export interface ActionNode {
   limits: readonly Limit[];
   /** How often its pace had been lowered when its latest attempt started. */
   cutsAtStart: number;
+  /** What is set aside for the child that its running attempt started (S12). */
+  reserved: Spent | null;
   /** The heap that it waits in and its place there. */
   heap: ActionNode[] | null;
   heapAt: number;
@@ -183,6 +185,8 @@ export interface RunState {
   tokens: number;
   /** US dollars, of the calls whose price is known. */
   cost: number;
+  /** Set aside for children that are at work, beside what is spent (S12). */
+  reserved: Spent;
   /** When the seconds began to count again, and how many milliseconds had passed before. */
   since: number;
   elapsedMs: number;
@@ -197,6 +201,8 @@ export interface RunState {
   /** Generations that a crash cut (J2). */
   interrupted: number;
 }
+
+export const NOTHING_SPENT: Spent = { modelCalls: 0, tokens: 0, cost: 0, actions: 0 };
 
 const NO_POLICY: RunPolicy = {
   source: 'text',
@@ -235,6 +241,7 @@ export function initialState(): RunState {
     modelCalls: 0,
     tokens: 0,
     cost: 0,
+    reserved: NOTHING_SPENT,
     since: 0,
     elapsedMs: 0,
     exceeded: [],

@@ -33,7 +33,7 @@
 import type { ActionDeclaration, ActionError, ActionRejection, ActionTraits, RejectionCode } from '../domain/action.ts';
 import { ERROR_TABLE, EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
-import type { FinishReason } from '../domain/ports.ts';
+import type { ChildBudget, FinishReason, Spent } from '../domain/ports.ts';
 import { LONGEST_TIMER_MS, attemptsAllowed, backoffMs, isOverload, timeoutOf } from './attempts.ts';
 import { isFinal, saidSomething } from './finality.ts';
 import {
@@ -278,8 +278,9 @@ function refusalOf(
     };
   }
   const { maxActions } = state.policy;
-  if (state.admittedActions >= maxActions) {
-    exceed(turn, 'actions', maxActions, state.admittedActions + 1);
+  const taken = state.admittedActions + state.reserved.actions;
+  if (taken >= maxActions) {
+    exceed(turn, 'actions', maxActions, taken + 1);
     return {
       code: 'budget_exceeded',
       message: `Action "${node.id}" was not run: a run may hold ${maxActions} actions`,
@@ -481,7 +482,7 @@ function dispatch(turn: Turn): void {
   for (let node = takeNext(state); node !== null; node = takeNext(state)) {
     const lack = lackOf(turn, node);
     setStage(state, node, 'running');
-    if (lack === null) start(turn, node);
+    if (lack === null) start(turn, node, reserve(turn, node));
     else {
       const error = { code: 'budget_exceeded', message: lack, retryable: false };
       settle(turn, node, { status: 'failed', error });
@@ -489,12 +490,12 @@ function dispatch(turn: Turn): void {
   }
 }
 
-function start(turn: Turn, node: ActionNode): void {
+function start(turn: Turn, node: ActionNode, budget: ChildBudget | null): void {
   node.attempt += 1;
   if (node.declaration.type === 'llm') turn.state.modelCalls += 1;
   const { key, attempt } = node;
   const timeoutMs = timeoutOf(node.declaration, node.traits);
-  turn.out.push({ type: 'start', key, attempt, timeoutMs });
+  turn.out.push({ type: 'start', key, attempt, timeoutMs, budget });
   turn.out.push({ type: 'set_timer', timer: attemptTimer('timeout', node), delayMs: timeoutMs });
 }
 
@@ -508,16 +509,19 @@ function runningNode(state: RunState, key: string, attempt: number): ActionNode 
   return node?.stage === 'running' && node.attempt === attempt ? node : null;
 }
 
-function attemptSucceeded(turn: Turn, { key, attempt }: Input<'attempt_succeeded'>): void {
+function attemptSucceeded(turn: Turn, { key, attempt, spent }: Input<'attempt_succeeded'>): void {
   const node = runningNode(turn.state, key, attempt);
   if (node === null) return;
+  giveBack(turn.state, node, spent);
   speedUp(turn.state, node);
   settle(turn, node, { status: 'completed' });
 }
 
-function attemptFailed(turn: Turn, { key, attempt, error, random }: Input<'attempt_failed'>): void {
+function attemptFailed(turn: Turn, { key, attempt, error, random, spent }: Input<'attempt_failed'>): void {
   const node = runningNode(turn.state, key, attempt);
-  if (node !== null) failAttempt(turn, node, error, random);
+  if (node === null) return;
+  giveBack(turn.state, node, spent);
+  failAttempt(turn, node, error, random);
 }
 
 function failAttempt(turn: Turn, node: ActionNode, error: ActionError, random: number): void {
@@ -532,6 +536,7 @@ function failAttempt(turn: Turn, node: ActionNode, error: ActionError, random: n
   }
   if (attempt >= attemptsAllowed(declaration, traits, error)) return settle(turn, node, { status: 'failed', error });
   out.push({ type: 'clear_timer', timer: attemptTimer('timeout', node) });
+  giveBack(state, node);
   release(state, node);
   setStage(state, node, 'retrying');
   const delayMs = backoffMs(declaration.retry ?? traits.retry, attempt, error, random);
@@ -568,6 +573,7 @@ function settle(turn: Turn, node: ActionNode, settlement: Settlement): void {
   if (node.stage === 'settled') return;
   const { state, out } = turn;
   const { key } = node;
+  giveBack(state, node);
   if (settlement.status !== 'rejected') queue(turn, node);
   switch (node.stage) {
     case 'running':
@@ -860,14 +866,67 @@ function nextIteration(turn: Turn, iteration: number): void {
 // --- budgets (S12) -----------------------------------------------------------------------------------
 
 /** Model calls beyond the one that is set aside for the last generation. */
-function callsLeft({ policy, modelCalls }: RunState): number {
-  return policy.modelCalls - modelCalls - (policy.source === 'model' ? 1 : 0);
+function callsLeft({ policy, modelCalls, reserved }: RunState): number {
+  return policy.modelCalls - modelCalls - reserved.modelCalls - (policy.source === 'model' ? 1 : 0);
 }
 
 /** Tokens beyond those set aside for the last generation. */
-function tokensLeft({ policy, tokens }: RunState): number {
+function tokensLeft({ policy, tokens, reserved }: RunState): number {
   if (policy.tokens === null) return Infinity;
-  return policy.tokens - tokens - (policy.source === 'model' ? limits.lastGenerationTokens : 0);
+  return policy.tokens - tokens - reserved.tokens - (policy.source === 'model' ? limits.lastGenerationTokens : 0);
+}
+
+/**
+ * Sets aside what a child may spend (S12): an equal part of what is left, for itself, for every child
+ * that waits, and for what comes after them. Null for actions that start no child.
+ */
+function reserve({ state, at }: Turn, node: ActionNode): ChildBudget | null {
+  if (!startsChild(node)) return null;
+  const { policy, generation, reserved } = state;
+  const waiting =
+    generation?.nodes.filter((other) => other !== node && startsChild(other) && isPending(other)).length ?? 0;
+  const part = (left: number): number => Math.max(0, left) / (waiting + 2);
+  const usedMs = state.elapsedMs + (at - state.since);
+  const budget: ChildBudget = {
+    seconds: policy.seconds > 0 ? Math.max(1, policy.seconds - usedMs / 1_000) : limits.runSeconds,
+    modelCalls: Math.max(1, Math.floor(part(callsLeft(state)))),
+    tokens: policy.tokens === null ? null : Math.max(1, Math.floor(part(tokensLeft(state)))),
+    cost: policy.cost == null ? null : part(policy.cost - state.cost - reserved.cost),
+    actions: Math.max(1, Math.floor(part(policy.maxActions - state.admittedActions - reserved.actions))),
+  };
+  const { modelCalls, actions, tokens, cost } = budget;
+  node.reserved = { modelCalls, actions, tokens: tokens ?? 0, cost: cost ?? 0 };
+  state.reserved = sum(reserved, node.reserved, 1);
+  return budget;
+}
+
+/** A child's end, or its attempt's: what was set aside and not spent is free again (S12). */
+function giveBack(state: RunState, node: ActionNode, spent?: Spent): void {
+  if (node.reserved === null) return;
+  state.reserved = sum(state.reserved, node.reserved, -1);
+  node.reserved = null;
+  if (spent === undefined) return;
+  state.modelCalls += spent.modelCalls;
+  state.tokens += spent.tokens;
+  state.cost += spent.cost;
+  state.admittedActions += spent.actions;
+}
+
+function sum(a: Spent, b: Spent, sign: 1 | -1): Spent {
+  return {
+    modelCalls: a.modelCalls + sign * b.modelCalls,
+    tokens: a.tokens + sign * b.tokens,
+    cost: a.cost + sign * b.cost,
+    actions: a.actions + sign * b.actions,
+  };
+}
+
+function startsChild({ declaration: { type } }: ActionNode): boolean {
+  return type === 'agent' || type === 'workflow';
+}
+
+function isPending({ admitted, stage }: ActionNode): boolean {
+  return admitted && stage !== 'running' && stage !== 'settled';
 }
 
 /** Why an action may not be dispatched, or null. Only what calls models spends calls and tokens. */
@@ -891,8 +950,8 @@ function lackOf(turn: Turn, node: ActionNode): string | null {
 
 /** What a call will cost is known only after it: so the budget is over when it is reached, and the last generation may pass it. */
 function exceedCost(turn: Turn): boolean {
-  const { policy, cost } = turn.state;
-  if (policy.cost == null || cost < policy.cost) return false;
+  const { policy, cost, reserved } = turn.state;
+  if (policy.cost == null || cost + reserved.cost < policy.cost) return false;
   exceed(turn, 'cost', policy.cost, cost);
   return true;
 }

@@ -14,7 +14,7 @@ import type {
   TerminalStatus,
 } from '../domain/action.ts';
 import type { Finality } from '../domain/protocol-event.ts';
-import type { FinishReason } from '../domain/ports.ts';
+import type { ChildBudget, FinishReason, Spent } from '../domain/ports.ts';
 
 /** What a run may do; fixed at its start. */
 export interface RunPolicy {
@@ -64,12 +64,19 @@ export type SchedulerInput = { readonly at: number } & (
       readonly key: ActionKey;
       readonly found: 'outcome' | 'nothing' | { readonly error: ActionError };
     }
-  | { readonly type: 'attempt_succeeded'; readonly key: ActionKey; readonly attempt: number }
+  /** `spent`: by a child, of what was set aside for it (S12). */
+  | {
+      readonly type: 'attempt_succeeded';
+      readonly key: ActionKey;
+      readonly attempt: number;
+      readonly spent?: Spent;
+    }
   | {
       readonly type: 'attempt_failed';
       readonly key: ActionKey;
       readonly attempt: number;
       readonly error: ActionError;
+      readonly spent?: Spent;
       /** Uniform in [0, 1): the jitter of the backoff (S7). Randomness comes in as an input. */
       readonly random: number;
     }
@@ -96,7 +103,14 @@ export type SchedulerCommand =
   | { readonly type: 'evaluate'; readonly key: ActionKey }
   /** Look whether an earlier outcome stands for the action, now or when an equal one has settled; answer with `recalled` (P6). */
   | { readonly type: 'recall'; readonly key: ActionKey }
-  | { readonly type: 'start'; readonly key: ActionKey; readonly attempt: number; readonly timeoutMs: number }
+  /** `budget`: what the child that it starts may spend (S12); null for actions that start none. */
+  | {
+      readonly type: 'start';
+      readonly key: ActionKey;
+      readonly attempt: number;
+      readonly timeoutMs: number;
+      readonly budget: ChildBudget | null;
+    }
   /** Abort the attempt's signal and forget it; a late result is recorded and ignored (S7). */
   | { readonly type: 'abort'; readonly key: ActionKey; readonly attempt: number; readonly reason: string }
   | {

@@ -1,0 +1,63 @@
+/** What sub-agents and workflows may spend of their parent's budget (S12, M7). */
+import { expect, test } from 'vitest';
+import type { ChildBudget, Spent } from '../../src/domain/ports.ts';
+import { restore, snapshot, step } from '../../src/scheduler/step.ts';
+import type { SchedulerCommand } from '../../src/scheduler/types.ts';
+import { Driver, essential } from '../support/scheduler-kit.ts';
+
+const budgets = (run: Driver): (ChildBudget | null)[] =>
+  run.commands
+    .filter((command): command is Extract<SchedulerCommand, { type: 'start' }> => command.type === 'start')
+    .map(({ budget }) => budget);
+
+const ended = (run: Driver, id: string, spent: Spent): void =>
+  void run.send({ type: 'attempt_succeeded', key: run.key(id), attempt: 1, spent });
+
+const POLICY = { modelCalls: 22, tokens: 41_024, cost: 4, maxActions: 41, seconds: 100 };
+
+test('[S12] a child gets a part of what is left, the last generation’s share set aside; others get none', () => {
+  const run = new Driver(POLICY);
+  run.declare({ id: 't' });
+  run.declare({ id: 'c', type: 'agent' });
+  const [tool, child] = budgets(run);
+  expect(tool).toBeNull();
+  // 22 calls: one is being made, one is set aside; half of the rest stays for what comes after.
+  expect(child).toEqual({ seconds: 100, modelCalls: 10, tokens: 20_000, cost: 2, actions: 19 });
+});
+
+test('[S12] what is set aside is gone for the others until the child ends, and then what it did not spend is there again', () => {
+  const run = new Driver(POLICY);
+  run.declare({ id: 'c', type: 'agent' });
+  run.declare({ id: 'd', type: 'workflow' });
+  expect(budgets(run).map((budget) => budget?.modelCalls)).toEqual([10, 5]);
+  ended(run, 'c', { modelCalls: 2, tokens: 1_000, cost: 0.5, actions: 3 });
+  ended(run, 'd', { modelCalls: 0, tokens: 0, cost: 0, actions: 0 });
+  run.declare({ id: 'e', type: 'agent' });
+  expect(budgets(run).at(-1)).toMatchObject({ modelCalls: 9, tokens: 19_500, cost: 1.75 });
+});
+
+test('[S12] a child that fails, is cancelled or times out gives back what it did not spend', () => {
+  for (const end of ['fail', 'cancel'] as const) {
+    const run = new Driver({ ...POLICY, modelCalls: 4 });
+    run.declare({ id: 'c', type: 'agent' });
+    if (end === 'fail') run.fail('c');
+    else run.cancel();
+    expect(run.state.reserved).toEqual({ modelCalls: 0, tokens: 0, cost: 0, actions: 0 });
+  }
+});
+
+test('[S12] with nothing left a child is not started, and the run is told', () => {
+  const run = new Driver({ ...POLICY, modelCalls: 2 });
+  expect(essential(run.declare({ id: 'c', type: 'agent' }))).toContain('settle c failed budget_exceeded');
+});
+
+test('[S1] [J9] what is set aside survives a snapshot', () => {
+  const run = new Driver(POLICY);
+  run.declare({ id: 'c', type: 'agent' });
+  const state = restore(JSON.parse(JSON.stringify(snapshot(run.state))));
+  expect(state.reserved).toEqual(run.state.reserved);
+  const spent = { modelCalls: 1, tokens: 5, cost: 0, actions: 1 };
+  const ended = step(state, { type: 'attempt_succeeded', at: 0, key: '1/0', attempt: 1, spent });
+  expect(ended.state.reserved).toEqual({ modelCalls: 0, tokens: 0, cost: 0, actions: 0 });
+  expect(ended.state.tokens).toBe(5);
+});
