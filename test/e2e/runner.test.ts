@@ -1,0 +1,218 @@
+/** The Worker and its runners as real processes: containers, relics, and runners that go away (R2, R5, R7). */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+
+import Docker from 'dockerode';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+
+import { freePort } from '../../scripts/services.ts';
+import { ROOT, startSystem } from '../../scripts/system.ts';
+import type { System } from '../../scripts/system.ts';
+import type { RunResult } from '../../src/engine/run-result.ts';
+import { answer, startScriptedLlm } from '../support/scripted-llm.ts';
+import type { ScriptedLlm } from '../support/scripted-llm.ts';
+
+const SECRET = 'of the end-to-end tests, long enough for anyone';
+const docker = new Docker();
+const WAIT = { timeout: 20_000, interval: 200 };
+
+interface RunnerProcess {
+  readonly url: string;
+  readonly child: ChildProcess;
+}
+
+const folders: string[] = [];
+function folder(): string {
+  const made = mkdtempSync(join(tmpdir(), 'cortex-runner-e2e-'));
+  folders.push(made);
+  return made;
+}
+
+async function startRunner(env: Record<string, string> = {}): Promise<RunnerProcess> {
+  const child = spawn(process.execPath, ['container-runner/main.ts'], {
+    cwd: ROOT,
+    env: {
+      PATH: process.env['PATH'],
+      RUNNER_SECRET: `e2e=${SECRET}`,
+      RUNNER_PORT: '0',
+      RUNNER_DRAIN_SECONDS: '0',
+      CORTEX_STATE_DIR: folder(),
+      ...env,
+    },
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  const [line] = (await once(createInterface(child.stdout), 'line')) as [string];
+  return { url: (JSON.parse(line) as { url: string }).url, child };
+}
+
+async function stop({ child }: RunnerProcess, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  child.kill(signal);
+  await once(child, 'exit');
+}
+
+async function startWorker(runners: string, vars: Record<string, string> = {}): Promise<System> {
+  return await startSystem({
+    port: await freePort(),
+    runnerPort: 0,
+    stateDir: folder(),
+    vars: { RUNNER_URLS: runners, RUNNER_SECRET: `e2e=${SECRET}`, ...vars },
+    ownRunner: false,
+    progress: () => undefined,
+  });
+}
+
+async function execute(system: System, agent: string, text: string): Promise<RunResult> {
+  const response = await fetch(`${system.url}/execute/direct`, {
+    method: 'POST',
+    body: JSON.stringify({ agent, protocol_text: text, stream: false }),
+  });
+  return (await response.json()) as RunResult;
+}
+
+const action = (type: string, id: string, body: object, attributes = ''): string =>
+  `<action type="${type}" id="${id}" ${attributes}>${JSON.stringify(body)}</action>`;
+
+afterAll(() => {
+  for (const made of folders) rmSync(made, { recursive: true, force: true });
+});
+
+describe('one runner with a Docker engine', () => {
+  let runner: RunnerProcess;
+  let system: System;
+  let llm: ScriptedLlm;
+  beforeAll(async () => {
+    runner = await startRunner({ RUNNER_SANDBOX: 'docker' });
+    const set = action('relic', 's', { parameters: { key: 'k', value: 42 } }, 'name="key_value.set"');
+    const get = action('relic', 'g', { parameters: { key: 'k' } }, 'name="key_value.get"');
+    llm = await startScriptedLlm([
+      answer(`${set}<response final="true">$s.version</response>`),
+      answer(`${get}<response final="true">$g.value</response>`),
+    ]);
+    system = await startWorker(runner.url, { LLM_BASE_URL: llm.baseUrl, LLM_MODEL: 'scripted-1' });
+  });
+  afterAll(async () => {
+    await llm[Symbol.asyncDispose]();
+    await system.stop();
+    await stop(runner);
+    const left = await docker.listContainers({ all: true, filters: { label: ['cortex-edge=relic'] } });
+    expect(left.map(({ Labels: labels }) => labels['cortex-edge.space'])).toEqual([]);
+  });
+
+  test('[P14] a docker action: values are variables, arguments are literal, the network is not there', async () => {
+    const text =
+      action('python', 'who', { code: 'print("o\'clock; id")' }) +
+      action('docker', 'd', {
+        image: 'busybox',
+        command: 'printf "%s|" "$who"; ip route | wc -l; printf "%s|"',
+        args: ['$(id)', '; id'],
+        depends_on: ['who'],
+      }) +
+      '<response final="true">$d</response>';
+    const result = await execute(system, 'builder', text);
+    expect(result.actions.map(({ status }) => status)).toEqual(['completed', 'completed']);
+    expect(result.response).toBe("o'clock; id|0\n$(id)|; id|");
+  });
+
+  test('[X4] an agent without the capability runs no container', async () => {
+    const result = await execute(system, 'assistant', action('docker', 'd', { image: 'busybox', command: 'id' }));
+    expect(result.actions).toMatchObject([{ status: 'rejected' }]);
+    expect(result.actions[0]?.error).toMatchObject({ code: 'not_allowed' });
+  });
+
+  test('[R5] relics start with the first call, work side by side and answer references', async () => {
+    const text =
+      action('relic', 'set', { parameters: { key: 'city', value: { name: 'Bern' } } }, 'name="key_value.set"') +
+      action(
+        'relic',
+        'table',
+        { parameters: { endpoint: 'execute', sql: 'CREATE TABLE t (a)' } },
+        'name="sql_store" mode="async"',
+      ) +
+      action(
+        'relic',
+        'get',
+        { parameters: { key: 'city' }, depends_on: ['set'] },
+        'name="key_value.get" mode="async"',
+      ) +
+      '<response final="true">$get.value.name $table.changes</response>';
+    const result = await execute(system, 'archivist', text);
+    expect(result.response).toBe('Bern 0');
+    // an execution cannot be continued: what it started goes with it
+    const label = [`cortex-edge.space=${result.session_id}`];
+    await vi.waitFor(async () => {
+      expect(await docker.listContainers({ all: true, filters: { label } })).toEqual([]);
+      expect((await docker.listVolumes({ filters: { label } })).Volumes).toEqual([]);
+    }, WAIT);
+  });
+
+  test('[R5] a relic that is killed comes back with its state; the end of the session takes it along', async () => {
+    const created = await fetch(`${system.url}/agent/archivist/session`, { method: 'POST', body: '{"user_id":"e2e"}' });
+    const { session_id: id } = (await created.json()) as { session_id: string };
+    const label = [`cortex-edge.space=${id}`];
+    const ask = async (content: string): Promise<RunResult> => {
+      const response = await fetch(`${system.url}/agent/session/${id}/message`, {
+        method: 'POST',
+        body: JSON.stringify({ content, stream: false }),
+      });
+      return (await response.json()) as RunResult;
+    };
+    expect((await ask('keep it')).response).toBe('1');
+    const found = await docker.listContainers({ filters: { label } });
+    const service = found.find(({ HostConfig: host }) => host.NetworkMode.startsWith('container:'));
+    await docker.getContainer(service?.Id ?? '').kill({ signal: 'SIGKILL' });
+    expect((await ask('what was it?')).response).toBe('42');
+    await fetch(`${system.url}/agent/session/${id}`, { method: 'DELETE' });
+    await vi.waitFor(async () => {
+      expect(await docker.listContainers({ all: true, filters: { label } })).toEqual([]);
+      expect((await docker.listVolumes({ filters: { label } })).Volumes).toEqual([]);
+    }, WAIT);
+  });
+
+  test('[M3] a wrong endpoint and wrong parameters are told before anything starts', async () => {
+    const text =
+      action('relic', 'a', { parameters: {} }, 'name="key_value.steal"') +
+      action('relic', 'b', { parameters: { key: 5 } }, 'name="key_value.get"') +
+      action('relic', 'c', {}, 'name="nothing.get"');
+    const result = await execute(system, 'archivist', text);
+    expect(result.actions.map(({ error }) => (error as { code: string } | null)?.code)).toEqual([
+      'unknown_endpoint',
+      'invalid_parameters',
+      'unknown_name',
+    ]);
+  });
+});
+
+describe('two runners', () => {
+  let runners: RunnerProcess[];
+  let system: System;
+  beforeAll(async () => {
+    runners = await Promise.all([startRunner({ RUNNER_SANDBOX: 'wasm' }), startRunner({ RUNNER_SANDBOX: 'wasm' })]);
+    system = await startWorker(runners.map(({ url }, at) => `${url}#node${at}`).join(','));
+  });
+  afterAll(async () => {
+    await system.stop();
+    await Promise.all(runners.map((runner) => stop(runner)));
+  });
+
+  test('[R7] health names both, by their labels', async () => {
+    const health = (await (await fetch(`${system.url}/health`)).json()) as { runner: { runners: unknown } };
+    expect(health.runner.runners).toMatchObject([
+      { labels: ['node0'], status: 'healthy' },
+      { labels: ['node1'], status: 'healthy' },
+    ]);
+  });
+
+  test('[R7] one is killed: the other one takes new jobs', async () => {
+    const text = `${action('python', 'x', { code: 'print(6*7)' })}<response final="true">$x</response>`;
+    expect((await execute(system, 'assistant', text)).response).toBe('42');
+    const [first] = runners;
+    if (first !== undefined) await stop(first, 'SIGKILL');
+    const answers = await Promise.all([1, 2, 3].map(() => execute(system, 'assistant', text)));
+    expect(answers.map(({ response }) => response)).toEqual(['42', '42', '42']);
+  });
+});
