@@ -130,6 +130,9 @@ export const limits = {
   /** A periodic feed is not refreshed more often. */
   feedMinIntervalMs: 1_000,
   historyTurns: 200,
+  /** What is told of older turns (`memory`): of one question or answer, and altogether. */
+  summaryTurnChars: 300,
+  summaryChars: 16_384,
 
   // --- http ---
   bodyBytes: 8_388_608,
@@ -165,6 +168,8 @@ export const limits = {
   /** Files and bytes of one namespace's catalogue (M4). */
   catalogFiles: 500,
   catalogBytes: 8_388_608,
+  /** One definition with the files that it names: a row of storage holds it. */
+  definitionChars: 600_000,
   /** Versions of one manifest that are kept; the oldest make room. */
   manifestVersions: 50,
   /** Steps in one list of a workflow, and lists within lists (M6). */

@@ -51,7 +51,11 @@ function foldTurn(user: string, stored: Iterable<StoredEvent>): Turn {
     const ms = typeof event.data['ms'] === 'number' ? event.data['ms'] : null;
     switch (event.type) {
       case 'action_completed':
-        report('completed', { ms, output: event.data['output'] ?? null });
+        report('completed', {
+          ms,
+          output: event.data['output'] ?? null,
+          ...(typeof state?.['output_key'] === 'string' ? { outputKey: state['output_key'] } : {}),
+        });
         break;
       case 'action_failed':
         report('failed', { ms, note: errorLine(event.data['error']) });

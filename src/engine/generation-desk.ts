@@ -473,6 +473,7 @@ export class GenerationDesk {
     const messages = buildMessages({
       system: buildSystemPrompt(resolved),
       history: source.history.slice(-limits.historyTurns),
+      memory: agent.memory,
       current: { ...this.#turn, last: this.#last },
     });
     // Declaring functions costs tokens, so it is done where the manifest asks for it; and where the

@@ -8,7 +8,9 @@
 import type { TerminalStatus } from '../domain/action.ts';
 import type { Json } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
+import type { MemoryPolicy } from '../domain/manifest.ts';
 import type { ChatMessage, FinishReason } from '../domain/ports.ts';
+import { compact } from './compaction.ts';
 import { legible, neutralise } from './neutralise.ts';
 import type { NativeCall } from './tool-calls.ts';
 
@@ -17,6 +19,7 @@ export interface ActionReport {
   readonly id: string;
   readonly name: string | null;
   readonly status: TerminalStatus;
+  readonly outputKey?: string | null;
   /** Duration in milliseconds; null when it never started. */
   readonly ms: number | null;
   /** Of a completed action. */
@@ -92,16 +95,17 @@ const LEAST_SHOWN_CHARS = 64;
 export function buildMessages(conversation: {
   readonly system: string;
   readonly history: readonly Turn[];
+  /** How much of the history is shown to the letter; all of it when it is left out. */
+  readonly memory?: MemoryPolicy;
   readonly current: CurrentTurn;
 }): ChatMessage[] {
-  const { history, current } = conversation;
-  const budget = new ResultBudget(limits.resultsPromptChars);
-  // Newest first: when the budget ends, the oldest results are the ones that are left out.
-  reserve(budget, current, true);
-  for (const turn of history.toReversed()) reserve(budget, turn, false);
+  const { current, memory = KEEP_ALL } = conversation;
+  const { notice, kept } = compact(conversation.history, memory);
+  const budget = budgetFor(kept, current);
 
   const messages = new MessageList(conversation.system);
-  for (const turn of history) addTurn(messages, turn, budget, null);
+  if (notice !== null) messages.user(notice);
+  for (const turn of kept) addTurn(messages, turn, budget, null);
   addTurn(messages, current, budget, current.last === true ? LAST_CHANCE : GO_ON);
   if (current.feeds !== undefined && current.feeds.length > 0) {
     messages.user(renderFeeds(current.feeds, limits.feedsPromptChars));
@@ -121,9 +125,7 @@ export function buildTranscript(conversation: {
   readonly turn: Turn;
 }): { readonly messages: ChatMessage[]; readonly context: number } {
   const { history, turn } = conversation;
-  const budget = new ResultBudget(limits.resultsPromptChars);
-  reserve(budget, turn, true);
-  for (const earlier of history.toReversed()) reserve(budget, earlier, false);
+  const budget = budgetFor(history, turn);
   const messages = new MessageList(conversation.system);
   for (const earlier of history) addTurn(messages, earlier, budget, null);
   const context = messages.list.length;
@@ -154,10 +156,22 @@ function addTurn(messages: MessageList, turn: Turn, budget: ResultBudget, ahead:
   if (turn.generations.length === 0 && ahead === LAST_CHANCE) messages.user(LAST_CHANCE);
 }
 
-function reserve(budget: ResultBudget, turn: Turn, live: boolean): void {
-  for (const generation of turn.generations.toReversed()) {
-    budget.reserve(generation.results, live, new Set(calledResults(generation).values()));
+const KEEP_ALL: MemoryPolicy = { maxTurns: null, summarizeAfter: null };
+
+/** Newest first: when the budget ends, the oldest results are the ones that are left out. */
+function budgetFor(history: readonly Turn[], current: Turn): ResultBudget {
+  const generations = [...history, current].flatMap((turn) => turn.generations);
+  const latest = latestOf(generations.flatMap(({ results }) => results));
+  const budget = new ResultBudget(limits.resultsPromptChars);
+  for (const generation of generations.toReversed()) {
+    budget.reserve(generation.results, latest, new Set(calledResults(generation).values()));
   }
+  return budget;
+}
+
+/** The reports that their ids still stand for: a later action of the same id takes the name over (P6). */
+function latestOf(reports: readonly ActionReport[]): ReadonlySet<ActionReport> {
+  return new Set(new Map(reports.map((report) => [report.id, report])).values());
 }
 
 /** The report of every native call that has one. */
@@ -178,7 +192,7 @@ function calledResults({ calls = [], results }: Generation): Map<NativeCall, Act
  */
 export function renderResults(results: readonly ActionReport[], budgetChars: number): string {
   const budget = new ResultBudget(budgetChars);
-  budget.reserve(results, true, new Set());
+  budget.reserve(results, latestOf(results), new Set());
   return budget.block(results);
 }
 
@@ -203,10 +217,14 @@ class ResultBudget {
   }
 
   /**
-   * @param live the reports belong to the run that goes on, so that `$id` still stands for the whole value
+   * @param latest those whose `$id` still stands for the whole value
    * @param called those that answer native calls: their messages are frame enough
    */
-  reserve(results: readonly ActionReport[], live: boolean, called: ReadonlySet<ActionReport>): void {
+  reserve(
+    results: readonly ActionReport[],
+    latest: ReadonlySet<ActionReport>,
+    called: ReadonlySet<ActionReport>,
+  ): void {
     for (const report of results.toReversed()) {
       const [open, close] = called.has(report) ? [statusLine(report), ''] : frameOf(report);
       const room = Math.min(limits.resultPromptChars, this.#left - open.length - close.length);
@@ -215,7 +233,10 @@ class ResultBudget {
         this.#left = 0;
         continue;
       }
-      const text = open + cut(bodyOf(report), room, live && report.status === 'completed' ? report.id : null) + close;
+      const text =
+        open +
+        cut(bodyOf(report), room, report.status === 'completed' && latest.has(report) ? report.id : null) +
+        close;
       this.#left -= text.length;
       this.#rendered.set(report, text);
     }

@@ -293,10 +293,10 @@ describe('messages', () => {
     expect(all).toContain('[1 earlier result is left out for length]');
   });
 
-  test('[L5] a cut result of an earlier run names no reference: it is gone', () => {
+  test('[L5] a cut result of an earlier run names its reference, too: the session keeps it', () => {
     const turn = { user: 'u', generations: [{ text: 't', results: [done('a', 'x'.repeat(20_000))] }] };
     const messages = buildMessages({ system, history: [turn], current: { user: 'v', generations: [] } });
-    expect(messages.at(-1)?.content).toContain(`[cut after ${limits.resultPromptChars} of 20000 characters]`);
+    expect(messages.at(-1)?.content).toContain(`[cut after ${limits.resultPromptChars} of 20000 characters; the whole value is in $a]`);
   });
 });
 
