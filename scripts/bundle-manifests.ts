@@ -10,15 +10,21 @@ const root = join(import.meta.dirname, '..');
 const target = join(root, 'src/catalog/bundled.generated.ts');
 
 process.chdir(root);
-const { catalog, problems } = checkManifests('manifests');
+const { catalog, problems, entries } = checkManifests('manifests');
 if (problems.length > 0) {
   console.error(`manifests/: ${problems.length} ${problems.length === 1 ? 'error' : 'errors'}, nothing written`);
   process.exit(1);
 }
+const sources = Object.fromEntries(
+  entries.map(({ definition, source }) => [`${definition.kind.toLowerCase()}/${definition.name}`, source]),
+);
 const text = `// Written by scripts/bundle-manifests.ts from manifests/.
 import type { CatalogData } from './catalog.ts';
 
 export const bundledCatalog: CatalogData = ${JSON.stringify(catalog.data, null, 1)};
+
+/** As they were written, by kind and name. */
+export const bundledSources: Readonly<Record<string, string>> = ${JSON.stringify(sources, null, 1)};
 `;
 // an unchanged file keeps its time stamp, so that watchers stay quiet
 if (!existsSync(target) || readFileSync(target, 'utf8') !== text) writeFileSync(target, text);

@@ -1,4 +1,5 @@
 /** The Worker's entry: the fetch handler and the object classes. No decisions here. */
+export { CatalogObject } from './durable/catalog-object.ts';
 export { EndpointStatusObject } from './durable/endpoint-status-object.ts';
 export { ExecutionIndexObject } from './durable/execution-index-object.ts';
 export { RateLimitObject } from './durable/rate-limit-object.ts';

@@ -1,6 +1,8 @@
 /** The manifests that were bundled at build (M4): common to everyone, read-only. */
-import { bundledCatalog } from './bundled.generated.ts';
+import { bundledCatalog, bundledSources } from './bundled.generated.ts';
 import { createCatalog } from './catalog.ts';
 import type { Catalog } from './catalog.ts';
+
+export { bundledSources };
 
 export const bundled: Catalog = createCatalog(bundledCatalog);

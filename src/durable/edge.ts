@@ -1,10 +1,10 @@
 /** The stateless side: env -> the options of the HTTP surface. */
-import { bundled } from '../catalog/bundled.ts';
 import { VERSION } from '../domain/version.ts';
 import { executorList } from '../executors/registry.ts';
 import { redactor } from '../engine/redact.ts';
 import { createApp } from '../http/app.ts';
 import { SessionTokens } from '../http/tokens.ts';
+import { agentOf, manifestHost } from './catalogs.ts';
 import { endpointStatus } from './endpoint-status-object.ts';
 import { indexFor } from './executions.ts';
 import { describeModel } from './model.ts';
@@ -27,8 +27,8 @@ function appFor(env: Env): App {
     tokens: new SessionTokens(settings.tokenSecret, platformClock.now),
     now: platformClock.now,
     newSessionId: () => newId('ses'),
-    agent: (name) => bundled.agent(name),
-    agentNames: () => bundled.list('agent').map(({ name }) => name),
+    agent: (name, owner) => agentOf(env, owner, name),
+    manifests: manifestHost(env),
     createSession: (record, state) => env.SESSIONS.getByName(record.session_id).create(record, state),
     forward: (sessionId, path, request) =>
       env.SESSIONS.getByName(sessionId).fetch(new Request(`http://session${path}`, request)),

@@ -3,7 +3,6 @@
  * the session's surface. Knows the platform; decides nothing.
  */
 import { DurableObject } from 'cloudflare:workers';
-import { bundled } from '../catalog/bundled.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { ChildRequest } from '../domain/ports.ts';
@@ -14,6 +13,7 @@ import { createExecutors } from '../executors/registry.ts';
 import { createSessionApp } from '../http/session-app.ts';
 import { Journal } from '../journal/journal.ts';
 import type { SessionRecord } from '../domain/session.ts';
+import { PinnedManifests } from './catalogs.ts';
 import { childSessions } from './children.ts';
 import { executionEntry, indexFor } from './executions.ts';
 import { readHtml } from './html-reader.ts';
@@ -43,6 +43,8 @@ export class SessionObject extends DurableObject<Env> {
   #openSession(): Session {
     const { ctx, env } = this;
     const settings = readSettings(env);
+    const runner = runnerOf(settings);
+    const pinned = new PinnedManifests(env, ctx.storage);
     const redact = redactor(secretsOf(env));
     return new Session({
       journal: new Journal(durableSql(ctx.storage)),
@@ -56,10 +58,11 @@ export class SessionObject extends DurableObject<Env> {
         clock: platformClock,
       }),
       readHtml,
-      runner: runnerOf(settings),
+      runner,
       children: childSessions(env, platformClock, () => this.#session.record),
-      resolve: (name) => bundled.agent(name),
-      workflow: (name) => bundled.workflow(name),
+      pin: (record) => pinned.pin(record),
+      resolve: (name, pin) => pinned.agent(name, pin),
+      workflow: (name, pin) => pinned.workflow(name, pin),
       redact,
       modelFor: (agent) => modelOf(env, settings, agent, (work) => ctx.waitUntil(work)),
       hold: (work) => {
@@ -70,6 +73,9 @@ export class SessionObject extends DurableObject<Env> {
         const { record } = this.#session;
         if (record.kind === 'execution') {
           ctx.waitUntil(indexFor(env, record.owner).record(executionEntry(record, run)));
+          // nobody can call what an execution started once it has ended
+          const started = this.#session.result(run).actions.some(({ type }) => type === 'relic');
+          if (started) ctx.waitUntil(runner?.stopRelics(record.session_id, { forget: true }) ?? Promise.resolve());
         }
       },
       log: (fault) =>

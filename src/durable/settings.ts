@@ -6,6 +6,7 @@ import type { RunnerAddress, SigningKey } from '../executors/runner-list.ts';
 import { parseRateLimit } from '../engine/rate-limit.ts';
 import type { ModelConfig } from '../llm/select.ts';
 import type { AiBinding } from '../llm/workers-ai.ts';
+import type { CatalogObject } from './catalog-object.ts';
 import type { EndpointStatusObject } from './endpoint-status-object.ts';
 import type { ExecutionIndexObject } from './execution-index-object.ts';
 import type { RateLimitObject } from './rate-limit-object.ts';
@@ -19,6 +20,7 @@ export interface Env {
   readonly RATES: DurableObjectNamespace<RateLimitObject>;
   readonly ENDPOINTS: DurableObjectNamespace<EndpointStatusObject>;
   readonly SCHEDULES: DurableObjectNamespace<ScheduleObject>;
+  readonly CATALOGS: DurableObjectNamespace<CatalogObject>;
   /** Workers AI, in the environment `workers-ai` only (wrangler.toml). */
   readonly AI?: AiBinding;
   /** Whose ways the endpoint has (docs/models.md); by default its address tells. */

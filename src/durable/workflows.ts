@@ -3,6 +3,7 @@ import { bundled } from '../catalog/bundled.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import type { WorkflowHost } from '../http/workflows.ts';
+import { workflowOf, workflowsOf } from './catalogs.ts';
 import { newId, platformClock } from './platform.ts';
 import type { Schedule } from './schedule-object.ts';
 import { parseApiKeys } from '../http/auth.ts';
@@ -12,8 +13,8 @@ export function workflowHost(env: Env): WorkflowHost {
   return {
     now: platformClock.now,
     newSessionId: () => newId('ses'),
-    find: (name) => Promise.resolve(bundled.workflow(name)),
-    list: () => Promise.resolve(bundled.list('workflow').filter((definition) => definition.kind === 'Workflow')),
+    find: (name, owner) => workflowOf(env, owner, name),
+    list: (owner) => workflowsOf(env, owner),
     secret: (name) => secretOf(env, name),
     create: (record) => env.SESSIONS.getByName(record.session_id).create(record, {}),
     start: (record, inputs) => startWorkflow(env, record, inputs),

@@ -51,8 +51,14 @@ export interface SessionPorts extends Pick<
   'clock' | 'random' | 'newApprovalId' | 'executors' | 'fetch' | 'readHtml' | 'runner' | 'children'
 > {
   readonly journal: Journal;
-  readonly resolve: (agent: string) => ResolvedAgent | null;
-  readonly workflow: (name: string) => ResolvedWorkflow | null;
+  /**
+   * Looks up what the session's agent or workflow means now and keeps it for runs that start with it (M4).
+   *
+   * @returns what `resolve` and `workflow` find it by; null when nothing has to be kept
+   */
+  readonly pin: (record: SessionRecord) => Promise<string | null>;
+  readonly resolve: (agent: string, pin: string | null) => ResolvedAgent | null;
+  readonly workflow: (name: string, pin: string | null) => ResolvedWorkflow | null;
   readonly modelFor: (agent: AgentDefinition) => RunContext['model'];
   /** Keeps the host alive while the promise is pending (J2). */
   readonly hold: (work: Promise<unknown>) => void;
@@ -135,6 +141,7 @@ export class Session {
   async message(request: MessageRequest): Promise<RunRecord> {
     const { content, tokens, idempotencyKey } = request;
     await this.recover();
+    const manifests = await this.#ports.pin(this.record);
     if (idempotencyKey !== null) {
       const earlier = this.#journal.runByIdempotencyKey(idempotencyKey);
       if (earlier !== null) {
@@ -158,29 +165,33 @@ export class Session {
     if (this.#waiting.length >= limits.queuedMessages) {
       throw new EngineError('queue_full', `${limits.queuedMessages} messages are waiting already`);
     }
-    return await this.#submit({ type: 'message', content, tokens }, idempotencyKey, null);
+    return await this.#submit({ type: 'message', content, tokens, manifests }, idempotencyKey, null);
   }
 
   /** Runs protocol text without a model; `text` is null when the text streams in and is not known yet. */
   async execute(chunks: AsyncIterable<string>, text: string | null): Promise<RunRecord> {
     await this.recover();
-    return await this.#submit(text === null ? { type: 'stream' } : { type: 'text', text }, null, chunks);
+    const manifests = await this.#ports.pin(this.record);
+    const input: JsonObject = text === null ? { type: 'stream' } : { type: 'text', text };
+    return await this.#submit({ ...input, manifests }, null, chunks);
   }
 
   /** Starts the one run of a child, or finds it when its parent asks again (M7). */
   async child({ kind, message, inputs, budget }: ChildRequest): Promise<RunRecord> {
     await this.recover();
+    const manifests = await this.#ports.pin(this.record);
     const known = this.#journal.run(1);
     if (known !== null) return known;
     const input: JsonObject =
       kind === 'agent' ? { type: 'message', content: message, tokens: false } : { type: 'workflow', inputs };
-    return await this.#submit({ ...input, budget: budget as JsonObject | null }, null, null);
+    return await this.#submit({ ...input, budget: budget as JsonObject | null, manifests }, null, null);
   }
 
   /** Runs the session's workflow (M6). */
   async workflow(inputs: JsonObject): Promise<RunRecord> {
     await this.recover();
-    return await this.#submit({ type: 'workflow', inputs }, null, null);
+    const manifests = await this.#ports.pin(this.record);
+    return await this.#submit({ type: 'workflow', inputs, manifests }, null, null);
   }
 
   /** Cancels the run that is going on and everything that waits behind it (J5). Returns the run's id. */
@@ -286,7 +297,7 @@ export class Session {
    */
   transcript(): Iterable<string> {
     const { record } = this;
-    const resolved = this.#ports.resolve(record.agent);
+    const resolved = this.#ports.resolve(record.agent, pinOf(this.#journal.runs().at(-1)));
     if (resolved === null) {
       throw new EngineError('unknown_agent', `The agent "${record.agent}" is not in the catalogue any more`);
     }
@@ -390,10 +401,11 @@ export class Session {
   }
 
   /** @param chunks of text that is arriving; null where there is none, or where a crash took it */
-  #sourceOf({ run, input }: RunRecord, chunks: AsyncIterable<string> | null): RunSource {
+  #sourceOf(record: RunRecord, chunks: AsyncIterable<string> | null): RunSource {
+    const { run, input } = record;
     const { content, text, tokens, type } = input;
     if (type === 'workflow') {
-      const { workflow } = this.#requireWorkflow();
+      const { workflow } = this.#requireWorkflow(record);
       return { type, definition: workflow, inputs: isJsonObject(input['inputs']) ? input['inputs'] : {} };
     }
     if (typeof content === 'string') {
@@ -410,21 +422,23 @@ export class Session {
     return null;
   }
 
-  #resolved({ agent, workflow }: SessionRecord): ResolvedAgent | null {
-    return workflow === undefined ? this.#ports.resolve(agent) : agentOfWorkflow(this.#requireWorkflow());
+  #resolved({ agent, workflow }: SessionRecord, run: RunRecord): ResolvedAgent | null {
+    return workflow === undefined
+      ? this.#ports.resolve(agent, pinOf(run))
+      : agentOfWorkflow(this.#requireWorkflow(run));
   }
 
   /** @throws EngineError `unknown_agent` when the session's workflow is not in the catalogue any more */
-  #requireWorkflow(): ResolvedWorkflow {
+  #requireWorkflow(run: RunRecord): ResolvedWorkflow {
     const { workflow = '' } = this.record;
-    const found = this.#ports.workflow(workflow);
+    const found = this.#ports.workflow(workflow, pinOf(run));
     if (found !== null) return found;
     throw new EngineError('unknown_workflow', `No workflow is called "${workflow.slice(0, limits.excerptChars)}"`);
   }
 
   #start(run: number, source: RunSource, replay: Replay | null = null): void {
     const { record } = this;
-    const resolved = this.#resolved(record);
+    const resolved = this.#resolved(record, this.#journal.requireRun(run));
     if (resolved === null) {
       const message = `The agent "${record.agent}" of this session is not in the catalogue any more`;
       this.#ports.hold(
@@ -547,6 +561,12 @@ export class Session {
     this.#variables ??= new SessionVariables(this.#journal);
     return this.#variables;
   }
+}
+
+/** What the manifests of a run are found by. */
+function pinOf(run: RunRecord | undefined): string | null {
+  const { manifests } = run?.input ?? {};
+  return typeof manifests === 'string' ? manifests : null;
 }
 
 /** @param given what a parent has set aside for it (S12): it spends that and no more */

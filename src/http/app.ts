@@ -15,6 +15,8 @@ import { readJson, readProtocolBody, readText } from './body.ts';
 import { openApiDocument } from './openapi.ts';
 import { faultLine, problemResponse } from './problem.ts';
 import { createSessionBody, executeBody, planBody, tokenBody, validate } from './schemas.ts';
+import { manifestRoutes } from './manifests.ts';
+import type { ManifestHost } from './manifests.ts';
 import { webhookRoutes, workflowRoutes } from './workflows.ts';
 import type { WorkflowHost } from './workflows.ts';
 import { PRINCIPAL_HEADER } from './session-app.ts';
@@ -36,8 +38,9 @@ export interface AppOptions {
   readonly tokens: SessionTokens;
   readonly now: () => number;
   readonly newSessionId: () => string;
-  readonly agent: (name: string) => ResolvedAgent | null;
-  readonly agentNames: () => readonly string[];
+  /** The agent of this name in the catalogue of a namespace. */
+  readonly agent: (name: string, owner: string | null) => Promise<ResolvedAgent | null>;
+  readonly manifests: ManifestHost;
   /** Creates the session in its object. */
   readonly createSession: (record: SessionRecord, state: JsonObject) => Promise<void>;
   /** Passes a request on to a session's object; `path` is what the session's surface sees. */
@@ -101,7 +104,7 @@ export function createApp(options: AppOptions): Hono<Env> {
       executors: executors.filter((executor) => executor['available'] === true).map((executor) => executor['type']),
       model,
       model_endpoints: endpoints,
-      runner: runner === null ? null : { status: runner['status'] ?? 'unknown', sandbox: runner['sandbox'] ?? null },
+      runner: runner === null ? null : runnerHealth(runner),
     });
   });
 
@@ -134,16 +137,19 @@ export function createApp(options: AppOptions): Hono<Env> {
 
   app.get('/openapi.json', (c) => c.json(openApiDocument(options.version)));
   app.get('/executors', async (c) => c.json({ executors: (await options.status()).executors }));
-  app.get('/agents', (c) =>
-    c.json({
-      agents: options.agentNames().map((name) => ({ name, summary: agent(name)?.agent.summary ?? '' })),
-    }),
-  );
+  const agentList = async (owner: string | null): Promise<{ readonly name: string; readonly summary: string }[]> => {
+    const agents = (await options.manifests.ask(owner, { do: 'list', kind: 'agent' })) as {
+      readonly name: string;
+      readonly summary: string;
+    }[];
+    return agents.map(({ name, summary }) => ({ name, summary }));
+  };
+  app.get('/agents', async (c) => c.json({ agents: await agentList(c.get('principal').name) }));
 
-  const requireAgent = (name: string): ResolvedAgent => {
-    const found = agent(name);
+  const requireAgent = async (name: string, owner: string | null): Promise<ResolvedAgent> => {
+    const found = await agent(name, owner);
     if (found !== null) return found;
-    const known = options.agentNames();
+    const known = (await agentList(owner)).map((one) => one.name);
     throw new EngineError(
       'unknown_agent',
       `No agent is called "${name.slice(0, limits.excerptChars)}" (known: ${known.join(', ')})`,
@@ -177,11 +183,12 @@ export function createApp(options: AppOptions): Hono<Env> {
     return forward(sessionId, path, new Request(request, { headers }));
   };
 
+  app.route('/', manifestRoutes(options.manifests));
   app.route('/', workflowRoutes(options.workflows, toSession));
 
   app.post('/agent/:name/session', async (c) => {
     const name = c.req.param('name');
-    requireAgent(name);
+    await requireAgent(name, c.get('principal').name);
     const body = validate(createSessionBody, await readJson(c.req.raw));
     const state = (body.initial_state ?? {}) as JsonObject;
     const record = await newSession(
@@ -230,7 +237,7 @@ export function createApp(options: AppOptions): Hono<Env> {
     const posted = await readProtocolBody(request);
     if ('streamed' in posted) {
       const name = queryAgent ?? 'assistant';
-      requireAgent(name);
+      await requireAgent(name, principal.name);
       const record = await newSession(principal, { agent: name, user_id: null, metadata: {}, kind: 'execution' }, {});
       return await toSession(record.session_id, `/-/execute-stream${new URL(request.url).search}`, request, principal);
     }
@@ -240,7 +247,7 @@ export function createApp(options: AppOptions): Hono<Env> {
         ? posted.json
         : { protocol_text: posted.text, agent: queryAgent, stream: query.get('stream') !== 'false' };
     const named = (raw as { agent?: unknown } | null)?.agent;
-    requireAgent(typeof named === 'string' ? named : 'assistant');
+    await requireAgent(typeof named === 'string' ? named : 'assistant', principal.name);
     const body = validate(executeBody, raw);
     const record = await newSession(
       principal,
@@ -263,7 +270,10 @@ export function createApp(options: AppOptions): Hono<Env> {
         ? posted.json
         : { protocol_text: 'text' in posted ? posted.text : await readText(c.req.raw), agent: c.req.query('agent') };
     const body = validate(planBody, raw);
-    return c.json(planText(body.protocol_text, body.agent === undefined ? null : requireAgent(body.agent)));
+    const owner = c.get('principal').name;
+    return c.json(
+      planText(body.protocol_text, body.agent === undefined ? null : await requireAgent(body.agent, owner)),
+    );
   });
 
   app.get('/executions', async (c) => {
@@ -296,6 +306,16 @@ export function createApp(options: AppOptions): Hono<Env> {
   };
 
   return app;
+}
+
+/** What everyone may know of the runners: no addresses. */
+function runnerHealth({ status, sandbox, relics, runners }: JsonObject): JsonObject {
+  return {
+    status: status ?? 'unknown',
+    sandbox: sandbox ?? null,
+    relics: relics ?? null,
+    ...(runners === undefined ? {} : { runners }),
+  };
 }
 
 /** The request with its body read: a session that refuses early leaves no half-read stream behind. */

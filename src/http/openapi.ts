@@ -6,19 +6,22 @@ import {
   cancelBody,
   createSessionBody,
   executeBody,
+  manifestFilesBody,
   messageBody,
   planBody,
   tokenBody,
 } from './schemas.ts';
 
 interface Route {
-  readonly method: 'get' | 'post' | 'delete';
+  readonly method: 'get' | 'post' | 'put' | 'delete';
   /** In OpenAPI's form, `/agent/{name}/session`. */
   readonly path: string;
   readonly summary: string;
   readonly body?: z.ZodType;
   /** Also takes protocol text as it is. */
   readonly plainText?: boolean;
+  /** Takes YAML; `folder`: or several files as a form or as JSON. */
+  readonly yaml?: 'one' | 'folder';
   readonly query?: Readonly<Record<string, string>>;
   readonly answer: 'json' | 'jsonl' | 'sse' | 'sse_or_json' | 'file' | 'none';
   readonly status?: number;
@@ -37,6 +40,52 @@ export const ROUTES: readonly Route[] = [
     answer: 'json',
   },
   { method: 'get', path: '/agents', summary: 'Agents in the catalogue', answer: 'json' },
+  { method: 'get', path: '/manifests', summary: 'Everything in the catalogue', answer: 'json' },
+  {
+    method: 'post',
+    path: '/manifests',
+    summary: 'Put manifests in, one or a folder; what does not load is reported, the rest is taken (role admin)',
+    yaml: 'folder',
+    query: { path: 'Of a single file: where it stands; by default by its kind and name' },
+    answer: 'json',
+    status: 201,
+  },
+  {
+    method: 'post',
+    path: '/manifests/validate',
+    summary: 'What putting them in would say; nothing changes',
+    yaml: 'folder',
+    answer: 'json',
+  },
+  {
+    method: 'get',
+    path: '/manifests/graph',
+    summary: 'Who uses what; as text with `Accept: text/plain`',
+    answer: 'json',
+  },
+  { method: 'get', path: '/manifests/{kind}', summary: 'One kind: agent, tool, relic, workflow, monument', answer: 'json' },
+  {
+    method: 'get',
+    path: '/manifests/{kind}/{name}',
+    summary: 'One manifest with its versions; as it was written with `Accept: application/yaml`',
+    query: { version: "The author's version", revision: 'A number from 1: the changes under this name' },
+    answer: 'json',
+  },
+  {
+    method: 'put',
+    path: '/manifests/{kind}/{name}',
+    summary: 'Put one manifest in, or a new version of it (role admin)',
+    yaml: 'one',
+    answer: 'json',
+    status: 201,
+  },
+  {
+    method: 'delete',
+    path: '/manifests/{kind}/{name}',
+    summary: 'Take one manifest out (role admin)',
+    answer: 'none',
+    status: 204,
+  },
   {
     method: 'post',
     path: '/agent/{name}/session',
@@ -209,6 +258,13 @@ function operation(route: Route): Record<string, unknown> {
   const names = [...route.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]);
   const content: Record<string, unknown> = {};
   if (route.body !== undefined) content['application/json'] = { schema: z.toJSONSchema(route.body, { io: 'input' }) };
+  if (route.yaml !== undefined) content['application/yaml'] = { schema: { type: 'string' } };
+  if (route.yaml === 'folder') {
+    content['application/json'] = { schema: z.toJSONSchema(manifestFilesBody, { io: 'input' }) };
+    content['multipart/form-data'] = {
+      schema: { type: 'object', additionalProperties: { type: 'string', contentMediaType: 'application/octet-stream' } },
+    };
+  }
   if (route.plainText === true) content['text/plain'] = { schema: { type: 'string' } };
   const answers: Record<string, unknown> = {};
   if (route.answer === 'file') answers['application/octet-stream'] = { schema: { type: 'string', format: 'binary' } };

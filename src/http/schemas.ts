@@ -54,6 +54,11 @@ export const eventBody = z.object({
   data: variables.default({}).meta({ description: 'Inputs of the workflows that the event starts' }),
 });
 
+/** A folder of manifests, by path (M4). */
+export const manifestFilesBody = z.object({
+  files: z.record(z.string().max(255), z.string().max(limits.manifestBytes)).meta({ description: 'Texts by path' }),
+});
+
 export const planBody = z.object({
   protocol_text: z.string().min(1),
   agent: name.optional().meta({ description: 'When given, names are looked up and missing ones are warned about' }),

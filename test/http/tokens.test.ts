@@ -28,8 +28,8 @@ function edge(options: { readonly keys?: string; readonly now?: () => number } =
     tokens: new SessionTokens(() => SECRET, now),
     now,
     newSessionId: () => ID,
-    agent: () => null,
-    agentNames: () => [],
+    agent: async () => null,
+    manifests: { ask: async () => [] },
     createSession: nothing,
     forward: async (sessionId, path, request) => {
       const principal = request.headers.get(PRINCIPAL_HEADER);

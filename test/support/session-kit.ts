@@ -70,6 +70,7 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
     readHtml: async () => ({ title: null, text: '', matches: {}, links: [], truncated: false }),
     runner: options.runner ?? null,
     children: options.children ?? { run: () => Promise.reject(new Error('this kit starts no children')) },
+    pin: async () => null,
     resolve: () => resolved,
     workflow: () => options.workflow ?? null,
     modelFor: () => ({

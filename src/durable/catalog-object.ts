@@ -1,0 +1,72 @@
+/**
+ * The catalogue of one API key's namespace as an object of its own (M4). Knows the platform; what a change
+ * means is the store's (catalog/store.ts). Answers are JSON text, refusals included: classes do not survive
+ * the way between objects.
+ */
+import { DurableObject } from 'cloudflare:workers';
+import { bundled, bundledSources } from '../catalog/bundled.ts';
+import { graphOf, renderGraph } from '../catalog/graph.ts';
+import type { ManifestFile } from '../catalog/load.ts';
+import { toPinned } from '../catalog/pinned.ts';
+import { ManifestStore } from '../catalog/store.ts';
+import { EngineError } from '../domain/errors.ts';
+import type { CatalogRequest } from '../http/manifests.ts';
+import { platformClock } from './platform.ts';
+import { durableSql } from './sql-storage.ts';
+
+export class CatalogObject extends DurableObject {
+  readonly #store: ManifestStore;
+
+  constructor(ctx: DurableObjectState, env: unknown) {
+    super(ctx, env as never);
+    this.#store = new ManifestStore(durableSql(ctx.storage), bundled, bundledSources);
+  }
+
+  /** @returns JSON `{ok}` with the answer, or `{refused: {code, message, details}}` */
+  async ask(request: string): Promise<string> {
+    try {
+      const answer = this.#answer(JSON.parse(request) as CatalogRequest);
+      // nobody is told of a change that is not on disk
+      await this.ctx.storage.sync();
+      return JSON.stringify({ ok: answer ?? null });
+    } catch (fault) {
+      if (!(fault instanceof EngineError)) throw fault;
+      const { code, message, details } = fault;
+      return JSON.stringify({ refused: { code, message, details } });
+    }
+  }
+
+  /** What an agent or a workflow means now, as a run keeps it; null when there is none. */
+  resolve(kind: 'agent' | 'workflow', name: string): string | null {
+    const found = kind === 'agent' ? this.#store.agent(name) : this.#store.workflow(name);
+    return found === null ? null : toPinned(found);
+  }
+
+  /** @returns JSON of all workflow definitions */
+  workflows(): string {
+    return JSON.stringify(this.#store.data.workflows);
+  }
+
+  #answer(request: CatalogRequest): unknown {
+    const store = this.#store;
+    const now = platformClock.now();
+    switch (request.do) {
+      case 'list':
+        return store.list(request.kind);
+      case 'get':
+        return store.get(request.ref, request.wanted);
+      case 'put':
+        return store.put(request.ref, request.text, now);
+      case 'remove':
+        return store.remove(request.ref, now);
+      case 'upload':
+        return store.upload(request.files satisfies readonly ManifestFile[], now);
+      case 'validate':
+        return store.validate(request.files);
+      case 'graph': {
+        const graph = graphOf(store.data);
+        return { graph, text: renderGraph(graph) };
+      }
+    }
+  }
+}

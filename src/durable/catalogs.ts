@@ -1,0 +1,116 @@
+/** The catalogue object of an API key, and what a session keeps of it. */
+import { bundled } from '../catalog/bundled.ts';
+import { fromPinned, toPinned } from '../catalog/pinned.ts';
+import { EngineError } from '../domain/errors.ts';
+import type { ErrorCode } from '../domain/errors.ts';
+import type { ResolvedAgent, ResolvedWorkflow, WorkflowDefinition } from '../domain/manifest.ts';
+import type { SessionRecord } from '../domain/session.ts';
+import type { ManifestHost } from '../http/manifests.ts';
+import type { CatalogObject } from './catalog-object.ts';
+import type { Env } from './settings.ts';
+
+function catalogFor(env: Env, owner: string | null): DurableObjectStub<CatalogObject> {
+  return env.CATALOGS.getByName(owner === null ? 'local' : `key:${owner}`);
+}
+
+export function manifestHost(env: Env): ManifestHost {
+  return {
+    async ask(owner, request) {
+      const answer = JSON.parse(await catalogFor(env, owner).ask(JSON.stringify(request))) as
+        | { readonly ok: unknown }
+        | { readonly refused: { readonly code: ErrorCode; readonly message: string; readonly details: object } };
+      if ('ok' in answer) return answer.ok;
+      const { code, message, details } = answer.refused;
+      throw new EngineError(code, message, { ...details });
+    },
+  };
+}
+
+/** The names of the common manifests cannot be taken: they are found here, without asking. */
+export async function agentOf(env: Env, owner: string | null, name: string): Promise<ResolvedAgent | null> {
+  const common = bundled.agent(name);
+  if (common !== null) return common;
+  const found = await catalogFor(env, owner).resolve('agent', name);
+  const resolved = found === null ? null : fromPinned(found);
+  return resolved !== null && 'agent' in resolved ? resolved : null;
+}
+
+/** The same for workflows. */
+export async function workflowOf(env: Env, owner: string | null, name: string): Promise<ResolvedWorkflow | null> {
+  const common = bundled.workflow(name);
+  if (common !== null) return common;
+  const found = await catalogFor(env, owner).resolve('workflow', name);
+  const resolved = found === null ? null : fromPinned(found);
+  return resolved !== null && 'workflow' in resolved ? resolved : null;
+}
+
+/** Every workflow of the namespace, the common ones included. */
+export async function workflowsOf(env: Env, owner: string | null): Promise<WorkflowDefinition[]> {
+  return JSON.parse(await catalogFor(env, owner).workflows()) as WorkflowDefinition[];
+}
+
+/** A production row holds 2 MB; in UTF-8 a UTF-16 unit takes three bytes at most. */
+const PIECE_CHARS = 500_000;
+
+/**
+ * The definitions that the runs of one session mean, in the session's own storage: a change of the catalogue, a
+ * deploy or a crash does not touch a run that has started (M4, J2).
+ */
+export class PinnedManifests {
+  readonly #env: Env;
+  readonly #sql: SqlStorage;
+  #last: { readonly id: string; readonly text: string } | null = null;
+
+  constructor(env: Env, storage: DurableObjectStorage) {
+    this.#env = env;
+    this.#sql = storage.sql;
+  }
+
+  /** Looks up what the session's agent or workflow means now, and keeps it. @returns its id; null when there is none */
+  async pin({ agent, workflow, owner }: Pick<SessionRecord, 'agent' | 'workflow' | 'owner'>): Promise<string | null> {
+    const kind = workflow === undefined ? 'agent' : 'workflow';
+    const name = workflow ?? agent;
+    const common = workflow === undefined ? bundled.agent(name) : bundled.workflow(name);
+    const text = common === null ? await catalogFor(this.#env, owner).resolve(kind, name) : toPinned(common);
+    if (text === null) return null;
+    if (this.#last?.text === text) return this.#last.id;
+    const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text)));
+    const id = [...digest.subarray(0, 16)].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+    this.#open();
+    for (let piece = 0; piece * PIECE_CHARS < text.length; piece += 1) {
+      const part = text.slice(piece * PIECE_CHARS, (piece + 1) * PIECE_CHARS);
+      this.#sql.exec(`INSERT OR IGNORE INTO pinned_manifests (id, piece, text) VALUES (?, ?, ?)`, id, piece, part);
+    }
+    this.#last = { id, text };
+    return id;
+  }
+
+  /** @param id what `pin` gave; null = what the common manifests say now */
+  agent(name: string, id: string | null): ResolvedAgent | null {
+    const found = id === null ? bundled.agent(name) : this.#read(id);
+    return found !== null && 'agent' in found ? found : null;
+  }
+
+  workflow(name: string, id: string | null): ResolvedWorkflow | null {
+    const found = id === null ? bundled.workflow(name) : this.#read(id);
+    return found !== null && 'workflow' in found ? found : null;
+  }
+
+  #read(id: string): ResolvedAgent | ResolvedWorkflow | null {
+    if (this.#last?.id === id) return fromPinned(this.#last.text);
+    this.#open();
+    const rows = this.#sql.exec(`SELECT text FROM pinned_manifests WHERE id = ? ORDER BY piece`, id).toArray();
+    if (rows.length === 0) return null;
+    const text = rows.map((row) => String(row['text'])).join('');
+    this.#last = { id, text };
+    return fromPinned(text);
+  }
+
+  #open(): void {
+    this.#sql.exec(
+      `CREATE TABLE IF NOT EXISTS pinned_manifests (
+         id TEXT NOT NULL, piece INTEGER NOT NULL, text TEXT NOT NULL, PRIMARY KEY (id, piece)
+       ) WITHOUT ROWID`,
+    );
+  }
+}

@@ -1,0 +1,226 @@
+/** The catalogue over HTTP (M4): everyone reads, admins change; YAML in, JSON or YAML out. */
+import { Hono } from 'hono';
+import { EngineError } from '../domain/errors.ts';
+import { limits } from '../domain/limits.ts';
+import type { Principal } from './auth.ts';
+import { readJson, readText } from './body.ts';
+import { manifestFilesBody, validate } from './schemas.ts';
+
+const KINDS = ['agent', 'tool', 'relic', 'workflow', 'monument'] as const;
+export type ManifestKind = (typeof KINDS)[number];
+
+interface ManifestRef {
+  readonly kind: ManifestKind;
+  readonly name: string;
+}
+
+interface PostedFile {
+  readonly path: string;
+  readonly text: string;
+}
+
+/** What a catalogue can be asked. */
+export type CatalogRequest =
+  | { readonly do: 'list'; readonly kind: ManifestKind | null }
+  | {
+      readonly do: 'get';
+      readonly ref: ManifestRef;
+      readonly wanted: { readonly version?: string; readonly revision?: number };
+    }
+  | { readonly do: 'put'; readonly ref: ManifestRef; readonly text: string }
+  | { readonly do: 'remove'; readonly ref: ManifestRef }
+  | { readonly do: 'upload' | 'validate'; readonly files: readonly PostedFile[] }
+  | { readonly do: 'graph' };
+
+/** The catalogues of all namespaces. */
+export interface ManifestHost {
+  /** @throws EngineError what the catalogue refuses with */
+  ask(owner: string | null, request: CatalogRequest): Promise<unknown>;
+}
+
+type Env = { Variables: { principal: Principal } };
+type Answer = Readonly<Record<string, unknown>>;
+
+export function manifestRoutes(host: ManifestHost): Hono<Env> {
+  const app = new Hono<Env>();
+
+  app.get('/manifests', async (c) => c.json({ manifests: await list(host, c.get('principal'), null) }));
+
+  app.get('/manifests/graph', async (c) => {
+    const { graph, text } = (await host.ask(c.get('principal').name, { do: 'graph' })) as {
+      graph: Answer;
+      text: string;
+    };
+    return (c.req.header('accept') ?? '').includes('text/plain') ? c.text(text) : c.json(graph);
+  });
+
+  app.post('/manifests/validate', async (c) => {
+    const files = await readFiles(c.req.raw);
+    const report = (await host.ask(c.get('principal').name, { do: 'validate', files })) as Report;
+    return c.json({ valid: report.problems.length === 0, ...reportJson(report) });
+  });
+
+  app.post('/manifests', async (c) => {
+    const principal = requireAdmin(c.get('principal'));
+    const files = await readFiles(c.req.raw);
+    const report = (await host.ask(principal.name, { do: 'upload', files })) as Report;
+    if (report.manifests.length === 0 && report.problems.length > 0) {
+      const [first] = report.problems;
+      throw new EngineError('invalid_manifest', `Nothing could be loaded; the first problem: ${said(first)}`, {
+        ...reportJson(report),
+      });
+    }
+    return c.json(reportJson(report), report.problems.length > 0 ? 207 : 201);
+  });
+
+  app.get('/manifests/:kind', async (c) =>
+    c.json({ manifests: await list(host, c.get('principal'), kindOf(c.req.param('kind'))) }),
+  );
+
+  app.get('/manifests/:kind/:name', async (c) => {
+    const ref = { kind: kindOf(c.req.param('kind')), name: c.req.param('name') };
+    const { version, revision } = c.req.query();
+    if (revision !== undefined && !/^[1-9]\d{0,8}$/.test(revision)) {
+      throw new EngineError('invalid_request', '"revision" must be a number from 1');
+    }
+    const wanted = {
+      ...(version === undefined ? {} : { version }),
+      ...(revision === undefined ? {} : { revision: Number(revision) }),
+    };
+    const found = (await host.ask(c.get('principal').name, { do: 'get', ref, wanted })) as Answer;
+    if (/\byaml\b/.test(c.req.header('accept') ?? '')) {
+      return new Response(typeof found['source'] === 'string' ? found['source'] : '', {
+        headers: { 'content-type': 'application/yaml; charset=utf-8' },
+      });
+    }
+    const { definition, source, file, versions, ...rest } = found;
+    const history = Array.isArray(versions) ? versions.map((one: Answer) => wire(one)) : [];
+    return c.json({ ...wire(rest), file, source, definition, versions: history });
+  });
+
+  app.put('/manifests/:kind/:name', async (c) => {
+    const principal = requireAdmin(c.get('principal'));
+    const ref = { kind: kindOf(c.req.param('kind')), name: c.req.param('name') };
+    const text = await readText(c.req.raw, limits.manifestBytes);
+    const report = (await host.ask(principal.name, { do: 'put', ref, text })) as Report;
+    const json = reportJson(report);
+    return c.json(
+      { ...json.manifests[0], warnings: json.warnings },
+      report.manifests[0]?.['revision'] === 1 ? 201 : 200,
+    );
+  });
+
+  app.delete('/manifests/:kind/:name', async (c) => {
+    const principal = requireAdmin(c.get('principal'));
+    const ref = { kind: kindOf(c.req.param('kind')), name: c.req.param('name') };
+    await host.ask(principal.name, { do: 'remove', ref });
+    return c.body(null, 204);
+  });
+
+  return app;
+}
+
+interface Report {
+  readonly manifests: readonly Answer[];
+  readonly problems: readonly Answer[];
+  readonly warnings: readonly Answer[];
+}
+
+async function list(host: ManifestHost, principal: Principal, kind: ManifestKind | null): Promise<Answer[]> {
+  return ((await host.ask(principal.name, { do: 'list', kind })) as Answer[]).map(wire);
+}
+
+function reportJson({
+  manifests,
+  problems,
+  warnings,
+}: Report): Record<'manifests' | 'problems' | 'warnings', Answer[]> {
+  return { manifests: manifests.map(wire), problems: [...problems], warnings: [...warnings] };
+}
+
+/** Names of the wire for what the catalogue says. */
+function wire({ updatedAt, createdAt, ...rest }: Answer): Answer {
+  return {
+    ...rest,
+    ...(updatedAt === undefined ? {} : { updated_at: updatedAt }),
+    ...(createdAt === undefined ? {} : { created_at: createdAt }),
+  };
+}
+
+function said(problem: Answer | undefined): string {
+  if (problem === undefined) return 'none';
+  const { file, line, column, field, message } = problem;
+  return `${String(file)}:${String(line)}:${String(column)}: ${field === '' ? '' : `${String(field)}: `}${String(message)}`;
+}
+
+/** `tool` and `tools` alike. */
+function kindOf(written: string): ManifestKind {
+  const kind = KINDS.find((known) => written === known || written === `${known}s`);
+  if (kind !== undefined) return kind;
+  throw new EngineError(
+    'not_found',
+    `"${written.slice(0, limits.excerptChars)}" is not a kind of manifest (known: ${KINDS.join(', ')})`,
+  );
+}
+
+function requireAdmin(principal: Principal): Principal {
+  if (principal.role === 'admin') return principal;
+  throw new EngineError('forbidden', 'Changing manifests needs an API key with the role admin');
+}
+
+/**
+ * What was posted, as files by path: a folder as `multipart/form-data` (a part's name or file name is its path), a
+ * folder as JSON `{files: {path: text}}`, or one manifest as it is.
+ *
+ * @throws EngineError `invalid_request`, `body_too_large`
+ */
+async function readFiles(request: Request): Promise<PostedFile[]> {
+  const type = request.headers.get('content-type') ?? '';
+  if (type.startsWith('multipart/form-data')) return await readParts(request);
+  if (type.startsWith('application/json')) {
+    const { files } = validate(manifestFilesBody, await readJson(request));
+    return Object.entries(files).map(([path, text]) => ({ path: checkedPath(path), text }));
+  }
+  const text = await readText(request, limits.manifestBytes);
+  const path = new URL(request.url).searchParams.get('path');
+  return [{ path: path === null ? pathOf(text) : checkedPath(path), text }];
+}
+
+async function readParts(request: Request): Promise<PostedFile[]> {
+  const length = Number(request.headers.get('content-length') ?? Number.NaN);
+  if (!(length <= limits.bodyBytes)) {
+    throw new EngineError('body_too_large', `A folder must say its length, up to ${limits.bodyBytes} bytes`, {
+      limit_bytes: limits.bodyBytes,
+    });
+  }
+  let form: FormData;
+  try {
+    form = await request.formData();
+  } catch {
+    throw new EngineError('invalid_request', 'The body is not multipart/form-data as its content type says');
+  }
+  const files: PostedFile[] = [];
+  for (const [name, value] of form as unknown as Iterable<[string, string | File]>) {
+    // `-F manifests/a.yaml=@a.yaml` and `-F file=@a.yaml;filename=manifests/a.yaml` name the same path
+    const path = typeof value === 'string' || /[./]/.test(name) ? name : value.name;
+    if (files.length >= limits.catalogFiles) {
+      throw new EngineError('invalid_request', `A folder may have at most ${limits.catalogFiles} files`);
+    }
+    files.push({ path: checkedPath(path), text: typeof value === 'string' ? value : await value.text() });
+  }
+  if (files.length === 0) throw new EngineError('invalid_request', 'The form holds no file');
+  return files;
+}
+
+/** Where a manifest stands that comes alone: by its kind and name, so that the next version takes its place. */
+function pathOf(text: string): string {
+  const field = (name: string): string | undefined =>
+    new RegExp(`^${name}[ \\t]*:[ \\t]*["']?([A-Za-z][A-Za-z0-9_-]{0,63})`, 'm').exec(text)?.[1];
+  return `${(field('kind') ?? 'manifest').toLowerCase()}s/${field('name') ?? 'unnamed'}.yaml`;
+}
+
+function checkedPath(path: string): string {
+  const plain = path.replaceAll('\\', '/').replace(/^(\.?\/)+/, '');
+  if (plain !== '' && plain.length <= 255 && !/(^|\/)\.{1,2}(\/|$)|[\p{Cc}]|\/\//u.test(plain)) return plain;
+  throw new EngineError('invalid_request', `"${path.slice(0, limits.excerptChars)}" is not a path inside a folder`);
+}
