@@ -59,7 +59,10 @@ export function readYaml(text: string): YamlFile {
 
   const documents: YamlDocument[] = [];
   const faults: YamlFault[] = [];
+  let end = 0;
   for (const document of parsed) {
+    const begin = end;
+    end = document.range[2];
     const [error] = document.errors;
     if (error !== undefined) {
       faults.push({ ...placeAt(error.pos[0]), message: `not valid YAML: ${error.message}` });
@@ -72,7 +75,7 @@ export function readYaml(text: string): YamlFile {
     const value = toJson(document);
     if (typeof value === 'string') faults.push({ ...start, message: value });
     else if (isJsonObject(value.json))
-      documents.push(locatable(document, value.json, sourceOf(document, text), placeAt));
+      documents.push(locatable(document, value.json, sourceOf(text, begin, document.range[2]), placeAt));
     else faults.push({ ...start, message: 'a manifest is a map of fields, such as "kind: Agent"' });
   }
   if (documents.length === 0 && faults.length === 0)
@@ -117,8 +120,9 @@ function whyNotJson(value: unknown, depth: number): string | null {
   return null;
 }
 
-function sourceOf({ range }: Document.Parsed, text: string): string {
-  return text.slice(range[0], range[2]).replace(/^---[ \t]*\r?\n/, '');
+/** Comments before a document belong to it. */
+function sourceOf(text: string, from: number, to: number): string {
+  return text.slice(from, to).replace(/^---[ \t]*\r?\n/, '');
 }
 
 function locatable(

@@ -1,0 +1,155 @@
+/** The catalogue in workerd: changes at run time, versions, and runs that keep what they started with (M4). */
+import { abortAllDurableObjects } from 'cloudflare:test';
+import { describe, expect, test } from 'vitest';
+import type { RunResult } from '../../src/engine/run-result.ts';
+import { call, events, execute, newSession, post } from './client.ts';
+
+const yaml = (kind: string, name: string, rest: string, version = '1.0'): string =>
+  `kind: ${kind}\nversion: ${version}\nname: ${name}\nsummary: Something\n${rest}\n`;
+const agent = (name: string, tools: string, version?: string): string =>
+  yaml('Agent', name, `persona: You help.\nimport: {tools: [${tools}]}`, version);
+const echo = (name: string, version?: string): string =>
+  yaml('Tool', name, 'executor: echo\neffects: pure\nparameters: {type: object}', version);
+
+const put = (path: string, body: string): Promise<Response> => call(`/manifests/${path}`, { method: 'PUT', body });
+const remove = (path: string): Promise<Response> => call(`/manifests/${path}`, { method: 'DELETE' });
+const get = async (path: string): Promise<Record<string, unknown>> => await (await call(`/manifests/${path}`)).json();
+
+describe('[M4] the catalogue', () => {
+  test('takes a tool and an agent, which run at once, and lists them beside what comes with the system', async () => {
+    expect((await put('tool/parrot', echo('parrot'))).status).toBe(201);
+    expect((await put('agents/keeper', agent('keeper', 'parrot'))).status).toBe(201);
+    const result = await execute(
+      '<action name="parrot" id="a">{"word":"hi"}</action><response final="true">$a.word</response>',
+      {
+        agent: 'keeper',
+      },
+    );
+    expect(result).toMatchObject({ status: 'completed', response: 'hi' });
+    const { manifests } = (await get('agent')) as { manifests: { name: string; common: boolean }[] };
+    expect(manifests.find(({ name }) => name === 'keeper')).toMatchObject({
+      version: '1.0',
+      revision: 1,
+      common: false,
+    });
+    expect(manifests.find(({ name }) => name === 'assistant')).toMatchObject({ revision: null, common: true });
+    const { agents } = await (await call('/agents')).json<{ agents: { name: string }[] }>();
+    expect(agents.map(({ name }) => name)).toContain('keeper');
+    const session = await newSession('keeper');
+    expect(session).toMatch(/^ses_/);
+  });
+
+  test('keeps versions, each with what was written', async () => {
+    await put('tool/often', echo('often'));
+    await put('tool/often', echo('often'));
+    expect((await put('tool/often', `# changed\n${echo('often', '2.0')}`)).status).toBe(200);
+    expect(await get('tool/often')).toMatchObject({
+      version: '2.0',
+      revision: 2,
+      versions: [
+        { revision: 2, version: '2.0' },
+        { revision: 1, version: '1.0' },
+      ],
+    });
+    expect(await get('tool/often?version=1.0')).toMatchObject({ revision: 1, source: echo('often') });
+    expect(await get('tool/often?revision=2')).toMatchObject({ source: `# changed\n${echo('often', '2.0')}` });
+    expect(await get('tool/often?version=3')).toMatchObject({ code: 'unknown_manifest', status: 404 });
+    const written = await call('/manifests/tool/often', { headers: { accept: 'application/yaml' } });
+    expect([written.headers.get('content-type'), new TextDecoder().decode(await written.arrayBuffer())]).toEqual([
+      'application/yaml; charset=utf-8',
+      `# changed\n${echo('often', '2.0')}`,
+    ]);
+  });
+
+  test('says what is wrong by line and field, and changes nothing', async () => {
+    const response = await put('tool/bad', yaml('Tool', 'bad', 'implementation: {type: builtin, entrypoint: ech}'));
+    expect([response.status, await response.json()]).toMatchObject([
+      400,
+      { code: 'invalid_manifest', problems: [{ file: 'tools/bad.yaml', line: 5, field: 'implementation.entrypoint' }] },
+    ]);
+    expect((await call('/manifests/tool/bad')).status).toBe(404);
+    expect(await (await put('tool/other', echo('one'))).json()).toMatchObject({ code: 'invalid_manifest' });
+    expect(await (await put('tool/echo', echo('echo'))).json()).toMatchObject({
+      code: 'manifest_read_only',
+      status: 403,
+    });
+    expect(await (await remove('tool/echo')).json()).toMatchObject({ code: 'manifest_read_only' });
+    expect(await (await put('thing/x', 'x')).json()).toMatchObject({ code: 'not_found' });
+  });
+
+  test('does not let go of what others import', async () => {
+    await put('tool/held', echo('held'));
+    await put('agent/holder', agent('holder', 'held'));
+    const refused = await (await remove('tool/held')).json<{ code: string; detail: string }>();
+    expect(refused.code).toBe('manifest_in_use');
+    expect(refused.detail).toContain('agent "holder" would not load any more');
+    expect((await remove('agent/holder')).status).toBe(204);
+    expect((await remove('tool/held')).status).toBe(204);
+    expect((await call('/manifests/tool/held')).status).toBe(404);
+    // what it was can still be read
+    expect(await get('tool/held?version=1.0')).toMatchObject({ revision: 1 });
+  });
+
+  test('takes a folder with its scripts; what does not load is reported, and the rest is taken', async () => {
+    const form = new FormData();
+    form.append('team/agents/lead.yaml', new File([agent('lead', '../tools/sum.yaml')], 'lead.yaml'));
+    form.append(
+      'file',
+      new File([yaml('Tool', 'sum', 'executor: {type: script, entrypoint: ./sum.py}')], 'team/tools/sum.yaml'),
+    );
+    form.append('team/tools/sum.py', new File(['print(1)'], 'sum.py'));
+    form.append('team/broken.yaml', new File(['kind: Agnt\n'], 'broken.yaml'));
+    const packed = new Response(form);
+    const body = await packed.arrayBuffer();
+    const headers = {
+      'content-type': packed.headers.get('content-type') ?? '',
+      'content-length': String(body.byteLength),
+    };
+    const checked = await call('/manifests/validate', { method: 'POST', body, headers });
+    expect(await checked.json()).toMatchObject({ valid: false, manifests: [{ name: 'lead' }, { name: 'sum' }] });
+    expect((await call('/manifests/agent/lead')).status).toBe(404);
+
+    const response = await call('/manifests', { method: 'POST', body, headers });
+    expect(response.status).toBe(207);
+    expect(await response.json()).toMatchObject({
+      manifests: [
+        { kind: 'agent', name: 'lead', revision: 1 },
+        { kind: 'tool', name: 'sum', revision: 1 },
+      ],
+      problems: [{ file: 'team/broken.yaml', line: 1, column: 7, field: 'kind' }],
+    });
+    expect(await get('tool/sum')).toMatchObject({ definition: { implementation: { source: 'print(1)' } } });
+  });
+
+  test('shows who uses what, for programs and for people', async () => {
+    await post('/manifests', { files: { 'g/a.yaml': agent('grapher', 'g_tool'), 'g/t.yaml': echo('g_tool') } });
+    const graph = (await get('graph')) as { nodes: { id: string }[]; edges: unknown[] };
+    expect(graph.nodes.map(({ id }) => id)).toContain('tool/g_tool');
+    expect(graph.edges).toContainEqual({ from: 'agent/grapher', to: 'tool/g_tool', how: 'import' });
+    const text = await (await call('/manifests/graph', { headers: { accept: 'text/plain' } })).text();
+    expect(text).toContain('agent/grapher 1.0\n└─ tool/g_tool\n');
+  });
+
+  test('[J2] a run keeps what it started with, through a change and a crash', async () => {
+    await put('tool/slow', echo('slow'));
+    await put('agent/steady', agent('steady', 'slow'));
+    const text =
+      '<action name="slow" id="a" mode="async">{"delay_ms":400}</action>' +
+      '<action name="slow" id="b" mode="async" depends_on="a">{"word":"still here"}</action><response final="true">$b.word</response>';
+    const response = await post('/execute/direct', { protocol_text: text, agent: 'steady' });
+    const session = response.headers.get('x-session-id') ?? '';
+    await events(response, ({ type }) => type === 'action_started');
+    // the agent loses the tool while its run is going on
+    expect((await put('agent/steady', agent('steady', 'calculator', '2.0'))).status).toBe(200);
+    await remove('tool/slow');
+    await abortAllDurableObjects();
+    const rest = await events(await call(`/agent/session/${session}/events`), ({ type }) => type.startsWith('agent_c'));
+    expect(rest.at(-1)).toMatchObject({ type: 'agent_completed' });
+    const { runs } = await (await call(`/agent/session/${session}/runs`)).json<{ runs: { run_id: string }[] }>();
+    const result = await (await call(`/agent/session/${session}/runs/${runs[0]?.run_id ?? ''}`)).json<RunResult>();
+    expect(result).toMatchObject({ status: 'completed', response: 'still here' });
+    // the next one has the new version
+    const later = await execute('<action name="slow" id="a">{}</action>', { agent: 'steady' });
+    expect(later.actions).toMatchObject([{ status: 'rejected', error: { code: 'unknown_name' } }]);
+  });
+});
