@@ -1,4 +1,7 @@
-/** What is measured against each other: every one reads the same chunks, hands out text deltas and parses the bodies of actions. */
+/**
+ * What is measured against each other. Every one reads the same chunks and hands out the same: the text of
+ * the blocks as it comes, the tags with what they say, and the parsed bodies of actions.
+ */
 import { Parser as HtmlParser } from 'htmlparser2';
 import sax from 'sax';
 import { SaxesParser } from 'saxes';
@@ -25,6 +28,7 @@ function cortex(chunks: readonly string[]): Tally {
       if (event === undefined) continue;
       if (event.type === 'thought' || event.type === 'response' || event.type === 'text')
         tally.text += event.delta.length;
+      else if (event.type === 'response_reference') tally.text += event.reference.raw.length;
       else if (event.type === 'action_declared') tally.actions += 1;
     }
   }
@@ -32,117 +36,173 @@ function cortex(chunks: readonly string[]): Tally {
   return tally;
 }
 
-const OPEN = '<action';
-const CLOSE = '</action>';
+/**
+ * What the bare scans hand out: the text of each block as it comes, the opening tags to the letter, and
+ * actions with their parsed bodies. Less would be of no use to whoever reads.
+ */
+type Scanned =
+  | { readonly type: 'thought' | 'response' | 'text'; readonly delta: string }
+  | { readonly type: 'opened'; readonly tag: string }
+  | { readonly type: 'closed' }
+  | { readonly type: 'action'; readonly tag: string; readonly body: unknown };
+type Block = 'thought' | 'response' | 'text';
 
-interface Delta {
-  readonly type: 'text';
-  readonly delta: string;
-}
-interface Body {
-  readonly type: 'body';
-  readonly body: unknown;
-}
-
-function drain(events: readonly (Delta | Body)[], tally: Tally): void {
-  for (const event of events) {
-    if (event.type === 'text') tally.text += event.delta.length;
-    else tally.actions += 1;
+function drain(events: readonly Scanned[], tally: Tally): void {
+  for (let at = 0; at < events.length; at += 1) {
+    const event = events[at];
+    if (event === undefined) continue;
+    if (event.type === 'action') tally.actions += 1;
+    else if ('delta' in event) tally.text += event.delta.length;
   }
 }
 
-/** No rule of the protocol but the action's two tags: the least that a streaming reader can do. Looks at each chunk by itself. */
+const CLOSE = '</action>';
+const TAGS = ['<thought', '</thought>', '<response', '</response>', '<action'] as const;
+const LONGEST = Math.max(...TAGS.map((tag) => tag.length));
+
+/** The tag that begins at `at`; null for none; undefined while it may yet become one. */
+function tagAt(text: string, at: number): (typeof TAGS)[number] | null | undefined {
+  for (const tag of TAGS) if (text.startsWith(tag, at)) return tag;
+  if (text.length - at >= LONGEST) return null;
+  const rest = text.slice(at);
+  return TAGS.some((tag) => tag.startsWith(rest)) ? undefined : null;
+}
+
+/** No rule of the protocol but its three tags. Looks at each chunk by itself and keeps the tail that may be a tag. */
 class BareScan {
   #held = '';
-  #body: string | null = null;
+  #block: Block = 'text';
+  #tag: string | null = null;
+  #body = '';
 
-  feed(chunk: string): (Delta | Body)[] {
-    const events: (Delta | Body)[] = [];
+  feed(chunk: string): Scanned[] {
+    const events: Scanned[] = [];
     const text = this.#held === '' ? chunk : this.#held + chunk;
     this.#held = '';
     let from = 0;
-    for (;;) {
-      const less = text.indexOf('<', from);
-      if (less === -1) {
-        this.#take(text.slice(from), events);
-        return events;
-      }
-      const tag = this.#body === null ? OPEN : CLOSE;
-      if (text.startsWith(tag, less)) {
-        const end = text.indexOf('>', less);
-        if (end === -1) {
-          this.#take(text.slice(from, less), events);
-          this.#held = text.slice(less);
-          return events;
+    let at = text.indexOf('<');
+    while (at !== -1) {
+      let end = -1;
+      if (this.#tag !== null) {
+        if (text.startsWith(CLOSE, at)) {
+          events.push({ type: 'action', tag: this.#tag, body: JSON.parse(this.#body + text.slice(from, at)) });
+          this.#tag = null;
+          this.#body = '';
+          end = at + CLOSE.length;
+        } else if (text.length - at < CLOSE.length && CLOSE.startsWith(text.slice(at))) {
+          return this.#keep(text, from, at, events);
         }
-        this.#take(text.slice(from, less), events);
-        if (this.#body === null) this.#body = '';
-        else {
-          events.push({ type: 'body', body: JSON.parse(this.#body) });
-          this.#body = null;
-        }
-        from = end + 1;
-      } else if (text.length - less < tag.length && tag.startsWith(text.slice(less))) {
-        this.#take(text.slice(from, less), events);
-        this.#held = text.slice(less);
-        return events;
       } else {
-        this.#take(text.slice(from, less + 1), events);
-        from = less + 1;
+        const tag = tagAt(text, at);
+        if (tag === undefined) return this.#keep(text, from, at, events);
+        if (tag !== null) {
+          const close = text.indexOf('>', at);
+          if (close === -1) return this.#keep(text, from, at, events);
+          end = close + 1;
+          this.#take(text, from, at, events);
+          this.#turn(tag, text.slice(at, end), events);
+        }
       }
+      if (end !== -1) from = end;
+      at = text.indexOf('<', end === -1 ? at + 1 : end);
+    }
+    this.#take(text, from, text.length, events);
+    return events;
+  }
+
+  #turn(tag: (typeof TAGS)[number], written: string, events: Scanned[]): void {
+    if (tag === '<action') this.#tag = written;
+    else if (tag === '<thought' || tag === '<response') {
+      this.#block = tag === '<thought' ? 'thought' : 'response';
+      events.push({ type: 'opened', tag: written });
+    } else {
+      this.#block = 'text';
+      events.push({ type: 'closed' });
     }
   }
 
-  #take(text: string, events: (Delta | Body)[]): void {
-    if (text === '') return;
-    if (this.#body === null) events.push({ type: 'text', delta: text });
-    else this.#body += text;
+  #keep(text: string, from: number, at: number, events: Scanned[]): Scanned[] {
+    this.#take(text, from, at, events);
+    this.#held = text.slice(at);
+    return events;
+  }
+
+  #take(text: string, from: number, to: number, events: Scanned[]): void {
+    if (from === to) return;
+    const piece = from === 0 && to === text.length ? text : text.slice(from, to);
+    if (this.#tag === null) events.push({ type: this.#block, delta: piece });
+    else this.#body += piece;
   }
 }
 
-/** The same, on a buffer that grows until a tag is complete. */
+/** The same on a buffer: text leaves it as it comes, an action's body stays until `</action>` is in it. */
 class BufferedScan {
   #buffer = '';
   #at = 0;
-  #inBody = false;
+  #block: Block = 'text';
+  #tag: string | null = null;
 
-  feed(chunk: string): (Delta | Body)[] {
-    const events: (Delta | Body)[] = [];
+  feed(chunk: string): Scanned[] {
+    const events: Scanned[] = [];
     this.#buffer += chunk;
     for (;;) {
-      const tag = this.#inBody ? CLOSE : OPEN;
-      const found = this.#buffer.indexOf(tag, this.#at);
-      if (found === -1) {
-        // The tag may have begun at the end of the chunk.
-        const safe = Math.max(this.#at, this.#buffer.length - tag.length + 1);
-        if (this.#inBody) this.#at = safe;
-        else {
-          if (safe > 0) events.push({ type: 'text', delta: this.#buffer.slice(0, safe) });
-          this.#buffer = this.#buffer.slice(safe);
-          this.#at = 0;
+      if (this.#tag !== null) {
+        const found = this.#buffer.indexOf(CLOSE, this.#at);
+        if (found === -1) {
+          // It may have begun at the end of the chunk.
+          this.#at = Math.max(0, this.#buffer.length - CLOSE.length + 1);
+          return events;
         }
+        events.push({ type: 'action', tag: this.#tag, body: JSON.parse(this.#buffer.slice(0, found)) });
+        this.#tag = null;
+        this.#drop(found + CLOSE.length);
+        continue;
+      }
+      const less = this.#buffer.indexOf('<', this.#at);
+      if (less === -1) {
+        this.#emit(this.#buffer.length, events);
         return events;
       }
-      const end = this.#buffer.indexOf('>', found);
-      if (end === -1) {
-        this.#at = found;
+      const tag = tagAt(this.#buffer, less);
+      const close = tag === null ? less : this.#buffer.indexOf('>', less);
+      if (tag === undefined || close === -1) {
+        this.#emit(less, events);
         return events;
       }
-      const before = this.#buffer.slice(0, found);
-      if (this.#inBody) events.push({ type: 'body', body: JSON.parse(before) });
-      else if (before !== '') events.push({ type: 'text', delta: before });
-      this.#buffer = this.#buffer.slice(end + 1);
-      this.#at = 0;
-      this.#inBody = !this.#inBody;
+      if (tag === null) {
+        this.#at = less + 1;
+        continue;
+      }
+      const written = this.#buffer.slice(less, close + 1);
+      this.#emit(less, events);
+      this.#drop(written.length);
+      if (tag === '<action') this.#tag = written;
+      else if (tag === '<thought' || tag === '<response') {
+        this.#block = tag === '<thought' ? 'thought' : 'response';
+        events.push({ type: 'opened', tag: written });
+      } else {
+        this.#block = 'text';
+        events.push({ type: 'closed' });
+      }
     }
+  }
+
+  #emit(to: number, events: Scanned[]): void {
+    if (to > 0) events.push({ type: this.#block, delta: this.#buffer.slice(0, to) });
+    this.#drop(to);
+  }
+
+  #drop(to: number): void {
+    this.#buffer = this.#buffer.slice(to);
+    this.#at = 0;
   }
 }
 
-function scan(make: () => { feed(chunk: string): (Delta | Body)[] }): Contestant['read'] {
+function scan(make: () => { feed(chunk: string): Scanned[] }): Contestant['read'] {
   return (chunks) => {
     const tally: Tally = { text: 0, actions: 0 };
     const scanner = make();
-    for (const chunk of chunks) drain(scanner.feed(chunk), tally);
+    for (let index = 0; index < chunks.length; index += 1) drain(scanner.feed(chunks[index] ?? ''), tally);
     return tally;
   };
 }
@@ -173,7 +233,7 @@ function htmlparser2(chunks: readonly string[]): Tally {
   const sink = new MarkupSink();
   const parser = new HtmlParser(
     {
-      onopentagname: (name) => sink.open(name),
+      onopentag: (name) => sink.open(name),
       ontext: (text) => sink.text(text),
       onclosetag: (name) => sink.close(name),
     },
@@ -202,7 +262,10 @@ function saxJs(chunks: readonly string[]): Tally {
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a field of the parser, no event target
   parser.ontext = (text) => sink.text(text);
   parser.onclosetag = (name) => sink.close(name);
+  // Behind the end of its root, this parser takes every tag for text.
+  parser.write('<root>');
   for (const chunk of chunks) parser.write(chunk);
+  parser.write('</root>');
   parser.close();
   return sink.tally;
 }
