@@ -1,0 +1,53 @@
+/**
+ * `npm run bench:rehearsal`: forty tasks with models that behave from careful to sloppy: how many end
+ * with the right result, and what the sloppiness costs.
+ */
+import { table, writeSection } from './report.ts';
+import { FORTY, rehearse } from './rehearsal/rehearse.ts';
+import type { Performance } from './rehearsal/rehearse.ts';
+
+const performances: Performance[] = [];
+for (const part of FORTY) performances.push(await rehearse(part));
+
+const behaviours = [...new Set(performances.map(({ part }) => part.behaviour))];
+const share = (played: readonly Performance[]): string =>
+  `${played.filter(({ right }) => right).length} of ${played.length}`;
+const mean = (values: readonly number[]): string =>
+  (values.reduce((sum, value) => sum + value, 0) / values.length).toFixed(values.some((value) => value > 100) ? 0 : 1);
+
+const rows = behaviours.map((behaviour) => {
+  const played = performances.filter(({ part }) => part.behaviour === behaviour);
+  return [
+    behaviour.name,
+    share(played),
+    String(behaviour.careful),
+    mean(played.map(({ iterations }) => iterations)),
+    mean(played.map(({ tokens }) => tokens)),
+  ];
+});
+const extra = performances.map(({ part, iterations }) => iterations - part.behaviour.careful);
+const body = [
+  'Eight kinds of tasks with the built-in tools, played by scripted models over HTTP, in the chunks of every provider',
+  'preset in turn (`bench/rehearsal/`). Engine, parser, scheduler, tools and journal are the real ones. A script reacts only',
+  'to what the runtime tells it, so a task is right only where that was enough. Tokens are estimated at four bytes each;',
+  'about as many as the system prompt are paid for every iteration, less with a provider that caches it.',
+  '',
+  table(
+    ['the model', 'right', 'iterations of a careful one', 'iterations', 'tokens'],
+    [
+      ...rows,
+      [
+        '**all**',
+        `**${share(performances)}**`,
+        mean(performances.map(({ part }) => part.behaviour.careful)),
+        mean(performances.map(({ iterations }) => iterations)),
+        mean(performances.map(({ tokens }) => tokens)),
+      ],
+    ],
+  ),
+  '',
+  `At most ${Math.max(...extra)} iteration more than a careful model needs; ${extra.filter((more) => more > 0).length} of the forty tasks needed one.`,
+].join('\n');
+writeSection('Rehearsal', 'npm run bench:rehearsal', body);
+console.log(body);
+if (performances.some(({ right }) => !right)) process.exitCode = 1;
