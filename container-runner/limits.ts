@@ -135,6 +135,8 @@ export const limits = {
   // --- Docker engine (R2) ---
   /** What the engine may take for an answer that needs no work. */
   engineMs: 10_000,
+  /** What it may take to make and to start a container, when much is going on. */
+  engineStartMs: 30_000,
   /** After a kill: what still stands then is the engine's to end, and the job is `lost`. */
   engineKillMs: 15_000,
   /** A job's container that ended so long ago and still stands has no runner any more. */

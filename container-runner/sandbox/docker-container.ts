@@ -8,6 +8,7 @@
  * 3. A container that was created is removed, or left to the reaper with its label.
  */
 import type { Duplex } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 import type Docker from 'dockerode';
 
@@ -33,17 +34,13 @@ export interface Container extends Warmable {
 
 /** @throws Error of the engine when it could not be created or started; nothing is left of it then */
 export async function startContainer(docker: Docker, options: Docker.ContainerCreateOptions): Promise<Container> {
-  const container = await docker.createContainer(options);
+  // an engine that dies owes its answers for ever
+  const container = await within(limits.engineStartMs, docker.createContainer(options));
   try {
-    const connection = (await container.attach({
-      stream: true,
-      stdin: true,
-      stdout: true,
-      stderr: true,
-      hijack: true,
-    })) as Duplex;
+    const attaching = container.attach({ stream: true, stdin: true, stdout: true, stderr: true, hijack: true });
+    const connection = (await within(limits.engineStartMs, attaching)) as Duplex;
     connection.on('error', () => undefined);
-    await container.start();
+    await within(limits.engineStartMs, container.start());
     return opened(container, connection);
   } catch (fault) {
     await remove(container);
@@ -98,13 +95,16 @@ async function endOf(container: Docker.Container, connection: Duplex, killing: A
       impatience = setTimeout(() => resolve(null), limits.engineKillMs);
     });
   });
+  const settled = new AbortController();
   const status = await Promise.race([
     container.wait().then(
       ({ StatusCode: code }: { readonly StatusCode: number }) => code,
       () => null,
     ),
     given,
+    closed.then(() => afterClosing(container, settled.signal)),
   ]);
+  settled.abort();
   clearTimeout(impatience);
   // what it printed last may still be on its way
   let drain: NodeJS.Timeout | undefined;
@@ -121,6 +121,25 @@ async function endOf(container: Docker.Container, connection: Duplex, killing: A
   return { exitCode: status, signal: null, oom: state?.OOMKilled === true };
 }
 
+/**
+ * The connection has closed: as a rule because the program has ended, and the answer to `wait` is on its way.
+ * An engine that went away owes that answer for ever, and its client does not say so; it is asked.
+ *
+ * @returns the exit code; null when there is nobody to ask
+ */
+async function afterClosing(container: Docker.Container, settled: AbortSignal): Promise<number | null> {
+  for (;;) {
+    await sleep(limits.drainMs);
+    if (settled.aborted) return null;
+    const state = await within(limits.engineMs, container.inspect()).then(
+      ({ State }) => State,
+      () => null,
+    );
+    if (state === null) return null;
+    if (!state.Running) return state.ExitCode;
+  }
+}
+
 /** Tries until the engine says that it is gone; what an engine that is away still has is the reaper's. */
 async function remove(container: Docker.Container): Promise<void> {
   for (let attempt = 1; attempt <= REMOVE_ATTEMPTS; attempt += 1) {
@@ -129,6 +148,6 @@ async function remove(container: Docker.Container): Promise<void> {
       (fault: unknown) => statusOf(fault) === 404,
     );
     if (gone) return;
-    await new Promise((resolve) => setTimeout(resolve, REMOVE_EVERY_MS).unref());
+    await sleep(REMOVE_EVERY_MS);
   }
 }

@@ -51,7 +51,7 @@ export function hardened(means: Means, seccomp: string): Docker.HostConfig {
     ReadonlyRootfs: true,
     Privileged: false,
     CapDrop: ['ALL'],
-    SecurityOpt: ['no-new-privileges:true', `seccomp=${seccomp}`],
+    SecurityOpt: ['no-new-privileges', `seccomp=${seccomp}`],
     IpcMode: 'private',
     CgroupnsMode: 'private',
     // what a program prints goes to the one who is attached; kept twice it would fill the disk
