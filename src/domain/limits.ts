@@ -127,6 +127,14 @@ export const limits = {
   /** Feeds of an agent's manifest. */
   feeds: 64,
   feedIntervalMs: 60_000,
+  /** How long a model call waits for its feeds, all of them together (F2). */
+  feedDeadlineMs: 2_000,
+  /** A feed that takes longer is given up altogether. */
+  feedFetchMs: 60_000,
+  /** Periodic feeds stand still when nobody has said anything for so long (F3). */
+  feedIdleMs: 600_000,
+  /** What `recent_actions` shows (F5). */
+  recentActions: 10,
   /** A periodic feed is not refreshed more often. */
   feedMinIntervalMs: 1_000,
   historyTurns: 200,
@@ -247,6 +255,12 @@ export const limits = {
   runnerChoiceMs: 300,
   /** On top of a relic call's own time, for the way there and a start. */
   relicGraceMs: 5_000,
+  /** A runner in a Cloudflare Container: how long it may take to answer for the first time, and how often it is asked. */
+  containerStartMs: 8_000,
+  containerPollMs: 100,
+  /** Without a request for so long it sleeps. */
+  containerIdleMs: 600_000,
+  containerInstances: 20,
   /** Sessions whose runner is remembered; the oldest make room. */
   runnerSessions: 1_000,
 } as const;

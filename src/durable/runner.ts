@@ -7,8 +7,10 @@ import { newId, platformClock } from './platform.ts';
 import type { Settings } from './settings.ts';
 
 /** Null when no runner is configured: python, shell and script tools then fail with a message that says so. */
-export function runnerOf({ runners, runnerKey }: Settings): RunnerClient | null {
+export function runnerOf({ runners, runnerKey, containers }: Settings): RunnerClient | null {
   if (runners.length === 0 || runnerKey === null) return null;
+  const reach = (input: string, init: RequestInit): Promise<Response> =>
+    containers === null ? fetch(input, init) : containers.getByName(new URL(input).hostname).fetch(input, init);
   return createRunnerPool({
     runners,
     clock: platformClock,
@@ -16,7 +18,7 @@ export function runnerOf({ runners, runnerKey }: Settings): RunnerClient | null 
       createRunnerClient({
         baseUrl,
         key: runnerKey,
-        fetch: (input, init) => fetch(input, init),
+        fetch: reach,
         clock: platformClock,
         newNonce: () => newId('run'),
         ...(runners.length > 1 ? { moveAfterMs: limits.runnerMoveMs } : {}),

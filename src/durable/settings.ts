@@ -1,4 +1,5 @@
 /** The environment, read once and checked: every setting is optional (H8). */
+import { limits } from '../domain/limits.ts';
 import type { ApiKey } from '../http/auth.ts';
 import { parseApiKeys } from '../http/auth.ts';
 import { parseRunnerUrls, parseSigningKeys } from '../executors/runner-list.ts';
@@ -11,6 +12,7 @@ import type { EndpointStatusObject } from './endpoint-status-object.ts';
 import type { ExecutionIndexObject } from './execution-index-object.ts';
 import type { RateLimitObject } from './rate-limit-object.ts';
 import type { ScheduleObject } from './schedule-object.ts';
+import type { RunnerContainer } from './runner-container.ts';
 import type { SessionObject } from './session-object.ts';
 
 /** Bindings and variables of the Worker (wrangler.toml, `.dev.vars`, secrets). */
@@ -36,6 +38,9 @@ export interface Env {
   readonly RUNNER_URLS?: string;
   /** A secret, or `id=secret, id=secret`: the first one signs (R7). */
   readonly RUNNER_SECRET?: string;
+  /** Runners as Cloudflare Containers, in the environment `containers` only (wrangler.toml), and how many there are. */
+  readonly RUNNERS?: DurableObjectNamespace<RunnerContainer>;
+  readonly RUNNER_INSTANCES?: string;
   /** host:port list that outbound requests may reach although they are private (X2). */
   readonly ALLOW_HOSTS?: string;
   /** Requests per minute for each API key and agent; unset = no limit. */
@@ -49,6 +54,8 @@ export interface Settings {
   /** What session tokens are signed with. */
   readonly tokenSecret: () => string;
   readonly runners: readonly RunnerAddress[];
+  /** Where the runners are when they are Cloudflare Containers. */
+  readonly containers: DurableObjectNamespace<RunnerContainer> | null;
   /** What requests to runners are signed with; null when nothing is set. */
   readonly runnerKey: SigningKey | null;
   readonly allowHosts: readonly string[];
@@ -62,11 +69,23 @@ export function readSettings(env: Env): Settings {
     keys: parseApiKeys(env.API_KEYS),
     allowedOrigins: list(env.ALLOWED_ORIGINS),
     tokenSecret: () => tokenSecretOf(env),
-    runners: parseRunnerUrls(env.RUNNER_URLS),
+    runners: runnersOf(env),
+    containers: containersOf(env),
     runnerKey: parseSigningKeys(env.RUNNER_SECRET)[0] ?? null,
     allowHosts: list(env.ALLOW_HOSTS),
     rateLimit: parseRateLimit(env.RATE_LIMIT),
   };
+}
+
+/** Runners elsewhere go before containers: whoever names them wants those. */
+function containersOf({ RUNNERS: containers, RUNNER_URLS: urls = '' }: Env): Settings['containers'] {
+  return urls === '' ? (containers ?? null) : null;
+}
+
+function runnersOf(env: Env): readonly RunnerAddress[] {
+  if (containersOf(env) === null) return parseRunnerUrls(env.RUNNER_URLS);
+  const count = Math.min(Math.max(1, Math.trunc(Number(env.RUNNER_INSTANCES ?? 1)) || 1), limits.containerInstances);
+  return Array.from({ length: count }, (_, at) => ({ url: `http://runner-${at}`, labels: [] }));
 }
 
 /** Every value of the environment that must never be shown (X3). */

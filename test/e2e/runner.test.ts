@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
-import Docker from 'dockerode';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 
+import { connectEngine } from '../../container-runner/sandbox/docker-engine.ts';
 import { freePort } from '../../scripts/services.ts';
 import { ROOT, startSystem } from '../../scripts/system.ts';
 import type { System } from '../../scripts/system.ts';
@@ -17,7 +17,7 @@ import { answer, startScriptedLlm } from '../support/scripted-llm.ts';
 import type { ScriptedLlm } from '../support/scripted-llm.ts';
 
 const SECRET = 'of the end-to-end tests, long enough for anyone';
-const docker = new Docker();
+const docker = await connectEngine(null);
 const WAIT = { timeout: 20_000, interval: 200 };
 
 interface RunnerProcess {

@@ -1,0 +1,53 @@
+/**
+ * A runner as a Cloudflare Container, in the environment `containers` only (wrangler.toml): the same image that is
+ * hosted elsewhere, started with the first request and left to sleep when nobody asks any more.
+ *
+ * Owns: the container's start. Does not own: jobs; what the container knew is gone when it stops.
+ */
+import { DurableObject } from 'cloudflare:workers';
+import { limits } from '../domain/limits.ts';
+import type { Env } from './settings.ts';
+
+const PORT = 8790;
+
+export class RunnerContainer extends DurableObject<Env> {
+  override async fetch(request: Request): Promise<Response> {
+    const { container } = this.ctx;
+    if (container === undefined) return unavailable('This object has no container (wrangler.toml, [env.containers])');
+    // asked for again while it starts: the body must still be there
+    const again = { method: request.method, headers: request.headers, body: await bodyOf(request) };
+    const until = Date.now() + limits.containerStartMs;
+    for (;;) {
+      if (!container.running) {
+        const { RUNNER_SECRET: secret = '' } = this.env;
+        container.start({
+          // code that runs in it has no way out
+          enableInternet: false,
+          env: { RUNNER_SECRET: secret, RUNNER_HOST: '0.0.0.0', RUNNER_PORT: String(PORT), RUNNER_DOCKER: 'off' },
+        });
+        await container.setInactivityTimeout(limits.containerIdleMs);
+      }
+      try {
+        return await container.getTcpPort(PORT).fetch(request.url, again);
+      } catch (fault) {
+        if (Date.now() >= until) return unavailable(fault instanceof Error ? fault.message : String(fault));
+        await new Promise((resolve) => {
+          setTimeout(resolve, limits.containerPollMs);
+        });
+      }
+    }
+  }
+}
+
+async function bodyOf(request: Request): Promise<ArrayBuffer | null> {
+  return request.body === null ? null : await request.arrayBuffer();
+}
+
+/** Said before anything happened, in the words of the runner itself. */
+function unavailable(detail: string): Response {
+  const problem = { type: 'about:blank', title: 'The runner does not start', status: 503, code: 'stopping', detail };
+  return new Response(JSON.stringify(problem), {
+    status: 503,
+    headers: { 'content-type': 'application/problem+json', 'retry-after': '5' },
+  });
+}

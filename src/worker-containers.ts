@@ -1,0 +1,4 @@
+/** The entry with runners as Cloudflare Containers: `--env containers` (docs/operations.md). */
+export { RunnerContainer } from './durable/runner-container.ts';
+export * from './worker.ts';
+export { default } from './worker.ts';

@@ -1,0 +1,84 @@
+/** The files that an operator installs the runner with are about this runner (R1, H8). */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
+
+import { expect, test } from 'vitest';
+import { parse } from 'yaml';
+
+import { limits } from '../container-runner/limits.ts';
+import { ROOT } from '../scripts/system.ts';
+
+const read = (name: string): string => readFileSync(join(ROOT, 'container-runner', name), 'utf8');
+/** Every variable that the runner reads. */
+const KNOWN = new Set(read('config.ts').match(/\b(?:RUNNER|CORTEX)_[A-Z_]+\b/g));
+
+interface Compose {
+  readonly services: Readonly<
+    Record<
+      string,
+      {
+        readonly environment: Record<string, string>;
+        readonly ports?: readonly string[];
+        readonly stop_grace_period?: string;
+      }
+    >
+  >;
+}
+
+test('[R1] what the Dockerfile copies is enough to run', { timeout: 60_000 }, async () => {
+  const copies = [...read('Dockerfile').matchAll(/^COPY (.+) (\S+)$/gm)].flatMap(([, sources = '']) =>
+    sources.split(' '),
+  );
+  expect(copies).toContain('container-runner');
+  const folder = mkdtempSync(join(tmpdir(), 'cortex-image-'));
+  try {
+    for (const source of copies) {
+      mkdirSync(dirname(join(folder, source)), { recursive: true });
+      const filter = (file: string): boolean => !/node_modules|\/test(\/|$)/.test(file.slice(ROOT.length));
+      cpSync(join(ROOT, source), join(folder, source), { recursive: true, filter });
+    }
+    symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+    symlinkSync(join(ROOT, 'container-runner/node_modules'), join(folder, 'container-runner/node_modules'));
+    const entry = /ENTRYPOINT \[.*"node", "([^"]+)"\]/.exec(read('Dockerfile'))?.[1] ?? '';
+    const child = spawn(process.execPath, [entry], {
+      cwd: folder,
+      env: {
+        RUNNER_SECRET: 'x'.repeat(40),
+        RUNNER_PORT: '0',
+        RUNNER_SANDBOX: 'wasm',
+        CORTEX_STATE_DIR: join(folder, 'state'),
+      },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const [line] = (await once(createInterface(child.stdout), 'line')) as [string];
+    expect(JSON.parse(line)).toMatchObject({ ready: true, sandbox: { python3: 'wasm' } });
+    child.kill('SIGTERM');
+    expect(await once(child, 'exit')).toEqual([0, null]);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+test('[H8] the compose file and the unit set variables that the runner reads, and publish no port to the world', () => {
+  const { runner, tunnel } = (parse(read('compose.yaml')) as Compose).services;
+  const unit = [...read('cortex-runner.service').matchAll(/^Environment=(.*)$/gm)].flatMap(([, pairs = '']) =>
+    pairs.split(' ').map((pair) => pair.split('=')[0] ?? ''),
+  );
+  const image = [...read('Dockerfile').matchAll(/\b((?:RUNNER|CORTEX)_[A-Z_]+)=/g)].map(([, name = '']) => name);
+  const set = [...Object.keys(runner?.environment ?? {}), ...unit.filter((name) => name !== 'NODE_ENV'), ...image];
+  expect(set.filter((name) => !KNOWN.has(name))).toEqual([]);
+  expect(runner?.ports?.every((port) => port.startsWith('127.0.0.1:'))).toBe(true);
+  expect(tunnel?.ports).toBeUndefined();
+});
+
+test('[R8] who stops the runner waits longer than it drains', () => {
+  const compose = (parse(read('compose.yaml')) as Compose).services['runner']?.stop_grace_period;
+  const unit = /^TimeoutStopSec=(\d+)$/m.exec(read('cortex-runner.service'))?.[1];
+  for (const seconds of [compose?.replace('s', ''), unit]) {
+    expect(Number(seconds)).toBeGreaterThan(limits.drainSeconds + limits.killGraceMs / 1_000);
+  }
+});
