@@ -133,6 +133,7 @@ const TINY_CHUNK_CHARS = 6;
 const SHORT_TAG_CHARS = limits.tagBytes / 4;
 
 const LINE_FEED = 10;
+const SPACE = 32;
 const DOLLAR = 36;
 const SLASH = 47;
 const LESS = 60;
@@ -310,10 +311,17 @@ class Parser implements ProtocolParser {
   /** A chunk of the open block that is text as a whole; white space at its end waits (J4). */
   #words(chunk: string): readonly ProtocolEvent[] {
     const last = chunk.length - 1;
-    if (!isSpace(chunk.charCodeAt(last))) {
+    const code = chunk.charCodeAt(last);
+    if (!isSpace(code)) {
       if (this.#space === '') return [textEvent(this.#block, chunk)];
       const delta = this.#space + chunk;
       this.#space = '';
+      return [textEvent(this.#block, delta)];
+    }
+    // Nearly always one blank behind a word.
+    if (code === SPACE && last > 0 && !isSpace(chunk.charCodeAt(last - 1))) {
+      const delta = this.#space + chunk.slice(0, last);
+      this.#space = ' ';
       return [textEvent(this.#block, delta)];
     }
     this.#pending = chunk;
