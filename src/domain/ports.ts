@@ -179,7 +179,8 @@ export type RelicAnswer =
 /** What a caller hears of a job while it waits. Aborting `signal` kills the job. */
 export interface JobObserver {
   readonly signal: AbortSignal;
-  readonly output: (stream: 'stdout' | 'stderr', text: string) => void;
+  /** What it prints; `build`: what the making of its image says beforehand, which is no part of its output. */
+  readonly output: (stream: 'stdout' | 'stderr' | 'build', text: string) => void;
 }
 
 /** The companion service as the Worker sees it: one runner or several (R7). */

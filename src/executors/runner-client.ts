@@ -511,10 +511,10 @@ function watch(
 
 function happened(watched: Watched, { seq, type, payload }: JobEvent): void {
   if (seq <= watched.after) return;
-  if (type === 'stdout' || type === 'stderr') {
+  if (type === 'stdout' || type === 'stderr' || type === 'build') {
     const text = payload['text'];
     if (typeof text !== 'string') return;
-    watched[type] += text;
+    if (type !== 'build') watched[type] += text;
     watched.observe.output(type, text);
   } else if (type === 'exited') {
     watched.settle(resultOf(payload, watched.stdout, watched.stderr));
