@@ -46,15 +46,22 @@ function screen(system: System, health: WorkerHealth, auth: string, state: strin
   ].join('\n');
 }
 
+interface LevelReport {
+  readonly level: string;
+  readonly missing: Readonly<Record<string, string>>;
+}
+
+/** What each interpreter gets, and why it is not the best. */
 function describeSandbox(sandbox: unknown): string {
   if (typeof sandbox === 'string') return sandbox;
   if (typeof sandbox !== 'object' || sandbox === null) return 'unknown';
-  const { level, active } = sandbox as { level?: unknown; active?: unknown };
+  const { level, active, levels } = sandbox as { level?: unknown; active?: unknown; levels?: readonly LevelReport[] };
   if (typeof level === 'string') return level;
   if (typeof active === 'object' && active !== null) {
-    return Object.entries(active)
-      .map(([kind, name]) => `${kind}: ${name === null ? 'none' : String(name)}`)
-      .join(', ');
+    const kinds = Object.entries(active).map(([kind, name]) => `${kind}: ${name === null ? 'none' : String(name)}`);
+    const best = levels?.[0];
+    const reason = Object.values(best?.missing ?? {})[0];
+    return `${kinds.join(', ')}${reason === undefined ? '' : pc.dim(`   (not ${best?.level}: ${reason})`)}`;
   }
   return JSON.stringify(sandbox);
 }
