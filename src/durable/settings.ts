@@ -38,6 +38,9 @@ export interface Env {
   readonly RUNNER_URLS?: string;
   /** A secret, or `id=secret, id=secret`: the first one signs (R7). */
   readonly RUNNER_SECRET?: string;
+  /** A service token of Cloudflare Access, when runners stand behind it. */
+  readonly RUNNER_ACCESS_ID?: string;
+  readonly RUNNER_ACCESS_SECRET?: string;
   /** Runners as Cloudflare Containers, in the environment `containers` only (wrangler.toml), and how many there are. */
   readonly RUNNERS?: DurableObjectNamespace<RunnerContainer>;
   readonly RUNNER_INSTANCES?: string;
@@ -54,6 +57,8 @@ export interface Settings {
   /** What session tokens are signed with. */
   readonly tokenSecret: () => string;
   readonly runners: readonly RunnerAddress[];
+  /** Sent with every request to runners elsewhere. */
+  readonly runnerHeaders: Readonly<Record<string, string>>;
   /** Where the runners are when they are Cloudflare Containers. */
   readonly containers: DurableObjectNamespace<RunnerContainer> | null;
   /** What requests to runners are signed with; null when nothing is set. */
@@ -71,6 +76,7 @@ export function readSettings(env: Env): Settings {
     tokenSecret: () => tokenSecretOf(env),
     runners: runnersOf(env),
     containers: containersOf(env),
+    runnerHeaders: accessHeaders(env),
     runnerKey: parseSigningKeys(env.RUNNER_SECRET)[0] ?? null,
     allowHosts: list(env.ALLOW_HOSTS),
     rateLimit: parseRateLimit(env.RATE_LIMIT),
@@ -80,6 +86,10 @@ export function readSettings(env: Env): Settings {
 /** Runners elsewhere go before containers: whoever names them wants those. */
 function containersOf({ RUNNERS: containers, RUNNER_URLS: urls = '' }: Env): Settings['containers'] {
   return urls === '' ? (containers ?? null) : null;
+}
+
+function accessHeaders({ RUNNER_ACCESS_ID: id = '', RUNNER_ACCESS_SECRET: secret = '' }: Env): Record<string, string> {
+  return id === '' || secret === '' ? {} : { 'cf-access-client-id': id, 'cf-access-client-secret': secret };
 }
 
 function runnersOf(env: Env): readonly RunnerAddress[] {
@@ -95,7 +105,7 @@ export function secretsOf(env: Env): string[] {
   );
   const keys = parseApiKeys(env.API_KEYS).map(({ key }) => key);
   const runnerKeys = parseSigningKeys(env.RUNNER_SECRET).map(({ secret }) => secret);
-  return [env.LLM_API_KEY, env.RUNNER_SECRET, env.SESSION_TOKEN_SECRET, ...runnerKeys, ...keys, ...tools].filter(
+  return [env.LLM_API_KEY, env.RUNNER_SECRET, env.RUNNER_ACCESS_SECRET, env.SESSION_TOKEN_SECRET, ...runnerKeys, ...keys, ...tools].filter(
     (secret) => secret !== undefined,
   );
 }
