@@ -5,6 +5,7 @@ import { ROOT } from './system.ts';
 
 const CHECKS: readonly (readonly [name: string, command: string, ...args: string[]])[] = [
   ['manifests', 'node', 'scripts/bundle-manifests.ts'],
+  ['manifest schemas and fields', 'node', 'scripts/manifest-schemas.ts', '--check'],
   ['format', 'oxfmt', '--check', '.'],
   ['lint and import fence', 'oxlint', '--deny-warnings'],
   ['types: core', 'tsc', '-p', 'tsconfig.core.json'],

@@ -2,6 +2,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import pc from 'picocolors';
 import { findLocalModel } from './local-model.ts';
+import { checkManifests } from './manifest-files.ts';
+import { watchManifests } from './manifest-watch.ts';
 import { parseRunnerUrls } from '../src/executors/runner-list.ts';
 import { portIsFree } from './services.ts';
 import { readVars, startSystem } from './system.ts';
@@ -39,6 +41,7 @@ function screen(system: System, health: WorkerHealth, auth: string, state: strin
     `  ${pc.dim('sandbox')}   ${sandbox}`,
     `  ${pc.dim('auth')}      ${auth}`,
     `  ${pc.dim('state')}     ${state}`,
+    `  ${pc.dim('manifests')} manifests/ ${pc.dim('(a change counts from the next message on)')}`,
     '',
     `  Try: curl -N ${system.url}/execute/direct -d '{"protocol_text":"<action type=\\"python\\" id=\\"x\\">{\\"code\\":\\"print(2**64)\\"}</action><response final=\\"true\\">$x</response>"}'`,
     `  ${pc.dim('Ctrl-C stops both services.')}`,
@@ -133,6 +136,9 @@ if (system === 'stop') {
 }
 
 console.log(screen(system, system.health, auth, stateDir));
+const unwatch = watchManifests('manifests', checkManifests, (line, good) =>
+  console.error(good ? pc.green(line) : pc.red(line)),
+);
 const silent = watch(`${system.url}/health`);
 const ended = await Promise.race([
   aborted,
@@ -146,6 +152,7 @@ if (ended === 'silent') {
   console.error(pc.red(`The ${ended.service.name} has ended (${ended.code}); its last lines:`));
   console.error(ended.service.tail.slice(-10).join('\n'));
 }
+unwatch();
 console.error(pc.dim('stopping …'));
 await system.stop();
 process.exit(ended === 'stop' ? 0 : 1);
