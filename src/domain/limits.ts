@@ -151,6 +151,8 @@ export const limits = {
   heartbeatMs: 5_000,
   /** Live events waiting for one slow reader; past it they are left to the journal, and read there when there is room. */
   readerQueueBytes: 1_048_576,
+  /** Text patches that follow each other sooner are sent together: no eye sees it, and each chunk has its price. */
+  patchGatherMs: 8,
   /** What is read from the journal ahead of one reader. */
   readerPageBytes: 262_144,
   /** Streams that are open on one session. */

@@ -7,6 +7,7 @@ import { EngineError } from '../domain/errors.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { Clock } from '../domain/ports.ts';
+import type { EventListener } from '../engine/hub.ts';
 import type { Session } from '../engine/session.ts';
 import type { RunRecord } from '../domain/session.ts';
 import { artifactResponse } from './artifact.ts';
@@ -14,6 +15,7 @@ import { readChunks, readJson } from './body.ts';
 import { LINES_HEADERS, linesOf } from './lines.ts';
 import { faultLine, problemResponse } from './problem.ts';
 import { approvalBody, cancelBody, executeBody, messageBody, validate, workflowBody } from './schemas.ts';
+import { Gather } from './gather.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { eventStream, SSE_HEADERS } from './sse.ts';
 
@@ -33,6 +35,7 @@ export interface SessionAppOptions {
 export function createSessionApp({ session, clock, destroy, admit, log }: SessionAppOptions): Hono {
   const app = new Hono();
   const heartbeat = new Heartbeat(clock);
+  const gather = new Gather(clock, (listener) => session.listen(listener));
 
   app.onError((fault, c) => {
     const line = faultLine(fault, { method: c.req.method, path: new URL(c.req.url).pathname });
@@ -175,6 +178,7 @@ export function createSessionApp({ session, clock, destroy, admit, log }: Sessio
     return artifactResponse(session.artifact(c.req.param('artifact')), c.req.header('range') ?? null);
   });
 
+  app.get('/feeds', (c) => c.json({ session_id: session.record.session_id, feeds: session.feeds() }));
   app.get('/state', (c) => c.json({ session_id: session.record.session_id, variables: session.variables() }));
   app.get('/runs', (c) => {
     void session.record;
@@ -215,7 +219,7 @@ export function createSessionApp({ session, clock, destroy, admit, log }: Sessio
   const source = {
     events: (after: number) => session.events(after),
     openBlocks: () => session.openBlocks(),
-    listen: (listener: Parameters<Session['listen']>[0]) => session.listen(listener),
+    listen: (listener: EventListener) => gather.listen(listener),
     hasEnded: (runId: string) => session.hasEnded(runId),
   };
 
