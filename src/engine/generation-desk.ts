@@ -13,6 +13,7 @@ import type { ChatMessage, FinishReason, Usage } from '../domain/ports.ts';
 import type { Finality, ProtocolEvent, Reference } from '../domain/protocol-event.ts';
 import { estimateTokens } from '../domain/tokens.ts';
 import { costOf } from '../llm/prices.ts';
+import { reasoningAsText } from '../llm/reasoning-text.ts';
 import { buildMessages } from '../protocol/feedback.ts';
 import type { Cut, Turn } from '../protocol/feedback.ts';
 import { nativeTools, nativeType } from '../protocol/native-tools.ts';
@@ -380,7 +381,7 @@ export class GenerationDesk {
   /** Reads one generation to its end; whatever happens, exactly one `generation_ended` follows. */
   async #pump(readers: Readers, signal: AbortSignal, skip: number): Promise<void> {
     const { source } = this.#context;
-    const { dialect } = this.#context.resolved.agent.protocol;
+    const { dialect, actInReasoning } = this.#context.resolved.agent.protocol;
     let said: Said[] = [];
     let toSkip = skip;
     let finish: FinishReason = 'stop';
@@ -407,7 +408,8 @@ export class GenerationDesk {
           feed(chunk);
         }
       } else {
-        for await (const delta of this.#context.model.stream(this.#request(source, signal))) {
+        const stream = this.#context.model.stream(this.#request(source, signal));
+        for await (const delta of actInReasoning ? reasoningAsText(stream) : stream) {
           if (signal.aborted) break;
           switch (delta.type) {
             case 'text':
