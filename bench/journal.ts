@@ -1,0 +1,390 @@
+/**
+ * `npm run bench:journal`: what the journal costs. Appends a second; rows and bytes of an action and of
+ * 1,000 tokens; what 1,000 runs cost at Cloudflare's list prices, computed from counts; opening and
+ * recovering sessions of growing length.
+ */
+import { join } from 'node:path';
+import type { ModelDelta } from '../src/domain/ports.ts';
+import { Journal, runIdOf } from '../src/journal/journal.ts';
+import { MortalSql, openNodeSql } from '../test/support/node-sql.ts';
+import type { NodeSql } from '../test/support/node-sql.ts';
+import { SESSION_ID, sessionKit, settle } from '../test/support/session-kit.ts';
+import type { SessionKit } from '../test/support/session-kit.ts';
+import { ROOT } from '../scripts/system.ts';
+import { percentile, table, writeSection } from './report.ts';
+import { writeBars } from './sessions/chart.ts';
+
+/** US dollars, beyond what the paid plan includes: developers.cloudflare.com/durable-objects/platform/pricing, 2026. */
+const PRICES = {
+  rowsWritten: 1.0 / 1e6,
+  rowsRead: 0.001 / 1e6,
+  requests: 0.15 / 1e6,
+  gbSeconds: 12.5 / 1e6,
+  gbMonth: 0.2,
+} as const;
+/** An object is billed for this much memory, whatever it uses. */
+const OBJECT_GB = 0.128;
+/** A model's pace in tokens a second, and characters a token. */
+const PACE = { tokens: 60, chars: 4 } as const;
+
+const ANSWER = '<response final="true">done</response>';
+
+const appends = measureAppends();
+console.error(appends);
+const perAction = await countAction();
+const perThousand = await countTokens();
+console.error(perAction, perThousand);
+const runs = await countRuns();
+const open = [1_000, 10_000, 100_000, 1_000_000].map((events) => ({ events, ms: measureOpen(events) }));
+console.error(open);
+const recovery: { readonly actions: number; readonly events: number; readonly ms: number }[] = [];
+for (const actions of [10, 100, 500, 1_500]) recovery.push(await measureRecovery(actions));
+console.error(recovery);
+const body = report();
+writeSection('Journal', 'npm run bench:journal', body);
+console.log(body);
+
+/** What has been written so far: rows as they are billed (one each, there is no index beside the tables), and the file. */
+function written(sql: NodeSql): { rows: number; bytes: number } {
+  const number = (query: string, column: string): number => Number(sql.exec(query)[0]?.[column] ?? 0);
+  const pages = number('PRAGMA page_count', 'page_count') - number('PRAGMA freelist_count', 'freelist_count');
+  return { rows: number('SELECT total_changes() AS n', 'n'), bytes: pages * number('PRAGMA page_size', 'page_size') };
+}
+
+/** Appends a second with one sync for so many, in Node: the code's own share. */
+function measureAppends(): { each: number; batch: number } {
+  const rate = (): number => {
+    const journal = newJournal(openNodeSql());
+    const data = { output: { text: 'a result of an action' }, ms: 3, attempt: 1 };
+    const startedAt = performance.now();
+    for (let n = 0; n < 20_000; n += 1) {
+      const entry = { type: 'action_completed', runId: runIdOf(SESSION_ID, 1), iteration: 1, at: n, data } as const;
+      journal.append({
+        ...entry,
+        actionId: 'a',
+        actionName: 'echo',
+        state: { key: '1/0', target: 'tool/echo', ms: 3 },
+      });
+    }
+    return 20_000_000 / (performance.now() - startedAt);
+  };
+  const rates = Array.from({ length: 7 }, rate);
+  return { each: percentile(rates, 0.5), batch: percentile(rates, 0.9) };
+}
+
+function newJournal(sql: NodeSql): Journal {
+  const journal = new Journal(sql);
+  journal.create({
+    session_id: SESSION_ID,
+    agent: 'assistant',
+    user_id: null,
+    owner: null,
+    kind: 'chat',
+    metadata: {},
+    created_at: 0,
+  });
+  return journal;
+}
+
+/** Lets a run go to its end while the clock moves on. */
+async function finish(kit: SessionKit, run: number): Promise<void> {
+  const progress = { ended: false };
+  void kit.session.ended(run).then(() => (progress.ended = true));
+  while (!progress.ended) {
+    await settle();
+    kit.clock.advance(50);
+  }
+}
+
+/** A text as a model streams it, at its pace. */
+function streamed(texts: readonly string[], kit: () => SessionKit): () => AsyncGenerator<ModelDelta> {
+  let generation = 0;
+  return async function* () {
+    const text = texts[generation] ?? '<response final="true">done</response>';
+    generation += 1;
+    for (let at = 0; at < text.length; at += PACE.chars) {
+      yield { type: 'text', text: text.slice(at, at + PACE.chars) };
+      await new Promise((resolve) => setImmediate(resolve));
+      kit().clock.advance(1_000 / PACE.tokens);
+    }
+    yield { type: 'usage', usage: { promptTokens: 1, completionTokens: 1, cachedTokens: 0, estimated: false } };
+    yield { type: 'finish', reason: 'stop' };
+  };
+}
+
+interface Counted {
+  readonly rows: number;
+  readonly bytes: number;
+  readonly seconds: number;
+  readonly rowsRead: number;
+}
+
+/** One run of these generations in a session that has had one already. */
+async function counted(texts: readonly string[]): Promise<Counted> {
+  const sql = openNodeSql();
+  let rowsRead = 0;
+  const counting: NodeSql = Object.assign(Object.create(sql) as NodeSql, {
+    exec: (...query: Parameters<NodeSql['exec']>) => {
+      const rows = sql.exec(...query);
+      rowsRead += rows.length;
+      return rows;
+    },
+  });
+  let kit: SessionKit | null = null;
+  const current = (): SessionKit => {
+    if (kit === null) throw new Error('no session yet');
+    return kit;
+  };
+  const stream = streamed(['<response final="true">hello</response>', ...texts], current);
+  kit = await sessionKit({
+    sql: counting,
+    stream,
+    agent: (agent) => ({ ...agent, loop: { ...agent.loop, maxParallelActions: 50 } }),
+    executors: { tool: async ({ parameters }) => ({ ok: true, output: parameters }) },
+  });
+  const send = async (): Promise<void> => {
+    const message = { content: 'go', ifBusy: 'queue', tokens: false, idempotencyKey: null } as const;
+    await finish(current(), (await current().session.message(message)).run);
+  };
+  await send();
+  const before = written(sql);
+  const [at, read] = [kit.clock.now(), rowsRead];
+  await send();
+  const after = written(sql);
+  return {
+    rows: after.rows - before.rows,
+    bytes: after.bytes - before.bytes,
+    seconds: (kit.clock.now() - at) / 1_000,
+    rowsRead: rowsRead - read,
+  };
+}
+
+function actions(count: number): string {
+  const one = (n: number): string =>
+    `<action name="echo" id="a${n}" mode="async">{"q":"what action ${n} is asked"}</action>`;
+  return Array.from({ length: count }, (_, n) => one(n)).join('\n');
+}
+
+function words(tokens: number): string {
+  return 'word '.repeat(Math.ceil((tokens * PACE.chars) / 5));
+}
+
+async function countAction(): Promise<{ rows: number; bytes: number }> {
+  const [few, many] = [await counted([`${actions(10)}${ANSWER}`]), await counted([`${actions(110)}${ANSWER}`])];
+  return { rows: (many.rows - few.rows) / 100, bytes: (many.bytes - few.bytes) / 100 };
+}
+
+async function countTokens(): Promise<{ rows: number; bytes: number }> {
+  const text = (tokens: number): string[] => [`<response final="true">${words(tokens)}</response>`];
+  const [short, long] = [await counted(text(1_000)), await counted(text(11_000))];
+  return { rows: (long.rows - short.rows) / 10, bytes: (long.bytes - short.bytes) / 10 };
+}
+
+interface Priced extends Counted {
+  readonly name: string;
+  readonly requests: number;
+  readonly alarms: number;
+}
+
+async function countRuns(): Promise<Priced[]> {
+  const kinds: [string, string[]][] = [
+    ['a chat answer of 200 tokens', [`<response final="true">${words(200)}</response>`]],
+    [
+      '5 actions and the answer, one generation',
+      [`${words(50)}${actions(5)}<response final="true">$a0 ${words(200)}</response>`],
+    ],
+    [
+      '5 actions, then an answer of 200 tokens',
+      [`${words(50)}${actions(5)}`, `<response final="true">${words(200)}</response>`],
+    ],
+    [
+      '50 actions in 5 generations, an answer of 1,000',
+      [
+        ...Array.from({ length: 5 }, () => `${words(100)}${actions(10)}`),
+        `<response final="true">${words(1_000)}</response>`,
+      ],
+    ],
+  ];
+  const priced: Priced[] = [];
+  for (const [name, texts] of kinds) {
+    const count = await counted(texts);
+    // The watchdog is set when the run begins and with each time that it fires; each setting is billed as a row.
+    const alarms = 1 + Math.floor(count.seconds / 30);
+    priced.push({ name, ...count, alarms, requests: 2 + alarms });
+  }
+  return priced;
+}
+
+function costOf({ rows, alarms, rowsRead, requests, seconds }: Priced): {
+  rows: number;
+  requests: number;
+  time: number;
+} {
+  return {
+    rows: 1_000 * ((rows + alarms) * PRICES.rowsWritten + rowsRead * PRICES.rowsRead),
+    requests: 1_000 * requests * PRICES.requests,
+    time: 1_000 * seconds * OBJECT_GB * PRICES.gbSeconds,
+  };
+}
+
+/** From the stored rows to the last page of events, in ms: what the first request after an eviction waits for. */
+function measureOpen(events: number): number {
+  const sql = openNodeSql();
+  newJournal(sql);
+  sql.exec(
+    `WITH RECURSIVE n (seq) AS (SELECT 1 UNION ALL SELECT seq + 1 FROM n WHERE seq < ${events})
+     INSERT INTO events SELECT seq, seq / 20 + 1, 1, 'action_completed', seq, 'a', 'echo',
+       '{"output":"' || HEX(RANDOMBLOB(50)) || '","ms":1,"attempt":1}', '{"key":"1/0","target":"tool/echo","ms":1}' FROM n`,
+  );
+  sql.exec(
+    `WITH RECURSIVE n (run) AS (SELECT 1 UNION ALL SELECT run + 1 FROM n WHERE run < ${events / 20})
+     INSERT INTO runs (run, status, first_seq, last_seq, started_at, ended_at, input, open)
+     SELECT run, 'completed', run * 20 - 20, run * 20, run, run, '{"type":"message","content":"hello"}', 0 FROM n`,
+  );
+  const samples = Array.from({ length: 7 }, () => {
+    const startedAt = performance.now();
+    const journal = new Journal(sql);
+    journal.openRuns();
+    journal.durations();
+    journal.page(events - 100);
+    journal.runs(100);
+    return performance.now() - startedAt;
+  });
+  return percentile(samples, 0.5);
+}
+
+/** A run of so many actions, cut in its last generation: from the new host's first look to the run going on. */
+async function measureRecovery(count: number): Promise<{ actions: number; events: number; ms: number }> {
+  const disk = openNodeSql();
+  const mortal = new MortalSql(disk, null);
+  const each = 100;
+  const texts = Array.from({ length: Math.ceil(count / each) }, (_, n) => actions(Math.min(each, count - n * each)));
+  const samples: number[] = [];
+  let generation = 0;
+  const stream = async function* (): AsyncGenerator<ModelDelta> {
+    const text = texts[generation];
+    generation += 1;
+    // The last one never ends.
+    if (text === undefined) return await new Promise(() => undefined);
+    yield { type: 'text', text };
+    yield { type: 'finish', reason: 'stop' };
+  };
+  const options = {
+    stream,
+    agent: ((agent) => ({
+      ...agent,
+      loop: { ...agent.loop, maxIterations: 100, maxParallelActions: 50 },
+    })) as NonNullable<Parameters<typeof sessionKit>[0]>['agent'] & object,
+    executors: {
+      tool: async ({ parameters }: { parameters: object }) => ({ ok: true, output: { ...parameters } }) as never,
+    },
+  };
+  const kit = await sessionKit({ ...options, sql: mortal });
+  await kit.session.message({ content: 'go', ifBusy: 'queue', tokens: false, idempotencyKey: null });
+  for (let turn = 0; turn < 2_000 && generation <= texts.length; turn += 1) await settle();
+  await settle();
+  mortal.kill();
+  const events = Number(disk.exec(`SELECT MAX(seq) AS seq FROM events`)[0]?.['seq'] ?? 0);
+  for (let n = 0; n < 5; n += 1) {
+    const again = new MortalSql(disk, null);
+    const startedAt = performance.now();
+    const next = await sessionKit({ ...options, sql: again });
+    await next.session.recover();
+    samples.push(performance.now() - startedAt);
+    again.kill();
+  }
+  return { actions: count, events, ms: percentile(samples, 0.5) };
+}
+
+function report(): string {
+  const money = (value: number): string => `$${value.toFixed(4)}`;
+  writeBars(
+    join(ROOT, 'docs/journal.svg'),
+    'What 1,000 runs cost at list prices, US cents',
+    runs.map((run) => {
+      const cost = costOf(run);
+      return {
+        title: run.name,
+        unit: '¢',
+        bars: [
+          { label: 'rows', value: cost.rows * 100 },
+          { label: 'requests', value: cost.requests * 100 },
+          { label: 'time (GB-s)', value: cost.time * 100 },
+        ],
+      };
+    }),
+  );
+  return `Counted over real sessions on SQLite in Node, with a model that speaks ${PACE.tokens} tokens a second on a clock of its own.
+
+${table(
+  ['', 'rows written', 'bytes'],
+  [
+    ['an action that succeeds at the first attempt', perAction.rows.toFixed(2), perAction.bytes.toFixed(0)],
+    ['1,000 tokens of an answer', perThousand.rows.toFixed(1), perThousand.bytes.toFixed(0)],
+  ],
+)}
+
+The limit is 3 rows an action. Streamed text is written every 2 KiB or every second, and once more, whole, when its block
+closes. An append takes ${(1e6 / appends.each).toFixed(1)} µs here (${(appends.each / 1_000).toFixed(0)} k/s); how fast events are appended, synced and sent in workerd stands under
+Sessions.
+
+### What 1,000 runs cost
+
+At Cloudflare's list prices beyond what a plan includes (rows written $1.00 a million, rows read $0.001 a million, requests
+$0.15 a million, $12.50 a million GB-s; an object is billed with 128 MB for as long as it is awake; stored data, $0.20 a GB
+and month, would be ${money((1_000 * Math.max(...runs.map(({ bytes }) => bytes)) * PRICES.gbMonth) / 1e9)} for the last row). The model's own price is not in it.
+
+![Cost of 1,000 runs](journal.svg)
+
+${table(
+  [
+    'run',
+    'rows written',
+    'alarms',
+    'rows read',
+    'requests',
+    'seconds awake',
+    'rows',
+    'requests',
+    'time',
+    '**1,000 runs**',
+  ],
+  runs.map((run) => {
+    const cost = costOf(run);
+    return [
+      run.name,
+      String(run.rows),
+      String(run.alarms),
+      String(run.rowsRead),
+      String(run.requests),
+      run.seconds.toFixed(1),
+      money(cost.rows),
+      money(cost.requests),
+      money(cost.time),
+      `**${money(cost.rows + cost.requests + cost.time)}**`,
+    ];
+  }),
+)}
+
+Rows are the larger part, and of those the text that is saved every second; the rest is the time that the object waits for
+the model. Rows read are those that queries gave back.
+
+### Opening a session
+
+From the stored rows to open runs, learned durations, the last page of events and the last page of runs: what the first
+request after an eviction waits for. Target: under 100 ms with 100,000 events: **${(open.find(({ events }) => events === 100_000)?.ms ?? Infinity) < 100 ? 'met' : 'missed'}**.
+
+${table(
+  ['events', 'time'],
+  open.map(({ events, ms }) => [events.toLocaleString('en'), `${ms.toFixed(1)} ms`]),
+)}
+
+### Taking a run up again
+
+A run whose host vanishes in its last generation, from the new host's first look at the rows to the run going on:
+
+${table(
+  ['actions', 'events', 'time'],
+  recovery.map(({ actions: count, events, ms }) => [String(count), String(events), `${ms.toFixed(1)} ms`]),
+)}`;
+}

@@ -1,0 +1,253 @@
+/**
+ * `npm run bench:sessions`: sessions in one workerd, beside a bare object that only relays and the chat
+ * agent of Cloudflare's Agents SDK: new ones a second, a chat turn, first words, memory, readers that
+ * wait, and bursts of events.
+ */
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { ROOT } from '../scripts/system.ts';
+import { percentile, table, writeSection } from './report.ts';
+import { writeBars } from './sessions/chart.ts';
+import { contestants } from './sessions/contestants.ts';
+import type { Contestant, Turn } from './sessions/contestants.ts';
+import { installPeer, peerVersion, startHost } from './sessions/host.ts';
+import type { Host } from './sessions/host.ts';
+import { startModelServer } from './sessions/model-server.ts';
+
+const TOKENS = 200;
+const ROUNDS = Number(process.env['BENCH_ROUNDS'] ?? 9);
+const SESSIONS = Number(process.env['BENCH_SESSIONS'] ?? 100);
+const TURNS = Number(process.env['BENCH_TURNS'] ?? 8);
+const LIVE = Number(process.env['BENCH_LIVE'] ?? 500);
+const READERS = 200;
+const AT_ONCE = 8;
+
+installPeer();
+const model = await startModelServer(TOKENS, 0);
+const host = await startHost(model.baseUrl);
+try {
+  const all = contestants(`word${TOKENS - 1} `);
+  const made = await measureNewSessions(all);
+  for (const [name, rates] of made) console.error(`${name}: ${percentile(rates, 0.5).toFixed(0)} new sessions/s`);
+  const turns = await measureTurns(all);
+  for (const [name, taken] of turns) {
+    console.error(
+      `${name}: ${percentile(
+        taken.map(({ totalMs }) => totalMs),
+        0.5,
+      ).toFixed(1)} ms a turn`,
+    );
+  }
+  const burst = await measureBurst(host);
+  console.error(burst);
+  const idle = await measureReaders(host);
+  console.error(idle);
+  const memory = await measureMemory(host, all);
+  const body = report(all, made, turns, memory, idle, burst);
+  writeSection('Sessions', 'npm run bench:sessions', body);
+  console.log(body);
+} finally {
+  await host.stop();
+  model.close();
+}
+
+/** Runs `work` so many times, some at once. */
+async function inParallel(count: number, atOnce: number, work: (n: number) => Promise<void>): Promise<void> {
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    while (next < count) await work(next++);
+  };
+  await Promise.all(Array.from({ length: atOnce }, worker));
+}
+
+/** Sessions a second, round by round; all take turns. */
+async function measureNewSessions(all: readonly Contestant[]): Promise<Map<string, number[]>> {
+  const rates = new Map(all.map(({ name }) => [name, [] as number[]]));
+  for (let round = -2; round < ROUNDS; round += 1) {
+    for (const { name, create } of all) {
+      const startedAt = performance.now();
+      await inParallel(SESSIONS, AT_ONCE, async () => void (await create(host.base)));
+      if (round >= 0) rates.get(name)?.push((SESSIONS * 1_000) / (performance.now() - startedAt));
+    }
+  }
+  return rates;
+}
+
+async function measureTurns(all: readonly Contestant[]): Promise<Map<string, Turn[]>> {
+  const turns = new Map(all.map(({ name }) => [name, [] as Turn[]]));
+  for (let round = -2; round < ROUNDS; round += 1) {
+    for (const { name, create, turn } of all) {
+      for (let n = 0; n < TURNS; n += 1) {
+        const taken = await turn(host.base, await create(host.base));
+        if (round >= 0) turns.get(name)?.push(taken);
+      }
+    }
+  }
+  return turns;
+}
+
+/** MiB a session: with a page connected to each, and after the pages have gone. */
+async function measureMemory(
+  host: Host,
+  all: readonly Contestant[],
+): Promise<Map<string, { live: number; idle: number }>> {
+  const found = new Map<string, { live: number; idle: number }>();
+  for (const { name, create, connect } of all) {
+    await delay(12_000);
+    const before = host.usage().memoryMb;
+    const ends: (() => void)[] = [];
+    await inParallel(LIVE, AT_ONCE, async () => void ends.push(await connect(host.base, await create(host.base))));
+    const live = (host.usage().memoryMb - before) / LIVE;
+    for (const end of ends) end();
+    // Objects that nobody touches are let go after ten seconds.
+    await delay(15_000);
+    found.set(name, { live, idle: (host.usage().memoryMb - before) / LIVE });
+    console.error(`memory, ${name}: done`);
+  }
+  return found;
+}
+
+/** CPU time that workerd uses in a second: with nobody, and with readers who wait. */
+async function measureReaders(host: Host): Promise<{ none: number; waiting: number }> {
+  const second = async (): Promise<number> => {
+    const before = host.usage().cpuMs;
+    await delay(20_000);
+    return (host.usage().cpuMs - before) / 20;
+  };
+  const [, ours] = contestants('');
+  if (ours === undefined) throw new Error('nobody is measured');
+  await delay(2_000);
+  const none = await second();
+  const session = await ours.create(host.base);
+  const ends = await Promise.all(Array.from({ length: READERS }, () => ours.connect(host.base, session)));
+  await delay(1_000);
+  const waiting = await second();
+  for (const end of ends) end();
+  return { none, waiting };
+}
+
+/** Events a second from the object to the client, in turns of so many. */
+async function measureBurst(host: Host): Promise<{ turn: number; journaled: number; live: number }[]> {
+  const rate = async (turn: number, live: boolean): Promise<number> => {
+    const rates: number[] = [];
+    for (let round = 0; round < 3; round += 1) {
+      const turns = Math.min(200, Math.round(50_000 / turn));
+      const response = await fetch(`${host.base}/burst?turns=${turns}&events=${turn}&live=${live ? 1 : 0}`);
+      const startedAt = performance.now();
+      let events = 0;
+      if (response.body !== null) {
+        const decoder = new TextDecoder();
+        for await (const chunk of response.body) {
+          const text = decoder.decode(chunk as Uint8Array, { stream: true });
+          for (let at = text.indexOf('\nevent: '); at !== -1; at = text.indexOf('\nevent: ', at + 1)) events += 1;
+          if (text.startsWith('event: ')) events += 1;
+        }
+      }
+      rates.push((events * 1_000) / (performance.now() - startedAt));
+    }
+    return percentile(rates, 0.5);
+  };
+  const rows = [];
+  for (const turn of [1, 10, 100, 1_000]) {
+    rows.push({ turn, journaled: await rate(turn, false), live: await rate(turn, true) });
+  }
+  return rows;
+}
+
+function report(
+  all: readonly Contestant[],
+  made: ReadonlyMap<string, readonly number[]>,
+  turns: ReadonlyMap<string, readonly Turn[]>,
+  memory: ReadonlyMap<string, { live: number; idle: number }>,
+  idle: { none: number; waiting: number },
+  burst: readonly { turn: number; journaled: number; live: number }[],
+): string {
+  const rate = (name: string): number => percentile(made.get(name) ?? [], 0.5);
+  const total = (name: string, share = 0.5): number =>
+    percentile(
+      (turns.get(name) ?? []).map((turn) => turn.totalMs),
+      share,
+    );
+  const first = (name: string): number =>
+    percentile(
+      (turns.get(name) ?? []).map((turn) => turn.firstMs),
+      0.5,
+    );
+  const names = all.map(({ name }) => name);
+  const title = (name: string): string => (name === 'Agents SDK' ? `Agents SDK (ai-chat ${peerVersion()})` : name);
+  const [bare = ''] = names;
+  writeBars(
+    join(ROOT, 'docs/sessions.svg'),
+    'Sessions in one workerd, beside a bare object that relays and keeps nothing',
+    [
+      {
+        title: 'new sessions a second',
+        unit: '',
+        bars: names.map((name) => ({ label: title(name), value: rate(name) })),
+      },
+      {
+        title: `a chat turn of ${TOKENS} tokens, ms`,
+        unit: ' ms',
+        bars: names.map((name) => ({ label: title(name), value: total(name) })),
+      },
+    ],
+  );
+  const verdict = (met: boolean): string => (met ? 'met' : 'missed');
+  const ours = 'Cortex Edge';
+  return `Everything in one workerd, over HTTP on loopback; medians of ${ROUNDS} rounds in which all took turns. The bare object stores one
+row for a session, passes the model's stream on as it comes, and keeps nothing of it. The Agents SDK runs the chat agent of
+its own introduction; its turn goes over a WebSocket that stands already. The model is a server that says ${TOKENS} words, one a
+chunk, without a pause: what is measured is everything but the model.
+
+![Sessions](sessions.svg)
+
+${table(
+  ['', 'new sessions/s', 'of the bare object', 'chat turn p50', 'p95', 'of the relay', 'first words p50'],
+  names.map((name) => [
+    title(name),
+    rate(name).toFixed(0),
+    (rate(name) / rate(bare)).toFixed(2),
+    `${total(name).toFixed(1)} ms`,
+    `${total(name, 0.95).toFixed(1)} ms`,
+    `${(total(name) / total(bare)).toFixed(2)} ×`,
+    `${first(name).toFixed(1)} ms`,
+  ]),
+)}
+
+Targets: at least 0.8 of the bare object's new sessions: **${verdict(rate(ours) / rate(bare) >= 0.8)}** (${(rate(ours) / rate(bare)).toFixed(2)}); a turn in at most
+1.3 times the relay's time, although all of it is journaled: **${verdict(total(ours) / total(bare) <= 1.3)}** (${(total(ours) / total(bare)).toFixed(2)}).
+
+### Memory and idle readers
+
+Resident memory of workerd for each of ${LIVE} sessions, and what is left of it 15 seconds after the pages have gone (the
+system keeps freed memory for a while). A live session has a page connected: an event stream here, a WebSocket with the SDK;
+the bare object has none.
+
+${table(
+  ['', 'live session', 'after its page has gone'],
+  names.map((name) => [
+    title(name),
+    `${((memory.get(name)?.live ?? Number.NaN) * 1_024).toFixed(0)} KiB`,
+    `${((memory.get(name)?.idle ?? Number.NaN) * 1_024).toFixed(0)} KiB`,
+  ]),
+)}
+
+${READERS} readers who wait on one session: workerd uses ${idle.waiting.toFixed(1)} ms of CPU time a second (${idle.none.toFixed(1)} ms with nobody connected);
+one timer beats for all of them.
+
+### Bursts
+
+Events a second from the object to the client, through the session's journal, hub and stream, by how many a turn appends
+and sends together; each has some 330 bytes. \`journaled\`: written, on disk, then sent; \`live\`: sent only.
+
+${table(
+  ['events a turn', 'journaled', 'live'],
+  burst.map(({ turn, journaled, live }) => [
+    String(turn),
+    `${(journaled / 1_000).toFixed(0)} k/s`,
+    `${(live / 1_000).toFixed(0)} k/s`,
+  ]),
+)}
+
+Target: 100,000 events/s in bursts of 1,000: **${verdict((burst.at(-1)?.live ?? 0) >= 100_000)}** live, **${verdict((burst.at(-1)?.journaled ?? 0) >= 100_000)}** journaled.`;
+}

@@ -1,0 +1,70 @@
+/** Bursts of events through the session's own journal, hub and stream: appended, synced, sent, a turn at a time. */
+import { DurableObject } from 'cloudflare:workers';
+import { durableSql } from '../../../src/durable/sql-storage.ts';
+import { platformClock } from '../../../src/durable/platform.ts';
+import { Hub } from '../../../src/engine/hub.ts';
+import { Heartbeat } from '../../../src/http/heartbeat.ts';
+import { eventStream, SSE_HEADERS } from '../../../src/http/sse.ts';
+import { Journal, runIdOf } from '../../../src/journal/journal.ts';
+
+const SESSION = `ses_${'b'.repeat(32)}`;
+
+export class BurstObject extends DurableObject {
+  /** `?turns=…&events=…`: so many turns of so many events, journaled and sent; the stream ends behind the last. `?live=1`: not journaled. */
+  override async fetch(request: Request): Promise<Response> {
+    const { searchParams } = new URL(request.url);
+    const [turns, events] = [Number(searchParams.get('turns')), Number(searchParams.get('events'))];
+    const live = searchParams.get('live') === '1';
+    const journal = new Journal(durableSql(this.ctx.storage));
+    const at = platformClock.now();
+    if (journal.record === null) {
+      const record = { agent: 'bench', user_id: null, owner: null, kind: 'chat', metadata: {} } as const;
+      journal.create({ session_id: SESSION, created_at: at, ...record });
+    }
+    const hub = new Hub();
+    const runId = runIdOf(SESSION, 1);
+    const after = journal.lastSeq;
+    const source = {
+      events: (cursor: number) => journal.page(cursor),
+      openBlocks: () => [],
+      listen: (listener: Parameters<Hub['listen']>[0]) => hub.listen(listener),
+      hasEnded: () => false,
+    };
+    const body = eventStream(source, new Heartbeat(platformClock), { after, runId });
+    const send = async (): Promise<void> => {
+      for (let turn = 0; turn < turns; turn += 1) {
+        const batch = [];
+        for (let n = 0; n < events; n += 1) {
+          const data = { output: { n, text: 'a result of an action' }, ms: 3, attempt: 1 };
+          if (live) {
+            const head = { seq: null, type: 'progress', session_id: SESSION, run_id: runId } as const;
+            batch.push({ ...head, iteration: 1, timestamp: at, action_id: `a${n}`, action_name: 'echo', data });
+          } else {
+            batch.push(
+              journal.append({
+                type: 'action_completed',
+                runId,
+                iteration: 1,
+                at,
+                actionId: `a${n}`,
+                actionName: 'echo',
+                data,
+              }),
+            );
+          }
+        }
+        await journal.sync();
+        hub.publish(batch);
+        // The next turn of the event loop: what was sent can leave.
+        await new Promise((resolve) => setTimeout(resolve, 0));
+      }
+      journal.append({ type: 'agent_completed', runId, iteration: 1, at, data: {} });
+      await journal.sync();
+      hub.publish([]);
+      const last = source.events(journal.lastSeq - 1);
+      hub.publish(last);
+    };
+    this.ctx.waitUntil(send());
+    return new Response(body, { headers: SSE_HEADERS });
+  }
+}
