@@ -135,6 +135,8 @@ if (system === 'stop') {
   process.exit(0);
 }
 
+const { problems } = checkManifests('manifests');
+if (problems.length > 0) console.error(pc.red('manifests/ has errors, so what was bundled before runs.'));
 console.log(screen(system, system.health, auth, stateDir));
 const unwatch = watchManifests('manifests', checkManifests, (line, good) =>
   console.error(good ? pc.green(line) : pc.red(line)),

@@ -106,10 +106,12 @@ export async function startSystem(options: SystemOptions): Promise<System> {
           ...environment,
           CLOUDFLARE_CF_FETCH_ENABLED: 'false',
           WRANGLER_SEND_METRICS: 'false',
+          CORTEX_KEEP_BUNDLE: '1',
           CI: 'true',
           FORCE_COLOR: '0',
         },
-        echo: (line) => /\b(error|✘)/i.test(line),
+        // what is wrong with a manifest is said once, by the watcher
+        echo: (line) => /\b(error|✘)/i.test(line) && !line.includes('[custom build]'),
       },
     );
     services.push(worker);
