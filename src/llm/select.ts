@@ -167,7 +167,8 @@ class Selection {
     if (choice.endpoint === null && choice.provider === 'workers-ai' && this.#deps.ai != null) {
       return { type: 'binding', binding: this.#deps.ai, model: choice.model ?? BINDING_MODEL };
     }
-    const baseUrl = choice.endpoint ?? named?.baseUrl ?? (own.type === 'http' ? own.baseUrl : null);
+    // A key that is named for one provider never goes to another's address.
+    const baseUrl = choice.endpoint ?? (named === null ? ownUrl(own) : named.baseUrl);
     if (baseUrl === null) {
       return refused(`${named?.title ?? 'The model'} needs an endpoint, such as ${named?.example ?? 'https://…/v1'}`);
     }
@@ -229,6 +230,10 @@ function presetFor(provider: ModelChoice['provider'], baseUrl: string): Preset |
   const name =
     provider === null || provider === 'demo' || (provider === 'openai' && there !== provider) ? there : provider;
   return name === null ? null : PRESETS[name];
+}
+
+function ownUrl(own: Target): string | null {
+  return own.type === 'http' ? own.baseUrl : null;
 }
 
 function withModel(target: Target, model: string | null): Target {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { ModelChoice } from '../../src/domain/manifest.ts';
 import type { ModelDelta, ModelProvider, ModelRequest } from '../../src/domain/ports.ts';
 import { createModel } from '../../src/llm/select.ts';
 import { FakeClock } from '../support/fake-clock.ts';
@@ -49,5 +50,131 @@ describe('selection', () => {
     const { provider, description } = createModel({ baseUrl: 'localhost', model: 'm' }, deps);
     expect(description).toContain('"localhost" is no http or https address');
     await expect(read(provider)).rejects.toMatchObject({ code: 'model_rejected' });
+  });
+});
+
+const CHOICE: ModelChoice = { provider: null, model: null, endpoint: null, keySecret: null };
+
+/** An agent's engine; `primary` and the fallbacks say only what they say. */
+function engine(primary: Partial<ModelChoice>, ...fallbacks: Partial<ModelChoice>[]): Engine {
+  return {
+    primary: { ...CHOICE, ...primary },
+    fallbacks: fallbacks.map((fallback) => ({ ...CHOICE, ...fallback })),
+    routing: 'failover',
+    firstTokenMs: null,
+    betweenTokensMs: null,
+    prices: {},
+  };
+}
+
+type Engine = NonNullable<Parameters<typeof createModel>[2]>;
+
+/** Writes down who is asked, with which key; answers everything with one word. */
+function world(secrets: Record<string, string> = {}) {
+  const asked: { url: string; authorization: string | null; gateway: string | null; model: unknown }[] = [];
+  const fetch: typeof globalThis.fetch = (input, init) => {
+    const headers = new Headers(init?.headers);
+    asked.push({
+      url: String(input instanceof Request ? input.url : input),
+      authorization: headers.get('authorization'),
+      gateway: headers.get('cf-aig-authorization'),
+      model: (JSON.parse(String(init?.body)) as { model: unknown }).model,
+    });
+    const chunk = { choices: [{ index: 0, delta: { content: 'ok' }, finish_reason: 'stop' }] };
+    return Promise.resolve(
+      new Response(`data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`, {
+        headers: { 'content-type': 'text/event-stream' },
+      }),
+    );
+  };
+  const refuse = (url: string): string | null => (url.includes('169.254') ? 'leads to a metadata address' : null);
+  return { asked, deps: { ...deps, fetch, refuse, secret: (name: string) => secrets[name] ?? null } };
+}
+
+const OWN = { baseUrl: 'https://own.example/v1', apiKey: 'sk-own', model: 'own-model' };
+
+describe('[L1] what a manifest may choose', () => {
+  test('without a choice, and with a model alone, the deployment answers', async () => {
+    const { asked, deps: real } = world();
+    await read(createModel(OWN, real, engine({})).provider);
+    await read(createModel(OWN, real, engine({ model: 'other' })).provider);
+    await read(createModel(OWN, real, engine({ provider: 'openai', model: 'third' })).provider);
+    expect(asked.map(({ url, model, authorization }) => [url, model, authorization])).toEqual([
+      ['https://own.example/v1/chat/completions', 'own-model', 'Bearer sk-own'],
+      ['https://own.example/v1/chat/completions', 'other', 'Bearer sk-own'],
+      ['https://own.example/v1/chat/completions', 'third', 'Bearer sk-own'],
+    ]);
+  });
+
+  test('[L7] another endpoint gets the secret that it names, never the deployment’s key', async () => {
+    const { asked, deps: real } = world({ TOOL_GROQ_KEY: 'gsk-named' });
+    await read(createModel(OWN, real, engine({ provider: 'groq', model: 'm', keySecret: 'TOOL_GROQ_KEY' })).provider);
+    await read(createModel(OWN, real, engine({ endpoint: 'https://else.example/v1', model: 'm' })).provider);
+    await read(createModel(OWN, real, engine({ provider: 'ollama', model: 'm' })).provider);
+    expect(asked.map(({ url, authorization }) => [new URL(url).origin, authorization])).toEqual([
+      ['https://api.groq.com', 'Bearer gsk-named'],
+      ['https://else.example', null],
+      ['http://127.0.0.1:11434', null],
+    ]);
+  });
+
+  test('[L7] another path of the deployment’s own origin may have its key', async () => {
+    const { asked, deps: real } = world();
+    await read(createModel(OWN, real, engine({ endpoint: 'https://own.example/v2', model: 'm' })).provider);
+    expect(asked[0]).toMatchObject({ url: 'https://own.example/v2/chat/completions', authorization: 'Bearer sk-own' });
+  });
+
+  test.each([
+    [{ provider: 'groq' as const, model: 'm' }, 'api_key_secret'],
+    [{ provider: 'groq' as const, model: 'm', keySecret: 'TOOL_MISSING' }, 'TOOL_MISSING'],
+    [{ endpoint: 'http://169.254.169.254/v1' }, 'metadata'],
+    [{ provider: 'workers-ai' as const, model: 'm', keySecret: 'TOOL_MISSING' }, 'needs an endpoint'],
+  ])('what cannot be used (%j) is refused with what is missing, and nobody is asked', async (choice, message) => {
+    const { asked, deps: real } = world();
+    await expect(
+      read(createModel({ ...OWN, baseUrl: null, apiKey: 'k' }, real, engine(choice)).provider),
+    ).rejects.toMatchObject({
+      code: 'model_rejected',
+      message: expect.stringContaining(message) as string,
+    });
+    expect(asked).toEqual([]);
+  });
+
+  test('[L3] where nothing is configured, a hosted provider without a secret is the demo', async () => {
+    const { deps: real } = world();
+    expect(createModel({}, real, engine({ provider: 'anthropic', model: 'm' })).description).toContain('demo');
+    expect(createModel(OWN, real, engine({ provider: 'demo' })).description).toContain('demo');
+  });
+
+  test('[L2] a fallback answers for a primary that cannot be used', async () => {
+    const { asked, deps: real } = world();
+    const { provider } = createModel(OWN, real, engine({ provider: 'groq', model: 'm' }, { model: 'spare' }));
+    const deltas = await read(provider);
+    expect(deltas[0]).toMatchObject({ type: 'notice', code: 'model_fallback' });
+    expect(asked.map(({ model }) => model)).toEqual(['spare']);
+  });
+});
+
+describe('LLM_PROVIDER', () => {
+  test('leads to the provider’s own address', async () => {
+    const { asked, deps: real } = world();
+    await read(createModel({ provider: 'deepseek', apiKey: 'k', model: 'm' }, real).provider);
+    expect(asked[0]?.url).toBe('https://api.deepseek.com/v1/chat/completions');
+  });
+
+  test('the gateway’s key goes in the gateway’s header', async () => {
+    const { asked, deps: real } = world();
+    const baseUrl = 'https://gateway.ai.cloudflare.com/v1/a/g/compat';
+    await read(createModel({ baseUrl, apiKey: 'cf-key', model: 'openai/x' }, real).provider);
+    expect(asked[0]).toMatchObject({ gateway: 'Bearer cf-key', authorization: null });
+    await read(createModel({ provider: 'openai', baseUrl: 'https://proxy.example/v1', apiKey: 'k' }, real).provider);
+    expect(asked[1]).toMatchObject({ gateway: null, authorization: 'Bearer k' });
+  });
+
+  test.each([
+    [{ provider: 'skynet' }, 'LLM_PROVIDER "skynet" is not known'],
+    [{ provider: 'workers-ai', apiKey: 'k' }, 'needs LLM_BASE_URL, such as https://api.cloudflare.com'],
+  ])('%j says what is wrong with it', (config, message) => {
+    expect(createModel(config, deps).description).toContain(message);
   });
 });
