@@ -82,7 +82,12 @@ export class Relics {
    */
   async find(id: RelicId, spec: RelicSpec): Promise<Pick<Relic, 'start' | 'call'>> {
     const { host, absence, clock, log } = this.#options;
-    if (host === null) throw new Refusal('unsupported', `This runner has no place for relics: ${absence}`);
+    if (host === null) {
+      throw new Refusal(
+        'unsupported',
+        `This runner has no place for relics: ${absence}. It needs a Docker engine (on Debian: apt-get install docker.io); a relic at the edge needs neither (implementation: {type: edge})`,
+      );
+    }
     const refusal = host.refusal(spec);
     if (refusal !== null) throw new Refusal('unsupported', `The relic ${id.name} cannot run here: ${refusal}`);
     const key = keyOf(id);

@@ -1,5 +1,6 @@
 /** `type="relic"`: one call of an endpoint of a service, named `name.endpoint` or by `parameters.endpoint` (R5). */
 import type { ActionDeclaration, ActionOutcome, Effects } from '../domain/action.ts';
+import { EngineError } from '../domain/errors.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { isJsonObject } from '../domain/json.ts';
 import type { RelicDefinition, RelicEndpoint } from '../domain/manifest.ts';
@@ -78,7 +79,9 @@ async function callService(
     const answer = await runner.callRelic({ space, relic, timeoutMs, ...requestOf(endpoint, parameters) }, signal);
     return outcomeOf(answer, relic.name, endpoint);
   } catch (fault) {
-    return failureOf(fault, signal, 'runner_unavailable');
+    const failed = failureOf(fault, signal, 'runner_unavailable');
+    const unsupported = fault instanceof EngineError && fault.details['problem'] === 'unsupported';
+    return unsupported ? failure('not_available', failed.error.message, { beforeDispatch: true }) : failed;
   }
 }
 

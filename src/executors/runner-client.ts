@@ -54,10 +54,21 @@ export class RunnerError extends EngineError {
   constructor(
     code: RunnerErrorCode,
     message: string,
-    options: { readonly beforeDispatch: boolean; readonly retryAfterMs?: number | undefined; readonly cause?: unknown },
+    options: {
+      readonly beforeDispatch: boolean;
+      readonly retryAfterMs?: number | undefined;
+      /** The runner's own code for its refusal. */
+      readonly problem?: string;
+      readonly cause?: unknown;
+    },
   ) {
-    const { beforeDispatch, retryAfterMs, cause } = options;
-    super(code, message, { beforeDispatch, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) }, cause);
+    const { beforeDispatch, retryAfterMs, problem, cause } = options;
+    const details = {
+      beforeDispatch,
+      ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+      ...(problem === undefined ? {} : { problem }),
+    };
+    super(code, message, details, cause);
     this.beforeDispatch = beforeDispatch;
     this.retryAfterMs = retryAfterMs ?? null;
   }
@@ -654,7 +665,11 @@ function refusalOf(
       retryAfterMs,
     });
   }
-  return new RunnerError('runner_rejected', `The runner refused the job: ${said}`, { beforeDispatch: true });
+  const problem = objectOf(text)?.['code'];
+  return new RunnerError('runner_rejected', `The runner refused: ${said}`, {
+    beforeDispatch: true,
+    ...(typeof problem === 'string' ? { problem } : {}),
+  });
 }
 
 function neverConnected(fault: unknown): boolean {

@@ -222,7 +222,7 @@ describe('over the wire', () => {
       callOf({ key: 'k' }, { relic: bad, action: { type: 'relic', name: 'store.get' } }),
       context,
     );
-    expect(errorOf(refused)).toMatchObject({ code: 'runner_rejected', beforeDispatch: true });
+    expect(errorOf(refused)).toMatchObject({ code: 'not_available', beforeDispatch: true, retryable: false });
   });
 
   test("[R5] a session's end stops its relics and takes their state along", async () => {
