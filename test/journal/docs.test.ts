@@ -1,0 +1,44 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { JOURNALED_EVENTS, LIVE_EVENTS } from '../../src/domain/event.ts';
+import { limits } from '../../src/domain/limits.ts';
+import { Journal } from '../../src/journal/journal.ts';
+import { openNodeSql } from '../support/node-sql.ts';
+import { SESSION_ID } from '../support/session-kit.ts';
+
+const page = readFileSync(new URL('../../docs/journal.md', import.meta.url), 'utf8');
+
+test('[H3] docs/journal.md names every event, each in the table of its kind', () => {
+  const rows = page.split('\n').filter((line) => line.startsWith('| '));
+  const named = (type: string, live: boolean): boolean =>
+    rows.some((row) => row.startsWith('| live:') === live && (row.split(' | ')[0] ?? '').includes(`\`${type}\``));
+  expect(JOURNALED_EVENTS.filter((type) => !named(type, false))).toEqual([]);
+  expect(LIVE_EVENTS.filter((type) => !named(type, true))).toEqual([]);
+});
+
+test('[J6] docs/journal.md names every table, and no other', () => {
+  const sql = openNodeSql();
+  new Journal(sql).create({
+    session_id: SESSION_ID,
+    agent: 'assistant',
+    user_id: null,
+    owner: null,
+    kind: 'chat',
+    metadata: {},
+    created_at: 0,
+  });
+  const tables = sql.exec(`SELECT name FROM sqlite_master WHERE type = 'table'`).map(({ name }) => String(name));
+  const section = page.slice(page.indexOf('## Tables'), page.indexOf('### What a row costs'));
+  const documented = [...section.matchAll(/^\| `(\w+)` \|/gm)].map((match) => match[1]);
+  expect(documented.toSorted()).toEqual(tables.toSorted());
+});
+
+test('docs/journal.md states the limits that hold', () => {
+  expect(limits.artifactBytes).toBe(32 * 1_024);
+  expect(limits.patchGatherMs).toBe(8);
+  expect(limits.readerQueueBytes).toBe(1_048_576);
+  expect(limits.readersPerSession).toBe(1_000);
+  expect(limits.unsavedTextChars).toBe(2_048);
+  expect(limits.sessionExpiryMs).toBe(30 * 86_400_000);
+  expect(limits.secretChars).toBe(6);
+});
