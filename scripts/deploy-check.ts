@@ -56,6 +56,8 @@ try {
   // everything but the image, which a deploy builds where Docker has its builder
   wrangler(['deploy', '--dry-run', '--env', 'containers'], { WRANGLER_DOCKER_BIN: 'true' });
   console.log('environment containers: complete');
+  wrangler(['deploy', '--dry-run', '--env', 'workers-ai']);
+  console.log('environment workers-ai: complete');
   const startupMs = busyMs(JSON.parse(readFileSync(profileFile, 'utf8')));
   console.log(`start-up: ${startupMs.toFixed(1)} ms of CPU (limit ${MAX_STARTUP_MS} ms)`);
 
