@@ -89,6 +89,7 @@ function reasonAgainst(runner: JsonObject | null, type: string, level: string | 
 /** The sandbox that an action type gets on the runner, null where there is none. */
 function levelFor(runner: JsonObject | null, type: string): string | null {
   const executors = runner?.['executors'];
+  // both live by the engine
   if (type === 'docker' || type === 'relic') {
     return Array.isArray(executors) && executors.includes(type) ? 'docker' : null;
   }

@@ -259,9 +259,10 @@ function rankOf({ address }: Place, space: string, name: string): number {
   for (const char of `${address.url}\n${space}\n${name}`) {
     hash = Math.imul(hash ^ (char.codePointAt(0) ?? 0), 0x01000193) >>> 0;
   }
-  // the last characters alone would decide about the high bits
-  hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d) >>> 0;
-  return (hash ^ (hash >>> 13)) >>> 0;
+  // what FNV leaves alike in alike texts is mixed, as MurmurHash3 ends
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return (hash ^ (hash >>> 16)) >>> 0;
 }
 
 function leastLoaded(places: readonly Place[]): Place | undefined {

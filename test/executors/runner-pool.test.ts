@@ -3,10 +3,12 @@ import { randomUUID } from 'node:crypto';
 
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 
+import { FakeRelicHost } from '../../container-runner/test/support/fake-relic-host.ts';
 import { FakeSandbox } from '../../container-runner/test/support/fake-sandbox.ts';
 import { SECRET, startRunner, type TestRunner } from '../../container-runner/test/support/test-runner.ts';
 import { limits } from '../../src/domain/limits.ts';
-import type { JobResult, RunnerClient, RunnerJob } from '../../src/domain/ports.ts';
+import type { RelicDefinition } from '../../src/domain/manifest.ts';
+import type { JobResult, RelicAnswer, RunnerClient, RunnerJob } from '../../src/domain/ports.ts';
 import { createRunnerClient } from '../../src/executors/runner-client.ts';
 import { createRunnerPool } from '../../src/executors/runner-pool.ts';
 import { FakeClock } from '../support/fake-clock.ts';
@@ -14,6 +16,7 @@ import { FakeClock } from '../support/fake-clock.ts';
 interface Node {
   readonly sandbox: FakeSandbox;
   readonly runner: TestRunner;
+  readonly relics: FakeRelicHost;
   /** Requests that it got. */
   readonly asked: string[];
   /** The network to it is gone. */
@@ -25,9 +28,11 @@ let nodes: Node[];
 
 async function startNode(): Promise<Node> {
   const sandbox = new FakeSandbox();
+  const relics = new FakeRelicHost();
   return {
     sandbox,
-    runner: await startRunner({ sandboxes: [sandbox], now: () => clock.now() }),
+    relics,
+    runner: await startRunner({ sandboxes: [sandbox], relicHost: relics, now: () => clock.now() }),
     asked: [],
     cut: false,
   };
@@ -247,6 +252,67 @@ describe('a look-up', () => {
       .lookup(job(), observe)
       .then((end) => (result = end));
     await untilSo(() => expect(result).toMatchObject({ end: 'lost' }));
+  });
+});
+
+describe('relics', () => {
+  const definition = (persistent: boolean): RelicDefinition => ({
+    kind: 'Relic',
+    name: 'store',
+    version: '1.0',
+    summary: '',
+    description: '',
+    tags: [],
+    metadata: {},
+    implementation: {
+      type: 'container',
+      image: 'store:1',
+      build: null,
+      command: null,
+      port: 80,
+      health: { path: '/health', intervalMs: 10_000, startMs: 15_000 },
+      memoryMb: null,
+      cpus: null,
+    },
+    scope: 'session',
+    persistent,
+    idleMs: 60_000,
+    endpoints: {},
+  });
+  const ask = (pool: RunnerClient, space: string, persistent = true): Promise<RelicAnswer> =>
+    pool.callRelic(
+      { space, relic: definition(persistent), method: 'GET', path: '/x', body: null, timeoutMs: 5_000 },
+      new AbortController().signal,
+    );
+  const holders = (space: string): Node[] =>
+    nodes.filter(({ relics }) => relics.started.some(({ id }) => id.space === space));
+
+  test('[R5] every Worker finds the same runner for a relic, and spaces spread over them', async () => {
+    const spaces = Array.from({ length: 16 }, (_, at) => `ses_${at}`);
+    for (const space of spaces) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      expect(await ask(poolOf(), space)).toMatchObject({ ok: true, status: 200 });
+      // oxlint-disable-next-line no-await-in-loop -- by another Worker
+      await ask(poolOf(), space);
+    }
+    expect(spaces.map((space) => holders(space).length)).toEqual(spaces.map(() => 1));
+    expect(new Set(spaces.map((space) => holders(space)[0])).size).toBeGreaterThan(1);
+  });
+
+  test('[R5] while its runner is away, one with state is not served from elsewhere; one without is', async () => {
+    const pool = poolOf();
+    await ask(pool, 'ses_1');
+    const [holder] = holders('ses_1');
+    if (holder === undefined) throw new Error('nobody has it');
+    holder.cut = true;
+    await expect(ask(pool, 'ses_1')).rejects.toMatchObject({ code: 'runner_unavailable', beforeDispatch: true });
+    expect(await ask(pool, 'ses_1', false)).toMatchObject({ ok: true });
+    expect(holders('ses_1')).toHaveLength(2);
+  });
+
+  test('[R5] the end of a session reaches all of them', async () => {
+    await poolOf().stopRelics('ses_1', { forget: true });
+    expect(nodes.map(({ relics }) => relics.forgotten)).toEqual(nodes.map(() => [{ space: 'ses_1', name: null }]));
   });
 });
 
