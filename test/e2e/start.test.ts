@@ -35,7 +35,13 @@ function stateFolder(): string {
 function launch(env: Record<string, string>): Omit<Started, 'url'> {
   const child = spawn(process.execPath, ['scripts/start.ts'], {
     cwd: ROOT,
-    env: { ...process.env, ...env, NO_COLOR: '1' },
+    // A model server that runs on this machine by chance must not be found.
+    env: {
+      ...process.env,
+      ...(env['LLM_BASE_URL'] === undefined ? { LLM_PROVIDER: 'demo' } : {}),
+      ...env,
+      NO_COLOR: '1',
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   launched.push(child);
