@@ -20,6 +20,10 @@ import {
   url,
 } from './fields.ts';
 
+const toolUrl = z
+  .string()
+  .regex(/^(https?:\/\/|\$\{)\S+$/i, { error: 'must be an http:// or https:// URL, or begin with a ${VARIABLE}' });
+
 /** Any kind of implementation may carry its resources; the rest depends on `type`. */
 const implementation = z.discriminatedUnion('type', [
   z
@@ -44,7 +48,7 @@ const implementation = z.discriminatedUnion('type', [
   z
     .strictObject({
       type: z.literal('http'),
-      url: url.describe('Where it is; ${TOOL_…} secrets and variables are put in when it is called.'),
+      url: toolUrl.describe('Where it is; ${TOOL_…} secrets and variables are put in when it is called.'),
       method: z.enum(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']).optional().describe('Default GET.'),
       headers: z.record(z.string(), z.string()).optional().describe('Request headers; may name ${TOOL_…} secrets.'),
       resources: resources.optional(),
@@ -260,7 +264,10 @@ export const agentSchema = z.strictObject({
         .record(z.string(), z.union([z.string(), z.number(), z.boolean()]))
         .optional()
         .describe('Values for ${NAME} in texts.'),
-      secrets: z.array(secretName).optional().describe("Secrets that the agent's tools may use, TOOL_…."),
+      secrets: z
+        .array(secretName)
+        .optional()
+        .describe('Secrets that its tools may use, TOOL_…. Default: those that the tools name.'),
     })
     .optional()
     .describe('Values that the manifest itself does not hold.'),

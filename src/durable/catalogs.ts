@@ -1,6 +1,7 @@
 /** The catalogue object of an API key, and what a session keeps of it. */
 import { bundled } from '../catalog/bundled.ts';
 import { fromPinned, toPinned } from '../catalog/pinned.ts';
+import { withSecrets } from '../catalog/secrets.ts';
 import { EngineError } from '../domain/errors.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { ResolvedAgent, ResolvedWorkflow, WorkflowDefinition } from '../domain/manifest.ts';
@@ -49,6 +50,12 @@ export async function workflowsOf(env: Env, owner: string | null): Promise<Workf
   return JSON.parse(await catalogFor(env, owner).workflows()) as WorkflowDefinition[];
 }
 
+/** A secret of the deployment that manifests may use (X3). */
+function toolSecret(env: Env, name: string): string | null {
+  const value = name.startsWith('TOOL_') ? (env as unknown as Record<string, unknown>)[name] : null;
+  return typeof value === 'string' && value !== '' ? value : null;
+}
+
 /** A production row holds 2 MB; in UTF-8 a UTF-16 unit takes three bytes at most. */
 const PIECE_CHARS = 500_000;
 
@@ -88,12 +95,14 @@ export class PinnedManifests {
   /** @param id what `pin` gave; null = what the common manifests say now */
   agent(name: string, id: string | null): ResolvedAgent | null {
     const found = id === null ? bundled.agent(name) : this.#read(id);
-    return found !== null && 'agent' in found ? found : null;
+    if (found === null || !('agent' in found)) return null;
+    return withSecrets(found, found.agent.secrets, (secret) => toolSecret(this.#env, secret));
   }
 
   workflow(name: string, id: string | null): ResolvedWorkflow | null {
     const found = id === null ? bundled.workflow(name) : this.#read(id);
-    return found !== null && 'workflow' in found ? found : null;
+    if (found === null || !('workflow' in found)) return null;
+    return withSecrets(found, [], (secret) => toolSecret(this.#env, secret));
   }
 
   #read(id: string): ResolvedAgent | ResolvedWorkflow | null {

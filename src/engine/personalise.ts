@@ -1,5 +1,8 @@
-/** Context variables in an agent's persona, resolved once per session (M5). */
+/** Context variables in an agent's persona, feeds and tools, resolved once per session (M5). */
+import { inRequest } from '../catalog/secrets.ts';
 import { resolveVariables } from '../catalog/variables.ts';
+import { isJsonObject } from '../domain/json.ts';
+import type { Json, JsonObject } from '../domain/json.ts';
 import type { ResolvedAgent } from '../domain/manifest.ts';
 import type { SessionRecord } from '../domain/session.ts';
 
@@ -22,5 +25,18 @@ export function personalise(resolved: ResolvedAgent, record: SessionRecord): Res
     user: resolve(agent.persona.user),
     examples: agent.persona.examples.map(resolve),
   };
-  return { ...resolved, agent: { ...agent, persona } };
+  const feeds = agent.feeds.map((feed) => ({
+    ...feed,
+    source: { ...feed.source, params: inJson(feed.source.params, resolve) as JsonObject },
+  }));
+  const tools = new Map([...resolved.tools].map(([name, tool]) => [name, inRequest(tool, resolve)]));
+  return { ...resolved, tools, agent: { ...agent, persona, feeds } };
+}
+
+/** Every text inside a value; names of members stay. */
+function inJson(value: Json, resolve: (text: string) => string): Json {
+  if (typeof value === 'string') return resolve(value);
+  if (Array.isArray(value)) return value.map((item) => inJson(item, resolve));
+  if (!isJsonObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, inJson(member, resolve)]));
 }

@@ -14,6 +14,12 @@ export async function callEndpoint(
   { fetch, signal }: ActionContext,
 ): Promise<ActionOutcome> {
   const { method } = implementation;
+  const missing = /\$\{(TOOL_\w+)\}/.exec([implementation.url, ...Object.values(implementation.headers)].join(' '));
+  if (missing !== null) {
+    return failure('missing_secret', `The tool needs the secret ${missing[1] ?? ''}, which it does not get`, {
+      beforeDispatch: true,
+    });
+  }
   const inQuery = method === 'GET' || method === 'HEAD' || method === 'DELETE';
   const url = inQuery ? withQuery(implementation.url, parameters) : implementation.url;
   const headers: Record<string, string> = { accept: 'application/json, text/*;q=0.8', ...implementation.headers };
