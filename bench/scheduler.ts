@@ -31,7 +31,7 @@ const randomEdges: Workload['dependencies'] = (at, random) => {
 };
 
 const WORKLOADS: readonly Workload[] = [
-  ...[1_000, 4_000, 16_000, 64_000].map((actions) => ({
+  ...[1_000, 2_000, 4_000, 16_000, 64_000].map((actions) => ({
     name: 'random graph, 1.5 edges an action',
     actions,
     dependencies: randomEdges,
