@@ -283,6 +283,7 @@ export class GenerationDesk {
       completion_tokens: usage.completionTokens,
       cached_tokens: usage.cachedTokens,
       ...(usage.estimated ? { estimated: true } : {}),
+      ...(usage.model === undefined ? {} : { model: usage.model }),
       ...(cost === null ? {} : { cost: dollars(cost) }),
     });
     return { tokens: usage.promptTokens + usage.completionTokens, ...(cost === null ? {} : { cost }) };
