@@ -1,0 +1,75 @@
+import { expect, test } from 'vitest';
+import { manifestRoutes } from '../../src/http/manifests.ts';
+import type { CatalogRequest } from '../../src/http/manifests.ts';
+import { problemResponse } from '../../src/http/problem.ts';
+import { Hono } from 'hono';
+import type { Principal } from '../../src/http/auth.ts';
+
+const asked: { owner: string | null; request: CatalogRequest }[] = [];
+const REPORT = { manifests: [{ kind: 'tool', name: 't', revision: 1 }], problems: [], warnings: [] };
+
+function appFor(principal: Principal): Hono<{ Variables: { principal: Principal } }> {
+  asked.length = 0;
+  const app = new Hono<{ Variables: { principal: Principal } }>();
+  app.onError((fault) => problemResponse(fault));
+  app.use(async (c, next) => {
+    c.set('principal', principal);
+    await next();
+  });
+  const ask = async (owner: string | null, request: CatalogRequest): Promise<unknown> => {
+    asked.push({ owner, request });
+    return request.do === 'list' ? [] : REPORT;
+  };
+  app.route('/', manifestRoutes({ ask }));
+  return app;
+}
+
+const ann = { name: 'ann', role: 'admin' } as const;
+const bob = { name: 'bob', role: 'run' } as const;
+
+test.each([
+  ['PUT', '/manifests/tool/t'],
+  ['DELETE', '/manifests/tool/t'],
+  ['POST', '/manifests'],
+])('[H5] %s %s needs the role admin', async (method, path) => {
+  const body = method === 'DELETE' ? null : 'kind: Tool\nname: t\n';
+  const refused = await appFor(bob).request(path, { method, body });
+  expect([refused.status, await refused.json()]).toMatchObject([403, { code: 'forbidden' }]);
+  expect(asked).toEqual([]);
+  const taken = await appFor(ann).request(path, { method, body });
+  expect(taken.status).toBeLessThan(300);
+  expect(asked).toMatchObject([{ owner: 'ann' }]);
+});
+
+test('[M4] everyone reads and validates, in the namespace of their own key', async () => {
+  await appFor(bob).request('/manifests');
+  expect(asked).toEqual([{ owner: 'bob', request: { do: 'list', kind: null } }]);
+  await appFor(bob).request('/manifests/validate', { method: 'POST', body: 'kind: Tool\nname: t\n' });
+  expect(asked).toMatchObject([{ owner: 'bob', request: { do: 'validate', files: [{ path: 'tools/t.yaml' }] } }]);
+});
+
+test.each([
+  ['a path that leads out', { files: { '../../etc/x.yaml': 'x' } }, 'invalid_request'],
+  ['a path of dots inside', { files: { 'a/../b.yaml': 'x' } }, 'invalid_request'],
+  ['a control character', { files: { 'a\u0000.yaml': 'x' } }, 'invalid_request'],
+  ['no files', {}, 'invalid_request'],
+])('[M4] %s is refused', async (_what, body, code) => {
+  const response = await appFor(ann).request('/manifests', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  expect([response.status, await response.json()]).toMatchObject([400, { code }]);
+  expect(asked).toEqual([]);
+});
+
+test('[M4] a form without its length, a form that is none, and a body past the limit are refused', async () => {
+  const form = { 'content-type': 'multipart/form-data; boundary=x' };
+  const open = await appFor(ann).request('/manifests', { method: 'POST', headers: form, body: 'x' });
+  expect(await open.json()).toMatchObject({ code: 'body_too_large' });
+  const headers = { ...form, 'content-length': '1' };
+  const none = await appFor(ann).request('/manifests', { method: 'POST', headers, body: 'x' });
+  expect(await none.json()).toMatchObject({ code: 'invalid_request' });
+  const large = await appFor(ann).request('/manifests/tool/t', { method: 'PUT', body: 'x'.repeat(1_048_577) });
+  expect([large.status, await large.json()]).toMatchObject([413, { code: 'body_too_large' }]);
+});
