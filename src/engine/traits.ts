@@ -52,7 +52,7 @@ function endpointOf(
   resolved: ResolvedAgent | null,
 ): RelicEndpoint | null {
   const { relic, endpoint } = relicTarget(action);
-  const endpoints = resolved?.relics?.get(relic)?.endpoints ?? {};
+  const endpoints = resolved?.relics.get(relic)?.endpoints ?? {};
   return endpoint !== null && Object.hasOwn(endpoints, endpoint) ? (endpoints[endpoint] ?? null) : null;
 }
 
@@ -87,7 +87,10 @@ function retryOf(effects: Effects, tool: ToolDefinition | null): RetryPolicy {
 }
 
 /** Default deny: what the manifest does not import or allow may not run (X4). */
-function refusalOf(action: Pick<ActionDeclaration, 'type' | 'name'>, resolved: ResolvedAgent): Refusal | null {
+function refusalOf(
+  action: Pick<ActionDeclaration, 'type' | 'name' | 'parameters'>,
+  resolved: ResolvedAgent,
+): Refusal | null {
   const { agent } = resolved;
   switch (action.type) {
     case 'tool':
@@ -98,7 +101,7 @@ function refusalOf(action: Pick<ActionDeclaration, 'type' | 'name'>, resolved: R
     case 'workflow': {
       const imported = agent.imports[`${action.type}s`];
       const name = action.type === 'relic' ? (action.name.split('.')[0] ?? '') : action.name;
-      if (imported.includes(name)) return null;
+      if (imported.includes(name)) return action.type === 'relic' ? unknownEndpoint(action, resolved) : null;
       return unknownName(action.type, name, agent.name, imported, resolved.knownNames[action.type]);
     }
     case 'python':
@@ -117,6 +120,21 @@ function refusalOf(action: Pick<ActionDeclaration, 'type' | 'name'>, resolved: R
     case 'llm':
       return null;
   }
+}
+
+/** A relic is imported with its endpoints; one that it does not have is a name like any other. */
+function unknownEndpoint(
+  action: Pick<ActionDeclaration, 'name' | 'parameters'>,
+  resolved: ResolvedAgent,
+): Refusal | null {
+  const { relic: name, endpoint } = relicTarget(action);
+  const relic = resolved.relics.get(name);
+  if (relic === undefined || endpoint === null || Object.hasOwn(relic.endpoints, endpoint)) return null;
+  const known = Object.keys(relic.endpoints);
+  const near = nearestNames(endpoint, known);
+  const hint = near.length > 0 ? `did you mean ${near.map((n) => `"${n}"`).join(' or ')}?` : `it has: ${listed(known)}`;
+  const asked = endpoint.slice(0, limits.excerptChars);
+  return { code: 'unknown_name', message: `The relic "${name}" has no endpoint "${asked}" (${hint})` };
 }
 
 function unknownName(
