@@ -11,8 +11,8 @@ export interface Contestant {
   /** Makes a session and returns its name. */
   create(base: string): Promise<string>;
   turn(base: string, session: string): Promise<Turn>;
-  /** A connection that a page of the session would hold open; resolves when it stands, with its end. */
-  connect(base: string, session: string): Promise<() => void>;
+  /** A connection that a page of the session would hold open; resolves when it stands, with its end. Null where it would be the same as another's. */
+  readonly connect: ((base: string, session: string) => Promise<() => void>) | null;
 }
 
 const HEADERS = { 'content-type': 'application/json' };
@@ -36,21 +36,31 @@ async function read(startedAt: number, response: Response, last: string): Promis
   return { firstMs, totalMs: performance.now() - startedAt };
 }
 
+async function createBare(base: string): Promise<string> {
+  const response = await fetch(`${base}/bare/new`, { method: 'POST', headers: HEADERS, body: '{"user_id":"u"}' });
+  return (await created(response)).session_id;
+}
+
+async function relay(url: string, last: string): Promise<Turn> {
+  const startedAt = performance.now();
+  const init = { method: 'POST', headers: HEADERS, body: JSON.stringify({ content: 'go' }) };
+  return await read(startedAt, await fetch(url, init), last);
+}
+
 /** @param last what the end of a whole answer holds */
 export function contestants(last: string): Contestant[] {
   return [
     {
       name: 'bare object',
-      async create(base) {
-        const response = await fetch(`${base}/bare/new`, { method: 'POST', headers: HEADERS, body: '{"user_id":"u"}' });
-        return (await created(response)).session_id;
-      },
-      async turn(base, session) {
-        const startedAt = performance.now();
-        const init = { method: 'POST', headers: HEADERS, body: JSON.stringify({ content: 'go' }) };
-        return await read(startedAt, await fetch(`${base}/bare/${session}`, init), last);
-      },
+      create: createBare,
+      turn: async (base, session) => await relay(`${base}/bare/${session}`, last),
       connect: async () => () => undefined,
+    },
+    {
+      name: 'bare object, bytes unread',
+      create: createBare,
+      turn: async (base, session) => await relay(`${base}/bare/${session}?piped`, last),
+      connect: null,
     },
     {
       name: 'Cortex Edge',

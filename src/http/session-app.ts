@@ -82,14 +82,23 @@ export function createSessionApp({ session, clock, destroy, admit, log }: Sessio
     if (new TextEncoder().encode(body.content).length > limits.messageBytes) {
       throw new EngineError('body_too_large', `"content" is larger than ${limits.messageBytes} bytes`);
     }
+    const idempotencyKey = c.req.header('idempotency-key') ?? null;
+    if (
+      idempotencyKey !== null &&
+      !(idempotencyKey.length > 0 && idempotencyKey.length <= limits.idempotencyKeyChars)
+    ) {
+      throw new EngineError(
+        'invalid_request',
+        `Idempotency-Key must have 1 to ${limits.idempotencyKeyChars} characters`,
+      );
+    }
+    const ifBusy = c.req.query('if_busy') ?? 'queue';
+    if (ifBusy !== 'queue' && ifBusy !== 'reject') {
+      throw new EngineError('invalid_request', '"if_busy" must be queue or reject');
+    }
     await admitted();
     const after = session.lastSeq;
-    const run = await session.message({
-      content: body.content,
-      tokens: body.llm_tokens,
-      ifBusy: c.req.query('if_busy') === 'reject' ? 'reject' : 'queue',
-      idempotencyKey: c.req.header('idempotency-key') ?? null,
-    });
+    const run = await session.message({ content: body.content, tokens: body.llm_tokens, ifBusy, idempotencyKey });
     return await answer(c.req.raw, run, Math.min(after, run.firstSeq - 1), body.stream);
   });
 

@@ -1,5 +1,6 @@
-/** The least that a session can be: an object with one row, which passes the model's stream on as it comes and keeps nothing of it. */
+/** The least that a session can be: an object with one row, which passes the model's words on as they come and keeps nothing of them. */
 import { DurableObject } from 'cloudflare:workers';
+import { createParser } from 'eventsource-parser';
 
 export class BareObject extends DurableObject<{ readonly LLM_BASE_URL: string }> {
   create(record: string): void {
@@ -7,7 +8,10 @@ export class BareObject extends DurableObject<{ readonly LLM_BASE_URL: string }>
     this.ctx.storage.sql.exec(`INSERT OR REPLACE INTO session (id, data) VALUES (1, ?)`, record);
   }
 
-  /** A chat turn: the request to the model, and its body as the answer's body. */
+  /**
+   * A chat turn: the model's words as events of one's own, each sent as it comes. `?piped`: the model's
+   * bytes as they are, which no code of the object's sees.
+   */
   override async fetch(request: Request): Promise<Response> {
     const { content } = await request.json<{ content: string }>();
     const answer = await fetch(`${this.env.LLM_BASE_URL}/chat/completions`, {
@@ -15,6 +19,26 @@ export class BareObject extends DurableObject<{ readonly LLM_BASE_URL: string }>
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ model: 'bench', stream: true, messages: [{ role: 'user', content }] }),
     });
-    return new Response(answer.body, { headers: { 'content-type': 'text/event-stream' } });
+    const headers = { 'content-type': 'text/event-stream' };
+    if (answer.body === null || new URL(request.url).searchParams.has('piped')) {
+      return new Response(answer.body, { headers });
+    }
+    const chunks = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    const encoder = new TextEncoder();
+    const relayed = new ReadableStream<Uint8Array>({
+      async start(controller) {
+        const parser = createParser({
+          onEvent: ({ data }) => {
+            if (data === '[DONE]') return;
+            const { choices } = JSON.parse(data) as { choices: { delta: { content?: string } }[] };
+            const delta = choices[0]?.delta.content;
+            if (delta !== undefined) controller.enqueue(encoder.encode(`data: ${JSON.stringify({ delta })}\n\n`));
+          },
+        });
+        for (let read = await chunks.read(); !read.done; read = await chunks.read()) parser.feed(read.value);
+        controller.close();
+      },
+    });
+    return new Response(relayed, { headers });
   }
 }

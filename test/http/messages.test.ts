@@ -1,0 +1,153 @@
+/** Messages that come together, twice, or too many (H1, J7), over the session's surface. */
+import { describe, expect, test } from 'vitest';
+import { limits } from '../../src/domain/limits.ts';
+import type { ModelDelta } from '../../src/domain/ports.ts';
+import { createSessionApp } from '../../src/http/session-app.ts';
+import { FakeClock } from '../support/fake-clock.ts';
+import { sessionKit, settle } from '../support/session-kit.ts';
+import type { SessionKit } from '../support/session-kit.ts';
+
+interface Talk {
+  readonly kit: SessionKit;
+  send(content: string, options?: { key?: string; query?: string; stream?: boolean }): Promise<Response>;
+  /** Lets the model finish what it is saying, now and from now on. */
+  speak(): void;
+}
+
+/** A session whose model says nothing until it is told to. */
+async function talk(): Promise<Talk> {
+  const mute = Promise.withResolvers<void>();
+  const kit = await sessionKit({
+    async *stream(): AsyncGenerator<ModelDelta> {
+      yield { type: 'text', text: '<response final="true">yes' };
+      await mute.promise;
+      yield { type: 'text', text: '</response>' };
+      yield { type: 'finish', reason: 'stop' };
+    },
+  });
+  kit.sql.onSync = settle;
+  const app = createSessionApp({
+    session: kit.session,
+    clock: new FakeClock(),
+    destroy: async () => undefined,
+    log: () => undefined,
+  });
+  return {
+    kit,
+    speak: () => mute.resolve(),
+    send: async (content, { key, query = '', stream = false } = {}) =>
+      await app.fetch(
+        new Request(`http://session/message${query}`, {
+          method: 'POST',
+          headers: key === undefined ? {} : { 'idempotency-key': key },
+          body: JSON.stringify({ content, stream }),
+        }),
+      ),
+  };
+}
+
+const runOf = async (response: Response): Promise<string> => ((await response.json()) as { run_id: string }).run_id;
+const problem = async (response: Response): Promise<[number, string]> => [
+  response.status,
+  ((await response.json()) as { code: string }).code,
+];
+
+describe('[J7] the same Idempotency-Key', () => {
+  test('is one run, for twenty requests at once on a slow disk', async () => {
+    const { kit, send, speak } = await talk();
+    const all = Array.from({ length: 20 }, () => send('go', { key: 'k' }));
+    await settle();
+    speak();
+    const runs = await Promise.all((await Promise.all(all)).map(runOf));
+    expect(new Set(runs).size).toBe(1);
+    expect(kit.requests).toHaveLength(1);
+  });
+
+  test('gives a late one the whole run again, streamed, from its first event', async () => {
+    const { send, speak } = await talk();
+    speak();
+    await send('before');
+    const first = await (await send('go', { key: 'k', stream: true })).text();
+    const again = await (await send('go', { key: 'k', stream: true })).text();
+    const journaled = (body: string): string[] => body.split(/(?<=\n\n)/).filter((frame) => frame.startsWith('id: '));
+    expect(journaled(again)).toEqual(journaled(first));
+    expect(again).toContain('event: agent_completed');
+  });
+
+  test('with another message is refused: while the first waits in line, runs, and has ended', async () => {
+    const { kit, send, speak } = await talk();
+    const running = send('one', { key: 'a' });
+    await settle();
+    const queued = send('two', { key: 'b' });
+    await settle();
+    expect(await problem(await send('other', { key: 'a' }))).toEqual([422, 'idempotency_mismatch']);
+    expect(await problem(await send('other', { key: 'b' }))).toEqual([422, 'idempotency_mismatch']);
+    speak();
+    await Promise.all([running, queued]);
+    expect(await problem(await send('other', { key: 'b' }))).toEqual([422, 'idempotency_mismatch']);
+    expect(kit.session.runCount).toBe(2);
+  });
+
+  test('takes no place in a full line, and is not refused by if_busy: its run is there already', async () => {
+    const { send, speak } = await talk();
+    const first = send('go', { key: 'k' });
+    await settle();
+    const waiting = Array.from({ length: limits.queuedMessages }, (_, n) => send(`n${n}`));
+    await settle();
+    expect(await problem(await send('one more'))).toEqual([429, 'queue_full']);
+    const same = [send('go', { key: 'k' }), send('go', { key: 'k', query: '?if_busy=reject' })];
+    await settle();
+    speak();
+    const ids = await Promise.all((await Promise.all([first, ...same])).map(runOf));
+    expect(new Set(ids).size).toBe(1);
+    await Promise.all(waiting);
+  });
+
+  test('must be one that can be remembered', async () => {
+    const { send } = await talk();
+    const long = 'k'.repeat(limits.idempotencyKeyChars + 1);
+    expect(await problem(await send('go', { key: long }))).toEqual([400, 'invalid_request']);
+    expect(await problem(await send('go', { key: '' }))).toEqual([400, 'invalid_request']);
+  });
+});
+
+describe('[H1] several messages', () => {
+  test('at once: one runs, eight wait, the rest is told to come later; all that were taken are answered in order', async () => {
+    const { kit, send, speak } = await talk();
+    const all = Array.from({ length: 20 }, (_, n) => send(`m${n}`));
+    await settle();
+    await settle();
+    speak();
+    const responses = await Promise.all(all);
+    const taken = responses.filter(({ status }) => status === 200);
+    const refused = responses.filter(({ status }) => status !== 200);
+    expect(taken).toHaveLength(1 + limits.queuedMessages);
+    for (const response of refused) {
+      expect(response.headers.get('retry-after')).not.toBeNull();
+      expect(await problem(response)).toEqual([429, 'queue_full']);
+    }
+    const said = kit.requests.map(({ messages }) => messages.at(-1)?.content);
+    expect(said.map((content, n) => content?.includes(`m${n}`))).toEqual(said.map(() => true));
+  });
+
+  test('of which each would rather be refused than wait: exactly one runs, and the others are told which', async () => {
+    const { kit, send, speak } = await talk();
+    const all = Array.from({ length: 10 }, (_, n) => send(`m${n}`, { query: '?if_busy=reject' }));
+    await settle();
+    speak();
+    const bodies = await Promise.all(
+      (await Promise.all(all)).map(async (response) => ({
+        ...((await response.json()) as { run_id: string }),
+        status: response.status,
+      })),
+    );
+    expect(bodies.map(({ status }) => status).toSorted()).toEqual([200, ...Array.from({ length: 9 }, () => 409)]);
+    expect(new Set(bodies.map(({ run_id: run }) => run)).size).toBe(1);
+    expect(kit.session.runCount).toBe(1);
+  });
+
+  test.each(['?if_busy=', '?if_busy=wait'])('%s is no way to say it', async (query) => {
+    const { send } = await talk();
+    expect(await problem(await send('go', { query }))).toEqual([400, 'invalid_request']);
+  });
+});
