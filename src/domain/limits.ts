@@ -225,6 +225,9 @@ export const limits = {
   knownEndpoints: 100,
   /** A breaker's last word counts for so long where nothing more is heard of it. */
   endpointReportMs: 900_000,
+  /** One line of a model's stream, and an error answer: what a broken or hostile endpoint may make us hold. */
+  modelLineBytes: 8_388_608,
+  modelErrorBytes: 65_536,
   /** After the finish reason, for the usage that some endpoints send behind it. */
   usageGraceMs: 2_000,
 

@@ -2,16 +2,12 @@
 import type { Json, JsonObject } from '../domain/json.ts';
 import { isJsonObject } from '../domain/json.ts';
 
-/** As much of an answer as is looked at, in characters. */
-const READ_CHARS = 65_536;
-
 /**
  * `{"error": {"message", "code"}}` from any of: that itself, a list of one (Gemini), a bare `error`
  * text (Ollama), `message` or `detail` at the top (Mistral, vLLM), `errors` (Cloudflare), plain text.
  */
 export function errorBody(text: string): string {
-  const read = text.slice(0, READ_CHARS);
-  const error = errorOf(parsed(read)) ?? { message: plain(read) };
+  const error = errorOf(parsed(text)) ?? { message: plain(text) };
   return JSON.stringify({ error });
 }
 

@@ -115,15 +115,19 @@ class OpenAiConnection implements Connection {
     const response = await call(input, { ...init, redirect: 'manual' });
     if (!response.ok) {
       const { status, headers } = response;
-      const said = status >= 400 ? errorBody(await response.text()) : null;
+      const said = status >= 400 ? errorBody(await beginningOf(response)) : null;
       return said === null ? response : new Response(said, { status, headers: withoutLength(headers) });
     }
     if (response.body === null) return response;
     let tail = '';
+    let lineBytes = 0;
     const decoder = new TextDecoder();
     const listened = response.body.pipeThrough(
       new TransformStream<Uint8Array, Uint8Array>({
         transform: (bytes, controller) => {
+          const lineEnd = bytes.lastIndexOf(LINE_FEED);
+          lineBytes = lineEnd === -1 ? lineBytes + bytes.length : bytes.length - lineEnd - 1;
+          if (lineBytes > limits.modelLineBytes) throw this.#endless();
           tail = (tail + decoder.decode(bytes.subarray(-END_MARK_BYTES))).slice(-END_MARK_BYTES);
           end.marked ||= tail.includes('[DONE]');
           controller.enqueue(bytes);
@@ -132,6 +136,29 @@ class OpenAiConnection implements Connection {
     );
     return new Response(listened, { status: response.status, headers: response.headers });
   }
+
+  #endless(): EngineError {
+    return new EngineError(
+      'model_unavailable',
+      `The model endpoint ${this.#origin} sent a line of more than ${limits.modelLineBytes} bytes`,
+    );
+  }
+}
+
+/** As much of an error answer as is read; the rest is not waited for. */
+async function beginningOf(response: Response): Promise<string> {
+  if (response.body === null) return '';
+  const reader = response.body.getReader();
+  const decoder = new TextDecoder();
+  let text = '';
+  let bytes = 0;
+  for (let read = await reader.read(); !read.done; read = await reader.read()) {
+    text += decoder.decode(read.value, { stream: true });
+    bytes += read.value.length;
+    if (bytes >= limits.modelErrorBytes) break;
+  }
+  await reader.cancel().catch(() => undefined);
+  return text;
 }
 
 function withoutLength(headers: Headers): Headers {
@@ -143,3 +170,4 @@ function withoutLength(headers: Headers): Headers {
 
 /** The end mark and the line ends that servers put behind it. */
 const END_MARK_BYTES = 32;
+const LINE_FEED = 0x0a;

@@ -491,6 +491,49 @@ describe('abort', () => {
   });
 });
 
+describe('[P16] an endpoint that never comes to an end', () => {
+  /** A body that goes on for as long as it is read. */
+  const endless = (status: number, piece: string) => {
+    let sentBytes = 0;
+    const bytes = new TextEncoder().encode(piece);
+    const fetch = (): Promise<Response> =>
+      Promise.resolve(
+        new Response(
+          new ReadableStream<Uint8Array>({
+            pull(controller) {
+              sentBytes += bytes.length;
+              controller.enqueue(bytes);
+            },
+          }),
+          { status, headers: { 'content-type': 'text/event-stream' } },
+        ),
+      );
+    const model = createOpenAiProvider({
+      baseUrl: 'http://endless/v1',
+      apiKey: null,
+      defaultModel: 'm',
+      clock: new HastyClock(),
+      random: () => 0,
+      fetch,
+    });
+    return { model, sent: () => sentBytes };
+  };
+
+  test('one line without an end is cut off at its limit', async () => {
+    const { model, sent } = endless(200, `data: ${'x'.repeat(1_000_000)}`);
+    const { fault } = await outcome(model.stream(request()));
+    expect(fault).toMatchObject({ code: 'model_unavailable', message: expect.stringContaining('sent a line of more') });
+    expect(sent()).toBeLessThan(limits.modelLineBytes * (limits.modelAttempts + 1));
+  });
+
+  test('an error answer is read as far as it is told', async () => {
+    const { model, sent } = endless(400, 'wrong, '.repeat(1_000));
+    const { fault } = await outcome(model.stream(request()));
+    expect(fault).toMatchObject({ code: 'model_rejected', message: expect.stringContaining('wrong, wrong') });
+    expect(sent()).toBeLessThan(limits.modelErrorBytes * 4);
+  });
+});
+
 describe('the key', () => {
   test('[L7] a redirect is not followed: the other origin is never asked', async () => {
     await using other = await startScriptedLlm([answer('stolen')]);
