@@ -157,6 +157,19 @@ async function untilSo(check: () => void | Promise<void>): Promise<void> {
 }
 
 describe('a job', () => {
+  test('[R3] what the making of its image says is told as it comes, and is no part of its output', async () => {
+    await runner.close();
+    sandbox = new FakeSandbox('docker');
+    runner = await startRunner({ sandboxes: [sandbox], now: () => clock.now() });
+    const build = { base: 'python3', files: { 'main.py': '1' }, entrypoint: 'main.py', requirements: [] } as const;
+    const running = start(job({ kind: 'tool', code: '', build }), clientFor());
+    const started = await program(0);
+    started.print('out');
+    started.end();
+    expect(await running.result).toMatchObject({ end: 'exited', stdout: 'out', stderr: '' });
+    expect(running.output).toEqual(['build:building main.py\n', 'stdout:out']);
+  });
+
   test('[R1] its output is reported as it comes, and its end', async () => {
     const running = start();
     const started = await program(0);

@@ -1,10 +1,12 @@
 /** A sandbox whose programs do what the test says, when it says so. */
 import { PassThrough } from 'node:stream';
 
+import type { ImageBuild } from '../../images/image-build.ts';
 import {
   type Availability,
   everywhere,
   type Held,
+  type ImageLaunch,
   type Launch,
   type ProcessEnd,
   type Sandbox,
@@ -13,7 +15,7 @@ import {
 } from '../../sandbox/sandbox.ts';
 
 export interface FakeProcess {
-  readonly launch: Launch;
+  readonly launch: Launch | ImageLaunch;
   /** It was held for its session beforehand. */
   readonly held: boolean;
   readonly signals: string[];
@@ -55,7 +57,16 @@ export class FakeSandbox implements Sandbox {
     });
   }
 
-  #start(launch: Launch, held: boolean): Promise<SandboxProcess> {
+  startImage(launch: ImageLaunch): Promise<SandboxProcess> {
+    return this.#start(launch, false);
+  }
+
+  buildImage(build: ImageBuild, progress: (text: string) => void): Promise<string> {
+    progress(`building ${build.entrypoint}\n`);
+    return Promise.resolve('built');
+  }
+
+  #start(launch: Launch | ImageLaunch, held: boolean): Promise<SandboxProcess> {
     const stdout = new PassThrough();
     const stderr = new PassThrough();
     const signals: string[] = [];

@@ -293,6 +293,39 @@ time.sleep(600)'`;
         expect((await run(python(code, { limits: { memory_mb: 512 } }))).stdout).toBe('300000000\n');
       });
 
+      testIf(level === 'docker' || level === 'bubblewrap')(
+        '[R2] processes, disk, processors and output have the limits that the job asks for',
+        async () => {
+          const forks = `
+import os
+made = 0
+try:
+    while made < 200:
+        if os.fork() == 0:
+            os.pause() if hasattr(os, "pause") else __import__("signal").pause()
+        made += 1
+except OSError: pass
+print(made)`;
+          const few = await run(python(forks, { limits: { processes: 8 } }));
+          const more = await run(python(forks, { limits: { processes: 150 } }));
+          expect(Number(few.stdout)).toBeLessThan(16);
+          expect(Number(more.stdout)).toBeGreaterThan(100);
+
+          const fill = 'head -c 3000000 /dev/zero > /work/big && echo fits';
+          expect((await run(shell(fill, { limits: { disk_mb: 2 } }))).stdout).toBe('');
+          expect((await run(shell(fill, { limits: { disk_mb: 4 } }))).stdout).toBe('fits\n');
+
+          const cut = await run(shell('head -c 9000 /dev/zero | tr "\\0" x', { limits: { output_bytes: 4096 } }));
+          expect(cut).toMatchObject({ end: 'output_limit', truncated: true, stdout: 'x'.repeat(4_096) });
+
+          // by control groups, where there are some
+          const spin =
+            'import time\nbegin = time.perf_counter()\nwhile time.process_time() < 0.4: pass\nprint(time.perf_counter() - begin)';
+          const slow = await run(python(spin, { limits: { cpus: 0.2 } }));
+          if (level === 'docker' || fs.existsSync('/sys/fs/cgroup/cpu')) expect(Number(slow.stdout)).toBeGreaterThan(1);
+        },
+      );
+
       testIf(real)('[R2] one file has a limit, and a sparse one too', async () => {
         const { stdout } = await run(
           shell('head -c 100000000 /dev/zero > big; echo $?; truncate -s 1T sparse; echo $?'),
