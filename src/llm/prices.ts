@@ -38,6 +38,12 @@ const PRICES: Readonly<Record<string, Row>> = {
   'gemini-2.5-flash-lite': [0.1, 0.01, 0.4],
   'gemini-2.5-flash': [0.3, 0.03, 2.5],
   'gemini-2.5-pro': [1.25, 0.125, 10],
+
+  'deepseek-v4-flash': [0.14, 0.0028, 0.28],
+  'deepseek-v4-pro': [1.74, 0.0145, 3.48],
+
+  'llama-3.3-70b-versatile': [0.59, 0.59, 0.79],
+  'llama-3.1-8b-instant': [0.05, 0.05, 0.08],
 };
 
 /** `models/gpt-4o-2024-08-06`, `openai/gpt-4o` -> `gpt-4o`: gateways prefix names, versions end in a date. */

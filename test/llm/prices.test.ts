@@ -16,6 +16,7 @@ test.each([
   ['claude-haiku-4-5-20251001', 1],
   ['models/gemini-2.5-pro', 1.25],
   ['GPT-5-mini', 0.25],
+  ['deepseek/deepseek-v4-flash', 0.14],
   ['demo', 0],
 ])('[S12] a million tokens for %s cost %f', (model, dollars) => {
   expect(costOf(usage(model), {})).toBe(dollars);
