@@ -60,8 +60,6 @@ export interface Catalog {
   nearest(kind: CatalogKind, name: string): readonly string[];
 }
 
-export const NO_MANIFESTS: CatalogData = { agents: [], tools: [], relics: [], workflows: [], monuments: [] };
-
 export function createCatalog(data: CatalogData): Catalog {
   const byName = <T extends ManifestBase>(items: readonly T[]): ReadonlyMap<string, T> =>
     new Map([...items].sort((a, b) => (a.name < b.name ? -1 : 1)).map((item) => [item.name, item]));
