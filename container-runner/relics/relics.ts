@@ -155,7 +155,8 @@ export class Relics {
   }
 
   async #leave(space: string): Promise<void> {
-    const inUse = [...this.#entries.values()].some(({ id }) => id.space === space);
+    // what is still being stopped holds the space, too
+    const inUse = [...this.#entries.keys(), ...this.#going.keys()].some((key) => key.startsWith(`${space}/`));
     if (!inUse) await this.#options.host?.leave(space).catch(() => undefined);
   }
 

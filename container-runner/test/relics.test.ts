@@ -228,6 +228,27 @@ describe('whose it is', () => {
     expect(host.forgotten).toEqual([{ space: 'ses_1', name: null }]);
   });
 
+  test('[R5] a space is left once, when the last of its relics has stopped', async () => {
+    await relics.call({ space: 'ses_1', name: 'fast' }, spec(), get, 1_000);
+    await relics.call({ space: 'ses_1', name: 'slow' }, spec(), get, 1_000);
+    const slow = last();
+    let finish: () => void = () => undefined;
+    const held = new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    slow.stop = async () => {
+      await held;
+      slow.die('stopped');
+    };
+    const stopped = relics.stop('ses_1', null, false);
+    await settle();
+    expect(host.started[0]?.stopped).toBe(true);
+    expect(host.left).toEqual([]);
+    finish();
+    await stopped;
+    expect(host.left).toEqual(['ses_1']);
+  });
+
   test('[R8] a session has its share of places, and so have all', async () => {
     for (let at = 0; at < limits.relicsPerSpace; at += 1) {
       // oxlint-disable-next-line no-await-in-loop -- one after the other

@@ -1,13 +1,14 @@
 /** The Worker and its runners as real processes: containers, relics, and runners that go away (R2, R5, R7). */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 
+import { dockerSocket, reasonToSkip } from '../../container-runner/test/support/levels.ts';
 import { connectEngine } from '../../container-runner/sandbox/docker-engine.ts';
 import { freePort } from '../../scripts/services.ts';
 import { ROOT, startSystem } from '../../scripts/system.ts';
@@ -17,11 +18,12 @@ import { answer, startScriptedLlm } from '../support/scripted-llm.ts';
 import type { ScriptedLlm } from '../support/scripted-llm.ts';
 
 const SECRET = 'of the end-to-end tests, long enough for anyone';
-const docker = await connectEngine(null);
+const skip = reasonToSkip('docker');
 const WAIT = { timeout: 20_000, interval: 200 };
 
 interface RunnerProcess {
   readonly url: string;
+  readonly stateDir: string;
   readonly child: ChildProcess;
 }
 
@@ -33,6 +35,7 @@ function folder(): string {
 }
 
 async function startRunner(env: Record<string, string> = {}): Promise<RunnerProcess> {
+  const stateDir = folder();
   const child = spawn(process.execPath, ['container-runner/main.ts'], {
     cwd: ROOT,
     env: {
@@ -40,13 +43,14 @@ async function startRunner(env: Record<string, string> = {}): Promise<RunnerProc
       RUNNER_SECRET: `e2e=${SECRET}`,
       RUNNER_PORT: '0',
       RUNNER_DRAIN_SECONDS: '0',
-      CORTEX_STATE_DIR: folder(),
+      CORTEX_STATE_DIR: stateDir,
+      ...(dockerSocket === null ? {} : { RUNNER_DOCKER: dockerSocket }),
       ...env,
     },
     stdio: ['ignore', 'pipe', 'ignore'],
   });
   const [line] = (await once(createInterface(child.stdout), 'line')) as [string];
-  return { url: (JSON.parse(line) as { url: string }).url, child };
+  return { url: (JSON.parse(line) as { url: string }).url, stateDir, child };
 }
 
 async function stop({ child }: RunnerProcess, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
@@ -81,11 +85,13 @@ afterAll(() => {
   for (const made of folders) rmSync(made, { recursive: true, force: true });
 });
 
-describe('one runner with a Docker engine', () => {
+describe.skipIf(skip !== null)(`one runner with a Docker engine${skip === null ? '' : ` (skipped: ${skip})`}`, () => {
+  let docker: Awaited<ReturnType<typeof connectEngine>>;
   let runner: RunnerProcess;
   let system: System;
   let llm: ScriptedLlm;
   beforeAll(async () => {
+    docker = await connectEngine(dockerSocket);
     runner = await startRunner({ RUNNER_SANDBOX: 'docker' });
     const set = action('relic', 's', { parameters: { key: 'k', value: 42 } }, 'name="key_value.set"');
     const get = action('relic', 'g', { parameters: { key: 'k' } }, 'name="key_value.get"');
@@ -99,8 +105,11 @@ describe('one runner with a Docker engine', () => {
     await llm[Symbol.asyncDispose]();
     await system.stop();
     await stop(runner);
-    const left = await docker.listContainers({ all: true, filters: { label: ['cortex-edge=relic'] } });
-    expect(left.map(({ Labels: labels }) => labels['cortex-edge.space'])).toEqual([]);
+    // everything of this runner's has gone with it
+    const owner = readFileSync(join(runner.stateDir, 'runner/instance'), 'utf8');
+    const label = [`cortex-edge.runner=${owner}`];
+    expect(await docker.listContainers({ all: true, filters: { label } })).toEqual([]);
+    expect(await docker.listNetworks({ filters: { label } })).toEqual([]);
   });
 
   test('[P14] a docker action: values are variables, arguments are literal, the network is not there', async () => {
@@ -180,7 +189,7 @@ describe('one runner with a Docker engine', () => {
       action('relic', 'c', {}, 'name="nothing.get"');
     const result = await execute(system, 'archivist', text);
     expect(result.actions.map(({ error }) => (error as { code: string } | null)?.code)).toEqual([
-      'unknown_endpoint',
+      'unknown_name',
       'invalid_parameters',
       'unknown_name',
     ]);
