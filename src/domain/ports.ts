@@ -295,6 +295,14 @@ export interface ChildSessions {
   run(child: ChildRequest, observer: ChildObserver): Promise<ChildEnd>;
 }
 
+/** A session's feeds, as internal actions see them (I). Throws `EngineError` for the model's mistakes. */
+export interface FeedStore {
+  list(): JsonObject[];
+  add(written: JsonObject): JsonObject;
+  update(id: string, changes: JsonObject): JsonObject;
+  remove(id: string): boolean;
+}
+
 /** A session variable store, as internal actions and references use it. */
 export interface VariableStore {
   get(key: string): Json | undefined;

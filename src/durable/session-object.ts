@@ -4,7 +4,6 @@
  */
 import { DurableObject } from 'cloudflare:workers';
 import type { JsonObject } from '../domain/json.ts';
-import { limits } from '../domain/limits.ts';
 import type { ChildRequest } from '../domain/ports.ts';
 import { redactor } from '../engine/redact.ts';
 import { Session } from '../engine/session.ts';
@@ -64,10 +63,10 @@ export class SessionObject extends DurableObject<Env> {
       resolve: (name, pin) => pinned.agent(name, pin),
       workflow: (name, pin) => pinned.workflow(name, pin),
       redact,
-      modelFor: (agent) => modelOf(env, settings, agent, (work) => ctx.waitUntil(work)),
+      modelFor: (agent) => modelOf(env, settings, agent),
       hold: (work) => {
-        ctx.waitUntil(work);
-        ctx.waitUntil(this.#watch());
+        ctx.waitUntil(work.finally(() => this.#arm()));
+        ctx.waitUntil(this.#arm());
       },
       runEnded: (run) => {
         const { record } = this.#session;
@@ -96,16 +95,18 @@ export class SessionObject extends DurableObject<Env> {
       session: this.#session,
       clock: platformClock,
       admit: async () => await takeTurn(this.env, readSettings(this.env), this.#session.record),
-      destroy: async () => {
-        const { session_id: space } = this.#session.record;
-        this.ctx.waitUntil(runnerOf(readSettings(this.env))?.stopRelics(space, { forget: true }) ?? Promise.resolve());
-        await this.ctx.storage.deleteAlarm();
-        await this.ctx.storage.deleteAll();
-        this.#session = this.#openSession();
-        this.#app = this.#openApp();
-      },
+      destroy: () => this.#destroy(),
       log: (line) => log(redactor(secretsOf(this.env))(line)),
     });
+  }
+
+  async #destroy(): Promise<void> {
+    const { session_id: space } = this.#session.record;
+    this.ctx.waitUntil(runnerOf(readSettings(this.env))?.stopRelics(space, { forget: true }) ?? Promise.resolve());
+    await this.ctx.storage.deleteAlarm();
+    await this.ctx.storage.deleteAll();
+    this.#session = this.#openSession();
+    this.#app = this.#openApp();
   }
 
   override async fetch(request: Request): Promise<Response> {
@@ -113,7 +114,8 @@ export class SessionObject extends DurableObject<Env> {
   }
 
   async create(record: SessionRecord, state: JsonObject): Promise<void> {
-    await this.#session.create(record, state);
+    // Both in one turn, so that they reach the disk together.
+    await Promise.all([this.#session.create(record, state), this.#arm()]);
   }
 
   /** Starts the one run of this session, a child's or a workflow's, once; returns its id (M6, M7). */
@@ -123,17 +125,31 @@ export class SessionObject extends DurableObject<Env> {
     return runId;
   }
 
-  /** The watchdog (J2): re-arms first, starts the work without containing it, never throws. */
+  /**
+   * The session's one alarm: for runs that nobody owns, approvals that expire, periodic feeds, and the
+   * session's own end (J2, J8, F3). Re-arms first, starts the work without containing it, never throws.
+   */
   override async alarm(): Promise<void> {
-    if (this.#session.busy) await this.#watch();
+    await this.#arm();
+    this.ctx.waitUntil(this.#wake());
+  }
+
+  async #wake(): Promise<void> {
     try {
-      await this.#session.recover();
+      if (this.#session.exists && this.#session.expiresAt <= platformClock.now() && !this.#session.busy) {
+        await this.#session.dispose('the session has expired');
+        await this.#destroy();
+        return;
+      }
+      await this.#session.wake();
+      await this.#arm();
     } catch (fault) {
       log(redactor(secretsOf(this.env))(JSON.stringify({ level: 'error', message: String(fault) })));
     }
   }
 
-  async #watch(): Promise<void> {
-    await this.ctx.storage.setAlarm(platformClock.now() + limits.watchdogMs);
+  async #arm(): Promise<void> {
+    const at = this.#session.nextWake();
+    if (at !== null) await this.ctx.storage.setAlarm(at);
   }
 }

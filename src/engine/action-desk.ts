@@ -35,6 +35,7 @@ import type { RunState } from '../scheduler/step.ts';
 import type { SchedulerCommand, SchedulerInput, Settlement, TimerId } from '../scheduler/types.ts';
 import { callModel } from './call-model.ts';
 import type { Recalled } from './earlier-outcomes.ts';
+import { feedRefusal } from './feed-sources.ts';
 import type { Inbox, RunInput } from './inbox.ts';
 import { resolveCall } from './names.ts';
 import type { ResolvedCall } from './names.ts';
@@ -57,9 +58,11 @@ export class ActionDesk {
   readonly #variables: VariableStore;
   readonly #rejections = new Map<ActionKey, ActionRejection>();
   readonly #attempts = new Map<ActionKey, { readonly attempt: number; readonly abort: AbortController }>();
-  readonly #timers = new Map<TimerId, () => void>();
+  readonly #timers = new Map<TimerId, { readonly cancel: () => void; readonly at: number }>();
   readonly #approvals = new Map<ActionKey, string>();
   readonly #earlierValues = new Map<string, NameValue>();
+  /** No name stands for results of the iterations before this one (I). */
+  #clearedBefore = 1;
   /** Actions that were looked up, as they would run. */
   readonly #looked = new Map<ActionKey, ResolvedCall>();
   readonly #recalled = new Set<ActionKey>();
@@ -239,6 +242,7 @@ export class ActionDesk {
       fetch: this.#context.fetch,
       readHtml: this.#context.readHtml,
       internalActions: this.#context.resolved.agent.internalActions,
+      feeds: this.#context.feeds.store(this.#context.resolved, (feed) => feedRefusal(feed, this.#context.resolved)),
       callModel: (request: Parameters<ActionContext['callModel']>[0]): Promise<string> =>
         callModel(this.#context, request, abort.signal, (usage) => this.#inbox.put({ type: 'usage', usage })),
     };
@@ -304,7 +308,7 @@ export class ActionDesk {
 
   abortAll(): void {
     for (const { abort } of this.#attempts.values()) abort.abort(new DOMException('the run ended', 'AbortError'));
-    for (const cancel of this.#timers.values()) cancel();
+    for (const { cancel } of this.#timers.values()) cancel();
     for (const key of this.#looked.keys()) this.#context.earlier.release(this.#owner(key), null);
     this.#attempts.clear();
     this.#timers.clear();
@@ -351,6 +355,12 @@ export class ActionDesk {
     this.#append('approval_resolved', key, { approval_id: approval, approved, ...(note === null ? {} : { note }) });
   }
 
+  /** When the next open approval expires; null when none is open. */
+  approvalExpiry(): number | null {
+    const times = [...this.#timers].flatMap(([timer, { at }]) => (timer.startsWith('approval:') ? [at] : []));
+    return times.length === 0 ? null : Math.min(...times);
+  }
+
   /** The action that an approval id asks about, or null. */
   approvalKey(approvalId: string): ActionKey | null {
     for (const [key, id] of this.#approvals) if (id === approvalId) return key;
@@ -370,6 +380,14 @@ export class ActionDesk {
     const silent = isFireAndForget(this.#state(), key);
     const { id, name } = label;
     this.#results.settle(key, { id, name, silent, status: command.status, note: noteOf(command), endedAt: now }, seq);
+    const cleared = command.status === 'completed' && this.#declaration(key);
+    if (cleared !== false && cleared.type === 'internal' && cleared.name === 'clear_context') this.#clear(key);
+  }
+
+  /** Results of the iterations before this action's lose their names (I). */
+  #clear(key: ActionKey): void {
+    this.#clearedBefore = iterationOf(key);
+    this.#earlierValues.clear();
   }
 
   #appendEnd(command: Settle, now: number): number {
@@ -415,11 +433,11 @@ export class ActionDesk {
       this.#timers.delete(timer);
       this.#inbox.put({ type: 'timer', timer });
     });
-    this.#timers.set(timer, cancel);
+    this.#timers.set(timer, { cancel, at: this.#context.clock.now() + delayMs });
   }
 
   clearTimer(timer: TimerId): void {
-    this.#timers.get(timer)?.();
+    this.#timers.get(timer)?.cancel();
     this.#timers.delete(timer);
     this.#stopped.delete(timer);
   }
@@ -431,10 +449,13 @@ export class ActionDesk {
 
   /** What a name stands for now: the producer that it was bound to, else a session variable, else an earlier run's result (P12). */
   valueOf(name: string, producer: ActionKey | null): NameValue {
-    if (producer !== null) return this.#valueOfAction(producer);
+    if (producer !== null && iterationOf(producer) >= this.#clearedBefore) return this.#valueOfAction(producer);
     const variable = this.#variables.get(name);
     if (variable !== undefined) return { state: 'value', value: variable };
-    return this.#earlier(name);
+    const earlier = this.#earlier(name);
+    if (earlier.state !== 'unknown') return earlier;
+    const feed = this.#context.feeds.value(this.#context.resolved, name);
+    return feed === undefined ? earlier : { state: 'value', value: feed };
   }
 
   /** A result of an earlier run. Those cannot change any more: each name is looked up once. */
@@ -522,7 +543,7 @@ export class ActionDesk {
     return this.#log.write(type, data, {
       action: this.#declaration(key),
       state: { key, ...state },
-      iteration: Number(key.split('/')[0]),
+      iteration: iterationOf(key),
     });
   }
 
@@ -548,6 +569,10 @@ export class ActionDesk {
       },
     };
   }
+}
+
+function iterationOf(key: ActionKey): number {
+  return Number(key.split('/')[0]);
 }
 
 function unknownOutcome(action: ActionDeclaration, why: string | null): ActionOutcome {

@@ -38,6 +38,25 @@ export function* readTranscript(
   }
 }
 
+/** The turns without what was found out before the model cleared its context for the last time (I). */
+export function withoutCleared(turns: readonly Turn[]): readonly Turn[] {
+  const clears = ({ results }: Turn['generations'][number]): boolean =>
+    results.some(({ name, status }) => name === 'clear_context' && status === 'completed');
+  const last = turns.findLastIndex(({ generations }) => generations.some(clears));
+  if (last < 0) return turns;
+  return turns.map((turn, index) => {
+    const from = index < last ? Infinity : index > last ? 0 : turn.generations.findLastIndex(clears);
+    const generations = turn.generations.map((generation, at) =>
+      at >= from ? generation : { ...generation, results: generation.results.map(cleared) },
+    );
+    return { ...turn, generations };
+  });
+}
+
+function cleared(report: ActionReport): ActionReport {
+  return report.status === 'completed' ? { ...report, output: '[cleared]' } : report;
+}
+
 function foldTurn(user: string, stored: Iterable<StoredEvent>): Turn {
   const generations: Turn['generations'][number][] = [];
   let results: ActionReport[] = [];

@@ -15,7 +15,7 @@ import { estimateTokens } from '../domain/tokens.ts';
 import { costOf } from '../llm/prices.ts';
 import { reasoningAsText } from '../llm/reasoning-text.ts';
 import { buildMessages } from '../protocol/feedback.ts';
-import type { Cut, Turn } from '../protocol/feedback.ts';
+import type { Cut, FeedReport, Turn } from '../protocol/feedback.ts';
 import { nativeTools, nativeType } from '../protocol/native-tools.ts';
 import { createParser } from '../protocol/parser.ts';
 import type { ProtocolParser } from '../protocol/parser.ts';
@@ -28,6 +28,8 @@ import type { RunState } from '../scheduler/step.ts';
 import type { SchedulerCommand } from '../scheduler/types.ts';
 import type { ActionDesk } from './action-desk.ts';
 import { effectsOf } from './traits.ts';
+import { withoutCleared } from './conversation.ts';
+import { fetchFeed } from './feed-sources.ts';
 import type { Inbox, RunInput, Said } from './inbox.ts';
 import type { Results } from './results.ts';
 import type { RunContext } from './run-context.ts';
@@ -409,7 +411,8 @@ export class GenerationDesk {
           feed(chunk);
         }
       } else {
-        const stream = this.#context.model.stream(this.#request(source, signal));
+        const feeds = await this.#feeds(signal);
+        const stream = this.#context.model.stream(this.#request(source, feeds, signal));
         for await (const delta of actInReasoning ? reasoningAsText(stream) : stream) {
           if (signal.aborted) break;
           switch (delta.type) {
@@ -465,19 +468,30 @@ export class GenerationDesk {
     return Math.min(wished ?? Infinity, Math.max(limits.leastGenerationTokens, left - prompt));
   }
 
+  /** What the feeds show now; the model's call waits for them, up to their deadline (F2). */
+  async #feeds(signal: AbortSignal): Promise<readonly FeedReport[]> {
+    const { feeds, resolved } = this.#context;
+    const moment = { iteration: this.#log.iteration, usage: { ...this.#totals } };
+    const used = (usage: Usage): void => this.#inbox.put({ type: 'usage', usage });
+    const ports = { ...this.#context, moment, used };
+    return await feeds.gather(resolved, (feed, aborted) => fetchFeed(feed, ports, aborted), signal);
+  }
+
   #request(
     source: Extract<RunContext['source'], { type: 'model' }>,
+    feeds: readonly FeedReport[],
     signal: AbortSignal,
   ): Parameters<RunContext['model']['stream']>[0] {
     const { resolved } = this.#context;
     const { agent } = resolved;
     const parameters: JsonObject = { ...agent.engine.parameters };
     const { temperature, max_tokens: maxTokens, ...extra } = parameters;
+    const turns = withoutCleared([...source.history.slice(-limits.historyTurns), this.#turn]);
     const messages = buildMessages({
       system: buildSystemPrompt(resolved),
-      history: source.history.slice(-limits.historyTurns),
+      history: turns.slice(0, -1),
       memory: agent.memory,
-      current: { ...this.#turn, last: this.#last },
+      current: { ...(turns.at(-1) ?? this.#turn), last: this.#last, feeds },
     });
     // Declaring functions costs tokens, so it is done where the manifest asks for it; and where the
     // conversation holds calls already: endpoints refuse those without the functions.

@@ -59,6 +59,7 @@ export function recordInput(
       return log.record({ is: 'cancel', at, reason: input.reason });
     case 'token':
     case 'progress':
+    case 'feed':
     case 'save':
       return;
   }

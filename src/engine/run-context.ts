@@ -17,7 +17,9 @@ import type { Executor } from '../executors/executor.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { RunPolicy, SchedulerCommand } from '../scheduler/types.ts';
 import type { Turn } from '../protocol/feedback.ts';
+import type { SessionRecord } from '../domain/session.ts';
 import type { EarlierOutcomes } from './earlier-outcomes.ts';
+import type { Feeds } from './feeds.ts';
 import type { LearnedDurations } from './learned-durations.ts';
 
 /** Where the text of the run's generations comes from. */
@@ -60,4 +62,9 @@ export interface RunContext {
   /** Durations of the session by `type/name`; the run adds its own (S5). */
   readonly learned: LearnedDurations;
   readonly earlier: EarlierOutcomes;
+  readonly feeds: Feeds;
+  /** The session as it was created. */
+  readonly record: SessionRecord;
+  /** A run that waited for a person is at work again (J8). */
+  readonly resumed: () => void;
 }

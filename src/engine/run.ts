@@ -30,6 +30,8 @@ import { renderReference } from './names.ts';
 export interface LiveRun {
   /** Whole-text patches of the blocks that are open now (J4). */
   catchUp(): ReturnType<Segments['catchUp']>;
+  /** When an approval that the run waits for expires, epoch milliseconds; null when none is open (J8). */
+  wakeAt(): number | null;
   /** The action that an open approval asks about, or null (J8). */
   approvalKey(approvalId: string): ActionKey | null;
   /** Resolves when nothing of the run is at work any more; rejects for our own faults only. */
@@ -120,6 +122,9 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
         return decide({ type: 'approval_resolved', at, key: input.key, approved: input.approved, note: input.note });
       case 'cancel':
         return decide({ type: 'cancel_requested', at, reason: input.reason });
+      case 'feed':
+        log.append('context_feed_updated', input.data);
+        return;
       case 'save':
         return log.save();
     }
@@ -230,6 +235,7 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
     await log.commit();
     while (!progress.drained) {
       for (const input of await inbox.take()) perceive(input, context.random());
+      if (progress.end?.status === 'waiting' && state.phase === 'live') context.resumed();
       saveInTime();
       await log.commit();
     }
@@ -252,6 +258,7 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
 
   return {
     catchUp: () => segments.catchUp(),
+    wakeAt: () => actions.approvalExpiry(),
     approvalKey: (approvalId) => actions.approvalKey(approvalId),
     drained: live().finally(() => actions.abortAll()),
   };

@@ -28,6 +28,9 @@ import type { RunPolicy } from '../scheduler/types.ts';
 import { endAbandonedRun } from './abandoned-run.ts';
 import { readConversation, readTranscript } from './conversation.ts';
 import { EarlierOutcomes } from './earlier-outcomes.ts';
+import { fetchFeed } from './feed-sources.ts';
+import { Feeds, viewJson } from './feeds.ts';
+import type { FetchFeed } from './feeds.ts';
 import type { RunInput } from './inbox.ts';
 import { LearnedDurations } from './learned-durations.ts';
 import { personalise } from './personalise.ts';
@@ -98,12 +101,14 @@ export class Session {
   readonly #followed = new Set<Promise<void>>();
   #learned: LearnedDurations | null = null;
   readonly #earlier: EarlierOutcomes;
+  readonly #feeds: Feeds;
   #variables: SessionVariables | null = null;
 
   constructor(ports: SessionPorts) {
     this.#ports = { ...ports, executors: redactingExecutors(ports.executors, ports.redact) };
     this.#journal = ports.journal;
     this.#earlier = new EarlierOutcomes(ports.journal, ports.clock);
+    this.#feeds = new Feeds(ports.journal, ports.clock, (data) => this.#feedChanged(data));
   }
 
   /** @throws EngineError `unknown_session` when there is none */
@@ -364,6 +369,86 @@ export class Session {
     await this.#tell([record.run], endAbandonedRun(this.#journal, record, this.#ports.clock.now(), error));
   }
 
+  /**
+   * When the host must be woken, epoch milliseconds: to watch over what is at work, for an approval that
+   * expires, for a periodic feed, for the session's own end; null for no session (J2, J8, F3).
+   */
+  nextWake(): number | null {
+    if (!this.exists) return null;
+    const now = this.#ports.clock.now();
+    const times = [this.expiresAt];
+    if (this.busy) times.push(now + limits.watchdogMs);
+    for (const { live, end } of this.#active.values()) if (end === 'waiting') times.push(live.wakeAt() ?? Infinity);
+    if (!this.#isIdle(now)) times.push(this.#dueFeeds()?.next ?? Infinity);
+    return Math.min(...times);
+  }
+
+  /** When nobody has said anything for so long that the session ends (H1). */
+  get expiresAt(): number {
+    return this.#lastHeard() + limits.sessionExpiryMs;
+  }
+
+  /** What the alarm has come for: runs go on, periodic feeds are refreshed. */
+  async wake(): Promise<void> {
+    await this.recover();
+    if (!this.exists || this.#isIdle(this.#ports.clock.now())) return;
+    const due = this.#dueFeeds();
+    if (due === null) return;
+    await Promise.all(due.now.map((feed) => this.#feeds.refresh(feed, this.#fetchFeed(due.resolved))));
+    await this.#journal.sync();
+  }
+
+  /** The session's feeds as they stand (F1). */
+  feeds(): JsonObject[] {
+    const resolved = this.#current();
+    return resolved === null ? [] : this.#feeds.list(resolved).map(viewJson);
+  }
+
+  #lastHeard(): number {
+    const last = this.#journal.runs(1)[0];
+    return Math.max(this.record.created_at, last?.startedAt ?? 0, last?.endedAt ?? 0);
+  }
+
+  #isIdle(now: number): boolean {
+    return !this.busy && now - this.#lastHeard() >= limits.feedIdleMs;
+  }
+
+  /** What the session's agent means now: as its latest run saw it. */
+  #current(): ResolvedAgent | null {
+    const { record } = this;
+    if (record.workflow !== undefined) return null;
+    return this.#ports.resolve(record.agent, pinOf(this.#journal.runs(1)[0]));
+  }
+
+  #dueFeeds(): (ReturnType<Feeds['due']> & { readonly resolved: ResolvedAgent }) | null {
+    const resolved = this.#current();
+    return resolved === null ? null : { ...this.#feeds.due(resolved), resolved };
+  }
+
+  #fetchFeed(resolved: ResolvedAgent): FetchFeed {
+    const ports = {
+      ...this.#ports,
+      record: this.record,
+      resolved: personalise(resolved, this.record),
+      model: this.#ports.modelFor(resolved.agent),
+      variables: this.#session(),
+      used: (): void => undefined,
+      moment: null,
+    };
+    return (feed, signal) => fetchFeed(feed, ports, signal);
+  }
+
+  /** Readers hear of a feed through the run that is at work, else directly, in the order of the journal. */
+  #feedChanged(data: JsonObject): void {
+    for (const { held, inbox } of this.#active.values()) {
+      if (held !== null) return inbox.put({ type: 'feed', data });
+    }
+    const runId = runIdOf(this.record.session_id, this.#journal.runs(1)[0]?.run ?? 0);
+    const at = this.#ports.clock.now();
+    const event = this.#journal.append({ type: 'context_feed_updated', runId, iteration: 0, at, data });
+    this.#tell([], [event]).catch((fault: unknown) => this.#ports.log(fault));
+  }
+
   /** Ends everything for good: what runs is cancelled, and every reader's stream closes. */
   async dispose(reason: string): Promise<void> {
     await this.cancel(reason);
@@ -472,6 +557,12 @@ export class Session {
         variables: this.#session(),
         learned: (this.#learned ??= new LearnedDurations(this.#journal.durations())),
         earlier: this.#earlier,
+        feeds: this.#feeds,
+        record,
+        resumed: () => {
+          const active = this.#active.get(run);
+          if (active !== undefined) this.#hold(active);
+        },
       },
       inbox,
       replay,

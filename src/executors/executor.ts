@@ -6,6 +6,7 @@ import type {
   ChildBudget,
   ChildSessions,
   Clock,
+  FeedStore,
   HtmlReader,
   OutboundFetch,
   RunnerClient,
@@ -48,6 +49,8 @@ export interface ActionContext {
   /** Null when no runner is configured. */
   readonly runner: RunnerClient | null;
   readonly children: ChildSessions;
+  /** The session's feeds, for internal actions (I); null where there are none to change. */
+  readonly feeds: FeedStore | null;
   readonly fetch: OutboundFetch;
   readonly readHtml: HtmlReader;
   /** One model call outside the conversation, for `type="llm"`. Returns the whole text. */

@@ -1,8 +1,11 @@
 /** `type="internal"`: the model changes its own session: variables, and what it remembers of them (I). */
 import { EngineError } from '../domain/errors.ts';
+import type { ActionOutcome } from '../domain/action.ts';
+import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import { INTERNAL_ACTIONS } from '../domain/manifest.ts';
 import type { AgentDefinition, InternalAction } from '../domain/manifest.ts';
+import type { FeedStore } from '../domain/ports.ts';
 import type { Executor } from './executor.ts';
 import { failure, failureOf, wrongParameter } from './failure.ts';
 
@@ -45,7 +48,7 @@ function isInternal(name: string): name is InternalAction {
 
 export const internalExecutor: Executor = {
   // oxlint-disable-next-line require-await -- the interface is asynchronous
-  async execute({ action, parameters }, { variables, internalActions, signal }) {
+  async execute({ action, parameters }, { variables, internalActions, feeds, signal }) {
     const refusal = internalPolicy(internalActions, action.name);
     if (refusal !== null) return failure(refusal.code, refusal.message, { beforeDispatch: true });
     const name = action.name as InternalAction;
@@ -73,15 +76,43 @@ export const internalExecutor: Executor = {
       case 'clear_context': {
         const keys = variables.entries().map(([name]) => name);
         for (const cleared of keys) variables.delete(cleared);
+        // Results of earlier iterations lose their names with the end of this action: the engine sees to it.
         return { ok: true, output: { cleared: keys } };
       }
       case 'add_context_feed':
       case 'remove_context_feed':
       case 'update_context_feed':
       case 'list_context_feeds':
-        return failure('not_available', `"${name}" is not available: this runtime has no context feeds`, {
-          beforeDispatch: true,
-        });
+        return feeds === null
+          ? failure('not_available', `"${name}" is not available here`, { beforeDispatch: true })
+          : changeFeeds(name, parameters, feeds, signal);
     }
   },
 };
+
+type FeedAction = Extract<InternalAction, `${string}_context_feed${'' | 's'}`>;
+
+function changeFeeds(name: FeedAction, parameters: JsonObject, feeds: FeedStore, signal: AbortSignal): ActionOutcome {
+  const { id } = parameters;
+  if (name !== 'list_context_feeds' && typeof id !== 'string') return wrongParameter('id', 'the id of a feed', id);
+  try {
+    switch (name) {
+      case 'list_context_feeds':
+        return { ok: true, output: feeds.list() };
+      case 'add_context_feed':
+        return { ok: true, output: feeds.add(parameters) };
+      case 'update_context_feed': {
+        const { id: _, ...changes } = parameters;
+        return { ok: true, output: feeds.update(String(id), changes) };
+      }
+      case 'remove_context_feed':
+        return { ok: true, output: { id: String(id), removed: feeds.remove(String(id)) } };
+    }
+  } catch (fault) {
+    // the model's mistakes, not ours
+    if (fault instanceof EngineError && fault.code === 'invalid_request')
+      return failure('invalid_parameters', fault.message);
+    if (fault instanceof EngineError && fault.code === 'forbidden') return failure('not_allowed', fault.message);
+    return failureOf(fault, signal, 'internal');
+  }
+}

@@ -5,11 +5,13 @@ import {
   approvalBody,
   cancelBody,
   createSessionBody,
+  eventBody,
   executeBody,
   manifestFilesBody,
   messageBody,
   planBody,
   tokenBody,
+  workflowBody,
 } from './schemas.ts';
 
 interface Route {
@@ -63,7 +65,12 @@ export const ROUTES: readonly Route[] = [
     summary: 'Who uses what; as text with `Accept: text/plain`',
     answer: 'json',
   },
-  { method: 'get', path: '/manifests/{kind}', summary: 'One kind: agent, tool, relic, workflow, monument', answer: 'json' },
+  {
+    method: 'get',
+    path: '/manifests/{kind}',
+    summary: 'One kind: agent, tool, relic, workflow, monument',
+    answer: 'json',
+  },
   {
     method: 'get',
     path: '/manifests/{kind}/{name}',
@@ -159,6 +166,12 @@ export const ROUTES: readonly Route[] = [
     summary: 'One of them, as it is; takes Range',
     answer: 'file',
   },
+  {
+    method: 'get',
+    path: '/agent/session/{id}/feeds',
+    summary: 'Context feeds: their definitions, latest values, and what went wrong',
+    answer: 'json',
+  },
   { method: 'get', path: '/agent/session/{id}/state', summary: 'Session variables', answer: 'json' },
   {
     method: 'get',
@@ -181,6 +194,29 @@ export const ROUTES: readonly Route[] = [
     summary: 'Answer an approval request',
     body: approvalBody,
     answer: 'json',
+  },
+  { method: 'get', path: '/workflows', summary: 'Workflows: their triggers, inputs and steps', answer: 'json' },
+  {
+    method: 'post',
+    path: '/workflows/{name}/runs',
+    summary: 'Run a workflow; its outputs are the answer',
+    body: workflowBody,
+    answer: 'sse_or_json',
+  },
+  {
+    method: 'post',
+    path: '/events/{event}',
+    summary: 'Start every workflow that waits for this event',
+    body: eventBody,
+    answer: 'json',
+    status: 202,
+  },
+  {
+    method: 'post',
+    path: '/webhooks/{name}',
+    summary: 'Start a workflow by a signed request, without a key: `x-cortex-signature: t=<seconds>,v1=<hex>`',
+    answer: 'json',
+    status: 202,
   },
   {
     method: 'post',
@@ -262,7 +298,10 @@ function operation(route: Route): Record<string, unknown> {
   if (route.yaml === 'folder') {
     content['application/json'] = { schema: z.toJSONSchema(manifestFilesBody, { io: 'input' }) };
     content['multipart/form-data'] = {
-      schema: { type: 'object', additionalProperties: { type: 'string', contentMediaType: 'application/octet-stream' } },
+      schema: {
+        type: 'object',
+        additionalProperties: { type: 'string', contentMediaType: 'application/octet-stream' },
+      },
     };
   }
   if (route.plainText === true) content['text/plain'] = { schema: { type: 'string' } };

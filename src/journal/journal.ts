@@ -190,6 +190,7 @@ export class Journal {
     const record = this.#requireRecord();
     const row = this.#db.exec(
       `SELECT * FROM events WHERE type = 'action_completed' AND run < ? AND (state ->> '$.output_key' = ? OR action_id = ?)
+         AND seq > COALESCE((SELECT MAX(seq) FROM events WHERE type = 'action_completed' AND action_name = 'clear_context'), 0)
        ORDER BY seq DESC LIMIT 1`,
       run,
       name,
@@ -410,6 +411,29 @@ export class Journal {
   deleteVariable(key: string): void {
     this.#db.exec(`DELETE FROM variables WHERE key = ?`, key);
     this.#dirty = true;
+  }
+
+  feeds(): Map<string, Json> {
+    const rows = this.#db.exec(`SELECT id, data FROM feeds ORDER BY id`);
+    return new Map(rows.map((row) => [String(row['id']), JSON.parse(String(row['data'])) as Json]));
+  }
+
+  setFeed(id: string, data: Json): void {
+    this.#db.exec(`INSERT OR REPLACE INTO feeds (id, data) VALUES (?, ?)`, id, JSON.stringify(data));
+    this.#dirty = true;
+  }
+
+  /** The latest ends of actions, newest first (F5). */
+  recentActions(limit: number): SessionEvent[] {
+    const record = this.#requireRecord();
+    return this.#db
+      .exec(
+        `SELECT * FROM events WHERE seq > ? AND type IN ('action_completed', 'action_failed', 'action_skipped', 'action_cancelled', 'action_rejected')
+         ORDER BY seq DESC LIMIT ?`,
+        this.#lastSeq - limits.durationsEvents,
+        limit,
+      )
+      .map((row) => this.#read(record.session_id, row).event);
   }
 
   #requireRecord(): SessionRecord {

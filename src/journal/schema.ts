@@ -58,6 +58,10 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     `ALTER TABLE runs ADD COLUMN open INTEGER NOT NULL DEFAULT 0`,
     `UPDATE runs SET open = 1 WHERE status IN ('queued', 'running', 'waiting')`,
   ],
+  [
+    // Feeds: what the model made of them, and the latest value of each (F2, F3).
+    `CREATE TABLE feeds (id TEXT PRIMARY KEY, data TEXT NOT NULL) WITHOUT ROWID`,
+  ],
 ];
 
 /** Written by this code; a database with a higher number was written by newer code. */

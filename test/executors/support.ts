@@ -106,6 +106,7 @@ export function contextOf(changes: Partial<ActionContext> = {}): TestContext {
     internalActions: { enabled: true, allowed: null, blocked: [] },
     runner: null,
     children: { run: unexpected('children') },
+    feeds: null,
     fetch: unexpected('fetch'),
     readHtml: unexpected('readHtml'),
     callModel: unexpected('callModel'),

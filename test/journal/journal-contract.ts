@@ -213,6 +213,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       journal.setVariable('x', 1);
       db.exec(`DROP TABLE outcomes`);
       db.exec(`DROP TABLE inputs`);
+      db.exec(`DROP TABLE feeds`);
       db.exec(`ALTER TABLE runs DROP COLUMN open`);
       db.exec(`UPDATE schema_version SET version = 1`);
       const next = new Journal(db);
