@@ -314,6 +314,7 @@ async function withRunner<T>(level: Level, warm: number, body: (bench: Bench) =>
       CORTEX_STATE_DIR: stateDir,
       RUNNER_SANDBOX: level,
       RUNNER_WARM: String(warm),
+      RUNNER_DRAIN_SECONDS: '0',
     },
     echo: () => false,
   });
