@@ -13,7 +13,7 @@ import type { Env, Settings } from './settings.ts';
 /** What is known of endpoints: of all sessions in this isolate together, for as long as it lives. */
 const endpoints = new Endpoints(platformClock, (report) => tellHealth(report));
 
-/** Where news of breakers go; the latest session's, since any of them does. */
+/** Where news of breakers go, once there is an environment. */
 let tellHealth: (report: EndpointReport) => void = () => {};
 
 function deps(env: Env, settings: Settings): ModelDeps {
@@ -38,18 +38,13 @@ function secretOf(env: Env, name: string): string | null {
 }
 
 /** An agent's models: its manifest's choice, where it makes one, else the deployment's. */
-export function modelOf(
-  env: Env,
-  settings: Settings,
-  agent: AgentDefinition,
-  hold: (work: Promise<unknown>) => void,
-): ModelProvider {
-  tellHealth = (report) =>
-    hold(
-      endpointStatus(env)
-        .tell(report)
-        .catch(() => undefined),
-    );
+export function modelOf(env: Env, settings: Settings, agent: AgentDefinition): ModelProvider {
+  tellHealth = (report) => {
+    // Said in the turn of the session whose call it was, which is alive until its run ends; nobody waits for it.
+    endpointStatus(env)
+      .tell(report)
+      .catch(() => undefined);
+  };
   return createModel(settings.model, deps(env, settings), agent.engine).provider;
 }
 
