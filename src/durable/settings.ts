@@ -105,9 +105,15 @@ export function secretsOf(env: Env): string[] {
   );
   const keys = parseApiKeys(env.API_KEYS).map(({ key }) => key);
   const runnerKeys = parseSigningKeys(env.RUNNER_SECRET).map(({ secret }) => secret);
-  return [env.LLM_API_KEY, env.RUNNER_SECRET, env.RUNNER_ACCESS_SECRET, env.SESSION_TOKEN_SECRET, ...runnerKeys, ...keys, ...tools].filter(
-    (secret) => secret !== undefined,
-  );
+  return [
+    env.LLM_API_KEY,
+    env.RUNNER_SECRET,
+    env.RUNNER_ACCESS_SECRET,
+    env.SESSION_TOKEN_SECRET,
+    ...runnerKeys,
+    ...keys,
+    ...tools,
+  ].filter((secret) => secret !== undefined);
 }
 
 /** Signs session tokens where nothing is configured: for this machine only, until the process ends. */
