@@ -1,4 +1,5 @@
 /** A workflow, from what the author wrote to its definition with every default filled in (M6). */
+import { Cron } from 'croner';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import { INTERNAL_ACTIONS } from '../domain/manifest.ts';
@@ -71,16 +72,27 @@ function toTrigger(written: WorkflowInput['trigger'], { complain }: BuildContext
       if (!isTimezone(timezone)) {
         complain(['trigger', 'timezone'], `"${timezone}" is not an IANA time zone, such as Europe/Berlin`);
       }
-      const fields = written.cron.trim().split(/\s+/).length;
-      if (fields !== 5 && fields !== 6) {
-        complain(['trigger', 'cron'], `must have five or six fields, found ${fields} in "${written.cron}"`);
-      }
+      const fault = cronFault(written.cron.trim(), timezone);
+      if (fault !== null)
+        complain(['trigger', 'cron'], `"${written.cron}" is not a time by five or six fields: ${fault}`);
       return { type: 'scheduled', cron: written.cron.trim(), timezone, inputs: (written.inputs ?? {}) as JsonObject };
     }
     case 'webhook':
       return { type: 'webhook', secret: written.secret };
     case 'event':
       return { type: 'event', event: written.event };
+  }
+}
+
+/** Why a time can never come, or null. */
+function cronFault(cron: string, timezone: string): string | null {
+  const fields = cron.split(/\s+/).length;
+  if (fields !== 5 && fields !== 6) return `it has ${fields}`;
+  try {
+    const next = new Cron(cron, { timezone: isTimezone(timezone) ? timezone : 'UTC' }).nextRun();
+    return next === null ? 'there is no such time' : null;
+  } catch (fault) {
+    return fault instanceof Error ? fault.message : String(fault);
   }
 }
 

@@ -9,9 +9,19 @@ import type { SessionRecord } from '../domain/session.ts';
 import type { ManifestHost } from '../http/manifests.ts';
 import type { CatalogObject } from './catalog-object.ts';
 import type { Env } from './settings.ts';
+import { schedulesOf } from './schedules.ts';
 
 function catalogFor(env: Env, owner: string | null): DurableObjectStub<CatalogObject> {
   return env.CATALOGS.getByName(owner === null ? 'local' : `key:${owner}`);
+}
+
+/** Requests after which other workflows may be due. */
+const CHANGES: ReadonlySet<string> = new Set(['put', 'remove', 'upload']);
+
+/** Tells the clock of the namespace's own scheduled workflows; the common ones are told by the Worker (M6). */
+async function keepOwnSchedules(env: Env, owner: string | null): Promise<void> {
+  const own = (await workflowsOf(env, owner)).filter(({ name }) => bundled.workflow(name) === null);
+  await env.SCHEDULES.getByName(owner === null ? 'local' : `key:${owner}`).keep(schedulesOf(own), owner);
 }
 
 export function manifestHost(env: Env): ManifestHost {
@@ -20,7 +30,10 @@ export function manifestHost(env: Env): ManifestHost {
       const answer = JSON.parse(await catalogFor(env, owner).ask(JSON.stringify(request))) as
         | { readonly ok: unknown }
         | { readonly refused: { readonly code: ErrorCode; readonly message: string; readonly details: object } };
-      if ('ok' in answer) return answer.ok;
+      if ('ok' in answer) {
+        if (CHANGES.has(request.do)) await keepOwnSchedules(env, owner);
+        return answer.ok;
+      }
       const { code, message, details } = answer.refused;
       throw new EngineError(code, message, { ...details });
     },

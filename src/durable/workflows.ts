@@ -5,7 +5,7 @@ import type { SessionRecord } from '../domain/session.ts';
 import type { WorkflowHost } from '../http/workflows.ts';
 import { workflowOf, workflowsOf } from './catalogs.ts';
 import { newId, platformClock } from './platform.ts';
-import type { Schedule } from './schedule-object.ts';
+import { schedulesOf } from './schedules.ts';
 import { parseApiKeys } from '../http/auth.ts';
 import type { Env } from './settings.ts';
 
@@ -45,12 +45,7 @@ const told = new WeakSet<Env>();
 export async function keepSchedules(env: Env): Promise<void> {
   if (told.has(env)) return;
   told.add(env);
-  const schedules = bundled.list('workflow').flatMap((definition): Schedule[] => {
-    if (definition.kind !== 'Workflow' || definition.trigger.type !== 'scheduled') return [];
-    const { cron, timezone, inputs } = definition.trigger;
-    return [{ workflow: definition.name, cron, timezone, inputs }];
-  });
-  await env.SCHEDULES.getByName('bundled').keep(schedules, ownerOfBundled(env));
+  await env.SCHEDULES.getByName('bundled').keep(schedulesOf(bundled.data.workflows), ownerOfBundled(env));
 }
 
 /** Whose the runs of the bundled workflows are: the first admin's; without keys, this machine's. */

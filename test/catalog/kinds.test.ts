@@ -202,7 +202,11 @@ outputs: {text: steps.get.body, all: {source: $(steps.each)}}`),
     ['steps: [{name: a, type: internal, target: set_var}]', 'steps[0].target: "set_var" is not an internal action'],
     [
       'steps: [{name: a, type: llm}]\ntrigger: {type: scheduled, cron: "* *"}',
-      'trigger.cron: must have five or six fields, found 2 in "* *"',
+      'trigger.cron: "* *" is not a time by five or six fields: it has 2',
+    ],
+    [
+      'steps: [{name: a, type: llm}]\ntrigger: {type: scheduled, cron: "0 99 * * *"}',
+      'trigger.cron: "0 99 * * *" is not a time by five or six fields',
     ],
     [
       'steps: [{name: a, type: llm}]\ntrigger: {type: scheduled, cron: "* * * * *", timezone: Mars/North}',

@@ -1,5 +1,6 @@
 /** The catalogue in workerd: changes at run time, versions, and runs that keep what they started with (M4). */
 import { abortAllDurableObjects } from 'cloudflare:test';
+import { env } from 'cloudflare:workers';
 import { describe, expect, test } from 'vitest';
 import type { RunResult } from '../../src/engine/run-result.ts';
 import { call, events, execute, newSession, post } from './client.ts';
@@ -128,6 +129,20 @@ describe('[M4] the catalogue', () => {
     expect(graph.edges).toContainEqual({ from: 'agent/grapher', to: 'tool/g_tool', how: 'import' });
     const text = await (await call('/manifests/graph', { headers: { accept: 'text/plain' } })).text();
     expect(text).toContain('agent/grapher 1.0\n└─ tool/g_tool\n');
+  });
+
+  test('[M6] a workflow by the clock is due as soon as it is in, and no more once it is out', async () => {
+    const { SCHEDULES } = env as unknown as {
+      SCHEDULES: { getByName(name: string): { upcoming(): Promise<unknown> } };
+    };
+    const due = async (): Promise<unknown> => await SCHEDULES.getByName('local').upcoming();
+    const steps = 'steps: [{name: s, type: tool, target: calculator, parameters: {expression: 1+1}}]';
+    await put('workflow/tick', yaml('Workflow', 'tick', `trigger: {type: scheduled, cron: "0 3 * * *"}\n${steps}`));
+    expect(await due()).toMatchObject([{ workflow: 'tick', cron: '0 3 * * *', timezone: 'UTC' }]);
+    const run = await post('/workflows/tick/runs', { stream: false });
+    expect(await run.json()).toMatchObject({ status: 'completed' });
+    await remove('workflow/tick');
+    expect(await due()).toEqual([]);
   });
 
   test('[J2] a run keeps what it started with, through a change and a crash', async () => {
