@@ -376,6 +376,30 @@ describe('faults before the first delta', () => {
   });
 });
 
+describe('models that want the conversation in another form', () => {
+  test.each([
+    [400, 'System role not supported'],
+    [500, 'Jinja Exception: System role not supported'],
+    [400, "Unsupported value: 'messages[0].role' does not support 'system' with this model."],
+  ])(
+    '[L1] without a system role (%d: %s) the system prompt goes to the user, from then on',
+    async (status, message) => {
+      await using server = await startScriptedLlm([{ status, body: { error: { message } } }, answer('ok')]);
+      const model = provider(server);
+      const messages = [
+        { role: 'system' as const, content: 'Be brief.' },
+        { role: 'user' as const, content: 'Hi.' },
+      ];
+      expect(textOf(await read(model.stream(request({ messages }))))).toBe('ok');
+      await read(model.stream(request({ messages })));
+      expect(server.requests.slice(1).map(({ body }) => body['messages'])).toEqual([
+        [{ role: 'user', content: 'Be brief.\n\nHi.' }],
+        [{ role: 'user', content: 'Be brief.\n\nHi.' }],
+      ]);
+    },
+  );
+});
+
 describe('faults behind the first delta', () => {
   test.each<[string, ScriptedReply]>([
     ['a cut', { stream: ['half', 'CUT'] }],
@@ -437,6 +461,26 @@ describe('time-outs', () => {
     clock.advance(limits.usageGraceMs);
     expect(await rest).toMatchObject({ value: { type: 'usage', usage: { estimated: true } } });
     expect(await stream.next()).toMatchObject({ value: { type: 'finish', reason: 'stop' } });
+  });
+});
+
+test('[L2] a manifest may give a slow model more time, or less', async () => {
+  const clock = new FakeClock();
+  await using server = await startScriptedLlm([{ stream: [{ comment: 'thinking' }, 'STALL'] }]);
+  const model = createOpenAiProvider({
+    baseUrl: server.baseUrl,
+    apiKey: null,
+    defaultModel: 'm',
+    clock,
+    random: () => 0,
+    firstTokenMs: 5_000,
+  });
+  const reading = outcome(model.stream(request()));
+  await server.request(0);
+  clock.advance(5_000);
+  expect((await reading).fault).toMatchObject({
+    code: 'model_timeout',
+    message: expect.stringContaining('within 5 s'),
   });
 });
 
