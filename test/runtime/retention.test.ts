@@ -1,0 +1,46 @@
+import { env } from 'cloudflare:workers';
+import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test';
+import { expect, test } from 'vitest';
+import { limits } from '../../src/domain/limits.ts';
+import type { Env } from '../../src/durable/settings.ts';
+import { call, newSession, post } from './client.ts';
+
+const { SESSIONS } = env as unknown as Env;
+
+/** As if everything in the session had happened so long ago. */
+async function age(id: string, ms: number): Promise<void> {
+  await runInDurableObject(SESSIONS.getByName(id), async (_object, { storage }) => {
+    const record = JSON.parse(String(storage.sql.exec(`SELECT data FROM session`).one()['data'])) as {
+      created_at: number;
+    };
+    storage.sql.exec(`UPDATE session SET data = ?`, JSON.stringify({ ...record, created_at: record.created_at - ms }));
+    storage.sql.exec(`UPDATE runs SET started_at = started_at - ?1, ended_at = ended_at - ?1`, ms);
+    await storage.sync();
+  });
+  await abortAllDurableObjects();
+}
+
+test('[H1] a session ends 30 days after it was last heard of, by its alarm, with everything it holds', async () => {
+  const id = await newSession();
+  const path = `/agent/session/${id}`;
+  await (await post(`${path}/message`, { content: 'what is 2 + 2', stream: false })).text();
+  await age(id, limits.sessionExpiryMs - 60_000);
+  await runDurableObjectAlarm(SESSIONS.getByName(id));
+  expect((await call(path)).status).toBe(200);
+  await age(id, 120_000);
+  await runDurableObjectAlarm(SESSIONS.getByName(id));
+  await expect.poll(async () => (await call(path)).status).toBe(404);
+  await runInDurableObject(SESSIONS.getByName(id), (_object, { storage }) => {
+    const tables = storage.sql.exec(`SELECT name FROM sqlite_master WHERE name IN ('events', 'runs', 'session')`);
+    expect(tables.toArray()).toEqual([]);
+  });
+});
+
+test('[H1] a session that nobody ever wrote to ends as well', async () => {
+  const id = await newSession();
+  const armed = await runInDurableObject(SESSIONS.getByName(id), (_object, { storage }) => storage.getAlarm());
+  expect(Number(armed) - Date.now()).toBeGreaterThan(limits.sessionExpiryMs - 60_000);
+  await age(id, limits.sessionExpiryMs + 1);
+  await runDurableObjectAlarm(SESSIONS.getByName(id));
+  await expect.poll(async () => (await call(`/agent/session/${id}`)).status).toBe(404);
+});
