@@ -31,8 +31,12 @@ function feed(id: string, source: FeedSource, more: Partial<FeedDefinition> = {}
 }
 
 const having =
-  (...feeds: FeedDefinition[]): KitOptions['agent'] =>
-  (agent: AgentDefinition) => ({ ...agent, feeds, internalActions: { enabled: true, allowed: null, blocked: [] } });
+  (...feeds: FeedDefinition[]) =>
+  (agent: AgentDefinition): AgentDefinition => ({
+    ...agent,
+    feeds,
+    internalActions: { enabled: true, allowed: null, blocked: [] },
+  });
 const FINAL = '<response final="true">ok</response>';
 
 /** The feeds that a model call was shown, by id. */
@@ -45,11 +49,11 @@ function shown(kit: SessionKit, call: number): Record<string, { age: string; val
 /** Sends a message and lets time pass until it is answered. */
 async function ask(kit: SessionKit, content = 'hi'): Promise<void> {
   const answered = say(kit, content);
-  let done = false;
-  void answered.then(() => (done = true));
-  for (let turn = 0; turn < 50 && !done; turn += 1) {
+  const state = { done: false };
+  void answered.then(() => (state.done = true));
+  for (let turn = 0; turn < 50 && !state.done; turn += 1) {
     await settle();
-    if (!done && kit.clock.next !== null) kit.clock.advance(Math.min(500, kit.clock.next - kit.clock.now()));
+    if (!state.done && kit.clock.next !== null) kit.clock.advance(Math.min(500, kit.clock.next - kit.clock.now()));
   }
   await answered;
 }
@@ -119,7 +123,8 @@ describe('[F2] [F5] in the prompt', () => {
     );
     await settle();
     await ask(kit);
-    expect(kit.session.result(kit.session.runs()[1] ?? kit.session.runs()[0]!).response).toBe('fed and mine');
+    const last = kit.session.runs().at(-1);
+    expect(last === undefined ? '' : kit.session.result(last).response).toBe('fed and mine');
   });
 });
 
