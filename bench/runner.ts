@@ -224,16 +224,14 @@ function programs(): Program[] {
   return Object.keys(PROGRAMS) as Program[];
 }
 
-/** One job after another, each after the pool is full again. */
+/** One job after another, each after the pool is full again and at rest. */
 async function sample(bench: Bench, program: Program, count: number, prewarm = false): Promise<number[]> {
   const samples: number[] = [];
   for (let n = -WARM_UP; n < count; n += 1) {
     await settled(bench);
-    if (prewarm) {
-      await bench.ask('POST', '/prewarm', { session: bench.session, kind: program });
-      // as long as a model takes for the body of a short action
-      await new Promise((resolve) => setTimeout(resolve, PREWARM_LEAD_MS));
-    }
+    if (prewarm) await bench.ask('POST', '/prewarm', { session: bench.session, kind: program });
+    // as long as a model takes for the body of a short action; what waits has loaded its interpreter meanwhile
+    await new Promise((resolve) => setTimeout(resolve, PREWARM_LEAD_MS));
     const { firstMs, end } = await bench.run(PROGRAMS[program]);
     if (end !== 'exited') throw new Error(`${program} ended with ${end}`);
     if (n >= 0) samples.push(firstMs);

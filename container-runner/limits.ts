@@ -129,6 +129,8 @@ export const limits = {
   /** Sandboxes held ready, of each kind. */
   warm: 2,
   maxWarm: 32,
+  /** After one was taken, the next one is begun so much later. */
+  refillMs: 40,
   warmUpMs: 30_000,
   probeMs: 10_000,
 

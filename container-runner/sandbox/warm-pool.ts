@@ -9,6 +9,8 @@
  *    and `take` loads one itself and reports why it cannot.
  */
 
+import { limits } from '../limits.ts';
+
 export interface WarmState {
   readonly ready: number;
   readonly filling: boolean;
@@ -35,6 +37,7 @@ export class WarmPool<T extends Warmable> {
   readonly #size: number;
   readonly #ready: T[] = [];
   #loading: Promise<void> | null = null;
+  #soon: NodeJS.Timeout | undefined;
   #deaths = 0;
   #closed = false;
 
@@ -51,7 +54,7 @@ export class WarmPool<T extends Warmable> {
 
   /** More will be ready in a moment. */
   get filling(): boolean {
-    return this.#loading !== null;
+    return this.#loading !== null || this.#soon !== undefined;
   }
 
   /** One that is ready, else a new one. @throws Error when none could be made */
@@ -67,12 +70,12 @@ export class WarmPool<T extends Warmable> {
   async #take(create: () => Promise<T>): Promise<T> {
     const warm = this.#ready.shift();
     if (warm !== undefined) {
-      this.fill();
+      this.#fillSoon();
       return warm;
     }
     const fresh = await create();
     this.#deaths = 0;
-    this.fill();
+    this.#fillSoon();
     return fresh;
   }
 
@@ -94,8 +97,17 @@ export class WarmPool<T extends Warmable> {
 
   async close(): Promise<void> {
     this.#closed = true;
+    clearTimeout(this.#soon);
     await this.#loading;
     await Promise.all(this.#ready.splice(0).map((warm) => warm.dispose()));
+  }
+
+  /** The one that was just taken goes first: making the next one costs its program time that it is waiting for. */
+  #fillSoon(): void {
+    this.#soon ??= setTimeout(() => {
+      this.#soon = undefined;
+      this.fill();
+    }, limits.refillMs);
   }
 
   async #load(): Promise<void> {
