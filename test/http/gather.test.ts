@@ -63,7 +63,7 @@ test('[J5] who leaves last takes the gatherer off the session; the end is told b
   hub.publish([patch(2, 'c')]);
   hub.publish([patch(3, 'd')]);
   hub.close();
-  expect(again.flatMap((batch) => batch ?? ['end'])).toEqual([patch(2, 'c'), patch(3, 'd'), 'end']);
+  expect(again.flatMap((batch): readonly unknown[] => batch ?? ['end'])).toEqual([patch(2, 'c'), patch(3, 'd'), 'end']);
 });
 
 test('[J4] however they come, patches give the same text in the same order', () => {
