@@ -115,6 +115,7 @@ export function createSessionApp({ session, clock, destroy, admit, log }: Sessio
 
   /** The session's workflow (M6). */
   app.post('/-/workflow', async (c) => {
+    await admitted();
     const after = session.lastSeq;
     const { inputs, stream } = validate(workflowBody, await readJson(c.req.raw));
     const run = await session.workflow(inputs as JsonObject);

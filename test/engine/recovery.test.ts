@@ -489,9 +489,11 @@ describe('[J8] approvals', () => {
     expect(resultOf(first).status).toBe('waiting');
     expect(first.kit.session.busy).toBe(false);
     await first.kit.settled();
+    expect(first.kit.session.nextWake()).toBe(world.clock.now() + limits.approvalExpiryMs);
     let one = await next();
     one = await next();
     expect(one.kit.session.busy).toBe(false);
+    expect(one.kit.session.nextWake()).toBe(world.clock.now() + limits.approvalExpiryMs);
     const asked = world.sent.find(({ type }) => type === 'approval_requested');
     one.kit.session.resolveApproval(String(asked?.data['approval_id']), true, 'go ahead');
     await live(world, one);

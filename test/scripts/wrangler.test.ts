@@ -7,7 +7,9 @@ const withModels = readConfig({ config: 'wrangler.toml', env: 'workers-ai' }, { 
 test('[L1] the environment with the Workers AI binding has every object that the Worker needs', () => {
   expect(withModels.ai).toEqual({ binding: 'AI' });
   const bindings = (config: typeof own): unknown[] =>
-    config.durable_objects.bindings.map(({ name, class_name: of }) => `${name}: ${of}`).toSorted();
+    config.durable_objects.bindings
+      .map(({ name, class_name: of }: { name: string; class_name: string }) => `${name}: ${of}`)
+      .toSorted();
   expect(bindings(withModels)).toEqual(bindings(own));
   expect(withModels.migrations).toEqual(own.migrations);
   expect(own.ai).toBeUndefined();

@@ -1,0 +1,36 @@
+/** The one alarm of a session's object: what it is armed for, and what comes of it (J2, H1). */
+import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test';
+import { env } from 'cloudflare:workers';
+import { expect, test } from 'vitest';
+import { limits } from '../../src/domain/limits.ts';
+import { call, events, newSession, post } from './client.ts';
+
+const { SESSIONS } = env as unknown as { SESSIONS: DurableObjectNamespace };
+
+const alarmOf = (session: string): Promise<number | null> =>
+  runInDurableObject(SESSIONS.getByName(session), (_object, { storage }) => storage.getAlarm());
+
+test('[J2] while a run is at work the watchdog is armed; afterwards the session’s own end is', async () => {
+  const session = await newSession();
+  expect((await alarmOf(session)) ?? 0).toBeGreaterThan(Date.now() + limits.sessionExpiryMs - 60_000);
+  const response = await post(`/agent/session/${session}/message`, { content: 'hello' });
+  await events(response, ({ type }) => type === 'iteration_started');
+  expect((await alarmOf(session)) ?? 0).toBeLessThanOrEqual(Date.now() + limits.watchdogMs);
+  await events(await call(`/agent/session/${session}/events`), ({ type }) => type === 'agent_completed');
+  await expect.poll(() => alarmOf(session)).toBeGreaterThan(Date.now() + limits.sessionExpiryMs - 60_000);
+});
+
+test('[H1] a session that nobody has spoken to for thirty days is gone, with everything that it held', async () => {
+  const session = await newSession();
+  await runInDurableObject(SESSIONS.getByName(session), (_object, { storage }) => {
+    storage.sql.exec(`UPDATE session SET data = json_set(data, '$.created_at', 0)`);
+  });
+  await abortAllDurableObjects();
+  expect(await runDurableObjectAlarm(SESSIONS.getByName(session))).toBe(true);
+  await expect.poll(async () => (await call(`/agent/session/${session}`)).status).toBe(404);
+  const tables = await runInDurableObject(SESSIONS.getByName(session), (_object, { storage }) =>
+    storage.sql.exec(`SELECT name FROM sqlite_master WHERE name = 'events'`).toArray(),
+  );
+  expect(tables).toEqual([]);
+  expect(await alarmOf(session)).toBeNull();
+});
