@@ -27,6 +27,7 @@ import type { ReadChunk } from './chunk.ts';
 import type { Endpoint, Quirk } from './endpoints.ts';
 import { failureOf } from './failure.ts';
 import type { ModelFailure } from './failure.ts';
+import { Patience } from './patience.ts';
 import { pause } from './pause.ts';
 
 /** Where a call's chunks come from. */
@@ -133,7 +134,8 @@ class Caller implements ModelProvider {
       if (!reported) tell();
       reported = true;
     };
-    const wait = <T>(work: Promise<T>): Promise<T> => this.#wait(work, request.signal, { sent, finish, startedAt });
+    const patience = new Patience(clock, request.signal);
+    const wait = <T>(work: Promise<T>): Promise<T> => this.#wait(patience, work, { sent, finish, startedAt });
     try {
       const chunks = await wait(
         this.#connection.open(request, {
@@ -176,15 +178,16 @@ class Caller implements ModelProvider {
       }
       throw fault;
     } finally {
+      patience.end();
       report(() => (sent.length > 0 ? breaker.succeeded() : breaker.abandoned()));
       controller.abort();
     }
   }
 
-  /** Waits for `work`, but not beyond the time-out or the abort, even when the work ignores both. */
-  async #wait<T>(
+  /** Waits for `work` as long as the stage of the answer allows. */
+  #wait<T>(
+    patience: Patience,
     work: Promise<T>,
-    signal: AbortSignal,
     so: { readonly sent: readonly Content[]; readonly finish: FinishReason | null; readonly startedAt: number },
   ): Promise<T> {
     const { clock, endpoint, firstTokenMs, betweenTokensMs } = this.#options;
@@ -195,20 +198,12 @@ class Caller implements ModelProvider {
         : begun
           ? betweenTokensMs
           : Math.max(0, so.startedAt + firstTokenMs - clock.now());
-    const what = begun ? `nothing for ${betweenTokensMs / 1_000} s` : `no first token within ${firstTokenMs / 1_000} s`;
-    const { promise: cut, reject } = Promise.withResolvers<never>();
-    const aborted = (): void => reject(new EngineError('model_unavailable', 'The model call was aborted'));
-    const cancel = clock.schedule(timeoutMs, () =>
-      reject(new EngineError('model_timeout', `The model endpoint ${endpoint.name} sent ${what}`)),
-    );
-    signal.addEventListener('abort', aborted, { once: true });
-    if (signal.aborted) aborted();
-    try {
-      return await Promise.race([work, cut]);
-    } finally {
-      cancel();
-      signal.removeEventListener('abort', aborted);
-    }
+    return patience.wait(work, timeoutMs, () => {
+      const what = begun
+        ? `nothing for ${betweenTokensMs / 1_000} s`
+        : `no first token within ${firstTokenMs / 1_000} s`;
+      return new EngineError('model_timeout', `The model endpoint ${endpoint.name} sent ${what}`);
+    });
   }
 
   #leftAlone(forMs: number): EngineError {
