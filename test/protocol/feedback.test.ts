@@ -296,7 +296,9 @@ describe('messages', () => {
   test('[L5] a cut result of an earlier run names its reference, too: the session keeps it', () => {
     const turn = { user: 'u', generations: [{ text: 't', results: [done('a', 'x'.repeat(20_000))] }] };
     const messages = buildMessages({ system, history: [turn], current: { user: 'v', generations: [] } });
-    expect(messages.at(-1)?.content).toContain(`[cut after ${limits.resultPromptChars} of 20000 characters; the whole value is in $a]`);
+    expect(messages.at(-1)?.content).toContain(
+      `[cut after ${limits.resultPromptChars} of 20000 characters; the whole value is in $a]`,
+    );
   });
 });
 
