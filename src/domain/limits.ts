@@ -192,6 +192,16 @@ export const limits = {
   relicPageRows: 1_000,
   /** What an edge relic may hold when its manifest does not say. */
   relicQuotaBytes: 10_485_760,
+  /** Beside the quota: the store's own tables. */
+  relicOwnBytes: 65_536,
+  relicValueBytes: 524_288,
+  /** Of entries or rows in one answer. */
+  relicAnswerChars: 1_048_576,
+  relicStatementChars: 65_536,
+  /** Calls whose outcome an edge relic remembers, so that none takes effect twice. */
+  relicRememberedCalls: 1_000,
+  /** The longest time that an entry can be given: ten years. */
+  relicTtlMs: 315_360_000_000,
   relicIdleMs: 600_000,
   relicHealthMs: 10_000,
   relicStartMs: 30_000,

@@ -2,6 +2,7 @@
  * The outside world as the core sees it. Everything here is an argument, so that a run can be
  * replayed and tested without sleeping; fakes stand only at these interfaces.
  */
+import type { ActionOutcome } from './action.ts';
 import type { Json, JsonObject } from './json.ts';
 import type { ImageBuild, RelicDefinition } from './manifest.ts';
 
@@ -175,6 +176,25 @@ export type RelicAnswer =
       /** Nothing reached the service. */
       readonly beforeDispatch: boolean;
     };
+
+/** One request to an edge relic (R6). */
+export interface EdgeRelicCall {
+  /** Whose it is: the session's id, or a name that all sessions of a key share. */
+  readonly space: string;
+  readonly relic: RelicDefinition;
+  readonly endpoint: string;
+  readonly parameters: JsonObject;
+  /** Runtime key: the same call again changes nothing twice and is answered as it was. */
+  readonly key: string;
+}
+
+/** The stores that need no runner (R6). */
+export interface EdgeRelics {
+  /** @throws Error when the store could not be reached, or its answer was lost */
+  call(call: EdgeRelicCall): Promise<ActionOutcome>;
+  /** What a call has changed; null when nothing is known of it. */
+  lookup(call: Pick<EdgeRelicCall, 'space' | 'relic' | 'key'>): Promise<ActionOutcome | null>;
+}
 
 /** What a caller hears of a job while it waits. Aborting `signal` kills the job. */
 export interface JobObserver {

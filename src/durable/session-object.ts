@@ -19,6 +19,7 @@ import { readHtml } from './html-reader.ts';
 import { modelOf } from './model.ts';
 import { newId, platformClock } from './platform.ts';
 import { takeTurn } from './rate-limit-object.ts';
+import { edgeRelics, forgetRelics } from './relic-object.ts';
 import { runnerOf } from './runner.ts';
 import { readSettings, secretsOf } from './settings.ts';
 import type { Env } from './settings.ts';
@@ -58,6 +59,7 @@ export class SessionObject extends DurableObject<Env> {
       }),
       readHtml,
       runner,
+      edgeRelics: edgeRelics(env, ctx.storage, () => this.#session.record.session_id),
       children: childSessions(env, platformClock, () => this.#session.record),
       pin: (record) => pinned.pin(record),
       resolve: (name, pin) => pinned.agent(name, pin),
@@ -103,6 +105,7 @@ export class SessionObject extends DurableObject<Env> {
   async #destroy(): Promise<void> {
     const { session_id: space } = this.#session.record;
     this.ctx.waitUntil(runnerOf(readSettings(this.env))?.stopRelics(space, { forget: true }) ?? Promise.resolve());
+    await forgetRelics(this.env, this.ctx.storage, space);
     await this.ctx.storage.deleteAlarm();
     await this.ctx.storage.deleteAll();
     this.#session = this.#openSession();

@@ -11,6 +11,7 @@ import type { CatalogObject } from './catalog-object.ts';
 import type { EndpointStatusObject } from './endpoint-status-object.ts';
 import type { ExecutionIndexObject } from './execution-index-object.ts';
 import type { RateLimitObject } from './rate-limit-object.ts';
+import type { RelicObject } from './relic-object.ts';
 import type { ScheduleObject } from './schedule-object.ts';
 import type { RunnerContainer } from './runner-container.ts';
 import type { SessionObject } from './session-object.ts';
@@ -23,6 +24,7 @@ export interface Env {
   readonly ENDPOINTS: DurableObjectNamespace<EndpointStatusObject>;
   readonly SCHEDULES: DurableObjectNamespace<ScheduleObject>;
   readonly CATALOGS: DurableObjectNamespace<CatalogObject>;
+  readonly RELICS: DurableObjectNamespace<RelicObject>;
   /** Workers AI, in the environment `workers-ai` only (wrangler.toml). */
   readonly AI?: AiBinding;
   /** Whose ways the endpoint has (docs/models.md); by default its address tells. */

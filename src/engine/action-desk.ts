@@ -238,6 +238,7 @@ export class ActionDesk {
       progress: (data: JsonObject): void => this.#inbox.put({ type: 'progress', key, attempt, data }),
       variables: this.#variables,
       runner: this.#context.runner,
+      edgeRelics: this.#context.edgeRelics ?? null,
       children: this.#context.children,
       fetch: this.#context.fetch,
       readHtml: this.#context.readHtml,

@@ -15,7 +15,7 @@ import { traitsOf } from './traits.ts';
 /** What a fetch may use. */
 export interface FeedPorts extends Pick<
   RunContext,
-  'clock' | 'random' | 'executors' | 'fetch' | 'readHtml' | 'runner' | 'children' | 'model' | 'variables'
+  'clock' | 'random' | 'executors' | 'fetch' | 'readHtml' | 'runner' | 'edgeRelics' | 'children' | 'model' | 'variables'
 > {
   readonly journal: Journal;
   readonly record: SessionRecord;
@@ -54,6 +54,7 @@ export async function fetchFeed(feed: FeedDefinition, ports: FeedPorts, signal: 
     variables: ports.variables,
     internalActions: resolved.agent.internalActions,
     runner: ports.runner,
+    edgeRelics: ports.edgeRelics ?? null,
     children: ports.children,
     fetch: ports.fetch,
     readHtml: ports.readHtml,

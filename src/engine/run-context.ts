@@ -6,6 +6,7 @@ import type { ResolvedAgent, WorkflowDefinition } from '../domain/manifest.ts';
 import type {
   ChildSessions,
   Clock,
+  EdgeRelics,
   HtmlReader,
   ModelProvider,
   OutboundFetch,
@@ -56,6 +57,8 @@ export interface RunContext {
   readonly fetch: OutboundFetch;
   readonly readHtml: HtmlReader;
   readonly runner: RunnerClient | null;
+  /** Stores that need no runner (R6); null or absent where there are none. */
+  readonly edgeRelics?: EdgeRelics | null;
   /** Sub-agents and workflows that the run's actions start (M7). */
   readonly children: ChildSessions;
   readonly variables: VariableStore;

@@ -51,7 +51,7 @@ import { SessionVariables } from './session-variables.ts';
 /** What a session needs of the outside world; the rest of a run's context it makes itself. */
 export interface SessionPorts extends Pick<
   RunContext,
-  'clock' | 'random' | 'newApprovalId' | 'executors' | 'fetch' | 'readHtml' | 'runner' | 'children'
+  'clock' | 'random' | 'newApprovalId' | 'executors' | 'fetch' | 'readHtml' | 'runner' | 'edgeRelics' | 'children'
 > {
   readonly journal: Journal;
   /**

@@ -6,6 +6,7 @@ import type {
   ChildBudget,
   ChildSessions,
   Clock,
+  EdgeRelics,
   FeedStore,
   HtmlReader,
   OutboundFetch,
@@ -48,6 +49,8 @@ export interface ActionContext {
   readonly internalActions: AgentDefinition['internalActions'];
   /** Null when no runner is configured. */
   readonly runner: RunnerClient | null;
+  /** Stores that need no runner (R6); null or absent where there are none. */
+  readonly edgeRelics?: EdgeRelics | null;
   readonly children: ChildSessions;
   /** The session's feeds, for internal actions (I); null where there are none to change. */
   readonly feeds: FeedStore | null;

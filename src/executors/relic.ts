@@ -49,13 +49,58 @@ export const relicExecutor: Executor = {
     const complaint = validateParameters(endpoint.parameters, target.parameters);
     if (complaint !== null) return failure('invalid_parameters', complaint, { beforeDispatch: true });
     if (relic.implementation.type !== 'container') {
-      return failure('not_available', `The relic "${relic.name}" is kept at the edge, which this runtime does not do`, {
-        beforeDispatch: true,
-      });
+      return await callStore(relic, endpoint, target.parameters, call.runtimeKey, context);
     }
     return await callService(relic, endpoint, target.parameters, call.timeoutMs, context);
   },
+
+  async recover({ relic, runtimeKey: key }, { edgeRelics, session, owner }) {
+    if (relic?.implementation.type !== 'edge' || edgeRelics == null) return null;
+    return await edgeRelics.lookup({ space: spaceOf(relic, session, owner ?? null), relic, key });
+  },
 };
+
+/** A store at the edge. A lost answer is asked for once: what took effect is remembered there. */
+async function callStore(
+  relic: RelicDefinition,
+  endpoint: RelicEndpoint,
+  parameters: JsonObject,
+  key: string,
+  { edgeRelics, session, owner, signal }: ActionContext,
+): Promise<ActionOutcome> {
+  if (edgeRelics == null) {
+    return failure('not_available', `The relic "${relic.name}" is kept at the edge, which this runtime does not do`, {
+      beforeDispatch: true,
+    });
+  }
+  const space = spaceOf(relic, session, owner ?? null);
+  try {
+    return await orAborted(edgeRelics.call({ space, relic, endpoint: endpoint.name, parameters, key }), signal);
+  } catch (fault) {
+    const failed = failureOf(fault, signal, 'relic_unavailable');
+    if (signal.aborted) return failed;
+    const known = await orAborted(edgeRelics.lookup({ space, relic, key }), signal).catch(() => null);
+    if (known !== null) return known;
+    const { message } = failed.error;
+    return isRepeatable(endpoint.effects)
+      ? failure('relic_unavailable', message, { retryable: true })
+      : failure('outcome_unknown', `${message}; whether ${endpoint.name} took effect is not known`);
+  }
+}
+
+/** What does not listen to a signal is left to itself. */
+async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  signal.throwIfAborted();
+  return await new Promise<T>((resolve, reject) => {
+    const stop = (): void => reject(signal.reason as Error);
+    signal.addEventListener('abort', stop, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
+  });
+}
+
+function spaceOf({ scope }: RelicDefinition, session: string, owner: string | null): string {
+  return scope === 'session' ? session : sharedSpace(owner);
+}
 
 /** A relic's service on the runner: parameters into path, query or body; JSON or text back. */
 async function callService(
@@ -74,7 +119,7 @@ async function callService(
       },
     );
   }
-  const space = relic.scope === 'session' ? session : sharedSpace(owner ?? null);
+  const space = spaceOf(relic, session, owner ?? null);
   try {
     const answer = await runner.callRelic({ space, relic, timeoutMs, ...requestOf(endpoint, parameters) }, signal);
     return outcomeOf(answer, relic.name, endpoint);

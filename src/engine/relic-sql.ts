@@ -1,0 +1,131 @@
+/**
+ * What of SQL an edge relic runs (R6): one statement of an allowed kind, with its values bound.
+ *
+ * The text is cut into tokens as SQLite does it, so that no string or comment hides a second statement.
+ * SQLite at the edge cannot be interrupted: what could run without end, recursion, is refused.
+ */
+import type { Json, JsonObject } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
+import type { SqlValue } from '../domain/ports.ts';
+
+/** Names of the store's own tables begin so; no statement may name them. */
+export const OWN_TABLES = 'cortex_relic_';
+
+const READS = ['SELECT', 'VALUES', 'WITH'] as const;
+const WRITES = ['INSERT', 'REPLACE', 'UPDATE', 'DELETE', 'WITH', 'CREATE', 'DROP', 'ALTER'] as const;
+const CREATES = ['TABLE', 'INDEX', 'UNIQUE', 'VIEW'] as const;
+
+/** A string, a comment, a quoted name, a parameter, a word or number, or one other character. */
+const TOKEN =
+  /(?<skip>\s+|--[^\n]*|\/\*[\s\S]*?(?:\*\/|$))|(?<text>'(?:[^']|'')*'?)|(?<quoted>"(?:[^"]|"")*"?|`(?:[^`]|``)*`?|\[[^\]]*\]?)|(?<slot>\?\d*|[:@$][A-Za-z_]\w*)|(?<word>[\p{L}\p{N}_$]+)|(?<sign>[\s\S])/gu;
+
+export interface Statement {
+  /** With every parameter written `?`. */
+  readonly sql: string;
+  readonly values: readonly SqlValue[];
+  /** Its first word, in capitals. */
+  readonly kind: string;
+}
+
+/** @returns the statement, or what is wrong with it */
+export function readStatement(
+  text: string,
+  params: Json | undefined,
+  endpoint: 'query' | 'execute',
+): Statement | { readonly fault: string } {
+  if (text.length > limits.relicStatementChars) {
+    return { fault: `the statement is longer than ${limits.relicStatementChars} characters` };
+  }
+  if (text.includes('\0')) return { fault: 'the statement holds a NUL character' };
+  if (text.toLowerCase().includes(OWN_TABLES)) return { fault: `names with "${OWN_TABLES}" belong to the store` };
+  const values: SqlValue[] = [];
+  const words: string[] = [];
+  let sql = '';
+  let ended = false;
+  let taken = 0;
+  for (const { 0: token, groups = {} } of text.matchAll(TOKEN)) {
+    if (groups['skip'] !== undefined) {
+      sql += ' ';
+      continue;
+    }
+    if (ended) return { fault: 'one statement at a time: there is something behind the ";"' };
+    if (token === ';') {
+      ended = true;
+      continue;
+    }
+    if (groups['slot'] !== undefined) {
+      const value = valueFor(token, params, taken);
+      if (typeof value === 'object' && value !== null && 'fault' in value) return value;
+      if (token === '?') taken += 1;
+      values.push(value);
+      sql += '?';
+      words.push('?');
+      continue;
+    }
+    sql += token;
+    words.push(wordOf(token, (groups['quoted'] ?? groups['text']) !== undefined));
+  }
+  if (Array.isArray(params) && taken !== params.length) {
+    return { fault: `"params" has ${params.length} values for ${taken} placeholders "?"` };
+  }
+  const [kind = '', what = ''] = words;
+  const allowed: readonly string[] = endpoint === 'query' ? READS : WRITES;
+  if (!allowed.includes(kind)) {
+    return { fault: `"${kind.slice(0, limits.excerptChars)}" is not for ${endpoint} (allowed: ${allowed.join(', ')})` };
+  }
+  if (kind === 'CREATE' && !(CREATES as readonly string[]).includes(what)) {
+    return { fault: `CREATE ${what.slice(0, limits.excerptChars)} is not allowed (allowed: ${CREATES.join(', ')})` };
+  }
+  const recursive = recursion(words);
+  if (recursive !== null) return { fault: `"${recursive}" is defined by itself: recursion is not allowed` };
+  return { sql: sql.trim(), values, kind };
+}
+
+/** As names are compared; a quoted bracket is none, and SQLite takes strings for names, too. */
+function wordOf(token: string, quoted: boolean): string {
+  const word = (quoted ? token.slice(1, -1) : token).toUpperCase();
+  return quoted && (word === '(' || word === ')') ? '_' : word;
+}
+
+function valueFor(slot: string, params: Json | undefined, taken: number): SqlValue | { readonly fault: string } {
+  if (slot.length > 1 && slot.startsWith('?')) return { fault: `"${slot}": write "?" or ":name"` };
+  if (slot === '?') {
+    if (Array.isArray(params) && taken < params.length) return bound(params[taken] ?? null);
+    return { fault: '"params" must be a list with a value for each "?"' };
+  }
+  const name = slot.slice(1);
+  const named = typeof params === 'object' && params !== null && !Array.isArray(params) ? (params as JsonObject) : {};
+  return Object.hasOwn(named, name) ? bound(named[name] ?? null) : { fault: `"params" has no value for "${slot}"` };
+}
+
+function bound(value: Json): SqlValue {
+  if (typeof value === 'boolean') return value ? 1 : 0;
+  return typeof value === 'object' && value !== null ? JSON.stringify(value) : value;
+}
+
+/** The name of a common table expression that refers to itself; SQLite does not need the word RECURSIVE for that. */
+function recursion(words: readonly string[]): string | null {
+  if (!words.includes('WITH')) return null;
+  for (const [at, word] of words.entries()) {
+    if (word !== 'AS') continue;
+    let open = at + 1;
+    if (words[open] === 'NOT') open += 1;
+    if (words[open] === 'MATERIALIZED') open += 1;
+    if (words[open] !== '(') continue;
+    let from = at - 1;
+    if (words[from] === ')') {
+      while (from > 0 && words[from] !== '(') from -= 1;
+      from -= 1;
+    }
+    const name = words[from] ?? '';
+    let depth = 0;
+    for (let place = open; place < words.length; place += 1) {
+      const inside = words[place];
+      if (inside === '(') depth += 1;
+      if (inside === ')') depth -= 1;
+      if (depth === 0) break;
+      if (inside === name) return name.toLowerCase();
+    }
+  }
+  return null;
+}

@@ -1,0 +1,84 @@
+/** Edge relics in their objects: shared and private, through evictions, alarms and ends (R6). */
+import { env } from 'cloudflare:workers';
+import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test';
+import { expect, test } from 'vitest';
+import type { Env } from '../../src/durable/settings.ts';
+import { call, execute, newSession, post } from './client.ts';
+
+const { RELICS, SESSIONS } = env as unknown as Env;
+const agent = 'notes_keeper';
+
+const relic = (name: string, parameters: unknown, id = 'a'): string =>
+  `<action type="relic" id="${id}">${JSON.stringify({ name, parameters })}</action>`;
+
+async function output(text: string): Promise<unknown> {
+  const { actions } = await execute(text, { agent });
+  const last = actions.at(-1);
+  return last?.error ?? last?.output;
+}
+
+test('[R6] a shared relic keeps its state for every session, over an eviction', async () => {
+  expect(await output(relic('notes.set', { key: 'milk', value: 'two bottles' }))).toEqual({ key: 'milk', version: 1 });
+  await abortAllDurableObjects();
+  expect(await output(relic('notes.get', { key: 'milk' }))).toBe('two bottles');
+});
+
+test('[R6] a private one is of its session alone', async () => {
+  const text = [relic('event_log.append', { entry: 'x' }), relic('event_log.tail', {}, 'b')].join('');
+  expect(await output(text.replace('id="b"', 'id="b" depends_on="a"'))).toMatchObject([{ number: 1, entry: 'x' }]);
+  expect(await output(relic('event_log.tail', {}))).toEqual([]);
+});
+
+test('[R6] sql at the edge: what is written is read, what is not allowed is told', async () => {
+  const text = [
+    relic('tables.execute', { sql: 'CREATE TABLE t (n)' }),
+    relic('tables.execute', { sql: 'INSERT INTO t VALUES (?), (?)', params: [1, 41] }, 'b'),
+    relic('tables.query', { sql: 'SELECT sum(n) AS n FROM t' }, 'c'),
+  ].join('');
+  expect(await output(text)).toEqual({ rows: [{ n: 42 }], truncated: false });
+  expect(await output(relic('tables.execute', { sql: 'PRAGMA user_version = 3' }))).toMatchObject({
+    code: 'invalid_parameters',
+  });
+});
+
+test('[R6] a quota holds in the real database', async () => {
+  const value = 'x'.repeat(400_000);
+  const texts = Array.from({ length: 8 }, (_, at) => relic('event_log.append', { entry: value }, `a${at}`)).join('');
+  const { actions } = await execute(texts, { agent });
+  expect(actions.slice(0, 4).map(({ status }) => status)).toEqual(Array.from({ length: 4 }, () => 'completed'));
+  expect(actions.at(-1)?.error).toMatchObject({ code: 'relic_full' });
+});
+
+test('[R6] what has expired is removed by the alarm', async () => {
+  await output(relic('notes.set', { key: 'brief', value: 1, ttl: 0.001 }));
+  const stub = RELICS.getByName(JSON.stringify(['key:', 'notes']));
+  await expect.poll(async () => await output(relic('notes.get', { key: 'brief' }))).toBeNull();
+  await runDurableObjectAlarm(stub);
+  await runInDurableObject(stub, (_object, { storage }) => {
+    expect(storage.sql.exec(`SELECT key FROM cortex_relic_kv WHERE key = 'brief'`).toArray()).toEqual([]);
+  });
+});
+
+test("[R6] a session's end takes its own relics along", async () => {
+  const id = await newSession(agent);
+  const stub = RELICS.getByName(JSON.stringify([id, 'event_log']));
+  const append = { space: id, endpoint: 'append', parameters: { entry: 'x' }, key: 'k' };
+  const implementation = { type: 'edge', store: 'log', ttlMs: null, quotaBytes: 1e6, schema: [] };
+  await stub.call(JSON.stringify({ ...append, relic: { name: 'event_log', implementation, persistent: true } }));
+  await runInDurableObject(SESSIONS.getByName(id), (_object, { storage }) => {
+    storage.kv.put('edgeRelics', ['event_log']);
+  });
+  expect((await call(`/agent/session/${id}`, { method: 'DELETE' })).status).toBe(204);
+  expect(await stub.lookup('k')).toBe('null');
+});
+
+test('[F1] [R6] the notes keeper has the notes before its eyes: a relic as feed', async () => {
+  await output(relic('notes.set', { key: 'tea', value: 'green' }));
+  const id = await newSession(agent);
+  await (await post(`/agent/session/${id}/message`, { content: 'hello', stream: false })).text();
+  const { feeds } = await (
+    await call(`/agent/session/${id}/feeds`)
+  ).json<{ feeds: { id: string; value: { entries: { key: string; value: string }[] }; error: string | null }[] }>();
+  expect(feeds[0]).toMatchObject({ id: 'notes', error: null });
+  expect(feeds[0]?.value.entries).toContainEqual(expect.objectContaining({ key: 'tea', value: 'green' }));
+});
