@@ -34,7 +34,7 @@ const DESCRIPTIONS: Readonly<Record<ActionType, string>> = {
   python: "Python code in the runner's sandbox",
   shell: "Shell commands in the runner's sandbox",
   agent: 'Sub-agents',
-  relic: 'Persistent services',
+  relic: 'Persistent services: stores at the edge, and containers where the runner has a Docker engine',
   workflow: 'Multi-step pipelines',
   docker: 'A command in a container of its own, from an image by name',
 };
@@ -52,7 +52,7 @@ const SUPPORTED: ReadonlySet<string> = new Set([
   'workflow',
   'relic',
 ]);
-const ON_RUNNER: ReadonlySet<string> = new Set(['python', 'shell', 'docker', 'relic']);
+const ON_RUNNER: ReadonlySet<string> = new Set(['python', 'shell', 'docker']);
 
 /**
  * What `GET /executors` says: every action type, whether it runs now, in which sandbox, and why not.
@@ -81,7 +81,7 @@ function reasonAgainst(runner: JsonObject | null, type: string, level: string | 
   if (!SUPPORTED.has(type)) return 'not supported by this runtime';
   if (!ON_RUNNER.has(type) || level !== null) return null;
   if (runner === null) return 'the runner does not answer';
-  return type === 'docker' || type === 'relic'
+  return type === 'docker'
     ? 'the runner has no Docker engine'
     : `the runner has no sandbox for ${INTERPRETERS[type as ActionType] ?? type}`;
 }

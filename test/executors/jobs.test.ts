@@ -401,7 +401,7 @@ test('[H1] the list of executors says which run now and why the others do not', 
       .filter((entry) => entry['available'] === true)
       .map((entry) => entry['type']);
   const runner = { status: 'healthy', sandbox: { active: { python3: 'wasm', node: null, shell: 'bubblewrap' } } };
-  expect(available(runner)).toEqual(['tool', 'llm', 'internal', 'python', 'shell', 'agent', 'workflow']);
+  expect(available(runner)).toEqual(['tool', 'llm', 'internal', 'python', 'shell', 'agent', 'relic', 'workflow']);
   expect(executorList(runner).find((entry) => entry['type'] === 'shell')).toMatchObject({ sandbox: 'bubblewrap' });
   expect(available({ ...runner, executors: ['python', 'docker'] })).toContain('docker');
   expect(executorList(runner).find((entry) => entry['type'] === 'docker')).toMatchObject({
@@ -414,9 +414,11 @@ test('[H1] the list of executors says which run now and why the others do not', 
     'internal',
     'python',
     'agent',
+    'relic',
     'workflow',
   ]);
-  expect(available(null)).toEqual(['tool', 'llm', 'internal', 'agent', 'workflow']);
+  // Relics at the edge need no runner.
+  expect(available(null)).toEqual(['tool', 'llm', 'internal', 'agent', 'relic', 'workflow']);
   expect(executorList(null).find((entry) => entry['type'] === 'python')).toMatchObject({
     needs_runner: true,
     reason: 'the runner does not answer',

@@ -1,0 +1,71 @@
+/** Periodic feeds on the real alarm of a session's object (F3). */
+import { env } from 'cloudflare:workers';
+import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test';
+import { expect, test } from 'vitest';
+import { limits } from '../../src/domain/limits.ts';
+import type { Env } from '../../src/durable/settings.ts';
+import { call, newSession, post } from './client.ts';
+
+const { SESSIONS } = env as unknown as Env;
+
+const WATCHER = `kind: Agent
+version: "1.0"
+name: watcher
+summary: Watches the clock
+persona: You watch.
+context_feeds:
+  - { id: slow, type: periodic, interval: 10m, source: { type: internal, name: system_clock } }
+  - { id: fast, type: periodic, interval: 20s, source: { type: internal, name: system_clock } }
+`;
+
+/** A session of the watcher that has answered one message. */
+async function watched(): Promise<string> {
+  await call('/manifests/agent/watcher', { method: 'PUT', body: WATCHER });
+  const id = await newSession('watcher');
+  await (await post(`/agent/session/${id}/message`, { content: 'hello', stream: false })).text();
+  return id;
+}
+
+async function updatedAt(id: string): Promise<Record<string, number>> {
+  const response = await call(`/agent/session/${id}/feeds`);
+  const { feeds } = await response.json<{ feeds: { id: string; updated_at: number }[] }>();
+  return Object.fromEntries(feeds.map(({ id: feed, updated_at: at }) => [feed, at]));
+}
+
+/** As if the session had gone quiet so long ago, and its host had vanished since. */
+async function age(id: string, ms: number): Promise<void> {
+  await runInDurableObject(SESSIONS.getByName(id), async (_object, { storage }) => {
+    storage.sql.exec(`UPDATE feeds SET data = json_set(data, '$.at', json_extract(data, '$.at') - ?)`, ms);
+    storage.sql.exec(`UPDATE runs SET started_at = started_at - ?1, ended_at = ended_at - ?1`, ms);
+    const { data } = storage.sql.exec<{ data: string }>(`SELECT data FROM session`).one();
+    const record = JSON.parse(data) as { created_at: number };
+    storage.sql.exec(`UPDATE session SET data = ?`, JSON.stringify({ ...record, created_at: record.created_at - ms }));
+    await storage.sync();
+  });
+  await abortAllDurableObjects();
+}
+
+test('[F3] right after an eviction the alarm refreshes what is due, and only that', async () => {
+  const id = await watched();
+  await age(id, 60_000);
+  const before = await updatedAt(id);
+  await runDurableObjectAlarm(SESSIONS.getByName(id));
+  await expect.poll(async () => (await updatedAt(id))['fast']).toBeGreaterThan(Number(before['fast']));
+  expect((await updatedAt(id))['slow']).toBe(before['slow']);
+  const armed = await runInDurableObject(SESSIONS.getByName(id), (_object, { storage }) => storage.getAlarm());
+  expect(Number(armed) - Date.now()).toBeLessThanOrEqual(20_000);
+});
+
+test('[F3] nothing is refreshed while the session is idle; the next message starts it again', async () => {
+  const id = await watched();
+  await age(id, limits.feedIdleMs + 1);
+  const before = await updatedAt(id);
+  const alarm = (): Promise<number | null> =>
+    runInDurableObject(SESSIONS.getByName(id), (_object, { storage }) => storage.getAlarm());
+  await runDurableObjectAlarm(SESSIONS.getByName(id));
+  await expect.poll(async () => Number(await alarm()) - Date.now()).toBeGreaterThan(limits.feedIdleMs);
+  expect(await updatedAt(id)).toEqual(before);
+  await (await post(`/agent/session/${id}/message`, { content: 'hello again', stream: false })).text();
+  expect((await updatedAt(id))['fast']).toBeGreaterThan(Number(before['fast']));
+  await expect.poll(async () => Number(await alarm()) - Date.now()).toBeLessThanOrEqual(limits.watchdogMs);
+});
