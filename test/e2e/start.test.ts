@@ -145,6 +145,24 @@ describe.each(['the best sandbox', 'wasm'])('the system with %s', (sandbox) => {
     expect(result.actions[0]).toMatchObject({ status: 'completed', output: { words: 5, sentences: 2 } });
   });
 
+  test('[F3] the system monitor has what its script measured before its eyes', async () => {
+    const { session_id: id } = await post<{ session_id: string }>(`${system.url}/agent/system_monitor/session`, {});
+    await post(`${system.url}/agent/session/${id}/message`, { content: 'how is the machine', stream: false });
+    await vi.waitFor(
+      async () => {
+        const { feeds } = (await (await fetch(`${system.url}/agent/session/${id}/feeds`)).json()) as {
+          feeds: { id: string; value: { processors: number } | null; error: string | null }[];
+        };
+        expect(feeds[0]).toMatchObject({
+          id: 'system',
+          error: null,
+          value: { processors: expect.any(Number) as number },
+        });
+      },
+      { timeout: 30_000, interval: 200 },
+    );
+  });
+
   test('[S8] a time-out kills what python started', async () => {
     const result = await post<RunResult>(`${system.url}/execute/direct`, {
       stream: false,
