@@ -3,6 +3,7 @@ import type { RejectionCode } from '../domain/action.ts';
 import { isJsonObject } from '../domain/json.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
+import { mayHaveLostDigits, parseExactly } from './exact-json.ts';
 import { findJsonFault } from './json-fault.ts';
 import { repairObject } from './json-repair.ts';
 
@@ -20,12 +21,15 @@ export function parseJson(text: string): Json | undefined {
   }
 }
 
-/** @param value what `parseJson` gave for the body; an empty body is `{}` */
-export function strictBody(value: Json): ReadBody {
+/** @param value what `parseJson` gave for the source; an empty body is `{}` */
+export function strictBody(value: Json, source: string): ReadBody {
   if (!isJsonObject(value)) {
     return { ok: false, code: 'invalid_json', message: 'The body must be one JSON object', index: 0 };
   }
-  return deeperThan(value, limits.jsonDepth) ? TOO_DEEP : { ok: true, body: value, repaired: false };
+  const found = inspect(value, limits.jsonDepth);
+  if (found === DEEP) return TOO_DEEP;
+  const exact = found === INEXACT ? parseExactly(source) : value;
+  return { ok: true, body: isJsonObject(exact) ? exact : value, repaired: false };
 }
 
 /**
@@ -38,7 +42,7 @@ export function brokenBody(source: string, depth: number, mend: boolean): ReadBo
   if (depth > limits.jsonDepth) return TOO_DEEP;
   // The library recurses, so brackets are counted before it sees them.
   const body = mend && bracketDepth(source) <= limits.jsonDepth ? repairObject(source) : null;
-  if (body !== null) return deeperThan(body, limits.jsonDepth) ? TOO_DEEP : { ok: true, body, repaired: true };
+  if (body !== null) return inspect(body, limits.jsonDepth) === DEEP ? TOO_DEEP : { ok: true, body, repaired: true };
   const fault = findJsonFault(source);
   return {
     ok: false,
@@ -55,16 +59,22 @@ const TOO_DEEP: ReadBody = {
   index: 0,
 };
 
-/** Never recurses deeper than `depth`. */
-function deeperThan(value: Json, depth: number): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  if (depth === 0) return true;
+const FINE = 0;
+const INEXACT = 1;
+const DEEP = 2;
+
+/** Whether a value is nested deeper than `depth`, or holds a number that may have lost digits. Never recurses deeper. */
+function inspect(value: Json, depth: number): number {
+  if (typeof value === 'number') return mayHaveLostDigits(value) ? INEXACT : FINE;
+  if (typeof value !== 'object' || value === null) return FINE;
+  if (depth === 0) return DEEP;
+  let worst = FINE;
   if (Array.isArray(value)) {
-    for (const item of value) if (deeperThan(item, depth - 1)) return true;
-    return false;
+    for (const item of value) worst = Math.max(worst, inspect(item, depth - 1));
+  } else {
+    for (const key in value) worst = Math.max(worst, inspect(value[key] ?? null, depth - 1));
   }
-  for (const key in value) if (deeperThan(value[key] ?? null, depth - 1)) return true;
-  return false;
+  return worst;
 }
 
 /** Upper bound of the nesting that a lenient reader could see. */

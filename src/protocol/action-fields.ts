@@ -10,6 +10,7 @@ import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { WarningCode } from '../domain/protocol-event.ts';
 import { conditionNames } from './condition.ts';
+import { parseExactly } from './exact-json.ts';
 import { idComplaint } from './ids.ts';
 import { parameterReferences } from './references.ts';
 import { SPANS, isSpace, plainAttributes, readAttributes, snakeCase } from './tags.ts';
@@ -564,7 +565,7 @@ function canonicalList(given: Json): string {
 
 function parseJson(text: string): Json | undefined {
   try {
-    return JSON.parse(text) as Json;
+    return parseExactly(text);
   } catch {
     return undefined;
   }

@@ -5,16 +5,17 @@
  * be added, commas, comments and code fences dropped.
  */
 import { jsonrepair } from 'jsonrepair';
-import type { Json, JsonObject } from '../domain/json.ts';
+import type { JsonObject } from '../domain/json.ts';
 import { isJsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
+import { parseExactly } from './exact-json.ts';
 
 /** @returns the mended object, or null when it cannot be mended without guessing */
 export function repairObject(source: string): JsonObject | null {
   if (source.length > limits.repairChars) return null;
   try {
     const repaired = jsonrepair(source);
-    const value: Json = JSON.parse(repaired);
+    const value = parseExactly(repaired);
     return isJsonObject(value) && new Alignment(source, repaired).holds() ? value : null;
   } catch {
     return null;

@@ -1282,7 +1282,7 @@ class Parser implements ProtocolParser {
 
   #readBody(source: string): ReadBody {
     const value = this.#parsed ?? parseJson(source) ?? (source.trim() === '' ? {} : undefined);
-    if (value !== undefined) return strictBody(value);
+    if (value !== undefined) return strictBody(value, source);
     this.#scanFresh();
     const mend = this.#options.json === 'repair' && source.length <= this.#repairCharsLeft;
     if (mend) this.#repairCharsLeft -= source.length;
