@@ -8,24 +8,27 @@ import { bundled, bundledSources } from '../catalog/bundled.ts';
 import { graphOf, renderGraph } from '../catalog/graph.ts';
 import type { ManifestFile } from '../catalog/load.ts';
 import { toPinned } from '../catalog/pinned.ts';
-import { ManifestStore } from '../catalog/store.ts';
+import type { ManifestStore } from '../catalog/store.ts';
 import { EngineError } from '../domain/errors.ts';
 import type { CatalogRequest } from '../http/manifests.ts';
 import { platformClock } from './platform.ts';
 import { durableSql } from './sql-storage.ts';
 
 export class CatalogObject extends DurableObject {
-  readonly #store: ManifestStore;
+  #opened: Promise<ManifestStore> | null = null;
 
-  constructor(ctx: DurableObjectState, env: unknown) {
-    super(ctx, env as never);
-    this.#store = new ManifestStore(durableSql(ctx.storage), bundled, bundledSources);
+  /** Reading YAML takes more code than everything else: it is set up where it is used, not when a Worker starts. */
+  #store(): Promise<ManifestStore> {
+    this.#opened ??= import('../catalog/store.ts').then(
+      (module) => new module.ManifestStore(durableSql(this.ctx.storage), bundled, bundledSources),
+    );
+    return this.#opened;
   }
 
   /** @returns JSON `{ok}` with the answer, or `{refused: {code, message, details}}` */
   async ask(request: string): Promise<string> {
     try {
-      const answer = this.#answer(JSON.parse(request) as CatalogRequest);
+      const answer = answerOf(await this.#store(), JSON.parse(request) as CatalogRequest);
       // nobody is told of a change that is not on disk
       await this.ctx.storage.sync();
       return JSON.stringify({ ok: answer ?? null });
@@ -37,36 +40,36 @@ export class CatalogObject extends DurableObject {
   }
 
   /** What an agent or a workflow means now, as a run keeps it; null when there is none. */
-  resolve(kind: 'agent' | 'workflow', name: string): string | null {
-    const found = kind === 'agent' ? this.#store.agent(name) : this.#store.workflow(name);
+  async resolve(kind: 'agent' | 'workflow', name: string): Promise<string | null> {
+    const store = await this.#store();
+    const found = kind === 'agent' ? store.agent(name) : store.workflow(name);
     return found === null ? null : toPinned(found);
   }
 
   /** @returns JSON of all workflow definitions */
-  workflows(): string {
-    return JSON.stringify(this.#store.data.workflows);
+  async workflows(): Promise<string> {
+    return JSON.stringify((await this.#store()).data.workflows);
   }
+}
 
-  #answer(request: CatalogRequest): unknown {
-    const store = this.#store;
-    const now = platformClock.now();
-    switch (request.do) {
-      case 'list':
-        return store.list(request.kind);
-      case 'get':
-        return store.get(request.ref, request.wanted);
-      case 'put':
-        return store.put(request.ref, request.text, now);
-      case 'remove':
-        return store.remove(request.ref, now);
-      case 'upload':
-        return store.upload(request.files satisfies readonly ManifestFile[], now);
-      case 'validate':
-        return store.validate(request.files);
-      case 'graph': {
-        const graph = graphOf(store.data);
-        return { graph, text: renderGraph(graph) };
-      }
+function answerOf(store: ManifestStore, request: CatalogRequest): unknown {
+  const now = platformClock.now();
+  switch (request.do) {
+    case 'list':
+      return store.list(request.kind);
+    case 'get':
+      return store.get(request.ref, request.wanted);
+    case 'put':
+      return store.put(request.ref, request.text, now);
+    case 'remove':
+      return store.remove(request.ref, now);
+    case 'upload':
+      return store.upload(request.files satisfies readonly ManifestFile[], now);
+    case 'validate':
+      return store.validate(request.files);
+    case 'graph': {
+      const graph = graphOf(store.data);
+      return { graph, text: renderGraph(graph) };
     }
   }
 }

@@ -11,7 +11,6 @@
  *  3. Values are cut to the feed's size when they come in, with a visible marker (F4).
  *  4. Everything that is known survives the host.
  */
-import { readFeed } from '../catalog/feed.ts';
 import { EngineError, messageOf } from '../domain/errors.ts';
 import { isJsonObject } from '../domain/json.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
@@ -141,7 +140,9 @@ export class Feeds {
 
   /** The model's own hands on its feeds; `allowed` refuses sources that the agent may not use. */
   store(resolved: ResolvedAgent, allowed: (feed: FeedDefinition) => string | null): FeedStore {
-    const accept = (written: JsonObject): FeedDefinition => {
+    const accept = async (written: JsonObject): Promise<FeedDefinition> => {
+      // What checks manifests is loaded where it is needed: a Worker starts without it.
+      const { readFeed } = await import('../catalog/feed.ts');
       const read = readFeed(written);
       if ('faults' in read) throw new EngineError('invalid_request', read.faults.join('; '));
       const refusal = allowed(read.feed);
@@ -160,8 +161,8 @@ export class Feeds {
     };
     return {
       list: () => this.list(resolved).map(viewJson),
-      add: (written) => {
-        const feed = accept(written);
+      add: async (written) => {
+        const feed = await accept(written);
         const views = this.list(resolved);
         if (views.some((view) => view.feed.id === feed.id)) {
           throw new EngineError('invalid_request', `There is a feed "${feed.id}" already: update or remove it`);
@@ -173,9 +174,9 @@ export class Feeds {
         this.#changed({ id: feed.id, added: true });
         return feedJson(feed);
       },
-      update: (id, changes) => {
+      update: async (id, changes) => {
         const { feed } = find(id);
-        const updated = accept({ ...feedJson(feed), ...changes, id });
+        const updated = await accept({ ...feedJson(feed), ...changes, id });
         // Another source has another value; until it comes there is none.
         const { value, at } = this.#all().get(id) ?? NOTHING;
         const same = JSON.stringify(updated.source) === JSON.stringify(feed.source);

@@ -85,14 +85,19 @@ export const internalExecutor: Executor = {
       case 'list_context_feeds':
         return feeds === null
           ? failure('not_available', `"${name}" is not available here`, { beforeDispatch: true })
-          : changeFeeds(name, parameters, feeds, signal);
+          : await changeFeeds(name, parameters, feeds, signal);
     }
   },
 };
 
 type FeedAction = Extract<InternalAction, `${string}_context_feed${'' | 's'}`>;
 
-function changeFeeds(name: FeedAction, parameters: JsonObject, feeds: FeedStore, signal: AbortSignal): ActionOutcome {
+async function changeFeeds(
+  name: FeedAction,
+  parameters: JsonObject,
+  feeds: FeedStore,
+  signal: AbortSignal,
+): Promise<ActionOutcome> {
   const { id } = parameters;
   if (name !== 'list_context_feeds' && typeof id !== 'string') return wrongParameter('id', 'the id of a feed', id);
   try {
@@ -100,10 +105,10 @@ function changeFeeds(name: FeedAction, parameters: JsonObject, feeds: FeedStore,
       case 'list_context_feeds':
         return { ok: true, output: feeds.list() };
       case 'add_context_feed':
-        return { ok: true, output: feeds.add(parameters) };
+        return { ok: true, output: await feeds.add(parameters) };
       case 'update_context_feed': {
         const { id: _, ...changes } = parameters;
-        return { ok: true, output: feeds.update(String(id), changes) };
+        return { ok: true, output: await feeds.update(String(id), changes) };
       }
       case 'remove_context_feed':
         return { ok: true, output: { id: String(id), removed: feeds.remove(String(id)) } };

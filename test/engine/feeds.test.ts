@@ -2,6 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import type { ActionOutcome } from '../../src/domain/action.ts';
 import type { Json } from '../../src/domain/json.ts';
+// Loaded before the clock of a test runs: the engine loads it when a model first changes a feed.
+import '../../src/catalog/feed.ts';
 import { limits } from '../../src/domain/limits.ts';
 import type { AgentDefinition, FeedDefinition, FeedSource } from '../../src/domain/manifest.ts';
 import { say, sessionKit, settle } from '../support/session-kit.ts';
