@@ -318,8 +318,8 @@ export interface ChildSessions {
 /** A session's feeds, as internal actions see them (I). Throws `EngineError` for the model's mistakes. */
 export interface FeedStore {
   list(): JsonObject[];
-  add(written: JsonObject): JsonObject;
-  update(id: string, changes: JsonObject): JsonObject;
+  add(written: JsonObject): Promise<JsonObject>;
+  update(id: string, changes: JsonObject): Promise<JsonObject>;
   remove(id: string): boolean;
 }
 
