@@ -339,7 +339,7 @@ describe.each(FORMATS)('what the %s grammar admits', (format) => {
     ['a parameter twice', '<action name="calculator">{"expression":"1","expression":"2"}</action>'],
     ['a declared parameter disguised as a further one', '<action name="echo">{"x":1,"delay_ms":"soon"}</action>'],
     ['a capability that the agent lacks', '<action type="docker">{"image":"a","command":"b"}</action>'],
-    ['an internal action that is not allowed', '<action type="internal" name="list_context_feeds">{}</action>'],
+    ['an internal action that does not exist', '<action type="internal" name="reboot">{}</action>'],
     ['an id that is none', '<action name="echo" id="a b">{}</action>'],
     ['single quotes', "<action name='echo'>{}</action>"],
     ['JSON that is not strict', '<action name="echo">{"a":1,}</action>'],
@@ -365,6 +365,13 @@ describe.each(FORMATS)('what the %s grammar admits', (format) => {
     ]),
   ])('[P18] it refuses %s', (_, text) => {
     expect(acceptor(ASSISTANT, format, 'compact')(text)).not.toBeNull();
+  });
+  test('[P18] it refuses an internal action that this agent is not allowed', () => {
+    const text = '<action type="internal" name="list_context_feeds">{}</action>';
+    const { agent } = ASSISTANT;
+    const internalActions = { ...agent.internalActions, enabled: true, blocked: ['list_context_feeds' as const] };
+    expect(acceptor(ASSISTANT, format, 'compact')(text)).toBeNull();
+    expect(acceptor({ ...ASSISTANT, agent: { ...agent, internalActions } }, format, 'compact')(text)).not.toBeNull();
   });
 });
 
@@ -533,7 +540,7 @@ describe('the command', () => {
   });
 
   test.each([
-    [['nobody'], 'No agent is called "nobody" (known: assistant'],
+    [['nobody'], 'No agent is called "nobody" (known: '],
     [['assistant', '--format', 'ebnf'], '--format "ebnf" is unknown (known: gbnf, lark)'],
     [['assistant', '--form', 'short'], '--form "short" is unknown (known: full, compact)'],
     [['assistant', '--wrong'], "Unknown option '--wrong'"],
