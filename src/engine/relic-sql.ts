@@ -76,6 +76,10 @@ export function readStatement(
   if (kind === 'CREATE' && !(CREATES as readonly string[]).includes(what)) {
     return { fault: `CREATE ${what.slice(0, limits.excerptChars)} is not allowed (allowed: ${CREATES.join(', ')})` };
   }
+  if (kind === 'ALTER' && words[words.indexOf('RENAME') + 1] === 'TO') {
+    // SQLite would write the new name into views, also where an expression of that name refers to the table.
+    return { fault: 'a table cannot be given another name' };
+  }
   const recursive = recursion(words);
   if (recursive !== null) return { fault: `"${recursive}" is defined by itself: recursion is not allowed` };
   return { sql: sql.trim(), values, kind };

@@ -208,6 +208,7 @@ describe('[R6] sql', () => {
     ['VACUUM'],
     ['CREATE TRIGGER x AFTER INSERT ON t BEGIN SELECT 1; END'],
     ['CREATE VIRTUAL TABLE x USING fts5(a)'],
+    ['ALTER TABLE t RENAME TO c'],
     ['INSERT INTO t VALUES (1); DELETE FROM t'],
     ['INSERT INTO t VALUES (1); /* ; */ DELETE FROM t'],
     [`DELETE FROM 'Cortex_Relic_done'`],
@@ -226,6 +227,8 @@ describe('[R6] sql', () => {
     ['UPDATE t SET name = "x" WHERE id = 1;'],
     ['WITH c AS (SELECT 1 AS x) INSERT INTO t (id) SELECT x FROM c'],
     ['-- what for\nDELETE FROM t'],
+    ['ALTER TABLE t RENAME COLUMN name TO title'],
+    ['ALTER TABLE t ADD COLUMN more'],
   ])('%s is allowed', (sql) => {
     expect(readStatement(sql, undefined, 'execute')).toHaveProperty('sql');
   });

@@ -82,3 +82,20 @@ test('[F1] [R6] the notes keeper has the notes before its eyes: a relic as feed'
   expect(feeds[0]).toMatchObject({ id: 'notes', error: null });
   expect(feeds[0]?.value.entries).toContainEqual(expect.objectContaining({ key: 'tea', value: 'green' }));
 });
+
+test('[M6] [R6] a workflow keeps things in a relic', async () => {
+  const workflow = `kind: Workflow
+version: "1.0"
+name: remember
+summary: Keeps a word
+import: { relics: [notes] }
+inputs: { word: string }
+steps:
+  - { name: keep, type: relic, target: notes, action: set, parameters: { key: word, value: $(trigger.word) } }
+  - { name: look, type: relic, target: notes, action: get, parameters: { key: word } }
+outputs: { word: steps.look }
+`;
+  expect((await call('/manifests/workflow/remember', { method: 'PUT', body: workflow })).status).toBe(201);
+  const run = await post('/workflows/remember/runs', { inputs: { word: 'hello' }, stream: false });
+  expect(JSON.stringify(await run.json())).toContain('"output":"hello"');
+});

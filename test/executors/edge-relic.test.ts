@@ -1,0 +1,87 @@
+/** Relics at the edge as the executor asks them: whose they are, lost answers, crashes (R6). */
+import { describe, expect, test } from 'vitest';
+import type { ActionOutcome } from '../../src/domain/action.ts';
+import type { RelicDefinition } from '../../src/domain/manifest.ts';
+import type { EdgeRelicCall, EdgeRelics } from '../../src/domain/ports.ts';
+import { EDGE_ENDPOINTS } from '../../src/catalog/edge-endpoints.ts';
+import { relicExecutor } from '../../src/executors/relic.ts';
+import { callOf, contextOf, errorOf } from './support.ts';
+
+const relic: RelicDefinition = {
+  kind: 'Relic',
+  name: 'notes',
+  version: '1.0',
+  summary: '',
+  description: '',
+  tags: [],
+  metadata: {},
+  implementation: { type: 'edge', store: 'kv', ttlMs: null, quotaBytes: 1_000_000, schema: [] },
+  scope: 'session',
+  persistent: true,
+  idleMs: 600_000,
+  endpoints: Object.fromEntries(EDGE_ENDPOINTS.kv.map((endpoint) => [endpoint.name, endpoint])),
+};
+
+const lost = (): Promise<never> => Promise.reject(new Error('the object was reset'));
+const SUM: ActionOutcome = { ok: true, output: 3 };
+
+function storesWith(change: Partial<EdgeRelics> = {}): EdgeRelics & { readonly calls: EdgeRelicCall[] } {
+  const calls: EdgeRelicCall[] = [];
+  return {
+    calls,
+    call: async (call) => {
+      calls.push(call);
+      return SUM;
+    },
+    lookup: async () => null,
+    ...change,
+  };
+}
+
+const increment = (definition = relic): Parameters<typeof relicExecutor.execute>[0] =>
+  callOf({ key: 'n' }, { relic: definition, action: { type: 'relic', name: 'notes.increment' } });
+
+describe('[R6] a relic at the edge', () => {
+  test('is asked by its space and the runtime key', async () => {
+    const edgeRelics = storesWith();
+    expect(await relicExecutor.execute(increment(), contextOf({ edgeRelics, owner: 'team a' }))).toEqual(SUM);
+    await relicExecutor.execute(increment({ ...relic, scope: 'shared' }), contextOf({ edgeRelics, owner: 'team a' }));
+    const { session } = contextOf();
+    expect(edgeRelics.calls).toMatchObject([
+      { space: session, endpoint: 'increment', parameters: { key: 'n' }, key: 'ses_1/1/0/0' },
+      { space: 'key:team-a' },
+    ]);
+  });
+
+  test('[J3] an answer that was lost is asked for', async () => {
+    const edgeRelics = storesWith({ call: lost, lookup: async () => SUM });
+    expect(await relicExecutor.execute(increment(), contextOf({ edgeRelics }))).toEqual(SUM);
+  });
+
+  test('[J2] what is not known is said to be so; what can be repeated may be', async () => {
+    const edgeRelics = storesWith({ call: lost });
+    expect(errorOf(await relicExecutor.execute(increment(), contextOf({ edgeRelics })))).toMatchObject({
+      code: 'outcome_unknown',
+      retryable: false,
+    });
+    const get = callOf({ key: 'n' }, { relic, action: { type: 'relic', name: 'notes.get' } });
+    expect(errorOf(await relicExecutor.execute(get, contextOf({ edgeRelics })))).toMatchObject({
+      code: 'relic_unavailable',
+      retryable: true,
+    });
+  });
+
+  test('[J2] after a crash it is known what a call has done', async () => {
+    const known = contextOf({ edgeRelics: storesWith({ lookup: async () => SUM }) });
+    expect(await relicExecutor.recover?.(increment(), known)).toEqual(SUM);
+    expect(await relicExecutor.recover?.(increment(), contextOf({ edgeRelics: storesWith() }))).toBeNull();
+  });
+
+  test('[S8] a store that never answers holds nobody', async () => {
+    const abort = new AbortController();
+    const edgeRelics = storesWith({ call: () => new Promise(() => undefined) });
+    const asked = relicExecutor.execute(increment(), contextOf({ edgeRelics, signal: abort.signal }));
+    abort.abort(new Error('timeout'));
+    expect(errorOf(await asked)).toMatchObject({ code: 'aborted' });
+  });
+});
