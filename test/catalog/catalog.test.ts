@@ -29,6 +29,7 @@ test('[S7] the built-ins state their effects', () => {
     text_stats: 'pure',
     web_fetch: 'idempotent',
     web_extract: 'idempotent',
+    system_status: 'idempotent',
   });
 });
 
