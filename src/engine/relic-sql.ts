@@ -85,10 +85,16 @@ export function readStatement(
   return { sql: sql.trim(), values, kind };
 }
 
-/** As names are compared; a quoted bracket is none, and SQLite takes strings for names, too. */
+/** As names are compared: a doubled quote is the one it means, a quoted bracket is none; SQLite takes strings for names, too. */
 function wordOf(token: string, quoted: boolean): string {
-  const word = (quoted ? token.slice(1, -1) : token).toUpperCase();
+  const word = (quoted ? unquoted(token) : token).toUpperCase();
   return quoted && (word === '(' || word === ')') ? '_' : word;
+}
+
+function unquoted(token: string): string {
+  const quote = token.slice(0, 1);
+  const inner = token.slice(1, -1);
+  return quote === '[' ? inner : inner.replaceAll(quote + quote, quote);
 }
 
 function valueFor(slot: string, params: Json | undefined, taken: number): SqlValue | { readonly fault: string } {

@@ -217,6 +217,8 @@ describe('[R6] sql', () => {
     ['WITH c AS (SELECT 1 AS x UNION ALL SELECT x + 1 FROM c) INSERT INTO t (id) SELECT x FROM c'],
     ['WITH RECURSIVE c(x) AS NOT MATERIALIZED (VALUES (1) UNION ALL SELECT x + 1 FROM "c") DELETE FROM t'],
     [`WITH 'c' AS (SELECT 1 AS ")" UNION ALL SELECT 2 FROM [c]) DELETE FROM t`],
+    ['WITH "a""b"(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM [a"b]) DELETE FROM t'],
+    ['WITH [a`b](n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM `a``b`) DELETE FROM t'],
     [''],
   ])('%s is refused', (sql) => {
     expect(readStatement(sql, undefined, 'execute')).toHaveProperty('fault');
