@@ -174,7 +174,10 @@ describe('the engine goes away while a job runs', () => {
   );
 });
 
-/** An engine of this test alone: no networks, so that it is in nobody's way. */
+/**
+ * An engine of this test alone. It stands in a network namespace of its own: an engine without a bridge takes
+ * down the one that the machine's other engine has.
+ */
 async function startEngine(directory: string, data: string, socket: string): Promise<ChildProcess> {
   // what a killed engine wrote of itself: the number may be another process's by now, or nobody's yet
   for (const name of ['docker.pid', 'exec/containerd/containerd.pid']) {
@@ -189,7 +192,7 @@ async function startEngine(directory: string, data: string, socket: string): Pro
     '--iptables=false',
     '--ip6tables=false',
   ];
-  const engine = spawn('dockerd', args, { stdio: 'ignore', detached: true });
+  const engine = spawn('unshare', ['--net', 'dockerd', ...args], { stdio: 'ignore', detached: true });
   started.push(engine);
   await vi.waitFor(async () => await connectEngine(socket), { timeout: 60_000, interval: 200 });
   return engine;

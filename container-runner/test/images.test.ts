@@ -244,7 +244,8 @@ async function packageIndex(docker: Docker): Promise<{ readonly url: string; rea
     else if (request.url?.endsWith('.whl') === true) response.end(wheel);
     else response.writeHead(404).end();
   });
-  await new Promise<void>((resolve) => {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
     server.listen(0, gateway, resolve);
   });
   return { server, url: `http://${gateway}:${(server.address() as AddressInfo).port}/` };

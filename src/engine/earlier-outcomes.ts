@@ -50,6 +50,8 @@ export class EarlierOutcomes {
   readonly #coming = new Set<string>();
   readonly #asked = new Map<string, Asked>();
   readonly #holders = new Map<string, Asked>();
+  /** Resolves when everybody who asked so far has been considered. */
+  #considering: Promise<void> = Promise.resolve();
 
   constructor(journal: Journal, clock: Clock) {
     this.#journal = journal;
@@ -63,9 +65,20 @@ export class EarlierOutcomes {
    * @param owner identifies the asker within the session; `release` it in any case
    */
   async ask(owner: string, resolved: ResolvedAction, answer: (found: Recalled) => void): Promise<void> {
-    const { action, parameters, inputs, version, cacheTtlMs } = resolved;
+    const { action, parameters, inputs } = resolved;
     this.#coming.add(owner);
-    const content = await digest(canonical([action.type, action.name, parameters, inputs]));
+    const before = this.#considering;
+    // Digests may come in another order than they were asked for: who came first is considered first.
+    const considered = digest(canonical([action.type, action.name, parameters, inputs])).then(async (content) => {
+      await before;
+      this.#enter(owner, resolved, content, answer);
+    });
+    this.#considering = considered.catch(() => undefined);
+    await considered;
+  }
+
+  #enter(owner: string, resolved: ResolvedAction, content: string, answer: (found: Recalled) => void): void {
+    const { action, version, cacheTtlMs } = resolved;
     if (!this.#coming.delete(owner)) return;
     const claims: string[] = [];
     if (action.idempotencyKey !== null) claims.push(onceKey(action.idempotencyKey));
