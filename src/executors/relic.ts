@@ -130,9 +130,9 @@ async function callService(
   }
 }
 
-/** Where relics live that all sessions of an API key share. */
+/** Where relics live that all sessions of an API key share; no two names of keys have one in common. */
 function sharedSpace(owner: string | null): string {
-  return `key:${owner === null ? '' : owner.replaceAll(/[^\w.~@-]/g, '-')}`;
+  return `key:${owner === null ? '' : owner.replaceAll(/[^\w.@-]/g, (char) => `~${char.charCodeAt(0).toString(16)}`)}`;
 }
 
 /** `/entries/{key}` takes its parameters from the path; the rest are query or JSON body, by the method. */

@@ -49,7 +49,7 @@ describe('[R6] a relic at the edge', () => {
     const { session } = contextOf();
     expect(edgeRelics.calls).toMatchObject([
       { space: session, endpoint: 'increment', parameters: { key: 'n' }, key: 'ses_1/1/0/0' },
-      { space: 'key:team-a' },
+      { space: 'key:team~20a' },
     ]);
   });
 

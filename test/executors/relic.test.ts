@@ -118,7 +118,7 @@ describe('an action', () => {
       callOf({ key: 'k' }, { relic: shared, action: { type: 'relic', name: 'store.get' } }),
       context,
     );
-    expect(asked[0]?.space).toBe('key:team-a');
+    expect(asked[0]?.space).toBe('key:team~20a');
   });
 
   test.each([
