@@ -48,7 +48,8 @@ describe.skipIf(skip !== null)(`images${skip === null ? '' : ` (skipped: ${skip}
         exitCode: 0,
         stdout: '7\n1000\n/work\n',
       });
-      await docker.getImage('cortex-edge/test:bare').remove();
+      // the job's container may still be on its way out
+      await docker.getImage('cortex-edge/test:bare').remove({ force: true });
     });
 
     test('[P14] inputs are variables, and the file of all', async () => {
