@@ -69,10 +69,12 @@ export class EarlierOutcomes {
     this.#coming.add(owner);
     const before = this.#considering;
     // Digests may come in another order than they were asked for: who came first is considered first.
-    const considered = digest(canonical([action.type, action.name, parameters, inputs])).then(async (content) => {
+    const consider = async (): Promise<void> => {
+      const content = await digest(canonical([action.type, action.name, parameters, inputs]));
       await before;
       this.#enter(owner, resolved, content, answer);
-    });
+    };
+    const considered = consider();
     this.#considering = considered.catch(() => undefined);
     await considered;
   }
