@@ -80,11 +80,14 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
     const { url } = await readyOf(service);
     const body = JSON.stringify({ kind: 'shell', session: 's', code: 'sleep 601 & echo in; sleep 602' });
     expect((await fetch(await signed(url, 'PUT', '/jobs/a', body))).status).toBe(202);
-    const tree = await vi.waitFor(() => {
-      const pids = descendantsOf(service.child.pid ?? 0);
-      expect(pids.length).toBeGreaterThanOrEqual(3);
-      return pids;
-    });
+    const tree = await vi.waitFor(
+      () => {
+        const pids = descendantsOf(service.child.pid ?? 0);
+        expect(pids.length).toBeGreaterThanOrEqual(3);
+        return pids;
+      },
+      { timeout: 15_000 },
+    );
     service.child.kill(signal);
     expect(await service.ended).toBe(0);
     await vi.waitFor(() => expect(tree.filter(isAlive)).toEqual([]), { timeout: 5_000 });
@@ -110,11 +113,14 @@ describe('SIGTERM', () => {
   test('[R8] refuses new jobs with the time to come back, and lets running ones end', { timeout: SLOW }, async () => {
     const { service, url } = await launched('20');
     service.child.kill('SIGTERM');
-    const refused = await vi.waitFor(async () => {
-      const response = await another(url);
-      expect(response.status).toBe(503);
-      return response;
-    });
+    const refused = await vi.waitFor(
+      async () => {
+        const response = await another(url);
+        expect(response.status).toBe(503);
+        return response;
+      },
+      { timeout: 15_000 },
+    );
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
     expect(await (await fetch(`${url}/health`)).json()).toMatchObject({ status: 'draining', jobs: { running: 1 } });
     expect(await (await fetch(`${url}/metrics`)).text()).toContain('cortex_runner_draining 1');
@@ -136,7 +142,7 @@ describe('SIGTERM', () => {
   test('[R8] twice, or SIGINT after it: at once', { timeout: SLOW }, async () => {
     const { service, url } = await launched('600');
     service.child.kill('SIGTERM');
-    await vi.waitFor(async () => expect((await another(url)).status).toBe(503));
+    await vi.waitFor(async () => expect((await another(url)).status).toBe(503), { timeout: 15_000 });
     service.child.kill('SIGINT');
     expect(await service.ended).toBe(0);
   });
@@ -154,7 +160,7 @@ test('[R1] logs are lines of JSON and hold neither secrets nor code nor inputs',
   await fetch(await signed(url, 'PUT', '/jobs/a', body));
   await fetch(await signed(url, 'PUT', '/jobs/b', '{"hidden": "in a body"}'));
   await fetch(`${url}/jobs/c`, { method: 'PUT', body, headers: { authorization: 'Bearer hidden-token' } });
-  await vi.waitFor(() => expect(service.err()).toContain('job ended'));
+  await vi.waitFor(() => expect(service.err()).toContain('job ended'), { timeout: 15_000 });
   const lines = service
     .err()
     .trim()

@@ -26,14 +26,14 @@ describe('over the API', () => {
     expect(await answer.json()).toEqual({ held: true });
     await runner.put('a', job({ kind: 'python', code: '1' }));
     await runner.put('b', job({ kind: 'python', code: '2' }));
-    await vi.waitFor(() => expect(sandbox.started.map(({ held }) => held)).toEqual([true, false]));
+    await vi.waitFor(() => expect(sandbox.started.map(({ held }) => held)).toEqual([true, false]), { timeout: 15_000 });
   });
 
   test("what is held for one session, or one interpreter, is no other one's", async () => {
     await prewarm({ session: 'ses_other', kind: 'python' });
     await prewarm({ session: 'ses_test', kind: 'tool', runtime: 'node' });
     await runner.put('a', job({ kind: 'python', code: '1' }));
-    await vi.waitFor(() => expect(sandbox.started.map(({ held }) => held)).toEqual([false]));
+    await vi.waitFor(() => expect(sandbox.started.map(({ held }) => held)).toEqual([false]), { timeout: 15_000 });
   });
 
   test('for images nothing is held, and a tool needs its runtime', async () => {
@@ -138,9 +138,9 @@ describe('the pool', () => {
       return Promise.resolve(warm);
     });
     pool.fill();
-    await vi.waitFor(() => expect(pool.ready).toBe(1));
+    await vi.waitFor(() => expect(pool.ready).toBe(1), { timeout: 15_000 });
     made[0]?.die();
-    await vi.waitFor(() => expect(pool.ready).toBe(1));
+    await vi.waitFor(() => expect(pool.ready).toBe(1), { timeout: 15_000 });
     expect(await pool.take()).toBe(made[1]);
     await pool.close();
   });
@@ -153,12 +153,12 @@ describe('the pool', () => {
       return broken ? Promise.reject(new Error('no engine')) : Promise.resolve(new Warm());
     });
     pool.fill();
-    await vi.waitFor(() => expect(made).toBe(3));
+    await vi.waitFor(() => expect(made).toBe(3), { timeout: 15_000 });
     await expect(pool.take()).rejects.toThrow('no engine');
     expect(made).toBe(4);
     broken = false;
     await pool.take();
-    await vi.waitFor(() => expect(pool.ready).toBe(1));
+    await vi.waitFor(() => expect(pool.ready).toBe(1), { timeout: 15_000 });
     await pool.close();
   });
 });

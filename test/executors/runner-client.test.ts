@@ -138,11 +138,14 @@ function start(what: RunnerJob = job(), by: RunnerClient = client): Running {
 
 /** The nth program that the runner started. */
 async function program(at: number): Promise<FakeSandbox['started'][number]> {
-  return await vi.waitFor(() => {
-    const started = sandbox.started[at];
-    if (started === undefined) throw new Error(`only ${sandbox.started.length} programs were started`);
-    return started;
-  });
+  return await vi.waitFor(
+    () => {
+      const started = sandbox.started[at];
+      if (started === undefined) throw new Error(`only ${sandbox.started.length} programs were started`);
+      return started;
+    },
+    { timeout: 15_000 },
+  );
 }
 
 /** Lets time pass until something is so. */
@@ -174,7 +177,7 @@ describe('a job', () => {
     const running = start();
     const started = await program(0);
     started.print('one');
-    await vi.waitFor(() => expect(running.output).toEqual(['stdout:one']));
+    await vi.waitFor(() => expect(running.output).toEqual(['stdout:one']), { timeout: 15_000 });
     started.print('two');
     started.end({ exitCode: 3 });
     expect(await running.result).toEqual({
@@ -231,7 +234,7 @@ describe('a job', () => {
     await third.result;
     expect(wire.count('GET', '/events')).toBe(2);
     clock.advance(limits.runnerLingerMs);
-    await vi.waitFor(() => expect(clock.pending).toBe(0));
+    await vi.waitFor(() => expect(clock.pending).toBe(0), { timeout: 15_000 });
   });
 
   test('[R7] two requests never carry the same token', async () => {
@@ -273,7 +276,7 @@ test('[R2] a hint reaches the runner, and nobody waits for it', async () => {
   };
   for (const kind of ['python', 'shell', 'docker'] as const) client.prewarm({ session: 'ses_1', kind, runtime: null });
   client.prewarm({ session: 'ses_1', kind: 'tool', runtime: 'node' });
-  await vi.waitFor(() => expect(answered).toEqual([202, 202, 202, 202]));
+  await vi.waitFor(() => expect(answered).toEqual([202, 202, 202, 202]), { timeout: 15_000 });
   expect(wire.count('POST', '/prewarm')).toBe(4);
   wire.before = () => {
     throw new Error('gone');
@@ -302,7 +305,7 @@ describe('a bad network', () => {
     const running = start();
     const started = await program(0);
     started.print('before ');
-    await vi.waitFor(() => expect(running.output.length).toBe(1));
+    await vi.waitFor(() => expect(running.output.length).toBe(1), { timeout: 15_000 });
     wire.before = ({ path }) => {
       if (path.startsWith('/events')) throw new Error('no way');
     };
@@ -334,7 +337,7 @@ describe('a bad network', () => {
       path.startsWith('/events') && wire.count('GET', '/events') === 1 ? new Response(new ReadableStream()) : response;
     const running = start();
     (await program(0)).end();
-    await vi.waitFor(() => expect(wire.count('GET', '/events')).toBe(1));
+    await vi.waitFor(() => expect(wire.count('GET', '/events')).toBe(1), { timeout: 15_000 });
     clock.advance(limits.runnerSilenceMs);
     await untilSo(() => expect(running.settled).toBe(true));
     expect(await running.result).toMatchObject({ end: 'exited' });
@@ -343,7 +346,7 @@ describe('a bad network', () => {
   test('[R1] a runner that is gone for good: the job is lost', async () => {
     const running = start();
     (await program(0)).print('half');
-    await vi.waitFor(() => expect(running.output.length).toBe(1));
+    await vi.waitFor(() => expect(running.output.length).toBe(1), { timeout: 15_000 });
     wire.before = () => {
       throw new Error('gone');
     };
@@ -366,13 +369,13 @@ describe('a bad network', () => {
     try {
       const first = start(job(), through);
       (await program(0)).print('half');
-      await vi.waitFor(() => expect(first.output.length).toBe(1));
+      await vi.waitFor(() => expect(first.output.length).toBe(1), { timeout: 15_000 });
       moved = true;
       wire.cut();
       const second = start(job(), through);
       await untilSo(() => expect(first.settled).toBe(true));
       expect(await first.result).toMatchObject({ end: 'lost', stdout: 'half' });
-      await vi.waitFor(() => expect(anew.started.length).toBe(1));
+      await vi.waitFor(() => expect(anew.started.length).toBe(1), { timeout: 15_000 });
       anew.started[0]?.end({ exitCode: 9 });
       await untilSo(() => expect(second.settled).toBe(true));
       expect(await second.result).toMatchObject({ end: 'exited', exitCode: 9 });
@@ -385,10 +388,13 @@ describe('a bad network', () => {
 describe('a refusal', () => {
   test('[R8] a full runner: busy, before dispatch, with the time to wait', async () => {
     const full = Array.from({ length: runnerLimits.jobsRunning + runnerLimits.jobsQueued }, () => start());
-    await vi.waitFor(async () => {
-      const { jobs } = (await (await fetch(`${runner.url}/health`)).json()) as { jobs: { queued: number } };
-      expect(jobs.queued).toBe(runnerLimits.jobsQueued);
-    });
+    await vi.waitFor(
+      async () => {
+        const { jobs } = (await (await fetch(`${runner.url}/health`)).json()) as { jobs: { queued: number } };
+        expect(jobs.queued).toBe(runnerLimits.jobsQueued);
+      },
+      { timeout: 15_000 },
+    );
     const fault = await start().result.catch((thrown: unknown) => thrown);
     expect(fault).toBeInstanceOf(RunnerError);
     expect(fault).toMatchObject({
@@ -448,10 +454,10 @@ describe('an abort', () => {
     const running = start();
     const started = await program(0);
     started.print('half');
-    await vi.waitFor(() => expect(running.output.length).toBe(1));
+    await vi.waitFor(() => expect(running.output.length).toBe(1), { timeout: 15_000 });
     running.stop.abort(new Error('timeout'));
     expect(await running.result).toMatchObject({ end: 'killed', exitCode: null, stdout: 'half' });
-    await vi.waitFor(() => expect(started.signals).toEqual(['TERM']));
+    await vi.waitFor(() => expect(started.signals).toEqual(['TERM']), { timeout: 15_000 });
   });
 
   test('[R4] before the runner answered: the job does not go on', async () => {
@@ -475,7 +481,7 @@ describe('an abort', () => {
     running.stop.abort();
     expect(await running.result).toMatchObject({ end: 'killed' });
     release();
-    await vi.waitFor(() => expect(started.signals).toEqual(['TERM']));
+    await vi.waitFor(() => expect(started.signals).toEqual(['TERM']), { timeout: 15_000 });
   });
 
   test('[R4] before the start: nothing is sent', async () => {
@@ -533,9 +539,9 @@ describe('a look-up after a crash', () => {
     const started = await program(0);
     started.print('before ');
     const { found, output } = lookUp(what);
-    await vi.waitFor(() => expect(output.join('')).toBe('stdout:before '));
+    await vi.waitFor(() => expect(output.join('')).toBe('stdout:before '), { timeout: 15_000 });
     started.print('after');
-    await vi.waitFor(() => expect(output).toEqual(['stdout:before ', 'stdout:after']));
+    await vi.waitFor(() => expect(output).toEqual(['stdout:before ', 'stdout:after']), { timeout: 15_000 });
     started.end({ exitCode: 0 });
     expect(await found).toMatchObject({ end: 'exited', exitCode: 0, stdout: 'before after' });
     expect(sandbox.started.length).toBe(1);
@@ -570,11 +576,11 @@ describe('a look-up after a crash', () => {
       signal: new AbortController().signal,
       output: (_stream, text) => output.push(text),
     });
-    await vi.waitFor(() => expect(wire.count('GET', '/jobs')).toBe(1));
+    await vi.waitFor(() => expect(wire.count('GET', '/jobs')).toBe(1), { timeout: 15_000 });
     started.print('two ');
     started.print('three');
     started.end({ exitCode: 0 });
-    await vi.waitFor(async () => expect((await second.record(what.id))?.['state']).toBe('ended'));
+    await vi.waitFor(async () => expect((await second.record(what.id))?.['state']).toBe('ended'), { timeout: 15_000 });
     release();
     expect(await found).toMatchObject({ end: 'exited', stdout: 'one two three' });
     expect(output.join('')).toBe('one two three');
@@ -622,6 +628,6 @@ describe('a look-up after a crash', () => {
     const { found, stop } = lookUp(what);
     stop.abort();
     expect(await found).toMatchObject({ end: 'killed' });
-    await vi.waitFor(() => expect(started.signals).toEqual(['TERM']));
+    await vi.waitFor(() => expect(started.signals).toEqual(['TERM']), { timeout: 15_000 });
   });
 });

@@ -88,11 +88,14 @@ function start(pool: RunnerClient, what: RunnerJob = job()): Promise<JobResult> 
 
 /** How many programs each node has started, once `total` of them have. */
 async function spread(total: number): Promise<number[]> {
-  return await vi.waitFor(() => {
-    const counts = nodes.map(({ sandbox }) => sandbox.started.length);
-    expect(counts.reduce((sum, count) => sum + count, 0)).toBe(total);
-    return counts;
-  });
+  return await vi.waitFor(
+    () => {
+      const counts = nodes.map(({ sandbox }) => sandbox.started.length);
+      expect(counts.reduce((sum, count) => sum + count, 0)).toBe(total);
+      return counts;
+    },
+    { timeout: 15_000 },
+  );
 }
 
 async function untilSo(check: () => void): Promise<void> {
@@ -196,7 +199,7 @@ describe('a runner that is down', () => {
     await spread(1);
     const gone = nodes.find(({ sandbox }) => sandbox.started.length === 1);
     if (gone === undefined) throw new Error('nobody runs it');
-    await vi.waitFor(() => expect(gone.asked).toContain('GET events'));
+    await vi.waitFor(() => expect(gone.asked).toContain('GET events'), { timeout: 15_000 });
     gone.cut = true;
     cuts.get(gone)?.();
     const others = (): FakeSandbox['started'] =>

@@ -239,7 +239,7 @@ time.sleep(600)'`;
           exitCode: 0,
           stdout: 'done\n',
         });
-        await vi.waitFor(() => expect(stillSleeping()).toEqual([]));
+        await vi.waitFor(() => expect(stillSleeping()).toEqual([]), { timeout: 15_000 });
       });
 
       testIf(real)('[R4] one that stops itself ends at the timeout', async () => {
