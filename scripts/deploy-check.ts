@@ -3,7 +3,7 @@
  * its limits: 1 MiB gzipped, 50 ms to start.
  */
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -44,6 +44,13 @@ function busyMs(profile: {
   return microseconds / 1_000;
 }
 
+/** In Docker's place: takes the build file that it is given, to its end, and builds nothing. */
+function standIn(directory: string): string {
+  const file = join(directory, 'docker');
+  writeFileSync(file, '#!/bin/sh\nif [ "$1" = build ]; then cat > /dev/null; fi\n', { mode: 0o755 });
+  return file;
+}
+
 /** What else the machine does only adds to a measurement: the least of several counts. */
 function measureStartup(profileFile: string): number {
   let least = Infinity;
@@ -62,7 +69,7 @@ try {
   console.log(`bundle: ${(gzipBytes / 1_024).toFixed(0)} KiB gzipped (limit ${MAX_GZIP_BYTES / 1_024} KiB)`);
 
   // everything but the image, which a deploy builds where Docker has its builder
-  wrangler(['deploy', '--dry-run', '--env', 'containers'], { WRANGLER_DOCKER_BIN: 'true' });
+  wrangler(['deploy', '--dry-run', '--env', 'containers'], { WRANGLER_DOCKER_BIN: standIn(folder) });
   console.log('environment containers: complete');
   wrangler(['deploy', '--dry-run', '--env', 'workers-ai']);
   console.log('environment workers-ai: complete');
