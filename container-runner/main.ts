@@ -20,10 +20,7 @@ function explain(fault: unknown): string {
   return fault.message;
 }
 
-process.stdout.write(
-  `${JSON.stringify({ ready: true, service: SERVICE, version: VERSION, url: runner.url, sandbox: runner.sandboxes.report().active })}\n`,
-);
-
+// before the ready line: whoever reads it may signal at once
 let stopping = false;
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   process.on(signal, () => {
@@ -33,3 +30,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     void (atOnce ? runner.close() : runner.drain()).then(() => process.exit(0));
   });
 }
+
+process.stdout.write(
+  `${JSON.stringify({ ready: true, service: SERVICE, version: VERSION, url: runner.url, sandbox: runner.sandboxes.report().active })}\n`,
+);

@@ -1,6 +1,6 @@
 /**
  * `npm run deploy:check`: builds what `npm run deploy` would upload, without a login, and holds it to
- * its limits: 1 MiB gzipped, 50 ms to start.
+ * its limits: 1 MiB gzipped, 200 ms to start.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -10,7 +10,8 @@ import { gzipSync } from 'node:zlib';
 import { ROOT } from './system.ts';
 
 const MAX_GZIP_BYTES = 1_048_576;
-const MAX_STARTUP_MS = 50;
+/** A fifth of the second that Cloudflare allows; three to five times what is seen, so that a busy machine passes. */
+const MAX_STARTUP_MS = 200;
 const STARTUP_ATTEMPTS = 5;
 
 function wrangler(args: readonly string[], env: Readonly<Record<string, string>> = {}): string {

@@ -22,9 +22,9 @@ try {
     );
     return reply;
   }, Number(values.port));
-  console.log(`LLM_BASE_URL=${server.baseUrl}`);
   process.once('SIGINT', () => void server[Symbol.asyncDispose]());
   process.once('SIGTERM', () => void server[Symbol.asyncDispose]());
+  console.log(`LLM_BASE_URL=${server.baseUrl}`);
 } catch (fault) {
   console.error(fault instanceof Error ? fault.message : String(fault));
   process.exitCode = 1;
