@@ -3,6 +3,7 @@
  * passes the request on as it is, so that bodies and answers stream through untouched (H1, H2).
  */
 import { Hono } from 'hono';
+import { LinearRouter } from 'hono/router/linear-router';
 import { EngineError } from '../domain/errors.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
@@ -33,7 +34,8 @@ export interface SessionAppOptions {
 }
 
 export function createSessionApp({ session, clock, destroy, admit, log }: SessionAppOptions): Hono {
-  const app = new Hono();
+  // every session has an app of its own: a router that is ready at once, not one that prepares for many requests
+  const app = new Hono({ router: new LinearRouter() });
   const heartbeat = new Heartbeat(clock);
   const gather = new Gather(clock, (listener) => session.listen(listener));
 
