@@ -35,6 +35,8 @@ export type RunInput =
   | { readonly type: 'timer'; readonly timer: TimerId }
   | { readonly type: 'approval'; readonly key: ActionKey; readonly approved: boolean; readonly note: string | null }
   | { readonly type: 'cancel'; readonly reason: string }
+  /** A workflow has nothing to write before a person has said yes or no (J8). */
+  | { readonly type: 'idle' }
   /** Something about a feed that readers are told (F2). */
   | { readonly type: 'feed'; readonly data: JsonObject }
   /** Time to write what stands in memory only (J6). */

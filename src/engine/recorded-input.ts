@@ -41,6 +41,7 @@ export type RecordedInput = { readonly at: number } & (
   | { readonly is: 'timer'; readonly timer: TimerId; readonly random: number }
   | { readonly is: 'approval'; readonly key: ActionKey; readonly approved: boolean; readonly note: string | null }
   | { readonly is: 'cancel'; readonly reason: string }
+  | { readonly is: 'idle' }
 );
 
 /** A longer text stands in several pieces, so that each fits in a row, however it is escaped. */

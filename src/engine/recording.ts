@@ -57,6 +57,8 @@ export function recordInput(
       return log.record({ is: 'approval', at, key: input.key, approved: input.approved, note: input.note });
     case 'cancel':
       return log.record({ is: 'cancel', at, reason: input.reason });
+    case 'idle':
+      return log.record({ is: 'idle', at });
     case 'token':
     case 'progress':
     case 'feed':
@@ -104,6 +106,8 @@ export function inputOf(
       return { type: 'approval', key: recorded.key, approved: recorded.approved, note: recorded.note };
     case 'cancel':
       return { type: 'cancel', reason: recorded.reason };
+    case 'idle':
+      return { type: 'idle' };
   }
 }
 

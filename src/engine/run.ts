@@ -11,7 +11,7 @@
 import type { ActionKey } from '../domain/action.ts';
 import { limits } from '../domain/limits.ts';
 import type { ProtocolEvent } from '../domain/protocol-event.ts';
-import { action as declarationOf, initialState, lookup, step } from '../scheduler/step.ts';
+import { action as declarationOf, initialState, isStuck, lookup, step } from '../scheduler/step.ts';
 import type { RunState } from '../scheduler/step.ts';
 import type { RunPolicy, SchedulerCommand, SchedulerInput } from '../scheduler/types.ts';
 import { ActionDesk } from './action-desk.ts';
@@ -122,6 +122,8 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
         return decide({ type: 'approval_resolved', at, key: input.key, approved: input.approved, note: input.note });
       case 'cancel':
         return decide({ type: 'cancel_requested', at, reason: input.reason });
+      case 'idle':
+        return decide({ type: 'generation_idle', at });
       case 'feed':
         log.append('context_feed_updated', input.data);
         return;
@@ -217,7 +219,11 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
     if (progress.drained) return context.journal.closeRun(context.runNumber);
     actions.resume();
     // Waiting for a person is no work that could have been broken off (J8).
-    if (state.phase === 'parked') return;
+    if (state.phase === 'parked') {
+      // A workflow's program stands where its record ends, and writes on when it has its answer.
+      if (state.generation?.streaming === true) generations.resume();
+      return;
+    }
     const recoveries = record.recoveries + 1;
     const message = `The host was restarted while this run was going on; it goes on (${recoveries} of ${limits.recoveries})`;
     log.append('warning', { code: 'run_recovered', message });
@@ -233,12 +239,31 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
   const live = async (): Promise<void> => {
     if (replay === null) begin(context.policy);
     await log.commit();
+    holdOn();
+    restInTime();
     while (!progress.drained) {
       for (const input of await inbox.take()) perceive(input, context.random());
-      if (progress.end?.status === 'waiting' && state.phase === 'live') context.resumed();
+      holdOn();
       saveInTime();
       await log.commit();
+      restInTime();
     }
+  };
+
+  /** What had been waiting for a person and has its answer is at work again; also where its record says so. */
+  const holdOn = (): void => {
+    if (progress.end?.status === 'waiting' && state.phase === 'live') context.resumed();
+  };
+
+  /** What a workflow still has to say without an answer it has said when a timer fires: it waits for nothing else. */
+  let resting = false;
+  const restInTime = (): void => {
+    if (context.source.type !== 'workflow' || resting || !isStuck(state)) return;
+    resting = true;
+    clock.schedule(0, () => {
+      resting = false;
+      inbox.put({ type: 'idle' });
+    });
   };
 
   /** Text that no event carries is written when there is enough of it, or in time (J6). */

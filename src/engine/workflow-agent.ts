@@ -26,11 +26,16 @@ const COLLECTOR: ToolDefinition = {
   examples: [],
 };
 
+/** Steps are what their author wrote, not what a model may still take back: none is held until the end of the text (S14). */
+function atOnce([name, tool]: readonly [string, ToolDefinition]): [string, ToolDefinition] {
+  return [name, { ...tool, dispatch: 'eager' }];
+}
+
 export function agentOfWorkflow({ workflow, ...imported }: ResolvedWorkflow): ResolvedAgent {
   const { name, version, summary, description, tags, metadata, imports } = workflow;
   return {
     ...imported,
-    tools: new Map([...imported.tools, [COLLECT, COLLECTOR]]),
+    tools: new Map([...[...imported.tools].map(atOnce), [COLLECT, COLLECTOR]]),
     agent: {
       kind: 'Agent',
       name,

@@ -45,6 +45,11 @@ export function isFireAndForget(state: RunState, key: ActionKey): boolean {
   return state.byKey.get(key)?.mode === 'fire_and_forget';
 }
 
+/** Whether text is still arriving, and nothing of what was declared goes on before a person has said yes or no (J8). */
+export function isStuck({ phase, generation, active, asking }: RunState): boolean {
+  return phase === 'live' && generation?.streaming === true && active === 0 && asking > 0;
+}
+
 /** How many actions of the run stand where. */
 export function counts(state: RunState): Readonly<Record<ActionStatus, number>> {
   const found: Record<ActionStatus, number> = {

@@ -53,6 +53,7 @@ import {
 } from './graph.ts';
 import { newNode, sameAction, standIn, traitsOfRefused } from './node.ts';
 import { dequeue, enqueue, limit, release, slowDown, speedUp, takeNext } from './ready.ts';
+import { isStuck } from './queries.ts';
 import { newGeneration } from './state.ts';
 import type { ActionNode, BudgetName, Generation, RunState, Stage } from './state.ts';
 import type { SchedulerCommand, SchedulerInput, Settlement } from './types.ts';
@@ -67,6 +68,7 @@ export {
   dependenciesOf,
   generationTokens,
   isFireAndForget,
+  isStuck,
   lookup,
   statusOf,
 } from './queries.ts';
@@ -97,7 +99,16 @@ export function step(state: RunState, input: SchedulerInput): { state: RunState;
   return { state, commands: turn.out };
 }
 
+const SPEECH: ReadonlySet<SchedulerInput['type']> = new Set([
+  'action_declared',
+  'action_refused',
+  'response_closed',
+  'generation_ended',
+]);
+
 function take(turn: Turn, input: SchedulerInput): void {
+  // Who was thought to be silent has something to say after all.
+  if (turn.state.generation?.streaming === true && SPEECH.has(input.type)) resume(turn);
   switch (input.type) {
     case 'run_started':
       return startRun(turn, input);
@@ -109,6 +120,8 @@ function take(turn: Turn, input: SchedulerInput): void {
       return closeResponse(turn, input);
     case 'generation_ended':
       return endGeneration(turn, input);
+    case 'generation_idle':
+      return generationIdle(turn);
     case 'condition_evaluated':
       return conditionEvaluated(turn, input);
     case 'recalled':
@@ -1025,6 +1038,11 @@ function park(turn: Turn): void {
   state.elapsedMs += at - state.since;
   disarmBudget(turn);
   turn.out.push({ type: 'end_run', status: 'waiting', error: null });
+}
+
+/** The text goes on only after an approval: that is waited for as at the end of a text. */
+function generationIdle(turn: Turn): void {
+  if (isStuck(turn.state)) park(turn);
 }
 
 function resume(turn: Turn): void {

@@ -51,6 +51,8 @@ export type SchedulerInput = { readonly at: number } & (
       readonly answered: boolean;
       readonly error: { readonly code: string; readonly message: string } | null;
     }
+  /** Who writes the text writes nothing more until something settles: of a workflow (J8). */
+  | { readonly type: 'generation_idle' }
   | {
       readonly type: 'condition_evaluated';
       readonly key: ActionKey;

@@ -378,3 +378,144 @@ test('[J2] [M6] a workflow ends the same when its host vanishes at any append', 
     expect(new Set(result.actions.map(({ id }) => id)).size).toBe(result.actions.length);
   }
 });
+
+describe('[J8] [M6] a workflow that waits for a person', () => {
+  const asking: ToolDefinition = { ...WORK, name: 'ask', approval: 'always' };
+  const base = workflow(
+    [
+      { name: 'first', parameters: { give: [1, 2] } },
+      {
+        name: 'each',
+        type: 'for_each',
+        items: '$(steps.first)',
+        concurrency: 1,
+        steps: [step({ name: 'sure', target: 'ask', parameters: { give: '$(item)' } })],
+      },
+      { name: 'last', parameters: { all: '$(steps.each.items)' } },
+    ],
+    { all: 'steps.last.all' },
+  );
+  const given: ResolvedWorkflow = { ...base, tools: new Map([...base.tools, ['ask', asking]]) };
+  const DAY = 24 * 3_600_000;
+
+  function kitOf(clock: FakeClock, sql: MortalSql): Promise<SessionKit> {
+    return sessionKit({ sql, clock, workflow: given, executors: { tool: new Shop(clock).work } });
+  }
+
+  /** Until only a person can move it on, or it has ended. */
+  async function rest(kit: SessionKit, clock: FakeClock): Promise<RunResult> {
+    for (let turn = 0; turn < 300; turn += 1) {
+      await settle();
+      const run = kit.session.runs()[0];
+      const rests = run?.status === 'waiting' && !kit.session.busy;
+      if (run !== undefined && (rests || kit.session.hasEnded(run.runId))) return kit.session.result(run);
+      const { next } = clock;
+      if (next !== null && next - clock.now() < DAY) clock.advance(next - clock.now());
+    }
+    throw new Error(`the workflow does not come to rest: ${JSON.stringify(kit.session.runs())}`);
+  }
+
+  const approve = (kit: SessionKit, approved: boolean): void =>
+    kit.session.resolveApproval(`apr_${'1'.repeat(32)}`, approved, null);
+
+  test('ends its stream, holds no host, counts no seconds, and goes on when it is answered', async () => {
+    const clock = new FakeClock();
+    const kit = await kitOf(clock, new MortalSql(openNodeSql(), null));
+    await kit.session.workflow({});
+    expect(await rest(kit, clock)).toMatchObject({ status: 'waiting' });
+    await kit.settled();
+    expect(kit.events.at(-1)).toMatchObject({ type: 'agent_waiting', data: { reason: 'approvals' } });
+    clock.advance(6 * DAY);
+    approve(kit, true);
+    expect(await rest(kit, clock)).toMatchObject({ status: 'waiting' });
+    approve(kit, true);
+    const result = await finish(kit, clock);
+    expect(result).toMatchObject({ status: 'completed', warnings: [] });
+    expect(result.actions.find(({ id }) => id === OUTPUTS)?.output).toEqual({ all: [{ give: 1 }, { give: 2 }] });
+    expect(kit.events.filter(({ type }) => type === 'agent_waiting')).toHaveLength(2);
+  });
+
+  test('lets what does not depend on the answer go on first', async () => {
+    const clock = new FakeClock();
+    const shop = new Shop(clock);
+    const both: ResolvedWorkflow = {
+      ...given,
+      workflow: {
+        ...given.workflow,
+        steps: [
+          step({ name: 'sure', target: 'ask' }),
+          step({ name: 'a', dependsOn: [] }),
+          step({ name: 'b', dependsOn: ['a'] }),
+          step({
+            name: 'group',
+            type: 'parallel',
+            dependsOn: ['b'],
+            steps: [step({ name: 'c' }), step({ name: 'd' })],
+          }),
+        ],
+      },
+    };
+    const kit = await sessionKit({ clock, workflow: both, executors: { tool: shop.work } });
+    await kit.session.workflow({});
+    const waiting = await rest(kit, clock);
+    expect(shop.started).toEqual(['a', 'b', 'c', 'd']);
+    expect(waiting.actions.find(({ id }) => id === 'group')).toMatchObject({ status: 'completed' });
+    expect(kit.events.filter(({ type }) => type === 'agent_waiting')).toHaveLength(1);
+  });
+
+  test('fails by the step when it is denied, and when nobody answers for a week', async () => {
+    for (const answer of [false, null]) {
+      const clock = new FakeClock();
+      const kit = await kitOf(clock, new MortalSql(openNodeSql(), null));
+      await kit.session.workflow({});
+      await rest(kit, clock);
+      if (answer === null) clock.advance(7 * DAY);
+      else approve(kit, answer);
+      expect(await finish(kit, clock)).toMatchObject({ status: 'failed', error: { code: 'step_failed' } });
+    }
+  });
+
+  test('can be cancelled', async () => {
+    const clock = new FakeClock();
+    const kit = await kitOf(clock, new MortalSql(openNodeSql(), null));
+    await kit.session.workflow({});
+    await rest(kit, clock);
+    await kit.session.cancel('enough');
+    expect(await finish(kit, clock)).toMatchObject({ status: 'cancelled' });
+  });
+
+  test('[J2] survives its host, at any append', async () => {
+    for (let atAppend = 1; ; atAppend += 1) {
+      const clock = new FakeClock();
+      const disk = openNodeSql();
+      const first = new MortalSql(disk, { atAppend, leaves: 'unsynced' });
+      const through = async (kit: SessionKit): Promise<RunResult> => {
+        for (;;) {
+          const result = await rest(kit, clock);
+          if (result.status !== 'waiting') return result;
+          approve(kit, true);
+        }
+      };
+      const begun = (async () => {
+        const kit = await kitOf(clock, first);
+        await kit.session.workflow({});
+        return await through(kit);
+      })();
+      const gone = (async () => {
+        while (!first.crashed) await new Promise((resolve) => setImmediate(resolve));
+      })();
+      const whole = await Promise.race([begun.catch(() => null), gone.then(() => null)]);
+      begun.catch(() => undefined);
+      if (whole !== null) {
+        expect(atAppend).toBeGreaterThan(20);
+        return;
+      }
+      const kit = await kitOf(clock, new MortalSql(disk, null));
+      await kit.session.recover();
+      if (kit.session.runs().length === 0) await kit.session.workflow({});
+      const result = await through(kit);
+      expect(result, `crash at append ${atAppend}`).toMatchObject({ status: 'completed' });
+      expect(result.actions.find(({ id }) => id === OUTPUTS)?.output).toEqual({ all: [{ give: 1 }, { give: 2 }] });
+    }
+  });
+});

@@ -57,6 +57,27 @@ describe('[M6] workflows', () => {
     expect(outputsOf(result)).toEqual(OUTPUTS);
   });
 
+  test('[J8] wait for a person without a host, and go on with the answer', async () => {
+    const tool =
+      'kind: Tool\nversion: "1.0"\nname: sign\nsummary: Signs.\nimplementation: {type: builtin, entrypoint: echo}\nparameters: {text: string}\napproval: always\n';
+    const flow =
+      'kind: Workflow\nversion: "1.0"\nname: signing\nsummary: Asks first.\nimport: {tools: [sign, echo]}\nsteps:\n  - {name: signed, type: tool, target: sign, parameters: {text: yes!}}\n  - {name: sent, type: tool, target: echo, parameters: {text: "$(steps.signed.text)"}}\noutputs: {sent: steps.sent.text}\n';
+    await call('/manifests/tool/sign', { method: 'PUT', body: tool });
+    expect((await call('/manifests/workflow/signing', { method: 'PUT', body: flow })).status).toBe(201);
+    const begun = await (await post('/workflows/signing/runs', { stream: false })).json<RunResult>();
+    expect(begun).toMatchObject({ status: 'waiting' });
+    const session = `/agent/session/${begun.session_id}`;
+    await abortAllDurableObjects();
+    const told = await events(await call(`${session}/events`), ({ type }) => type === 'agent_waiting');
+    const approval = told.find(({ type }) => type === 'approval_requested')?.data['approval_id'];
+    await abortAllDurableObjects();
+    expect((await post(`${session}/approvals/${String(approval)}`, { decision: 'approve' })).status).toBe(200);
+    const rest = await events(await call(`${session}/events`), ({ type }) => type === 'agent_completed');
+    expect(rest.filter(({ type }) => type === 'warning')).toEqual([]);
+    const result = await (await call(`${session}/runs/${begun.run_id}`)).json<RunResult>();
+    expect(outputsOf(result)).toEqual({ sent: 'yes!' });
+  });
+
   test('by the clock: once for each time, however often the alarm rings', async () => {
     const { SCHEDULES } = env as unknown as { SCHEDULES: DurableObjectNamespace<ScheduleObject> };
     const stub = SCHEDULES.getByName('test');

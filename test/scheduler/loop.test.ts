@@ -478,6 +478,24 @@ describe('S12 budgets', () => {
     expect(run.fire('budget')).toEqual([]);
     expect(run.approve('a')).toContain('set_timer budget 50000');
   });
+
+  test('[J8] text whose writer waits for a person rests like text that has ended, and goes on when it says more', () => {
+    const run = new Driver({ source: 'text', seconds: 60 });
+    run.declare({ id: 'a' }, { needsApproval: true });
+    run.declare({ id: 'b' });
+    expect(run.say({ type: 'generation_idle' })).toEqual([]);
+    run.succeed('b');
+    run.at += 10_000;
+    expect(run.say({ type: 'generation_idle' })).toEqual(['clear_timer budget', 'end_run waiting']);
+    expect(run.say({ type: 'generation_idle' })).toEqual([]);
+    run.at += 1_000_000;
+    expect(run.declare({ id: 'c' })).toContain('set_timer budget 50000');
+    run.succeed('c');
+    expect(run.say({ type: 'generation_idle' })).toContain('end_run waiting');
+    run.approve('a');
+    run.succeed('a');
+    expect(essential(run.end())).toContain('end_run completed');
+  });
 });
 
 describe('the end of a run', () => {
