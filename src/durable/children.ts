@@ -12,16 +12,38 @@ import type { Env } from './settings.ts';
 
 const ENDS: ReadonlySet<string> = new Set(['agent_completed', 'agent_failed', 'agent_cancelled']);
 
-/** @param parent the session that starts them */
-export function childSessions(env: Env, clock: Clock, parent: () => SessionRecord): ChildSessions {
+/** Begins the names under which a session keeps the ids of those that it started. */
+const KEPT = 'child:';
+
+/**
+ * @param storage keeps their ids, so that they can end with the session
+ * @param parent the session that starts them
+ */
+export function childSessions(
+  env: Env,
+  clock: Clock,
+  storage: DurableObjectStorage,
+  parent: () => SessionRecord,
+): ChildSessions {
   return {
     async run(request, observer) {
       const record = await childRecord(parent(), request, clock.now());
       const stub = env.SESSIONS.getByName(record.session_id);
+      storage.kv.put(`${KEPT}${record.session_id}`, true);
       const runId = await stub.startChild(record, request);
       return await new Child(stub, record, runId, clock).follow(observer);
     },
   };
+}
+
+/** Deletes every session that this one started, and with them those below. One that is gone already is no matter. */
+export async function endChildren(env: Env, storage: DurableObjectStorage, parent: SessionRecord): Promise<void> {
+  const ids = [...storage.kv.list({ prefix: KEPT })].map(([key]) => key.slice(KEPT.length));
+  const init: RequestInit = {
+    method: 'DELETE',
+    ...(parent.owner === null ? {} : { headers: { [PRINCIPAL_HEADER]: parent.owner } }),
+  };
+  await Promise.allSettled(ids.map((id) => env.SESSIONS.getByName(id).fetch(new Request('http://session/', init))));
 }
 
 /**

@@ -87,4 +87,5 @@ export function edgeRelics(env: Env, storage: DurableObjectStorage, session: () 
 export async function forgetRelics(env: Env, storage: DurableObjectStorage, session: string): Promise<void> {
   const own = storage.kv.get<string[]>(KEPT) ?? [];
   await Promise.all(own.map((relic) => stubOf(env, session, relic).forget()));
+  storage.kv.delete(KEPT);
 }

@@ -13,7 +13,7 @@ import { createSessionApp } from '../http/session-app.ts';
 import { Journal } from '../journal/journal.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import { PinnedManifests } from './catalogs.ts';
-import { childSessions } from './children.ts';
+import { childSessions, endChildren } from './children.ts';
 import { executionEntry, indexFor } from './executions.ts';
 import { readHtml } from './html-reader.ts';
 import { modelOf } from './model.ts';
@@ -60,23 +60,20 @@ export class SessionObject extends DurableObject<Env> {
       readHtml,
       runner,
       edgeRelics: edgeRelics(env, ctx.storage, () => this.#session.record.session_id),
-      children: childSessions(env, platformClock, () => this.#session.record),
+      children: childSessions(env, platformClock, ctx.storage, () => this.#session.record),
       pin: (record) => pinned.pin(record),
       resolve: (name, pin) => pinned.agent(name, pin),
       workflow: (name, pin) => pinned.workflow(name, pin),
       redact,
       modelFor: (agent) => modelOf(env, settings, agent),
       hold: (work) => {
-        ctx.waitUntil(work.finally(() => this.#arm()));
+        ctx.waitUntil(work.finally(() => this.#rest()));
         ctx.waitUntil(this.#arm());
       },
       runEnded: (run) => {
         const { record } = this.#session;
         if (record.kind === 'execution') {
           ctx.waitUntil(indexFor(env, record.owner).record(executionEntry(record, run)));
-          // nobody can call what an execution started once it has ended
-          const started = this.#session.result(run).actions.some(({ type }) => type === 'relic');
-          if (started) ctx.waitUntil(runner?.stopRelics(record.session_id, { forget: true }) ?? Promise.resolve());
         }
       },
       log: (fault) =>
@@ -102,10 +99,32 @@ export class SessionObject extends DurableObject<Env> {
     });
   }
 
-  async #destroy(): Promise<void> {
+  /** Nothing is at work for now. */
+  async #rest(): Promise<void> {
+    try {
+      await this.#arm();
+      await this.#clearUp();
+    } catch (fault) {
+      log(redactor(secretsOf(this.env))(JSON.stringify({ level: 'error', message: String(fault) })));
+    }
+  }
+
+  /** Once the one run of an execution or a child is over, nobody can call any more what it kept for itself (R5, R6). */
+  async #clearUp(): Promise<void> {
+    if (!this.#session.exists || this.#session.record.kind === 'chat') return;
+    const [run] = this.#session.runs(1);
+    if (run === undefined || !this.#session.hasEnded(run.runId)) return;
+    if (this.#session.result(run).actions.some(({ type }) => type === 'relic')) await this.#forgetRelics();
+  }
+
+  async #forgetRelics(): Promise<void> {
     const { session_id: space } = this.#session.record;
     this.ctx.waitUntil(runnerOf(readSettings(this.env))?.stopRelics(space, { forget: true }) ?? Promise.resolve());
     await forgetRelics(this.env, this.ctx.storage, space);
+  }
+
+  async #destroy(): Promise<void> {
+    await Promise.all([this.#forgetRelics(), endChildren(this.env, this.ctx.storage, this.#session.record)]);
     await this.ctx.storage.deleteAlarm();
     await this.ctx.storage.deleteAll();
     this.#session = this.#openSession();

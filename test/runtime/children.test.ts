@@ -1,6 +1,8 @@
 /** Sub-agents: sessions of their own, in objects of their own (M7). */
-import { abortAllDurableObjects } from 'cloudflare:test';
+import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test';
+import { env } from 'cloudflare:workers';
 import { describe, expect, test } from 'vitest';
+import type { Env } from '../../src/durable/settings.ts';
 import { call, events, execute, post } from './client.ts';
 import type { WireEvent } from './client.ts';
 
@@ -51,6 +53,24 @@ describe('[M7] sub-agents', () => {
   test('[X4] an agent that is not imported is not started', async () => {
     const result = await execute(ask('r', 'hello'));
     expect(result.actions[0]).toMatchObject({ status: 'rejected', error: { code: 'unknown_name' } });
+  });
+
+  test('are deleted with the session that started them', async () => {
+    const result = await execute(ask('r', 'calculate 1+1'), { agent: 'research_orchestrator' });
+    const all = await events(
+      await call(`/agent/session/${result.session_id}/events`),
+      ({ type }) => type === 'agent_completed',
+    );
+    expect(all.length).toBeGreaterThan(0);
+    const { SESSIONS } = env as unknown as Env;
+    const ids = await runInDurableObject(SESSIONS.getByName(result.session_id), (_object, { storage }) =>
+      [...storage.kv.list({ prefix: 'child:' })].map(([key]) => key.slice('child:'.length)),
+    );
+    expect(ids).toHaveLength(1);
+    const child = `/agent/session/${ids[0] ?? ''}`;
+    expect((await call(child)).status).toBe(200);
+    expect((await call(`/agent/session/${result.session_id}`, { method: 'DELETE' })).status).toBe(204);
+    expect((await call(child)).status).toBe(404);
   });
 
   test('[J5] a cancel goes down', async () => {

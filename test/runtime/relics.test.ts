@@ -3,7 +3,8 @@ import { env } from 'cloudflare:workers';
 import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test';
 import { expect, test } from 'vitest';
 import type { Env } from '../../src/durable/settings.ts';
-import { call, execute, newSession, post } from './client.ts';
+import type { RunResult } from '../../src/engine/run-result.ts';
+import { call, events, execute, newSession, post } from './client.ts';
 
 const { RELICS, SESSIONS } = env as unknown as Env;
 const agent = 'notes_keeper';
@@ -70,6 +71,48 @@ test("[R6] a session's end takes its own relics along", async () => {
   });
   expect((await call(`/agent/session/${id}`, { method: 'DELETE' })).status).toBe(204);
   expect(await stub.lookup('k')).toBe('null');
+});
+
+test('[R6] what an execution or a child kept for itself goes when its run has ended', async () => {
+  const yaml =
+    'kind: Relic\nversion: "1.0"\nname: scratch\nsummary: For the run.\nscope: session\nimplementation: {type: edge, store: kv}\n';
+  expect((await call('/manifests/relic/scratch', { method: 'PUT', body: yaml })).status).toBe(201);
+  const flow = `kind: Workflow
+version: "1.0"
+name: scribble
+summary: Keeps a word for itself
+import: { relics: [scratch] }
+steps:
+  - { name: keep, type: relic, target: scratch, action: set, parameters: { key: word, value: x } }
+  - { name: look, type: relic, target: scratch, action: get, parameters: { key: word } }
+outputs: { word: steps.look }
+`;
+  expect((await call('/manifests/workflow/scribble', { method: 'PUT', body: flow })).status).toBe(201);
+  const caller =
+    'kind: Agent\nversion: "1.0"\nname: caller\nsummary: Calls.\npersona: You call.\nimport: {workflows: [scribble]}\n';
+  expect((await call('/manifests/agent/caller', { method: 'PUT', body: caller })).status).toBe(201);
+  const alone = await (await post('/workflows/scribble/runs', { stream: false })).json<RunResult>();
+  expect(JSON.stringify(alone)).toContain('"response":"{\\"word\\":\\"x\\"}"');
+  const parent = await execute('<action type="workflow" id="w">{"name":"scribble"}</action>', { agent: 'caller' });
+  const seen = await events(
+    await call(`/agent/session/${parent.session_id}/events`),
+    ({ type }) => type === 'agent_completed',
+  );
+  const started = seen.find(({ type }) => type === 'action_completed')?.data['output'];
+  expect(started).toEqual({ word: 'x' });
+  const [child = ''] = await runInDurableObject(SESSIONS.getByName(parent.session_id), (_object, { storage }) =>
+    [...storage.kv.list({ prefix: 'child:' })].map(([key]) => key.slice('child:'.length)),
+  );
+  for (const id of [alone.session_id, child]) {
+    const stub = RELICS.getByName(JSON.stringify([id, 'scratch']));
+    const tables = (): Promise<number> =>
+      runInDurableObject(
+        stub,
+        (_object, { storage }) =>
+          storage.sql.exec(`SELECT name FROM sqlite_master WHERE name LIKE 'cortex_relic_%'`).toArray().length,
+      );
+    await expect.poll(tables, { timeout: 15_000 }).toBe(0);
+  }
 });
 
 test('[F1] [R6] the notes keeper has the notes before its eyes: a relic as feed', async () => {
