@@ -50,6 +50,7 @@ export const SETTING_NAMES = [
   'RUNNER_ACCESS_SECRET',
   'ALLOW_HOSTS',
   'RATE_LIMIT',
+  'SESSION_EXPIRY',
 ] as const;
 
 /** Settings from `.dev.vars`, overridden by the environment. */

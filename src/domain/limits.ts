@@ -78,6 +78,9 @@ export const limits = {
   messageBytes: 1_048_576,
   queuedMessages: 8,
   sessionExpiryMs: 30 * 24 * 3_600_000,
+  /** What a deployment may choose in its place. */
+  sessionExpiryLeastMs: 60_000,
+  sessionExpiryMostMs: 3_650 * 24 * 3_600_000,
   watchdogMs: 30_000,
   cancelGraceMs: 5_000,
   /** Generations of one run that a crash may cut; after them it fails (J2). */

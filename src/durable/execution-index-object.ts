@@ -3,12 +3,13 @@
  * an execution is its session.
  */
 import { DurableObject } from 'cloudflare:workers';
-import { limits } from '../domain/limits.ts';
 import type { ExecutionEntry } from '../http/app.ts';
+import { readSettings } from './settings.ts';
+import type { Env } from './settings.ts';
 
-export class ExecutionIndexObject extends DurableObject {
-  constructor(ctx: DurableObjectState, env: unknown) {
-    super(ctx, env as never);
+export class ExecutionIndexObject extends DurableObject<Env> {
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env);
     ctx.storage.sql.exec(
       `CREATE TABLE IF NOT EXISTS executions (
          execution_id TEXT PRIMARY KEY, started_at INTEGER NOT NULL, entry TEXT NOT NULL
@@ -24,7 +25,8 @@ export class ExecutionIndexObject extends DurableObject {
       entry.started_at,
       JSON.stringify(entry),
     );
-    this.ctx.storage.sql.exec(`DELETE FROM executions WHERE started_at < ?`, entry.started_at - limits.sessionExpiryMs);
+    const oldest = entry.started_at - readSettings(this.env).sessionExpiryMs;
+    this.ctx.storage.sql.exec(`DELETE FROM executions WHERE started_at < ?`, oldest);
   }
 
   /** Newest first; `before` is the start time of the last one of the page before. */

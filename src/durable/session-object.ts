@@ -65,6 +65,7 @@ export class SessionObject extends DurableObject<Env> {
       resolve: (name, pin) => pinned.agent(name, pin),
       workflow: (name, pin) => pinned.workflow(name, pin),
       redact,
+      expiryMs: settings.sessionExpiryMs,
       modelFor: (agent) => modelOf(env, settings, agent),
       hold: (work) => {
         ctx.waitUntil(work.finally(() => this.#rest()));

@@ -5,6 +5,7 @@ import { parseApiKeys } from '../http/auth.ts';
 import { parseRunnerUrls, parseSigningKeys } from '../executors/runner-list.ts';
 import type { RunnerAddress, SigningKey } from '../executors/runner-list.ts';
 import { parseRateLimit } from '../engine/rate-limit.ts';
+import { parseSessionExpiry } from '../engine/session-expiry.ts';
 import type { ModelConfig } from '../llm/select.ts';
 import type { AiBinding } from '../llm/workers-ai.ts';
 import type { CatalogObject } from './catalog-object.ts';
@@ -50,6 +51,8 @@ export interface Env {
   readonly ALLOW_HOSTS?: string;
   /** Requests per minute for each API key and agent; unset = no limit. */
   readonly RATE_LIMIT?: string;
+  /** How long a session is kept after it was last heard of, such as `7d`; unset = 30 days. */
+  readonly SESSION_EXPIRY?: string;
 }
 
 export interface Settings {
@@ -68,6 +71,7 @@ export interface Settings {
   readonly allowHosts: readonly string[];
   /** Requests per minute for each API key and agent, or null. */
   readonly rateLimit: number | null;
+  readonly sessionExpiryMs: number;
 }
 
 export function readSettings(env: Env): Settings {
@@ -82,6 +86,7 @@ export function readSettings(env: Env): Settings {
     runnerKey: parseSigningKeys(env.RUNNER_SECRET)[0] ?? null,
     allowHosts: list(env.ALLOW_HOSTS),
     rateLimit: parseRateLimit(env.RATE_LIMIT),
+    sessionExpiryMs: parseSessionExpiry(env.SESSION_EXPIRY),
   };
 }
 

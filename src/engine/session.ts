@@ -65,6 +65,8 @@ export interface SessionPorts extends Pick<
   readonly modelFor: (agent: AgentDefinition) => RunContext['model'];
   /** Keeps the host alive while the promise is pending (J2). */
   readonly hold: (work: Promise<unknown>) => void;
+  /** How long the session is kept after it was last heard of (H1). Default: `limits.sessionExpiryMs`. */
+  readonly expiryMs?: number;
   /** Takes secrets of the environment out of a text (X3). */
   readonly redact: Redactor;
   /** Told of faults that are ours. */
@@ -385,7 +387,7 @@ export class Session {
 
   /** When nobody has said anything for so long that the session ends (H1). */
   get expiresAt(): number {
-    return this.#lastHeard() + limits.sessionExpiryMs;
+    return this.#lastHeard() + (this.#ports.expiryMs ?? limits.sessionExpiryMs);
   }
 
   /** What the alarm has come for: runs go on, periodic feeds are refreshed. */

@@ -48,6 +48,7 @@ export interface KitOptions {
   readonly workflow?: ResolvedWorkflow;
   readonly sql?: NodeSql;
   readonly secrets?: readonly string[];
+  readonly expiryMs?: number;
 }
 
 export const SESSION_ID = `ses_${'a'.repeat(32)}`;
@@ -92,6 +93,7 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
     }),
     hold: (work) => void held.push(work),
     runEnded: () => undefined,
+    ...(options.expiryMs === undefined ? {} : { expiryMs: options.expiryMs }),
     redact: redactor(options.secrets ?? []),
     log: (fault) => void faults.push(fault),
   });
