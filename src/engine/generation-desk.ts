@@ -36,7 +36,7 @@ import type { RunContext } from './run-context.ts';
 import type { RunLog } from './run-log.ts';
 import type { Segments } from './segments.ts';
 import { planJson } from './plan-json.ts';
-import { workflowText } from './workflow.ts';
+import { StepFailed, workflowText } from './workflow.ts';
 
 interface Totals {
   prompt_tokens: number;
@@ -145,7 +145,12 @@ export class GenerationDesk {
       unsafe: (type: ActionType, name: string) => effectsOf(type, resolved.tools.get(name) ?? null) === 'unsafe',
     };
     const readers: Readers = {
-      text: createParser({ ...shared, actInReasoning: protocol.actInReasoning }),
+      text: createParser({
+        ...shared,
+        actInReasoning: protocol.actInReasoning,
+        // What a workflow writes is one generation, however long it takes.
+        ...(this.#context.source.type === 'workflow' ? { maxActions: limits.actionsPerRun } : {}),
+      }),
       calls: createToolCallReader({ ...shared, typeOf: (name) => nativeType(resolved, name) }),
     };
     this.#readers = readers;
@@ -446,7 +451,8 @@ export class GenerationDesk {
       finish = 'error';
       // Posted text that broke off is the client's doing, not a model's.
       const code = { text: 'input_cut', workflow: 'step_failed', model: 'model_unavailable' }[source.type];
-      error = { code: fault instanceof EngineError ? fault.code : code, message: messageOf(fault) };
+      const known = fault instanceof EngineError || fault instanceof StepFailed;
+      error = { code: known ? fault.code : code, message: messageOf(fault) };
     }
     if (signal.aborted) finish = 'abort';
     this.#inbox.put({ type: 'generation_ended', finish, said, ...this.#endOf(readers, finish), error });

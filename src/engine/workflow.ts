@@ -10,7 +10,9 @@
  *     `conditional`) ends with an action of its name that collects what its steps gave.
  *  2. Every action is written at most once: after a crash the program runs again from its start and
  *     leaves out what the journal holds already.
- *  3. Values stand in the text as data: a `$` that the author wrote, or that came with an item, is
+ *  3. A run that would need more actions, or a longer text, than a run may have fails by name, before
+ *     the first of them that would not fit; none is lost in silence (P16).
+ *  4. Values stand in the text as data: a `$` that the author wrote, or that came with an item, is
  *     never a reference.
  */
 import type { ActionType, TerminalStatus } from '../domain/action.ts';
@@ -34,9 +36,17 @@ export const COLLECT = 'collect';
 /** The action whose output is the workflow's. */
 export const OUTPUTS = 'workflow_outputs';
 
-/** A step that the workflow could not go on without has failed. */
+type StepFault = 'step_failed' | 'too_many_actions' | 'too_large';
+
+/** A step that the workflow could not go on without has failed, or cannot be run at all. */
 export class StepFailed extends Error {
   override readonly name = 'StepFailed';
+  readonly code: StepFault;
+
+  constructor(message: string, code: StepFault = 'step_failed') {
+    super(message);
+    this.code = code;
+  }
 }
 
 /**
@@ -90,6 +100,9 @@ class Program {
   #wake: (() => void) | null = null;
   readonly #failure = Promise.withResolvers<never>();
   #failed = false;
+  /** Actions of the text so far, and its bytes; those of an earlier host count as well. */
+  #actions = 0;
+  #bytes = 0;
 
   constructor(inputs: JsonObject, view: WorkflowView) {
     this.#inputs = inputs;
@@ -228,6 +241,15 @@ class Program {
         `Step "${step.name}": "items" must be a list, found ${JSON.stringify(list ?? null).slice(0, limits.excerptChars)}`,
       );
     }
+    const needed = list.length * fewestActions(step.steps) + 1;
+    const most = limits.actionsPerRun - 1;
+    if (this.#actions + needed > most) {
+      const many = `${list.length} items with ${step.steps.length} steps each are at least ${needed} actions`;
+      throw new StepFailed(
+        `Step "${step.name}": ${many}; a run may have ${limits.actionsPerRun}, and has ${this.#actions} already (let an inner workflow do a part of the items)`,
+        'too_many_actions',
+      );
+    }
     const ends: string[] = [];
     const scopes = list.map((value, index) =>
       scopeOf(step.steps, { ...scope, item: { value, index }, prefix: `${id}_${index}_` }),
@@ -330,10 +352,29 @@ class Program {
   }
 
   #put(id: string, text: string): void {
+    this.#actions += 1;
+    if (this.#actions > limits.actionsPerRun) {
+      throw new StepFailed(
+        `A run may have ${limits.actionsPerRun} actions, and "${id}" would be one more`,
+        'too_many_actions',
+      );
+    }
+    this.#bytes += new TextEncoder().encode(text).length;
+    if (this.#bytes > limits.generationBytes) {
+      throw new StepFailed(
+        `The steps of a run, with the items that they work on, may have ${limits.generationBytes} bytes together; "${id}" would pass that`,
+        'too_large',
+      );
+    }
     if (this.#view.declared(id)) return;
     this.#written.push(text);
     this.wake();
   }
+}
+
+/** What a list of steps comes to at least: a group is its gate and what collects it, whatever is in it. */
+function fewestActions(steps: readonly WorkflowStep[]): number {
+  return steps.reduce((sum, step) => sum + (isGroup(step) ? 2 : 1), 0);
 }
 
 function actionText(

@@ -71,6 +71,8 @@ export interface ParserOptions {
   readonly numbering?: Numbering;
   /** Actions that the run may still declare; the generation's own limit holds as well (P16). */
   readonly actionsLeft?: number;
+  /** What one generation may declare. Default: `limits.actionsPerGeneration`. */
+  readonly maxActions?: number;
   /** Whether a target's effects are unsafe: then a mended body is refused (P8). */
   readonly unsafe?: (type: ActionType, name: string) => boolean;
 }
@@ -253,7 +255,10 @@ class Parser implements ProtocolParser {
   constructor(options: ParserOptions) {
     this.#options = options;
     this.#numbering = options.numbering ?? { ordinal: 0, autoId: options.firstAutoId ?? 1 };
-    this.#maxActions = Math.max(0, Math.min(limits.actionsPerGeneration, options.actionsLeft ?? Infinity));
+    this.#maxActions = Math.max(
+      0,
+      Math.min(options.maxActions ?? limits.actionsPerGeneration, options.actionsLeft ?? Infinity),
+    );
   }
 
   get nextAutoId(): number {

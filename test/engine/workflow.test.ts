@@ -519,3 +519,43 @@ describe('[J8] [M6] a workflow that waits for a person', () => {
     }
   });
 });
+
+describe('[P16] [M6] large loops', () => {
+  const loop = (): ResolvedWorkflow =>
+    workflow(
+      [
+        {
+          name: 'each',
+          type: 'for_each',
+          items: '$(trigger.items)',
+          concurrency: 50,
+          steps: [step({ name: 'one', parameters: { give: '$(item)' } })],
+        },
+      ],
+      { all: 'steps.each.items' },
+    );
+
+  test('of more items than a generation of a model has actions run to their end', async () => {
+    const items = Array.from({ length: 300 }, (_, n) => n);
+    const base = loop();
+    const given = { ...base, workflow: { ...base.workflow, maxParallelSteps: 50 } };
+    const { result, outputs, most } = await run(given, { items });
+    expect(result).toMatchObject({ status: 'completed', warnings: [] });
+    expect(outputs).toEqual({ all: items });
+    expect(most).toBe(50);
+  });
+
+  test('of more than a run has actions fail by name, before anything is done', async () => {
+    const { result, started } = await run(loop(), { items: Array.from({ length: 2_000 }, (_, n) => n) });
+    expect(result).toMatchObject({ status: 'failed', error: { code: 'too_many_actions' } });
+    expect(JSON.stringify(result.error)).toMatch(
+      /Step \\"each\\": 2000 items with 1 steps each are at least 2001 actions/,
+    );
+    expect(started).toEqual([]);
+  });
+
+  test('over more text than a generation has bytes fail by name', async () => {
+    const { result } = await run(loop(), { items: Array.from({ length: 50 }, () => 'x'.repeat(100_000)) });
+    expect(result).toMatchObject({ status: 'failed', error: { code: 'too_large' } });
+  });
+});
