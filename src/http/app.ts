@@ -220,12 +220,15 @@ export function createApp(options: AppOptions): Hono<Env> {
   });
 
   app.all('/agent/session/:id/*', async (c) => {
-    const id = requireId(c.req.param('id'));
     const { pathname, searchParams } = new URL(c.req.url);
-    const path = pathname.slice(`/agent/session/${id}`.length) || '/';
-    if (path.startsWith('/-')) throw new EngineError('not_found', 'No such route under a session');
+    const id = requireId(pathname.split('/', 4)[3] ?? '');
+    const root = `/agent/session/${id}`;
+    const path = pathname.slice(root.length) || '/';
+    // What is allowed is judged by what the session's router will read, however it is spelled.
+    const read = c.req.path.slice(root.length) || '/';
+    if (read.startsWith('/-')) throw new EngineError('not_found', 'No such route under a session');
     const token = c.get('token');
-    if (token !== null) allow(token, id, c.req.method, path);
+    if (token !== null) allow(token, id, c.req.method, read);
     // What opens a session goes no further than here.
     searchParams.delete('token');
     const search = searchParams.size === 0 ? '' : `?${searchParams.toString()}`;

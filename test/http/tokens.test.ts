@@ -80,6 +80,23 @@ describe('[H5] a token for a browser', () => {
     expect(missing.status).toBe(404);
   });
 
+  test.each(['%74ranscript', 'tr%61nscript', '%2D/latest-run', '%2d/execute', '-/latest-run'])(
+    'another spelling of a path opens nothing: /%s',
+    async (path) => {
+      const on = edge();
+      const headers = { authorization: `Bearer ${await issued(on, { scopes: ['read'] })}` };
+      on.asked.length = 0;
+      for (const id of [ID, ID.replace('1', '%31')]) {
+        const response = await on.call(`/agent/session/${id}/${path}`, { headers });
+        expect([403, 404]).toContain(response.status);
+        await response.text();
+      }
+      expect((await on.call(`/agent/session/${ID}/%2D/latest-run`, { headers: ANN })).status).toBe(404);
+      expect((await on.call(`/agent/session/${ID.replace('1', '%31')}/-/execute`, { headers: ANN })).status).toBe(404);
+      expect(on.asked).toEqual([]);
+    },
+  );
+
   test.each([
     [{ scopes: [] }],
     [{ scopes: ['admin'] }],
