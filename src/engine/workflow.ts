@@ -12,7 +12,9 @@
  *     leaves out what the journal holds already.
  *  3. A run that would need more actions, or a longer text, than a run may have fails by name, before
  *     the first of them that would not fit; none is lost in silence (P16).
- *  4. Values stand in the text as data: a `$` that the author wrote, or that came with an item, is
+ *  4. Every step that something refers to is an action, also where its branch is not taken: then it is
+ *     one that is skipped. So nothing waits for what never comes.
+ *  5. Values stand in the text as data: a `$` that the author wrote, or that came with an item, is
  *     never a reference.
  */
 import type { ActionType, TerminalStatus } from '../domain/action.ts';
@@ -103,6 +105,8 @@ class Program {
   /** Actions of the text so far, and its bytes; those of an earlier host count as well. */
   #actions = 0;
   #bytes = 0;
+  /** Names of steps that anything refers to. */
+  #referred: ReadonlySet<string> = new Set();
 
   constructor(inputs: JsonObject, view: WorkflowView) {
     this.#inputs = inputs;
@@ -125,13 +129,17 @@ class Program {
 
   async write(definition: WorkflowDefinition): Promise<void> {
     const scope = scopeOf(definition.steps, { ids: new Map(), item: null, prefix: '' });
+    this.#referred = referredIn(definition);
     await Promise.race([this.#all(definition.steps, scope, []), this.#failure.promise]);
-    const outputs: JsonObject = Object.fromEntries(
-      Object.entries(definition.outputs).map(([name, path]) => [name, this.#translate(`$(${path})`, scope)]),
-    );
-    const needs = Object.values(definition.outputs).flatMap((path) => stepsIn(`$(${path})`, scope));
-    const last = definition.steps.at(-1);
-    const after = needs.length > 0 || last === undefined ? needs : [last.name];
+    const outputs: JsonObject = {};
+    const after: string[] = [];
+    for (const [name, path] of Object.entries(definition.outputs)) {
+      const [step] = stepsIn(`$(${path})`, scope);
+      const given = step === undefined || (await this.#view.settled(step)).status === 'completed';
+      // What was left out is null in the outputs, as it is for steps.
+      outputs[name] = given ? this.#translate(`$(${path})`, scope) : null;
+      if (step !== undefined && given) after.push(step);
+    }
     // One piece: a crash leaves both or neither.
     const collect = actionText(OUTPUTS, 'tool', COLLECT, outputs, after, {});
     this.#put(OUTPUTS, `${collect}<response final="true">\${${OUTPUTS}}</response>`);
@@ -156,9 +164,19 @@ class Program {
     if (this.#failed) return;
     if (isGroup(step)) await this.#group(step, id, scope, after);
     else this.#declare(step, id, scope, after);
-    const { status, note } = await this.#view.settled(id);
+    const { status, note } = await this.#outcome(step, id);
     const failed = status === 'failed' || status === 'rejected';
     if (failed && step.onFailure !== 'continue' && step.onFailure !== 'skip') await this.#abort(step, id, scope, note);
+  }
+
+  /** A group whose items or condition could not be had has failed with them. */
+  async #outcome(
+    step: WorkflowStep,
+    id: string,
+  ): Promise<{ readonly status: TerminalStatus; readonly note: string | null }> {
+    const gate = isGroup(step) ? await this.#view.settled(gateOf(step, id)) : null;
+    if (gate !== null && (gate.status === 'failed' || gate.status === 'rejected')) return gate;
+    return await this.#view.settled(id);
   }
 
   /** What says that it compensates is done first; then nothing more is written. */
@@ -199,19 +217,36 @@ class Program {
 
   async #group(step: Group, id: string, scope: Scope, after: readonly string[]): Promise<void> {
     // What the group hangs on is an action, too: it is ready, skipped or doomed as any other.
-    const gate = `${id}_${step.type === 'for_each' ? 'items' : 'gate'}`;
+    const gate = gateOf(step, id);
     const items = step.type === 'for_each' ? { items: this.#translate(step.items, scope) } : {};
-    this.#action(gate, 'tool', COLLECT, items, [...after, ...stepsIn(step.items, scope)], this.#condition(step, scope));
+    this.#action(gate, 'tool', COLLECT, items, [...after, ...stepsIn(step.items, scope)], {
+      ...this.#condition(step, scope),
+      ...(step.onFailure === 'continue' ? { on_error: 'skip' } : {}),
+    });
     const { status, output } = await this.#view.settled(gate);
     if (status === 'completed') {
       const list = isJsonObject(output) ? output['items'] : null;
       if (step.type === 'for_each') return await this.#each(step, id, scope, list);
+      this.#leaveOut(step.otherwise, gate, scope);
       return await this.#branch(step.steps, step, id, scope);
     }
+    this.#leaveOut(step.steps, gate, scope);
     if (step.type === 'conditional' && status === 'skipped' && step.otherwise.length > 0) {
       return await this.#branch(step.otherwise, step, id, scope);
     }
+    this.#leaveOut(step.otherwise, gate, scope);
     this.#action(id, 'tool', COLLECT, {}, [gate], {});
+  }
+
+  /** Steps of a branch that is not taken: those that something refers to are declared and skipped. */
+  #leaveOut(steps: readonly WorkflowStep[], gate: string, scope: Scope): void {
+    const inner = scopeOf(steps, scope);
+    for (const step of steps) {
+      if (this.#referred.has(step.name)) {
+        this.#action(idOf(step.name, inner), 'tool', COLLECT, {}, [gate], { when: 'false' });
+      }
+      if (step.type !== 'for_each') this.#leaveOut([...step.steps, ...step.otherwise], gate, inner);
+    }
   }
 
   /** The steps of a group, and the action that collects what they gave, by their names. */
@@ -391,6 +426,29 @@ function actionText(
 
 const REFERENCES = /\$\(\s*([A-Za-z_][\w.-]*)\s*\)/g;
 const REFERENCE_ONLY = /^\s*\$\(\s*([A-Za-z_][\w.-]*)\s*\)\s*$/;
+
+/** The id of the action that a group hangs on. */
+function gateOf(step: Group, id: string): string {
+  return `${id}_${step.type === 'for_each' ? 'items' : 'gate'}`;
+}
+
+/** Every name that stands behind `steps.` anywhere in the definition, or in a `depends_on`. */
+function referredIn({ steps, outputs }: WorkflowDefinition): ReadonlySet<string> {
+  const found = new Set<string>();
+  const read = (text: string): void => {
+    for (const [, name = ''] of text.matchAll(/\bsteps\.([A-Za-z_][\w-]*)/g)) found.add(name);
+  };
+  const walk = (list: readonly WorkflowStep[]): void => {
+    for (const step of list) {
+      read(JSON.stringify([step.parameters, step.items, step.condition]));
+      for (const name of step.dependsOn ?? []) found.add(name);
+      walk([...step.steps, ...step.otherwise, ...step.compensate]);
+    }
+  };
+  walk(steps);
+  for (const path of Object.values(outputs)) read(path);
+  return found;
+}
 
 function isGroup(step: WorkflowStep): step is Group {
   return step.type === 'conditional' || step.type === 'parallel' || step.type === 'for_each';

@@ -324,6 +324,69 @@ describe('[M6] failures', () => {
   });
 });
 
+describe('[M6] what is left out', () => {
+  const choice = (condition: string): ResolvedWorkflow =>
+    workflow(
+      [
+        { name: 'first', parameters: { give: 3 } },
+        {
+          name: 'choose',
+          type: 'conditional',
+          condition,
+          steps: [
+            step({ name: 'yes', parameters: { give: 'y' } }),
+            step({ name: 'more', type: 'parallel', steps: [step({ name: 'deep', parameters: { give: 'd' } })] }),
+          ],
+          otherwise: [step({ name: 'no', parameters: { give: 'n' } })],
+        },
+        { name: 'last', parameters: { yes: '$(steps.yes)', deep: '$(steps.deep)', no: '$(steps.no)' } },
+      ],
+      { yes: 'steps.yes', deep: 'steps.more.deep', no: 'steps.no', last: 'steps.last' },
+    );
+
+  test.each([
+    ['steps.first == 3', { yes: 'y', deep: 'd', no: null }],
+    ['steps.first == 4', { yes: null, deep: null, no: 'n' }],
+  ])('steps of the branch that is not taken (%s) are null for whoever refers to them', async (condition, seen) => {
+    const { result, outputs } = await run(choice(condition));
+    expect(result).toMatchObject({ status: 'completed', warnings: [] });
+    expect(outputs).toEqual({ ...seen, last: seen });
+  });
+
+  test('a group whose condition cannot be evaluated has failed, and the workflow with it', async () => {
+    const { result, started } = await run(choice('steps.first.nothing.here > 1'));
+    expect(result).toMatchObject({ status: 'failed', error: { code: 'step_failed' } });
+    expect(JSON.stringify(result.error)).toContain('condition_error');
+    expect(started).toEqual(['first']);
+  });
+
+  test('unless it says that it may fail: then it is null like any other step', async () => {
+    const given = choice('steps.first.nothing.here > 1');
+    const steps = given.workflow.steps.map((one) =>
+      one.name === 'choose' ? { ...one, onFailure: 'continue' as const } : one,
+    );
+    const { result, outputs } = await run({ ...given, workflow: { ...given.workflow, steps } });
+    expect(result).toMatchObject({ status: 'completed' });
+    const nothing = { yes: null, deep: null, no: null };
+    expect(outputs).toEqual({ ...nothing, last: nothing });
+  });
+
+  test('an output of a step that failed and may be skipped is null; the others are there', async () => {
+    const { result, outputs } = await run(
+      workflow(
+        [
+          { name: 'a', parameters: { give: 1 } },
+          { name: 'b', parameters: { fail: 9 }, onFailure: 'skip' },
+          { name: 'c', parameters: { give: 2 } },
+        ],
+        { a: 'steps.a', b: 'steps.b', c: 'steps.c' },
+      ),
+    );
+    expect(result).toMatchObject({ status: 'completed' });
+    expect(outputs).toEqual({ a: 1, b: null, c: null });
+  });
+});
+
 test('[J2] [M6] a workflow ends the same when its host vanishes at any append', async () => {
   const given = workflow(
     [
