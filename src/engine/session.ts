@@ -475,9 +475,21 @@ export class Session {
     const source = (): RunSource => this.#sourceOf(record, chunks);
     this.#awaited(record.run);
     if (busy) this.#waiting.push({ run: record.run, source });
-    else this.#start(record.run, source());
+    else this.#begin(record.run, source);
     await this.#journal.sync();
     return record;
+  }
+
+  /** Starts a run; ends it where what it is made of is not there any more: none stays without an owner (J3). */
+  #begin(run: number, source: () => RunSource): void {
+    try {
+      this.#start(run, source());
+    } catch (fault) {
+      if (!(fault instanceof EngineError)) this.#ports.log(fault);
+      const code = fault instanceof EngineError ? fault.code : 'internal';
+      const error = { code, message: messageOf(fault) };
+      this.#ports.hold(this.#tell([run], [this.#close(run, 'agent_failed', { error })]).finally(() => this.#next()));
+    }
   }
 
   #awaited(run: number): void {
@@ -626,7 +638,7 @@ export class Session {
     const next = this.#waiting.shift();
     if (next === undefined) return;
     this.#journal.startRun(next.run, this.#ports.clock.now());
-    this.#start(next.run, next.source());
+    this.#begin(next.run, next.source);
   }
 
   /** Writes the end of a run that has no engine; to be told once it is on disk. */

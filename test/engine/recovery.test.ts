@@ -563,3 +563,19 @@ describe('[S4] fire_and_forget after the answer', () => {
     expect((await next()).kit.session.busy).toBe(false);
   });
 });
+
+test('[J3] a run whose workflow is not there any more ends by name, and those behind it come', async () => {
+  const kit = await sessionKit({ script: ['<response final="true">here</response>'] });
+  const { run, runId } = await kit.session.workflow({});
+  await kit.session.ended(run);
+  expect(kit.session.result(kit.session.run(runId))).toMatchObject({
+    status: 'failed',
+    error: { code: 'unknown_workflow' },
+  });
+  await settle();
+  expect(kit.session.busy).toBe(false);
+  const message = await kit.session.message({ content: 'hi', ifBusy: 'reject', tokens: false, idempotencyKey: null });
+  await kit.session.ended(message.run);
+  expect(kit.session.run(message.runId).status).toBe('completed');
+  expect(kit.faults).toEqual([]);
+});
