@@ -102,6 +102,8 @@ export const limits = {
   // --- journal (J6) ---
   /** A stored row; larger payloads stand in chunk rows. Production rows hold 2 MB. */
   rowBytes: 1_000_000,
+  /** Events of one turn that are written by one statement, as JSON: three bytes a character stay below a row's size. */
+  batchChars: 262_144,
   /** A longer value is not read together with the rest of a page, but by itself. */
   inlineBytes: 16_384,
   /** One action's outcome; the rest is cut with a marker. */

@@ -9,12 +9,13 @@
  *  2. What `append` wrote in one synchronous turn is on disk together, or not at all.
  *  3. A row holds at most `limits.rowBytes`; longer JSON stands in chunk rows (J6).
  *  4. Nothing is written before `create`: looking for a session that is not there leaves no trace.
+ *  5. Events of one turn are written together, before any other statement of the journal and before `sync`.
  */
 import type { JournalEntry, JournaledEventType, SessionEvent } from '../domain/event.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import type { RunRecord, RunStatus, SessionRecord } from '../domain/session.ts';
 import { limits } from '../domain/limits.ts';
-import type { SqlDatabase, SqlRow } from '../domain/ports.ts';
+import type { SqlDatabase, SqlRow, SqlValue } from '../domain/ports.ts';
 import { migrate, schemaVersion } from './schema.ts';
 
 /** An event together with the part that only recovery reads. */
@@ -43,12 +44,63 @@ export function runIdOf(sessionId: string, run: number): string {
 const RUN = `run, status, first_seq, last_seq, started_at, ended_at, idempotency_key,
   CASE WHEN input <> '' AND OCTET_LENGTH(input) <= ${limits.inlineBytes} THEN input END AS input`;
 
+/** A row of `events`: seq, run, iteration, type, at, action_id, action_name, data, state. */
+type EventRow = readonly [
+  number,
+  number,
+  number,
+  string,
+  number,
+  string | null,
+  string | null,
+  string | null,
+  string | null,
+];
+
+const COLUMNS = `seq, run, iteration, type, at, action_id, action_name, data, state`;
+const INSERT_ONE = `INSERT INTO events (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+/** Takes a JSON list of rows. */
+const INSERT_MANY = `INSERT INTO events (${COLUMNS})
+  SELECT ${COLUMNS.split(', ')
+    .map((_, at) => `value ->> ${at}`)
+    .join(', ')} FROM json_each(?)`;
+
+/** The rows in order: those that stand alone or are long as they are, the others as JSON lists of limited length. */
+function* inParts(rows: readonly EventRow[]): Generator<string | EventRow> {
+  let texts: string[] = [];
+  let first: EventRow | null = null;
+  let chars = 0;
+  const gathered = (): (string | EventRow)[] => {
+    if (first === null) return [];
+    const part = texts.length === 1 ? first : `[${texts.join(',')}]`;
+    texts = [];
+    first = null;
+    chars = 0;
+    return [part];
+  };
+  for (const row of rows) {
+    if ((row[7]?.length ?? 0) + (row[8]?.length ?? 0) > limits.inlineBytes) {
+      yield* gathered();
+      yield row;
+      continue;
+    }
+    first ??= row;
+    const text = rows.length === 1 ? '' : JSON.stringify(row);
+    texts.push(text);
+    chars += text.length;
+    if (chars > limits.batchChars) yield* gathered();
+  }
+  yield* gathered();
+}
+
 export class Journal {
   readonly #db: SqlDatabase;
   #record: SessionRecord | null = null;
   #lastSeq = 0;
   #syncedSeq = 0;
   #dirty = false;
+  /** Appended, and not given to the database yet: rows of `events`, in order. */
+  #pending: EventRow[] = [];
   /** How many outcomes are kept with and without an expiry; null = not counted yet. */
   #kept: { expiring: number; lasting: number } | null = null;
   #syncing: Promise<void> = Promise.resolve();
@@ -80,20 +132,18 @@ export class Journal {
 
   create(record: SessionRecord): void {
     migrate(this.#db);
-    this.#db.exec(`INSERT INTO session (id, data) VALUES (1, ?)`, JSON.stringify(record));
+    this.#exec(`INSERT INTO session (id, data) VALUES (1, ?)`, JSON.stringify(record));
     this.#record = record;
     this.#dirty = true;
   }
 
-  /** Writes one event and returns it with its sequence number. On disk only after `sync`. */
+  /** Takes one event and returns it with its sequence number. On disk only after `sync`. */
   append(entry: JournalEntry): SessionEvent {
     const record = this.#requireRecord();
     const seq = this.#lastSeq + 1;
     const data = this.#stored(seq, 'data', JSON.stringify(entry.data));
     const state = entry.state === undefined ? null : this.#stored(seq, 'state', JSON.stringify(entry.state));
-    this.#db.exec(
-      `INSERT INTO events (seq, run, iteration, type, at, action_id, action_name, data, state)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    this.#pending.push([
       seq,
       runNumberOf(entry.runId),
       entry.iteration,
@@ -103,14 +153,38 @@ export class Journal {
       entry.actionName ?? null,
       data,
       state,
-    );
+    ]);
     this.#lastSeq = seq;
     this.#dirty = true;
     return toEvent(record.session_id, seq, entry);
   }
 
+  /** Every statement but those of `#write`: it finds what was appended before it. */
+  #exec(sql: string, ...parameters: SqlValue[]): SqlRow[] {
+    this.#write();
+    return this.#db.exec(sql, ...parameters);
+  }
+
+  /** Writes what was appended: a statement for many rows costs little more than one for a single row. */
+  #write(): void {
+    if (this.#pending.length === 0) return;
+    const rows = this.#pending;
+    this.#pending = [];
+    try {
+      for (const part of inParts(rows)) {
+        if (typeof part === 'string') this.#db.exec(INSERT_MANY, part);
+        else this.#db.exec(INSERT_ONE, ...part);
+      }
+    } catch (fault) {
+      // What was not written has no number: the next event takes it (invariant 1).
+      this.#lastSeq = Number(this.#db.exec(`SELECT COALESCE(MAX(seq), 0) AS seq FROM events`)[0]?.['seq'] ?? 0);
+      throw fault;
+    }
+  }
+
   /** Resolves when everything appended so far is on disk. */
   async sync(): Promise<void> {
+    this.#write();
     if (this.#dirty) {
       this.#dirty = false;
       this.#syncing = this.#syncTo(this.#lastSeq);
@@ -134,8 +208,8 @@ export class Journal {
     const record = this.#requireRecord();
     const rows =
       query.run === undefined
-        ? this.#db.exec(`SELECT * FROM events WHERE seq > ? ORDER BY seq LIMIT ?`, query.after, query.limit)
-        : this.#db.exec(
+        ? this.#exec(`SELECT * FROM events WHERE seq > ? ORDER BY seq LIMIT ?`, query.after, query.limit)
+        : this.#exec(
             `SELECT * FROM events WHERE seq > ? AND run = ? ORDER BY seq LIMIT ?`,
             query.after,
             query.run,
@@ -152,7 +226,7 @@ export class Journal {
     const record = this.#requireRecord();
     if (after >= this.#syncedSeq) return [];
     // Long values are fetched one by one: a page of them would not fit in memory.
-    const rows = this.#db.exec(
+    const rows = this.#exec(
       `SELECT seq, run, iteration, type, at, action_id, action_name,
          CASE WHEN OCTET_LENGTH(data) <= ? THEN data END AS data
        FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?`,
@@ -164,7 +238,7 @@ export class Journal {
     const page: SessionEvent[] = [];
     let sizeChars = 0;
     for (const row of rows) {
-      const data = row['data'] ?? this.#db.exec(`SELECT data FROM events WHERE seq = ?`, row['seq'] ?? 0)[0]?.['data'];
+      const data = row['data'] ?? this.#exec(`SELECT data FROM events WHERE seq = ?`, row['seq'] ?? 0)[0]?.['data'];
       const text = this.#loaded(Number(row['seq']), 'data', data);
       page.push(eventOf(record.session_id, row, text));
       sizeChars += text.length;
@@ -188,7 +262,7 @@ export class Journal {
   /** The latest completed action with this output key or id in the runs before `run` (P12, L5). */
   latestOutcome(name: string, run: number): { readonly output: Json } | null {
     const record = this.#requireRecord();
-    const row = this.#db.exec(
+    const row = this.#exec(
       `SELECT * FROM events WHERE type = 'action_completed' AND run < ? AND (state ->> '$.output_key' = ? OR action_id = ?)
          AND seq > COALESCE((SELECT MAX(seq) FROM events WHERE type = 'action_completed' AND action_name = 'clear_context'), 0)
        ORDER BY seq DESC LIMIT 1`,
@@ -208,10 +282,10 @@ export class Journal {
   /** What stands for actions with this key, with its output; null when there is none. */
   outcome(key: string): (KeptOutcome & { readonly output: Json }) | null {
     const record = this.#requireRecord();
-    const row = this.#db.exec(`SELECT * FROM outcomes WHERE key = ?`, key)[0];
+    const row = this.#exec(`SELECT * FROM outcomes WHERE key = ?`, key)[0];
     if (row === undefined) return null;
     const seq = Number(row['seq']);
-    const event = this.#db.exec(`SELECT * FROM events WHERE seq = ?`, seq)[0];
+    const event = this.#exec(`SELECT * FROM events WHERE seq = ?`, seq)[0];
     if (event === undefined) return null;
     return {
       key,
@@ -226,7 +300,7 @@ export class Journal {
   /** Keeps an outcome in place of what was kept under its key. Past the limits expired ones go, then the oldest. */
   rememberOutcome({ key, content, seq, at, expiresAt }: KeptOutcome): void {
     this.#kept ??= this.#countKept(at);
-    this.#db.exec(
+    this.#exec(
       `INSERT OR REPLACE INTO outcomes (key, content, seq, at, expires_at) VALUES (?, ?, ?, ?, ?)`,
       key,
       content,
@@ -244,13 +318,13 @@ export class Journal {
 
   /** Forgets what has expired and, where too much is left, the oldest tenth; counts the rest. */
   #countKept(now: number): { expiring: number; lasting: number } {
-    this.#db.exec(`DELETE FROM outcomes WHERE expires_at <= ?`, now);
+    this.#exec(`DELETE FROM outcomes WHERE expires_at <= ?`, now);
     const count = (which: string): number =>
-      Number(this.#db.exec(`SELECT COUNT(*) AS n FROM outcomes WHERE expires_at IS ${which}`)[0]?.['n'] ?? 0);
+      Number(this.#exec(`SELECT COUNT(*) AS n FROM outcomes WHERE expires_at IS ${which}`)[0]?.['n'] ?? 0);
     const within = (which: 'NULL' | 'NOT NULL', most: number): number => {
       const found = count(which);
       if (found <= most) return found;
-      this.#db.exec(
+      this.#exec(
         `DELETE FROM outcomes WHERE key IN
            (SELECT key FROM outcomes WHERE expires_at IS ${which} ORDER BY seq LIMIT ?)`,
         found - Math.floor(most * 0.9),
@@ -278,7 +352,7 @@ export class Journal {
 
   /** How long the latest completed actions took, oldest first, at most `limits.durationsRead` of them (S5). */
   durations(): { readonly target: string; readonly ms: number }[] {
-    const rows = this.#db.exec(
+    const rows = this.#exec(
       `SELECT state ->> '$.target' AS target, state ->> '$.ms' AS ms FROM events
        WHERE seq > ? AND type = 'action_completed' AND state ->> '$.target' IS NOT NULL ORDER BY seq DESC LIMIT ?`,
       this.#lastSeq - limits.durationsEvents,
@@ -295,7 +369,7 @@ export class Journal {
     idempotencyKey: string | null = null,
   ): RunRecord {
     const run = this.runCount + 1;
-    this.#db.exec(
+    this.#exec(
       `INSERT INTO runs (run, status, first_seq, started_at, input, idempotency_key, open) VALUES (?, ?, ?, ?, ?, ?, 1)`,
       run,
       status,
@@ -310,7 +384,7 @@ export class Journal {
 
   /** A run that waited in the queue begins now. */
   startRun(run: number, at: number): void {
-    this.#db.exec(
+    this.#exec(
       `UPDATE runs SET status = 'running', first_seq = ?, started_at = ? WHERE run = ?`,
       this.#lastSeq + 1,
       at,
@@ -321,7 +395,7 @@ export class Journal {
 
   /** @param open something of the run is still to come: an approval, or an action that nobody waits for */
   endRun(run: number, status: RunStatus, at: number, open: boolean): void {
-    this.#db.exec(
+    this.#exec(
       `UPDATE runs SET status = ?, last_seq = ?, ended_at = ?, open = ? WHERE run = ?`,
       status,
       this.#lastSeq,
@@ -334,18 +408,18 @@ export class Journal {
 
   /** Nothing of the run is to come any more. */
   closeRun(run: number): void {
-    this.#db.exec(`UPDATE runs SET open = 0 WHERE run = ? AND open = 1`, run);
+    this.#exec(`UPDATE runs SET open = 0 WHERE run = ? AND open = 1`, run);
     this.#dirty = true;
   }
 
   run(run: number): RunRecord | null {
-    const row = this.#db.exec(`SELECT ${RUN} FROM runs WHERE run = ?`, run)[0];
+    const row = this.#exec(`SELECT ${RUN} FROM runs WHERE run = ?`, run)[0];
     return row === undefined ? null : this.#toRun(row);
   }
 
   /** The run that a message with this `Idempotency-Key` started (J7). */
   runByIdempotencyKey(key: string): RunRecord | null {
-    const row = this.#db.exec(`SELECT ${RUN} FROM runs WHERE idempotency_key = ?`, key)[0];
+    const row = this.#exec(`SELECT ${RUN} FROM runs WHERE idempotency_key = ?`, key)[0];
     return row === undefined ? null : this.#toRun(row);
   }
 
@@ -368,17 +442,17 @@ export class Journal {
 
   /** How many runs there are; their numbers go from 1 to this. */
   get runCount(): number {
-    return Number(this.#db.exec(`SELECT COALESCE(MAX(run), 0) AS run FROM runs`)[0]?.['run'] ?? 0);
+    return Number(this.#exec(`SELECT COALESCE(MAX(run), 0) AS run FROM runs`)[0]?.['run'] ?? 0);
   }
 
   /** Runs of which something is still to come: after a crash, these need an owner (J3). */
   openRuns(): RunRecord[] {
-    return this.#db.exec(`SELECT ${RUN} FROM runs WHERE open = 1 ORDER BY run`).map((row) => this.#toRun(row));
+    return this.#exec(`SELECT ${RUN} FROM runs WHERE open = 1 ORDER BY run`).map((row) => this.#toRun(row));
   }
 
   /** Writes inputs of a run that no event carries; they come after the last event that was appended (J9). */
   addInputs(run: number, inputs: Json): void {
-    this.#db.exec(
+    this.#exec(
       `INSERT INTO inputs (run, after_seq, data) VALUES (?, ?, ?)`,
       run,
       this.#lastSeq,
@@ -395,12 +469,12 @@ export class Journal {
   }
 
   variables(): Map<string, Json> {
-    const rows = this.#db.exec(`SELECT key, value FROM variables ORDER BY key`);
+    const rows = this.#exec(`SELECT key, value FROM variables ORDER BY key`);
     return new Map(rows.map((row) => [String(row['key']), JSON.parse(String(row['value'])) as Json]));
   }
 
   setVariable(key: string, value: Json): void {
-    this.#db.exec(
+    this.#exec(
       `INSERT INTO variables (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value`,
       key,
       JSON.stringify(value),
@@ -409,17 +483,17 @@ export class Journal {
   }
 
   deleteVariable(key: string): void {
-    this.#db.exec(`DELETE FROM variables WHERE key = ?`, key);
+    this.#exec(`DELETE FROM variables WHERE key = ?`, key);
     this.#dirty = true;
   }
 
   feeds(): Map<string, Json> {
-    const rows = this.#db.exec(`SELECT id, data FROM feeds ORDER BY id`);
+    const rows = this.#exec(`SELECT id, data FROM feeds ORDER BY id`);
     return new Map(rows.map((row) => [String(row['id']), JSON.parse(String(row['data'])) as Json]));
   }
 
   setFeed(id: string, data: Json): void {
-    this.#db.exec(`INSERT OR REPLACE INTO feeds (id, data) VALUES (?, ?)`, id, JSON.stringify(data));
+    this.#exec(`INSERT OR REPLACE INTO feeds (id, data) VALUES (?, ?)`, id, JSON.stringify(data));
     this.#dirty = true;
   }
 
@@ -451,7 +525,7 @@ export class Journal {
     while (start < text.length) {
       let end = Math.min(text.length, start + chars);
       if (end < text.length && isHighSurrogate(text.charCodeAt(end - 1))) end -= 1;
-      this.#db.exec(
+      this.#exec(
         `INSERT INTO chunks (seq, field, part, text) VALUES (?, ?, ?, ?)`,
         seq,
         field,
@@ -485,7 +559,7 @@ export class Journal {
     // A long input is read when somebody asks for it: a page of runs would not fit in memory with all of theirs.
     let input = row['input'] === null ? null : load(row['input']);
     const read = (): JsonObject =>
-      (input ??= load(this.#db.exec(`SELECT input FROM runs WHERE run = ?`, run)[0]?.['input']));
+      (input ??= load(this.#exec(`SELECT input FROM runs WHERE run = ?`, run)[0]?.['input']));
     return {
       run,
       runId: runIdOf(this.#requireRecord().session_id, run),

@@ -233,7 +233,7 @@ describe('sub-systems', () => {
     const kit = await sessionKit({ script: ['<response final="true">fine</response>'] });
     const append = kit.sql.exec;
     kit.sql.exec = (sql, ...parameters) => {
-      if (sql.includes('INSERT INTO events') && parameters.includes('response_started')) throw new Error('corrupt');
+      if (sql.includes('INSERT INTO events') && parameters.join().includes('response_started')) throw new Error('corrupt');
       return append(sql, ...parameters);
     };
     expect(await runText(kit, '<response final="true">x</response>')).toMatchObject({

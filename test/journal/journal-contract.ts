@@ -25,10 +25,11 @@ function entry(data: JournalEntry['data'], more: Partial<JournalEntry> = {}): Jo
 /** `withDb` gives the body an empty database; `reopen` is what a new instance of the object would see. */
 export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void> | void) => Promise<void>): void {
   test('[J4] events are numbered from 1 without a gap, also by the next instance', () =>
-    withDb((db) => {
+    withDb(async (db) => {
       const journal = new Journal(db);
       journal.create(RECORD);
       expect([1, 2].map((n) => journal.append(entry({ n })).seq)).toEqual([1, 2]);
+      await journal.sync();
       const next = new Journal(db);
       expect(next.record).toEqual(RECORD);
       expect(next.append(entry({ n: 3 })).seq).toBe(3);
@@ -36,23 +37,86 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
     }));
 
   test('[J4] what is replayed is byte for byte what was sent', () =>
-    withDb((db) => {
+    withDb(async (db) => {
       const journal = new Journal(db);
       journal.create(RECORD);
       const sent = [
         journal.append(entry({ z: 1, a: 'é 🎈', deep: { list: [1.5, null, true, ''] } })),
         journal.append(entry({ n: 1e21 }, { actionId: 'a', actionName: 'echo', state: { key: '1/0' } })),
       ].map(encodeEvent);
+      await journal.sync();
       const replayed = new Journal(db).range({ after: 0, limit: 10 }).map(({ event }) => encodeEvent(event));
       expect(replayed).toEqual(sent);
     }));
 
+  test('[J1] the events of one turn are written by few statements, and are what they would be one by one', () =>
+    withDb(async (db) => {
+      const statements: string[] = [];
+      const journal = new Journal({
+        exec: (sql, ...parameters) => {
+          if (sql.startsWith('INSERT INTO events')) statements.push(sql);
+          return db.exec(sql, ...parameters);
+        },
+        transaction: (body) => db.transaction(body),
+        sync: () => db.sync(),
+      });
+      journal.create(RECORD);
+      const long = 'é"\\\u0000\ud800'.repeat(limits.inlineBytes / 2);
+      const entries = Array.from({ length: 1_000 }, (_, n): JournalEntry => {
+        if (n % 400 === 7) return entry({ long });
+        const about = n % 3 === 0 ? {} : { actionId: `a${n}`, actionName: 'écho "x"', state: { key: `1/${n}` } };
+        return entry(
+          { n, text: 'a\u0000b\ud800 🎈 "quoted" \\', big: 1e21, none: null },
+          { ...about, at: 1_700_000_000_000 + n },
+        );
+      });
+      const sent = entries.map((each) => journal.append(each));
+      await journal.sync();
+      const batched = new Journal(db).range({ after: 0, limit: 2_000 });
+      expect(batched.map(({ event }) => encodeEvent(event))).toEqual(sent.map(encodeEvent));
+      expect(statements.length).toBeLessThan(20);
+      const columns = `seq, typeof(seq) AS a, typeof(run) AS b, typeof(at) AS c, action_id, typeof(data) AS d, hex(data) AS data, state`;
+      const together = db.exec(`SELECT ${columns} FROM events`);
+      db.exec(`DELETE FROM events`);
+      const next = new Journal(db);
+      for (const each of entries) {
+        next.append(each);
+        await next.sync();
+      }
+      expect(db.exec(`SELECT ${columns} FROM events`)).toEqual(together);
+    }));
+
+  test('[J4] what could not be written leaves no gap in the numbers', () =>
+    withDb(async (db) => {
+      let full = false;
+      const journal = new Journal({
+        exec: (sql, ...parameters) => {
+          if (full && sql.startsWith('INSERT')) throw new Error('the disk is full');
+          return db.exec(sql, ...parameters);
+        },
+        transaction: (body) => db.transaction(body),
+        sync: () => db.sync(),
+      });
+      journal.create(RECORD);
+      journal.append(entry({ n: 1 }));
+      await journal.sync();
+      full = true;
+      for (let n = 2; n < 5; n += 1) journal.append(entry({ n }));
+      await expect(journal.sync()).rejects.toThrow('the disk is full');
+      expect(journal.lastSeq).toBe(1);
+      full = false;
+      expect(journal.append(entry({ n: 5 })).seq).toBe(2);
+      await journal.sync();
+      expect(new Journal(db).range({ after: 0, limit: 9 }).map(({ event }) => event.data['n'])).toEqual([1, 5]);
+    }));
+
   test('[J6] a value larger than a row comes back whole, and surrogate pairs are not torn', () =>
-    withDb((db) => {
+    withDb(async (db) => {
       const journal = new Journal(db);
       journal.create(RECORD);
       const text = `x${'🎈'.repeat(Math.ceil(limits.rowBytes / 2))}`;
       journal.append(entry({ text }, { state: { copy: text } }));
+      await journal.sync();
       const [stored] = new Journal(db).range({ after: 0, limit: 1 });
       expect(stored?.event.data['text']).toBe(text);
       expect(stored?.state?.['copy']).toBe(text);
@@ -193,13 +257,14 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
     }));
 
   test('[S5] durations come back in the order in which they were seen; what names no target counts for none', () =>
-    withDb((db) => {
+    withDb(async (db) => {
       const journal = new Journal(db);
       journal.create(RECORD);
       const done = (state: JournalEntry['data']): void =>
         void journal.append(entry({ output: null }, { type: 'action_completed', state }));
       for (let ms = 0; ms < limits.durationsRead + 2; ms += 1) done({ key: '1/0', target: 'tool/x', ms });
       done({ key: '1/1' });
+      await journal.sync();
       const seen = new Journal(db).durations();
       expect(seen).toHaveLength(limits.durationsRead);
       expect(seen[0]).toEqual({ target: 'tool/x', ms: 2 });

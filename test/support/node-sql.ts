@@ -61,8 +61,12 @@ export class MortalSql implements NodeSql {
   exec(text: string, ...parameters: SqlValue[]): SqlRow[] {
     if (this.crashed) throw new Error('this host is gone');
     if (/^\s*INSERT INTO events/.test(text)) {
-      this.appends += 1;
-      if (this.appends === this.#crash?.atAppend) {
+      const events = text.includes('json_each') ? (JSON.parse(String(parameters[0])) as unknown[]) : [parameters];
+      const left = (this.#crash?.atAppend ?? Infinity) - this.appends - 1;
+      this.appends += events.length;
+      if (left < events.length) {
+        // The first of a batch may have been written, too.
+        if (left > 0 && this.#crash?.leaves === 'torn') this.#disk.exec(text, JSON.stringify(events.slice(0, left)));
         this.#die();
         throw new Error('this host is gone');
       }
