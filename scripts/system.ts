@@ -59,9 +59,8 @@ export function readVars(environment: NodeJS.ProcessEnv): Record<string, string>
   const vars: Record<string, string> = {};
   const fromFile = existsSync(file) ? parseEnv(readFileSync(file, 'utf8')) : {};
   for (const [key, value] of Object.entries(fromFile)) if (value !== undefined) vars[key] = value;
-  for (const name of SETTING_NAMES) {
-    const value = environment[name];
-    if (value !== undefined && value !== '') vars[name] = value;
+  for (const [name, value] of Object.entries(environment)) {
+    if (isSetting(name) && value !== undefined && value !== '') vars[name] = value;
   }
   return vars;
 }
@@ -156,8 +155,13 @@ function writeVars(stateDir: string, vars: Readonly<Record<string, string>>): st
   return file;
 }
 
+/** Beside the settings, the secrets that manifests may name (X3). */
+function isSetting(name: string): boolean {
+  return name.startsWith('TOOL_') || (SETTING_NAMES as readonly string[]).includes(name);
+}
+
 function withoutSettings(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const rest = { ...environment };
-  for (const name of SETTING_NAMES) delete rest[name];
+  for (const name of Object.keys(rest)) if (isSetting(name)) delete rest[name];
   return rest;
 }
