@@ -6,7 +6,7 @@ import type { WorkflowHost } from '../http/workflows.ts';
 import { workflowOf, workflowsOf } from './catalogs.ts';
 import { newId, platformClock } from './platform.ts';
 import { schedulesOf } from './schedules.ts';
-import { parseApiKeys } from '../http/auth.ts';
+import { firstOwner, parseApiKeys } from '../http/auth.ts';
 import type { Env } from './settings.ts';
 
 export function workflowHost(env: Env): WorkflowHost {
@@ -45,11 +45,8 @@ const told = new WeakSet<Env>();
 export async function keepSchedules(env: Env): Promise<void> {
   if (told.has(env)) return;
   told.add(env);
-  await env.SCHEDULES.getByName('bundled').keep(schedulesOf(bundled.data.workflows), ownerOfBundled(env));
-}
-
-/** Whose the runs of the bundled workflows are: the first admin's; without keys, this machine's. */
-function ownerOfBundled(env: Env): string | null {
-  const keys = parseApiKeys(env.API_KEYS);
-  return (keys.find(({ role }) => role === 'admin') ?? keys[0])?.name ?? null;
+  await env.SCHEDULES.getByName('bundled').keep(
+    schedulesOf(bundled.data.workflows),
+    firstOwner(parseApiKeys(env.API_KEYS)),
+  );
 }

@@ -113,7 +113,7 @@ export function createApp(options: AppOptions): Hono<Env> {
     checkCaller(c.req.raw, auth);
     await next();
   });
-  app.route('/', webhookRoutes(options.workflows));
+  app.route('/', webhookRoutes(options.workflows, auth.keys));
 
   app.use(async (c, next) => {
     const presented = presentedToken(c.req.raw);

@@ -45,6 +45,16 @@ export function parseApiKeys(text: string | undefined): ApiKey[] {
     });
 }
 
+/** Whose is what nobody in particular asked for: the first admin's; null without keys. */
+export function firstOwner(keys: readonly ApiKey[]): string | null {
+  return (keys.find(({ role }) => role === 'admin') ?? keys[0])?.name ?? null;
+}
+
+/** Whether sessions can belong to this name now: a key's, or nobody's where there are no keys. */
+export function isOwner(keys: readonly ApiKey[], name: string | null): boolean {
+  return keys.length === 0 ? name === null : keys.some((key) => key.name === name);
+}
+
 /**
  * From where anyone may call at all, whatever they present: no page of another origin; without keys,
  * only this machine.

@@ -10,7 +10,8 @@ import { limits } from '../domain/limits.ts';
 import type { ResolvedWorkflow, WorkflowDefinition } from '../domain/manifest.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import { checkInputs } from '../engine/workflow-inputs.ts';
-import type { Principal } from './auth.ts';
+import { firstOwner, isOwner } from './auth.ts';
+import type { ApiKey, Principal } from './auth.ts';
 import { readJson, readText } from './body.ts';
 import { eventBody, validate, workflowBody } from './schemas.ts';
 
@@ -106,14 +107,15 @@ export function workflowRoutes(host: WorkflowHost, toSession: Forward): Hono<Env
 /**
  * For callers without a key, who sign what they send: `x-cortex-signature: t=<seconds>,v1=<hex>`, the
  * HMAC-SHA256 of `<seconds>.<body>` under the secret that the manifest names. The same delivery sent
- * again is the same run.
+ * again is the same run. `?owner=` names the API key whose workflow it is; without it, the first admin's.
  */
-export function webhookRoutes(host: WorkflowHost): Hono {
+export function webhookRoutes(host: WorkflowHost, keys: readonly ApiKey[]): Hono {
   const app = new Hono();
   app.post('/webhooks/:name', async (c) => {
-    const owner = c.req.query('owner') ?? null;
+    const owner = c.req.query('owner') ?? firstOwner(keys);
     const name = c.req.param('name');
-    const found = await host.find(name, owner);
+    // There is no catalogue, and none is made, for a name that no key has.
+    const found = isOwner(keys, owner) ? await host.find(name, owner) : null;
     const text = await readText(c.req.raw);
     // Nobody who cannot sign learns which workflows there are.
     const refused = new EngineError(

@@ -41,6 +41,8 @@ function workflow(name: string, trigger: WorkflowTrigger): ResolvedWorkflow {
 
 function worker() {
   const started: { name: string; sessionId: string; owner: string | null; inputs: JsonObject }[] = [];
+  /** Whose catalogues were opened. */
+  const asked = new Set<string | null>();
   const all = [
     workflow('hook', { type: 'webhook', secret: 'TOOL_HOOK' }),
     workflow('unset', { type: 'webhook', secret: 'TOOL_MISSING' }),
@@ -51,7 +53,10 @@ function worker() {
   const workflows: WorkflowHost = {
     ...noWorkflows,
     now: () => NOW,
-    find: (name) => Promise.resolve(all.find((one) => one.workflow.name === name) ?? null),
+    find: (name, owner) => {
+      asked.add(owner);
+      return Promise.resolve(all.find((one) => one.workflow.name === name) ?? null);
+    },
     list: () => Promise.resolve(all.map((one) => one.workflow)),
     secret: (name) => (name === 'TOOL_HOOK' ? SECRET : null),
     start: ({ agent: name, session_id: sessionId, owner }, inputs) => {
@@ -62,7 +67,7 @@ function worker() {
   const nothing = async (): Promise<never> => await Promise.reject(new Error('not called'));
   const app = createApp({
     version: '0',
-    auth: { keys: parseApiKeys('ann:run:k-ann'), allowedOrigins: [] },
+    auth: { keys: parseApiKeys('bob:run:k-bob,ann:admin:k-ann'), allowedOrigins: [] },
     tokens: new SessionTokens(
       () => 's',
       () => NOW,
@@ -86,7 +91,7 @@ function worker() {
     const response = await app.fetch(new Request(`http://edge.example${path}`, { method: 'POST', body, headers }));
     return [response.status, (await response.json()) as JsonObject];
   };
-  return { started, post };
+  return { started, asked, post };
 }
 
 function signed(body: string, { at = NOW / 1_000, secret = SECRET } = {}): Record<string, string> {
@@ -114,6 +119,16 @@ describe('[M6] webhooks', () => {
     expect(started[2]?.sessionId).not.toBe(started[0]?.sessionId);
   });
 
+  test('[H5] belong to the key that they name, else to the first admin; no other catalogue is opened', async () => {
+    const { started, asked, post } = worker();
+    await post('/webhooks/hook', '{"n":1}', signed('{"n":1}'));
+    await post('/webhooks/hook?owner=bob', '{"n":1}', signed('{"n":1}'));
+    await post('/webhooks/hook?owner=mallory', '{"n":1}', signed('{"n":1}'));
+    expect(started.map(({ owner }) => owner)).toEqual(['ann', 'bob']);
+    expect(started[0]?.sessionId).not.toBe(started[1]?.sessionId);
+    expect([...asked]).toEqual(['ann', 'bob']);
+  });
+
   test.each([
     ['unsigned', '/webhooks/hook', {}],
     ['signed with another secret', '/webhooks/hook', signed('{"n":1}', { secret: 'guessed' })],
@@ -123,6 +138,8 @@ describe('[M6] webhooks', () => {
     ['for a workflow whose secret is not set', '/webhooks/unset', signed('{"n":1}')],
     ['for a workflow without a webhook', '/webhooks/by_hand', signed('{"n":1}')],
     ['for no workflow at all', '/webhooks/nowhere', signed('{"n":1}')],
+    ['for a name that no key has', '/webhooks/hook?owner=mallory', signed('{"n":1}')],
+    ['for nobody', '/webhooks/hook?owner=', signed('{"n":1}')],
     ['with a broken header', '/webhooks/hook', { 'x-cortex-signature': 't=x,v1=y' }],
   ])('%s: refused in the same words, and nothing starts', async (_, path, headers) => {
     const { started, post } = worker();
