@@ -102,6 +102,9 @@ class Program {
   #wake: (() => void) | null = null;
   readonly #failure = Promise.withResolvers<never>();
   #failed = false;
+  /** The first failure of a workflow that does the rest before it fails (`fail_fast: false`). */
+  #kept: StepFailed | null = null;
+  #failFast = true;
   /** Actions of the text so far, and its bytes; those of an earlier host count as well. */
   #actions = 0;
   #bytes = 0;
@@ -130,7 +133,9 @@ class Program {
   async write(definition: WorkflowDefinition): Promise<void> {
     const scope = scopeOf(definition.steps, { ids: new Map(), item: null, prefix: '' });
     this.#referred = referredIn(definition);
+    this.#failFast = definition.failFast;
     await Promise.race([this.#all(definition.steps, scope, []), this.#failure.promise]);
+    if (this.#kept !== null) throw this.#kept;
     const outputs: JsonObject = {};
     const after: string[] = [];
     for (const [name, path] of Object.entries(definition.outputs)) {
@@ -179,17 +184,19 @@ class Program {
     return await this.#view.settled(id);
   }
 
-  /** What says that it compensates is done first; then nothing more is written. */
+  /** What says that it compensates is done first; then nothing more is written, unless the rest is to be done all the same. */
   async #abort(step: WorkflowStep, id: string, scope: Scope, note: string | null): Promise<void> {
     if (this.#failed) return;
-    this.#failed = true;
+    const failure = new StepFailed(`Step "${step.name}" failed${note === null ? '' : `: ${note}`}`);
+    this.#failed = this.#failFast;
+    this.#kept ??= failure;
     const inner = scopeOf(step.compensate, { ...scope, prefix: `${id}_undo_` });
     for (const undo of step.compensate) {
       const undoId = idOf(undo.name, inner);
       this.#declare({ ...undo, dependsOn: [] }, undoId, inner, []);
       await this.#view.settled(undoId);
     }
-    this.#failure.reject(new StepFailed(`Step "${step.name}" failed${note === null ? '' : `: ${note}`}`));
+    if (this.#failFast) this.#failure.reject(failure);
   }
 
   #declare(step: WorkflowStep, id: string, scope: Scope, after: readonly string[]): void {
@@ -227,25 +234,28 @@ class Program {
     if (status === 'completed') {
       const list = isJsonObject(output) ? output['items'] : null;
       if (step.type === 'for_each') return await this.#each(step, id, scope, list);
-      this.#leaveOut(step.otherwise, gate, scope);
+      this.#leaveOut(step.otherwise, gate, scope, step.steps);
       return await this.#branch(step.steps, step, id, scope);
     }
-    this.#leaveOut(step.steps, gate, scope);
     if (step.type === 'conditional' && status === 'skipped' && step.otherwise.length > 0) {
+      this.#leaveOut(step.steps, gate, scope, step.otherwise);
       return await this.#branch(step.otherwise, step, id, scope);
     }
-    this.#leaveOut(step.otherwise, gate, scope);
+    this.#leaveOut(step.steps, gate, scope, []);
+    this.#leaveOut(step.otherwise, gate, scope, step.steps);
     this.#action(id, 'tool', COLLECT, {}, [gate], {});
   }
 
-  /** Steps of a branch that is not taken: those that something refers to are declared and skipped. */
-  #leaveOut(steps: readonly WorkflowStep[], gate: string, scope: Scope): void {
-    const inner = scopeOf(steps, scope);
-    for (const step of steps) {
-      if (this.#referred.has(step.name)) {
-        this.#action(idOf(step.name, inner), 'tool', COLLECT, {}, [gate], { when: 'false' });
-      }
-      if (step.type !== 'for_each') this.#leaveOut([...step.steps, ...step.otherwise], gate, inner);
+  /**
+   * Steps of a branch that is not taken: those that something refers to are declared and skipped.
+   *
+   * @param other the branch that is: a name of both is the one that runs
+   */
+  #leaveOut(steps: readonly WorkflowStep[], gate: string, { prefix }: Scope, other: readonly WorkflowStep[]): void {
+    const taken = namesIn(other);
+    for (const name of namesIn(steps)) {
+      if (taken.has(name) || !this.#referred.has(name)) continue;
+      this.#action(`${prefix}${name}`, 'tool', COLLECT, {}, [gate], { when: 'false' });
     }
   }
 
@@ -281,7 +291,7 @@ class Program {
     if (this.#actions + needed > most) {
       const many = `${list.length} items with ${step.steps.length} steps each are at least ${needed} actions`;
       throw new StepFailed(
-        `Step "${step.name}": ${many}; a run may have ${limits.actionsPerRun}, and has ${this.#actions} already (let an inner workflow do a part of the items)`,
+        `Step "${step.name}": ${many}; a run may have ${limits.actionsPerRun}, and has ${this.#actions} already`,
         'too_many_actions',
       );
     }
@@ -426,6 +436,16 @@ function actionText(
 
 const REFERENCES = /\$\(\s*([A-Za-z_][\w.-]*)\s*\)/g;
 const REFERENCE_ONLY = /^\s*\$\(\s*([A-Za-z_][\w.-]*)\s*\)\s*$/;
+
+/** What can be named from around a list: its steps and those within them, but for what a `for_each` does for every item. */
+function namesIn(steps: readonly WorkflowStep[]): Set<string> {
+  return new Set(
+    steps.flatMap((step) => [
+      step.name,
+      ...(step.type === 'for_each' ? [] : namesIn([...step.steps, ...step.otherwise])),
+    ]),
+  );
+}
 
 /** The id of the action that a group hangs on. */
 function gateOf(step: Group, id: string): string {

@@ -284,6 +284,29 @@ describe('[M6] failures', () => {
     expect(started).toEqual(['a', 'b', 'b_undo_undo']);
   });
 
+  test.each([
+    [true, ['a', 'b']],
+    [false, ['a', 'b', 'c', 'd']],
+  ])('fail_fast %s: whether what does not depend on it is done first', async (failFast, expected) => {
+    const given = workflow([
+      {
+        name: 'a',
+        parameters: { fail: 9 },
+        retry: { maxAttempts: 1, backoff: 'none', delayMs: 0, maxDelayMs: 0 },
+      },
+      { name: 'after' },
+      { name: 'b', dependsOn: [] },
+      { name: 'c', dependsOn: ['b'] },
+      { name: 'd' },
+    ]);
+    const { result, started } = await run({ ...given, workflow: { ...given.workflow, failFast } });
+    expect(result).toMatchObject({ status: 'failed', error: { code: 'step_failed' } });
+    expect(result.error).toMatchObject({ message: expect.stringContaining('Step "a" failed') as string });
+    expect(started).toEqual(expect.arrayContaining(expected));
+    expect(started).not.toContain('after');
+    expect(started.includes('d')).toBe(!failFast);
+  });
+
   test('continue: those after it see null', async () => {
     const { result, outputs } = await run(
       workflow(
@@ -351,6 +374,25 @@ describe('[M6] what is left out', () => {
     const { result, outputs } = await run(choice(condition));
     expect(result).toMatchObject({ status: 'completed', warnings: [] });
     expect(outputs).toEqual({ ...seen, last: seen });
+  });
+
+  test.each([
+    ['steps.first == 3', 'then'],
+    ['steps.first == 4', 'otherwise'],
+  ])('a name of both branches means the step that runs (%s)', async (condition, seen) => {
+    const same = (give: string): WorkflowStep[] => [step({ name: 'word', parameters: { give } })];
+    const { result, outputs } = await run(
+      workflow(
+        [
+          { name: 'first', parameters: { give: 3 } },
+          { name: 'choose', type: 'conditional', condition, steps: same('then'), otherwise: same('otherwise') },
+          { name: 'last', parameters: { give: '$(steps.word)' } },
+        ],
+        { word: 'steps.last' },
+      ),
+    );
+    expect(result).toMatchObject({ status: 'completed', warnings: [] });
+    expect(outputs).toEqual({ word: seen });
   });
 
   test('a group whose condition cannot be evaluated has failed, and the workflow with it', async () => {
