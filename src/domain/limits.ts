@@ -98,6 +98,8 @@ export const limits = {
   childRetryMaxMs: 5_000,
   /** How far the time of a signed webhook may be from ours. */
   webhookSeconds: 300,
+  /** A scheduled run that could not be started for so long is left out. */
+  scheduleGiveUpMs: 3_600_000,
 
   // --- journal (J6) ---
   /** A stored row; larger payloads stand in chunk rows. Production rows hold 2 MB. */

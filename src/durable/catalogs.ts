@@ -9,7 +9,6 @@ import type { SessionRecord } from '../domain/session.ts';
 import type { ManifestHost } from '../http/manifests.ts';
 import type { CatalogObject } from './catalog-object.ts';
 import type { Env } from './settings.ts';
-import { schedulesOf } from './schedules.ts';
 
 function catalogFor(env: Env, owner: string | null): DurableObjectStub<CatalogObject> {
   return env.CATALOGS.getByName(owner === null ? 'local' : `key:${owner}`);
@@ -20,8 +19,7 @@ const CHANGES: ReadonlySet<string> = new Set(['put', 'remove', 'upload']);
 
 /** Tells the clock of the namespace's own scheduled workflows; the common ones are told by the Worker (M6). */
 async function keepOwnSchedules(env: Env, owner: string | null): Promise<void> {
-  const own = (await workflowsOf(env, owner)).filter(({ name }) => bundled.workflow(name) === null);
-  await env.SCHEDULES.getByName(owner === null ? 'local' : `key:${owner}`).keep(schedulesOf(own), owner);
+  await env.SCHEDULES.getByName(owner === null ? 'local' : `key:${owner}`).follow(owner);
 }
 
 export function manifestHost(env: Env): ManifestHost {

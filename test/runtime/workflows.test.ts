@@ -104,7 +104,7 @@ describe('[M6] workflows', () => {
       return executions.filter(({ agent }) => agent === 'data_pipeline');
     };
     await expect
-      .poll(async () => (await listed()).filter(({ status }) => status === 'completed').length)
+      .poll(async () => (await listed()).filter(({ status }) => status === 'completed').length, { timeout: 15_000 })
       .toBeGreaterThan(0);
     const before = (await listed()).length;
     await runInDurableObject(stub, (_, { storage }) => {
@@ -112,5 +112,41 @@ describe('[M6] workflows', () => {
     });
     await runDurableObjectAlarm(stub);
     expect((await listed()).length).toBe(before);
+  });
+
+  test('one that cannot be started holds up no other, and nothing starts for a key that is gone', async () => {
+    const { SCHEDULES } = env as unknown as { SCHEDULES: DurableObjectNamespace<ScheduleObject> };
+    const stub = SCHEDULES.getByName('test-faults');
+    const good = { workflow: 'data_pipeline', cron: '0 3 * * *', timezone: 'UTC', inputs: { orders: ORDERS } };
+    const nextOf = (name: string): Promise<number | undefined> =>
+      runInDurableObject(stub, (object) => object.upcoming().find(({ workflow }) => workflow === name)?.nextAt);
+    const due = (at: number): Promise<void> =>
+      runInDurableObject(stub, (_, { storage }) => {
+        for (const kept of [{ ...good, workflow: 'broken', cron: 'never' }, good]) {
+          const data = JSON.stringify({ ...kept, nextAt: at });
+          storage.sql.exec(`INSERT OR REPLACE INTO schedules (workflow, data) VALUES (?, ?)`, kept.workflow, data);
+        }
+      });
+    const runs = async (): Promise<string[]> => {
+      const { executions } = await (await call('/executions')).json<{ executions: { session_id: string }[] }>();
+      const at = await Promise.all(
+        executions.map(async ({ session_id: id }) => {
+          const { metadata } = await (await call(`/agent/session/${id}`)).json<{ metadata: Record<string, unknown> }>();
+          return String(metadata['scheduled_for']);
+        }),
+      );
+      return at.filter((time) => time === '2000' || time === '3000');
+    };
+    await stub.keep([good], 'ghost');
+    const next = await nextOf('data_pipeline');
+    await due(2_000);
+    await runDurableObjectAlarm(stub);
+    expect(await nextOf('data_pipeline')).toBe(next);
+    await stub.keep([good], null);
+    await due(3_000);
+    await runDurableObjectAlarm(stub);
+    expect([await nextOf('data_pipeline'), await nextOf('broken')]).toEqual([next, undefined]);
+    await expect.poll(runs, { timeout: 15_000 }).toContain('3000');
+    expect(await runs()).not.toContain('2000');
   });
 });
