@@ -59,7 +59,12 @@ export async function startHost(modelUrl: string): Promise<Host> {
       '--show-interactive-dev-session=false',
       '--log-level=warn',
     ],
-    { env: { ...process.env, CI: 'true', CLOUDFLARE_CF_FETCH_ENABLED: 'false' }, cwd: built, echo: () => false },
+    {
+      // No local tracing: a copy of every request and statement in a file, which no deployment makes.
+      env: { ...process.env, CI: 'true', CLOUDFLARE_CF_FETCH_ENABLED: 'false', X_LOCAL_OBSERVABILITY: 'false' },
+      cwd: built,
+      echo: () => false,
+    },
   );
   const base = `http://127.0.0.1:${port}`;
   const stop = async (): Promise<void> => {

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -85,6 +85,20 @@ afterAll(async () => {
   await Promise.all(left.map((child) => once(child, 'exit', { signal: kill(child) })));
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
+
+test('[H5] a token in a URL reaches no file of the system', async () => {
+  const stateDir = stateFolder();
+  const system = await start({ CORTEX_STATE_DIR: stateDir });
+  const answered = await fetch(`${system.url}/agent/session/ses_${'0'.repeat(32)}/events?token=nowhere-on-disk`);
+  await answered.arrayBuffer();
+  await stop(system);
+  const files = readdirSync(stateDir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  expect(files.length).toBeGreaterThan(0);
+  const found = files.filter(({ parentPath, name }) =>
+    readFileSync(join(parentPath, name)).includes('nowhere-on-disk'),
+  );
+  expect(found.map(({ name }) => name)).toEqual([]);
+}, 120_000);
 
 describe.each(['the best sandbox', 'wasm'])('the system with %s', (sandbox) => {
   let system: Started;
