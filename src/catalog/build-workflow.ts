@@ -6,6 +6,7 @@ import { INTERNAL_ACTIONS } from '../domain/manifest.ts';
 import type { AgentDefinition, WorkflowDefinition, WorkflowStep, WorkflowTrigger } from '../domain/manifest.ts';
 import { toBase, toRetry, toTimeoutMs } from './build-base.ts';
 import type { BuildContext } from './build-base.ts';
+import { checkWorkflow } from './check-workflow.ts';
 import { nearestNames } from './nearest.ts';
 import { toParameterSchema } from './parameters.ts';
 import type { FieldPath } from './problem.ts';
@@ -33,14 +34,16 @@ export function toWorkflow(input: WorkflowInput, context: WorkflowContext): Work
   };
   const field = input.inputs === undefined ? 'parameters' : 'inputs';
   const written = input.inputs ?? input.parameters;
+  const inputs =
+    written === undefined || written === null
+      ? ANYTHING
+      : toParameterSchema(written, (fault) => context.complain([field, ...fault.path], fault.message));
+  checkWorkflow(input, inputs, context);
   return {
     kind: 'Workflow',
     ...toBase(input, context.unknown),
     trigger: toTrigger(input.trigger, context),
-    inputs:
-      written === undefined || written === null
-        ? ANYTHING
-        : toParameterSchema(written, (fault) => context.complain([field, ...fault.path], fault.message)),
+    inputs,
     steps: toSteps(input.steps, ['steps'], 0, { context, used }),
     outputs: Object.fromEntries(
       Object.entries(input.outputs ?? {}).map(([name, output]) => [
@@ -121,7 +124,7 @@ function toSteps(written: readonly StepInput[], field: FieldPath, depth: number,
     names.add(name);
   }
   const steps = written.map((step, index) => toStep(step, [...field, index], depth, building));
-  checkOrder(steps, names, field, context);
+  checkDependencies(steps, names, field, context);
   return steps;
 }
 
@@ -211,8 +214,8 @@ function checkFields(step: StepInput, field: FieldPath, { complain }: BuildConte
   }
 }
 
-/** Dependencies name steps of the same list, and lead nowhere in a circle. */
-function checkOrder(
+/** Dependencies name steps of the same list. */
+function checkDependencies(
   steps: readonly WorkflowStep[],
   names: ReadonlySet<string>,
   field: FieldPath,
@@ -226,23 +229,4 @@ function checkOrder(
       complain([...field, index, 'depends_on', place], `no step of this list is called "${name}" (${hint})`);
     }
   }
-  const before = new Map(
-    steps.map(({ name, dependsOn }, index) => [
-      name,
-      dependsOn ?? [steps[index - 1]?.name].filter((one) => one !== undefined),
-    ]),
-  );
-  const settled = new Set<string>();
-  for (let more = true; more;) {
-    more = false;
-    for (const [name, needed] of before) {
-      if (settled.has(name) || !needed.every((one) => settled.has(one) || !before.has(one))) continue;
-      settled.add(name);
-      more = true;
-    }
-  }
-  const stuck = steps.findIndex(({ name }) => !settled.has(name));
-  if (stuck === -1) return;
-  const circle = [...before.keys()].filter((name) => !settled.has(name)).slice(0, 10);
-  complain([...field, stuck, 'depends_on'], `the steps ${circle.join(', ')} wait for each other`);
 }

@@ -348,12 +348,13 @@ class Program {
 
   #translateText(text: string, scope: Scope): Json {
     const whole = REFERENCE_ONLY.exec(text)?.[1];
-    if (whole !== undefined)
+    if (whole !== undefined && ROOTS.has(whole.split('.')[0] ?? ''))
       return this.#reference(whole, scope) ?? escaped(this.#valueAt(whole.split('.'), scope) ?? null);
     let out = '';
     let at = 0;
     for (const match of text.matchAll(REFERENCES)) {
       const [written, path = ''] = match;
+      if (!ROOTS.has(path.split('.')[0] ?? '')) continue;
       const value = this.#valueAt(path.split('.'), scope) ?? null;
       const plain = typeof value === 'string' ? value : value === null ? '' : JSON.stringify(value);
       out += escapeText(text.slice(at, match.index)) + (this.#reference(path, scope) ?? escapeText(plain));
@@ -434,6 +435,8 @@ function actionText(
   return `<action type="${type}" mode="async" id="${id}">${JSON.stringify(body)}</action>`;
 }
 
+/** What a reference can begin with; any other `$(word)` means itself. */
+const ROOTS: ReadonlySet<string> = new Set(['steps', 'trigger', 'item', 'index']);
 const REFERENCES = /\$\(\s*([A-Za-z_][\w.-]*)\s*\)/g;
 const REFERENCE_ONLY = /^\s*\$\(\s*([A-Za-z_][\w.-]*)\s*\)\s*$/;
 

@@ -217,8 +217,73 @@ outputs: {text: steps.get.body, all: {source: $(steps.each)}}`),
       'trigger.secret: must be the name of a secret that begins with TOOL_',
     ],
     ['steps: []', 'steps: must be at least 1 items long'],
+    [
+      'steps: [{name: get, type: llm}, {name: a, type: llm, parameters: {prompt: "see $(steps.gett.text)"}}]',
+      'w.yaml:5:75: steps[1].parameters.prompt: $(steps.gett.text): no step that can be seen from here is called "gett" (did you mean get?)',
+    ],
+    [
+      'steps: [{name: a, type: llm, condition: "steps.nothing.at.all > 1"}]',
+      'steps[0].condition: $(steps.nothing.at.all): no step that can be seen from here is called "nothing" (known: a)',
+    ],
+    [
+      'steps: [{name: a, type: llm}]\noutputs: {x: steps.b.text, y: {source: $(steps.c)}}',
+      'outputs.y.source: $(steps.c): no step that can be seen from here is called "c" (did you mean a?)',
+    ],
+    [
+      'steps: [{name: e, type: for_each, items: [1], steps: [{name: one, type: llm}]}, {name: b, type: llm, parameters: {p: $(steps.one)}}]',
+      'no step that can be seen from here is called "one"',
+    ],
+    [
+      'inputs: {url: string}\nsteps: [{name: a, type: llm, parameters: {prompt: $(trigger.uri)}}]',
+      'steps[0].parameters.prompt: $(trigger.uri): the workflow has no input "uri" (did you mean url?)',
+    ],
+    [
+      'steps: [{name: a, type: llm, parameters: {prompt: [$(item.x)]}}]',
+      'steps[0].parameters.prompt[0]: $(item.x): there is an item only in the steps of a for_each',
+    ],
+    [
+      'steps: [{name: a, type: llm, parameters: {prompt: $(env.HOME)}}]',
+      '$(env.HOME): "env" means nothing here (known: steps, trigger, item, index)',
+    ],
+    ['steps: [{name: a, type: llm, parameters: {p: $(steps.a)}}]', 'steps[0].name: the step a waits for itself'],
+    [
+      'steps: [{name: a, type: llm, parameters: {p: $(steps.b)}}, {name: b, type: llm}, {name: c, type: llm}]',
+      'steps[0].name: the steps a, b wait for each other',
+    ],
+    [
+      'steps: [{name: g, type: parallel, steps: [{name: a, type: llm, parameters: {p: $(steps.g)}}]}]',
+      'steps[0].name: the step g waits for itself',
+    ],
+    [
+      'steps: [{name: a, type: llm}, {name: g, type: parallel, steps: [{name: a, type: llm}]}]',
+      'steps[1].steps[0].name: there is already a step "a" whose id would be the same',
+    ],
+    [
+      'steps: [{name: g, type: parallel, steps: [{name: x, type: llm}]}, {name: g_gate, type: llm}]',
+      'steps[1].name: there is already a step "g" whose id would be the same',
+    ],
+    [
+      `steps: [{name: ${'e'.repeat(40)}, type: for_each, items: [1], steps: [{name: ${'i'.repeat(30)}, type: llm}]}]`,
+      'the ids of its actions would have up to 76 characters with the names around it (allowed: 64)',
+    ],
+    [
+      'steps: [{name: a, type: llm, compensate: [{name: u, type: parallel, steps: []}]}]',
+      'steps[0].compensate[0].type: what undoes a step is a single action, and parallel is a group',
+    ],
   ])('[M1] %j is refused in words', (rest, message) => {
     expect(problemsOf({ 'fetch.yaml': TOOL, 'w.yaml': workflow(rest) }).join('\n')).toContain(message);
+  });
+});
+
+describe('what a workflow may name', () => {
+  test.each([
+    "steps: [{name: a, type: llm}, {name: c, type: conditional, condition: \"steps.a.size() > 0 && 'steps.x' != ''\", steps: [{name: w, type: llm}], else: [{name: w, type: llm}]}, {name: z, type: llm, parameters: {p: $(steps.w)}}]\noutputs: {w: steps.w}",
+    'steps: [{name: p, type: parallel, steps: [{name: a, type: llm, depends_on: [b]}, {name: b, type: llm}]}, {name: z, type: llm, parameters: {p: $(steps.p.a)}}]',
+    'steps: [{name: a, type: llm}, {name: e, type: for_each, items: $(steps.a.list), steps: [{name: one, type: llm, parameters: {p: "$(item.x) $(index) $(steps.a)"}}, {name: two, type: llm, parameters: {p: $(steps.one)}}]}]',
+    'steps: [{name: a, type: llm, compensate: [{name: undo, type: llm, parameters: {p: $(steps.a), q: $(trigger.anything)}}]}]',
+    'steps: [{name: a, type: llm, parameters: {prompt: "$5 and $(date) cost $x"}}]',
+  ])('[M6] %j loads', (rest) => {
+    expect(problemsOf({ 'w.yaml': workflow(rest) })).toEqual([]);
   });
 });
 

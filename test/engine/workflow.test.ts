@@ -124,7 +124,10 @@ describe('[M6] steps', () => {
       workflow(
         [
           { name: 'first', parameters: { give: { n: 2, list: ['a', 'b'] } } },
-          { name: 'second', parameters: { n: '$(steps.first.n)', text: 'n is $(steps.first.n), costs $5 and $first' } },
+          {
+            name: 'second',
+            parameters: { n: '$(steps.first.n)', text: 'n is $(steps.first.n), costs $5 and $first on $(date)' },
+          },
         ],
         { n: 'steps.second.n', text: 'steps.second.text', from: 'trigger.who' },
       ),
@@ -132,7 +135,7 @@ describe('[M6] steps', () => {
     );
     expect(result).toMatchObject({ status: 'completed' });
     expect(started).toEqual(['first', 'second']);
-    expect(outputs).toEqual({ n: 2, text: 'n is 2, costs $5 and $first', from: 'me' });
+    expect(outputs).toEqual({ n: 2, text: 'n is 2, costs $5 and $first on $(date)', from: 'me' });
     expect(JSON.parse(result.response)).toEqual(outputs);
   });
 
