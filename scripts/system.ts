@@ -109,6 +109,8 @@ export async function startSystem(options: SystemOptions): Promise<System> {
           // A copy of every request, statement and fetch in a file: it costs a third of the Worker's time,
           // and would keep what stands in URLs.
           X_LOCAL_OBSERVABILITY: 'false',
+          // Pages over everybody's sessions that ask for no key.
+          X_LOCAL_EXPLORER: 'false',
           CORTEX_KEEP_BUNDLE: '1',
           CI: 'true',
           FORCE_COLOR: '0',

@@ -86,11 +86,20 @@ afterAll(async () => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
 
-test('[H5] a token in a URL reaches no file of the system', async () => {
+test('[H5] with keys, no way leads past them, and a token in a URL reaches no file', async () => {
   const stateDir = stateFolder();
-  const system = await start({ CORTEX_STATE_DIR: stateDir });
-  const answered = await fetch(`${system.url}/agent/session/ses_${'0'.repeat(32)}/events?token=nowhere-on-disk`);
-  await answered.arrayBuffer();
+  const key = 'a-key-of-thirty-two-characters-or-so';
+  const system = await start({ CORTEX_STATE_DIR: stateDir, API_KEYS: `ci:run:${key}` });
+  const status = async (path: string): Promise<number> => {
+    const answered = await fetch(`${system.url}${path}`);
+    await answered.arrayBuffer();
+    return answered.status;
+  };
+  expect(await status(`/agent/session/ses_${'0'.repeat(32)}/events?token=nowhere-on-disk`)).toBe(401);
+  // What the development server would show of the objects' tables.
+  for (const path of ['', '/api', '/api/local/workers', '/api/workers/durable_objects/namespaces']) {
+    expect([path, await status(`/cdn-cgi/explorer${path}`)]).toEqual([path, 401]);
+  }
   await stop(system);
   const files = readdirSync(stateDir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
   expect(files.length).toBeGreaterThan(0);
