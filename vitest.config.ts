@@ -1,6 +1,9 @@
 import { cloudflareTest } from '@cloudflare/vitest-plugin';
 import { defineConfig } from 'vitest/config';
 
+/** What is waited for may take as long as a busy machine takes. */
+const patient = { poll: { timeout: 15_000 } };
+
 export default defineConfig({
   test: {
     projects: [
@@ -10,6 +13,7 @@ export default defineConfig({
           include: ['test/**/*.test.ts', 'container-runner/**/*.test.ts'],
           exclude: ['test/runtime/**', 'test/e2e/**', '**/node_modules/**'],
           environment: 'node',
+          expect: patient,
         },
       },
       {
@@ -18,6 +22,7 @@ export default defineConfig({
           name: 'workerd',
           include: ['test/runtime/**/*.test.ts'],
           testTimeout: 60_000,
+          expect: patient,
           globalSetup: ['./test/support/contract-llm.ts'],
         },
       },
@@ -27,6 +32,7 @@ export default defineConfig({
           include: ['test/e2e/**/*.test.ts'],
           environment: 'node',
           testTimeout: 120_000,
+          expect: patient,
           hookTimeout: 120_000,
           fileParallelism: false,
         },
