@@ -143,7 +143,8 @@ export class SessionObject extends DurableObject<Env> {
 
   /** Starts the one run of this session, a child's or a workflow's, once; returns its id (M6, M7). */
   async startChild(record: SessionRecord, request: ChildRequest): Promise<string> {
-    if (!this.#session.exists) await this.#session.create(record, request.inputs);
+    // What a workflow is started with is its own: it need not fit in variables, as an agent's context does.
+    if (!this.#session.exists) await this.create(record, request.kind === 'agent' ? request.inputs : {});
     const { runId } = await this.#session.child(request);
     return runId;
   }

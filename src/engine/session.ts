@@ -46,7 +46,7 @@ import type { RunContext, RunEnd, RunSource } from './run-context.ts';
 import { foldRun } from './run-result.ts';
 import type { RunResult } from './run-result.ts';
 import { agentOfWorkflow } from './workflow-agent.ts';
-import { SessionVariables } from './session-variables.ts';
+import { checkVariables, SessionVariables } from './session-variables.ts';
 
 /** What a session needs of the outside world; the rest of a run's context it makes itself. */
 export interface SessionPorts extends Pick<
@@ -135,6 +135,8 @@ export class Session {
 
   async create(record: SessionRecord, state: JsonObject): Promise<void> {
     if (this.exists) throw new EngineError('invalid_request', 'This session exists already');
+    // Before anything is written: a session is there whole, or not at all.
+    checkVariables(state);
     this.#journal.create(record);
     for (const [key, value] of Object.entries(state)) this.#session().set(key, value);
     await this.#journal.sync();

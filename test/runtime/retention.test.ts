@@ -44,3 +44,22 @@ test('[H1] a session that nobody ever wrote to ends as well', async () => {
   await runDurableObjectAlarm(SESSIONS.getByName(id));
   await expect.poll(async () => (await call(`/agent/session/${id}`)).status).toBe(404);
 });
+
+test('[H1] a session whose state does not fit is not made at all', async () => {
+  const id = `ses_${'d'.repeat(32)}`;
+  const record = {
+    session_id: id,
+    agent: 'assistant',
+    user_id: null,
+    owner: null,
+    kind: 'chat',
+    metadata: {},
+  } as const;
+  const state = { small: 1, large: 'x'.repeat(limits.variableBytes) };
+  const refused = runInDurableObject(SESSIONS.getByName(id), async (object) => {
+    await object.create({ ...record, created_at: Date.now() }, state);
+  });
+  await expect(refused).rejects.toThrow('"large"');
+  expect((await call(`/agent/session/${id}`)).status).toBe(404);
+  expect((await post('/agent/assistant/session', { initial_state: state })).status).toBe(400);
+});

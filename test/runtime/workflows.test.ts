@@ -2,6 +2,7 @@
 import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test';
 import { env } from 'cloudflare:workers';
 import { describe, expect, test } from 'vitest';
+import { limits } from '../../src/domain/limits.ts';
 import type { RunResult } from '../../src/engine/run-result.ts';
 import type { ScheduleObject } from '../../src/durable/schedule-object.ts';
 import { call, events, execute, post } from './client.ts';
@@ -148,5 +149,18 @@ describe('[M6] workflows', () => {
     expect([await nextOf('data_pipeline'), await nextOf('broken')]).toEqual([next, undefined]);
     await expect.poll(runs, { timeout: 15_000 }).toContain('3000');
     expect(await runs()).not.toContain('2000');
+  });
+
+  test('take more from an action than a variable holds', async () => {
+    const flow =
+      'kind: Workflow\nversion: "1.0"\nname: bulky\nsummary: Takes much.\nimport: {tools: [echo]}\nsteps:\n  - {name: seen, type: tool, target: echo, parameters: {text: "$(trigger.mark)"}}\noutputs: {mark: steps.seen.text}\n';
+    expect((await call('/manifests/workflow/bulky', { method: 'PUT', body: flow })).status).toBe(201);
+    const agent =
+      'kind: Agent\nversion: "1.0"\nname: hauler\nsummary: Hauls.\npersona: You haul.\nimport: {workflows: [bulky]}\n';
+    expect((await call('/manifests/agent/hauler', { method: 'PUT', body: agent })).status).toBe(201);
+    const parameters = { mark: 'here', load: 'x'.repeat(limits.variableBytes + 1) };
+    const action = `<action type="workflow" id="w">${JSON.stringify({ name: 'bulky', parameters })}</action>`;
+    const result = await execute(`${action}<response final="true">$w.mark</response>`, { agent: 'hauler' });
+    expect(result).toMatchObject({ status: 'completed', response: 'here' });
   });
 });
