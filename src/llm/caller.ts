@@ -12,16 +12,7 @@
  */
 import { EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
-import type {
-  ChatMessage,
-  Clock,
-  FinishReason,
-  ModelDelta,
-  ModelProvider,
-  ModelRequest,
-  Random,
-  Usage,
-} from '../domain/ports.ts';
+import type { Clock, FinishReason, ModelDelta, ModelProvider, ModelRequest, Random, Usage } from '../domain/ports.ts';
 import { estimateTokens } from '../domain/tokens.ts';
 import type { ReadChunk } from './chunk.ts';
 import type { Endpoint, Quirk } from './endpoints.ts';
@@ -61,7 +52,7 @@ export interface CallerOptions {
 }
 
 type Content = ReadChunk['deltas'][number];
-type End = { readonly usage: Usage | null; readonly finish: FinishReason };
+type End = { readonly finish: FinishReason };
 
 export function createCaller(connection: Connection, options: CallerOptions): ModelProvider {
   return new Caller(connection, options);
@@ -84,16 +75,17 @@ class Caller implements ModelProvider {
     const { clock, random, endpoint, defaultModel } = this.#options;
     const model = request.model ?? defaultModel;
     const sent: Content[] = [];
+    const told: { usage: Usage | null } = { usage: null };
     let end: End | null = null;
     let attempt = 1;
     while (end === null) {
       const closedMs = endpoint.breaker.enter();
       if (closedMs !== null) throw this.#leftAlone(closedMs);
       try {
-        end = yield* this.#once(request, model, sent);
+        end = yield* this.#once(request, model, { sent, told });
       } catch (fault) {
         if (request.signal.aborted) {
-          end = { usage: null, finish: 'abort' };
+          end = { finish: 'abort' };
           break;
         }
         const failure = failureOf(fault, {
@@ -108,34 +100,41 @@ class Caller implements ModelProvider {
         const again =
           failure.retryable && !begun && attempt < limits.modelAttempts && endpoint.breaker.state === 'closed';
         if (!again || delayMs > limits.retryMaxDelayMs) {
-          if (begun) yield { type: 'usage', usage: { ...estimate(request.messages, sent), model } };
+          if (begun) yield { type: 'usage', usage: { ...partly(told.usage, request, sent), model } };
           throw failure.error;
         }
         attempt += 1;
         await pause(clock, delayMs, request.signal);
-        if (request.signal.aborted) end = { usage: null, finish: 'abort' };
+        if (request.signal.aborted) end = { finish: 'abort' };
       }
     }
-    yield { type: 'usage', usage: { ...(end.usage ?? estimate(request.messages, sent)), model } };
+    const usage = end.finish === 'abort' ? partly(told.usage, request, sent) : wholly(told.usage, request, sent);
+    yield { type: 'usage', usage: { ...usage, model } };
     yield { type: 'finish', reason: end.finish };
   }
 
-  /** One request; returns how it ended. @param sent takes every delta that was passed on */
-  async *#once(request: ModelRequest, model: string, sent: Content[]): AsyncGenerator<Content, End> {
+  /** One request; returns how it ended. @param to takes every delta that was passed on, and what was said of the tokens */
+  async *#once(
+    request: ModelRequest,
+    model: string,
+    { sent, told }: { readonly sent: Content[]; readonly told: { usage: Usage | null } },
+  ): AsyncGenerator<Content, End> {
     const { clock, endpoint } = this.#options;
     const { breaker } = endpoint;
     const controller = new AbortController();
     const startedAt = clock.now();
     const end = { marked: false };
     let finish: FinishReason | null = null;
-    let usage: Usage | null = null;
+    /** Of the last piece that said something: pieces without anything in them are no tokens. */
+    let heardAt = startedAt;
+    told.usage = null;
     let reported = false;
     const report = (tell: () => void): void => {
       if (!reported) tell();
       reported = true;
     };
     const patience = new Patience(clock, request.signal);
-    const wait = <T>(work: Promise<T>): Promise<T> => this.#wait(patience, work, { sent, finish, startedAt });
+    const wait = <T>(work: Promise<T>): Promise<T> => this.#wait(patience, work, { sent, finish, heardAt });
     try {
       const chunks = await wait(
         this.#connection.open(request, {
@@ -154,23 +153,28 @@ class Caller implements ModelProvider {
         });
         if (next.done === true) break;
         const read = this.#connection.read(next.value);
-        usage = read.usage ?? usage;
+        told.usage = read.usage ?? told.usage;
         for (const delta of read.deltas) {
           if (sent.length === 0) endpoint.learnLatency(model, clock.now() - startedAt);
           sent.push(delta);
           yield delta;
         }
+        // Behind the reader's turn: its time is not the endpoint's.
+        if (read.deltas.length > 0 || (finish === null && read.finish !== null)) heardAt = clock.now();
         finish = read.finish ?? finish;
       }
-      if (request.signal.aborted) return { usage, finish: 'abort' };
+      if (request.signal.aborted) return { finish: 'abort' };
       if (finish === null && !end.marked) {
         throw new EngineError(
           'model_unavailable',
           `The model endpoint ${endpoint.name} broke off in the middle of its answer`,
         );
       }
+      if (finish === 'error' && sent.length === 0) {
+        throw new EngineError('model_unavailable', `The model endpoint ${endpoint.name} failed before its first text`);
+      }
       report(() => breaker.succeeded());
-      return { usage, finish: finish ?? 'stop' };
+      return { finish: finish ?? 'stop' };
     } catch (fault) {
       if (!request.signal.aborted) {
         const failure = failureOf(fault, { endpoint: endpoint.name, secret: null, now: clock.now() });
@@ -188,17 +192,12 @@ class Caller implements ModelProvider {
   #wait<T>(
     patience: Patience,
     work: Promise<T>,
-    so: { readonly sent: readonly Content[]; readonly finish: FinishReason | null; readonly startedAt: number },
+    so: { readonly sent: readonly Content[]; readonly finish: FinishReason | null; readonly heardAt: number },
   ): Promise<T> {
     const { clock, endpoint, firstTokenMs, betweenTokensMs } = this.#options;
     const begun = so.sent.length > 0;
-    const timeoutMs =
-      so.finish !== null
-        ? limits.usageGraceMs
-        : begun
-          ? betweenTokensMs
-          : Math.max(0, so.startedAt + firstTokenMs - clock.now());
-    return patience.wait(work, timeoutMs, () => {
+    const allowedMs = so.finish !== null ? limits.usageGraceMs : begun ? betweenTokensMs : firstTokenMs;
+    return patience.wait(work, Math.max(0, so.heardAt + allowedMs - clock.now()), () => {
       const what = begun
         ? `nothing for ${betweenTokensMs / 1_000} s`
         : `no first token within ${firstTokenMs / 1_000} s`;
@@ -243,10 +242,31 @@ function adapt({ status, error }: ModelFailure, refused: Set<Quirk>): boolean {
   return true;
 }
 
-/** For endpoints that count nothing themselves (L6). */
-function estimate(messages: readonly ChatMessage[], sent: readonly Content[]): Usage {
+/** What a complete answer used: as the endpoint says, unless it says that an answer cost nothing at all (L6). */
+function wholly(told: Usage | null, request: ModelRequest, sent: readonly Content[]): Usage {
+  const counted = told !== null && (told.promptTokens > 0 || told.completionTokens > 0 || sent.length === 0);
+  return counted ? told : estimate(request, sent);
+}
+
+/** What an answer used that broke off: what the endpoint had said of it may have been said too early. */
+function partly(told: Usage | null, request: ModelRequest, sent: readonly Content[]): Usage {
+  const estimated = estimate(request, sent);
+  if (told === null) return estimated;
   return {
-    promptTokens: messages.reduce((sum, { content }) => sum + estimateTokens(content), 0),
+    ...estimated,
+    promptTokens: told.promptTokens > 0 ? told.promptTokens : estimated.promptTokens,
+    completionTokens: Math.max(told.completionTokens, estimated.completionTokens),
+    cachedTokens: told.cachedTokens,
+  };
+}
+
+/** For endpoints that count nothing themselves (L6). */
+function estimate({ messages, tools = [] }: ModelRequest, sent: readonly Content[]): Usage {
+  const calls = messages.flatMap(({ toolCalls = [] }) => toolCalls.map((call) => call.name + call.arguments));
+  return {
+    promptTokens:
+      [...messages.map(({ content }) => content), ...calls].reduce((sum, text) => sum + estimateTokens(text), 0) +
+      (tools.length === 0 ? 0 : estimateTokens(JSON.stringify(tools))),
     completionTokens: estimateTokens(
       sent
         .map((delta) => (delta.type === 'tool_call' ? (delta.name ?? '') + delta.argumentsDelta : delta.text))

@@ -118,7 +118,7 @@ export function usageOf(usage: Json | undefined): Usage | null {
 }
 
 function tokens(value: Json | undefined): number | null {
-  return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? Math.round(value) : null;
+  return typeof value === 'number' && value >= 0 && value <= Number.MAX_SAFE_INTEGER ? Math.round(value) : null;
 }
 
 function indexOf(item: Json | undefined, otherwise: number): number {

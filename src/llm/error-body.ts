@@ -31,11 +31,20 @@ function errorOf(value: Json | undefined): JsonObject | null {
   return { ...value, message: typeof said === 'string' ? said : JSON.stringify(said) };
 }
 
-/** What a page of a proxy says, without its markup. */
+/** What a page of a proxy says, without its markup. Looks at each character once: a page may be hostile. */
 function plain(text: string): string {
-  return text
-    .replace(/<(script|style)[\s\S]*?<\/\1>/gi, ' ')
-    .replace(/<[^>]*>/g, ' ')
-    .replace(/\s+/g, ' ')
-    .trim();
+  const lower = text.toLowerCase();
+  let said = '';
+  let at = 0;
+  for (let open = text.indexOf('<'); open !== -1; open = text.indexOf('<', at)) {
+    const hidden = HIDDEN.find((name) => lower.startsWith(name, open + 1));
+    const last = hidden === undefined ? open : lower.indexOf(`</${hidden}`, open);
+    const close = last === -1 ? -1 : text.indexOf('>', last);
+    if (close === -1) break;
+    said += `${text.slice(at, open)} `;
+    at = close + 1;
+  }
+  return (said + text.slice(at)).replace(/\s+/g, ' ').trim();
 }
+
+const HIDDEN = ['script', 'style'];

@@ -80,11 +80,16 @@ function quoted(fault: unknown, secret: string | null): string {
 /** `Retry-After` in seconds or as a date, `retry-after-ms` in milliseconds. */
 function retryAfter(headers: Headers | undefined, now: number): number | null {
   const exact = Number(headers?.get('retry-after-ms') ?? Number.NaN);
-  if (Number.isFinite(exact) && exact >= 0) return exact;
+  if (exact >= 0) return atMost(exact);
   const written = headers?.get('retry-after');
   if (written == null) return null;
   const seconds = Number(written);
-  if (Number.isFinite(seconds)) return Math.max(0, seconds * 1_000);
+  if (!Number.isNaN(seconds)) return atMost(seconds * 1_000);
   const date = Date.parse(written);
-  return Number.isNaN(date) ? null : Math.max(0, date - now);
+  return Number.isNaN(date) ? null : atMost(date - now);
+}
+
+/** A wait that is a number everywhere, also in JSON. */
+function atMost(ms: number): number {
+  return Math.min(Math.max(0, ms), Number.MAX_SAFE_INTEGER);
 }

@@ -12,6 +12,7 @@ import { EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
 import type { Clock, ModelProvider, ModelRequest, Random } from '../domain/ports.ts';
 import { originOf } from './address.ts';
+import { answerStream } from './answer-stream.ts';
 import { createCaller } from './caller.ts';
 import type { Connection } from './caller.ts';
 import { readChunk } from './chunk.ts';
@@ -119,42 +120,9 @@ class OpenAiConnection implements Connection {
       return said === null ? response : new Response(said, { status, headers: withoutLength(headers) });
     }
     if (response.body === null) return response;
-    const listened = this.#listen(response.body, end);
+    const page = response.headers.get('content-type')?.startsWith('text/html') === true;
+    const listened = answerStream(response.body, { endpoint: this.#origin, end, page });
     return new Response(listened, { status: response.status, headers: response.headers });
-  }
-
-  /** The same bytes, read for their end mark and held to the limit of a line. A transform stream would cost several times as much. */
-  #listen(body: ReadableStream<Uint8Array>, end: { marked: boolean }): ReadableStream<Uint8Array> {
-    const reader = body.getReader();
-    const decoder = new TextDecoder();
-    let tail = '';
-    let lineBytes = 0;
-    return new ReadableStream<Uint8Array>(
-      {
-        pull: async (controller) => {
-          const { done, value } = await reader.read();
-          if (done) return controller.close();
-          const lineEnd = value.lastIndexOf(LINE_FEED);
-          lineBytes = lineEnd === -1 ? lineBytes + value.length : value.length - lineEnd - 1;
-          if (lineBytes > limits.modelLineBytes) {
-            void reader.cancel().catch(() => undefined);
-            throw this.#endless();
-          }
-          tail = (tail + decoder.decode(value.subarray(-END_MARK_BYTES))).slice(-END_MARK_BYTES);
-          end.marked ||= tail.includes('[DONE]');
-          controller.enqueue(value);
-        },
-        cancel: async (reason) => await reader.cancel(reason),
-      },
-      { highWaterMark: 0 },
-    );
-  }
-
-  #endless(): EngineError {
-    return new EngineError(
-      'model_unavailable',
-      `The model endpoint ${this.#origin} sent a line of more than ${limits.modelLineBytes} bytes`,
-    );
   }
 }
 
@@ -180,7 +148,3 @@ function withoutLength(headers: Headers): Headers {
   kept.set('content-type', 'application/json');
   return kept;
 }
-
-/** The end mark and the line ends that servers put behind it. */
-const END_MARK_BYTES = 32;
-const LINE_FEED = 0x0a;

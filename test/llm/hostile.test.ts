@@ -1,5 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { limits } from '../../src/domain/limits.ts';
 import { readChunk } from '../../src/llm/chunk.ts';
 import { errorBody } from '../../src/llm/error-body.ts';
 import { readBindingChunk } from '../../src/llm/workers-ai.ts';
@@ -70,6 +71,14 @@ test.each([
   ],
   ['<html><style>p{}</style><h1>502 Bad Gateway</h1>\n<hr>nginx</html>', { message: '502 Bad Gateway nginx' }],
   ['', { message: '' }],
+  ['a < b, and no tag', { message: 'a < b, and no tag' }],
+  ['<script>never closed', { message: '<script>never closed' }],
 ])('[L2] the error answer %s is understood', (text, error) => {
   expect(JSON.parse(errorBody(text))).toEqual({ error });
+});
+
+/** Seen as quadratic: a page of 64 KB took seconds. Read twice as long, it may take about twice the steps. */
+test.each(['<', '<script ', '<style>', '<a', '</'])('[P3] an error page of "%s" alone is read once', (piece) => {
+  const page = piece.repeat(limits.modelErrorBytes);
+  expect(JSON.parse(errorBody(page))).toHaveProperty('error.message');
 });

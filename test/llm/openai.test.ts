@@ -305,6 +305,24 @@ describe('faults before the first delta', () => {
     expect(server.requests).toHaveLength(1);
   });
 
+  test.each(['1e300', '9'.repeat(400)])('[L2] a Retry-After beyond all numbers (%s) is a long one', async (written) => {
+    await using server = await startScriptedLlm([{ status: 429, headers: { 'retry-after': written } }]);
+    const { fault } = await outcome(provider(server).stream(request()));
+    expect(fault).toMatchObject({ details: { retry_after_ms: Number.MAX_SAFE_INTEGER } });
+    expect(server.requests).toHaveLength(1);
+  });
+
+  test.each(['-5', 'Wed, 21 Oct 1970 07:28:00 GMT', 'soon'])(
+    '[L2] a Retry-After of "%s" makes nobody wait longer than the backoff',
+    async (written) => {
+      const clock = new HastyClock();
+      await using server = await startScriptedLlm([{ status: 429, headers: { 'retry-after': written } }, answer('ok')]);
+      const late = { ...clock, now: () => Date.UTC(2026, 0), schedule: clock.schedule.bind(clock) };
+      expect(textOf(await read(provider(server, late).stream(request())))).toBe('ok');
+      expect(clock.waits).toEqual([limits.retryDelayMs]);
+    },
+  );
+
   test.each([400, 401, 403, 404])('[L2] %d is a refusal: it is not tried again', async (status) => {
     await using server = await startScriptedLlm([{ status }]);
     const { fault } = await outcome(provider(server).stream(request()));
