@@ -52,6 +52,10 @@ export const feedSchema = z.strictObject({
     .enum(['skip', 'use_cached', 'use_default'])
     .optional()
     .describe('What is shown when the source fails. Default use_cached, or use_default where there is a default.'),
+  allow_unsafe: z
+    .boolean()
+    .optional()
+    .describe('Of periodic feeds: the source may be repeated although its effects are unsafe. Default false.'),
   default: z.json().optional().describe('Shown when the source fails and there is nothing better.'),
 });
 
@@ -78,6 +82,7 @@ export function toFeed(input: FeedInput, complain: (path: FieldPath, message: st
   const periodic = input.type === 'periodic';
   const intervalMs = periodic ? toMs(input.interval ?? limits.feedIntervalMs / 1_000) : null;
   if (!periodic && input.interval !== undefined) complain(['interval'], 'counts for periodic feeds only');
+  if (!periodic && input.allow_unsafe === true) complain(['allow_unsafe'], 'counts for periodic feeds only');
   if (intervalMs !== null && intervalMs < limits.feedMinIntervalMs) {
     complain(['interval'], `must be at least ${limits.feedMinIntervalMs / 1_000} s, found ${input.interval}`);
   }
@@ -91,6 +96,7 @@ export function toFeed(input: FeedInput, complain: (path: FieldPath, message: st
     source: toSource(input, complain),
     onError: input.on_error ?? (input.default === undefined ? 'use_cached' : 'use_default'),
     defaultValue: (input.default ?? null) as Json,
+    ...(input.allow_unsafe === true ? { allowUnsafe: true } : {}),
   };
 }
 

@@ -4,7 +4,7 @@
  */
 import type { z } from 'zod';
 import type { Json, JsonObject } from '../domain/json.ts';
-import type { AgentDefinition } from '../domain/manifest.ts';
+import type { AgentDefinition, ResolvedAgent } from '../domain/manifest.ts';
 import { toAgent } from './build-agent.ts';
 import { toBase } from './build-base.ts';
 import type { BuildContext } from './build-base.ts';
@@ -12,7 +12,8 @@ import { toRelic } from './build-relic.ts';
 import { toTool } from './build-tool.ts';
 import { toWorkflow } from './build-workflow.ts';
 import { createCatalog } from './catalog.ts';
-import type { AnyDefinition, Catalog, CatalogKind, MonumentDefinition } from './catalog.ts';
+import type { AnyDefinition, Catalog, CatalogData, CatalogKind, MonumentDefinition } from './catalog.ts';
+import { checkFeeds } from './check-feeds.ts';
 import { check } from './complaints.ts';
 import type { Complaint } from './complaints.ts';
 import { normalise, splitFrontMatter, withBody } from './dialect.ts';
@@ -102,13 +103,34 @@ class Loader {
       const definition = this.#definition(found);
       if (definition !== null) this.#built.set(found, definition);
     }
+    for (const { found, resolved } of this.#agents()) {
+      const { errors, warnings } = checkFeeds(resolved, this.#common);
+      for (const warning of warnings) this.#report(this.#warnings, found, { ...warning, part: 'value' });
+      for (const error of errors) this.#report(this.#problems, found, { ...error, part: 'value' });
+      if (errors.length > 0) this.#built.delete(found);
+    }
     for (const { importer, target, field } of this.#imported) {
       if (this.#built.has(target) || !this.#built.has(importer)) continue;
       const message = `the ${target.kind} "${target.name}" did not load, so it is left out`;
       this.#report(this.#warnings, importer, { path: field, part: 'value', message });
     }
+    const byPlace = (a: ManifestProblem, b: ManifestProblem): number =>
+      a.file === b.file ? a.line - b.line || a.column - b.column : a.file < b.file ? -1 : 1;
+    return {
+      catalog: createCatalog(this.#data()),
+      problems: this.#problems.sort(byPlace),
+      warnings: this.#warnings.sort(byPlace),
+      entries: [...this.#built].map(([{ file, document }, definition]) => ({
+        definition,
+        file,
+        source: document.source,
+      })),
+    };
+  }
+
+  #data(): CatalogData {
     const all = [...this.#built].filter(([{ scoped }]) => !scoped).map(([, definition]) => definition);
-    const data = {
+    return {
       agents: all.filter((one) => one.kind === 'Agent'),
       tools: all.filter((one) => one.kind === 'Tool'),
       relics: all.filter((one) => one.kind === 'Relic'),
@@ -119,18 +141,15 @@ class Loader {
         return definition === undefined ? [] : [{ importer: `${importer.kind}/${importer.name}`, definition }];
       }),
     };
-    const byPlace = (a: ManifestProblem, b: ManifestProblem): number =>
-      a.file === b.file ? a.line - b.line || a.column - b.column : a.file < b.file ? -1 : 1;
-    return {
-      catalog: createCatalog(data),
-      problems: this.#problems.sort(byPlace),
-      warnings: this.#warnings.sort(byPlace),
-      entries: [...this.#built].map(([{ file, document }, definition]) => ({
-        definition,
-        file,
-        source: document.source,
-      })),
-    };
+  }
+
+  /** Every agent that was built, with what it imports of these files. */
+  #agents(): { readonly found: Found; readonly resolved: ResolvedAgent }[] {
+    const catalog = createCatalog(this.#data());
+    return [...this.#built.keys()].flatMap((found) => {
+      const resolved = found.kind === 'agent' ? catalog.agent(found.name) : null;
+      return resolved === null ? [] : [{ found, resolved }];
+    });
   }
 
   #definition(found: Found): AnyDefinition | null {

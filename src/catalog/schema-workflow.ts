@@ -124,7 +124,12 @@ export const workflowSchema = z.strictObject({
     )
     .optional()
     .describe('Name of an output to where it is read: steps.s.field, or {source: path}.'),
-  fail_fast: z.boolean().optional().describe('After the first failure nothing more starts; when false, what does not depend on it is done first. Default true.'),
+  fail_fast: z
+    .boolean()
+    .optional()
+    .describe(
+      'After the first failure nothing more starts; when false, what does not depend on it is done first. Default true.',
+    ),
   max_parallel_steps: count.min(1).max(256).optional().describe('Steps at the same time. Default 5.'),
 });
 

@@ -176,6 +176,8 @@ export interface FeedDefinition {
   readonly onError: 'skip' | 'use_cached' | 'use_default';
   /** Shown when `onError` is `use_default`. */
   readonly defaultValue: Json;
+  /** Of periodic feeds: the source is asked again and again although its effects are unsafe (S7). Default false. */
+  readonly allowUnsafe?: boolean;
 }
 
 /** One thing that a relic can be asked to do. */

@@ -26,11 +26,17 @@ export interface FeedPorts extends Pick<
   readonly moment: { readonly iteration: number; readonly usage: JsonObject } | null;
 }
 
-/** Why an agent may not use a feed's source, or null (X4). A source that asks a human first cannot be one. */
+/**
+ * Why an agent may not use a feed's source, or null (X4). A source that asks a human first cannot be one;
+ * one with unsafe effects is repeated by the clock only where that is said (S7).
+ */
 export function feedRefusal(feed: FeedDefinition, resolved: ResolvedAgent): string | null {
   if (feed.source.type === 'internal') return null;
-  const { refusal, needsApproval } = traitsOf(actionOf(feed), resolved, new Map<string, number>());
+  const { refusal, needsApproval, effects } = traitsOf(actionOf(feed), resolved, new Map<string, number>());
   if (refusal !== null) return refusal.message;
+  if (feed.when === 'periodic' && effects === 'unsafe' && feed.allowUnsafe !== true) {
+    return `"${feed.source.name}" has unsafe effects, and a periodic feed would repeat them (allow_unsafe: true allows it)`;
+  }
   return needsApproval ? `"${feed.source.name}" asks a human before it runs, and cannot be a feed` : null;
 }
 

@@ -275,6 +275,62 @@ outputs: {text: steps.get.body, all: {source: $(steps.each)}}`),
   });
 });
 
+describe('[F1] [S7] sources of feeds', () => {
+  const agent = (feed: string, imports: string): string =>
+    `${head('Agent', 'watcher')}persona: x\nimport: ${imports}\ncontext_feeds:\n  - ${feed}\n`;
+  const tool = (effects: string): string => TOOL.replace(/effects: .*/, '') + effects;
+  const store = `${head('Relic', 'store')}implementation: {type: edge, store: kv}\n`;
+
+  test.each([
+    ['{id: f, type: periodic, source: {type: tool, name: fetch}}', '{tools: [fetch]}', 'the tool "fetch" has unsafe'],
+    [
+      '{id: f, type: periodic, source: {type: relic, name: store.increment}}',
+      '{relics: [store]}',
+      'the relic "store" has unsafe effects',
+    ],
+    [
+      '{id: f, type: periodic, source: {type: workflow, name: flow}}',
+      '{workflows: [flow]}',
+      'the workflow "flow" has unsafe effects, and a periodic feed would repeat them; declare its effects where they are others, or say allow_unsafe: true in the feed',
+    ],
+    ['{id: f, allow_unsafe: true, source: {type: internal, name: usage}}', '{}', 'counts for periodic feeds only'],
+  ])('%s is refused', (feed, imports, message) => {
+    const files = { 'a.yaml': agent(feed, imports), 'store.yaml': store, 'fetch.yaml': tool('') };
+    const flow = workflow('steps: [{name: a, type: llm}]').replace('name: w\n', 'name: flow\n');
+    const { catalog, problems } = load({ ...files, 'flow.yaml': flow });
+    expect(problems.map(formatProblem)).toEqual([expect.stringContaining(message)]);
+    expect(catalog.agent('watcher')).toBeNull();
+  });
+
+  test.each([
+    ['{id: f, type: periodic, source: {type: tool, name: fetch}}', 'effects: idempotent\n'],
+    ['{id: f, type: periodic, allow_unsafe: true, source: {type: tool, name: fetch}}', ''],
+    ['{id: f, type: periodic, source: {type: relic, name: store}}', ''],
+    ['{id: f, source: {type: tool, name: fetch}}', ''],
+  ])('%s loads with a tool of %j', (feed, effects) => {
+    const imports = '{tools: [fetch], relics: [store]}';
+    const { catalog, problems, warnings } = load({
+      'a.yaml': agent(feed, imports),
+      'store.yaml': store,
+      'fetch.yaml': tool(effects),
+    });
+    expect([...problems, ...warnings].map(formatProblem)).toEqual([]);
+    expect(catalog.agent('watcher')?.agent.feeds).toHaveLength(1);
+  });
+
+  test('one that the agent does not import is warned of', () => {
+    const files = {
+      'a.yaml': agent('{id: f, source: {type: tool, name: fech}}', '{tools: [fetch]}'),
+      'fetch.yaml': TOOL,
+    };
+    const { catalog, warnings } = load(files);
+    expect(warnings.map(formatProblem)).toEqual([
+      'a.yaml:8:40: context_feeds[0].source.name: the agent does not import the tool "fech": no value will come (did you mean fetch?)',
+    ]);
+    expect(catalog.agent('watcher')).not.toBeNull();
+  });
+});
+
 describe('what a workflow may name', () => {
   test.each([
     "steps: [{name: a, type: llm}, {name: c, type: conditional, condition: \"steps.a.size() > 0 && 'steps.x' != ''\", steps: [{name: w, type: llm}], else: [{name: w, type: llm}]}, {name: z, type: llm, parameters: {p: $(steps.w)}}]\noutputs: {w: steps.w}",
@@ -290,7 +346,7 @@ describe('what a workflow may name', () => {
 describe('feeds, memory and secrets of agents', () => {
   test('[F1] every field of a feed reaches its definition', () => {
     const { catalog, problems, warnings } = load({
-      'a.yaml': agent(`import: {relics: [logs]}
+      'a.yaml': agent(`import: {relics: [logs], tools: [monitor]}
 memory: {max_turns: 20, summarize_after: 40}
 environment: {secrets: [TOOL_KEY, TOOL_KEY]}
 context_feeds:
@@ -298,6 +354,7 @@ context_feeds:
   - {id: load, type: periodic, interval: 30, max_tokens: 50, enabled: false, source: {type: tool, name: monitor}, on_error: skip}
   - {id: errors, type: relic, cache_ttl: 1m, source: {name: logs, params: {filter: ERROR}}, default: none}`),
       'logs.yaml': `${head('Relic', 'logs')}implementation: {type: edge, store: log}\n`,
+      'monitor.yaml': TOOL.replace('name: fetch', 'name: monitor') + 'effects: pure\n',
     });
     expect([...problems, ...warnings].map(formatProblem)).toEqual([]);
     expect(catalog.agent('a')?.agent).toMatchObject({

@@ -4,8 +4,10 @@ import type { ActionOutcome } from '../../src/domain/action.ts';
 import type { Json } from '../../src/domain/json.ts';
 // Loaded before the clock of a test runs: the engine loads it when a model first changes a feed.
 import '../../src/catalog/feed.ts';
+import { bundled } from '../../src/catalog/bundled.ts';
 import { limits } from '../../src/domain/limits.ts';
 import type { AgentDefinition, FeedDefinition, FeedSource } from '../../src/domain/manifest.ts';
+import { feedRefusal } from '../../src/engine/feed-sources.ts';
 import { say, sessionKit, settle } from '../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../support/session-kit.ts';
 
@@ -247,6 +249,22 @@ describe('[F1] [F2] caches, deadlines and failures', () => {
     expect(one.calls).toHaveLength(1);
     expect(shown(next, 0)['f']?.value).toBe('fresh');
   });
+});
+
+test('[S7] the clock repeats unsafe effects only where that is said, also for a model that adds a feed', () => {
+  const resolved = bundled.agent('notes_keeper');
+  if (resolved === null) throw new Error('the bundled catalogue has no notes_keeper');
+  const counting = (more: Partial<FeedDefinition>, action = 'append'): string | null =>
+    feedRefusal(feed('f', { type: 'relic', name: 'event_log', action, params: {} }, more), resolved);
+  const periodic = { when: 'periodic', intervalMs: 10_000 } as const;
+  expect(counting(periodic)).toBe(
+    '"event_log" has unsafe effects, and a periodic feed would repeat them (allow_unsafe: true allows it)',
+  );
+  expect([counting({ ...periodic, allowUnsafe: true }), counting({}), counting(periodic, 'tail')]).toEqual([
+    null,
+    null,
+    null,
+  ]);
 });
 
 describe('[F3] periodic feeds', () => {
