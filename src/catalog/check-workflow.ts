@@ -9,6 +9,7 @@ import type { JsonObject } from '../domain/json.ts';
 import { isJsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { BuildContext } from './build-base.ts';
+import { namesInCondition } from './condition-names.ts';
 import { nearestNames } from './nearest.ts';
 import type { FieldPath } from './problem.ts';
 import type { StepInput, WorkflowInput } from './schema-workflow.ts';
@@ -35,7 +36,6 @@ interface Reading {
 }
 
 const REFERENCE = /\$\(\s*([^()]*?)\s*\)/g;
-const IN_CONDITION = /\b(steps|trigger|item|index)\b((?:\.[A-Za-z_]\w*)*)/g;
 const ROOTS = ['steps', 'trigger', 'item', 'index'] as const;
 /** What stands between the id of a `for_each` and the names of its steps, as long as it can be. */
 const INDEX = `_${limits.actionsPerRun - 1}_`;
@@ -133,10 +133,8 @@ function readTexts(value: unknown, field: FieldPath, level: Level, place: number
 }
 
 function readCondition(text: string, field: FieldPath, level: Level, place: number, reading: Reading): void {
-  // Words within quotes are text.
-  const bare = text.replaceAll(/"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'/g, '""');
-  for (const [path, root, members] of bare.matchAll(IN_CONDITION)) {
-    if (root !== 'steps' || members !== '') note(checkPath(path, field, level, reading), level, place);
+  for (const { path } of namesInCondition(text)) {
+    if (path.length > 1 || path[0] !== 'steps') note(checkPath(path.join('.'), field, level, reading), level, place);
   }
 }
 

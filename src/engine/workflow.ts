@@ -17,6 +17,7 @@
  *  5. Values stand in the text as data: a `$` that the author wrote, or that came with an item, is
  *     never a reference.
  */
+import { namesInCondition } from '../catalog/condition-names.ts';
 import type { ActionType, TerminalStatus } from '../domain/action.ts';
 import { isJsonObject } from '../domain/json.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
@@ -326,15 +327,23 @@ class Program {
   #condition(step: WorkflowStep, scope: Scope): { readonly when?: string } {
     if (step.condition === null) return {};
     // In a condition names are names already: `steps.a.x` is what `$(steps.a.x)` is.
-    const when = step.condition
-      .replaceAll(/\$\(([^()]*)\)/g, '$1')
-      .replaceAll(/\b(steps|trigger|item|index)\b((?:\.[A-Za-z_]\w*)*)/g, (whole, root: string, path: string) => {
-        if (root === 'steps') {
-          const [, name = '', ...rest] = path.split('.');
-          return scope.ids.has(name) ? [idOf(name, scope), ...mapped(name, rest, scope)].join('.') : whole;
-        }
-        return JSON.stringify(this.#valueAt([root, ...path.split('.').slice(1)], scope) ?? null);
-      });
+    let when = '';
+    let at = 0;
+    for (const { start, end, path, asked } of namesInCondition(step.condition)) {
+      const [root, name = '', ...rest] = path;
+      const written = step.condition.slice(start, end);
+      when += step.condition.slice(at, start);
+      at = end;
+      if (root === 'steps') {
+        const members = mapped(name, rest, scope);
+        const here = scope.ids.has(name) ? [idOf(name, scope), ...members].join('.') : written;
+        when += !asked ? here : members.length === 0 ? `(${here} != null)` : `has(${here})`;
+      } else {
+        const value = this.#valueAt(path, scope);
+        when += asked ? String(value !== undefined) : JSON.stringify(value ?? null);
+      }
+    }
+    when += step.condition.slice(at);
     return { when };
   }
 

@@ -172,6 +172,26 @@ describe('[M6] steps', () => {
     expect(outputs).toEqual({ c: { b: null } });
   });
 
+  test.each([
+    ['steps.a.kind == "item" && steps.a.kind != "trigger"', true],
+    ['steps.a.rows[0].item == 1', true],
+    ['steps.a.rows.exists(item, item.price > 3)', true],
+    ['trigger.list.size() == 2 && trigger.word.startsWith("ab")', true],
+    ['has(trigger.word) && !has(trigger.nope)', true],
+    ['has(steps.a.kind) && has(steps.a)', true],
+    [`'$(steps.a.kind)' == "item" && $(trigger.list).size() > 1`, true],
+    ['$trigger.word == "abc"', true],
+    ['trigger.word in ["trigger", "abd"]', false],
+  ])('a condition means what it says: %s', async (condition, holds) => {
+    const steps = [
+      { name: 'a', parameters: { give: { kind: 'item', rows: [{ item: 1, price: 5 }] } } },
+      { name: 'b', condition, parameters: { give: 'done' } },
+    ];
+    const { result, outputs } = await run(workflow(steps, { b: 'steps.b' }), { list: [1, 2], word: 'abc' });
+    expect(result).toMatchObject({ status: 'completed' });
+    expect(outputs).toEqual({ b: holds ? 'done' : null });
+  });
+
   test('an output mapping names parts of a result', async () => {
     const { outputs } = await run(
       workflow([{ name: 'a', parameters: { give: { deep: { value: 7 } } }, outputMapping: { total: 'deep.value' } }], {

@@ -1,0 +1,64 @@
+/**
+ * Where the condition of a step names things of its workflow (M6): `steps`, `trigger`, `item` and `index`,
+ * bare or as `$(…)`. Words in quotes are text, members of other values are theirs, and a comprehension's
+ * own variable is its own.
+ */
+
+export interface NamedInCondition {
+  /** Where the name stands in the text, with all that is its writing. */
+  readonly start: number;
+  readonly end: number;
+  /** `['steps', 'a', 'rows']`; the name of a method that is called on it is not part of it. */
+  readonly path: readonly string[];
+  /** Only whether it is there is asked: `has(item.price)`. */
+  readonly asked: boolean;
+}
+
+const QUOTED = /"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'/g;
+const QUOTED_REFERENCE = /^["']\$\(\s*((?:steps|trigger|item|index)(?:\.\w+)*)\s*\)["']$/;
+const NAMED =
+  /\$\(\s*((?:steps|trigger|item|index)(?:\.\w+)*)\s*\)|(?<![\w.$]|\.\s+)\$?((?:steps|trigger|item|index)\b(?:\.[A-Za-z_]\w*)*)(\s*\()?/g;
+const COMPREHENSION = /\.(?:all|exists|exists_one|map|filter)\(\s*(\w+)\s*,/g;
+const HAS_OPENS = /\bhas\(\s*$/;
+const HAS_ENDS = /^\s*\)/;
+
+/** In their order. */
+export function namesInCondition(text: string): NamedInCondition[] {
+  const found: NamedInCondition[] = [];
+  // Quoted text is blanked out at its length, so that places stay places.
+  const bare = text.replaceAll(QUOTED, (quoted, start: number) => {
+    const path = QUOTED_REFERENCE.exec(quoted)?.[1]?.split('.');
+    if (path !== undefined) found.push({ start, end: start + quoted.length, path, asked: false });
+    return ' '.repeat(quoted.length);
+  });
+  const bound = boundIn(bare);
+  for (const { 0: written, 1: reference, 2: plain, 3: call = '', index } of bare.matchAll(NAMED)) {
+    const whole = (reference ?? plain ?? '').split('.');
+    const method = call !== '' && reference === undefined;
+    const path = method ? whole.slice(0, -1) : whole;
+    const [root] = path;
+    if (root === undefined) continue;
+    if (bound.some(({ name, from, to }) => name === root && index > from && index < to)) continue;
+    const length = written.length - (method ? call.length + 1 + (whole.at(-1)?.length ?? 0) : 0);
+    const [start, end] = [index, index + length];
+    const has = HAS_OPENS.exec(bare.slice(0, start));
+    const closing = HAS_ENDS.exec(bare.slice(end))?.[0];
+    if (has !== null && closing !== undefined) {
+      found.push({ start: has.index, end: end + closing.length, path, asked: true });
+    } else found.push({ start, end, path, asked: false });
+  }
+  return found.toSorted((a, b) => a.start - b.start);
+}
+
+/** Variables of comprehensions, and from where to where they are theirs. */
+function boundIn(bare: string): { readonly name: string; readonly from: number; readonly to: number }[] {
+  return [...bare.matchAll(COMPREHENSION)].map(({ 0: opening, 1: name = '', index }) => {
+    let depth = 1;
+    let to = index + opening.length;
+    for (; to < bare.length && depth > 0; to += 1) {
+      if (bare[to] === '(') depth += 1;
+      else if (bare[to] === ')') depth -= 1;
+    }
+    return { name, from: index, to };
+  });
+}
