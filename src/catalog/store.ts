@@ -51,6 +51,11 @@ export interface ChangeReport {
   readonly warnings: readonly ManifestProblem[];
 }
 
+/** The same, with what was there before and is not any more. */
+export interface ReplaceReport extends ChangeReport {
+  readonly removed: readonly ManifestRef[];
+}
+
 export interface ManifestRef {
   readonly kind: CatalogKind;
   readonly name: string;
@@ -209,10 +214,30 @@ export class ManifestStore {
     return this.#take(this.#planOfWhatLoads(files), now);
   }
 
+  /**
+   * Makes the catalogue what these files are, as a whole: what is not among them goes. Versions of what goes
+   * can still be asked for.
+   *
+   * @throws EngineError `invalid_manifest` with the problems; then nothing has changed
+   */
+  replace(files: readonly ManifestFile[], now: number): ReplaceReport {
+    const before = this.#currentRefs();
+    const plan = this.#plan(files, { whole: true });
+    if (plan.report.problems.length > 0) throw invalid(plan.report);
+    const report = this.#take(plan, now);
+    const stays = new Set(this.#currentRefs().map(({ kind, name }) => `${kind}/${name}`));
+    const removed = before.filter(({ kind, name }) => !stays.has(`${kind}/${name}`));
+    return { ...report, removed: removed.map(({ kind, name }) => ({ kind, name })) };
+  }
+
   /** What `upload` would say; nothing is changed. */
   validate(files: readonly ManifestFile[]): ChangeReport {
     const { report, taken } = this.#plan(files, { lenient: true });
-    return { ...report, manifests: taken.map(({ definition }) => listed(kindOf(definition), definition, null)) };
+    const manifests = taken.map(({ definition }) => ({
+      ...listed(kindOf(definition), definition, null),
+      common: false,
+    }));
+    return { ...report, manifests };
   }
 
   /**
@@ -256,13 +281,17 @@ export class ManifestStore {
       /** Paths that go. */
       readonly without?: readonly string[];
       readonly removed?: readonly ManifestRef[];
+      /** The files are all that there will be. */
+      readonly whole?: boolean;
       /** Only look; what would be lost is the caller's business. */
       readonly lenient?: boolean;
     } = {},
   ): Plan {
-    const { without = [], removed = [], lenient = false } = options;
+    const { without = [], removed = [], whole = false, lenient = false } = options;
     const files = new Map(
-      this.#sql.exec(`SELECT path, text FROM files`).map((row) => [String(row['path']), String(row['text'])]),
+      whole
+        ? []
+        : this.#sql.exec(`SELECT path, text FROM files`).map((row) => [String(row['path']), String(row['text'])]),
     );
     for (const path of without) files.delete(path);
     for (const { path, text } of given) files.set(path, text);
@@ -290,7 +319,7 @@ export class ManifestStore {
         !changed.has(file) &&
         !removed.some((ref) => ref.kind === kind && ref.name === name),
     );
-    if (gone.length > 0 && !lenient) {
+    if (gone.length > 0 && !lenient && !whole) {
       const why = loaded.problems.filter(({ file }) => !changed.has(file)).map(formatProblem);
       throw new EngineError(
         'manifest_in_use',

@@ -65,6 +65,8 @@ function answerOf(store: ManifestStore, request: CatalogRequest): unknown {
       return store.remove(request.ref, now);
     case 'upload':
       return store.upload(request.files satisfies readonly ManifestFile[], now);
+    case 'replace':
+      return store.replace(request.files, now);
     case 'validate':
       return store.validate(request.files);
     case 'graph': {

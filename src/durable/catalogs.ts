@@ -15,7 +15,7 @@ function catalogFor(env: Env, owner: string | null): DurableObjectStub<CatalogOb
 }
 
 /** Requests after which other workflows may be due. */
-const CHANGES: ReadonlySet<string> = new Set(['put', 'remove', 'upload']);
+const CHANGES: ReadonlySet<string> = new Set(['put', 'remove', 'upload', 'replace']);
 
 /** Tells the clock of the namespace's own scheduled workflows; the common ones are told by the Worker (M6). */
 async function keepOwnSchedules(env: Env, owner: string | null): Promise<void> {

@@ -49,7 +49,8 @@ export async function readJson(request: Request, maxBytes: number = limits.bodyB
   return parseJson(await readText(request, maxBytes));
 }
 
-function parseJson(text: string): unknown {
+/** @throws EngineError `invalid_json` */
+export function parseJson(text: string): unknown {
   if (text.trim() === '') return {};
   if (nesting(text) > limits.requestDepth) {
     throw new EngineError('invalid_json', `The body is nested deeper than ${limits.requestDepth} levels`);

@@ -3,7 +3,7 @@ import { Hono } from 'hono';
 import { EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
 import type { Principal } from './auth.ts';
-import { readJson, readText } from './body.ts';
+import { parseJson, readJson, readText } from './body.ts';
 import { manifestFilesBody, validate } from './schemas.ts';
 
 const KINDS = ['agent', 'tool', 'relic', 'workflow', 'monument'] as const;
@@ -29,7 +29,7 @@ export type CatalogRequest =
     }
   | { readonly do: 'put'; readonly ref: ManifestRef; readonly text: string }
   | { readonly do: 'remove'; readonly ref: ManifestRef }
-  | { readonly do: 'upload' | 'validate'; readonly files: readonly PostedFile[] }
+  | { readonly do: 'upload' | 'replace' | 'validate'; readonly files: readonly PostedFile[] }
   | { readonly do: 'graph' };
 
 /** The catalogues of all namespaces. */
@@ -55,22 +55,31 @@ export function manifestRoutes(host: ManifestHost): Hono<Env> {
   });
 
   app.post('/manifests/validate', async (c) => {
-    const files = await readFiles(c.req.raw);
+    const { files, leftOut } = await readFiles(c.req.raw);
     const report = (await host.ask(c.get('principal').name, { do: 'validate', files })) as Report;
-    return c.json({ valid: report.problems.length === 0, ...reportJson(report) });
+    return c.json({ valid: report.problems.length === 0, ...reportJson(report, leftOut) });
+  });
+
+  app.put('/manifests', async (c) => {
+    const principal = requireAdmin(c.get('principal'));
+    const { files, leftOut } = await readFiles(c.req.raw);
+    const report = (await host.ask(principal.name, { do: 'replace', files })) as Report & {
+      readonly removed: readonly Answer[];
+    };
+    return c.json({ ...reportJson(report, leftOut), removed: report.removed });
   });
 
   app.post('/manifests', async (c) => {
     const principal = requireAdmin(c.get('principal'));
-    const files = await readFiles(c.req.raw);
+    const { files, leftOut } = await readFiles(c.req.raw);
     const report = (await host.ask(principal.name, { do: 'upload', files })) as Report;
     if (report.manifests.length === 0 && report.problems.length > 0) {
       const [first] = report.problems;
       throw new EngineError('invalid_manifest', `Nothing could be loaded; the first problem: ${said(first)}`, {
-        ...reportJson(report),
+        ...reportJson(report, leftOut),
       });
     }
-    return c.json(reportJson(report), report.problems.length > 0 ? 207 : 201);
+    return c.json(reportJson(report, leftOut), report.problems.length > 0 ? 207 : 201);
   });
 
   app.get('/manifests/:kind', async (c) =>
@@ -130,12 +139,11 @@ async function list(host: ManifestHost, principal: Principal, kind: ManifestKind
   return ((await host.ask(principal.name, { do: 'list', kind })) as Answer[]).map(wire);
 }
 
-function reportJson({
-  manifests,
-  problems,
-  warnings,
-}: Report): Record<'manifests' | 'problems' | 'warnings', Answer[]> {
-  return { manifests: manifests.map(wire), problems: [...problems], warnings: [...warnings] };
+function reportJson(
+  { manifests, problems, warnings }: Report,
+  leftOut: readonly Answer[] = [],
+): Record<'manifests' | 'problems' | 'warnings', Answer[]> {
+  return { manifests: manifests.map(wire), problems: [...problems], warnings: [...leftOut, ...warnings] };
 }
 
 /** Names of the wire for what the catalogue says. */
@@ -168,25 +176,39 @@ function requireAdmin(principal: Principal): Principal {
   throw new EngineError('forbidden', 'Changing manifests needs an API key with the role admin');
 }
 
+/** What was posted, and a line for each file of it that is no text. */
+interface Posted {
+  readonly files: readonly PostedFile[];
+  readonly leftOut: readonly Answer[];
+}
+
 /**
  * What was posted, as files by path: a folder as `multipart/form-data` (a part's name or file name is its path), a
- * folder as JSON `{files: {path: text}}`, or one manifest as it is.
+ * folder as JSON `{files: {path: text}}`, whatever it calls itself (H8), or one manifest as it is.
  *
  * @throws EngineError `invalid_request`, `body_too_large`
  */
-async function readFiles(request: Request): Promise<PostedFile[]> {
+async function readFiles(request: Request): Promise<Posted> {
   const type = request.headers.get('content-type') ?? '';
   if (type.startsWith('multipart/form-data')) return await readParts(request);
-  if (type.startsWith('application/json')) {
-    const { files } = validate(manifestFilesBody, await readJson(request));
-    return Object.entries(files).map(([path, text]) => ({ path: checkedPath(path), text }));
+  if (type.startsWith('application/json')) return folderOf(await readJson(request));
+  const text = await readText(request);
+  if (/^\s*\{\s*"files"\s*:/.test(text)) return folderOf(parseJson(text));
+  if (new TextEncoder().encode(text).length > limits.manifestBytes) {
+    throw new EngineError('body_too_large', `A manifest may have at most ${limits.manifestBytes} bytes`, {
+      limit_bytes: limits.manifestBytes,
+    });
   }
-  const text = await readText(request, limits.manifestBytes);
   const path = new URL(request.url).searchParams.get('path');
-  return [{ path: path === null ? pathOf(text) : checkedPath(path), text }];
+  return { files: [{ path: path === null ? pathOf(text) : checkedPath(path), text }], leftOut: [] };
 }
 
-async function readParts(request: Request): Promise<PostedFile[]> {
+function folderOf(body: unknown): Posted {
+  const { files } = validate(manifestFilesBody, body);
+  return { files: Object.entries(files).map(([path, text]) => ({ path: checkedPath(path), text })), leftOut: [] };
+}
+
+async function readParts(request: Request): Promise<Posted> {
   const length = Number(request.headers.get('content-length') ?? Number.NaN);
   if (!(length <= limits.bodyBytes)) {
     throw new EngineError('body_too_large', `A folder must say its length, up to ${limits.bodyBytes} bytes`, {
@@ -200,16 +222,28 @@ async function readParts(request: Request): Promise<PostedFile[]> {
     throw new EngineError('invalid_request', 'The body is not multipart/form-data as its content type says');
   }
   const files: PostedFile[] = [];
+  const leftOut: Answer[] = [];
   for (const [name, value] of form as unknown as Iterable<[string, string | File]>) {
     // `-F manifests/a.yaml=@a.yaml` and `-F file=@a.yaml;filename=manifests/a.yaml` name the same path
-    const path = typeof value === 'string' || /[./]/.test(name) ? name : value.name;
+    const path = checkedPath(typeof value === 'string' || /[./]/.test(name) ? name : value.name);
     if (files.length >= limits.catalogFiles) {
       throw new EngineError('invalid_request', `A folder may have at most ${limits.catalogFiles} files`);
     }
-    files.push({ path: checkedPath(path), text: typeof value === 'string' ? value : await value.text() });
+    const text = typeof value === 'string' ? value : textOf(await value.arrayBuffer());
+    if (text !== null) files.push({ path, text });
+    else
+      leftOut.push({ file: path, line: 1, column: 1, field: '', message: 'is not text in UTF-8, so it is left out' });
   }
-  if (files.length === 0) throw new EngineError('invalid_request', 'The form holds no file');
-  return files;
+  if (files.length + leftOut.length === 0) throw new EngineError('invalid_request', 'The form holds no file');
+  return { files, leftOut };
+}
+
+function textOf(bytes: ArrayBuffer): string | null {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: false }).decode(bytes);
+  } catch {
+    return null;
+  }
 }
 
 /** Where a manifest stands that comes alone: by its kind and name, so that the next version takes its place. */

@@ -53,6 +53,15 @@ export const ROUTES: readonly Route[] = [
     status: 201,
   },
   {
+    method: 'put',
+    path: '/manifests',
+    summary:
+      'Make the catalogue what this folder is, with the files that its manifests name; what is not in it goes. All or nothing (role admin)',
+    yaml: 'folder',
+    query: { path: 'Of a single file: where it stands; by default by its kind and name' },
+    answer: 'json',
+  },
+  {
     method: 'post',
     path: '/manifests/validate',
     summary: 'What putting them in would say; nothing changes',

@@ -74,6 +74,41 @@ describe('[M4] the store', () => {
     expect([...(store.agent('a')?.tools.keys() ?? [])]).toEqual(['one', 'two']);
   });
 
+  test('a folder can be made all that there is: what is not in it goes, and one fault leaves everything as it was', () => {
+    const store = open();
+    store.put({ kind: 'tool', name: 'old' }, tool('old'), 1);
+    store.put({ kind: 'agent', name: 'stays' }, agent('stays', 'old'), 2);
+    const script = `${head('Tool', 'new')}implementation: {type: script, runtime: python3, entrypoint: ./new/main.py}\n`;
+    const folder = [
+      { path: 'agents/stays.yaml', text: agent('stays', '../tools/new.yaml, common') },
+      { path: 'tools/new.yaml', text: script },
+      { path: 'tools/new/main.py', text: 'print(1)' },
+      { path: 'readme.txt', text: 'hello' },
+    ];
+    const broken = [...folder, { path: 'tools/bad.yaml', text: head('Tool', 'bad') }];
+    expect(codeOf(() => store.replace(broken, 3))).toBe('invalid_manifest');
+    expect(codeOf(() => store.replace(folder.slice(0, 2), 3))).toBe('invalid_manifest');
+    expect(store.list(null).flatMap(({ name, common: shared }) => (shared ? [] : [name]))).toEqual(['stays', 'old']);
+
+    const { manifests, removed, problems } = store.replace(folder, 4);
+    expect([removed, problems]).toEqual([[{ kind: 'tool', name: 'old' }], []]);
+    expect(manifests.map(({ name, revision }) => [name, revision])).toEqual([
+      ['stays', 2],
+      ['new', 1],
+    ]);
+    expect(store.agent('stays')?.tools.get('new')?.implementation).toMatchObject({ source: 'print(1)' });
+    expect(codeOf(() => store.get({ kind: 'tool', name: 'old' }))).toBe('unknown_manifest');
+    expect(store.get({ kind: 'tool', name: 'old' }, { version: '1' })).toMatchObject({ source: tool('old') });
+    expect(store.replace(folder, 5)).toMatchObject({ removed: [], manifests: [{ revision: 2 }, { revision: 1 }] });
+    expect(store.replace([], 6).removed).toHaveLength(2);
+    expect(store.list(null).map(({ name }) => name)).toEqual(['common']);
+  });
+
+  test('what a folder would be is looked at without taking it', () => {
+    const report = open().validate([{ path: 'a.yaml', text: tool('mine') }]);
+    expect(report.manifests).toMatchObject([{ name: 'mine', common: false, revision: null }]);
+  });
+
   test('one of several in a file can be taken out, and no one that is imported', () => {
     const store = open();
     store.upload([{ path: 'both.yaml', text: `${tool('one')}---\n${tool('two')}` }], 1);

@@ -31,6 +31,7 @@ test.each([
   ['PUT', '/manifests/tool/t'],
   ['DELETE', '/manifests/tool/t'],
   ['POST', '/manifests'],
+  ['PUT', '/manifests'],
 ])('[H5] %s %s needs the role admin', async (method, path) => {
   const body = method === 'DELETE' ? null : 'kind: Tool\nname: t\n';
   const refused = await appFor(bob).request(path, { method, body });
@@ -60,6 +61,43 @@ test.each([
     body: JSON.stringify(body),
   });
   expect([response.status, await response.json()]).toMatchObject([400, { code }]);
+  expect(asked).toEqual([]);
+});
+
+const FOLDER = { files: { 'tools/t.yaml': 'kind: Tool', 'tools/t/main.py': 'print(1)' } };
+
+test.each([
+  ['application/json'],
+  // as `curl -d` calls it
+  ['application/x-www-form-urlencoded'],
+  [null],
+])('[M4] [H8] a folder as JSON is a folder, also as %s', async (type) => {
+  const headers: Record<string, string> = type === null ? {} : { 'content-type': type };
+  const body = new TextEncoder().encode(JSON.stringify(FOLDER, null, 1));
+  const taken = await appFor(ann).request('/manifests', { method: 'PUT', headers, body });
+  expect(taken.status).toBe(200);
+  const files = Object.entries(FOLDER.files).map(([path, text]) => ({ path, text }));
+  expect(asked).toEqual([{ owner: 'ann', request: { do: 'replace', files } }]);
+});
+
+test('[M4] what is no text in a folder is left out, and said', async () => {
+  const form = new FormData();
+  form.append('tools/t.yaml', new File(['kind: Tool'], 't.yaml'));
+  form.append('logo.png', new File([new Uint8Array([0x89, 0x50, 0xff])], 'logo.png'));
+  const request = new Request('http://x/', { method: 'POST', body: form });
+  const body = await request.arrayBuffer();
+  const headers = { 'content-type': request.headers.get('content-type') ?? '', 'content-length': `${body.byteLength}` };
+  const taken = await appFor(ann).request('/manifests', { method: 'POST', headers, body });
+  expect(await taken.json()).toMatchObject({
+    warnings: [{ file: 'logo.png', message: 'is not text in UTF-8, so it is left out' }],
+  });
+  expect(asked).toMatchObject([{ request: { files: [{ path: 'tools/t.yaml', text: 'kind: Tool' }] } }]);
+});
+
+test('[M4] one manifest has its own limit, whatever a folder may have', async () => {
+  const body = `kind: Tool\nname: t\ndescription: ${'x'.repeat(1_048_576)}\n`;
+  const refused = await appFor(ann).request('/manifests', { method: 'POST', body });
+  expect([refused.status, await refused.json()]).toMatchObject([413, { code: 'body_too_large' }]);
   expect(asked).toEqual([]);
 });
 
