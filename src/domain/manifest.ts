@@ -14,7 +14,8 @@ export interface ManifestBase {
   readonly metadata: JsonObject;
 }
 
-export type BuiltinName = 'echo' | 'calculator' | 'web_fetch' | 'web_extract' | 'json_query';
+/** `collect` and `refuse` are the engine's own: no manifest names them. */
+export type BuiltinName = 'collect' | 'refuse' | 'echo' | 'calculator' | 'web_fetch' | 'web_extract' | 'json_query';
 export type ScriptRuntime = 'python3' | 'node' | 'shell';
 
 export type ToolImplementation =

@@ -2,7 +2,7 @@
 import { limits } from '../domain/limits.ts';
 import { DEFAULT_PROTOCOL } from '../domain/manifest.ts';
 import type { ResolvedAgent, ResolvedWorkflow, ToolDefinition } from '../domain/manifest.ts';
-import { COLLECT } from './workflow.ts';
+import { COLLECT, REFUSE } from './workflow.ts';
 
 /** Gives its parameters back: what groups and outputs are made with. */
 const COLLECTOR: ToolDefinition = {
@@ -13,7 +13,7 @@ const COLLECTOR: ToolDefinition = {
   description: '',
   tags: [],
   metadata: {},
-  implementation: { type: 'builtin', entrypoint: 'echo' },
+  implementation: { type: 'builtin', entrypoint: 'collect' },
   parameters: { type: 'object', additionalProperties: true },
   returns: null,
   effects: 'pure',
@@ -26,6 +26,13 @@ const COLLECTOR: ToolDefinition = {
   examples: [],
 };
 
+const REFUSER: ToolDefinition = {
+  ...COLLECTOR,
+  name: REFUSE,
+  summary: 'Fails by name.',
+  implementation: { type: 'builtin', entrypoint: 'refuse' },
+};
+
 /** Steps are what their author wrote, not what a model may still take back: none is held until the end of the text (S14). */
 function atOnce([name, tool]: readonly [string, ToolDefinition]): [string, ToolDefinition] {
   return [name, { ...tool, dispatch: 'eager' }];
@@ -35,7 +42,7 @@ export function agentOfWorkflow({ workflow, ...imported }: ResolvedWorkflow): Re
   const { name, version, summary, description, tags, metadata, imports } = workflow;
   return {
     ...imported,
-    tools: new Map([...[...imported.tools].map(atOnce), [COLLECT, COLLECTOR]]),
+    tools: new Map([...[...imported.tools].map(atOnce), [COLLECT, COLLECTOR], [REFUSE, REFUSER]]),
     agent: {
       kind: 'Agent',
       name,
@@ -54,7 +61,7 @@ export function agentOfWorkflow({ workflow, ...imported }: ResolvedWorkflow): Re
         parameters: {},
         prices: {},
       },
-      imports: { ...imports, tools: [...imports.tools, COLLECT] },
+      imports: { ...imports, tools: [...imports.tools, COLLECT, REFUSE] },
       capabilities: [],
       internalActions: { enabled: true, allowed: null, blocked: [] },
       protocol: DEFAULT_PROTOCOL,

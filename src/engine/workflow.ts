@@ -34,8 +34,10 @@ export interface WorkflowView {
   ): Promise<{ readonly status: TerminalStatus; readonly output: Json; readonly note: string | null }>;
 }
 
-/** The pure built-in that returns its parameters: how groups and outputs are collected. */
-export const COLLECT = 'collect';
+/** The pure built-in that returns its parameters: how groups and outputs are collected. No manifest can have its name. */
+export const COLLECT = '_collect';
+/** The pure built-in that fails: how a group fails whose items are no list. */
+export const REFUSE = '_refuse';
 /** The action whose output is the workflow's. */
 export const OUTPUTS = 'workflow_outputs';
 
@@ -105,6 +107,8 @@ class Program {
   #failed = false;
   /** The first failure of a workflow that does the rest before it fails (`fail_fast: false`). */
   #kept: StepFailed | null = null;
+  /** Failed steps whose compensation is being done. */
+  #undoing = 0;
   #failFast = true;
   /** Actions of the text so far, and its bytes; those of an earlier host count as well. */
   #actions = 0;
@@ -187,17 +191,18 @@ class Program {
 
   /** What says that it compensates is done first; then nothing more is written, unless the rest is to be done all the same. */
   async #abort(step: WorkflowStep, id: string, scope: Scope, note: string | null): Promise<void> {
-    if (this.#failed) return;
-    const failure = new StepFailed(`Step "${step.name}" failed${note === null ? '' : `: ${note}`}`);
     this.#failed = this.#failFast;
-    this.#kept ??= failure;
+    this.#kept ??= new StepFailed(`Step "${step.name}" failed${note === null ? '' : `: ${note}`}`);
+    this.#undoing += 1;
     const inner = scopeOf(step.compensate, { ...scope, prefix: `${id}_undo_` });
     for (const undo of step.compensate) {
       const undoId = idOf(undo.name, inner);
       this.#declare({ ...undo, dependsOn: [] }, undoId, inner, []);
       await this.#view.settled(undoId);
     }
-    if (this.#failFast) this.#failure.reject(failure);
+    this.#undoing -= 1;
+    // Another step may have failed meanwhile: what it compensates is done as well.
+    if (this.#failFast && this.#undoing === 0) this.#failure.reject(this.#kept);
   }
 
   #declare(step: WorkflowStep, id: string, scope: Scope, after: readonly string[]): void {
@@ -283,8 +288,15 @@ class Program {
 
   async #each(step: Group, id: string, scope: Scope, list: Json | undefined): Promise<void> {
     if (!Array.isArray(list)) {
-      throw new StepFailed(
-        `Step "${step.name}": "items" must be a list, found ${JSON.stringify(list ?? null).slice(0, limits.excerptChars)}`,
+      const found = JSON.stringify(list ?? null).slice(0, limits.excerptChars);
+      const parameters = { message: `"items" must be a list, found ${escapeText(found)}` };
+      return this.#action(
+        id,
+        'tool',
+        REFUSE,
+        parameters,
+        [],
+        step.onFailure === 'continue' ? { on_error: 'skip' } : {},
       );
     }
     const needed = list.length * fewestActions(step.steps) + 1;

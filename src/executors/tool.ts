@@ -3,6 +3,7 @@ import type { ActionOutcome } from '../domain/action.ts';
 import { isJsonObject } from '../domain/json.ts';
 import type { BuiltinName } from '../domain/manifest.ts';
 import { calculator } from './builtin/calculator.ts';
+import { collect, refuse } from './builtin/collect.ts';
 import { echo } from './builtin/echo.ts';
 import { jsonQuery } from './builtin/json-query.ts';
 import { webExtract } from './builtin/web-extract.ts';
@@ -13,6 +14,8 @@ import { callEndpoint } from './http-tool.ts';
 import { recoverJob, runJob } from './job.ts';
 
 const BUILTINS: Readonly<Record<BuiltinName, Executor>> = {
+  collect,
+  refuse,
   echo,
   calculator,
   web_fetch: webFetch,

@@ -6,7 +6,8 @@ import type { ResolvedWorkflow, ToolDefinition, WorkflowStep } from '../../src/d
 import { bundled } from '../../src/catalog/bundled.ts';
 import type { RunResult } from '../../src/engine/run-result.ts';
 import { OUTPUTS } from '../../src/engine/workflow.ts';
-import type { ActionCall } from '../../src/executors/executor.ts';
+import type { ActionCall, ActionContext } from '../../src/executors/executor.ts';
+import { toolExecutor } from '../../src/executors/tool.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { MortalSql, openNodeSql } from '../support/node-sql.ts';
 import { sessionKit, settle } from '../support/session-kit.ts';
@@ -84,8 +85,9 @@ class Shop {
   }
 
   /** Gives its parameters back after 10 ms; `fail: n` fails the first n attempts. */
-  work = async ({ action, attempt, parameters }: ActionCall): Promise<ActionOutcome> => {
-    if (action.name !== 'work') return { ok: true, output: parameters };
+  work = async (call: ActionCall, context: ActionContext): Promise<ActionOutcome> => {
+    const { action, attempt, parameters } = call;
+    if (action.name !== 'work') return await toolExecutor.execute(call, context);
     this.started.push(action.id);
     this.#working += 1;
     this.most = Math.max(this.most, this.#working);
@@ -328,6 +330,66 @@ describe('[M6] failures', () => {
     expect(started).toEqual(expect.arrayContaining(expected));
     expect(started).not.toContain('after');
     expect(started.includes('d')).toBe(!failFast);
+  });
+
+  test('steps that fail at the same time are all compensated', async () => {
+    const failing = (name: string): StepText => ({
+      name,
+      dependsOn: [],
+      parameters: { fail: 9 },
+      retry: { maxAttempts: 1, backoff: 'none', delayMs: 0, maxDelayMs: 0 },
+      compensate: [step({ name: 'one' }), step({ name: 'two' })],
+    });
+    const { result, started } = await run(workflow([failing('a'), failing('b'), { name: 'never' }]));
+    expect(result).toMatchObject({ status: 'failed', error: { code: 'step_failed' } });
+    const undone = ['a_undo_one', 'a_undo_two', 'b_undo_one', 'b_undo_two'];
+    expect(started.toSorted()).toEqual(['a', ...undone.slice(0, 2), 'b', ...undone.slice(2)]);
+  });
+
+  test.each([
+    ['abort', 'failed', ['undo']],
+    ['continue', 'completed', []],
+    ['skip', 'completed', []],
+  ] as const)('items that are no list fail the for_each, and %s says what then', async (onFailure, status, undone) => {
+    const { result, started, outputs } = await run(
+      workflow(
+        [
+          {
+            name: 'each',
+            type: 'for_each',
+            items: '$(trigger.list)',
+            steps: [step({ name: 'one' })],
+            onFailure,
+            compensate: [step({ name: 'undo' })],
+          },
+          { name: 'after', parameters: { each: '$(steps.each)' } },
+        ],
+        { after: 'steps.after' },
+      ),
+      { list: 'a $b' },
+    );
+    expect(result.status).toBe(status);
+    expect(result.actions.find(({ id }) => id === 'each')).toMatchObject({
+      status: 'failed',
+      error: { code: 'invalid_items', message: '"items" must be a list, found "a $b"' },
+    });
+    expect(started.filter((id) => id.includes('undo'))).toEqual(undone.map((name) => `each_undo_${name}`));
+    if (onFailure === 'continue') expect(outputs).toEqual({ after: { each: null } });
+    if (onFailure === 'skip') expect(started).toEqual([]);
+  });
+
+  test('what a group collects is data, whatever its names are', async () => {
+    const { result, outputs } = await run(
+      workflow(
+        [
+          { name: 'both', type: 'parallel', steps: [step({ name: 'fail_times', parameters: { give: 5 } })] },
+          { name: 'delay_ms', parameters: { give: 900_000 } },
+        ],
+        { fail_times: 'steps.both.fail_times', delay_ms: 'steps.delay_ms' },
+      ),
+    );
+    expect(result).toMatchObject({ status: 'completed' });
+    expect(outputs).toEqual({ fail_times: 5, delay_ms: 900_000 });
   });
 
   test('continue: those after it see null', async () => {
