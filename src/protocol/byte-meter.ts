@@ -1,34 +1,47 @@
 /**
  * Counts the UTF-8 bytes of a text that comes in pieces against a limit (P16), for less than it costs
- * to look at every character: pieces are gathered and handed to the platform's encoder together.
+ * to look at every character: short pieces are gathered and handed to the platform's encoder together.
  *
  * Invariants:
  *  1. What fits is decided as if the text had come whole, wherever it was cut, also inside a pair.
- *  2. At most `GATHERED_CHARS` characters, or one piece, are kept.
+ *  2. Fewer than `GATHERED_CHARS` characters are kept.
+ *  3. `room` characters more fit, whatever they are.
  */
 
 const GATHERED_CHARS = 2_048;
+/** From here on the encoder is called at once. */
+const LONG_PIECE_CHARS = 512;
 const encoder = new TextEncoder();
 const scratch = new Uint8Array(8_192);
 
 export class ByteMeter {
   readonly #limit: number;
-  /** Of the text so far, less what is gathered. */
+  /** Of the text so far, less what is gathered and what is reserved. */
   #bytes = 0;
   #gathered = '';
+  #reserved = 0;
   /** So close to the limit that every character is counted; `#gathered` then only tells that a pair is half read. */
   #exact = false;
   /** Characters that certainly fit: so many may be passed to `take`. */
-  room = 0;
+  room: number;
 
   constructor(limit: number) {
     this.#limit = limit;
+    this.room = this.#certain();
   }
 
   /** Counts a piece of at most `room` characters. */
   take(piece: string): void {
     this.room -= piece.length;
-    this.#gathered += piece;
+    if (piece.length < LONG_PIECE_CHARS) {
+      this.#gathered += piece;
+      if (this.#gathered.length >= GATHERED_CHARS) this.#countGathered();
+      return;
+    }
+    if (this.#gathered !== '') this.#countGathered();
+    // Half a pair is left.
+    this.#gathered = this.#gathered === '' ? piece : this.#gathered + piece;
+    this.#countGathered();
   }
 
   /** Counts a piece of at most `room` characters that are all ASCII. */
@@ -37,19 +50,33 @@ export class ByteMeter {
     this.#bytes += chars;
   }
 
+  /** Keeps a place for at most `room` characters that `takeReserved` will count, before anything else is counted. */
+  reserve(chars: number): void {
+    this.room -= chars;
+    this.#reserved += chars;
+  }
+
+  /** Counts characters for which a place was kept. */
+  takeReserved(piece: string): void {
+    this.#reserved -= piece.length;
+    this.room += piece.length;
+    this.take(piece);
+  }
+
   /** Counts any piece; returns the beginning of it that fits, whole characters only. */
   fit(piece: string): string {
     if (!this.#exact && piece.length > this.room) {
       this.#countGathered();
-      // The one byte is for the second half of a pair whose first half comes last.
-      const certain = Math.floor((this.#limit - this.#bytes - 1) / 3) - this.#gathered.length;
-      if (piece.length > certain) this.#beExact();
-      // A long piece is counted at once.
-      else this.room = Math.max(piece.length, Math.min(GATHERED_CHARS, certain));
+      if (piece.length > this.room) this.#beExact();
     }
     if (this.#exact) return this.#fitExactly(piece);
     this.take(piece);
     return piece;
+  }
+
+  #certain(): number {
+    // The one byte is for the second half of a pair whose first half comes last.
+    return Math.floor((this.#limit - this.#bytes - 1) / 3) - this.#gathered.length - this.#reserved;
   }
 
   #countGathered(): void {
@@ -57,7 +84,8 @@ export class ByteMeter {
     // Half of a surrogate pair waits for its other half.
     const whole = isHighSurrogate(text.charCodeAt(text.length - 1)) ? text.slice(0, -1) : text;
     this.#bytes += utf8Bytes(whole);
-    this.#gathered = text.slice(whole.length);
+    this.#gathered = whole.length === text.length ? '' : text.slice(whole.length);
+    this.room = this.#certain();
   }
 
   #beExact(): void {

@@ -128,9 +128,8 @@ const NOT_QUICK = 0;
 const WORDS = 1;
 const BODY_TEXT = 2;
 const TAG_TEXT = 3;
-// Up to here it is cheaper to look at each character than to search, for several characters and for one.
+// Up to here it is cheaper to look at each character than to search for several.
 const SMALL_CHUNK_CHARS = 16;
-const TINY_CHUNK_CHARS = 6;
 /** Longer tags are measured by the machine. */
 const SHORT_TAG_CHARS = limits.tagBytes / 4;
 
@@ -144,7 +143,12 @@ const BACKTICK = 96;
 const TILDE = 126;
 const BYTE_ORDER_MARK = 0xfeff;
 
-const JOIN_CHARS = 1_024;
+/**
+ * A text that grows piece by piece is a chain of its pieces until somebody looks into it. Chains that are put
+ * together at these lengths leave little to do under the closing tag.
+ */
+const TAIL_CHARS = 1_024;
+const TAIL_PIECES = 64;
 
 /** A wrapper's opening line is held back; a longer one is text. */
 const WRAPPER_LINE_CHARS = 120;
@@ -235,10 +239,9 @@ class Parser implements ProtocolParser {
   /** Body text it has not. */
   #fresh = '';
   #bodyChars = 0;
-  /** Characters whose lines are counted. */
-  #bodyCounted = 0;
-  /** Length at which the pieces of the body are put together. */
-  #joinAt = 0;
+  /** Body text that came last, in pieces that hold no `<`: no line or byte of it is counted yet. */
+  #tail = '';
+  #tailPieces = 0;
   #bodyTooLarge = false;
   #bodyOffset = 0;
   /** The body, when it was found to be strict JSON. */
@@ -290,15 +293,12 @@ class Parser implements ProtocolParser {
           this.#take(chunk);
           return this.#words(chunk);
         case BODY_TEXT:
-          if (chars <= TINY_CHUNK_CHARS) {
-            if (!isAsciiOutside(chunk, LESS, LESS)) break;
-            this.#meter.takeAscii(chars);
-            this.#base += chars;
-          } else {
-            if (chunk.indexOf('<') !== -1) break;
-            this.#take(chunk);
-          }
-          this.#addBody(chunk);
+          if (chunk.indexOf('<') !== -1) break;
+          this.#meter.reserve(chars);
+          this.#base += chars;
+          this.#tail = this.#tailPieces === 0 ? chunk : this.#tail + chunk;
+          this.#tailPieces += 1;
+          if (this.#tailPieces === TAIL_PIECES || this.#tail.length >= TAIL_CHARS) this.#settleTail();
           return NOTHING;
         case TAG_TEXT:
           if (chars > SMALL_CHUNK_CHARS || !isAsciiOutside(chunk, LESS, GREATER)) break;
@@ -374,6 +374,7 @@ class Parser implements ProtocolParser {
 
   #feedAny(chunk: string): readonly ProtocolEvent[] {
     if (this.#stopped || this.#ended || chunk === '') return NOTHING;
+    if (this.#tailPieces !== 0) this.#settleTail();
     const kept = this.#meter.fit(chunk);
     const events = this.#read(kept);
     this.#quick = this.#held === '' ? this.#quickWay() : NOT_QUICK;
@@ -401,6 +402,7 @@ class Parser implements ProtocolParser {
     if (this.#ended) return NOTHING;
     this.#ended = true;
     this.#quick = NOT_QUICK;
+    if (this.#tailPieces !== 0) this.#settleTail();
     this.#finish();
     return this.#takeEvents();
   }
@@ -1096,8 +1098,6 @@ class Parser implements ProtocolParser {
     this.#scanned = '';
     this.#fresh = '';
     this.#bodyChars = 0;
-    this.#bodyCounted = 0;
-    this.#joinAt = JOIN_CHARS;
     this.#bodyTooLarge = false;
     this.#bodyOffset = offset;
     this.#parsed = undefined;
@@ -1142,35 +1142,36 @@ class Parser implements ProtocolParser {
     const body = text.slice(start, end);
     this.#parsed = parseJson(body);
     if (this.#parsed === undefined) return start;
-    this.#fresh = body;
-    this.#bodyChars = body.length;
+    this.#addBody(body);
     const next = end + '</action>'.length;
     this.#closeAction(this.#base + next);
     return next;
   }
 
   #addBody(text: string): void {
+    this.#countLines(text, this.#bodyOffset + this.#bodyChars);
     this.#bodyChars += text.length;
     if (this.#bodyTooLarge) {
       this.#scanner.scan(text);
-      this.#countLines(text, this.#bodyOffset + this.#bodyChars - text.length);
       return;
     }
-    this.#fresh += text;
-    if (this.#bodyChars > this.#joinAt) {
-      // A text that grew is a chain of its pieces until somebody looks into it: looking now and then is
-      // better than putting everything together under the closing tag.
-      this.#countBody(this.#fresh);
-      this.#joinAt = this.#bodyChars + Math.max(JOIN_CHARS, this.#bodyChars >> 1);
-    }
+    this.#fresh = this.#fresh === '' ? text : this.#fresh + text;
     if (this.#bodyChars > limits.actionBodyBytes) {
       // Kept no longer; the scanner alone finds the end.
       this.#bodyTooLarge = true;
       this.#scanner.scan(this.#fresh);
-      this.#countBody(this.#scanned + this.#fresh);
       this.#scanned = '';
       this.#fresh = '';
     }
+  }
+
+  /** Does with the last pieces of the body what was put off. */
+  #settleTail(): void {
+    const tail = this.#tail;
+    this.#tail = '';
+    this.#tailPieces = 0;
+    this.#addBody(tail);
+    this.#meter.takeReserved(tail);
   }
 
   /** Whether the place reached hides a tag: it stands in a string of the body (P7). */
@@ -1200,8 +1201,7 @@ class Parser implements ProtocolParser {
   #closeAction(next: number): void {
     const action = this.#action;
     if (action === null) return;
-    const source = this.#scanned + this.#fresh;
-    if (!this.#bodyTooLarge) this.#countBody(source);
+    const source = this.#scanned === '' ? this.#fresh : this.#scanned + this.#fresh;
     if (this.#returnTo === BODY) this.#countLines(this.#tagText, this.#tagOffset + this.#tagHead.length);
     if (!action.ignored) this.#declare(action, source, next);
     this.#leaveAction();
@@ -1323,8 +1323,6 @@ class Parser implements ProtocolParser {
   #rejectUnclosed(why: string): void {
     const action = this.#action;
     if (action === null) return;
-    const source = this.#scanned + this.#fresh;
-    if (this.#mode !== OPEN_TAG && !this.#bodyTooLarge) this.#countBody(source);
     if (!action.ignored) {
       const refusal =
         action.refusal ??
@@ -1435,18 +1433,6 @@ class Parser implements ProtocolParser {
       this.#lineOffset = offset + lineFeed + 1;
       lineFeed = text.indexOf('\n', lineFeed + 1);
     }
-  }
-
-  /** The same for the body of an action. @param text the body, or its end */
-  #countBody(text: string): void {
-    const start = this.#bodyChars - text.length;
-    let lineFeed = text.indexOf('\n', this.#bodyCounted - start);
-    while (lineFeed !== -1) {
-      this.#line += 1;
-      this.#lineOffset = this.#bodyOffset + start + lineFeed + 1;
-      lineFeed = text.indexOf('\n', lineFeed + 1);
-    }
-    this.#bodyCounted = this.#bodyChars;
   }
 
   #warn(code: WarningCode, message: string, offset: number): void {
