@@ -3,11 +3,20 @@
  * any text. Good enough for budgets and for marked estimates, never for bills.
  */
 export function estimateTokens(text: string): number {
+  return tokensOf(textBytes(text));
+}
+
+/** The same for a text of which only the size is known. */
+export function tokensOf(bytes: number): number {
+  return Math.ceil(bytes / 4);
+}
+
+/** UTF-8 bytes; each half of a surrogate pair counts two of the pair's four, so that pieces add up however they are cut. */
+export function textBytes(text: string): number {
   let bytes = 0;
   for (let index = 0; index < text.length; index += 1) {
     const unit = text.charCodeAt(index);
-    // Each half of a surrogate pair counts two of the pair's four bytes.
     bytes += unit < 0x80 ? 1 : unit < 0x800 || (unit >= 0xd800 && unit <= 0xdfff) ? 2 : 3;
   }
-  return Math.ceil(bytes / 4);
+  return bytes;
 }

@@ -9,11 +9,13 @@
  * 2. Every stream that is not broken by an error ends with `usage`, then `finish`.
  * 3. When the consumer stops reading or aborts, the connection's signal is aborted.
  * 4. Every attempt that the breaker let through tells it once how the endpoint did.
+ * 5. Past `limits.generationBytes` of text, reasoning and calls together an answer ends by `length`, and the
+ *    endpoint is let go; of what was passed on only the size is kept.
  */
 import { EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
 import type { Clock, FinishReason, ModelDelta, ModelProvider, ModelRequest, Random, Usage } from '../domain/ports.ts';
-import { estimateTokens } from '../domain/tokens.ts';
+import { estimateTokens, textBytes, tokensOf } from '../domain/tokens.ts';
 import type { ReadChunk } from './chunk.ts';
 import type { Endpoint, Quirk } from './endpoints.ts';
 import { failureOf } from './failure.ts';
@@ -52,7 +54,15 @@ export interface CallerOptions {
 }
 
 type Content = ReadChunk['deltas'][number];
-type End = { readonly finish: FinishReason };
+/** What was passed on of an answer, and what the endpoint has said of the tokens so far. */
+interface Sent {
+  pieces: number;
+  bytes: number;
+  usage: Usage | null;
+}
+
+/** `cut` = by us: what the endpoint would have said of the tokens never came. */
+type End = { readonly finish: FinishReason; readonly cut: boolean };
 
 export function createCaller(connection: Connection, options: CallerOptions): ModelProvider {
   return new Caller(connection, options);
@@ -74,18 +84,17 @@ class Caller implements ModelProvider {
   async *stream(request: ModelRequest): AsyncGenerator<ModelDelta> {
     const { clock, random, endpoint, defaultModel } = this.#options;
     const model = request.model ?? defaultModel;
-    const sent: Content[] = [];
-    const told: { usage: Usage | null } = { usage: null };
+    const sent: Sent = { pieces: 0, bytes: 0, usage: null };
     let end: End | null = null;
     let attempt = 1;
     while (end === null) {
       const closedMs = endpoint.breaker.enter();
       if (closedMs !== null) throw this.#leftAlone(closedMs);
       try {
-        end = yield* this.#once(request, model, { sent, told });
+        end = yield* this.#once(request, model, sent);
       } catch (fault) {
         if (request.signal.aborted) {
-          end = { finish: 'abort' };
+          end = { finish: 'abort', cut: true };
           break;
         }
         const failure = failureOf(fault, {
@@ -93,32 +102,28 @@ class Caller implements ModelProvider {
           secret: this.#connection.secret,
           now: clock.now(),
         });
-        const begun = sent.length > 0;
+        const begun = sent.pieces > 0;
         if (!begun && adapt(failure, endpoint.refusedBy(model))) continue;
         const backoffMs = random() * Math.min(limits.retryMaxDelayMs, limits.retryDelayMs * 2 ** attempt);
         const delayMs = Math.max(backoffMs, failure.retryAfterMs ?? 0);
         const again =
           failure.retryable && !begun && attempt < limits.modelAttempts && endpoint.breaker.state === 'closed';
         if (!again || delayMs > limits.retryMaxDelayMs) {
-          if (begun) yield { type: 'usage', usage: { ...partly(told.usage, request, sent), model } };
+          if (begun) yield { type: 'usage', usage: { ...partly(request, sent), model } };
           throw failure.error;
         }
         attempt += 1;
         await pause(clock, delayMs, request.signal);
-        if (request.signal.aborted) end = { finish: 'abort' };
+        if (request.signal.aborted) end = { finish: 'abort', cut: true };
       }
     }
-    const usage = end.finish === 'abort' ? partly(told.usage, request, sent) : wholly(told.usage, request, sent);
+    const usage = end.cut ? partly(request, sent) : wholly(request, sent);
     yield { type: 'usage', usage: { ...usage, model } };
     yield { type: 'finish', reason: end.finish };
   }
 
-  /** One request; returns how it ended. @param to takes every delta that was passed on, and what was said of the tokens */
-  async *#once(
-    request: ModelRequest,
-    model: string,
-    { sent, told }: { readonly sent: Content[]; readonly told: { usage: Usage | null } },
-  ): AsyncGenerator<Content, End> {
+  /** One request; returns how it ended. @param sent counts what is passed on */
+  async *#once(request: ModelRequest, model: string, sent: Sent): AsyncGenerator<Content, End> {
     const { clock, endpoint } = this.#options;
     const { breaker } = endpoint;
     const controller = new AbortController();
@@ -127,7 +132,7 @@ class Caller implements ModelProvider {
     let finish: FinishReason | null = null;
     /** Of the last piece that said something: pieces without anything in them are no tokens. */
     let heardAt = startedAt;
-    told.usage = null;
+    sent.usage = null;
     let reported = false;
     const report = (tell: () => void): void => {
       if (!reported) tell();
@@ -153,28 +158,33 @@ class Caller implements ModelProvider {
         });
         if (next.done === true) break;
         const read = this.#connection.read(next.value);
-        told.usage = read.usage ?? told.usage;
+        sent.usage = read.usage ?? sent.usage;
         for (const delta of read.deltas) {
-          if (sent.length === 0) endpoint.learnLatency(model, clock.now() - startedAt);
-          sent.push(delta);
+          if (sent.pieces === 0) endpoint.learnLatency(model, clock.now() - startedAt);
+          sent.pieces += 1;
+          sent.bytes += bytesOf(delta);
           yield delta;
+        }
+        if (sent.bytes > limits.generationBytes) {
+          report(() => breaker.succeeded());
+          return { finish: 'length', cut: true };
         }
         // Behind the reader's turn: its time is not the endpoint's.
         if (read.deltas.length > 0 || (finish === null && read.finish !== null)) heardAt = clock.now();
         finish = read.finish ?? finish;
       }
-      if (request.signal.aborted) return { finish: 'abort' };
+      if (request.signal.aborted) return { finish: 'abort', cut: true };
       if (finish === null && !end.marked) {
         throw new EngineError(
           'model_unavailable',
           `The model endpoint ${endpoint.name} broke off in the middle of its answer`,
         );
       }
-      if (finish === 'error' && sent.length === 0) {
+      if (finish === 'error' && sent.pieces === 0) {
         throw new EngineError('model_unavailable', `The model endpoint ${endpoint.name} failed before its first text`);
       }
       report(() => breaker.succeeded());
-      return { finish: finish ?? 'stop' };
+      return { finish: finish ?? 'stop', cut: false };
     } catch (fault) {
       if (!request.signal.aborted) {
         const failure = failureOf(fault, { endpoint: endpoint.name, secret: null, now: clock.now() });
@@ -183,7 +193,7 @@ class Caller implements ModelProvider {
       throw fault;
     } finally {
       patience.end();
-      report(() => (sent.length > 0 ? breaker.succeeded() : breaker.abandoned()));
+      report(() => (sent.pieces > 0 ? breaker.succeeded() : breaker.abandoned()));
       controller.abort();
     }
   }
@@ -192,10 +202,10 @@ class Caller implements ModelProvider {
   #wait<T>(
     patience: Patience,
     work: Promise<T>,
-    so: { readonly sent: readonly Content[]; readonly finish: FinishReason | null; readonly heardAt: number },
+    so: { readonly sent: Sent; readonly finish: FinishReason | null; readonly heardAt: number },
   ): Promise<T> {
     const { clock, endpoint, firstTokenMs, betweenTokensMs } = this.#options;
-    const begun = so.sent.length > 0;
+    const begun = so.sent.pieces > 0;
     const allowedMs = so.finish !== null ? limits.usageGraceMs : begun ? betweenTokensMs : firstTokenMs;
     return patience.wait(work, Math.max(0, so.heardAt + allowedMs - clock.now()), () => {
       const what = begun
@@ -242,36 +252,42 @@ function adapt({ status, error }: ModelFailure, refused: Set<Quirk>): boolean {
   return true;
 }
 
+function bytesOf(delta: Content): number {
+  return delta.type === 'tool_call'
+    ? textBytes(delta.name ?? '') + textBytes(delta.argumentsDelta)
+    : textBytes(delta.text);
+}
+
 /** What a complete answer used: as the endpoint says, unless it says that an answer cost nothing at all (L6). */
-function wholly(told: Usage | null, request: ModelRequest, sent: readonly Content[]): Usage {
-  const counted = told !== null && (told.promptTokens > 0 || told.completionTokens > 0 || sent.length === 0);
-  return counted ? told : estimate(request, sent);
+function wholly(request: ModelRequest, sent: Sent): Usage {
+  const { usage, pieces } = sent;
+  const counted = usage !== null && (usage.promptTokens > 0 || usage.completionTokens > 0 || pieces === 0);
+  return counted ? usage : estimate(request, sent);
 }
 
 /** What an answer used that broke off: what the endpoint had said of it may have been said too early. */
-function partly(told: Usage | null, request: ModelRequest, sent: readonly Content[]): Usage {
+function partly(request: ModelRequest, sent: Sent): Usage {
   const estimated = estimate(request, sent);
-  if (told === null) return estimated;
+  const { usage } = sent;
+  if (usage === null) return estimated;
   return {
     ...estimated,
-    promptTokens: told.promptTokens > 0 ? told.promptTokens : estimated.promptTokens,
-    completionTokens: Math.max(told.completionTokens, estimated.completionTokens),
-    cachedTokens: told.cachedTokens,
+    promptTokens: usage.promptTokens > 0 ? usage.promptTokens : estimated.promptTokens,
+    completionTokens: Math.max(usage.completionTokens, estimated.completionTokens),
+    cachedTokens: usage.cachedTokens,
   };
 }
 
 /** For endpoints that count nothing themselves (L6). */
-function estimate({ messages, tools = [] }: ModelRequest, sent: readonly Content[]): Usage {
+function estimate({ messages, tools = [] }: ModelRequest, { bytes }: Sent): Usage {
   const calls = messages.flatMap(({ toolCalls = [] }) => toolCalls.map((call) => call.name + call.arguments));
+  const prompt = [...messages.map(({ content }) => content), ...calls].reduce(
+    (sum, text) => sum + estimateTokens(text),
+    0,
+  );
   return {
-    promptTokens:
-      [...messages.map(({ content }) => content), ...calls].reduce((sum, text) => sum + estimateTokens(text), 0) +
-      (tools.length === 0 ? 0 : estimateTokens(JSON.stringify(tools))),
-    completionTokens: estimateTokens(
-      sent
-        .map((delta) => (delta.type === 'tool_call' ? (delta.name ?? '') + delta.argumentsDelta : delta.text))
-        .join(''),
-    ),
+    promptTokens: prompt + (tools.length === 0 ? 0 : estimateTokens(JSON.stringify(tools))),
+    completionTokens: tokensOf(bytes),
     cachedTokens: 0,
     estimated: true,
   };

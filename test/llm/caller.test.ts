@@ -133,7 +133,7 @@ class PromptClock extends FakeClock {
 }
 
 /** A caller over scripted chunks: numbers let so many milliseconds pass. Each attempt takes the next list. */
-function setUpChunks(attempts: readonly (readonly unknown[])[]) {
+function setUpChunks(attempts: readonly Iterable<unknown>[]) {
   const clock = new PromptClock();
   let opened = 0;
   const { promise: never } = Promise.withResolvers<undefined>();
@@ -247,6 +247,17 @@ describe('[L6] what an answer used', () => {
     });
   });
 
+  test.each(['stop', 'length', 'content_filter'])(
+    'what the endpoint says counts, however it ended (%s)',
+    async (how) => {
+      expect(await used([says('some text'), ends(how, counts(7, 9))])).toMatchObject({
+        promptTokens: 7,
+        completionTokens: 9,
+        estimated: false,
+      });
+    },
+  );
+
   test('counts that are no numbers of tokens are none', async () => {
     expect(await used([says('some text'), ends('stop', counts(1e300, -1))])).toMatchObject({ estimated: true });
   });
@@ -266,5 +277,27 @@ describe('[L6] what an answer used', () => {
       tools: [{ name: 'search', summary: 'finds', parameters: { type: 'object' } }],
     });
     expect(withCalls?.promptTokens).toBeGreaterThan((plain?.promptTokens ?? 0) + 10);
+  });
+});
+
+describe('[P16] an answer without an end', () => {
+  const piece = 'é'.repeat(50_000);
+  const pieces = Math.ceil(limits.generationBytes / 100_000) + 1;
+  test.each([
+    ['text', says(piece)],
+    ['reasoning', { choices: [{ index: 0, delta: { reasoning_content: piece } }] }],
+    ['a call', { choices: [{ index: 0, delta: { tool_calls: [{ index: 0, function: { arguments: piece } }] } }] }],
+  ])('is let go when its %s passes the limit of a generation, and ends by length', async (_, chunk) => {
+    let asked = 0;
+    const endless = {
+      *[Symbol.iterator](): Generator<unknown> {
+        for (; asked < pieces * 3; asked += 1) yield chunk;
+      },
+    };
+    const { deltas, fault } = await setUpChunks([endless]).ask();
+    expect(fault).toBeNull();
+    expect(deltas.at(-1)).toEqual({ type: 'finish', reason: 'length' });
+    expect(deltas.at(-2)).toMatchObject({ usage: { completionTokens: expect.any(Number), estimated: true } });
+    expect(asked).toBeLessThanOrEqual(pieces);
   });
 });
