@@ -7,6 +7,7 @@ import { limits } from '../domain/limits.ts';
 import type { MemoryPolicy } from '../domain/manifest.ts';
 import type { Turn } from './feedback.ts';
 import { legible, neutralise } from './neutralise.ts';
+import { createParser } from './parser.ts';
 
 /**
  * @returns the turns to the letter, and a notice of the older ones, or null when there are none. As a
@@ -47,12 +48,20 @@ function summary(older: readonly Turn[]): string[] {
   return [`${turns(older.length)} shortened here.`, ...(missing === 0 ? [] : [`[${missing} left out]`]), ...lines];
 }
 
-/** What the user was told last. */
+/** What the user was told last: the last response, else what stood outside of all blocks. */
 function answerOf({ generations, note }: Turn): string {
-  const text = generations.at(-1)?.text ?? '';
-  const response = [...text.matchAll(/<response\b[^>]*>([\s\S]*?)(?:<\/response>|$)/gi)].at(-1)?.[1];
-  const bare = text.replace(/<(thought|think|thinking|action)\b[\s\S]*?<\/\1>/gi, ' ').replace(/<[^>]*>/g, ' ');
-  return note ?? response ?? bare;
+  if (note != null) return note;
+  const parser = createParser({ json: 'strict', actInReasoning: false });
+  let response: string | null = null;
+  let bare = '';
+  for (const event of [...parser.feed(generations.at(-1)?.text ?? ''), ...parser.end()]) {
+    if (event.type === 'response_started') response = '';
+    else if (event.type === 'response') response = (response ?? '') + event.delta;
+    else if (event.type === 'response_reference') response = (response ?? '') + event.reference.raw;
+    else if (event.type === 'text') bare += event.delta;
+    else if (event.type === 'text_completed') bare += ' ';
+  }
+  return response ?? bare;
 }
 
 function shortened(text: string): string {

@@ -51,6 +51,35 @@ describe('[M8] memory', () => {
     expect(told).not.toContain('<action');
   });
 
+  test.each([
+    [
+      'the last response',
+      '<response final="false">first</response><response>$report, then</response>',
+      '$report, then',
+    ],
+    ['a response that was cut', 'Hm. <response final="true">half of', 'half of'],
+    [
+      'bare text, without what was thought and done',
+      'So <thought>hm</thought><action>{"name":"x"}</action>it is.',
+      'So it is.',
+    ],
+    ['no quoted block', '<response>write &lt;b> or <b>this</b></response>', 'write &lt;b> or <b>this</b>'],
+  ])('of an answer %s is told', (_, text, said) => {
+    const older: Turn = { user: 'q', generations: [{ text, results: [] }] };
+    const { notice } = compact([older, turn(1), turn(2)], { maxTurns: 1, summarizeAfter: 1 });
+    expect(notice).toContain(`- User: q\n  You: ${said}\n`);
+  });
+
+  test.each(['<response ', '<thought>', '<action>', '<', '</'])(
+    '[P3] an answer that is nothing but "%s" is read once, however long it is',
+    (piece) => {
+      const text = piece.repeat(limits.generationBytes / 4 / piece.length);
+      const older: Turn = { user: 'q', generations: [{ text, results: [] }] };
+      const { notice } = compact([older, turn(1), turn(2)], { maxTurns: 1, summarizeAfter: 1 });
+      expect(notice).toContain('- User: q');
+    },
+  );
+
   test('every value keeps a name that the model is told', () => {
     const { notice, kept } = compact(conversation(30), { maxTurns: 4, summarizeAfter: 6 });
     const shown = `${notice ?? ''}${JSON.stringify(kept)}`;
