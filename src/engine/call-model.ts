@@ -31,6 +31,8 @@ export async function callModel(
       request.onText(delta.text);
     } else if (delta.type === 'usage') {
       record(delta.usage);
+    } else if (delta.type === 'finish' && delta.reason === 'content_filter') {
+      throw new EngineError('model_rejected', "The model's answer was stopped by the endpoint's content filter");
     } else if (delta.type === 'finish' && (delta.reason === 'error' || delta.reason === 'abort')) {
       throw new EngineError('model_unavailable', `The model's answer ended early (${delta.reason})`);
     }

@@ -3,7 +3,7 @@ import { isJsonObject } from '../domain/json.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import type { ActionContext, Executor } from './executor.ts';
 import { failure, failureOf, quote, wrongParameter } from './failure.ts';
-import { validateParameters } from './validate-parameters.ts';
+import { checkable, outputComplaint, UNUSABLE } from './output-schema.ts';
 
 export const llmExecutor: Executor = {
   async execute({ parameters }, { callModel, progress, signal }) {
@@ -22,11 +22,13 @@ export const llmExecutor: Executor = {
       });
     try {
       const text = await ask([]);
-      if (schema === null) return { ok: true, output: text };
-      const first = judge(text, schema);
+      if (schema === null) return { ok: true, output: unthought(text) };
+      const check = checkable(schema);
+      const first = judge(text, check);
       if (first.ok) return { ok: true, output: first.value };
+      if (first.complaint.includes(UNUSABLE)) return wrongParameter('output_schema', 'a usable JSON Schema', schema);
       // One round to mend it: most models do when they are told what is wrong.
-      const second = judge(await ask([{ role: 'assistant', content: text }, mendIt(first.complaint)]), schema);
+      const second = judge(await ask([{ role: 'assistant', content: text }, mendIt(first.complaint)]), check);
       return second.ok ? { ok: true, output: second.value } : failure('invalid_output', second.complaint);
     } catch (fault) {
       return failureOf(fault, signal, 'model_unavailable');
@@ -37,14 +39,12 @@ export const llmExecutor: Executor = {
 type Further = NonNullable<Parameters<ActionContext['callModel']>[0]['further']>;
 type Judged = { readonly ok: true; readonly value: Json } | { readonly ok: false; readonly complaint: string };
 
-function judge(text: string, schema: JsonObject): Judged {
-  const value = jsonIn(text);
+function judge(text: string, check: JsonObject): Judged {
+  const value = jsonIn(unthought(text));
   if (value === undefined) return { ok: false, complaint: `the model answered no JSON: ${quote(text)}` };
-  // the validator speaks of `parameters`; here it judges an answer
-  const complaint = validateParameters({ type: 'object', properties: { output: schema } }, { output: value });
+  const complaint = outputComplaint(check, value);
   if (complaint === null) return { ok: true, value };
-  const said = complaint.replaceAll('parameters.output', 'output');
-  return { ok: false, complaint: `the model's JSON does not match output_schema: ${said}` };
+  return { ok: false, complaint: `the model's JSON does not match output_schema: ${complaint}` };
 }
 
 function mendIt(complaint: string): Further[number] {
@@ -59,12 +59,10 @@ function withSchema(system: string | null, schema: JsonObject): string {
 
 /** The JSON of an answer that is JSON, that holds one fenced block of it, or that has words around one value. */
 function jsonIn(text: string): Json | undefined {
-  const unthought = text.replace(/^\s*<think(?:ing)?>[\s\S]*?<\/think(?:ing)?>/i, '');
-  const fenced = /```(?:json)?\s*\n([\s\S]*?)\n\s*```/.exec(unthought)?.[1];
-  const start = unthought.search(/[{[]/);
-  const end = Math.max(unthought.lastIndexOf('}'), unthought.lastIndexOf(']'));
-  const within = start === -1 || end < start ? undefined : unthought.slice(start, end + 1);
-  for (const candidate of [unthought, fenced, within]) {
+  const start = text.search(/[{[]/);
+  const end = Math.max(text.lastIndexOf('}'), text.lastIndexOf(']'));
+  const within = start === -1 || end < start ? undefined : text.slice(start, end + 1);
+  for (const candidate of [text, inFence(text), within]) {
     if (candidate === undefined) continue;
     try {
       return JSON.parse(candidate) as Json;
@@ -73,4 +71,19 @@ function jsonIn(text: string): Json | undefined {
     }
   }
   return undefined;
+}
+
+/** What stands in the first block of code, between its lines of fences; looks at each line once. */
+function inFence(text: string): string | undefined {
+  const opening = /```(?:json)?[^\S\n]*\n/i.exec(text);
+  if (opening === null) return undefined;
+  const within = text.slice(opening.index + opening[0].length);
+  const closing = /^[^\S\n]*```/m.exec(within);
+  return closing === null ? undefined : within.slice(0, closing.index);
+}
+
+/** The answer without the thinking that a model may have written before it. */
+function unthought(text: string): string {
+  const thinking = /^\s*<think(?:ing)?>[\s\S]*?<\/think(?:ing)?>\s*/i.exec(text);
+  return thinking === null ? text : text.slice(thinking[0].length);
 }

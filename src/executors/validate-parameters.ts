@@ -50,7 +50,7 @@ function complaintOf(error: OutputUnit, schema: JsonObject, parameters: JsonObje
   if (AGGREGATES.has(keyword)) return null;
   const where = nameOf(error.instanceLocation);
   const found = at(parameters, error.instanceLocation);
-  const rule = at(schema, error.keywordLocation);
+  const rule = ruleAt(schema, error.keywordLocation);
   const got = found === undefined ? 'nothing' : `${typeOf(found)} ${quote(found)}`;
   switch (keyword) {
     case 'type':
@@ -119,17 +119,28 @@ function decodeStep(step: string): string {
 
 function at(root: Json, location: string): Json | undefined {
   let current: Json | undefined = root;
+  for (const step of stepsOf(location)) current = into(current, step);
+  return current;
+}
+
+function into(value: Json | undefined, step: string): Json | undefined {
+  if (Array.isArray(value)) return value[Number(step)];
+  return isJsonObject(value) && Object.hasOwn(value, step) ? value[step] : undefined;
+}
+
+/** What a schema says at a place that was reached through its references: `#/properties/a/$ref/minLength`. */
+function ruleAt(schema: JsonObject, location: string): Json | undefined {
+  let current: Json | undefined = schema;
   for (const step of stepsOf(location)) {
-    if (Array.isArray(current)) current = current[Number(step)];
-    else if (isJsonObject(current) && Object.hasOwn(current, step)) current = current[step];
-    else return undefined;
+    current = into(current, step);
+    if (step === '$ref' && typeof current === 'string') current = at(schema, current);
   }
   return current;
 }
 
 /** The schema that a keyword stands in. */
 function ownerOf(schema: JsonObject, keywordLocation: string): JsonObject | null {
-  const owner = at(schema, keywordLocation.slice(0, keywordLocation.lastIndexOf('/')));
+  const owner = ruleAt(schema, keywordLocation.slice(0, keywordLocation.lastIndexOf('/')));
   return isJsonObject(owner) ? owner : null;
 }
 

@@ -1,5 +1,6 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { EngineError } from '../../src/domain/errors.ts';
+import type { Json, JsonObject } from '../../src/domain/json.ts';
 import type { ActionContext } from '../../src/executors/executor.ts';
 import { llmExecutor } from '../../src/executors/llm.ts';
 import { callOf, contextOf, errorOf } from './support.ts';
@@ -137,5 +138,66 @@ test.each([
   expect(errorOf(await llmExecutor.execute(callOf(parameters), contextOf()))).toMatchObject({
     code: 'invalid_parameters',
     message,
+  });
+});
+
+test('[P6] thinking that a model writes before its answer is no part of it', async () => {
+  const { context } = model('<think>Hm, what to say?</think>\n\nGood day');
+  expect(await llmExecutor.execute(callOf({ prompt: 'p' }), context)).toEqual({ ok: true, output: 'Good day' });
+});
+
+const person = {
+  type: 'object',
+  properties: { name: { $ref: '#/$defs/name' }, children: { type: 'array', items: { $ref: '#' } } },
+  required: ['name'],
+  $defs: { name: { type: 'string', minLength: 2, pattern: '^(\\w+\\s?)+$' } },
+};
+
+describe('[P6] an output_schema', () => {
+  const judged = async (output_schema: JsonObject, answer: Json) => {
+    const { asked, context } = answers(JSON.stringify(answer), JSON.stringify(answer));
+    const outcome = await llmExecutor.execute(callOf({ prompt: 'p', output_schema }), context);
+    return { outcome, rounds: asked.length };
+  };
+
+  test('may refer to its own parts, and to itself', async () => {
+    const value = { name: 'Ada', children: [{ name: 'Byron', children: [] }] };
+    expect((await judged(person, value)).outcome).toEqual({ ok: true, output: value });
+    const { outcome } = await judged(person, { name: 'Ada', children: [{ name: 'B' }] });
+    expect(errorOf(outcome).message).toContain('output.children[0].name: has 1 characters (allowed: at least 2)');
+  });
+
+  test('is not asked for what its patterns say: one that a model wrote may never come to an end', async () => {
+    const name = `${'a'.repeat(5_000)}!`;
+    expect((await judged(person, { name })).outcome).toEqual({ ok: true, output: { name } });
+    const open = { type: 'object', patternProperties: { '(x+x+)+y': { type: 'string' } }, additionalProperties: false };
+    expect((await judged(open, { ['x'.repeat(5_000)]: 1 })).outcome).toMatchObject({ ok: true });
+    const names = { type: 'object', properties: { pattern: { type: 'integer' } } };
+    expect((await judged(names, { pattern: 'x' })).outcome).toMatchObject({ ok: false });
+  });
+
+  test.each([{ $ref: '#' }, { $ref: '#/$defs/nothing' }, { $ref: 'https://example.com/schema' }])(
+    'that cannot be used (%j) is told as such, and the model is not asked a second time for it',
+    async (unusable) => {
+      const { outcome, rounds } = await judged(unusable, { a: 1 });
+      expect(errorOf(outcome)).toMatchObject({
+        code: 'invalid_parameters',
+        message: expect.stringContaining('output_schema'),
+      });
+      expect(rounds).toBe(1);
+    },
+  );
+});
+
+test.each([
+  `\`\`\`json${'\n'.repeat(20_000)}`,
+  `\`\`\`${'\n '.repeat(20_000)}`,
+  '```\n'.repeat(20_000),
+  '[{'.repeat(20_000),
+])('[P3] an answer without JSON is looked through once, however it is written', async (answer) => {
+  const { context } = answers(answer, '{"n": 3}');
+  expect(await llmExecutor.execute(callOf({ prompt: 'p', output_schema: schema }), context)).toEqual({
+    ok: true,
+    output: { n: 3 },
   });
 });

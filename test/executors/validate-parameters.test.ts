@@ -97,3 +97,18 @@ test('[M3] keys of the prototype are not parameters', () => {
     'parameters.toString: is missing',
   );
 });
+
+test('[M3] a complaint below a reference says what the referenced part allows', () => {
+  const referring: JsonObject = {
+    type: 'object',
+    properties: { who: { $ref: '#/$defs/person' }, kind: { $ref: '#/$defs/kind' } },
+    $defs: {
+      person: { type: 'object', properties: { name: { type: 'string', minLength: 2 } }, required: ['name'] },
+      kind: { enum: ['a', 'b'] },
+    },
+  };
+  expect(validateParameters(referring, { who: { name: 'x' }, kind: 'c' })).toBe(
+    'parameters.who.name: has 1 characters (allowed: at least 2); parameters.kind: "c" is not allowed (allowed: a, b)',
+  );
+  expect(validateParameters(referring, { who: {} })).toBe('parameters.who.name: is missing (expected: string)');
+});
