@@ -134,7 +134,9 @@ export function createSessionApp({ session, clock, destroy, admit, log }: Sessio
 
   app.get('/events', (c) => {
     void session.record;
-    const after = placeOf(c.req.query('after') ?? c.req.header('last-event-id'));
+    // A browser that connects again keeps its address: what it has seen since stands in the header. Nobody has
+    // seen what has not happened yet.
+    const after = Math.min(placeOf(c.req.header('last-event-id') || c.req.query('after')), session.lastSeq);
     const runId = c.req.query('run') ?? null;
     if (runId !== null) session.run(runId);
     if (heartbeat.readers >= limits.readersPerSession) {

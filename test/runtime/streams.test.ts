@@ -64,3 +64,22 @@ test.each(['-1', '1.5', 'x', '1e400'])('[H4] ?after=%s is no place', async (afte
   expect(response.status).toBe(400);
   await response.body?.cancel();
 });
+
+test('[J4] a browser that connects again says in the header what it has; its address is older', async () => {
+  const live = await post('/execute/direct', { protocol_text: `${TEXT}<response final="true">done</response>` });
+  const path = `/agent/session/${live.headers.get('x-session-id') ?? ''}/events?run=${live.headers.get('x-run-id') ?? ''}`;
+  const frames = journaled(await read(live)).split(/(?<=\n\n)/);
+  const again = await call(`${path}&after=1`, { headers: { 'last-event-id': '17' } });
+  expect(journaled(await read(again))).toBe(frames.slice(17).join(''));
+});
+
+test('[J4] who claims to have more than there is gets what comes next', async () => {
+  const session = await newSession();
+  const path = `/agent/session/${session}`;
+  const ahead = await call(`${path}/events?after=999999`);
+  const answer = await events(await post(`${path}/message`, { content: 'what is 2 + 2' }));
+  const seen = await events(ahead, ({ type }) => type === 'agent_completed');
+  expect(seen.map(({ seq }) => seq).filter((seq) => seq !== null)).toEqual(
+    answer.map(({ seq }) => seq).filter((seq) => seq !== null),
+  );
+});
