@@ -14,6 +14,7 @@ import { bundled } from '../catalog/bundled.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import { isOwner, parseApiKeys } from '../http/auth.ts';
+import type { ScheduleOutlook } from '../http/workflows.ts';
 import { workflowsOf } from './catalogs.ts';
 import { platformClock } from './platform.ts';
 import { schedulesOf } from './schedules.ts';
@@ -71,6 +72,15 @@ export class ScheduleObject extends DurableObject<Env> {
   /** What is due when, soonest first. */
   upcoming(): readonly Kept[] {
     return this.#all().sort((a, b) => a.nextAt - b.nextAt);
+  }
+
+  /** The same, each with its next `count` times. @returns JSON of `ScheduleOutlook[]` */
+  outlook(count: number): string {
+    const outlook: ScheduleOutlook[] = this.upcoming().map(({ nextAt, ...schedule }) => ({
+      ...schedule,
+      next: nextTimes(schedule, nextAt, count),
+    }));
+    return JSON.stringify(outlook);
   }
 
   /** Starts what is due. Runs again after a crash: each start is one session, however often it is asked for. */
@@ -149,6 +159,14 @@ export class ScheduleObject extends DurableObject<Env> {
       JSON.stringify(kept),
     );
   }
+}
+
+function nextTimes(schedule: Schedule, first: number, count: number): number[] {
+  const times = [first];
+  for (let next = nextTime(schedule, first); next !== null && times.length < count; next = nextTime(schedule, next)) {
+    times.push(next);
+  }
+  return times;
 }
 
 /** Null when there is none, or none can be told any more. */

@@ -2,7 +2,7 @@
 import { bundled } from '../catalog/bundled.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { SessionRecord } from '../domain/session.ts';
-import type { WorkflowHost } from '../http/workflows.ts';
+import type { ScheduleOutlook, WorkflowHost } from '../http/workflows.ts';
 import { workflowOf, workflowsOf } from './catalogs.ts';
 import { newId, platformClock } from './platform.ts';
 import { schedulesOf } from './schedules.ts';
@@ -18,6 +18,12 @@ export function workflowHost(env: Env): WorkflowHost {
     secret: (name) => secretOf(env, name),
     create: (record) => env.SESSIONS.getByName(record.session_id).create(record, {}),
     start: (record, inputs) => startWorkflow(env, record, inputs),
+    schedules: async (owner, count) => {
+      const common = owner === firstOwner(parseApiKeys(env.API_KEYS)) ? ['bundled'] : [];
+      const names = [owner === null ? 'local' : `key:${owner}`, ...common];
+      const found = await Promise.all(names.map((name) => env.SCHEDULES.getByName(name).outlook(count)));
+      return found.flatMap((json) => JSON.parse(json) as ScheduleOutlook[]);
+    },
   };
 }
 

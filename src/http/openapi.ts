@@ -206,6 +206,13 @@ export const ROUTES: readonly Route[] = [
   },
   { method: 'get', path: '/workflows', summary: 'Workflows: their triggers, inputs and steps', answer: 'json' },
   {
+    method: 'get',
+    path: '/schedules',
+    summary: 'Scheduled workflows of this key, soonest first, each with its next times',
+    query: { count: 'How many times of each, 1 to 99; default 5' },
+    answer: 'json',
+  },
+  {
     method: 'post',
     path: '/workflows/{name}/runs',
     summary: 'Run a workflow; its outputs are the answer',

@@ -15,6 +15,16 @@ import type { ApiKey, Principal } from './auth.ts';
 import { readJson, readText } from './body.ts';
 import { eventBody, validate, workflowBody } from './schemas.ts';
 
+/** One schedule, and when it starts its workflow next, soonest first: epoch milliseconds. */
+export interface ScheduleOutlook {
+  readonly workflow: string;
+  readonly cron: string;
+  /** IANA. */
+  readonly timezone: string;
+  readonly inputs: JsonObject;
+  readonly next: readonly number[];
+}
+
 export interface WorkflowHost {
   readonly now: () => number;
   readonly newSessionId: () => string;
@@ -24,6 +34,8 @@ export interface WorkflowHost {
   readonly secret: (name: string) => string | null;
   /** Starts a workflow's session, once per session id; resolves with the id of its run. */
   readonly start: (record: SessionRecord, inputs: JsonObject) => Promise<string>;
+  /** What the clock starts for this key, with the next `count` times of each. */
+  readonly schedules: (owner: string | null, count: number) => Promise<readonly ScheduleOutlook[]>;
   /** Creates a workflow's session without starting it. */
   readonly create: (record: SessionRecord) => Promise<void>;
 }
@@ -68,6 +80,14 @@ export function workflowRoutes(host: WorkflowHost, toSession: Forward): Hono<Env
         steps: steps.map((step) => ({ name: step.name, type: step.type, target: step.target })),
       })),
     });
+  });
+
+  app.get('/schedules', async (c) => {
+    const { count = '5' } = c.req.query();
+    if (!/^[1-9]\d?$/.test(count)) throw new EngineError('invalid_request', '"count" must be a number from 1 to 99');
+    const schedules = await host.schedules(c.get('principal').name, Number(count));
+    const soonest = schedules.toSorted((a, b) => (a.next[0] ?? Infinity) - (b.next[0] ?? Infinity));
+    return c.json({ schedules: soonest });
   });
 
   app.post('/workflows/:name/runs', async (c) => {

@@ -52,6 +52,11 @@ function worker() {
   ];
   const workflows: WorkflowHost = {
     ...noWorkflows,
+    schedules: (owner, count) =>
+      Promise.resolve([
+        { workflow: 'late', cron: '', timezone: 'UTC', inputs: {}, next: [9, 10].slice(0, count) },
+        { workflow: `of ${String(owner)}`, cron: '', timezone: 'UTC', inputs: {}, next: [3] },
+      ]),
     now: () => NOW,
     find: (name, owner) => {
       asked.add(owner);
@@ -91,13 +96,28 @@ function worker() {
     const response = await app.fetch(new Request(`http://edge.example${path}`, { method: 'POST', body, headers }));
     return [response.status, (await response.json()) as JsonObject];
   };
-  return { started, asked, post };
+  const get = async (path: string, key: string): Promise<JsonObject> => {
+    const headers = { authorization: `Bearer ${key}` };
+    return (await (await app.fetch(new Request(`http://edge.example${path}`, { headers }))).json()) as JsonObject;
+  };
+  return { started, asked, post, get };
 }
 
 function signed(body: string, { at = NOW / 1_000, secret = SECRET } = {}): Record<string, string> {
   const signature = createHmac('sha256', secret).update(`${at}.${body}`).digest('hex');
   return { 'x-cortex-signature': `t=${at},v1=${signature}` };
 }
+
+test('[M6] [H5] schedules are those of the key that asks, soonest first', async () => {
+  const { get } = worker();
+  expect(await get('/schedules?count=1', 'k-bob')).toMatchObject({
+    schedules: [
+      { workflow: 'of bob', next: [3] },
+      { workflow: 'late', next: [9] },
+    ],
+  });
+  expect(await get('/schedules?count=many', 'k-bob')).toMatchObject({ code: 'invalid_request' });
+});
 
 describe('[M6] webhooks', () => {
   test('start their workflow with the body as its inputs, without a key', async () => {

@@ -151,6 +151,24 @@ describe('[M6] workflows', () => {
     expect(await runs()).not.toContain('2000');
   });
 
+  test('tell when the clock starts them next', async () => {
+    const flow =
+      'kind: Workflow\nversion: "1.0"\nname: nightly\nsummary: By night.\ntrigger: {type: scheduled, cron: "30 12 * * *", timezone: America/New_York, inputs: {a: 1}}\nsteps:\n  - {name: w, type: llm, parameters: {prompt: hi}}\n';
+    expect((await call('/manifests/workflow/nightly', { method: 'PUT', body: flow })).status).toBe(201);
+    const read = async (query: string): Promise<{ schedules: { workflow: string; next: number[] }[] }> =>
+      await (await call(`/schedules${query}`)).json();
+    const { schedules } = await read('?count=3');
+    const found = schedules.find(({ workflow }) => workflow === 'nightly');
+    expect(found).toMatchObject({ cron: '30 12 * * *', timezone: 'America/New_York', inputs: { a: 1 } });
+    const { next = [] } = found ?? {};
+    const times = next.map((at) => new Date(at).toLocaleTimeString('de', { timeZone: 'America/New_York' }));
+    expect(times).toEqual(['12:30:00', '12:30:00', '12:30:00']);
+    expect(next.map((at, index) => at - (next[index - 1] ?? Date.now())).every((gap) => gap > 0)).toBe(true);
+    expect((await read('?count=0')) as unknown).toMatchObject({ code: 'invalid_request' });
+    expect((await call('/manifests/workflow/nightly', { method: 'DELETE' })).status).toBe(204);
+    expect((await read('')).schedules.map(({ workflow }) => workflow)).not.toContain('nightly');
+  });
+
   test('take more from an action than a variable holds', async () => {
     const flow =
       'kind: Workflow\nversion: "1.0"\nname: bulky\nsummary: Takes much.\nimport: {tools: [echo]}\nsteps:\n  - {name: seen, type: tool, target: echo, parameters: {text: "$(trigger.mark)"}}\noutputs: {mark: steps.seen.text}\n';

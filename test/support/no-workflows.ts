@@ -11,4 +11,5 @@ export const noWorkflows: WorkflowHost = {
   secret: () => null,
   start: nothing,
   create: nothing,
+  schedules: () => Promise.resolve([]),
 };
