@@ -504,20 +504,22 @@ class Parser implements ProtocolParser {
         return end;
       }
       if (this.#nextLess < index) this.#nextLess = indexOrEnd(text, '<', index);
-      if (this.#nextLineFeed < index) this.#nextLineFeed = indexOrEnd(text, '\n', index);
       if (inResponse && this.#nextDollar < index) this.#nextDollar = indexOrEnd(text, '$', index);
       // Inside a fence only a tag at the beginning of a line can matter.
       const tag = this.#fence === 0 || this.#place === LINE_START ? this.#nextLess : end;
       const dollar = inResponse ? this.#nextDollar : end;
-      index = Math.min(tag, this.#nextLineFeed, dollar);
+      const stop = tag < dollar ? tag : dollar;
+      if (this.#nextLineFeed < index) this.#nextLineFeed = indexOrEnd(text, '\n', index);
+      if (this.#nextLineFeed < stop) {
+        index = this.#passLineFeeds(text, stop);
+        continue;
+      }
+      index = stop;
       if (index === end) {
         this.#append(text, from, end);
         return end;
       }
-      if (index === this.#nextLineFeed) {
-        index += 1;
-        this.#endLine(index);
-      } else if (index === dollar) {
+      if (index === dollar) {
         this.#append(text, from, index);
         const length = wholeReference(text, index, false);
         if (length > 0) {
@@ -542,7 +544,9 @@ class Parser implements ProtocolParser {
         if (found !== NO_TAG) {
           if (this.#matters(found)) {
             this.#append(text, from, index);
-            return this.#beginTag(text, index, found, TEXT);
+            const next = index + headLength(found);
+            const plain = text.charCodeAt(next) === GREATER && tagKind(found) < FIRST_RUNTIME_TAG;
+            return plain ? this.#takePlainTag(text, index, found, next) : this.#beginTag(text, index, found, TEXT);
           }
           if (this.#isDraft(found) && !this.#warnedOfDrafts) {
             this.#append(text, from, index);
@@ -555,6 +559,49 @@ class Parser implements ProtocolParser {
         index += 1;
       }
     }
+  }
+
+  /**
+   * Goes over line breaks before `stop`, the next of which is known, as long as the lines that they
+   * begin hold nothing that has to be looked at closely.
+   *
+   * @returns where the text goes on
+   */
+  #passLineFeeds(text: string, stop: number): number {
+    let lineFeed = this.#nextLineFeed;
+    let next = lineFeed;
+    let lines = 0;
+    do {
+      next = lineFeed + 1;
+      lines += 1;
+      const code = text.charCodeAt(next);
+      this.#place = next === text.length || code === LESS || code === LINE_FEED || mayFence(code) ? LINE_START : MIDDLE;
+      if (this.#place === LINE_START && code !== LINE_FEED) break;
+      lineFeed = code === LINE_FEED ? next : indexOrEnd(text, '\n', next);
+    } while (lineFeed < stop);
+    this.#nextLineFeed = lineFeed;
+    this.#line += lines;
+    this.#lineOffset = this.#base + next;
+    return next;
+  }
+
+  /** A tag of a block without attributes, or any plain closing tag: `>` stands at `end`. */
+  #takePlainTag(text: string, at: number, tag: number, end: number): number {
+    const kind = tagKind(tag);
+    if (kind === ACTION && !isClosing(tag)) return this.#beginTag(text, at, tag, TEXT);
+    this.#tagOffset = this.#base + at;
+    if (isClosing(tag)) {
+      this.#tagHead = text.slice(at, end);
+      this.#closeByTag(kind);
+      return end + 1;
+    }
+    this.#tagText = '';
+    this.#place = MIDDLE;
+    this.#pristine = false;
+    this.#closeBlock(true);
+    if (kind === RESPONSE) this.#openResponse();
+    else this.#openThought(kind === REASONING);
+    return end + 1;
   }
 
   /** Whether a tag means anything in the open block, or is text of it. */

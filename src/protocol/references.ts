@@ -34,6 +34,9 @@ const BRACED_INDEX_END = 10;
 const MAX_INDEX_DIGITS = 9;
 const DOT_SIGN = 46;
 const OPEN_BRACKET = 91;
+const CLOSE_BRACKET = 93;
+const OPEN_BRACE = 123;
+const CLOSE_BRACE = 125;
 
 /** Recognises one reference, character by character, after its `$`. */
 export class ReferenceMatcher {
@@ -211,20 +214,45 @@ function stepEnd(inner: string, from: number): number {
   return at;
 }
 
-/** A whole reference with what ends it behind it; anything less certain is read character by character. */
-const WHOLE_REFERENCE = /\$[A-Za-z_]\w{0,63}(?:\.\w{1,64}|\[\d{1,9}\]){0,16}(?![\w.[])/y;
-
 /**
- * Length of the plain reference at `at`, if it is certain where it ends; 0 otherwise.
+ * Length of the reference at `at`, if it is written with word characters and it is certain where it ends;
+ * 0 otherwise: anything less certain is read character by character.
  *
  * @param complete no more text can follow
  */
 export function wholeReference(text: string, at: number, complete: boolean): number {
-  WHOLE_REFERENCE.lastIndex = at;
-  if (!WHOLE_REFERENCE.test(text)) return 0;
-  const length = WHOLE_REFERENCE.lastIndex - at;
-  const ends = complete || WHOLE_REFERENCE.lastIndex < text.length;
-  return ends && length <= limits.referenceChars ? length : 0;
+  const end = text.length;
+  const braced = text.charCodeAt(at + 1) === OPEN_BRACE;
+  const name = braced ? at + 2 : at + 1;
+  if (!isNameStart(text.charCodeAt(name))) return 0;
+  let index = wordEnd(text, name + 1);
+  if (index - name > limits.referenceNameChars) return 0;
+  for (;;) {
+    if (index - at > limits.referenceChars) return 0;
+    if (index === end) return complete && !braced ? index - at : 0;
+    const code = text.charCodeAt(index);
+    if (code === DOT_SIGN) {
+      const step = index + 1;
+      index = wordEnd(text, step);
+      if (index === step) return 0;
+    } else if (code === OPEN_BRACKET) {
+      const digits = index + 1;
+      index = digits;
+      while (isDigit(text.charCodeAt(index))) index += 1;
+      if (index === digits || index - digits > MAX_INDEX_DIGITS || text.charCodeAt(index) !== CLOSE_BRACKET) return 0;
+      index += 1;
+      if (isNameCharacter(text.charCodeAt(index))) return 0;
+    } else if (braced) return code === CLOSE_BRACE ? index + 1 - at : 0;
+    else return index - at;
+  }
+}
+
+/** End of the word characters that begin at `from`; looks at no more than a reference may have. */
+function wordEnd(text: string, from: number): number {
+  const end = Math.min(text.length, from + limits.referenceChars);
+  let index = from;
+  while (index < end && isNameCharacter(text.charCodeAt(index))) index += 1;
+  return index;
 }
 
 /** Text cut at its references; `$$` in the text parts is already `$`. Empty text parts are left out. */
