@@ -16,8 +16,8 @@ export function readManifestFiles(folder: string): ManifestFile[] {
     : [folder];
   const files: ManifestFile[] = [];
   for (const path of paths.sort()) {
-    const stat = statSync(path);
-    if (!stat.isFile() || stat.size > limits.manifestBytes) continue;
+    const stat = statSync(path, { throwIfNoEntry: false });
+    if (stat?.isFile() !== true || stat.size > limits.manifestBytes) continue;
     const bytes = readFileSync(path);
     if (!bytes.includes(0)) files.push({ path: path.split(sep).join('/'), text: bytes.toString('utf8') });
   }

@@ -1,10 +1,16 @@
 /** Says what became of a change in the manifest folder while the system runs. The Worker itself is rebuilt by wrangler. */
-import { watch } from 'node:fs';
+import { statSync, watch } from 'node:fs';
 import { summarise } from './manifest-files.ts';
 import type { checkManifests } from './manifest-files.ts';
 
 /** An editor writes a file in several steps; they count as one change. */
 const QUIET_MS = 150;
+
+/** A file that is there, or one with an extension that is gone: not a folder, nor what an editor had beside it for a moment. */
+function isNamed(path: string): boolean {
+  const stat = statSync(path, { throwIfNoEntry: false });
+  return stat === undefined ? /\.\w+$/.test(path) : stat.isFile();
+}
 
 /**
  * Calls `report` after each change below `folder`, with what `check` says of it.
@@ -19,7 +25,9 @@ export function watchManifests(
   let timer: NodeJS.Timeout | null = null;
   const changed = new Set<string>();
   const look = (): void => {
-    const names = [...changed].sort().map((name) => `${folder}/${name.replaceAll('\\', '/')}`);
+    const all = [...changed].sort().map((name) => `${folder}/${name.replaceAll('\\', '/')}`);
+    const named = all.filter(isNamed);
+    const names = named.length === 0 ? all : named;
     changed.clear();
     const what = names.length > 3 ? `${names.length} files` : names.join(', ');
     try {

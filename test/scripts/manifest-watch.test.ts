@@ -1,0 +1,33 @@
+import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { loadManifests } from '../../src/catalog/load.ts';
+import { readManifestFiles } from '../../scripts/manifest-files.ts';
+import { watchManifests } from '../../scripts/manifest-watch.ts';
+
+const TOOL = 'kind: Tool\nversion: "1"\nname: t\nsummary: Something\nexecutor: echo\n';
+
+test('a change is told by the files that an author knows, not by what an editor has beside them', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'cortex-watch-'));
+  mkdirSync(join(folder, 'tools'));
+  const told: string[] = [];
+  const stop = watchManifests(
+    folder,
+    (path) => loadManifests(readManifestFiles(path)),
+    (line) => told.push(line),
+  );
+  onTestFinished(() => {
+    stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const says = (line: string): Promise<void> => vi.waitFor(() => expect(told).toContain(line), { timeout: 15_000 });
+  // As `sed -i` and many editors do it.
+  writeFileSync(join(folder, 'tools', 'sedA1b2'), TOOL);
+  renameSync(join(folder, 'tools', 'sedA1b2'), join(folder, 'tools', 't.yaml'));
+  await says(`${folder}/tools/t.yaml changed: 1 tool loaded; they count from the next message on`);
+  writeFileSync(join(folder, 'tools', 't.yaml'), `${TOOL}effects: sometimes\n`);
+  await says(`${folder}/tools/t.yaml changed: 1 error, so what was loaded before goes on`);
+  rmSync(join(folder, 'tools', 't.yaml'));
+  await says(`${folder}/tools/t.yaml changed: nothing loaded; they count from the next message on`);
+});
