@@ -34,6 +34,7 @@ import { bindings, action as declarationOf, dependenciesOf, isFireAndForget, sta
 import type { RunState } from '../scheduler/step.ts';
 import type { SchedulerCommand, SchedulerInput, Settlement, TimerId } from '../scheduler/types.ts';
 import { callModel } from './call-model.ts';
+import { Deadlines } from './deadlines.ts';
 import type { Recalled } from './earlier-outcomes.ts';
 import { feedRefusal } from './feed-sources.ts';
 import type { Inbox, RunInput } from './inbox.ts';
@@ -58,6 +59,7 @@ export class ActionDesk {
   readonly #variables: VariableStore;
   readonly #rejections = new Map<ActionKey, ActionRejection>();
   readonly #attempts = new Map<ActionKey, { readonly attempt: number; readonly abort: AbortController }>();
+  readonly #deadlines: Deadlines;
   readonly #timers = new Map<TimerId, { readonly cancel: () => void; readonly at: number }>();
   readonly #approvals = new Map<ActionKey, string>();
   readonly #earlierValues = new Map<string, NameValue>();
@@ -83,6 +85,7 @@ export class ActionDesk {
     readonly replay: Replay | null;
   }) {
     this.#context = options.context;
+    this.#deadlines = new Deadlines(options.context.clock);
     this.#log = options.log;
     this.#results = options.results;
     this.#inbox = options.inbox;
@@ -430,7 +433,7 @@ export class ActionDesk {
       this.#stopped.set(timer, { since: this.#context.clock.now(), delayMs });
       return;
     }
-    const cancel = this.#context.clock.schedule(delayMs, () => {
+    const cancel = this.#deadlines.schedule(delayMs, () => {
       this.#timers.delete(timer);
       this.#inbox.put({ type: 'timer', timer });
     });
