@@ -67,6 +67,11 @@ export interface ModelRequest {
     readonly capabilities: readonly ('python' | 'shell' | 'docker')[];
     /** Which form the prompt teaches (P18). */
     readonly form: 'full' | 'compact';
+    /** Names of agents that it may ask. */
+    readonly agents?: readonly string[];
+    readonly workflows?: readonly ToolSummary[];
+    /** Each endpoint by itself, `relic.endpoint`. */
+    readonly relics?: readonly ToolSummary[];
   } | null;
   /** Declared to the endpoint as functions (P17); without it none are. */
   readonly tools?: readonly ToolSummary[];

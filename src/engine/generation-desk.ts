@@ -27,6 +27,7 @@ import { generationTokens, lookup } from '../scheduler/step.ts';
 import type { RunState } from '../scheduler/step.ts';
 import type { SchedulerCommand } from '../scheduler/types.ts';
 import type { ActionDesk } from './action-desk.ts';
+import { agentSummary } from './agent-summary.ts';
 import { effectsOf } from './traits.ts';
 import { withoutCleared } from './conversation.ts';
 import { fetchFeed } from './feed-sources.ts';
@@ -509,16 +510,7 @@ export class GenerationDesk {
       temperature: typeof temperature === 'number' ? temperature : null,
       maxTokens: this.#maxTokens(messages, typeof maxTokens === 'number' ? maxTokens : null),
       extra,
-      agent: {
-        name: agent.name,
-        tools: [...resolved.tools.values()].map(({ name, summary, parameters: schema }) => ({
-          name,
-          summary,
-          parameters: schema,
-        })),
-        capabilities: agent.capabilities,
-        form: agent.protocol.form,
-      },
+      agent: agentSummary(resolved),
       ...(native ? { tools: nativeTools(resolved), answerOnly: this.#last } : {}),
       signal,
     };

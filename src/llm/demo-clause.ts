@@ -1,5 +1,6 @@
 /** One clause of a message -> the steps that it asks for. */
 import type { JsonObject } from '../domain/json.ts';
+import { readCall } from './demo-imports.ts';
 import { unmask } from './demo-masking.ts';
 import type { Masked } from './demo-masking.ts';
 import type { Means, StepDraft } from './demo-means.ts';
@@ -43,6 +44,8 @@ export function readClause(clause: string, { means, masked, place, verb }: Claus
   const shell = place === 'shell' || /\b(?:shell|bash|terminal|command line)\b/i.test(clause);
 
   const data = held.find(({ kind }) => kind === 'json');
+  const call = readCall(words, data?.value ?? null, means.agent);
+  if (call !== null) return [call];
   if (data !== undefined && !python && !shell) {
     const written =
       held.find(({ kind }) => kind === 'code')?.value ??

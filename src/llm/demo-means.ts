@@ -11,7 +11,7 @@ export interface Step {
   readonly key: string;
   /** What it is, for people. */
   readonly label: string;
-  readonly type: 'python' | 'shell' | 'tool' | 'internal';
+  readonly type: 'python' | 'shell' | 'tool' | 'internal' | 'agent' | 'workflow' | 'relic';
   readonly name: string | null;
   readonly parameters: JsonObject;
   /** How the result is shown in an answer, `$key` unless parts of it read better. */
@@ -28,6 +28,10 @@ export class Means {
 
   constructor(agent: Agent) {
     this.#agent = agent;
+  }
+
+  get agent(): Agent {
+    return this.#agent;
   }
 
   get python(): boolean {

@@ -17,6 +17,8 @@ export interface Reading {
   readonly progress: boolean;
   /** Variables and feeds that are asked for, and the reference that stands for each. */
   readonly recalls: readonly { readonly name: string; readonly shown: string }[];
+  /** Ids of the feeds that the agent has before its eyes. */
+  readonly feeds: readonly string[];
   /** What was asked for and this agent has no means for. */
   readonly lacking: readonly string[];
   /** Parts of the message that were not understood. */
@@ -123,6 +125,7 @@ export function readMessage(
     progress: progress.found,
     recalls,
     lacking: [...means.lacking],
+    feeds,
     unread: unread.filter((rest) => /\w{2}/.test(rest)),
   };
 }
@@ -168,7 +171,7 @@ function named(drafts: readonly StepDraft[]): Step[] {
     return count;
   };
   return drafts.map(({ shown, ...draft }) => {
-    const kind = draft.name ?? draft.type;
+    const kind = (draft.name ?? draft.type).replace(/\W+/g, '_');
     const nth = next(`key ${draft.key}`);
     const key = nth === 1 ? draft.key : `${draft.key}_${nth}`;
     return { ...draft, id: `${kind}_${next(kind)}`, key, shown: shown === undefined ? `$${key}` : shown(key) };

@@ -1,5 +1,6 @@
 /** Writes what the demo provider says: protocol text for the steps that it has read, and answers from their results. */
 import type { JsonObject } from '../domain/json.ts';
+import { callHints } from './demo-imports.ts';
 import type { Agent, Step } from './demo-means.ts';
 import type { Reading } from './demo-reading.ts';
 
@@ -96,11 +97,15 @@ export function writePlain(prompt: string): string {
 }
 
 /** What the demo is and what it understands, for this agent. */
-function writeHelp({ unread }: Reading, agent: Agent): string {
+function writeHelp({ unread, feeds }: Reading, agent: Agent): string {
+  const calls = callHints(agent);
+  const [feed] = feeds;
   const tools = new Set(agent.tools.map(({ name }) => name));
   const python = agent.capabilities.includes('python');
   const shell = agent.capabilities.includes('shell');
   const able = [
+    ...calls.able,
+    ...(feed === undefined ? [] : [`show a feed ("what is the ${feed}")`]),
     ...(python ? ['run Python ("compute 2**200 in python", or a ```python block)'] : []),
     ...(shell ? ['run shell commands ("run `ls -la` in the shell")'] : []),
     ...(tools.has('calculator') ? ['calculate ("what is (3 + 4) * 12")'] : []),
@@ -111,6 +116,8 @@ function writeHelp({ unread }: Reading, agent: Agent): string {
     'remember something for this session ("remember my city is Oslo")',
   ];
   const tries = [
+    ...calls.tries,
+    ...(feed === undefined ? [] : [`what is the ${feed}`]),
     ...(python && shell
       ? ['compute 2**200 in python and list the files in shell at the same time, then sum it up']
       : []),
