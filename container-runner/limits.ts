@@ -103,6 +103,8 @@ export const limits = {
   buildRequirements: 64,
   buildMs: 300_000,
   buildMeans: { memoryMb: 1_024, cpus: 2, processes: 128, diskMb: 512 },
+  /** What a build may say; past it the build ends. */
+  buildLogBytes: 1_048_576,
   /** What of a build's log stands in the error of one that failed. */
   buildLogChars: 4_000,
 

@@ -39,6 +39,8 @@ export const BASE_ALIASES: ReadonlyMap<string, BaseName> = new Map([
 /** Where every base image that is made here has its programs. */
 const PATH = '/usr/local/bin:/usr/bin:/bin';
 const HASH_CHARS = 24;
+/** The engine cuts what a step prints into much shorter pieces. */
+const MAX_LINE_CHARS = 4_194_304;
 
 export interface BaseImageOptions {
   readonly docker: Docker;
@@ -90,7 +92,7 @@ export class BaseImages {
       tag: content.hash,
       changes,
     });
-    await Promise.all([packed, importing.then((answer) => finished(docker, answer))]);
+    await Promise.all([packed, importing.then((answer) => finished(answer))]);
     progress(`built ${reference} in ${((performance.now() - startedAt) / 1_000).toFixed(1)} s`);
     return reference;
   }
@@ -116,21 +118,35 @@ export async function hasImage(docker: Docker, reference: string): Promise<boole
  * @throws Error with the engine's words, when it reports one
  */
 export async function finished(
-  docker: Docker,
   answer: NodeJS.ReadableStream,
   onLine: (line: string) => void = () => undefined,
 ): Promise<void> {
-  await new Promise<void>((resolve, reject) => {
-    docker.modem.followProgress(
-      answer,
-      (fault: Error | null) => (fault === null ? resolve() : reject(fault)),
-      (event: { readonly stream?: unknown; readonly status?: unknown; readonly error?: unknown }) => {
-        if (typeof event.error === 'string') reject(new Error(event.error));
-        const said = typeof event.stream === 'string' ? event.stream : event.status;
-        if (typeof said === 'string' && said !== '') onLine(said);
-      },
-    );
-  });
+  const decoder = new TextDecoder();
+  let rest = '';
+  let fault: string | null = null;
+  function take(text: string): void {
+    const event = progressOf(text);
+    if (typeof event?.['error'] === 'string') fault ??= event['error'];
+    const said = typeof event?.['stream'] === 'string' ? event['stream'] : event?.['status'];
+    if (typeof said === 'string' && said !== '') onLine(said);
+  }
+  for await (const chunk of answer) {
+    const lines = (rest + decoder.decode(chunk as Buffer, { stream: true })).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) take(line);
+    if (rest.length > MAX_LINE_CHARS) throw new Error('the engine sent a line without an end');
+  }
+  take(rest);
+  if (fault !== null) throw new Error(fault);
+}
+
+function progressOf(text: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : null;
+  } catch {
+    return null;
+  }
 }
 
 /** Identity and size: two machines with the same files get the same image. */

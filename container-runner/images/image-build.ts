@@ -14,9 +14,12 @@ const fileName = z
 const requirement = z
   .string()
   .max(200)
-  .regex(/^[A-Za-z0-9][\w.-]*(?:\[[\w,. -]+\])?\s*(?:(?:[<>=!~]=?|===)\s*[\w.*+!-]+\s*,?\s*)*$/, {
-    message: 'requirements: names with versions only, such as "pandas>=2,<3"',
-  });
+  .regex(
+    /^[A-Za-z0-9][\w.-]*(?:\[[\w,. -]+\])?\s*(?:(?:===|[<>=!~]=?)\s*[\w*][\w.*+!-]*\s*(?:,\s*(?:===|[<>=!~]=?)\s*[\w*][\w.*+!-]*\s*)*)?$/,
+    {
+      message: 'requirements: names with versions only, such as "pandas>=2,<3"',
+    },
+  );
 
 export const DOCKERFILE = 'Dockerfile';
 

@@ -18,8 +18,9 @@ import { startContainer } from '../sandbox/docker-container.ts';
 import { LABEL, messageOf } from '../sandbox/docker-engine.ts';
 import { CONTAINER, hardened } from '../sandbox/docker-hardening.ts';
 import { BASE_ALIASES, type BaseImages, finished, hasImage } from './base-images.ts';
+import { followable } from './dockerfile.ts';
 import { DOCKERFILE, type ImageBuild } from './image-build.ts';
-import { isAllowed } from './image-name.ts';
+import { imageReference, isAllowed } from './image-name.ts';
 import { SANDBOX_UID } from './local-parts.ts';
 
 /** Changes when images are made in another way. */
@@ -28,6 +29,8 @@ const HASH_CHARS = 24;
 const APP = '/app';
 const PACKAGES = `${APP}/packages`;
 const REQUIREMENTS = 'requirements.txt';
+const MEBIBYTE = 1_048_576;
+const CPU_PERIOD_US = 100_000;
 
 /** The image could not be made; the message ends with what the build said last. */
 export class BuildFailure extends Error {
@@ -49,6 +52,7 @@ export interface ToolImageOptions {
 export class ToolImages {
   readonly #options: ToolImageOptions;
   readonly #building = new Map<string, Promise<void>>();
+  readonly #stops = new Set<AbortController>();
 
   constructor(options: ToolImageOptions) {
     this.#options = options;
@@ -81,24 +85,52 @@ export class ToolImages {
     return reference;
   }
 
+  /** Ends what is being built; resolves when nothing is left of it. */
+  async close(): Promise<void> {
+    for (const stop of this.#stops) stop.abort(new Error('the runner is about to stop'));
+    await Promise.allSettled(this.#building.values());
+  }
+
   async #build(build: ImageBuild, ground: string, reference: string, progress: (text: string) => void): Promise<void> {
     const log = new Tail();
+    const stop = new AbortController();
+    const { buildMs, buildLogBytes } = limits;
+    const timer = setTimeout(() => stop.abort(new Error(`it was not done in ${buildMs / 1_000} s`)), buildMs);
+    this.#stops.add(stop);
+    let room: number = buildLogBytes;
     function say(text: string): void {
-      log.add(text);
-      progress(text);
+      if (stop.signal.aborted) return;
+      const legal = text.replaceAll('\0', '\uFFFD').toWellFormed();
+      room -= Buffer.byteLength(legal);
+      if (room < 0) {
+        stop.abort(new Error(`it said more than ${buildLogBytes} bytes`));
+        return;
+      }
+      log.add(legal);
+      progress(legal);
     }
     try {
       say(`building ${reference}\n`);
-      if (build.files[DOCKERFILE] === undefined) await this.#assemble(build, ground, reference, say);
-      else await this.#follow(build, reference, say);
+      if (build.files[DOCKERFILE] === undefined) await this.#assemble(build, ground, reference, say, stop.signal);
+      else await this.#follow(build, reference, say, stop.signal);
       say(`built ${reference}\n`);
     } catch (fault) {
-      throw new BuildFailure(`${messageOf(fault)}\n${log.text}`);
+      // what was stopped fails in many words; the reason is the one that counts
+      throw new BuildFailure(`${messageOf(stop.signal.aborted ? stop.signal.reason : fault)}\n${log.text}`);
+    } finally {
+      clearTimeout(timer);
+      this.#stops.delete(stop);
     }
   }
 
   /** Files, and packages where there are any, on top of a base image. */
-  async #assemble(build: ImageBuild, ground: string, reference: string, say: (text: string) => void): Promise<void> {
+  async #assemble(
+    build: ImageBuild,
+    ground: string,
+    reference: string,
+    say: (text: string) => void,
+    stop: AbortSignal,
+  ): Promise<void> {
     const { docker, labels } = this.#options;
     const container = await docker.createContainer({
       Image: ground,
@@ -110,7 +142,7 @@ export class ToolImages {
     try {
       await container.putArchive(await archiveOf(build.files, 'app/'), { path: '/' });
       if (build.requirements.length > 0) {
-        await container.putArchive(await this.#packages(build.requirements, say), { path: APP });
+        await container.putArchive(await this.#packages(build.requirements, say, stop), { path: APP });
       }
       const runs = { python3: 'python3', node: '/usr/bin/node', shell: '/bin/sh' }[build.base];
       const options = build.base === 'python3' ? ['-X', 'utf8'] : [];
@@ -132,15 +164,20 @@ export class ToolImages {
 
   /**
    * What pip installs, as an archive of the directory `packages`. pip runs as an unprivileged user in a
-   * container that has the network but nothing else.
+   * container that has the network but nothing else, and takes wheels alone: a source package brings a
+   * program that would run with that network.
    */
-  async #packages(requirements: readonly string[], say: (text: string) => void): Promise<NodeJS.ReadableStream> {
+  async #packages(
+    requirements: readonly string[],
+    say: (text: string) => void,
+    stop: AbortSignal,
+  ): Promise<NodeJS.ReadableStream> {
     const { docker, base, seccomp, labels, pipIndex } = this.#options;
     const image = await base.ensure('pip');
     const means = { ...limits.buildMeans, timeoutMs: limits.buildMs };
     const target = '/work/packages';
     const script = `cat > /tmp/${REQUIREMENTS}
-python3 -m pip --no-cache-dir --disable-pip-version-check --no-input install --retries 1 --timeout 15 --target ${target} -r /tmp/${REQUIREMENTS} >&2 || exit 1
+python3 -m pip --no-cache-dir --disable-pip-version-check --no-input install --only-binary :all: --retries 1 --timeout 15 --target ${target} -r /tmp/${REQUIREMENTS} >&2 || exit 1
 tar cf - -C /work packages`;
     const container = await startContainer(docker, {
       ...CONTAINER,
@@ -153,67 +190,57 @@ tar cf - -C /work packages`;
       HostConfig: { ...hardened(means, seccomp), NetworkMode: 'bridge' },
     });
     const process = container.run(Buffer.from(`${requirements.join('\n')}\n`));
-    const timer = setTimeout(() => process.kill(), limits.buildMs);
+    const kill = (): void => process.kill();
+    stop.addEventListener('abort', kill, { once: true });
+    if (stop.aborted) kill();
     const chunks: Buffer[] = [];
     process.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
     process.stderr.on('data', (chunk: Buffer) => say(chunk.toString()));
     const { exitCode } = await process.ended;
-    clearTimeout(timer);
+    stop.removeEventListener('abort', kill);
+    stop.throwIfAborted();
     if (exitCode !== 0) {
-      throw new Error(
-        `pip could not install ${requirements.join(', ')} (exit code ${exitCode ?? 'none'}; allowed: ${limits.buildMs / 1_000} s)`,
-      );
+      throw new Error(`pip could not install ${requirements.join(', ')} (exit code ${exitCode ?? 'none'})`);
     }
     return Readable.from(chunks);
   }
 
   /** A Dockerfile, by the engine's own builder, without a network. */
-  async #follow(build: ImageBuild, reference: string, say: (text: string) => void): Promise<void> {
+  async #follow(build: ImageBuild, reference: string, say: (text: string) => void, stop: AbortSignal): Promise<void> {
     const { docker, labels } = this.#options;
-    const files = { ...build.files, [DOCKERFILE]: await this.#onAllowedGround(build.files[DOCKERFILE] ?? '') };
-    const stop = new AbortController();
-    const timer = setTimeout(() => stop.abort(new Error(`not done in ${limits.buildMs / 1_000} s`)), limits.buildMs);
-    try {
-      const answer = await docker.buildImage(Readable.from([await archiveOf(files, '')]), {
-        t: reference,
-        version: '1',
-        networkmode: 'none',
-        rm: true,
-        forcerm: true,
-        memory: limits.buildMeans.memoryMb * 1_048_576,
-        memswap: limits.buildMeans.memoryMb * 1_048_576,
-        labels: { ...labels, [LABEL]: 'tool' },
-        abortSignal: stop.signal,
-      });
-      await finished(docker, answer, say);
-    } finally {
-      clearTimeout(timer);
-    }
+    const { memoryMb, cpus } = limits.buildMeans;
+    const dockerfile = await followable(build.files[DOCKERFILE] ?? '', (name) => this.#groundOf(name));
+    const files = { ...build.files, [DOCKERFILE]: dockerfile };
+    const answer = await docker.buildImage(Readable.from([await archiveOf(files, '')]), {
+      t: reference,
+      version: '1',
+      networkmode: 'none',
+      rm: true,
+      forcerm: true,
+      memory: memoryMb * MEBIBYTE,
+      memswap: memoryMb * MEBIBYTE,
+      cpuperiod: CPU_PERIOD_US,
+      cpuquota: cpus * CPU_PERIOD_US,
+      labels: { ...labels, [LABEL]: 'tool' },
+      // the builder stops when nobody listens any more
+      abortSignal: stop,
+    });
+    await finished(answer, say);
   }
 
-  /** The Dockerfile with the names of base images as the engine knows them. @throws Error for one that is not allowed */
-  async #onAllowedGround(dockerfile: string): Promise<string> {
+  /** An image that a Dockerfile names, as the engine knows it. @throws Error for one that is not allowed, or not there */
+  async #groundOf(name: string): Promise<string> {
     const { docker, base, allowed } = this.#options;
-    const stages = new Set<string>();
-    const lines: string[] = [];
-    for (const line of dockerfile.split('\n')) {
-      const [, from, name = '', stage] = /^(\s*FROM\s+)(\S+)(?:\s+AS\s+(\S+))?\s*$/i.exec(line) ?? [];
-      if (from === undefined) {
-        if (/^\s*FROM\b/i.test(line)) throw new Error(`this FROM is not understood: ${line.trim().slice(0, 100)}`);
-        lines.push(line);
-        continue;
-      }
-      const alias = BASE_ALIASES.get(name.replace(/:latest$/, ''));
-      if (stages.has(name) || name === 'scratch') lines.push(line);
-      else if (alias !== undefined && !(await hasImage(docker, name))) {
-        lines.push(`${from}${await base.ensure(alias)}${stage === undefined ? '' : ` AS ${stage}`}`);
-      } else if (!isAllowed(name, allowed)) {
-        throw new Error(`the operator does not allow the image ${name} (allowed: ${allowed.join(', ')})`);
-      } else if (!(await hasImage(docker, name))) throw new Error(`the image ${name} is not in the engine`);
-      else lines.push(line);
-      if (stage !== undefined) stages.add(stage);
+    const plain = imageReference.safeParse(name).success;
+    if (!plain) throw new Error(`${name} is no name of an image`);
+    const alias = BASE_ALIASES.get(name.replace(/:latest$/, ''));
+    const isThere = await hasImage(docker, name);
+    if (alias !== undefined && !isThere) return await base.ensure(alias);
+    if (!isAllowed(name, allowed)) {
+      throw new Error(`the operator does not allow the image ${name} (allowed: ${allowed.join(', ')})`);
     }
-    return lines.join('\n');
+    if (!isThere) throw new Error(`the image ${name} is not in the engine`);
+    return name;
   }
 }
 

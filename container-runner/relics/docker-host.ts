@@ -21,7 +21,7 @@ import { SANDBOX_UID } from '../images/local-parts.ts';
 import type { ToolImages } from '../images/tool-images.ts';
 import { limits } from '../limits.ts';
 import { LABEL, messageOf, statusOf, within } from '../sandbox/docker-engine.ts';
-import { hardened } from '../sandbox/docker-hardening.ts';
+import { hardened, placesOf } from '../sandbox/docker-hardening.ts';
 import { demultiplex } from '../sandbox/docker-streams.ts';
 import type { RelicSpec } from './definition.ts';
 import { Door, doorCommand, tailOf } from './door.ts';
@@ -69,6 +69,7 @@ export class DockerRelicHost implements RelicHost {
   }
 
   async close(): Promise<void> {
+    await this.#options.built.close();
     await Promise.all([...this.#networks.keys()].map((space) => this.leave(space)));
   }
 
@@ -109,7 +110,9 @@ export class DockerRelicHost implements RelicHost {
       const printed = demultiplex(doorStream);
       printed.stderr.resume();
       const door = new Door(doorStream, printed.stdout);
-      service = await docker.createContainer(this.#serviceOptions(id, spec, image, doorContainer.id, volume));
+      const { Config: config } = await docker.getImage(image).inspect();
+      const options = this.#serviceOptions(id, spec, image, doorContainer.id, volume, config.Volumes);
+      service = await docker.createContainer(options);
       const said = (await service.attach({ stream: true, stdout: true, stderr: true })) as unknown as Duplex;
       said.on('error', () => undefined);
       const { stdout, stderr } = demultiplex(said);
@@ -187,15 +190,19 @@ export class DockerRelicHost implements RelicHost {
     image: string,
     doorId: string,
     volume: string | null,
+    declared: unknown,
   ): Docker.ContainerCreateOptions {
     const host = hardened(meansOf(spec), this.#options.seccomp);
     const scratch = `rw,nosuid,nodev,mode=1777,size=${limits.diskMb}m,nr_inodes=${limits.inodes}`;
+    const places = { '/tmp': scratch, '/dev/shm': scratch, ...(volume === null ? { [STATE]: scratch } : {}) };
     return {
       Image: image,
       ...(spec.command === null ? {} : { Entrypoint: spec.command.slice(), Cmd: [] }),
       User: USER,
       Env: [`RELIC_STATE=${STATE}`, `RELIC_PORT=${spec.port}`, `PORT=${spec.port}`, 'HOME=/tmp'],
       Labels: this.#labelled(id),
+      // the runner asks by itself, over the door
+      Healthcheck: { Test: ['NONE'] },
       AttachStdout: true,
       AttachStderr: true,
       HostConfig: {
@@ -203,8 +210,11 @@ export class DockerRelicHost implements RelicHost {
         NetworkMode: `container:${doorId}`,
         // a first process has no default for TERM: with another one before it every program ends when asked to
         Init: true,
-        Tmpfs: { '/tmp': scratch, '/dev/shm': scratch, ...(volume === null ? { [STATE]: scratch } : {}) },
-        ...(volume === null ? {} : { Mounts: [{ Type: 'volume', Source: volume, Target: STATE }] }),
+        Tmpfs: places,
+        Mounts: [
+          ...(volume === null ? [] : [{ Type: 'volume', Source: volume, Target: STATE }]),
+          ...placesOf(declared, limits.diskMb, [STATE, ...Object.keys(places)]),
+        ],
       } as Docker.HostConfig,
     };
   }

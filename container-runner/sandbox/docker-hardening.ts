@@ -3,6 +3,8 @@
  * memory, no capabilities, no new rights, an unprivileged user, a system call filter, and a limit on
  * everything that can be used up.
  */
+import path from 'node:path';
+
 import type Docker from 'dockerode';
 
 import { SANDBOX_UID } from '../images/local-parts.ts';
@@ -77,11 +79,32 @@ export function hardened(means: Means, seccomp: string): Docker.HostConfig {
   } as Docker.HostConfig;
 }
 
+/**
+ * What an image declares as volumes, in memory: the engine would make each a directory of the machine's disk,
+ * which the program may fill, whatever else is read-only.
+ *
+ * @param taken places that are something else already
+ */
+export function placesOf(volumes: unknown, diskMb: number, taken: readonly string[]): Docker.MountConfig {
+  if (typeof volumes !== 'object' || volumes === null) return [];
+  const places = new Set(Object.keys(volumes).map((place) => path.posix.resolve('/', place)));
+  return [...places]
+    .filter((place) => place !== '/' && !taken.includes(place))
+    .map((place) => ({
+      Type: 'tmpfs',
+      Source: '',
+      Target: place,
+      TmpfsOptions: { SizeBytes: diskMb * MEBIBYTE, Mode: 0o1777 },
+    }));
+}
+
 /** Common to every container of the sandbox. */
 export const CONTAINER = {
   User: USER,
   WorkingDir: '/work',
   Hostname: 'sandbox',
+  // an image's own would run beside the program, and before it
+  Healthcheck: { Test: ['NONE'] },
   NetworkDisabled: true,
   OpenStdin: true,
   StdinOnce: true,

@@ -20,7 +20,7 @@ import { limits } from '../limits.ts';
 import { type Container, startContainer } from './docker-container.ts';
 import { connectEngine, LABEL, messageOf } from './docker-engine.ts';
 import { imageJobBytes, jobBytes, TOOLS, waitingFor, waitingInImage } from './docker-guest.ts';
-import { adjustable, CONTAINER, hardened } from './docker-hardening.ts';
+import { adjustable, CONTAINER, hardened, placesOf } from './docker-hardening.ts';
 import { probeBy } from './probe.ts';
 import {
   type Availability,
@@ -151,7 +151,10 @@ export class DockerSandbox implements Sandbox {
       throw new Error(`the image ${launch.image} has no command of its own, and none was named`);
     }
     const job = await imageJobBytes(launch, own);
-    const container = await this.#createFrom(image, waitingInImage(), launch, await this.#toolsVolume());
+    const container = await this.#createFrom(image, waitingInImage(), launch, [
+      { Type: 'volume', Source: await this.#toolsVolume(), Target: TOOLS, ReadOnly: true },
+      ...placesOf(config.Volumes, launch.diskMb, [TOOLS, ...Object.keys(hardened(launch, '').Tmpfs ?? {})]),
+    ]);
     return container.run(job);
   }
 
@@ -169,7 +172,7 @@ export class DockerSandbox implements Sandbox {
   }
 
   async close(): Promise<void> {
-    await Promise.all(Object.values(this.#pools).map((pool) => pool.close()));
+    await Promise.all([...Object.values(this.#pools).map((pool) => pool.close()), this.#connected?.tools.close()]);
     await Promise.all(this.#removals);
   }
 
@@ -180,10 +183,15 @@ export class DockerSandbox implements Sandbox {
 
   async #create(interpreter: Interpreter, means: Means): Promise<Container> {
     const image = await this.#engine().images.ensure(interpreter);
-    return await this.#createFrom(image, waitingFor(interpreter), means, null);
+    return await this.#createFrom(image, waitingFor(interpreter), means, []);
   }
 
-  async #createFrom(image: string, command: readonly string[], means: Means, tools: string | null): Promise<Container> {
+  async #createFrom(
+    image: string,
+    command: readonly string[],
+    means: Means,
+    mounts: Docker.MountConfig,
+  ): Promise<Container> {
     const { docker, seccomp, owner } = this.#engine();
     const container = await startContainer(docker, {
       ...CONTAINER,
@@ -193,7 +201,7 @@ export class DockerSandbox implements Sandbox {
       Labels: { [LABEL]: 'job', [OWNER]: owner },
       HostConfig: {
         ...hardened(means, seccomp),
-        ...(tools === null ? {} : { Mounts: [{ Type: 'volume', Source: tools, Target: TOOLS, ReadOnly: true }] }),
+        ...(mounts.length === 0 ? {} : { Mounts: mounts }),
       },
     });
     this.#removals.add(container.removed);

@@ -7,6 +7,7 @@ import { randomUUID } from 'node:crypto';
 import type Docker from 'dockerode';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 
+import { limits } from '../limits.ts';
 import { BaseImages } from '../images/base-images.ts';
 import { connectEngine } from '../sandbox/docker-engine.ts';
 import { dockerSocket, reasonToSkip } from './support/levels.ts';
@@ -183,7 +184,53 @@ ENTRYPOINT ["sh", "/say.sh"]
       });
     });
 
+    test('[R2] what an image declares as volumes is memory like the rest, and not the disk of the machine', async () => {
+      const dockerfile = `FROM busybox
+RUN mkdir -p /data /deep/er && chmod 777 /data /deep/er && echo kept > /data/kept
+VOLUME /data /tmp /deep/er
+HEALTHCHECK --interval=1s CMD touch /data/checked
+ENTRYPOINT ["sh", "-c", "sleep 2; ls /data; grep -E ' (/data|/tmp|/deep/er) ' /proc/mounts | cut -d ' ' -f 2,3 | sort; head -c 100000000 /dev/zero > /data/big || echo full"]
+`;
+      const { stdout } = await run(tool({ files: { Dockerfile: dockerfile } }));
+      expect(stdout).toBe('/data tmpfs\n/deep/er tmpfs\n/tmp tmpfs\nfull\n');
+    });
+
+    test('[R3] a build that says too much ends, and its log with it', async () => {
+      const build = {
+        files: { Dockerfile: `FROM busybox\nRUN echo ${randomUUID()}; yes "a longer line of the log"\n` },
+      };
+      const session = randomUUID();
+      await runner.put(session, { session, ...tool(build) });
+      const events = await runner.watch(session, 0, ({ type }) => type === 'exited');
+      expect(events.at(-1)?.data).toMatchObject({ end: 'build_failed' });
+      const told = events.filter(({ type }) => type === 'build').map(({ data }) => String(data['text']));
+      expect(Buffer.byteLength(told.join(''))).toBeLessThanOrEqual(limits.buildLogBytes);
+      expect(events.find(({ type }) => type === 'stderr')?.data['text']).toContain(
+        `more than ${limits.buildLogBytes} bytes`,
+      );
+      // the builder has stopped, too
+      await vi.waitFor(async () => expect(await buildersOf(docker)).toEqual([]), { timeout: 30_000 });
+    });
+
+    test('[R3] a runner that stops ends what it builds', async () => {
+      const second = await startRunner({ sandbox: 'docker', warm: 0 });
+      const build = { files: { Dockerfile: `FROM busybox\nRUN echo ${randomUUID()}; sleep 607\n` } };
+      const session = randomUUID();
+      await second.put(session, { session, ...tool(build) });
+      await vi.waitFor(async () => expect((await buildersOf(docker)).length).toBe(1), { timeout: 30_000 });
+      await second.close();
+      await vi.waitFor(async () => expect(await buildersOf(docker)).toEqual([]), { timeout: 30_000 });
+    });
+
     test.each([
+      ['an address to fetch', 'FROM busybox\nADD http://169.254.169.254/latest /x\n', ['ADD is not followed']],
+      ['an address by way of a variable', 'FROM busybox\nARG u=http://1.1.1.1/\nadd $u /x\n', ['ADD is not followed']],
+      [
+        'files of an image that is not allowed',
+        'FROM busybox\nCOPY --from=alpine:3 /x /x\n',
+        ['does not allow the image alpine:3'],
+      ],
+      ['an instruction in two lines', 'FR\\\nOM alpine:3\n', ['does not allow the image alpine:3']],
       ['a step that fails', 'FROM busybox\nRUN echo before && exit 3\n', ['non-zero code: 3', 'before']],
       ['an image that is not there', 'FROM cortex-edge/absent:1\n', ['cortex-edge/absent:1 is not in the engine']],
       ['an image that is not allowed', 'FROM alpine:3\n', ['does not allow the image alpine:3']],
@@ -227,6 +274,12 @@ ENTRYPOINT ["sh", "/say.sh"]
     ).length;
   }
 });
+
+/** Steps of Dockerfiles that run now: containers of the engine that nobody has labelled as ours. */
+async function buildersOf(docker: Docker): Promise<string[]> {
+  const all = await docker.listContainers();
+  return all.filter(({ Command: command }) => /sleep 607|yes \"a longer/.test(command)).map(({ Id: id }) => id);
+}
 
 const SHOW = 'python3 -c "import json, sys; print(json.dumps(sys.argv[1:]))"';
 
