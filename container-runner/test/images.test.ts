@@ -278,7 +278,7 @@ ENTRYPOINT ["sh", "-c", "sleep 2; ls /data; grep -E ' (/data|/tmp|/deep/er) ' /p
 /** Steps of Dockerfiles that run now: containers of the engine that nobody has labelled as ours. */
 async function buildersOf(docker: Docker): Promise<string[]> {
   const all = await docker.listContainers();
-  return all.filter(({ Command: command }) => /sleep 607|yes \"a longer/.test(command)).map(({ Id: id }) => id);
+  return all.filter(({ Command: command }) => /sleep 607|yes "a longer/.test(command)).map(({ Id: id }) => id);
 }
 
 const SHOW = 'python3 -c "import json, sys; print(json.dumps(sys.argv[1:]))"';

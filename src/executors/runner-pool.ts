@@ -14,7 +14,8 @@ import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { RelicDefinition } from '../domain/manifest.ts';
 import type { Clock, JobResult, RunnerClient, RunnerJob } from '../domain/ports.ts';
-import { RunnerError, type SingleRunner } from './runner-client.ts';
+import type { SingleRunner } from './runner-client.ts';
+import { RunnerError } from './runner-error.ts';
 import type { RunnerAddress } from './runner-list.ts';
 
 export interface RunnerPoolOptions {

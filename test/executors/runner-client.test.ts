@@ -9,7 +9,8 @@ import { FakeSandbox } from '../../container-runner/test/support/fake-sandbox.ts
 import { SECRET, startRunner, type TestRunner } from '../../container-runner/test/support/test-runner.ts';
 import { limits } from '../../src/domain/limits.ts';
 import type { Clock, JobResult, RunnerClient, RunnerJob } from '../../src/domain/ports.ts';
-import { createRunnerClient, RunnerError, type SingleRunner } from '../../src/executors/runner-client.ts';
+import { createRunnerClient, type SingleRunner } from '../../src/executors/runner-client.ts';
+import { RunnerError } from '../../src/executors/runner-error.ts';
 
 /** Time that moves only when the test says so, for the client and the runner. */
 class ManualClock implements Clock {
