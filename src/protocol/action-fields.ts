@@ -11,9 +11,9 @@ import { limits } from '../domain/limits.ts';
 import type { WarningCode } from '../domain/protocol-event.ts';
 import { conditionNames } from './condition.ts';
 import { parseExactly } from './exact-json.ts';
-import { idComplaint } from './ids.ts';
+import { idComplaint, isUsual } from './ids.ts';
 import { parameterReferences } from './references.ts';
-import { SPANS, isSpace, plainAttributes, readAttributes, snakeCase } from './tags.ts';
+import { isSpace, readAttributes, snakeCase } from './tags.ts';
 
 // The fields, as places in a list: reading an action touches nearly all of them.
 const NAME = 0;
@@ -95,7 +95,19 @@ const PLACES: ReadonlyMap<string, number> = new Map([
 ]);
 
 function placeOf(key: string): number | undefined {
-  return PLACES.get(key) ?? PLACES.get(snakeCase(key));
+  // What is in most bodies needs no look into the table.
+  switch (key) {
+    case 'name':
+      return NAME;
+    case 'parameters':
+      return PARAMETERS;
+    case 'output_key':
+      return OUTPUT_KEY;
+    case 'depends_on':
+      return DEPENDS_ON;
+    default:
+      return PLACES.get(key) ?? PLACES.get(snakeCase(key));
+  }
 }
 
 const MODES: ReadonlyMap<string, ActionMode> = new Map([
@@ -121,42 +133,74 @@ export function readHead(tag: string): ActionHead {
 }
 
 /**
- * The short way, for tags as they mostly are.
+ * The short way, for tags as they mostly are: ` name="value"` again and again, with nothing in the values
+ * that a tag could be taken for. Such a tag ends at its first `>`.
  *
  * @param text in which `start` to `end` is what stands between `<action` and the first `>` behind it
  * @returns null when it is not certain that the tag ends there, or how it is to be read
  */
 export function readPlainHead(text: string, start: number, end: number): ActionHead | null {
-  const count = plainAttributes(text, start, end);
-  if (count === -1) return null;
   const given: Given = NOTHING_GIVEN.slice();
   let unknown: string[] | null = null;
-  for (let at = 0; at < count * 4; at += 4) {
-    const from = SPANS[at] ?? 0;
-    const to = SPANS[at + 1] ?? 0;
-    const place = usualPlace(text, from, to) ?? placeOf(text.slice(from, to));
-    if (place === undefined) (unknown ??= []).push(text.slice(from, to));
-    else given[place] ??= text.slice(SPANS[at + 2] ?? 0, SPANS[at + 3] ?? 0);
+  let index = start;
+  for (;;) {
+    const before = index;
+    while (index < end && isSpace(text.charCodeAt(index))) index += 1;
+    if (index === end) break;
+    const name = index;
+    while (index < end && isWordCharacter(text.charCodeAt(index))) index += 1;
+    if (index === name) {
+      if (text.charCodeAt(index) === SLASH && index === end - 1) break;
+      return null;
+    }
+    if (name === before || text.charCodeAt(index) !== EQUALS_SIGN || text.charCodeAt(index + 1) !== QUOTE) return null;
+    const value = index + 2;
+    let quote = value;
+    for (; quote < end; quote += 1) {
+      const code = text.charCodeAt(quote);
+      if (code === QUOTE) break;
+      if (code === LESS || code === AMPERSAND || code === OPEN_BRACKET || code === BACKSLASH) return null;
+    }
+    if (quote === end) return null;
+    const place = usualPlace(text, name, index) ?? placeOf(text.slice(name, index));
+    if (place === undefined) (unknown ??= []).push(text.slice(name, index));
+    else given[place] ??= text.slice(value, quote);
+    index = quote + 1;
   }
   return headOf(given, unknown);
 }
 
+const QUOTE = 34;
+const AMPERSAND = 38;
+const SLASH = 47;
+const LESS = 60;
+const EQUALS_SIGN = 61;
+const OPEN_BRACKET = 91;
+const BACKSLASH = 92;
+
 /** The attributes that are in most tags, found without making a string of their names. */
 function usualPlace(text: string, from: number, to: number): number | undefined {
+  const first = text.charCodeAt(from);
+  const second = text.charCodeAt(from + 1);
   switch (to - from) {
     case 2:
-      return text.startsWith('id', from) ? ID : undefined;
+      return first === 105 && second === 100 ? ID : undefined; // id
     case 4:
-      if (text.startsWith('name', from)) return NAME;
-      if (text.startsWith('mode', from)) return MODE;
-      return text.startsWith('type', from) ? TYPE : undefined;
+      if (first === 110) return text.startsWith('name', from) ? NAME : undefined;
+      if (first === 109) return text.startsWith('mode', from) ? MODE : undefined;
+      return first === 116 && text.startsWith('type', from) ? TYPE : undefined;
     case 7:
-      return text.startsWith('timeout', from) ? TIMEOUT : undefined;
+      return first === 116 && text.startsWith('timeout', from) ? TIMEOUT : undefined;
     case 10:
-      return text.startsWith('depends_on', from) ? DEPENDS_ON : undefined;
+      return first === 100 && text.startsWith('depends_on', from) ? DEPENDS_ON : undefined;
     default:
       return undefined;
   }
+}
+
+function isWordCharacter(code: number): boolean {
+  const letter = code | 32;
+  return (letter >= 97 && letter <= 122) || (code >= 48 && code <= 57) || code === 95;
 }
 
 function headOf(given: Given, unknown: string[] | null): ActionHead {
@@ -166,9 +210,12 @@ function headOf(given: Given, unknown: string[] | null): ActionHead {
   const said = given[TYPE];
   const type = typeof said === 'string' ? readType(said) : 'tool';
   if (type !== null && said !== undefined) given[TYPE] = type;
+  const known = typeof mode === 'string' ? readMode(mode) : 'sync';
+  // The same text, but one that is compared at a glance when the fields are read.
+  if (known === mode) given[MODE] = known;
   return {
     type,
-    mode: typeof mode === 'string' ? readMode(mode) : 'sync',
+    mode: known,
     name: typeof name === 'string' ? trimmed(name) || null : null,
     id: typeof id === 'string' ? trimmed(id) || null : null,
     given,
@@ -185,15 +232,15 @@ function trimmed(text: string): string {
 
 /** The id that the model gave, in the tag or, in the full form, in the body. */
 export function givenId(head: ActionHead, body: JsonObject): string | null {
-  if (!Object.hasOwn(body, 'id') || isParametersOnly(head, body)) return head.id;
   const { id } = body;
+  if (id === undefined || isParametersOnly(head, body)) return head.id;
   return typeof id === 'string' || typeof id === 'number' ? trimmed(String(id)) || head.id : head.id;
 }
 
 /** The body is the parameters: the compact form, or a self-named type without `parameters`. */
 function isParametersOnly(head: ActionHead, body: JsonObject): boolean {
   if (head.name === null && (head.type === null || !SELF_NAMED.has(head.type))) return false;
-  if (Object.hasOwn(body, 'parameters')) return false;
+  if (body['parameters'] !== undefined) return false;
   return head.given[PARAMETERS] === undefined || Object.keys(body).length > 0;
 }
 
@@ -365,6 +412,8 @@ class FieldReader {
   #dependsOn(): string[] | null {
     const given = this.#given[DEPENDS_ON];
     if (given === undefined) return null;
+    // Nearly always one id.
+    if (typeof given === 'string' && isUsual(given) && !isAbsent(given)) return [given];
     const items = typeof given === 'string' ? listOf(given) : Array.isArray(given) ? given : [given];
     if (items === null) return null;
     const ids: string[] = [];
@@ -519,9 +568,21 @@ function readBoolean(given: Json): boolean | null {
   }
 }
 
+/** As `Number`, which takes its time for a text that it has not seen. */
+function readNumber(text: string): number {
+  if (text.length > 9) return Number(text);
+  let value = 0;
+  for (let index = 0; index < text.length; index += 1) {
+    const digit = text.charCodeAt(index) - 48;
+    if (digit < 0 || digit > 9) return Number(text);
+    value = value * 10 + digit;
+  }
+  return value;
+}
+
 /** Seconds as a number, or as a text such as `30`, `1.5s`, `500ms`, `2m`. */
 function milliseconds(given: Json | undefined, least: number): number | null {
-  let seconds = typeof given === 'string' && given !== '' ? Number(given) : Number.NaN;
+  let seconds = typeof given === 'string' && given !== '' ? readNumber(given) : Number.NaN;
   if (typeof given === 'number') seconds = given;
   else if (typeof given === 'string' && Number.isNaN(seconds)) {
     const [, digits, unit = 's'] = /^\s*(\d+(?:\.\d+)?)\s*(ms|s|sec|seconds|m|min|minutes)?\s*$/i.exec(given) ?? [];
@@ -536,11 +597,15 @@ function milliseconds(given: Json | undefined, least: number): number | null {
 /** `["a","b"]`, `['a']`, `[a, b]`, `a, b`, `["a","b"`; null for `null` and `none`. */
 function listOf(text: string): string[] | null {
   const inner = text.trim().replace(/^\[/, '').replace(/\]$/, '');
-  if (/^(?:null|none|undefined)$/i.test(inner)) return null;
+  if (isAbsent(inner)) return null;
   return inner
     .split(',')
     .map((item) => item.trim().replace(/^["'`]+|["'`]+$/g, ''))
     .filter((item) => item !== '');
+}
+
+function isAbsent(list: string): boolean {
+  return (list.length === 4 || list.length === 9) && /^(?:null|none|undefined)$/i.test(list);
 }
 
 /** `$id` and `${id}` name the same action as `id`. */

@@ -509,12 +509,14 @@ class Parser implements ProtocolParser {
       const tag = this.#fence === 0 || this.#place === LINE_START ? this.#nextLess : end;
       const dollar = inResponse ? this.#nextDollar : end;
       const stop = tag < dollar ? tag : dollar;
-      if (this.#nextLineFeed < index) this.#nextLineFeed = indexOrEnd(text, '\n', index);
-      if (this.#nextLineFeed < stop) {
-        index = this.#passLineFeeds(text, stop);
-        continue;
+      if (index !== stop) {
+        if (this.#nextLineFeed < index) this.#nextLineFeed = indexOrEnd(text, '\n', index);
+        if (this.#nextLineFeed < stop) {
+          index = this.#passLineFeeds(text, stop);
+          continue;
+        }
+        index = stop;
       }
-      index = stop;
       if (index === end) {
         this.#append(text, from, end);
         return end;
@@ -544,9 +546,7 @@ class Parser implements ProtocolParser {
         if (found !== NO_TAG) {
           if (this.#matters(found)) {
             this.#append(text, from, index);
-            const next = index + headLength(found);
-            const plain = text.charCodeAt(next) === GREATER && tagKind(found) < FIRST_RUNTIME_TAG;
-            return plain ? this.#takePlainTag(text, index, found, next) : this.#beginTag(text, index, found, TEXT);
+            return this.#takeTag(text, index, found);
           }
           if (this.#isDraft(found) && !this.#warnedOfDrafts) {
             this.#append(text, from, index);
@@ -585,15 +585,18 @@ class Parser implements ProtocolParser {
     return next;
   }
 
-  /** A tag of a block without attributes, or any plain closing tag: `>` stands at `end`. */
-  #takePlainTag(text: string, at: number, tag: number, end: number): number {
+  /** Reads a tag that means something: at once where it is plain and all of it is here, as nearly always. */
+  #takeTag(text: string, at: number, tag: number): number {
     const kind = tagKind(tag);
-    if (kind === ACTION && !isClosing(tag)) return this.#beginTag(text, at, tag, TEXT);
+    const start = at + headLength(tag);
+    if (kind === ACTION && !isClosing(tag))
+      return this.#takePlainAction(text, at, start) ?? this.#beginTag(text, at, tag, TEXT);
+    if (kind >= FIRST_RUNTIME_TAG || text.charCodeAt(start) !== GREATER) return this.#beginTag(text, at, tag, TEXT);
     this.#tagOffset = this.#base + at;
     if (isClosing(tag)) {
-      this.#tagHead = text.slice(at, end);
+      this.#tagHead = text.slice(at, start);
       this.#closeByTag(kind);
-      return end + 1;
+      return start + 1;
     }
     this.#tagText = '';
     this.#place = MIDDLE;
@@ -601,6 +604,29 @@ class Parser implements ProtocolParser {
     this.#closeBlock(true);
     if (kind === RESPONSE) this.#openResponse();
     else this.#openThought(kind === REASONING);
+    return start + 1;
+  }
+
+  /** @returns where the text goes on; null, and nothing done, where the opening tag must be read step by step */
+  #takePlainAction(text: string, at: number, start: number): number | null {
+    if (this.#nextGreater < start) this.#nextGreater = indexOrEnd(text, '>', start);
+    const end = this.#nextGreater;
+    if (end === text.length || end - start > SHORT_TAG_CHARS) return null;
+    const head = readPlainHead(text, start, end);
+    if (head === null) return null;
+    const selfClosing = text.charCodeAt(end - 1) === SLASH;
+    this.#tagText = text.slice(start, selfClosing ? end - 1 : end);
+    this.#tagOffset = this.#base + at;
+    this.#tagLine = this.#line;
+    this.#tagColumn = this.#tagOffset - this.#lineOffset + 1;
+    this.#countLines(this.#tagText, this.#base + start);
+    this.#returnTo = TEXT;
+    this.#plainHead = head;
+    this.#pristine = false;
+    this.#openAction(null);
+    this.#beginBody(this.#base + end + 1);
+    if (!selfClosing) return this.#scanWholeBody(text, end + 1);
+    this.#closeAction(this.#base + end + 1);
     return end + 1;
   }
 
@@ -814,7 +840,7 @@ class Parser implements ProtocolParser {
       index = Math.min(this.#nextGreater, this.#nextLess, end);
       if (index < end) {
         const alone = this.#tagText === '';
-        this.#tagText += text.slice(start, index);
+        this.#tagText = alone ? text.slice(start, index) : this.#tagText + text.slice(start, index);
         let head: ActionHead | null = null;
         if (this.#tagKind === ACTION && index === this.#nextGreater) {
           head = alone ? readPlainHead(text, start, index) : readPlainHead(this.#tagText, 0, this.#tagText.length);
@@ -1148,7 +1174,7 @@ class Parser implements ProtocolParser {
     this.#bodyTooLarge = false;
     this.#bodyOffset = offset;
     this.#parsed = undefined;
-    this.#scanner.reset();
+    if (this.#scanner.used) this.#scanner.reset();
   }
 
   #scanBody(text: string, start: number): number {
@@ -1286,7 +1312,7 @@ class Parser implements ProtocolParser {
       return;
     }
     // A `$` can also be written `\u0024`.
-    const mayRefer = repaired || source.includes('$') || source.includes('0024');
+    const mayRefer = repaired || source.includes('$') || (source.includes('\\') && source.includes('0024'));
     const fields = readFields(action.head, body, mayRefer);
     if (!fields.ok) {
       this.#reject(action, fields.code, fields.message, given);

@@ -136,7 +136,6 @@ const QUOTED_LIST = 6;
 const DOUBTFUL_END = 7;
 
 const QUOTE = 34;
-const AMPERSAND = 38;
 const APOSTROPHE = 39;
 const LESS = 60;
 const EQUALS_SIGN = 61;
@@ -144,50 +143,6 @@ const OPEN_BRACKET = 91;
 const BACKSLASH = 92;
 const CLOSE_BRACKET = 93;
 const OPEN_BRACE = 123;
-
-/** Where the names and values of a plain tag stand: four offsets an attribute. Good until the next call of `plainAttributes`. */
-export const SPANS = new Int32Array(64);
-
-/**
- * ` name="value"` again and again, with nothing in the values that a tag could be taken for: such a tag
- * ends at its first `>`, and every value is what stands between its quotes. Fills `SPANS`.
- *
- * @param text in which `from` to `to` is what stands between the tag's name and its first `>`
- * @returns the number of attributes; -1 when the tag is to be read the long way
- */
-export function plainAttributes(text: string, from: number, to: number): number {
-  let count = 0;
-  let index = from;
-  for (;;) {
-    const before = index;
-    while (index < to && isSpace(text.charCodeAt(index))) index += 1;
-    if (index === to) return count;
-    const start = index;
-    while (index < to && isWordCharacter(text.charCodeAt(index))) index += 1;
-    if (index === start) return text.charCodeAt(index) === SLASH && index === to - 1 ? count : -1;
-    if (start === before || count * 4 === SPANS.length) return -1;
-    if (text.charCodeAt(index) !== EQUALS_SIGN || text.charCodeAt(index + 1) !== QUOTE) return -1;
-    const value = index + 2;
-    for (index = value; index < to; index += 1) {
-      const code = text.charCodeAt(index);
-      if (code === QUOTE) break;
-      if (code === LESS || code === AMPERSAND || code === OPEN_BRACKET || code === BACKSLASH) return -1;
-    }
-    if (index === to) return -1;
-    const at = count * 4;
-    SPANS[at] = start;
-    SPANS[at + 1] = value - 2;
-    SPANS[at + 2] = value;
-    SPANS[at + 3] = index;
-    count += 1;
-    index += 1;
-  }
-}
-
-function isWordCharacter(code: number): boolean {
-  const letter = code | 32;
-  return (letter >= 97 && letter <= 122) || (code >= 48 && code <= 57) || code === UNDERSCORE;
-}
 
 /**
  * Finds the end of an action's opening tag, whose attribute values may hold `>`. Resumable: the text

@@ -1,26 +1,26 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { plainAttributes, readAttributes, SPANS, TagEnd } from '../../src/protocol/tags.ts';
-
-function attributesOf(text: string): [string, string][] {
-  const read: [string, string][] = [];
-  readAttributes(text, (name, value) => read.push([name, value]));
-  return read;
-}
-
-function plainAttributesOf(text: string): [string, string][] {
-  return Array.from({ length: plainAttributes(text, 0, text.length) }, (_, at) => {
-    const [from, to, valueFrom, valueTo] = SPANS.slice(at * 4);
-    return [text.slice(from, to), text.slice(valueFrom, valueTo)];
-  });
-}
+import { readHead, readPlainHead } from '../../src/protocol/action-fields.ts';
+import { TagEnd } from '../../src/protocol/tags.ts';
 
 const plainTag = fc
   .tuple(
     fc.array(
       fc.tuple(
         fc.constantFrom(' ', '\n', '  \t'),
-        fc.constantFrom('id', 'name', 'depends_on', 'x1', 'A_b'),
+        fc.constantFrom(
+          'id',
+          'name',
+          'type',
+          'mode',
+          'timeout',
+          'timeouts',
+          'depends_on',
+          'dependsOn',
+          'retry',
+          'x1',
+          'A_b',
+        ),
         fc.string({ maxLength: 12 }).filter((value) => !/["<&[\\>]/.test(value)),
       ),
       { maxLength: 5 },
@@ -33,8 +33,7 @@ describe('[P5] the short way through a plain tag', () => {
   test('reads what the long way reads', () => {
     fc.assert(
       fc.property(plainTag, (text) => {
-        expect(plainAttributes(text, 0, text.length)).toBeGreaterThanOrEqual(0);
-        expect(plainAttributesOf(text)).toEqual(attributesOf(text.replace(/\/$/, '')));
+        expect(readPlainHead(text, 0, text.length)).toEqual(readHead(text.replace(/\/$/, '')));
       }),
     );
   });
@@ -64,6 +63,6 @@ describe('[P5] the short way through a plain tag', () => {
     ' a="b"/ ',
     ' a="b"//',
   ])('%s goes the long way', (text) => {
-    expect(plainAttributes(text, 0, text.length)).toBe(-1);
+    expect(readPlainHead(text, 0, text.length)).toBeNull();
   });
 });
