@@ -39,12 +39,13 @@ export function newNode(
     exempt: NOTHING,
     holds: NOTHING,
     holdCount: 0,
-    pathMs: traits.estimateMs,
     limits: NOTHING,
     cutsAtStart: 0,
     reserved: null,
     heap: null,
     heapAt: -1,
+    priority: declaration.priority,
+    pathMs: traits.estimateMs,
     mark: 0,
   };
 }

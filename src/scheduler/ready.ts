@@ -285,8 +285,7 @@ function postorder(state: RunState, roots: readonly ActionNode[]): ActionNode[] 
 
 /** Whether `a` goes first (S5). */
 export function before(a: ActionNode, b: ActionNode): boolean {
-  const priority = a.declaration.priority - b.declaration.priority;
-  if (priority !== 0) return priority > 0;
+  if (a.priority !== b.priority) return a.priority > b.priority;
   if (a.pathMs !== b.pathMs) return a.pathMs > b.pathMs;
   return a.index < b.index;
 }

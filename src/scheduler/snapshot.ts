@@ -9,8 +9,18 @@ import type { ActionNode, Generation, Limit, LimitQueue, RunState } from './stat
 
 const VERSION = 1;
 
-/** Fields of a node that point at other nodes, at limits or at heaps; all others are plain data. */
-type NodeLinks = 'dependencies' | 'dependents' | 'doomedBy' | 'bound' | 'exempt' | 'holds' | 'limits' | 'heap' | 'mark';
+/** Fields of a node that point at other nodes, at limits or at heaps, or repeat its declaration; all others are plain data. */
+type NodeLinks =
+  | 'dependencies'
+  | 'dependents'
+  | 'doomedBy'
+  | 'bound'
+  | 'exempt'
+  | 'holds'
+  | 'limits'
+  | 'priority'
+  | 'heap'
+  | 'mark';
 
 interface StoredNode extends Omit<ActionNode, NodeLinks> {
   readonly dependencies: readonly number[];
@@ -101,7 +111,19 @@ function storeQueue({ inLane, parked }: LimitQueue): StoredQueue {
 }
 
 function storeNode(node: ActionNode): StoredNode {
-  const { dependencies, dependents, doomedBy, bound, exempt, holds, limits, heap: _, mark: __, ...plain } = node;
+  const {
+    dependencies,
+    dependents,
+    doomedBy,
+    bound,
+    exempt,
+    holds,
+    limits,
+    priority: ___,
+    heap: _,
+    mark: __,
+    ...plain
+  } = node;
   return {
     ...plain,
     dependencies: indexesOf(dependencies),
@@ -195,6 +217,7 @@ function bareNode({ ...stored }: StoredNode): ActionNode {
     exempt: [],
     holds: [],
     limits: [],
+    priority: stored.declaration.priority,
     heap: null,
     mark: 0,
   };

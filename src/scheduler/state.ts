@@ -69,8 +69,6 @@ export interface ActionNode {
   holds: readonly ActionNode[];
   /** Of a `listed` action: how many sync actions hold it. */
   holdCount: number;
-  /** Longest remaining path in milliseconds, its own estimate included (S5). */
-  pathMs: number;
   /** What bounds it beside the run's slots: its target, its type (S5). */
   limits: readonly Limit[];
   /** How often its pace had been lowered when its latest attempt started. */
@@ -80,6 +78,10 @@ export interface ActionNode {
   /** The heap that it waits in and its place there. */
   heap: ActionNode[] | null;
   heapAt: number;
+  /** The declaration's: here, with the other two, because heaps of thousands compare by nothing else. */
+  readonly priority: number;
+  /** Longest remaining path in milliseconds, its own estimate included (S5). */
+  pathMs: number;
   /** Scratch for graph searches; means nothing between steps. */
   mark: number;
 }
