@@ -9,9 +9,9 @@ import type { ActionKey, ActionType } from '../domain/action.ts';
 import { EngineError, messageOf } from '../domain/errors.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import type { ChatMessage, FinishReason, Usage } from '../domain/ports.ts';
+import type { ChatMessage, FinishReason, ModelDelta, Usage } from '../domain/ports.ts';
 import type { Finality, ProtocolEvent, Reference } from '../domain/protocol-event.ts';
-import { estimateTokens } from '../domain/tokens.ts';
+import { estimateTokens, textBytes, tokensOf } from '../domain/tokens.ts';
 import { costOf } from '../llm/prices.ts';
 import { reasoningAsText } from '../llm/reasoning-text.ts';
 import { buildMessages } from '../protocol/feedback.ts';
@@ -89,6 +89,8 @@ export class GenerationDesk {
   };
   #readers: Readers | null = null;
   #abort: AbortController | null = null;
+  /** The model call that has not yet told what it used. */
+  #call: { readonly messages: readonly ChatMessage[]; bytes: number } | null = null;
   #nextAutoId = 1;
   #last = false;
   #unpriced = false;
@@ -276,6 +278,15 @@ export class GenerationDesk {
     this.#segments.close(false);
   }
 
+  /** What the model call in progress has used so far, by estimate; whoever asks takes it, it is told once (L6). */
+  spent(): Usage | null {
+    const call = this.#call;
+    if (call === null) return null;
+    this.#call = null;
+    const promptTokens = call.messages.reduce((sum, { content }) => sum + estimateTokens(content), 0);
+    return { promptTokens, completionTokens: tokensOf(call.bytes), cachedTokens: 0, estimated: true };
+  }
+
   /** Writes and sums up what a model call used; `cost` is there when the model's price is known (S12). */
   recordUsage(usage: Usage): { readonly tokens: number; readonly cost?: number } {
     this.#totals.prompt_tokens += usage.promptTokens;
@@ -418,9 +429,13 @@ export class GenerationDesk {
         }
       } else {
         const feeds = await this.#feeds(signal);
-        const stream = this.#context.model.stream(this.#request(source, feeds, signal));
+        const request = this.#request(source, feeds, signal);
+        const call = { messages: request.messages, bytes: 0 };
+        this.#call = signal.aborted ? null : call;
+        const stream = this.#context.model.stream(request);
         for await (const delta of actInReasoning ? reasoningAsText(stream) : stream) {
-          if (signal.aborted) break;
+          if (signal.aborted && delta.type !== 'usage') break;
+          call.bytes += deltaBytes(delta);
           switch (delta.type) {
             case 'text':
               if (source.tokens) this.#inbox.put({ type: 'token', text: delta.text });
@@ -430,7 +445,9 @@ export class GenerationDesk {
               this.#inbox.put({ type: 'reasoning', text: delta.text });
               break;
             case 'usage':
-              this.#inbox.put({ type: 'usage', usage: delta.usage });
+              // Unless the run was cancelled in the meantime: then it is counted already.
+              if (this.#call === call) this.#inbox.put({ type: 'usage', usage: delta.usage });
+              this.#call = null;
               break;
             case 'notice':
               put([{ type: 'warning', code: delta.code, message: delta.message, offset: 0 }]);
@@ -455,7 +472,12 @@ export class GenerationDesk {
       const known = fault instanceof EngineError || fault instanceof StepFailed;
       error = { code: known ? fault.code : code, message: messageOf(fault) };
     }
-    if (signal.aborted) finish = 'abort';
+    if (signal.aborted) {
+      finish = 'abort';
+      const usage = this.spent();
+      if (usage !== null) this.#inbox.put({ type: 'usage', usage });
+    }
+    this.#call = null;
     this.#inbox.put({ type: 'generation_ended', finish, said, ...this.#endOf(readers, finish), error });
   }
 
@@ -530,6 +552,11 @@ async function* untilAborted(chunks: AsyncIterable<string>, signal: AbortSignal)
     if (next.done === true || signal.aborted) return;
     yield next.value;
   }
+}
+
+function deltaBytes(delta: ModelDelta): number {
+  if (delta.type === 'tool_call') return textBytes(delta.name ?? '') + textBytes(delta.argumentsDelta);
+  return delta.type === 'text' || delta.type === 'reasoning' ? textBytes(delta.text) : 0;
 }
 
 /** Without the noise of binary fractions: a billionth is far below any price. */

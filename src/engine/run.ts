@@ -242,7 +242,12 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
     holdOn();
     restInTime();
     while (!progress.drained) {
-      for (const input of await inbox.take()) perceive(input, context.random());
+      for (const input of await inbox.take()) {
+        // The run ends with the cancel: what its model call has used is told before (L6).
+        const usage = input.type === 'cancel' ? generations.spent() : null;
+        if (usage !== null) perceive({ type: 'usage', usage }, context.random());
+        perceive(input, context.random());
+      }
       holdOn();
       saveInTime();
       await log.commit();
