@@ -30,6 +30,8 @@ import { renderReference } from './names.ts';
 export interface LiveRun {
   /** Whole-text patches of the blocks that are open now (J4). */
   catchUp(): ReturnType<Segments['catchUp']>;
+  /** Whether it waits for approvals only (J8). */
+  isParked(): boolean;
   /** When an approval that the run waits for expires, epoch milliseconds; null when none is open (J8). */
   wakeAt(): number | null;
   /** The action that an open approval asks about, or null (J8). */
@@ -288,6 +290,7 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
 
   return {
     catchUp: () => segments.catchUp(),
+    isParked: () => state.phase === 'parked',
     wakeAt: () => actions.approvalExpiry(),
     approvalKey: (approvalId) => actions.approvalKey(approvalId),
     drained: live().finally(() => actions.abortAll()),

@@ -99,6 +99,8 @@ export class Session {
   readonly #waiting: { readonly run: number; readonly source: () => RunSource }[] = [];
   /** Set once what an earlier host left has been taken up. */
   #recovering: Promise<void> | null = null;
+  /** Approvals that have been decided about, as long as that is not on disk. */
+  readonly #decided = new Set<string>();
   readonly #ends = new Map<number, PromiseWithResolvers<void>>();
   readonly #followed = new Set<Promise<void>>();
   #learned: LearnedDurations | null = null;
@@ -219,18 +221,43 @@ export class Session {
     return last === undefined ? null : runIdOf(this.record.session_id, last[0]);
   }
 
-  /** @throws EngineError `unknown_approval` */
-  resolveApproval(approvalId: string, approved: boolean, note: string | null): void {
-    for (const active of this.#active.values()) {
+  /**
+   * Decides about an action that waits for a person; resolves when the decision is on disk (J1). The first
+   * decision counts.
+   *
+   * @throws EngineError `unknown_approval`
+   */
+  async resolveApproval(approvalId: string, approved: boolean, note: string | null): Promise<void> {
+    for (const [run, active] of this.#active) {
       const key = active.live.approvalKey(approvalId);
-      if (key === null) continue;
-      this.#put(active, { type: 'approval', key, approved, note });
-      return;
+      if (key === null || this.#decided.has(approvalId)) continue;
+      this.#decided.add(approvalId);
+      this.#goOn(run, active);
+      active.inbox.put({ type: 'approval', key, approved, note });
+      try {
+        return await Promise.race([this.#told(approvalId), active.live.drained.catch(() => undefined)]);
+      } finally {
+        this.#decided.delete(approvalId);
+      }
     }
     throw new EngineError(
       'unknown_approval',
       `No open approval has the id "${approvalId.slice(0, limits.excerptChars)}"`,
     );
+  }
+
+  /** Resolves when readers are told of a decision, which is not before it is on disk. */
+  #told(approvalId: string): Promise<void> {
+    return new Promise((resolve) => {
+      const leave = this.#hub.listen((batch) => {
+        const here = batch?.some(
+          ({ type, data }) => type === 'approval_resolved' && data['approval_id'] === approvalId,
+        );
+        if (here === false) return;
+        leave();
+        resolve();
+      });
+    });
   }
 
   /** A page of events after `after` that are on disk, oldest first; empty when there are no more. */
@@ -577,24 +604,30 @@ export class Session {
         record,
         resumed: () => {
           const active = this.#active.get(run);
-          if (active !== undefined) this.#hold(active);
+          if (active !== undefined) this.#goOn(run, active);
         },
       },
       inbox,
       replay,
     );
-    const active: ActiveRun = {
-      live,
-      inbox,
-      held: null,
-      end: status === 'running' || status === 'queued' ? null : status,
-    };
+    // One that waited for a person, and had the answer when it broke off, has not answered yet.
+    const atWork = status === 'running' || status === 'queued' || (status === 'waiting' && !live.isParked());
+    const active: ActiveRun = { live, inbox, held: null, end: atWork ? null : status };
     this.#active.set(run, active);
     if (active.end !== 'waiting') this.#hold(active);
     if (active.end !== null) this.#ends.get(run)?.resolve();
     const followed = this.#follow(run, active);
     this.#followed.add(followed);
     void followed.finally(() => this.#followed.delete(followed));
+  }
+
+  /** A run that waited for a person has not answered after all: it is at work again, and others wait for it. */
+  #goOn(run: number, active: ActiveRun): void {
+    if (active.end === 'waiting') {
+      active.end = null;
+      this.#awaited(run);
+    }
+    this.#hold(active);
   }
 
   /** Something for a run; one that waited for a person is at work again. */

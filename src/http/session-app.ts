@@ -226,7 +226,7 @@ export function createSessionApp({ session, clock, destroy, admit, log }: Sessio
     void session.record;
     const { decision, approve, deny, note } = validate(approvalBody, await readJson(c.req.raw));
     const approved = decision === undefined ? (approve ?? deny === false) : decision === 'approve';
-    session.resolveApproval(c.req.param('id'), approved, note ?? null);
+    await session.resolveApproval(c.req.param('id'), approved, note ?? null);
     return c.json({ approval_id: c.req.param('id'), decision: approved ? 'approve' : 'deny' });
   });
 

@@ -495,7 +495,7 @@ describe('[J8] approvals', () => {
     expect(one.kit.session.busy).toBe(false);
     expect(one.kit.session.nextWake()).toBe(world.clock.now() + limits.approvalExpiryMs);
     const asked = world.sent.find(({ type }) => type === 'approval_requested');
-    one.kit.session.resolveApproval(String(asked?.data['approval_id']), true, 'go ahead');
+    await one.kit.session.resolveApproval(String(asked?.data['approval_id']), true, 'go ahead');
     await live(world, one);
     expect(resultOf(one)).toMatchObject({ status: 'completed', response: 'done' });
     expect(world.executed).toHaveLength(1);
@@ -511,7 +511,7 @@ describe('[J8] approvals', () => {
     await send(first, 'do it');
     const one = await next();
     const asked = world.sent.find(({ type }) => type === 'approval_requested');
-    one.kit.session.resolveApproval(String(asked?.data['approval_id']), false, 'too dangerous');
+    await one.kit.session.resolveApproval(String(asked?.data['approval_id']), false, 'too dangerous');
     await live(world, one);
     expect(resultOf(one)).toMatchObject({ status: 'completed', response: 'a pity' });
     expect(JSON.stringify(model.asked[1]?.messages)).toContain('too dangerous');
@@ -534,6 +534,55 @@ describe('[J8] approvals', () => {
     await live(world, one);
     expect(resultOf(one)).toMatchObject({ status: 'completed', response: 'a pity' });
   });
+
+  test('[J1] a decision is on disk when it is answered, and the first one counts', async () => {
+    const { world, first } = await hostsOf({
+      agent: supervised,
+      ...speaking([ACTION('risky', {}, {}, 'python')], ['<response final="true">done</response>']),
+    });
+    await send(first, 'do it');
+    await settle();
+    const { session } = first.kit;
+    const id = `apr_${'1'.repeat(32)}`;
+    const decided = session.resolveApproval(id, true, null);
+    await expect(session.resolveApproval(id, false, null)).rejects.toMatchObject({ code: 'unknown_approval' });
+    await decided;
+    expect(world.sent.filter(({ type }) => type === 'approval_resolved')).toMatchObject([{ data: { approved: true } }]);
+    await live(world, first);
+    await expect(session.resolveApproval(id, false, null)).rejects.toMatchObject({ code: 'unknown_approval' });
+    expect(resultOf(first)).toMatchObject({ status: 'completed', response: 'done' });
+  });
+
+  test.each(['the same host', 'the next host'])(
+    '[H1] a message after the answer waits for what was approved (%s)',
+    async (which) => {
+      const { world, first, next } = await hostsOf({
+        agent: supervised,
+        recover: {},
+        ...speaking(
+          [ACTION('risky', {}, { ms: 500 }, 'python')],
+          ['<response final="true">done</response>'],
+          ['<response final="true">and this</response>'],
+        ),
+      });
+      await send(first, 'do it');
+      await settle();
+      await first.kit.session.resolveApproval(`apr_${'1'.repeat(32)}`, true, null);
+      await send(first, 'and then?');
+      await settle();
+      expect(first.kit.session.runs().map(({ status }) => status)).toEqual(['waiting', 'queued']);
+      const last = which === 'the same host' ? first : await next();
+      await live(world, last);
+      expect(last.kit.session.runs().map(({ status }) => status)).toEqual(['completed', 'completed']);
+      const told = world.sent.filter(({ type }) => type === 'agent_started' || type === 'agent_completed');
+      expect(told.map(({ type, run_id: run }) => `${type} ${run.at(-1)}`)).toEqual([
+        'agent_started 1',
+        'agent_completed 1',
+        'agent_started 2',
+        'agent_completed 2',
+      ]);
+    },
+  );
 
   test('[H1] a new message after a restart cancels what waited', async () => {
     const { world, first, next } = await hostsOf({

@@ -605,7 +605,7 @@ describe('[J8] [M6] a workflow that waits for a person', () => {
     throw new Error(`the workflow does not come to rest: ${JSON.stringify(kit.session.runs())}`);
   }
 
-  const approve = (kit: SessionKit, approved: boolean): void =>
+  const approve = (kit: SessionKit, approved: boolean): Promise<void> =>
     kit.session.resolveApproval(`apr_${'1'.repeat(32)}`, approved, null);
 
   test('ends its stream, holds no host, counts no seconds, and goes on when it is answered', async () => {
@@ -616,9 +616,9 @@ describe('[J8] [M6] a workflow that waits for a person', () => {
     await kit.settled();
     expect(kit.events.at(-1)).toMatchObject({ type: 'agent_waiting', data: { reason: 'approvals' } });
     clock.advance(6 * DAY);
-    approve(kit, true);
+    await approve(kit, true);
     expect(await rest(kit, clock)).toMatchObject({ status: 'waiting' });
-    approve(kit, true);
+    await approve(kit, true);
     const result = await finish(kit, clock);
     expect(result).toMatchObject({ status: 'completed', warnings: [] });
     expect(result.actions.find(({ id }) => id === OUTPUTS)?.output).toEqual({ all: [{ give: 1 }, { give: 2 }] });
@@ -683,7 +683,7 @@ describe('[J8] [M6] a workflow that waits for a person', () => {
         for (;;) {
           const result = await rest(kit, clock);
           if (result.status !== 'waiting') return result;
-          approve(kit, true);
+          await approve(kit, true);
         }
       };
       const begun = (async () => {
