@@ -43,14 +43,15 @@ export const executeBody = z.object({
   stream: z.boolean().default(true),
 });
 
-export const workflowBody = z.object({
+/** Closed: inputs that stand beside `inputs` would be lost without a word. */
+export const workflowBody = z.strictObject({
   inputs: variables
     .default({})
     .meta({ description: 'As the workflow declares them; its steps read them as $(trigger.name)' }),
   stream: z.boolean().default(true),
 });
 
-export const eventBody = z.object({
+export const eventBody = z.strictObject({
   data: variables.default({}).meta({ description: 'Inputs of the workflows that the event starts' }),
 });
 

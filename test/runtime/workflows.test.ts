@@ -34,6 +34,11 @@ describe('[M6] workflows', () => {
     expect([unknown.status, await unknown.json()]).toMatchObject([404, { code: 'unknown_workflow' }]);
     const invalid = await post('/workflows/data_pipeline/runs', { inputs: { orders: 'many' } });
     expect([invalid.status, await invalid.json()]).toMatchObject([400, { code: 'invalid_request' }]);
+    const beside = await post('/workflows/data_pipeline/runs', { orders: ORDERS });
+    expect([beside.status, await beside.json()]).toMatchObject([
+      400,
+      { code: 'invalid_request', detail: expect.stringContaining('orders') as string },
+    ]);
   });
 
   test('are actions of agents that import them', async () => {
