@@ -150,6 +150,10 @@ const BYTE_ORDER_MARK = 0xfeff;
 const TAIL_CHARS = 1_024;
 const TAIL_PIECES = 64;
 
+/** What stands in the opening tags of most responses. */
+const FINAL = ' final="true"';
+const NOT_FINAL = ' final="false"';
+
 /** A wrapper's opening line is held back; a longer one is text. */
 const WRAPPER_LINE_CHARS = 120;
 
@@ -282,8 +286,7 @@ class Parser implements ProtocolParser {
     if (chars !== 0 && chars <= this.#meter.room) {
       switch (this.#quick) {
         case WORDS:
-          if (chars <= SMALL_CHUNK_CHARS && this.#place === MIDDLE) {
-            if (!isPlainAscii(chunk)) break;
+          if (chars <= SMALL_CHUNK_CHARS && this.#place === MIDDLE && isPlainAscii(chunk)) {
             this.#meter.takeAscii(chars);
             this.#base += chars;
             return this.#words(chunk);
@@ -571,14 +574,23 @@ class Parser implements ProtocolParser {
     let lineFeed = this.#nextLineFeed;
     let next = lineFeed;
     let lines = 0;
+    let place = LINE_START;
     do {
       next = lineFeed + 1;
       lines += 1;
       const code = text.charCodeAt(next);
-      this.#place = next === text.length || code === LESS || code === LINE_FEED || mayFence(code) ? LINE_START : MIDDLE;
-      if (this.#place === LINE_START && code !== LINE_FEED) break;
-      lineFeed = code === LINE_FEED ? next : indexOrEnd(text, '\n', next);
+      if (code === LINE_FEED) {
+        lineFeed = next;
+        continue;
+      }
+      if (next === text.length || code === LESS || mayFence(code)) {
+        place = LINE_START;
+        break;
+      }
+      place = MIDDLE;
+      lineFeed = indexOrEnd(text, '\n', next);
     } while (lineFeed < stop);
+    this.#place = place;
     this.#nextLineFeed = lineFeed;
     this.#line += lines;
     this.#lineOffset = this.#base + next;
@@ -591,20 +603,22 @@ class Parser implements ProtocolParser {
     const start = at + headLength(tag);
     if (kind === ACTION && !isClosing(tag))
       return this.#takePlainAction(text, at, start) ?? this.#beginTag(text, at, tag, TEXT);
-    if (kind >= FIRST_RUNTIME_TAG || text.charCodeAt(start) !== GREATER) return this.#beginTag(text, at, tag, TEXT);
+    const attributes = isClosing(tag) || kind !== RESPONSE ? '' : usualAttributes(text, start);
+    const end = start + attributes.length;
+    if (kind >= FIRST_RUNTIME_TAG || text.charCodeAt(end) !== GREATER) return this.#beginTag(text, at, tag, TEXT);
     this.#tagOffset = this.#base + at;
     if (isClosing(tag)) {
       this.#tagHead = text.slice(at, start);
       this.#closeByTag(kind);
-      return start + 1;
+    } else {
+      this.#tagText = attributes;
+      this.#place = MIDDLE;
+      this.#pristine = false;
+      this.#closeBlock(true);
+      if (kind === RESPONSE) this.#openResponse();
+      else this.#openThought(kind === REASONING);
     }
-    this.#tagText = '';
-    this.#place = MIDDLE;
-    this.#pristine = false;
-    this.#closeBlock(true);
-    if (kind === RESPONSE) this.#openResponse();
-    else this.#openThought(kind === REASONING);
-    return start + 1;
+    return end + 1;
   }
 
   /** @returns where the text goes on; null, and nothing done, where the opening tag must be read step by step */
@@ -1073,7 +1087,7 @@ class Parser implements ProtocolParser {
 
   #openResponse(): void {
     const tag = this.#tagText;
-    const final = tag === ' final="true"' ? true : tag === ' final="false"' ? false : this.#finality(tag);
+    const final = tag === FINAL ? true : tag === NOT_FINAL ? false : this.#finality(tag);
     this.#enterBlock(IN_RESPONSE);
     this.#sawResponse = true;
     this.#emit({ type: 'response_started', offset: this.#tagOffset, final });
@@ -1571,6 +1585,12 @@ function nextBracket(text: string, from: number, to: number): number {
     index += 1;
   }
   return index;
+}
+
+/** Those of a response's opening tag, if they begin as most do. */
+function usualAttributes(text: string, from: number): string {
+  if (text.startsWith(FINAL, from)) return FINAL;
+  return text.startsWith(NOT_FINAL, from) ? NOT_FINAL : '';
 }
 
 function isThought(kind: number): boolean {

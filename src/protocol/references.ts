@@ -33,6 +33,7 @@ const BRACED_INDEX_END = 10;
 
 const MAX_INDEX_DIGITS = 9;
 const DOT_SIGN = 46;
+const ZERO = 48;
 const OPEN_BRACKET = 91;
 const CLOSE_BRACKET = 93;
 const OPEN_BRACE = 123;
@@ -184,30 +185,32 @@ function isBracedCharacter(code: number): boolean {
 
 /** The reference that `raw` spells; `raw` is what a `ReferenceMatcher` accepted. */
 export function parseReference(raw: string): Reference {
-  const inner = raw.charCodeAt(1) === 123 ? raw.slice(2, -1) : raw.slice(1);
-  const dot = inner.indexOf('.');
-  const bracket = inner.indexOf('[');
-  if (dot === -1 && bracket === -1) return { name: inner, path: NO_PATH, raw };
-  const nameEnd = dot === -1 ? bracket : bracket === -1 ? dot : Math.min(dot, bracket);
-  const path: PathStep[] = [];
-  for (let at = nameEnd; at < inner.length;) {
-    if (inner.charCodeAt(at) === OPEN_BRACKET) {
-      const close = inner.indexOf(']', at);
-      path.push(Number(inner.slice(at + 1, close)));
-      at = close + 1;
+  const braced = raw.charCodeAt(1) === OPEN_BRACE;
+  const start = braced ? 2 : 1;
+  const end = braced ? raw.length - 1 : raw.length;
+  const nameEnd = partEnd(raw, start, end);
+  let path: PathStep[] | null = null;
+  for (let at = nameEnd; at < end;) {
+    let step: PathStep = 0;
+    if (raw.charCodeAt(at) === OPEN_BRACKET) {
+      for (at += 1; raw.charCodeAt(at) !== CLOSE_BRACKET; at += 1) step = step * 10 + raw.charCodeAt(at) - ZERO;
+      at += 1;
     } else {
-      const end = stepEnd(inner, at + 1);
-      path.push(inner.slice(at + 1, end));
-      at = end;
+      const to = partEnd(raw, at + 1, end);
+      step = raw.slice(at + 1, to);
+      at = to;
     }
+    if (path === null) path = [step];
+    else path.push(step);
   }
-  return { name: inner.slice(0, nameEnd), path, raw };
+  return { name: raw.slice(start, nameEnd), path: path ?? NO_PATH, raw };
 }
 
-function stepEnd(inner: string, from: number): number {
+/** End of the name or step that begins at `from`. */
+function partEnd(raw: string, from: number, end: number): number {
   let at = from;
-  while (at < inner.length) {
-    const code = inner.charCodeAt(at);
+  while (at < end) {
+    const code = raw.charCodeAt(at);
     if (code === DOT_SIGN || code === OPEN_BRACKET) break;
     at += 1;
   }
