@@ -378,6 +378,8 @@ export class ActionDesk {
     this.#attempts.delete(key);
     this.#interrupted.delete(key);
     this.#asking.delete(key);
+    // What was cancelled, or expired, cannot be approved any more (J8).
+    this.#approvals.delete(key);
     const seq = this.#appendEnd(command, now);
     this.#forget(key, command.status === 'completed' ? { seq, output: this.#results.offered(key) } : null);
     const label = this.#rejections.get(key) ?? this.#declaration(key);

@@ -584,6 +584,21 @@ describe('[J8] approvals', () => {
     },
   );
 
+  test('one that has expired cannot be given any more, also while the run goes on', async () => {
+    const { world, first } = await hostsOf({
+      agent: supervised,
+      ...speaking([ACTION('risky', {}, {}, 'python')], ['<thought>well', null]),
+    });
+    await send(first, 'do it');
+    await settle();
+    world.clock.advance(limits.approvalExpiryMs);
+    await settle();
+    expect(first.kit.session.busy).toBe(true);
+    const late = first.kit.session.resolveApproval(`apr_${'1'.repeat(32)}`, true, null);
+    await expect(late).rejects.toMatchObject({ code: 'unknown_approval' });
+    expect(world.sent.filter(({ type }) => type === 'approval_resolved')).toEqual([]);
+  });
+
   test('[H1] a new message after a restart cancels what waited', async () => {
     const { world, first, next } = await hostsOf({
       agent: supervised,
