@@ -4,7 +4,7 @@ import type { ActionType } from '../domain/action.ts';
 import { limits } from '../domain/limits.ts';
 import { DEFAULT_PROTOCOL } from '../domain/manifest.ts';
 import type { AgentDefinition, FeedDefinition, ModelChoice, ModelPrice } from '../domain/manifest.ts';
-import { toBase } from './build-base.ts';
+import { toBase, toNeeds } from './build-base.ts';
 import type { BuildContext } from './build-base.ts';
 import { toFeed } from './feed.ts';
 import type { FeedInput } from './feed.ts';
@@ -36,6 +36,7 @@ export function toAgent(
     },
     imports,
     capabilities: [...new Set(input.capabilities)],
+    ...(input.environment?.runner === undefined ? {} : { runner: toNeeds(input.environment.runner) }),
     internalActions: {
       enabled: input.internal_actions?.enabled ?? true,
       allowed: input.internal_actions?.allowed_actions ?? null,

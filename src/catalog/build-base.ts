@@ -2,7 +2,7 @@
 import type { RetryPolicy } from '../domain/action.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import type { ImageBuild, ManifestBase, ScriptRuntime } from '../domain/manifest.ts';
+import type { ImageBuild, ManifestBase, RunnerNeeds, SandboxLevel, ScriptRuntime } from '../domain/manifest.ts';
 import type { FieldPath } from './problem.ts';
 import type { ToolInput } from './schema.ts';
 import { toMs } from './units.ts';
@@ -69,6 +69,17 @@ const RUNTIME_BY_SUFFIX: readonly (readonly [RegExp, ScriptRuntime])[] = [
 /** The interpreter that a script's path speaks of. */
 export function runtimeOf(path: string): ScriptRuntime | undefined {
   return RUNTIME_BY_SUFFIX.find(([suffix]) => suffix.test(path))?.[1];
+}
+
+/** As the executors read them: what is not asked for is not there. */
+export function toNeeds(
+  written: { readonly sandbox?: SandboxLevel | undefined; readonly labels?: readonly string[] | undefined } | undefined,
+): RunnerNeeds {
+  const { sandbox: level, labels } = written ?? {};
+  return {
+    ...(level === undefined ? {} : { sandbox: level }),
+    ...(labels === undefined || labels.length === 0 ? {} : { labels: [...new Set(labels)] }),
+  };
 }
 
 type BuildInput = NonNullable<Extract<ToolInput['implementation'], { type: 'container' }>['build']>;

@@ -1,7 +1,7 @@
 /** A relic, from what the author wrote to its definition with every default filled in (R5, R6). */
 import { limits } from '../domain/limits.ts';
 import type { RelicDefinition, RelicEndpoint, RelicImplementation } from '../domain/manifest.ts';
-import { toBase, toImage, toTimeoutMs } from './build-base.ts';
+import { toBase, toImage, toNeeds, toTimeoutMs } from './build-base.ts';
 import type { BuildContext } from './build-base.ts';
 import { EDGE_ENDPOINTS } from './edge-endpoints.ts';
 import { nearestNames } from './nearest.ts';
@@ -58,6 +58,7 @@ function toImplementation(input: RelicInput, context: BuildContext): RelicImplem
     },
     memoryMb: written.resources?.memory === undefined ? null : toMebibytes(written.resources.memory),
     cpus: written.resources?.cpu === undefined ? null : toCpus(written.resources.cpu),
+    ...toNeeds(written.resources),
   };
 }
 

@@ -1,6 +1,6 @@
 /** A tool, from what the author wrote to its definition with every default filled in (M3). */
 import type { ScriptRuntime, ToolDefinition, ToolImplementation } from '../domain/manifest.ts';
-import { runtimeOf, toBase, toImage, toRetry, toTimeoutMs } from './build-base.ts';
+import { runtimeOf, toBase, toImage, toNeeds, toRetry, toTimeoutMs } from './build-base.ts';
 import type { BuildContext } from './build-base.ts';
 import { toParameterSchema } from './parameters.ts';
 import type { ToolInput } from './schema.ts';
@@ -38,6 +38,7 @@ function toImplementation(input: ToolInput, context: BuildContext): ToolImplemen
   const means = {
     memoryMb: memory === undefined ? null : toMebibytes(memory),
     cpus: cpu === undefined ? null : toCpus(cpu),
+    ...toNeeds(written.resources),
   };
   switch (written.type) {
     case 'builtin':

@@ -1,6 +1,7 @@
 /** The pieces that the schemas of all kinds are made of: names, texts, durations, sizes, lists of names (M1). */
 import { z } from 'zod';
 import { limits } from '../domain/limits.ts';
+import { SANDBOX_LEVELS } from '../domain/manifest.ts';
 
 /** Names stand in URLs, prompts and sandboxes: no white space, no punctuation but `_` and `-`. */
 const NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
@@ -57,10 +58,23 @@ export const retry = z.union(
   },
 );
 
+/** What code of an agent, a script or a container asks of its runner (R2, R7). */
+const sandbox = z
+  .enum(SANDBOX_LEVELS)
+  .describe('The level that it runs at, or not at all. Default: the best that the runner has.');
+const runnerLabels = z
+  .array(z.string().regex(/^[A-Za-z0-9][\w.-]{0,63}$/, { error: 'must be letters, digits, "_", "." and "-"' }))
+  .max(16)
+  .describe('Labels that its runner must have (RUNNER_URLS).');
+
+export const runnerNeeds = z.strictObject({ sandbox: sandbox.optional(), labels: runnerLabels.optional() });
+
 export const resources = z.strictObject({
   memory: memory.optional().describe('Memory limit: MiB, or text with a unit.'),
   cpu: cpu.optional().describe('CPUs: a number, or thousandths such as "500m".'),
   timeout: duration.optional().describe('The same as the field "timeout".'),
+  sandbox: sandbox.optional(),
+  labels: runnerLabels.optional(),
 });
 
 const relativePath = z.string().min(1).max(255);

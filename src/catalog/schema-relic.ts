@@ -33,7 +33,7 @@ const implementation = z.discriminatedUnion('type', [
         .optional()
         .describe('Where it says that it is well; a path alone, or a map.'),
       resources: resources
-        .omit({ timeout: true })
+        .omit({ timeout: true, sandbox: true })
         .extend({ memory: memory.optional(), cpu: cpu.optional() })
         .optional(),
     })

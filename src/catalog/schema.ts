@@ -15,6 +15,7 @@ import {
   jsonMap,
   resources,
   retry,
+  runnerNeeds,
   secretName,
   text,
   url,
@@ -268,6 +269,7 @@ export const agentSchema = z.strictObject({
         .array(secretName)
         .optional()
         .describe('Secrets that its tools may use, TOOL_…. Default: those that the tools name.'),
+      runner: runnerNeeds.optional().describe('What its python and shell ask of the place that they run at.'),
     })
     .optional()
     .describe('Values that the manifest itself does not hold.'),

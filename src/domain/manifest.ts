@@ -17,30 +17,41 @@ export interface ManifestBase {
 /** `collect` and `refuse` are the engine's own: no manifest names them. */
 export type BuiltinName = 'collect' | 'refuse' | 'echo' | 'calculator' | 'web_fetch' | 'web_extract' | 'json_query';
 export type ScriptRuntime = 'python3' | 'node' | 'shell';
+/** How programs are held on a runner, strongest first (R2). */
+export const SANDBOX_LEVELS = ['docker', 'bubblewrap', 'wasm', 'process'] as const;
+export type SandboxLevel = (typeof SANDBOX_LEVELS)[number];
+
+/** What a program asks of the place that it runs at. */
+export interface RunnerNeeds {
+  /** This level and no other (R2); absent: the best that the runner has. */
+  readonly sandbox?: SandboxLevel;
+  /** Labels that the runner must have (R7). */
+  readonly labels?: readonly string[];
+}
 
 export type ToolImplementation =
   | { readonly type: 'builtin'; readonly entrypoint: BuiltinName }
-  | {
+  | ({
       readonly type: 'script';
       readonly runtime: ScriptRuntime;
       readonly source: string;
       readonly memoryMb: number | null;
       readonly cpus: number | null;
-    }
+    } & RunnerNeeds)
   | {
       readonly type: 'http';
       readonly url: string;
       readonly method: string;
       readonly headers: Readonly<Record<string, string>>;
     }
-  | {
+  | ({
       readonly type: 'container';
       /** An image by name, or null where it is made from `build`. */
       readonly image: string | null;
       readonly build: ImageBuild | null;
       readonly memoryMb: number | null;
       readonly cpus: number | null;
-    }
+    } & RunnerNeeds)
   | { readonly type: 'mcp'; readonly url: string };
 
 export interface ToolDefinition extends ManifestBase {
@@ -121,6 +132,8 @@ export interface AgentDefinition extends ManifestBase {
     readonly workflows: readonly string[];
   };
   readonly capabilities: readonly ('python' | 'shell' | 'docker')[];
+  /** What its python and shell ask of the place that they run at. */
+  readonly runner?: RunnerNeeds;
   readonly internalActions: {
     readonly enabled: boolean;
     readonly allowed: readonly string[] | null;
@@ -216,6 +229,8 @@ export type RelicImplementation =
       readonly health: { readonly path: string; readonly intervalMs: number; readonly startMs: number };
       readonly memoryMb: number | null;
       readonly cpus: number | null;
+      /** Labels that the runner must have (R7). */
+      readonly labels?: readonly string[];
     };
 
 /** What an image is made of: files by path, and what is started. */

@@ -4,7 +4,7 @@
  */
 import type { ActionOutcome } from './action.ts';
 import type { Json, JsonObject } from './json.ts';
-import type { ImageBuild, RelicDefinition } from './manifest.ts';
+import type { ImageBuild, RelicDefinition, SandboxLevel } from './manifest.ts';
 
 /** Time. `now` is epoch milliseconds; `schedule` calls back once, never before `delayMs`, and returns its cancel. */
 export interface Clock {
@@ -135,6 +135,8 @@ export interface RunnerJob {
   /** `inputs` of python, shell and docker; the parameters of a tool (R3). */
   readonly inputs: JsonObject;
   readonly limits: { readonly timeoutMs: number; readonly memoryMb: number | null; readonly cpus?: number };
+  /** The level that it runs at, or not at all (R2). */
+  readonly sandbox?: SandboxLevel;
   /** Labels that a runner must have to get the job (R7). */
   readonly labels?: readonly string[];
   /** A second execution does no harm (S7): when its runner is gone, another one may run it (R7). */
@@ -147,6 +149,8 @@ export interface PrewarmHint {
   readonly kind: 'python' | 'shell' | 'docker' | 'tool';
   /** For script tools. */
   readonly runtime: 'python3' | 'node' | 'shell' | null;
+  readonly sandbox?: SandboxLevel;
+  readonly labels?: readonly string[];
 }
 
 /** Why a job ended (R4); `build_failed`: its image could not be made, and it never ran. */

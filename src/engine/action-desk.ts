@@ -246,6 +246,7 @@ export class ActionDesk {
       fetch: this.#context.fetch,
       readHtml: this.#context.readHtml,
       internalActions: this.#context.resolved.agent.internalActions,
+      runnerNeeds: this.#context.resolved.agent.runner ?? {},
       feeds: this.#context.feeds.store(this.#context.resolved, (feed) => feedRefusal(feed, this.#context.resolved)),
       callModel: (request: Parameters<ActionContext['callModel']>[0]): Promise<string> =>
         callModel(this.#context, request, abort.signal, (usage) => this.#inbox.put({ type: 'usage', usage })),
@@ -594,11 +595,18 @@ function prewarmHintOf(
   { agent, tools }: ResolvedAgent,
 ): Omit<PrewarmHint, 'session'> | null {
   if (type === 'python' || type === 'shell' || type === 'docker') {
-    return agent.capabilities.includes(type) ? { kind: type, runtime: null } : null;
+    return agent.capabilities.includes(type) ? { kind: type, runtime: null, ...(type === 'docker' ? {} : agent.runner) } : null;
   }
   if ((type !== null && type !== 'tool') || name === null) return null;
   const implementation = tools.get(name)?.implementation;
-  return implementation?.type === 'script' ? { kind: 'tool', runtime: implementation.runtime } : null;
+  if (implementation?.type !== 'script') return null;
+  const { runtime, sandbox, labels } = implementation;
+  return {
+    kind: 'tool',
+    runtime,
+    ...(sandbox === undefined ? {} : { sandbox }),
+    ...(labels === undefined ? {} : { labels }),
+  };
 }
 
 function errorJson(error: {

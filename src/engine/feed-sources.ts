@@ -59,6 +59,7 @@ export async function fetchFeed(feed: FeedDefinition, ports: FeedPorts, signal: 
     progress: () => undefined,
     variables: ports.variables,
     internalActions: resolved.agent.internalActions,
+    runnerNeeds: resolved.agent.runner ?? {},
     runner: ports.runner,
     edgeRelics: ports.edgeRelics ?? null,
     children: ports.children,

@@ -1,7 +1,7 @@
 /** The one interface of all action types. An executor knows how to do a thing, never when. */
 import type { ActionDeclaration, ActionOutcome } from '../domain/action.ts';
 import type { JsonObject } from '../domain/json.ts';
-import type { AgentDefinition, RelicDefinition, ToolDefinition } from '../domain/manifest.ts';
+import type { AgentDefinition, RelicDefinition, RunnerNeeds, ToolDefinition } from '../domain/manifest.ts';
 import type {
   ChildBudget,
   ChildSessions,
@@ -47,6 +47,8 @@ export interface ActionContext {
   readonly variables: VariableStore;
   /** Which internal actions the agent's manifest allows. */
   readonly internalActions: AgentDefinition['internalActions'];
+  /** What the agent's python and shell ask of the place that they run at. */
+  readonly runnerNeeds?: RunnerNeeds;
   /** Null when no runner is configured. */
   readonly runner: RunnerClient | null;
   /** Stores that need no runner (R6); null or absent where there are none. */

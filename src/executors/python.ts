@@ -7,7 +7,13 @@ export const pythonExecutor: Executor = {
   async execute(call, context) {
     const code = call.parameters['code'] ?? call.parameters['script'];
     if (typeof code !== 'string' || code.trim() === '') return wrongParameter('code', 'Python source', code);
-    return await runJob(call, context, { kind: 'python', code, runtime: 'python3', inputs: call.inputs });
+    return await runJob(call, context, {
+      kind: 'python',
+      code,
+      runtime: 'python3',
+      inputs: call.inputs,
+      ...context.runnerNeeds,
+    });
   },
   recover: recoverJob,
 };

@@ -246,8 +246,13 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
       await ask('DELETE', target).catch(() => null);
     },
 
-    prewarm({ session, kind, runtime }) {
-      const body = { session, kind, ...(runtime === null ? {} : { runtime }) };
+    prewarm({ session, kind, runtime, sandbox }) {
+      const body = {
+        session,
+        kind,
+        ...(runtime === null ? {} : { runtime }),
+        ...(sandbox === undefined ? {} : { sandbox }),
+      };
       // a hint that is lost costs a cold start
       void ask('POST', '/prewarm', JSON.stringify(body)).catch(() => undefined);
     },

@@ -12,7 +12,7 @@
  */
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import type { RelicDefinition } from '../domain/manifest.ts';
+import type { RelicDefinition, SandboxLevel } from '../domain/manifest.ts';
 import type { Clock, JobResult, RunnerClient, RunnerJob } from '../domain/ports.ts';
 import type { SingleRunner } from './runner-client.ts';
 import { RunnerError } from './runner-error.ts';
@@ -25,7 +25,8 @@ export interface RunnerPoolOptions {
 }
 
 /** What a job needs of a runner. */
-type Needs = Pick<RunnerJob, 'session' | 'kind'> & Partial<Pick<RunnerJob, 'image' | 'build' | 'labels'>>;
+type Needs = Pick<RunnerJob, 'session' | 'kind'> &
+  Partial<Pick<RunnerJob, 'runtime' | 'image' | 'build' | 'sandbox' | 'labels'>>;
 
 interface Place {
   readonly address: RunnerAddress;
@@ -178,14 +179,17 @@ export function createRunnerPool({ runners, connect, clock }: RunnerPoolOptions)
    * The runner of a relic: always the same one for a space and a name, since its state stands there. Null
    * when it is out of reach and the relic has state; without state the next one takes it.
    */
-  async function relicPlace(space: string, { name, persistent }: RelicDefinition): Promise<Place | null> {
-    const [only] = places;
+  async function relicPlace(space: string, relic: RelicDefinition): Promise<Place | null> {
+    const { name, persistent, implementation } = relic;
+    const asked = implementation.type === 'container' ? (implementation.labels ?? []) : [];
+    const among = places.filter((place) => hasLabels(place, asked));
+    const [only] = among;
     if (places.length === 1) return only ?? null;
-    await Promise.all(places.map((place) => (place.health === null && isUp(place) ? measure(place) : null)));
-    const labelled = places.filter(
+    await Promise.all(among.map((place) => (place.health === null && isUp(place) ? measure(place) : null)));
+    const labelled = among.filter(
       ({ address }) => address.labels.includes('relic') || address.labels.includes('docker'),
     );
-    const able = labelled.length > 0 ? labelled : places.filter((place) => mayRun(place, 'relic'));
+    const able = labelled.length > 0 ? labelled : among.filter((place) => mayRun(place, 'relic'));
     const ranked = able.toSorted((a, b) => rankOf(b, space, name) - rankOf(a, space, name));
     if (!persistent) return ranked.find((place) => isUp(place)) ?? ranked[0] ?? null;
     return ranked[0] ?? null;
@@ -246,8 +250,20 @@ function hasLabels({ address }: Place, labels: readonly string[]): boolean {
 
 /** Whether a runner can run a job, by its own word; one that has said nothing yet may be tried. */
 function canRun({ address, health }: Place, needs: Needs): boolean {
+  const { sandbox } = needs;
+  if (sandbox !== undefined && !hasLevel(health, sandbox)) return false;
   const contained = needs.kind === 'docker' || needs.image !== undefined || needs.build !== undefined;
   return !contained || address.labels.includes('docker') || mayRun({ health }, 'docker');
+}
+
+/** Whether a level works on a runner, by its own word. */
+function hasLevel(health: JsonObject | null, sandbox: SandboxLevel): boolean {
+  const report = health?.['sandbox'];
+  const levels = isJsonObject(report) ? report['levels'] : null;
+  if (!Array.isArray(levels)) return true;
+  return levels.some(
+    (level) => isJsonObject(level) && level['level'] === sandbox && namesOf(level['interpreters']).length > 0,
+  );
 }
 
 function mayRun({ health }: Pick<Place, 'health'>, executor: string): boolean {
@@ -279,8 +295,9 @@ function loadOf({ health, since }: Place): number {
   return (number('running') + number('queued') + since) / Math.max(1, number('max_running'));
 }
 
-function nobodyRuns({ kind, labels = [] }: RunnerJob, places: readonly Place[]): RunnerError {
-  const what = labels.length > 0 ? `has the labels ${labels.join(', ')}` : `runs ${kind}`;
+function nobodyRuns({ kind, sandbox, labels = [] }: RunnerJob, places: readonly Place[]): RunnerError {
+  const level = sandbox === undefined ? '' : ` in the sandbox ${sandbox}`;
+  const what = labels.length > 0 ? `has the labels ${labels.join(', ')}` : `runs ${kind}${level}`;
   const known = places.map(({ address }) => address.labels.join('+') || 'none').join('; ');
   return new RunnerError('runner_rejected', `No runner ${what} (labels of the runners: ${known})`, {
     beforeDispatch: true,

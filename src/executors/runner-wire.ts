@@ -9,6 +9,7 @@ export function wireJob(job: RunnerJob): JsonObject {
     session: job.session,
     ...programOf(job),
     inputs: job.inputs,
+    ...(job.sandbox === undefined ? {} : { sandbox: job.sandbox }),
     limits: {
       timeout_ms: Math.max(1, Math.round(timeoutMs)),
       ...(memoryMb === null ? {} : { memory_mb: memoryMb }),

@@ -8,7 +8,13 @@ export const shellExecutor: Executor = {
     const { command } = call.parameters;
     if (typeof command !== 'string' || command.trim() === '')
       return wrongParameter('command', 'a command line', command);
-    return await runJob(call, context, { kind: 'shell', code: command, runtime: 'shell', inputs: call.inputs });
+    return await runJob(call, context, {
+      kind: 'shell',
+      code: command,
+      runtime: 'shell',
+      inputs: call.inputs,
+      ...context.runnerNeeds,
+    });
   },
   recover: recoverJob,
 };

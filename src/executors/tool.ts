@@ -1,7 +1,7 @@
 /** `type="tool"`: runs a tool by what its manifest says it is (M3). Parameters have been validated before. */
 import type { ActionOutcome } from '../domain/action.ts';
 import { isJsonObject } from '../domain/json.ts';
-import type { BuiltinName } from '../domain/manifest.ts';
+import type { BuiltinName, RunnerNeeds } from '../domain/manifest.ts';
 import { calculator } from './builtin/calculator.ts';
 import { collect, refuse } from './builtin/collect.ts';
 import { echo } from './builtin/echo.ts';
@@ -38,6 +38,7 @@ export const toolExecutor: Executor = {
           runtime: implementation.runtime,
           memoryMb: implementation.memoryMb,
           cpus: implementation.cpus,
+          ...needsOf(implementation),
         });
       case 'container':
         return await runTool(call, context, {
@@ -47,6 +48,7 @@ export const toolExecutor: Executor = {
           ...(implementation.build === null ? {} : { build: implementation.build }),
           memoryMb: implementation.memoryMb,
           cpus: implementation.cpus,
+          ...needsOf(implementation),
         });
       case 'http':
         return await callEndpoint(implementation, parameters, context);
@@ -65,6 +67,10 @@ export const toolExecutor: Executor = {
     return outcome === null ? null : judged(outcome, call);
   },
 };
+
+function needsOf({ sandbox, labels }: RunnerNeeds): RunnerNeeds {
+  return { ...(sandbox === undefined ? {} : { sandbox }), ...(labels === undefined ? {} : { labels }) };
+}
 
 /** The contract of tools that are programs (R3), whether a script or an image. */
 async function runTool(

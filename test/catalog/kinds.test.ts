@@ -445,6 +445,27 @@ context_feeds:
   });
 });
 
+test('[R2] a manifest may require a level, and labels of the runner', () => {
+  const needs = '{sandbox: docker, labels: [gpu, gpu, big.1]}';
+  const { catalog, problems } = load({
+    'tools/s.yaml': `${head('Tool', 's')}implementation: {type: script, runtime: shell, script: id, resources: ${needs}}\n`,
+    'tools/c.yaml': `${head('Tool', 'c')}implementation: {type: container, image: busybox, resources: {labels: []}}\n`,
+    'relics/r.yaml': `${head('Relic', 'r')}implementation: {type: container, image: x, resources: {labels: [disk]}}\nendpoints: {get: {}}\n`,
+    'agents/a.yaml': `${head('Agent', 'a')}persona: {agent: x}\nenvironment: {runner: ${needs}}\n`,
+  });
+  expect(problems.map(formatProblem)).toEqual([]);
+  const asked = { sandbox: 'docker', labels: ['gpu', 'big.1'] };
+  expect(catalog.tool('s')?.implementation).toMatchObject(asked);
+  expect(catalog.tool('c')?.implementation).not.toHaveProperty('labels');
+  expect(catalog.relic('r')?.implementation).toMatchObject({ labels: ['disk'] });
+  expect(catalog.agent('a')?.agent.runner).toEqual(asked);
+  expect(
+    load({
+      'tools/s.yaml': `${head('Tool', 's')}implementation: {type: script, runtime: shell, script: id, resources: {sandbox: vm}}\n`,
+    }).problems.map(formatProblem)[0],
+  ).toContain('implementation.resources.sandbox');
+});
+
 test('[M3] a container tool may be made of the files beside its manifest, with its own means', () => {
   const { catalog, problems } = load({
     'tools/t.yaml': `${head('Tool', 't')}implementation: {type: container, build: {entrypoint: ./t/run.sh, base: shell}, resources: {memory: 64, cpu: 0.5}}\n`,

@@ -27,6 +27,21 @@ test('[P14] python and shell get their code to the letter and their values as in
   ]);
 });
 
+test('[R2] a level and labels that a manifest asks for go with the job', async () => {
+  const runner = fakeRunner({});
+  const asked = { sandbox: 'docker', labels: ['gpu'] } as const;
+  const picky = toolOf(
+    { type: 'script', runtime: 'shell', source: 'id', memoryMb: null, cpus: null, ...asked },
+    { name: 'picky' },
+  );
+  await toolExecutor.execute(callOf({}, { tool: picky }), contextOf({ runner, runnerNeeds: { sandbox: 'wasm' } }));
+  await pythonExecutor.execute(callOf({ code: 'x' }), contextOf({ runner, runnerNeeds: asked }));
+  await shellExecutor.execute(callOf({ command: 'x' }), contextOf({ runner, runnerNeeds: asked }));
+  await shellExecutor.execute(callOf({ command: 'x' }), contextOf({ runner }));
+  expect(runner.jobs.slice(0, 3)).toMatchObject([asked, asked, asked]);
+  expect(runner.jobs[3]).not.toHaveProperty('sandbox');
+});
+
 test('[R1] a job is named by runtime key and attempt, never by the model’s id', async () => {
   const runner = fakeRunner({});
   await pythonExecutor.execute(

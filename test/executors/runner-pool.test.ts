@@ -143,6 +143,40 @@ describe('the choice', () => {
     expect(nodes.flatMap(({ asked }) => asked).filter((line) => line === 'GET events')).toHaveLength(1);
   });
 
+  test('[R2] a job goes only where its level is, and never to another one', async () => {
+    const strong = await startRunner({ sandboxes: [new FakeSandbox('bubblewrap')], now: () => clock.now() });
+    try {
+      const addresses = [...nodes.map(({ runner }) => runner.url), strong.url];
+      const pool = createRunnerPool({
+        runners: addresses.map((url) => ({ url, labels: [] })),
+        clock,
+        connect: (baseUrl) =>
+          createRunnerClient({
+            baseUrl,
+            key: { id: null, secret: SECRET },
+            clock,
+            newNonce: randomUUID,
+            fetch: async (input, init) => await fetch(input, init),
+          }),
+      });
+      const done = start(pool, job({ id: 'strong-1', sandbox: 'bubblewrap' }));
+      await vi.waitFor(
+        async () =>
+          expect(await (await strong.ask('GET', '/jobs/strong-1')).json()).toMatchObject({ sandbox: 'bubblewrap' }),
+        { timeout: 15_000 },
+      );
+      await strong.ask('DELETE', '/jobs/strong-1');
+      expect((await done).end).toBe('killed');
+      await expect(start(pool, job({ sandbox: 'docker' }))).rejects.toMatchObject({
+        code: 'runner_rejected',
+        beforeDispatch: true,
+      });
+      expect(nodes.map(({ sandbox }) => sandbox.started.length)).toEqual([0, 0, 0]);
+    } finally {
+      await strong.close();
+    }
+  });
+
   test('[R7] a job goes only where its labels are', async () => {
     const pool = poolOf([[], ['gpu'], ['gpu', 'big']]);
     void start(pool, job({ labels: ['gpu', 'big'] }));
