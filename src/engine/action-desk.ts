@@ -595,7 +595,9 @@ function prewarmHintOf(
   { agent, tools }: ResolvedAgent,
 ): Omit<PrewarmHint, 'session'> | null {
   if (type === 'python' || type === 'shell' || type === 'docker') {
-    return agent.capabilities.includes(type) ? { kind: type, runtime: null, ...(type === 'docker' ? {} : agent.runner) } : null;
+    return agent.capabilities.includes(type)
+      ? { kind: type, runtime: null, ...(type === 'docker' ? {} : agent.runner) }
+      : null;
   }
   if ((type !== null && type !== 'tool') || name === null) return null;
   const implementation = tools.get(name)?.implementation;
