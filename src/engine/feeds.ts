@@ -5,7 +5,8 @@
  * Does not own where values come from, nor the alarm that wakes the host.
  *
  * Invariants:
- *  1. At most one fetch of a feed is under way; whoever needs its value joins it.
+ *  1. At most one fetch of a feed's source is waited for; whoever needs its value joins it. What comes from a source
+ *     that the feed has no longer is dropped.
  *  2. A prompt waits for its feeds at most `limits.feedDeadlineMs`, and for one that has missed its
  *     deadline not again until it has answered: until then its cached or default value stands.
  *  3. Values are cut to the feed's size when they come in, with a visible marker (F4).
@@ -121,11 +122,16 @@ export class Feeds {
       )
       .finally(() => {
         giveUp();
-        this.#fetching.delete(feed.id);
-        this.#late.delete(feed.id);
+        if (this.#fetching.get(feed.id) === fetching) this.#letGo(feed.id);
       });
     this.#fetching.set(feed.id, fetching);
     return fetching;
+  }
+
+  /** Nobody waits for the fetch under way any more: it is over, or of a source that the feed has no longer. */
+  #letGo(id: string): void {
+    this.#fetching.delete(id);
+    this.#late.delete(id);
   }
 
   /** Periodic feeds whose time has come, and when the next one's comes; null when there is none (F3). */
@@ -170,6 +176,7 @@ export class Feeds {
         if (views.length >= limits.feeds) {
           throw new EngineError('invalid_request', `A session holds at most ${limits.feeds} feeds`);
         }
+        this.#letGo(feed.id);
         this.#keep(feed.id, { ...NOTHING, definition: feed });
         this.#changed({ id: feed.id, added: true });
         return feedJson(feed);
@@ -179,7 +186,8 @@ export class Feeds {
         const updated = await accept({ ...feedJson(feed), ...changes, id });
         // Another source has another value; until it comes there is none.
         const { value, at } = this.#all().get(id) ?? NOTHING;
-        const same = JSON.stringify(updated.source) === JSON.stringify(feed.source);
+        const same = isSameSource(updated, feed);
+        if (!same) this.#letGo(id);
         this.#keep(id, { ...NOTHING, definition: updated, ...(same ? { value, at } : {}) });
         this.#changed({ id, updated: true });
         return feedJson(updated);
@@ -193,9 +201,16 @@ export class Feeds {
     };
   }
 
+  /** What is known of the feed that was fetched; null when it has been removed or given another source meanwhile. */
+  #awaiting(feed: FeedDefinition): Known | null {
+    const known = this.#all().get(feed.id) ?? NOTHING;
+    const other = known.definition !== null && !isSameSource(known.definition, feed);
+    return known.removed || other ? null : known;
+  }
+
   #came(feed: FeedDefinition, value: Json): void {
-    const before = this.#all().get(feed.id) ?? NOTHING;
-    if (before.removed) return;
+    const before = this.#awaiting(feed);
+    if (before === null) return;
     const cut = cutTo(value, feed.maxTokens * 4);
     this.#keep(feed.id, { ...before, value: cut, at: this.#clock.now(), error: null });
     if (before.at === null || before.error !== null || JSON.stringify(before.value) !== JSON.stringify(cut)) {
@@ -204,8 +219,8 @@ export class Feeds {
   }
 
   #failed(feed: FeedDefinition, error: string): void {
-    const before = this.#all().get(feed.id) ?? NOTHING;
-    if (before.removed) return;
+    const before = this.#awaiting(feed);
+    if (before === null) return;
     this.#keep(feed.id, { ...before, error });
     if (before.error !== error) this.#changed({ id: feed.id, error });
   }
@@ -237,6 +252,10 @@ export class Feeds {
 function isFresh({ cacheTtlMs, when, intervalMs }: FeedDefinition, at: number | null, now: number): boolean {
   // What the clock refreshes is fresh until it is due again.
   return at !== null && now - at < Math.max(cacheTtlMs, when === 'periodic' ? (intervalMs ?? 0) : 0);
+}
+
+function isSameSource(one: FeedDefinition, other: FeedDefinition): boolean {
+  return JSON.stringify(one.source) === JSON.stringify(other.source);
 }
 
 /** A value whose text has at most so many characters, cut where it is longer (F4). */

@@ -363,6 +363,29 @@ describe('[I] the model changes its feeds', () => {
     });
   });
 
+  test('what still comes from the source before counts for nothing', async () => {
+    const slow = new Map<string, (outcome: ActionOutcome) => void>();
+    const add = { id: 'f', source: { type: 'tool', name: 'echo', params: { n: 'old' } } };
+    const update = { id: 'f', source: { type: 'tool', name: 'echo', params: { n: 'new' } }, on_error: 'use_cached' };
+    const change = (name: string, parameters: unknown): string =>
+      `<action type="internal" id="${name}">${JSON.stringify({ name, parameters })}</action>`;
+    const kit = await sessionKit({
+      script: [change('add_context_feed', add), change('update_context_feed', update), FINAL, FINAL],
+      executors: {
+        tool: ({ parameters }) => new Promise((resolve) => slow.set(String(parameters['n']), resolve)),
+      },
+      agent: having(),
+    });
+    await ask(kit);
+    expect([...slow.keys()]).toEqual(['old', 'new']);
+    slow.get('old')?.({ ok: true, output: 'old value' });
+    await settle();
+    expect(kit.session.feeds()).toMatchObject([{ id: 'f', value: null, updated_at: null }]);
+    slow.get('new')?.({ ok: true, output: 'new value' });
+    await settle();
+    expect(kit.session.feeds()).toMatchObject([{ id: 'f', value: 'new value' }]);
+  });
+
   test('what it added outlives the run and the host', async () => {
     const kit = await sessionKit({
       agent: having(),
