@@ -17,7 +17,7 @@
 import type { ActionDeclaration, ActionType, RejectionCode } from '../domain/action.ts';
 import type { Json } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import type { Finality, ProtocolEvent, WarningCode } from '../domain/protocol-event.ts';
+import type { Finality, ProtocolEvent, Reference, WarningCode } from '../domain/protocol-event.ts';
 import { brokenBody, parseJson, strictBody } from './action-body.ts';
 import type { ReadBody } from './action-body.ts';
 import { givenId, readFields, readHead, readPlainHead } from './action-fields.ts';
@@ -33,7 +33,7 @@ import {
   GOES_ON,
   ReferenceMatcher,
   parseReference,
-  wholeReference,
+  readReference,
 } from './references.ts';
 import {
   ACTION,
@@ -149,6 +149,9 @@ const BYTE_ORDER_MARK = 0xfeff;
  */
 const TAIL_CHARS = 1_024;
 const TAIL_PIECES = 64;
+
+/** The beginning of a reference waits as it is up to here; a longer one is read character by character. */
+const HELD_REFERENCE_CHARS = 16;
 
 /** What stands in the opening tags of most responses. */
 const FINAL = ' final="true"';
@@ -526,14 +529,18 @@ class Parser implements ProtocolParser {
       }
       if (index === dollar) {
         this.#append(text, from, index);
-        const length = wholeReference(text, index, false);
-        if (length > 0) {
+        const reference = readReference(text, index, false);
+        if (typeof reference === 'object' && reference !== null) {
           this.#started = true;
           this.#place = MIDDLE;
-          this.#emitReference(text.slice(index, index + length));
-          index += length;
+          this.#emitReference(reference);
+          index += reference.raw.length;
           from = index;
           continue;
+        }
+        if (reference === 'open' && end - index <= HELD_REFERENCE_CHARS) {
+          this.#held = text.slice(index);
+          return end;
         }
         this.#mode = REFERENCE;
         this.#matcher.reset();
@@ -812,17 +819,25 @@ class Parser implements ProtocolParser {
     this.#started = true;
     if (outcome === ENDED_BEFORE || outcome === ENDED_WITH) {
       const end = outcome === ENDED_WITH ? raw.length : raw.length - this.#matcher.tailChars;
-      this.#emitReference(raw.slice(0, end));
+      this.#emitReference(parseReference(raw.slice(0, end)));
       this.#pending += raw.slice(end);
     } else this.#pending += outcome === DOLLAR_WITH ? '$' : raw;
   }
 
-  #emitReference(raw: string): void {
+  /** The text ended in a reference that waited for more. */
+  #finishReference(held: string): void {
+    this.#matcher.reset();
+    this.#reference = '$';
+    this.#scanReference(held, 1);
+    if (this.#reference !== '') this.#endReference(this.#matcher.finish());
+  }
+
+  #emitReference(reference: Reference): void {
     const before = this.#space + this.#pending;
     this.#space = '';
     this.#pending = '';
     if (before !== '') this.#push({ type: 'response', delta: before });
-    this.#push({ type: 'response_reference', reference: parseReference(raw) });
+    this.#push({ type: 'response_reference', reference });
   }
 
   // ---------------------------------------------------------------- tags
@@ -1473,7 +1488,8 @@ class Parser implements ProtocolParser {
     this.#held = '';
     switch (this.#mode) {
       case TEXT:
-        if (!this.#closesBlock(held)) this.#appendLiteral(held, this.#base);
+        if (held.charCodeAt(0) === DOLLAR) this.#finishReference(held);
+        else if (!this.#closesBlock(held)) this.#appendLiteral(held, this.#base);
         break;
       case OPEN_TAG:
         this.#tagText += held;

@@ -218,36 +218,45 @@ function partEnd(raw: string, from: number, end: number): number {
 }
 
 /**
- * Length of the reference at `at`, if it is written with word characters and it is certain where it ends;
- * 0 otherwise: anything less certain is read character by character.
+ * Reads the reference at `at`, if it is written with word characters and it is certain where it ends.
  *
  * @param complete no more text can follow
+ * @returns `open` where the text ends before that is certain; null for anything that must be looked at
+ *   character by character
  */
-export function wholeReference(text: string, at: number, complete: boolean): number {
+export function readReference(text: string, at: number, complete: boolean): Reference | 'open' | null {
   const end = text.length;
   const braced = text.charCodeAt(at + 1) === OPEN_BRACE;
-  const name = braced ? at + 2 : at + 1;
-  if (!isNameStart(text.charCodeAt(name))) return 0;
-  let index = wordEnd(text, name + 1);
-  if (index - name > limits.referenceNameChars) return 0;
+  const start = braced ? at + 2 : at + 1;
+  if (start === end) return 'open';
+  if (!isNameStart(text.charCodeAt(start))) return null;
+  const nameEnd = wordEnd(text, start + 1);
+  if (nameEnd - start > limits.referenceNameChars) return null;
+  let path: PathStep[] | null = null;
+  let index = nameEnd;
   for (;;) {
-    if (index - at > limits.referenceChars) return 0;
-    if (index === end) return complete && !braced ? index - at : 0;
+    if (index - at > limits.referenceChars) return null;
     const code = text.charCodeAt(index);
+    if (code !== DOT_SIGN && code !== OPEN_BRACKET) break;
+    const from = index + 1;
+    let step: PathStep = 0;
     if (code === DOT_SIGN) {
-      const step = index + 1;
-      index = wordEnd(text, step);
-      if (index === step) return 0;
-    } else if (code === OPEN_BRACKET) {
-      const digits = index + 1;
-      index = digits;
-      while (isDigit(text.charCodeAt(index))) index += 1;
-      if (index === digits || index - digits > MAX_INDEX_DIGITS || text.charCodeAt(index) !== CLOSE_BRACKET) return 0;
+      index = wordEnd(text, from);
+      if (index === from) return index === end ? 'open' : null;
+      step = text.slice(from, index);
+    } else {
+      for (index = from; isDigit(text.charCodeAt(index)); index += 1) step = step * 10 + text.charCodeAt(index) - ZERO;
+      if (index === end) return 'open';
+      if (index === from || index - from > MAX_INDEX_DIGITS || text.charCodeAt(index) !== CLOSE_BRACKET) return null;
       index += 1;
-      if (isNameCharacter(text.charCodeAt(index))) return 0;
-    } else if (braced) return code === CLOSE_BRACE ? index + 1 - at : 0;
-    else return index - at;
+      if (isNameCharacter(text.charCodeAt(index))) return null;
+    }
+    if (path === null) path = [step];
+    else path.push(step);
   }
+  if (index === end && (braced || !complete)) return 'open';
+  if (braced && text.charCodeAt(index) !== CLOSE_BRACE) return null;
+  return { name: text.slice(start, nameEnd), path: path ?? NO_PATH, raw: text.slice(at, braced ? index + 1 : index) };
 }
 
 /** End of the word characters that begin at `from`; looks at no more than a reference may have. */
@@ -267,12 +276,12 @@ export function scanText(text: string): (string | Reference)[] {
   let dollar = text.indexOf('$');
   while (dollar !== -1) {
     literal += text.slice(from, dollar);
-    const length = wholeReference(text, dollar, true);
-    if (length > 0) {
+    const reference = readReference(text, dollar, true);
+    if (typeof reference === 'object' && reference !== null) {
       if (literal !== '') parts.push(literal);
       literal = '';
-      from = dollar + length;
-      parts.push(parseReference(text.slice(dollar, from)));
+      from = dollar + reference.raw.length;
+      parts.push(reference);
       dollar = text.indexOf('$', from);
       continue;
     }
