@@ -205,6 +205,8 @@ export const limits = {
   /** Of entries or rows in one answer. */
   relicAnswerChars: 1_048_576,
   relicStatementChars: 65_536,
+  /** Rows that one statement may go through, loop within loop, by SQLite's plan: some seconds' work. */
+  relicStatementSteps: 200_000_000,
   /** Calls whose outcome an edge relic remembers, so that none takes effect twice. */
   relicRememberedCalls: 1_000,
   /** The longest time that an entry can be given: ten years. */

@@ -16,6 +16,7 @@ import { messageOf } from '../domain/errors.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { EdgeRelicCall, SqlDatabase, SqlRow, SqlValue } from '../domain/ports.ts';
+import { isNested, stepsOf } from './relic-plan.ts';
 import { OWN_TABLES, readStatement } from './relic-sql.ts';
 
 export interface RelicStoreOptions {
@@ -262,8 +263,9 @@ export class RelicStore {
     const found: { rows: SqlRow[] } = { rows: [] };
     try {
       this.#sql.transaction(() => {
-        const limit = limits.relicPageRows + 1;
-        found.rows = this.#sql.exec(`SELECT * FROM (${statement.sql}\n) LIMIT ${limit}`, ...statement.values);
+        const limited = `SELECT * FROM (${statement.sql}\n) LIMIT ${limits.relicPageRows + 1}`;
+        this.#checkSteps(limited, statement.values);
+        found.rows = this.#sql.exec(limited, ...statement.values);
         throw new Undo();
       });
     } catch (fault) {
@@ -275,10 +277,44 @@ export class RelicStore {
   #execute({ sql, params }: JsonObject): Json {
     const statement = readStatement(text(sql), params, 'execute');
     if ('fault' in statement) throw new RelicFault('invalid_parameters', statement.fault);
+    this.#checkSteps(statement.sql, statement.values);
     const rows = this.#sql.exec(statement.sql, ...statement.values);
     if (['CREATE', 'DROP', 'ALTER'].includes(statement.kind)) return { changes: 0 };
     const changes = Number(this.#sql.exec(`SELECT changes() AS changes`)[0]?.['changes'] ?? 0);
     return rows.length === 0 ? { changes } : { changes, ...answerOf(rows) };
+  }
+
+  /** @throws RelicFault for a statement that would run for too long: nothing could end it */
+  #checkSteps(sql: string, values: readonly SqlValue[]): void {
+    const plan = this.#sql.exec(`EXPLAIN QUERY PLAN ${sql}`, ...values);
+    if (!isNested(plan)) return;
+    const tables = this.#sql.exec(
+      `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
+       AND name NOT LIKE '\\_cf\\_%' ESCAPE '\\' AND substr(name, 1, ?) <> ?`,
+      OWN_TABLES.length,
+      OWN_TABLES,
+    );
+    const counts = new Map(
+      tables.map(({ name }) => {
+        const quoted = `"${String(name).replaceAll('"', '""')}"`;
+        return [String(name).toLowerCase(), Number(this.#sql.exec(`SELECT count(*) AS n FROM ${quoted}`)[0]?.['n'])];
+      }),
+    );
+    const texts = values.reduce<number>(
+      (sum, value) => sum + (typeof value === 'string' ? value.length : 0),
+      sql.length,
+    );
+    const steps = stepsOf(plan, {
+      rowsOf: (name) =>
+        counts.get(name.toLowerCase()) ?? counts.get(tableOf(name, sql, [...counts.keys()]) ?? '') ?? null,
+      most: Math.max(0, ...counts.values()),
+      inTexts: Math.ceil(texts / 2),
+    });
+    if (steps <= limits.relicStatementSteps) return;
+    throw new RelicFault(
+      'too_large',
+      `the statement would go through about ${steps.toExponential(1)} rows, loop within loop (allowed: ${limits.relicStatementSteps}); narrow it, or join by an index`,
+    );
   }
 
   /** Statements of the manifest that have not run yet, in order. */
@@ -312,6 +348,14 @@ export class RelicStore {
     if (size <= before || size <= quota + limits.relicOwnBytes) return;
     throw new RelicFault('relic_full', `there is no room: it may hold ${quota} bytes`);
   }
+}
+
+/** The table that a statement calls by this name: `orders o`, `orders AS o`. */
+function tableOf(alias: string, sql: string, tables: readonly string[]): string | null {
+  if (!/^\w+$/.test(alias)) return null;
+  const before = new RegExp(`\\b(\\w{1,128})["\`\\]]?\\s+(?:AS\\s+)?["\`[]?${alias}\\b`, 'gi');
+  const named = [...sql.matchAll(before)].map(([, table = '']) => table.toLowerCase());
+  return named.find((table) => tables.includes(table)) ?? null;
 }
 
 function pageOf({ limit }: JsonObject): number {

@@ -149,6 +149,46 @@ describe('[R6] log', () => {
   });
 });
 
+describe('[R6] statements that would not end', () => {
+  const filled = () => {
+    const kept = open('sql', { schema: [], quotaBytes: 50_000_000 });
+    kept.done('execute', { sql: 'CREATE TABLE big (id INTEGER PRIMARY KEY, other INTEGER)' });
+    kept.done('execute', { sql: 'CREATE TABLE small (n INTEGER)' });
+    const ids = JSON.stringify(Array.from({ length: 20_000 }, (_, n) => n));
+    kept.done('execute', { sql: 'INSERT INTO big (other) SELECT value FROM json_each(?)', params: [ids] });
+    kept.done('execute', { sql: 'INSERT INTO small VALUES (1), (2), (3)' });
+    return kept;
+  };
+
+  test.each([
+    'SELECT count(*) AS n FROM big a, big b',
+    'SELECT count(*) AS n FROM big AS a, big AS b, small',
+    'WITH x AS (SELECT a.id FROM big a, small) SELECT count(*) AS n FROM x, x AS y WHERE x.id + y.id > 3',
+    'SELECT id, (SELECT count(*) FROM big b WHERE b.other + 1 > a.other) AS n FROM big a ORDER BY n',
+    'SELECT count(*) AS n FROM (SELECT id FROM big UNION ALL SELECT other FROM big) a, big b',
+  ])('%s is refused', (sql) => {
+    expect(filled().refused('query', { sql })).toBe('too_large');
+  });
+
+  test.each([
+    ['what loops over texts', 'SELECT count(*) AS n FROM json_each(:j) a, json_each(:j) b, json_each(:j) c'],
+    ['what writes', 'INSERT INTO small SELECT a.id FROM big a, big b'],
+  ])('%s, too', (_what, sql) => {
+    const params = { j: JSON.stringify(Array.from({ length: 2_000 }, () => 1)) };
+    expect(filled().refused(sql.startsWith('INSERT') ? 'execute' : 'query', { sql, params })).toBe('too_large');
+  });
+
+  test.each([
+    ['SELECT count(*) AS n FROM big a, small b', 60_000],
+    ['SELECT count(*) AS n FROM big a JOIN big b ON a.id = b.other', 19_999],
+    ['SELECT count(*) AS n FROM big WHERE id IN (SELECT other FROM big)', 19_999],
+    ['SELECT count(*) AS n FROM (SELECT * FROM big UNION ALL SELECT * FROM big)', 40_000],
+    ['SELECT count(*) AS n FROM small a, small b, small c, small d', 81],
+  ])('%s is not', (sql, n) => {
+    expect(filled().done('query', { sql })).toMatchObject({ rows: [{ n }] });
+  });
+});
+
 describe('[R6] sql', () => {
   const schema = ['CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT)'];
 

@@ -40,6 +40,16 @@ test('[R6] sql at the edge: what is written is read, what is not allowed is told
   expect(await output(relic('tables.execute', { sql: 'PRAGMA user_version = 3' }))).toMatchObject({
     code: 'invalid_parameters',
   });
+  const many = JSON.stringify(Array.from({ length: 3_000 }, () => 1));
+  const endless = 'SELECT count(*) AS n FROM json_each(:many) a, json_each(:many) b, json_each(:many) c';
+  expect(await output(relic('tables.query', { sql: endless, params: { many } }))).toMatchObject({ code: 'too_large' });
+  const changes = ['CREATE TABLE t (n)', 'INSERT INTO t VALUES (1), (2)', 'CREATE INDEX i ON t (n)'];
+  const more = ['CREATE VIEW v AS SELECT n FROM t', 'ALTER TABLE t ADD COLUMN m', 'DROP VIEW v'];
+  const steps = [...changes, ...more].map((sql, at) => relic('tables.execute', { sql }, `s${at}`));
+  const look = relic('tables.query', { sql: 'SELECT count(*) AS n FROM t a, t b, t c' }, 'look');
+  const { actions } = await execute([...steps, look].join(''), { agent });
+  expect(actions.map(({ status }) => status)).toEqual(actions.map(() => 'completed'));
+  expect(actions.at(-1)?.output).toMatchObject({ rows: [{ n: 8 }] });
 });
 
 test('[R6] a quota holds in the real database', async () => {
