@@ -29,6 +29,11 @@ export class ExecutionIndexObject extends DurableObject<Env> {
     this.ctx.storage.sql.exec(`DELETE FROM executions WHERE started_at < ?`, oldest);
   }
 
+  /** A session that is deleted is not listed any more. */
+  forget(executionIds: readonly string[]): void {
+    for (const id of executionIds) this.ctx.storage.sql.exec(`DELETE FROM executions WHERE execution_id = ?`, id);
+  }
+
   /** Newest first; `before` is the start time of the last one of the page before. */
   list(page: { limit: number; before: number | null }): ExecutionEntry[] {
     return this.ctx.storage.sql

@@ -125,7 +125,14 @@ export class SessionObject extends DurableObject<Env> {
   }
 
   async #destroy(): Promise<void> {
-    await Promise.all([this.#forgetRelics(), endChildren(this.env, this.ctx.storage, this.#session.record)]);
+    const { record } = this.#session;
+    await Promise.all([
+      this.#forgetRelics(),
+      endChildren(this.env, this.ctx.storage, record),
+      record.kind === 'execution'
+        ? indexFor(this.env, record.owner).forget(this.#session.runs().map(({ runId }) => runId))
+        : null,
+    ]);
     await this.ctx.storage.deleteAlarm();
     await this.ctx.storage.deleteAll();
     this.#session = this.#openSession();

@@ -3,7 +3,7 @@ import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } fro
 import { expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import type { Env } from '../../src/durable/settings.ts';
-import { call, newSession, post } from './client.ts';
+import { call, execute, newSession, post } from './client.ts';
 
 const { SESSIONS } = env as unknown as Env;
 
@@ -62,4 +62,15 @@ test('[H1] a session whose state does not fit is not made at all', async () => {
   await expect(refused).rejects.toThrow('"large"');
   expect((await call(`/agent/session/${id}`)).status).toBe(404);
   expect((await post('/agent/assistant/session', { initial_state: state })).status).toBe(400);
+});
+
+test('[H1] a deleted execution is not listed any more', async () => {
+  const listed = async (): Promise<string[]> => {
+    const { executions } = await (await call('/executions')).json<{ executions: { session_id: string }[] }>();
+    return executions.map(({ session_id: id }) => id);
+  };
+  const result = await execute('<response final="true">gone soon</response>');
+  await expect.poll(listed).toContain(result.session_id);
+  expect((await call(`/agent/session/${result.session_id}`, { method: 'DELETE' })).status).toBe(204);
+  await expect.poll(listed).not.toContain(result.session_id);
 });
