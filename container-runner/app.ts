@@ -10,6 +10,7 @@ import { interpreterOf, jobId, parseJob, parsePrewarm, sessionId } from './job.t
 import type { Jobs } from './jobs.ts';
 import type { JobRecord, Ledger } from './ledger.ts';
 import { limits } from './limits.ts';
+import type { Maxima } from './maxima.ts';
 import type { Metrics } from './metrics.ts';
 import type { Prewarmer } from './prewarm.ts';
 import { Refusal } from './problem.ts';
@@ -26,13 +27,14 @@ export interface AppParts {
   readonly prewarmer: Prewarmer;
   readonly authority: Authority;
   readonly metrics: Metrics;
+  readonly maxima: Maxima;
   readonly log: Logger;
   /** Aborted when the runner stops: ends the event streams. */
   readonly stopping: AbortSignal;
 }
 
 export function createApp(parts: AppParts): Hono {
-  const { jobs, ledger, sandboxes, relics, prewarmer, authority, metrics, log, stopping } = parts;
+  const { jobs, ledger, sandboxes, relics, prewarmer, authority, metrics, maxima, log, stopping } = parts;
   const app = new Hono();
 
   app.onError((fault) => {
@@ -68,8 +70,8 @@ export function createApp(parts: AppParts): Hono {
         ...(relics.level === null ? [] : ['relic']),
       ],
       sandbox,
-      relics: { level: relics.level, running: relics.running, max_running: limits.relicsRunning },
-      jobs: { running, queued, max_running: limits.jobsRunning, max_queued: limits.jobsQueued },
+      relics: { level: relics.level, running: relics.running, max_running: maxima.relics },
+      jobs: { running, queued, max_running: maxima.running, max_queued: maxima.queued },
     });
   });
   app.get('/metrics', async (c) => c.text(await metrics.text(), 200, { 'content-type': metrics.contentType }));

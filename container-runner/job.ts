@@ -17,12 +17,13 @@ export const sessionId = z
   .max(limits.sessionChars)
   .regex(/^[\w.:~@-]+$/, 'letters, digits and _.:~@- only');
 
+/** What is too much, the operator says (maxima.ts). */
 const jobLimits = z.strictObject({
-  timeout_ms: z.int().min(1).max(limits.maxTimeoutMs).default(limits.timeoutMs),
-  memory_mb: z.int().min(limits.minMemoryMb).max(limits.maxMemoryMb).default(limits.memoryMb),
-  cpus: z.number().min(limits.minCpus).max(limits.maxCpus).default(limits.cpus),
-  processes: z.int().min(1).max(limits.maxProcesses).default(limits.processes),
-  disk_mb: z.int().min(1).max(limits.maxDiskMb).default(limits.diskMb),
+  timeout_ms: z.int().min(1).default(limits.timeoutMs),
+  memory_mb: z.int().min(limits.minMemoryMb).default(limits.memoryMb),
+  cpus: z.number().min(limits.minCpus).default(limits.cpus),
+  processes: z.int().min(1).default(limits.processes),
+  disk_mb: z.int().min(1).default(limits.diskMb),
   output_bytes: z.int().min(limits.minOutputBytes).max(limits.outputBytes).default(limits.outputBytes),
 });
 

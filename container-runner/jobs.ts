@@ -3,7 +3,7 @@
  *
  * Owns: which jobs run and wait. Does not own: their records (the ledger), their processes (the sandbox).
  * Invariants:
- * 1. At most `limits.jobsRunning` run and `limits.jobsQueued` wait; what is past it is refused before anything is recorded.
+ * 1. At most `maxima.running` run and `maxima.queued` wait; what is past it is refused before anything is recorded.
  * 2. Waiting jobs start in the order in which they came.
  * 3. Every accepted job ends in the ledger exactly once, whatever happens to its sandbox.
  */
@@ -17,6 +17,7 @@ import { type Program, programOf } from './job-data.ts';
 import type { JobRequest, Outcome } from './job.ts';
 import type { JobRecord, Ledger } from './ledger.ts';
 import { limits } from './limits.ts';
+import { type Maxima, refuseTooMuch } from './maxima.ts';
 import { Refusal } from './problem.ts';
 import type { Prewarmer } from './prewarm.ts';
 import type { SandboxRegistry } from './sandbox/registry.ts';
@@ -44,6 +45,7 @@ export class Jobs {
   /** Images that jobs may name, as patterns. */
   readonly #images: readonly string[];
   readonly #prewarmer: Prewarmer;
+  readonly #maxima: Maxima;
   readonly #queue: Entry[] = [];
   readonly #running = new Map<string, { readonly entry: Entry; readonly done: Promise<void> }>();
   readonly #onEnd: (job: JobRecord) => void;
@@ -54,6 +56,7 @@ export class Jobs {
     readonly sandboxes: SandboxRegistry;
     readonly images: readonly string[];
     readonly prewarmer: Prewarmer;
+    readonly maxima: Maxima;
     readonly log: Logger;
     /** Told of every job that has ended. */
     readonly onEnd?: (job: JobRecord) => void;
@@ -63,6 +66,7 @@ export class Jobs {
     this.#log = options.log;
     this.#images = options.images;
     this.#prewarmer = options.prewarmer;
+    this.#maxima = options.maxima;
     this.#onEnd = options.onEnd ?? (() => undefined);
   }
 
@@ -90,12 +94,14 @@ export class Jobs {
         'retry-after': String(limits.stoppingRetrySeconds),
       });
     }
+    refuseTooMuch(request.limits, this.#maxima);
+    const { running, queued } = this.#maxima;
     const program = programOf(request);
     const sandbox = this.#sandboxFor(program, request);
-    if (this.#running.size >= limits.jobsRunning && this.#queue.length >= limits.jobsQueued) {
+    if (this.#running.size >= running && this.#queue.length >= queued) {
       throw new Refusal(
         'busy',
-        `${this.#running.size} jobs run and ${this.#queue.length} wait (allowed: ${limits.jobsRunning} and ${limits.jobsQueued})`,
+        `${this.#running.size} jobs run and ${this.#queue.length} wait (allowed: ${running} and ${queued})`,
         { 'retry-after': String(limits.retryAfterSeconds) },
       );
     }
@@ -147,7 +153,7 @@ export class Jobs {
   }
 
   #startNext(): void {
-    while (this.#running.size < limits.jobsRunning) {
+    while (this.#running.size < this.#maxima.running) {
       const entry = this.#queue.shift();
       if (entry === undefined) return;
       const done = this.#run(entry).finally(() => {

@@ -3,11 +3,13 @@
  * gets a named refusal or a named end; nothing is lost in silence.
  */
 export const limits = {
-  // --- admission (R8) ---
+  // --- admission (R8); the operator may say otherwise (maxima.ts), up to what begins with `most` ---
   /** Sandboxes at work at once; each is a process of its own. */
   jobsRunning: 8,
   /** Accepted jobs that wait for a place; past it 429. */
   jobsQueued: 64,
+  mostJobsRunning: 1_024,
+  mostJobsQueued: 65_536,
   /** What `Retry-After` says, in seconds: about one short job. */
   retryAfterSeconds: 1,
 
@@ -26,7 +28,7 @@ export const limits = {
   clockSkewSeconds: 10,
   secretChars: 32,
 
-  // --- a job's means (R3, R4) ---
+  // --- a job's means (R3, R4); `max…` are the operator's to change, up to what begins with `most` ---
   /** Each of stdout and stderr; past it the job ends as `output_limit`. */
   outputBytes: 1_048_576,
   minOutputBytes: 1_024,
@@ -45,13 +47,17 @@ export const limits = {
   drainMs: 1_000,
   processes: 64,
   maxProcesses: 512,
+  mostProcesses: 32_768,
   cpus: 1,
   minCpus: 0.1,
   maxCpus: 64,
+  mostCpus: 1_024,
   openFiles: 256,
   /** One file that a job writes, and the work directory and the temporary one, each. */
   diskMb: 64,
   maxDiskMb: 2_048,
+  /** Of memory and of files in memory: a terabyte. */
+  mostMebibytes: 1_048_576,
   /** A place in memory of a service's container. */
   scratchBytes: 67_108_864,
 
@@ -61,6 +67,7 @@ export const limits = {
   /** Relics that run at once, in all and of one session. */
   relicsRunning: 16,
   relicsPerSpace: 8,
+  mostRelics: 1_024,
   /** Calls at work in one relic, and calls that wait for it; past them 429. */
   relicCalls: 16,
   relicCallsWaiting: 64,

@@ -3,7 +3,6 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom
 
 import type { JobCounts } from './jobs.ts';
 import type { JobRecord } from './ledger.ts';
-import { limits } from './limits.ts';
 import { VERSION } from './version.ts';
 
 export interface MetricSources {
@@ -11,6 +10,7 @@ export interface MetricSources {
   readonly relics: { readonly running: number; readonly restarts: number };
   readonly prewarmer: { readonly held: number };
   readonly ledger: { readonly sizeBytes: number };
+  readonly maxRunning: number;
   readonly draining: () => boolean;
 }
 
@@ -33,7 +33,7 @@ export function createMetrics(sources: MetricSources): Metrics {
   }
   gauge('jobs_running', 'Jobs that run now.', () => sources.jobs.counts.running);
   gauge('jobs_queued', 'Accepted jobs that wait for a place.', () => sources.jobs.counts.queued);
-  gauge('jobs_max_running', 'Places for jobs.', () => limits.jobsRunning);
+  gauge('jobs_max_running', 'Places for jobs.', () => sources.maxRunning);
   gauge('relics_running', 'Relics that run or are being started.', () => sources.relics.running);
   gauge(
     'relic_restarts',

@@ -12,6 +12,7 @@ import { Jobs } from './jobs.ts';
 import { parseKeys } from './keys.ts';
 import { Ledger } from './ledger.ts';
 import { limits } from './limits.ts';
+import { MAXIMA } from './maxima.ts';
 import { openRelics } from './relics/open.ts';
 import type { RelicHost } from './relics/service.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
@@ -46,6 +47,7 @@ export interface Runner {
 /** @throws Error when the port is taken or the ledger cannot be opened */
 export async function createRunner(options: RunnerOptions): Promise<Runner> {
   const now = options.now ?? Date.now;
+  const maxima = options.maxima ?? MAXIMA;
   const log =
     options.log ?? pino({ level: options.logLevel, base: { service: SERVICE, version: VERSION } }, pino.destination(2));
   const stopping = new AbortController();
@@ -59,14 +61,23 @@ export async function createRunner(options: RunnerOptions): Promise<Runner> {
     sandboxes: registry,
     images: options.images,
     prewarmer,
+    maxima,
     log,
     onEnd: (job) => metrics.jobEnded(job),
   });
   const authority = createAuthority(parseKeys(options.secret), ledger, now, options.publicHost);
   const relics = await openRelics(options, log, options.relicHost);
-  const metrics: Metrics = createMetrics({ jobs, relics, prewarmer, ledger, draining: () => jobs.draining });
+  const metrics: Metrics = createMetrics({
+    jobs,
+    relics,
+    prewarmer,
+    ledger,
+    maxRunning: maxima.running,
+    draining: () => jobs.draining,
+  });
   const app = createApp({
     metrics,
+    maxima,
     jobs,
     ledger,
     sandboxes: registry,

@@ -32,8 +32,8 @@ export const relicDefinition = z
     }),
     persistent: z.boolean().default(false),
     idle_ms: z.int().min(1).max(limits.relicIdleMaxMs).default(limits.relicIdleMs),
-    memory_mb: z.int().min(limits.minMemoryMb).max(limits.maxMemoryMb).default(limits.memoryMb),
-    cpus: z.number().min(limits.minCpus).max(limits.maxCpus).default(limits.cpus),
+    memory_mb: z.int().min(limits.minMemoryMb).default(limits.memoryMb),
+    cpus: z.number().min(limits.minCpus).default(limits.cpus),
   })
   .refine(({ image, build: built }) => (image === null) !== (built === null), {
     path: ['image'],
@@ -56,5 +56,5 @@ export const startRequest = z.strictObject(target);
 export const callRequest = z.strictObject({
   ...target,
   call: relicCall,
-  timeout_ms: z.int().min(1).max(limits.maxTimeoutMs).default(limits.timeoutMs),
+  timeout_ms: z.int().min(1).default(limits.timeoutMs),
 });

@@ -1,6 +1,7 @@
 /** Finds the place where relics run on this machine, or says why there is none. */
 import type { Logger } from 'pino';
 
+import { MAXIMA } from '../maxima.ts';
 import { BaseImages } from '../images/base-images.ts';
 import { ToolImages } from '../images/tool-images.ts';
 import type { RunnerConfig } from '../config.ts';
@@ -12,7 +13,10 @@ import type { RelicClock } from './relic.ts';
 import { Relics } from './relics.ts';
 import type { RelicHost } from './service.ts';
 
-type Settings = Pick<RunnerConfig, 'dockerSocket' | 'stateDir' | 'sandbox' | 'baseImages' | 'images' | 'pipIndex'>;
+type Settings = Pick<
+  RunnerConfig,
+  'maxima' | 'dockerSocket' | 'stateDir' | 'sandbox' | 'baseImages' | 'images' | 'pipIndex'
+>;
 
 const systemClock: RelicClock = {
   now: () => Date.now(),
@@ -24,7 +28,7 @@ const systemClock: RelicClock = {
 
 /** @param given a place of the caller's, instead of the machine's */
 export async function openRelics(settings: Settings, log: Logger, given?: RelicHost): Promise<Relics> {
-  const common = { clock: systemClock, log };
+  const common = { clock: systemClock, log, maxima: settings.maxima ?? MAXIMA };
   if (given !== undefined) return new Relics({ ...common, host: given, absence: '' });
   try {
     const host = await dockerHost(settings, log);

@@ -13,6 +13,7 @@ import { createHash } from 'node:crypto';
 import type { Logger } from 'pino';
 
 import { limits } from '../limits.ts';
+import { type Maxima, refuseTooMuch } from '../maxima.ts';
 import { Refusal } from '../problem.ts';
 import type { RelicCall, RelicSpec } from './definition.ts';
 import { Relic, type RelicClock, type RelicReport } from './relic.ts';
@@ -30,6 +31,7 @@ export interface RelicsOptions {
   readonly absence: string;
   readonly clock: RelicClock;
   readonly log: Logger;
+  readonly maxima: Maxima;
 }
 
 export interface RelicListing extends RelicReport, RelicId {
@@ -51,6 +53,10 @@ export class Relics {
   /** Where relics run; null where they do not. */
   get level(): string | null {
     return this.#options.host?.level ?? null;
+  }
+
+  get maxima(): Maxima {
+    return this.#options.maxima;
   }
 
   get running(): number {
@@ -81,13 +87,14 @@ export class Relics {
    * @throws Refusal `unsupported`, `busy`, `stopping`
    */
   async find(id: RelicId, spec: RelicSpec): Promise<Pick<Relic, 'start' | 'call'>> {
-    const { host, absence, clock, log } = this.#options;
+    const { host, absence, clock, log, maxima } = this.#options;
     if (host === null) {
       throw new Refusal(
         'unsupported',
         `This runner has no place for relics: ${absence}. It needs a Docker engine (on Debian: apt-get install docker.io); a relic at the edge needs neither (implementation: {type: edge})`,
       );
     }
+    refuseTooMuch(spec, maxima);
     const refusal = host.refusal(spec);
     if (refusal !== null) throw new Refusal('unsupported', `The relic ${id.name} cannot run here: ${refusal}`);
     const key = keyOf(id);
@@ -162,10 +169,11 @@ export class Relics {
 
   #admit(space: string): void {
     const inSpace = [...this.#entries.values()].filter(({ id }) => id.space === space).length;
-    if (inSpace < limits.relicsPerSpace && this.#entries.size < limits.relicsRunning) return;
+    const { relics } = this.#options.maxima;
+    if (inSpace < limits.relicsPerSpace && this.#entries.size < relics) return;
     throw new Refusal(
       'busy',
-      `${this.#entries.size} relics run here, ${inSpace} of them for this session (allowed: ${limits.relicsRunning} and ${limits.relicsPerSpace})`,
+      `${this.#entries.size} relics run here, ${inSpace} of them for this session (allowed: ${relics} and ${limits.relicsPerSpace})`,
       { 'retry-after': String(limits.retryAfterSeconds) },
     );
   }

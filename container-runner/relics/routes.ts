@@ -2,6 +2,7 @@
 import type { Context, Hono } from 'hono';
 
 import { parseBody } from '../job.ts';
+import { refuseTooMuch } from '../maxima.ts';
 import { Refusal } from '../problem.ts';
 import { callRequest, relicName, relicSpace, startRequest } from './definition.ts';
 import { RelicUnavailable } from './relic.ts';
@@ -15,6 +16,7 @@ export function addRelicRoutes(app: Hono, relics: Relics): void {
   app.post('/relics/:name/call', async (c) => {
     const name = nameOf(c);
     const { space, relic: spec, call, timeout_ms: timeoutMs } = parseBody(await c.req.text(), callRequest);
+    refuseTooMuch({ timeout_ms: timeoutMs }, relics.maxima);
     const relic = await relics.find({ space, name }, spec);
     const startedAt = performance.now();
     return late(async () => {

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 
 import { limits } from '../limits.ts';
+import { MAXIMA } from '../maxima.ts';
 import { FakeSandbox } from './support/fake-sandbox.ts';
 import { job, type JobBody, startRunner, type TestRunner } from './support/test-runner.ts';
 
@@ -278,6 +279,35 @@ describe('what is refused before anything happens', () => {
     expect(problem.detail).toContain(named);
     expect(sandbox.started).toEqual([]);
     expect((await runner.ask('GET', '/jobs/a')).status).toBe(404);
+  });
+
+  test('[R2] what the operator sets counts instead, and is named', async () => {
+    const maxima = { ...MAXIMA, running: 1, queued: 1, memoryMb: 4_096, cpus: 2, processes: 64, timeoutMs: 120_000 };
+    const other = await startRunner({ sandboxes: [new FakeSandbox()], maxima });
+    try {
+      const wishes = [
+        [{ memory_mb: 4_097 }, 'memory_mb: 4097 (this runner allows at most 4096)'],
+        [{ cpus: 2.5 }, 'cpus: 2.5 (this runner allows at most 2)'],
+        [{ processes: 65 }, 'processes: 65 (this runner allows at most 64)'],
+        [{ timeout_ms: 120_001 }, 'timeout_ms: 120001 (this runner allows at most 120000)'],
+      ] as const;
+      for (const [wish, detail] of wishes) {
+        const answer = await other.put('a', { ...hello, limits: wish });
+        expect(await problemOf(answer)).toMatchObject({ status: 400, detail });
+      }
+      const all = { memory_mb: 4_096, cpus: 2, processes: 64, timeout_ms: 120_000 };
+      expect((await other.put('b', { ...hello, limits: all })).status).toBe(202);
+      expect((await other.put('c', hello)).status).toBe(202);
+      expect(await problemOf(await other.put('d', hello))).toMatchObject({
+        code: 'busy',
+        detail: '1 jobs run and 1 wait (allowed: 1 and 1)',
+      });
+      expect(await (await other.ask('GET', '/health')).json()).toMatchObject({
+        jobs: { running: 1, queued: 1, max_running: 1, max_queued: 1 },
+      });
+    } finally {
+      await other.close();
+    }
   });
 
   test.each(['$(id)', 'a b', 'a\nb', 'ä', 'x'.repeat(300)])('[R1] the id %j: 400', async (id) => {

@@ -219,6 +219,9 @@ test.each([
   ['RUNNER_PORT', 'http'],
   ['RUNNER_PORT', '70000'],
   ['RUNNER_SANDBOX', 'none'],
+  ['RUNNER_MAX_JOBS', '0'],
+  ['RUNNER_MAX_MEMORY_MB', '128'],
+  ['RUNNER_MAX_SECONDS', 'ten'],
   ['RUNNER_ALLOW_PROCESS', 'perhaps'],
 ])('[H8] %s=%j: does not start, and names it', async (name, value) => {
   const service = launch({ [name]: value });

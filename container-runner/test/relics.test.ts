@@ -3,6 +3,7 @@ import { pino } from 'pino';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 
 import { limits } from '../limits.ts';
+import { MAXIMA } from '../maxima.ts';
 import { relicDefinition, type RelicSpec } from '../relics/definition.ts';
 import { Relics } from '../relics/relics.ts';
 import type { RelicClock } from '../relics/relic.ts';
@@ -54,7 +55,7 @@ let relics: Relics;
 beforeEach(() => {
   clock = new ManualClock();
   host = new FakeRelicHost();
-  relics = new Relics({ host, absence: '', clock, log: pino({ level: 'silent' }) });
+  relics = new Relics({ host, absence: '', clock, log: pino({ level: 'silent' }), maxima: MAXIMA });
 });
 
 const spec = (more: Record<string, unknown> = {}): RelicSpec =>
@@ -262,7 +263,13 @@ describe('whose it is', () => {
 
   test('[R5] what cannot run here says why', async () => {
     await expect(call('ses_1', spec({ port: 1 }))).rejects.toThrow('port 1 is not for relics');
-    const none = new Relics({ host: null, absence: 'no Docker engine answers', clock, log: pino({ level: 'silent' }) });
+    const none = new Relics({
+      host: null,
+      absence: 'no Docker engine answers',
+      clock,
+      log: pino({ level: 'silent' }),
+      maxima: MAXIMA,
+    });
     await expect(none.call({ space: 'ses_1', name: 'r' }, spec(), get, 1_000)).rejects.toThrow(
       'no Docker engine answers',
     );
