@@ -54,6 +54,8 @@ export function foldRun(facts: RunFacts, events: Iterable<SessionEvent>): RunRes
     completion_tokens: number;
     cached_tokens: number;
     model_calls: number;
+    /** There where an endpoint did not say what a call used. */
+    estimated?: true;
     cost?: number;
   } = {
     prompt_tokens: 0,
@@ -144,6 +146,7 @@ export function foldRun(facts: RunFacts, events: Iterable<SessionEvent>): RunRes
         usage.completion_tokens += Number(data['completion_tokens'] ?? 0);
         usage.cached_tokens += Number(data['cached_tokens'] ?? 0);
         usage.model_calls += 1;
+        if (data['estimated'] === true) usage.estimated = true;
         if (typeof data['cost'] === 'number') {
           usage.cost = Math.round(((usage.cost ?? 0) + data['cost']) * 1e9) / 1e9;
         }
