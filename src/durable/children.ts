@@ -155,12 +155,23 @@ class Child {
     };
   }
 
-  /** What was asked of the parent is asked of the child, and of what it has started itself. */
+  /**
+   * What was asked of the parent is asked of the child, and of what it has started itself: again, where its
+   * host vanished just then, for as long as a cancel may take (J5).
+   */
   async #cancel(signal: AbortSignal): Promise<ChildEnd> {
     const reason: unknown = signal.reason instanceof Error ? signal.reason.message : signal.reason;
     const body = JSON.stringify({ reason: `the session that started it: ${String(reason)}`.slice(0, 200) });
-    await this.#ask('/cancel', { method: 'POST', body, headers: { 'content-type': 'application/json' } });
-    return await this.#end();
+    const until = this.#clock.now() + limits.cancelGraceMs;
+    for (;;) {
+      try {
+        await this.#ask('/cancel', { method: 'POST', body, headers: { 'content-type': 'application/json' } });
+        return await this.#end();
+      } catch (fault) {
+        if (fault instanceof EngineError || this.#clock.now() >= until) throw fault;
+        await new Promise<void>((resolve) => void this.#clock.schedule(limits.childRetryMs, resolve));
+      }
+    }
   }
 
   async #ask(path: string, init: RequestInit): Promise<Response> {

@@ -2,7 +2,9 @@
 import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test';
 import { env } from 'cloudflare:workers';
 import { describe, expect, test } from 'vitest';
+import { childSessions } from '../../src/durable/children.ts';
 import type { Env } from '../../src/durable/settings.ts';
+import { FakeClock } from '../support/fake-clock.ts';
 import { call, events, execute, post } from './client.ts';
 import type { WireEvent } from './client.ts';
 
@@ -71,6 +73,37 @@ describe('[M7] sub-agents', () => {
     expect((await call(child)).status).toBe(200);
     expect((await call(`/agent/session/${result.session_id}`, { method: 'DELETE' })).status).toBe(204);
     expect((await call(child)).status).toBe(404);
+  });
+
+  test('[J5] a child whose host vanishes as it is cancelled is asked again', async () => {
+    const asked: string[] = [];
+    const stub = {
+      startChild: () => Promise.resolve('run_1'),
+      fetch: (request: Request) => {
+        const { pathname } = new URL(request.url);
+        asked.push(pathname);
+        if (pathname === '/events') return new Promise<Response>(() => undefined);
+        if (pathname === '/cancel' && asked.filter((path) => path === '/cancel').length < 3) {
+          return Promise.reject(new Error('the host has vanished'));
+        }
+        return Promise.resolve(
+          Response.json({ status: 'cancelled', response: '', error: null, actions: [], usage: {} }),
+        );
+      },
+    };
+    const clock = new FakeClock();
+    const storage = { kv: { put: () => undefined } } as unknown as DurableObjectStorage;
+    const fake = { SESSIONS: { getByName: () => stub } } as unknown as Env;
+    const parent = { session_id: 's', agent: 'a', user_id: null, owner: null, kind: 'chat', metadata: {} } as const;
+    const children = childSessions(fake, clock, storage, () => ({ ...parent, created_at: 0 }));
+    const request = { key: 'k', kind: 'agent', name: 'a', message: 'm', inputs: {}, budget: null } as const;
+    const end = children.run(request, { signal: AbortSignal.abort('enough'), event: () => undefined });
+    for (let turn = 0; turn < 100 && clock.next === null; turn += 1) await Promise.resolve();
+    while (asked.filter((path) => path === '/cancel').length < 3) {
+      if (clock.next !== null) clock.advance(clock.next - clock.now());
+      await new Promise((resolve) => setTimeout(resolve, 0));
+    }
+    expect(await end).toMatchObject({ status: 'cancelled' });
   });
 
   test('[J5] a cancel goes down', async () => {
