@@ -26,6 +26,12 @@ export interface RunResult {
   readonly response: string;
   readonly responses: readonly { readonly content: string; readonly final: boolean | null }[];
   readonly actions: readonly Readonly<ActionJson>[];
+  /** What a person is asked; there only while the run waits for answers (J8). */
+  readonly approvals?: readonly {
+    readonly approval_id: Json;
+    readonly action_id: string;
+    readonly name: string | null;
+  }[];
   readonly warnings: readonly { readonly code: string; readonly message: string }[];
   readonly usage: JsonObject;
   readonly iterations: number;
@@ -49,6 +55,7 @@ export function foldRun(facts: RunFacts, events: Iterable<SessionEvent>): RunRes
   let bareText: string[] = [];
   let bareIteration = 0;
   const warnings: { code: string; message: string }[] = [];
+  const approvals = new Map<Json, { approval_id: Json; action_id: string; name: string | null }>();
   const usage: {
     prompt_tokens: number;
     completion_tokens: number;
@@ -93,6 +100,8 @@ export function foldRun(facts: RunFacts, events: Iterable<SessionEvent>): RunRes
     const action = actionOf(event);
     action.status = status;
     action.ended_at = event.timestamp;
+    // One that nobody answered in time is not asked any more.
+    for (const [id, { action_id: asked }] of approvals) if (asked === event.action_id) approvals.delete(id);
     return action;
   };
 
@@ -102,6 +111,14 @@ export function foldRun(facts: RunFacts, events: Iterable<SessionEvent>): RunRes
     switch (event.type) {
       case 'action_queued':
         actionOf(event);
+        break;
+      case 'approval_requested': {
+        const id = data['approval_id'] ?? null;
+        approvals.set(id, { approval_id: id, action_id: event.action_id ?? '', name: event.action_name ?? null });
+        break;
+      }
+      case 'approval_resolved':
+        approvals.delete(data['approval_id'] ?? null);
         break;
       case 'action_started': {
         const action = actionOf(event);
@@ -166,6 +183,7 @@ export function foldRun(facts: RunFacts, events: Iterable<SessionEvent>): RunRes
     response: final?.content ?? bareText.join('\n\n'),
     responses,
     actions: [...actions.values()],
+    ...(facts.status === 'waiting' && approvals.size > 0 ? { approvals: [...approvals.values()] } : {}),
     warnings,
     usage,
     iterations,

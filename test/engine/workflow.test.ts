@@ -612,7 +612,10 @@ describe('[J8] [M6] a workflow that waits for a person', () => {
     const clock = new FakeClock();
     const kit = await kitOf(clock, new MortalSql(openNodeSql(), null));
     await kit.session.workflow({});
-    expect(await rest(kit, clock)).toMatchObject({ status: 'waiting' });
+    expect(await rest(kit, clock)).toMatchObject({
+      status: 'waiting',
+      approvals: [{ approval_id: `apr_${'1'.repeat(32)}`, action_id: 'each_0_sure', name: 'ask' }],
+    });
     await kit.settled();
     expect(kit.events.at(-1)).toMatchObject({ type: 'agent_waiting', data: { reason: 'approvals' } });
     clock.advance(6 * DAY);

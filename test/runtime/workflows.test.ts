@@ -71,17 +71,19 @@ describe('[M6] workflows', () => {
     await call('/manifests/tool/sign', { method: 'PUT', body: tool });
     expect((await call('/manifests/workflow/signing', { method: 'PUT', body: flow })).status).toBe(201);
     const begun = await (await post('/workflows/signing/runs', { stream: false })).json<RunResult>();
-    expect(begun).toMatchObject({ status: 'waiting' });
+    expect(begun).toMatchObject({ status: 'waiting', approvals: [{ action_id: 'signed', name: 'sign' }] });
     const session = `/agent/session/${begun.session_id}`;
     await abortAllDurableObjects();
     const told = await events(await call(`${session}/events`), ({ type }) => type === 'agent_waiting');
     const approval = told.find(({ type }) => type === 'approval_requested')?.data['approval_id'];
+    expect(begun.approvals?.map(({ approval_id: id }) => id)).toEqual([approval]);
     await abortAllDurableObjects();
     expect((await post(`${session}/approvals/${String(approval)}`, { decision: 'approve' })).status).toBe(200);
     const rest = await events(await call(`${session}/events`), ({ type }) => type === 'agent_completed');
     expect(rest.filter(({ type }) => type === 'warning')).toEqual([]);
     const result = await (await call(`${session}/runs/${begun.run_id}`)).json<RunResult>();
     expect(outputsOf(result)).toEqual({ sent: 'yes!' });
+    expect(result).not.toHaveProperty('approvals');
   });
 
   test('by the clock: once for each time, however often the alarm rings', async () => {
