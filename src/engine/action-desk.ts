@@ -5,7 +5,8 @@
  * any decision: no attempt starts, is repeated or is given up here of its own accord.
  *
  * Invariants:
- *  1. An attempt's executor starts only after `action_started` is on disk (J1).
+ *  1. An attempt's executor starts only after `action_started` is on disk; where it may run twice, after it is
+ *     written, so that it is ready when the disk is (J1, J3).
  *  2. Every attempt that was started reports one outcome; one that ignores its abort reports late
  *     and the scheduler ignores it (S7, S8).
  *  3. Parameters are resolved at dispatch, from what the names were bound to (P12); those of an action
@@ -259,14 +260,16 @@ export class ActionDesk {
     };
     const { recover } = executor;
     const known = recover === undefined ? null : (): Promise<ActionOutcome | null> => recover(call, context);
-    this.#log.afterSync(() => {
+    const run = (): void => {
       how(execute, known)
         .catch((fault: unknown): ActionOutcome => ({
           ok: false,
           error: { code: 'executor_fault', message: messageOf(fault), retryable: false },
         }))
         .then((outcome) => this.#inbox.put({ type: 'outcome', key, attempt, outcome }));
-    });
+    };
+    if (tool === null || tool.effects === 'unsafe') this.#log.afterSync(run);
+    else this.#log.afterWrite(run);
   }
 
   /** Asks whether an earlier outcome stands for the action; the answer comes through the inbox (P6). */

@@ -6,7 +6,8 @@
  * Invariants (J1):
  *  1. An event is in the journal when it gets its seq, and on disk before it is published.
  *  2. Journaled events and live patches leave in the order in which they were made.
- *  3. Effects run after the events that announce them are on disk, and before readers hear of them.
+ *  3. Effects run after the events that announce them are on disk, and before readers hear of them. What may run
+ *     twice runs when they are written: the platform holds back what it sends until they are on disk.
  *  4. What the run was told is written with the first event that came of it, or before too much of it
  *     has gathered (J6, J9).
  *  5. While a record is being replayed nothing is written, done or sent that the record holds.
@@ -47,6 +48,7 @@ export class RunLog {
   #iteration = 0;
   #outgoing: SessionEvent[] = [];
   #effects: (() => void)[] = [];
+  #repeatable: (() => void)[] = [];
 
   constructor(options: {
     readonly journal: Journal;
@@ -178,6 +180,11 @@ export class RunLog {
     };
   }
 
+  /** Something that may be done twice, to do once this turn is written; nothing is heard of it before it is on disk. */
+  afterWrite(effect: () => void): void {
+    this.#repeatable.push(effect);
+  }
+
   /** Something to do once this turn is on disk. */
   afterSync(effect: () => void): void {
     this.#effects.push(effect);
@@ -187,12 +194,28 @@ export class RunLog {
   async commit(): Promise<void> {
     const outgoing = this.#outgoing;
     const effects = this.#effects;
+    const repeatable = this.#repeatable;
     this.#outgoing = [];
     this.#effects = [];
-    await this.#journal.sync();
+    this.#repeatable = [];
+    const synced = this.#journal.sync();
+    if (repeatable.length > 0 && (await isPending(synced))) for (const effect of repeatable) effect();
+    else effects.unshift(...repeatable);
+    await synced;
     for (const effect of effects) effect();
     if (outgoing.length > 0) this.#publish(outgoing);
   }
+}
+
+/** False when it is settled already: the sync of what could not be written, or of nothing. */
+async function isPending(synced: Promise<void>): Promise<boolean> {
+  let pending = true;
+  const settled = (): void => {
+    pending = false;
+  };
+  synced.then(settled, settled);
+  await Promise.resolve();
+  return pending;
 }
 
 /** Whether `data` goes on exactly where the patch `last` stops. */

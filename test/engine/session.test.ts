@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import type { ActionOutcome } from '../../src/domain/action.ts';
 import { EngineError } from '../../src/domain/errors.ts';
+import type { ActionCall, ActionContext } from '../../src/executors/executor.ts';
 import { runText, say, sessionKit, settle } from '../support/session-kit.ts';
+import type { SessionKit } from '../support/session-kit.ts';
 
 const echo = (id: string, parameters: object = {}, more: object = {}): string =>
   `<action type="tool" mode="async" id="${id}">${JSON.stringify({ name: 'echo', parameters, ...more })}</action>`;
@@ -29,6 +31,62 @@ describe('[J1] append, act, emit', () => {
     expect(started).toEqual(['a']);
     expect(types(kit.events)).toContain('action_started');
   });
+
+  const both = `${echo('pure')}<action type="python" mode="async" id="unsafe">${JSON.stringify({ code: '1' })}</action>`;
+  const written = (kit: SessionKit): boolean =>
+    Number(kit.sql.exec(`SELECT COUNT(*) AS n FROM events WHERE type = 'action_started'`)[0]?.['n']) > 0;
+
+  test('[J3] while the disk is slow, what may run twice is at work; nothing unsafe is, and nothing is shown', async () => {
+    const started: string[] = [];
+    const note = async (call: ActionCall): Promise<ActionOutcome> => {
+      started.push(call.action.id);
+      return { ok: true, output: null };
+    };
+    const kit = await sessionKit({ executors: { tool: note, python: note } });
+    const gate = Promise.withResolvers<void>();
+    kit.sql.onSync = async () => (written(kit) ? await gate.promise : undefined);
+    const running = runText(kit, both);
+    await settle();
+    expect(started).toEqual(['pure']);
+    expect(types(kit.events).filter((type) => type.startsWith('action_'))).toEqual([]);
+    gate.resolve();
+    await running;
+    expect(started).toEqual(['pure', 'unsafe']);
+    expect(types(kit.events).filter((type) => type === 'action_completed')).toHaveLength(2);
+  });
+
+  test.each(['at once', 'later'])(
+    '[J3] when the start cannot be kept (%s), nothing unsafe runs, and what runs is aborted',
+    async (when) => {
+      const started: string[] = [];
+      const aborted: string[] = [];
+      const wait = async (call: ActionCall, { signal }: ActionContext): Promise<ActionOutcome> => {
+        started.push(call.action.id);
+        await new Promise((resolve) => signal.addEventListener('abort', resolve));
+        aborted.push(call.action.id);
+        return { ok: true, output: null };
+      };
+      const kit = await sessionKit({ executors: { tool: wait, python: wait } });
+      const exec = kit.sql.exec.bind(kit.sql);
+      if (when === 'at once') {
+        kit.sql.exec = (text, ...parameters) => {
+          if (parameters.some((value) => String(value).includes('action_started'))) throw new Error('disk full');
+          return exec(text, ...parameters);
+        };
+      } else {
+        kit.sql.onSync = async () => {
+          if (written(kit)) throw new Error('disk full');
+        };
+      }
+      await runText(kit, both).catch(() => undefined);
+      await kit.settled();
+      await settle();
+      expect(started).toEqual(when === 'at once' ? [] : ['pure']);
+      expect(aborted).toEqual(started);
+      expect(types(kit.events)).not.toContain('action_started');
+      expect(String(kit.faults[0])).toContain('disk full');
+    },
+  );
 
   test('when the disk fails, nothing more starts and the fault is told', async () => {
     const started: string[] = [];
@@ -233,7 +291,8 @@ describe('sub-systems', () => {
     const kit = await sessionKit({ script: ['<response final="true">fine</response>'] });
     const append = kit.sql.exec;
     kit.sql.exec = (sql, ...parameters) => {
-      if (sql.includes('INSERT INTO events') && parameters.join().includes('response_started')) throw new Error('corrupt');
+      if (sql.includes('INSERT INTO events') && parameters.join().includes('response_started'))
+        throw new Error('corrupt');
       return append(sql, ...parameters);
     };
     expect(await runText(kit, '<response final="true">x</response>')).toMatchObject({
