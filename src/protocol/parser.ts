@@ -1341,7 +1341,7 @@ class Parser implements ProtocolParser {
       return;
     }
     // A `$` can also be written `\u0024`.
-    const mayRefer = repaired || source.includes('$') || (source.includes('\\') && source.includes('0024'));
+    const mayRefer = repaired || source.includes('$') || source.includes('\\');
     const fields = readFields(action.head, body, mayRefer);
     if (!fields.ok) {
       this.#reject(action, fields.code, fields.message, given);

@@ -33,6 +33,29 @@ describe('[P16] bytes of a text that comes in pieces', () => {
       }),
     );
   });
+  test('what a place was kept for counts like the rest', () => {
+    fc.assert(
+      fc.property(text, fc.nat(1200), fc.nat(1000), fc.integer({ min: 1, max: 60 }), (whole, limit, seed, most) => {
+        const meter = new ByteMeter(limit);
+        let kept = '';
+        let waiting = '';
+        for (const piece of cutAtRandom(whole, seed)) {
+          if (piece.length <= meter.room && waiting.length < most) {
+            meter.reserve(piece.length);
+            waiting += piece;
+            kept += piece;
+            continue;
+          }
+          if (waiting !== '') meter.takeReserved(waiting);
+          waiting = '';
+          const fits = meter.fit(piece);
+          kept += fits;
+          if (fits.length < piece.length) break;
+        }
+        expect(kept).toBe(fitted([whole], limit));
+      }),
+    );
+  });
   test('counts as the encoder does, also across its buffer', () => {
     const long = '漢\u{1F600}é'.repeat(10_000);
     expect(utf8Bytes(long)).toBe(new TextEncoder().encode(long).length);
