@@ -89,6 +89,8 @@ export const limits = {
   recoveries: 20,
   variables: 1_000,
   variableBytes: 262_144,
+  /** What a client keeps with a session; it stands in the session's own row. */
+  metadataBytes: 65_536,
 
   // --- sub-agents and workflows (M7) ---
   /** How many sessions may stand above one that an action started. */

@@ -21,7 +21,13 @@ const variables = z
 export const createSessionBody = z.object({
   user_id: z.string().max(256).optional().meta({ description: 'Whose session it is; yours to choose' }),
   initial_state: variables.optional().meta({ description: 'Session variables, readable as $name' }),
-  metadata: freeObject.optional().meta({ description: 'Kept with the session, not shown to the model' }),
+  metadata: freeObject
+    .refine(
+      (metadata) => JSON.stringify(metadata).length <= limits.metadataBytes,
+      `at most ${limits.metadataBytes} bytes of JSON`,
+    )
+    .optional()
+    .meta({ description: 'Kept with the session, not shown to the model' }),
 });
 
 export const messageBody = z.object({

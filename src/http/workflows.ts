@@ -12,7 +12,7 @@ import type { SessionRecord } from '../domain/session.ts';
 import { checkInputs } from '../engine/workflow-inputs.ts';
 import { firstOwner, isOwner } from './auth.ts';
 import type { ApiKey, Principal } from './auth.ts';
-import { readJson, readText } from './body.ts';
+import { parseJson, readJson, readText } from './body.ts';
 import { eventBody, validate, workflowBody } from './schemas.ts';
 
 /** One schedule, and when it starts its workflow next, soonest first: epoch milliseconds. */
@@ -159,13 +159,8 @@ export function webhookRoutes(host: WorkflowHost, keys: readonly ApiKey[]): Hono
 }
 
 function inputsOf(text: string): JsonObject {
-  if (text.trim() === '') return {};
-  try {
-    const parsed: unknown = JSON.parse(text);
-    if (isJsonObject(parsed)) return parsed;
-  } catch {
-    // Said below, as for every other body that is not an object.
-  }
+  const parsed = parseJson(text);
+  if (isJsonObject(parsed)) return parsed;
   throw new EngineError('invalid_json', 'A webhook sends one JSON object, or nothing');
 }
 

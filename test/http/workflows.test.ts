@@ -178,7 +178,10 @@ describe('[M6] webhooks', () => {
       400,
       { code: 'invalid_request' },
     ]);
-    expect(await post('/webhooks/hook', '[1]', signed('[1]'))).toMatchObject([400, { code: 'invalid_json' }]);
+    const deep = `{"a":${'['.repeat(200_000)}${']'.repeat(200_000)}}`;
+    for (const body of ['[1]', 'x', deep]) {
+      expect(await post('/webhooks/hook', body, signed(body))).toMatchObject([400, { code: 'invalid_json' }]);
+    }
   });
 });
 

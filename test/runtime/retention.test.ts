@@ -62,6 +62,8 @@ test('[H1] a session whose state does not fit is not made at all', async () => {
   await expect(refused).rejects.toThrow('"large"');
   expect((await call(`/agent/session/${id}`)).status).toBe(404);
   expect((await post('/agent/assistant/session', { initial_state: state })).status).toBe(400);
+  const metadata = { note: 'x'.repeat(limits.metadataBytes) };
+  expect((await post('/agent/assistant/session', { metadata })).status).toBe(400);
 });
 
 test('[H1] a deleted execution is not listed any more', async () => {
