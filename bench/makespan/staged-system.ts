@@ -1,17 +1,11 @@
 /**
- * The whole system from a copy of the sources, with the benchmark's own agents and tools in its
- * catalogue: the built-in delay under three names, and slots for all actions or for eight.
+ * The system with the benchmark's own agents and tools in its catalogue: the built-in delay under
+ * three names, and slots for all actions or for eight.
  */
-import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { freePort } from '../../scripts/services.ts';
-import { ROOT } from '../../scripts/system.ts';
-import type * as SystemModule from '../../scripts/system.ts';
+import { stage } from '../../test/support/staged-system.ts';
 import { WIDE } from './workloads.ts';
-
-const COPIED = ['src', 'scripts', 'manifests', 'wrangler.toml', 'package.json'] as const;
 
 export interface StagedSystem extends AsyncDisposable {
   readonly url: string;
@@ -23,22 +17,15 @@ export function agentFor(slots: number): string {
 }
 
 export async function startStagedSystem(vars: Readonly<Record<string, string>>): Promise<StagedSystem> {
-  const root = mkdtempSync(join(tmpdir(), 'cortex-makespan-'));
-  for (const name of COPIED) cpSync(join(ROOT, name), join(root, name), { recursive: true });
-  symlinkSync(join(ROOT, 'node_modules'), join(root, 'node_modules'), 'dir');
-  for (const slots of [8, WIDE]) {
-    writeFileSync(join(root, `manifests/agents/${agentFor(slots)}.yaml`), agentYaml(slots));
-  }
-  for (const name of ['search', 'math', 'work'])
-    writeFileSync(join(root, `manifests/tools/${name}.yaml`), toolYaml(name));
-  const remove = (): void => rmSync(root, { recursive: true, force: true });
+  const staged = await stage({
+    ...Object.fromEntries([8, WIDE].map((slots) => [`agents/${agentFor(slots)}.yaml`, agentYaml(slots)])),
+    ...Object.fromEntries(['search', 'math', 'work'].map((name) => [`tools/${name}.yaml`, toolYaml(name)])),
+  });
   try {
-    // The copy's own module starts the copy.
-    const { startSystem } = (await import(pathToFileURL(join(root, 'scripts/system.ts')).href)) as typeof SystemModule;
-    const system = await startSystem({
+    const system = await staged.startSystem({
       port: await freePort(),
       runnerPort: await freePort(),
-      stateDir: join(root, 'state'),
+      stateDir: join(staged.root, 'state'),
       vars,
       ownRunner: false,
       progress: (message) => console.error(message),
@@ -47,11 +34,11 @@ export async function startStagedSystem(vars: Readonly<Record<string, string>>):
       url: system.url,
       async [Symbol.asyncDispose]() {
         await system.stop();
-        remove();
+        staged[Symbol.dispose]();
       },
     };
   } catch (fault) {
-    remove();
+    staged[Symbol.dispose]();
     throw fault;
   }
 }

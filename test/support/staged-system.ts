@@ -1,4 +1,4 @@
-/** The whole system from a copy of the sources, with manifests of a test's own in its catalogue. */
+/** The whole system from a copy of the sources, with manifests of a test’s or benchmark’s own in its catalogue. */
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
