@@ -147,11 +147,16 @@ export class Session {
   /**
    * Takes a message: starts its run, or queues it behind the one that is going on (H1).
    *
-   * @throws EngineError `run_in_progress`, `queue_full`, `idempotency_mismatch`
+   * @throws EngineError `run_in_progress`, `queue_full`, `idempotency_mismatch`; `invalid_request` where a workflow runs
    */
   async message(request: MessageRequest): Promise<RunRecord> {
     const { content, tokens, idempotencyKey } = request;
     await this.recover();
+    const { workflow } = this.record;
+    if (workflow !== undefined) {
+      const message = `This session is a run of the workflow "${workflow}": nobody in it answers messages`;
+      throw new EngineError('invalid_request', message);
+    }
     const manifests = await this.#ports.pin(this.record);
     if (idempotencyKey !== null) {
       const earlier = this.#journal.runByIdempotencyKey(idempotencyKey);
@@ -333,6 +338,8 @@ export class Session {
    */
   transcript(): Iterable<string> {
     const { record } = this;
+    // A workflow's steps are what its author wrote: there is nothing to learn from.
+    if (record.workflow !== undefined) return [];
     const resolved = this.#ports.resolve(record.agent, pinOf(this.#journal.runs().at(-1)));
     if (resolved === null) {
       throw new EngineError('unknown_agent', `The agent "${record.agent}" is not in the catalogue any more`);

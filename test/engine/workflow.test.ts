@@ -432,6 +432,17 @@ describe('[M6] failures', () => {
   });
 });
 
+test('[H1] [M6] nobody answers messages in the session of a workflow, and nothing is to be learned from it', async () => {
+  const clock = new FakeClock();
+  const kit = await sessionKit({ clock, workflow: workflow([{ name: 'a' }]) });
+  await kit.session.workflow({});
+  await finish(kit, clock);
+  const message = kit.session.message({ content: 'hi', ifBusy: 'queue', tokens: false, idempotencyKey: null });
+  await expect(message).rejects.toMatchObject({ code: 'invalid_request' });
+  expect(kit.requests).toEqual([]);
+  expect([...kit.session.transcript()]).toEqual([]);
+});
+
 describe('[M6] what is left out', () => {
   const choice = (condition: string): ResolvedWorkflow =>
     workflow(
