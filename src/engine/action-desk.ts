@@ -348,10 +348,14 @@ export class ActionDesk {
 
   askApproval(key: ActionKey): void {
     const action = this.#declaration(key);
+    // Who is asked sees what will be done, not what it is called; what would fill a page stays a name.
+    const { parameters, inputs } = this.#resolve(key, false);
+    const shown = JSON.stringify([parameters, inputs]).length <= limits.approvalChars;
     const { data } = this.#write('approval_requested', key, {
       approval_id: this.#context.newApprovalId(),
       type: action.type,
-      parameters: action.parameters,
+      parameters: shown ? parameters : action.parameters,
+      ...(shown && Object.keys(inputs).length > 0 ? { inputs } : {}),
     });
     this.#approvals.set(key, String(data['approval_id']));
   }
@@ -404,7 +408,7 @@ export class ActionDesk {
     const { key, attempt } = command;
     switch (command.status) {
       case 'completed': {
-        const ms = now - (this.#results.startedAt(key) ?? now);
+        const ms = Math.max(0, now - (this.#results.startedAt(key) ?? now));
         const action = this.#declaration(key);
         const output = this.#results.offered(key);
         const state: JsonObject = { output_key: action.outputKey };
@@ -421,7 +425,7 @@ export class ActionDesk {
         return this.#append('action_failed', key, {
           error: errorJson(command.error),
           attempt,
-          ...(started === null ? {} : { ms: now - started }),
+          ...(started === null ? {} : { ms: Math.max(0, now - started) }),
         });
       }
       case 'skipped':

@@ -7,6 +7,7 @@
  *  2. A timer of the platform stands exactly as long as a deadline does, and at the latest for the next of them:
  *     one that was set for a deadline that is gone finds nothing to do and is set again.
  *  3. What is remembered is proportional to the deadlines that stand.
+ *  4. A host's clock that is put back delays nothing: what the platform waited for has come when its timer fires.
  */
 import type { Clock } from '../domain/ports.ts';
 
@@ -27,6 +28,9 @@ export class Deadlines {
   #standing = 0;
   #order = 0;
   #armed: { readonly at: number; readonly cancel: () => void } | null = null;
+  /** What the clock said last, and by how much it has been put back since the beginning. */
+  #seen = Number.NEGATIVE_INFINITY;
+  #putBackMs = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -34,11 +38,11 @@ export class Deadlines {
 
   /** Calls `callback` in `delayMs`; returns its cancel. */
   schedule(delayMs: number, callback: () => void): () => void {
-    const deadline: Deadline = { at: this.#clock.now() + Math.max(0, delayMs), order: this.#order, callback };
+    const deadline: Deadline = { at: this.#now() + Math.max(0, delayMs), order: this.#order, callback };
     this.#order += 1;
     this.#standing += 1;
     push(this.#heap, deadline);
-    this.#arm(deadline.at);
+    this.#arm(deadline.at, deadline.at - Math.max(0, delayMs));
     return () => {
       if (deadline.callback === null) return;
       deadline.callback = null;
@@ -58,18 +62,26 @@ export class Deadlines {
     }
   }
 
-  #arm(at: number): void {
+  /** Time that never goes back. */
+  #now(): number {
+    const now = this.#clock.now();
+    if (now < this.#seen) this.#putBackMs += this.#seen - now;
+    this.#seen = now;
+    return now + this.#putBackMs;
+  }
+
+  #arm(at: number, now: number): void {
     if (this.#armed !== null && this.#armed.at <= at) return;
     this.#armed?.cancel();
-    const cancel = this.#clock.schedule(at - this.#clock.now(), () => this.#fire());
+    const cancel = this.#clock.schedule(at - now, () => this.#fire(at));
     this.#armed = { at, cancel };
   }
 
-  #fire(): void {
+  #fire(armedFor: number): void {
     this.#armed = null;
-    const now = this.#clock.now();
+    const now = Math.max(armedFor, this.#now());
     for (let first = this.#heap[0]; first !== undefined; first = this.#heap[0]) {
-      if (first.callback !== null && first.at > now) return this.#arm(first.at);
+      if (first.callback !== null && first.at > now) return this.#arm(first.at, now);
       pop(this.#heap);
       const { callback } = first;
       if (callback === null) continue;

@@ -86,20 +86,23 @@ describe('[S8] deadlines on one timer', () => {
     expect(clock.next).toBeNull();
   });
 
-  test('one that fires early waits for its time', () => {
+  test('a clock that is put back delays nothing', () => {
     const clock = new FakeClock(0);
-    let early = 1;
-    const hasty: Clock = {
-      now: () => clock.now(),
-      schedule: (ms, callback) => {
-        const cancel = clock.schedule(ms - early, callback);
-        early = 0;
-        return cancel;
-      },
-    };
-    const fired: number[] = [];
-    new Deadlines(hasty).schedule(10, () => fired.push(clock.now()));
-    clock.advance(20);
-    expect(fired).toEqual([10]);
+    let putBack = 0;
+    const deadlines = new Deadlines({
+      now: () => clock.now() - putBack,
+      schedule: (ms, callback) => clock.schedule(ms, callback),
+    });
+    const fired: string[] = [];
+    const note = (name: string) => (): void => void fired.push(`${name}@${clock.now()}`);
+    deadlines.schedule(60, note('before'));
+    deadlines.schedule(80, note('later'));
+    clock.advance(10);
+    deadlines.schedule(100, note('just before'));
+    putBack = 3_600_000;
+    deadlines.schedule(20, note('after'));
+    clock.advance(200);
+    expect(fired).toEqual(['after@30', 'before@60', 'later@80', 'just before@110']);
+    expect(clock.next).toBeNull();
   });
 });
