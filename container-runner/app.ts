@@ -117,8 +117,12 @@ export function createApp(parts: AppParts): Hono {
   });
   app.post('/prewarm', async (c) => {
     const request = parsePrewarm(await c.req.text());
+    const { session, kind, sandbox } = request;
     const interpreter = interpreterOf(request);
-    const held = interpreter !== null && prewarmer.hold(request.session, interpreter, request.sandbox);
+    const held =
+      kind === 'docker'
+        ? prewarmer.holdImage(session, sandbox)
+        : interpreter !== null && prewarmer.hold(session, interpreter, sandbox);
     return c.json({ held }, 202);
   });
   app.get('/events', (c) => {

@@ -221,7 +221,10 @@ export class Jobs {
       return await (held ?? sandbox).start(program.launch);
     }
     if (sandbox.startImage === undefined || sandbox.buildImage === undefined) throw new Error('It runs no images');
-    if (program.kind === 'image') return await sandbox.startImage(program.launch);
+    if (program.kind === 'image') {
+      const held = await this.#prewarmer.takeImage(entry.session, sandbox, program.launch.image);
+      return await (held?.start(program.launch) ?? sandbox.startImage(program.launch));
+    }
     const building = sandbox.buildImage(program.build, (text) => {
       if (!stop.signal.aborted) this.#tell(entry, text, 'build');
     });

@@ -103,6 +103,8 @@ export const limits = {
   prewarmMs: 15_000,
   /** Held at once, for everybody together. */
   prewarmed: 16,
+  /** Sessions whose last image is remembered. */
+  prewarmSessions: 1_024,
 
   // --- images (R3) ---
   imageArguments: 256,

@@ -143,19 +143,35 @@ export class DockerSandbox implements Sandbox {
   }
 
   async startImage(launch: ImageLaunch): Promise<SandboxProcess> {
+    const { container, own } = await this.#createInImage(launch.image, launch);
+    return await giveToImage(container, launch, own);
+  }
+
+  async holdImage(image: string): Promise<Held<ImageLaunch>> {
+    const { container, own } = await this.#createInImage(image, STANDARD);
+    return {
+      start: async (launch) => {
+        if (launch.diskMb === STANDARD.diskMb) return await giveToImage(container, launch, own, !isStandard(launch));
+        void container.dispose();
+        return await this.startImage(launch);
+      },
+      release: () => void container.dispose(),
+    };
+  }
+
+  /** A container of an image that waits for its program, and what the image runs by itself. */
+  async #createInImage(
+    name: string,
+    means: Means,
+  ): Promise<{ readonly container: Container; readonly own: readonly string[] }> {
     const { docker } = this.#engine();
-    const image = await this.#imageOf(launch.image);
+    const image = await this.#imageOf(name);
     const { Config: config } = await docker.getImage(image).inspect();
-    const own = [config.Entrypoint ?? [], config.Cmd ?? []].flat();
-    if (launch.command === null && own.length === 0) {
-      throw new Error(`the image ${launch.image} has no command of its own, and none was named`);
-    }
-    const job = await imageJobBytes(launch, own);
-    const container = await this.#createFrom(image, waitingInImage(), launch, [
+    const container = await this.#createFrom(image, waitingInImage(), means, [
       { Type: 'volume', Source: await this.#toolsVolume(), Target: TOOLS, ReadOnly: true },
-      ...placesOf(config.Volumes, launch.diskMb, [TOOLS, ...Object.keys(hardened(launch, '').Tmpfs ?? {})]),
+      ...placesOf(config.Volumes, means.diskMb, [TOOLS, ...Object.keys(hardened(means, '').Tmpfs ?? {})]),
     ]);
-    return container.run(job);
+    return { container, own: [config.Entrypoint ?? [], config.Cmd ?? []].flat() };
   }
 
   async buildImage(build: ImageBuild, progress: (text: string) => void): Promise<string> {
@@ -273,6 +289,25 @@ async function give(container: Container, launch: Launch): Promise<SandboxProces
   try {
     const job = await jobBytes(launch);
     if (!isStandard(launch)) await container.adjust(adjustable(launch));
+    return container.run(job);
+  } catch (fault) {
+    void container.dispose();
+    throw fault;
+  }
+}
+
+async function giveToImage(
+  container: Container,
+  launch: ImageLaunch,
+  own: readonly string[],
+  otherMeans = false,
+): Promise<SandboxProcess> {
+  try {
+    if (launch.command === null && own.length === 0) {
+      throw new Error(`the image ${launch.image} has no command of its own, and none was named`);
+    }
+    const job = await imageJobBytes(launch, own);
+    if (otherMeans) await container.adjust(adjustable(launch));
     return container.run(job);
   } catch (fault) {
     void container.dispose();

@@ -99,8 +99,8 @@ export interface SandboxProcess {
 export type Availability = { readonly ok: true } | { readonly ok: false; readonly reason: string };
 
 /** A sandbox that is kept for somebody, and used or released. */
-export interface Held {
-  start(launch: Launch): Promise<SandboxProcess>;
+export interface Held<What = Launch> {
+  start(launch: What): Promise<SandboxProcess>;
   /** Back to those who have asked for nothing. */
   release(): void;
 }
@@ -121,6 +121,8 @@ export interface Sandbox {
   hold?(interpreter: Interpreter): Promise<Held>;
   /** Programs of images; only where there are containers. @throws Error when the image is not there or does not start */
   startImage?(launch: ImageLaunch): Promise<SandboxProcess>;
+  /** Makes one for a program of an image. @throws Error when it could not be made */
+  holdImage?(image: string): Promise<Held<ImageLaunch>>;
   /** Makes a tool's image, or finds it made. @throws BuildFailure */
   buildImage?(build: ImageBuild, progress: (text: string) => void): Promise<string>;
   /** Ends what is held ready. Started programs are their starter's. */

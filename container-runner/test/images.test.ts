@@ -70,6 +70,23 @@ describe.skipIf(skip !== null)(`images${skip === null ? '' : ` (skipped: ${skip}
       expect(JSON.parse(stdout)).toEqual(args);
     });
 
+    test('[R2] a second one of the session meets a container that was made ahead of it, used once', async () => {
+      const session = randomUUID();
+      const once = async (text: string, more: JobBody = {}): Promise<string> => {
+        const id = randomUUID();
+        await runner.put(id, { session, ...command(text, more) });
+        await runner.watch(session, 0, ({ type, job }) => type === 'exited' && job === id);
+        return ((await (await runner.ask('GET', `/jobs/${id}`)).json()) as { stdout: string }).stdout;
+      };
+      const first = await once('touch here; ls; cat /proc/sys/kernel/random/uuid > /tmp/mark; hostname');
+      expect(first).toBe('here\nsandbox\n');
+      for (const more of [{}, { limits: { memory_mb: 128 } }, { limits: { disk_mb: 8 } }]) {
+        const answer = await runner.ask('POST', '/prewarm', { session, kind: 'docker' });
+        expect(await answer.json()).toEqual({ held: true });
+        expect(await once('ls; ls /tmp; echo "$x"', { inputs: { x: '$(id)' }, ...more })).toBe('$(id)\n');
+      }
+    });
+
     test('[R3] standard input is at its end', async () => {
       expect((await run(command('cat; echo end'))).stdout).toBe('end\n');
     });

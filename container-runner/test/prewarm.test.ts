@@ -36,8 +36,32 @@ describe('over the API', () => {
     await vi.waitFor(() => expect(sandbox.started.map(({ held }) => held)).toEqual([false]), { timeout: 15_000 });
   });
 
-  test('for images nothing is held, and a tool needs its runtime', async () => {
-    expect(await (await prewarm({ session: 's', kind: 'docker' })).json()).toEqual({ held: false });
+  test('for images it is the one that the session used last, and nothing before that', async () => {
+    const containers = new FakeSandbox('docker');
+    const other = await startRunner({ sandboxes: [containers] });
+    try {
+      const hint = (session: string): Promise<Response> => other.ask('POST', '/prewarm', { session, kind: 'docker' });
+      const run = (id: string, image: string): Promise<Response> =>
+        other.put(id, job({ kind: 'docker', image, command: 'id' }));
+      expect(await (await hint('ses_test')).json()).toEqual({ held: false });
+      await run('a', 'busybox');
+      await vi.waitFor(() => expect(containers.started.map(({ held }) => held)).toEqual([false]), { timeout: 15_000 });
+      expect(await (await hint('ses_test')).json()).toEqual({ held: true });
+      expect(await (await hint('ses_other')).json()).toEqual({ held: false });
+      await run('b', 'python');
+      await run('c', 'busybox');
+      await vi.waitFor(() => expect(containers.started.length).toBe(3), { timeout: 15_000 });
+      const held = containers.started.filter((program) => program.held);
+      expect(held.map(({ launch }) => 'image' in launch && launch.image)).toEqual(['busybox']);
+      expect(containers.heldImages).toEqual(['busybox']);
+      await hint('ses_test');
+    } finally {
+      await other.close();
+    }
+    expect(containers.releases).toBe(1);
+  });
+
+  test('a tool needs its runtime', async () => {
     expect(await (await prewarm({ session: 's', kind: 'tool' })).json()).toEqual({ held: false });
     expect(sandbox.holds).toBe(0);
   });

@@ -31,6 +31,7 @@ export class FakeSandbox implements Sandbox {
   obedient = true;
   holds = 0;
   releases = 0;
+  readonly heldImages: string[] = [];
   holdFails = false;
 
   constructor(level: SandboxLevel = 'wasm', availability: Availability = { ok: true }) {
@@ -59,6 +60,17 @@ export class FakeSandbox implements Sandbox {
 
   startImage(launch: ImageLaunch): Promise<SandboxProcess> {
     return this.#start(launch, false);
+  }
+
+  holdImage(image: string): Promise<Held<ImageLaunch>> {
+    this.holds += 1;
+    this.heldImages.push(image);
+    return Promise.resolve({
+      start: (launch) => this.#start(launch, true),
+      release: () => {
+        this.releases += 1;
+      },
+    });
   }
 
   buildImage(build: ImageBuild, progress: (text: string) => void): Promise<string> {
