@@ -85,7 +85,7 @@ describe('the runner is killed while a job runs', () => {
     const tree = descendantsOf(first.child.pid ?? 0);
     expect(tree.length).toBeGreaterThan(2);
     first.child.kill('SIGKILL');
-    await vi.waitFor(() => expect(tree.filter(isAlive)).toEqual([]), { timeout: 10_000 });
+    await vi.waitFor(() => expect(tree.filter(isAlive)).toEqual([]), { timeout: 30_000 });
     const second = await launch('bubblewrap');
     expect(await recordOf(second.url, 'a')).toMatchObject({
       state: 'ended',
@@ -103,7 +103,7 @@ describe('the runner is killed while a job runs', () => {
       const first = await launch('docker');
       await begin(first.url, 'a');
       // what the runner is still making must not be counted as left
-      await vi.waitFor(async () => expect(await containersOf(docker)).toBe(4), { timeout: 30_000 });
+      await vi.waitFor(async () => expect(await containersOf(docker)).toBe(4), { timeout: 60_000 });
       first.child.kill('SIGKILL');
       const second = await launch('docker');
       expect(await recordOf(second.url, 'a')).toMatchObject({ state: 'ended', end: 'lost', stdout: 'in\n' });

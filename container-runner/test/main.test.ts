@@ -13,7 +13,7 @@ import { descendantsOf } from '../sandbox/process-tree.ts';
 import { SECRET, signed } from './support/test-runner.ts';
 
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
-const SLOW = 30_000;
+const SLOW = 90_000;
 
 let stateDir: string;
 let started: ChildProcess[];
@@ -90,7 +90,7 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
     );
     service.child.kill(signal);
     expect(await service.ended).toBe(0);
-    await vi.waitFor(() => expect(tree.filter(isAlive)).toEqual([]), { timeout: 5_000 });
+    await vi.waitFor(() => expect(tree.filter(isAlive)).toEqual([]), { timeout: 15_000 });
   },
 );
 
@@ -193,7 +193,7 @@ test('[R1] a runner that is killed leaves nothing running, and says lost afterwa
   service.child.kill('SIGKILL');
   await service.ended;
   if (process.platform === 'linux') {
-    await vi.waitFor(() => expect(tree.filter(isAlive)).toEqual([]), { timeout: 5_000 });
+    await vi.waitFor(() => expect(tree.filter(isAlive)).toEqual([]), { timeout: 15_000 });
   }
   const next = launch({ RUNNER_SANDBOX: 'wasm' });
   const again = await readyOf(next);

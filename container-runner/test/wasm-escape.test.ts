@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 
 import { startRunner, type TestRunner } from './support/test-runner.ts';
 
-vi.setConfig({ testTimeout: 30_000 });
+vi.setConfig({ testTimeout: 90_000 });
 
 let runner: TestRunner;
 let directory: string;
@@ -28,7 +28,7 @@ beforeAll(async () => {
   });
   port = (listener.address() as net.AddressInfo).port;
   runner = await startRunner({ sandbox: 'wasm', warm: 2 });
-}, 60_000);
+}, 90_000);
 afterAll(async () => {
   await runner.close();
   listener.close();

@@ -104,7 +104,7 @@ async function untilSo(check: () => void): Promise<void> {
       clock.advance(500);
       check();
     },
-    { timeout: 5_000, interval: 10 },
+    { timeout: 15_000, interval: 10 },
   );
 }
 

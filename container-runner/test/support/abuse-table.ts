@@ -7,6 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 
 import { limits } from '../../limits.ts';
+import { MAXIMA } from '../../maxima.ts';
 import { reasonToSkip } from './levels.ts';
 import { atRest, nothingLeft, type Standing } from './leftovers.ts';
 import { type JobBody, type Result, signed, startRunner, type Tampering, type TestRunner } from './test-runner.ts';
@@ -19,6 +20,9 @@ interface Kit {
   python(code: string, limits?: JobBody): Promise<Result>;
   shell(code: string, limits?: JobBody): Promise<Result>;
 }
+/** Jobs that may wait: some, since each of them takes its time on a busy machine. */
+const QUEUED = 24;
+
 type Case = (kit: Kit) => Promise<void>;
 /** A case, or why there is none. */
 type Row = Readonly<Record<Level, Case | string>>;
@@ -100,7 +104,8 @@ except (MemoryError, OverflowError) as fault: print("refused", type(fault).__nam
       expect({ end, truncated }).toEqual({ end: 'output_limit', truncated: true });
       expect(Buffer.byteLength(stdout + stderr)).toBeLessThanOrEqual(limits.outputBytes);
       expect(Buffer.byteLength(stdout + stderr)).toBeGreaterThan(limits.outputBytes - 10);
-      expect(totalMs).toBeLessThan(5_000);
+      // long before its time
+      expect(totalMs).toBeLessThan(limits.timeoutMs / 2);
     }
   }, 'its shell has neither `yes` nor endless devices; the next row is for it'),
   'endless output of python, with and without lines': everywhere(async ({ python }) => {
@@ -192,7 +197,7 @@ time.sleep(60)`;
     ]);
     for (const { end, totalMs } of results) {
       expect(end).toBe('timeout');
-      expect(totalMs).toBeLessThan(500 + limits.killGraceMs + 8_000);
+      expect(totalMs).toBeLessThan(limits.timeoutMs / 2);
     }
   }, 'its shell knows no signals'),
   'a regular expression that never ends': everywhere(async ({ python }) => {
@@ -304,12 +309,12 @@ time.sleep(60)`;
   }),
   'two hundred jobs at once': everywhere(async ({ runner }) => {
     const session = `ses_${randomUUID()}`;
-    const body = { session, kind: 'shell', code: 'sleep 0.2; echo done' };
+    const body = { session, kind: 'shell', code: 'sleep 0.5; echo done' };
     const answers = await Promise.all(Array.from({ length: 200 }, (_, n) => runner.put(`${session}/${n}`, body)));
     const accepted = answers.filter(({ status }) => status === 202).length;
     const refused = answers.filter(({ status }) => status === 429);
     expect(accepted + refused.length).toBe(200);
-    expect(accepted).toBeGreaterThanOrEqual(limits.jobsRunning + limits.jobsQueued);
+    expect(accepted).toBeGreaterThanOrEqual(MAXIMA.running + QUEUED);
     expect(refused.length).toBeGreaterThan(0);
     for (const { headers } of refused) expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
     const events = await runner.watch(
@@ -343,15 +348,15 @@ print(open("/proc/self/status").read())`;
 
 /** Registers the table's tests for one level. */
 export function describeAbuse(level: Level): void {
-  vi.setConfig({ testTimeout: 60_000, hookTimeout: 90_000 });
+  vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
   const skip = reasonToSkip(level);
   describe.skipIf(skip !== null)(`${level}${skip === null ? '' : ` (skipped: ${skip})`}`, () => {
     let runner: TestRunner;
     let idle: Standing;
     beforeAll(async () => {
       process.env['CORTEX_TEST_SECRET'] = 'hunter2';
-      runner = await startRunner({ sandbox: level, warm: 1 });
-      idle = await atRest(level, runner.stateDir);
+      runner = await startRunner({ sandbox: level, warm: 1, maxima: { ...MAXIMA, queued: QUEUED } });
+      idle = await atRest(level, runner);
     });
     afterAll(async () => {
       await runner.close();

@@ -8,9 +8,10 @@ import { connectEngine, LABEL } from '../../sandbox/docker-engine.ts';
 import { descendantsOf } from '../../sandbox/process-tree.ts';
 import type { SandboxLevel } from '../../sandbox/sandbox.ts';
 import { dockerSocket } from './levels.ts';
+import type { TestRunner } from './test-runner.ts';
 
 const SETTLE_MS = 60_000;
-const CHECK_MS = 15_000;
+const CHECK_MS = 45_000;
 
 export interface Standing {
   /** Command lines, sorted. */
@@ -24,14 +25,20 @@ export async function standing(level: SandboxLevel, stateDir: string): Promise<S
   return { processes: processesBelow(process.pid), containers: level === 'docker' ? await containersOf(stateDir) : [] };
 }
 
+/** Whether a runner holds as many sandboxes ready as it means to. */
+export async function isReady({ url }: { readonly url: string }): Promise<boolean> {
+  const health = (await (await fetch(`${url}/health`)).json()) as { readonly sandbox: { readonly filling: boolean } };
+  return !health.sandbox.filling;
+}
+
 /** Waits until it stands still. */
-export async function atRest(level: SandboxLevel, stateDir: string): Promise<Standing> {
+export async function atRest(level: SandboxLevel, runner: Pick<TestRunner, 'url' | 'stateDir'>): Promise<Standing> {
   let before = '';
   return await vi.waitUntil(
     async () => {
-      const now = await standing(level, stateDir);
+      const now = await standing(level, runner.stateDir);
       const text = JSON.stringify(now);
-      const still = text === before;
+      const still = (await isReady(runner)) && text === before;
       before = text;
       return still ? now : null;
     },

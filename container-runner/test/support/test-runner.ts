@@ -66,7 +66,8 @@ export async function startRunner(options: Partial<RunnerOptions> = {}): Promise
     sandbox: null,
     allowProcess: false,
     logLevel: 'silent',
-    dockerSocket: process.env['RUNNER_DOCKER'] ?? null,
+    // beside sandboxes of the test's own the engine has nothing to do
+    dockerSocket: options.sandboxes === undefined ? (process.env['RUNNER_DOCKER'] ?? null) : 'off',
     images: ['*'],
     warm: limits.warm,
     pipIndex: null,
