@@ -58,6 +58,8 @@ export const limits = {
   lastGenerationMs: 60_000,
   /** Generations in a row that may break off by an error before the run fails (P15). */
   brokenGenerations: 2,
+  /** What a person is shown of the values that an action would get, as JSON; past it the references stand (J8). */
+  approvalChars: 16_384,
   /** An approval that nobody gives counts as denied (J8). */
   approvalExpiryMs: 7 * 24 * 3_600_000,
 
