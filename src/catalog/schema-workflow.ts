@@ -101,7 +101,13 @@ const step = z.strictObject({
     return z.array(step).max(limits.workflowSteps).optional().describe('The same as else.');
   },
   items: z.json().optional().describe('Of for_each: a list, or a reference to one; $(item) and $(index) in its steps.'),
-  concurrency: count.min(1).max(256).optional().describe('Of for_each and parallel: how many at a time. Default 5.'),
+  concurrency: count
+    .min(1)
+    .max(256)
+    .optional()
+    .describe(
+      'Of for_each and parallel: how many at a time. Default of for_each: max_parallel_steps; of parallel: all.',
+    ),
 });
 
 export const workflowSchema = z.strictObject({

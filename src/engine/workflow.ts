@@ -110,6 +110,8 @@ class Program {
   /** Failed steps whose compensation is being done. */
   #undoing = 0;
   #failFast = true;
+  /** Items of a `for_each` at a time, where it does not say. */
+  #most = 1;
   /** Actions of the text so far, and its bytes; those of an earlier host count as well. */
   #actions = 0;
   #bytes = 0;
@@ -139,6 +141,7 @@ class Program {
     const scope = scopeOf(definition.steps, { ids: new Map(), item: null, prefix: '' });
     this.#referred = referredIn(definition);
     this.#failFast = definition.failFast;
+    this.#most = definition.maxParallelSteps;
     await Promise.race([this.#all(definition.steps, scope, []), this.#failure.promise]);
     if (this.#kept !== null) throw this.#kept;
     const outputs: JsonObject = {};
@@ -270,8 +273,9 @@ class Program {
     const inner = scopeOf(steps, scope);
     if (group.type === 'conditional') await this.#all(steps, inner, []);
     else {
+      const ordered = inOrder(steps);
       await this.#window(steps.length, group.concurrency, async (index) => {
-        const step = steps[index];
+        const step = ordered[index];
         if (step !== undefined) await this.#all([{ ...step, dependsOn: step.dependsOn ?? [] }], inner, []);
       });
     }
@@ -316,7 +320,7 @@ class Program {
       const last = step.steps.at(-1);
       if (last !== undefined) ends.push(idOf(last.name, inner));
     }
-    await this.#window(list.length, step.concurrency, async (index) => {
+    await this.#window(list.length, step.concurrency ?? this.#most, async (index) => {
       const inner = scopes[index];
       if (inner !== undefined) await this.#all(step.steps, inner, []);
     });
@@ -471,6 +475,24 @@ function namesIn(steps: readonly WorkflowStep[]): Set<string> {
   );
 }
 
+/** The steps of a group, none before one that it waits for: where few go at a time, they would wait for ever. */
+function inOrder(steps: readonly WorkflowStep[]): WorkflowStep[] {
+  const holders = new Map(steps.flatMap((step) => [...namesIn([step])].map((name) => [name, step] as const)));
+  const ordered = new Set<WorkflowStep>();
+  const seen = new Set<WorkflowStep>();
+  const put = (step: WorkflowStep): void => {
+    if (seen.has(step)) return;
+    seen.add(step);
+    for (const name of namedBy([step])) {
+      const other = holders.get(name);
+      if (other !== undefined) put(other);
+    }
+    ordered.add(step);
+  };
+  for (const step of steps) put(step);
+  return [...ordered];
+}
+
 /** The id of the action that a group hangs on. */
 function gateOf(step: Group, id: string): string {
   return `${id}_${step.type === 'for_each' ? 'items' : 'gate'}`;
@@ -478,20 +500,20 @@ function gateOf(step: Group, id: string): string {
 
 /** Every name that stands behind `steps.` anywhere in the definition, or in a `depends_on`. */
 function referredIn({ steps, outputs }: WorkflowDefinition): ReadonlySet<string> {
-  const found = new Set<string>();
-  const read = (text: string): void => {
-    for (const [, name = ''] of text.matchAll(/\bsteps\.([A-Za-z_][\w-]*)/g)) found.add(name);
-  };
-  const walk = (list: readonly WorkflowStep[]): void => {
-    for (const step of list) {
-      read(JSON.stringify([step.parameters, step.items, step.condition]));
-      for (const name of step.dependsOn ?? []) found.add(name);
-      walk([...step.steps, ...step.otherwise, ...step.compensate]);
-    }
-  };
-  walk(steps);
-  for (const path of Object.values(outputs)) read(path);
-  return found;
+  return new Set([...namedBy(steps), ...Object.values(outputs).flatMap((path) => namesOf(path))]);
+}
+
+/** Names of steps that these, and those within them, refer to or depend on. */
+function namedBy(steps: readonly WorkflowStep[]): string[] {
+  return steps.flatMap((step) => [
+    ...namesOf(JSON.stringify([step.parameters, step.items, step.condition])),
+    ...(step.dependsOn ?? []),
+    ...namedBy([...step.steps, ...step.otherwise, ...step.compensate]),
+  ]);
+}
+
+function namesOf(text: string): string[] {
+  return [...text.matchAll(/\bsteps\.([A-Za-z_][\w-]*)/g)].map(([, name = '']) => name);
 }
 
 function isGroup(step: WorkflowStep): step is Group {

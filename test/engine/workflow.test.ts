@@ -241,6 +241,54 @@ describe('[M6] groups', () => {
     });
   });
 
+  test.each([
+    ['dependsOn', step({ name: 'a', dependsOn: ['b'] })],
+    ['a reference', step({ name: 'a', parameters: { b: '$(steps.deep.n)' } })],
+  ])('parallel steps that go one at a time come in an order in which they can (%s)', async (_, first) => {
+    const group = step({
+      name: 'b',
+      type: 'parallel',
+      steps: [step({ name: 'deep', parameters: { n: 1 } })],
+    });
+    const { result, started } = await run(
+      workflow([{ name: 'both', type: 'parallel', concurrency: 1, steps: [first, group] }]),
+    );
+    expect(result.status).toBe('completed');
+    expect(started).toEqual(['deep', 'a']);
+  });
+
+  test('for_each takes as many items at a time as there may be steps, also of what holds no slot', async () => {
+    let atWork = 0;
+    let most = 0;
+    const clock = new FakeClock();
+    const inner = step({ name: 'one', type: 'workflow', target: 'inner' });
+    const items = Array.from({ length: 20 }, (_, n) => n);
+    const given = workflow([{ name: 'each', type: 'for_each', items, steps: [inner] }]);
+    const imports = { ...given.workflow.imports, workflows: ['inner'] };
+    const kit = await sessionKit({
+      clock,
+      workflow: {
+        ...given,
+        workflow: { ...given.workflow, imports },
+        workflows: new Map([['inner', workflow([{ name: 'x' }]).workflow]]),
+      },
+      children: {
+        run: async () => {
+          atWork += 1;
+          most = Math.max(most, atWork);
+          await new Promise<void>((resolve) => void clock.schedule(10, resolve));
+          atWork -= 1;
+          const spent = { modelCalls: 0, tokens: 0, cost: 0, actions: 1 };
+          return { sessionId: 's', status: 'completed', output: null, error: null, spent };
+        },
+      },
+    });
+    await kit.session.workflow({});
+    const done = await finish(kit, clock);
+    expect(done).toMatchObject({ status: 'completed', error: null });
+    expect(most).toBe(5);
+  });
+
   test('parallel steps overlap, and what follows waits for all', async () => {
     const { started, most, outputs } = await run(
       workflow(
@@ -629,6 +677,8 @@ describe('[J8] [M6] a workflow that waits for a person', () => {
     });
     await kit.settled();
     expect(kit.events.at(-1)).toMatchObject({ type: 'agent_waiting', data: { reason: 'approvals' } });
+    const asked = kit.events.find(({ type }) => type === 'approval_requested')?.data;
+    expect(asked).toMatchObject({ parameters: { give: 1 } });
     clock.advance(6 * DAY);
     await approve(kit, true);
     expect(await rest(kit, clock)).toMatchObject({ status: 'waiting' });
