@@ -93,3 +93,25 @@ test('[H5] runs are of the key that started them', async () => {
     .toContain(session);
   expect(JSON.stringify(await read('bob', '/executions'))).not.toContain(session);
 });
+
+test('[M4] a folder that becomes the catalogue of one key leaves those of others alone', async () => {
+  const before = await read<{ manifests: { name: string }[] }>('ann', '/manifests');
+  const tool =
+    'kind: Tool\nversion: "1"\nname: shout\nsummary: Shouts.\nimplementation: {type: script, runtime: python3, entrypoint: ./shout.py}\n';
+  const files = { 'tools/shout.yaml': tool, 'tools/shout.py': 'print("HEY")', 'flows/loud.yaml': flow('loud', 'hey') };
+  const replaced = await as('bob', '/manifests', { method: 'PUT', body: JSON.stringify({ files }) });
+  expect([replaced.status, await replaced.json()]).toMatchObject([200, { problems: [] }]);
+  const bobs = await read<{ manifests: { name: string; common: boolean }[] }>('bob', '/manifests');
+  expect(bobs.manifests.flatMap(({ name, common }) => (common ? [] : [name])).toSorted()).toEqual(['loud', 'shout']);
+  expect(await read('bob', '/manifests/tool/shout')).toMatchObject({
+    definition: { implementation: { source: 'print("HEY")' } },
+  });
+  const spoilt = { ...files, 'flows/loud.yaml': flow('loud', 'hey').replace('steps.say', 'steps.sya') };
+  const refused = await as('bob', '/manifests', { method: 'PUT', body: JSON.stringify({ files: spoilt }) });
+  expect([refused.status, await refused.json()]).toMatchObject([
+    400,
+    { code: 'invalid_manifest', problems: [{ file: 'flows/loud.yaml', line: 9, field: 'outputs.word' }] },
+  ]);
+  expect(await read('bob', '/manifests')).toEqual(bobs);
+  expect(await read('ann', '/manifests')).toEqual(before);
+});
