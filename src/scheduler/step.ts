@@ -900,12 +900,14 @@ function reserve({ state, at }: Turn, node: ActionNode): ChildBudget | null {
     generation?.nodes.filter((other) => other !== node && startsChild(other) && isPending(other)).length ?? 0;
   const part = (left: number): number => Math.max(0, left) / (waiting + 2);
   const usedMs = state.elapsedMs + (at - state.since);
+  const actionsLeft = Math.max(0, policy.maxActions - state.admittedActions - reserved.actions);
   const budget: ChildBudget = {
     seconds: policy.seconds > 0 ? Math.max(1, policy.seconds - usedMs / 1_000) : limits.runSeconds,
     modelCalls: Math.max(1, Math.floor(part(callsLeft(state)))),
     tokens: policy.tokens === null ? null : Math.max(1, Math.floor(part(tokensLeft(state)))),
     cost: policy.cost == null ? null : part(policy.cost - state.cost - reserved.cost),
-    actions: Math.max(1, Math.floor(part(policy.maxActions - state.admittedActions - reserved.actions))),
+    // A child can answer without an action, so what is not there is not lent.
+    actions: Math.min(actionsLeft, Math.max(1, Math.floor(part(actionsLeft)))),
   };
   const { modelCalls, actions, tokens, cost } = budget;
   node.reserved = { modelCalls, actions, tokens: tokens ?? 0, cost: cost ?? 0 };

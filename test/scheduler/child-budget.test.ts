@@ -61,3 +61,12 @@ test('[S1] [J9] what is set aside survives a snapshot', () => {
   expect(ended.state.reserved).toEqual({ modelCalls: 0, tokens: 0, cost: 0, actions: 0 });
   expect(ended.state.tokens).toBe(5);
 });
+
+test('[S12] children that were declared together are lent no action that the run does not have', () => {
+  const run = new Driver({ ...POLICY, maxActions: 5 });
+  run.declare({ id: 't' });
+  for (const id of ['c', 'd', 'e']) run.declare({ id, type: 'agent', dependsOn: ['t'] });
+  run.succeed('t');
+  // Five, less the four that were declared: one is left, and one child gets it.
+  expect(budgets(run).map((budget) => budget?.actions)).toEqual([undefined, 1, 0, 0]);
+});

@@ -67,6 +67,7 @@ const actionSeed = fc.record({
   approval: fc.constantFrom('yes', 'yes', 'no', 'never'),
   reuse: rarely(true, false),
   recalled: fc.constantFrom('outcome', 'nothing', 'nothing', 'refused'),
+  spends: fc.constantFrom(0, 0.5, 1),
 });
 
 const itemSeed = fc.oneof(
@@ -92,8 +93,20 @@ function planted(seed: ItemSeed, at: number): ItemScript {
     case 'response':
       return { ...seed, refers: seed.refers.map(idAt) };
     case 'action': {
-      const { type, gapMs, repeatsId, kind, dependsOn, references, attempts, condition, approval, recalled, ...rest } =
-        seed;
+      const {
+        type,
+        gapMs,
+        repeatsId,
+        kind,
+        dependsOn,
+        references,
+        attempts,
+        condition,
+        approval,
+        recalled,
+        spends,
+        ...rest
+      } = seed;
       const { effects, concurrency, dispatch, needsApproval, refused, estimateMs, reuse, ...fields } = rest;
       const action: ActionScript = {
         fields: {
@@ -116,6 +129,7 @@ function planted(seed: ItemSeed, at: number): ItemScript {
         condition,
         approval,
         recalled,
+        spends,
       };
       return { type, gapMs, action };
     }
@@ -130,6 +144,7 @@ const generation: fc.Arbitrary<GenerationScript> = fc.record({
     { weight: 8, arbitrary: fc.constant('stop' as const) },
     { weight: 2, arbitrary: fc.constantFrom('length', 'content_filter', 'error', 'abort') },
   ),
+  usage: fc.record({ tokens: fc.integer({ min: 0, max: 3_000 }), cost: fc.constantFrom(0, 0.01, 0.1) }),
 });
 
 /** Limits of one target agree within a world. */
@@ -157,8 +172,9 @@ const world: fc.Arbitrary<World> = fc
       maxIterations: fc.integer({ min: 0, max: 4 }),
       maxActions: rarely(8, 2_000),
       seconds: rarely(3, 3_600),
-      modelCalls: rarely(2, 100),
-      tokens: fc.constant(null),
+      modelCalls: fc.constantFrom(2, 3, 5, 100, 100, 100),
+      tokens: rarely(5_000, null),
+      cost: rarely(0.15, null),
       failFast: rarely(true, false),
       responseDefault: fc.constantFrom('auto', 'final', 'continue'),
       onFailedFinal: fc.constantFrom('continue', 'end'),

@@ -30,6 +30,8 @@ export interface ActionScript {
   readonly approval: 'yes' | 'no' | 'never';
   /** What an earlier outcome says, where the traits ask for one. */
   readonly recalled?: 'outcome' | 'nothing' | 'refused';
+  /** The share of what was set aside for it that a child spends. */
+  readonly spends?: number;
 }
 
 export type ItemScript =
@@ -45,6 +47,8 @@ export type ItemScript =
 export interface GenerationScript {
   readonly items: readonly ItemScript[];
   readonly finish: FinishReason;
+  /** What its model call used. */
+  readonly usage?: { readonly tokens: number; readonly cost: number };
 }
 
 export interface World {
@@ -89,6 +93,8 @@ class Simulator {
   readonly #running = new Map<string, number>();
   readonly #queued = new Set<string>();
   readonly #timers = new Map<string, number>();
+  readonly #exceeded = new Set<string>();
+  #lastGeneration = false;
   #position = 0;
   #generation = 0;
   #iterationOpen = false;
@@ -205,6 +211,9 @@ class Simulator {
         return this.#after(1, () => this.#endGeneration('abort'));
       case 'start_iteration':
         if (this.#iterationOpen || this.#ended) this.#fail(`iteration ${command.iteration} starts too early`);
+        if (this.#lastGeneration) this.#fail(`iteration ${command.iteration} comes after the last one`);
+        if (this.#exceeded.size > 0 && !command.last) this.#fail(`iteration ${command.iteration} has no budget`);
+        this.#lastGeneration = command.last;
         this.#iterationOpen = true;
         return this.#stream();
       case 'complete_iteration':
@@ -221,14 +230,17 @@ class Simulator {
         if (!this.#ended || this.#drained) this.#fail('drained at the wrong time');
         this.#drained = true;
         return;
+      case 'budget_exceeded':
+        if (this.#exceeded.has(command.budget)) this.#fail(`the budget of ${command.budget} is exceeded twice`);
+        this.#exceeded.add(command.budget);
+        return;
       case 'warn':
       case 'report_plan':
-      case 'budget_exceeded':
         return;
     }
   }
 
-  #start({ key, attempt }: Extract<SchedulerCommand, { type: 'start' }>): void {
+  #start({ key, attempt, budget }: Extract<SchedulerCommand, { type: 'start' }>): void {
     if (this.#cancelled) this.#fail(`started after a cancel: ${key}`);
     if (!this.#queued.has(key)) this.#fail(`started before it was queued: ${key}`);
     if (this.#settledAt.has(key)) this.#fail(`started after it had settled: ${key}`);
@@ -250,16 +262,28 @@ class Simulator {
     const script = attempts[Math.min(attempt, attempts.length) - 1];
     if (script === undefined || script.outcome === 'hang') return;
     const latencyMs = script.outcome === 'late' ? script.latencyMs + 100_000 : script.latencyMs;
+    const { spends = 0 } = this.#script(key);
+    const spent =
+      budget === null
+        ? {}
+        : {
+            spent: {
+              modelCalls: Math.floor(budget.modelCalls * spends),
+              tokens: Math.floor((budget.tokens ?? 0) * spends),
+              cost: (budget.cost ?? 0) * spends,
+              actions: Math.floor(budget.actions * spends),
+            },
+          };
     this.#after(latencyMs, () => {
       if (script.outcome === 'ok' || script.outcome === 'late') {
-        this.#input({ type: 'attempt_succeeded', key, attempt });
+        this.#input({ type: 'attempt_succeeded', key, attempt, ...spent });
       } else {
         const error = failure({
           retryable: script.outcome !== 'fatal',
           ...(script.outcome === 'before_dispatch' ? { beforeDispatch: true } : {}),
           ...(script.outcome === 'overloaded' ? { overloaded: true } : {}),
         });
-        this.#input({ type: 'attempt_failed', key, attempt, error, random: 0.25 });
+        this.#input({ type: 'attempt_failed', key, attempt, error, random: 0.25, ...spent });
       }
     });
   }
@@ -345,6 +369,8 @@ class Simulator {
 
   #endGeneration(finish: FinishReason): void {
     if (!this.#isStreaming()) return;
+    const { usage } = this.#world.generations[this.#generation - 1] ?? {};
+    if (usage !== undefined) this.#input({ type: 'usage_recorded', ...usage });
     const error = finish === 'error' ? { code: 'model_unavailable', message: 'gone' } : null;
     this.#input({ type: 'generation_ended', finish, answered: false, error });
   }
@@ -378,7 +404,19 @@ class Simulator {
         node.mode === 'fire_and_forget' && policy.maxParallelActions > 1 && phase !== 'ended' && phase !== 'drained';
       if (!needsSlot(node) || free > (kept ? 1 : 0)) this.#fail(`${node.key} is ready and ${free} slots are idle`);
     }
+    this.#lookAtBudgets(running);
     this.#lookInside();
+  }
+
+  /** What children may spend is what is set aside for them, and never more than there is (S12). */
+  #lookAtBudgets(running: readonly ActionNode[]): void {
+    const { policy, reserved, modelCalls, admittedActions } = this.#state;
+    for (const kind of ['modelCalls', 'tokens', 'cost', 'actions'] as const) {
+      const aside = running.reduce((sum, node) => sum + (node.reserved?.[kind] ?? 0), 0);
+      if (Math.abs(aside - reserved[kind]) > 1e-6) this.#fail(`${reserved[kind]} ${kind} are set aside, not ${aside}`);
+    }
+    if (modelCalls + reserved.modelCalls > policy.modelCalls && modelCalls > 0) this.#fail('too many model calls');
+    if (admittedActions + reserved.actions > policy.maxActions) this.#fail('too many actions');
   }
 
   /** Counters and heaps say what a recount says. */
