@@ -577,12 +577,15 @@ function readNumber(text: string): number {
   return value;
 }
 
+/** One run of white space at most: two that meet would share it out in every way. */
+const DURATION = /^(\d+(?:\.\d+)?)\s*(ms|s|sec|seconds|m|min|minutes)?$/i;
+
 /** Seconds as a number, or as a text such as `30`, `1.5s`, `500ms`, `2m`. */
 function milliseconds(given: Json | undefined, least: number): number | null {
   let seconds = typeof given === 'string' && given !== '' ? readNumber(given) : Number.NaN;
   if (typeof given === 'number') seconds = given;
   else if (typeof given === 'string' && Number.isNaN(seconds)) {
-    const [, digits, unit = 's'] = /^\s*(\d+(?:\.\d+)?)\s*(ms|s|sec|seconds|m|min|minutes)?\s*$/i.exec(given) ?? [];
+    const [, digits, unit = 's'] = DURATION.exec(given.trim()) ?? [];
     if (digits !== undefined) {
       const factor = unit.toLowerCase() === 'ms' ? 0.001 : unit.toLowerCase().startsWith('m') ? 60 : 1;
       seconds = Number(digits) * factor;
@@ -597,9 +600,19 @@ function listOf(text: string): string[] | null {
   if (isAbsent(inner)) return null;
   return inner
     .split(',')
-    .map((item) => item.trim().replace(/^["'`]+|["'`]+$/g, ''))
+    .map((item) => unquoted(item.trim()))
     .filter((item) => item !== '');
 }
+
+function unquoted(item: string): string {
+  let from = 0;
+  let to = item.length;
+  while (from < to && QUOTES.includes(item.charAt(from))) from += 1;
+  while (to > from && QUOTES.includes(item.charAt(to - 1))) to -= 1;
+  return item.slice(from, to);
+}
+
+const QUOTES = '"\'`';
 
 function isAbsent(list: string): boolean {
   return (list.length === 4 || list.length === 9) && /^(?:null|none|undefined)$/i.test(list);

@@ -320,3 +320,36 @@ describe('[P3] linear in the text: characters looked at per character, one at a 
     expect(actionsOf(events).length).toBeLessThanOrEqual(limits.repairCharsPerGeneration / body.length);
   });
 });
+
+/** Where a field is read in quadratic time, this takes hours. */
+test.each([
+  ['timeout', '5', ' '],
+  ['timeout', '5', '\n'],
+  ['cache_ttl', '5', ' '],
+  ['retry_delay_seconds', '5', ' '],
+  ['depends_on', 'a', "'"],
+  ['depends_on', 'a', '"'],
+  ['depends_on', '', ' ,'],
+])('[P3] a %s of %j, half a million times %j and a letter is read once', (field, begins, piece) => {
+  const body = { name: 'echo', [field]: `${begins}${piece.repeat(500_000 / piece.length)}x` };
+  const events = parse(`<action id="a">${JSON.stringify(body)}</action>`);
+  expect(events.filter(({ type }) => /declared|rejected/.test(type))).toHaveLength(1);
+});
+
+test.each([
+  [' 500ms ', 500],
+  ['2 m', 120_000],
+  ['1.5s', 1_500],
+])('[P6] a timeout of %j is %i ms', (timeout, ms) => {
+  const declared = parse(`<action id="a">${JSON.stringify({ name: 'echo', timeout })}</action>`).find(
+    (event) => event.type === 'action_declared',
+  );
+  expect(declared?.action.timeoutMs).toBe(ms);
+});
+
+test.each(['["a", \'b\'', "'a','b'", '`a`, "b"'])('[P5] the list %j names a and b', (depends_on) => {
+  const declared = parse(`<action id="c">${JSON.stringify({ name: 'echo', depends_on })}</action>`).find(
+    (event) => event.type === 'action_declared',
+  );
+  expect(declared?.action.dependsOn).toEqual(['a', 'b']);
+});
