@@ -1227,7 +1227,14 @@ class Parser implements ProtocolParser {
       if (found === NO_TAG || kind >= FIRST_RUNTIME_TAG) continue;
       this.#addBody(text.slice(from, less));
       from = less;
-      if (isClosing(found)) return this.#beginTag(text, less, found, BODY);
+      if (isClosing(found)) {
+        const end = less + headLength(found);
+        if (kind !== ACTION || text.charCodeAt(end) !== GREATER) return this.#beginTag(text, less, found, BODY);
+        if (!this.#endsBody()) continue;
+        this.#returnTo = TEXT;
+        this.#closeAction(this.#base + end + 1);
+        return end + 1;
+      }
       if (!this.#hidden()) {
         this.#tagOffset = this.#base + less;
         this.#rejectUnclosed(`<${headName(text, less, found)}> begins before its </action>`);
