@@ -20,6 +20,8 @@ const KINDS: ReadonlyMap<string, number> = new Map([
   ['system', FIRST_RUNTIME_TAG + 3],
 ]);
 const NAMES = [...KINDS.keys()];
+/** The most likely ones, asked first where a chunk ends in a name. */
+const USUAL_NAMES = ['action', 'response', 'thought'];
 const LONGEST_NAME = Math.max(...NAMES.map((name) => name.length));
 
 /** The text ends before it is decided whether a tag begins here. */
@@ -102,7 +104,9 @@ function matchName(text: string, at: number, start: number, closing: number): nu
     if (!((letter >= 97 && letter <= 122) || code === UNDERSCORE)) break;
     index += 1;
   }
-  const name = text.slice(start, index).toLowerCase();
+  const written = text.slice(start, index);
+  if (index === end) for (const known of USUAL_NAMES) if (known.startsWith(written)) return MORE;
+  const name = written.toLowerCase();
   if (index === end) return NAMES.some((known) => known.startsWith(name)) ? MORE : NO_TAG;
   const kind = KINDS.get(name);
   if (kind === undefined) return NO_TAG;
