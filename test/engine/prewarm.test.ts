@@ -1,6 +1,7 @@
 /** A sandbox is asked for as soon as an action's opening tag says what it needs (R2). */
 import { expect, test } from 'vitest';
 
+import type { RunnerNeeds } from '../../src/domain/manifest.ts';
 import type { ModelDelta, PrewarmHint, RunnerClient } from '../../src/domain/ports.ts';
 import { say, sessionKit } from '../support/session-kit.ts';
 
@@ -16,11 +17,15 @@ function spyingRunner(hints: PrewarmHint[]): RunnerClient {
   };
 }
 
-async function hintsOf(pieces: readonly string[], capabilities: readonly ('python' | 'shell')[] = ['python', 'shell']) {
+async function hintsOf(
+  pieces: readonly string[],
+  capabilities: readonly ('python' | 'shell')[] = ['python', 'shell'],
+  needs: RunnerNeeds = {},
+) {
   const hints: PrewarmHint[] = [];
   const kit = await sessionKit({
     runner: spyingRunner(hints),
-    agent: (agent) => ({ ...agent, capabilities }),
+    agent: (agent) => ({ ...agent, capabilities, runner: needs }),
     executors: {
       python: async () => ({ ok: true, output: 1 }),
       shell: async () => ({ ok: true, output: 1 }),
@@ -39,7 +44,12 @@ async function hintsOf(pieces: readonly string[], capabilities: readonly ('pytho
     },
   });
   await say(kit, 'go');
-  return hints.map(({ kind, runtime }) => ({ kind, runtime }));
+  return hints.map(({ kind, runtime, sandbox, labels }) => ({
+    kind,
+    runtime,
+    ...(sandbox === undefined ? {} : { sandbox }),
+    ...(labels === undefined ? {} : { labels }),
+  }));
 }
 
 const END = '<response final="true">done</response>';
@@ -56,6 +66,12 @@ test('[R2] python and shell are prewarmed while their body is being written', as
     { kind: 'python', runtime: null },
     { kind: 'shell', runtime: null },
   ]);
+});
+
+test('[R2] the level and the labels that the manifest asks for are those of the hint', async () => {
+  const needs = { sandbox: 'docker', labels: ['gpu'] } as const;
+  const text = ['<action type="python" id="a">', '{"code": "1"}</action>', END];
+  expect(await hintsOf(text, ['python'], needs)).toEqual([{ kind: 'python', runtime: null, ...needs }]);
 });
 
 test('[R2] an action that comes whole needs no hint', async () => {
