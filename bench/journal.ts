@@ -235,7 +235,7 @@ function costOf({ rows, alarms, rowsRead, requests, seconds }: Priced): {
 /** From the stored rows to the last page of events, in ms: what the first request after an eviction waits for. */
 function measureOpen(events: number): number {
   const sql = openNodeSql();
-  newJournal(sql);
+  newJournal(sql).setVariable('x', 1);
   sql.exec(
     `WITH RECURSIVE n (seq) AS (SELECT 1 UNION ALL SELECT seq + 1 FROM n WHERE seq < ${events})
      INSERT INTO events SELECT seq, seq / 20 + 1, 1, 'action_completed', seq, 'a', 'echo',

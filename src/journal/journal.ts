@@ -16,7 +16,7 @@ import type { Json, JsonObject } from '../domain/json.ts';
 import type { RunRecord, RunStatus, SessionRecord } from '../domain/session.ts';
 import { limits } from '../domain/limits.ts';
 import type { SqlDatabase, SqlRow, SqlValue } from '../domain/ports.ts';
-import { migrate, schemaVersion } from './schema.ts';
+import { createSessionTable, migrate, schemaVersion } from './schema.ts';
 
 /** An event together with the part that only recovery reads. */
 export interface StoredEvent {
@@ -94,7 +94,9 @@ function* inParts(rows: readonly EventRow[]): Generator<string | EventRow> {
 }
 
 export class Journal {
-  readonly #db: SqlDatabase;
+  readonly #storage: SqlDatabase;
+  /** Only the session's row is there, or not even that: the other tables are made when something happens (`#db`). */
+  #bare = true;
   #record: SessionRecord | null = null;
   #lastSeq = 0;
   #syncedSeq = 0;
@@ -106,14 +108,23 @@ export class Journal {
   #syncing: Promise<void> = Promise.resolve();
 
   constructor(db: SqlDatabase) {
-    this.#db = db;
-    if (schemaVersion(db) === 0) return;
-    migrate(db);
+    this.#storage = db;
+    const version = schemaVersion(db);
+    if (version === null) return;
     const row = db.exec(`SELECT data FROM session`)[0];
-    if (row === undefined) return;
-    this.#record = JSON.parse(String(row['data'])) as SessionRecord;
-    this.#lastSeq = Number(db.exec(`SELECT COALESCE(MAX(seq), 0) AS seq FROM events`)[0]?.['seq'] ?? 0);
+    if (row !== undefined) this.#record = JSON.parse(String(row['data'])) as SessionRecord;
+    if (version === 0) return;
+    migrate(db);
+    this.#bare = false;
+    this.#lastSeq = Number(this.#db.exec(`SELECT COALESCE(MAX(seq), 0) AS seq FROM events`)[0]?.['seq'] ?? 0);
     this.#syncedSeq = this.#lastSeq;
+  }
+
+  /** The database with its tables. */
+  get #db(): SqlDatabase {
+    if (this.#bare) migrate(this.#storage);
+    this.#bare = false;
+    return this.#storage;
   }
 
   /** The session, or null when this database holds none. */
@@ -131,8 +142,8 @@ export class Journal {
   }
 
   create(record: SessionRecord): void {
-    migrate(this.#db);
-    this.#exec(`INSERT INTO session (id, data) VALUES (1, ?)`, JSON.stringify(record));
+    createSessionTable(this.#storage);
+    this.#storage.exec(`INSERT INTO session (id, data) VALUES (1, ?)`, JSON.stringify(record));
     this.#record = record;
     this.#dirty = true;
   }
@@ -194,7 +205,7 @@ export class Journal {
 
   async #syncTo(seq: number): Promise<void> {
     try {
-      await this.#db.sync();
+      await this.#storage.sync();
     } catch (fault) {
       // Not on disk: the next call must try again.
       this.#dirty = true;
@@ -431,6 +442,7 @@ export class Journal {
 
   /** Runs in order: the newest `limit` of them, or of those before `before`. */
   runs(limit: number = limits.pageRows, before: number = Number.MAX_SAFE_INTEGER): RunRecord[] {
+    if (this.#bare) return [];
     return this.#db
       .exec(
         `SELECT * FROM (SELECT ${RUN} FROM runs WHERE run < ? ORDER BY run DESC LIMIT ?) ORDER BY run`,
@@ -447,6 +459,7 @@ export class Journal {
 
   /** Runs of which something is still to come: after a crash, these need an owner (J3). */
   openRuns(): RunRecord[] {
+    if (this.#bare) return [];
     return this.#exec(`SELECT ${RUN} FROM runs WHERE open = 1 ORDER BY run`).map((row) => this.#toRun(row));
   }
 
@@ -488,6 +501,7 @@ export class Journal {
   }
 
   feeds(): Map<string, Json> {
+    if (this.#bare) return new Map();
     const rows = this.#exec(`SELECT id, data FROM feeds ORDER BY id`);
     return new Map(rows.map((row) => [String(row['id']), JSON.parse(String(row['data'])) as Json]));
   }

@@ -2,10 +2,13 @@
 import { EngineError } from '../domain/errors.ts';
 import type { SqlDatabase } from '../domain/ports.ts';
 
+/** Older and younger than every version: all that a session has until something happens in it. */
+const SESSION_TABLE = `CREATE TABLE IF NOT EXISTS session (id INTEGER PRIMARY KEY CHECK (id = 1), data TEXT NOT NULL)`;
+
 /** One entry per schema version; entry n brings a database from version n to n + 1. */
 const MIGRATIONS: readonly (readonly string[])[] = [
   [
-    `CREATE TABLE session (id INTEGER PRIMARY KEY CHECK (id = 1), data TEXT NOT NULL)`,
+    SESSION_TABLE,
     `CREATE TABLE events (
        seq INTEGER PRIMARY KEY,
        run INTEGER NOT NULL,
@@ -67,14 +70,23 @@ const MIGRATIONS: readonly (readonly string[])[] = [
 /** Written by this code; a database with a higher number was written by newer code. */
 export const SCHEMA_VERSION = MIGRATIONS.length;
 
+/** The session's row alone: most of a migration's time is saved for a session that nobody speaks in, or not yet. */
+export function createSessionTable(db: SqlDatabase): void {
+  db.exec(SESSION_TABLE);
+}
+
 /**
- * Reads the schema version without writing anything: 0 for an empty database.
+ * Reads the schema version without writing anything: null for an empty database, 0 where a session was created in
+ * which nothing has happened yet.
  *
  * @throws EngineError `schema_too_new` when newer code wrote the database; nothing is written then (J9)
  */
-export function schemaVersion(db: SqlDatabase): number {
-  const tables = db.exec(`SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'schema_version'`);
-  if (tables.length === 0) return 0;
+export function schemaVersion(db: SqlDatabase): number | null {
+  const tables = db.exec(
+    `SELECT name FROM sqlite_master WHERE type = 'table' AND name IN ('schema_version', 'session')`,
+  );
+  if (tables.length === 0) return null;
+  if (!tables.some(({ name }) => name === 'schema_version')) return 0;
   const version = Number(db.exec(`SELECT version FROM schema_version`)[0]?.['version'] ?? 0);
   if (version > SCHEMA_VERSION) {
     throw new EngineError(
@@ -87,7 +99,7 @@ export function schemaVersion(db: SqlDatabase): number {
 
 /** Brings the database to `SCHEMA_VERSION`; does nothing when it is there already. */
 export function migrate(db: SqlDatabase): void {
-  const version = schemaVersion(db);
+  const version = schemaVersion(db) ?? 0;
   if (version === SCHEMA_VERSION) return;
   db.transaction(() => {
     db.exec(`CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)`);

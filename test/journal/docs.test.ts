@@ -18,7 +18,8 @@ test('[H3] docs/journal.md names every event, each in the table of its kind', ()
 
 test('[J6] docs/journal.md names every table, and no other', () => {
   const sql = openNodeSql();
-  new Journal(sql).create({
+  const journal = new Journal(sql);
+  journal.create({
     session_id: SESSION_ID,
     agent: 'assistant',
     user_id: null,
@@ -27,6 +28,7 @@ test('[J6] docs/journal.md names every table, and no other', () => {
     metadata: {},
     created_at: 0,
   });
+  journal.setVariable('x', 1);
   const tables = sql.exec(`SELECT name FROM sqlite_master WHERE type = 'table'`).map(({ name }) => String(name));
   const section = page.slice(page.indexOf('## Tables'), page.indexOf('### What a row costs'));
   const documented = [...section.matchAll(/^\| `(\w+)` \|/gm)].map((match) => match[1]);

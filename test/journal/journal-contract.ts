@@ -300,10 +300,27 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
 
   test('[J9] a database of newer code is refused and nothing is written', () =>
     withDb((db) => {
-      new Journal(db).create(RECORD);
+      const journal = new Journal(db);
+      journal.create(RECORD);
+      journal.setVariable('x', 1);
       db.exec(`UPDATE schema_version SET version = 999`);
       expect(() => new Journal(db)).toThrow(expect.objectContaining({ code: 'schema_too_new' }));
       expect(db.exec(`SELECT version FROM schema_version`)).toEqual([{ version: 999 }]);
+    }));
+
+  test('a session in which nothing has happened is a single row, and whatever comes first finds the tables', () =>
+    withDb((db) => {
+      const tables = (): unknown[] =>
+        db.exec(`SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '\\_%' ESCAPE '\\'`);
+      new Journal(db).create(RECORD);
+      const found = new Journal(db);
+      expect(found.record).toEqual(RECORD);
+      expect([found.lastSeq, found.runs(), found.openRuns(), [...found.feeds()]]).toEqual([0, [], [], []]);
+      expect(tables()).toEqual([{ name: 'session' }]);
+      found.setVariable('x', 1);
+      expect(tables().length).toBeGreaterThan(1);
+      const next = new Journal(db);
+      expect([next.record, [...next.variables()]]).toEqual([RECORD, [['x', 1]]]);
     }));
 
   test('looking for a session that is not there leaves no trace', () =>

@@ -103,7 +103,9 @@ test('[J6] a session with 100,000 events opens, and tells its last page, without
     metadata: {},
     created_at: 0,
   } as const;
-  new Journal(sql).create(record);
+  const made = new Journal(sql);
+  made.create(record);
+  made.setVariable('x', 1);
   sql.exec(
     `WITH RECURSIVE n (seq) AS (SELECT 1 UNION ALL SELECT seq + 1 FROM n WHERE seq < 100000)
      INSERT INTO events SELECT seq, seq / 20 + 1, 1, 'action_completed', seq, 'a', 'echo',
