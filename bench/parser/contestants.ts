@@ -5,6 +5,9 @@
 import { Parser as HtmlParser } from 'htmlparser2';
 import sax from 'sax';
 import { SaxesParser } from 'saxes';
+import type { ActionDeclaration, ActionMode, ActionType } from '../../src/domain/action.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
+import type { ProtocolEvent } from '../../src/domain/protocol-event.ts';
 import { createParser } from '../../src/protocol/parser.ts';
 
 /** What came out, so that no work can be left out. */
@@ -19,10 +22,16 @@ export interface Contestant {
 }
 
 function cortex(chunks: readonly string[]): Tally {
-  const tally: Tally = { text: 0, actions: 0 };
   const parser = createParser({ json: 'repair', actInReasoning: false });
+  const tally = count(parser, chunks);
+  parser.end();
+  return tally;
+}
+
+function count(reader: { feed(chunk: string): readonly ProtocolEvent[] }, chunks: readonly string[]): Tally {
+  const tally: Tally = { text: 0, actions: 0 };
   for (let index = 0; index < chunks.length; index += 1) {
-    const events = parser.feed(chunks[index] ?? '');
+    const events = reader.feed(chunks[index] ?? '');
     for (let at = 0; at < events.length; at += 1) {
       const event = events[at];
       if (event === undefined) continue;
@@ -32,7 +41,6 @@ function cortex(chunks: readonly string[]): Tally {
       else if (event.type === 'action_declared') tally.actions += 1;
     }
   }
-  parser.end();
   return tally;
 }
 
@@ -133,6 +141,105 @@ class BareScan {
     if (this.#tag === null) events.push({ type: this.#block, delta: piece });
     else this.#body += piece;
   }
+}
+
+/**
+ * The scan by chunk once more, and what an engine needs of it: opening tags with their attributes, actions as
+ * declarations, references apart. Nothing is checked, mended, counted or refused: what this costs is the price
+ * of the same objects, not of any rule.
+ */
+class DeclaringScan {
+  readonly #scan = new BareScan();
+  #ordinal = 0;
+  #offset = 0;
+
+  feed(chunk: string): ProtocolEvent[] {
+    const events: ProtocolEvent[] = [];
+    const found = this.#scan.feed(chunk);
+    for (let at = 0; at < found.length; at += 1) {
+      const event = found[at];
+      if (event !== undefined) this.#hand(event, events);
+    }
+    this.#offset += chunk.length;
+    return events;
+  }
+
+  #hand(event: Scanned, events: ProtocolEvent[]): void {
+    switch (event.type) {
+      case 'thought':
+      case 'text':
+        events.push({ type: event.type, delta: event.delta });
+        return;
+      case 'response':
+        return splitReferences(event.delta, events);
+      case 'opened':
+        events.push(
+          event.tag.startsWith('<thought')
+            ? { type: 'thought_started', offset: this.#offset, reasoning: false }
+            : { type: 'response_started', offset: this.#offset, final: event.tag.includes('true') },
+        );
+        return;
+      case 'closed':
+        events.push({ type: 'response_completed', unclosed: false });
+        return;
+      case 'action':
+        this.#declare(event.tag, event.body as JsonObject, events);
+    }
+  }
+
+  #declare(tag: string, body: JsonObject, events: ProtocolEvent[]): void {
+    const given: Record<string, string> = {};
+    for (let at = tag.indexOf(' '); at !== -1;) {
+      const equals = tag.indexOf('="', at);
+      if (equals === -1) break;
+      const end = tag.indexOf('"', equals + 2);
+      given[tag.slice(at + 1, equals)] = tag.slice(equals + 2, end);
+      at = tag.indexOf(' ', end);
+    }
+    const type = (given['type'] ?? 'tool') as ActionType;
+    const mode = (given['mode'] ?? 'sync') as ActionMode;
+    const name = given['name'] ?? (body['name'] as string);
+    events.push({ type: 'action_opened', actionType: type, name: given['name'] ?? null, mode });
+    const action: ActionDeclaration = {
+      ordinal: this.#ordinal,
+      id: given['id'] ?? `auto_${this.#ordinal}`,
+      type,
+      mode,
+      name,
+      parameters: given['name'] === undefined ? (body['parameters'] as JsonObject) : body,
+      outputKey: (body['output_key'] as string | undefined) ?? null,
+      dependsOn: given['depends_on']?.split(',') ?? null,
+      waitForAll: true,
+      timeoutMs: given['timeout'] === undefined ? null : Number(given['timeout']) * 1_000,
+      retry: null,
+      onError: null,
+      when: null,
+      priority: 0,
+      idempotencyKey: null,
+      cacheTtlMs: null,
+      references: [],
+      embeddedInThought: false,
+      repaired: false,
+      span: { start: this.#offset, end: this.#offset + tag.length },
+    };
+    this.#ordinal += 1;
+    events.push({ type: 'action_declared', action });
+  }
+}
+
+const REFERENCE = /\$(?:\{([^}]+)\}|([\w.]+))/g;
+
+function splitReferences(text: string, events: ProtocolEvent[]): void {
+  let from = 0;
+  if (text.includes('$')) {
+    for (const { 0: raw, 1: braced, 2: plain, index } of text.matchAll(REFERENCE)) {
+      if (index > from) events.push({ type: 'response', delta: text.slice(from, index) });
+      const [name = '', ...path] = (braced ?? plain ?? '').split('.');
+      events.push({ type: 'response_reference', reference: { name, path, raw } });
+      from = index + raw.length;
+    }
+  }
+  if (from < text.length) events.push({ type: 'response', delta: from === 0 ? text : text.slice(from) });
 }
 
 /** The same on a buffer: text leaves it as it comes, an action's body stays until `</action>` is in it. */
@@ -270,10 +377,13 @@ function saxJs(chunks: readonly string[]): Tally {
   return sink.tally;
 }
 
+export const DECLARING = 'scan by chunk, with declarations';
+
 export const CONTESTANTS: readonly Contestant[] = [
   { name: 'Cortex Edge', read: cortex },
   { name: 'bare scan by chunk', read: scan(() => new BareScan()) },
   { name: 'bare scan of a buffer', read: scan(() => new BufferedScan()) },
+  { name: DECLARING, read: (chunks) => count(new DeclaringScan(), chunks) },
   { name: 'htmlparser2', read: htmlparser2 },
   { name: 'saxes', read: saxes },
   { name: 'sax', read: saxJs },
