@@ -156,7 +156,7 @@ async function untilSo(check: () => void | Promise<void>): Promise<void> {
       clock.advance(limits.runnerRetryMaxMs);
       await check();
     },
-    { timeout: 5_000, interval: 10 },
+    { timeout: 15_000, interval: 10 },
   );
 }
 
