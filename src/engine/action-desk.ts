@@ -253,6 +253,11 @@ export class ActionDesk {
         callModel(this.#context, request, abort.signal, (usage) => this.#inbox.put({ type: 'usage', usage })),
     };
     const execute = async (): Promise<ActionOutcome> => {
+      // What was cancelled in the turn that started it has never begun (J5).
+      if (abort.signal.aborted) {
+        const message = `stopped before it began: ${messageOf(abort.signal.reason)}`;
+        return { ok: false, error: { code: 'aborted', message, retryable: false } };
+      }
       if (complaint !== null) {
         return { ok: false, error: { code: 'invalid_parameters', message: complaint, retryable: false } };
       }

@@ -256,6 +256,47 @@ describe('sub-systems', () => {
     expect((await running).actions[0]).toMatchObject({ status: 'failed', error: { code: 'timeout' } });
   });
 
+  test('[J5] what a cancel meets in the turn that starts it does not begin', async () => {
+    const gates = { first: Promise.withResolvers<void>(), then: Promise.withResolvers<void>() };
+    const began: string[] = [];
+    const kit = await sessionKit({
+      executors: {
+        tool: async ({ action }) => {
+          await (action.id === 'first' ? gates.first : gates.then).promise;
+          return { ok: true, output: null };
+        },
+        python: async ({ action }) => {
+          began.push(action.id);
+          return { ok: true, output: null };
+        },
+      },
+    });
+    const ended = runText(
+      kit,
+      `<action name="echo" id="first" mode="async">{}</action><action name="echo" id="then" mode="async">{}</action>
+       <action type="python" id="code" mode="async">{"code": "1", "depends_on": ["then"]}</action>
+       <action type="internal" name="set_variable" id="note" mode="async">{"depends_on": ["then"],
+         "parameters": {"key": "noted", "value": true}}</action>`,
+    );
+    await settle();
+    // While the disk is busy with one turn, what makes both ready and the cancel come in for the next.
+    const disk = Promise.withResolvers<void>();
+    kit.sql.onSync = () => disk.promise;
+    gates.first.resolve();
+    await settle();
+    gates.then.resolve();
+    await settle();
+    const cancelled = kit.session.cancel('enough');
+    disk.resolve();
+    await cancelled;
+    await settle();
+    expect(await ended).toMatchObject({ status: 'cancelled' });
+    expect(types(kit.events).filter((type) => type === 'action_started')).toHaveLength(4);
+    expect(began).toEqual([]);
+    expect(kit.session.variables()).toEqual({});
+    expect(types(kit.events)).not.toContain('variable_changed');
+  });
+
   test('[L6] usage is summed', async () => {
     const usage = { promptTokens: 10, completionTokens: 5, cachedTokens: 2, estimated: false };
     const kit = await sessionKit({
