@@ -246,8 +246,9 @@ export function readReference(text: string, at: number, complete: boolean): Refe
       step = text.slice(from, index);
     } else {
       for (index = from; isDigit(text.charCodeAt(index)); index += 1) step = step * 10 + text.charCodeAt(index) - ZERO;
+      if (index - from > MAX_INDEX_DIGITS) return null;
       if (index === end) return 'open';
-      if (index === from || index - from > MAX_INDEX_DIGITS || text.charCodeAt(index) !== CLOSE_BRACKET) return null;
+      if (index === from || text.charCodeAt(index) !== CLOSE_BRACKET) return null;
       index += 1;
       if (isNameCharacter(text.charCodeAt(index))) return null;
     }
