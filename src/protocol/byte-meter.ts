@@ -19,6 +19,8 @@ export class ByteMeter {
   /** Of the text so far, less what is gathered and what is reserved. */
   #bytes = 0;
   #gathered = '';
+  /** The piece taken last ended with the first half of a pair. */
+  #half = false;
   #reserved = 0;
   /** So close to the limit that every character is counted; `#gathered` then only tells that a pair is half read. */
   #exact = false;
@@ -33,6 +35,7 @@ export class ByteMeter {
   /** Counts a piece of at most `room` characters. */
   take(piece: string): void {
     this.room -= piece.length;
+    this.#half = isHighSurrogate(piece.charCodeAt(piece.length - 1));
     if (piece.length < LONG_PIECE_CHARS) {
       this.#gathered += piece;
       if (this.#gathered.length >= GATHERED_CHARS) this.#countGathered();
@@ -48,6 +51,11 @@ export class ByteMeter {
   takeAscii(chars: number): void {
     this.room -= chars;
     this.#bytes += chars;
+    if (!this.#half) return;
+    // A second half that comes later is not this one's: one of the characters stands between them.
+    this.#half = false;
+    this.#gathered += ' ';
+    this.#bytes -= 1;
   }
 
   /** Keeps a place for at most `room` characters that `takeReserved` will count, before anything else is counted. */

@@ -56,6 +56,28 @@ describe('[P16] bytes of a text that comes in pieces', () => {
       }),
     );
   });
+  test('halves of pairs that ASCII keeps apart are no pair, however they are counted', () => {
+    const halves = fc
+      .array(fc.constantFrom('\uD83D', '\uDE00', '\u{1F600}', 'a', 'bc', 'def'), { minLength: 60, maxLength: 200 })
+      .map((parts) => parts.join(''));
+    fc.assert(
+      fc.property(halves, fc.integer({ min: 200, max: 600 }), fc.nat(1000), (whole, limit, seed) => {
+        const meter = new ByteMeter(limit);
+        let kept = '';
+        for (const piece of cutAtRandom(whole, seed, 4)) {
+          if (/^\w+$/.test(piece) && piece.length <= meter.room) {
+            meter.takeAscii(piece.length);
+            kept += piece;
+            continue;
+          }
+          const fits = meter.fit(piece);
+          kept += fits;
+          if (fits.length < piece.length) break;
+        }
+        expect(kept).toBe(fitted([whole], limit));
+      }),
+    );
+  });
   test('counts as the encoder does, also across its buffer', () => {
     const long = '漢\u{1F600}é'.repeat(10_000);
     expect(utf8Bytes(long)).toBe(new TextEncoder().encode(long).length);
