@@ -340,7 +340,9 @@ export class Session {
     const { record } = this;
     // A workflow's steps are what its author wrote: there is nothing to learn from.
     if (record.workflow !== undefined) return [];
-    const resolved = this.#ports.resolve(record.agent, pinOf(this.#journal.runs().at(-1)));
+    const last = this.#journal.runs(1)[0];
+    if (last === undefined) return [];
+    const resolved = this.#ports.resolve(record.agent, pinOf(last));
     if (resolved === null) {
       throw new EngineError('unknown_agent', `The agent "${record.agent}" is not in the catalogue any more`);
     }
@@ -576,9 +578,9 @@ export class Session {
     const resolved = this.#resolved(record, this.#journal.requireRun(run));
     if (resolved === null) {
       const message = `The agent "${record.agent}" of this session is not in the catalogue any more`;
-      this.#ports.hold(
-        this.#tell([run], [this.#close(run, 'agent_failed', { error: { code: 'unknown_agent', message } })]),
-      );
+      const told = this.#tell([run], [this.#close(run, 'agent_failed', { error: { code: 'unknown_agent', message } })]);
+      // Those behind it must not wait for one that never was at work (J3).
+      this.#ports.hold(told.finally(() => this.#next()));
       return;
     }
     const { status, input } = this.#journal.requireRun(run);

@@ -257,12 +257,12 @@ describe('sub-systems', () => {
   });
 
   test('[J5] what a cancel meets in the turn that starts it does not begin', async () => {
-    const gates = { first: Promise.withResolvers<void>(), then: Promise.withResolvers<void>() };
+    const gates = { first: Promise.withResolvers<void>(), second: Promise.withResolvers<void>() };
     const began: string[] = [];
     const kit = await sessionKit({
       executors: {
         tool: async ({ action }) => {
-          await (action.id === 'first' ? gates.first : gates.then).promise;
+          await (action.id === 'first' ? gates.first : gates.second).promise;
           return { ok: true, output: null };
         },
         python: async ({ action }) => {
@@ -273,9 +273,9 @@ describe('sub-systems', () => {
     });
     const ended = runText(
       kit,
-      `<action name="echo" id="first" mode="async">{}</action><action name="echo" id="then" mode="async">{}</action>
-       <action type="python" id="code" mode="async">{"code": "1", "depends_on": ["then"]}</action>
-       <action type="internal" name="set_variable" id="note" mode="async">{"depends_on": ["then"],
+      `<action name="echo" id="first" mode="async">{}</action><action name="echo" id="second" mode="async">{}</action>
+       <action type="python" id="code" mode="async">{"code": "1", "depends_on": ["second"]}</action>
+       <action type="internal" name="set_variable" id="note" mode="async">{"depends_on": ["second"],
          "parameters": {"key": "noted", "value": true}}</action>`,
     );
     await settle();
@@ -284,7 +284,7 @@ describe('sub-systems', () => {
     kit.sql.onSync = () => disk.promise;
     gates.first.resolve();
     await settle();
-    gates.then.resolve();
+    gates.second.resolve();
     await settle();
     const cancelled = kit.session.cancel('enough');
     disk.resolve();
@@ -326,6 +326,28 @@ describe('sub-systems', () => {
     await expect(send()).rejects.toMatchObject({ code: 'queue_full' });
     expect(await kit.session.cancel('enough')).not.toBeNull();
     expect(kit.session.runs().map(({ status }) => status)).toEqual(Array.from({ length: 9 }, () => 'cancelled'));
+  });
+
+  test('[J3] messages that wait for an agent that is taken away all end, and nothing stays behind', async () => {
+    const gate = Promise.withResolvers<void>();
+    let gone = false;
+    const kit = await sessionKit({
+      gone: () => gone,
+      stream: async function* () {
+        await gate.promise;
+        yield { type: 'text', text: '<response final="true">the last one</response>' };
+        yield { type: 'finish', reason: 'stop' };
+      },
+    });
+    const send = async (): Promise<number> =>
+      (await kit.session.message({ content: 'x', ifBusy: 'queue', tokens: false, idempotencyKey: null })).run;
+    const runs = [await send(), await send(), await send(), await send()];
+    gone = true;
+    gate.resolve();
+    await Promise.all(runs.map((run) => kit.session.ended(run)));
+    await settle();
+    expect(kit.session.runs().map(({ status }) => status)).toEqual(['completed', 'failed', 'failed', 'failed']);
+    expect(kit.session.busy).toBe(false);
   });
 
   test('the runtime’s own fault ends the run as failed, and the session goes on', async () => {

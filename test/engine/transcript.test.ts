@@ -106,6 +106,11 @@ describe('a session as training examples', () => {
     expect(messages?.[3]?.content).not.toContain('call_d');
   });
 
+  test('a session in which nothing was said has none, whoever its agent is', async () => {
+    const kit = await sessionKit({ gone: () => true });
+    expect([...kit.session.transcript()]).toEqual([]);
+  });
+
   test('[X3] secrets of the environment are taken out, wherever they came from', async () => {
     const secret = 'sk-"quoted"\\-1234';
     const kit = await sessionKit({

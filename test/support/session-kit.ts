@@ -49,6 +49,8 @@ export interface KitOptions {
   readonly sql?: NodeSql;
   readonly secrets?: readonly string[];
   readonly expiryMs?: number;
+  /** Whether the session's agent is not in the catalogue any more. */
+  readonly gone?: () => boolean;
 }
 
 export const SESSION_ID = `ses_${'a'.repeat(32)}`;
@@ -72,7 +74,7 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
     runner: options.runner ?? null,
     children: options.children ?? { run: () => Promise.reject(new Error('this kit starts no children')) },
     pin: async () => null,
-    resolve: () => resolved,
+    resolve: () => (options.gone?.() === true ? null : resolved),
     workflow: () => options.workflow ?? null,
     modelFor: () => ({
       name: 'scripted',
