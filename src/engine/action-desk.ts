@@ -182,7 +182,8 @@ export class ActionDesk {
     this.#asking.clear();
     for (const [timer, { since, delayMs }] of this.#stopped) {
       // An attempt that is taken up again has its whole time again: how much of it was lost is not its fault.
-      this.setTimer(timer, timer.startsWith('timeout:') ? delayMs : Math.max(0, since + delayMs - now));
+      const passedMs = timer.startsWith('timeout:') ? 0 : Math.max(0, now - since);
+      this.setTimer(timer, Math.max(0, delayMs - passedMs));
     }
     this.#stopped.clear();
   }

@@ -47,7 +47,8 @@ export class Gather {
       for (const reader of this.#readers) reader(null);
       return;
     }
-    const waitMs = this.#sentAt + limits.patchGatherMs - this.#clock.now();
+    // No longer than that, though the clock has been put back since.
+    const waitMs = Math.min(limits.patchGatherMs, this.#sentAt + limits.patchGatherMs - this.#clock.now());
     const now = waitMs <= 0 || batch.some(({ seq }) => seq !== null);
     // The usual case, of which every reader gets the session's own array.
     if (now && this.#waiting.length === 0) return this.#tell(batch);

@@ -470,6 +470,23 @@ describe('[J2] [J9] the record', () => {
     expect(world.clock.now() - started).toBeLessThan(10_000);
     expect(world.executed.map((job) => job.at(-1))).toEqual(['1', '2']);
   });
+
+  test('[S7] a retry waits no longer than its delay, though the clock was put back before the next host came', async () => {
+    const { world, first, next } = await hostsOf();
+    await begin(first, {
+      name: '',
+      text: ACTION('x', { retry: { max_attempts: 3, delay: 10, backoff: 'none' } }, { fail_times: 1 }),
+    });
+    await settle();
+    world.clock.advance(10);
+    await settle();
+    world.clock.advance(-3_600_000);
+    const second = await next();
+    const started = world.clock.now();
+    await live(world, second);
+    expect(resultOf(second).actions).toMatchObject([{ status: 'completed', attempts: 2 }]);
+    expect(world.clock.now() - started).toBeLessThan(11_000);
+  });
 });
 
 describe('[J8] approvals', () => {

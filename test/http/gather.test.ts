@@ -40,6 +40,15 @@ test('[J4] the first patch goes at once, those that follow soon go together as o
   expect(batches[2]).toEqual([patch(3, 'd')]);
 });
 
+test('[J4] a clock that is put back holds up no text', () => {
+  const { clock, hub, batches } = gathered();
+  hub.publish([patch(0, 'a')]);
+  clock.advance(-3_600_000);
+  hub.publish([patch(1, 'b')]);
+  clock.advance(limits.patchGatherMs);
+  expect(batches[1]).toEqual([patch(1, 'b')]);
+});
+
 test('[J1] a journaled event waits for nothing, and comes behind what waited', () => {
   const { hub, batches } = gathered();
   hub.publish([patch(0, 'a')]);
