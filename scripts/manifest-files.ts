@@ -1,27 +1,60 @@
 /** Reads a manifest folder and checks it: what the bundler and `npm run validate` share. */
+import { isUtf8 } from 'node:buffer';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { isAbsolute, join, relative, sep } from 'node:path';
 import { CATALOG_KINDS, createCatalog } from '../src/catalog/catalog.ts';
+import type { Catalog } from '../src/catalog/catalog.ts';
 import { loadManifests } from '../src/catalog/load.ts';
 import type { LoadedManifests, ManifestFile } from '../src/catalog/load.ts';
 import { formatProblem } from '../src/catalog/problem.ts';
+import type { ManifestProblem } from '../src/catalog/problem.ts';
 import { limits } from '../src/domain/limits.ts';
 
 const SHIPPED = 'manifests';
 
-/** Every text file under `folder` (or the one file), sorted by path; too large and binary ones are left out. */
-export function readManifestFiles(folder: string): ManifestFile[] {
-  const paths = statSync(folder).isDirectory()
-    ? readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name))
-    : [folder];
+interface ManifestFolder {
+  readonly files: readonly ManifestFile[];
+  /** Files that are named like manifests, and of which there is no text. */
+  readonly unreadable: readonly ManifestProblem[];
+}
+
+function readFolder(target: string): ManifestFolder {
+  const isFolder = statSync(target).isDirectory();
+  const paths = isFolder
+    ? readdirSync(target, { recursive: true, encoding: 'utf8' }).map((name) => join(target, name))
+    : [target];
   const files: ManifestFile[] = [];
+  const unreadable: ManifestProblem[] = [];
   for (const path of paths.sort()) {
     const stat = statSync(path, { throwIfNoEntry: false });
-    if (stat?.isFile() !== true || stat.size > limits.manifestBytes) continue;
-    const bytes = readFileSync(path);
-    if (!bytes.includes(0)) files.push({ path: path.split(sep).join('/'), text: bytes.toString('utf8') });
+    if (stat?.isFile() !== true) continue;
+    const file = path.split(sep).join('/');
+    const found = stat.size > limits.manifestBytes ? null : readFileSync(path);
+    if (found !== null && isUtf8(found) && !found.includes(0)) files.push({ path: file, text: found.toString('utf8') });
+    else if (!isFolder || /\.(ya?ml|md|markdown)$/i.test(file)) {
+      const why =
+        found === null ? `has ${stat.size} bytes, of ${limits.manifestBytes} allowed` : 'is not text in UTF-8';
+      unreadable.push({ file, line: 1, column: 1, field: '', message: `the file ${why}` });
+    }
   }
-  return files;
+  return { files, unreadable };
+}
+
+/** Every text file under `folder` (or the one file), sorted by path; too large and binary ones are left out. */
+export function readManifestFiles(folder: string): readonly ManifestFile[] {
+  return readFolder(folder).files;
+}
+
+/** Loads a folder, or the one file, which is meant to be a manifest then. */
+function load(target: string, common: Catalog | null = null): LoadedManifests {
+  const { files, unreadable } = readFolder(target);
+  const loaded = loadManifests(files, common);
+  const problems = [...unreadable, ...loaded.problems];
+  if (problems.length === 0 && loaded.entries.length === 0 && statSync(target).isFile()) {
+    const message = 'is no manifest: those are YAML, or Markdown whose front matter has a "kind"';
+    problems.push({ file: target, line: 1, column: 1, field: '', message });
+  }
+  return { ...loaded, problems };
 }
 
 /** How much of each kind was loaded, in words. */
@@ -34,7 +67,7 @@ export function summarise({ catalog }: Pick<LoadedManifests, 'catalog'>): string
 
 /** Loads a folder and prints what is wrong with it to stderr. */
 export function checkManifests(folder: string): LoadedManifests {
-  return told(loadManifests(readManifestFiles(folder)));
+  return told(load(folder));
 }
 
 /**
@@ -42,13 +75,12 @@ export function checkManifests(folder: string): LoadedManifests {
  * shipped folder is judged together with the rest of that.
  */
 export function checkOwnManifests(target: string): LoadedManifests {
-  const shipped = readManifestFiles(SHIPPED);
   const inside = relative(SHIPPED, target).split(sep).join('/');
   if (inside === '') return checkManifests(target);
   if (inside.startsWith('..') || isAbsolute(inside)) {
-    return told(loadManifests(readManifestFiles(target), loadManifests(shipped).catalog));
+    return told(load(target, loadManifests(readManifestFiles(SHIPPED)).catalog));
   }
-  const all = loadManifests(shipped);
+  const all = load(SHIPPED);
   const ours = ({ file }: { readonly file: string }): boolean => {
     const path = relative(target, file);
     return path === '' || !path.startsWith('..');

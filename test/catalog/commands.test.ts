@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import * as fc from 'fast-check';
 import { afterAll, expect, test } from 'vitest';
 import { loadManifests } from '../../src/catalog/load.ts';
+import { limits } from '../../src/domain/limits.ts';
 import { readManifestFiles } from '../../scripts/manifest-files.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'manifests-'));
@@ -35,6 +36,30 @@ test('[M1] validate of the shipped folder exits 0 and counts what it loaded; of 
   expect(status).toBe(0);
   expect(stdout).toMatch(/^manifests: [1-9]\d* agents, [1-9]\d* tools(, \d+ \w+)* loaded, 0 errors, 0 warnings\n$/);
   expect(validate(join(folder, 'nowhere'))).toMatchObject({ status: 1 });
+});
+
+test('[M1] validate names files of which there is no text, and a file that is no manifest', () => {
+  const odd = join(folder, 'odd');
+  mkdirSync(odd);
+  const write = (name: string, content: string | Uint8Array): void => writeFileSync(join(odd, name), content);
+  write('binary.yaml', Uint8Array.from([0x6b, 0, 0x69]));
+  write('huge.yaml', '#'.repeat(limits.manifestBytes + 1));
+  write('latin.yaml', Uint8Array.from([...Buffer.from('kind: Tool\nname: '), 0xe9]));
+  write('picture.bin', Uint8Array.from([1, 0, 2]));
+  write('notes.txt', 'kind: Agent\n');
+  const { status, stderr } = validate(odd);
+  expect(status).toBe(1);
+  expect(stderr.split('\n').filter(Boolean)).toEqual([
+    `error    ${odd}/binary.yaml:1:1: the file is not text in UTF-8`,
+    `error    ${odd}/huge.yaml:1:1: the file has 1048577 bytes, of 1048576 allowed`,
+    `error    ${odd}/latin.yaml:1:1: the file is not text in UTF-8`,
+  ]);
+  const file = validate(join(odd, 'notes.txt'));
+  expect(file.stderr).toBe(
+    `error    ${odd}/notes.txt:1:1: is no manifest: those are YAML, or Markdown whose front matter has a "kind"\n`,
+  );
+  expect(file.status).toBe(1);
+  rmSync(odd, { recursive: true });
 });
 
 test('[M1] however a manifest is mangled, loading ends in definitions or problems', () => {
