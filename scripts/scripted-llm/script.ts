@@ -37,7 +37,9 @@ const reply = z.strictObject({
     .optional(),
   /** What goes wrong in the stream, and after how many characters of text. */
   fault: z
-    .union([z.enum(FAULTS), z.strictObject({ type: z.enum(FAULTS), after: z.number().int().min(0).default(0) })])
+    .union([z.enum(FAULTS), z.strictObject({ type: z.enum(FAULTS), after: z.number().int().min(0).default(0) })], {
+      error: `expected one of ${FAULTS.join(', ')}, or {type, after}`,
+    })
     .optional(),
   /** An error instead of a stream. */
   status: z.number().int().min(300).max(599).optional(),
@@ -60,7 +62,7 @@ type Script = z.infer<typeof script>;
  * @throws Error that names the field
  */
 export function readScript(yaml: string): (request: SeenRequest) => ScriptedReply {
-  const read = script.safeParse(parse(yaml));
+  const read = script.safeParse(parse(yaml) ?? {});
   if (!read.success) throw new Error(z.prettifyError(read.error));
   const given = new Map<Reply, number>();
   return (request) => {
