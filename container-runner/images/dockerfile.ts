@@ -16,6 +16,8 @@ const COPY_FLAG = /^--(?:(?:chown|chmod)=[\w:.-]+|from=([\w./:@-]+))$/;
 const ESCAPE = /^[ \t]*#[ \t]*escape[ \t]*=[ \t]*(.*?)[ \t]*$/i;
 /** White space that the builder may take for some, and others may not. */
 const ODD_SPACE = /[^\S \t]|\u0085/;
+/** What makes the lines that follow a text, for builders that know it; an instruction in them would not be one. */
+const HERE_DOCUMENT = /(?:^|[\s\u0085])\d*<<-?[^<\s]/;
 const QUOTED_CHARS = 100;
 
 /**
@@ -34,6 +36,7 @@ export async function followable(dockerfile: string, lookUp: ImageLookup): Promi
     };
     if (name === 'ADD') refuse('ADD is not followed, since it fetches addresses; COPY takes files');
     if (!FOLLOWED.has(name)) refuse(`not followed (followed are ${[...FOLLOWED].join(', ')})`);
+    if ((name === 'RUN' || name === 'COPY') && HERE_DOCUMENT.test(rest)) refuse('here-documents are not followed');
     if (name !== 'FROM' && name !== 'COPY') {
       lines.push(text);
       continue;
@@ -58,7 +61,8 @@ export async function followable(dockerfile: string, lookUp: ImageLookup): Promi
       const [whole, option = ''] = flag;
       const [followed, image] = COPY_FLAG.exec(option) ?? [];
       if (followed === undefined) refuse(`the option ${option} is not followed (--from, --chown and --chmod are)`);
-      const known = image === undefined || isStage(image, stages);
+      // of its own stage the builder knows nothing yet: that name is an image's
+      const known = image === undefined || isStage(image, stages.slice(0, -1));
       flags.push(known ? option : `--from=${await lookUpHere(image)}`);
       left = left.slice(whole.length);
     }
@@ -81,6 +85,8 @@ function instructionsOf(dockerfile: string): { readonly text: string; readonly n
     .split(/\r?\n/)
     .entries()) {
     const number = at + 1;
+    // builders differ in whether it belongs to the end of the line
+    if (line.includes('\r')) throw new Error(`line ${number} of the Dockerfile has a carriage return inside`);
     const escape = ESCAPE.exec(line)?.[1];
     if (escape !== undefined && escape !== '\\') {
       throw new Error(`line ${number} of the Dockerfile: the escape character is always the backslash here`);

@@ -23,7 +23,7 @@ from busybox
 COPY --from=first --chown=1:1 ["a  b", "/x"]
 COPY --from=0 /y /y
 COPY --from=python /z /z
-RUN echo --from=evil:1 \\\\ $HOME
+RUN echo --from=evil:1 \\\\ $HOME $((1<<2)) $(( 1 << 2 )) <<<x
 VOLUME /data`;
     expect(await followable(dockerfile, lookUp)).toBe(`FROM cortex-edge/python3:abc AS First
 RUN echo "a  b"     && exit 0
@@ -31,7 +31,7 @@ FROM busybox
 COPY --from=first --chown=1:1 ["a  b", "/x"]
 COPY --from=0 /y /y
 COPY --from=cortex-edge/python3:abc /z /z
-RUN echo --from=evil:1 \\\\ $HOME
+RUN echo --from=evil:1 \\\\ $HOME $((1<<2)) $(( 1 << 2 )) <<<x
 VOLUME /data
 `);
   });
@@ -55,6 +55,11 @@ describe('what is refused', () => {
     ['one to copy from, behind no-break space', 'FROM busybox\nCOPY \u00A0--from=evil:1 /a /a'],
     ['one to copy from, by a variable', 'FROM busybox\nARG e=evil:1\nCOPY --from=$e /a /a'],
     ['a stage that does not exist yet', 'FROM busybox\nCOPY --from=1 /a /a'],
+    ['an image that has the name of the stage it is copied to', 'FROM busybox AS evil\nCOPY --from=evil /a /a'],
+    ['the same in another case', 'FROM busybox AS Evil\nCOPY --from=eviL /a /a'],
+    ['a stage that some builders take for text', 'FROM busybox\nRUN <<LABEL\nFROM busybox AS evil\nLABEL\n'],
+    ['one in quotes', 'FROM busybox\nCOPY a 1<<-"LABEL" /a/\nFROM busybox AS evil\nLABEL\n'],
+    ['a stage behind a line that some builders continue', 'FROM busybox\nRUN a \\\r\r\nFROM busybox AS evil\n'],
     ['a mount', 'FROM busybox\nCOPY --mount=type=bind,from=evil:1 /a /a'],
     ['odd white space before an instruction', 'FROM busybox\n\u0085ADD http://1.1.1.1/ /a'],
     ['an address to fetch', 'FROM busybox\nADD http://169.254.169.254/ /a'],
