@@ -126,17 +126,22 @@ export class SessionObject extends DurableObject<Env> {
 
   async #destroy(): Promise<void> {
     const { record } = this.#session;
-    await Promise.all([
-      this.#forgetRelics(),
-      endChildren(this.env, this.ctx.storage, record),
-      record.kind === 'execution'
-        ? indexFor(this.env, record.owner).forget(this.#session.runs().map(({ runId }) => runId))
-        : null,
-    ]);
-    await this.ctx.storage.deleteAlarm();
-    await this.ctx.storage.deleteAll();
-    this.#session = this.#openSession();
-    this.#app = this.#openApp();
+    // What comes in while others are told would find its tables gone.
+    await this.#session.close('the session was deleted');
+    try {
+      await Promise.all([
+        this.#forgetRelics(),
+        endChildren(this.env, this.ctx.storage, record),
+        record.kind === 'execution'
+          ? indexFor(this.env, record.owner).forget(this.#session.runs().map(({ runId }) => runId))
+          : null,
+      ]);
+      await this.ctx.storage.deleteAlarm();
+      await this.ctx.storage.deleteAll();
+    } finally {
+      this.#session = this.#openSession();
+      this.#app = this.#openApp();
+    }
   }
 
   override async fetch(request: Request): Promise<Response> {

@@ -97,6 +97,8 @@ export class Session {
   readonly #hub = new Hub();
   readonly #active = new Map<number, ActiveRun>();
   readonly #waiting: { readonly run: number; readonly source: () => RunSource }[] = [];
+  /** What it holds is about to be deleted: nothing more is taken. */
+  #closed = false;
   /** Set once what an earlier host left has been taken up. */
   #recovering: Promise<void> | null = null;
   /** Approvals that have been decided about, as long as that is not on disk. */
@@ -271,6 +273,7 @@ export class Session {
   }
 
   listen(listener: EventListener): () => void {
+    if (this.#closed) void Promise.resolve().then(() => listener(null));
     return this.#hub.listen(listener);
   }
 
@@ -496,6 +499,12 @@ export class Session {
     this.#hub.close();
   }
 
+  /** The same, before what it holds is deleted: no message is taken from here on, and no reader stays. */
+  async close(reason: string): Promise<void> {
+    this.#closed = true;
+    await this.dispose(reason);
+  }
+
   /** Whether nothing of this run will come any more, so that a reader who has it all may go. */
   hasEnded(runId: string): boolean {
     const run = this.run(runId);
@@ -507,6 +516,7 @@ export class Session {
     idempotencyKey: string | null,
     chunks: AsyncIterable<string> | null,
   ): Promise<RunRecord> {
+    if (this.#closed) throw new EngineError('unknown_session', 'There is no session with this id');
     const busy = this.#answering() !== null;
     const now = this.#ports.clock.now();
     const record = this.#journal.createRun(input, now, busy ? 'queued' : 'running', idempotencyKey);
@@ -670,6 +680,8 @@ export class Session {
       } catch (again) {
         this.#ends.get(run)?.reject(again);
         this.#ports.log(again);
+        // Nobody can be told of the end: streams that waited for it end without it, and whoever comes back reads the journal.
+        this.#hub.close();
       }
     }
     this.#active.delete(run);

@@ -437,4 +437,30 @@ describe('[J1] [J3] ends', () => {
     await kit.session.dispose('gone');
     expect(told).toEqual([null]);
   });
+
+  test('[H2] while it is being deleted it takes no message, and keeps no reader', async () => {
+    const kit = await sessionKit();
+    await kit.session.close('gone');
+    const send = kit.session.message({ content: 'x', ifBusy: 'queue', tokens: false, idempotencyKey: null });
+    await expect(send).rejects.toMatchObject({ code: 'unknown_session' });
+    expect(kit.session.runCount).toBe(0);
+    const told: unknown[] = [];
+    kit.session.listen((batch) => told.push(batch));
+    await settle();
+    expect(told).toEqual([null]);
+  });
+
+  test('[H2] readers of a run whose end cannot be written do not wait for it for ever', async () => {
+    const gate = Promise.withResolvers<ActionOutcome>();
+    const kit = await sessionKit({ executors: { tool: () => gate.promise } });
+    const ended = runText(kit, echo('a')).catch(() => null);
+    await settle();
+    const told: unknown[] = [];
+    kit.session.listen((batch) => told.push(batch));
+    kit.sql.onSync = () => Promise.reject(new Error('disk full'));
+    gate.resolve({ ok: true, output: null });
+    await ended;
+    await kit.settled();
+    expect(told).toEqual([null]);
+  });
 });

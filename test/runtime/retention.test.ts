@@ -69,6 +69,22 @@ test('[H1] a session whose state does not fit is not made at all', async () => {
   expect((await post('/agent/assistant/session', { metadata })).status).toBe(400);
 });
 
+test('[H1] [H2] a message that comes while a session and what it started are being deleted is refused', async () => {
+  const id = await newSession();
+  const path = `/agent/session/${id}`;
+  await runInDurableObject(SESSIONS.getByName(id), async (object, { storage }) => {
+    // So many that their deletion takes its time.
+    for (let n = 0; n < 20; n += 1) storage.kv.put(`child:ses_${String(n).padStart(32, 'b')}`, true);
+    const deleted = object.fetch(new Request('http://session/', { method: 'DELETE' }));
+    const init = { method: 'POST', body: JSON.stringify({ content: 'what is 2 + 2' }) };
+    const answer = await object.fetch(new Request('http://session/message', init));
+    expect([answer.status, await answer.json()]).toMatchObject([404, { code: 'unknown_session' }]);
+    expect((await deleted).status).toBe(204);
+    expect(storage.sql.exec(`SELECT name FROM sqlite_master WHERE name = 'runs'`).toArray()).toEqual([]);
+  });
+  expect((await call(path)).status).toBe(404);
+});
+
 test('[H1] a deleted execution is not listed any more', async () => {
   const listed = async (): Promise<string[]> => {
     const { executions } = await (await call('/executions')).json<{ executions: { session_id: string }[] }>();
