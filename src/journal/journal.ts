@@ -176,6 +176,12 @@ export class Journal {
     return this.#db.exec(sql, ...parameters);
   }
 
+  /** One that only reads: where nothing has happened yet it finds nothing, and leaves no trace. */
+  #find(sql: string, ...parameters: SqlValue[]): SqlRow[] {
+    this.#write();
+    return this.#bare ? [] : this.#db.exec(sql, ...parameters);
+  }
+
   /** Writes what was appended: a statement for many rows costs little more than one for a single row. */
   #write(): void {
     if (this.#pending.length === 0) return;
@@ -219,8 +225,8 @@ export class Journal {
     const record = this.#requireRecord();
     const rows =
       query.run === undefined
-        ? this.#exec(`SELECT * FROM events WHERE seq > ? ORDER BY seq LIMIT ?`, query.after, query.limit)
-        : this.#exec(
+        ? this.#find(`SELECT * FROM events WHERE seq > ? ORDER BY seq LIMIT ?`, query.after, query.limit)
+        : this.#find(
             `SELECT * FROM events WHERE seq > ? AND run = ? ORDER BY seq LIMIT ?`,
             query.after,
             query.run,
@@ -348,17 +354,15 @@ export class Journal {
 
   /** Completed actions after the event `after` whose output is large or may hold files, oldest first. */
   outcomesWithArtifacts(after: number): number[] {
-    return this.#db
-      .exec(
-        `SELECT seq FROM events WHERE seq > ? AND type = 'action_completed'
-           AND (data IS NULL OR OCTET_LENGTH(data) > ?
-             OR INSTR(data, '"files":[') > 0 OR INSTR(data, '"mimeType":"') > 0)
-         ORDER BY seq LIMIT ?`,
-        after,
-        limits.artifactBytes,
-        limits.pageRows + 1,
-      )
-      .map((row) => Number(row['seq']));
+    return this.#find(
+      `SELECT seq FROM events WHERE seq > ? AND type = 'action_completed'
+         AND (data IS NULL OR OCTET_LENGTH(data) > ?
+           OR INSTR(data, '"files":[') > 0 OR INSTR(data, '"mimeType":"') > 0)
+       ORDER BY seq LIMIT ?`,
+      after,
+      limits.artifactBytes,
+      limits.pageRows + 1,
+    ).map((row) => Number(row['seq']));
   }
 
   /** How long the latest completed actions took, oldest first, at most `limits.durationsRead` of them (S5). */
@@ -424,13 +428,13 @@ export class Journal {
   }
 
   run(run: number): RunRecord | null {
-    const row = this.#exec(`SELECT ${RUN} FROM runs WHERE run = ?`, run)[0];
+    const row = this.#find(`SELECT ${RUN} FROM runs WHERE run = ?`, run)[0];
     return row === undefined ? null : this.#toRun(row);
   }
 
   /** The run that a message with this `Idempotency-Key` started (J7). */
   runByIdempotencyKey(key: string): RunRecord | null {
-    const row = this.#exec(`SELECT ${RUN} FROM runs WHERE idempotency_key = ?`, key)[0];
+    const row = this.#find(`SELECT ${RUN} FROM runs WHERE idempotency_key = ?`, key)[0];
     return row === undefined ? null : this.#toRun(row);
   }
 
@@ -442,25 +446,21 @@ export class Journal {
 
   /** Runs in order: the newest `limit` of them, or of those before `before`. */
   runs(limit: number = limits.pageRows, before: number = Number.MAX_SAFE_INTEGER): RunRecord[] {
-    if (this.#bare) return [];
-    return this.#db
-      .exec(
-        `SELECT * FROM (SELECT ${RUN} FROM runs WHERE run < ? ORDER BY run DESC LIMIT ?) ORDER BY run`,
-        before,
-        limit,
-      )
-      .map((row) => this.#toRun(row));
+    return this.#find(
+      `SELECT * FROM (SELECT ${RUN} FROM runs WHERE run < ? ORDER BY run DESC LIMIT ?) ORDER BY run`,
+      before,
+      limit,
+    ).map((row) => this.#toRun(row));
   }
 
   /** How many runs there are; their numbers go from 1 to this. */
   get runCount(): number {
-    return Number(this.#exec(`SELECT COALESCE(MAX(run), 0) AS run FROM runs`)[0]?.['run'] ?? 0);
+    return Number(this.#find(`SELECT COALESCE(MAX(run), 0) AS run FROM runs`)[0]?.['run'] ?? 0);
   }
 
   /** Runs of which something is still to come: after a crash, these need an owner (J3). */
   openRuns(): RunRecord[] {
-    if (this.#bare) return [];
-    return this.#exec(`SELECT ${RUN} FROM runs WHERE open = 1 ORDER BY run`).map((row) => this.#toRun(row));
+    return this.#find(`SELECT ${RUN} FROM runs WHERE open = 1 ORDER BY run`).map((row) => this.#toRun(row));
   }
 
   /** Writes inputs of a run that no event carries; they come after the last event that was appended (J9). */
@@ -482,7 +482,7 @@ export class Journal {
   }
 
   variables(): Map<string, Json> {
-    const rows = this.#exec(`SELECT key, value FROM variables ORDER BY key`);
+    const rows = this.#find(`SELECT key, value FROM variables ORDER BY key`);
     return new Map(rows.map((row) => [String(row['key']), JSON.parse(String(row['value'])) as Json]));
   }
 
@@ -501,8 +501,7 @@ export class Journal {
   }
 
   feeds(): Map<string, Json> {
-    if (this.#bare) return new Map();
-    const rows = this.#exec(`SELECT id, data FROM feeds ORDER BY id`);
+    const rows = this.#find(`SELECT id, data FROM feeds ORDER BY id`);
     return new Map(rows.map((row) => [String(row['id']), JSON.parse(String(row['data'])) as Json]));
   }
 

@@ -316,6 +316,17 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       const found = new Journal(db);
       expect(found.record).toEqual(RECORD);
       expect([found.lastSeq, found.runs(), found.openRuns(), [...found.feeds()]]).toEqual([0, [], [], []]);
+      expect([found.runCount, found.run(1), found.runByIdempotencyKey('k'), [...found.variables()]]).toEqual([
+        0,
+        null,
+        null,
+        [],
+      ]);
+      expect([found.outcomesWithArtifacts(0), found.range({ after: 0, limit: 1 }), found.page(0)]).toEqual([
+        [],
+        [],
+        [],
+      ]);
       expect(tables()).toEqual([{ name: 'session' }]);
       found.setVariable('x', 1);
       expect(tables().length).toBeGreaterThan(1);
