@@ -193,8 +193,9 @@ export class Journal {
         else this.#db.exec(INSERT_ONE, ...part);
       }
     } catch (fault) {
-      // What was not written has no number: the next event takes it (invariant 1).
+      // What was not written has no number: the next event takes it (invariant 1), and nothing of its long values.
       this.#lastSeq = Number(this.#db.exec(`SELECT COALESCE(MAX(seq), 0) AS seq FROM events`)[0]?.['seq'] ?? 0);
+      this.#db.exec(`DELETE FROM chunks WHERE seq > ?`, this.#lastSeq);
       throw fault;
     }
   }

@@ -110,6 +110,34 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       expect(new Journal(db).range({ after: 0, limit: 9 }).map(({ event }) => event.data['n'])).toEqual([1, 5]);
     }));
 
+  test('[J6] an event takes over nothing of the long values of one that could not be written', () =>
+    withDb(async (db) => {
+      let full = false;
+      const journal = new Journal({
+        exec: (sql, ...parameters) => {
+          if (full && sql.startsWith('INSERT INTO events')) throw new Error('the disk is full');
+          return db.exec(sql, ...parameters);
+        },
+        transaction: (body) => db.transaction(body),
+        sync: () => db.sync(),
+      });
+      journal.create(RECORD);
+      const long = 'x'.repeat(limits.rowBytes);
+      full = true;
+      journal.append(entry({ long }, { state: { long } }));
+      await expect(journal.sync()).rejects.toThrow('the disk is full');
+      full = false;
+      journal.append(entry({ long: 'no' }));
+      await journal.sync();
+      journal.append(entry({ long }));
+      await journal.sync();
+      const stored = new Journal(db).range({ after: 0, limit: 9 });
+      expect(stored.map(({ event, state }) => [event.seq, event.data['long'], state])).toEqual([
+        [1, 'no', null],
+        [2, long, null],
+      ]);
+    }));
+
   test('[J6] a value larger than a row comes back whole, and surrogate pairs are not torn', () =>
     withDb(async (db) => {
       const journal = new Journal(db);
