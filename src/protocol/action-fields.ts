@@ -13,7 +13,7 @@ import { conditionNames } from './condition.ts';
 import { parseExactly } from './exact-json.ts';
 import { idComplaint, isUsual } from './ids.ts';
 import { parameterReferences } from './references.ts';
-import { isSpace, readAttributes, snakeCase } from './tags.ts';
+import { isSpace, isWordCharacter, readAttributes, snakeCase } from './tags.ts';
 
 // The fields, as places in a list: reading an action touches nearly all of them.
 const NAME = 0;
@@ -193,11 +193,6 @@ function usualPlace(text: string, from: number, to: number): number | undefined 
   if (first === 116 && to - from === 7) return text.startsWith('timeout', from) ? TIMEOUT : undefined; // t
   if (first === 100 && to - from === 10) return text.startsWith('depends_on', from) ? DEPENDS_ON : undefined; // d
   return undefined;
-}
-
-function isWordCharacter(code: number): boolean {
-  const letter = code | 32;
-  return (letter >= 97 && letter <= 122) || (code >= 48 && code <= 57) || code === 95;
 }
 
 function headOf(given: Given, unknown: string[] | null): ActionHead {
@@ -413,15 +408,15 @@ class FieldReader {
     if (typeof given === 'string' && isUsual(given) && !isAbsent(given)) return [given];
     const items = typeof given === 'string' ? listOf(given) : Array.isArray(given) ? given : [given];
     if (items === null) return null;
-    const ids: string[] = [];
+    const ids = new Set<string>();
     for (const item of items) {
       if (typeof item !== 'string' && typeof item !== 'number') {
         throw new Refusal('invalid_action', `depends_on must be a list of ids, not ${show(given)}`);
       }
       const id = bareName(String(item));
-      if (id !== '' && !ids.includes(id)) ids.push(id);
+      if (id !== '') ids.add(id);
     }
-    return ids;
+    return [...ids];
   }
 
   #retry(): RetryPolicy | null {

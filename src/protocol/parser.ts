@@ -1032,6 +1032,7 @@ class Parser implements ProtocolParser {
           if (kind === ACTION) this.#closeAction(next);
           else {
             this.#rejectUnclosed(`${this.#tagHead}> stands where its </action> was expected`);
+            this.#countLines(this.#tagText, this.#tagOffset + this.#tagHead.length);
             this.#closeByTag(kind);
           }
         } else {

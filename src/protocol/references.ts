@@ -319,18 +319,19 @@ const NO_NAMES: readonly string[] = [];
 
 /** Root names of all references in the strings of a value, each once, in order of appearance. Keys are not searched. */
 export function referenceNames(value: Json): readonly string[] {
-  return collectNames(value, null) ?? NO_NAMES;
+  const names = collectNames(value, null);
+  return names === null ? NO_NAMES : [...names];
 }
 
-/** Most parameters hold no reference at all: the list comes into being with the first. */
-function collectNames(value: Json, found: string[] | null): string[] | null {
+/** Most parameters hold no reference at all: the set comes into being with the first. */
+function collectNames(value: Json, found: Set<string> | null): Set<string> | null {
   let names = found;
   if (typeof value === 'string') {
     if (value.indexOf('$') === -1) return names;
     for (const part of scanText(value)) {
       if (typeof part === 'string') continue;
-      if (names === null) names = [part.name];
-      else if (!names.includes(part.name)) names.push(part.name);
+      names ??= new Set();
+      names.add(part.name);
     }
   } else if (Array.isArray(value)) {
     for (const item of value) names = collectNames(item, names);

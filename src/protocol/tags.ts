@@ -278,7 +278,7 @@ export function readAttributes(text: string, take: (name: string, value: string)
   while (index < text.length) {
     const start = index;
     while (index < text.length && text[index] !== '=' && !isSpace(text.charCodeAt(index))) index += 1;
-    const name = text.slice(start, index).replace(/^[^\w]+|[^\w]+$/g, '');
+    const name = wordIn(text, start, index);
     index = skipSpace(text, index);
     let value = 'true';
     if (text[index] === '=') {
@@ -296,6 +296,21 @@ export function snakeCase(name: string): string {
     .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
     .replaceAll('-', '_')
     .toLowerCase();
+}
+
+/** From the first word character of a stretch to its last one. */
+function wordIn(text: string, start: number, end: number): string {
+  let from = start;
+  let to = end;
+  while (from < to && !isWordCharacter(text.charCodeAt(from))) from += 1;
+  while (to > from && !isWordCharacter(text.charCodeAt(to - 1))) to -= 1;
+  return text.slice(from, to);
+}
+
+/** The ASCII letters and digits, and `_`. */
+export function isWordCharacter(code: number): boolean {
+  const letter = code | 32;
+  return (letter >= 97 && letter <= 122) || (code >= 48 && code <= 57) || code === UNDERSCORE;
 }
 
 function skipSpace(text: string, from: number): number {

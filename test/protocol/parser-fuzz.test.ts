@@ -3,7 +3,17 @@ import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import type { ProtocolEvent } from '../../src/domain/protocol-event.ts';
 import { createParser } from '../../src/protocol/parser.ts';
-import { actionsOf, characters, cutAtRandom, DEFAULTS, feedChunks, join, lines, parse } from './parser-kit.ts';
+import {
+  actionsOf,
+  characters,
+  cutAtRandom,
+  DEFAULTS,
+  feedChunks,
+  join,
+  lines,
+  parse,
+  rejectionsOf,
+} from './parser-kit.ts';
 import { documents } from './documents.ts';
 
 /** A failure found here stays as a seed: `CORTEX_FUZZ_RUNS` makes the search longer. */
@@ -25,6 +35,7 @@ const FRAGMENTS = [
   '<action name=z/>',
   '</action>',
   '</action >',
+  '</thought\n>',
   '</act',
   '<',
   '</',
@@ -121,7 +132,15 @@ function expectWellFormed(text: string, events: readonly ProtocolEvent[]): void 
       expect(/(?:<\/action\s*|\/)>$/.test(source)).toBe(true);
       ordinals.push(ordinal);
     }
-    if (event.type === 'action_rejected') ordinals.push(event.rejection.ordinal);
+    if (event.type === 'action_rejected') {
+      const { ordinal, code, line, column } = event.rejection;
+      ordinals.push(ordinal);
+      // A fault in the body has a place of its own.
+      if (code !== 'invalid_json' && code !== 'too_deep') {
+        const written = text.split('\n').at(line - 1) ?? '';
+        expect(written.slice(column - 1).toLowerCase()).toMatch(/^<action/);
+      }
+    }
   }
   expect(open).toBeNull();
   expect(ordinals).toEqual([...ordinals].toSorted((a, b) => a - b));
@@ -335,6 +354,27 @@ test.each([
   const body = { name: 'echo', [field]: `${begins}${piece.repeat(500_000 / piece.length)}x` };
   const events = parse(`<action id="a">${JSON.stringify(body)}</action>`);
   expect(events.filter(({ type }) => /declared|rejected/.test(type))).toHaveLength(1);
+});
+
+/** As many of them as fit, in four generations: minutes where each is compared with all before it. */
+test.each([
+  ['depends_on as a text', '{"name":"x","depends_on":"', ',', 160_000, 'z"}'],
+  ['references', '{"name":"x","parameters":{"a":"', ' $', 140_000, ' "}}'],
+])('[P3] %s are read in linear time', (_what, begins, separator, count, ends) => {
+  const names = Array.from({ length: count }, (_, index) => `a${index.toString(36)}`);
+  const text = `<action id="a">${begins}${separator}${names.join(separator)}${ends}</action>`;
+  for (let generation = 0; generation < 4; generation += 1) {
+    const [action] = actionsOf(feedChunks([text]));
+    expect((action?.dependsOn ?? action?.references)?.slice(0, count)).toHaveLength(count);
+  }
+});
+test('[P3] a name of an attribute is read in linear time, whatever signs it holds', () => {
+  const tag = `<action a${'-'.repeat(8_000)}a="1">{}</action>`;
+  for (let generation = 0; generation < 4; generation += 1) {
+    const parser = createParser({ ...DEFAULTS, maxActions: 1 });
+    const events = parser.feed(tag.repeat(500));
+    expect(rejectionsOf(events).map(({ code }) => code)).toEqual(['invalid_action', 'too_many_actions']);
+  }
 });
 
 test.each([

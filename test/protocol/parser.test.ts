@@ -1003,6 +1003,13 @@ describe('[P6] automatic ids', () => {
 });
 
 describe('places', () => {
+  test('[P8] lines are counted in closing tags, too, also where one ends an action', () => {
+    const text = '<thought><action name="x">{}\n</thought\n>\n<action name="y">';
+    expect(rejectionsOf(parse(text)).map(({ line, column }) => [line, column])).toEqual([
+      [1, 10],
+      [4, 1],
+    ]);
+  });
   test('[P8] a rejection names line, column and excerpt of the fault', () => {
     const text = 'one\n<thought>two\n  <action name="a">\n{"x": 1,\n "y": oops}\n</action></thought>';
     const [rejection] = rejectionsOf(parse(text));
