@@ -92,22 +92,25 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
    */
   async function submit(job: RunnerJob, signal: AbortSignal): Promise<boolean> {
     const body = JSON.stringify(wireJob(job));
+    // an attempt without an answer may have brought the job there, whatever becomes of the next ones
+    let mayBeThere = false;
     for (let attempt = 1; ; attempt += 1) {
       let answer: Awaited<ReturnType<typeof ask>>;
       try {
         answer = await ask('PUT', pathOf(job.id), body);
       } catch (fault) {
+        mayBeThere ||= !neverConnected(fault);
         if (attempt < limits.runnerAttempts && !signal.aborted) {
           await sleep(limits.runnerRetryMs * attempt, signal);
           continue;
         }
         throw new RunnerError('runner_unavailable', `The runner at ${base} could not be reached: ${messageOf(fault)}`, {
-          beforeDispatch: neverConnected(fault),
+          beforeDispatch: !mayBeThere,
           cause: fault,
         });
       }
       if (answer.status < 300) return objectOf(answer.text)?.['state'] === 'ended';
-      throw refusalOf(answer, base);
+      throw refusalOf(answer, base, mayBeThere);
     }
   }
 
@@ -122,8 +125,10 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
   /** What the runner knows of a job: its record, `null` when it has none, `undefined` when it cannot be asked. */
   async function lookUp(id: string): Promise<JsonObject | null | undefined> {
     const answer = await ask('GET', pathOf(id)).catch(() => null);
-    if (answer === null || (answer.status !== 200 && answer.status !== 404)) return undefined;
-    return answer.status === 404 ? null : objectOf(answer.text);
+    const said = answer === null ? null : objectOf(answer.text);
+    if (answer?.status === 200) return said ?? undefined;
+    // what stands before a runner says 404, too, and knows nothing of its jobs
+    return answer?.status === 404 && said?.['code'] === 'unknown_job' ? null : undefined;
   }
 
   /** As `lookUp`, asking again for as long as a running job would be waited for. */

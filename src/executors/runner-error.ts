@@ -43,10 +43,15 @@ export class RunnerError extends EngineError {
   }
 }
 
-/** The runner's own words for why it did not take a job. */
+/**
+ * The runner's own words for why it did not take a job.
+ *
+ * @param mayBeThere an earlier attempt had no answer: what is not the runner's own word says nothing about that one
+ */
 export function refusalOf(
   { status, headers, text }: { status: number; headers: Headers; text: string },
   base: string,
+  mayBeThere = false,
 ): RunnerError {
   const detail = objectOf(text)?.['detail'];
   const said = typeof detail === 'string' ? detail : `it answered ${status}`;
@@ -61,7 +66,7 @@ export function refusalOf(
   if (status >= 500) {
     // 503 is said before anything happens; another 5xx may come from anywhere on the way
     return new RunnerError('runner_unavailable', `The runner at ${base} cannot take jobs: ${said}`, {
-      beforeDispatch: status === 503,
+      beforeDispatch: status === 503 && !mayBeThere,
       retryAfterMs,
     });
   }

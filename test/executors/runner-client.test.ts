@@ -450,6 +450,24 @@ describe('a refusal', () => {
     await untilSo(() => expect(wire.count('PUT', '/jobs')).toBe(limits.runnerAttempts));
     await expect(running.result).rejects.toMatchObject({ code: 'runner_unavailable', beforeDispatch: false });
   });
+
+  test.each([
+    ['nobody listens any more', () => Object.assign(new Error('refused'), { cause: { code: 'ECONNREFUSED' } })],
+    ['what stands before it knows no runner', () => new Response('no runner', { status: 503 })],
+  ])('[S7] an answer that was lost, and then %s: nobody knows whether it ran', async (_name, next) => {
+    // the runner takes the job, and dies before it can say so
+    wire.after = ({ method }, response) => {
+      if (method !== 'PUT') return response;
+      if (wire.count('PUT', '/jobs') === 1) throw new Error('reset');
+      const fault = next();
+      if (fault instanceof Error) throw fault;
+      return fault;
+    };
+    const running = start();
+    await program(0);
+    await untilSo(() => expect(running.settled).toBe(true));
+    await expect(running.result).rejects.toMatchObject({ code: 'runner_unavailable', beforeDispatch: false });
+  });
 });
 
 describe('an abort', () => {
@@ -522,6 +540,22 @@ describe('a look-up after a crash', () => {
 
   test('[J2] a job that nobody knows: null', async () => {
     expect(await lookUp(job()).found).toBeNull();
+  });
+
+  test.each([
+    ['a 404 of something before the runner', () => new Response('no such host', { status: 404 })],
+    ['a page to log in', () => new Response('<html>', { status: 200 })],
+  ])("[J2] %s is no runner's word that it does not know the job", async (_name, answer) => {
+    const what = job();
+    start(what);
+    const started = await program(0);
+    started.end({ exitCode: 3 });
+    wire.after = ({ method, path }, response) =>
+      method === 'GET' && path.startsWith('/jobs') && wire.count('GET', '/jobs') === 1 ? answer() : response;
+    const { found } = lookUp(what);
+    let result: JobResult | null | undefined;
+    void found.then((end) => (result = end));
+    await untilSo(() => expect(result).toMatchObject({ end: 'exited', exitCode: 3 }));
   });
 
   test('[J2] a job that has ended: its result, with all that it printed', async () => {
