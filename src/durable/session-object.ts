@@ -3,12 +3,15 @@
  * the session's surface. Knows the platform; decides nothing.
  */
 import { DurableObject } from 'cloudflare:workers';
+import { EngineError } from '../domain/errors.ts';
 import type { JsonObject } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
 import type { ChildRequest } from '../domain/ports.ts';
 import { redactor } from '../engine/redact.ts';
 import { Session } from '../engine/session.ts';
 import { createOutboundFetch } from '../executors/outbound.ts';
 import { createExecutors } from '../executors/registry.ts';
+import { problemResponse } from '../http/problem.ts';
 import { createSessionApp } from '../http/session-app.ts';
 import { Journal } from '../journal/journal.ts';
 import type { SessionRecord } from '../domain/session.ts';
@@ -30,24 +33,42 @@ function log(line: string): void {
   console.error(line); // oxlint-disable-line no-console -- there is no other
 }
 
+/** @returns the refusal where newer code has written it: then nothing is read or written (J9) */
+function openJournal(storage: DurableObjectStorage): Journal | EngineError {
+  try {
+    return new Journal(durableSql(storage));
+  } catch (fault) {
+    if (fault instanceof EngineError) return fault;
+    throw fault;
+  }
+}
+
 export class SessionObject extends DurableObject<Env> {
-  #session: Session;
-  #app: ReturnType<typeof createSessionApp>;
+  #opened: Session | EngineError;
+  #app: Pick<ReturnType<typeof createSessionApp>, 'fetch'>;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
-    this.#session = this.#openSession();
+    this.#opened = this.#openSession();
     this.#app = this.#openApp();
   }
 
-  #openSession(): Session {
+  /** @throws EngineError `schema_too_new` */
+  get #session(): Session {
+    if (this.#opened instanceof EngineError) throw this.#opened;
+    return this.#opened;
+  }
+
+  #openSession(): Session | EngineError {
     const { ctx, env } = this;
+    const journal = openJournal(ctx.storage);
+    if (journal instanceof EngineError) return journal;
     const settings = readSettings(env);
     const runner = runnerOf(settings);
     const pinned = new PinnedManifests(env, ctx.storage);
     const redact = redactor(secretsOf(env));
     return new Session({
-      journal: new Journal(durableSql(ctx.storage)),
+      journal,
       clock: platformClock,
       random: Math.random,
       newApprovalId: () => newId('apr'),
@@ -90,9 +111,11 @@ export class SessionObject extends DurableObject<Env> {
     });
   }
 
-  #openApp(): ReturnType<typeof createSessionApp> {
+  #openApp(): Pick<ReturnType<typeof createSessionApp>, 'fetch'> {
+    const session = this.#opened;
+    if (session instanceof EngineError) return { fetch: () => problemResponse(session) };
     return createSessionApp({
-      session: this.#session,
+      session,
       clock: platformClock,
       admit: async () => await takeTurn(this.env, readSettings(this.env), this.#session.record),
       destroy: () => this.#destroy(),
@@ -139,7 +162,7 @@ export class SessionObject extends DurableObject<Env> {
       await this.ctx.storage.deleteAlarm();
       await this.ctx.storage.deleteAll();
     } finally {
-      this.#session = this.#openSession();
+      this.#opened = this.#openSession();
       this.#app = this.#openApp();
     }
   }
@@ -166,6 +189,10 @@ export class SessionObject extends DurableObject<Env> {
    * session's own end (J2, J8, F3). Re-arms first, starts the work without containing it, never throws.
    */
   override async alarm(): Promise<void> {
+    // Newer code finds it still armed when it is back (J9).
+    if (this.#opened instanceof EngineError) {
+      return await this.ctx.storage.setAlarm(platformClock.now() + limits.watchdogMs);
+    }
     await this.#arm();
     this.ctx.waitUntil(this.#wake());
   }

@@ -3,6 +3,7 @@ import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } fro
 import { env } from 'cloudflare:workers';
 import { expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
+import { SCHEMA_VERSION } from '../../src/journal/schema.ts';
 import { call, events, newSession, post } from './client.ts';
 
 const { SESSIONS } = env as unknown as { SESSIONS: DurableObjectNamespace };
@@ -33,4 +34,25 @@ test('[H1] a session that nobody has spoken to for thirty days is gone, with eve
   );
   expect(tables).toEqual([]);
   expect(await alarmOf(session)).toBeNull();
+});
+
+test('[J9] what newer code has written answers 503, is left as it is, and stays armed until that code is back', async () => {
+  const session = await newSession();
+  const path = `/agent/session/${session}`;
+  await (await post(`${path}/message`, { content: 'hello', stream: false })).text();
+  const schema = (version: number): Promise<void> =>
+    runInDurableObject(SESSIONS.getByName(session), async (_object, { storage }) => {
+      storage.sql.exec(`UPDATE schema_version SET version = ?`, version);
+      await storage.sync();
+    });
+  await schema(999);
+  await abortAllDurableObjects();
+  for (const answer of [await call(path), await post(`${path}/message`, { content: 'hello' })]) {
+    expect([answer.status, await answer.json()]).toMatchObject([503, { code: 'schema_too_new' }]);
+  }
+  expect(await runDurableObjectAlarm(SESSIONS.getByName(session))).toBe(true);
+  expect((await alarmOf(session)) ?? 0).toBeLessThanOrEqual(Date.now() + limits.watchdogMs);
+  await schema(SCHEMA_VERSION);
+  await abortAllDurableObjects();
+  expect(await (await call(path)).json()).toMatchObject({ session_id: session, runs: 1 });
 });
