@@ -9,7 +9,7 @@ import type { JsonObject } from '../domain/json.ts';
 import { isJsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { BuildContext } from './build-base.ts';
-import { namesInCondition } from './condition-names.ts';
+import { namesInCondition, whyNotCel } from './condition-names.ts';
 import { nearestNames } from './nearest.ts';
 import type { FieldPath } from './problem.ts';
 import type { StepInput, WorkflowInput } from './schema-workflow.ts';
@@ -133,6 +133,11 @@ function readTexts(value: unknown, field: FieldPath, level: Level, place: number
 }
 
 function readCondition(text: string, field: FieldPath, level: Level, place: number, reading: Reading): void {
+  const why = whyNotCel(text);
+  if (why !== null) {
+    reading.context.complain(field, `is not a condition in CEL, such as "steps.a.size() > 0": ${why}`);
+    return;
+  }
   for (const { path } of namesInCondition(text)) {
     if (path.length > 1 || path[0] !== 'steps') note(checkPath(path.join('.'), field, level, reading), level, place);
   }

@@ -3,6 +3,7 @@
  * bare or as `$(…)`. Words in quotes are text, members of other values are theirs, and a comprehension's
  * own variable is its own.
  */
+import { parse } from '@marcbachmann/cel-js';
 
 export interface NamedInCondition {
   /** Where the name stands in the text, with all that is its writing. */
@@ -15,6 +16,7 @@ export interface NamedInCondition {
 }
 
 const QUOTED = /"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'/g;
+const QUOTED_OR_DOLLAR = /("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|\$(?:\{([\w.[\]]+)\}|(?=[A-Za-z_]))/g;
 const QUOTED_REFERENCE = /^["']\$\(\s*((?:steps|trigger|item|index)(?:\.\w+)*)\s*\)["']$/;
 const NAMED =
   /\$\(\s*((?:steps|trigger|item|index)(?:\.\w+)*)\s*\)|(?<![\w.$]|\.\s+)\$?((?:steps|trigger|item|index)\b(?:\.[A-Za-z_]\w*)*)(\s*\()?/g;
@@ -48,6 +50,24 @@ export function namesInCondition(text: string): NamedInCondition[] {
     } else found.push({ start, end, path, asked: false });
   }
   return found.toSorted((a, b) => a.start - b.start);
+}
+
+/** Why the text cannot be read as CEL at all; null when it can. What its names stand for only a run knows. */
+export function whyNotCel(text: string): string | null {
+  let plain = '';
+  let at = 0;
+  for (const { start, end, asked } of namesInCondition(text)) {
+    plain += text.slice(at, start) + (asked ? 'true' : 'named');
+    at = end;
+  }
+  plain += text.slice(at);
+  try {
+    // Other names may have a `$` as well.
+    parse(plain.replace(QUOTED_OR_DOLLAR, (_all, quoted?: string, braced?: string) => quoted ?? braced ?? ''));
+    return null;
+  } catch (fault) {
+    return fault instanceof Error ? (fault.message.split('\n')[0] ?? '') : String(fault);
+  }
 }
 
 /** Variables of comprehensions, and from where to where they are theirs. */

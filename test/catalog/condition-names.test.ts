@@ -1,6 +1,6 @@
 /** What a step's condition names of its workflow (M6). */
 import { describe, expect, test } from 'vitest';
-import { namesInCondition } from '../../src/catalog/condition-names.ts';
+import { namesInCondition, whyNotCel } from '../../src/catalog/condition-names.ts';
 
 describe('[M6] names in a condition', () => {
   test.each([
@@ -24,5 +24,32 @@ describe('[M6] names in a condition', () => {
       ['$(steps.a.b)', false],
       ['has( trigger.c )', true],
     ]);
+  });
+});
+
+describe('[M6] whether a condition can be read', () => {
+  test.each([
+    'steps.a.ok',
+    '$(steps.a.ok) && $(trigger.n) > 3',
+    "'$(steps.a.s)' == 'ok'",
+    'has(item.price) && !has(trigger.x)',
+    'steps.a.rows.exists(row, row.price > 3 && row.kind in ["a", 1, null])',
+    '$index % 2 == 0 ? $steps.a.b : ${steps.a.c}',
+    '{"item": 1, 2: [steps.a]}.item == 1',
+    'type(steps.a) == int || double(steps.b) < 1.5e3 || steps["odd name"] == 1u',
+    "steps.a.text.contains('\\'$(')",
+    'items.size() > 0',
+  ])('%s', (text) => {
+    expect(whyNotCel(text)).toBeNull();
+  });
+
+  test.each([
+    ['steps.a.size( >', 'Unexpected token: GT'],
+    ['steps.a ==', 'Unexpected token: EOF'],
+    ['steps.a = 1', 'Unexpected character'],
+    ['steps.a and steps.b', 'Unexpected'],
+    ["steps.a == 'open", 'Unterminated string'],
+  ])('%s cannot', (text, why) => {
+    expect(whyNotCel(text)).toContain(why);
   });
 });

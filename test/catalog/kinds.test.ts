@@ -226,6 +226,10 @@ outputs: {text: steps.get.body, all: {source: $(steps.each)}}`),
       'steps[0].condition: $(steps.nothing.at.all): no step that can be seen from here is called "nothing" (known: a)',
     ],
     [
+      'steps: [{name: a, type: llm}, {name: b, type: llm, condition: "steps.a.size( >"}]',
+      'steps[1].condition: is not a condition in CEL, such as "steps.a.size() > 0": Unexpected token: GT',
+    ],
+    [
       'steps: [{name: a, type: llm}]\noutputs: {x: steps.b.text, y: {source: $(steps.c)}}',
       'outputs.y.source: $(steps.c): no step that can be seen from here is called "c" (did you mean a?)',
     ],
