@@ -974,6 +974,7 @@ class Parser implements ProtocolParser {
     const length = this.#tagHead.length + this.#tagText.length;
     if (length * 3 > limits.tagBytes && utf8Bytes(this.#tagHead + this.#tagText) > limits.tagBytes) {
       this.#refuseLargeTag();
+      this.#bodyOffset = next;
       if (this.#mode === TEXT) this.#appendLiteral(selfClosing ? '/>' : '>', next - 1);
       else if (selfClosing) this.#closeAction(next);
       return;

@@ -1010,6 +1010,13 @@ describe('places', () => {
       [4, 1],
     ]);
   });
+  test('[P8] [P16] places behind a tag that is too large are right', () => {
+    const text = `<action a="${'漢'.repeat(2_800)}">\n<action name="y">`;
+    expect(rejectionsOf(parse(text)).map(({ code, line, column }) => [code, line, column])).toEqual([
+      ['too_large', 1, 1],
+      ['unclosed', 2, 1],
+    ]);
+  });
   test('[P8] a rejection names line, column and excerpt of the fault', () => {
     const text = 'one\n<thought>two\n  <action name="a">\n{"x": 1,\n "y": oops}\n</action></thought>';
     const [rejection] = rejectionsOf(parse(text));
