@@ -1,4 +1,5 @@
 /** `npm start`: the runner and the Worker on loopback, one screen that says what is active, a clean stop on Ctrl-C. */
+import { resolve as resolvePath } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pc from 'picocolors';
 import { findLocalModel } from './local-model.ts';
@@ -6,7 +7,8 @@ import { checkManifests } from './manifest-files.ts';
 import { watchManifests } from './manifest-watch.ts';
 import { parseRunnerUrls } from '../src/executors/runner-list.ts';
 import { portIsFree } from './services.ts';
-import { readVars, startSystem } from './system.ts';
+import { lockState } from './state-lock.ts';
+import { readVars, ROOT, startSystem } from './system.ts';
 import type { System, WorkerHealth } from './system.ts';
 
 function port(name: string, fallback: number): number {
@@ -82,6 +84,9 @@ async function watch(url: string): Promise<'silent'> {
   return 'silent';
 }
 
+// Who reads along may go (`npm start | head`); the services must not be left without the one that stops them.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
+
 const workerPort = port('PORT', 8787);
 const runnerPort = port('RUNNER_PORT', 8790);
 const stateDir = process.env['CORTEX_STATE_DIR'] || '.cortex';
@@ -107,6 +112,21 @@ try {
 if (ownRunner && workerPort === runnerPort) fail(`PORT and RUNNER_PORT are both ${workerPort}; they must differ.`);
 await requireFree('PORT', workerPort);
 if (ownRunner) await requireFree('RUNNER_PORT', runnerPort);
+
+/** Kept for as long as this process runs; what cannot be had at all is told by the services themselves. */
+function lock(): (() => void) | null {
+  try {
+    return lockState(resolvePath(ROOT, stateDir));
+  } catch {
+    return () => undefined;
+  }
+}
+const unlock = lock();
+if (unlock === null) {
+  fail(
+    `${stateDir} is in use by another npm start.\n  Stop it, or choose another folder: CORTEX_STATE_DIR=${stateDir}-2 npm start`,
+  );
+}
 
 let stopping = false;
 const aborted = new Promise<'stop'>((resolve) => {
@@ -157,4 +177,5 @@ if (ended === 'silent') {
 unwatch();
 console.error(pc.dim('stopping …'));
 await system.stop();
+unlock();
 process.exit(ended === 'stop' ? 0 : 1);

@@ -269,6 +269,25 @@ describe('starting and stopping', () => {
     blocker.close();
   });
 
+  test('a state folder that is in use is named, and whose output nobody reads any more goes on until it is stopped', async () => {
+    const env = { CORTEX_STATE_DIR: stateFolder() };
+    const first = await start(env);
+    const second = launch({
+      ...env,
+      PORT: String(await freePort()),
+      RUNNER_PORT: String(await freePort()),
+    });
+    expect(await second.exited).toBe(1);
+    expect(second.output()).toContain(`${env.CORTEX_STATE_DIR} is in use by another npm start`);
+    const children = childrenOf(first.process.pid ?? 0);
+    first.process.stdout?.destroy();
+    first.process.stderr?.destroy();
+    // says "stopping …", which nobody hears
+    first.process.kill('SIGTERM');
+    expect(await first.exited).toBe(0);
+    await expect.poll(() => children.filter(isAlive), { timeout: 15_000 }).toEqual([]);
+  });
+
   test('sessions and executions survive a restart', async () => {
     const env = { CORTEX_STATE_DIR: stateFolder() };
     const first = await start(env);
