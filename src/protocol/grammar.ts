@@ -158,28 +158,39 @@ class ActionGrammar {
     const { book, open, close, comma, colon } = this.#json;
     const typeAttribute = text(` type="${type}"`);
     const head = type === 'tool' ? optional(typeAttribute) : typeAttribute;
-    const endpoint = endpoints ? sequence(text('.'), this.#id) : sequence();
+    const endpoint = (name: string, spelled: (part: string) => string): Expression =>
+      endpoints ? sequence(text('.'), this.#endpoint(name, spelled)) : sequence();
     const field = (name: string): Expression => sequence(text(`"${name}"`), colon);
     if (this.#isCompact) {
       const ways = calls.map(([name, parameters]) => {
         const named =
           name === null
             ? sequence()
-            : book.lexeme(`${type}-${name}-name`, sequence(text(` name="${escaped(name)}`), endpoint, text('"')));
+            : book.lexeme(
+                `${type}-${name}-name`,
+                sequence(text(` name="${escaped(name)}`), endpoint(name, escaped), text('"')),
+              );
         return sequence(named, this.#identity, this.#fields, this.#endTag, this.#compactBody(name, parameters));
       });
       return book.rule(`${type}-action`, sequence(head, choice(...ways), this.#endAction));
     }
     const ways = calls.map(([name, parameters]) => {
       if (name === null) return sequence(field('parameters'), parameters);
-      const inner = JSON.stringify(name).slice(1, -1);
-      const named = book.lexeme(`${type}-${name}-name`, sequence(text(`"${inner}`), endpoint, text('"')));
+      const inner = (part: string): string => JSON.stringify(part).slice(1, -1);
+      const begins = text(`"${inner(name)}`);
+      const named = book.lexeme(`${type}-${name}-name`, sequence(begins, endpoint(name, inner), text('"')));
       return sequence(field('name'), named, comma, field('parameters'), parameters);
     });
     return book.rule(
       `${type}-action`,
       sequence(head, this.#identity, this.#endTag, open, choice(...ways), this.#fields, close, this.#endAction),
     );
+  }
+
+  /** What a relic is asked for: one of its endpoints, or any name where they are not known. */
+  #endpoint(relic: string, spelled: (part: string) => string): Expression {
+    const known = Object.keys(this.#resolved.relics.get(relic)?.endpoints ?? {});
+    return known.length > 0 ? choice(...known.map((name) => text(spelled(name)))) : this.#id;
   }
 
   /** Parameters called `parameters` would be read as the full form: such a tool is called in it. */

@@ -125,6 +125,7 @@ const EVERYTHING = agentWith(
 const AGENTS = new Map([
   ['assistant', shipped('assistant')],
   ['research_orchestrator', shipped('research_orchestrator')],
+  ['archivist', shipped('archivist')],
   ['everything', EVERYTHING],
 ]);
 
