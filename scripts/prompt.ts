@@ -2,9 +2,14 @@
 import { bundled } from '../src/catalog/bundled.ts';
 import { buildSystemPrompt, estimateTokens } from '../src/protocol/prompt.ts';
 
-const name = process.argv[2] ?? 'assistant';
+const [name = 'assistant', ...others] = process.argv.slice(2);
 const resolved = bundled.agent(name);
-if (resolved === null) {
+if (name.startsWith('-') || others.length > 0) {
+  console.error(
+    `One agent's name was expected, not "${[name, ...others].join(' ')}"\nusage: npm run prompt -- <agent>`,
+  );
+  process.exitCode = 2;
+} else if (resolved === null) {
   const known = bundled.list('agent').map((agent) => agent.name);
   console.error(`No agent is called "${name}" (known: ${known.join(', ')})`);
   process.exitCode = 1;

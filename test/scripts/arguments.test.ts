@@ -23,6 +23,9 @@ test.each([
   ['scripted-llm', [script('empty.yml', '')], 1, 'at replies'],
   ['scripted-llm', [script('field.yml', 'replies: [{ texd: hello }]\n')], 1, 'at replies[0]'],
   ['scripted-llm', [script('fault.yml', 'replies: [{ fault: fire }]\n')], 1, 'expected one of stall, cut, close'],
+  ['prompt', ['nobody'], 1, 'No agent is called "nobody" (known: '],
+  ['prompt', ['assistant', 'more'], 2, 'usage: npm run prompt'],
+  ['prompt', ['--wrong'], 2, 'usage: npm run prompt'],
   ['chaos', ['many'], 2, 'usage: npm run test:chaos'],
   ['chaos', ['0'], 2, 'usage: npm run test:chaos'],
 ])('%s %j ends with %i and says what is wrong, not where in the code', (command, given, code, said) => {
