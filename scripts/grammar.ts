@@ -16,6 +16,7 @@ function readArguments(): { name: string; format: string; form: string | undefin
       allowPositionals: true,
       options: { format: { type: 'string', default: 'gbnf' }, form: { type: 'string' } },
     });
+    if (positionals.length > 1) return fail(`One agent's name was expected, not "${positionals.join(' ')}"`);
     return { name: positionals[0] ?? 'assistant', format: values.format, form: values.form };
   } catch (fault) {
     return fail(fault instanceof Error ? fault.message : String(fault));
