@@ -19,7 +19,7 @@ import { everywhere, isStandard, STANDARD, unavailable } from './sandbox.ts';
 import { seccompFilter } from './seccomp.ts';
 import { LOADED_PYTHON, loadedJob } from './loaded-python.ts';
 import { baseEnvironment, commandOf, HARNESS, isHeapExhausted, PROGRAM_FILE, quoted } from './system-programs.ts';
-import { stateOf, WarmPool, type Warmable, type WarmState } from './warm-pool.ts';
+import { deathOf, stateOf, WarmPool, type Warmable, type WarmState } from './warm-pool.ts';
 
 /** Where bubblewrap reads from and writes to; each of the first group is read to its end. */
 const FD = { arguments: 3, program: 4, inputs: 5, harness: 6, passwd: 7, seccomp: 8, info: 9, start: 10 } as const;
@@ -109,8 +109,10 @@ export class BubblewrapSandbox implements Sandbox {
   async hold(interpreter: Interpreter): Promise<Held> {
     const pool = this.#pools[interpreter];
     const waiting = await pool.reserve();
+    const hasDied = deathOf(waiting);
     return {
       start: async (launch) => {
+        if (hasDied()) return await this.start(launch);
         if (isStandard(launch)) return waiting.run(launch);
         pool.giveBack(waiting);
         return await this.start(launch);

@@ -38,7 +38,7 @@ import {
   unavailable,
 } from './sandbox.ts';
 import { seccompProfile } from './seccomp.ts';
-import { stateOf, WarmPool, type WarmState } from './warm-pool.ts';
+import { deathOf, stateOf, WarmPool, type WarmState } from './warm-pool.ts';
 
 /** Says which runner a container belongs to. */
 export const OWNER = `${LABEL}.runner`;
@@ -132,8 +132,10 @@ export class DockerSandbox implements Sandbox {
   async hold(interpreter: Interpreter): Promise<Held> {
     const pool = this.#pools[interpreter];
     const container = await pool.reserve();
+    const hasDied = deathOf(container);
     return {
       start: async (launch) => {
+        if (hasDied()) return await this.start(launch);
         if (launch.diskMb === STANDARD.diskMb) return await give(container, launch);
         pool.giveBack(container);
         return await this.#cold(launch);
@@ -149,8 +151,10 @@ export class DockerSandbox implements Sandbox {
 
   async holdImage(image: string): Promise<Held<ImageLaunch>> {
     const { container, own } = await this.#createInImage(image, STANDARD);
+    const hasDied = deathOf(container);
     return {
       start: async (launch) => {
+        if (hasDied()) return await this.startImage(launch);
         if (launch.diskMb === STANDARD.diskMb) return await giveToImage(container, launch, own, !isStandard(launch));
         void container.dispose();
         return await this.startImage(launch);

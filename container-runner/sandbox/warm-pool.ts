@@ -25,6 +25,15 @@ export interface Warmable {
 
 const MAX_DEATHS = 3;
 
+/** Whether one that is kept outside of a pool has died: what it was kept for gets another one then. */
+export function deathOf(warm: Warmable): () => boolean {
+  let died = false;
+  warm.onDeath(() => {
+    died = true;
+  });
+  return () => died;
+}
+
 /** The state of several pools together, for people. */
 export function stateOf(pools: Readonly<Record<string, WarmPool<Warmable>>>): WarmState {
   const all = Object.values(pools);

@@ -21,7 +21,7 @@ import { packageTree } from './packages.ts';
 import type { Availability, Held, Interpreter, Launch, Sandbox, SandboxProcess } from './sandbox.ts';
 import { unavailable } from './sandbox.ts';
 import { snapshotOf } from './snapshot.ts';
-import { stateOf, WarmPool, type Warmable, type WarmState } from './warm-pool.ts';
+import { deathOf, stateOf, WarmPool, type Warmable, type WarmState } from './warm-pool.ts';
 
 /** Pages of 64 KiB that WebAssembly memory grows by. */
 const PAGES_PER_MEBIBYTE = 16;
@@ -99,8 +99,10 @@ export class WasmSandbox implements Sandbox {
     if (interpreter === 'node') throw new Error('The embedded sandbox does not run node');
     const pool = this.#pools[interpreter];
     const guest = await pool.reserve();
+    const hasDied = deathOf(guest);
     return {
       start: async (launch) => {
+        if (hasDied()) return await this.start(launch);
         if (launch.memoryMb === limits.memoryMb) return run(guest, launch);
         pool.giveBack(guest);
         return await this.start(launch);

@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 
 import { limits } from '../limits.ts';
 import { BaseImages } from '../images/base-images.ts';
+import { identityOf, OWNER } from '../sandbox/docker.ts';
 import { connectEngine } from '../sandbox/docker-engine.ts';
 import { dockerSocket, reasonToSkip } from './support/levels.ts';
 import { type JobBody, type Result, startRunner, type TestRunner } from './support/test-runner.ts';
@@ -51,6 +52,39 @@ describe.skipIf(skip !== null)(`images${skip === null ? '' : ` (skipped: ${skip}
       });
       // the job's container may still be on its way out
       await docker.getImage('cortex-edge/test:bare').remove({ force: true });
+    });
+
+    test.each([
+      ['an image', 'docker', command('echo hello')],
+      ['an interpreter', 'python', { kind: 'python', code: 'print("hello")' }],
+    ])('[R2] what was held of %s and has died is no reason to lose the job', async (_name, kind, body) => {
+      const session = `ses_held_${kind}`;
+      const filters = { label: [`${OWNER}=${await identityOf(runner.stateDir)}`, 'cortex-edge=job'] };
+      async function runIt(id: string): Promise<unknown> {
+        await runner.put(id, { session, ...body });
+        return await vi.waitFor(
+          async () => {
+            const record = (await (await runner.ask('GET', `/jobs/${id}`)).json()) as { readonly state: string };
+            expect(record.state).toBe('ended');
+            return record;
+          },
+          { timeout: 15_000, interval: 20 },
+        );
+      }
+      expect(await runIt(`${session}_1`)).toMatchObject({ stdout: 'hello\n' });
+      const before = new Set((await docker.listContainers({ all: true, filters })).map(({ Id }) => Id));
+      expect(await (await runner.ask('POST', '/prewarm', { session, kind })).json()).toEqual({ held: true });
+      const held = await vi.waitFor(
+        async () => {
+          const found = (await docker.listContainers({ filters })).find(({ Id }) => !before.has(Id));
+          if (found === undefined) throw new Error('nothing is held yet');
+          return docker.getContainer(found.Id);
+        },
+        { timeout: 15_000, interval: 20 },
+      );
+      await held.kill();
+      await vi.waitFor(() => expect(held.inspect()).rejects.toThrow(), { timeout: 15_000, interval: 20 });
+      expect(await runIt(`${session}_2`)).toMatchObject({ end: 'exited', exit_code: 0, stdout: 'hello\n' });
     });
 
     test('[P14] inputs are variables, and the file of all', async () => {
