@@ -30,6 +30,7 @@ test('[M1] the examples of the page load without a warning', () => {
     'manifests/tools/dice/dice.py',
     'manifests/tools/dice.yaml',
     'manifests/agents/tutor.yaml',
+    'poet.yaml',
   ]);
   const blocks = [...page.matchAll(/```yaml\n(kind:[\s\S]*?)```/g)].map(([, text = ''], index) => ({
     path: `manifests/example-${index}.yaml`,
