@@ -61,7 +61,8 @@ export class ActionDesk {
   readonly #rejections = new Map<ActionKey, ActionRejection>();
   readonly #attempts = new Map<ActionKey, { readonly attempt: number; readonly abort: AbortController }>();
   readonly #deadlines: Deadlines;
-  readonly #timers = new Map<TimerId, { readonly cancel: () => void; readonly at: number }>();
+  /** `cancel` is null while the host's alarm stands in for a timer of the platform. */
+  readonly #timers = new Map<TimerId, { readonly cancel: (() => void) | null; readonly at: number }>();
   readonly #approvals = new Map<ActionKey, string>();
   readonly #earlierValues = new Map<string, NameValue>();
   /** No name stands for results of the iterations before this one (I). */
@@ -322,7 +323,7 @@ export class ActionDesk {
 
   abortAll(): void {
     for (const { abort } of this.#attempts.values()) abort.abort(new DOMException('the run ended', 'AbortError'));
-    for (const { cancel } of this.#timers.values()) cancel();
+    for (const { cancel } of this.#timers.values()) cancel?.();
     for (const key of this.#looked.keys()) this.#context.earlier.release(this.#owner(key), null);
     this.#attempts.clear();
     this.#timers.clear();
@@ -379,9 +380,13 @@ export class ActionDesk {
     return times.length === 0 ? null : Math.min(...times);
   }
 
-  /** The action that an approval id asks about, or null. */
+  /** The action that an approval id asks about; null also for one whose time is over, told or not. */
   approvalKey(approvalId: string): ActionKey | null {
-    for (const [key, id] of this.#approvals) if (id === approvalId) return key;
+    for (const [key, id] of this.#approvals) {
+      if (id !== approvalId) continue;
+      const until = this.#timers.get(`approval:${key}`)?.at ?? Infinity;
+      return until > this.#context.clock.now() ? key : null;
+    }
     return null;
   }
 
@@ -457,9 +462,25 @@ export class ActionDesk {
   }
 
   clearTimer(timer: TimerId): void {
-    this.#timers.get(timer)?.cancel();
+    this.#timers.get(timer)?.cancel?.();
     this.#timers.delete(timer);
     this.#stopped.delete(timer);
+  }
+
+  /** Nothing but approvals is waited for: a timer of the platform would hold the host for days (J8). */
+  rest(): void {
+    for (const [timer, { cancel, at }] of this.#timers) {
+      cancel?.();
+      this.#timers.set(timer, { cancel: null, at });
+    }
+  }
+
+  /** The host is at work again: what is due meanwhile fires at once. */
+  rouse(): void {
+    const now = this.#context.clock.now();
+    for (const [timer, { cancel, at }] of [...this.#timers]) {
+      if (cancel === null) this.setTimer(timer, Math.max(0, at - now));
+    }
   }
 
   /** A timer of the record has fired. */

@@ -34,6 +34,10 @@ export interface LiveRun {
   isParked(): boolean;
   /** When an approval that the run waits for expires, epoch milliseconds; null when none is open (J8). */
   wakeAt(): number | null;
+  /** Nobody holds the host for this run any more: at `wakeAt` it is to be roused (J8). */
+  rest(): void;
+  /** The host is held for it again. */
+  rouse(): void;
   /** The action that an open approval asks about, or null (J8). */
   approvalKey(approvalId: string): ActionKey | null;
   /** Resolves when nothing of the run is at work any more; rejects for our own faults only. */
@@ -292,6 +296,8 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
     catchUp: () => segments.catchUp(),
     isParked: () => state.phase === 'parked',
     wakeAt: () => actions.approvalExpiry(),
+    rest: () => actions.rest(),
+    rouse: () => actions.rouse(),
     approvalKey: (approvalId) => actions.approvalKey(approvalId),
     drained: live().finally(() => actions.abortAll()),
   };

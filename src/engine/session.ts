@@ -431,10 +431,14 @@ export class Session {
     return this.#lastHeard() + (this.#ports.expiryMs ?? limits.sessionExpiryMs);
   }
 
-  /** What the alarm has come for: runs go on, periodic feeds are refreshed. */
+  /** What the alarm has come for: runs go on, approvals expire, periodic feeds are refreshed. */
   async wake(): Promise<void> {
     await this.recover();
-    if (!this.exists || this.#isIdle(this.#ports.clock.now())) return;
+    const now = this.#ports.clock.now();
+    for (const active of this.#active.values()) {
+      if (active.end === 'waiting' && (active.live.wakeAt() ?? Infinity) <= now) this.#hold(active);
+    }
+    if (!this.exists || this.#isIdle(now)) return;
     const due = this.#dueFeeds();
     if (due === null) return;
     await Promise.all(due.now.map((feed) => this.#feeds.refresh(feed, this.#fetchFeed(due.resolved))));
@@ -610,7 +614,10 @@ export class Session {
           const active = this.#active.get(run);
           if (active !== undefined) {
             active.end = status;
-            if (status === 'waiting') this.#release(active);
+            if (status === 'waiting') {
+              this.#release(active);
+              active.live.rest();
+            }
           }
           this.#ended(run);
           this.#next();
@@ -633,7 +640,8 @@ export class Session {
     const atWork = status === 'running' || status === 'queued' || (status === 'waiting' && !live.isParked());
     const active: ActiveRun = { live, inbox, held: null, end: atWork ? null : status };
     this.#active.set(run, active);
-    if (active.end !== 'waiting') this.#hold(active);
+    if (active.end === 'waiting') live.rest();
+    else this.#hold(active);
     if (active.end !== null) this.#ends.get(run)?.resolve();
     const followed = this.#follow(run, active);
     this.#followed.add(followed);
@@ -659,6 +667,7 @@ export class Session {
     if (active.held !== null) return;
     active.held = Promise.withResolvers<void>();
     this.#ports.hold(active.held.promise);
+    active.live.rouse();
   }
 
   #release(active: ActiveRun): void {

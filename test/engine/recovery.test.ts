@@ -548,8 +548,26 @@ describe('[J8] approvals', () => {
     await settle();
     expect(resultOf(one).status).toBe('waiting');
     world.clock.advance(1);
+    await expect(one.kit.session.resolveApproval(`apr_${'1'.repeat(32)}`, true, null)).rejects.toMatchObject({
+      code: 'unknown_approval',
+    });
+    expect(one.kit.session.nextWake()).toBe(world.clock.now());
+    await one.kit.session.wake();
     await live(world, one);
     expect(resultOf(one)).toMatchObject({ status: 'completed', response: 'a pity' });
+  });
+
+  test('while a person is waited for, no timer of the platform holds the host, here or after a restart', async () => {
+    const { world, first, next } = await hostsOf({
+      agent: supervised,
+      ...speaking([ACTION('risky', {}, {}, 'python')], ['<response final="true">done</response>']),
+    });
+    await send(first, 'do it');
+    await settle();
+    expect([resultOf(first).status, world.clock.next]).toEqual(['waiting', null]);
+    const one = await next();
+    await settle();
+    expect([resultOf(one).status, world.clock.next]).toEqual(['waiting', null]);
   });
 
   test('[J1] a decision is on disk when it is answered, and the first one counts', async () => {
@@ -609,6 +627,7 @@ describe('[J8] approvals', () => {
     await send(first, 'do it');
     await settle();
     world.clock.advance(limits.approvalExpiryMs);
+    await first.kit.session.wake();
     await settle();
     expect(first.kit.session.busy).toBe(true);
     const late = first.kit.session.resolveApproval(`apr_${'1'.repeat(32)}`, true, null);

@@ -723,8 +723,10 @@ describe('[J8] [M6] a workflow that waits for a person', () => {
       const kit = await kitOf(clock, new MortalSql(openNodeSql(), null));
       await kit.session.workflow({});
       await rest(kit, clock);
-      if (answer === null) clock.advance(7 * DAY);
-      else approve(kit, answer);
+      if (answer === null) {
+        clock.advance(7 * DAY);
+        await kit.session.wake();
+      } else approve(kit, answer);
       expect(await finish(kit, clock)).toMatchObject({ status: 'failed', error: { code: 'step_failed' } });
     }
   });
