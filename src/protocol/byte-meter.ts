@@ -19,7 +19,7 @@ export class ByteMeter {
   /** Of the text so far, less what is gathered and what is reserved. */
   #bytes = 0;
   #gathered = '';
-  /** The piece taken last ended with the first half of a pair. */
+  /** A piece ended with the first half of a pair, perhaps the last one. */
   #half = false;
   #reserved = 0;
   /** So close to the limit that every character is counted; `#gathered` then only tells that a pair is half read. */
@@ -35,7 +35,7 @@ export class ByteMeter {
   /** Counts a piece of at most `room` characters. */
   take(piece: string): void {
     this.room -= piece.length;
-    this.#half = isHighSurrogate(piece.charCodeAt(piece.length - 1));
+    if (isHighSurrogate(piece.charCodeAt(piece.length - 1))) this.#half = true;
     if (piece.length < LONG_PIECE_CHARS) {
       this.#gathered += piece;
       if (this.#gathered.length >= GATHERED_CHARS) this.#countGathered();
@@ -51,11 +51,7 @@ export class ByteMeter {
   takeAscii(chars: number): void {
     this.room -= chars;
     this.#bytes += chars;
-    if (!this.#half) return;
-    // A second half that comes later is not this one's: one of the characters stands between them.
-    this.#half = false;
-    this.#gathered += ' ';
-    this.#bytes -= 1;
+    if (this.#half) this.#partHalves();
   }
 
   /** Keeps a place for at most `room` characters that `takeReserved` will count, before anything else is counted. */
@@ -94,6 +90,13 @@ export class ByteMeter {
     this.#bytes += utf8Bytes(whole);
     this.#gathered = whole.length === text.length ? '' : text.slice(whole.length);
     this.room = this.#certain();
+  }
+
+  /** A second half that comes later is not that one's: of the characters counted last, one stands between them. */
+  #partHalves(): void {
+    this.#half = false;
+    this.#gathered += ' ';
+    this.#bytes -= 1;
   }
 
   #beExact(): void {
