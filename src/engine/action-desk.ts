@@ -478,7 +478,7 @@ export class ActionDesk {
   /** The host is at work again: what is due meanwhile fires at once. */
   rouse(): void {
     const now = this.#context.clock.now();
-    for (const [timer, { cancel, at }] of [...this.#timers]) {
+    for (const [timer, { cancel, at }] of this.#timers) {
       if (cancel === null) this.setTimer(timer, Math.max(0, at - now));
     }
   }
