@@ -74,16 +74,20 @@ function endedBadly(node: ActionNode): boolean {
   return node.stage === 'settled' && !node.satisfied;
 }
 
-const KNOWN_IDS_SHOWN = 12;
+const IDS_SHOWN = 12;
 
 /** The sentence of an `unknown_dependency` rejection. */
 export function unknownDependency(state: RunState, node: ActionNode, names: readonly string[]): string {
   const ambiguous = names.every((name) => namesakesOf(state, node, name).length > 1);
-  const what = names.map((name) => `"${name.slice(0, limits.excerptChars)}"`).join(', ');
+  const what =
+    names
+      .slice(0, IDS_SHOWN)
+      .map((name) => `"${name.slice(0, limits.excerptChars)}"`)
+      .join(', ') + (names.length > IDS_SHOWN ? ` and ${names.length - IDS_SHOWN} more` : '');
   const known: string[] = [];
   for (const [id, candidate] of state.ids) if (candidate !== node) known.push(id);
-  const shown = known.slice(-KNOWN_IDS_SHOWN).join(', ');
-  const more = known.length > KNOWN_IDS_SHOWN ? ` and ${known.length - KNOWN_IDS_SHOWN} more` : '';
+  const shown = known.slice(-IDS_SHOWN).join(', ');
+  const more = known.length > IDS_SHOWN ? ` and ${known.length - IDS_SHOWN} more` : '';
   const list = known.length === 0 ? 'none' : shown + more;
   return ambiguous
     ? `Action "${node.id}" depends on ${what}, the name of several actions: use an id (known: ${list})`

@@ -179,7 +179,7 @@ function declare(turn: Turn, action: ActionDeclaration, traits: ActionTraits): v
   if (refusal !== null) return rejectAtOnce(turn, generation, node, refusal.code, refusal.message);
 
   const dependencies: ActionNode[] = [];
-  const unresolved: string[] = [];
+  let unknown: Set<string> | null = null;
   const mark = ++state.mark;
   const dependOn = (dependency: ActionNode): void => {
     if (dependency.mark === mark) return;
@@ -194,11 +194,11 @@ function declare(turn: Turn, action: ActionDeclaration, traits: ActionTraits): v
         return rejectAtOnce(turn, generation, node, 'dependency_cycle', dependencyCycle(node, []));
       }
       dependOn(namesake);
-    } else if (!unresolved.includes(name)) unresolved.push(name);
+    } else (unknown ??= new Set<string>()).add(name);
   }
   const bound: (readonly [string, ActionNode])[] = [];
   for (const name of action.references) {
-    if (unresolved.includes(name)) continue;
+    if (unknown?.has(name) === true) continue;
     const producer = producerOf(state, name);
     if (producer === null) continue;
     bound.push([name, producer]);
@@ -215,9 +215,9 @@ function declare(turn: Turn, action: ActionDeclaration, traits: ActionTraits): v
   register(state, node);
   registerName(state, node);
   if (bound.length > 0) node.bound = bound;
-  if (unresolved.length > 0) {
-    node.unresolved = unresolved;
-    for (const name of unresolved) {
+  if (unknown !== null) {
+    node.unresolved = [...unknown];
+    for (const name of unknown) {
       const others = generation.pending.get(name);
       if (others === undefined) generation.pending.set(name, [node]);
       else others.push(node);
@@ -229,7 +229,7 @@ function declare(turn: Turn, action: ActionDeclaration, traits: ActionTraits): v
     link(state, node, dependency);
   }
   placeBehindBarriers(generation, node);
-  if (unresolved.length === 0) queue(turn, node);
+  if (unknown === null) queue(turn, node);
   if (waiters !== undefined) bindWaiters(turn, generation, node);
   if (generation.failedFast) settle(turn, node, { status: 'cancelled', reason: 'fail_fast' });
   else if (generation.stopped) settle(turn, node, { status: 'cancelled', reason: 'budget_exceeded' });

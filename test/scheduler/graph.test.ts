@@ -88,6 +88,15 @@ describe('S3 dependencies', () => {
     expect(rejection(run).message).toBe('Action "sum" depends on unknown id "fetch3" (known: fetch1, fetch2, report)');
   });
 
+  test('[S3] hundreds of thousands of unknown ids take linear time, and a message of a few of them', () => {
+    const run = new Driver();
+    run.declare({ id: 'a', dependsOn: Array.from({ length: 300_000 }, (_, at) => `x${at}`) });
+    run.end();
+    expect(rejection(run).message).toMatch(
+      /^Action "a" depends on unknown ids "x0", .* and 299988 more \(known: none\)$/,
+    );
+  });
+
   test('[S3] the list of known ids is cut', () => {
     const run = new Driver({ maxParallelActions: 1 });
     for (let n = 0; n < 40; n += 1) run.declare({ id: `a${n}` });
