@@ -77,7 +77,7 @@ describe('[M7] sub-agents', () => {
 
   test('[J5] a child whose host vanishes as it is cancelled is asked again', async () => {
     const asked: string[] = [];
-    const stub = {
+    const vanishing = {
       startChild: () => Promise.resolve('run_1'),
       fetch: (request: Request) => {
         const { pathname } = new URL(request.url);
@@ -93,9 +93,9 @@ describe('[M7] sub-agents', () => {
     };
     const clock = new FakeClock();
     const storage = { kv: { put: () => undefined } } as unknown as DurableObjectStorage;
-    const fake = { SESSIONS: { getByName: () => stub } } as unknown as Env;
+    const platform = { SESSIONS: { getByName: () => vanishing } } as unknown as Env;
     const parent = { session_id: 's', agent: 'a', user_id: null, owner: null, kind: 'chat', metadata: {} } as const;
-    const children = childSessions(fake, clock, storage, () => ({ ...parent, created_at: 0 }));
+    const children = childSessions(platform, clock, storage, () => ({ ...parent, created_at: 0 }));
     const request = { key: 'k', kind: 'agent', name: 'a', message: 'm', inputs: {}, budget: null } as const;
     const end = children.run(request, { signal: AbortSignal.abort('enough'), event: () => undefined });
     for (let turn = 0; turn < 100 && clock.next === null; turn += 1) await Promise.resolve();
