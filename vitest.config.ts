@@ -11,7 +11,7 @@ export default defineConfig({
         test: {
           name: 'node',
           include: ['test/**/*.test.ts', 'container-runner/**/*.test.ts'],
-          exclude: ['test/runtime/**', 'test/e2e/**', '**/node_modules/**'],
+          exclude: ['test/runtime/**', 'test/e2e/**', 'test/latency/**', '**/node_modules/**'],
           environment: 'node',
           testTimeout: 60_000,
           hookTimeout: 60_000,
@@ -36,6 +36,18 @@ export default defineConfig({
           environment: 'node',
           testTimeout: 120_000,
           expect: patient,
+          hookTimeout: 120_000,
+          fileParallelism: false,
+        },
+      },
+      {
+        // Measures how long one caller waits for another, so it has the machine for itself: after all others.
+        test: {
+          name: 'latency',
+          include: ['test/latency/**/*.test.ts'],
+          environment: 'node',
+          sequence: { groupOrder: 1 },
+          testTimeout: 180_000,
           hookTimeout: 120_000,
           fileParallelism: false,
         },

@@ -5,26 +5,33 @@ import { routePath } from 'hono/route';
 import type { Logger } from 'pino';
 
 import type { Authority } from './auth.ts';
+import { addEgressRoutes, type Egress } from './egress/routes.ts';
 import { eventStream } from './event-stream.ts';
 import { interpreterOf, jobId, parseJob, parsePrewarm, sessionId } from './job.ts';
 import type { Jobs } from './jobs.ts';
 import type { JobRecord, Ledger } from './ledger.ts';
+import { LedgerFault } from './ledger-fault.ts';
 import { limits } from './limits.ts';
 import type { Maxima } from './maxima.ts';
 import type { Metrics } from './metrics.ts';
 import type { Prewarmer } from './prewarm.ts';
 import { Refusal } from './problem.ts';
+import { tenantOf } from './share.ts';
 import type { Relics } from './relics/relics.ts';
 import { addRelicRoutes } from './relics/routes.ts';
 import type { SandboxRegistry } from './sandbox/registry.ts';
+import type { StateFolder } from './state.ts';
 import { SERVICE, VERSION } from './version.ts';
 
 export interface AppParts {
   readonly jobs: Jobs;
   readonly ledger: Ledger;
+  readonly state: StateFolder;
   readonly sandboxes: SandboxRegistry;
   readonly relics: Relics;
   readonly prewarmer: Prewarmer;
+  /** Null when it is switched off. */
+  readonly egress: Egress | null;
   readonly authority: Authority;
   readonly metrics: Metrics;
   readonly maxima: Maxima;
@@ -34,11 +41,16 @@ export interface AppParts {
 }
 
 export function createApp(parts: AppParts): Hono {
-  const { jobs, ledger, sandboxes, relics, prewarmer, authority, metrics, maxima, log, stopping } = parts;
+  const { jobs, ledger, state, sandboxes, relics, prewarmer, authority, metrics, maxima, log, stopping } = parts;
   const app = new Hono();
 
   app.onError((fault) => {
     if (fault instanceof Refusal) return fault.toResponse();
+    if (fault instanceof LedgerFault) {
+      log.error({ reason: fault.message }, 'the ledger cannot be used');
+      const headers = { 'retry-after': String(limits.ledgerRetrySeconds) };
+      return new Refusal('storage', fault.message, headers).toResponse();
+    }
     log.error({ reason: fault.message, stack: fault.stack }, 'request failed');
     return new Refusal('internal', 'The request failed; the runner goes on').toResponse();
   });
@@ -72,6 +84,7 @@ export function createApp(parts: AppParts): Hono {
       sandbox,
       relics: { level: relics.level, running: relics.running, max_running: maxima.relics },
       jobs: { running, queued, max_running: maxima.running, max_queued: maxima.queued },
+      set_aside: state.setAsideNames(),
     });
   });
   app.get('/metrics', async (c) => c.text(await metrics.text(), 200, { 'content-type': metrics.contentType }));
@@ -98,7 +111,7 @@ export function createApp(parts: AppParts): Hono {
 
   app.put('/jobs/:id', async (c) => {
     const id = idOf(c.req.param('id'));
-    const { record, created } = jobs.submit(id, parseJob(await c.req.text()));
+    const { record, created } = jobs.submit(id, parseJob(await c.req.text()), tenantOf(c.req.query('tenant')));
     return c.json(summaryOf(record), created ? 202 : 200);
   });
   app.get('/jobs/:id', (c) => {
@@ -141,6 +154,7 @@ export function createApp(parts: AppParts): Hono {
   });
 
   addRelicRoutes(app, relics);
+  addEgressRoutes(app, parts.egress);
 
   function idOf(text: string): string {
     const id = jobId.safeParse(text);

@@ -19,6 +19,8 @@ export interface RunnerConfig {
   readonly sandbox: SandboxLevel | null;
   /** Jobs may run as plain processes of this machine's user. */
   readonly allowProcess: boolean;
+  /** Sends requests of tools, for a Worker that cannot pin addresses (X2); false = refuses them. */
+  readonly egress?: boolean;
   readonly logLevel: string;
   /** What jobs and relics may ask for at most; those of limits.ts where it is absent. */
   readonly maxima?: Maxima;
@@ -68,8 +70,12 @@ const environment = z.object({
   RUNNER_IMAGE_NODE: imageReference.optional(),
   RUNNER_DRAIN_SECONDS: z.coerce.number().min(0).max(limits.maxDrainSeconds).default(limits.drainSeconds),
   ...maximaVariables,
+  RUNNER_EGRESS: flag.default(true),
   RUNNER_LOG: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
 });
+
+/** Every variable that the runner reads. */
+export const RUNNER_SETTINGS: readonly string[] = Object.keys(environment.shape);
 
 /** @throws Error that names each wrong variable */
 export function readConfig(variables: Readonly<Record<string, string | undefined>>): RunnerConfig {
@@ -88,6 +94,7 @@ export function readConfig(variables: Readonly<Record<string, string | undefined
     publicHost: data.RUNNER_PUBLIC_URL === undefined ? null : new URL(data.RUNNER_PUBLIC_URL).host,
     sandbox: data.RUNNER_SANDBOX ?? null,
     allowProcess: data.RUNNER_ALLOW_PROCESS,
+    egress: data.RUNNER_EGRESS,
     logLevel: data.RUNNER_LOG,
     maxima: maximaOf(data),
     drainMs: data.RUNNER_DRAIN_SECONDS * 1_000,

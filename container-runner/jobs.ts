@@ -4,8 +4,10 @@
  * Owns: which jobs run and wait. Does not own: their records (the ledger), their processes (the sandbox).
  * Invariants:
  * 1. At most `maxima.running` run and `maxima.queued` wait; what is past it is refused before anything is recorded.
- * 2. Waiting jobs start in the order in which they came.
- * 3. Every accepted job ends in the ledger exactly once, whatever happens to its sandbox.
+ * 2. Waiting jobs of a tenant start in the order in which they came; among tenants, one with the fewest running is next.
+ * 3. No tenant takes all places, neither of those that run nor of those that wait (share.ts).
+ * 4. Every accepted job ends in the ledger exactly once, whatever happens to its sandbox. Where the ledger cannot be
+ *    written, its end waits in memory and is tried again.
  */
 import { createHash } from 'node:crypto';
 
@@ -16,16 +18,20 @@ import { BuildFailure } from './images/tool-images.ts';
 import { type Program, programOf } from './job-data.ts';
 import type { JobRequest, Outcome } from './job.ts';
 import type { JobRecord, Ledger } from './ledger.ts';
+import { LedgerFault } from './ledger-fault.ts';
 import { limits } from './limits.ts';
 import { type Maxima, refuseTooMuch } from './maxima.ts';
 import { Refusal } from './problem.ts';
 import type { Prewarmer } from './prewarm.ts';
+import { mayTake } from './share.ts';
 import type { SandboxRegistry } from './sandbox/registry.ts';
 import type { Sandbox, SandboxProcess } from './sandbox/sandbox.ts';
 import { supervise } from './supervise.ts';
 
 interface Entry {
   readonly id: string;
+  /** Null where there is one. */
+  readonly tenant: string | null;
   readonly session: string;
   readonly sandbox: Sandbox;
   readonly program: Program;
@@ -49,6 +55,9 @@ export class Jobs {
   readonly #queue: Entry[] = [];
   readonly #running = new Map<string, { readonly entry: Entry; readonly done: Promise<void> }>();
   readonly #onEnd: (job: JobRecord) => void;
+  /** Ends that could not be written; as many as jobs that ran since, and those end with a full disk at once. */
+  readonly #unwritten: { readonly entry: Entry; readonly outcome: Outcome }[] = [];
+  #retry: NodeJS.Timeout | undefined;
   #stopping = false;
 
   constructor(options: {
@@ -80,7 +89,11 @@ export class Jobs {
    * @returns the job's record, and whether this request is the one that created it
    * @throws Refusal `id_conflict`, `invalid_request`, `unsupported`, `busy`, `stopping`
    */
-  submit(id: string, request: JobRequest): { readonly record: JobRecord; readonly created: boolean } {
+  submit(
+    id: string,
+    request: JobRequest,
+    tenant: string | null = null,
+  ): { readonly record: JobRecord; readonly created: boolean } {
     const requestHash = createHash('sha256').update(JSON.stringify(request)).digest('base64url');
     const known = this.#ledger.job(id);
     if (known !== null) {
@@ -95,19 +108,13 @@ export class Jobs {
       });
     }
     refuseTooMuch(request.limits, this.#maxima);
-    const { running, queued } = this.#maxima;
     const program = programOf(request);
     const sandbox = this.#sandboxFor(program, request);
-    if (this.#running.size >= running && this.#queue.length >= queued) {
-      throw new Refusal(
-        'busy',
-        `${this.#running.size} jobs run and ${this.#queue.length} wait (allowed: ${running} and ${queued})`,
-        { 'retry-after': String(limits.retryAfterSeconds) },
-      );
-    }
+    this.#admit(tenant);
     this.#ledger.add({ id, session: request.session, kind: request.kind, requestHash });
     this.#queue.push({
       id,
+      tenant,
       session: request.session,
       sandbox,
       program,
@@ -150,11 +157,50 @@ export class Jobs {
     const running = [...this.#running.values()];
     for (const { entry } of running) entry.stop.abort();
     await Promise.all(running.map(({ done }) => done));
+    this.#writeEnds();
+    clearTimeout(this.#retry);
+  }
+
+  /** @throws Refusal `busy` where it could neither run nor wait */
+  #admit(tenant: string | null): void {
+    const { running, queued } = this.#maxima;
+    const waits = this.#queue.filter((entry) => entry.tenant === tenant).length;
+    if (waits === 0 && this.#mayRun(tenant)) return;
+    if (mayTake(tenant, { own: waits, used: this.#queue.length, most: queued })) return;
+    const own = tenant === null ? '' : `, ${this.#runningOf(tenant)} and ${waits} of them for this API key`;
+    throw new Refusal(
+      'busy',
+      `${this.#running.size} jobs run and ${this.#queue.length} wait${own} (allowed: ${running} and ${queued}${tenant === null ? '' : ', of which one key gets what leaves as much to others'})`,
+      { 'retry-after': String(limits.retryAfterSeconds) },
+    );
+  }
+
+  #runningOf(tenant: string | null): number {
+    let own = 0;
+    for (const { entry } of this.#running.values()) if (entry.tenant === tenant) own += 1;
+    return own;
+  }
+
+  #mayRun(tenant: string | null): boolean {
+    return mayTake(tenant, { own: this.#runningOf(tenant), used: this.#running.size, most: this.#maxima.running });
+  }
+
+  /** Of those whose turn it may be, the first of the tenant with the fewest running. */
+  #takeNext(): Entry | undefined {
+    let next: { readonly at: number; readonly own: number } | null = null;
+    const seen = new Set<string | null>();
+    for (const [at, { tenant }] of this.#queue.entries()) {
+      if (seen.has(tenant)) continue;
+      seen.add(tenant);
+      const own = this.#runningOf(tenant);
+      if (this.#mayRun(tenant) && (next === null || own < next.own)) next = { at, own };
+    }
+    return next === null ? undefined : this.#queue.splice(next.at, 1)[0];
   }
 
   #startNext(): void {
-    while (this.#running.size < this.#maxima.running) {
-      const entry = this.#queue.shift();
+    for (;;) {
+      const entry = this.#takeNext();
       if (entry === undefined) return;
       const done = this.#run(entry).finally(() => {
         this.#running.delete(entry.id);
@@ -167,6 +213,7 @@ export class Jobs {
   async #run(entry: Entry): Promise<void> {
     const { id, session, sandbox, program, stop } = entry;
     let outcome: Outcome;
+    let unkept = false;
     try {
       this.#ledger.start(id, session, sandbox.level);
       const process = await this.#begin(entry);
@@ -178,13 +225,20 @@ export class Jobs {
           try {
             this.#ledger.output(id, session, stream, text);
           } catch (fault) {
-            // output that cannot be kept is output that nobody sees: the job is not worth going on
-            this.#log.error({ job: id, reason: messageOf(fault) }, 'the ledger cannot be written');
+            // output that cannot be kept is output that no reader gets: the job ends, and how far it came is not known
+            if (!unkept) this.#log.error({ job: id, reason: messageOf(fault) }, 'the ledger cannot be written');
+            unkept = true;
             stop.abort();
           }
         },
       });
+      if (unkept) outcome = { end: 'lost', exitCode: null, truncated: true };
     } catch (fault) {
+      if (fault instanceof LedgerFault) {
+        this.#log.error({ job: id, reason: fault.message }, 'the ledger cannot be written');
+        this.#finish(entry, { end: 'lost', exitCode: null, truncated: false });
+        return;
+      }
       // the program never ran: its outcome is that of one that could not be started
       if (fault instanceof BuildFailure && !stop.signal.aborted) {
         this.#tell(entry, fault.message);
@@ -225,10 +279,10 @@ export class Jobs {
       const held = await this.#prewarmer.takeImage(entry.session, sandbox, program.launch.image);
       return await (held?.start(program.launch) ?? sandbox.startImage(program.launch));
     }
-    const building = sandbox.buildImage(program.build, (text) => {
+    const tell = (text: string): void => {
       if (!stop.signal.aborted) this.#tell(entry, text, 'build');
-    });
-    // the build goes on for others that want the same image
+    };
+    const building = sandbox.buildImage(program.build, tell, stop.signal);
     const image = await Promise.race([building, aborted(stop.signal)]);
     return await sandbox.startImage({ ...program.launch, image });
   }
@@ -241,20 +295,41 @@ export class Jobs {
     }
   }
 
-  #finish({ id, session }: Entry, outcome: Outcome): void {
+  #finish(entry: Entry, outcome: Outcome): void {
+    if (this.#write(entry, outcome)) return;
+    this.#unwritten.push({ entry, outcome });
+    this.#retryLater();
+  }
+
+  #retryLater(): void {
+    clearTimeout(this.#retry);
+    this.#retry = setTimeout(() => {
+      this.#writeEnds();
+      if (this.#unwritten.length > 0) this.#retryLater();
+    }, limits.ledgerRetryMs).unref();
+  }
+
+  #writeEnds(): void {
+    for (const { entry, outcome } of this.#unwritten.splice(0)) {
+      if (!this.#write(entry, outcome)) this.#unwritten.push({ entry, outcome });
+    }
+  }
+
+  /** False when the ledger cannot be written; the next start finds the job unfinished and calls it lost. */
+  #write({ id, session }: Entry, outcome: Outcome): boolean {
     try {
       this.#ledger.finish(id, session, outcome);
+      const record = this.#ledger.job(id);
+      if (record === null) return true;
+      this.#onEnd(record);
+      const { kind, sandbox: level, startedAt, endedAt } = record;
+      const ms = startedAt === null || endedAt === null ? null : endedAt - startedAt;
+      this.#log.info({ job: id, session, kind, sandbox: level, ...outcome, ms }, 'job ended');
+      return true;
     } catch (fault) {
-      // the next start finds it unfinished and calls it lost
       this.#log.error({ job: id, ...outcome, reason: messageOf(fault) }, 'the ledger cannot be written');
-      return;
+      return false;
     }
-    const record = this.#ledger.job(id);
-    if (record === null) return;
-    this.#onEnd(record);
-    const { kind, sandbox: level, startedAt, endedAt } = record;
-    const ms = startedAt === null || endedAt === null ? null : endedAt - startedAt;
-    this.#log.info({ job: id, session, kind, sandbox: level, ...outcome, ms }, 'job ended');
   }
 }
 

@@ -5,15 +5,20 @@
  * Invariants:
  * 1. A job id stands for one request for ever: adding it again changes nothing.
  * 2. A job ends once; later ends are ignored. After its `exited` event none follows.
- * 3. Event numbers grow over all sessions and are never used again, also after a restart.
+ * 3. Event numbers grow over all sessions and are never used again, also after a restart, and also in a new ledger
+ *    behind one that was set aside: its first number is the time.
  * 4. Opening the ledger leaves no job without an owner: what was queued or running is `lost`.
+ * 5. Opening it repairs rows that nothing could read.
+ * 6. A disk that is full or broken is a `LedgerFault`.
  */
 import fs from 'node:fs';
 import path from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 
-import { limits } from './limits.ts';
 import type { JobEnd, Outcome } from './job.ts';
+import { LedgerFault, reasonOf } from './ledger-fault.ts';
+import { checkTables, repairRows } from './ledger-repair.ts';
+import { limits } from './limits.ts';
 
 /** `build`: what the build of a job's image said. */
 export type EventType = 'started' | 'build' | 'stdout' | 'stderr' | 'exited';
@@ -41,9 +46,10 @@ export interface JobRecord {
   readonly truncated: boolean;
 }
 
+export const LEDGER_FILE = 'jobs.sqlite';
 const SCHEMA_VERSION = 1;
 /** Jobs that are forgotten at a time when the ledger is too large. */
-const PRUNE_STEP = 100;
+const PRUNE_STEP = 10;
 const SCHEMA = `
   CREATE TABLE jobs (
     id TEXT PRIMARY KEY, session TEXT NOT NULL, kind TEXT NOT NULL, state TEXT NOT NULL, sandbox TEXT,
@@ -66,13 +72,20 @@ export class Ledger {
   readonly #db: DatabaseSync;
   readonly #now: () => number;
   readonly #maxBytes: number;
+  /** Characters of events since the size was looked at. */
+  #sinceMeasured = 0;
   readonly #statements = new Map<string, StatementSync>();
   readonly #listeners = new Map<string, Set<() => void>>();
+
+  /** Tokens that were spent while the ledger could not be written, with their ends. */
+  readonly #spentHere = new Map<string, number>();
 
   /**
    * @param file path of the database, or `:memory:`
    * @param maxBytes what ended jobs may take
-   * @throws Error when the file was written by a newer version
+   * @throws LedgerFault when the file was written by a newer version, or cannot be written
+   * @throws Error of SQLite or the file system
+   * @see openLedger, which sets a file aside that is no ledger
    */
   constructor(file: string, now: () => number, maxBytes: number = limits.ledgerBytes) {
     if (file !== ':memory:') {
@@ -81,17 +94,29 @@ export class Ledger {
       fs.closeSync(fs.openSync(file, 'a', 0o600));
     }
     this.#maxBytes = maxBytes;
-    this.#db = new DatabaseSync(file);
     this.#now = now;
-    this.#db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000;');
-    const version = Number(this.#db.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0);
-    if (version > SCHEMA_VERSION) {
+    this.#db = new DatabaseSync(file);
+    try {
+      this.#db.exec('PRAGMA busy_timeout = 5000; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;');
+      const version = Number(this.#db.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0);
+      if (version > SCHEMA_VERSION) {
+        throw new LedgerFault(
+          `The ledger ${file} was written by a newer version (schema ${version}, known: ${SCHEMA_VERSION}). Start that version, or move the file away to begin a new ledger`,
+        );
+      }
+      if (version === 0) {
+        const first = `INSERT INTO sqlite_sequence (name, seq) VALUES ('events', ${Math.floor(now())});`;
+        this.#db.exec(`BEGIN; ${SCHEMA} ${first} PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT;`);
+      } else {
+        checkTables(this.#db);
+        repairRows(this.#db, now());
+      }
+      this.#loseAbandoned();
+      this.prune();
+    } catch (fault) {
       this.#db.close();
-      throw new Error(`${file} was written by a newer version (schema ${version}, known: ${SCHEMA_VERSION})`);
+      throw fault;
     }
-    if (version === 0) this.#db.exec(`BEGIN; ${SCHEMA} PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT;`);
-    this.#loseAbandoned();
-    this.prune();
   }
 
   close(): void {
@@ -145,8 +170,8 @@ export class Ledger {
   /** Ends a job; false when it has ended before. */
   finish(id: string, session: string, outcome: Outcome): boolean {
     const at = this.#now();
-    this.#db.exec('BEGIN IMMEDIATE');
     try {
+      this.#db.exec('BEGIN IMMEDIATE');
       const { changes } = this.#run(
         `UPDATE jobs SET state = 'ended', ended_at = ?, end = ?, exit_code = ?, truncated = ? WHERE id = ? AND state <> 'ended'`,
         at,
@@ -164,10 +189,13 @@ export class Ledger {
       }
       this.#db.exec('COMMIT');
       if (changes === 1) this.#notify(session);
+      // between two rounds of pruning, jobs could print many times what is kept
+      if (this.#sinceMeasured > limits.ledgerSlackChars) this.#shrink();
       return changes === 1;
     } catch (fault) {
-      this.#db.exec('ROLLBACK');
-      throw fault;
+      // a full disk has ended the transaction already
+      if (this.#db.isTransaction) this.#db.exec('ROLLBACK');
+      throw named(fault);
     }
   }
 
@@ -225,15 +253,36 @@ export class Ledger {
     };
   }
 
-  /** Remembers a token's id; false when it was used before (R7). */
+  /**
+   * Remembers a token's id; false when it was used before (R7). Where it cannot be written, it is remembered for as
+   * long as the runner runs: jobs can still be asked for and killed when the disk is full.
+   *
+   * @throws LedgerFault past `limits.tokensInMemory`
+   */
   spend(tokenId: string, expiresAt: number): boolean {
-    return this.#run('INSERT OR IGNORE INTO tokens (id, expires_at) VALUES (?, ?)', tokenId, expiresAt).changes === 1;
+    if (this.#spentHere.has(tokenId)) return false;
+    try {
+      return this.#run('INSERT OR IGNORE INTO tokens (id, expires_at) VALUES (?, ?)', tokenId, expiresAt).changes === 1;
+    } catch (fault) {
+      if (!(fault instanceof LedgerFault)) throw fault;
+      if (this.#get('SELECT 1 FROM tokens WHERE id = ?', tokenId) !== undefined) return false;
+      for (const [id, end] of this.#spentHere) if (end < this.#now()) this.#spentHere.delete(id);
+      if (this.#spentHere.size >= limits.tokensInMemory) throw fault;
+      this.#spentHere.set(tokenId, expiresAt);
+      return true;
+    }
   }
 
   /** Forgets what is older than the retention or past the ledger's size, oldest first, and tokens that have expired. */
   prune(): void {
     const before = this.#now() - limits.retentionMs;
     this.#forget('SELECT id FROM jobs WHERE ended_at < ?', before);
+    this.#shrink();
+    this.#run('DELETE FROM tokens WHERE expires_at < ?', this.#now());
+  }
+
+  #shrink(): void {
+    this.#sinceMeasured = 0;
     while (this.sizeBytes > this.#maxBytes) {
       const forgotten = this.#forget(
         'SELECT id FROM jobs WHERE ended_at IS NOT NULL ORDER BY ended_at LIMIT ?',
@@ -241,7 +290,6 @@ export class Ledger {
       );
       if (forgotten === 0) break;
     }
-    this.#run('DELETE FROM tokens WHERE expires_at < ?', this.#now());
   }
 
   /** Removes the jobs of a selection with their events; says how many. */
@@ -269,13 +317,9 @@ export class Ledger {
   }
 
   #insert(session: string, job: string, type: EventType, data: unknown): void {
-    this.#run(
-      'INSERT INTO events (session, job, type, data) VALUES (?, ?, ?, ?)',
-      session,
-      job,
-      type,
-      JSON.stringify(data),
-    );
+    const json = JSON.stringify(data);
+    this.#sinceMeasured += json.length;
+    this.#run('INSERT INTO events (session, job, type, data) VALUES (?, ?, ?, ?)', session, job, type, json);
   }
 
   #notify(session: string): void {
@@ -291,16 +335,34 @@ export class Ledger {
   }
 
   #run(sql: string, ...values: readonly (string | number | null)[]): { readonly changes: number } {
-    return { changes: Number(this.#statement(sql).run(...values).changes) };
+    try {
+      return { changes: Number(this.#statement(sql).run(...values).changes) };
+    } catch (fault) {
+      throw named(fault);
+    }
   }
 
   #get(sql: string, ...values: readonly (string | number | null)[]): Row | undefined {
-    return this.#statement(sql).get(...values);
+    try {
+      return this.#statement(sql).get(...values);
+    } catch (fault) {
+      throw named(fault);
+    }
   }
 
   #all(sql: string, ...values: readonly (string | number | null)[]): Row[] {
-    return this.#statement(sql).all(...values);
+    try {
+      return this.#statement(sql).all(...values);
+    } catch (fault) {
+      throw named(fault);
+    }
   }
+}
+
+/** The fault with a name that callers can branch on, where it is the disk's. */
+function named(fault: unknown): unknown {
+  const reason = reasonOf(fault);
+  return reason === null ? fault : new LedgerFault(`The ledger ${LEDGER_FILE} failed: ${reason}`, { cause: fault });
 }
 
 function recordOf(row: Row): JobRecord {

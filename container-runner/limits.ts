@@ -27,6 +27,8 @@ export const limits = {
   /** Clocks of the Worker and the runner may differ by so much. */
   clockSkewSeconds: 10,
   secretChars: 32,
+  /** Of a tenant's name, as the Worker says it. */
+  tenantChars: 200,
 
   // --- a job's means (R3, R4); `max…` are the operator's to change, up to what begins with `most` ---
   /** Each of stdout and stderr; past it the job ends as `output_limit`. */
@@ -95,8 +97,34 @@ export const limits = {
   /** Having run for so long, a relic's earlier deaths are forgotten. */
   relicStableMs: 60_000,
   relicProcesses: 64,
+  /** What has to stay free on the disk that states are on: relics that keep one end below it. */
+  relicSpareBytes: 1_073_741_824,
+  /** Relics whose state is kept, running or not. */
+  relicStates: 256,
   /** The end of what a relic printed, told with its death. */
   relicTailChars: 2_000,
+
+  // --- requests of tools (egress/) ---
+  /** One question to a name server; it is asked twice. */
+  egressQueryMs: 1_500,
+  /** From a name to its addresses, whatever is asked. */
+  egressResolveMs: 5_000,
+  /** Questions to the system's resolver at once: each blocks one of four threads that files and hashes need, too. */
+  egressLookups: 2,
+  /** Of one name. */
+  egressAddresses: 16,
+  hostChars: 253,
+  /** Requests at once, in all and of one session; past them 429. */
+  egressRunning: 256,
+  egressPerSession: 32,
+  egressHeaders: 64,
+  egressUrlChars: 16_384,
+  /** One answer, after decompression. */
+  egressBytes: 67_108_864,
+  /** An idle connection is kept so long: less than most servers keep theirs. */
+  egressIdleMs: 4_000,
+  /** Idle connections to one place. */
+  egressIdleSockets: 4,
 
   // --- prewarm ---
   /** A sandbox is held for a session so long; a model writes the body of an action meanwhile. */
@@ -112,6 +140,12 @@ export const limits = {
   buildRequirements: 64,
   buildMs: 300_000,
   buildMeans: { memoryMb: 1_024, cpus: 2, processes: 128, diskMb: 512 },
+  /** Of a Dockerfile; each is an image of its own while it is built. */
+  buildInstructions: 128,
+  /** How often it is looked at what a build has written. */
+  buildLookMs: 1_000,
+  /** Images of tools that are kept; past it those go that were not used for the longest time. */
+  toolImages: 256,
   /** What a build may say; past it the build ends. */
   buildLogBytes: 1_048_576,
   /** What of a build's log stands in the error of one that failed. */
@@ -123,6 +157,16 @@ export const limits = {
   /** Past it the oldest ended jobs are forgotten earlier. */
   ledgerBytes: 536_870_912,
   pruneEveryMs: 300_000,
+  /** What jobs may print, as JSON, until the size is looked at again without waiting for that. */
+  ledgerSlackChars: 33_554_432,
+  /** A job whose end could not be written, as on a full disk, is tried again so much later. */
+  ledgerRetryMs: 1_000,
+  /** What a caller is told meanwhile, in seconds. */
+  ledgerRetrySeconds: 5,
+  /** Tokens of one minute, remembered while the ledger cannot be written; past it requests are refused. */
+  tokensInMemory: 100_000,
+  /** Names of files that were set aside, in `/health`. */
+  setAsideNames: 20,
   /** Jobs that ended this recently are part of a stream that is opened without a place to resume from. */
   recentMs: 60_000,
 
@@ -137,6 +181,8 @@ export const limits = {
   maxDrainSeconds: 3_600,
   /** What a refused caller is told meanwhile: the next runner, or the next life of this one. */
   stoppingRetrySeconds: 5,
+  /** What a caller is told while the runner starts. */
+  startingRetrySeconds: 1,
   /** Sandboxes held ready, of each kind. */
   warm: 2,
   maxWarm: 32,
@@ -154,6 +200,6 @@ export const limits = {
   engineKillMs: 15_000,
   /** A job's container that ended so long ago and still stands has no runner any more. */
   abandonedMs: 60_000,
-  /** Files, directories and links in each of the places that a job may write to. */
+  /** Files, directories and links in each of the places that a job may write to, and in the state of a relic. */
   inodes: 16_384,
 } as const;

@@ -1,5 +1,6 @@
 /** Starts the runner with the settings of the environment; SIGTERM drains it, SIGINT or a second SIGTERM stops it at once. */
 import { readConfig } from './config.ts';
+import { closeInherited } from './descriptors.ts';
 import { createRunner } from './runner.ts';
 import { SERVICE, VERSION } from './version.ts';
 
@@ -9,7 +10,10 @@ function fail(message: string): never {
 }
 
 const runner = await Promise.resolve()
-  .then(() => createRunner(readConfig(process.env)))
+  .then(() => {
+    closeInherited();
+    return createRunner(readConfig(process.env));
+  })
   .catch((fault: unknown) => fail(explain(fault)));
 
 function explain(fault: unknown): string {

@@ -10,6 +10,12 @@ const PROBLEMS = {
   body_too_large: { status: 413, title: 'The body is too large' },
   unsupported: { status: 422, title: 'No sandbox here runs this' },
   busy: { status: 429, title: 'Too many jobs are waiting' },
+  egress_off: { status: 403, title: 'The runner sends no requests for tools' },
+  egress_refused: { status: 403, title: 'The runner sends nothing there' },
+  egress_failed: { status: 502, title: 'The request had no answer' },
+  egress_timeout: { status: 504, title: 'The request had no answer in time' },
+  storage: { status: 503, title: 'The ledger of the runner cannot be used' },
+  starting: { status: 503, title: 'The runner is starting' },
   stopping: { status: 503, title: 'The runner is stopping' },
   internal: { status: 500, title: 'Something went wrong in the runner' },
 } as const satisfies Record<string, { readonly status: number; readonly title: string }>;
@@ -21,16 +27,24 @@ export class Refusal extends Error {
   override readonly name = 'Refusal';
   readonly code: ProblemCode;
   readonly headers: Readonly<Record<string, string>>;
+  /** Further members of the document. */
+  readonly members: Readonly<Record<string, boolean>>;
 
-  constructor(code: ProblemCode, message: string, headers: Readonly<Record<string, string>> = {}) {
+  constructor(
+    code: ProblemCode,
+    message: string,
+    headers: Readonly<Record<string, string>> = {},
+    members: Readonly<Record<string, boolean>> = {},
+  ) {
     super(message);
     this.code = code;
     this.headers = headers;
+    this.members = members;
   }
 
   toResponse(): Response {
     const { status, title } = PROBLEMS[this.code];
-    const body = { type: 'about:blank', title, status, code: this.code, detail: this.message };
+    const body = { type: 'about:blank', title, status, code: this.code, detail: this.message, ...this.members };
     return new Response(JSON.stringify(body), {
       status,
       headers: { 'content-type': 'application/problem+json', ...this.headers },

@@ -1,16 +1,19 @@
 /** Puts the runner together: ledger, sandboxes, jobs, routes, server. */
 import type { AddressInfo } from 'node:net';
-import path from 'node:path';
 
-import { createAdaptorServer } from '@hono/node-server';
+import { createAdaptorServer, type ServerType } from '@hono/node-server';
+import type { Hono } from 'hono';
 import { type Logger, pino } from 'pino';
 
 import { createApp } from './app.ts';
 import { createAuthority } from './auth.ts';
 import type { RunnerConfig } from './config.ts';
+import { createResolve } from './egress/resolve.ts';
+import type { Egress } from './egress/routes.ts';
+import { createSender } from './egress/send.ts';
 import { Jobs } from './jobs.ts';
 import { parseKeys } from './keys.ts';
-import { Ledger } from './ledger.ts';
+import { openLedger } from './ledger-open.ts';
 import { limits } from './limits.ts';
 import { MAXIMA } from './maxima.ts';
 import { openRelics } from './relics/open.ts';
@@ -23,6 +26,8 @@ import { ProcessSandbox } from './sandbox/process.ts';
 import { SandboxRegistry } from './sandbox/registry.ts';
 import { type Sandbox, SANDBOX_LEVELS, type SandboxLevel } from './sandbox/sandbox.ts';
 import { WasmSandbox } from './sandbox/wasm.ts';
+import { StateFolder } from './state.ts';
+import { type ImageListener, Startup } from './startup.ts';
 import { SERVICE, VERSION } from './version.ts';
 
 export interface RunnerOptions extends RunnerConfig {
@@ -33,6 +38,8 @@ export interface RunnerOptions extends RunnerConfig {
   readonly sandboxes?: readonly Sandbox[];
   /** Instead of the place for relics of this machine. */
   readonly relicHost?: RelicHost;
+  /** Instead of the network of this machine. */
+  readonly egressParts?: Egress;
 }
 
 export interface Runner {
@@ -44,16 +51,51 @@ export interface Runner {
   close(): Promise<void>;
 }
 
-/** @throws Error when the port is taken or the ledger cannot be opened */
+/**
+ * Listens first, so that callers hear that the runner is starting; resolves when it takes jobs.
+ *
+ * @throws Error when the port is taken or the ledger cannot be opened
+ */
 export async function createRunner(options: RunnerOptions): Promise<Runner> {
   const now = options.now ?? Date.now;
+  const startup = new Startup(now);
+  let answer: (request: Request, env: unknown) => Response | Promise<Response> = startup.fetch;
+  const server = createAdaptorServer({ fetch: (request, env) => answer(request, env) });
+  const address = await new Promise<AddressInfo>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options.port, options.host, () => resolve(server.address() as AddressInfo));
+  });
+  try {
+    const { runner, app } = await openRunner(options, server, address, startup, now);
+    answer = (request, env) => app.fetch(request, env as object);
+    return runner;
+  } catch (fault) {
+    server.close();
+    throw fault;
+  }
+}
+
+/** Everything behind the server. */
+async function openRunner(
+  options: RunnerOptions,
+  server: ServerType,
+  address: AddressInfo,
+  startup: Startup,
+  now: () => number,
+): Promise<{ readonly runner: Runner; readonly app: Hono }> {
   const maxima = options.maxima ?? MAXIMA;
   const log =
     options.log ?? pino({ level: options.logLevel, base: { service: SERVICE, version: VERSION } }, pino.destination(2));
   const stopping = new AbortController();
-  const ledger = new Ledger(path.join(options.stateDir, 'runner', 'jobs.sqlite'), now);
+  const state = new StateFolder(options.stateDir, {
+    now,
+    onSetAside: (file, reason) => log.error({ file, reason }, 'a file that cannot be used was set aside; it is kept'),
+  });
+  const ledger = openLedger(state, now);
   const { sandboxes, absent } =
-    options.sandboxes === undefined ? sandboxesOf(options, log) : { sandboxes: options.sandboxes, absent: new Map() };
+    options.sandboxes === undefined
+      ? sandboxesOf(options, state, log, startup.image)
+      : { sandboxes: options.sandboxes, absent: new Map() };
   const registry = await SandboxRegistry.open(sandboxes, absent, options.sandbox);
   const prewarmer = new Prewarmer(registry);
   const jobs: Jobs = new Jobs({
@@ -66,7 +108,7 @@ export async function createRunner(options: RunnerOptions): Promise<Runner> {
     onEnd: (job) => metrics.jobEnded(job),
   });
   const authority = createAuthority(parseKeys(options.secret), ledger, now, options.publicHost);
-  const relics = await openRelics(options, log, options.relicHost);
+  const relics = await openRelics(options, state, log, options.relicHost);
   const metrics: Metrics = createMetrics({
     jobs,
     relics,
@@ -75,30 +117,31 @@ export async function createRunner(options: RunnerOptions): Promise<Runner> {
     maxRunning: maxima.running,
     draining: () => jobs.draining,
   });
+  const sender = createSender();
+  const egress: Egress | null =
+    options.egress === false ? null : (options.egressParts ?? { resolve: createResolve(), sender });
   const app = createApp({
     metrics,
     maxima,
     jobs,
     ledger,
+    state,
     sandboxes: registry,
     relics,
     prewarmer,
+    egress,
     authority,
     log,
     stopping: stopping.signal,
   });
 
-  const server = createAdaptorServer({ fetch: app.fetch });
-  const address = await new Promise<AddressInfo>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(options.port, options.host, () => resolve(server.address() as AddressInfo));
-  }).catch(async (fault: unknown) => {
-    await relics.close();
-    await registry.close();
-    ledger.close();
-    throw fault;
-  });
-  const pruning = setInterval(() => ledger.prune(), limits.pruneEveryMs);
+  const pruning = setInterval(() => {
+    try {
+      ledger.prune();
+    } catch (fault) {
+      log.error({ reason: fault instanceof Error ? fault.message : String(fault) }, 'the ledger cannot be pruned');
+    }
+  }, limits.pruneEveryMs);
   pruning.unref();
 
   let closing: Promise<void> | null = null;
@@ -112,6 +155,7 @@ export async function createRunner(options: RunnerOptions): Promise<Runner> {
       // streams have ended; what is idle needs no farewell
       setTimeout(() => 'closeAllConnections' in server && server.closeAllConnections(), 50);
     });
+    sender.close();
     await relics.close();
     await prewarmer.close();
     await registry.close();
@@ -131,7 +175,7 @@ export async function createRunner(options: RunnerOptions): Promise<Runner> {
     clearTimeout(timer);
     await (closing ??= close());
   }
-  return {
+  const runner: Runner = {
     drain,
     url: `http://${host}:${address.port}`,
     sandboxes: registry,
@@ -140,11 +184,14 @@ export async function createRunner(options: RunnerOptions): Promise<Runner> {
       return (closing ??= close());
     },
   };
+  return { runner, app };
 }
 
 function sandboxesOf(
   options: RunnerOptions,
+  state: StateFolder,
   log: Logger,
+  onImage: ImageListener,
 ): { readonly sandboxes: readonly Sandbox[]; readonly absent: ReadonlyMap<SandboxLevel, string> } {
   const absent = new Map<SandboxLevel, string>();
   const sandboxes: Sandbox[] = [];
@@ -153,12 +200,13 @@ function sandboxesOf(
   else if (wanted('docker')) {
     const docker = new DockerSandbox({
       socket: options.dockerSocket,
-      stateDir: options.stateDir,
+      state,
       warm: options.warm,
       images: options.baseImages,
       allowed: options.images,
       pipIndex: options.pipIndex,
       log: (message) => log.info(message),
+      onImage,
     });
     sandboxes.push(docker);
   }
@@ -170,7 +218,7 @@ function sandboxesOf(
   }
   if (wanted('wasm')) {
     const wasm = new WasmSandbox({
-      stateDir: options.stateDir,
+      state,
       warm: options.warm,
       warn: (message) => log.warn(message),
     });

@@ -5,7 +5,7 @@
  * usage: node scripts/bootstrap.mjs <command> [arguments…]
  */
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -44,7 +44,7 @@ const [command, ...args] = process.argv.slice(2);
 const child = spawn(command, args, {
   cwd: root,
   stdio: 'inherit',
-  env: { ...process.env, PATH: `${bin}${delimiter}${process.env.PATH ?? ''}` },
+  env: { ...process.env, PATH: `${bin}${delimiter}${process.env.PATH ?? ''}`, CORTEX_STARTED_BY: String(process.pid) },
   shell: process.platform === 'win32',
 });
 child.on('error', (fault) => {
@@ -55,3 +55,38 @@ child.on('exit', (code, signal) => process.exit(signal === null ? (code ?? 1) : 
 // Ctrl-C reaches the child by itself (same terminal); a signal sent to this process is passed on.
 process.on('SIGINT', () => undefined);
 for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
+
+/** Between two looks at whether npm is still there, and from then on until a child that does not end is killed. */
+const NPM_POLL_MS = 1_000;
+const STOP_MS = 15_000;
+
+/** The parent of a process; null where that cannot be told. */
+function parentOf(pid) {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
+  } catch {
+    return null;
+  }
+}
+
+/** npm, and the shell that it starts a script in: when one of them was killed, nobody can stop the child any more. */
+function isShell(pid) {
+  try {
+    return /^(ba|da|a|k|z)?sh$/.test(readFileSync(`/proc/${pid}/comm`, 'utf8').trim());
+  } catch {
+    return false;
+  }
+}
+
+if (process.env.npm_lifecycle_event !== undefined) {
+  const parent = process.ppid;
+  const grandparent = isShell(parent) ? parentOf(parent) : null;
+  const timer = setInterval(() => {
+    if (process.ppid === parent && (grandparent === null || parentOf(parent) === grandparent)) return;
+    clearInterval(timer);
+    child.kill('SIGTERM');
+    setTimeout(() => child.kill('SIGKILL'), STOP_MS).unref();
+  }, NPM_POLL_MS);
+  timer.unref();
+}

@@ -1,21 +1,32 @@
-/** `npm run chat [-- agent]`: a conversation in the terminal with the system at PORT, actions shown as they run. */
+/**
+ * `npm run chat [-- agent]`: a conversation in the terminal with the system at PORT, actions shown as they run, and
+ * a question where one waits for an approval.
+ */
 import { createInterface } from 'node:readline/promises';
 import pc from 'picocolors';
 import { readEvents } from './event-client.ts';
 import type { WireEvent } from './event-client.ts';
+import { boxed, harmless, visible } from './visible.ts';
 
 const url = `http://127.0.0.1:${process.env['PORT'] || 8787}`;
 const agent = process.argv[2] ?? 'assistant';
 
-async function post(path: string, body: unknown): Promise<Response> {
+/** A longer call is not printed into the terminal. */
+const PRINTED_BYTES = 65_536;
+
+const ENDS = new Set(['agent_completed', 'agent_failed', 'agent_cancelled']);
+
+/** @param body absent for a GET */
+async function call(path: string, body?: unknown): Promise<Response> {
   const headers: Record<string, string> = { 'content-type': 'application/json' };
   const key = process.env['CORTEX_API_KEY'];
   if (key !== undefined) headers['authorization'] = `Bearer ${key}`;
   try {
-    const response = await fetch(`${url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
+    const init = body === undefined ? { headers } : { method: 'POST', headers, body: JSON.stringify(body) };
+    const response = await fetch(`${url}${path}`, init);
     if (response.ok) return response;
     const problem = (await response.json()) as { code: string; detail: string };
-    throw new Error(`${problem.code}: ${problem.detail}`);
+    throw new Error(`${problem.code}: ${visible(problem.detail)}`);
   } catch (fault) {
     if (fault instanceof TypeError)
       throw new Error(`nothing answers at ${url}; run npm start in another terminal`, { cause: fault });
@@ -38,7 +49,7 @@ class Screen {
         this.#length = 0;
       }
       const fresh = String(data['delta']).slice(Math.max(0, this.#length - Number(data['offset'])));
-      process.stdout.write(paint(fresh));
+      process.stdout.write(paint(harmless(fresh)));
       this.#length += fresh.length;
       return;
     }
@@ -58,30 +69,94 @@ class Screen {
   }
 
   #line({ type, action_id: id, action_name: name, data }: WireEvent): string | null {
-    const label = name === undefined || name === id ? String(id) : `${id} (${name})`;
-    const error = data['error'] as { code?: string; message?: string } | undefined;
+    const label = visible(name === undefined || name === id ? String(id) : `${id} (${name})`);
+    const { code, message } = (data['error'] ?? {}) as { code?: string; message?: string };
+    const error = visible(`${code}: ${message}`);
     switch (type) {
       case 'action_started':
         return pc.yellow(`  ▶ ${label}`);
       case 'action_completed':
         return `${pc.green(`  ✓ ${label}`)} ${pc.dim(`${String(data['ms'])} ms`)}`;
       case 'action_failed':
-        return pc.red(`  ✗ ${label}: ${error?.code}: ${error?.message}`);
+        return pc.red(`  ✗ ${label}: ${error}`);
       case 'action_rejected':
-        return pc.red(`  ✗ ${label}: ${String(data['code'])}: ${String(data['message'])}`);
+        return pc.red(`  ✗ ${label}: ${visible(`${String(data['code'])}: ${String(data['message'])}`)}`);
       case 'action_skipped':
       case 'action_cancelled':
-        return pc.dim(`  – ${label}: ${type.slice(7)} (${String(data['reason'])})`);
+        return pc.dim(`  – ${label}: ${type.slice(7)} (${visible(String(data['reason']))})`);
       case 'agent_failed':
-        return pc.red(`The run failed: ${error?.code}: ${error?.message}`);
+        return pc.red(`The run failed: ${error}`);
       default:
         return null;
     }
   }
 }
 
+/** An event of this session, or of one that an action of it has started: those come as its progress. */
+function innermost(event: WireEvent): WireEvent {
+  const inner = event.type === 'progress' ? (event.data['event'] as WireEvent | undefined) : undefined;
+  return inner === undefined ? event : innermost(inner);
+}
+
+/** What a person types; null where the input has ended. */
+type Question = (text: string) => Promise<string | null>;
+
+/** Shows what an action would do, and asks. Null: nobody answered. */
+async function ask(event: WireEvent, question: Question): Promise<boolean | null> {
+  const { data, session_id: session, action_id: id, action_name: name } = event;
+  const path = `/agent/session/${session}/approvals/${String(data['approval_id'])}`;
+  const bytes = Number(data['bytes']);
+  // 0 where a terminal does not know its size.
+  const columns = process.stdout.columns || 80;
+  const what = [String(data['type']), ...(name === undefined || name === data['type'] ? [] : [name])].join(' ');
+  console.log(pc.yellow(`  ? ${visible(`${id} (${what})`)} waits for your approval`));
+  if (data['complete'] === true || bytes <= PRINTED_BYTES) {
+    const whole = data['complete'] === true ? data : ((await (await call(path)).json()) as Record<string, unknown>);
+    console.log(boxed(whole['parameters'], columns));
+    const inputs = whole['inputs'] as object | undefined;
+    if (inputs !== undefined && Object.keys(inputs).length > 0) console.log(`  inputs\n${boxed(inputs, columns)}`);
+  } else console.log(`    too long to show here; read it before you decide: curl ${url}${path}`);
+  console.log(pc.dim(`    ${bytes} bytes, sha256 ${String(data['sha256'])}`));
+  const said = await question('  approve? [y/N] ');
+  if (said !== null) return /^y(es)?$/i.test(said.trim());
+  console.log(`    answer it with: curl ${url}${path} -d '{"decision": "approve"}'`);
+  return null;
+}
+
+/** Shows a run to its end; what waits for a person is asked, and its stream taken up again. */
+async function follow(answer: Response, question: Question): Promise<void> {
+  let stream = answer;
+  for (let goesOn = true; goesOn;) {
+    goesOn = false;
+    const screen = new Screen();
+    let last: WireEvent | null = null;
+    let unanswered = false;
+    for await (const event of readEvents(stream)) {
+      if (event.seq !== null) last = event;
+      const inner = innermost(event);
+      if (inner.type === 'approval_requested') {
+        screen.end();
+        const approved = await ask(inner, question);
+        unanswered ||= approved === null;
+        const path = `/agent/session/${inner.session_id}/approvals/${String(inner.data['approval_id'])}`;
+        if (approved !== null) {
+          // Someone else may have decided in the meantime: that is told, and counts.
+          await call(path, { decision: approved ? 'approve' : 'deny' }).catch((fault: unknown) => {
+            console.log(pc.red(`  ${fault instanceof Error ? fault.message : String(fault)}`));
+          });
+        }
+      } else screen.show(event);
+      if (ENDS.has(event.type)) break;
+    }
+    screen.end();
+    if (last?.type !== 'agent_waiting' || unanswered) continue;
+    goesOn = true;
+    stream = await call(`/agent/session/${last.session_id}/events?after=${last.seq}&run=${last.run_id}`);
+  }
+}
+
 try {
-  const created = (await (await post(`/agent/${encodeURIComponent(agent)}/session`, {})).json()) as {
+  const created = (await (await call(`/agent/${encodeURIComponent(agent)}/session`, {})).json()) as {
     session_id: string;
   };
   console.log(pc.dim(`session ${created.session_id} with ${agent}; an empty line or Ctrl-D ends`));
@@ -96,10 +171,8 @@ try {
   prompt();
   for await (const line of terminal) {
     if (line.trim() === '') break;
-    const screen = new Screen();
-    const answer = await post(`/agent/session/${created.session_id}/message`, { content: line });
-    for await (const event of readEvents(answer)) screen.show(event);
-    screen.end();
+    const answer = await call(`/agent/session/${created.session_id}/message`, { content: line });
+    await follow(answer, async (text) => (open ? await terminal.question(text).catch(() => null) : null));
     prompt();
   }
   terminal.close();

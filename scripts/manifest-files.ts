@@ -48,7 +48,7 @@ export function readManifestFiles(folder: string): readonly ManifestFile[] {
 /** Loads a folder, or the one file, which is meant to be a manifest then. */
 function load(target: string, common: Catalog | null = null): LoadedManifests {
   const { files, unreadable } = readFolder(target);
-  const loaded = loadManifests(files, common);
+  const loaded = loadManifests(files, { common });
   const problems = [...unreadable, ...loaded.problems];
   if (problems.length === 0 && loaded.entries.length === 0 && statSync(target).isFile()) {
     const message = 'is no manifest: those are YAML, or Markdown whose front matter has a "kind"';

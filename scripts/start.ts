@@ -2,18 +2,24 @@
 import { resolve as resolvePath } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pc from 'picocolors';
+import { setAsideDamaged } from './damaged-databases.ts';
 import { findLocalModel } from './local-model.ts';
 import { checkManifests } from './manifest-files.ts';
 import { watchManifests } from './manifest-watch.ts';
-import { parseRunnerUrls } from '../src/executors/runner-list.ts';
-import { portIsFree } from './services.ts';
+import type { Failure } from './keeper.ts';
+import { failureOf, keepRunning, RestartBudget, startAgain } from './keeper.ts';
+import { endOrphans } from './orphans.ts';
+import { portIsFree, statusOf } from './services.ts';
+import { startLimits } from './start-limits.ts';
+import { starterGone } from './starter.ts';
 import { lockState } from './state-lock.ts';
-import { readVars, ROOT, startSystem } from './system.ts';
-import type { System, WorkerHealth } from './system.ts';
+import { checkWorkerSettings, settingsOf } from './settings.ts';
+import { planSystem, ROOT } from './system.ts';
+import type { SystemPlan, WorkerHealth } from './system.ts';
 
-function port(name: string, fallback: number): number {
-  const text = process.env[name] ?? '';
-  if (text === '') return fallback;
+function port(name: 'PORT' | 'RUNNER_PORT', fallback: number): number {
+  const text = settings.start[name];
+  if (text === undefined) return fallback;
   const value = Number(text);
   if (Number.isInteger(value) && value > 0 && value < 65_536) return value;
   fail(`${name}=${text} is not a port (1-65535).`);
@@ -31,7 +37,7 @@ async function requireFree(name: string, number: number): Promise<void> {
   );
 }
 
-function screen(system: System, health: WorkerHealth, auth: string, state: string): string {
+function screen(system: SystemPlan, health: WorkerHealth, auth: string, state: string): string {
   const sandbox =
     health.runner === null ? 'no runner: python and shell actions fail' : describeSandbox(health.runner.sandbox);
   return [
@@ -43,6 +49,9 @@ function screen(system: System, health: WorkerHealth, auth: string, state: strin
     `  ${pc.dim('sandbox')}   ${sandbox}`,
     `  ${pc.dim('auth')}      ${auth}`,
     `  ${pc.dim('state')}     ${state}`,
+    ...(health.runner?.set_aside ?? []).map((file) =>
+      pc.red(`            ${file} could not be read; it was set aside in ${state}/runner, and a new one serves`),
+    ),
     `  ${pc.dim('manifests')} manifests/ ${pc.dim('(a change counts from the next message on)')}`,
     '',
     `  Try: curl -N ${system.url}/execute/direct -d '{"protocol_text":"<action type=\\"python\\" id=\\"x\\">{\\"code\\":\\"print(2**64)\\"}</action><response final=\\"true\\">$x</response>"}'`,
@@ -71,26 +80,17 @@ function describeSandbox(sandbox: unknown): string {
   return JSON.stringify(sandbox);
 }
 
-/** Resolves when the Worker has not answered several times in a row: its process may live on without serving. */
-async function watch(url: string): Promise<'silent'> {
-  for (let failures = 0; failures < 4;) {
-    await delay(5_000, undefined, { ref: false });
-    const answered = await fetch(url, { signal: AbortSignal.timeout(10_000) }).then(
-      (response) => response.ok,
-      () => false,
-    );
-    failures = answered ? 0 : failures + 1;
-  }
-  return 'silent';
-}
-
 // Who reads along may go (`npm start | head`); the services must not be left without the one that stops them.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 
+const settings = settingsOf(ROOT, process.env);
 const workerPort = port('PORT', 8787);
 const runnerPort = port('RUNNER_PORT', 8790);
-const stateDir = process.env['CORTEX_STATE_DIR'] || '.cortex';
-const vars = readVars(process.env);
+const stateDir = settings.start.CORTEX_STATE_DIR ?? '.cortex';
+const vars: Record<string, string> = { ...settings.worker };
+if (settings.unknown.length > 0) {
+  console.error(pc.red(`.dev.vars: nothing reads ${settings.unknown.join(', ')} (docs/operations.md, Settings)`));
+}
 const configured = ['LLM_PROVIDER', 'LLM_BASE_URL', 'LLM_API_KEY'].some((name) => (vars[name] ?? '') !== '');
 const found = configured ? null : await findLocalModel(vars['LLM_MODEL'] ?? null);
 if (found !== null) {
@@ -105,13 +105,10 @@ const ownRunner = vars['RUNNER_URLS'] === undefined;
 const auth = vars['API_KEYS'] === undefined ? 'none: only this machine may call (set API_KEYS to open it)' : 'API keys';
 
 try {
-  parseRunnerUrls(vars['RUNNER_URLS']);
+  checkWorkerSettings(vars);
 } catch (fault) {
   fail(fault instanceof Error ? fault.message : String(fault));
 }
-if (ownRunner && workerPort === runnerPort) fail(`PORT and RUNNER_PORT are both ${workerPort}; they must differ.`);
-await requireFree('PORT', workerPort);
-if (ownRunner) await requireFree('RUNNER_PORT', runnerPort);
 
 /** Kept for as long as this process runs; what cannot be had at all is told by the services themselves. */
 function lock(): (() => void) | null {
@@ -128,54 +125,120 @@ if (unlock === null) {
   );
 }
 
-let stopping = false;
-const aborted = new Promise<'stop'>((resolve) => {
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    process.on(signal, () => {
-      if (stopping) process.exit(1);
-      stopping = true;
-      resolve('stop');
-    });
-  }
-});
+const orphans = await endOrphans(resolvePath(ROOT, stateDir));
+if (orphans !== null) console.error(pc.yellow(`${orphans[0]?.toUpperCase() ?? ''}${orphans.slice(1)}: ended.`));
+if (ownRunner && workerPort === runnerPort) fail(`PORT and RUNNER_PORT are both ${workerPort}; they must differ.`);
+await requireFree('PORT', workerPort);
+if (ownRunner) await requireFree('RUNNER_PORT', runnerPort);
 
-const starting = startSystem({
+const damaged = setAsideDamaged(
+  resolvePath(ROOT, stateDir, 'worker'),
+  new Date().toISOString().replaceAll(/[:.]/g, '-'),
+);
+for (const file of damaged) {
+  console.error(
+    pc.red(`A database was damaged. It is kept as ${stateDir}/worker/${file}, and a new one takes its place.`),
+  );
+}
+
+let stopping = false;
+const { promise: aborted, resolve: stop } = Promise.withResolvers<'stop'>();
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  process.on(signal, () => {
+    if (stopping) process.exit(1);
+    stopping = true;
+    stop('stop');
+  });
+}
+void stopWithStarter();
+
+async function stopWithStarter(): Promise<void> {
+  await starterGone();
+  stopping = true;
+  stop('stop');
+}
+
+const say = (line: string, isGood: boolean): void => console.error(isGood ? pc.green(line) : pc.red(line));
+const progress = (message: string): void => console.error(pc.dim(message));
+const system = planSystem({
   port: workerPort,
   runnerPort,
   stateDir,
   vars,
   ownRunner,
-  progress: (message) => console.error(pc.dim(message)),
+  runnerEnv: settings.runner,
+  progress,
 });
-const system = await Promise.race([starting, aborted]).catch((fault: unknown) =>
-  fail(fault instanceof Error ? fault.message : String(fault)),
-);
-if (system === 'stop') {
-  await starting.then((late) => late.stop()).catch(() => undefined);
+const isStopping = (): boolean => stopping;
+const keep = system.parts.map((part) => ({
+  part,
+  options: {
+    budget: new RestartBudget(Date.now),
+    say,
+    failed: ({ why }: Failure): void => {
+      if (part.name === 'Worker' && why === 'frozen') system.lives.froze();
+    },
+    seen: (phase: 'answers' | 'silent'): void => {
+      if (part.name === 'Worker') system.lives.seen(phase);
+    },
+    isStopping,
+  },
+}));
+
+/** A part that freezes at its start is started again; one that ends by itself has something wrong that stays wrong. */
+async function startPart({ part, options }: (typeof keep)[number]): Promise<void> {
+  try {
+    await part.start();
+  } catch (fault) {
+    const failure = failureOf(fault);
+    if (!isStopping()) options.failed(failure);
+    if (failure.why === 'died' || isStopping()) throw fault;
+    if ((await startAgain(part, failure, options)) !== null) throw fault;
+  }
+}
+
+/** What the Worker says of the whole, once it says that nothing is missing, or does not say so for a while. */
+async function readHealth(): Promise<WorkerHealth> {
+  for (const until = Date.now() + startLimits.readyMs; !isStopping(); await delay(startLimits.startPollMs)) {
+    const answer = await system.askHealth();
+    const isReady = statusOf(answer) === 'healthy' || Date.now() > until;
+    if (answer.is === 'answer' && answer.ok && isReady) return answer.body as WorkerHealth;
+  }
+  throw new Error('stopped');
+}
+
+const starts = keep.map(startPart);
+// Each is watched from the moment that it serves, whatever the others still do.
+const watches = keep.map(async ({ part, options }, at) => {
+  await starts[at];
+  return { part, failure: await keepRunning(part, options) };
+});
+for (const watch of watches) watch.catch(() => undefined);
+const health = await Promise.race([Promise.all(starts).then(readHealth), aborted]).catch(async (fault: unknown) => {
+  if (stopping) return 'stop' as const;
+  stopping = true;
+  await system.stop();
+  return fail(fault instanceof Error ? fault.message : String(fault));
+});
+if (health === 'stop') {
+  await system.stop();
+  await Promise.allSettled(starts);
+  await system.stop();
   process.exit(0);
 }
 
 const { problems } = checkManifests('manifests');
 if (problems.length > 0) console.error(pc.red('manifests/ has errors, so what was bundled before runs.'));
-console.log(screen(system, system.health, auth, stateDir));
+console.log(screen(system, health, auth, stateDir));
 const unwatch = watchManifests('manifests', checkManifests, (line, good) =>
   console.error(good ? pc.green(line) : pc.red(line)),
 );
-const silent = watch(`${system.url}/health`);
-const ended = await Promise.race([
-  aborted,
-  silent,
-  ...system.services.map((service) => service.exited.then((code) => ({ service, code }))),
-]);
-if (ended === 'silent') {
-  console.error(pc.red('The Worker does not answer any more; its last lines:'));
-  console.error(system.services.at(-1)?.tail.slice(-10).join('\n'));
-} else if (ended !== 'stop') {
-  console.error(pc.red(`The ${ended.service.name} has ended (${ended.code}); its last lines:`));
-  console.error(ended.service.tail.slice(-10).join('\n'));
-}
+const ended = await Promise.race([aborted, ...watches]);
+stopping = true;
+const failed = ended === 'stop' || ended.failure === null ? null : `The ${ended.part.name} ${ended.failure.what}`;
+if (failed !== null) say(`${failed}, and is not started again: it failed too often.`, false);
 unwatch();
 console.error(pc.dim('stopping …'));
 await system.stop();
 unlock();
-process.exit(ended === 'stop' ? 0 : 1);
+process.exit(failed === null ? 0 : 1);

@@ -10,7 +10,7 @@ import { DatabaseSync } from 'node:sqlite';
  * @returns what gives it back; null when another process has it
  */
 export function lockState(folder: string): (() => void) | null {
-  mkdirSync(folder, { recursive: true });
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
   const database = new DatabaseSync(join(folder, 'start.lock'));
   try {
     database.exec('PRAGMA busy_timeout = 0; BEGIN EXCLUSIVE');

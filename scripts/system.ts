@@ -1,11 +1,16 @@
 /** The whole system on this machine: the runner and the Worker, for `npm start`, the demo and the tests. */
 import { randomBytes } from 'node:crypto';
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseEnv } from 'node:util';
-import { startService, stopService, waitUntilHealthy } from './services.ts';
-import type { Service } from './services.ts';
+import { parseApiKeys } from '../src/http/auth.ts';
+import { Lives } from './lives.ts';
+import { recordServices } from './orphans.ts';
+import { ask, startService, stopService, waitUntilHealthy } from './services.ts';
+import type { Answer, Patience, Service } from './services.ts';
+import { readSettings, runnerEnvironment, tokenSecretIn, workerEnvironment } from './settings.ts';
+import { startLimits } from './start-limits.ts';
+import { imageProgress } from './start-progress.ts';
 
 export const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
@@ -21,8 +26,24 @@ export interface SystemOptions {
   readonly progress: (message: string) => void;
 }
 
+/** One of the services, which may be started again. */
+export interface Part {
+  readonly name: 'runner' | 'Worker';
+  /** Where it is asked whether it is well. */
+  readonly healthUrl: string;
+  /** What runs of it now; null while nothing does. */
+  readonly service: Service | null;
+  /** Writes down which processes belong to it now, for a later start that finds them without this one. */
+  note(): void;
+  /** Starts it, and resolves when it serves. @throws ServiceError; then `stop` ends what is left of it */
+  start(): Promise<void>;
+  stop(graceMs?: number): Promise<void>;
+}
+
 export interface System {
   readonly url: string;
+  readonly parts: readonly Part[];
+  /** What runs now. */
   readonly services: readonly Service[];
   readonly health: WorkerHealth;
   stop(): Promise<void>;
@@ -33,77 +54,89 @@ export interface WorkerHealth {
   readonly version: string;
   readonly executors: readonly string[];
   readonly model: string;
-  readonly runner: { readonly status: string; readonly sandbox: unknown } | null;
+  readonly runner: {
+    readonly status: string;
+    readonly sandbox: unknown;
+    /** State files that the runner could not read and has renamed. */
+    readonly set_aside?: readonly string[];
+  } | null;
 }
 
-/** What the Worker reads from its environment (H8). */
-export const SETTING_NAMES = [
-  'LLM_PROVIDER',
-  'LLM_BASE_URL',
-  'LLM_API_KEY',
-  'LLM_MODEL',
-  'API_KEYS',
-  'ALLOWED_ORIGINS',
-  'RUNNER_URLS',
-  'RUNNER_SECRET',
-  'RUNNER_ACCESS_ID',
-  'RUNNER_ACCESS_SECRET',
-  'ALLOW_HOSTS',
-  'RATE_LIMIT',
-  'SESSION_EXPIRY',
-] as const;
-
-/** Settings from `.dev.vars`, overridden by the environment. */
-export function readVars(environment: NodeJS.ProcessEnv): Record<string, string> {
-  const file = join(ROOT, '.dev.vars');
-  const vars: Record<string, string> = {};
-  const fromFile = existsSync(file) ? parseEnv(readFileSync(file, 'utf8')) : {};
-  for (const [key, value] of Object.entries(fromFile)) if (value !== undefined) vars[key] = value;
-  for (const [name, value] of Object.entries(environment)) {
-    if (isSetting(name) && value !== undefined && value !== '') vars[name] = value;
-  }
-  return vars;
-}
-
-/** Starts both services and resolves when both answer; on a failure nothing is left running. */
+/** Starts both services and resolves when both serve; on a failure nothing is left running. */
 export async function startSystem(options: SystemOptions): Promise<System> {
-  const stateDir = resolve(ROOT, options.stateDir);
-  mkdirSync(stateDir, { recursive: true });
-  const services: Service[] = [];
-  const stop = async (): Promise<void> => {
-    await Promise.all(services.map((service) => stopService(service)));
-  };
-  const environment = withoutSettings(process.env);
-  const vars: Record<string, string> = { ...options.vars };
+  const plan = planSystem(options);
   try {
-    if (options.ownRunner) {
-      options.progress('starting the runner …');
-      vars['RUNNER_SECRET'] ??= randomBytes(32).toString('hex');
-      vars['RUNNER_URLS'] = `http://127.0.0.1:${options.runnerPort}`;
-      const runner = startService('runner', process.execPath, ['container-runner/main.ts'], {
+    await Promise.all(plan.parts.map((part) => part.start()));
+    const answer = await plan.askHealth();
+    if (answer.is !== 'answer') throw new Error('The Worker does not say what it serves with');
+    return { ...plan, services: servicesOf(plan.parts), health: answer.body as WorkerHealth };
+  } catch (fault) {
+    await plan.stop();
+    throw fault;
+  }
+}
+
+export interface SystemPlan extends Pick<System, 'url' | 'parts' | 'stop'> {
+  /** Of the Worker. */
+  readonly lives: Lives;
+  /** What the Worker says of the whole, as to a caller with a key. */
+  askHealth(): Promise<Answer>;
+}
+
+/** The services of a system, none of them started yet. */
+export function planSystem(options: SystemOptions): SystemPlan {
+  const stateDir = resolve(ROOT, options.stateDir);
+  // Sessions of everyone are in it.
+  mkdirSync(stateDir, { recursive: true, mode: 0o700 });
+  const url = `http://127.0.0.1:${options.port}`;
+  const vars: Record<string, string> = { ...options.vars };
+  vars['SESSION_TOKEN_SECRET'] ??= tokenSecretIn(stateDir);
+  // here the network of the Worker is this machine's: what a name leads to must be judged (X2)
+  vars['EGRESS'] ??= 'runner';
+  if (options.ownRunner) {
+    vars['RUNNER_SECRET'] ??= randomBytes(32).toString('hex');
+    vars['RUNNER_URLS'] = `http://127.0.0.1:${options.runnerPort}`;
+  }
+  const lives = new Lives(stateDir);
+  const varsOfLife = (): Record<string, string> => {
+    const { life, frozen } = lives.begin();
+    return { ...vars, HOST_LIFE: String(life), HOST_FROZEN: frozen.join(',') };
+  };
+  const record = (): void => recordServices(stateDir, identify(parts));
+
+  const runner = (): Part => {
+    const healthUrl = `http://127.0.0.1:${options.runnerPort}/health`;
+    const launch = (): Service =>
+      startService('runner', process.execPath, ['container-runner/main.ts'], {
         cwd: ROOT,
-        env: {
-          ...environment,
+        env: runnerEnvironment(process.env, {
+          ...readSettings(process.env).runner,
           RUNNER_PORT: String(options.runnerPort),
           CORTEX_STATE_DIR: stateDir,
-          RUNNER_SECRET: vars['RUNNER_SECRET'],
+          RUNNER_SECRET: vars['RUNNER_SECRET'] ?? '',
           // whoever stops the whole system does not wait for its jobs
           RUNNER_DRAIN_SECONDS: '0',
           ...options.runnerEnv,
-        },
+        }),
         echo: (line) => line.includes('"level":50') || line.includes('"level":60'),
       });
-      services.push(runner);
-    }
-    options.progress('starting the Worker …');
-    const worker = startService(
-      'worker',
-      process.execPath,
-      workerArguments(options, writeVars(stateDir, vars), stateDir),
-      {
+    const { startMs, runnerStartMs: startingMs } = startLimits;
+    return partOf({
+      name: 'runner',
+      healthUrl,
+      launch,
+      record,
+      patience: () => ({ startMs, startingMs, onAnswer: imageProgress(options.progress) }),
+      starting: () => options.progress('starting the runner …'),
+    });
+  };
+
+  const worker = (): Part => {
+    const launch = (): Service =>
+      startService('worker', process.execPath, workerArguments(options, writeVars(stateDir, varsOfLife()), stateDir), {
         cwd: ROOT,
         env: {
-          ...environment,
+          ...workerEnvironment(process.env),
           CLOUDFLARE_CF_FETCH_ENABLED: 'false',
           WRANGLER_SEND_METRICS: 'false',
           // A copy of every request, statement and fetch in a file: it costs a third of the Worker's time,
@@ -117,25 +150,90 @@ export async function startSystem(options: SystemOptions): Promise<System> {
         },
         // what is wrong with a manifest is said once, by the watcher
         echo: (line) => /\b(error|✘)/i.test(line) && !line.includes('[custom build]'),
-      },
-    );
-    services.push(worker);
-    const url = `http://127.0.0.1:${options.port}`;
-    await Promise.all(
-      services.map((service) =>
-        waitUntilHealthy(
-          service,
-          `${service.name === 'runner' ? `http://127.0.0.1:${options.runnerPort}` : url}/health`,
-          60_000,
-        ),
-      ),
-    );
-    const health = (await (await fetch(`${url}/health`)).json()) as WorkerHealth;
-    return { url, services, health, stop };
-  } catch (fault) {
-    await stop();
-    throw fault;
-  }
+        // what the watch asks every second
+        noise: (line) => line.includes('GET /health 200'),
+      });
+    return partOf({
+      name: 'Worker',
+      healthUrl: `${url}/health`,
+      launch,
+      record,
+      // that it answers is enough: what it waits for is a part of its own, or elsewhere
+      patience: () => ({ startMs: startLimits.startMs, startingMs: 0, onLate: () => lives.seen('silent') }),
+      serves: () => lives.seen('answers'),
+      starting: () => options.progress('starting the Worker …'),
+    });
+  };
+
+  const parts: readonly Part[] = options.ownRunner ? [runner(), worker()] : [worker()];
+  return {
+    url,
+    parts,
+    lives,
+    askHealth: async () => {
+      // With API keys, only a caller with one learns which model and which sandbox there are.
+      const key = parseApiKeys(vars['API_KEYS'])[0]?.key;
+      return await ask(
+        `${url}/health`,
+        startLimits.answerMs,
+        key === undefined ? {} : { authorization: `Bearer ${key}` },
+      );
+    },
+    stop: async () => {
+      await Promise.all(parts.map((part) => part.stop()));
+    },
+  };
+}
+
+export function servicesOf(parts: readonly Part[]): Service[] {
+  return parts.flatMap(({ service }) => (service === null ? [] : [service]));
+}
+
+function identify(parts: readonly Part[]): { readonly name: string; readonly pid: number }[] {
+  return servicesOf(parts).flatMap(({ name, process: { pid } }) => (pid === undefined ? [] : [{ name, pid }]));
+}
+
+function partOf({
+  name,
+  healthUrl,
+  launch,
+  record,
+  patience,
+  starting,
+  serves = () => undefined,
+}: Pick<Part, 'name' | 'healthUrl'> & {
+  readonly launch: () => Service;
+  /** Writes down what runs now, for a start that finds it without its starter. */
+  readonly record: () => void;
+  readonly patience: () => Patience;
+  readonly starting: () => void;
+  readonly serves?: () => void;
+}): Part {
+  let service: Service | null = null;
+  return {
+    name,
+    healthUrl,
+    get service() {
+      return service;
+    },
+    note: record,
+    async start() {
+      starting();
+      const launched = launch();
+      service = launched;
+      record();
+      await waitUntilHealthy(launched, healthUrl, patience());
+      serves();
+      // by now its own processes are there
+      record();
+    },
+    async stop(graceMs) {
+      const stopped = service;
+      if (stopped === null) return;
+      await stopService(stopped, graceMs);
+      if (service === stopped) service = null;
+    },
+  };
 }
 
 function workerArguments(options: SystemOptions, varsFile: string, stateDir: string): string[] {
@@ -158,15 +256,4 @@ function writeVars(stateDir: string, vars: Readonly<Record<string, string>>): st
   writeFileSync(file, `${lines.join('\n')}\n`, { mode: 0o600 });
   chmodSync(file, 0o600);
   return file;
-}
-
-/** Beside the settings, the secrets that manifests may name (X3). */
-function isSetting(name: string): boolean {
-  return name.startsWith('TOOL_') || (SETTING_NAMES as readonly string[]).includes(name);
-}
-
-function withoutSettings(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const rest = { ...environment };
-  for (const name of Object.keys(rest)) if (isSetting(name)) delete rest[name];
-  return rest;
 }

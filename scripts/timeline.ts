@@ -35,7 +35,8 @@ export class Timeline {
   take(event: WireEvent): void {
     if (event.type === 'agent_started') this.#startedAt = event.timestamp;
     const id = event.action_id;
-    if (id === undefined) return;
+    // What is rejected beside an accepted action of the same id is none of its business.
+    if (id === undefined || (event.type === 'action_rejected' && this.#rows.has(id))) return;
     const row = this.#rows.get(id) ?? {
       id,
       label: this.#labels.get(id) ?? event.action_name ?? id,

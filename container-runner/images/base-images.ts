@@ -17,6 +17,7 @@ import type Docker from 'dockerode';
 import { pack, type Pack } from 'tar-stream';
 
 import { LABEL, messageOf, statusOf } from '../sandbox/docker-engine.ts';
+import type { ImageListener } from '../startup.ts';
 import { nodeParts, type Part, pipParts, pythonParts, shellParts } from './local-parts.ts';
 
 export const BASE_NAMES = ['shell', 'python3', 'node', 'pip'] as const;
@@ -48,6 +49,8 @@ export interface BaseImageOptions {
   readonly own: Readonly<Partial<Record<BaseName, string>>>;
   /** Told what is being built, in lines for people. */
   readonly progress: (line: string) => void;
+  /** Told how far each image is. */
+  readonly onImage?: ImageListener | undefined;
 }
 
 export class BaseImages {
@@ -62,15 +65,23 @@ export class BaseImages {
   ensure(name: BaseName): Promise<string> {
     const known = this.#known.get(name);
     if (known !== undefined) return known;
+    const { onImage } = this.#options;
+    onImage?.(name, 'waiting');
     const ensured = this.#ensure(name);
     this.#known.set(name, ensured);
-    // what failed may work later, when the operator has installed what is missing
-    ensured.catch(() => this.#known.delete(name));
+    ensured.then(
+      () => onImage?.(name, 'ready'),
+      () => {
+        // what failed may work later, when the operator has installed what is missing
+        this.#known.delete(name);
+        onImage?.(name, 'failed');
+      },
+    );
     return ensured;
   }
 
   async #ensure(name: BaseName): Promise<string> {
-    const { docker, own, progress } = this.#options;
+    const { docker, own, progress, onImage } = this.#options;
     const chosen = own[name];
     if (chosen !== undefined) {
       if (await hasImage(docker, chosen)) return chosen;
@@ -82,6 +93,7 @@ export class BaseImages {
     const reference = `${repository}:${content.hash}`;
     if (await hasImage(docker, reference)) return reference;
     const megabytes = (content.bytes / 1_048_576).toFixed(0);
+    onImage?.(name, 'building');
     progress(`building the image ${reference} from ${parts.length} parts of this machine (${megabytes} MB)`);
     const startedAt = performance.now();
     const archive = pack();

@@ -4,6 +4,8 @@
  * only what was understood here: known instructions, each on one line, on images that may be used.
  */
 
+import { limits } from '../limits.ts';
+
 /** The Dockerfile's images by the names that the engine has for them. @throws Error in words for people */
 export type ImageLookup = (name: string) => Promise<string>;
 
@@ -21,14 +23,19 @@ const HERE_DOCUMENT = /(?:^|[\s\u0085])\d*<<-?[^<\s]/;
 const QUOTED_CHARS = 100;
 
 /**
+ * @param mark a label for everything that is built; labels of the Dockerfile's own are left out, so that it stays
  * @returns the same without comments, one instruction a line, with the names of images as `lookUp` gives them
  * @throws Error that names the line that is not followed, and why
  */
-export async function followable(dockerfile: string, lookUp: ImageLookup): Promise<string> {
+export async function followable(dockerfile: string, lookUp: ImageLookup, mark: string | null = null): Promise<string> {
   /** Names of the stages so far, as the builder compares them. */
   const stages: (string | null)[] = [];
   const lines: string[] = [];
-  for (const { text, number } of instructionsOf(dockerfile)) {
+  const instructions = instructionsOf(dockerfile);
+  if (instructions.length > limits.buildInstructions) {
+    throw new Error(`the Dockerfile has ${instructions.length} instructions (allowed: ${limits.buildInstructions})`);
+  }
+  for (const { text, number } of instructions) {
     const [, word = '', rest = ''] = INSTRUCTION.exec(text) ?? [];
     const name = word.toUpperCase();
     const refuse = (why: string): never => {
@@ -38,7 +45,7 @@ export async function followable(dockerfile: string, lookUp: ImageLookup): Promi
     if (!FOLLOWED.has(name)) refuse(`not followed (followed are ${[...FOLLOWED].join(', ')})`);
     if ((name === 'RUN' || name === 'COPY') && HERE_DOCUMENT.test(rest)) refuse('here-documents are not followed');
     if (name !== 'FROM' && name !== 'COPY') {
-      lines.push(text);
+      if (name !== 'LABEL') lines.push(text);
       continue;
     }
     if (ODD_SPACE.test(text)) refuse('only blanks and tabs may separate its words');
@@ -52,6 +59,7 @@ export async function followable(dockerfile: string, lookUp: ImageLookup): Promi
       const known = image === 'scratch' || stages.includes(image.toLowerCase());
       const ground = known ? image : await lookUpHere(image);
       lines.push(`FROM ${ground}${stage === undefined ? '' : ` AS ${stage}`}`);
+      if (mark !== null) lines.push(`LABEL ${mark}`);
       stages.push(stage?.toLowerCase() ?? null);
       continue;
     }

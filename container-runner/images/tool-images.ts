@@ -4,10 +4,11 @@
  * Owns: the tags `cortex-edge/tool:{hash}`. Does not own: base images; the jobs that wait for a build.
  * Invariants:
  * 1. A tag stands for one content and one base: what is in the engine already is not built again.
- * 2. Whoever asks for the same image at the same time waits for the same build.
+ * 2. Who asks for the same image at the same time waits for the same build; one that has no asker left is ended.
  * 3. A build that failed leaves no image and no container.
+ * 4. At most `limits.toolImages` are kept, the latest used ones.
  */
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 
 import type Docker from 'dockerode';
@@ -18,6 +19,7 @@ import { startContainer } from '../sandbox/docker-container.ts';
 import { LABEL, messageOf } from '../sandbox/docker-engine.ts';
 import { CONTAINER, hardened } from '../sandbox/docker-hardening.ts';
 import { BASE_ALIASES, type BaseImages, finished, hasImage } from './base-images.ts';
+import { BUILD_LABEL, watchBuild } from './build-watch.ts';
 import { followable } from './dockerfile.ts';
 import { DOCKERFILE, type ImageBuild } from './image-build.ts';
 import { imageReference, isAllowed } from './image-name.ts';
@@ -49,10 +51,18 @@ export interface ToolImageOptions {
   readonly pipIndex: string | null;
 }
 
+interface Building {
+  readonly done: Promise<void>;
+  readonly stop: AbortController;
+  /** Those who ask for it. */
+  askers: number;
+}
+
 export class ToolImages {
   readonly #options: ToolImageOptions;
-  readonly #building = new Map<string, Promise<void>>();
-  readonly #stops = new Set<AbortController>();
+  readonly #building = new Map<string, Building>();
+  /** When images were used last, by reference; those of an earlier life count as older. */
+  readonly #used = new Map<string, number>();
 
   constructor(options: ToolImageOptions) {
     this.#options = options;
@@ -62,9 +72,10 @@ export class ToolImages {
    * Reference of the image, which is in the engine.
    *
    * @param progress told what the build says, as it comes
+   * @param signal ends the asking; the build goes on for others that want the same image
    * @throws BuildFailure
    */
-  async ensure(build: ImageBuild, progress: (text: string) => void): Promise<string> {
+  async ensure(build: ImageBuild, progress: (text: string) => void, signal?: AbortSignal): Promise<string> {
     const { docker, base } = this.#options;
     const ground = await base.ensure(build.base).catch((fault: unknown) => {
       throw new BuildFailure(messageOf(fault));
@@ -72,31 +83,73 @@ export class ToolImages {
     const files = Object.entries(build.files).toSorted(([a], [b]) => (a < b ? -1 : 1));
     const identity = JSON.stringify([RECIPE, ground, files, build.entrypoint, build.requirements]);
     const reference = `${LABEL}/tool:${createHash('sha256').update(identity).digest('hex').slice(0, HASH_CHARS)}`;
-    if (await hasImage(docker, reference)) return reference;
-    const known = this.#building.get(reference);
-    if (known === undefined) {
-      const building = this.#build(build, ground, reference, progress).finally(() => this.#building.delete(reference));
-      this.#building.set(reference, building);
-      await building;
-    } else {
-      progress('the same image is being built already; waiting for it\n');
-      await known;
+    this.#used.delete(reference);
+    this.#used.set(reference, performance.now());
+    for (;;) {
+      if (await hasImage(docker, reference)) return reference;
+      const known = this.#building.get(reference);
+      if (known?.stop.signal.aborted === true) {
+        await known.done.catch(() => undefined);
+        continue;
+      }
+      if (known !== undefined) progress('the same image is being built already; waiting for it\n');
+      await this.#ask(known ?? this.#begin(build, ground, reference, progress), signal);
+      return reference;
     }
-    return reference;
   }
 
   /** Ends what is being built; resolves when nothing is left of it. */
   async close(): Promise<void> {
-    for (const stop of this.#stops) stop.abort(new Error('the runner is about to stop'));
-    await Promise.allSettled(this.#building.values());
+    const building = [...this.#building.values()];
+    for (const { stop } of building) stop.abort(new Error('the runner is about to stop'));
+    await Promise.allSettled(building.map(({ done }) => done));
   }
 
-  async #build(build: ImageBuild, ground: string, reference: string, progress: (text: string) => void): Promise<void> {
-    const log = new Tail();
+  #begin(build: ImageBuild, ground: string, reference: string, progress: (text: string) => void): Building {
     const stop = new AbortController();
+    const done = this.#build(build, ground, reference, progress, stop)
+      .finally(() => this.#building.delete(reference))
+      .then(() => this.#forgetOld());
+    done.catch(() => this.#used.delete(reference));
+    const building: Building = { done, stop, askers: 0 };
+    this.#building.set(reference, building);
+    return building;
+  }
+
+  async #ask(building: Building, signal: AbortSignal | undefined): Promise<void> {
+    building.askers += 1;
+    try {
+      await (signal === undefined ? building.done : Promise.race([building.done, abortion(signal)]));
+    } finally {
+      building.askers -= 1;
+      if (building.askers === 0) building.stop.abort(new Error('what it was for has ended'));
+    }
+  }
+
+  /** Images of tools past the limit; one that a container uses stays. */
+  async #forgetOld(): Promise<void> {
+    const { docker } = this.#options;
+    const images = await docker.listImages({ filters: { reference: [`${LABEL}/tool`] } }).catch(() => []);
+    const old = leastUsed(images, this.#used, limits.toolImages);
+    for (const tag of old) {
+      this.#used.delete(tag);
+      await docker
+        .getImage(tag)
+        .remove()
+        .catch(() => undefined);
+    }
+  }
+
+  async #build(
+    build: ImageBuild,
+    ground: string,
+    reference: string,
+    progress: (text: string) => void,
+    stop: AbortController,
+  ): Promise<void> {
+    const log = new Tail();
     const { buildMs, buildLogBytes } = limits;
     const timer = setTimeout(() => stop.abort(new Error(`it was not done in ${buildMs / 1_000} s`)), buildMs);
-    this.#stops.add(stop);
     let room: number = buildLogBytes;
     function say(text: string): void {
       if (stop.signal.aborted) return;
@@ -112,14 +165,13 @@ export class ToolImages {
     try {
       say(`building ${reference}\n`);
       if (build.files[DOCKERFILE] === undefined) await this.#assemble(build, ground, reference, say, stop.signal);
-      else await this.#follow(build, reference, say, stop.signal);
+      else await this.#follow(build, reference, say, stop);
       say(`built ${reference}\n`);
     } catch (fault) {
       // what was stopped fails in many words; the reason is the one that counts
       throw new BuildFailure(`${messageOf(stop.signal.aborted ? stop.signal.reason : fault)}\n${log.text}`);
     } finally {
       clearTimeout(timer);
-      this.#stops.delete(stop);
     }
   }
 
@@ -206,26 +258,38 @@ tar cf - -C /work packages`;
   }
 
   /** A Dockerfile, by the engine's own builder, without a network. */
-  async #follow(build: ImageBuild, reference: string, say: (text: string) => void, stop: AbortSignal): Promise<void> {
+  async #follow(
+    build: ImageBuild,
+    reference: string,
+    say: (text: string) => void,
+    stop: AbortController,
+  ): Promise<void> {
     const { docker, labels } = this.#options;
     const { memoryMb, cpus } = limits.buildMeans;
-    const dockerfile = await followable(build.files[DOCKERFILE] ?? '', (name) => this.#groundOf(name));
+    const mark = randomUUID();
+    const lookUp = (name: string): Promise<string> => this.#groundOf(name);
+    const dockerfile = await followable(build.files[DOCKERFILE] ?? '', lookUp, `${BUILD_LABEL}=${mark}`);
     const files = { ...build.files, [DOCKERFILE]: dockerfile };
-    const answer = await docker.buildImage(Readable.from([await archiveOf(files, '')]), {
-      t: reference,
-      version: '1',
-      networkmode: 'none',
-      rm: true,
-      forcerm: true,
-      memory: memoryMb * MEBIBYTE,
-      memswap: memoryMb * MEBIBYTE,
-      cpuperiod: CPU_PERIOD_US,
-      cpuquota: cpus * CPU_PERIOD_US,
-      labels: { ...labels, [LABEL]: 'tool' },
-      // the builder stops when nobody listens any more
-      abortSignal: stop,
-    });
-    await finished(answer, say);
+    const watch = await watchBuild(docker, mark, (reason) => stop.abort(reason));
+    try {
+      const answer = await docker.buildImage(Readable.from([await archiveOf(files, '')]), {
+        t: reference,
+        version: '1',
+        networkmode: 'none',
+        rm: true,
+        forcerm: true,
+        memory: memoryMb * MEBIBYTE,
+        memswap: memoryMb * MEBIBYTE,
+        cpuperiod: CPU_PERIOD_US,
+        cpuquota: cpus * CPU_PERIOD_US,
+        labels: { ...labels, [LABEL]: 'tool' },
+        // the builder stops when its reader is gone
+        abortSignal: stop.signal,
+      });
+      await finished(answer, say);
+    } finally {
+      await watch.end();
+    }
   }
 
   /** An image that a Dockerfile names, as the engine knows it. @throws Error for one that is not allowed, or not there */
@@ -259,6 +323,29 @@ async function archiveOf(files: Readonly<Record<string, string>>, prefix: string
   const chunks: Buffer[] = [];
   for await (const chunk of tar) chunks.push(chunk as Buffer);
   return Buffer.concat(chunks);
+}
+
+/** Tags of the images past `most`: first those that this life of the runner has not used, the oldest of them first. */
+export function leastUsed(
+  images: readonly { readonly RepoTags?: readonly string[] | undefined; readonly Created: number }[],
+  used: ReadonlyMap<string, number>,
+  most: number,
+): string[] {
+  const lastUse = ({ RepoTags: tags = [] }: (typeof images)[number]): number =>
+    Math.max(0, ...tags.map((tag) => used.get(tag) ?? 0));
+  return images
+    .toSorted((a, b) => lastUse(a) - lastUse(b) || a.Created - b.Created)
+    .slice(0, Math.max(0, images.length - most))
+    .flatMap(({ RepoTags: tags = [] }) => tags);
+}
+
+/** Rejects when the signal says so. */
+function abortion(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    const stop = (): void => reject(new Error('stopped while its image was being made'));
+    signal.addEventListener('abort', stop, { once: true });
+    if (signal.aborted) stop();
+  });
 }
 
 /** The end of a build's log. */

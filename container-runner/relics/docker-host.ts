@@ -23,6 +23,7 @@ import { limits } from '../limits.ts';
 import { LABEL, messageOf, statusOf, within } from '../sandbox/docker-engine.ts';
 import { hardened, placesOf } from '../sandbox/docker-hardening.ts';
 import { demultiplex } from '../sandbox/docker-streams.ts';
+import { mayTake } from '../share.ts';
 import type { RelicSpec } from './definition.ts';
 import { Door, doorCommand, tailOf } from './door.ts';
 import type { RelicHost, RelicId, RelicService } from './service.ts';
@@ -40,11 +41,17 @@ export interface DockerHostOptions {
   readonly owner: string;
   readonly ownerLabel: string;
   readonly log: (message: string) => void;
+  /** What the state of one relic may take on the disk. */
+  readonly stateBytes: number;
 }
 
 const STATE = '/state';
 const USER = `${SANDBOX_UID}:${SANDBOX_UID}`;
 const DOOR_MEMORY_MB = 64;
+/** Whose state a volume holds. */
+const TENANT = `${LABEL}.tenant`;
+/** In the door itself, where no program may listen on such a port. */
+const NO_NAME_SERVER = '127.0.0.1';
 
 export class DockerRelicHost implements RelicHost {
   readonly level = 'docker';
@@ -87,16 +94,17 @@ export class DockerRelicHost implements RelicHost {
     await Promise.all(volumes.map(({ Name: volume }) => this.#quietly(docker.getVolume(volume).remove())));
   }
 
-  async start(id: RelicId, spec: RelicSpec): Promise<RelicService> {
+  async start(id: RelicId, spec: RelicSpec, tenant: string | null): Promise<RelicService> {
     const { docker, images } = this.#options;
     const [doorImage, image, network, volume] = await Promise.all([
       images.ensure('python3'),
       this.#imageOf(spec),
       this.#network(id.space),
-      spec.persistent ? this.#volume(id) : null,
+      spec.persistent ? this.#volume(id, tenant) : null,
     ]);
-    const doorContainer = await docker.createContainer(this.#doorOptions(id, spec, doorImage, network));
+    const doorContainer = await docker.createContainer(this.#doorOptions(id, spec, doorImage, network, volume));
     let service: Docker.Container | null = null;
+    let complaint: string | null = null;
     try {
       const doorStream = (await doorContainer.attach({
         stream: true,
@@ -109,19 +117,23 @@ export class DockerRelicHost implements RelicHost {
       await doorContainer.start();
       const printed = demultiplex(doorStream);
       printed.stderr.resume();
-      const door = new Door(doorStream, printed.stdout);
+      const door = new Door(doorStream, printed.stdout, (why) => {
+        if (complaint === null) void this.#quietly(doorContainer.kill());
+        complaint = `its state is not kept within bounds: ${why}`;
+      });
       const { Config: config } = await docker.getImage(image).inspect();
       const options = this.#serviceOptions(id, spec, image, doorContainer.id, volume, config.Volumes);
       service = await docker.createContainer(options);
       const said = (await service.attach({ stream: true, stdout: true, stderr: true })) as unknown as Duplex;
       said.on('error', () => undefined);
       const { stdout, stderr } = demultiplex(said);
-      const tail = tailOf([stdout, stderr]);
+      const printedLast = tailOf([stdout, stderr]);
+      const tail = (): string => complaint ?? printedLast();
       await service.start();
       return this.#running(service, doorContainer, door, doorStream, said, tail);
     } catch (fault) {
       await Promise.all([service, doorContainer].map((container) => container && this.#discard(container)));
-      throw new Error(messageOf(fault), { cause: fault });
+      throw new Error(complaint ?? messageOf(fault), { cause: fault });
     }
   }
 
@@ -162,10 +174,17 @@ export class DockerRelicHost implements RelicHost {
     };
   }
 
-  #doorOptions(id: RelicId, spec: RelicSpec, image: string, network: string): Docker.ContainerCreateOptions {
+  #doorOptions(
+    id: RelicId,
+    spec: RelicSpec,
+    image: string,
+    network: string,
+    volume: string | null,
+  ): Docker.ContainerCreateOptions {
+    const state = volume === null ? null : { place: STATE, bytes: this.#options.stateBytes };
     return {
       Image: image,
-      Entrypoint: doorCommand('python3', spec.port),
+      Entrypoint: doorCommand('python3', spec.port, state),
       Cmd: [],
       User: USER,
       Hostname: id.name,
@@ -178,8 +197,14 @@ export class DockerRelicHost implements RelicHost {
       HostConfig: {
         ...hardened({ ...meansOf(spec), memoryMb: DOOR_MEMORY_MB }, this.#options.seccomp),
         NetworkMode: network,
+        // the engine asks these for names that it does not know: by itself it would ask the machine's, past the network
+        Dns: [NO_NAME_SERVER],
+        DnsOptions: [],
+        DnsSearch: [],
         Tmpfs: {},
-      },
+        // to measure it
+        Mounts: volume === null ? [] : [{ Type: 'volume', Source: volume, Target: STATE, ReadOnly: true }],
+      } as Docker.HostConfig,
       NetworkingConfig: { EndpointsConfig: { [network]: { Aliases: [id.name] } } },
     };
   }
@@ -258,7 +283,7 @@ export class DockerRelicHost implements RelicHost {
   }
 
   /** The volume of a relic's state, which the unprivileged user may write. */
-  async #volume(id: RelicId): Promise<string> {
+  async #volume(id: RelicId, tenant: string | null): Promise<string> {
     const { docker, images, owner } = this.#options;
     const name = `${LABEL}-relic-${idOf(owner, id.space, id.name)}`;
     const known = await docker
@@ -269,9 +294,14 @@ export class DockerRelicHost implements RelicHost {
         () => false,
       );
     if (known) return name;
+    await this.#admitState(tenant);
     await docker.createVolume({
       Name: name,
-      Labels: Object.fromEntries([...this.#labels('relic'), ...labelsOf(id.space, id.name)]),
+      Labels: Object.fromEntries([
+        ...this.#labels('relic'),
+        ...labelsOf(id.space, id.name),
+        ...(tenant === null ? [] : [[TENANT, tenant] as const]),
+      ]),
     });
     // whoever mounts it first decides about its owner
     const container = await docker.createContainer({
@@ -300,6 +330,17 @@ export class DockerRelicHost implements RelicHost {
     }
     await this.#discard(container);
     return name;
+  }
+
+  /** @throws Error when as many states are kept as may be */
+  async #admitState(tenant: string | null): Promise<void> {
+    const label = this.#labels('relic').map(([key, value]) => `${key}=${value}`);
+    const { Volumes: volumes } = await this.#options.docker.listVolumes({ filters: { label } });
+    const own = volumes.filter(({ Labels: labels }) => (labels?.[TENANT] ?? null) === tenant).length;
+    if (mayTake(tenant, { own, used: volumes.length, most: limits.relicStates })) return;
+    throw new Error(
+      `${volumes.length} relics keep their state here, ${own} of them of this API key (allowed: ${limits.relicStates}); those of sessions go with them`,
+    );
   }
 
   #labels(kind: string): (readonly [string, string])[] {

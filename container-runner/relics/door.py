@@ -7,12 +7,15 @@ nobody else gets to it. One line in is one call, one line out is its answer, in 
 import concurrent.futures
 import http.client
 import json
+import os
 import sys
 import threading
 import time
 
 HOST = "127.0.0.1"
 PORT, LIMIT, WORKERS = (int(word) for word in sys.argv[1:4])
+# where the service keeps its state, and what may stand there; nothing for one without
+STATE, STATE_BYTES, STATE_FILES = (sys.argv[4:5] or [""])[0], *(int(word) for word in (sys.argv[5:7] or [0, 0]))
 
 answering = threading.Lock()
 
@@ -77,7 +80,52 @@ def call(order):
         connection.close()
 
 
+def measure():
+    """Bytes on disk and names below STATE; counts no further than what is allowed, so that a look has an end."""
+    size, files, open_ = 0, 0, [STATE]
+    while open_:
+        with os.scandir(open_.pop()) as entries:
+            for entry in entries:
+                files += 1
+                size += entry.stat(follow_symlinks=False).st_blocks * 512
+                if size > STATE_BYTES:
+                    return f"it holds more than {STATE_BYTES >> 20} MiB"
+                if files > STATE_FILES:
+                    return f"it holds more than {STATE_FILES} files"
+                if entry.is_dir(follow_symlinks=False):
+                    open_.append(entry.path)
+    return None
+
+
+def look(spare):
+    disk = os.statvfs(STATE)
+    try:
+        why = measure()
+    except FileNotFoundError:
+        # something went while it was looked at
+        why = None
+    except OSError as fault:
+        # what cannot be read cannot be measured
+        why = f"a directory in it cannot be read ({fault.strerror})"
+    if disk.f_bavail * disk.f_frsize < spare:
+        why = f"less than {spare >> 20} MiB are free on the disk of this machine"
+    answer(0, end="state", why=why)
+
+
+def keep_looking(spare):
+    while True:
+        started = time.monotonic()
+        look(spare)
+        # a fifth of the time at most
+        time.sleep(max(1, 4 * (time.monotonic() - started)))
+
+
 def main():
+    if STATE:
+        spare = int(sys.argv[7])
+        # before the first call: one that has too much serves none
+        look(spare)
+        threading.Thread(target=keep_looking, args=(spare,), daemon=True).start()
     with concurrent.futures.ThreadPoolExecutor(WORKERS) as workers:
         for line in sys.stdin:
             workers.submit(call, json.loads(line))

@@ -20,10 +20,19 @@ const SOURCE = fs.readFileSync(fileURLToPath(new URL('door.py', import.meta.url)
 /** The door's own limit comes first, so that it says what happened. */
 const SPARE_MS = 500;
 
+/** What may stand where a relic keeps its state. */
+export interface StateBounds {
+  /** The directory, as the door sees it. */
+  readonly place: string;
+  readonly bytes: number;
+}
+
 /** The door as an argument list for Python, where nothing can be written. */
-export function doorCommand(python: string, port: number): string[] {
+export function doorCommand(python: string, port: number, state: StateBounds | null = null): string[] {
   const figures = [port, limits.relicAnswerBytes, limits.relicCalls].map(String);
-  return [python, '-I', '-S', '-X', 'utf8', '-c', SOURCE, ...figures];
+  const bounds =
+    state === null ? [] : [state.place, ...[state.bytes, limits.inodes, limits.relicSpareBytes].map(String)];
+  return [python, '-I', '-S', '-X', 'utf8', '-c', SOURCE, ...figures, ...bounds];
 }
 
 const line = z.intersection(
@@ -34,17 +43,22 @@ const line = z.intersection(
     z.object({ end: z.literal('broken'), why: z.string() }),
     z.object({ end: z.literal('timeout') }),
     z.object({ end: z.literal('too_large') }),
+    /** Said without being asked: what is wrong with the state, if anything is. */
+    z.object({ end: z.literal('state'), why: z.string().nullable() }),
   ]),
 );
 
 export class Door {
   readonly #input: Writable;
   readonly #waiting = new Map<number, (answer: RelicAnswer) => void>();
+  readonly #onState: (why: string) => void;
   #last = 0;
   #closed = false;
 
-  constructor(input: Writable, output: Readable) {
+  /** @param onState told why the state may not stay as it is */
+  constructor(input: Writable, output: Readable, onState: (why: string) => void = () => undefined) {
     this.#input = input;
+    this.#onState = onState;
     input.on('error', () => this.close());
     readLines(output, (text) => this.#receive(text));
     output.once('close', () => this.close());
@@ -83,7 +97,8 @@ export class Door {
     const parsed = line.safeParse(value);
     if (!parsed.success) return;
     const { id, ...answer } = parsed.data;
-    this.#waiting.get(id)?.(answer);
+    if (answer.end !== 'state') this.#waiting.get(id)?.(answer);
+    else if (answer.why !== null) this.#onState(answer.why);
   }
 }
 

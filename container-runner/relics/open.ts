@@ -8,15 +8,13 @@ import type { RunnerConfig } from '../config.ts';
 import { identityOf, OWNER } from '../sandbox/docker.ts';
 import { connectEngine, LABEL, messageOf } from '../sandbox/docker-engine.ts';
 import { seccompProfile } from '../sandbox/seccomp.ts';
+import type { StateFolder } from '../state.ts';
 import { DockerRelicHost } from './docker-host.ts';
 import type { RelicClock } from './relic.ts';
 import { Relics } from './relics.ts';
 import type { RelicHost } from './service.ts';
 
-type Settings = Pick<
-  RunnerConfig,
-  'maxima' | 'dockerSocket' | 'stateDir' | 'sandbox' | 'baseImages' | 'images' | 'pipIndex'
->;
+type Settings = Pick<RunnerConfig, 'maxima' | 'dockerSocket' | 'sandbox' | 'baseImages' | 'images' | 'pipIndex'>;
 
 const systemClock: RelicClock = {
   now: () => Date.now(),
@@ -27,11 +25,16 @@ const systemClock: RelicClock = {
 };
 
 /** @param given a place of the caller's, instead of the machine's */
-export async function openRelics(settings: Settings, log: Logger, given?: RelicHost): Promise<Relics> {
+export async function openRelics(
+  settings: Settings,
+  state: StateFolder,
+  log: Logger,
+  given?: RelicHost,
+): Promise<Relics> {
   const common = { clock: systemClock, log, maxima: settings.maxima ?? MAXIMA };
   if (given !== undefined) return new Relics({ ...common, host: given, absence: '' });
   try {
-    const host = await dockerHost(settings, log);
+    const host = await dockerHost(settings, state, log);
     await host.open();
     return new Relics({ ...common, host, absence: '' });
   } catch (fault) {
@@ -40,8 +43,8 @@ export async function openRelics(settings: Settings, log: Logger, given?: RelicH
 }
 
 /** @throws Error in words for people, when relics cannot run in containers here */
-async function dockerHost(settings: Settings, log: Logger): Promise<DockerRelicHost> {
-  const { dockerSocket, stateDir, sandbox, baseImages, images: allowed, pipIndex } = settings;
+async function dockerHost(settings: Settings, state: StateFolder, log: Logger): Promise<DockerRelicHost> {
+  const { dockerSocket, sandbox, baseImages, images: allowed, pipIndex } = settings;
   if (dockerSocket === 'off') throw new Error('the Docker engine is switched off (RUNNER_DOCKER=off)');
   if (sandbox !== null && sandbox !== 'docker') throw new Error(`the operator allows only the sandbox ${sandbox}`);
   const seccomp = seccompProfile(process.arch);
@@ -50,8 +53,19 @@ async function dockerHost(settings: Settings, log: Logger): Promise<DockerRelicH
   const say = (message: string): void => log.info(message);
   const images = new BaseImages({ docker, own: baseImages, progress: say });
   await images.ensure('python3');
-  const owner = await identityOf(stateDir);
+  const owner = await identityOf(state);
+  const stateBytes = (settings.maxima ?? MAXIMA).diskMb * 1_048_576;
   const labels = { [LABEL]: 'build', [OWNER]: owner };
   const built = new ToolImages({ docker, base: images, seccomp, labels, allowed, pipIndex });
-  return new DockerRelicHost({ docker, images, built, allowed, seccomp, owner, ownerLabel: OWNER, log: say });
+  return new DockerRelicHost({
+    docker,
+    images,
+    built,
+    allowed,
+    seccomp,
+    owner,
+    ownerLabel: OWNER,
+    log: say,
+    stateBytes,
+  });
 }

@@ -38,6 +38,8 @@ export interface RelicReport {
 export interface RelicOptions {
   readonly id: RelicId;
   readonly spec: RelicSpec;
+  /** Null where there is one. */
+  readonly tenant: string | null;
   readonly host: RelicHost;
   readonly clock: RelicClock;
   readonly log: Logger;
@@ -169,14 +171,14 @@ export class Relic {
   }
 
   async #start(): Promise<RelicService> {
-    const { host, id, spec, clock, log } = this.#options;
+    const { host, id, spec, tenant, clock, log } = this.#options;
     for (;;) {
       if (this.#deaths > 0) {
         await this.#pause(Math.min(limits.relicBackoffMs * 2 ** (this.#deaths - 1), limits.relicBackoffMaxMs));
       }
       if (this.#stop.signal.aborted) throw new RelicUnavailable(`The relic ${id.name} is being stopped`);
       try {
-        const service = await host.start(id, spec);
+        const service = await host.start(id, spec, tenant);
         const complaint = await this.#greet(service);
         if (complaint === null) {
           this.#adopt(service);

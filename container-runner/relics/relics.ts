@@ -15,12 +15,15 @@ import type { Logger } from 'pino';
 import { limits } from '../limits.ts';
 import { type Maxima, refuseTooMuch } from '../maxima.ts';
 import { Refusal } from '../problem.ts';
+import { mayTake } from '../share.ts';
 import type { RelicCall, RelicSpec } from './definition.ts';
 import { Relic, type RelicClock, type RelicReport } from './relic.ts';
 import type { RelicAnswer, RelicHost, RelicId } from './service.ts';
 
 interface Entry {
   readonly id: RelicId;
+  /** Null where there is one. */
+  readonly tenant: string | null;
   readonly hash: string;
   readonly relic: Relic;
 }
@@ -86,7 +89,7 @@ export class Relics {
    *
    * @throws Refusal `unsupported`, `busy`, `stopping`
    */
-  async find(id: RelicId, spec: RelicSpec): Promise<Pick<Relic, 'start' | 'call'>> {
+  async find(id: RelicId, spec: RelicSpec, tenant: string | null = null): Promise<Pick<Relic, 'start' | 'call'>> {
     const { host, absence, clock, log, maxima } = this.#options;
     if (host === null) {
       throw new Refusal(
@@ -112,9 +115,9 @@ export class Relics {
         'retry-after': String(limits.stoppingRetrySeconds),
       });
     }
-    this.#admit(id.space);
-    const relic: Relic = new Relic({ id, spec, host, clock, log, onIdle: () => void this.#remove(entry) });
-    const entry: Entry = { id, hash, relic };
+    this.#admit(id.space, tenant);
+    const relic: Relic = new Relic({ id, spec, tenant, host, clock, log, onIdle: () => void this.#remove(entry) });
+    const entry: Entry = { id, tenant, hash, relic };
     this.#entries.set(key, entry);
     return relic;
   }
@@ -167,13 +170,16 @@ export class Relics {
     if (!inUse) await this.#options.host?.leave(space).catch(() => undefined);
   }
 
-  #admit(space: string): void {
-    const inSpace = [...this.#entries.values()].filter(({ id }) => id.space === space).length;
+  #admit(space: string, tenant: string | null): void {
+    const entries = [...this.#entries.values()];
+    const inSpace = entries.filter(({ id }) => id.space === space).length;
+    const own = entries.filter((entry) => entry.tenant === tenant).length;
     const { relics } = this.#options.maxima;
-    if (inSpace < limits.relicsPerSpace && this.#entries.size < relics) return;
+    if (inSpace < limits.relicsPerSpace && mayTake(tenant, { own, used: entries.length, most: relics })) return;
+    const ofKey = tenant === null ? '' : `, ${own} for this API key, which must leave as many free`;
     throw new Refusal(
       'busy',
-      `${this.#entries.size} relics run here, ${inSpace} of them for this session (allowed: ${relics} and ${limits.relicsPerSpace})`,
+      `${entries.length} relics run here, ${inSpace} of them for this session${ofKey} (allowed: ${relics} and ${limits.relicsPerSpace})`,
       { 'retry-after': String(limits.retryAfterSeconds) },
     );
   }

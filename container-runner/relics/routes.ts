@@ -4,6 +4,7 @@ import type { Context, Hono } from 'hono';
 import { parseBody } from '../job.ts';
 import { refuseTooMuch } from '../maxima.ts';
 import { Refusal } from '../problem.ts';
+import { tenantOf } from '../share.ts';
 import { callRequest, relicName, relicSpace, startRequest } from './definition.ts';
 import { RelicUnavailable } from './relic.ts';
 import type { RelicListing, Relics } from './relics.ts';
@@ -17,7 +18,7 @@ export function addRelicRoutes(app: Hono, relics: Relics): void {
     const name = nameOf(c);
     const { space, relic: spec, call, timeout_ms: timeoutMs } = parseBody(await c.req.text(), callRequest);
     refuseTooMuch({ timeout_ms: timeoutMs }, relics.maxima);
-    const relic = await relics.find({ space, name }, spec);
+    const relic = await relics.find({ space, name }, spec, tenantOf(c.req.query('tenant')));
     const startedAt = performance.now();
     return late(async () => {
       const answer = await relic.call(call, timeoutMs);
@@ -27,7 +28,7 @@ export function addRelicRoutes(app: Hono, relics: Relics): void {
   app.post('/relics/:name/start', async (c) => {
     const name = nameOf(c);
     const { space, relic: spec } = parseBody(await c.req.text(), startRequest);
-    const relic = await relics.find({ space, name }, spec);
+    const relic = await relics.find({ space, name }, spec, tenantOf(c.req.query('tenant')));
     return late(async () => {
       await relic.start();
       return { state: 'running' };

@@ -31,8 +31,11 @@ export interface RelicHost {
   readonly level: string;
   /** Why it cannot run this relic; null when it can. */
   refusal(spec: RelicSpec): string | null;
-  /** @throws Error in words for people, when it could not be started; nothing is left of it then */
-  start(id: RelicId, spec: RelicSpec): Promise<RelicService>;
+  /**
+   * @param tenant whose it is; null where there is one
+   * @throws Error in words for people, when it could not be started; nothing is left of it then
+   */
+  start(id: RelicId, spec: RelicSpec, tenant: string | null): Promise<RelicService>;
   /** Removes the state that a relic kept; with `name` null that of all relics of the space. */
   forget(which: { readonly space: string; readonly name: string | null }): Promise<void>;
   /** The last relic of a space has gone. */

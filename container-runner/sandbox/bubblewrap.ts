@@ -21,8 +21,11 @@ import { LOADED_PYTHON, loadedJob } from './loaded-python.ts';
 import { baseEnvironment, commandOf, HARNESS, isHeapExhausted, PROGRAM_FILE, quoted } from './system-programs.ts';
 import { deathOf, stateOf, WarmPool, type Warmable, type WarmState } from './warm-pool.ts';
 
-/** Where bubblewrap reads from and writes to; each of the first group is read to its end. */
-const FD = { arguments: 3, program: 4, inputs: 5, harness: 6, passwd: 7, seccomp: 8, info: 9, start: 10 } as const;
+/** Where bubblewrap reads from and writes to. It closes each when it has read it: nothing of them reaches the program. */
+const FD = { arguments: 3, passwd: 4, info: 5, seccomp: 6, harness: 7, program: 8, inputs: 9, start: 10 } as const;
+/** The files from here on are for a program that is not loaded yet. */
+const FIRST_FILE = FD.harness;
+const END_OF_FILES = FD.start + 1;
 /** Jobs of a privileged runner each get a user of their own: limits on processes count by user. */
 const FIRST_UID = 62_000;
 /** Who a program believes to be. */
@@ -154,7 +157,10 @@ export class BubblewrapSandbox implements Sandbox {
     const child = spawn(command, args, {
       cwd: '/',
       env: {},
-      stdio: ['pipe', 'pipe', 'pipe', ...Array.from({ length: 8 }, () => 'pipe' as const)],
+      // bubblewrap would hand down what it does not read
+      stdio: Array.from({ length: loaded ? FIRST_FILE : END_OF_FILES }, (_, fd) =>
+        fd === FD.seccomp && this.#seccomp === null ? 'ignore' : 'pipe',
+      ),
     });
     child.once('error', release);
     const pipes = withPipes(child);

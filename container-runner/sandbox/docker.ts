@@ -9,7 +9,6 @@
  */
 import { createHash, randomUUID } from 'node:crypto';
 import fs from 'node:fs/promises';
-import path from 'node:path';
 
 import type Docker from 'dockerode';
 
@@ -17,6 +16,7 @@ import { BASE_ALIASES, type BaseImageOptions, BaseImages, hasImage } from '../im
 import type { ImageBuild } from '../images/image-build.ts';
 import { ToolImages } from '../images/tool-images.ts';
 import { limits } from '../limits.ts';
+import type { StateFolder } from '../state.ts';
 import { type Container, startContainer } from './docker-container.ts';
 import { connectEngine, LABEL, messageOf } from './docker-engine.ts';
 import { imageJobBytes, jobBytes, TOOLS, waitingFor, waitingInImage } from './docker-guest.ts';
@@ -46,7 +46,7 @@ export const OWNER = `${LABEL}.runner`;
 export interface DockerOptions {
   /** Path of the engine's socket; null = as `DOCKER_HOST` says, else where engines listen. */
   readonly socket: string | null;
-  readonly stateDir: string;
+  readonly state: StateFolder;
   /** Containers held ready, of each kind. */
   readonly warm: number;
   readonly images: BaseImageOptions['own'];
@@ -54,6 +54,8 @@ export interface DockerOptions {
   readonly allowed: readonly string[];
   readonly pipIndex: string | null;
   readonly log: (message: string) => void;
+  /** Told how far each base image is. */
+  readonly onImage?: BaseImageOptions['onImage'];
 }
 
 interface Connected {
@@ -92,7 +94,7 @@ export class DockerSandbox implements Sandbox {
   }
 
   async probe(): Promise<Readonly<Record<Interpreter, Availability>>> {
-    const { socket, stateDir, images: own, allowed, pipIndex, log } = this.#options;
+    const { socket, state, images: own, allowed, pipIndex, log, onImage } = this.#options;
     const seccomp = seccompProfile(process.arch);
     if (seccomp === null) return everywhere(unavailable(`there is no system call filter for ${process.arch}`));
     let docker: Docker;
@@ -101,8 +103,8 @@ export class DockerSandbox implements Sandbox {
     } catch (fault) {
       return everywhere(unavailable(messageOf(fault)));
     }
-    const images = new BaseImages({ docker, own, progress: log });
-    const owner = await identityOf(stateDir);
+    const images = new BaseImages({ docker, own, progress: log, onImage });
+    const owner = await identityOf(state);
     const labels = { [LABEL]: 'build', [OWNER]: owner };
     const tools = new ToolImages({ docker, base: images, seccomp, labels, allowed, pipIndex });
     this.#connected = { docker, images, tools, seccomp, owner };
@@ -178,8 +180,8 @@ export class DockerSandbox implements Sandbox {
     return { container, own: [config.Entrypoint ?? [], config.Cmd ?? []].flat() };
   }
 
-  async buildImage(build: ImageBuild, progress: (text: string) => void): Promise<string> {
-    return await this.#engine().tools.ensure(build, progress);
+  async buildImage(build: ImageBuild, progress: (text: string) => void, signal: AbortSignal): Promise<string> {
+    return await this.#engine().tools.ensure(build, progress, signal);
   }
 
   /** An image of the engine; the plainest names stand for what is made here, where nobody else has them. */
@@ -319,13 +321,17 @@ async function giveToImage(
   }
 }
 
+const IDENTITY = 'instance';
+
 /** The same over restarts, so that a runner knows its own containers from another's. */
-export async function identityOf(stateDir: string): Promise<string> {
-  const file = path.join(path.resolve(stateDir), 'runner', 'instance');
-  const known = await fs.readFile(file, 'utf8').catch(() => '');
-  if (/^[\w-]{36}$/.test(known)) return known;
+export async function identityOf(state: StateFolder): Promise<string> {
+  state.requireFile(IDENTITY);
+  const file = state.file(IDENTITY);
+  const known = await fs.readFile(file, 'utf8').catch(() => null);
+  if (known !== null && /^[\w-]{36}$/.test(known)) return known;
+  if (known !== null) state.setAside(IDENTITY, 'it holds no identity');
   const fresh = randomUUID();
-  await fs.mkdir(path.dirname(file), { recursive: true });
+  await fs.mkdir(state.directory, { recursive: true });
   await fs.writeFile(file, fresh, { mode: 0o644 });
   return fresh;
 }

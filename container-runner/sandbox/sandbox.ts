@@ -124,7 +124,7 @@ export interface Sandbox {
   /** Makes one for a program of an image. @throws Error when it could not be made */
   holdImage?(image: string): Promise<Held<ImageLaunch>>;
   /** Makes a tool's image, or finds it made. @throws BuildFailure */
-  buildImage?(build: ImageBuild, progress: (text: string) => void): Promise<string>;
+  buildImage?(build: ImageBuild, progress: (text: string) => void, signal: AbortSignal): Promise<string>;
   /** Ends what is held ready. Started programs are their starter's. */
   close(): Promise<void>;
 }

@@ -5,9 +5,10 @@ import fs from 'node:fs/promises';
 import path from 'node:path';
 
 import { limits } from '../limits.ts';
+import type { StateFolder } from '../state.ts';
 
 export interface SnapshotSource {
-  readonly stateDir: string;
+  readonly state: StateFolder;
   readonly harness: string;
   /** The interpreter's directory. */
   readonly pyodide: string;
@@ -16,13 +17,16 @@ export interface SnapshotSource {
   readonly warn: (message: string) => void;
 }
 
+const ENDING = '.snapshot';
+
 /**
  * The file of the snapshot that fits this interpreter, this Node and this harness; built if there is
- * none. Null when it cannot be had: interpreters are then loaded the slow way.
+ * none. Its name holds the hash of its content: one that was cut off or changed is set aside, since every
+ * interpreter would fail with it. Null when it cannot be had: interpreters are then loaded the slow way.
  */
 export async function snapshotOf(source: SnapshotSource): Promise<string | null> {
+  const { state } = source;
   try {
-    const directory = path.resolve(source.stateDir, 'runner');
     const identity = createHash('sha256').update(process.version).update(process.arch);
     for (const file of [
       path.join(source.pyodide, 'package.json'),
@@ -31,15 +35,25 @@ export async function snapshotOf(source: SnapshotSource): Promise<string | null>
     ]) {
       identity.update(await fs.readFile(file));
     }
-    const file = path.join(directory, `python-${identity.digest('hex').slice(0, 16)}.snapshot`);
-    const known = await fs.stat(file).catch(() => null);
-    if (known?.isFile() === true) return file;
-    await fs.mkdir(directory, { recursive: true });
-    const partial = `${file}.${process.pid}.tmp`;
-    await fs.writeFile(partial, await outputOf(source.build()), { mode: 0o644 });
-    await fs.rename(partial, file);
-    await removeOthers(directory, path.basename(file));
-    return file;
+    const family = `python-${identity.digest('hex').slice(0, 16)}-`;
+    await fs.mkdir(state.directory, { recursive: true });
+    const known = (await fs.readdir(state.directory)).filter(
+      (name) => name.startsWith(family) && name.endsWith(ENDING),
+    );
+    for (const name of known) {
+      state.requireFile(name);
+      const bytes = await fs.readFile(state.file(name)).catch(() => null);
+      if (bytes === null) continue;
+      if (name === nameOf(family, bytes)) return state.file(name);
+      state.setAside(name, 'its content is not what its name says');
+    }
+    const bytes = await outputOf(source.build());
+    const name = nameOf(family, bytes);
+    const partial = state.file(`${name}.${process.pid}.tmp`);
+    await fs.writeFile(partial, bytes, { mode: 0o644 });
+    await fs.rename(partial, state.file(name));
+    await removeOthers(state.directory, name);
+    return state.file(name);
   } catch (fault) {
     source.warn(
       `No snapshot of the python interpreter; each one takes seconds to load (${fault instanceof Error ? fault.message : String(fault)})`,
@@ -48,9 +62,13 @@ export async function snapshotOf(source: SnapshotSource): Promise<string | null>
   }
 }
 
+function nameOf(family: string, bytes: Uint8Array): string {
+  return `${family}${createHash('sha256').update(bytes).digest('hex').slice(0, 16)}${ENDING}`;
+}
+
 async function removeOthers(directory: string, keep: string): Promise<void> {
   for (const name of await fs.readdir(directory)) {
-    if (name.endsWith('.snapshot') && name !== keep) await fs.rm(path.join(directory, name), { force: true });
+    if (name.endsWith(ENDING) && name !== keep) await fs.rm(path.join(directory, name), { force: true });
   }
 }
 

@@ -14,6 +14,7 @@ import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
 import { limits } from '../limits.ts';
+import type { StateFolder } from '../state.ts';
 import type { GuestJob } from '../guest/wire.ts';
 import { feed, singleProcess, withPipes } from './child.ts';
 import { findLauncher, type Launcher, NO_LAUNCHER } from './launcher.ts';
@@ -35,7 +36,7 @@ const SHELL_PACKAGES = packageTree(packageOf(fileURLToPath(SHELL_BUNDLE)));
 
 export interface WasmOptions {
   /** Where the interpreter's snapshot is kept. */
-  readonly stateDir: string;
+  readonly state: StateFolder;
   /** Interpreters held ready, of each kind. */
   readonly warm: number;
   readonly warn: (message: string) => void;
@@ -75,7 +76,7 @@ export class WasmSandbox implements Sandbox {
         ),
       ),
     );
-    this.#launcher = await findLauncher([...files, GUEST, await traceIn(this.#options.stateDir)]);
+    this.#launcher = await findLauncher([...files, GUEST, await traceIn(this.#options.state)]);
     const missing = unavailable('not probed');
     return {
       python3: python ?? missing,
@@ -130,7 +131,7 @@ export class WasmSandbox implements Sandbox {
     }
     const harness = path.join(GUEST, 'harness.py');
     this.#snapshot ??= snapshotOf({
-      stateDir: this.#options.stateDir,
+      state: this.#options.state,
       harness,
       pyodide: PYODIDE,
       build: () =>
@@ -193,12 +194,12 @@ function run({ child }: Guest, launch: Launch): SandboxProcess {
 }
 
 /** A file where the snapshot will stand, to see who may read there. */
-async function traceIn(stateDir: string): Promise<string> {
-  const directory = path.resolve(stateDir, 'runner');
-  const file = path.join(directory, 'readable');
-  await fs.mkdir(directory, { recursive: true });
-  await fs.writeFile(file, '', { mode: 0o644 });
-  return file;
+async function traceIn(state: StateFolder): Promise<string> {
+  const name = 'readable';
+  state.requireFile(name);
+  await fs.mkdir(state.directory, { recursive: true });
+  await fs.writeFile(state.file(name), '', { mode: 0o644 });
+  return state.file(name);
 }
 
 /** The directory of the package that a file belongs to. */

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 
 import { followable } from '../images/dockerfile.ts';
 import { imageBuild } from '../images/image-build.ts';
+import { limits } from '../limits.ts';
 
 const lookUp = async (name: string): Promise<string> => {
   if (name === 'python') return 'cortex-edge/python3:abc';
@@ -39,6 +40,19 @@ VOLUME /data
   test('[R3] lines may end as on Windows, and begin with a byte order mark', async () => {
     expect(await followable('\uFEFFFROM scratch\r\nCOPY a /a\r\n', lookUp)).toBe('FROM scratch\nCOPY a /a\n');
   });
+});
+
+test('[R3] everything that is built carries the mark, which no label of the Dockerfile can change', async () => {
+  const dockerfile = 'FROM busybox AS a\nLABEL m=2 x="y"\nRUN a\nFROM python\nlabel m=3\nENV m=4\n';
+  expect(await followable(dockerfile, lookUp, 'm=1')).toBe(
+    'FROM busybox AS a\nLABEL m=1\nRUN a\nFROM cortex-edge/python3:abc\nLABEL m=1\nENV m=4\n',
+  );
+});
+
+test('[R3] more instructions than may be are refused before anything is built', async () => {
+  const of = (count: number): string => `FROM busybox\n${'RUN true\n'.repeat(count - 1)}`;
+  await expect(followable(of(limits.buildInstructions), lookUp)).resolves.toContain('RUN true');
+  await expect(followable(of(limits.buildInstructions + 1), lookUp)).rejects.toThrow('129 instructions (allowed: 128)');
 });
 
 describe('what is refused', () => {

@@ -1,15 +1,17 @@
 /** Programs of images and tools that are made into images, in a real engine (R2, R3, P14). */
 import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { randomUUID } from 'node:crypto';
+import path from 'node:path';
 
 import type Docker from 'dockerode';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 
 import { limits } from '../limits.ts';
 import { BaseImages } from '../images/base-images.ts';
-import { identityOf, OWNER } from '../sandbox/docker.ts';
+import { OWNER } from '../sandbox/docker.ts';
 import { connectEngine } from '../sandbox/docker-engine.ts';
 import { dockerSocket, reasonToSkip } from './support/levels.ts';
 import { type JobBody, type Result, startRunner, type TestRunner } from './support/test-runner.ts';
@@ -59,7 +61,12 @@ describe.skipIf(skip !== null)(`images${skip === null ? '' : ` (skipped: ${skip}
       ['an interpreter', 'python', { kind: 'python', code: 'print("hello")' }],
     ])('[R2] what was held of %s and has died is no reason to lose the job', async (_name, kind, body) => {
       const session = `ses_held_${kind}`;
-      const filters = { label: [`${OWNER}=${await identityOf(runner.stateDir)}`, 'cortex-edge=job'] };
+      const filters = {
+        label: [
+          `${OWNER}=${readFileSync(path.join(runner.stateDir, 'runner', 'instance'), 'utf8')}`,
+          'cortex-edge=job',
+        ],
+      };
       async function runIt(id: string): Promise<unknown> {
         await runner.put(id, { session, ...body });
         return await vi.waitFor(
@@ -260,6 +267,67 @@ ENTRYPOINT ["sh", "-c", "sleep 2; ls /data; grep -E ' (/data|/tmp|/deep/er) ' /p
         `more than ${limits.buildLogBytes} bytes`,
       );
       // the builder has stopped, too
+      await vi.waitFor(async () => expect(await buildersOf(docker)).toEqual([]), { timeout: 30_000 });
+    });
+
+    /** Everything in the engine that a build has made. */
+    async function traces(): Promise<number> {
+      const images = await docker.listImages({ all: true });
+      const containers = await docker.listContainers({ all: true });
+      return images.length + containers.length;
+    }
+
+    test('[R2] a build that writes too much ends, and nothing of it is left', async () => {
+      const before = await traces();
+      const dockerfile = `FROM busybox
+RUN echo ${randomUUID()}; head -c 200000000 /dev/zero > /first
+RUN head -c 3000000000 /dev/zero > /second; sleep 609
+`;
+      const result = await run(tool({ files: { Dockerfile: dockerfile } }));
+      expect(result).toMatchObject({ end: 'build_failed' });
+      expect(result.stderr).toContain(`it wrote more than ${limits.buildMeans.diskMb} MiB`);
+      await vi.waitFor(async () => expect(await traces()).toBe(before), { timeout: 30_000 });
+    });
+
+    test('[R2] a step of a build starts no more processes than it may', async () => {
+      const most = limits.buildMeans.processes;
+      const dockerfile = `FROM busybox
+RUN echo ${randomUUID()}; sleep 1; i=0; while [ $i -lt ${3 * most} ]; do sleep 3 & i=$((i+1)); done; ls -d /proc/[0-9]* | wc -l > /count; true
+ENTRYPOINT ["sh", "-c", "cat /count"]
+`;
+      const result = await run(tool({ files: { Dockerfile: dockerfile } }));
+      // a shell that cannot fork ends, and its build with it
+      if (result.end === 'exited') expect(Number(result.stdout)).toBeLessThanOrEqual(most);
+      else expect(result.stderr).toMatch(/can't fork|Resource temporarily unavailable/);
+    });
+
+    test('[R3] of a build that failed no image is left, and of a good one no stage beside it', async () => {
+      const before = await traces();
+      const failing = `FROM busybox AS a
+RUN echo ${randomUUID()} > /x
+FROM busybox
+COPY --from=a /x /x
+RUN exit 3
+`;
+      expect(await run(tool({ files: { Dockerfile: failing } }))).toMatchObject({ end: 'build_failed' });
+      await vi.waitFor(async () => expect(await traces()).toBe(before), { timeout: 30_000 });
+      const good = failing.replace('RUN exit 3', 'LABEL cortex-edge.build=forged\nENTRYPOINT ["sh", "-c", "cat /x"]');
+      expect(await run(tool({ files: { Dockerfile: good } }))).toMatchObject({ end: 'exited', exitCode: 0 });
+      const marks = (await docker.listImages({ all: true })).map(({ Labels: labels }) => labels?.['cortex-edge.build']);
+      expect(marks).not.toContain('forged');
+    });
+
+    test('[R3] a build that nobody waits for any more is ended', async () => {
+      const build = { files: { Dockerfile: `FROM busybox\nRUN echo ${randomUUID()}; sleep 607\n` } };
+      for (const id of ['left-1', 'left-2']) await runner.put(id, { session: 'ses_left', ...tool(build) });
+      await vi.waitFor(async () => expect((await buildersOf(docker)).length).toBe(1), { timeout: 30_000 });
+      await runner.ask('DELETE', '/jobs/left-1');
+      await vi.waitFor(
+        async () => expect(await (await runner.ask('GET', '/jobs/left-1')).json()).toMatchObject({ end: 'killed' }),
+        { timeout: 30_000 },
+      );
+      expect((await buildersOf(docker)).length).toBe(1);
+      await runner.ask('DELETE', '/jobs/left-2');
       await vi.waitFor(async () => expect(await buildersOf(docker)).toEqual([]), { timeout: 30_000 });
     });
 

@@ -350,3 +350,65 @@ describe('what is refused before anything happens', () => {
     expect(await problemOf(answer)).toMatchObject({ code: 'not_found' });
   });
 });
+
+describe('[R8] places that tenants share', () => {
+  let other: TestRunner;
+  let places: FakeSandbox;
+  beforeEach(async () => {
+    places = new FakeSandbox();
+    other = await startRunner({ sandboxes: [places], maxima: { ...MAXIMA, running: 4, queued: 8 } });
+  });
+  afterEach(async () => {
+    await other.close();
+  });
+
+  /** Hands over `count` jobs of a tenant; the status of each. */
+  async function hand(tenant: string | null, count: number): Promise<number[]> {
+    const statuses: number[] = [];
+    const query = tenant === null ? '' : `?tenant=${encodeURIComponent(tenant)}`;
+    for (let at = 0; at < count; at += 1) {
+      const body = { ...hello, session: `ses_${tenant ?? 'none'}` };
+      const id = encodeURIComponent(`${tenant ?? 'none'}-${at}`);
+      statuses.push((await other.ask('PUT', `/jobs/${id}${query}`, body)).status);
+    }
+    return statuses;
+  }
+
+  const counts = async (): Promise<unknown> =>
+    ((await (await other.ask('GET', '/health')).json()) as { jobs: unknown }).jobs;
+
+  test('one that fills what it can leaves places to run and to wait for the next', async () => {
+    const anns = await hand('ann', 20);
+    // two of four run, four of eight wait
+    expect(anns.filter((status) => status === 202)).toHaveLength(6);
+    expect(anns.filter((status) => status === 429)).toHaveLength(14);
+    expect(await counts()).toMatchObject({ running: 2, queued: 4 });
+    expect(await hand('bob', 1)).toEqual([202]);
+    expect(await counts()).toMatchObject({ running: 3, queued: 4 });
+    expect(places.started).toHaveLength(3);
+  });
+
+  test('a place that becomes free goes to the tenant with the fewest running', async () => {
+    await hand('ann', 4);
+    await hand('bob', 2);
+    await hand('eve', 1);
+    // ann 2, bob 1, eve 1
+    expect(places.started).toHaveLength(4);
+    places.started[2]?.end();
+    // bob has none any more: bob's is next, although two of ann's have waited for longer
+    await other.watch('ses_bob', 0, ({ job: id, type }) => type === 'started' && id === 'bob-1');
+    expect(places.started).toHaveLength(5);
+  });
+
+  test('without names of tenants all places are for all', async () => {
+    expect((await hand(null, 13)).filter((status) => status === 202)).toHaveLength(12);
+    expect(await counts()).toMatchObject({ running: 4, queued: 8 });
+  });
+
+  test('the same job under another name of a tenant is the same job, and a wrong name is refused', async () => {
+    await hand('ann', 1);
+    expect((await other.ask('PUT', '/jobs/ann-0', { ...hello, session: 'ses_ann' })).status).toBe(200);
+    expect((await other.ask('PUT', '/jobs/x?tenant=%0a', hello)).status).toBe(400);
+    expect((await other.ask('PUT', `/jobs/x?tenant=${'n'.repeat(201)}`, hello)).status).toBe(400);
+  });
+});

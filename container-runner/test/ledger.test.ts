@@ -97,6 +97,23 @@ test('[R1] past its size the oldest ended jobs are forgotten, never what runs', 
   expect(ledger.printed('running', 'stdout')).toBe('kept');
 });
 
+test('[R1] jobs that print much between two rounds of pruning do not fill the disk', () => {
+  ledger.close();
+  ledger = new Ledger(file, () => now, 2_000_000);
+  const text = '\u0001'.repeat(1_000_000);
+  let most = 0;
+  for (let at = 0; at < 40; at += 1) {
+    now += 1;
+    add(`job-${at}`);
+    ledger.output(`job-${at}`, 's', 'stdout', text);
+    ledger.finish(`job-${at}`, 's', exited);
+    most = Math.max(most, ledger.sizeBytes);
+  }
+  // 240 MB were written
+  expect(most).toBeLessThan(limits.ledgerSlackChars + 10_000_000);
+  expect(ledger.job('job-39')).not.toBeNull();
+});
+
 test('[X3] what jobs printed is for the runner alone', async () => {
   expect((await fs.stat(file)).mode & 0o077).toBe(0);
 });

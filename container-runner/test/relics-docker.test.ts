@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url';
 import type Docker from 'dockerode';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 
+import { MAXIMA } from '../maxima.ts';
 import { connectEngine } from '../sandbox/docker-engine.ts';
 import { dockerSocket, reasonToSkip } from './support/levels.ts';
 import { KEY_VALUE, pythonRelic, RelicCaller, SQL_STORE } from './support/relic-kit.ts';
@@ -368,6 +369,92 @@ self.say({"pid": os.getpid()})`),
           '/',
         ]);
         expect(reply.error?.message).toContain('the image nowhere/at-all:1 is not in the engine');
+      },
+      SLOW,
+    );
+  });
+
+  describe('hostile ones', () => {
+    /** Runs what it is sent, as a relic of somebody who means harm could. */
+    const EVIL = pythonRelic(`
+import http.server, json, os
+class Handler(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *a): pass
+    def say(self, value):
+        body = json.dumps(value).encode()
+        self.send_response(200); self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body))); self.end_headers(); self.wfile.write(body)
+    def do_GET(self): self.say({})
+    def do_POST(self):
+        out = {}
+        try: exec(json.loads(self.rfile.read(int(self.headers["content-length"])))["code"], {"out": out})
+        except BaseException as fault: out["fault"] = repr(fault)
+        self.say(out)
+http.server.ThreadingHTTPServer(("0.0.0.0", int(os.environ["RELIC_PORT"])), Handler).serve_forever()
+`);
+    const EVIL_STATE = { ...EVIL, persistent: true };
+    const evil = (caller: RelicCaller, name: string, code: string, relic: Record<string, unknown> = EVIL) =>
+      caller.call(name, relic, ['POST', '/', { code }]);
+
+    test(
+      '[R5] one session cannot reach the relics of another, nor the machine, by address or by name',
+      async () => {
+        const other = new RelicCaller(runner, `ses_${randomUUID()}`);
+        const address = 'out["at"] = open("/etc/hosts").read().split()[-2]';
+        const [mine, theirs] = await Promise.all([evil(session, 'mine', address), evil(other, 'theirs', address)]);
+        const at = (reply: typeof mine): string => String((reply.body as { readonly at: unknown }).at);
+        expect(at(mine)).not.toBe(at(theirs));
+        const gateways = [at(mine), at(theirs)].map((text) => text.replace(/\d+$/, '1'));
+        const look = `
+import socket
+for host in ${JSON.stringify([at(theirs), ...gateways, '172.17.0.1'])}:
+    for port in (8080, 22, 80):
+        try: socket.create_connection((host, port), 0.3); out[f"{host}:{port}"] = "open"
+        except OSError as fault:
+            if isinstance(fault, ConnectionRefusedError): out[f"{host}:{port}"] = "refused"
+`;
+        expect(await evil(session, 'mine', look)).toMatchObject({ status: 200, body: {} });
+        expect((await evil(session, 'mine', look)).body).toEqual({});
+        const names =
+          'import socket\ntry: out["at"] = socket.gethostbyname("theirs")\nexcept OSError: out["at"] = None';
+        expect(await evil(session, 'mine', names)).toMatchObject({ body: { at: null } });
+        await other.stop(true);
+      },
+      SLOW,
+    );
+
+    test(
+      '[R5] the engine does not ask the name servers of the machine for them',
+      async () => {
+        await evil(session, 'mine', '');
+        const label = [`cortex-edge.space=${space}`];
+        const containers = await docker.listContainers({ filters: { label } });
+        const door = containers.find(({ HostConfig: host }) => !host.NetworkMode.startsWith('container:'));
+        const { HostConfig: config } = await docker.getContainer(door?.Id ?? '').inspect();
+        expect(config).toMatchObject({ Dns: ['127.0.0.1'], DnsSearch: [] });
+      },
+      SLOW,
+    );
+
+    test.each([
+      ['bytes', 'for i in range(40): open(f"/state/{i}", "wb").write(b"x" * 4_000_000)', 'more than 64 MiB'],
+      ['files', 'for i in range(20_000): os.close(os.open(f"/state/{i}", os.O_CREAT))', 'more than 16384 files'],
+      ['hidden directories', 'os.makedirs("/state/a/b"); os.chmod("/state/a", 0)', 'cannot be read'],
+    ])(
+      '[R5] one that keeps too many %s is ended, and says so from then on',
+      async (_, code, words) => {
+        const narrow = await startRunner({ sandbox: 'docker', warm: 0, maxima: { ...MAXIMA, diskMb: 64 } });
+        try {
+          const caller = new RelicCaller(narrow, space);
+          const filled = await evil(caller, 'hoarder', `import os\n${code}\nimport time; time.sleep(20)`, EVIL_STATE);
+          expect(filled.error?.code).toBe('relic_broken');
+          const reply = await caller.call('hoarder', EVIL_STATE, ['GET', '/'], 20_000);
+          expect(reply.error?.message).toContain('its state is not kept within bounds');
+          expect(reply.error?.message).toContain(words);
+          await caller.stop(true);
+        } finally {
+          await narrow.close();
+        }
       },
       SLOW,
     );

@@ -261,6 +261,16 @@ describe('whose it is', () => {
     expect(await call('ses_2')).toMatchObject({ end: 'answered' });
   });
 
+  test('[R5] one tenant does not take all places', async () => {
+    const take = async (tenant: string, at: number): Promise<unknown> =>
+      await relics
+        .find({ space: `ses_${tenant}_${at}`, name: 'r' }, spec(), tenant)
+        .catch((fault: Error & { readonly code: string }) => fault.code);
+    const taken = await Promise.all(Array.from({ length: MAXIMA.relics }, (_, at) => take('ann', at)));
+    expect(taken.filter((one) => one === 'busy')).toHaveLength(MAXIMA.relics / 2);
+    expect(await take('bob', 0)).not.toBe('busy');
+  });
+
   test('[R5] what cannot run here says why', async () => {
     await expect(call('ses_1', spec({ port: 1 }))).rejects.toThrow('port 1 is not for relics');
     const none = new Relics({

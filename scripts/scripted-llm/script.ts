@@ -1,6 +1,6 @@
 /** A script in YAML -> what the scripted server answers to each request. */
-import { parse } from 'yaml';
 import { z } from 'zod';
+import { readYaml } from '../../src/catalog/yaml-file.ts';
 import type { ScriptedReply, SeenRequest, StreamStep } from './server.ts';
 import { SHAPE_NAMES, shapeOf } from './shapes.ts';
 
@@ -62,7 +62,10 @@ type Script = z.infer<typeof script>;
  * @throws Error that names the field
  */
 export function readScript(yaml: string): (request: SeenRequest) => ScriptedReply {
-  const read = script.safeParse(parse(yaml) ?? {});
+  const { documents, faults } = readYaml(yaml.trim() === '' ? '{}' : yaml);
+  const [fault] = faults;
+  if (fault !== undefined) throw new Error(`line ${fault.line}, column ${fault.column}: ${fault.message}`);
+  const read = script.safeParse(documents[0]?.value ?? {});
   if (!read.success) throw new Error(z.prettifyError(read.error));
   const given = new Map<Reply, number>();
   return (request) => {

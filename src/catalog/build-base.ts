@@ -3,6 +3,7 @@ import type { RetryPolicy } from '../domain/action.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { ImageBuild, ManifestBase, RunnerNeeds, SandboxLevel, ScriptRuntime } from '../domain/manifest.ts';
+import type { WorkMeter } from '../domain/work.ts';
 import type { FieldPath } from './problem.ts';
 import type { ToolInput } from './schema.ts';
 import { toMs } from './units.ts';
@@ -14,6 +15,8 @@ export interface BuildContext {
   readFile(path: string, field: FieldPath): string | null;
   /** Unknown fields by path, kept under `metadata`. */
   readonly unknown: JsonObject;
+  /** Charged for reading schemas; one meter for the whole manifest. */
+  readonly work: WorkMeter;
 }
 
 type BaseInput = Pick<

@@ -4,7 +4,7 @@ import type { RelicDefinition, RelicEndpoint, RelicImplementation } from '../dom
 import { toBase, toImage, toNeeds, toTimeoutMs } from './build-base.ts';
 import type { BuildContext } from './build-base.ts';
 import { EDGE_ENDPOINTS } from './edge-endpoints.ts';
-import { nearestNames } from './nearest.ts';
+import { nearestNames } from '../domain/nearest.ts';
 import { toParameterSchema } from './parameters.ts';
 import type { FieldPath } from './problem.ts';
 import type { EndpointInput, RelicInput } from './schema-relic.ts';
@@ -37,12 +37,22 @@ function toImplementation(input: RelicInput, context: BuildContext): RelicImplem
     if (written.schema !== undefined && written.store !== 'sql') {
       context.complain(['implementation', 'schema'], `counts for sql stores only, this one is ${written.store}`);
     }
+    const quotaBytes = written.quota === undefined ? limits.relicQuotaBytes : toBytes(written.quota);
+    if (quotaBytes > limits.relicQuotaMostBytes) {
+      const most = limits.relicQuotaMostBytes / 1_048_576;
+      context.complain(['implementation', 'quota'], `is more than an edge relic may hold (${most} MiB)`);
+    }
+    const schema = [written.schema ?? []].flat();
+    if (schema.length > limits.relicSchemaStatements) {
+      const most = limits.relicSchemaStatements;
+      context.complain(['implementation', 'schema'], `has ${schema.length} statements (allowed: ${most})`);
+    }
     return {
       type: 'edge',
       store: written.store,
       ttlMs: written.ttl === undefined ? null : toMs(written.ttl),
-      quotaBytes: written.quota === undefined ? limits.relicQuotaBytes : toBytes(written.quota),
-      schema: [written.schema ?? []].flat(),
+      quotaBytes,
+      schema,
     };
   }
   const health = typeof written.health === 'string' ? { path: written.health } : (written.health ?? {});
@@ -74,6 +84,10 @@ function writtenEndpoints({ endpoints }: RelicInput, context: BuildContext): Wri
   const entries = Array.isArray(endpoints)
     ? endpoints.map((spec, index) => ({ name: typeof spec === 'string' ? spec : spec.name, key: index, spec }))
     : Object.entries(endpoints ?? {}).map(([key, spec]) => ({ name: spec.name ?? key, key, spec }));
+  if (entries.length > limits.relicEndpoints) {
+    context.complain(['endpoints'], `has ${entries.length} endpoints (allowed: ${limits.relicEndpoints})`);
+    return [];
+  }
   for (const { name, key, spec } of entries) {
     const path = ['endpoints', key];
     if (name === undefined || !/^[A-Za-z_][A-Za-z0-9_-]{0,63}$/.test(name)) {
@@ -118,7 +132,11 @@ function toEndpoint(
     summary: spec.summary ?? spec.description ?? standard?.summary ?? '',
     parameters:
       standard?.parameters ??
-      toParameterSchema(schema ?? null, (fault) => context.complain([...path, field, ...fault.path], fault.message)),
+      toParameterSchema(
+        schema ?? null,
+        (fault) => context.complain([...path, field, ...fault.path], fault.message),
+        context.work,
+      ),
     returns: spec.returns ?? standard?.returns ?? null,
     effects: spec.effects ?? standard?.effects ?? (method === 'GET' || method === 'HEAD' ? 'idempotent' : 'unsafe'),
     timeoutMs: toTimeoutMs(spec.timeout, [...path, 'timeout'], context),

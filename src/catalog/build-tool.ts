@@ -17,8 +17,10 @@ export function toTool(input: ToolInput, context: BuildContext): ToolDefinition 
     kind: 'Tool',
     ...toBase(input, context.unknown),
     implementation: toImplementation(input, context),
-    parameters: toParameterSchema(input.parameters ?? input.parameters_schema ?? null, (fault) =>
-      context.complain([field, ...fault.path], fault.message),
+    parameters: toParameterSchema(
+      input.parameters ?? input.parameters_schema ?? null,
+      (fault) => context.complain([field, ...fault.path], fault.message),
+      context.work,
     ),
     returns: input.returns ?? null,
     effects: input.effects ?? 'unsafe',

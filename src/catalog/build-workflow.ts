@@ -7,7 +7,7 @@ import type { AgentDefinition, WorkflowDefinition, WorkflowStep, WorkflowTrigger
 import { toBase, toRetry, toTimeoutMs } from './build-base.ts';
 import type { BuildContext } from './build-base.ts';
 import { checkWorkflow } from './check-workflow.ts';
-import { nearestNames } from './nearest.ts';
+import { nearestNames } from '../domain/nearest.ts';
 import { toParameterSchema } from './parameters.ts';
 import type { FieldPath } from './problem.ts';
 import type { StepInput, WorkflowInput } from './schema-workflow.ts';
@@ -37,7 +37,7 @@ export function toWorkflow(input: WorkflowInput, context: WorkflowContext): Work
   const inputs =
     written === undefined || written === null
       ? ANYTHING
-      : toParameterSchema(written, (fault) => context.complain([field, ...fault.path], fault.message));
+      : toParameterSchema(written, (fault) => context.complain([field, ...fault.path], fault.message), context.work);
   checkWorkflow(input, inputs, context);
   return {
     kind: 'Workflow',

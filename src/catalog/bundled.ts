@@ -5,4 +5,4 @@ import type { Catalog } from './catalog.ts';
 
 export { bundledSources };
 
-export const bundled: Catalog = createCatalog(bundledCatalog);
+export const bundled: Catalog = createCatalog(bundledCatalog, () => true);

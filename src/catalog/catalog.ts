@@ -14,7 +14,7 @@ import type {
   ToolDefinition,
   WorkflowDefinition,
 } from '../domain/manifest.ts';
-import { nearestNames } from './nearest.ts';
+import { nearestNames } from '../domain/nearest.ts';
 
 export const CATALOG_KINDS = ['agent', 'tool', 'relic', 'workflow', 'monument'] as const;
 export type CatalogKind = (typeof CATALOG_KINDS)[number];
@@ -60,7 +60,11 @@ export interface Catalog {
   nearest(kind: CatalogKind, name: string): readonly string[];
 }
 
-export function createCatalog(data: CatalogData): Catalog {
+/** @param isBundled tells the definitions that came with the deployment (X3); default: none */
+export function createCatalog(
+  data: CatalogData,
+  isBundled: (definition: AnyDefinition) => boolean = () => false,
+): Catalog {
   const byName = <T extends ManifestBase>(items: readonly T[]): ReadonlyMap<string, T> =>
     new Map([...items].sort((a, b) => (a.name < b.name ? -1 : 1)).map((item) => [item.name, item]));
   const kinds = {
@@ -77,15 +81,17 @@ export function createCatalog(data: CatalogData): Catalog {
     workflow: [...kinds.workflow.keys()],
   };
 
+  const scoped = new Map(
+    data.scoped?.map(({ importer, definition }) => [
+      `${importer} ${definition.kind.toLowerCase()}/${definition.name}`,
+      definition,
+    ]),
+  );
   /** What an importer means by a name: its own folder's definition before the common one. */
   const pick = <K extends keyof typeof knownNames>(importer: string, kind: K, names: readonly string[]) => {
     const found = new Map<string, NonNullable<ReturnType<(typeof kinds)[K]['get']>>>();
     for (const name of names) {
-      const own = data.scoped?.find(
-        ({ importer: of, definition }) =>
-          of === importer && definition.kind.toLowerCase() === kind && definition.name === name,
-      )?.definition;
-      const definition = own ?? kinds[kind].get(name);
+      const definition = scoped.get(`${importer} ${kind}/${name}`) ?? kinds[kind].get(name);
       if (definition !== undefined) found.set(name, definition as never);
     }
     return found;
@@ -99,18 +105,24 @@ export function createCatalog(data: CatalogData): Catalog {
       knownNames,
     }) satisfies ImportedDefinitions;
 
+  const resolved = (subject: AgentDefinition | WorkflowDefinition) => {
+    const definitions = imported(`${subject.kind.toLowerCase()}/${subject.name}`, subject.imports);
+    const tools = [...definitions.tools].flatMap(([name, tool]) => (isBundled(tool) ? [name] : []));
+    return { ...definitions, bundled: { subject: isBundled(subject), tools } };
+  };
+
   return {
     data,
     agent(name) {
       const agent = kinds.agent.get(name);
       if (agent === undefined) return null;
-      const definitions = imported(`agent/${name}`, agent.imports);
+      const definitions = resolved(agent);
       const feeds = agent.feeds.map((feed) => withEndpoint(feed, definitions.relics));
       return { agent: { ...agent, feeds }, ...definitions };
     },
     workflow(name) {
       const workflow = kinds.workflow.get(name);
-      return workflow === undefined ? null : { workflow, ...imported(`workflow/${name}`, workflow.imports) };
+      return workflow === undefined ? null : { workflow, ...resolved(workflow) };
     },
     tool: (name) => kinds.tool.get(name) ?? null,
     relic: (name) => kinds.relic.get(name) ?? null,

@@ -2,7 +2,7 @@
 import type { Effects } from '../domain/action.ts';
 import type { FeedSource, ResolvedAgent } from '../domain/manifest.ts';
 import type { Catalog } from './catalog.ts';
-import { nearestNames } from './nearest.ts';
+import { nearestNames } from '../domain/nearest.ts';
 import type { FieldPath } from './problem.ts';
 
 interface FeedComplaints {

@@ -10,7 +10,7 @@ import { isJsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { BuildContext } from './build-base.ts';
 import { namesInCondition, whyNotCel } from './condition-names.ts';
-import { nearestNames } from './nearest.ts';
+import { nearestNames } from '../domain/nearest.ts';
 import type { FieldPath } from './problem.ts';
 import type { StepInput, WorkflowInput } from './schema-workflow.ts';
 
@@ -30,12 +30,15 @@ interface Level {
 }
 
 interface Reading {
+  /** Characters that the conditions may still have. */
+  readonly conditions: { left: number };
   readonly context: Pick<BuildContext, 'complain'>;
   /** Names of inputs; null = anything may come in. */
   readonly inputs: ReadonlySet<string> | null;
 }
 
-const REFERENCE = /\$\(\s*([^()]*?)\s*\)/g;
+/** White space belongs to the path here and is trimmed: two ways to match it would take quadratic time. */
+const REFERENCE = /\$\(([^()]*)\)/g;
 const ROOTS = ['steps', 'trigger', 'item', 'index'] as const;
 /** What stands between the id of a `for_each` and the names of its steps, as long as it can be. */
 const INDEX = `_${limits.actionsPerRun - 1}_`;
@@ -47,7 +50,11 @@ export function checkWorkflow(
 ): void {
   const { properties, additionalProperties } = inputs;
   const closed = additionalProperties === false && isJsonObject(properties ?? {});
-  const reading: Reading = { context, inputs: closed ? new Set(Object.keys((properties ?? {}) as JsonObject)) : null };
+  const reading: Reading = {
+    context,
+    conditions: { left: limits.workflowConditionChars },
+    inputs: closed ? new Set(Object.keys((properties ?? {}) as JsonObject)) : null,
+  };
   const level = checkList(steps, ['steps'], { holder: null, inOrder: true, inLoop: false, undoes: false }, reading);
   for (const [name, output] of Object.entries(outputs ?? {})) {
     const source = typeof output === 'string' ? output : output.source;
@@ -122,7 +129,8 @@ function listsOf({ steps, else: no, otherwise, on_failure: handler, compensate }
 
 function readTexts(value: unknown, field: FieldPath, level: Level, place: number, reading: Reading): void {
   if (typeof value === 'string') {
-    for (const [, path = ''] of value.matchAll(REFERENCE)) {
+    for (const [, written = ''] of value.matchAll(REFERENCE)) {
+      const path = written.trim();
       if (/^[A-Za-z_][\w.-]*$/.test(path)) note(checkPath(path, field, level, reading), level, place);
     }
   } else if (Array.isArray(value)) {
@@ -133,6 +141,13 @@ function readTexts(value: unknown, field: FieldPath, level: Level, place: number
 }
 
 function readCondition(text: string, field: FieldPath, level: Level, place: number, reading: Reading): void {
+  const before = reading.conditions.left;
+  reading.conditions.left -= text.length;
+  if (reading.conditions.left < 0) {
+    const message = `the conditions of the workflow have more than ${limits.workflowConditionChars} characters together`;
+    if (before >= 0) reading.context.complain(field, message);
+    return;
+  }
   const why = whyNotCel(text);
   if (why !== null) {
     reading.context.complain(field, `is not a condition in CEL, such as "steps.a.size() > 0": ${why}`);

@@ -6,7 +6,7 @@ import type { z } from 'zod';
 import { isJsonObject } from '../domain/json.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import { nearestNames } from './nearest.ts';
+import { nearestNames } from '../domain/nearest.ts';
 import { fieldName, quoted, typeName } from './problem.ts';
 import type { FieldPath } from './problem.ts';
 
@@ -46,6 +46,7 @@ export function check<T>(schema: z.ZodType<T>, written: JsonObject): Checked<T> 
         unknown[field] = owner[key] ?? null;
         delete owner[key];
         removed += 1;
+        if (warnings.length >= limits.manifestProblems) continue;
         const near = nearestNames(key, fieldsOf(schema, path));
         const meant = near.length > 0 ? ` Did you mean ${near.join(' or ')}?` : '';
         const message = `unknown field, kept under metadata without effect.${meant}`;
@@ -56,7 +57,8 @@ export function check<T>(schema: z.ZodType<T>, written: JsonObject): Checked<T> 
     result = schema.safeParse(value);
   }
   if (result.success) return { value: result.data, errors: [], warnings, unknown };
-  const errors = result.error.issues.flatMap((issue) => toComplaints(issue, value, []));
+  const issues = result.error.issues.slice(0, limits.manifestProblems);
+  const errors = issues.flatMap((issue) => toComplaints(issue, value, []));
   return { value: null, errors, warnings, unknown };
 }
 

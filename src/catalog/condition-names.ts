@@ -15,12 +15,15 @@ export interface NamedInCondition {
   readonly asked: boolean;
 }
 
-const QUOTED = /"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'/g;
-const QUOTED_OR_DOLLAR = /("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|\$(?:\{([\w.[\]]+)\}|(?=[A-Za-z_]))/g;
+/** A quote that is never closed goes to the end: looked for again from each further one, it would cost the square of the length. */
+const QUOTED = /"(?:[^"\\]|\\.)*(?:"|\\?$)|'(?:[^'\\]|\\.)*(?:'|\\?$)/g;
+const QUOTED_OR_DOLLAR = /("(?:[^"\\]|\\.)*(?:"|\\?$)|'(?:[^'\\]|\\.)*(?:'|\\?$))|\$(?:\{([\w.[\]]+)\}|(?=[A-Za-z_]))/g;
 const QUOTED_REFERENCE = /^["']\$\(\s*((?:steps|trigger|item|index)(?:\.\w+)*)\s*\)["']$/;
 const NAMED =
   /\$\(\s*((?:steps|trigger|item|index)(?:\.\w+)*)\s*\)|(?<![\w.$]|\.\s+)\$?((?:steps|trigger|item|index)\b(?:\.[A-Za-z_]\w*)*)(\s*\()?/g;
 const COMPREHENSION = /\.(?:all|exists|exists_one|map|filter)\(\s*(\w+)\s*,/g;
+/** White space that may stand between `has(` and a name. */
+const HAS_CHARS = 64;
 const HAS_OPENS = /\bhas\(\s*$/;
 const HAS_ENDS = /^\s*\)/;
 
@@ -43,10 +46,11 @@ export function namesInCondition(text: string): NamedInCondition[] {
     if (bound.some(({ name, from, to }) => name === root && index > from && index < to)) continue;
     const length = written.length - (method ? call.length + 1 + (whole.at(-1)?.length ?? 0) : 0);
     const [start, end] = [index, index + length];
-    const has = HAS_OPENS.exec(bare.slice(0, start));
-    const closing = HAS_ENDS.exec(bare.slice(end))?.[0];
+    const from = Math.max(0, start - HAS_CHARS);
+    const has = HAS_OPENS.exec(bare.slice(from, start));
+    const closing = HAS_ENDS.exec(bare.slice(end, end + HAS_CHARS))?.[0];
     if (has !== null && closing !== undefined) {
-      found.push({ start: has.index, end: end + closing.length, path, asked: true });
+      found.push({ start: from + has.index, end: end + closing.length, path, asked: true });
     } else found.push({ start, end, path, asked: false });
   }
   return found.toSorted((a, b) => a.start - b.start);
@@ -72,13 +76,23 @@ export function whyNotCel(text: string): string | null {
 
 /** Variables of comprehensions, and from where to where they are theirs. */
 function boundIn(bare: string): { readonly name: string; readonly from: number; readonly to: number }[] {
+  const ends = closings(bare);
   return [...bare.matchAll(COMPREHENSION)].map(({ 0: opening, 1: name = '', index }) => {
-    let depth = 1;
-    let to = index + opening.length;
-    for (; to < bare.length && depth > 0; to += 1) {
-      if (bare[to] === '(') depth += 1;
-      else if (bare[to] === ')') depth -= 1;
-    }
+    const to = ends.get(index + opening.indexOf('(')) ?? bare.length;
     return { name, from: index, to };
   });
+}
+
+/** For each opening parenthesis, the place behind the one that closes it. */
+function closings(text: string): ReadonlyMap<number, number> {
+  const ends = new Map<number, number>();
+  const open: number[] = [];
+  for (let at = 0; at < text.length; at += 1) {
+    if (text[at] === '(') open.push(at);
+    else if (text[at] === ')') {
+      const opening = open.pop();
+      if (opening !== undefined) ends.set(opening, at + 1);
+    }
+  }
+  return ends;
 }

@@ -4,7 +4,7 @@ import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { FeedDefinition, FeedSource } from '../domain/manifest.ts';
 import { check } from './complaints.ts';
-import { count, duration, jsonMap } from './fields.ts';
+import { count, duration, json, jsonMap } from './fields.ts';
 import { fieldName } from './problem.ts';
 import type { FieldPath } from './problem.ts';
 import { toMs } from './units.ts';
@@ -56,7 +56,7 @@ export const feedSchema = z.strictObject({
     .boolean()
     .optional()
     .describe('Of periodic feeds: the source may be repeated although its effects are unsafe. Default false.'),
-  default: z.json().optional().describe('Shown when the source fails and there is nothing better.'),
+  default: json.optional().describe('Shown when the source fails and there is nothing better.'),
 });
 
 export type FeedInput = z.infer<typeof feedSchema>;

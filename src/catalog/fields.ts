@@ -1,5 +1,6 @@
 /** The pieces that the schemas of all kinds are made of: names, texts, durations, sizes, lists of names (M1). */
 import { z } from 'zod';
+import type { Json } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import { SANDBOX_LEVELS } from '../domain/manifest.ts';
 
@@ -38,10 +39,13 @@ export const secretName = z
   .string()
   .regex(/^TOOL_[A-Z0-9_]{1,64}$/, { error: 'must be the name of a secret that begins with TOOL_' });
 
-export const names = z.array(z.string().min(1)).max(limits.manifestImports);
+export const names = z.array(z.string().min(1).max(255)).max(limits.manifestImports);
+
+/** Any JSON value. What is checked comes of YAML or JSON, so nothing else can be in it: walking through it would be for nothing. */
+export const json = z.unknown() as unknown as z.ZodType<Json>;
 
 /** Any map of JSON values. */
-export const jsonMap = z.record(z.string(), z.json());
+export const jsonMap = z.record(z.string(), json);
 
 export const retry = z.union(
   [
@@ -77,7 +81,7 @@ export const resources = z.strictObject({
   labels: runnerLabels.optional(),
 });
 
-const relativePath = z.string().min(1).max(255);
+export const relativePath = z.string().min(1).max(255);
 
 /** What an image is made of: a folder's file to start with, or the sources themselves. */
 export const imageBuild = z.strictObject({

@@ -1,4 +1,5 @@
 /** Who uses what: the dependency graph of a catalogue, for programs and for people (M4). */
+import { limits } from '../domain/limits.ts';
 import type { AgentDefinition } from '../domain/manifest.ts';
 import { CATALOG_KINDS, createCatalog } from './catalog.ts';
 import type { CatalogData, CatalogKind } from './catalog.ts';
@@ -24,10 +25,12 @@ export function graphOf(data: CatalogData): ManifestGraph {
   );
   const known = new Set(nodes.map(({ id }) => id));
   const edges: { from: string; to: string; how: 'import' | 'feed' }[] = [];
+  const added = new Set<string>();
   const add = (from: string, to: string, how: 'import' | 'feed'): void => {
-    if (known.has(to) && !edges.some((edge) => edge.from === from && edge.to === to && edge.how === how)) {
-      edges.push({ from, to, how });
-    }
+    const edge = `${from} ${to} ${how}`;
+    if (!known.has(to) || added.has(edge)) return;
+    added.add(edge);
+    edges.push({ from, to, how });
   };
   const imports = (from: string, imported: AgentDefinition['imports']): void => {
     for (const [field, kind] of Object.entries(KINDS) as [keyof typeof KINDS, CatalogKind][]) {
@@ -44,38 +47,44 @@ export function graphOf(data: CatalogData): ManifestGraph {
 
 /**
  * The graph as trees for a terminal: what nobody uses stands at the left, below it what it uses. What has been
- * shown before is not unfolded again, so that circles end.
+ * shown before is not unfolded again, so that circles end; nor is what stands deeper than `limits.graphDepth`.
  */
 export function renderGraph({ nodes, edges }: ManifestGraph): string {
-  const uses = new Map<string, { to: string; feed: boolean }[]>();
+  const uses = new Map<string, Map<string, { feed: boolean }>>();
   for (const { from, to, how } of edges) {
-    const list = uses.get(from) ?? [];
-    const same = list.find((one) => one.to === to);
-    if (same === undefined) list.push({ to, feed: how === 'feed' });
-    else same.feed ||= how === 'feed';
-    uses.set(from, list);
+    const used = uses.get(from) ?? new Map<string, { feed: boolean }>();
+    used.set(to, { feed: how === 'feed' || used.get(to)?.feed === true });
+    uses.set(from, used);
   }
   const used = new Set(edges.filter(({ from, to }) => from !== to).map(({ to }) => to));
   const lines: string[] = [];
+  let left = 0;
+  const write = (line: string): void => {
+    if (lines.length < limits.graphLines) lines.push(line);
+    else left += 1;
+  };
   const shown = new Set<string>();
-  const below = (id: string, indent: string): void => {
-    const children = uses.get(id) ?? [];
-    for (const [index, { to, feed }] of children.entries()) {
-      const last = index === children.length - 1;
-      const again = shown.has(to) && (uses.get(to)?.length ?? 0) > 0;
-      lines.push(`${indent}${last ? '└─' : '├─'} ${to}${feed ? ' (feed)' : ''}${again ? ' …' : ''}`);
-      if (shown.has(to)) continue;
+  const below = (id: string, indent: string, depth: number): void => {
+    const children = uses.get(id) ?? new Map<string, { feed: boolean }>();
+    let place = 0;
+    for (const [to, { feed }] of children) {
+      place += 1;
+      const last = place === children.size;
+      const folded = (shown.has(to) || depth === limits.graphDepth) && (uses.get(to)?.size ?? 0) > 0;
+      write(`${indent}${last ? '└─' : '├─'} ${to}${feed ? ' (feed)' : ''}${folded ? ' …' : ''}`);
+      if (shown.has(to) || depth === limits.graphDepth) continue;
       shown.add(to);
-      below(to, `${indent}${last ? '   ' : '│  '}`);
+      below(to, `${indent}${last ? '   ' : '│  '}`, depth + 1);
     }
   };
   const root = (id: string, version: string): void => {
     shown.add(id);
-    lines.push(`${id} ${version}`);
-    below(id, '');
+    write(`${id} ${version}`);
+    below(id, '', 1);
   };
   for (const { id, version } of nodes) if (!used.has(id)) root(id, version);
   // what is left stands in circles that nobody outside uses
   for (const { id, version } of nodes) if (!shown.has(id)) root(id, version);
+  if (left > 0) lines.push(`… and ${left} lines more`);
   return `${lines.join('\n')}\n`;
 }

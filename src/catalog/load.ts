@@ -4,7 +4,10 @@
  */
 import type { z } from 'zod';
 import type { Json, JsonObject } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
 import type { AgentDefinition, ResolvedAgent } from '../domain/manifest.ts';
+import { withSuggestions } from '../domain/nearest.ts';
+import { WorkMeter } from '../domain/work.ts';
 import { toAgent } from './build-agent.ts';
 import { toBase } from './build-base.ts';
 import type { BuildContext } from './build-base.ts';
@@ -14,19 +17,21 @@ import { toWorkflow } from './build-workflow.ts';
 import { createCatalog } from './catalog.ts';
 import type { AnyDefinition, Catalog, CatalogData, CatalogKind, MonumentDefinition } from './catalog.ts';
 import { checkFeeds } from './check-feeds.ts';
+import { circleOf } from './check-recursion.ts';
 import { check } from './complaints.ts';
 import type { Complaint } from './complaints.ts';
-import { normalise, splitFrontMatter, withBody } from './dialect.ts';
-import type { Normalised } from './dialect.ts';
-import { nearestNames } from './nearest.ts';
+import { ImportIndex } from './imports.ts';
+import type { ImportKind } from './imports.ts';
+import { PathIndex, relativeTo, normalPath } from './paths.ts';
 import { fieldName } from './problem.ts';
 import type { FieldPath, ManifestProblem } from './problem.ts';
+import { readManifestFile } from './read-file.ts';
+import type { BuiltDefinition, ReadDocument, ReadFile } from './read-file.ts';
 import { agentSchema, monumentSchema, toolSchema } from './schema.ts';
 import type { AgentInput, MonumentInput } from './schema.ts';
 import { relicSchema } from './schema-relic.ts';
 import { workflowSchema } from './schema-workflow.ts';
-import { readYaml } from './yaml-file.ts';
-import type { YamlDocument } from './yaml-file.ts';
+import { secretsNamedBy } from './secrets.ts';
 
 /**
  * One file of a manifest folder. YAML files are manifests, and so are Markdown files whose front matter
@@ -45,6 +50,8 @@ export interface LoadedManifests {
   readonly warnings: readonly ManifestProblem[];
   /** Every definition that loaded, with where it stands and how it was written. */
   readonly entries: readonly ManifestEntry[];
+  /** The files as they were read, by path: to be given to the next load. */
+  readonly read: ReadonlyMap<string, ReadFile>;
 }
 
 export interface ManifestEntry {
@@ -54,66 +61,124 @@ export interface ManifestEntry {
   readonly source: string;
 }
 
-const KINDS = { agent: 'Agent', tool: 'Tool', relic: 'Relic', workflow: 'Workflow', monument: 'Monument' } as const;
+export interface LoadOptions {
+  /** What bare names may mean beside the files; its names are taken. */
+  readonly common?: Catalog | null;
+  /** Why a manifest in `file` may not name this secret, or null (X3). */
+  readonly refuseSecret?: (name: string, file: string) => string | null;
+  /** Files of an earlier load: those whose text is the same are not read again. */
+  readonly read?: ReadonlyMap<string, ReadFile>;
+}
+
 const IMPORTABLE = { agents: 'agent', tools: 'tool', relics: 'relic', workflows: 'workflow' } as const;
 
-/** A document that has a kind and a name, before its imports are known. */
-interface Found {
-  readonly file: string;
-  readonly kind: CatalogKind;
-  readonly name: string;
-  readonly document: YamlDocument;
-  readonly normalised: Normalised;
+/** A document of this load. */
+interface Found extends Omit<ReadDocument, 'built'> {
+  readonly read: ReadDocument;
   /** Another folder's definition has the name, and is the one that everybody else finds (M2). */
   readonly scoped: boolean;
 }
 
+/** Thrown at the last problem that a file may have; the rest of the file is not looked at. */
+class TooManyProblems extends Error {
+  override readonly name = 'TooManyProblems';
+}
+
+/** Loads every manifest among `files`. Never throws for what an author wrote. */
+export function loadManifests(files: readonly ManifestFile[], options: LoadOptions = {}): LoadedManifests {
+  const loader = new Loader(files, options);
+  let step = loader.next();
+  while (step.done !== true) step = loader.next();
+  return step.value;
+}
+
 /**
- * Loads every manifest among `files`. Never throws for what an author wrote.
+ * The same, in slices of bounded work.
  *
- * @param common what bare names may mean beside the files; its names are taken
+ * @param pause called between slices; lets others of the thread go on
  */
-export function loadManifests(files: readonly ManifestFile[], common: Catalog | null = null): LoadedManifests {
-  return new Loader(files, common).load();
+export async function loadManifestsInSlices(
+  files: readonly ManifestFile[],
+  options: LoadOptions,
+  pause: () => Promise<void>,
+): Promise<LoadedManifests> {
+  const loader = new Loader(files, options);
+  let done = 0;
+  for (let step = loader.next(); ; step = loader.next()) {
+    if (step.done === true) return step.value;
+    done += step.value;
+    if (done < limits.manifestSliceChars) continue;
+    done = 0;
+    await pause();
+  }
 }
 
 class Loader {
   readonly #texts: ReadonlyMap<string, string>;
+  readonly #paths: PathIndex;
   readonly #common: Catalog | null;
+  readonly #refuseSecret: NonNullable<LoadOptions['refuseSecret']>;
+  readonly #before: ReadonlyMap<string, ReadFile>;
+  readonly #read = new Map<string, ReadFile>();
   readonly #problems: ManifestProblem[] = [];
   readonly #warnings: ManifestProblem[] = [];
+  readonly #told = new Map<string, number>();
+  readonly #tokens = { left: limits.catalogTokens };
+  readonly #suggestions = new WorkMeter(limits.manifestSuggestionSteps);
+  readonly #steps: Iterator<number, LoadedManifests> = this.#load();
   readonly #found: Found[] = [];
+  readonly #index: ImportIndex<Found>;
   /** Who means a definition that only its own folder finds. */
   readonly #bound: { readonly importer: Found; readonly target: Found }[] = [];
   /** What stands in an import, so that importers of what did not load can be told. */
-  readonly #imported: { readonly importer: Found; readonly target: Found; readonly field: FieldPath }[] = [];
+  readonly #imported = new Map<Found, Map<string, { readonly target: Found; readonly field: FieldPath }>>();
   readonly #built = new Map<Found, AnyDefinition>();
 
-  constructor(files: readonly ManifestFile[], common: Catalog | null) {
+  constructor(files: readonly ManifestFile[], { common = null, refuseSecret = () => null, read }: LoadOptions) {
+    this.#refuseSecret = refuseSecret;
     this.#texts = new Map(files.map((file) => [normalPath(file.path), file.text]));
+    this.#paths = new PathIndex(this.#texts.keys());
     this.#common = common;
+    this.#before = read ?? new Map();
+    this.#index = new ImportIndex(this.#paths, (path) => this.#texts.has(path), common);
   }
 
-  load(): LoadedManifests {
+  /** The next step of the work: the characters that it went through, or, at the end, the result. */
+  next(): IteratorResult<number, LoadedManifests> {
+    return withSuggestions(this.#suggestions, () => this.#steps.next());
+  }
+
+  *#load(): Generator<number, LoadedManifests> {
     for (const [path, text] of this.#texts) {
-      if (/\.ya?ml$/i.test(path)) this.#readFile(path, text);
-      else if (/\.(md|markdown)$/i.test(path)) this.#readMarkdown(path, text);
+      const known = this.#before.get(path);
+      const again = known?.text === text && known.tokens <= this.#tokens.left;
+      const file = again ? known : readManifestFile(path, text, this.#tokens);
+      if (again) this.#tokens.left -= known.tokens;
+      this.#read.set(path, file);
+      this.#problems.push(...file.problems);
+      this.#told.set(path, file.problems.length);
+      for (const document of file.documents) this.#guarded(() => this.#admit(document));
+      yield file === known ? 1 : file.size;
     }
     for (const found of this.#found) {
-      const definition = this.#definition(found);
-      if (definition !== null) this.#built.set(found, definition);
+      const reused = found.read.built !== null;
+      this.#guarded(() => {
+        const definition = this.#definition(found);
+        if (definition !== null && this.#mayName(found, definition)) this.#built.set(found, definition);
+      });
+      yield reused ? found.document.source.length / 8 : found.document.source.length;
     }
-    for (const { found, resolved } of this.#agents()) {
-      const { errors, warnings } = checkFeeds(resolved, this.#common);
-      for (const warning of warnings) this.#report(this.#warnings, found, { ...warning, part: 'value' });
-      for (const error of errors) this.#report(this.#problems, found, { ...error, part: 'value' });
-      if (errors.length > 0) this.#built.delete(found);
+    yield* this.#checkAgents();
+    yield* this.#warnOfCircles();
+    for (const [importer, targets] of this.#imported) {
+      if (!this.#built.has(importer)) continue;
+      for (const { target, field } of targets.values()) {
+        if (this.#built.has(target)) continue;
+        const message = `the ${target.kind} "${target.name}" did not load, so it is left out`;
+        this.#warn(importer, { path: field, part: 'value', message });
+      }
     }
-    for (const { importer, target, field } of this.#imported) {
-      if (this.#built.has(target) || !this.#built.has(importer)) continue;
-      const message = `the ${target.kind} "${target.name}" did not load, so it is left out`;
-      this.#report(this.#warnings, importer, { path: field, part: 'value', message });
-    }
+    for (const { documents } of this.#read.values()) for (const { document } of documents) document.release();
     const byPlace = (a: ManifestProblem, b: ManifestProblem): number =>
       a.file === b.file ? a.line - b.line || a.column - b.column : a.file < b.file ? -1 : 1;
     return {
@@ -125,7 +190,22 @@ class Loader {
         file,
         source: document.source,
       })),
+      read: this.#read,
     };
+  }
+
+  /** Workflows that start themselves without end; what their runs may start has its own limit (M7). */
+  *#warnOfCircles(): Generator<number, void> {
+    const own = new Map(
+      [...this.#built.values()].flatMap((one) => (one.kind === 'Workflow' ? [[one.name, one] as const] : [])),
+    );
+    for (const [found, definition] of this.#built) {
+      const circle = definition.kind === 'Workflow' ? circleOf(definition, own) : null;
+      yield own.size;
+      if (circle === null) continue;
+      const message = `the workflow always starts itself (${circle.join(' -> ')}), until ${limits.childDepth} runs are above each other, and that one fails: put a condition on a step`;
+      this.#warn(found, { path: ['steps'], part: 'value', message });
+    }
   }
 
   #data(): CatalogData {
@@ -143,220 +223,220 @@ class Loader {
     };
   }
 
-  /** Every agent that was built, with what it imports of these files. */
-  #agents(): { readonly found: Found; readonly resolved: ResolvedAgent }[] {
+  /** Checks the feeds of every agent that was built, with what it imports of these files. */
+  *#checkAgents(): Generator<number, void> {
     const catalog = createCatalog(this.#data());
-    return [...this.#built.keys()].flatMap((found) => {
-      const resolved = found.kind === 'agent' ? catalog.agent(found.name) : null;
-      return resolved === null ? [] : [{ found, resolved }];
-    });
+    for (const [found, definition] of this.#built) {
+      if (definition.kind !== 'Agent' || definition.feeds.length === 0) continue;
+      const resolved: ResolvedAgent | null = catalog.agent(found.name);
+      if (resolved === null) continue;
+      const { errors, warnings } = checkFeeds(resolved, this.#common);
+      for (const warning of warnings) this.#warn(found, { ...warning, part: 'value' });
+      if (errors.length > 0) this.#built.delete(found);
+      this.#guarded(() => {
+        for (const error of errors) this.#report(found, { ...error, part: 'value' });
+      });
+      yield found.document.source.length / 8;
+    }
   }
 
   #definition(found: Found): AnyDefinition | null {
+    const known = found.read.built;
+    if (known !== null && this.#means(found, known)) {
+      for (const warning of known.warnings) this.#warn(found, warning);
+      const bound = known.targets.every(({ written, kind, field }) => this.#resolve(written, kind, found, field));
+      return bound ? known.definition : null;
+    }
+    found.read.built = null;
     switch (found.kind) {
       case 'tool':
         return this.#build(found, toolSchema, toTool);
       case 'relic':
         return this.#build(found, relicSchema, toRelic);
       case 'agent':
-        return this.#build(found, agentSchema, (input, context) =>
-          toAgent(input, this.#imports(input.import, found), context),
+        return this.#build(found, agentSchema, (input, { target, ...context }) =>
+          toAgent(input, importsOf(input.import, target), context),
         );
       case 'workflow':
-        return this.#build(found, workflowSchema, (input, context) =>
-          toWorkflow(input, {
-            ...context,
-            imports: this.#imports(input.import, found),
-            target: (written, kind, field) => this.#resolve(written, kind, found, field),
-          }),
+        return this.#build(found, workflowSchema, (input, { target, ...context }) =>
+          toWorkflow(input, { ...context, imports: importsOf(input.import, target), target }),
         );
       case 'monument':
         return this.#build(found, monumentSchema, toMonument);
     }
   }
 
-  #readFile(file: string, text: string): void {
-    const { documents, faults } = readYaml(text);
-    for (const { line, column, message } of faults) this.#problems.push({ file, line, column, field: '', message });
-    for (const document of documents) this.#admit(file, document, '');
+  /** Whether everything that a definition came of is as it was. */
+  #means(found: Found, { files, targets }: BuiltDefinition): boolean {
+    return (
+      files.every(({ path, text }) => this.#texts.get(this.#paths.meant(found.file, path)) === text) &&
+      targets.every(({ written, kind, name }) => {
+        const meant = this.#index.look(written, kind, found);
+        return 'name' in meant && meant.name === name;
+      })
+    );
   }
 
-  /** A Markdown file whose front matter has no kind is no manifest. */
-  #readMarkdown(file: string, text: string): void {
-    const parts = splitFrontMatter(text);
-    if (parts === null || !/^kind[ \t]*:/m.test(parts.yaml)) return;
-    const { documents, faults } = readYaml(parts.yaml);
-    for (const { line, column, message } of faults) this.#problems.push({ file, line, column, field: '', message });
-    for (const document of documents) this.#admit(file, { ...document, source: text }, parts.body);
+  /** Reports every secret that the definition must not name. */
+  #mayName(found: Found, definition: AnyDefinition): boolean {
+    let may = true;
+    for (const { name, path } of secretsNamedBy(definition)) {
+      const message = this.#refuseSecret(name, found.file);
+      if (message === null) continue;
+      may = false;
+      this.#report(found, { path, part: 'value', message });
+    }
+    return may;
   }
 
-  #admit(file: string, document: YamlDocument, body: string): void {
-    const kind = this.#kindOf(document, file);
-    if (kind === null) return;
-    const name = typeof document.value['name'] === 'string' ? document.value['name'] : '';
-    const found = { file, kind, name, document, normalised: normalise(kind, withBody(kind, document.value, body)) };
-    const complain = (list: ManifestProblem[], message: string): void =>
-      this.#report(list, { ...found, scoped: false }, { path: ['name'], part: 'value', message });
-    const same = name === '' ? [] : this.#found.filter((known) => known.kind === kind && known.name === name);
+  #admit(read: ReadDocument): void {
+    const { kind, name, file } = read;
+    const found: Found = { ...read, read, scoped: false };
+    if (this.#found.length >= limits.catalogDefinitions) {
+      const message = `the folder holds more than ${limits.catalogDefinitions} manifests`;
+      return this.#report(found, { path: ['kind'], part: 'value', message });
+    }
+    const same = name === '' ? [] : this.#index.named(kind, name);
     const [first] = same;
-    if (name !== '' && this.#common?.list(kind).some((known) => known.name === name) === true) {
-      complain(
-        this.#problems,
-        `"${name}" is the name of ${article(kind)} ${kind} that comes with the system and cannot be changed`,
-      );
-    } else if (first === undefined) this.#found.push({ ...found, scoped: false });
-    else {
-      const { line } = first.document.place(['name']);
-      const message = `there is already ${article(kind)} ${kind} "${name}", in ${first.file}:${line}`;
-      // agents, workflows and monuments are called by their names; tools and relics belong to who imports them
-      const own =
-        (kind === 'tool' || kind === 'relic') && same.every((other) => folderOf(other.file) !== folderOf(file));
-      if (!own) return complain(this.#problems, message);
-      complain(this.#warnings, `${message}; importers that stand nearer to this one find this one`);
-      this.#found.push({ ...found, scoped: true });
+    const at = { path: ['name'], part: 'value' } as const;
+    if (name !== '' && this.#index.isCommon(kind, name)) {
+      const message = `"${name}" is the name of ${article(kind)} ${kind} that comes with the system and cannot be changed`;
+      return this.#report(found, { ...at, message });
     }
-    return undefined;
+    if (first === undefined) return this.#take(found);
+    const { line } = first.document.place(['name']);
+    const message = `there is already ${article(kind)} ${kind} "${name}", in ${first.file}:${line}`;
+    // agents, workflows and monuments are called by their names; tools and relics belong to who imports them
+    if ((kind !== 'tool' && kind !== 'relic') || this.#index.inSameFolder(kind, name, file)) {
+      return this.#report(found, { ...at, message });
+    }
+    this.#warn(found, { ...at, message: `${message}; importers that stand nearer to this one find this one` });
+    return this.#take({ ...found, scoped: true });
   }
 
-  #kindOf(document: YamlDocument, file: string): CatalogKind | null {
-    const written = document.value['kind'];
-    const allowed = Object.values(KINDS);
-    if (typeof written === 'string') {
-      const kind = written.toLowerCase();
-      if (isKind(kind)) return kind;
-    }
-    const found = written === undefined ? 'is missing' : `${JSON.stringify(written)} is not a kind of manifest`;
-    const near = typeof written === 'string' ? nearestNames(written, allowed) : [];
-    const meant = near.length > 0 ? `. Did you mean ${near[0]}?` : '';
-    const message = `${found} (allowed: ${allowed.join(', ')})${meant}`;
-    const { line, column } = document.place(['kind'], 'value');
-    this.#problems.push({ file, line, column, field: 'kind', message });
-    return null;
+  #take(found: Found): void {
+    this.#found.push(found);
+    this.#index.add(found);
   }
 
   /** Checks and builds one definition; null when anything about it is an error. */
-  #build<Input, T>(
+  #build<Input, T extends AnyDefinition>(
     found: Found,
     schema: z.ZodType<Input>,
-    build: (input: Input, context: BuildContext) => T,
+    build: (input: Input, context: BuildContext & { readonly target: Target }) => T,
   ): T | null {
     const { file } = found;
     const checked = check(schema, found.normalised.value);
-    for (const warning of checked.warnings) this.#report(this.#warnings, found, warning);
-    for (const error of checked.errors) this.#report(this.#problems, found, error);
+    for (const warning of checked.warnings) this.#warn(found, warning);
+    for (const error of checked.errors) this.#report(found, error);
     if (checked.value === null) return null;
 
     const before = this.#problems.length;
-    const complain = (path: FieldPath, message: string): void =>
-      this.#report(this.#problems, found, { path, part: 'value', message });
-    const built = build(checked.value, {
+    const complain = (path: FieldPath, message: string): void => this.#report(found, { path, part: 'value', message });
+    const files: BuiltDefinition['files'][number][] = [];
+    const targets: BuiltDefinition['targets'][number][] = [];
+    let left = limits.definitionChars;
+    const definition = build(checked.value, {
       complain,
       unknown: checked.unknown,
+      work: new WorkMeter(limits.manifestSchemaSteps),
       readFile: (path, field) => {
-        const text = this.#texts.get(this.#pathOf(file, path));
-        if (text !== undefined) return text;
-        complain(field, `names the file "${path}", but there is no ${relativeTo(file, path)}`);
-        return null;
+        const text = this.#texts.get(this.#paths.meant(file, path));
+        if (text === undefined) {
+          complain(field, `names the file "${path}", but there is no ${relativeTo(file, path)}`);
+          return null;
+        }
+        left -= text.length;
+        if (left < 0) {
+          const message = `the files that the manifest names have more than ${limits.definitionChars} characters together`;
+          this.#report(found, { path: field, part: 'value', message });
+          throw new TooManyProblems();
+        }
+        files.push({ path, text });
+        return text;
+      },
+      target: (written, kind, field) => {
+        const name = this.#resolve(written, kind, found, field);
+        if (name !== null) targets.push({ written, kind, field, name });
+        return name;
       },
     });
-    return this.#problems.length === before ? built : null;
-  }
-
-  #imports(written: AgentInput['import'], importer: Found): AgentDefinition['imports'] {
-    const names = (field: keyof typeof IMPORTABLE): string[] => {
-      const resolved = (written?.[field] ?? []).map((entry, index) =>
-        this.#resolve(entry, IMPORTABLE[field], importer, ['import', field, index]),
-      );
-      return [...new Set(resolved.filter((name) => name !== null))];
-    };
-    return { agents: names('agents'), tools: names('tools'), relics: names('relics'), workflows: names('workflows') };
+    if (this.#problems.length > before) return null;
+    found.read.built = { definition, warnings: checked.warnings, files, targets };
+    return definition;
   }
 
   /** One import, by path or by bare name, to the name it stands for (M2). */
-  #resolve(written: string, kind: Exclude<CatalogKind, 'monument'>, importer: Found, field: FieldPath): string | null {
-    const complain = (message: string): null => {
-      this.#report(this.#problems, importer, { path: field, part: 'value', message });
+  #resolve(written: string, kind: ImportKind, importer: Found, field: FieldPath): string | null {
+    const meant = this.#index.look(written, kind, importer);
+    if ('message' in meant) {
+      this.#report(importer, { path: field, part: 'value', message: meant.message() });
       return null;
-    };
-    const who = `${importer.kind} "${importer.name}" imports the ${kind} "${written}"`;
-    if (!/[/\\]|\.(ya?ml|md|markdown)$/i.test(written)) {
-      const named = this.#found.filter((found) => found.kind === kind && found.name === written);
-      const target = nearest(named, importer.file);
-      if (target !== null) return this.#bind(importer, target, field);
-      const common = this.#common?.list(kind).map(({ name }) => name) ?? [];
-      if (common.includes(written)) return written;
-      const known = this.#found.filter((found) => found.kind === kind).map(({ name }) => name);
-      const near = nearestNames(written, [...new Set([...known, ...common])]);
-      return complain(`${who}, which does not exist${near.length > 0 ? ` (nearest: ${near.join(', ')})` : ''}`);
     }
-    const path = this.#pathOf(importer.file, written);
-    if (!this.#texts.has(path)) return complain(`${who}, but there is no file ${path}`);
-    const inside = this.#found.filter((found) => found.file === path && found.kind === kind);
-    const [only] = inside;
-    if (only === undefined) return complain(`${who}, but ${path} holds no ${kind}`);
-    if (inside.length > 1) {
-      return complain(
-        `${who}, but ${path} holds several (${inside.map((found) => found.name).join(', ')}); import one by name`,
-      );
-    }
-    return this.#bind(importer, only, field);
+    return meant.target === null ? meant.name : this.#bind(importer, meant.target, field);
   }
 
   /** Notes who means what; one importer cannot mean two definitions by one name. */
   #bind(importer: Found, target: Found, field: FieldPath): string | null {
-    const other = this.#imported.find(
-      (known) => known.importer === importer && known.target.kind === target.kind && known.target.name === target.name,
-    );
+    const key = `${target.kind}/${target.name}`;
+    const bound = this.#imported.get(importer) ?? new Map<string, { target: Found; field: FieldPath }>();
+    this.#imported.set(importer, bound);
+    const other = bound.get(key);
     if (other !== undefined && other.target !== target) {
       const message = `"${target.name}" already stands for the ${target.kind} in ${other.target.file}`;
-      this.#report(this.#problems, importer, { path: field, part: 'value', message });
+      this.#report(importer, { path: field, part: 'value', message });
       return null;
     }
     if (other === undefined) {
-      this.#imported.push({ importer, target, field });
+      bound.set(key, { target, field });
       if (target.scoped) this.#bound.push({ importer, target });
     }
     return target.name;
   }
 
-  /**
-   * The path that a manifest means: relative to its own folder, or, when absolute, the file whose path
-   * ends like it. A folder of manifests may stand anywhere, so where it stood for its author says nothing.
-   */
-  #pathOf(file: string, written: string): string {
-    const path = relativeTo(file, written);
-    if (!/^([/\\]|[A-Za-z]:[/\\])/.test(written) || this.#texts.has(path)) return path;
-    const steps = path
-      .replace(/^[A-Za-z]:/, '')
-      .split('/')
-      .filter((step) => step !== '');
-    for (let from = 0; from < steps.length - 1; from += 1) {
-      const end = steps.slice(from).join('/');
-      const ending = [...this.#texts.keys()].filter((known) => known === end || known.endsWith(`/${end}`));
-      if (ending.length === 1) return ending[0] ?? path;
+  /** @throws TooManyProblems at the last one that a file may have */
+  #report(found: Found, complaint: Complaint): void {
+    const told = (this.#told.get(found.file) ?? 0) + 1;
+    if (told <= limits.manifestProblems) {
+      this.#told.set(found.file, told);
+      this.#problems.push(problemOf(found, complaint));
     }
-    return path;
+    if (told >= limits.manifestProblems) throw new TooManyProblems();
   }
 
-  #report(list: ManifestProblem[], { file, document, normalised }: Found, complaint: Complaint): void {
-    const path = normalised.original(complaint.path);
-    const { line, column } = document.place(path, complaint.part);
-    list.push({ file, line, column, field: fieldName(path), message: complaint.message });
+  #warn(found: Found, complaint: Complaint): void {
+    const key = `${found.file} warnings`;
+    const told = (this.#told.get(key) ?? 0) + 1;
+    if (told > limits.manifestProblems) return;
+    this.#told.set(key, told);
+    this.#warnings.push(problemOf(found, complaint));
+  }
+
+  #guarded(work: () => void): void {
+    try {
+      work();
+    } catch (fault) {
+      if (!(fault instanceof TooManyProblems)) throw fault;
+    }
   }
 }
 
-/** Of definitions with one name, the one whose folder shares most with the importer's; among equals the common one. */
-function nearest(candidates: readonly Found[], importer: string): Found | null {
-  const from = folderOf(importer).split('/');
-  const shared = ({ file }: Found): number => {
-    const to = folderOf(file).split('/');
-    const differs = to.findIndex((step, index) => step !== from[index]);
-    // a folder of the importer's own counts for more than one that both only pass through
-    return differs === -1 ? to.length : differs;
+type Target = (written: string, kind: ImportKind, field: FieldPath) => string | null;
+
+function problemOf({ file, document, normalised }: Found, complaint: Complaint): ManifestProblem {
+  const path = normalised.original(complaint.path);
+  const { line, column } = document.place(path, complaint.part);
+  return { file, line, column, field: fieldName(path), message: complaint.message };
+}
+
+function importsOf(written: AgentInput['import'], target: Target): AgentDefinition['imports'] {
+  const names = (field: keyof typeof IMPORTABLE): string[] => {
+    const resolved = (written?.[field] ?? []).map((entry, index) =>
+      target(entry, IMPORTABLE[field], ['import', field, index]),
+    );
+    return [...new Set(resolved.filter((name) => name !== null))];
   };
-  let best: Found | null = null;
-  for (const candidate of candidates) if (best === null || shared(candidate) > shared(best)) best = candidate;
-  return best;
+  return { agents: names('agents'), tools: names('tools'), relics: names('relics'), workflows: names('workflows') };
 }
 
 const BASE_FIELDS = new Set([
@@ -379,30 +459,6 @@ function toMonument(input: MonumentInput): MonumentDefinition {
   return { kind: 'Monument', ...toBase(input, {}), body: body satisfies JsonObject };
 }
 
-function isKind(kind: string): kind is CatalogKind {
-  return Object.hasOwn(KINDS, kind);
-}
-
 function article(kind: CatalogKind): string {
   return kind === 'agent' ? 'an' : 'a';
-}
-
-function folderOf(file: string): string {
-  return file.slice(0, Math.max(0, file.lastIndexOf('/')));
-}
-
-/** The path of `path` as seen from the folder of `file`, with `.` and `..` worked out. */
-function relativeTo(file: string, path: string): string {
-  const folder = file.slice(0, file.lastIndexOf('/') + 1);
-  return normalPath(/^([/\\]|[A-Za-z]:)/.test(path) ? path : `${folder}${path}`);
-}
-
-function normalPath(path: string): string {
-  const steps: string[] = [];
-  for (const step of path.replaceAll('\\', '/').split('/')) {
-    if (step === '' || step === '.') continue;
-    if (step === '..' && steps.length > 0 && steps.at(-1) !== '..') steps.pop();
-    else steps.push(step);
-  }
-  return `${path.startsWith('/') ? '/' : ''}${steps.join('/')}`;
 }

@@ -1,10 +1,13 @@
 /**
  * The three ways to write a tool's parameters (a list, a map, a JSON Schema) as one JSON Schema (M3).
  */
-import { Validator } from '@cfworker/json-schema';
+import { checkValue } from '../bounded/schema-check.ts';
+import { PreparedSchema } from '../bounded/schema.ts';
+import { messageOf } from '../domain/errors.ts';
 import { isJsonObject } from '../domain/json.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
+import { WorkExceeded, WorkMeter } from '../domain/work.ts';
 import { quoted, typeName } from './problem.ts';
 import type { FieldPath } from './problem.ts';
 
@@ -51,10 +54,15 @@ export const NO_PARAMETERS: JsonObject = { type: 'object', properties: {}, addit
  * unless it ends in `?`; unknown parameters are refused. A JSON Schema is taken as it stands.
  *
  * @param complain is told of every fault, with its path inside `written`
+ * @param work charged for reading schemas and patterns; one meter for a whole manifest
  */
-export function toParameterSchema(written: Json, complain: (complaint: ParameterComplaint) => void): JsonObject {
+export function toParameterSchema(
+  written: Json,
+  complain: (complaint: ParameterComplaint) => void,
+  work: WorkMeter = new WorkMeter(limits.manifestSchemaSteps),
+): JsonObject {
   if (written === null) return NO_PARAMETERS;
-  if (Array.isArray(written)) return fromList(written, complain);
+  if (Array.isArray(written)) return fromList(written, complain, work);
   if (!isJsonObject(written)) {
     complain({
       path: [],
@@ -62,7 +70,7 @@ export function toParameterSchema(written: Json, complain: (complaint: Parameter
     });
     return NO_PARAMETERS;
   }
-  return isSchema(written) ? checkedSchema(written, complain) : fromMap(written, complain);
+  return isSchema(written) ? checkedSchema(written, complain, work) : fromMap(written, complain, work);
 }
 
 interface Parameter {
@@ -82,7 +90,11 @@ function isSchema(map: JsonObject): boolean {
   return holdsSchemas && keys.every((key) => SCHEMA_KEYWORDS.has(key));
 }
 
-function fromList(list: readonly Json[], complain: (complaint: ParameterComplaint) => void): JsonObject {
+function fromList(
+  list: readonly Json[],
+  complain: (complaint: ParameterComplaint) => void,
+  work: WorkMeter,
+): JsonObject {
   const entries: Parameter[] = [];
   const seen = new Set<string>();
   for (const [index, item] of list.entries()) {
@@ -99,10 +111,10 @@ function fromList(list: readonly Json[], complain: (complaint: ParameterComplain
     seen.add(name);
     entries.push({ name, ...fromSpec(spec, [index], complain), path: [index] });
   }
-  return schemaOf(entries, complain);
+  return schemaOf(entries, complain, work);
 }
 
-function fromMap(map: JsonObject, complain: (complaint: ParameterComplaint) => void): JsonObject {
+function fromMap(map: JsonObject, complain: (complaint: ParameterComplaint) => void, work: WorkMeter): JsonObject {
   const entries: Parameter[] = [];
   for (const [name, spec] of Object.entries(map)) {
     if (!checkName(name, [name], complain)) continue;
@@ -119,7 +131,7 @@ function fromMap(map: JsonObject, complain: (complaint: ParameterComplaint) => v
       });
     }
   }
-  return schemaOf(entries, complain);
+  return schemaOf(entries, complain, work);
 }
 
 function checkName(
@@ -157,19 +169,29 @@ function fromSpec(
 
 /** `string`, `int`, `string[]`, `array<string>`, `any` as a schema. */
 function typeSchema(written: string, path: FieldPath, complain: (complaint: ParameterComplaint) => void): JsonObject {
-  const name = written.trim().toLowerCase();
+  // the longest name of a type has 8 letters; the form nests, and each level looks through what is left
+  const name = written.length > limits.excerptChars ? '' : written.trim().toLowerCase();
   const items = /^(?:array|list)<(.+)>$/.exec(name)?.[1] ?? /^(.+)\[\]$/.exec(name)?.[1];
   if (items !== undefined) return { type: 'array', items: typeSchema(items, path, complain) };
   const type = Object.hasOwn(TYPES, name) ? TYPES[name] : undefined;
   if (type === null) return {};
   if (type !== undefined) return { type };
-  complain({ path, message: `unknown type "${written}" (allowed: ${SCHEMA_TYPES.join(', ')}, any, string[])` });
+  complain({
+    path,
+    message: `unknown type ${quoted(written, limits.excerptChars)} (allowed: ${SCHEMA_TYPES.join(', ')}, any, string[])`,
+  });
   return {};
 }
 
-function schemaOf(entries: readonly Parameter[], complain: (complaint: ParameterComplaint) => void): JsonObject {
+function schemaOf(
+  entries: readonly Parameter[],
+  complain: (complaint: ParameterComplaint) => void,
+  work: WorkMeter,
+): JsonObject {
   for (const entry of entries) {
-    checkSchema(entry.schema, entry.schema, (path, message) => complain({ path: [...entry.path, ...path], message }));
+    const report = (path: FieldPath, message: string): void => complain({ path: [...entry.path, ...path], message });
+    checkSchema(entry.schema, entry.schema, report);
+    prepare(entry.schema, report, work);
   }
   const required = entries.filter((entry) => entry.required).map((entry) => entry.name);
   return {
@@ -180,13 +202,19 @@ function schemaOf(entries: readonly Parameter[], complain: (complaint: Parameter
   };
 }
 
-function checkedSchema(schema: JsonObject, complain: (complaint: ParameterComplaint) => void): JsonObject {
+function checkedSchema(
+  schema: JsonObject,
+  complain: (complaint: ParameterComplaint) => void,
+  work: WorkMeter,
+): JsonObject {
   let faults = 0;
-  checkSchema(schema, schema, (path, message) => {
+  const report = (path: FieldPath, message: string): void => {
     faults += 1;
     complain({ path, message });
-  });
-  if (faults > 0) return NO_PARAMETERS;
+  };
+  checkSchema(schema, schema, report);
+  const prepared = prepare(schema, report, work);
+  if (faults > 0 || prepared === null) return NO_PARAMETERS;
   if (schema['type'] !== undefined && schema['type'] !== 'object') {
     complain({
       path: ['type'],
@@ -194,18 +222,32 @@ function checkedSchema(schema: JsonObject, complain: (complaint: ParameterCompla
     });
   }
   try {
-    // finds what only a full walk finds, such as a $ref that leads nowhere
-    new Validator(schema, '2020-12').validate({});
+    // finds what only a full walk finds, such as a $ref that leads to itself
+    checkValue(prepared, {}, new WorkMeter(limits.manifestSchemaSteps));
   } catch (fault) {
-    complain({
-      path: [],
-      message: `not a usable JSON Schema: ${fault instanceof Error ? (fault.message.split('\n')[0] ?? '') : String(fault)}`,
-    });
+    complain({ path: [], message: `not a usable JSON Schema: ${messageOf(fault)}` });
   }
   return { type: 'object', ...schema };
 }
 
-/** What a validator would only stumble over when the tool is called: wrong types, broken patterns, lost references. */
+/** Reads a schema as its check will, patterns included; null when all the schemas together take too long. */
+function prepare(
+  schema: JsonObject,
+  report: (path: FieldPath, message: string) => void,
+  work: WorkMeter,
+): PreparedSchema | null {
+  try {
+    const prepared = new PreparedSchema(schema, work);
+    for (const { path, message } of prepared.issues) report(path, message);
+    return prepared;
+  } catch (fault) {
+    if (!(fault instanceof WorkExceeded)) throw fault;
+    report([], `the schemas and patterns of the manifest together are too many (allowed: ${work.allowed} steps)`);
+    return null;
+  }
+}
+
+/** What a validator would only stumble over when the tool is called: wrong types, lost references. */
 function checkSchema(
   schema: Json,
   root: JsonObject,
@@ -239,9 +281,6 @@ function checkSchema(
       `${quoted(target, limits.excerptChars)} leads nowhere (allowed: "#/…" inside this schema)`,
     );
   }
-  if (typeof schema['pattern'] === 'string' && !isPattern(schema['pattern'])) {
-    report([...path, 'pattern'], `${quoted(schema['pattern'], limits.excerptChars)} is not a regular expression`);
-  }
   for (const key of ['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas']) {
     const members = schema[key];
     if (!isJsonObject(members)) continue;
@@ -273,12 +312,4 @@ function leadsSomewhere(target: string, root: JsonObject): boolean {
 
 function isNameList(value: Json): boolean {
   return Array.isArray(value) && value.every((name) => typeof name === 'string');
-}
-
-function isPattern(pattern: string): boolean {
-  try {
-    return new RegExp(pattern, 'u') instanceof RegExp;
-  } catch {
-    return false;
-  }
 }

@@ -1,5 +1,7 @@
 /** What is wrong with a manifest, and where: the one shape that authors read (M1). */
 
+import { excerptOf } from '../bounded/json-size.ts';
+
 /** One complaint. Lines and columns are 1-based; columns count UTF-16 units. */
 export interface ManifestProblem {
   /** The file as it was named to the loader. */
@@ -31,10 +33,7 @@ export function fieldName(path: FieldPath): string {
 }
 
 /** A value as it is quoted in a message: its JSON, cut. */
-export function quoted(value: unknown, maxChars: number): string {
-  const text = JSON.stringify(value) ?? String(value);
-  return text.length > maxChars ? `${text.slice(0, maxChars)}…` : text;
-}
+export const quoted = excerptOf;
 
 /** `null`, `list`, `map`, `string`, …: types under the names that YAML authors use. */
 export function typeName(value: unknown): string {

@@ -1,6 +1,6 @@
 /** What authors may write about relics: edge stores and services in containers (R5, R6). */
 import { z } from 'zod';
-import { base, count, cpu, duration, imageBuild, jsonMap, memory, resources, text } from './fields.ts';
+import { base, count, cpu, duration, imageBuild, json, jsonMap, memory, resources, text } from './fields.ts';
 
 const health = z.strictObject({
   path: z.string().regex(/^\//, { error: 'must be a path that begins with /' }).optional().describe('Default /health.'),
@@ -47,8 +47,8 @@ const endpoint = z.strictObject({
     .optional(),
   summary: z.string().min(1).max(500).optional().describe('One sentence for the model.'),
   description: text.optional().describe('The same as summary, where that is missing.'),
-  parameters: z.json().optional().describe('As those of a tool.'),
-  parameters_schema: z.json().optional().describe('The same as parameters.'),
+  parameters: json.optional().describe('As those of a tool.'),
+  parameters_schema: json.optional().describe('The same as parameters.'),
   returns: jsonMap.optional().describe('JSON Schema of the answer, for readers.'),
   effects: z.enum(['pure', 'idempotent', 'unsafe']).optional().describe('Default unsafe; of GET and HEAD idempotent.'),
   timeout: duration.optional().describe('Default 60 s.'),

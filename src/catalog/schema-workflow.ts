@@ -1,7 +1,7 @@
 /** What authors may write about workflows: when they start, their steps, what comes out (M6). */
 import { z } from 'zod';
 import { limits } from '../domain/limits.ts';
-import { base, count, duration, imports, jsonMap, names, retry, secretName } from './fields.ts';
+import { base, count, duration, imports, json, jsonMap, names, retry, secretName } from './fields.ts';
 
 const trigger = z.union(
   [
@@ -100,7 +100,7 @@ const step = z.strictObject({
   get otherwise() {
     return z.array(step).max(limits.workflowSteps).optional().describe('The same as else.');
   },
-  items: z.json().optional().describe('Of for_each: a list, or a reference to one; $(item) and $(index) in its steps.'),
+  items: json.optional().describe('Of for_each: a list, or a reference to one; $(item) and $(index) in its steps.'),
   concurrency: count
     .min(1)
     .max(256)
@@ -113,8 +113,8 @@ const step = z.strictObject({
 export const workflowSchema = z.strictObject({
   ...base,
   trigger: trigger.optional().describe('What starts it. Default manual.'),
-  inputs: z.json().optional().describe('As the parameters of a tool. Default: anything is taken.'),
-  parameters: z.json().optional().describe('The same as inputs.'),
+  inputs: json.optional().describe('As the parameters of a tool. Default: anything is taken.'),
+  parameters: json.optional().describe('The same as inputs.'),
   import: imports.optional().describe('What the steps use; what they name is imported as it is.'),
   steps: z
     .array(step)

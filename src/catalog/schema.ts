@@ -12,7 +12,9 @@ import {
   duration,
   imageBuild,
   imports,
+  json,
   jsonMap,
+  relativePath,
   resources,
   retry,
   runnerNeeds,
@@ -41,7 +43,7 @@ const implementation = z.discriminatedUnion('type', [
         .enum(['python3', 'python', 'node', 'shell'])
         .optional()
         .describe('What runs the script; guessed from the ending of the path.'),
-      entrypoint: z.string().min(1).optional().describe('Path of the script, from the manifest.'),
+      entrypoint: relativePath.optional().describe('Path of the script, from the manifest.'),
       script: text.min(1).optional().describe('The source itself, instead of entrypoint.'),
       resources: resources.optional(),
     })
@@ -76,11 +78,10 @@ export const toolSchema = z.strictObject({
   ...base,
   implementation: implementation.describe('How the tool runs.'),
   // list, map or JSON Schema: `parameters.ts` tells them apart with better messages than a union
-  parameters: z
-    .json()
+  parameters: json
     .optional()
     .describe('A list, a map of name to type or spec, or a JSON Schema. Default: none are taken.'),
-  parameters_schema: z.json().optional().describe('The same as parameters.'),
+  parameters_schema: json.optional().describe('The same as parameters.'),
   returns: jsonMap.optional().describe('JSON Schema of the output, for readers.'),
   effects: z
     .enum(['pure', 'idempotent', 'unsafe'])
@@ -95,10 +96,10 @@ export const toolSchema = z.strictObject({
   timeout: duration.optional().describe('Up to 1 h. Default 60 s.'),
   retry: retry.optional().describe('Attempts, or {max_attempts, backoff, delay, max_delay}. Default by effects.'),
   cache_ttl: duration.optional().describe('How long a result may be used again in the same session; pure tools only.'),
-  examples: z.array(z.json()).optional().describe('Parameters that make sense; the first one is shown to the model.'),
+  examples: z.array(json).optional().describe('Parameters that make sense; the first one is shown to the model.'),
 });
 
-const fileText = z.union([text, z.strictObject({ file: z.string().min(1) })], {
+const fileText = z.union([text, z.strictObject({ file: relativePath })], {
   error: 'must be text, or a map {file: path}',
 });
 
@@ -138,7 +139,7 @@ const persona = z.strictObject({
   agent: fileText.optional().describe('Who the agent is.'),
   user: fileText.optional().describe('Whom it talks to.'),
   examples: z.array(fileText).optional().describe('Example exchanges.'),
-  file: z.string().min(1).optional().describe('Short for agent: {file: path}.'),
+  file: relativePath.optional().describe('Short for agent: {file: path}.'),
 });
 
 const engine = z.strictObject({

@@ -28,6 +28,7 @@ export const ERROR_TABLE = {
   unknown_execution: { status: 404, retry: 'no', title: 'No such execution' },
   unknown_artifact: { status: 404, retry: 'no', title: 'No such artifact' },
   unknown_approval: { status: 404, retry: 'no', title: 'No such approval' },
+  approval_closed: { status: 409, retry: 'no', title: 'The approval is not open any more' },
   method_not_allowed: { status: 405, retry: 'no', title: 'The route does not take this method' },
   run_in_progress: { status: 409, retry: 'later', title: 'A run is in progress' },
   body_too_large: { status: 413, retry: 'no', title: 'The body is too large' },
@@ -36,6 +37,8 @@ export const ERROR_TABLE = {
   too_many_readers: { status: 429, retry: 'later', title: 'Too many streams are open on this session' },
   rate_limited: { status: 429, retry: 'later', title: 'Too many requests in a minute' },
   queue_full: { status: 429, retry: 'later', title: 'Too many messages are waiting' },
+  session_full: { status: 507, retry: 'no', title: 'The session has no room for more' },
+  not_configured: { status: 501, retry: 'no', title: 'A setting that this needs is missing' },
   internal: { status: 500, retry: 'later', title: 'Something went wrong on our side' },
   model_unavailable: { status: 502, retry: 'later', title: 'The model could not be reached' },
   model_timeout: { status: 504, retry: 'later', title: 'The model did not answer in time' },
@@ -49,6 +52,8 @@ export const ERROR_TABLE = {
   unknown_manifest: { status: 404, retry: 'no', title: 'No such manifest' },
   manifest_in_use: { status: 409, retry: 'no', title: 'Other manifests need it as it is' },
   manifest_read_only: { status: 403, retry: 'no', title: 'The manifest comes with the system' },
+  catalog_busy: { status: 429, retry: 'later', title: 'Too many changes of the catalogue are waiting' },
+  manifest_damaged: { status: 500, retry: 'no', title: 'What is stored of the manifest cannot be read' },
   invalid_manifest: { status: 400, retry: 'no', title: 'The manifest is not valid' },
 } as const satisfies Record<string, ErrorRow>;
 

@@ -23,17 +23,35 @@ export const limits = {
   warningsPerGeneration: 100,
   /** A body that is not strict JSON and longer than this is refused: mending costs more than linear time (P8). */
   repairChars: 65_536,
+  /** Quotes in such a body: each may be where any string ends. */
+  repairQuotes: 16_384,
   /** Mended text of one generation, all bodies together: bounds what hostile text can cost. */
   repairCharsPerGeneration: 262_144,
   /** What the references of one action may add to its parameters; past it a value is left out (P12). */
   substitutedChars: 8_388_608,
+  /** The same for all attempts of a run together: what is rendered for them takes time and memory. */
+  runSubstitutedChars: 16_777_216,
+  /** What the references of a run's responses may be rendered to, all together (P13). */
+  runResponseChars: 4_194_304,
   /** A `when` expression, and the nodes of its syntax tree (S9). */
   conditionChars: 2_000,
   conditionNodes: 256,
+  /** How deep the values of a condition may nest; what one evaluation may cost, and all those of a run, in steps of about 50 ns (S9). */
+  conditionDepth: 200,
+  conditionSteps: 400_000,
+  conditionStepsPerRun: 4_000_000,
   /** Input quoted in messages. */
   excerptChars: 80,
   /** A response after its references are expanded (P13). */
   responseBytes: 1_048_576,
+
+  /** Steps of work for which the thread is left free for a millisecond: 1,000,000 take about 50 ms and are followed by 100. */
+  stepsPerPauseMs: 10_000,
+  /** The longest of these pauses. */
+  pauseMs: 200,
+
+  /** Of a posted program, what is parsed in one turn. */
+  turnChars: 65_536,
 
   // --- scheduling ---
   maxParallelActions: 5,
@@ -58,8 +76,12 @@ export const limits = {
   lastGenerationMs: 60_000,
   /** Generations in a row that may break off by an error before the run fails (P15). */
   brokenGenerations: 2,
-  /** What a person is shown of the values that an action would get, as JSON; past it the references stand (J8). */
+  /** A call that a person is asked about, as JSON: past it the event names digest and size, and the call is read by itself (J8). */
   approvalChars: 16_384,
+  /** All calls that one run asks about, as JSON: they stay in the journal, and one turn may ask about all of them. */
+  approvalBytesPerRun: 16_777_216,
+  /** Calls that were resolved for a question, those that were refused as too large among them. */
+  approvalBytesResolvedPerRun: 67_108_864,
   /** An approval that nobody gives counts as denied (J8). */
   approvalExpiryMs: 7 * 24 * 3_600_000,
 
@@ -76,6 +98,11 @@ export const limits = {
   durationsRead: 500,
   durationsEvents: 20_000,
 
+  /** Completed actions of earlier runs that names can stand for; the oldest have none any more (P12). */
+  earlierOutcomes: 20_000,
+  /** Outcomes of earlier runs that one run may refer to, all together. */
+  earlierOutcomeBytes: 16_777_216,
+
   // --- session ---
   messageBytes: 1_048_576,
   queuedMessages: 8,
@@ -89,14 +116,31 @@ export const limits = {
   cutGenerations: 3,
   /** How often one run is taken up again after a crash, whatever it was doing: what kills its host each time must end. */
   recoveries: 20,
+  /** Starts of the host in a row that ended because it answered nothing any more, after which work that was taken up at each of them is set aside. */
+  frozenStarts: 3,
+  /** A host that lives so long after it took up a piece of work has not been frozen by it. */
+  provenMs: 10_000,
+  /** Between two pieces of work that are taken up after a freeze in which both were under way. */
+  suspectSlotMs: 1_000,
+  /** What a suspect that has the host to itself gets beyond `provenMs`: its note has to be gone before the next one begins. */
+  suspectMarginMs: 5_000,
   variables: 1_000,
   variableBytes: 262_144,
   /** What a client keeps with a session; it stands in the session's own row. */
   metadataBytes: 65_536,
+  /**
+   * A session's database, past which it takes no message and starts no action. A tenth of what the platform lets an
+   * object hold: what is at work ends within its own limits, and reading, exporting and deleting need little room.
+   */
+  sessionBytes: 1_073_741_824,
 
   // --- sub-agents and workflows (M7) ---
   /** How many sessions may stand above one that an action started. */
   childDepth: 5,
+  /** What the start of a child counts for, in steps of work. */
+  childStartSteps: 200_000,
+  /** Sessions below one run: those that its actions start, with those that these start. Each gets a part of what is left. */
+  childrenPerRun: 64,
   /** Between two tries to reach a child whose stream broke off. */
   childRetryMs: 200,
   childRetryMaxMs: 5_000,
@@ -104,6 +148,9 @@ export const limits = {
   webhookSeconds: 300,
   /** A scheduled run that could not be started for so long is left out. */
   scheduleGiveUpMs: 3_600_000,
+  /** Least time between two runs of a schedule, where the operator says nothing; and what the operator may say at most. */
+  cronMinMs: 60_000,
+  cronMinMostSeconds: 86_400,
 
   // --- journal (J6) ---
   /** A stored row; larger payloads stand in chunk rows. Production rows hold 2 MB. */
@@ -112,6 +159,8 @@ export const limits = {
   batchChars: 262_144,
   /** A longer value is not read together with the rest of a page, but by itself. */
   inlineBytes: 16_384,
+  /** Brackets within brackets in an outcome. */
+  outcomeDepth: 250,
   /** One action's outcome; the rest is cut with a marker. */
   outcomeBytes: 8_388_608,
   outcomesInMemoryBytes: 8_388_608,
@@ -122,7 +171,7 @@ export const limits = {
   /** What is read for one page of the list of artifacts. */
   artifactPageBytes: 16_777_216,
   /** All outcomes of one run together: a result that repeats others cannot grow without end. */
-  runOutcomeBytes: 33_554_432,
+  runOutcomeBytes: 16_777_216,
   /** Streamed text is written when so much of it, or so old a piece, stands in memory only (J6). */
   unsavedTextChars: 2_048,
   unsavedTextMs: 1_000,
@@ -149,6 +198,11 @@ export const limits = {
   /** A periodic feed is not refreshed more often. */
   feedMinIntervalMs: 1_000,
   historyTurns: 200,
+  /** Earlier turns with more bytes or events together are left out, oldest first: about 500,000 tokens. */
+  historyBytes: 2_097_152,
+  historyEvents: 10_000,
+  /** What is read of one long result of an earlier turn: more than the prompt shows. */
+  historyResultChars: 32_768,
   /** What is told of older turns (`memory`): of one question or answer, and altogether. */
   summaryTurnChars: 300,
   summaryChars: 16_384,
@@ -159,6 +213,9 @@ export const limits = {
   bodyDrainBytes: 67_108_864,
   /** Brackets within brackets in a request's JSON. */
   requestDepth: 64,
+  /** Values in a request's JSON, and members of one map of it: what is made of a small text, and checked one by one. */
+  requestValues: 200_000,
+  requestMembers: 5_000,
   heartbeatMs: 5_000,
   /** Live events waiting for one slow reader; past it they are left to the journal, and read there when there is room. */
   readerQueueBytes: 1_048_576,
@@ -173,22 +230,51 @@ export const limits = {
   /** A page of history, executions or events. */
   pageRows: 100,
 
+  /** Of an API key's name: it goes into names of objects, and to the runner. */
+  keyNameChars: 64,
+
   /** A session token, and how long one is good for: without a wish, and at most (H5). */
   sessionTokenChars: 2_048,
+  /** Of the secret that signs them: a shorter one could be found by trying, by anyone who holds a token. */
+  tokenSecretChars: 32,
   sessionTokenSeconds: 3_600,
   sessionTokenMaxSeconds: 7 * 24 * 3_600,
 
   // --- manifests (M1) ---
   /** One manifest file, or a file that a manifest names. */
   manifestBytes: 1_048_576,
-  /** How often the aliases of one YAML document may be expanded. */
+  /** YAML of one file: about 50 ms of reading at the worst. A larger text (a script, a persona) is a file that a manifest names. */
+  yamlChars: 262_144,
+  /** The lexer's tokens of one file, line ends and spaces included: about 3,000 lines, 50 ms of reading. */
+  yamlTokens: 20_000,
+  /** Aliases of one YAML file. */
   manifestAliases: 100,
+  /** Values of one YAML document, its aliases expanded. */
+  manifestNodes: 20_000,
 
+  /** Problems, and warnings, that are told of one file; the rest of it is not looked at. */
+  manifestProblems: 100,
+  /** Characters that are read or built before others of the thread have their turn. */
+  manifestSliceChars: 8_192,
+  /** Conditions of one workflow, all together. */
+  workflowConditionChars: 65_536,
+  /** Endpoints of one relic. */
+  relicEndpoints: 256,
   /** Names in one list of an import. */
   manifestImports: 200,
+  /** Tokens of YAML in all files of one load: about 2.5 µs each. The bundled manifests have 231 each on average. */
+  catalogTokens: 400_000,
   /** Files and bytes of one namespace's catalogue (M4). */
   catalogFiles: 500,
-  catalogBytes: 8_388_608,
+  catalogBytes: 4_194_304,
+  /** Definitions of one namespace's catalogue, as JSON, with the files that they name: a file that several name counts each time. */
+  catalogDefinitionChars: 4_194_304,
+  /** YAML of which a catalogue keeps what it has read, so that a change reads only what it changes. */
+  catalogMemoryChars: 4_194_304,
+  /** Changes and checks of one catalogue that wait for each other. */
+  catalogQueue: 32,
+  /** Between two slices of a load: others of the thread have their turn. */
+  catalogPauseMs: 2,
   /** One definition with the files that it names: a row of storage holds it. */
   definitionChars: 600_000,
   /** Versions of one manifest that are kept; the oldest make room. */
@@ -208,9 +294,42 @@ export const limits = {
   relicValueBytes: 524_288,
   /** Of entries or rows in one answer. */
   relicAnswerChars: 1_048_576,
+  /** What is looked at for one page of keys or of the log, however little of it is shown. */
+  relicScannedRows: 5_000,
+  relicScannedBytes: 4_194_304,
+  /** Expired entries that one alarm removes; the next one follows at once. */
+  relicPurgedRows: 1_000,
+  /** What a manifest may let an edge relic hold. */
+  relicQuotaMostBytes: 268_435_456,
   relicStatementChars: 65_536,
-  /** Rows that one statement may go through, loop within loop, by SQLite's plan: some seconds' work. */
-  relicStatementSteps: 200_000_000,
+  /** Brackets within brackets, and the instructions of the program that SQLite makes of a statement. */
+  relicStatementDepth: 100,
+  relicProgramInstructions: 12_000,
+  /** `SELECT`s of one statement, with those that its views and common table expressions stand for. */
+  relicStatementSelects: 64,
+  /** Words of one statement when names of columns are replaced by what they stand for, as SQLite does. */
+  relicWrittenTokens: 300_000,
+  /** The same for a table's generated columns: how often one may be written out in another. */
+  relicGeneratedCopies: 1_000,
+  /** Calls of functions in one statement, and window functions among them: SQLite compares them with each other. */
+  relicStatementCalls: 500,
+  relicStatementWindows: 20,
+  /** Joins of one statement by `NATURAL` or `USING`, for which SQLite compares all columns. */
+  relicNamedJoins: 6,
+  /** Work of one statement at most, in units of about ten nanoseconds: it cannot be interrupted. */
+  relicStatementWork: 20_000_000,
+  /** Tables, indexes and views of one store, and the characters of their definitions: SQLite reads all of them anew. */
+  relicSchemaObjects: 200,
+  relicSchemaChars: 131_072,
+  /** Statements in the manifest of a store. */
+  relicSchemaStatements: 100,
+  /** SQLite's own limits in a Durable Object: the longest value, and the longest pattern of LIKE. */
+  relicSqliteValueBytes: 4_194_304,
+  relicPatternBytes: 50,
+  /** Rows of the tables of one statement that are counted before it runs; a scan of more is refused. */
+  relicCountedRows: 500_000,
+  /** Values of tables and indexes that are measured for one statement; what is not counts as the longest possible. */
+  relicMeasuredValues: 500_000,
   /** Calls whose outcome an edge relic remembers, so that none takes effect twice. */
   relicRememberedCalls: 1_000,
   /** The longest time that an entry can be given: ten years. */
@@ -223,10 +342,59 @@ export const limits = {
   /** Shorter values are words more often than secrets; taking them out would only shred texts. */
   secretChars: 6,
 
+  // --- evaluations: what one may cost, in steps of about 50 ns ---
+  /** A JMESPath expression, the names, operators and brackets in it, and how deep it, its data and its result nest. */
+  queryChars: 8_192,
+  queryTokens: 1_000,
+  queryDepth: 200,
+  querySteps: 1_000_000,
+  /** A query's result as JSON, with parts that it holds several times counted each time. */
+  queryResultChars: 2_097_152,
+  /** An expression of the calculator, and what its evaluation may cost. */
+  calculatorChars: 65_536,
+  calculatorSteps: 1_000_000,
+  /** A regular expression of a schema, and its states when its repetitions are written out. */
+  patternChars: 500,
+  patternStates: 1_000,
+  /** A JSON Schema: its parts with its references followed, how deep it nests, and what one check of a value may cost. */
+  schemaParts: 5_000,
+  schemaDepth: 300,
+  schemaSteps: 1_000_000,
+  /** Reading the schemas and patterns of one manifest. */
+  manifestSchemaSteps: 500_000,
+  /** Looking for the names that mistyped ones in one folder of manifests were meant to be. */
+  manifestSuggestionSteps: 2_000_000,
+  /** Problems, and warnings, of one request that are listed. */
+  manifestIssues: 1_000,
+  /** Definitions of one folder of manifests. */
+  catalogDefinitions: 2_000,
+  /** Protocol text that `POST /plan` reads; a generation may have more. */
+  planChars: 1_048_576,
+  /** Lines of a drawn graph of manifests, and how deep one unfolds. */
+  graphLines: 5_000,
+  graphDepth: 40,
+  /** What a check says of a value; the rest is left out. */
+  schemaErrors: 100,
+
   // --- outbound http (X2) ---
   fetchBytes: 2_097_152,
   fetchRedirects: 5,
   fetchTimeoutMs: 30_000,
+  /** What a runner is told of a name counts so long; connections go to what was judged, so that it need not be shorter. */
+  egressNameMs: 10_000,
+  egressNames: 256,
+  /** An answer of a model through a runner; the runner takes no more. */
+  egressModelBytes: 67_108_864,
+  /** Tags and texts that are read of one web page; the rest is left out. */
+  htmlEvents: 50_000,
+  /** Tags and texts, and bytes, that are read of a web page in one turn. */
+  htmlEventsPerTurn: 500,
+  htmlPieceBytes: 16_384,
+  /** Text that the selectors of one request find together. */
+  htmlMatchedChars: 4_194_304,
+  /** CSS selectors of one request, and the length of one: each is tried on every element. */
+  htmlSelectors: 20,
+  htmlSelectorChars: 200,
 
   // --- model (L2) ---
   /** An id or a signature that an endpoint gives a native call, to get it back with the conversation (P17). */
@@ -244,8 +412,11 @@ export const limits = {
   breakerOpenMaxMs: 300_000,
   /** A time to the first token says nothing any more when it is older; then the endpoint is tried anew. */
   latencySampleMs: 600_000,
-  /** Endpoints whose ways and failures are remembered; the oldest make room. */
+  /** Endpoints whose ways and failures are remembered for one API key, and models of one endpoint; the oldest make room. */
   knownEndpoints: 100,
+  knownModels: 100,
+  /** Longest wait that somebody else's server can ask for by `Retry-After`. */
+  retryAfterMaxMs: 300_000,
   /** A breaker's last word counts for so long where nothing more is heard of it. */
   endpointReportMs: 900_000,
   /** One line of a model's stream, and an error answer: what a broken or hostile endpoint may make us hold. */
@@ -253,6 +424,9 @@ export const limits = {
   modelErrorBytes: 65_536,
   /** After the finish reason, for the usage that some endpoints send behind it. */
   usageGraceMs: 2_000,
+
+  /** What the demo model reads of one message: its patterns take more than linear time (L3). */
+  demoMessageChars: 8_192,
 
   // --- runner (R3, R8) ---
   jobOutputBytes: 1_048_576,
@@ -275,6 +449,12 @@ export const limits = {
   runnerLingerMs: 5_000,
   /** With several runners: what an idempotent job's own one may be out of reach before another one runs it (R7). */
   runnerMoveMs: 5_000,
+  /** A sign of life of a runner that is older says nothing: it is asked before a job is handed over. */
+  runnerAliveMs: 2_000,
+  /** Where no runner can be reached, how often they are asked while an action waits. */
+  runnerWaitPollMs: 500,
+  /** An action stops waiting for a runner so long before its time is up, to say why (a tenth of a shorter time). */
+  runnerWaitMarginMs: 500,
   /** A runner that could not be reached is left out of the choice for so long. */
   runnerDownMs: 5_000,
   /** How old a runner's load may be when a runner is chosen. */

@@ -43,6 +43,10 @@ export type ToolImplementation =
       readonly url: string;
       readonly method: string;
       readonly headers: Readonly<Record<string, string>>;
+      /** Of a run: why a secret that the request names cannot be had (X3). */
+      readonly missingSecret?: string;
+      /** Of a run: the operator's secret is in it, so variables of the agent that imports it are not (X3). */
+      readonly sealed?: boolean;
     }
   | ({
       readonly type: 'container';
@@ -368,6 +372,8 @@ export interface ImportedDefinitions {
   readonly agents: ReadonlyMap<string, ManifestBase>;
   /** Every name in the catalogue by kind, so that a wrong name can be answered with the nearest ones. */
   readonly knownNames: Readonly<Record<'tool' | 'agent' | 'relic' | 'workflow', readonly string[]>>;
+  /** What of it came with the deployment, and may use the operator's secrets (X3): the importer itself, and tools by name. */
+  readonly bundled?: { readonly subject: boolean; readonly tools: readonly string[] };
 }
 
 /** Everything one run may look up: its agent and the definitions that it imports. */

@@ -28,6 +28,8 @@ export interface SqlDatabase {
   transaction<T>(body: () => T): T;
   /** Resolves when everything written before the call is on disk. */
   sync(): Promise<void>;
+  /** What the database takes up, written or not on disk yet. */
+  sizeBytes(): number;
 }
 
 export interface ChatMessage {
@@ -210,11 +212,17 @@ export interface JobObserver {
   readonly signal: AbortSignal;
   /** What it prints; `build`: what the making of its image says beforehand, which is no part of its output. */
   readonly output: (stream: 'stdout' | 'stderr' | 'build', text: string) => void;
+  /** Told why the job waits before it is handed over, each time that the reason changes. */
+  readonly waiting?: (reason: string) => void;
 }
 
 /** The companion service as the Worker sees it: one runner or several (R7). */
 export interface RunnerClient {
-  /** @throws EngineError `runner_busy`, `runner_unavailable`, `runner_rejected` when the job was not taken */
+  /**
+   * Waits for a runner while none can be reached and nothing was sent, within the job's time.
+   *
+   * @throws EngineError `runner_busy`, `runner_unavailable`, `runner_rejected` when the job was not taken
+   */
   run(job: RunnerJob, observe: JobObserver): Promise<JobResult>;
   /**
    * What became of a job that an earlier caller handed over (J2). Waits for its end while it runs, and
@@ -225,11 +233,11 @@ export interface RunnerClient {
    */
   lookup(job: Pick<RunnerJob, 'id' | 'session'>, observe: JobObserver): Promise<JobResult | null>;
   /**
-   * One call of a relic's service (R5), which is started first where it does not run.
+   * One call of a relic's service (R5), which is started first where it does not run. Waits for a runner as `run` does.
    *
    * @throws EngineError `runner_busy`, `runner_unavailable`, `runner_rejected` when it was not asked
    */
-  callRelic(call: RelicCall, signal: AbortSignal): Promise<RelicAnswer>;
+  callRelic(call: RelicCall, observe: Pick<JobObserver, 'signal' | 'waiting'>): Promise<RelicAnswer>;
   /** Stops the relics of a space; `forget` removes their state, too. A runner out of reach is left to itself. */
   stopRelics(space: string, options: { readonly forget: boolean }): Promise<void>;
   /** Asks for a sandbox to be held ready, and waits for nothing; what is not used is released by the runner. */
@@ -277,15 +285,19 @@ export interface ChildBudget {
   /** US dollars. */
   readonly cost: number | null;
   readonly actions: number;
+  /** Sessions that it may start itself, with those that these start (M7). */
+  readonly children: number;
 }
 
-/** What was spent of a budget. */
+/** What was spent of a budget, with what was started below. */
 export interface Spent {
   readonly modelCalls: number;
   readonly tokens: number;
   /** US dollars, of the calls whose price is known. */
   readonly cost: number;
   readonly actions: number;
+  /** Sessions that were started. Absent in what older code has recorded. */
+  readonly children?: number;
 }
 
 /** A run in a session of its own, for an action of another session (M6, M7). */

@@ -3,11 +3,11 @@ import { bundled } from '../catalog/bundled.ts';
 import { fromPinned, toPinned } from '../catalog/pinned.ts';
 import { withSecrets } from '../catalog/secrets.ts';
 import { EngineError } from '../domain/errors.ts';
-import type { ErrorCode } from '../domain/errors.ts';
 import type { ResolvedAgent, ResolvedWorkflow, WorkflowDefinition } from '../domain/manifest.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import type { ManifestHost } from '../http/manifests.ts';
-import type { CatalogObject } from './catalog-object.ts';
+import type { CatalogObject, Refusal } from './catalog-object.ts';
+import { scopeOf } from './secrets.ts';
 import type { Env } from './settings.ts';
 
 function catalogFor(env: Env, owner: string | null): DurableObjectStub<CatalogObject> {
@@ -25,24 +25,39 @@ async function keepOwnSchedules(env: Env, owner: string | null): Promise<void> {
 export function manifestHost(env: Env): ManifestHost {
   return {
     async ask(owner, request) {
-      const answer = JSON.parse(await catalogFor(env, owner).ask(JSON.stringify(request))) as
+      const answer = JSON.parse(await catalogFor(env, owner).ask(JSON.stringify(request), owner)) as
         | { readonly ok: unknown }
-        | { readonly refused: { readonly code: ErrorCode; readonly message: string; readonly details: object } };
+        | { readonly refused: Refusal };
       if ('ok' in answer) {
         if (CHANGES.has(request.do)) await keepOwnSchedules(env, owner);
         return answer.ok;
       }
-      const { code, message, details } = answer.refused;
-      throw new EngineError(code, message, { ...details });
+      throw errorOf(answer.refused);
     },
   };
+}
+
+function errorOf({ code, message, details }: Refusal): EngineError {
+  return new EngineError(code, message, { ...details });
+}
+
+/** As it is kept with a run; null when there is none of this name. */
+async function resolve(
+  env: Env,
+  owner: string | null,
+  kind: 'agent' | 'workflow',
+  name: string,
+): Promise<string | null> {
+  const { pinned, refused } = await catalogFor(env, owner).resolve(kind, name);
+  if (refused !== undefined) throw errorOf(refused);
+  return pinned;
 }
 
 /** The names of the common manifests cannot be taken: they are found here, without asking. */
 export async function agentOf(env: Env, owner: string | null, name: string): Promise<ResolvedAgent | null> {
   const common = bundled.agent(name);
   if (common !== null) return common;
-  const found = await catalogFor(env, owner).resolve('agent', name);
+  const found = await resolve(env, owner, 'agent', name);
   const resolved = found === null ? null : fromPinned(found);
   return resolved !== null && 'agent' in resolved ? resolved : null;
 }
@@ -51,20 +66,15 @@ export async function agentOf(env: Env, owner: string | null, name: string): Pro
 export async function workflowOf(env: Env, owner: string | null, name: string): Promise<ResolvedWorkflow | null> {
   const common = bundled.workflow(name);
   if (common !== null) return common;
-  const found = await catalogFor(env, owner).resolve('workflow', name);
+  const found = await resolve(env, owner, 'workflow', name);
   const resolved = found === null ? null : fromPinned(found);
   return resolved !== null && 'workflow' in resolved ? resolved : null;
 }
 
-/** Every workflow of the namespace, the common ones included. */
+/** Every workflow of the namespace, the common ones included, by name. */
 export async function workflowsOf(env: Env, owner: string | null): Promise<WorkflowDefinition[]> {
-  return JSON.parse(await catalogFor(env, owner).workflows()) as WorkflowDefinition[];
-}
-
-/** A secret of the deployment that manifests may use (X3). */
-function toolSecret(env: Env, name: string): string | null {
-  const value = name.startsWith('TOOL_') ? (env as unknown as Record<string, unknown>)[name] : null;
-  return typeof value === 'string' && value !== '' ? value : null;
+  const all = JSON.parse(await catalogFor(env, owner).workflows()) as WorkflowDefinition[];
+  return all.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 /** A production row holds 2 MB; in UTF-8 a UTF-16 unit takes three bytes at most. */
@@ -89,7 +99,7 @@ export class PinnedManifests {
     const kind = workflow === undefined ? 'agent' : 'workflow';
     const name = workflow ?? agent;
     const common = workflow === undefined ? bundled.agent(name) : bundled.workflow(name);
-    const text = common === null ? await catalogFor(this.#env, owner).resolve(kind, name) : toPinned(common);
+    const text = common === null ? await resolve(this.#env, owner, kind, name) : toPinned(common);
     if (text === null) return null;
     if (this.#last?.text === text) return this.#last.id;
     const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text)));
@@ -104,16 +114,16 @@ export class PinnedManifests {
   }
 
   /** @param id what `pin` gave; null = what the common manifests say now */
-  agent(name: string, id: string | null): ResolvedAgent | null {
+  agent(name: string, id: string | null, owner: string | null): ResolvedAgent | null {
     const found = id === null ? bundled.agent(name) : this.#read(id);
     if (found === null || !('agent' in found)) return null;
-    return withSecrets(found, found.agent.secrets, (secret) => toolSecret(this.#env, secret));
+    return withSecrets(found, found.agent.secrets, scopeOf(this.#env, owner));
   }
 
-  workflow(name: string, id: string | null): ResolvedWorkflow | null {
+  workflow(name: string, id: string | null, owner: string | null): ResolvedWorkflow | null {
     const found = id === null ? bundled.workflow(name) : this.#read(id);
     if (found === null || !('workflow' in found)) return null;
-    return withSecrets(found, [], (secret) => toolSecret(this.#env, secret));
+    return withSecrets(found, [], scopeOf(this.#env, owner));
   }
 
   #read(id: string): ResolvedAgent | ResolvedWorkflow | null {

@@ -3,11 +3,14 @@ import { createParser } from 'eventsource-parser';
 import { EngineError } from '../domain/errors.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import type { ChildEnd, ChildObserver, ChildRequest, ChildSessions, Clock } from '../domain/ports.ts';
+import type { ChildEnd, ChildObserver, ChildRequest, ChildSessions, Clock, Spent } from '../domain/ports.ts';
 import type { SessionRecord } from '../domain/session.ts';
+import { NOTHING_SPENT, addSpent } from '../domain/spent.ts';
 import type { RunResult } from '../engine/run-result.ts';
 import { OUTPUTS } from '../engine/workflow.ts';
 import { PRINCIPAL_HEADER } from '../http/session-app.ts';
+import { platformPacer } from './platform.ts';
+import { sessionIdOf } from './session-ids.ts';
 import type { Env } from './settings.ts';
 
 const ENDS: ReadonlySet<string> = new Set(['agent_completed', 'agent_failed', 'agent_cancelled']);
@@ -27,13 +30,32 @@ export function childSessions(
 ): ChildSessions {
   return {
     async run(request, observer) {
-      const record = await childRecord(parent(), request, clock.now());
+      // A tree of children takes as much of the thread as an expensive evaluation does. An abort does not end the wait:
+      // a child that runs already must be told.
+      const steps = limits.childStartSteps;
+      await platformPacer.run(steps, (meter) => meter.charge(steps), new AbortController().signal);
+      const record = await childRecord(env, parent(), request, clock.now());
       const stub = env.SESSIONS.getByName(record.session_id);
-      storage.kv.put(`${KEPT}${record.session_id}`, true);
+      // Until its end says how many it was, it counts with all that it may start.
+      const most: Spent = { ...NOTHING_SPENT, children: 1 + (request.budget?.children ?? 0) };
+      storage.kv.put(`${KEPT}${record.session_id}`, most);
       const runId = await stub.startChild(record, request);
-      return await new Child(stub, record, runId, clock).follow(observer);
+      const end = await new Child(stub, record, runId, clock).follow(observer);
+      storage.kv.put(`${KEPT}${record.session_id}`, end.spent);
+      return end;
     },
   };
+}
+
+/** What the sessions have spent that this one started, with those that they started. */
+export function spentBelow(storage: DurableObjectStorage): Spent {
+  let sum = NOTHING_SPENT;
+  for (const [, kept] of storage.kv.list<Spent | true>({ prefix: KEPT })) {
+    // Older code kept no more than that there is one.
+    const spent = kept === true ? { ...NOTHING_SPENT, children: 1 } : kept;
+    sum = addSpent(sum, spent);
+  }
+  return sum;
 }
 
 /** Deletes every session that this one started, and with them those below. One that is gone already is no matter. */
@@ -52,18 +74,22 @@ export async function endChildren(env: Env, storage: DurableObjectStorage, paren
  *
  * @throws EngineError `too_deep` when too many sessions stand above it
  */
-async function childRecord(parent: SessionRecord, request: ChildRequest, now: number): Promise<SessionRecord> {
+async function childRecord(
+  env: Env,
+  parent: SessionRecord,
+  request: ChildRequest,
+  now: number,
+): Promise<SessionRecord> {
   const depth = (parent.parent?.depth ?? 0) + 1;
   if (depth > limits.childDepth) {
     throw new EngineError(
       'too_deep',
       `"${request.name}" was not started: ${limits.childDepth} sessions stand above it, each started by the one before`,
+      { beforeDispatch: true },
     );
   }
-  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(`child of ${request.key}`));
-  const hex = [...new Uint8Array(digest).subarray(0, 16)].map((byte) => byte.toString(16).padStart(2, '0')).join('');
   return {
-    session_id: `ses_${hex}`,
+    session_id: await sessionIdOf(env, `child of ${request.key}`),
     agent: request.name,
     ...(request.kind === 'workflow' ? { workflow: request.name } : {}),
     user_id: parent.user_id,
@@ -75,15 +101,17 @@ async function childRecord(parent: SessionRecord, request: ChildRequest, now: nu
   };
 }
 
+type SessionStub = ReturnType<Env['SESSIONS']['getByName']>;
+
 /** One child as its parent sees it: over its own surface, like any other client. */
 class Child {
-  readonly #stub: DurableObjectStub;
+  readonly #stub: SessionStub;
   readonly #record: SessionRecord;
   readonly #runId: string;
   readonly #clock: Clock;
   #lastSeq = 0;
 
-  constructor(stub: DurableObjectStub, record: SessionRecord, runId: string, clock: Clock) {
+  constructor(stub: SessionStub, record: SessionRecord, runId: string, clock: Clock) {
     this.#stub = stub;
     this.#record = record;
     this.#runId = runId;
@@ -141,17 +169,20 @@ class Child {
     const outputs = result.actions.find(({ id }) => this.#record.workflow !== undefined && id === OUTPUTS);
     const { usage } = result;
     const count = (name: string): number => (typeof usage[name] === 'number' ? usage[name] : 0);
+    const own: Spent = {
+      modelCalls: count('model_calls'),
+      tokens: count('prompt_tokens') + count('completion_tokens'),
+      cost: count('cost'),
+      actions: result.actions.length,
+      children: 1,
+    };
+    const below = JSON.parse(await this.#stub.spentBelow()) as Spent;
     return {
       sessionId: this.#record.session_id,
       status: result.status === 'completed' || result.status === 'cancelled' ? result.status : 'failed',
       output: outputs?.output ?? result.response,
       error: result.error as ChildEnd['error'],
-      spent: {
-        modelCalls: count('model_calls'),
-        tokens: count('prompt_tokens') + count('completion_tokens'),
-        cost: count('cost'),
-        actions: result.actions.length,
-      },
+      spent: addSpent(own, below),
     };
   }
 

@@ -1,15 +1,18 @@
 /** The stateless side: env -> the options of the HTTP surface. */
 import { VERSION } from '../domain/version.ts';
 import { executorList } from '../executors/registry.ts';
+import { describeAbsence } from '../executors/runner-wait.ts';
 import { redactor } from '../engine/redact.ts';
 import { createApp } from '../http/app.ts';
+import type { MissingPart } from '../http/health.ts';
 import { SessionTokens } from '../http/tokens.ts';
 import { agentOf, manifestHost } from './catalogs.ts';
 import { endpointStatus } from './endpoint-status-object.ts';
 import { indexFor } from './executions.ts';
 import { describeModel } from './model.ts';
-import { newId, platformClock } from './platform.ts';
+import { platformClock } from './platform.ts';
 import { runnerOf } from './runner.ts';
+import { mayBeSession, newSessionId } from './session-ids.ts';
 import { readSettings, secretsOf } from './settings.ts';
 import type { Env } from './settings.ts';
 import { keepSchedules, workflowHost } from './workflows.ts';
@@ -21,12 +24,14 @@ function appFor(env: Env): App {
   const known = apps.get(env);
   if (known !== undefined) return known;
   const settings = readSettings(env);
+  let runnerWorked = false;
   const app = createApp({
     version: VERSION,
     auth: settings,
     tokens: new SessionTokens(settings.tokenSecret, platformClock.now),
     now: platformClock.now,
-    newSessionId: () => newId('ses'),
+    newSessionId: () => newSessionId(env),
+    mayBeSession: (id) => mayBeSession(env, id),
     agent: (name, owner) => agentOf(env, owner, name),
     manifests: manifestHost(env),
     createSession: (record, state) => env.SESSIONS.getByName(record.session_id).create(record, state),
@@ -34,12 +39,20 @@ function appFor(env: Env): App {
       env.SESSIONS.getByName(sessionId).fetch(new Request(`http://session${path}`, request)),
     workflows: workflowHost(env),
     executions: (owner, page) => indexFor(env, owner).list(page),
-    status: async () => {
-      const runner = (await runnerOf(settings)?.health()) ?? null;
-      const endpoints = await endpointStatus(env)
+    status: async (owner) => {
+      // One for each request: no request may wait for another one's answer.
+      const runners = runnerOf(settings);
+      const runner = (await runners?.health()) ?? null;
+      const works = runner?.['status'] === 'healthy';
+      const missing: MissingPart[] =
+        runners === null || works
+          ? []
+          : [{ part: 'runner', reason: describeAbsence(runner), workedBefore: runnerWorked }];
+      runnerWorked ||= works;
+      const endpoints = await endpointStatus(env, owner)
         .list()
         .catch(() => []);
-      return { executors: executorList(runner), model: describeModel(env, settings), endpoints, runner };
+      return { executors: executorList(runner), model: describeModel(env, settings), endpoints, runner, missing };
     },
     log: (line) => console.error(redactor(secretsOf(env))(line)), // oxlint-disable-line no-console -- the platform's log
   });

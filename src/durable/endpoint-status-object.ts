@@ -1,6 +1,6 @@
 /**
- * Which model endpoints are in trouble, for `/health`. Breakers live in the isolates that call models;
- * each tells this object of its changes, and the latest word on an endpoint counts.
+ * Which model endpoints are in trouble for one API key, for `/health`. Breakers live in the isolates that call models;
+ * each tells this object of its changes, and the latest word on a model of an endpoint counts.
  */
 import { DurableObject } from 'cloudflare:workers';
 import { limits } from '../domain/limits.ts';
@@ -22,11 +22,12 @@ export class EndpointStatusObject extends DurableObject {
 
   tell(report: EndpointReport): void {
     const now = platformClock.now();
-    this.#told.delete(report.endpoint);
-    if (report.state !== 'closed') this.#told.set(report.endpoint, { ...report, at: now });
+    const place = JSON.stringify([report.endpoint, report.key, report.model]);
+    this.#told.delete(place);
+    if (report.state !== 'closed') this.#told.set(place, { ...report, at: now });
     // An isolate that is gone never closes its breaker.
-    for (const [endpoint, { at }] of this.#told) {
-      if (now - at > limits.endpointReportMs || this.#told.size > limits.knownEndpoints) this.#told.delete(endpoint);
+    for (const [known, { at }] of this.#told) {
+      if (now - at > limits.endpointReportMs || this.#told.size > limits.knownEndpoints) this.#told.delete(known);
     }
     this.ctx.storage.kv.put('endpoints', [...this.#told]);
   }
@@ -43,7 +44,7 @@ export class EndpointStatusObject extends DurableObject {
   }
 }
 
-/** There is one for the whole deployment. */
-export function endpointStatus(env: Env): DurableObjectStub<EndpointStatusObject> {
-  return env.ENDPOINTS.getByName('all');
+/** There is one for each API key. */
+export function endpointStatus(env: Env, owner: string | null): DurableObjectStub<EndpointStatusObject> {
+  return env.ENDPOINTS.getByName(owner === null ? 'local' : `key:${owner}`);
 }

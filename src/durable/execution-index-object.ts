@@ -3,7 +3,7 @@
  * an execution is its session.
  */
 import { DurableObject } from 'cloudflare:workers';
-import type { ExecutionEntry } from '../http/app.ts';
+import type { ExecutionEntry, ExecutionsPage } from '../http/app.ts';
 import { readSettings } from './settings.ts';
 import type { Env } from './settings.ts';
 
@@ -16,6 +16,10 @@ export class ExecutionIndexObject extends DurableObject<Env> {
        ) WITHOUT ROWID`,
     );
     ctx.storage.sql.exec(`CREATE INDEX IF NOT EXISTS executions_by_start ON executions (started_at)`);
+    // A status that is rare is found without going through all the others.
+    ctx.storage.sql.exec(
+      `CREATE INDEX IF NOT EXISTS executions_by_status ON executions (entry ->> '$.status', started_at)`,
+    );
   }
 
   record(entry: ExecutionEntry): void {
@@ -34,15 +38,15 @@ export class ExecutionIndexObject extends DurableObject<Env> {
     for (const id of executionIds) this.ctx.storage.sql.exec(`DELETE FROM executions WHERE execution_id = ?`, id);
   }
 
-  /** Newest first; `before` is the start time of the last one of the page before. */
-  list(page: { limit: number; before: number | null }): ExecutionEntry[] {
-    return this.ctx.storage.sql
-      .exec(
-        `SELECT entry FROM executions WHERE started_at < ? ORDER BY started_at DESC LIMIT ?`,
-        page.before ?? Number.MAX_SAFE_INTEGER,
-        page.limit,
-      )
-      .toArray()
-      .map((row) => JSON.parse(String(row['entry'])) as ExecutionEntry);
+  /** Newest first; of those that started at the same time, by id. */
+  list({ limit, before, status }: ExecutionsPage): ExecutionEntry[] {
+    const { at, id } = before ?? { at: Number.MAX_SAFE_INTEGER, id: '' };
+    const order = `AND started_at <= ? AND (started_at < ? OR execution_id < ?) ORDER BY started_at DESC, execution_id DESC LIMIT ?`;
+    const { sql } = this.ctx.storage;
+    const rows =
+      status === null
+        ? sql.exec(`SELECT entry FROM executions WHERE TRUE ${order}`, at, at, id, limit)
+        : sql.exec(`SELECT entry FROM executions WHERE entry ->> '$.status' = ? ${order}`, status, at, at, id, limit);
+    return rows.toArray().map((row) => JSON.parse(String(row['entry'])) as ExecutionEntry);
   }
 }

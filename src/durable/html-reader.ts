@@ -1,11 +1,22 @@
-/** Reads web pages with the built-in HTMLRewriter, as they stream: nothing is built in memory but the text. */
+/**
+ * Reads web pages with the built-in HTMLRewriter, as they stream: nothing is built in memory but the text.
+ *
+ * Pages are hostile. The rewriter calls back for every tag and text, at some twenty microseconds each, and two
+ * megabytes hold half a million tags. So the reading pauses after some calls and after each piece of the page,
+ * that others are served meanwhile, and what comes after `limits.htmlEvents` is left out.
+ */
 import { decodeHTML } from 'entities';
+import { limits } from '../domain/limits.ts';
 import type { HtmlReader } from '../domain/ports.ts';
 
 /** Elements whose text nobody reads. */
 const UNREADABLE = 'script, style, noscript, template, svg, iframe, head title';
 /** Elements after which a line ends. */
 const BLOCKS = 'p, div, br, li, tr, h1, h2, h3, h4, h5, h6, section, article, header, footer, blockquote, pre, table';
+const TITLE_CHARS = 1_000;
+const LINK_CHARS = 200;
+/** Links, and matches of one selector. */
+const LISTED = 500;
 
 export const readHtml: HtmlReader = async (page, { selectors, maxChars }) => {
   const text = new TextCollector(maxChars);
@@ -13,10 +24,20 @@ export const readHtml: HtmlReader = async (page, { selectors, maxChars }) => {
   const links: { href: string; text: string }[] = [];
   let title: string | null = null;
   let unreadable = 0;
+  let events = 0;
+  let matchedChars = 0;
+  let cut = false;
+  /** Called by every handler; the rewriter waits for what it returns. */
+  const count = (): Promise<void> | undefined => {
+    events += 1;
+    cut ||= events > limits.htmlEvents;
+    return events % limits.htmlEventsPerTurn === 0 ? nextTurn() : undefined;
+  };
   let rewriter = new HTMLRewriter()
     .on('head title', {
       text(chunk) {
-        title = (title ?? '') + chunk.text;
+        if ((title ?? '').length < TITLE_CHARS) title = (title ?? '') + chunk.text;
+        return count();
       },
     })
     .on(UNREADABLE, {
@@ -24,60 +45,112 @@ export const readHtml: HtmlReader = async (page, { selectors, maxChars }) => {
         unreadable += 1;
         element.onEndTag(() => {
           unreadable -= 1;
+          return count();
         });
+        return count();
       },
     })
     .on(BLOCKS, {
       element(element) {
         text.lineBreak();
-        if (element.tagName !== 'br') element.onEndTag(() => text.lineBreak());
+        if (element.tagName !== 'br') {
+          element.onEndTag(() => {
+            text.lineBreak();
+            return count();
+          });
+        }
+        return count();
       },
     })
     .on('a[href]', {
       element(element) {
-        links.push({ href: element.getAttribute('href') ?? '', text: '' });
+        if (links.length < LISTED) links.push({ href: element.getAttribute('href') ?? '', text: '' });
+        return count();
       },
       text(chunk) {
         const link = links.at(-1);
-        if (link !== undefined && link.text.length < 200) link.text += chunk.text;
+        if (link !== undefined && link.text.length < LINK_CHARS) link.text += chunk.text;
+        return count();
       },
     });
   for (const selector of selectors) {
     rewriter = rewriter.on(selector, {
       element() {
         matches[selector]?.push('');
+        return count();
       },
       text(chunk) {
         const found = matches[selector];
         const last = found?.length ?? 0;
-        if (found === undefined || last === 0 || (found[last - 1] ?? '').length > maxChars) return;
-        found[last - 1] += chunk.text;
+        if (found !== undefined && last > 0 && last <= LISTED && (found[last - 1] ?? '').length <= maxChars) {
+          matchedChars += chunk.text.length;
+          cut ||= matchedChars > limits.htmlMatchedChars;
+          if (!cut) found[last - 1] += chunk.text;
+        }
+        return count();
       },
     });
   }
   rewriter = rewriter.onDocument({
     text(chunk) {
       if (unreadable === 0) text.add(chunk.text);
+      return count();
     },
   });
-  const read = rewriter.transform(page);
+  const read = rewriter.transform(inPieces(page, () => cut));
   // The handlers do the work; the page itself is thrown away.
   await read.body?.pipeTo(new WritableStream());
   return {
     title: title === null ? null : squeeze(title),
     text: text.value(),
     matches: Object.fromEntries(
-      Object.entries(matches).map(([selector, found]) => [selector, found.map(squeeze).slice(0, 500)]),
+      Object.entries(matches).map(([selector, found]) => [selector, found.slice(0, LISTED).map(squeeze)]),
     ),
-    links: links.slice(0, 500).map((link) => ({ href: link.href, text: squeeze(link.text) })),
-    truncated: text.truncated,
+    links: links.map((link) => ({ href: link.href, text: squeeze(link.text) })),
+    truncated: text.truncated || cut,
   };
 };
+
+/** Lets the host serve others. */
+function nextTurn(): Promise<void> {
+  return new Promise((resume) => {
+    setTimeout(resume, 0);
+  });
+}
+
+/** The same answer, whose body comes in small pieces, each in a turn of its own, and ends at `enough`. */
+function inPieces(page: Response, enough: () => boolean): Response {
+  if (page.body === null) return page;
+  const reader = page.body.getReader();
+  let rest = new Uint8Array();
+  const pieces = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      if (enough()) {
+        void reader.cancel().catch(() => {});
+        return controller.close();
+      }
+      if (rest.length === 0) {
+        const { done, value } = await reader.read();
+        if (done) return controller.close();
+        rest = value;
+      }
+      await nextTurn();
+      controller.enqueue(rest.slice(0, limits.htmlPieceBytes));
+      rest = rest.subarray(limits.htmlPieceBytes);
+    },
+    async cancel(reason) {
+      await reader.cancel(reason);
+    },
+  });
+  return new Response(pieces, { status: page.status, headers: page.headers });
+}
 
 /** Collects text up to a limit, with white space as a reader sees it. */
 class TextCollector {
   readonly #maxChars: number;
   #text = '';
+  /** Asked of a long text after each piece, the text itself would be copied each time. */
+  #atLineStart = true;
   truncated = false;
 
   constructor(maxChars: number) {
@@ -85,16 +158,21 @@ class TextCollector {
   }
 
   add(piece: string): void {
+    if (piece === '') return;
     if (this.#text.length + piece.length <= this.#maxChars) {
       this.#text += piece;
+      this.#atLineStart = piece.endsWith('\n');
       return;
     }
-    this.#text += piece.slice(0, this.#maxChars - this.#text.length);
+    if (!this.truncated) this.#text += piece.slice(0, this.#maxChars - this.#text.length);
+    this.#atLineStart = true;
     this.truncated = true;
   }
 
   lineBreak(): void {
-    if (this.#text !== '' && !this.#text.endsWith('\n')) this.#text += '\n';
+    if (this.#atLineStart) return;
+    this.#text += '\n';
+    this.#atLineStart = true;
   }
 
   value(): string {

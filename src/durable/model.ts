@@ -1,28 +1,36 @@
 /** Settings and manifest -> the model that an agent speaks with. */
-import type { AgentDefinition } from '../domain/manifest.ts';
+import type { ResolvedAgent } from '../domain/manifest.ts';
 import type { ModelProvider } from '../domain/ports.ts';
+import type { SecretRead } from '../domain/secrets.ts';
+import { EngineError } from '../domain/errors.ts';
+import { limits } from '../domain/limits.ts';
 import { judgeUrl } from '../executors/address.ts';
+import type { Egress } from '../executors/egress.ts';
+import { OutboundError } from '../executors/outbound-error.ts';
+import { fetchOnce } from '../executors/outbound.ts';
 import { Endpoints } from '../llm/endpoints.ts';
 import type { EndpointReport } from '../llm/endpoints.ts';
 import { createModel } from '../llm/select.ts';
 import type { ModelDeps } from '../llm/select.ts';
 import { endpointStatus } from './endpoint-status-object.ts';
 import { platformClock } from './platform.ts';
+import { secretFor } from './secrets.ts';
 import type { Env, Settings } from './settings.ts';
 
 /** What is known of endpoints: of all sessions in this isolate together, for as long as it lives. */
-const endpoints = new Endpoints(platformClock, (report) => tellHealth(report));
+const endpoints = new Endpoints(platformClock, (report, owner) => tellHealth(report, owner));
 
 /** Where news of breakers go, once there is an environment. */
-let tellHealth: (report: EndpointReport) => void = () => {};
+let tellHealth: (report: EndpointReport, owner: string | null) => void = () => {};
 
-function deps(env: Env, settings: Settings): ModelDeps {
+function deps(env: Env, settings: Settings, owner: string | null, secret: (name: string) => SecretRead): ModelDeps {
   return {
+    owner,
     clock: platformClock,
     random: Math.random,
     endpoints,
     ai: env.AI ?? null,
-    secret: (name) => secretOf(env, name),
+    secret,
     refuse: (url) => {
       const judged = judgeUrl(url, { allowHosts: settings.allowHosts });
       return judged.ok ? null : judged.reason;
@@ -30,25 +38,64 @@ function deps(env: Env, settings: Settings): ModelDeps {
   };
 }
 
-/** Only secrets that a manifest may name, and only what the environment itself holds (X3). */
-function secretOf(env: Env, name: string): string | null {
-  if (!name.startsWith('TOOL_') || !Object.hasOwn(env, name)) return null;
-  const value: unknown = Reflect.get(env, name);
-  return typeof value === 'string' && value !== '' ? value : null;
-}
-
 /** An agent's models: its manifest's choice, where it makes one, else the deployment's. */
-export function modelOf(env: Env, settings: Settings, agent: AgentDefinition): ModelProvider {
-  tellHealth = (report) => {
+export function modelOf(
+  env: Env,
+  settings: Settings,
+  { agent, bundled }: Pick<ResolvedAgent, 'agent' | 'bundled'>,
+  owner: string | null,
+  egress: Egress | undefined,
+): ModelProvider {
+  tellHealth = (report, whose) => {
     // Said in the turn of the session whose call it was, which is alive until its run ends; nobody waits for it.
-    endpointStatus(env)
+    endpointStatus(env, whose)
       .tell(report)
       .catch(() => undefined);
   };
-  return createModel(settings.model, deps(env, settings), agent.engine).provider;
+  return createModel(
+    settings.model,
+    {
+      ...deps(env, settings, owner, secretFor(env, owner, bundled?.subject === true)),
+      ...(egress === undefined ? {} : { fetchElsewhere: elsewhere(settings, egress) }),
+    },
+    agent.engine,
+  ).provider;
+}
+
+/** Endpoints that a manifest names are reached as tools reach theirs: through what judges addresses (X2). */
+function elsewhere({ allowHosts }: Settings, egress: Egress): typeof globalThis.fetch {
+  return async (input, init) => {
+    const { method = 'GET', headers, body, signal } = init ?? {};
+    if (body != null && typeof body !== 'string') throw new TypeError('A request to a model has text as its body');
+    const request = {
+      method,
+      headers: new Headers(headers),
+      body: body ?? null,
+      signal: signal ?? new AbortController().signal,
+    };
+    try {
+      const { response } = await fetchOnce(input instanceof Request ? input.url : String(input), request, {
+        fetch: (...call) => fetch(...call),
+        allowHosts,
+        egress,
+        timeoutMs: limits.maxActionTimeoutMs,
+        maxBytes: limits.egressModelBytes,
+      });
+      return response;
+    } catch (fault) {
+      if (!(fault instanceof OutboundError)) throw fault;
+      throw new EngineError(
+        fault.code === 'address_refused' ? 'model_rejected' : 'model_unavailable',
+        `The model endpoint could not be asked: ${fault.message}`,
+        {},
+        fault,
+      );
+    }
+  };
 }
 
 /** For `/health` and the start-up line. */
 export function describeModel(env: Env, settings: Settings): string {
-  return createModel(settings.model, deps(env, settings)).description;
+  // The deployment's own model names no secret.
+  return createModel(settings.model, deps(env, settings, null, secretFor(env, null, false))).description;
 }

@@ -1,5 +1,6 @@
 /** Time, randomness and ids from the platform: the only place where they come from. */
 import type { Clock, NewId } from '../domain/ports.ts';
+import { Pacer } from '../domain/work.ts';
 
 export const platformClock: Clock = {
   now: () => Date.now(),
@@ -8,6 +9,9 @@ export const platformClock: Clock = {
     return () => clearTimeout(timer);
   },
 };
+
+/** All objects of a thread share it. */
+export const platformPacer = new Pacer(platformClock);
 
 /** `ses_` and 128 random bits in hex. */
 export const newId: NewId = (prefix) => {

@@ -1,18 +1,30 @@
 /** Settings -> the runners' client. */
 import { limits } from '../domain/limits.ts';
 import type { RunnerClient } from '../domain/ports.ts';
+import { createRunnerEgress } from '../executors/egress.ts';
+import type { Egress } from '../executors/egress.ts';
 import { createRunnerClient } from '../executors/runner-client.ts';
 import { createRunnerPool } from '../executors/runner-pool.ts';
 import { newId, platformClock } from './platform.ts';
 import type { Settings } from './settings.ts';
 
-/** Null when no runner is configured: python, shell and script tools then fail with a message that says so. */
-export function runnerOf({ runners, runnerKey, runnerHeaders, containers }: Settings): RunnerClient | null {
-  if (runners.length === 0 || runnerKey === null) return null;
-  const reach = (input: string, init: RequestInit): Promise<Response> =>
+type Reach = (input: string, init: RequestInit) => Promise<Response>;
+
+function reachOf({ containers, runnerHeaders }: Settings): Reach {
+  return (input, init) =>
     containers === null
       ? fetch(input, { ...init, headers: { ...runnerHeaders, ...(init.headers as Record<string, string>) } })
       : containers.getByName(new URL(input).hostname).fetch(input, init);
+}
+
+/**
+ * Null when no runner is configured: python, shell and script tools then fail with a message that says so.
+ *
+ * @param owner the API key whose session asks
+ */
+export function runnerOf(settings: Settings, owner: () => string | null = () => null): RunnerClient | null {
+  const { runners, runnerKey } = settings;
+  if (runners.length === 0 || runnerKey === null) return null;
   return createRunnerPool({
     runners,
     clock: platformClock,
@@ -20,10 +32,33 @@ export function runnerOf({ runners, runnerKey, runnerHeaders, containers }: Sett
       createRunnerClient({
         baseUrl,
         key: runnerKey,
-        fetch: reach,
+        fetch: reachOf(settings),
         clock: platformClock,
+        tenant: isShared(settings) ? owner : () => null,
         newNonce: () => newId('run'),
         ...(runners.length > 1 ? { moveAfterMs: limits.runnerMoveMs } : {}),
       }),
+  });
+}
+
+/** Whether several API keys share the runners. */
+function isShared({ keys }: Settings): boolean {
+  return new Set(keys.map(({ name }) => name)).size > 1;
+}
+
+/** Undefined where the platform sends what tools ask for. */
+export function egressOf(
+  settings: Settings,
+  session: () => { readonly session_id: string; readonly owner: string | null },
+): Egress | undefined {
+  if (settings.egress === 'platform') return undefined;
+  return createRunnerEgress({
+    runners: settings.runners,
+    key: settings.runnerKey,
+    fetch: reachOf(settings),
+    clock: platformClock,
+    newNonce: () => newId('run'),
+    session: () => session().session_id,
+    tenant: () => (isShared(settings) ? session().owner : null),
   });
 }

@@ -7,17 +7,22 @@
  *  3. One workflow that cannot be started holds up no other, and does not stop the clock: the alarm is armed
  *     again before anything is started, and what did not start is due until it is given up.
  *  4. Nothing starts for a key that is gone; it is due again when there is such a key.
+ *  5. A workflow whose starts froze their hosts is left out until the catalogue changes (J2).
  */
 import { DurableObject } from 'cloudflare:workers';
-import { Cron } from 'croner';
 import { bundled } from '../catalog/bundled.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import { isOwner, parseApiKeys } from '../http/auth.ts';
 import type { ScheduleOutlook } from '../http/workflows.ts';
 import { workflowsOf } from './catalogs.ts';
+import type { TakeUps } from '../engine/take-ups.ts';
+import { takeUpsOf } from './host.ts';
 import { platformClock } from './platform.ts';
+import { nextTime } from '../engine/schedule-times.ts';
 import { schedulesOf } from './schedules.ts';
+import { sessionIdOf } from './session-ids.ts';
+import { readSettings } from './settings.ts';
 import type { Env } from './settings.ts';
 import { startWorkflow } from './workflows.ts';
 
@@ -34,11 +39,16 @@ interface Kept extends Schedule {
   readonly nextAt: number;
 }
 
+/** By which names notes about starts that are taken up go (take-ups.ts). */
+const STARTS = 'start of ';
+
 export class ScheduleObject extends DurableObject<Env> {
   #following: Promise<void> = Promise.resolve();
+  readonly #takeUps: TakeUps;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
+    this.#takeUps = takeUpsOf(env, ctx.storage);
     ctx.storage.sql.exec(
       `CREATE TABLE IF NOT EXISTS schedules (workflow TEXT PRIMARY KEY, data TEXT NOT NULL) WITHOUT ROWID`,
     );
@@ -49,6 +59,7 @@ export class ScheduleObject extends DurableObject<Env> {
     const before = this.#following;
     this.#following = (async (): Promise<void> => {
       await before.catch(() => undefined);
+      this.#takeUps.forgive(STARTS);
       const own = (await workflowsOf(this.env, owner)).filter(({ name }) => bundled.workflow(name) === null);
       await this.keep(schedulesOf(own), owner);
     })();
@@ -62,11 +73,21 @@ export class ScheduleObject extends DurableObject<Env> {
     for (const schedule of schedules) {
       const known = before.get(schedule.workflow);
       const same = known?.cron === schedule.cron && known.timezone === schedule.timezone;
-      const nextAt = same ? known.nextAt : nextTime(schedule, platformClock.now());
+      const nextAt = same ? known.nextAt : nextTime(schedule, platformClock.now(), null, this.#minMs);
       if (nextAt !== null) this.#write({ ...schedule, nextAt });
     }
     this.ctx.storage.kv.put('owner', owner);
     await this.#arm(0);
+  }
+
+  /** Least time between two runs of a schedule. */
+  get #minMs(): number {
+    return readSettings(this.env).cronMinMs;
+  }
+
+  /** Whether anything has been kept here before. */
+  isKept(): boolean {
+    return this.ctx.storage.kv.get<string | null>('owner') !== undefined;
   }
 
   /** What is due when, soonest first. */
@@ -78,7 +99,7 @@ export class ScheduleObject extends DurableObject<Env> {
   outlook(count: number): string {
     const outlook: ScheduleOutlook[] = this.upcoming().map(({ nextAt, ...schedule }) => ({
       ...schedule,
-      next: nextTimes(schedule, nextAt, count),
+      next: nextTimes(schedule, nextAt, count, this.#minMs),
     }));
     return JSON.stringify(outlook);
   }
@@ -92,18 +113,26 @@ export class ScheduleObject extends DurableObject<Env> {
     const due = this.#all().filter(({ nextAt }) => nextAt <= now);
     await Promise.all(
       due.map(async (kept) => {
-        const started = !served || (await this.#start(kept, owner));
+        const started = !served || (await this.#startUnlessFrozen(kept, owner));
         if (started || now - kept.nextAt > limits.scheduleGiveUpMs) this.#advance(kept, now);
       }),
     );
     await this.#arm(limits.watchdogMs);
   }
 
+  /** @returns whether it has been started, or is left out */
+  async #startUnlessFrozen(kept: Kept, owner: string | null): Promise<boolean> {
+    const aside = await this.#takeUps.take(`${STARTS}${kept.workflow}`);
+    if (aside === null) return await this.#start(kept, owner);
+    log(`schedule of "${kept.workflow}" is set aside until the catalogue changes: ${aside}`);
+    return true;
+  }
+
   /** @returns whether it has been started */
   async #start({ workflow, inputs, nextAt }: Kept, owner: string | null): Promise<boolean> {
     try {
       const record = {
-        session_id: await idOf(`schedule ${workflow} ${nextAt}`, this.ctx.id.toString()),
+        session_id: await sessionIdOf(this.env, `schedule ${workflow} ${nextAt} ${this.ctx.id.toString()}`),
         agent: workflow,
         workflow,
         user_id: null,
@@ -115,7 +144,7 @@ export class ScheduleObject extends DurableObject<Env> {
       await startWorkflow(this.env, record, inputs);
       return true;
     } catch (fault) {
-      console.error(JSON.stringify({ level: 'error', message: `schedule of "${workflow}": ${String(fault)}` })); // oxlint-disable-line no-console -- the platform's log
+      log(`schedule of "${workflow}": ${String(fault)}`);
       return false;
     }
   }
@@ -123,7 +152,7 @@ export class ScheduleObject extends DurableObject<Env> {
   /** To its next time; one that has been changed or taken away meanwhile stays as it is. */
   #advance(kept: Kept, now: number): void {
     const before = JSON.stringify(kept);
-    const next = nextTime(kept, now);
+    const next = nextTime(kept, now, kept.nextAt, this.#minMs);
     if (next === null) {
       this.ctx.storage.sql.exec(`DELETE FROM schedules WHERE workflow = ? AND data = ?`, kept.workflow, before);
     } else {
@@ -161,25 +190,17 @@ export class ScheduleObject extends DurableObject<Env> {
   }
 }
 
-function nextTimes(schedule: Schedule, first: number, count: number): number[] {
+function log(message: string): void {
+  console.error(JSON.stringify({ level: 'error', message })); // oxlint-disable-line no-console -- the platform's log
+}
+
+function nextTimes(schedule: Schedule, first: number, count: number, minMs: number): number[] {
   const times = [first];
-  for (let next = nextTime(schedule, first); next !== null && times.length < count; next = nextTime(schedule, next)) {
+  for (let last = first; times.length < count;) {
+    const next = nextTime(schedule, last, last, minMs);
+    if (next === null) break;
     times.push(next);
+    last = next;
   }
   return times;
-}
-
-/** Null when there is none, or none can be told any more. */
-function nextTime({ cron, timezone }: Schedule, after: number): number | null {
-  try {
-    return new Cron(cron, { timezone }).nextRun(new Date(after))?.getTime() ?? null;
-  } catch {
-    return null;
-  }
-}
-
-async function idOf(start: string, object: string): Promise<string> {
-  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(`${start} ${object}`));
-  const hex = [...new Uint8Array(digest).subarray(0, 16)].map((byte) => byte.toString(16).padStart(2, '0')).join('');
-  return `ses_${hex}`;
 }

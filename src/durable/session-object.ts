@@ -7,23 +7,25 @@ import { EngineError } from '../domain/errors.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { ChildRequest } from '../domain/ports.ts';
-import { redactor } from '../engine/redact.ts';
+import { lateRedactor, redactor } from '../engine/redact.ts';
 import { Session } from '../engine/session.ts';
 import { createOutboundFetch } from '../executors/outbound.ts';
 import { createExecutors } from '../executors/registry.ts';
+import { isOwner, parseApiKeys } from '../http/auth.ts';
 import { problemResponse } from '../http/problem.ts';
 import { createSessionApp } from '../http/session-app.ts';
 import { Journal } from '../journal/journal.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import { PinnedManifests } from './catalogs.ts';
-import { childSessions, endChildren } from './children.ts';
+import { childSessions, endChildren, spentBelow } from './children.ts';
 import { executionEntry, indexFor } from './executions.ts';
 import { readHtml } from './html-reader.ts';
 import { modelOf } from './model.ts';
-import { newId, platformClock } from './platform.ts';
+import { takeUpsOf } from './host.ts';
+import { newId, platformClock, platformPacer } from './platform.ts';
 import { takeTurn } from './rate-limit-object.ts';
 import { edgeRelics, forgetRelics } from './relic-object.ts';
-import { runnerOf } from './runner.ts';
+import { egressOf, runnerOf } from './runner.ts';
 import { readSettings, secretsOf } from './settings.ts';
 import type { Env } from './settings.ts';
 import { durableSql } from './sql-storage.ts';
@@ -64,18 +66,23 @@ export class SessionObject extends DurableObject<Env> {
     const journal = openJournal(ctx.storage);
     if (journal instanceof EngineError) return journal;
     const settings = readSettings(env);
-    const runner = runnerOf(settings);
+    const runner = runnerOf(settings, () => this.#session.record.owner);
+    const egress = egressOf(settings, () => this.#session.record);
     const pinned = new PinnedManifests(env, ctx.storage);
-    const redact = redactor(secretsOf(env));
+    const redact = lateRedactor(() => secretsOf(env, this.#session.record));
+    const redactLog = lateRedactor(() => secretsOf(env));
     return new Session({
       journal,
+      takeUps: takeUpsOf(env, ctx.storage),
       clock: platformClock,
+      pacer: platformPacer,
       random: Math.random,
       newApprovalId: () => newId('apr'),
       executors: createExecutors(),
       fetch: createOutboundFetch({
         fetch: (input, init) => fetch(input, init),
         allowHosts: settings.allowHosts,
+        egress,
         clock: platformClock,
       }),
       readHtml,
@@ -83,11 +90,11 @@ export class SessionObject extends DurableObject<Env> {
       edgeRelics: edgeRelics(env, ctx.storage, () => this.#session.record.session_id),
       children: childSessions(env, platformClock, ctx.storage, () => this.#session.record),
       pin: (record) => pinned.pin(record),
-      resolve: (name, pin) => pinned.agent(name, pin),
-      workflow: (name, pin) => pinned.workflow(name, pin),
+      resolve: (name, pin) => pinned.agent(name, pin, this.#session.record.owner),
+      workflow: (name, pin) => pinned.workflow(name, pin, this.#session.record.owner),
       redact,
       expiryMs: settings.sessionExpiryMs,
-      modelFor: (agent) => modelOf(env, settings, agent),
+      modelFor: (resolved) => modelOf(env, settings, resolved, this.#session.record.owner, egress),
       hold: (work) => {
         ctx.waitUntil(work.finally(() => this.#rest()));
         ctx.waitUntil(this.#arm());
@@ -100,7 +107,7 @@ export class SessionObject extends DurableObject<Env> {
       },
       log: (fault) =>
         log(
-          redact(
+          redactLog(
             JSON.stringify({
               level: 'error',
               message: String(fault),
@@ -176,6 +183,11 @@ export class SessionObject extends DurableObject<Env> {
     await Promise.all([this.#session.create(record, state), this.#arm()]);
   }
 
+  /** @returns a `Spent` as JSON: what the sessions have spent that this one started, with those below */
+  spentBelow(): string {
+    return JSON.stringify(spentBelow(this.ctx.storage));
+  }
+
   /** Starts the one run of this session, a child's or a workflow's, once; returns its id (M6, M7). */
   async startChild(record: SessionRecord, request: ChildRequest): Promise<string> {
     // What a workflow is started with is its own: it need not fit in variables, as an agent's context does.
@@ -204,15 +216,20 @@ export class SessionObject extends DurableObject<Env> {
         await this.#destroy();
         return;
       }
-      await this.#session.wake();
+      if (this.#isServed()) await this.#session.wake();
       await this.#arm();
     } catch (fault) {
       log(redactor(secretsOf(this.env))(JSON.stringify({ level: 'error', message: String(fault) })));
     }
   }
 
+  /** Nothing goes on by itself for an API key that is gone; it goes on when there is such a key again (H5). */
+  #isServed(): boolean {
+    return !this.#session.exists || isOwner(parseApiKeys(this.env.API_KEYS), this.#session.record.owner);
+  }
+
   async #arm(): Promise<void> {
-    const at = this.#session.nextWake();
+    const at = this.#isServed() ? this.#session.nextWake() : this.#session.expiresAt;
     if (at !== null) await this.ctx.storage.setAlarm(at);
   }
 }

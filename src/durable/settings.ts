@@ -1,16 +1,24 @@
 /** The environment, read once and checked: every setting is optional (H8). */
 import { limits } from '../domain/limits.ts';
+import { isWithinReach } from '../domain/secrets.ts';
 import type { ApiKey } from '../http/auth.ts';
 import { parseApiKeys } from '../http/auth.ts';
+import { parseTokenSecret } from '../http/tokens.ts';
+import { parseEgress } from '../executors/egress-choice.ts';
+import type { EgressChoice } from '../executors/egress-choice.ts';
 import { parseRunnerUrls, parseSigningKeys } from '../executors/runner-list.ts';
 import type { RunnerAddress, SigningKey } from '../executors/runner-list.ts';
 import { parseRateLimit } from '../engine/rate-limit.ts';
+import { parseCronMinimum } from '../engine/schedule-times.ts';
 import { parseSessionExpiry } from '../engine/session-expiry.ts';
+import type { HostLife } from '../engine/take-ups.ts';
 import type { ModelConfig } from '../llm/select.ts';
 import type { AiBinding } from '../llm/workers-ai.ts';
+import type { WorkerSettings } from './setting-names.ts';
 import type { CatalogObject } from './catalog-object.ts';
 import type { EndpointStatusObject } from './endpoint-status-object.ts';
 import type { ExecutionIndexObject } from './execution-index-object.ts';
+import type { IdentityObject } from './identity-object.ts';
 import type { RateLimitObject } from './rate-limit-object.ts';
 import type { RelicObject } from './relic-object.ts';
 import type { ScheduleObject } from './schedule-object.ts';
@@ -18,7 +26,7 @@ import type { RunnerContainer } from './runner-container.ts';
 import type { SessionObject } from './session-object.ts';
 
 /** Bindings and variables of the Worker (wrangler.toml, `.dev.vars`, secrets). */
-export interface Env {
+export interface Env extends WorkerSettings {
   readonly SESSIONS: DurableObjectNamespace<SessionObject>;
   readonly EXECUTIONS: DurableObjectNamespace<ExecutionIndexObject>;
   readonly RATES: DurableObjectNamespace<RateLimitObject>;
@@ -26,41 +34,22 @@ export interface Env {
   readonly SCHEDULES: DurableObjectNamespace<ScheduleObject>;
   readonly CATALOGS: DurableObjectNamespace<CatalogObject>;
   readonly RELICS: DurableObjectNamespace<RelicObject>;
+  readonly IDENTITY: DurableObjectNamespace<IdentityObject>;
   /** Workers AI, in the environment `workers-ai` only (wrangler.toml). */
   readonly AI?: AiBinding;
-  /** Whose ways the endpoint has (docs/models.md); by default its address tells. */
-  readonly LLM_PROVIDER?: string;
-  readonly LLM_BASE_URL?: string;
-  readonly LLM_API_KEY?: string;
-  readonly LLM_MODEL?: string;
-  readonly API_KEYS?: string;
-  readonly ALLOWED_ORIGINS?: string;
-  /** What session tokens are signed with (H5); without it, something that comes of `API_KEYS`. */
-  readonly SESSION_TOKEN_SECRET?: string;
-  /** Comma-separated base URLs of runners, each with its labels behind `#` (R7). */
-  readonly RUNNER_URLS?: string;
-  /** A secret, or `id=secret, id=secret`: the first one signs (R7). */
-  readonly RUNNER_SECRET?: string;
-  /** A service token of Cloudflare Access, when runners stand behind it. */
-  readonly RUNNER_ACCESS_ID?: string;
-  readonly RUNNER_ACCESS_SECRET?: string;
-  /** Runners as Cloudflare Containers, in the environment `containers` only (wrangler.toml), and how many there are. */
+  /** Runners as Cloudflare Containers, in the environment `containers` only (wrangler.toml). */
   readonly RUNNERS?: DurableObjectNamespace<RunnerContainer>;
-  readonly RUNNER_INSTANCES?: string;
-  /** host:port list that outbound requests may reach although they are private (X2). */
-  readonly ALLOW_HOSTS?: string;
-  /** Requests per minute for each API key and agent; unset = no limit. */
-  readonly RATE_LIMIT?: string;
-  /** How long a session is kept after it was last heard of, such as `7d`; unset = 30 days. */
-  readonly SESSION_EXPIRY?: string;
+  /** Made by `npm start`: which start of the Worker this is, and which earlier ones froze (docs/decisions/015). */
+  readonly HOST_LIFE?: string;
+  readonly HOST_FROZEN?: string;
 }
 
 export interface Settings {
   readonly model: ModelConfig;
   readonly keys: readonly ApiKey[];
   readonly allowedOrigins: readonly string[];
-  /** What session tokens are signed with. */
-  readonly tokenSecret: () => string;
+  /** What session tokens are signed with; null = none can be given out. */
+  readonly tokenSecret: () => string | null;
   readonly runners: readonly RunnerAddress[];
   /** Sent with every request to runners elsewhere. */
   readonly runnerHeaders: Readonly<Record<string, string>>;
@@ -69,9 +58,14 @@ export interface Settings {
   /** What requests to runners are signed with; null when nothing is set. */
   readonly runnerKey: SigningKey | null;
   readonly allowHosts: readonly string[];
+  /** Who sends requests to addresses that manifests and models name (X2). */
+  readonly egress: EgressChoice;
   /** Requests per minute for each API key and agent, or null. */
   readonly rateLimit: number | null;
   readonly sessionExpiryMs: number;
+  /** Least time between two runs of a schedule (M6). */
+  readonly cronMinMs: number;
+  readonly host: HostLife;
 }
 
 export function readSettings(env: Env): Settings {
@@ -85,9 +79,17 @@ export function readSettings(env: Env): Settings {
     runnerHeaders: accessHeaders(env),
     runnerKey: parseSigningKeys(env.RUNNER_SECRET)[0] ?? null,
     allowHosts: list(env.ALLOW_HOSTS),
+    egress: parseEgress(env.EGRESS),
     rateLimit: parseRateLimit(env.RATE_LIMIT),
     sessionExpiryMs: parseSessionExpiry(env.SESSION_EXPIRY),
+    cronMinMs: parseCronMinimum(env.CRON_MIN_SECONDS),
+    host: hostOf(env),
   };
+}
+
+function hostOf({ HOST_LIFE: life = '', HOST_FROZEN: frozen }: Env): HostLife {
+  const isWatched = /^\d{1,15}$/.test(life);
+  return { life: isWatched ? Number(life) : null, frozen: isWatched ? list(frozen).map(Number) : [] };
 }
 
 /** Runners elsewhere go before containers: whoever names them wants those. */
@@ -105,12 +107,20 @@ function runnersOf(env: Env): readonly RunnerAddress[] {
   return Array.from({ length: count }, (_, at) => ({ url: `http://runner-${at}`, labels: [] }));
 }
 
-/** Every value of the environment that must never be shown (X3). */
-export function secretsOf(env: Env): string[] {
-  const tools = Object.entries(env).flatMap(([name, value]) =>
-    name.startsWith('TOOL_') && typeof value === 'string' ? [value] : [],
-  );
-  const keys = parseApiKeys(env.API_KEYS).map(({ key }) => key);
+/**
+ * Every value of the environment that must never be shown (X3).
+ *
+ * @param user whose session shows something: the secrets of other API keys cannot get there, and taking them out
+ *   would tell whoever guesses at them when a guess is right; null = the operator's log, which shows none at all
+ */
+export function secretsOf(env: Env, user: { readonly owner: string | null } | null = null): string[] {
+  const all = parseApiKeys(env.API_KEYS);
+  const owners = all.map(({ name }) => name);
+  const tools = Object.entries(env).flatMap(([name, value]) => {
+    const within = user === null ? name.startsWith('TOOL_') : isWithinReach(name, { owner: user.owner, owners });
+    return within && typeof value === 'string' ? [value] : [];
+  });
+  const keys = all.filter(({ name }) => user === null || name === user.owner).map(({ key }) => key);
   const runnerKeys = parseSigningKeys(env.RUNNER_SECRET).map(({ secret }) => secret);
   return [
     env.LLM_API_KEY,
@@ -126,11 +136,10 @@ export function secretsOf(env: Env): string[] {
 /** Signs session tokens where nothing is configured: for this machine only, until the process ends. */
 let ownSecret: string | null = null;
 
-function tokenSecretOf(env: Env): string {
-  const { SESSION_TOKEN_SECRET: given, API_KEYS: keys } = env;
-  if (given !== undefined && given !== '') return given;
-  // The keys themselves never sign anything: who guesses at signatures must not be guessing at keys.
-  if (keys !== undefined && keys.trim() !== '') return `session tokens of ${keys}`;
+/** With API keys the secret has to be set: one that came of the keys could be guessed at by whoever holds a token. */
+function tokenSecretOf({ SESSION_TOKEN_SECRET: given, API_KEYS: keys = '' }: Env): string | null {
+  const set = parseTokenSecret(given);
+  if (set !== null || keys.trim() !== '') return set;
   ownSecret ??= [...crypto.getRandomValues(new Uint8Array(32))].map((byte) => byte.toString(16)).join('-');
   return ownSecret;
 }

@@ -10,5 +10,6 @@ export function durableSql(storage: DurableObjectStorage): SqlDatabase {
       return storage.transactionSync(body);
     },
     sync: () => storage.sync(),
+    sizeBytes: () => storage.sql.databaseSize,
   };
 }

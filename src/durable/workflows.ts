@@ -3,19 +3,26 @@ import { bundled } from '../catalog/bundled.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import type { ScheduleOutlook, WorkflowHost } from '../http/workflows.ts';
+import { identityOf } from './identity-object.ts';
 import { workflowOf, workflowsOf } from './catalogs.ts';
-import { newId, platformClock } from './platform.ts';
+import { platformClock } from './platform.ts';
 import { schedulesOf } from './schedules.ts';
 import { firstOwner, parseApiKeys } from '../http/auth.ts';
+import { newSessionId, sessionIdOf } from './session-ids.ts';
+import { secretFor } from './secrets.ts';
 import type { Env } from './settings.ts';
 
 export function workflowHost(env: Env): WorkflowHost {
   return {
     now: platformClock.now,
-    newSessionId: () => newId('ses'),
+    newSessionId: () => newSessionId(env),
+    sessionIdOf: (start) => sessionIdOf(env, start),
     find: (name, owner) => workflowOf(env, owner, name),
     list: (owner) => workflowsOf(env, owner),
-    secret: (name) => secretOf(env, name),
+    secret: (name, owner, common) => {
+      const read = secretFor(env, owner, common)(name);
+      return read.ok ? read.value : null;
+    },
     create: (record) => env.SESSIONS.getByName(record.session_id).create(record, {}),
     start: (record, inputs) => startWorkflow(env, record, inputs),
     schedules: async (owner, count) => {
@@ -40,17 +47,14 @@ export async function startWorkflow(env: Env, record: SessionRecord, inputs: Jso
   return await env.SESSIONS.getByName(record.session_id).startChild(record, request);
 }
 
-function secretOf(env: Env, name: string): string | null {
-  const value = name.startsWith('TOOL_') ? (env as unknown as Record<string, unknown>)[name] : null;
-  return typeof value === 'string' && value !== '' ? value : null;
-}
-
 const told = new WeakSet<Env>();
 
 /** Tells the schedule of what is due when, once in the life of a Worker: its object remembers (M6). */
 export async function keepSchedules(env: Env): Promise<void> {
   if (told.has(env)) return;
   told.add(env);
+  // Before anything is kept: what is there already tells a deployment from one that has never served.
+  await identityOf(env);
   await env.SCHEDULES.getByName('bundled').keep(
     schedulesOf(bundled.data.workflows),
     firstOwner(parseApiKeys(env.API_KEYS)),

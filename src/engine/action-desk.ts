@@ -1,50 +1,56 @@
 /**
  * The hands of a run: does to actions what the scheduler decided, and reports what came of it.
  *
- * Owns running attempts, their abort signals and timers, and the values behind names. Does not own
- * any decision: no attempt starts, is repeated or is given up here of its own accord.
+ * Owns running attempts, their abort signals and timers. Does not own any decision: no attempt starts, is repeated
+ * or is given up here of its own accord. What names stand for is `RunNames`', what people are asked `Approvals`'.
  *
  * Invariants:
  *  1. An attempt's executor starts only after `action_started` is on disk; where it may run twice, after it is
  *     written, so that it is ready when the disk is (J1, J3).
  *  2. Every attempt that was started reports one outcome; one that ignores its abort reports late
  *     and the scheduler ignores it (S7, S8).
- *  3. Parameters are resolved at dispatch, from what the names were bound to (P12); those of an action
- *     that was looked up run as they were looked up (P6).
+ *  3. Parameters are resolved once, from what the names were bound to (P12): what was looked up (P6) or approved
+ *     (J8) is what runs, and what every further attempt runs (S7).
  *  4. An attempt that a crash left at work is asked after before anything runs a second time (J2).
  */
 import type {
   ActionDeclaration,
+  ActionError,
   ActionKey,
   ActionOutcome,
   ActionRejection,
   ActionTraits,
   ActionType,
 } from '../domain/action.ts';
-import { messageOf } from '../domain/errors.ts';
+import { EngineError, messageOf } from '../domain/errors.ts';
 import type { JournaledEventType, SessionEvent } from '../domain/event.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { RelicDefinition, ResolvedAgent, ToolDefinition } from '../domain/manifest.ts';
 import type { PrewarmHint, VariableStore } from '../domain/ports.ts';
 import type { ProtocolEvent } from '../domain/protocol-event.ts';
+import { WorkMeter } from '../domain/work.ts';
 import type { ActionContext } from '../executors/executor.ts';
 import { validateParameters } from '../executors/validate-parameters.ts';
 import { conditionNames, evaluateCondition } from '../protocol/condition.ts';
-import { bindings, action as declarationOf, dependenciesOf, isFireAndForget, statusOf } from '../scheduler/step.ts';
+import type { ConditionResult } from '../protocol/condition.ts';
+import { bindings, action as declarationOf, isFireAndForget, statusOf } from '../scheduler/step.ts';
 import type { RunState } from '../scheduler/step.ts';
 import type { SchedulerCommand, SchedulerInput, Settlement, TimerId } from '../scheduler/types.ts';
+import { Approvals } from './approvals.ts';
 import { callModel } from './call-model.ts';
 import { Deadlines } from './deadlines.ts';
 import type { Recalled } from './earlier-outcomes.ts';
 import { feedRefusal } from './feed-sources.ts';
 import type { Inbox, RunInput } from './inbox.ts';
-import { resolveCall } from './names.ts';
 import type { ResolvedCall } from './names.ts';
+import type { OutcomeReader } from './outcome-reader.ts';
 import type { NameValue, Results } from './results.ts';
 import type { Replay } from './replay.ts';
 import type { RunContext } from './run-context.ts';
 import type { ActionLabel, RunLog } from './run-log.ts';
+import { iterationOf, ordinalOf, RunNames } from './run-names.ts';
+import { actionInFullSession } from './session-full.ts';
 import { cacheTtlOf, effectsOf, targetOf, traitsOf } from './traits.ts';
 
 type Start = Extract<SchedulerCommand, { type: 'start' }>;
@@ -63,12 +69,16 @@ export class ActionDesk {
   readonly #deadlines: Deadlines;
   /** `cancel` is null while the host's alarm stands in for a timer of the platform. */
   readonly #timers = new Map<TimerId, { readonly cancel: (() => void) | null; readonly at: number }>();
-  readonly #approvals = new Map<ActionKey, string>();
-  readonly #earlierValues = new Map<string, NameValue>();
-  /** No name stands for results of the iterations before this one (I). */
-  #clearedBefore = 1;
-  /** Actions that were looked up, as they would run. */
-  readonly #looked = new Map<ActionKey, ResolvedCall>();
+  readonly #approvals: Approvals;
+  /** All that questions of the run may cost in checks: they are put within one turn, without a pause. */
+  readonly #questionMeter = new WorkMeter(limits.schemaSteps);
+  /** What the conditions of the run may still cost together (S9). */
+  #conditionSteps: number = limits.conditionStepsPerRun;
+  readonly #names: RunNames;
+  /** Actions that were looked up. */
+  readonly #looked = new Set<ActionKey>();
+  /** What was found out about their references meanwhile, to be told in a turn. */
+  readonly #lookedWarnings = new Map<ActionKey, Pick<ResolvedCall, 'warnings'>>();
   readonly #recalled = new Set<ActionKey>();
   readonly #replay: Replay | null;
   /** Durations that declared actions are ordered by (S5), until they are written. */
@@ -82,6 +92,7 @@ export class ActionDesk {
     readonly context: RunContext;
     readonly log: RunLog;
     readonly results: Results;
+    readonly outcomes: OutcomeReader;
     readonly inbox: Inbox;
     readonly state: () => RunState;
     readonly replay: Replay | null;
@@ -94,6 +105,8 @@ export class ActionDesk {
     this.#state = options.state;
     this.#replay = options.replay;
     this.#variables = this.#announced(options.context.variables);
+    this.#names = new RunNames(options);
+    this.#approvals = new Approvals(options.context.journal);
   }
 
   traits(action: ActionDeclaration): ActionTraits {
@@ -149,34 +162,56 @@ export class ActionDesk {
     if (when === null) return { key, result: { ok: true, value: true } };
     const recorded = this.#log.replaying ? this.#replay?.conditionOf(key) : null;
     if (recorded != null) return { key, result: recorded };
+    const result = this.#judge(key, when);
+    this.#log.record({ is: 'condition', at: this.#context.clock.now(), key, result });
+    return { key, result };
+  }
+
+  #judge(key: ActionKey, when: string): ConditionResult {
+    if (this.#conditionSteps <= 0) {
+      const message = `The conditions of this run have used up their work (allowed: ${limits.conditionStepsPerRun} steps)`;
+      return { ok: false, message };
+    }
     const bound = bindings(this.#state(), key);
     const values: Record<string, Json> = {};
     for (const name of conditionNames(when)) {
       const value = this.valueOf(name, bound[name] ?? null);
       if (value.state !== 'unknown') values[name] = value.state === 'value' ? value.value : null;
     }
-    const result = evaluateCondition(when, values);
-    this.#log.record({ is: 'condition', at: this.#context.clock.now(), key, result });
-    return { key, result };
+    const meter = new WorkMeter(Math.min(limits.conditionSteps, this.#conditionSteps));
+    const result = evaluateCondition(when, values, meter);
+    this.#conditionSteps -= meter.spent;
+    return result;
   }
 
   start(start: Start): void {
     const { key, attempt } = start;
     this.#results.started(key, this.#context.clock.now());
-    const seq = this.#append('action_started', key, { attempt });
+    const started = this.#log.replaying && this.#replay?.startedAt(key) != null;
+    const call = attempt > 1 || started || this.#approvals.has(key) ? null : this.#names.resolve(key);
+    if (started) this.#names.pin(key);
+    const seq = this.#append('action_started', key, { attempt }, call === null ? {} : this.#names.record(key));
+    if (call !== null) {
+      this.#names.recorded(key, seq);
+      if (!this.#looked.has(key)) this.#warn(key, call);
+    }
     // It was at work when the run broke off, unless the record says in the following how it ended.
     if (this.#log.wasRecorded(seq)) this.#interrupted.set(key, start);
-    else this.#begin(start, (execute) => execute());
+    else this.#begin(start, call ?? this.#call(key), (execute) => execute());
+  }
+
+  /** What the action does: the same call every time. Null where a person was asked by a version that kept no call. */
+  #call(key: ActionKey): ResolvedCall | null {
+    return this.#approvals.has(key) ? this.#approvals.call(key) : this.#names.resolve(key);
   }
 
   /** Goes on where a crash broke off: attempts that were at work, look-ups, timers (J2). */
   resume(): void {
     const now = this.#context.clock.now();
     for (const start of this.#interrupted.values()) {
-      const looked = this.#looked.get(start.key);
       // Its claim holds again, so that what comes of it stands for others (P6).
-      if (looked !== undefined) this.#askEarlier(start.key, looked, () => undefined);
-      this.#begin(start, (execute, known) => this.#regain(start, execute, known));
+      if (this.#looked.has(start.key)) this.#askEarlier(start.key, () => undefined);
+      this.#begin(start, this.#call(start.key), (execute, known) => this.#regain(start, execute, known));
     }
     this.#interrupted.clear();
     for (const key of this.#asking) this.recall(key);
@@ -213,15 +248,15 @@ export class ActionDesk {
   /** Runs an attempt once this turn is on disk; `how` says in which way. */
   #begin(
     { key, attempt, timeoutMs, budget }: Start,
+    resolved: ResolvedCall | null,
     how: (
       execute: () => Promise<ActionOutcome>,
       known: (() => Promise<ActionOutcome | null>) | null,
     ) => Promise<ActionOutcome>,
   ): void {
     const action = this.#declaration(key);
-    const parameters = this.#looked.get(key) ?? this.#resolve(key, attempt === 1);
+    const { parameters, inputs } = resolved ?? { parameters: {}, inputs: {} };
     const tool = this.#tool(action);
-    const complaint = tool === null ? null : validateParameters(tool.parameters, parameters.parameters);
     const abort = new AbortController();
     this.#attempts.set(key, { attempt, abort });
     const executor = this.#context.executors[action.type];
@@ -229,8 +264,8 @@ export class ActionDesk {
       action,
       runtimeKey: `${this.#context.sessionId}/${this.#context.runNumber}/${key}`,
       attempt,
-      parameters: parameters.parameters,
-      inputs: parameters.inputs,
+      parameters,
+      inputs,
       tool,
       relic: this.#relic(action),
       timeoutMs,
@@ -239,6 +274,7 @@ export class ActionDesk {
     const context = {
       signal: abort.signal,
       clock: this.#context.clock,
+      pacer: this.#context.pacer,
       session: this.#context.sessionId,
       owner: this.#context.owner ?? null,
       progress: (data: JsonObject): void => this.#inbox.put({ type: 'progress', key, attempt, data }),
@@ -260,9 +296,10 @@ export class ActionDesk {
         const message = `stopped before it began: ${messageOf(abort.signal.reason)}`;
         return { ok: false, error: { code: 'aborted', message, retryable: false } };
       }
-      if (complaint !== null) {
-        return { ok: false, error: { code: 'invalid_parameters', message: complaint, retryable: false } };
-      }
+      const error = this.#context.journal.full
+        ? actionInFullSession()
+        : await this.#checked(action, resolved, abort.signal);
+      if (error !== null) return { ok: false, error };
       return await executor.execute(call, context);
     };
     const { recover } = executor;
@@ -283,18 +320,25 @@ export class ActionDesk {
   recall(key: ActionKey): void {
     if (this.#log.replaying) {
       this.#asking.add(key);
-      this.#looked.set(key, this.#resolve(key, false));
+      this.#looked.add(key);
+      if (!this.#approvals.has(key)) this.#names.pin(key);
       return;
     }
-    const call = this.#resolve(key, true);
-    this.#looked.set(key, call);
-    this.#askEarlier(key, call, (found) => this.#inbox.put({ type: 'recalled', key, found }));
+    this.#looked.add(key);
+    if (!this.#approvals.has(key)) this.#names.pin(key);
+    this.#askEarlier(key, (found) => this.#inbox.put({ type: 'recalled', key, found }));
   }
 
-  #askEarlier(key: ActionKey, { parameters, inputs }: ResolvedCall, answer: (found: Recalled) => void): void {
+  #askEarlier(key: ActionKey, answer: (found: Recalled) => void): void {
     const action = this.#declaration(key);
     const version = this.#tool(action)?.version ?? null;
-    const resolved = { action, parameters, inputs, version, cacheTtlMs: this.#cacheTtl(action) };
+    const call = (): ResolvedCall => {
+      const found = this.#call(key);
+      if (found === null) throw new EngineError('internal', `What was approved of action ${key} is not known`);
+      if (found.warnings.length > 0) this.#lookedWarnings.set(key, { warnings: found.warnings });
+      return found;
+    };
+    const resolved = { action, call, version, cacheTtlMs: this.#cacheTtl(action) };
     // A look-up that fails is no reason not to run.
     this.#context.earlier.ask(this.#owner(key), resolved, answer).catch(() => answer({ type: 'nothing' }));
   }
@@ -304,6 +348,9 @@ export class ActionDesk {
     at: number,
   ): Extract<SchedulerInput, { type: 'recalled' }> {
     this.#asking.delete(key);
+    const warned = this.#lookedWarnings.get(key);
+    this.#lookedWarnings.delete(key);
+    if (warned !== undefined) this.#warn(key, warned);
     if (found.type === 'refused') return { type: 'recalled', at, key, found: { error: found.error } };
     if (found.type === 'nothing' || this.#results.get(key) !== null)
       return { type: 'recalled', at, key, found: 'nothing' };
@@ -324,7 +371,7 @@ export class ActionDesk {
   abortAll(): void {
     for (const { abort } of this.#attempts.values()) abort.abort(new DOMException('the run ended', 'AbortError'));
     for (const { cancel } of this.#timers.values()) cancel?.();
-    for (const key of this.#looked.keys()) this.#context.earlier.release(this.#owner(key), null);
+    for (const key of this.#looked) this.#context.earlier.release(this.#owner(key), null);
     this.#attempts.clear();
     this.#timers.clear();
     this.#looked.clear();
@@ -353,25 +400,49 @@ export class ActionDesk {
     this.#append('action_retrying', key, { attempt, delay_ms: delayMs, error: errorJson(error) });
   }
 
-  askApproval(key: ActionKey): void {
+  /** Resolves an action for good and asks about that, unless it could not run anyway (J8). */
+  askApproval(key: ActionKey): Pick<Extract<SchedulerInput, { type: 'approval_asked' }>, 'key' | 'error'> {
+    const recorded = this.#log.replaying ? this.#replay : null;
+    const error = recorded?.unaskedOf(key) ?? null;
+    if (error !== null) return { key, error };
+    const asked = recorded?.askedOf(key) ?? null;
+    if (asked !== null) {
+      const { data } = this.#write('approval_requested', key, {});
+      this.#approvals.put(key, String(data['approval_id']), asked.seq, asked.bytes);
+      return { key, error: null };
+    }
     const action = this.#declaration(key);
-    // Who is asked sees what will be done, not what it is called; what would fill a page stays a name.
-    const { parameters, inputs } = this.#resolve(key, false);
-    const shown = JSON.stringify([parameters, inputs]).length <= limits.approvalChars;
-    const { data } = this.#write('approval_requested', key, {
-      approval_id: this.#context.newApprovalId(),
-      type: action.type,
-      parameters: shown ? parameters : action.parameters,
-      ...(shown && Object.keys(inputs).length > 0 ? { inputs } : {}),
-    });
-    this.#approvals.set(key, String(data['approval_id']));
+    const unasked = (why: ActionError): { key: ActionKey; error: ActionError } => {
+      this.#log.record({ is: 'unasked', at: this.#context.clock.now(), key, error: why });
+      return { key, error: why };
+    };
+    const exhausted = this.#context.journal.full ? actionInFullSession() : this.#approvals.exhausted(action);
+    if (exhausted !== null) return unasked(exhausted);
+    const call = this.#names.resolve(key);
+    this.#names.forget(key);
+    const complaint = this.#complaint(action, call, this.#questionMeter);
+    // What took too much work to check is checked once more when it runs.
+    const isUnchecked = call.spent !== true && this.#questionMeter.exceeded;
+    if (complaint !== null && !isUnchecked) return unasked(complaint);
+    const id = this.#context.newApprovalId();
+    const question = this.#approvals.question(action, call, id);
+    if ('error' in question) return unasked(question.error);
+    const seq = this.#append('approval_requested', key, question.data, question.state);
+    this.#approvals.put(key, id, seq, question.bytes);
+    this.#warn(key, call);
+    return { key, error: null };
   }
 
-  approvalResolved({ key, approved, note }: Extract<RunInput, { type: 'approval' }>): void {
-    const approval = this.#approvals.get(key);
-    if (approval === undefined) return;
-    this.#approvals.delete(key);
+  /** @returns whether the decision counts: whether the question was still open */
+  approvalResolved({ key, approved, note, told }: Extract<RunInput, { type: 'approval' }>): boolean {
+    const approval = this.#approvals.close(key);
+    if (approval === null) {
+      told?.(false);
+      return false;
+    }
     this.#append('approval_resolved', key, { approval_id: approval, approved, ...(note === null ? {} : { note }) });
+    if (told !== undefined) this.#log.afterSync(() => told(true));
+    return true;
   }
 
   /** When the next open approval expires; null when none is open. */
@@ -382,12 +453,9 @@ export class ActionDesk {
 
   /** The action that an approval id asks about; null also for one whose time is over, told or not. */
   approvalKey(approvalId: string): ActionKey | null {
-    for (const [key, id] of this.#approvals) {
-      if (id !== approvalId) continue;
-      const until = this.#timers.get(`approval:${key}`)?.at ?? Infinity;
-      return until > this.#context.clock.now() ? key : null;
-    }
-    return null;
+    const key = this.#approvals.keyOf(approvalId);
+    const until = this.#timers.get(`approval:${key}`)?.at ?? Infinity;
+    return until > this.#context.clock.now() ? key : null;
   }
 
   /** Writes the terminal event (S10) and keeps the result for references and for the model. */
@@ -398,21 +466,21 @@ export class ActionDesk {
     this.#interrupted.delete(key);
     this.#asking.delete(key);
     // What was cancelled, or expired, cannot be approved any more (J8).
-    this.#approvals.delete(key);
+    this.#approvals.close(key);
     const seq = this.#appendEnd(command, now);
+    this.#names.forget(key);
     this.#forget(key, command.status === 'completed' ? { seq, output: this.#results.offered(key) } : null);
     const label = this.#rejections.get(key) ?? this.#declaration(key);
     const silent = isFireAndForget(this.#state(), key);
     const { id, name } = label;
-    this.#results.settle(key, { id, name, silent, status: command.status, note: noteOf(command), endedAt: now }, seq);
+    const { status } = command;
+    const result = { id, ordinal: ordinalOf(key), name, silent, status, note: noteOf(command), endedAt: now };
+    this.#results.settle(key, result, seq);
     const cleared = command.status === 'completed' && this.#declaration(key);
-    if (cleared !== false && cleared.type === 'internal' && cleared.name === 'clear_context') this.#clear(key);
-  }
-
-  /** Results of the iterations before this action's lose their names (I). */
-  #clear(key: ActionKey): void {
-    this.#clearedBefore = iterationOf(key);
-    this.#earlierValues.clear();
+    // Results of the iterations before this action's lose their names (I).
+    if (cleared !== false && cleared.type === 'internal' && cleared.name === 'clear_context') {
+      this.#names.clear(iterationOf(key));
+    }
   }
 
   #appendEnd(command: Settle, now: number): number {
@@ -488,37 +556,9 @@ export class ActionDesk {
     this.#stopped.delete(timer);
   }
 
-  /** What a name stands for now: the producer that it was bound to, else a session variable, else an earlier run's result (P12). */
+  /** What a name stands for now (P12, P13). */
   valueOf(name: string, producer: ActionKey | null): NameValue {
-    if (producer !== null && iterationOf(producer) >= this.#clearedBefore) return this.#valueOfAction(producer);
-    const variable = this.#variables.get(name);
-    if (variable !== undefined) return { state: 'value', value: variable };
-    const earlier = this.#earlier(name);
-    if (earlier.state !== 'unknown') return earlier;
-    const feed = this.#context.feeds.value(this.#context.resolved, name);
-    return feed === undefined ? earlier : { state: 'value', value: feed };
-  }
-
-  /** A result of an earlier run. Those cannot change any more: each name is looked up once. */
-  #earlier(name: string): NameValue {
-    if (this.#context.runNumber === 1) return { state: 'unknown' };
-    const known = this.#earlierValues.get(name);
-    if (known !== undefined) return known;
-    const found = this.#context.journal.latestOutcome(name, this.#context.runNumber);
-    const value: NameValue = found === null ? { state: 'unknown' } : { state: 'value', value: found.output };
-    if (this.#earlierValues.size < limits.actionsPerRun) this.#earlierValues.set(name, value);
-    return value;
-  }
-
-  #valueOfAction(key: ActionKey): NameValue {
-    const result = this.#results.get(key);
-    if (result === null) {
-      return statusOf(this.#state(), key) === 'awaiting_approval'
-        ? { state: 'without', why: 'pending' }
-        : { state: 'running' };
-    }
-    if (result.status === 'completed') return { state: 'value', value: result.output };
-    return { state: 'without', why: result.status };
+    return this.#names.valueOf(name, producer);
   }
 
   #rejected(key: ActionKey, code: string, message: string): number {
@@ -563,17 +603,36 @@ export class ActionDesk {
     return action.type === 'tool' ? (this.#context.resolved.tools.get(action.name) ?? null) : null;
   }
 
-  #resolve(key: ActionKey, warn: boolean): ResolvedCall {
-    const action = this.#declaration(key);
-    const call = resolveCall(action, {
-      lookup: (name) => this.valueOf(name, bindings(this.#state(), key)[name] ?? null),
-      dependencies: dependenciesOf(this.#state(), key).map((dependency) => ({
-        action: this.#declaration(dependency),
-        output: this.#results.get(dependency)?.output ?? null,
-      })),
-    });
-    if (warn) for (const warning of call.warnings) this.#log.warn(warning.code, warning.message, action);
-    return call;
+  /** What is wrong with the call. Large parameters and expensive schemas of one run take turns with other work. */
+  async #checked(
+    action: ActionDeclaration,
+    resolved: ResolvedCall | null,
+    signal: AbortSignal,
+  ): Promise<ActionError | null> {
+    if (resolved === null) return unknownApproval(action);
+    const check = (paced: WorkMeter): ActionError | null => {
+      paced.chargeChars(resolved.renderedChars ?? 0);
+      const meter = new WorkMeter(limits.schemaSteps);
+      const complaint = this.#complaint(action, resolved, meter);
+      paced.charge(meter.spent);
+      return complaint;
+    };
+    // More than both can be: what is spent decides how long the pause is.
+    return await this.#context.pacer.run(limits.schemaSteps + limits.substitutedChars, check, signal);
+  }
+
+  #complaint(action: ActionDeclaration, { parameters, spent }: ResolvedCall, meter?: WorkMeter): ActionError | null {
+    if (spent === true) {
+      const message = `The references of this run would add more than ${limits.runSubstitutedChars} characters together`;
+      return { code: 'reference_quota', message, retryable: false };
+    }
+    const tool = this.#tool(action);
+    const message = tool === null ? null : validateParameters(tool.parameters, parameters, meter);
+    return message === null ? null : { code: 'invalid_parameters', message, retryable: false };
+  }
+
+  #warn(key: ActionKey, { warnings }: Pick<ResolvedCall, 'warnings'>): void {
+    for (const { code, message } of warnings) this.#log.warn(code, message, this.#declaration(key));
   }
 
   #append(type: JournaledEventType, key: ActionKey, data: JsonObject, state: JsonObject = {}): number {
@@ -612,14 +671,16 @@ export class ActionDesk {
   }
 }
 
-function iterationOf(key: ActionKey): number {
-  return Number(key.split('/')[0]);
-}
-
 function unknownOutcome(action: ActionDeclaration, why: string | null): ActionOutcome {
   const because = why === null ? '' : ` (${why})`;
   const message = `Action "${action.id}" had started when its host was restarted, and what came of it is not known${because}. It may have had its effect: check before you do it again`;
   return { ok: false, error: { code: 'outcome_unknown', message, retryable: false } };
+}
+
+/** Of a run that an earlier version parked: what the person saw was not kept, so nothing that runs now would be it. */
+function unknownApproval({ id }: ActionDeclaration): ActionError {
+  const message = `Action "${id}" was approved, but what was asked about was not recorded: declare it again`;
+  return { code: 'approval_not_recorded', message, retryable: false };
 }
 
 /** What would run the action, as far as its tag says; null where no sandbox would, or none is allowed to (X4). */

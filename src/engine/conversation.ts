@@ -2,22 +2,37 @@
 import type { Json } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { ResolvedAgent } from '../domain/manifest.ts';
+import type { RunRecord } from '../domain/session.ts';
 import type { Journal, StoredEvent } from '../journal/journal.ts';
 import type { ActionReport, Cut, Turn } from '../protocol/feedback.ts';
 import type { NativeCall } from '../protocol/tool-calls.ts';
 import { trainingExample } from '../protocol/transcript.ts';
+import { ordinalOf } from './run-names.ts';
 
-/** The turns of the runs before `run`, oldest first, at most `limits.historyTurns` of them. */
+/** The turns of the runs before `run`, oldest first: the latest ones that fit in `limits.history…`. */
 export function readConversation(journal: Journal, run: number): Turn[] {
-  return journal
-    .runs(limits.historyTurns)
-    .filter((record) => record.run < run && typeof record.input['content'] === 'string')
-    .map((record) => foldTurn(String(record.input['content']), journal.eventsOf(record)));
+  return turnsBefore(journal, run).map(({ turn }) => turn);
+}
+
+/** The latest turns before `run` that fit, oldest first, each with its run. */
+function turnsBefore(journal: Journal, run: number): { readonly record: RunRecord; readonly turn: Turn }[] {
+  const turns: { readonly record: RunRecord; readonly turn: Turn }[] = [];
+  let bytes = 0;
+  let events = 0;
+  for (const record of journal.runs(limits.historyTurns, run).reverse()) {
+    bytes += journal.conversationBytes(record);
+    events += (record.lastSeq ?? journal.lastSeq) - record.firstSeq + 1;
+    if (bytes > limits.historyBytes || events > limits.historyEvents) break;
+    const { content } = record.input;
+    if (typeof content !== 'string') continue;
+    turns.push({ record, turn: foldTurn(content, journal.conversationOf(record)) });
+  }
+  return turns.reverse();
 }
 
 /**
- * The session's runs as training examples, oldest first, one JSON text each: those that completed, of
- * the last `limits.historyTurns`. Earlier runs stand before each as context.
+ * The session's runs as training examples, oldest first, one JSON text each: those that completed, of the latest
+ * runs that fit in `limits.history…` together. Earlier runs stand before each as context.
  *
  * @param redact takes out what must not leave the system
  */
@@ -28,10 +43,7 @@ export function* readTranscript(
 ): Generator<string> {
   const safe = (_key: string, value: unknown): unknown => (typeof value === 'string' ? redact(value) : value);
   const history: Turn[] = [];
-  for (const record of journal.runs(limits.historyTurns)) {
-    const { content } = record.input;
-    if (typeof content !== 'string') continue;
-    const turn = foldTurn(content, journal.eventsOf(record));
+  for (const { record, turn } of turnsBefore(journal, Number.MAX_SAFE_INTEGER)) {
     const example = record.status === 'completed' ? trainingExample({ resolved, history, turn }) : null;
     if (example !== null) yield JSON.stringify(example, safe);
     history.push(turn);
@@ -65,9 +77,18 @@ function foldTurn(user: string, stored: Iterable<StoredEvent>): Turn {
   let note: string | null = 'This run did not end.';
   for (const { event, state } of stored) {
     const report = (status: ActionReport['status'], rest: Partial<ActionReport>): void => {
-      results.push({ id: event.action_id ?? '', name: event.action_name ?? null, status, ms: null, ...rest });
+      const ordinal = typeof state?.['key'] === 'string' ? { ordinal: ordinalOf(state['key']) } : {};
+      results.push({
+        id: event.action_id ?? '',
+        name: event.action_name ?? null,
+        status,
+        ms: null,
+        ...ordinal,
+        ...rest,
+      });
     };
-    const ms = typeof event.data['ms'] === 'number' ? event.data['ms'] : null;
+    const stated = event.data['ms'] ?? state?.['ms'];
+    const ms = typeof stated === 'number' ? stated : null;
     switch (event.type) {
       case 'action_completed':
         report('completed', {

@@ -18,11 +18,10 @@ import { limits } from '../domain/limits.ts';
 import type { Clock } from '../domain/ports.ts';
 import type { Journal } from '../journal/journal.ts';
 
-/** An action with its references resolved: what it would do if it ran now. */
+/** An action with its references resolved: what it would do if it ran now. Asked for once, when its turn has come. */
 export interface ResolvedAction {
   readonly action: Pick<ActionDeclaration, 'id' | 'type' | 'name' | 'idempotencyKey'>;
-  readonly parameters: JsonObject;
-  readonly inputs: JsonObject;
+  readonly call: () => { readonly parameters: JsonObject; readonly inputs: JsonObject };
   /** Of the tool's manifest: another version may answer otherwise. */
   readonly version: string | null;
   /** How old an equal action's result may be; null = it may not stand for this one. */
@@ -35,7 +34,7 @@ export type Recalled =
   | { readonly type: 'refused'; readonly error: ActionError };
 
 interface Asked {
-  readonly resolved: ResolvedAction;
+  readonly resolved: Omit<ResolvedAction, 'call'>;
   /** A digest of type, name, parameters and inputs. */
   readonly content: string;
   readonly claims: readonly string[];
@@ -65,21 +64,24 @@ export class EarlierOutcomes {
    * @param owner identifies the asker within the session; `release` it in any case
    */
   async ask(owner: string, resolved: ResolvedAction, answer: (found: Recalled) => void): Promise<void> {
-    const { action, parameters, inputs } = resolved;
+    const { call, ...about } = resolved;
+    const { type, name } = about.action;
     this.#coming.add(owner);
     const before = this.#considering;
-    // Digests may come in another order than they were asked for: who came first is considered first.
+    // One after the other: who came first is considered first, and one call at a time is held as text.
     const consider = async (): Promise<void> => {
-      const content = await digest(canonical([action.type, action.name, parameters, inputs]));
       await before;
-      this.#enter(owner, resolved, content, answer);
+      if (!this.#coming.has(owner)) return;
+      const { parameters, inputs } = call();
+      const content = await digest(canonical([type, name, parameters, inputs]));
+      this.#enter(owner, about, content, answer);
     };
     const considered = consider();
     this.#considering = considered.catch(() => undefined);
     await considered;
   }
 
-  #enter(owner: string, resolved: ResolvedAction, content: string, answer: (found: Recalled) => void): void {
+  #enter(owner: string, resolved: Asked['resolved'], content: string, answer: (found: Recalled) => void): void {
     const { action, version, cacheTtlMs } = resolved;
     if (!this.#coming.delete(owner)) return;
     const claims: string[] = [];

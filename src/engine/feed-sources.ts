@@ -15,7 +15,17 @@ import { traitsOf } from './traits.ts';
 /** What a fetch may use. */
 export interface FeedPorts extends Pick<
   RunContext,
-  'clock' | 'random' | 'executors' | 'fetch' | 'readHtml' | 'runner' | 'edgeRelics' | 'children' | 'model' | 'variables'
+  | 'clock'
+  | 'pacer'
+  | 'random'
+  | 'executors'
+  | 'fetch'
+  | 'readHtml'
+  | 'runner'
+  | 'edgeRelics'
+  | 'children'
+  | 'model'
+  | 'variables'
 > {
   readonly journal: Journal;
   readonly record: SessionRecord;
@@ -49,11 +59,19 @@ export async function fetchFeed(feed: FeedDefinition, ports: FeedPorts, signal: 
   const action = actionOf(feed);
   const { resolved, record } = ports;
   const tool = source.type === 'tool' ? (resolved.tools.get(source.name) ?? null) : null;
-  const complaint = tool === null ? null : validateParameters(tool.parameters, action.parameters);
+  const complaint =
+    tool === null
+      ? null
+      : await ports.pacer.run(
+          limits.schemaSteps,
+          (meter) => validateParameters(tool.parameters, action.parameters, meter),
+          signal,
+        );
   if (complaint !== null) throw new Error(complaint);
   const context: ActionContext = {
     signal,
     clock: ports.clock,
+    pacer: ports.pacer,
     session: record.session_id,
     owner: record.owner,
     progress: () => undefined,

@@ -118,7 +118,7 @@ export class Feeds {
     const fetching = Promise.race([fetch(feed, abort.signal), aborted])
       .then(
         (value) => this.#came(feed, value),
-        (fault: unknown) => this.#failed(feed, messageOf(fault)),
+        (fault: unknown) => void this.#failed(feed, messageOf(fault)),
       )
       .finally(() => {
         giveUp();
@@ -218,11 +218,17 @@ export class Feeds {
     }
   }
 
-  #failed(feed: FeedDefinition, error: string): void {
+  /** A feed that is not fetched, and why. @returns whether that is new */
+  refuse(feed: FeedDefinition, error: string): boolean {
+    return this.#failed(feed, error);
+  }
+
+  #failed(feed: FeedDefinition, error: string): boolean {
     const before = this.#awaiting(feed);
-    if (before === null) return;
+    if (before === null || before.error === error) return false;
     this.#keep(feed.id, { ...before, error });
-    if (before.error !== error) this.#changed({ id: feed.id, error });
+    this.#changed({ id: feed.id, error });
+    return true;
   }
 
   #all(): Map<string, Known> {

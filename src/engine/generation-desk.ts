@@ -389,8 +389,9 @@ export class GenerationDesk {
     return this.#results
       .ofIteration(this.#log.iteration)
       .filter((result) => !result.silent)
-      .map(({ id, name, status, output, note, startedAt, endedAt }) => ({
+      .map(({ id, ordinal, name, status, output, note, startedAt, endedAt }) => ({
         id,
+        ordinal,
         name,
         status,
         ms: startedAt === null ? null : endedAt - startedAt,
@@ -423,9 +424,11 @@ export class GenerationDesk {
       if (source.type === 'workflow') {
         for await (const piece of untilAborted(this.#write(source), signal)) feed(piece);
       } else if (source.type === 'text') {
-        for await (const chunk of source.chunks) {
+        for await (const piece of inPieces(source.chunks)) {
           if (signal.aborted) break;
-          feed(chunk);
+          feed(piece);
+          // A text that was posted whole takes many turns, so that others of the thread have theirs in between.
+          if (piece.length === limits.turnChars) await this.#inbox.turnOver(signal);
         }
       } else {
         const feeds = await this.#feeds(signal);
@@ -551,6 +554,13 @@ async function* untilAborted(chunks: AsyncIterable<string>, signal: AbortSignal)
     const next = await Promise.race([iterator.next(), aborted]);
     if (next.done === true || signal.aborted) return;
     yield next.value;
+  }
+}
+
+/** The same text in pieces of at most `limits.turnChars`. */
+async function* inPieces(chunks: AsyncIterable<string>): AsyncGenerator<string> {
+  for await (const chunk of chunks) {
+    for (let at = 0; at < chunk.length; at += limits.turnChars) yield chunk.slice(at, at + limits.turnChars);
   }
 }
 

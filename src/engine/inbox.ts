@@ -33,7 +33,14 @@ export type RunInput =
   | { readonly type: 'outcome'; readonly key: ActionKey; readonly attempt: number; readonly outcome: ActionOutcome }
   | { readonly type: 'recalled'; readonly key: ActionKey; readonly found: Recalled }
   | { readonly type: 'timer'; readonly timer: TimerId }
-  | { readonly type: 'approval'; readonly key: ActionKey; readonly approved: boolean; readonly note: string | null }
+  | {
+      readonly type: 'approval';
+      readonly key: ActionKey;
+      readonly approved: boolean;
+      readonly note: string | null;
+      /** Told whether this decision counts: once it is on disk, or at once where another came first. */
+      readonly told?: (counts: boolean) => void;
+    }
   | { readonly type: 'cancel'; readonly reason: string }
   /** A workflow has nothing to write before a person has said yes or no (J8). */
   | { readonly type: 'idle' }
@@ -46,6 +53,9 @@ export type RunInput =
 export class Inbox {
   #inputs: RunInput[] = [];
   #wake: (() => void) | null = null;
+  /** Told when the turn is over that takes what was there when they asked: before it is taken, and while it is worked on. */
+  #waiting: (() => void)[] = [];
+  #taken: (() => void)[] = [];
 
   put(input: RunInput): void {
     this.#inputs.push(input);
@@ -55,9 +65,22 @@ export class Inbox {
 
   /** Everything that is there now; waits for the first input when there is none. */
   async take(): Promise<readonly RunInput[]> {
+    for (const resolve of this.#taken) resolve();
+    this.#taken = [];
     if (this.#inputs.length === 0) await new Promise<void>((resolve) => (this.#wake = resolve));
     const taken = this.#inputs;
     this.#inputs = [];
+    this.#taken = this.#waiting;
+    this.#waiting = [];
     return taken;
+  }
+
+  /** Resolves when the turn is over that takes what is there now. */
+  async turnOver(signal: AbortSignal): Promise<void> {
+    if (this.#inputs.length === 0 || signal.aborted) return;
+    await new Promise<void>((resolve) => {
+      this.#waiting.push(resolve);
+      signal.addEventListener('abort', () => resolve(), { once: true });
+    });
   }
 }

@@ -4,7 +4,7 @@ import type { Json, JsonObject } from '../domain/json.ts';
 import { isJsonObject } from '../domain/json.ts';
 import type { Reference, WarningCode } from '../domain/protocol-event.ts';
 import { commandReferences, follow, renderText, substitute } from '../protocol/references.ts';
-import type { NameLookup } from '../protocol/references.ts';
+import type { NameLookup, SubstitutionQuota } from '../protocol/references.ts';
 import type { NameValue } from './results.ts';
 
 /** An action whose parameters are ready for its executor. */
@@ -13,34 +13,44 @@ export interface ResolvedCall {
   /** Values that reach python, shell and docker as data, by name (P14). */
   readonly inputs: JsonObject;
   readonly warnings: readonly { readonly code: WarningCode; readonly message: string }[];
+  /** Values are missing, because the run's references have added too much. */
+  readonly spent?: boolean;
+  /** What its references came to, as text. */
+  readonly renderedChars?: number;
 }
 
 interface Sources {
   readonly lookup: (name: string) => NameValue;
-  /** What the action depends on, with what came of it. */
-  readonly dependencies: readonly { readonly action: ActionDeclaration; readonly output: Json }[];
+  /** What the action depends on, with what came of it; asked for where values go beside code. */
+  readonly dependencies: () => readonly { readonly action: ActionDeclaration; readonly output: Json }[];
+  /** Shared by the actions of a run. */
+  readonly quota: SubstitutionQuota;
 }
 
-/** Resolves an action's references once, from what they are bound to now. */
+/** Puts values in the place of an action's references. */
 export function resolveCall(action: ActionDeclaration, sources: Sources): ResolvedCall {
   const lookup: NameLookup = (name) => forParameters(sources.lookup(name));
   if (action.type !== 'python' && action.type !== 'shell' && action.type !== 'docker') {
-    const { value, warnings } = substitute(action.parameters, lookup);
-    return { parameters: value, inputs: {}, warnings };
+    const { value, ...rest } = substitute(action.parameters, lookup, sources.quota);
+    return { parameters: value, inputs: {}, ...rest };
   }
   // Code is never substituted: values travel beside it, as data.
-  const given = substitute({ inputs: namedInputs(action.parameters['inputs']) }, lookup);
-  const inputs: JsonObject = {};
-  for (const { action: dependency, output } of sources.dependencies) {
-    inputs[dependency.id] = output;
-    if (dependency.outputKey !== null) inputs[dependency.outputKey] = output;
+  const given = substitute({ inputs: namedInputs(action.parameters['inputs']) }, lookup, sources.quota);
+  const inputs = new Map<string, Json>();
+  for (const { action: dependency, output } of sources.dependencies()) {
+    inputs.set(dependency.id, output);
+    if (dependency.outputKey !== null) inputs.set(dependency.outputKey, output);
   }
   for (const name of commandReferences(action.type, action.parameters)) {
     const value = sources.lookup(name);
-    if (value.state === 'value') inputs[name] = value.value;
+    if (value.state === 'value') inputs.set(name, value.value);
   }
-  if (isJsonObject(given.value['inputs'])) Object.assign(inputs, given.value['inputs']);
-  return { parameters: action.parameters, inputs, warnings: given.warnings };
+  if (isJsonObject(given.value['inputs'])) {
+    for (const [name, value] of Object.entries(given.value['inputs'])) inputs.set(name, value);
+  }
+  // fromEntries defines own properties, also one called `__proto__`.
+  const { value: _given, ...rest } = given;
+  return { parameters: action.parameters, inputs: Object.fromEntries(inputs), ...rest };
 }
 
 /** `inputs` as an object; a list of references names each after what it refers to. */

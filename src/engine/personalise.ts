@@ -12,13 +12,13 @@ import type { SessionRecord } from '../domain/session.ts';
  */
 export function personalise(resolved: ResolvedAgent, record: SessionRecord): ResolvedAgent {
   const { agent } = resolved;
-  const variables = {
-    ...agent.variables,
+  const own = {
     DATE: new Date(record.created_at).toISOString().slice(0, 10),
     SESSION_ID: record.session_id,
     AGENT_NAME: agent.name,
     ...(record.user_id === null ? {} : { USER_ID: record.user_id }),
   };
+  const variables = { ...agent.variables, ...own };
   const resolve = (text: string): string => resolveVariables(text, variables);
   const persona = {
     agent: resolve(agent.persona.agent),
@@ -29,8 +29,29 @@ export function personalise(resolved: ResolvedAgent, record: SessionRecord): Res
     ...feed,
     source: { ...feed.source, params: inJson(feed.source.params, resolve) as JsonObject },
   }));
-  const tools = new Map([...resolved.tools].map(([name, tool]) => [name, inRequest(tool, resolve)]));
+  const tools = new Map(
+    [...resolved.tools].map(([name, tool]) => {
+      const { implementation } = tool;
+      const sealed = implementation.type === 'http' && implementation.sealed === true;
+      const here = sealed ? own : variables;
+      const inUrl = { ...here, ...inAddress(record.user_id) };
+      return [
+        name,
+        inRequest(
+          tool,
+          (text) => resolveVariables(text, here),
+          (url) => resolveVariables(url, inUrl),
+        ),
+      ];
+    }),
+  );
   return { ...resolved, tools, agent: { ...agent, persona, feeds } };
+}
+
+/** A caller chooses the user's id: in an address it is a piece of text, never a host, a path or a step up in one. */
+function inAddress(userId: string | null): { readonly USER_ID?: string } {
+  if (userId === null) return {};
+  return { USER_ID: /^\.+$/.test(userId) ? '' : encodeURIComponent(userId.toWellFormed()) };
 }
 
 /** Every text inside a value; names of members stay. */

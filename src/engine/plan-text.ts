@@ -27,16 +27,17 @@ export function planText(text: string, resolved: ResolvedAgent | null): JsonObje
     entries.push({ action: entry.action, traits: { ...traits, refusal: null } });
   }
   const plan = planStatically(entries);
-  const rejectedIds = new Set(plan.rejected.map(({ id }) => id));
+  // By place: an id may belong to a rejected action as well.
   const declared = new Map(
-    read.entries.flatMap((entry) => ('action' in entry ? [[entry.action.id, entry.action] as const] : [])),
+    read.entries.flatMap((entry) => ('action' in entry ? [[entry.action.ordinal, entry.action] as const] : [])),
   );
   const options =
     resolved === null ? {} : { agent: resolved.agent.name, maxParallel: resolved.agent.loop.maxParallelActions };
   return {
-    actions: plan.report.actions
-      .filter(({ id }) => !rejectedIds.has(id))
-      .map(({ id, dependsOn, estimateMs }) => actionJson(declared.get(id), dependsOn, estimateMs)),
+    actions: plan.report.actions.flatMap(({ ordinal, dependsOn, estimateMs }) => {
+      const action = declared.get(ordinal ?? -1);
+      return action === undefined ? [] : [actionJson(action, dependsOn, estimateMs)];
+    }),
     rejected: plan.rejected.map((rejection) => ({ ...rejection })),
     warnings: [...warnings, ...plan.warnings].map(({ code, message }) => ({ code, message })),
     thoughts: read.thoughts,
@@ -47,8 +48,7 @@ export function planText(text: string, resolved: ResolvedAgent | null): JsonObje
   };
 }
 
-function actionJson(action: ActionDeclaration | undefined, dependsOn: readonly string[], estimateMs: number): Json {
-  if (action === undefined) return null;
+function actionJson(action: ActionDeclaration, dependsOn: readonly string[], estimateMs: number): Json {
   return {
     id: action.id,
     type: action.type,

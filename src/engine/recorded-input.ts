@@ -38,6 +38,8 @@ export type RecordedInput = { readonly at: number } & (
     }
   | { readonly is: 'recalled'; readonly key: ActionKey; readonly found: 'outcome' | 'nothing' | ActionError }
   | { readonly is: 'condition'; readonly key: ActionKey; readonly result: ConditionResult }
+  /** Why a person could not be asked about an action (J8). */
+  | { readonly is: 'unasked'; readonly key: ActionKey; readonly error: ActionError }
   | { readonly is: 'timer'; readonly timer: TimerId; readonly random: number }
   | { readonly is: 'approval'; readonly key: ActionKey; readonly approved: boolean; readonly note: string | null }
   | { readonly is: 'cancel'; readonly reason: string }

@@ -69,7 +69,7 @@ export function recordInput(
 
 /** The input that was recorded, with what its piece of text meant and what its action gave. */
 export function inputOf(
-  recorded: Exclude<RecordedInput, { is: 'start' | 'condition' }>,
+  recorded: Exclude<RecordedInput, { is: 'start' | 'condition' | 'unasked' }>,
   replay: Replay,
   generations: GenerationDesk,
 ): RunInput {

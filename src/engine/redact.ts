@@ -2,6 +2,7 @@
  * Keeps secrets out of what the system writes, sends and logs (X3): whatever an action gives, says on
  * the way or fails with passes through here before the journal, the readers or the model see it.
  */
+import { TooDeep } from '../bounded/json-size.ts';
 import type { ActionOutcome, ActionType } from '../domain/action.ts';
 import { messageOf } from '../domain/errors.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
@@ -9,10 +10,15 @@ import { limits } from '../domain/limits.ts';
 import type { ActionContext, Executor } from '../executors/executor.ts';
 
 const MARK = '[secret]';
+const LINE_BREAK = /[\n\r]/;
 
 export interface Redactor {
   (text: string): string;
-  /** How many characters at the end of a text that goes on may be the beginning of a secret. */
+  /**
+   * How many characters at the end of a text that goes on have to wait for what follows: a secret may begin in them.
+   * Depends on line breaks and lengths only. If it depended on what the secrets are, whoever writes the text could
+   * guess them letter by letter and see by what is held back whether a guess is right.
+   */
   readonly openChars: (text: string) => number;
 }
 
@@ -24,31 +30,43 @@ export function redactor(secrets: readonly string[]): Redactor {
   // Longest first: a secret may hold another one.
   const found = [...new Set(forms)].toSorted((a, b) => b.length - a.length);
   const redact = (text: string): string => found.reduce((safe, secret) => safe.replaceAll(secret, MARK), text);
+  const longest = found[0]?.length ?? 1;
+  const inLines = found.every((secret) => !LINE_BREAK.test(secret));
   const openChars = (text: string): number => {
-    const longest = Math.min(text.length, (found[0]?.length ?? 1) - 1);
-    for (let chars = longest; chars > 0; chars -= 1) {
-      const end = text.slice(-chars);
-      if (found.some((secret) => secret.startsWith(end))) return chars;
-    }
-    return 0;
+    const line = inLines ? text.length - 1 - Math.max(text.lastIndexOf('\n'), text.lastIndexOf('\r')) : text.length;
+    return Math.min(line, longest - 1);
   };
   return Object.assign(redact, { openChars });
 }
 
-/** The value without secrets, in names and in texts; the very same one where there are none. */
-export function redactJson(value: Json, redact: (text: string) => string): Json {
+/**
+ * The value without secrets, in names and in texts; the very same one where there are none.
+ *
+ * @throws TooDeep past `limits.outcomeDepth`: what comes after this walks values without looking at their depth
+ */
+export function redactJson(value: Json, redact: (text: string) => string, depth = 0): Json {
   if (typeof value === 'string') return redact(value);
   if (typeof value !== 'object' || value === null) return value;
+  if (depth >= limits.outcomeDepth) {
+    throw new TooDeep(`the output nests too deeply (allowed: ${limits.outcomeDepth} brackets within brackets)`);
+  }
   if (Array.isArray(value)) {
-    const items = value.map((item) => redactJson(item, redact));
+    const items = value.map((item) => redactJson(item, redact, depth + 1));
     return items.every((item, index) => item === value[index]) ? value : items;
   }
   const entries = Object.entries(value as JsonObject).map(([name, item]): [string, Json] => [
     redact(name),
-    redactJson(item ?? null, redact),
+    redactJson(item ?? null, redact, depth + 1),
   ]);
   const same = entries.every(([name, item]) => Object.hasOwn(value, name) && item === (value as JsonObject)[name]);
   return same ? value : (Object.fromEntries(entries) as JsonObject);
+}
+
+/** A redactor whose secrets are asked for when it is used first. */
+export function lateRedactor(secrets: () => readonly string[]): Redactor {
+  let made: Redactor | null = null;
+  const redact = (): Redactor => (made ??= redactor(secrets()));
+  return Object.assign((text: string) => redact()(text), { openChars: (text: string) => redact().openChars(text) });
 }
 
 type Executors = Readonly<Record<ActionType, Executor>>;
@@ -72,7 +90,8 @@ function redacting(executor: Executor, redact: Redactor): Executor {
       try {
         return safe(await executor.execute(call, told.context));
       } catch (fault) {
-        return { ok: false, error: { code: 'executor_fault', message: redact(messageOf(fault)), retryable: false } };
+        const code = fault instanceof TooDeep ? 'output_too_deep' : 'executor_fault';
+        return { ok: false, error: { code, message: redact(messageOf(fault)), retryable: false } };
       } finally {
         told.end();
       }
@@ -92,7 +111,7 @@ function redacting(executor: Executor, redact: Redactor): Executor {
   };
 }
 
-/** Live output without secrets, also where one is cut in two: what may be its beginning waits for what follows. */
+/** Live output without secrets, also where one is cut in two: the end of a line that goes on waits for what follows. */
 class Progress {
   readonly context: ActionContext;
   readonly #tell: (data: JsonObject) => void;

@@ -2,11 +2,14 @@
  * What of SQL an edge relic runs (R6): one statement of an allowed kind, with its values bound.
  *
  * The text is cut into tokens as SQLite does it, so that no string or comment hides a second statement.
- * SQLite at the edge cannot be interrupted: what could run without end, recursion, is refused.
+ * SQLite at the edge cannot be interrupted: recursion is refused here, and what else a statement may do is
+ * judged by its words (`relic-shape.ts`) and by the program that SQLite makes of it (`relic-cost.ts`).
  */
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { SqlValue } from '../domain/ports.ts';
+import { itemsOf } from './relic-shape.ts';
+import type { Token } from './relic-shape.ts';
 
 /** Names of the store's own tables begin so; no statement may name them. */
 export const OWN_TABLES = 'cortex_relic_';
@@ -25,6 +28,7 @@ export interface Statement {
   readonly values: readonly SqlValue[];
   /** Its first word, in capitals. */
   readonly kind: string;
+  readonly tokens: readonly Token[];
 }
 
 /** @returns the statement, or what is wrong with it */
@@ -39,9 +43,10 @@ export function readStatement(
   if (text.includes('\0')) return { fault: 'the statement holds a NUL character' };
   if (text.toLowerCase().includes(OWN_TABLES)) return { fault: `names with "${OWN_TABLES}" belong to the store` };
   const values: SqlValue[] = [];
-  const words: string[] = [];
+  const tokens: Token[] = [];
   let sql = '';
   let ended = false;
+  let depth = 0;
   let taken = 0;
   for (const { 0: token, groups = {} } of text.matchAll(TOKEN)) {
     if (groups['skip'] !== undefined) {
@@ -59,15 +64,22 @@ export function readStatement(
       if (token === '?') taken += 1;
       values.push(value);
       sql += '?';
-      words.push('?');
+      const said = typeof value === 'string' ? value : '';
+      tokens.push({ word: '?', kind: 'slot', bytes: Math.max(8, bytesOf(said)), items: itemsOf(said) });
       continue;
     }
+    if (token === '(') depth += 1;
+    if (token === ')') depth -= 1;
+    if (depth > limits.relicStatementDepth) {
+      return { fault: `the statement has more than ${limits.relicStatementDepth} brackets within each other` };
+    }
     sql += token;
-    words.push(wordOf(token, (groups['quoted'] ?? groups['text']) !== undefined));
+    tokens.push(tokenOf(token, groups));
   }
   if (Array.isArray(params) && taken !== params.length) {
     return { fault: `"params" has ${params.length} values for ${taken} placeholders "?"` };
   }
+  const words = tokens.map(({ word, kind: sort }) => ((word === '(' || word === ')') && sort !== 'sign' ? '_' : word));
   const [kind = '', what = ''] = words;
   const allowed: readonly string[] = endpoint === 'query' ? READS : WRITES;
   if (!allowed.includes(kind)) {
@@ -82,13 +94,33 @@ export function readStatement(
   }
   const recursive = recursion(words);
   if (recursive !== null) return { fault: `"${recursive}" is defined by itself: recursion is not allowed` };
-  return { sql: sql.trim(), values, kind };
+  return { sql: sql.trim(), values, kind, tokens };
 }
 
-/** As names are compared: a doubled quote is the one it means, a quoted bracket is none; SQLite takes strings for names, too. */
-function wordOf(token: string, quoted: boolean): string {
-  const word = (quoted ? unquoted(token) : token).toUpperCase();
-  return quoted && (word === '(' || word === ')') ? '_' : word;
+/** A text of the database's own, which SQLite wrote: the words of a view, a table or an index. */
+export function tokensOf(text: string): readonly Token[] {
+  const tokens: Token[] = [];
+  for (const { 0: token, groups = {} } of text.matchAll(TOKEN)) {
+    if (groups['skip'] === undefined && token !== ';') tokens.push(tokenOf(token, groups));
+  }
+  return tokens;
+}
+
+/** As names are compared: a doubled quote is the one it means; SQLite takes strings for names, too. */
+function tokenOf(token: string, groups: Readonly<Record<string, string | undefined>>): Token {
+  if (groups['text'] !== undefined) {
+    return { word: unquoted(token).toUpperCase(), kind: 'text', bytes: bytesOf(token), items: itemsOf(token) };
+  }
+  if (groups['quoted'] !== undefined) {
+    return { word: unquoted(token).toUpperCase(), kind: 'quoted', bytes: bytesOf(token), items: itemsOf(token) };
+  }
+  return { word: token.toUpperCase(), kind: groups['sign'] === undefined ? 'word' : 'sign', bytes: 0, items: 0 };
+}
+
+const encoder = new TextEncoder();
+
+function bytesOf(text: string): number {
+  return encoder.encode(text).length;
 }
 
 function unquoted(token: string): string {

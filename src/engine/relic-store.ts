@@ -16,8 +16,11 @@ import { messageOf } from '../domain/errors.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { EdgeRelicCall, SqlDatabase, SqlRow, SqlValue } from '../domain/ports.ts';
-import { isNested, stepsOf } from './relic-plan.ts';
+import { judge } from './relic-judge.ts';
+import { keyPage, logPage } from './relic-pages.ts';
+import type { LogEntries } from './relic-pages.ts';
 import { OWN_TABLES, readStatement } from './relic-sql.ts';
+import type { Statement } from './relic-sql.ts';
 
 export interface RelicStoreOptions {
   readonly sql: SqlDatabase;
@@ -97,9 +100,18 @@ export class RelicStore {
     return row === undefined ? null : { ok: true, output: parse(row['output']) };
   }
 
-  /** Removes what has expired. */
+  /** Removes what has expired, as much as one call may; the next expiry is past while there is more. */
   purge(): void {
-    for (const table of [KV, LOG]) this.#sql.exec(`DELETE FROM ${table} WHERE expires_at <= ?`, this.#now());
+    for (const [table, key] of [
+      [KV, 'key'],
+      [LOG, 'number'],
+    ] as const) {
+      this.#sql.exec(
+        `DELETE FROM ${table} WHERE ${key} IN (SELECT ${key} FROM ${table} WHERE expires_at <= ? LIMIT ?)`,
+        this.#now(),
+        limits.relicPurgedRows,
+      );
+    }
   }
 
   /** When the next entry expires, epoch milliseconds; null when none does. */
@@ -120,11 +132,10 @@ export class RelicStore {
       case 'list':
         return this.#list(parameters);
       case 'tail':
-        return this.#entries(parameters, 'DESC').toReversed();
+        return [...this.#entries(parameters, 'DESC').entries].toReversed();
       case 'range': {
-        const entries = this.#entries(parameters, 'ASC');
-        const full = entries.length === pageOf(parameters);
-        return { entries, next: full ? (entries.at(-1)?.['number'] ?? null) : null };
+        const { entries, next } = this.#entries(parameters, 'ASC');
+        return { entries: [...entries], next };
       }
       case 'query':
         return this.#query(parameters);
@@ -201,51 +212,31 @@ export class RelicStore {
     return ms === null ? null : Math.ceil(this.#now() + Math.min(ms, limits.relicTtlMs));
   }
 
-  #list({ prefix = '', after = '', values = true, ...rest }: JsonObject): Json {
-    const limit = pageOf(rest);
-    const rows = this.#sql.exec(
-      `SELECT key, value, version, updated_at FROM ${KV}
-       WHERE key > ?1 AND substr(key, 1, length(?2)) = ?2 AND (expires_at IS NULL OR expires_at > ?3)
-       ORDER BY key LIMIT ?4`,
-      text(after),
-      text(prefix),
-      this.#now(),
-      limit,
-    );
-    const next = rows.length === limit ? text(rows.at(-1)?.['key']) : null;
-    if (values === false) return { keys: rows.map(({ key }) => text(key)), next };
-    const entries = withinAnswer(
-      rows.map(({ key, value, version, updated_at: at }) => ({
-        key: text(key),
-        value: parse(value),
-        version: Number(version),
-        updated_at: new Date(Number(at)).toISOString(),
-      })),
-    );
-    return { entries, next: entries.length < rows.length ? (entries.at(-1)?.key ?? null) : next };
+  #list(parameters: JsonObject): Json {
+    const { prefix = '', after = '', values = true } = parameters;
+    return keyPage(this.#sql, {
+      table: KV,
+      prefix: text(prefix),
+      after: text(after),
+      values: values !== false,
+      limit: pageOf(parameters),
+      now: this.#now(),
+    });
   }
 
-  #entries(parameters: JsonObject, order: 'ASC' | 'DESC'): JsonObject[] {
+  #entries(parameters: JsonObject, order: 'ASC' | 'DESC'): LogEntries {
     const { after = 0, filter = '' } = parameters;
-    const rows = this.#sql.exec(
-      `SELECT number, at, entry FROM ${LOG}
-       WHERE number > ?1 AND at >= ?2 AND at <= ?3 AND instr(entry, ?4) > 0 AND (expires_at IS NULL OR expires_at > ?5)
-       ORDER BY number ${order} LIMIT ?6`,
-      Number(after),
-      this.#time(parameters['since'], 0),
-      this.#time(parameters['until'], Number.MAX_SAFE_INTEGER),
+    return logPage(this.#sql, {
+      table: LOG,
+      order,
+      after: Number(after),
+      since: this.#time(parameters['since'], 0),
+      until: this.#time(parameters['until'], Number.MAX_SAFE_INTEGER),
       // As it stands in the JSON.
-      JSON.stringify(text(filter)).slice(1, -1),
-      this.#now(),
-      pageOf(parameters),
-    );
-    return withinAnswer(
-      rows.map(({ number, at, entry }) => ({
-        number: Number(number),
-        at: new Date(Number(at)).toISOString(),
-        entry: parse(entry),
-      })),
-    );
+      filter: JSON.stringify(text(filter)).slice(1, -1),
+      limit: pageOf(parameters),
+      now: this.#now(),
+    });
   }
 
   #time(said: Json | undefined, otherwise: number): number {
@@ -264,7 +255,7 @@ export class RelicStore {
     try {
       this.#sql.transaction(() => {
         const limited = `SELECT * FROM (${statement.sql}\n) LIMIT ${limits.relicPageRows + 1}`;
-        this.#checkSteps(limited, statement.values);
+        this.#judge({ ...statement, sql: limited });
         found.rows = this.#sql.exec(limited, ...statement.values);
         throw new Undo();
       });
@@ -277,44 +268,18 @@ export class RelicStore {
   #execute({ sql, params }: JsonObject): Json {
     const statement = readStatement(text(sql), params, 'execute');
     if ('fault' in statement) throw new RelicFault('invalid_parameters', statement.fault);
-    this.#checkSteps(statement.sql, statement.values);
+    this.#judge(statement);
     const rows = this.#sql.exec(statement.sql, ...statement.values);
     if (['CREATE', 'DROP', 'ALTER'].includes(statement.kind)) return { changes: 0 };
     const changes = Number(this.#sql.exec(`SELECT changes() AS changes`)[0]?.['changes'] ?? 0);
     return rows.length === 0 ? { changes } : { changes, ...answerOf(rows) };
   }
 
-  /** @throws RelicFault for a statement that would run for too long: nothing could end it */
-  #checkSteps(sql: string, values: readonly SqlValue[]): void {
-    const plan = this.#sql.exec(`EXPLAIN QUERY PLAN ${sql}`, ...values);
-    if (!isNested(plan)) return;
-    const tables = this.#sql.exec(
-      `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
-       AND name NOT LIKE '\\_cf\\_%' ESCAPE '\\' AND substr(name, 1, ?) <> ?`,
-      OWN_TABLES.length,
-      OWN_TABLES,
-    );
-    const counts = new Map(
-      tables.map(({ name }) => {
-        const quoted = `"${String(name).replaceAll('"', '""')}"`;
-        return [String(name).toLowerCase(), Number(this.#sql.exec(`SELECT count(*) AS n FROM ${quoted}`)[0]?.['n'])];
-      }),
-    );
-    const texts = values.reduce<number>(
-      (sum, value) => sum + (typeof value === 'string' ? value.length : 0),
-      sql.length,
-    );
-    const steps = stepsOf(plan, {
-      rowsOf: (name) =>
-        counts.get(name.toLowerCase()) ?? counts.get(tableOf(name, sql, [...counts.keys()]) ?? '') ?? null,
-      most: Math.max(0, ...counts.values()),
-      inTexts: Math.ceil(texts / 2),
-    });
-    if (steps <= limits.relicStatementSteps) return;
-    throw new RelicFault(
-      'too_large',
-      `the statement would go through about ${steps.toExponential(1)} rows, loop within loop (allowed: ${limits.relicStatementSteps}); narrow it, or join by an index`,
-    );
+  /** @returns the work that it may take; @throws RelicFault for what may not run: nothing could end it */
+  #judge(statement: Statement): number {
+    const judged = judge(this.#sql, statement, this.#sizeBytes());
+    if ('work' in judged) return judged.work;
+    throw new RelicFault(judged.code, judged.message);
   }
 
   /** Statements of the manifest that have not run yet, in order. */
@@ -323,10 +288,15 @@ export class RelicStore {
     const applied = Number(this.#sql.exec(`SELECT max(applied) AS applied FROM ${SCHEMA}`)[0]?.['applied'] ?? 0);
     if (applied >= implementation.schema.length) return;
     this.#sql.transaction(() => {
+      let work = 0;
       for (const [at, sql] of implementation.schema.entries()) {
         if (at < applied) continue;
         const statement = readStatement(sql, [], 'execute');
         if ('fault' in statement) throw new RelicFault('relic_error', `schema statement ${at + 1}: ${statement.fault}`);
+        work += this.#judge(statement);
+        if (work > limits.relicStatementWork) {
+          throw new RelicFault('too_large', `the schema takes more work than one call may, at statement ${at + 1}`);
+        }
         this.#sql.exec(statement.sql);
       }
       this.#sql.exec(`INSERT INTO ${SCHEMA} (applied) VALUES (?)`, implementation.schema.length);
@@ -350,14 +320,6 @@ export class RelicStore {
   }
 }
 
-/** The table that a statement calls by this name: `orders o`, `orders AS o`. */
-function tableOf(alias: string, sql: string, tables: readonly string[]): string | null {
-  if (!/^\w+$/.test(alias)) return null;
-  const before = new RegExp(`\\b(\\w{1,128})["\`\\]]?\\s+(?:AS\\s+)?["\`[]?${alias}\\b`, 'gi');
-  const named = [...sql.matchAll(before)].map(([, table = '']) => table.toLowerCase());
-  return named.find((table) => tables.includes(table)) ?? null;
-}
-
 function pageOf({ limit }: JsonObject): number {
   return Math.min(typeof limit === 'number' ? limit : 100, limits.relicPageRows);
 }
@@ -378,21 +340,24 @@ function written(value: Json): string {
   throw new RelicFault('too_large', `the value has ${bytes} bytes; at most ${limits.relicValueBytes} are allowed`);
 }
 
-/** As many as one answer may hold, at least one. */
-function withinAnswer<T>(items: readonly T[]): T[] {
+/** As many rows as one answer may hold. @throws RelicFault for a row that is too long for any */
+function answerOf(rows: readonly SqlRow[]): { rows: JsonObject[]; truncated: boolean } {
+  const shown: JsonObject[] = [];
   let chars = 0;
-  const rest = items.findIndex((item, at) => {
-    chars += JSON.stringify(item).length;
-    return at > 0 && chars > limits.relicAnswerChars;
-  });
-  return rest < 0 ? [...items] : items.slice(0, rest);
+  for (const row of rows.slice(0, limits.relicPageRows)) {
+    for (const [name, value] of Object.entries(row)) chars += name.length + charsOf(value);
+    if (chars > limits.relicAnswerChars) {
+      if (shown.length > 0) break;
+      throw new RelicFault('too_large', `a row has more than ${limits.relicAnswerChars} characters; take parts of it`);
+    }
+    shown.push(Object.fromEntries(Object.entries(row).map(jsonColumn)));
+  }
+  return { rows: shown, truncated: shown.length < rows.length };
 }
 
-function answerOf(rows: readonly SqlRow[]): { rows: JsonObject[]; truncated: boolean } {
-  const shown = withinAnswer(
-    rows.slice(0, limits.relicPageRows).map((row) => Object.fromEntries(Object.entries(row).map(jsonColumn))),
-  );
-  return { rows: shown, truncated: shown.length < rows.length };
+function charsOf(value: SqlValue | ArrayBuffer): number {
+  if (typeof value === 'string') return value.length;
+  return typeof value === 'object' && value !== null ? (value.byteLength * 4) / 3 : 8;
 }
 
 /** Bytes, which JSON has not, as base64. */
@@ -400,5 +365,11 @@ function jsonColumn([name, value]: [string, SqlValue | ArrayBuffer]): [string, J
   if (value === null || typeof value === 'string') return [name, value];
   if (typeof value === 'number') return [name, Number.isFinite(value) ? value : null];
   const bytes = value instanceof Uint8Array ? value : new Uint8Array(value);
-  return [name, btoa(Array.from(bytes, (byte) => String.fromCodePoint(byte)).join(''))];
+  return [name, base64Of(bytes)];
+}
+
+function base64Of(bytes: Uint8Array): string {
+  let text = '';
+  for (let at = 0; at < bytes.length; at += 8_192) text += String.fromCharCode(...bytes.subarray(at, at + 8_192));
+  return btoa(text);
 }

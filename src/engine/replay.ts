@@ -12,6 +12,7 @@
  *  3. Events that depend on what was so at the time (warnings, changes of variables) are not made
  *     again and not matched.
  */
+import type { ActionError } from '../domain/action.ts';
 import { EngineError } from '../domain/errors.ts';
 import type { JournaledEventType, SessionEvent } from '../domain/event.ts';
 import type { Json } from '../domain/json.ts';
@@ -27,6 +28,12 @@ const UNREPEATED: ReadonlySet<JournaledEventType> = new Set<JournaledEventType>(
   'context_feed_updated',
 ]);
 
+/** A request for approval: its event, and the bytes of what was asked about. */
+interface Asked {
+  readonly seq: number;
+  readonly bytes: number;
+}
+
 export function isRepeated(type: JournaledEventType): boolean {
   return !UNREPEATED.has(type);
 }
@@ -40,6 +47,9 @@ export class Replay {
   readonly #outputs = new Map<string, number>();
   readonly #estimates = new Map<string, number>();
   readonly #conditions = new Map<string, ConditionResult>();
+  readonly #asked = new Map<string, Asked>();
+  readonly #unasked = new Map<string, ActionError>();
+  readonly #started = new Map<string, number>();
   readonly #load: (seq: number) => Json;
   #place = 0;
   #over = false;
@@ -70,6 +80,8 @@ export class Replay {
       if (typeof key === 'string') {
         if (type === 'action_completed') this.#outputs.set(key, seq);
         if (type === 'action_queued') this.#estimates.set(key, Number(state?.['estimate'] ?? 0));
+        if (type === 'approval_requested') this.#asked.set(key, { seq, bytes: Number(event.data['bytes'] ?? 0) });
+        if (type === 'action_started' && !this.#started.has(key)) this.#started.set(key, seq);
       }
       if (type === 'warning' && event.data['code'] === 'run_recovered') recoveries += 1;
       if (!isRepeated(type)) continue;
@@ -80,7 +92,10 @@ export class Replay {
     if (lastSeq > 0 && inputs[0]?.is !== 'start') {
       throw new EngineError('not_recoverable', `Run ${run.runId} has no record that it could go on from`);
     }
-    for (const input of inputs) if (input.is === 'condition') this.#conditions.set(input.key, input.result);
+    for (const input of inputs) {
+      if (input.is === 'condition') this.#conditions.set(input.key, input.result);
+      if (input.is === 'unasked') this.#unasked.set(input.key, input.error);
+    }
     this.inputs = inputs;
     this.recoveries = recoveries;
     this.#events = events;
@@ -134,6 +149,21 @@ export class Replay {
   /** The duration that the action was ordered by (S5), as it was known then. */
   estimateOf(key: string): number | null {
     return this.#estimates.get(key) ?? null;
+  }
+
+  /** What a person was asked about an action; null when nobody was. */
+  askedOf(key: string): Asked | null {
+    return this.#asked.get(key) ?? null;
+  }
+
+  /** Why a person could not be asked about an action. */
+  unaskedOf(key: string): ActionError | null {
+    return this.#unasked.get(key) ?? null;
+  }
+
+  /** The event that started an action for the first time; null when it has not started. */
+  startedAt(key: string): number | null {
+    return this.#started.get(key) ?? null;
   }
 
   conditionOf(key: string): ConditionResult | null {

@@ -11,9 +11,12 @@
 import type { ActionError, ActionKey, TerminalStatus } from '../domain/action.ts';
 import type { Json } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
+import { textBytes } from '../domain/tokens.ts';
 
 export interface ActionResult {
   readonly id: string;
+  /** Its place in its generation's text: an id may belong to a rejected action as well. */
+  readonly ordinal: number;
   readonly name: string | null;
   /** Declared fire_and_forget and not awaited: the model is not told (S4). */
   readonly silent: boolean;
@@ -32,7 +35,10 @@ export type NameValue =
   /** The producer is still at work: responses hold here (P13). */
   | { readonly state: 'running' }
   /** There is no value and there will be none, or not soon: shown as `[name: why]`. */
-  | { readonly state: 'without'; readonly why: 'failed' | 'skipped' | 'rejected' | 'cancelled' | 'pending' }
+  | {
+      readonly state: 'without';
+      readonly why: 'failed' | 'skipped' | 'rejected' | 'cancelled' | 'pending' | 'left_out';
+    }
   | { readonly state: 'unknown' };
 
 interface Offer {
@@ -48,8 +54,6 @@ interface Settled {
   /** The event that holds the output. */
   readonly seq: number;
 }
-
-const encoder = new TextEncoder();
 
 export class Results {
   readonly #settled = new Map<ActionKey, Settled>();
@@ -133,6 +137,10 @@ export class Results {
     return await waiting.promise;
   }
 
+  has(key: ActionKey): boolean {
+    return this.#settled.has(key);
+  }
+
   get(key: ActionKey): ActionResult | null {
     const settled = this.#settled.get(key);
     return settled === undefined ? null : this.#read(settled);
@@ -155,7 +163,7 @@ export class Results {
 function bound(output: Json): Offer {
   const text = JSON.stringify(output);
   // A UTF-16 unit is at most 3 bytes of UTF-8: most outputs need no exact count.
-  const bytes = text.length * 3 <= limits.outcomeBytes ? text.length : encoder.encode(text).length;
+  const bytes = text.length * 3 <= limits.outcomeBytes ? text.length : textBytes(text);
   if (bytes <= limits.outcomeBytes) return { output, bytes };
   const kept = typeof output === 'string' ? output : text;
   const head = kept.slice(0, Math.floor(limits.outcomeBytes / 4)).toWellFormed();

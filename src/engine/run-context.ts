@@ -14,6 +14,7 @@ import type {
   RunnerClient,
   VariableStore,
 } from '../domain/ports.ts';
+import type { Pacer } from '../domain/work.ts';
 import type { Executor } from '../executors/executor.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { RunPolicy, SchedulerCommand } from '../scheduler/types.ts';
@@ -50,6 +51,7 @@ export interface RunContext {
    */
   readonly ended: (end: RunEnd) => void;
   readonly clock: Clock;
+  readonly pacer: Pacer;
   readonly random: Random;
   readonly newApprovalId: () => string;
   readonly model: ModelProvider;

@@ -31,6 +31,8 @@ export interface RunResult {
     readonly approval_id: Json;
     readonly action_id: string;
     readonly name: string | null;
+    readonly sha256: Json;
+    readonly bytes: Json;
   }[];
   readonly warnings: readonly { readonly code: string; readonly message: string }[];
   readonly usage: JsonObject;
@@ -50,12 +52,14 @@ interface RunFacts {
 
 /** Folds a run's journaled events, oldest first. Works as well for a run that is still going on. */
 export function foldRun(facts: RunFacts, events: Iterable<SessionEvent>): RunResult {
-  const actions = new Map<string, ActionJson>();
+  const actions: ActionJson[] = [];
+  /** The action that an id stands for, by iteration: ids may come again in a later generation (P6). */
+  const accepted = new Map<string, ActionJson>();
   const responses: { content: string; final: boolean | null }[] = [];
   let bareText: string[] = [];
   let bareIteration = 0;
   const warnings: { code: string; message: string }[] = [];
-  const approvals = new Map<Json, { approval_id: Json; action_id: string; name: string | null }>();
+  const approvals = new Map<Json, NonNullable<RunResult['approvals']>[number]>();
   const usage: {
     prompt_tokens: number;
     completion_tokens: number;
@@ -74,12 +78,10 @@ export function foldRun(facts: RunFacts, events: Iterable<SessionEvent>): RunRes
   let error: Json = null;
 
   const actionOf = (event: SessionEvent): ActionJson => {
-    // Ids may come again in a later generation (P6); within one they are unique …
     const key = `${event.iteration}/${event.action_id}`;
-    const known = actions.get(key);
-    // … but for one that repeats an id: it is refused beside the first, which keeps its own row.
-    const repeated = event.type === 'action_rejected' && event.data['code'] === 'duplicate_id';
-    if (known !== undefined && !repeated) return known;
+    // What is rejected was never queued: whatever else has its id is another action, with a row of its own.
+    const known = event.type === 'action_rejected' ? undefined : accepted.get(key);
+    if (known !== undefined) return known;
     const fresh: ActionJson = {
       id: event.action_id ?? '',
       name: event.action_name ?? null,
@@ -93,7 +95,8 @@ export function foldRun(facts: RunFacts, events: Iterable<SessionEvent>): RunRes
       started_at: null,
       ended_at: null,
     };
-    actions.set(known === undefined ? key : `${key}#${event.seq}`, fresh);
+    actions.push(fresh);
+    if (event.type !== 'action_rejected') accepted.set(key, fresh);
     return fresh;
   };
   const end = (event: SessionEvent, status: ActionStatusJson): ActionJson => {
@@ -101,7 +104,8 @@ export function foldRun(facts: RunFacts, events: Iterable<SessionEvent>): RunRes
     action.status = status;
     action.ended_at = event.timestamp;
     // One that nobody answered in time is not asked any more.
-    for (const [id, { action_id: asked }] of approvals) if (asked === event.action_id) approvals.delete(id);
+    if (status !== 'rejected')
+      for (const [id, { action_id: asked }] of approvals) if (asked === event.action_id) approvals.delete(id);
     return action;
   };
 
@@ -114,7 +118,13 @@ export function foldRun(facts: RunFacts, events: Iterable<SessionEvent>): RunRes
         break;
       case 'approval_requested': {
         const id = data['approval_id'] ?? null;
-        approvals.set(id, { approval_id: id, action_id: event.action_id ?? '', name: event.action_name ?? null });
+        approvals.set(id, {
+          approval_id: id,
+          action_id: event.action_id ?? '',
+          name: event.action_name ?? null,
+          sha256: data['sha256'] ?? null,
+          bytes: data['bytes'] ?? null,
+        });
         break;
       }
       case 'approval_resolved':
@@ -182,7 +192,7 @@ export function foldRun(facts: RunFacts, events: Iterable<SessionEvent>): RunRes
     status: facts.status,
     response: final?.content ?? bareText.join('\n\n'),
     responses,
-    actions: [...actions.values()],
+    actions,
     ...(facts.status === 'waiting' && approvals.size > 0 ? { approvals: [...approvals.values()] } : {}),
     warnings,
     usage,

@@ -21,6 +21,7 @@ import { inputOf, randomOf, recordInput } from './recording.ts';
 import type { Replay } from './replay.ts';
 import { RunClock } from './run-clock.ts';
 import { RunLog } from './run-log.ts';
+import { OutcomeReader } from './outcome-reader.ts';
 import { Results } from './results.ts';
 import type { RunContext, RunEnd } from './run-context.ts';
 import { Segments } from './segments.ts';
@@ -54,13 +55,14 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
   const clock = new RunClock(given.clock);
   const context: RunContext = { ...given, clock };
   const log = new RunLog({ ...context, replay });
-  const results = new Results((seq) => context.journal.outputAt(seq));
+  const outcomes = new OutcomeReader((seq) => context.journal.outputAt(seq));
+  const results = new Results((seq) => outcomes.at(seq));
   let state: RunState = initialState();
   const segments = new Segments(log, {
     render: renderReference,
     streamThoughts: context.resolved.agent.loop.streamThoughts,
   });
-  const actions = new ActionDesk({ context, log, results, inbox, state: () => state, replay });
+  const actions = new ActionDesk({ context, log, results, outcomes, inbox, state: () => state, replay });
   const generations = new GenerationDesk({ context, log, results, segments, inbox, state: () => state });
   const progress: { drained: boolean; end: RunEnd | null } = { drained: false, end: null };
 
@@ -124,7 +126,8 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
         actions.fired(input.timer);
         return decide({ type: 'timer_fired', at, timer: input.timer, random });
       case 'approval':
-        actions.approvalResolved(input);
+        // One that came too late decides nothing.
+        if (!actions.approvalResolved(input)) return;
         return decide({ type: 'approval_resolved', at, key: input.key, approved: input.approved, note: input.note });
       case 'cancel':
         return decide({ type: 'cancel_requested', at, reason: input.reason });
@@ -169,7 +172,7 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
       case 'retry':
         return actions.retrying(command);
       case 'ask_approval':
-        return actions.askApproval(command.key);
+        return decide({ type: 'approval_asked', at: context.clock.now(), ...actions.askApproval(command.key) });
       case 'settle':
         actions.settled(command);
         return segments.advance();
@@ -216,7 +219,8 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
     for (const recorded of record.inputs) {
       clock.at = recorded.at;
       if (recorded.is === 'start') begin(recorded.policy);
-      else if (recorded.is !== 'condition') perceive(inputOf(recorded, record, generations), randomOf(recorded));
+      else if (recorded.is !== 'condition' && recorded.is !== 'unasked')
+        perceive(inputOf(recorded, record, generations), randomOf(recorded));
     }
     record.finish();
     clock.at = null;

@@ -10,6 +10,7 @@
  *  3. A response holds at the first reference whose producer is at work; what comes after it in the
  *     same block waits with it, later blocks do not (P13).
  *  4. A substituted value is text: nothing in it is parsed or substituted again (X1, P12).
+ *  5. The references of a run render at most `limits.runResponseChars`; after them each response is cut.
  */
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
@@ -53,6 +54,7 @@ export class Segments {
   #bareText: { readonly iteration: number; readonly content: string }[] = [];
   /** What was warned about already: each reference once, and at most `limits.warningsPerGeneration` in a run. */
   readonly #warned = new Set<string>();
+  #renderedChars = 0;
 
   constructor(log: RunLog, options: { readonly render: RenderReference; readonly streamThoughts: boolean }) {
     this.#log = log;
@@ -158,13 +160,31 @@ export class Segments {
       } else {
         const value = piece.resolve();
         if (value.state === 'running') break;
-        const { text, warning } = this.#render(piece.reference, value);
+        const { text, warning } = this.#rendered(block, piece.reference, value);
         if (warning !== null) this.#warnOnce(value.state === 'unknown' ? 'unknown_reference' : 'missing_path', warning);
         this.#emit(block, text);
       }
       done += 1;
     }
     pieces.splice(0, done);
+  }
+
+  /** Nothing is rendered that a limit keeps out of the response. */
+  #rendered(block: Block, reference: Reference, value: NameValue): ReturnType<RenderReference> {
+    if (block.cut) return { text: '', warning: null };
+    if (this.#renderedChars >= limits.runResponseChars) {
+      this.#cut(block, `the references of this run have rendered ${limits.runResponseChars} characters`);
+      return { text: '', warning: null };
+    }
+    const rendered = this.#render(reference, value);
+    this.#renderedChars += rendered.text.length;
+    return rendered;
+  }
+
+  #cut(block: Block, why: string): void {
+    this.#emit(block, `\n[response cut: ${why}]`);
+    block.cut = true;
+    this.#log.warn('truncated', `A response was cut: ${why}; the rest was left out`);
   }
 
   #warnOnce(code: string, message: string): void {

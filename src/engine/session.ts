@@ -18,7 +18,7 @@ import type { SessionEvent } from '../domain/event.ts';
 import { isJsonObject } from '../domain/json.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import type { AgentDefinition, ResolvedAgent, ResolvedWorkflow } from '../domain/manifest.ts';
+import type { AgentDefinition, FeedDefinition, ResolvedAgent, ResolvedWorkflow } from '../domain/manifest.ts';
 import { listArtifacts, readArtifact } from '../journal/artifacts.ts';
 import { runIdOf, runNumberOf } from '../journal/journal.ts';
 import type { Journal, StoredEvent } from '../journal/journal.ts';
@@ -26,6 +26,8 @@ import type { ChildBudget, ChildRequest } from '../domain/ports.ts';
 import type { RunRecord, SessionRecord } from '../domain/session.ts';
 import type { RunPolicy } from '../scheduler/types.ts';
 import { endAbandonedRun } from './abandoned-run.ts';
+import { approvalClosed, approvalView } from './approval-view.ts';
+import type { ApprovalView } from './approval-view.ts';
 import { readConversation, readTranscript } from './conversation.ts';
 import { EarlierOutcomes } from './earlier-outcomes.ts';
 import { fetchFeed } from './feed-sources.ts';
@@ -40,20 +42,33 @@ import { Inbox } from './inbox.ts';
 import { redactingExecutors } from './redact.ts';
 import type { Redactor } from './redact.ts';
 import { Replay } from './replay.ts';
+import type { TakeUps } from './take-ups.ts';
 import { startRun } from './run.ts';
 import type { LiveRun } from './run.ts';
 import type { RunContext, RunEnd, RunSource } from './run-context.ts';
 import { foldRun } from './run-result.ts';
 import type { RunResult } from './run-result.ts';
 import { agentOfWorkflow } from './workflow-agent.ts';
+import { sessionFull } from './session-full.ts';
 import { checkVariables, SessionVariables } from './session-variables.ts';
 
 /** What a session needs of the outside world; the rest of a run's context it makes itself. */
 export interface SessionPorts extends Pick<
   RunContext,
-  'clock' | 'random' | 'newApprovalId' | 'executors' | 'fetch' | 'readHtml' | 'runner' | 'edgeRelics' | 'children'
+  | 'clock'
+  | 'pacer'
+  | 'random'
+  | 'newApprovalId'
+  | 'executors'
+  | 'fetch'
+  | 'readHtml'
+  | 'runner'
+  | 'edgeRelics'
+  | 'children'
 > {
   readonly journal: Journal;
+  /** Notes about work that an earlier host left (J2). */
+  readonly takeUps: Pick<TakeUps, 'take' | 'end' | 'forgive'>;
   /**
    * Looks up what the session's agent or workflow means now and keeps it for runs that start with it (M4).
    *
@@ -62,7 +77,7 @@ export interface SessionPorts extends Pick<
   readonly pin: (record: SessionRecord) => Promise<string | null>;
   readonly resolve: (agent: string, pin: string | null) => ResolvedAgent | null;
   readonly workflow: (name: string, pin: string | null) => ResolvedWorkflow | null;
-  readonly modelFor: (agent: AgentDefinition) => RunContext['model'];
+  readonly modelFor: (resolved: ResolvedAgent) => RunContext['model'];
   /** Keeps the host alive while the promise is pending (J2). */
   readonly hold: (work: Promise<unknown>) => void;
   /** How long the session is kept after it was last heard of (H1). Default: `limits.sessionExpiryMs`. */
@@ -96,12 +111,19 @@ export class Session {
   readonly #journal: Journal;
   readonly #hub = new Hub();
   readonly #active = new Map<number, ActiveRun>();
-  readonly #waiting: { readonly run: number; readonly source: () => RunSource }[] = [];
+  readonly #waiting: { readonly run: number; readonly source: () => RunSource; readonly left: boolean }[] = [];
+  /** A run that an earlier host left queued, on its way to its start. */
+  #beginning: { readonly run: number; readonly done: Promise<void> } | null = null;
   /** What it holds is about to be deleted: nothing more is taken. */
   #closed = false;
   /** Set once what an earlier host left has been taken up. */
   #recovering: Promise<void> | null = null;
-  /** Approvals that have been decided about, as long as that is not on disk. */
+  #hasTakenUp = false;
+  /** Resolves when something of it has to wait for its place among suspects. */
+  readonly #delayed = Promise.withResolvers<void>();
+  /** Feeds whose first refresh on this host has been noted. */
+  readonly #notedFeeds = new Set<string>();
+  /** Approvals that are being decided about: the decision is not on disk. */
   readonly #decided = new Set<string>();
   readonly #ends = new Map<number, PromiseWithResolvers<void>>();
   readonly #followed = new Set<Promise<void>>();
@@ -130,7 +152,11 @@ export class Session {
 
   /** Whether something is still at work: a run, or a fire_and_forget action of an ended one. */
   get busy(): boolean {
-    return this.#waiting.length > 0 || [...this.#active.values()].some(({ held }) => held !== null);
+    return (
+      this.#waiting.length > 0 ||
+      this.#beginning !== null ||
+      [...this.#active.values()].some(({ held }) => held !== null)
+    );
   }
 
   get lastSeq(): number {
@@ -149,7 +175,8 @@ export class Session {
   /**
    * Takes a message: starts its run, or queues it behind the one that is going on (H1).
    *
-   * @throws EngineError `run_in_progress`, `queue_full`, `idempotency_mismatch`; `invalid_request` where a workflow runs
+   * @throws EngineError `run_in_progress`, `queue_full`, `session_full`, `idempotency_mismatch`; `invalid_request` where a
+   *   workflow runs
    */
   async message(request: MessageRequest): Promise<RunRecord> {
     const { content, tokens, idempotencyKey } = request;
@@ -171,6 +198,7 @@ export class Session {
         );
       }
     }
+    if (this.#journal.full) throw new EngineError('session_full', sessionFull('takes no further message'));
     for (const active of this.#active.values()) {
       if (active.end === 'waiting')
         this.#put(active, { type: 'cancel', reason: 'a new message came instead of an approval' });
@@ -215,6 +243,7 @@ export class Session {
   /** Cancels the run that is going on and everything that waits behind it (J5). Returns the run's id. */
   async cancel(reason: string): Promise<string | null> {
     await this.recover();
+    if (this.#beginning !== null) await this.#beginning.done;
     const active = [...this.#active];
     for (const [, run] of active) this.#put(run, { type: 'cancel', reason });
     const waiting = this.#waiting.splice(0).map(({ run }) => run);
@@ -232,39 +261,45 @@ export class Session {
    * Decides about an action that waits for a person; resolves when the decision is on disk (J1). The first
    * decision counts.
    *
-   * @throws EngineError `unknown_approval`
+   * @throws EngineError `unknown_approval`; `approval_closed` where another decision came first, or the end of the
+   *   question
    */
   async resolveApproval(approvalId: string, approved: boolean, note: string | null): Promise<void> {
     for (const [run, active] of this.#active) {
       const key = active.live.approvalKey(approvalId);
-      if (key === null || this.#decided.has(approvalId)) continue;
+      if (key === null) continue;
+      if (this.#decided.has(approvalId)) throw approvalClosed(approvalId, 'deciding');
       this.#decided.add(approvalId);
       this.#goOn(run, active);
-      active.inbox.put({ type: 'approval', key, approved, note });
       try {
-        return await Promise.race([this.#told(approvalId), active.live.drained.catch(() => undefined)]);
+        const counts = await new Promise<boolean>((told) => {
+          active.inbox.put({ type: 'approval', key, approved, note, told });
+          // A run that ends first was not told.
+          active.live.drained.catch(() => undefined).finally(() => told(false));
+        });
+        if (counts) return;
+        break;
       } finally {
         this.#decided.delete(approvalId);
       }
     }
-    throw new EngineError(
-      'unknown_approval',
-      `No open approval has the id "${approvalId.slice(0, limits.excerptChars)}"`,
-    );
+    throw approvalClosed(approvalId, this.approval(approvalId).status);
   }
 
-  /** Resolves when readers are told of a decision, which is not before it is on disk. */
-  #told(approvalId: string): Promise<void> {
-    return new Promise((resolve) => {
-      const leave = this.#hub.listen((batch) => {
-        const here = batch?.some(
-          ({ type, data }) => type === 'approval_resolved' && data['approval_id'] === approvalId,
-        );
-        if (here === false) return;
-        leave();
-        resolve();
-      });
-    });
+  /**
+   * What a person is asked, or was: the whole call, as it is executed (J8).
+   *
+   * @throws EngineError `unknown_approval`
+   */
+  approval(approvalId: string): ApprovalView {
+    const now = this.#ports.clock.now();
+    const open = [...this.#active.values()].some(({ live }) => live.approvalKey(approvalId) !== null);
+    const found = approvalView(this.#journal, approvalId, now, open);
+    if (found !== null) return found;
+    throw new EngineError(
+      'unknown_approval',
+      `No approval of this session has the id "${approvalId.slice(0, limits.excerptChars)}"`,
+    );
   }
 
   /** A page of events after `after` that are on disk, oldest first; empty when there are no more. */
@@ -370,15 +405,17 @@ export class Session {
    * After the host came back: every run that an earlier host left unfinished goes on where its record
    * ends, in the order in which they came (J2, J3). One whose record cannot be gone through again, or
    * that was taken up too often, is ended.
+   *
+   * @param purpose who only reads does not wait for work that has to wait for its own turn
    */
-  async recover(): Promise<void> {
+  async recover(purpose: 'to act' | 'to read' = 'to act'): Promise<void> {
     if (!this.exists) return;
     this.#recovering ??= this.#takeUp().catch((fault: unknown) => {
       // The next touch tries again.
       this.#recovering = null;
       throw fault;
     });
-    await this.#recovering;
+    await (purpose === 'to act' ? this.#recovering : Promise.race([this.#recovering, this.#delayed.promise]));
   }
 
   async #takeUp(): Promise<void> {
@@ -387,7 +424,12 @@ export class Session {
       const source = (): RunSource => this.#sourceOf(record, null);
       this.#awaited(record.run);
       if (record.status === 'queued') {
-        this.#waiting.push({ run: record.run, source });
+        this.#waiting.push({ run: record.run, source, left: true });
+        continue;
+      }
+      const aside = await this.#take(workOf(record.run));
+      if (aside !== null) {
+        await this.#setAside(record, aside);
         continue;
       }
       try {
@@ -396,6 +438,8 @@ export class Session {
           const message = `The host was restarted ${replay.recoveries} times during this run: it is given up`;
           await this.#giveUp(record, { code: 'recovery_exhausted', message });
         } else this.#start(record.run, source(), replay.empty ? null : replay);
+        // Waiting for a person is no work that could freeze its host.
+        if (this.#active.get(record.run)?.end === 'waiting') this.#ports.takeUps.end(workOf(record.run));
       } catch (fault) {
         this.#ports.log(fault);
         await this.#giveUp(record, {
@@ -404,7 +448,19 @@ export class Session {
         });
       }
     }
+    this.#hasTakenUp = true;
     this.#next();
+  }
+
+  /** @returns why the work is not taken up, where it froze its hosts; null when it is */
+  async #take(work: string): Promise<string | null> {
+    return await this.#ports.takeUps.take(work, () => this.#delayed.resolve());
+  }
+
+  /** A run that was under way each time that its host froze: it ends, and what waits behind it goes on. */
+  async #setAside(record: RunRecord, why: string): Promise<void> {
+    this.#ports.log(`run ${record.runId} of session ${this.record.session_id} is set aside: ${why}`);
+    await this.#giveUp(record, { code: 'recovery_exhausted', message: `The run is set aside: ${why}` });
   }
 
   /** Ends a run that nobody can go on with: its actions get their ends, then it gets its own (S10). */
@@ -420,9 +476,11 @@ export class Session {
     if (!this.exists) return null;
     const now = this.#ports.clock.now();
     const times = [this.expiresAt];
-    if (this.busy) times.push(now + limits.watchdogMs);
+    // What an earlier host left has no owner yet: it must be woken for, whatever becomes of this host.
+    const isLeft = !this.#hasTakenUp && this.#journal.openRuns().length > 0;
+    if (this.busy || isLeft) times.push(now + limits.watchdogMs);
     for (const { live, end } of this.#active.values()) if (end === 'waiting') times.push(live.wakeAt() ?? Infinity);
-    if (!this.#isIdle(now)) times.push(this.#dueFeeds()?.next ?? Infinity);
+    if (!this.#feedsRest(now)) times.push(this.#dueFeeds()?.next ?? Infinity);
     return Math.min(...times);
   }
 
@@ -438,11 +496,28 @@ export class Session {
     for (const active of this.#active.values()) {
       if (active.end === 'waiting' && (active.live.wakeAt() ?? Infinity) <= now) this.#hold(active);
     }
-    if (!this.exists || this.#isIdle(now)) return;
+    if (!this.exists || this.#feedsRest(now)) return;
     const due = this.#dueFeeds();
     if (due === null) return;
-    await Promise.all(due.now.map((feed) => this.#feeds.refresh(feed, this.#fetchFeed(due.resolved))));
+    await Promise.all(
+      due.now.map(async (feed) => {
+        if (await this.#mayRefresh(feed)) await this.#feeds.refresh(feed, this.#fetchFeed(due.resolved));
+      }),
+    );
     await this.#journal.sync();
+  }
+
+  /** Whether a feed's clock may refresh it: not one that froze its hosts, until somebody speaks in the session again. */
+  async #mayRefresh(feed: FeedDefinition): Promise<boolean> {
+    if (this.#notedFeeds.has(feed.id)) return true;
+    const aside = await this.#take(`${FEED_WORK}${feed.id}`);
+    if (aside !== null) {
+      const isNews = this.#feeds.refuse(feed, `recovery_exhausted: set aside until the next message: ${aside}`);
+      if (isNews) this.#ports.log(`feed "${feed.id}" of session ${this.record.session_id} is set aside: ${aside}`);
+      return false;
+    }
+    this.#notedFeeds.add(feed.id);
+    return true;
   }
 
   /** The session's feeds as they stand (F1). */
@@ -456,8 +531,9 @@ export class Session {
     return Math.max(this.record.created_at, last?.startedAt ?? 0, last?.endedAt ?? 0);
   }
 
-  #isIdle(now: number): boolean {
-    return !this.busy && now - this.#lastHeard() >= limits.feedIdleMs;
+  /** No periodic feed is refreshed where nobody listens, or where there is no room for what it brings (F3). */
+  #feedsRest(now: number): boolean {
+    return this.#journal.full || (!this.busy && now - this.#lastHeard() >= limits.feedIdleMs);
   }
 
   /** What the session's agent means now: as its latest run saw it. */
@@ -477,7 +553,7 @@ export class Session {
       ...this.#ports,
       record: this.record,
       resolved: personalise(resolved, this.record),
-      model: this.#ports.modelFor(resolved.agent),
+      model: this.#ports.modelFor(resolved),
       variables: this.#session(),
       used: (): void => undefined,
       moment: null,
@@ -521,12 +597,13 @@ export class Session {
     chunks: AsyncIterable<string> | null,
   ): Promise<RunRecord> {
     if (this.#closed) throw new EngineError('unknown_session', 'There is no session with this id');
+    this.#ports.takeUps.forgive(FEED_WORK);
     const busy = this.#answering() !== null;
     const now = this.#ports.clock.now();
     const record = this.#journal.createRun(input, now, busy ? 'queued' : 'running', idempotencyKey);
     const source = (): RunSource => this.#sourceOf(record, chunks);
     this.#awaited(record.run);
-    if (busy) this.#waiting.push({ run: record.run, source });
+    if (busy) this.#waiting.push({ run: record.run, source, left: false });
     else this.#begin(record.run, source);
     await this.#journal.sync();
     return record;
@@ -570,7 +647,7 @@ export class Session {
   /** The run that has not answered yet, or null. */
   #answering(): number | null {
     for (const [run, { end }] of this.#active) if (end === null) return run;
-    return null;
+    return this.#beginning?.run ?? null;
   }
 
   #resolved({ agent, workflow }: SessionRecord, run: RunRecord): ResolvedAgent | null {
@@ -622,7 +699,7 @@ export class Session {
           this.#ended(run);
           this.#next();
         },
-        model: this.#ports.modelFor(resolved.agent),
+        model: this.#ports.modelFor(resolved),
         variables: this.#session(),
         learned: (this.#learned ??= new LearnedDurations(this.#journal.durations())),
         earlier: this.#earlier,
@@ -694,6 +771,7 @@ export class Session {
       }
     }
     this.#active.delete(run);
+    this.#ports.takeUps.end(workOf(run));
     this.#release(active);
     this.#next();
   }
@@ -702,8 +780,31 @@ export class Session {
     if (this.#answering() !== null) return;
     const next = this.#waiting.shift();
     if (next === undefined) return;
+    if (next.left) {
+      const done = this.#beginLeft(next);
+      this.#beginning = { run: next.run, done };
+      this.#ports.hold(done);
+      return;
+    }
     this.#journal.startRun(next.run, this.#ports.clock.now());
     this.#begin(next.run, next.source);
+  }
+
+  /** Begins a run that an earlier host left queued: that host may have begun it, too, and frozen. */
+  async #beginLeft({ run, source }: { readonly run: number; readonly source: () => RunSource }): Promise<void> {
+    try {
+      const aside = await this.#take(workOf(run));
+      this.#journal.startRun(run, this.#ports.clock.now());
+      if (aside === null) this.#begin(run, source);
+      else await this.#setAside(this.#journal.requireRun(run), aside);
+    } catch (fault) {
+      // The next host finds it queued, and begins it.
+      this.#ports.log(fault);
+      this.#ends.get(run)?.reject(fault);
+    } finally {
+      this.#beginning = null;
+      this.#next();
+    }
   }
 
   /** Writes the end of a run that has no engine; to be told once it is on disk. */
@@ -733,6 +834,10 @@ export class Session {
   }
 }
 
+/** By which names notes about work that is taken up go (take-ups.ts). */
+const FEED_WORK = 'feed ';
+const workOf = (run: number): string => `run ${run}`;
+
 /** What the manifests of a run are found by. */
 function pinOf(run: RunRecord | undefined): string | null {
   const { manifests } = run?.input ?? {};
@@ -754,6 +859,7 @@ function policyOf(agent: AgentDefinition, source: RunSource['type'], given: Chil
     modelCalls: Math.min(budgets.modelCalls, given?.modelCalls ?? Infinity),
     tokens: least(budgets.tokens, given?.tokens),
     cost: least(budgets.cost, given?.cost),
+    maxChildren: given?.children ?? limits.childrenPerRun,
     failFast: loop.failFast,
     responseDefault: protocol.responseDefault,
     onFailedFinal: protocol.onFailedFinal,

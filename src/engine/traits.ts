@@ -2,7 +2,7 @@
 import type { ActionDeclaration, ActionTraits, ActionType, Effects, RetryPolicy } from '../domain/action.ts';
 import { limits } from '../domain/limits.ts';
 import type { RelicEndpoint, ResolvedAgent, ToolDefinition } from '../domain/manifest.ts';
-import { nearestNames } from '../catalog/nearest.ts';
+import { nearestNames } from '../domain/nearest.ts';
 import { internalPolicy } from '../executors/internal.ts';
 import { relicTarget } from '../executors/relic.ts';
 import type { Estimates } from './learned-durations.ts';

@@ -6,10 +6,10 @@ import ipaddr from 'ipaddr.js';
 
 /** Addresses that are unicast and public by their range, but belong to a cloud's own control plane. */
 const DENIED_ADDRESSES: ReadonlySet<string> = new Set(['168.63.129.16', '169.254.169.254', '100.100.100.200']);
-/** IPv4 dressed as IPv6 (`::a.b.c.d`) and the like: ranges that some stacks still route to IPv4. */
-const DENIED_RANGES = ['::/96', '64:ff9b::/96', '64:ff9b:1::/48', '2001:db8::/32', '5f00::/16', '3fff::/20'].map(
-  (range) => ipaddr.IPv6.parseCIDR(range),
-);
+/** All of IPv6 that is given out to the public; the rest is reserved, or IPv4 in another form. */
+const GLOBAL_IPV6 = ipaddr.IPv6.parseCIDR('2000::/3');
+/** Parts of it that are for documentation, or were for the 6bone. */
+const DENIED_RANGES = ['2001:db8::/32', '3ffe::/16', '3fff::/20'].map((range) => ipaddr.IPv6.parseCIDR(range));
 const PRIVATE_SUFFIXES = (
   'localhost localdomain local internal intranet lan corp home private home.arpa ' +
   'test invalid example onion in-addr.arpa ip6.arpa'
@@ -64,7 +64,10 @@ export function judgeAddress(address: string): string | null {
   if (DENIED_ADDRESSES.has(parsed.toString())) return `leads to ${literal}, a cloud metadata address`;
   const range = parsed.range();
   if (range !== 'unicast') return `leads to ${literal}, which is ${RANGE_WORDS[range] ?? `a ${range} address`}`;
-  if (parsed instanceof ipaddr.IPv6 && DENIED_RANGES.some((denied) => parsed.match(denied))) {
+  if (
+    parsed instanceof ipaddr.IPv6 &&
+    (!parsed.match(GLOBAL_IPV6) || DENIED_RANGES.some((denied) => parsed.match(denied)))
+  ) {
     return `leads to ${literal}, which is a reserved address`;
   }
   return null;

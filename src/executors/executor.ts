@@ -1,6 +1,7 @@
 /** The one interface of all action types. An executor knows how to do a thing, never when. */
 import type { ActionDeclaration, ActionOutcome } from '../domain/action.ts';
 import type { JsonObject } from '../domain/json.ts';
+import type { Pacer } from '../domain/work.ts';
 import type { AgentDefinition, RelicDefinition, RunnerNeeds, ToolDefinition } from '../domain/manifest.ts';
 import type {
   ChildBudget,
@@ -39,6 +40,8 @@ export interface ActionContext {
   /** Aborted at the timeout, at a cancel and when the attempt was superseded. */
   readonly signal: AbortSignal;
   readonly clock: Clock;
+  /** For evaluations whose work depends on input. */
+  readonly pacer: Pacer;
   readonly session: string;
   /** Name of the API key that the session belongs to; null without keys. */
   readonly owner?: string | null;

@@ -1,8 +1,9 @@
 /** Failures as values: the shapes that every executor returns when an attempt does not succeed. */
+import { excerptOf } from '../bounded/json-size.ts';
 import type { ActionOutcome } from '../domain/action.ts';
 import { EngineError, ERROR_TABLE, messageOf } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
-import { OutboundError } from './outbound.ts';
+import { OutboundError } from './outbound-error.ts';
 
 type Failure = Extract<ActionOutcome, { ok: false }>;
 
@@ -38,10 +39,10 @@ export function failureOf(fault: unknown, signal: AbortSignal, code: string): Fa
     return failure(fault.code, fault.message, { retryable: fault.retryable, beforeDispatch: fault.beforeDispatch });
   }
   if (fault instanceof EngineError) {
-    const { beforeDispatch, status } = fault.details;
+    const { beforeDispatch, status, isFinal } = fault.details;
     const retryAfterMs = fault.details['retryAfterMs'] ?? fault.details['retry_after_ms'];
     return failure(fault.code, fault.message, {
-      retryable: ERROR_TABLE[fault.code].retry === 'later',
+      retryable: ERROR_TABLE[fault.code].retry === 'later' && isFinal !== true,
       ...(beforeDispatch === true ? { beforeDispatch } : {}),
       ...(typeof retryAfterMs === 'number' ? { retryAfterMs } : {}),
       ...(fault.code === 'runner_busy' || isOverload(status) ? { overloaded: true } : {}),
@@ -57,6 +58,5 @@ export function isOverload(status: unknown): boolean {
 
 /** A value as a message shows it: compact JSON, cut. */
 export function quote(value: unknown): string {
-  const text = JSON.stringify(value) ?? String(value);
-  return text.length > limits.excerptChars ? `${text.slice(0, limits.excerptChars)}…` : text;
+  return excerptOf(value, limits.excerptChars);
 }

@@ -14,9 +14,9 @@ export async function callEndpoint(
   { fetch, signal }: ActionContext,
 ): Promise<ActionOutcome> {
   const { method } = implementation;
-  const missing = /\$\{(TOOL_\w+)\}/.exec([implementation.url, ...Object.values(implementation.headers)].join(' '));
-  if (missing !== null) {
-    return failure('missing_secret', `The tool needs the secret ${missing[1] ?? ''}, which it does not get`, {
+  const { missingSecret = unfilled(implementation) } = implementation;
+  if (missingSecret !== null) {
+    return failure('missing_secret', `The tool needs a secret that it does not get: ${missingSecret}`, {
       beforeDispatch: true,
     });
   }
@@ -40,6 +40,12 @@ export async function callEndpoint(
   } catch (fault) {
     return failureOf(fault, signal, 'fetch_failed');
   }
+}
+
+/** Nothing has put secrets in: the name goes nowhere either. */
+function unfilled({ url, headers }: Extract<ToolImplementation, { type: 'http' }>): string | null {
+  const [, name] = /\$\{(TOOL_\w+)\}/.exec([url, ...Object.values(headers)].join(' ')) ?? [];
+  return name === undefined ? null : `${name} is not set`;
 }
 
 function withQuery(url: string, parameters: JsonObject): string {

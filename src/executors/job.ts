@@ -49,7 +49,7 @@ export async function runJob(
         limits: { timeoutMs: call.timeoutMs, memoryMb, ...(cpus === null ? {} : { cpus }) },
         movable: isRepeatable(call),
       },
-      { signal, output: (stream, text) => progress({ stream, text }) },
+      { signal, output: (stream, text) => progress({ stream, text }), waiting: waitingFor(progress) },
     );
   } catch (fault) {
     return failureOf(fault, signal, 'runner_unavailable');
@@ -71,6 +71,11 @@ export async function recoverJob(
     { signal, output: (stream, text) => progress({ stream, text }) },
   );
   return result === null ? null : outcomeOf(result, nameOf(call), call);
+}
+
+/** Says in the action's progress why it waits before anything was sent. */
+export function waitingFor(progress: ActionContext['progress']): (reason: string) => void {
+  return (reason) => progress({ stream: 'runner', text: `waiting for a runner: ${reason}\n` });
 }
 
 /** The same id twice is one execution: the attempt makes retries new ones. */

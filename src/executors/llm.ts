@@ -1,12 +1,14 @@
 /** `type="llm"`: one model call outside the conversation (P6). Idempotent: asked again, it answers again. */
 import { isJsonObject } from '../domain/json.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
+import type { WorkMeter } from '../domain/work.ts';
 import type { ActionContext, Executor } from './executor.ts';
 import { failure, failureOf, quote, wrongParameter } from './failure.ts';
-import { checkable, outputComplaint, UNUSABLE } from './output-schema.ts';
+import { judgeJson, UNCHECKED, whyUnusable } from './validate-parameters.ts';
 
 export const llmExecutor: Executor = {
-  async execute({ parameters }, { callModel, progress, signal }) {
+  async execute({ parameters }, { callModel, pacer, progress, signal }) {
     const { prompt, system = null, model = null, output_schema: schema = null } = parameters;
     if (typeof prompt !== 'string' || prompt.trim() === '') return wrongParameter('prompt', 'text', prompt);
     if (system !== null && typeof system !== 'string') return wrongParameter('system', 'text', system);
@@ -20,15 +22,18 @@ export const llmExecutor: Executor = {
         further,
         onText: (delta) => progress({ text: delta }),
       });
+    const judged = (text: string, by: JsonObject): Promise<Judged> =>
+      pacer.run(limits.schemaSteps, (meter) => judge(text, by, meter), signal);
     try {
+      if (schema === null) return { ok: true, output: unthought(await ask([])) };
+      const unusable = await pacer.run(limits.schemaSteps, (meter) => whyUnusable(schema, meter), signal);
+      if (unusable !== null) return unusableSchema(unusable);
       const text = await ask([]);
-      if (schema === null) return { ok: true, output: unthought(text) };
-      const check = checkable(schema);
-      const first = judge(text, check);
+      const first = await judged(text, schema);
       if (first.ok) return { ok: true, output: first.value };
-      if (first.complaint.includes(UNUSABLE)) return wrongParameter('output_schema', 'a usable JSON Schema', schema);
+      if (first.complaint.includes(UNCHECKED)) return unusableSchema(first.complaint);
       // One round to mend it: most models do when they are told what is wrong.
-      const second = judge(await ask([{ role: 'assistant', content: text }, mendIt(first.complaint)]), check);
+      const second = await judged(await ask([{ role: 'assistant', content: text }, mendIt(first.complaint)]), schema);
       return second.ok ? { ok: true, output: second.value } : failure('invalid_output', second.complaint);
     } catch (fault) {
       return failureOf(fault, signal, 'model_unavailable');
@@ -39,10 +44,14 @@ export const llmExecutor: Executor = {
 type Further = NonNullable<Parameters<ActionContext['callModel']>[0]['further']>;
 type Judged = { readonly ok: true; readonly value: Json } | { readonly ok: false; readonly complaint: string };
 
-function judge(text: string, check: JsonObject): Judged {
+function unusableSchema(why: string): ReturnType<typeof failure> {
+  return failure('invalid_parameters', `parameters.output_schema: ${why}`);
+}
+
+function judge(text: string, schema: JsonObject, meter: WorkMeter): Judged {
   const value = jsonIn(unthought(text));
   if (value === undefined) return { ok: false, complaint: `the model answered no JSON: ${quote(text)}` };
-  const complaint = outputComplaint(check, value);
+  const complaint = judgeJson(schema, value, 'output', meter);
   if (complaint === null) return { ok: true, value };
   return { ok: false, complaint: `the model's JSON does not match output_schema: ${complaint}` };
 }

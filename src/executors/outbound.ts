@@ -2,10 +2,11 @@
  * Outbound HTTP of tools under the operator's rules (X2).
  *
  * Owns: which addresses and headers go out, following redirects, the byte and time caps.
- * Does not own: what a response means; connections (the given `fetch` does).
+ * Does not own: what a response means; connections (the given `fetch` and the egress do).
  *
  * Invariants
- * 1. Every URL that is fetched was judged first, each hop of a redirect anew.
+ * 1. Every URL that is fetched was judged first, each hop of a redirect anew; with an egress, a connection goes to an
+ *    address that was judged.
  * 2. No response gives more than `limits.fetchBytes` after decompression, nor lives longer than
  *    `limits.fetchTimeoutMs` from the call to its last byte.
  * 3. No header of the caller reaches another origin than the one it was meant for.
@@ -14,29 +15,8 @@
 import { limits } from '../domain/limits.ts';
 import type { Clock, OutboundFetch } from '../domain/ports.ts';
 import { isAddress, judgeAddress, judgeUrl } from './address.ts';
-
-export type OutboundCode =
-  | 'address_refused'
-  | 'header_refused'
-  | 'too_many_redirects'
-  | 'fetch_timeout'
-  | 'fetch_failed';
-
-/** A request that was not made, or did not get its answer. */
-export class OutboundError extends Error {
-  override readonly name = 'OutboundError';
-  readonly code: OutboundCode;
-  readonly retryable: boolean;
-  /** Nothing was sent. */
-  readonly beforeDispatch: boolean;
-
-  constructor(code: OutboundCode, message: string, beforeDispatch: boolean, cause?: unknown) {
-    super(message, cause === undefined ? undefined : { cause });
-    this.code = code;
-    this.retryable = code === 'fetch_timeout' || code === 'fetch_failed';
-    this.beforeDispatch = beforeDispatch;
-  }
-}
+import type { Egress } from './egress.ts';
+import { OutboundError } from './outbound-error.ts';
 
 export interface OutboundOptions {
   readonly fetch: (url: string, init: RequestInit) => Promise<Response>;
@@ -44,10 +24,10 @@ export interface OutboundOptions {
   readonly allowHosts: readonly string[];
   readonly clock: Clock;
   /**
-   * Resolves a name where the platform's own network cannot be trusted to refuse private addresses;
-   * every answer is judged. Null answers mean that nobody could tell, and the name stands for itself.
+   * Sends requests where the platform's own network cannot be trusted to refuse private addresses: names are resolved,
+   * every address is judged, and the request goes to one of these. What the operator lets through goes directly.
    */
-  readonly resolve?: (host: string, signal: AbortSignal) => Promise<readonly string[] | null>;
+  readonly egress?: Egress | undefined;
   readonly limits?: { readonly fetchBytes: number; readonly fetchRedirects: number; readonly fetchTimeoutMs: number };
 }
 
@@ -127,15 +107,8 @@ export function createOutboundFetch(options: OutboundOptions): OutboundFetch {
         body: init.body ?? null,
       };
       for (let hop = 0; hop <= caps.fetchRedirects; hop += 1) {
-        const url = await admit(current, hop, options, abort.signal);
-        abort.signal.throwIfAborted();
-        const response = await options.fetch(url.href, {
-          method: request.method,
-          headers: request.headers,
-          body: request.body,
-          redirect: 'manual',
-          signal: abort.signal,
-        });
+        const hopOptions = { ...options, timeoutMs: caps.fetchTimeoutMs, maxBytes: caps.fetchBytes + 1, hop };
+        const { url, response } = await fetchOnce(current, { ...request, signal: abort.signal }, hopOptions);
         const target = redirectTarget(response);
         if (target === null)
           return capped(response, url.href, caps.fetchBytes, settle, (fault) => asOutbound(fault, url.href));
@@ -155,22 +128,64 @@ export function createOutboundFetch(options: OutboundOptions): OutboundFetch {
   };
 }
 
-/** Judges a URL, and the addresses behind its name where somebody can resolve it. */
-async function admit(written: string, hop: number, options: OutboundOptions, signal: AbortSignal): Promise<URL> {
+interface OneRequest {
+  readonly method: string;
+  readonly headers: Headers;
+  readonly body: string | null;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * One request without redirects, to an address that was judged; what a name leads to is judged where there is an egress.
+ *
+ * @throws OutboundError `address_refused`, and what the egress says; faults of `fetch` as they are
+ */
+export async function fetchOnce(
+  written: string,
+  request: OneRequest,
+  options: Pick<OutboundOptions, 'fetch' | 'allowHosts' | 'egress'> & {
+    readonly timeoutMs: number;
+    readonly maxBytes: number;
+    /** Redirects before this one. */
+    readonly hop?: number;
+  },
+): Promise<{ readonly url: URL; readonly response: Response }> {
+  const { egress, hop = 0, timeoutMs, maxBytes } = options;
   const refuse = (reason: string): OutboundError => {
     const what = hop === 0 ? short(written) : `a redirect to ${short(written)}`;
     return new OutboundError('address_refused', `${what} is refused: it ${reason}`, hop === 0);
   };
   const judged = judgeUrl(written, options);
   if (!judged.ok) throw refuse(judged.reason);
-  if (!judged.allowedByOperator && options.resolve !== undefined && !isAddress(judged.host)) {
-    const addresses = (await options.resolve(judged.host, signal)) ?? [];
+  const { url, host } = judged;
+  request.signal.throwIfAborted();
+  // what the operator lets through needs no judgement; elsewhere the platform itself reaches no private address
+  if (judged.allowedByOperator || egress === undefined) {
+    return { url, response: await options.fetch(url.href, { ...request, redirect: 'manual' }) };
+  }
+  try {
+    const addresses = isAddress(host) ? [literalOf(host)] : await egress.resolve(host, request.signal);
     for (const address of addresses) {
       const reason = judgeAddress(address);
       if (reason !== null) throw refuse(reason);
     }
+    const response = await egress.send({ ...request, url, timeoutMs, maxBytes }, addresses);
+    return { url, response };
+  } catch (fault) {
+    if (!(fault instanceof OutboundError) || fault.code === 'address_refused') throw fault;
+    const beforeDispatch = fault.beforeDispatch && hop === 0;
+    throw new OutboundError(
+      fault.code,
+      `${short(written)} could not be fetched: ${fault.message}`,
+      beforeDispatch,
+      fault,
+    );
   }
-  return judged.url;
+}
+
+/** An address as a URL has it, without its brackets. */
+function literalOf(host: string): string {
+  return host.replace(/^\[|\]$/g, '');
 }
 
 function redirectTarget(response: Response): string | null {

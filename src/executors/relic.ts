@@ -3,10 +3,12 @@ import type { ActionDeclaration, ActionOutcome, Effects } from '../domain/action
 import { EngineError } from '../domain/errors.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { isJsonObject } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
 import type { RelicDefinition, RelicEndpoint } from '../domain/manifest.ts';
 import type { RelicAnswer } from '../domain/ports.ts';
 import type { ActionContext, Executor } from './executor.ts';
 import { failure, failureOf, isOverload, quote } from './failure.ts';
+import { waitingFor } from './job.ts';
 import { parseOutput } from './job-output.ts';
 import { validateParameters } from './validate-parameters.ts';
 
@@ -46,7 +48,11 @@ export const relicExecutor: Executor = {
         beforeDispatch: true,
       });
     }
-    const complaint = validateParameters(endpoint.parameters, target.parameters);
+    const complaint = await context.pacer.run(
+      limits.schemaSteps,
+      (meter) => validateParameters(endpoint.parameters, target.parameters, meter),
+      context.signal,
+    );
     if (complaint !== null) return failure('invalid_parameters', complaint, { beforeDispatch: true });
     if (relic.implementation.type !== 'container') {
       return await callStore(relic, endpoint, target.parameters, call.runtimeKey, context);
@@ -108,7 +114,7 @@ async function callService(
   endpoint: RelicEndpoint,
   parameters: JsonObject,
   timeoutMs: number,
-  { runner, session, owner, signal }: ActionContext,
+  { runner, session, owner, signal, progress }: ActionContext,
 ): Promise<ActionOutcome> {
   if (runner === null) {
     return failure(
@@ -121,7 +127,8 @@ async function callService(
   }
   const space = spaceOf(relic, session, owner ?? null);
   try {
-    const answer = await runner.callRelic({ space, relic, timeoutMs, ...requestOf(endpoint, parameters) }, signal);
+    const request = { space, relic, timeoutMs, ...requestOf(endpoint, parameters) };
+    const answer = await runner.callRelic(request, { signal, waiting: waitingFor(progress) });
     return outcomeOf(answer, relic.name, endpoint);
   } catch (fault) {
     const failed = failureOf(fault, signal, 'runner_unavailable');

@@ -26,6 +26,8 @@ export interface RunnerClientOptions {
   readonly key: SigningKey;
   readonly fetch: (input: string, init: RequestInit) => Promise<Response>;
   readonly clock: Clock;
+  /** The API key whose sessions ask, where a deployment has several: the runner shares its places between them. */
+  readonly tenant?: () => string | null;
   /** A new random string of at least 16 characters with every call. */
   readonly newNonce: () => string;
   /** A movable job counts as lost when its runner has been out of reach for so long; else as any other (R7). */
@@ -35,12 +37,18 @@ export interface RunnerClientOptions {
 /** One runner; `record` is what it knows of a job, null when nothing, `undefined` when it cannot be asked. */
 export interface SingleRunner extends RunnerClient {
   record(id: string): Promise<JsonObject | null | undefined>;
+  /** When it was last heard, epoch milliseconds; `-Infinity` when it never was, or a connection to it has failed since. */
+  heardAt(): number;
 }
 
 export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
   const { clock } = options;
   const base = options.baseUrl.replace(/\/+$/, '');
   const sessions = new Map<string, SessionStream>();
+  let heardAt = Number.NEGATIVE_INFINITY;
+  const heard = (alive: boolean): void => {
+    heardAt = alive ? clock.now() : Number.NEGATIVE_INFINITY;
+  };
 
   async function request(method: string, target: string, body: string, signal: AbortSignal): Promise<Response> {
     const url = new URL(target, `${base}/`);
@@ -51,6 +59,11 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
       signal,
       ...(body === '' ? {} : { body }),
     });
+  }
+
+  function tenantQuery(): string {
+    const tenant = options.tenant?.() ?? null;
+    return tenant === null ? '' : `?tenant=${encodeURIComponent(tenant)}`;
   }
 
   /** One request with the time that the runner gets to answer it. */
@@ -65,7 +78,12 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
     );
     try {
       const response = await request(method, target, body, stop.signal);
-      return { status: response.status, headers: response.headers, text: await response.text() };
+      const text = await response.text();
+      heard(response.status < 500);
+      return { status: response.status, headers: response.headers, text };
+    } catch (fault) {
+      heard(false);
+      throw fault;
     } finally {
       cancel();
     }
@@ -97,7 +115,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
     for (let attempt = 1; ; attempt += 1) {
       let answer: Awaited<ReturnType<typeof ask>>;
       try {
-        answer = await ask('PUT', pathOf(job.id), body);
+        answer = await ask('PUT', `${pathOf(job.id)}${tenantQuery()}`, body);
       } catch (fault) {
         mayBeThere ||= !neverConnected(fault);
         if (attempt < limits.runnerAttempts && !signal.aborted) {
@@ -145,6 +163,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
     open: (target, signal) => request('GET', target, '', signal),
     lookUp,
     sleep,
+    heard,
     clock,
   };
 
@@ -214,8 +233,9 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
     },
 
     record: lookUp,
+    heardAt: () => heardAt,
 
-    async callRelic(call, signal) {
+    async callRelic(call, { signal }) {
       const stop = new AbortController();
       const waitMs = call.timeoutMs + limits.relicGraceMs;
       const cancel = clock.schedule(waitMs, () => stop.abort(new Error(`no answer in ${waitMs / 1_000} s`)));
@@ -223,11 +243,12 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
       let response: Response;
       try {
         const body = JSON.stringify(wireRelicCall(call));
-        const target = `/relics/${encodeURIComponent(name)}/call`;
+        const target = `/relics/${encodeURIComponent(name)}/call${tenantQuery()}`;
         response = await request('POST', target, body, AbortSignal.any([signal, stop.signal]));
       } catch (fault) {
         cancel();
         signal.throwIfAborted();
+        heard(false);
         throw new RunnerError('runner_unavailable', `The runner at ${base} could not be reached: ${messageOf(fault)}`, {
           beforeDispatch: neverConnected(fault),
           cause: fault,
@@ -267,8 +288,11 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
       const cancel = clock.schedule(limits.runnerRequestMs / 4, () => stop.abort());
       try {
         const response = await options.fetch(`${base}/health`, { method: 'GET', signal: stop.signal });
-        return response.ok ? objectOf(await response.text()) : null;
+        const said = response.ok ? objectOf(await response.text()) : null;
+        heard(said?.['status'] === 'healthy');
+        return said;
       } catch {
+        heard(false);
         return null;
       } finally {
         cancel();

@@ -28,14 +28,17 @@ export class RunnerError extends EngineError {
       readonly retryAfterMs?: number | undefined;
       /** The runner's own code for its refusal. */
       readonly problem?: string;
+      /** The caller's time is used up: another try is of no use. */
+      readonly isFinal?: boolean;
       readonly cause?: unknown;
     },
   ) {
-    const { beforeDispatch, retryAfterMs, problem, cause } = options;
+    const { beforeDispatch, retryAfterMs, problem, isFinal, cause } = options;
     const details = {
       beforeDispatch,
       ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
       ...(problem === undefined ? {} : { problem }),
+      ...(isFinal === true ? { isFinal } : {}),
     };
     super(code, message, details, cause);
     this.beforeDispatch = beforeDispatch;

@@ -2,21 +2,32 @@
  * Several runners as one (R7): each job goes to the least loaded runner that can run it, a session's
  * jobs stay together, and what a runner cannot take goes to the next one.
  *
- * Owns: which runner a session is on, and what is known of each one's load. Does not own: jobs in
- * flight, which are their client's.
+ * Owns: which runner a session is on, what is known of each one's load. Does not own: jobs in
+ * flight, which are their client's, and the wait for a runner (runner-wait.ts).
  *
  * Invariants:
  *  1. A job that may have started somewhere starts elsewhere only when it is movable (S7).
- *  2. A job is offered to each runner at most once.
- *  3. With one runner nothing is asked before a job is handed over.
+ *  2. A job is offered to each runner at most once in a round; a new round begins only when nothing of it was sent.
+ *  3. A runner that was not heard within `limits.runnerAliveMs` is asked for its health before it gets a job or a
+ *     call: the platform does not tell a refused connection from a lost answer, a health check without an answer
+ *     proves that nothing was sent.
  */
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { RelicDefinition, SandboxLevel } from '../domain/manifest.ts';
-import type { Clock, JobResult, RunnerClient, RunnerJob } from '../domain/ports.ts';
+import type {
+  Clock,
+  JobObserver,
+  JobResult,
+  RelicAnswer,
+  RelicCall,
+  RunnerClient,
+  RunnerJob,
+} from '../domain/ports.ts';
 import type { SingleRunner } from './runner-client.ts';
 import { RunnerError } from './runner-error.ts';
 import type { RunnerAddress } from './runner-list.ts';
+import { describeAbsence, untilReached } from './runner-wait.ts';
 
 export interface RunnerPoolOptions {
   readonly runners: readonly RunnerAddress[];
@@ -32,6 +43,8 @@ interface Place {
   readonly address: RunnerAddress;
   readonly client: SingleRunner;
   health: JsonObject | null;
+  /** What it said when it was last asked, also where that was not that it is healthy; null = nothing. */
+  lastAnswer: JsonObject | null;
   /** When `health` was asked for. */
   askedAt: number;
   /** The question that is on its way. */
@@ -47,6 +60,7 @@ export function createRunnerPool({ runners, connect, clock }: RunnerPoolOptions)
     address,
     client: connect(address.url),
     health: null,
+    lastAnswer: null,
     askedAt: Number.NEGATIVE_INFINITY,
     asking: null,
     since: 0,
@@ -72,6 +86,7 @@ export function createRunnerPool({ runners, connect, clock }: RunnerPoolOptions)
     place.askedAt = clock.now();
     place.since = 0;
     place.health = await place.client.health();
+    place.lastAnswer = place.health;
     place.asking = null;
     if (place.health?.['status'] === 'healthy') place.downUntil = 0;
     else markDown(place);
@@ -118,7 +133,19 @@ export function createRunnerPool({ runners, connect, clock }: RunnerPoolOptions)
     return chosen;
   }
 
-  async function run(job: RunnerJob, observe: Parameters<RunnerClient['run']>[1]): Promise<JobResult> {
+  /** @returns why the runner cannot be given anything now; null when it can */
+  async function unreachable(place: Place): Promise<RunnerError | null> {
+    if (clock.now() - place.client.heardAt() <= limits.runnerAliveMs) return null;
+    await measure(place);
+    if (place.health?.['status'] === 'healthy') return null;
+    return new RunnerError('runner_unavailable', describeAbsence(place.lastAnswer), { beforeDispatch: true });
+  }
+
+  async function run(job: RunnerJob, observe: JobObserver): Promise<JobResult> {
+    return await untilReached(clock, job.limits.timeoutMs, observe, () => offerJob(job, observe));
+  }
+
+  async function offerJob(job: RunnerJob, observe: JobObserver): Promise<JobResult> {
     const tried = new Set<Place>();
     let refused: RunnerError | null = null;
     let lost: JobResult | null = null;
@@ -130,6 +157,12 @@ export function createRunnerPool({ runners, connect, clock }: RunnerPoolOptions)
         throw refused ?? nobodyRuns(job, places);
       }
       tried.add(place);
+      const away = await unreachable(place);
+      observe.signal.throwIfAborted();
+      if (away !== null) {
+        refused ??= away;
+        continue;
+      }
       try {
         const result = await place.client.run(job, observe);
         if (result.end !== 'lost' || job.movable !== true || observe.signal.aborted) return result;
@@ -195,6 +228,24 @@ export function createRunnerPool({ runners, connect, clock }: RunnerPoolOptions)
     return ranked[0] ?? null;
   }
 
+  async function offerCall(call: RelicCall, observe: Pick<JobObserver, 'signal' | 'waiting'>): Promise<RelicAnswer> {
+    const place = await relicPlace(call.space, call.relic);
+    if (place === null) {
+      throw new RunnerError('runner_rejected', `No runner has a place for the relic ${call.relic.name}`, {
+        beforeDispatch: true,
+      });
+    }
+    const away = await unreachable(place);
+    observe.signal.throwIfAborted();
+    if (away !== null) throw away;
+    try {
+      return await place.client.callRelic(call, observe);
+    } catch (fault) {
+      if (fault instanceof RunnerError && fault.code === 'runner_unavailable') markDown(place);
+      throw fault;
+    }
+  }
+
   function isUp({ downUntil }: Place): boolean {
     return downUntil <= clock.now();
   }
@@ -203,20 +254,7 @@ export function createRunnerPool({ runners, connect, clock }: RunnerPoolOptions)
     run,
     lookup,
 
-    async callRelic(call, signal) {
-      const place = await relicPlace(call.space, call.relic);
-      if (place === null) {
-        throw new RunnerError('runner_rejected', `No runner has a place for the relic ${call.relic.name}`, {
-          beforeDispatch: true,
-        });
-      }
-      try {
-        return await place.client.callRelic(call, signal);
-      } catch (fault) {
-        if (fault instanceof RunnerError && fault.code === 'runner_unavailable') markDown(place);
-        throw fault;
-      }
-    },
+    callRelic: (call, observe) => untilReached(clock, call.timeoutMs, observe, () => offerCall(call, observe)),
 
     async stopRelics(space, options) {
       await Promise.all(places.map((place) => place.client.stopRelics(space, options)));
@@ -228,16 +266,16 @@ export function createRunnerPool({ runners, connect, clock }: RunnerPoolOptions)
 
     async health() {
       await Promise.all(places.map((place) => measure(place)));
-      const answered = places.flatMap(({ health }) => (health === null ? [] : [health]));
-      const [first] = answered;
+      const answered = places.flatMap(({ lastAnswer }) => (lastAnswer === null ? [] : [lastAnswer]));
+      const first = answered.find(({ status }) => status === 'healthy') ?? answered[0];
       if (first === undefined || places.length === 1) return first ?? null;
       return {
         ...first,
         executors: [...new Set(answered.flatMap((health) => namesOf(health['executors'])))],
-        runners: places.map(({ address, health }) => ({
+        runners: places.map(({ address, lastAnswer }) => ({
           labels: [...address.labels],
-          status: health?.['status'] ?? 'unreachable',
-          jobs: health?.['jobs'] ?? null,
+          status: lastAnswer?.['status'] ?? 'unreachable',
+          jobs: lastAnswer?.['jobs'] ?? null,
         })),
       };
     },

@@ -52,6 +52,8 @@ export interface Transport {
   open(target: string, signal: AbortSignal): Promise<Response>;
   lookUp(id: string): Promise<JsonObject | null | undefined>;
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
+  /** The runner has been heard, or its connection broke off. */
+  heard(alive: boolean): void;
   readonly clock: Clock;
 }
 
@@ -103,6 +105,7 @@ export class SessionStream {
     for (let cuts = 0; !closed.aborted; cuts += 1) {
       const heard = await this.#read(closed);
       if (closed.aborted) return;
+      this.#transport.heard(false);
       if (heard) cuts = 0;
       if (this.#jobs.size === 0) {
         // nothing to wait for: the next job opens a new stream
@@ -143,6 +146,7 @@ export class SessionStream {
         if (done || connection.signal.aborted) return heard;
         heard = true;
         this.#heardAt = clock.now();
+        this.#transport.heard(true);
         cancelSilence();
         cancelSilence = clock.schedule(limits.runnerSilenceMs, () => connection.abort());
         parser.feed(decoder.decode(value, { stream: true }));

@@ -1,42 +1,76 @@
 /** Checks a tool's parameters against its JSON Schema, in words that a model can mend its call with (M3). */
-import { Validator } from '@cfworker/json-schema';
-import type { OutputUnit } from '@cfworker/json-schema';
+import { TooDeep } from '../bounded/json-size.ts';
+import { checkValue } from '../bounded/schema-check.ts';
+import type { SchemaError } from '../bounded/schema-check.ts';
+import { PreparedSchema } from '../bounded/schema.ts';
 import { messageOf } from '../domain/errors.ts';
 import { isJsonObject } from '../domain/json.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
+import { WorkExceeded, WorkMeter } from '../domain/work.ts';
 import { quote } from './failure.ts';
 
 const COMPLAINTS = 5;
-const validators = new WeakMap<JsonObject, Validator>();
+const prepared = new WeakMap<JsonObject, PreparedSchema>();
 
 /**
  * What is wrong with `parameters`, as one line for the model (`parameters.url: expected string, got
  * number 5; …`, at most five complaints), or null when nothing is.
  */
-export function validateParameters(schema: JsonObject, parameters: JsonObject): string | null {
-  let errors: readonly OutputUnit[];
+export function validateParameters(schema: JsonObject, parameters: JsonObject, meter?: WorkMeter): string | null {
+  return judgeJson(schema, parameters, 'parameters', meter);
+}
+
+/** Why nothing can be checked against the schema, or null when it can be. */
+export function whyUnusable(schema: JsonObject, meter: WorkMeter): string | null {
   try {
-    let validator = validators.get(schema);
-    if (validator === undefined) {
-      validator = new Validator(schema, '2020-12', false);
-      validators.set(schema, validator);
-    }
-    const result = validator.validate(parameters);
-    if (result.valid) return null;
-    ({ errors } = result);
+    read(schema, meter).assertUsable();
+    return null;
   } catch (fault) {
-    return `parameters could not be checked: the tool's schema is not usable (${messageOf(fault)})`;
+    return reasonOf(fault);
   }
+}
+
+/** Begins a complaint of which not the value but the schema is the cause, or both together. */
+export const UNCHECKED = 'could not be checked';
+
+/** As `validateParameters`, for any value; `name` is what the complaints call it. */
+export function judgeJson(
+  schema: JsonObject,
+  value: Json,
+  name: string,
+  meter: WorkMeter = new WorkMeter(limits.schemaSteps),
+): string | null {
+  let errors: readonly SchemaError[];
+  try {
+    errors = checkValue(read(schema), value, meter);
+  } catch (fault) {
+    return `${name} ${UNCHECKED}: ${reasonOf(fault)}`;
+  }
+  if (errors.length === 0) return null;
   const complaints = new Set<string>();
   for (const error of errors) {
-    const complaint = complaintOf(error, schema, parameters);
+    const complaint = complaintOf(error, { schema, value, name });
     if (complaint !== null) complaints.add(complaint);
   }
-  if (complaints.size === 0) return `parameters do not match the schema: ${errors[0]?.error ?? 'no reason given'}`;
+  if (complaints.size === 0) return `${name} does not match the schema: ${errors[0]?.error ?? 'no reason given'}`;
   const shown = [...complaints].slice(0, COMPLAINTS);
   const more = complaints.size - shown.length;
   return shown.join('; ') + (more > 0 ? `; and ${more} more` : '');
+}
+
+function read(schema: JsonObject, meter = new WorkMeter(limits.schemaSteps)): PreparedSchema {
+  let known = prepared.get(schema);
+  if (known === undefined) {
+    known = new PreparedSchema(schema, meter);
+    prepared.set(schema, known);
+  }
+  return known;
+}
+
+function reasonOf(fault: unknown): string {
+  if (fault instanceof WorkExceeded) return `schema and value together take too much work (${fault.message})`;
+  return fault instanceof TooDeep ? fault.message : `the schema is not usable (${messageOf(fault)})`;
 }
 
 /** Keywords whose errors only say that something below them failed; the failure itself is listed too. */
@@ -45,11 +79,17 @@ const AGGREGATES = new Set(
   if then else dependentSchemas false`.split(/\s+/),
 );
 
-function complaintOf(error: OutputUnit, schema: JsonObject, parameters: JsonObject): string | null {
+interface Judged {
+  readonly schema: JsonObject;
+  readonly value: Json;
+  readonly name: string;
+}
+
+function complaintOf(error: SchemaError, { schema, value, name: root }: Judged): string | null {
   const { keyword } = error;
   if (AGGREGATES.has(keyword)) return null;
-  const where = nameOf(error.instanceLocation);
-  const found = at(parameters, error.instanceLocation);
+  const where = nameOf(error.instanceLocation, root);
+  const found = at(value, error.instanceLocation);
   const rule = ruleAt(schema, error.keywordLocation);
   const got = found === undefined ? 'nothing' : `${typeOf(found)} ${quote(found)}`;
   switch (keyword) {
@@ -83,7 +123,7 @@ function complaintOf(error: OutputUnit, schema: JsonObject, parameters: JsonObje
       return `${where}: ${quote(found)} does not match the pattern ${quote(rule)}`;
     case 'anyOf':
     case 'oneOf':
-      return `${where}: matches ${/more than one|[2-9]\d* subschemas/.test(error.error) ? 'more than one' : 'none'} of the allowed forms`;
+      return `${where}: matches ${error.error.includes('more than one') ? 'more than one' : 'none'} of the allowed forms`;
     default:
       return `${where}: ${error.error}`;
   }
@@ -97,11 +137,8 @@ const BOUNDS: Readonly<Record<string, string>> = {
 };
 
 /** `#/items/0/url` -> `parameters.items[0].url`. */
-function nameOf(location: string): string {
-  return stepsOf(location).reduce(
-    (name, step) => (/^\d+$/.test(step) ? `${name}[${step}]` : `${name}.${step}`),
-    'parameters',
-  );
+function nameOf(location: string, root: string): string {
+  return stepsOf(location).reduce((name, step) => (/^\d+$/.test(step) ? `${name}[${step}]` : `${name}.${step}`), root);
 }
 
 function stepsOf(location: string): string[] {

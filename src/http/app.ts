@@ -8,18 +8,21 @@ import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { ResolvedAgent } from '../domain/manifest.ts';
 import { planText } from '../engine/plan-text.ts';
-import type { SessionRecord } from '../domain/session.ts';
+import type { RunStatus, SessionRecord } from '../domain/session.ts';
 import { authenticate, checkCaller } from './auth.ts';
 import type { AuthConfig, Principal } from './auth.ts';
 import { readJson, readProtocolBody, readText } from './body.ts';
-import { openApiDocument } from './openapi.ts';
+import { healthDocument, healthStatus } from './health.ts';
+import type { SystemStatus } from './health.ts';
+import { openApiDocument, QUERIES } from './openapi.ts';
 import { faultLine, problemResponse } from './problem.ts';
+import { executeQuery, executionsQuery, healthQuery, onlyDeclared, planQuery, readQuery } from './query.ts';
 import { createSessionBody, executeBody, planBody, tokenBody, validate } from './schemas.ts';
 import { manifestRoutes } from './manifests.ts';
 import type { ManifestHost } from './manifests.ts';
 import { webhookRoutes, workflowRoutes } from './workflows.ts';
 import type { WorkflowHost } from './workflows.ts';
-import { PRINCIPAL_HEADER } from './session-app.ts';
+import { EXPIRY_HEADER, PRINCIPAL_HEADER } from './session-app.ts';
 import { allow, presentedToken } from './tokens.ts';
 import type { SessionToken, SessionTokens } from './tokens.ts';
 
@@ -32,12 +35,21 @@ export interface ExecutionEntry {
   readonly ended_at: number | null;
 }
 
+/** Newest first: those that come after `before` in that order, and have this status. */
+export interface ExecutionsPage {
+  readonly limit: number;
+  readonly before: { readonly at: number; readonly id: string } | null;
+  readonly status: RunStatus | null;
+}
+
 export interface AppOptions {
   readonly version: string;
   readonly auth: AuthConfig;
   readonly tokens: SessionTokens;
   readonly now: () => number;
-  readonly newSessionId: () => string;
+  readonly newSessionId: () => Promise<string>;
+  /** False = there never was a session with this id; no object is asked for it. */
+  readonly mayBeSession: (id: string) => Promise<boolean>;
   /** The agent of this name in the catalogue of a namespace. */
   readonly agent: (name: string, owner: string | null) => Promise<ResolvedAgent | null>;
   readonly manifests: ManifestHost;
@@ -46,18 +58,9 @@ export interface AppOptions {
   /** Passes a request on to a session's object; `path` is what the session's surface sees. */
   readonly forward: (sessionId: string, path: string, request: Request) => Promise<Response>;
   /** Executions of one API key, newest first. */
-  readonly executions: (
-    owner: string | null,
-    page: { readonly limit: number; readonly before: number | null },
-  ) => Promise<readonly ExecutionEntry[]>;
-  /** What runs here: action types with where they run, the model, the runner's sandbox. */
-  readonly status: () => Promise<{
-    readonly executors: readonly JsonObject[];
-    readonly model: string;
-    /** Model endpoints that are left alone or on trial (L2). */
-    readonly endpoints?: readonly object[];
-    readonly runner: JsonObject | null;
-  }>;
+  readonly executions: (owner: string | null, page: ExecutionsPage) => Promise<readonly ExecutionEntry[]>;
+  /** What runs here: action types with where they run, the model, the runner's sandbox; of endpoints, what this key has seen. */
+  readonly status: (owner: string | null) => Promise<SystemStatus>;
   readonly workflows: WorkflowHost;
   readonly log: (line: string) => void;
 }
@@ -93,19 +96,19 @@ export function createApp(options: AppOptions): Hono<Env> {
     return undefined;
   });
 
-  /** Says no more than that the system is up; still not to pages of other origins, nor, without keys, to other hosts. */
+  /**
+   * Whether the system is up, for probes without a key; still not for pages of other origins, nor, without keys, for other
+   * hosts. Which model, which endpoints and which runners there are is for callers with a key.
+   */
   app.get('/health', async (c) => {
     checkCaller(c.req.raw, auth);
-    const { executors, model, endpoints = [], runner } = await options.status();
-    return c.json({
-      status: 'healthy',
-      service: 'cortex-edge',
-      version: options.version,
-      executors: executors.filter((executor) => executor['available'] === true).map((executor) => executor['type']),
-      model,
-      model_endpoints: endpoints,
-      runner: runner === null ? null : runnerHealth(runner),
-    });
+    const { ready = false } = readQuery(healthQuery, c.req.url);
+    const presents = c.req.header('authorization') !== undefined && presentedToken(c.req.raw) === null;
+    const principal = presents || auth.keys.length === 0 ? await authenticate(c.req.raw, auth) : null;
+    const status = await options.status(principal?.name ?? null);
+    // The platform's probes ask whether to restart it (alive: 200), a load balancer's whether to send work (`?ready`).
+    const isHeldBack = ready && healthStatus(status) !== 'healthy';
+    return c.json(healthDocument(options.version, status, principal !== null), isHeldBack ? 503 : 200);
   });
 
   // Those who sign what they send need no key.
@@ -113,6 +116,7 @@ export function createApp(options: AppOptions): Hono<Env> {
     checkCaller(c.req.raw, auth);
     await next();
   });
+  app.use('/webhooks/*', onlyDeclared(QUERIES));
   app.route('/', webhookRoutes(options.workflows, auth.keys));
 
   app.use(async (c, next) => {
@@ -135,8 +139,10 @@ export function createApp(options: AppOptions): Hono<Env> {
     await next();
   });
 
+  app.use(onlyDeclared(QUERIES));
+
   app.get('/openapi.json', (c) => c.json(openApiDocument(options.version)));
-  app.get('/executors', async (c) => c.json({ executors: (await options.status()).executors }));
+  app.get('/executors', async (c) => c.json({ executors: (await options.status(c.get('principal').name)).executors }));
   const agentList = async (owner: string | null): Promise<{ readonly name: string; readonly summary: string }[]> => {
     const agents = (await options.manifests.ask(owner, { do: 'list', kind: 'agent' })) as {
       readonly name: string;
@@ -165,7 +171,7 @@ export function createApp(options: AppOptions): Hono<Env> {
     state: JsonObject,
   ): Promise<SessionRecord> => {
     const record: SessionRecord = {
-      session_id: options.newSessionId(),
+      session_id: await options.newSessionId(),
       owner: principal.name,
       created_at: options.now(),
       ...request,
@@ -175,9 +181,17 @@ export function createApp(options: AppOptions): Hono<Env> {
   };
 
   /** To the session's object: with the caller's name, without anything that only the Worker may say. */
-  const toSession = (sessionId: string, path: string, request: Request, principal: Principal): Promise<Response> => {
+  const toSession = (
+    sessionId: string,
+    path: string,
+    request: Request,
+    principal: Principal,
+    token: SessionToken | null = null,
+  ): Promise<Response> => {
     const headers = new Headers(request.headers);
     headers.delete(PRINCIPAL_HEADER);
+    headers.delete(EXPIRY_HEADER);
+    if (token !== null) headers.set(EXPIRY_HEADER, String(token.expiresAt));
     headers.delete('authorization');
     if (principal.name !== null) headers.set(PRINCIPAL_HEADER, principal.name);
     return forward(sessionId, path, new Request(request, { headers }));
@@ -202,11 +216,16 @@ export function createApp(options: AppOptions): Hono<Env> {
     );
   });
 
+  const requireId = async (id: string): Promise<string> => {
+    if (/^ses_[0-9a-f]{32}$/.test(id) && (await options.mayBeSession(id))) return id;
+    throw new EngineError('unknown_session', 'There is no session with this id');
+  };
+
   app.post('/agent/session/:id/tokens', async (c) => {
-    const id = requireId(c.req.param('id'));
-    const principal = c.get('principal');
     const token = c.get('token');
-    if (token !== null) allow(token, id, 'POST', '/tokens');
+    if (token !== null) allow(token, c.req.param('id'), 'POST', '/tokens');
+    const id = await requireId(c.req.param('id'));
+    const principal = c.get('principal');
     const body: unknown = await readJson(c.req.raw);
     const session = await toSession(id, '/', new Request(c.req.url), principal);
     if (!session.ok) return session;
@@ -221,34 +240,39 @@ export function createApp(options: AppOptions): Hono<Env> {
 
   app.all('/agent/session/:id/*', async (c) => {
     const { pathname, searchParams } = new URL(c.req.url);
-    const id = requireId(pathname.split('/', 4)[3] ?? '');
-    const root = `/agent/session/${id}`;
+    const given = pathname.split('/', 4)[3] ?? '';
+    const root = `/agent/session/${given}`;
     const path = pathname.slice(root.length) || '/';
     // What is allowed is judged by what the session's router will read, however it is spelled.
     const read = c.req.path.slice(root.length) || '/';
     if (read.startsWith('/-')) throw new EngineError('not_found', 'No such route under a session');
+    const id = await requireId(given);
     const token = c.get('token');
     if (token !== null) allow(token, id, c.req.method, read);
+    if (searchParams.getAll('token').length > 1) {
+      throw new EngineError('invalid_request', '"token" is given more than once: it takes a session token');
+    }
     // What opens a session goes no further than here.
     searchParams.delete('token');
     const search = searchParams.size === 0 ? '' : `?${searchParams.toString()}`;
-    return await toSession(id, `${path}${search}`, await whole(c.req.raw), c.get('principal'));
+    return await toSession(id, `${path}${search}`, await whole(c.req.raw), c.get('principal'), token);
   });
 
   /** Every execution is a session of its own, resumable and cancellable (H1). */
-  const execute = async (request: Request, principal: Principal, queryAgent: string | undefined): Promise<Response> => {
+  const execute = async (request: Request, principal: Principal): Promise<Response> => {
+    const query = readQuery(executeQuery, request.url);
     const posted = await readProtocolBody(request);
     if ('streamed' in posted) {
-      const name = queryAgent ?? 'assistant';
+      const name = query.agent ?? 'assistant';
       await requireAgent(name, principal.name);
       const record = await newSession(principal, { agent: name, user_id: null, metadata: {}, kind: 'execution' }, {});
       return await toSession(record.session_id, `/-/execute-stream${new URL(request.url).search}`, request, principal);
     }
-    const query = new URL(request.url).searchParams;
+    if ('json' in posted) onlyWithText(query);
     const raw =
       'json' in posted
         ? posted.json
-        : { protocol_text: posted.text, agent: queryAgent, stream: query.get('stream') !== 'false' };
+        : { protocol_text: posted.text, agent: query.agent, stream: query.stream !== 'false' };
     const named = (raw as { agent?: unknown } | null)?.agent;
     await requireAgent(typeof named === 'string' ? named : 'assistant', principal.name);
     const body = validate(executeBody, raw);
@@ -263,16 +287,21 @@ export function createApp(options: AppOptions): Hono<Env> {
     const forwarded = new Request(request.url, { method: 'POST', headers, body: JSON.stringify(body) });
     return await toSession(record.session_id, '/-/execute', forwarded, principal);
   };
-  app.post('/execute/direct', (c) => execute(c.req.raw, c.get('principal'), c.req.query('agent')));
-  app.post('/execute/streaming_protocol', (c) => execute(c.req.raw, c.get('principal'), c.req.query('agent')));
+  app.post('/execute/direct', (c) => execute(c.req.raw, c.get('principal')));
+  app.post('/execute/streaming_protocol', (c) => execute(c.req.raw, c.get('principal')));
 
   app.post('/plan', async (c) => {
+    const query = readQuery(planQuery, c.req.url);
     const posted = await readProtocolBody(c.req.raw);
+    if ('json' in posted) onlyWithText(query);
     const raw =
       'json' in posted
         ? posted.json
-        : { protocol_text: 'text' in posted ? posted.text : await readText(c.req.raw), agent: c.req.query('agent') };
+        : { protocol_text: 'text' in posted ? posted.text : await readText(c.req.raw), agent: query.agent };
     const body = validate(planBody, raw);
+    if (body.protocol_text.length > limits.planChars) {
+      throw new EngineError('body_too_large', `The text is longer than ${limits.planChars} characters`);
+    }
     const owner = c.get('principal').name;
     return c.json(
       planText(body.protocol_text, body.agent === undefined ? null : await requireAgent(body.agent, owner)),
@@ -280,15 +309,19 @@ export function createApp(options: AppOptions): Hono<Env> {
   });
 
   app.get('/executions', async (c) => {
-    const before = c.req.query('before');
-    if (before !== undefined && !/^\d{1,15}$/.test(before)) {
-      throw new EngineError('invalid_request', '"before" must be a time in epoch milliseconds');
-    }
-    const entries = await options.executions(c.get('principal').name, {
-      limit: limits.pageRows,
-      before: before === undefined ? null : Number(before),
+    const { status = null, limit = limits.pageRows, before } = readQuery(executionsQuery, c.req.url);
+    const [at = '', id = ''] = before?.split('-', 2) ?? [];
+    const found = await options.executions(c.get('principal').name, {
+      limit: limit + 1,
+      before: before === undefined ? null : { at: Number(at), id },
+      status,
     });
-    return c.json({ executions: entries });
+    const executions = found.slice(0, limit);
+    const last = found.length > limit ? executions.at(-1) : undefined;
+    return c.json({
+      executions,
+      next: last === undefined ? null : `${last.started_at}-${last.execution_id}`,
+    });
   });
   app.get('/executions/:id', (c) => {
     const id = c.req.param('id');
@@ -302,23 +335,13 @@ export function createApp(options: AppOptions): Hono<Env> {
   const toExecution = async (id: string, path: string, request: Request, principal: Principal): Promise<Response> => {
     const hex = /^(?:ses|run)_([0-9a-f]{32})(?:_\d+)?$/.exec(id)?.[1];
     const unknown = new EngineError('unknown_execution', `There is no execution "${id.slice(0, limits.excerptChars)}"`);
-    if (hex === undefined) throw unknown;
+    if (hex === undefined || !(await options.mayBeSession(`ses_${hex}`))) throw unknown;
     const response = await toSession(`ses_${hex}`, path, request, principal);
     if (response.status === 404) throw unknown;
     return response;
   };
 
   return app;
-}
-
-/** What everyone may know of the runners: no addresses. */
-function runnerHealth({ status, sandbox, relics, runners }: JsonObject): JsonObject {
-  return {
-    status: status ?? 'unknown',
-    sandbox: sandbox ?? null,
-    relics: relics ?? null,
-    ...(runners === undefined ? {} : { runners }),
-  };
 }
 
 /** The request with its body read: a session that refuses early leaves no half-read stream behind. */
@@ -328,9 +351,12 @@ async function whole(request: Request): Promise<Request> {
   return new Request(url, { method, headers, body: await readText(request) });
 }
 
-function requireId(id: string): string {
-  if (/^ses_[0-9a-f]{32}$/.test(id)) return id;
-  throw new EngineError('unknown_session', 'There is no session with this id');
+/** @throws EngineError `invalid_request` where a JSON body says the same, or could */
+function onlyWithText(query: Readonly<Record<string, unknown>>): void {
+  const [name] = Object.keys(query);
+  if (name === undefined) return;
+  const message = `"${name}" in the address goes with a text/plain body: with JSON it is a member of the body`;
+  throw new EngineError('invalid_request', message);
 }
 
 function cors(response: Response, origin: string): Response {

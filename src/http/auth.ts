@@ -3,6 +3,8 @@
  * `Host`, and no web page of another origin, because the system can run a shell.
  */
 import { EngineError } from '../domain/errors.ts';
+import { limits } from '../domain/limits.ts';
+import { ownersClash, secretOwner } from '../domain/secrets.ts';
 
 export type Role = 'run' | 'admin';
 
@@ -32,17 +34,42 @@ export interface AuthConfig {
  */
 export function parseApiKeys(text: string | undefined): ApiKey[] {
   if (text === undefined || text.trim() === '') return [];
-  return text
+  const keys = text
     .split(/[\s,]+/)
     .filter(Boolean)
-    .map((entry, index) => {
+    .map((entry, index): ApiKey => {
       const [name, role, ...rest] = entry.split(':');
       const key = rest.join(':');
       if (!name || (role !== 'run' && role !== 'admin') || key === '') {
         throw new EngineError('internal', `API_KEYS entry ${index + 1} must be name:role:key with role run or admin`);
       }
+      // It goes to the session's object in a header.
+      if (!/^[!-~]+$/.test(name) || name.length > limits.keyNameChars) {
+        throw new EngineError(
+          'internal',
+          `API_KEYS entry ${index + 1}: its name must have up to ${limits.keyNameChars} characters of visible ASCII`,
+        );
+      }
       return { name, role, key };
     });
+  checkOwners(keys);
+  return keys;
+}
+
+/** Each key opens what belongs to one name, and each secret of a manifest belongs to one name (X3). */
+function checkOwners(keys: readonly ApiKey[]): void {
+  keys.forEach(({ name, key }, index) => {
+    const first = keys.findIndex((other) => other.key === key);
+    if (keys[first]?.name === name) return;
+    throw new EngineError('internal', `API_KEYS entries ${first + 1} and ${index + 1} have the same key for two names`);
+  });
+  const clash = ownersClash(keys.map(({ name }) => name));
+  if (clash === null) return;
+  const [one, other] = clash;
+  throw new EngineError(
+    'internal',
+    `API_KEYS: the names "${one}" and "${other}" cannot both be used: their secrets would be TOOL_${secretOwner(one)}__… and TOOL_${secretOwner(other)}__…, which cannot be told apart. Rename one of the keys`,
+  );
 }
 
 /** Whose is what nobody in particular asked for: the first admin's; null without keys. */

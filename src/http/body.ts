@@ -52,9 +52,8 @@ export async function readJson(request: Request, maxBytes: number = limits.bodyB
 /** @throws EngineError `invalid_json` */
 export function parseJson(text: string): unknown {
   if (text.trim() === '') return {};
-  if (nesting(text) > limits.requestDepth) {
-    throw new EngineError('invalid_json', `The body is nested deeper than ${limits.requestDepth} levels`);
-  }
+  const tooMuch = whatIsTooMuch(text);
+  if (tooMuch !== null) throw new EngineError('invalid_json', `The body ${tooMuch}`);
   try {
     return JSON.parse(text);
   } catch (fault) {
@@ -62,21 +61,32 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** The deepest nesting of brackets outside strings: counted before anything recurses into it. */
-function nesting(text: string): number {
-  let depth = 0;
-  let deepest = 0;
+/** Which limit a JSON text passes, or null: counted before anything is made of it, or recurses into it. */
+function whatIsTooMuch(text: string): string | null {
+  let values = 1;
+  const open: { readonly isMap: boolean; members: number }[] = [];
   for (let at = 0; at < text.length; at += 1) {
     const code = text.charCodeAt(at);
     if (code === 0x22) {
       at += 1;
       while (at < text.length && text.charCodeAt(at) !== 0x22) at += text.charCodeAt(at) === 0x5c ? 2 : 1;
     } else if (code === 0x7b || code === 0x5b) {
-      depth += 1;
-      deepest = Math.max(deepest, depth);
-    } else if (code === 0x7d || code === 0x5d) depth -= 1;
+      open.push({ isMap: code === 0x7b, members: 1 });
+      values += 1;
+      if (open.length > limits.requestDepth) return `is nested deeper than ${limits.requestDepth} levels`;
+    } else if (code === 0x7d || code === 0x5d) open.pop();
+    else if (code === 0x2c) {
+      values += 1;
+      if (values > limits.requestValues) return `holds more than ${limits.requestValues} values`;
+      const around = open.at(-1);
+      if (around === undefined) continue;
+      around.members += 1;
+      if (around.isMap && around.members > limits.requestMembers) {
+        return `has a map of more than ${limits.requestMembers} members`;
+      }
+    }
   }
-  return deepest;
+  return null;
 }
 
 /** What an execution or a plan was posted as. */

@@ -8,13 +8,22 @@ export const LINES_HEADERS = {
   'cache-control': 'no-store',
 } as const;
 
-/** @param after done once every line has been taken, before the stream ends; not if the reader leaves before */
-export function linesOf(lines: Iterable<string>, after?: () => Promise<void>): ReadableStream<Uint8Array> {
+/**
+ * @param after done once every line has been taken, before the stream ends; not if the reader leaves before
+ * @param closed why nothing more is sent, or null; asked before each chunk, so that a reader that is slow is cut
+ */
+export function linesOf(
+  lines: Iterable<string>,
+  after?: () => Promise<void>,
+  closed?: () => Error | null,
+): ReadableStream<Uint8Array> {
   const iterator = lines[Symbol.iterator]();
   const encoder = new TextEncoder();
   return new ReadableStream(
     {
       async pull(controller) {
+        const fault = closed?.() ?? null;
+        if (fault !== null) return controller.error(fault);
         let text = '';
         while (text.length < CHUNK_CHARS) {
           const next = iterator.next();

@@ -4,6 +4,8 @@ import { EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
 import type { Principal } from './auth.ts';
 import { parseJson, readJson, readText } from './body.ts';
+import { readForm } from './multipart.ts';
+import { filesQuery, manifestQuery, readQuery } from './query.ts';
 import { manifestFilesBody, validate } from './schemas.ts';
 
 const KINDS = ['agent', 'tool', 'relic', 'workflow', 'monument'] as const;
@@ -88,14 +90,7 @@ export function manifestRoutes(host: ManifestHost): Hono<Env> {
 
   app.get('/manifests/:kind/:name', async (c) => {
     const ref = { kind: kindOf(c.req.param('kind')), name: c.req.param('name') };
-    const { version, revision } = c.req.query();
-    if (revision !== undefined && !/^[1-9]\d{0,8}$/.test(revision)) {
-      throw new EngineError('invalid_request', '"revision" must be a number from 1');
-    }
-    const wanted = {
-      ...(version === undefined ? {} : { version }),
-      ...(revision === undefined ? {} : { revision: Number(revision) }),
-    };
+    const wanted = readQuery(manifestQuery, c.req.url);
     const found = (await host.ask(c.get('principal').name, { do: 'get', ref, wanted })) as Answer;
     if (/\byaml\b/.test(c.req.header('accept') ?? '')) {
       return new Response(typeof found['source'] === 'string' ? found['source'] : '', {
@@ -190,45 +185,38 @@ interface Posted {
  */
 async function readFiles(request: Request): Promise<Posted> {
   const type = request.headers.get('content-type') ?? '';
-  if (type.startsWith('multipart/form-data')) return await readParts(request);
-  if (type.startsWith('application/json')) return folderOf(await readJson(request));
+  const { path } = readQuery(filesQuery, request.url);
+  const folder = (posted: Posted): Posted => {
+    if (path === undefined) return posted;
+    throw new EngineError('invalid_request', '"path" is for a single file: the files of a folder name their own');
+  };
+  if (type.startsWith('multipart/form-data')) return folder(await readParts(request));
+  if (type.startsWith('application/json')) return folder(folderOf(await readJson(request)));
   const text = await readText(request);
-  if (/^\s*\{\s*"files"\s*:/.test(text)) return folderOf(parseJson(text));
+  if (/^\s*\{\s*"files"\s*:/.test(text)) return folder(folderOf(parseJson(text)));
   if (new TextEncoder().encode(text).length > limits.manifestBytes) {
     throw new EngineError('body_too_large', `A manifest may have at most ${limits.manifestBytes} bytes`, {
       limit_bytes: limits.manifestBytes,
     });
   }
-  const path = new URL(request.url).searchParams.get('path');
-  return { files: [{ path: path === null ? pathOf(text) : checkedPath(path), text }], leftOut: [] };
+  return { files: [{ path: path === undefined ? pathOf(text) : checkedPath(path), text }], leftOut: [] };
 }
 
 function folderOf(body: unknown): Posted {
   const { files } = validate(manifestFilesBody, body);
+  if (Object.keys(files).length > limits.catalogFiles) {
+    throw new EngineError('invalid_request', `A folder may have at most ${limits.catalogFiles} files`);
+  }
   return { files: Object.entries(files).map(([path, text]) => ({ path: checkedPath(path), text })), leftOut: [] };
 }
 
 async function readParts(request: Request): Promise<Posted> {
-  const length = Number(request.headers.get('content-length') ?? Number.NaN);
-  if (!(length <= limits.bodyBytes)) {
-    throw new EngineError('body_too_large', `A folder must say its length, up to ${limits.bodyBytes} bytes`, {
-      limit_bytes: limits.bodyBytes,
-    });
-  }
-  let form: FormData;
-  try {
-    form = await request.formData();
-  } catch {
-    throw new EngineError('invalid_request', 'The body is not multipart/form-data as its content type says');
-  }
+  const form = await readForm(request);
   const files: PostedFile[] = [];
   const leftOut: Answer[] = [];
   for (const [name, value] of form as unknown as Iterable<[string, string | File]>) {
     // `-F manifests/a.yaml=@a.yaml` and `-F file=@a.yaml;filename=manifests/a.yaml` name the same path
     const path = checkedPath(typeof value === 'string' || /[./]/.test(name) ? name : value.name);
-    if (files.length >= limits.catalogFiles) {
-      throw new EngineError('invalid_request', `A folder may have at most ${limits.catalogFiles} files`);
-    }
     const text = typeof value === 'string' ? value : textOf(await value.arrayBuffer());
     if (text !== null) files.push({ path, text });
     else

@@ -2,6 +2,27 @@
 import * as z from 'zod';
 import { ERROR_TABLE } from '../domain/errors.ts';
 import {
+  artifactsQuery,
+  deleteQuery,
+  eventsQuery,
+  executeQuery,
+  executionsQuery,
+  filesQuery,
+  healthQuery,
+  manifestQuery,
+  messageQuery,
+  noQuery,
+  planQuery,
+  queryParameters,
+  routeKey,
+  runsQuery,
+  schedulesQuery,
+  tokensQuery,
+  transcriptQuery,
+  webhookQuery,
+} from './query.ts';
+import type { Query } from './query.ts';
+import {
   approvalBody,
   cancelBody,
   createSessionBody,
@@ -24,16 +45,21 @@ interface Route {
   readonly plainText?: boolean;
   /** Takes YAML; `folder`: or several files as a form or as JSON. */
   readonly yaml?: 'one' | 'folder';
-  readonly query?: Readonly<Record<string, string>>;
+  /** What it takes in its query; nothing where it is left out. */
+  readonly query?: Query;
   readonly answer: 'json' | 'jsonl' | 'sse' | 'sse_or_json' | 'file' | 'none';
   readonly status?: number;
 }
 
-const PAGE = { limit: 'Runs of a page, at most 100', before: 'Id of a run: `next` of the page before' };
-
 /** Every route of the system; a test checks that this table and the routers agree. */
 export const ROUTES: readonly Route[] = [
-  { method: 'get', path: '/health', summary: 'Whether the system is up, and what is active', answer: 'json' },
+  {
+    method: 'get',
+    path: '/health',
+    summary: 'Whether the system is up, and what is active',
+    query: healthQuery,
+    answer: 'json',
+  },
   { method: 'get', path: '/openapi.json', summary: 'This document', answer: 'json' },
   {
     method: 'get',
@@ -48,7 +74,7 @@ export const ROUTES: readonly Route[] = [
     path: '/manifests',
     summary: 'Put manifests in, one or a folder; what does not load is reported, the rest is taken (role admin)',
     yaml: 'folder',
-    query: { path: 'Of a single file: where it stands; by default by its kind and name' },
+    query: filesQuery,
     answer: 'json',
     status: 201,
   },
@@ -58,7 +84,7 @@ export const ROUTES: readonly Route[] = [
     summary:
       'Make the catalogue what this folder is, with the files that its manifests name; what is not in it goes. All or nothing (role admin)',
     yaml: 'folder',
-    query: { path: 'Of a single file: where it stands; by default by its kind and name' },
+    query: filesQuery,
     answer: 'json',
   },
   {
@@ -66,6 +92,7 @@ export const ROUTES: readonly Route[] = [
     path: '/manifests/validate',
     summary: 'What putting them in would say; nothing changes',
     yaml: 'folder',
+    query: filesQuery,
     answer: 'json',
   },
   {
@@ -84,7 +111,7 @@ export const ROUTES: readonly Route[] = [
     method: 'get',
     path: '/manifests/{kind}/{name}',
     summary: 'One manifest with its versions; as it was written with `Accept: application/yaml`',
-    query: { version: "The author's version", revision: 'A number from 1: the changes under this name' },
+    query: manifestQuery,
     answer: 'json',
   },
   {
@@ -115,7 +142,7 @@ export const ROUTES: readonly Route[] = [
     method: 'delete',
     path: '/agent/session/{id}',
     summary: 'Cancel what runs and delete everything',
-    query: { export: '`1` answers with the whole session as JSON Lines (200), and deletes it once all of it was read' },
+    query: deleteQuery,
     answer: 'none',
     status: 204,
   },
@@ -124,7 +151,7 @@ export const ROUTES: readonly Route[] = [
     path: '/agent/session/{id}/message',
     summary: 'Send a message; answers with the run’s events, or with one document',
     body: messageBody,
-    query: { if_busy: '`reject` answers 409 while a run is going on; otherwise the message waits' },
+    query: messageQuery,
     answer: 'sse_or_json',
   },
   {
@@ -132,6 +159,7 @@ export const ROUTES: readonly Route[] = [
     path: '/agent/session/{id}/tokens',
     summary: 'A token for a browser: this session only, for a time, with the scopes read, message, approve',
     body: tokenBody,
+    query: tokensQuery,
     answer: 'json',
     status: 201,
   },
@@ -139,14 +167,14 @@ export const ROUTES: readonly Route[] = [
     method: 'get',
     path: '/agent/session/{id}/events',
     summary: 'All events of the session, then live ones; resumable with Last-Event-ID',
-    query: { after: 'Number of the last event that you have', run: 'Only this run; the stream ends with it' },
+    query: eventsQuery,
     answer: 'sse',
   },
   {
     method: 'get',
     path: '/agent/session/{id}/history',
     summary: 'Messages and answers, in order: the newest page, or the one before a run',
-    query: PAGE,
+    query: runsQuery,
     answer: 'json',
   },
   {
@@ -159,14 +187,14 @@ export const ROUTES: readonly Route[] = [
     method: 'get',
     path: '/agent/session/{id}/transcript',
     summary: 'Completed runs as training examples in the chat format, one run a line',
-    query: { format: '`jsonl`, which is also what you get without it' },
+    query: transcriptQuery,
     answer: 'jsonl',
   },
   {
     method: 'get',
     path: '/agent/session/{id}/artifacts',
     summary: 'Large outputs and files of actions',
-    query: { after: 'Where the page begins: `next` of the page before' },
+    query: artifactsQuery,
     answer: 'json',
   },
   {
@@ -186,7 +214,7 @@ export const ROUTES: readonly Route[] = [
     method: 'get',
     path: '/agent/session/{id}/runs',
     summary: 'Runs of the session, in order: the newest page, or the one before a run',
-    query: PAGE,
+    query: runsQuery,
     answer: 'json',
   },
   { method: 'get', path: '/agent/session/{id}/runs/{run}', summary: 'One run as a document', answer: 'json' },
@@ -198,9 +226,15 @@ export const ROUTES: readonly Route[] = [
     answer: 'json',
   },
   {
+    method: 'get',
+    path: '/agent/session/{id}/approvals/{approval}',
+    summary: 'What a person is asked: the whole call as it will run, its size and digest, and what was decided',
+    answer: 'json',
+  },
+  {
     method: 'post',
     path: '/agent/session/{id}/approvals/{approval}',
-    summary: 'Answer an approval request',
+    summary: 'Answer an approval request; the first answer counts, 409 for one that comes later',
     body: approvalBody,
     answer: 'json',
   },
@@ -209,7 +243,7 @@ export const ROUTES: readonly Route[] = [
     method: 'get',
     path: '/schedules',
     summary: 'Scheduled workflows of this key, soonest first, each with its next times',
-    query: { count: 'How many times of each, 1 to 99; default 5' },
+    query: schedulesQuery,
     answer: 'json',
   },
   {
@@ -231,6 +265,7 @@ export const ROUTES: readonly Route[] = [
     method: 'post',
     path: '/webhooks/{name}',
     summary: 'Start a workflow by a signed request, without a key: `x-cortex-signature: t=<seconds>,v1=<hex>`',
+    query: webhookQuery,
     answer: 'json',
     status: 202,
   },
@@ -240,7 +275,7 @@ export const ROUTES: readonly Route[] = [
     summary: 'Run protocol text without a model',
     body: executeBody,
     plainText: true,
-    query: { agent: 'With a text/plain body: whose tools and permissions apply' },
+    query: executeQuery,
     answer: 'sse_or_json',
   },
   {
@@ -249,7 +284,7 @@ export const ROUTES: readonly Route[] = [
     summary: 'The same; a text/plain body may still be arriving',
     body: executeBody,
     plainText: true,
-    query: { agent: 'With a text/plain body: whose tools and permissions apply' },
+    query: executeQuery,
     answer: 'sse_or_json',
   },
   {
@@ -258,19 +293,24 @@ export const ROUTES: readonly Route[] = [
     summary: 'What protocol text would do: actions, waves, estimates; nothing runs',
     body: planBody,
     plainText: true,
-    query: { agent: 'With a text/plain body: look names up for this agent' },
+    query: planQuery,
     answer: 'json',
   },
   {
     method: 'get',
     path: '/executions',
     summary: 'Executions, newest first',
-    query: { before: 'Start time of the last one of the page before' },
+    query: executionsQuery,
     answer: 'json',
   },
   { method: 'get', path: '/executions/{id}', summary: 'One execution as a document', answer: 'json' },
   { method: 'post', path: '/executions/{id}/cancel', summary: 'Cancel an execution', body: cancelBody, answer: 'json' },
 ];
+
+/** What each route takes in its query, by `routeKey`. */
+export const QUERIES: ReadonlyMap<string, Query> = new Map(
+  ROUTES.map(({ method, path, query }) => [routeKey(method, path), query ?? noQuery]),
+);
 
 export function openApiDocument(version: string): Record<string, unknown> {
   const paths: Record<string, Record<string, unknown>> = {};
@@ -331,12 +371,7 @@ function operation(route: Route): Record<string, unknown> {
     summary: route.summary,
     parameters: [
       ...names.map((name) => ({ name, in: 'path', required: true, schema: { type: 'string' } })),
-      ...Object.entries(route.query ?? {}).map(([name, description]) => ({
-        name,
-        in: 'query',
-        description,
-        schema: { type: 'string' },
-      })),
+      ...queryParameters(route.query ?? noQuery),
     ],
     ...(Object.keys(content).length === 0 ? {} : { requestBody: { content } }),
     responses: {

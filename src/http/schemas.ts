@@ -1,16 +1,22 @@
-/** Every request body, validated; the OpenAPI document is generated from the same schemas (H4). */
+/**
+ * Every request body, validated; the OpenAPI document is generated from the same schemas (H4). Bodies are closed:
+ * a member that nothing reads would be lost without a word.
+ */
 import * as z from 'zod';
 import { EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
+import { nearestNames } from '../domain/nearest.ts';
 import { SCOPES } from './tokens.ts';
 
 const name = z.string().min(1).max(128);
-const freeObject = z.record(z.string().max(256), z.json());
+/** Bodies are parsed JSON: going through them once more to see that they are JSON would be for nothing. */
+const json = z.unknown() as unknown as ReturnType<typeof z.json>;
+const freeObject = z.record(z.string().max(256), json);
 /** Session variables: what `$name` can spell (P12), within the session's limits. */
 const variables = z
   .record(
     z.string().regex(/^[^<>&"'\s\p{Cc}]{1,64}$/u, 'a name has 1 to 64 characters, none of < > & " \' or white space'),
-    z.json(),
+    json,
   )
   .refine((values) => Object.keys(values).length <= limits.variables, `at most ${limits.variables} variables`)
   .refine(
@@ -18,7 +24,7 @@ const variables = z
     `a variable holds at most ${limits.variableBytes} bytes of JSON`,
   );
 
-export const createSessionBody = z.object({
+export const createSessionBody = z.strictObject({
   user_id: z.string().max(256).optional().meta({ description: 'Whose session it is; yours to choose' }),
   initial_state: variables.optional().meta({ description: 'Session variables, readable as $name' }),
   metadata: freeObject
@@ -30,7 +36,7 @@ export const createSessionBody = z.object({
     .meta({ description: 'Kept with the session, not shown to the model' }),
 });
 
-export const messageBody = z.object({
+export const messageBody = z.strictObject({
   content: z
     .string()
     .regex(/\S/, 'a message must not be empty')
@@ -39,7 +45,7 @@ export const messageBody = z.object({
   llm_tokens: z.boolean().default(false).meta({ description: 'Also send the raw model text as llm_token events' }),
 });
 
-export const executeBody = z.object({
+export const executeBody = z.strictObject({
   protocol_text: z
     .string()
     .regex(/\S/, 'the text must not be empty')
@@ -49,7 +55,6 @@ export const executeBody = z.object({
   stream: z.boolean().default(true),
 });
 
-/** Closed: inputs that stand beside `inputs` would be lost without a word. */
 export const workflowBody = z.strictObject({
   inputs: variables
     .default({})
@@ -62,18 +67,18 @@ export const eventBody = z.strictObject({
 });
 
 /** A folder of manifests, by path (M4). */
-export const manifestFilesBody = z.object({
+export const manifestFilesBody = z.strictObject({
   files: z.record(z.string().max(255), z.string().max(limits.manifestBytes)).meta({ description: 'Texts by path' }),
 });
 
-export const planBody = z.object({
+export const planBody = z.strictObject({
   protocol_text: z.string().min(1),
   agent: name.optional().meta({ description: 'When given, names are looked up and missing ones are warned about' }),
 });
 
 /** `{"decision": "approve"}`, or `{"approve": true}`, or `{"deny": true}`. */
 export const approvalBody = z
-  .object({
+  .strictObject({
     decision: z.enum(['approve', 'deny']).optional(),
     approve: z.boolean().optional(),
     deny: z.boolean().optional(),
@@ -84,7 +89,7 @@ export const approvalBody = z
     'say one of decision, approve, deny',
   );
 
-export const tokenBody = z.object({
+export const tokenBody = z.strictObject({
   scopes: z
     .array(z.enum(SCOPES))
     .min(1)
@@ -98,22 +103,66 @@ export const tokenBody = z.object({
     .meta({ description: 'Seconds' }),
 });
 
-export const cancelBody = z.object({ reason: z.string().max(500).default('cancelled by request') });
+export const cancelBody = z.strictObject({ reason: z.string().max(500).default('cancelled by request') });
+
+/** Members that are sent here by mistake, and what is meant. */
+const MISPLACED = new Map<z.ZodType, Readonly<Record<string, string>>>([
+  [
+    executeBody,
+    { session_id: 'every execution is a session of its own; POST /agent/session/{id}/message continues a session' },
+  ],
+  [messageBody, { session_id: 'the session stands in the address' }],
+  [createSessionBody, { session_id: 'the system gives sessions their ids; `metadata` keeps one of yours' }],
+]);
+
+/** Names that are told of one request. */
+const TOLD = 20;
 
 /**
  * Checks a parsed body.
  *
- * @throws EngineError `invalid_request` with `issues: [{path, message}]`
+ * @throws EngineError `invalid_request` with `issues: [{path, message}]`; an unknown member with the nearest known one
  */
 export function validate<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
-  const issues = parsed.error.issues.slice(0, 20).map((issue) => ({
-    path: issue.path.map(String).join('.'),
+  const known = schema instanceof z.ZodObject ? Object.keys(schema.shape) : [];
+  // A mistyped member leaves another one missing: what was typed is told first.
+  const unknownFirst = parsed.error.issues.toSorted((a, b) => Number(isUnknown(b)) - Number(isUnknown(a)));
+  const issues = unknownFirst.slice(0, TOLD).flatMap((issue) => {
+    const path = issue.path.map(String).join('.');
+    if (issue.code === 'unrecognized_keys') {
+      return issue.keys
+        .slice(0, TOLD)
+        .map((key) => unknownMember(key, path === '' ? known : [], MISPLACED.get(schema)));
+    }
     // What is wrong with a key stands one level down.
-    message: issue.code === 'invalid_key' ? (issue.issues[0]?.message ?? issue.message) : issue.message,
-  }));
+    const message = issue.code === 'invalid_key' ? (issue.issues[0]?.message ?? issue.message) : issue.message;
+    return [{ path, message }];
+  });
   const first = issues[0];
   const where = first === undefined || first.path === '' ? 'The body' : `"${first.path}"`;
   throw new EngineError('invalid_request', `${where}: ${first?.message ?? 'not valid'}`, { issues });
+}
+
+function isUnknown({ code }: z.core.$ZodIssue): boolean {
+  return code === 'unrecognized_keys';
+}
+
+function unknownMember(
+  key: string,
+  known: readonly string[],
+  misplaced: Readonly<Record<string, string>> = {},
+): { path: string; message: string } {
+  const path = key.slice(0, limits.excerptChars);
+  const meant = Object.keys(misplaced).find((name) => nearestNames(key, [name]).length > 0);
+  const [near] = nearestNames(key, known);
+  const listed = known.length === 0 ? 'none is known here' : `known: ${known.join(', ')}`;
+  const hint =
+    meant !== undefined && (near === undefined || meant === key)
+      ? misplaced[meant]
+      : near === undefined
+        ? listed
+        : `did you mean "${near}"?`;
+  return { path, message: `there is no such member (${hint})` };
 }

@@ -15,13 +15,28 @@ import { artifactResponse } from './artifact.ts';
 import { readChunks, readJson } from './body.ts';
 import { LINES_HEADERS, linesOf } from './lines.ts';
 import { faultLine, problemResponse } from './problem.ts';
+import { QUERIES } from './openapi.ts';
+import {
+  artifactsQuery,
+  deleteQuery,
+  eventsQuery,
+  executeQuery,
+  messageQuery,
+  onlyDeclared,
+  readQuery,
+  runsQuery,
+  transcriptQuery,
+} from './query.ts';
 import { approvalBody, cancelBody, executeBody, messageBody, validate, workflowBody } from './schemas.ts';
 import { Gather } from './gather.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { eventStream, SSE_HEADERS } from './sse.ts';
+import type { StreamExpiry } from './sse.ts';
 
 /** Headers by which the Worker tells the object what it has established; never taken from a client. */
 export const PRINCIPAL_HEADER = 'x-cortex-principal';
+/** When the session token expires that the request came with, epoch milliseconds; absent for an API key. */
+export const EXPIRY_HEADER = 'x-cortex-expires';
 
 export interface SessionAppOptions {
   readonly session: Session;
@@ -52,9 +67,13 @@ export function createSessionApp({ session, clock, destroy, admit, log }: Sessio
     if (session.exists && session.record.owner !== principal) {
       throw new EngineError('unknown_session', 'There is no session with this id');
     }
-    await session.recover();
+    await session.recover(c.req.method === 'GET' ? 'to read' : 'to act');
     await next();
   });
+
+  /** Below an unknown session nothing is refused but the session. */
+  const declared = onlyDeclared(QUERIES, '/agent/session/:id');
+  app.use(async (c, next) => (session.exists ? await declared(c, next) : await next()));
 
   /** What starts work counts, once it is known whose session it is. */
   const admitted = async (): Promise<void> => {
@@ -66,7 +85,7 @@ export function createSessionApp({ session, clock, destroy, admit, log }: Sessio
   app.delete('/', async (c) => {
     void session.record;
     await session.dispose('the session was deleted');
-    if (c.req.query('export') === undefined) {
+    if (readQuery(deleteQuery, c.req.url).export !== true) {
       await destroy();
       return c.body(null, 204);
     }
@@ -94,10 +113,7 @@ export function createSessionApp({ session, clock, destroy, admit, log }: Sessio
         `Idempotency-Key must have 1 to ${limits.idempotencyKeyChars} characters`,
       );
     }
-    const ifBusy = c.req.query('if_busy') ?? 'queue';
-    if (ifBusy !== 'queue' && ifBusy !== 'reject') {
-      throw new EngineError('invalid_request', '"if_busy" must be queue or reject');
-    }
+    const { if_busy: ifBusy = 'queue' } = readQuery(messageQuery, c.req.url);
     await admitted();
     const after = session.lastSeq;
     const run = await session.message({ content: body.content, tokens: body.llm_tokens, ifBusy, idempotencyKey });
@@ -129,25 +145,27 @@ export function createSessionApp({ session, clock, destroy, admit, log }: Sessio
     await admitted();
     const after = session.lastSeq;
     const run = await session.execute(readChunks(c.req.raw, limits.generationBytes * 2), null);
-    return await answer(c.req.raw, run, after, c.req.query('stream') !== 'false');
+    return await answer(c.req.raw, run, after, readQuery(executeQuery, c.req.url).stream !== 'false');
   });
 
   app.get('/events', (c) => {
     void session.record;
     // A browser that connects again keeps its address: what it has seen since stands in the header. Nobody has
     // seen what has not happened yet.
-    const after = Math.min(placeOf(c.req.header('last-event-id') || c.req.query('after')), session.lastSeq);
-    const runId = c.req.query('run') ?? null;
+    const { after: asked = 0, run: runId = null } = readQuery(eventsQuery, c.req.url);
+    const seen = c.req.header('last-event-id') ?? '';
+    const after = Math.min(seen === '' ? asked : placeOf(seen), session.lastSeq);
     if (runId !== null) session.run(runId);
     if (heartbeat.readers >= limits.readersPerSession) {
       throw new EngineError('too_many_readers', `${limits.readersPerSession} streams are open on this session already`);
     }
-    return new Response(eventStream(source, heartbeat, { after, runId }), { headers: SSE_HEADERS });
+    const expiry = expiryOf(c.req.raw);
+    return new Response(eventStream(source, heartbeat, { after, runId, expiry }), { headers: SSE_HEADERS });
   });
 
   app.get('/history', (c) => {
     const { session_id: id } = session.record;
-    const page = session.runs(...pageOf(c.req.query('limit'), c.req.query('before')));
+    const page = session.runs(...pageOf(c.req.url));
     const messages: Record<string, unknown>[][] = [];
     let sizeChars = 0;
     // Newest first, as far as one answer may grow; told in order.
@@ -169,22 +187,21 @@ export function createSessionApp({ session, clock, destroy, admit, log }: Sessio
 
   /** Training examples in the chat format, one run a line. */
   app.get('/transcript', (c) => {
-    const format = c.req.query('format') ?? 'jsonl';
-    if (format !== 'jsonl') {
-      throw new EngineError('invalid_request', `"format" must be jsonl, not "${format.slice(0, limits.excerptChars)}"`);
-    }
+    readQuery(transcriptQuery, c.req.url);
     return new Response(linesOf(session.transcript()), { headers: LINES_HEADERS });
   });
 
   /** The whole session, one JSON text a line. */
-  app.get('/export', () => {
+  app.get('/export', (c) => {
     void session.record;
-    return new Response(linesOf(session.export()), { headers: LINES_HEADERS });
+    const expiry = expiryOf(c.req.raw);
+    const closed = (): Error | null => (expiry !== null && clock.now() >= expiry.at ? tokenExpired() : null);
+    return new Response(linesOf(session.export(), undefined, closed), { headers: LINES_HEADERS });
   });
 
   app.get('/artifacts', (c) => {
     const { session_id: id } = session.record;
-    const { artifacts, next } = session.artifacts(placeOf(c.req.query('after')));
+    const { artifacts, next } = session.artifacts(readQuery(artifactsQuery, c.req.url).after ?? 0);
     return c.json({ session_id: id, artifacts, next });
   });
   app.get('/artifacts/:artifact', (c) => {
@@ -196,7 +213,7 @@ export function createSessionApp({ session, clock, destroy, admit, log }: Sessio
   app.get('/state', (c) => c.json({ session_id: session.record.session_id, variables: session.variables() }));
   app.get('/runs', (c) => {
     void session.record;
-    const page = session.runs(...pageOf(c.req.query('limit'), c.req.query('before')));
+    const page = session.runs(...pageOf(c.req.url));
     const runs = page.map(({ runId, status, startedAt, endedAt }) => ({
       run_id: runId,
       status,
@@ -222,6 +239,10 @@ export function createSessionApp({ session, clock, destroy, admit, log }: Sessio
     return c.json({ session_id: session.record.session_id, run_id: run, cancelled: run !== null });
   });
 
+  app.get('/approvals/:id', (c) => {
+    void session.record;
+    return c.json(session.approval(c.req.param('id')));
+  });
   app.post('/approvals/:id', async (c) => {
     void session.record;
     const { decision, approve, deny, note } = validate(approvalBody, await readJson(c.req.raw));
@@ -229,6 +250,11 @@ export function createSessionApp({ session, clock, destroy, admit, log }: Sessio
     await session.resolveApproval(c.req.param('id'), approved, note ?? null);
     return c.json({ approval_id: c.req.param('id'), decision: approved ? 'approve' : 'deny' });
   });
+
+  const expiryOf = (request: Request): StreamExpiry | null => {
+    const at = request.headers.get(EXPIRY_HEADER);
+    return at === null ? null : { clock, at: Number(at) };
+  };
 
   const source = {
     events: (after: number) => session.events(after),
@@ -241,33 +267,45 @@ export function createSessionApp({ session, clock, destroy, admit, log }: Sessio
     const json = !stream || (request.headers.get('accept') ?? '').includes('application/json');
     const headers = { 'x-session-id': session.record.session_id, 'x-run-id': run.runId };
     if (!json) {
-      const body = eventStream(source, heartbeat, { after, runId: run.runId });
+      const body = eventStream(source, heartbeat, { after, runId: run.runId, expiry: expiryOf(request) });
       return new Response(body, { headers: { ...SSE_HEADERS, ...headers } });
     }
-    await session.ended(run.run);
+    await beforeExpiry(session.ended(run.run), expiryOf(request), run.runId);
     return Response.json(session.result(session.run(run.runId)), { headers });
   };
 
   return app;
 }
 
-/** The number of an event, from a query or a header; 0 when nothing is said. */
-function placeOf(said: string | undefined): number {
-  const place = Number(said ?? 0);
-  if (Number.isSafeInteger(place) && place >= 0) return place;
-  throw new EngineError('invalid_request', '"after" must be the number of an event');
+function tokenExpired(details: JsonObject = {}): EngineError {
+  return new EngineError('unauthorized', 'The session token has expired; what goes on goes on', details);
+}
+
+/** Waits for a run as long as the token is good that asks for it; the run goes on. @throws EngineError `unauthorized` */
+async function beforeExpiry(ended: Promise<void>, expiry: StreamExpiry | null, runId: string): Promise<void> {
+  if (expiry === null) return await ended;
+  const { clock, at } = expiry;
+  let stop = (): void => undefined;
+  const expired = new Promise<never>((_resolve, reject) => {
+    stop = clock.schedule(Math.max(0, at - clock.now()), () => reject(tokenExpired({ run_id: runId })));
+  });
+  try {
+    await Promise.race([ended, expired]);
+  } finally {
+    stop();
+  }
+}
+
+/** The number of an event, as a browser that connects again says it. */
+function placeOf(lastEventId: string): number {
+  if (/^\d{1,15}$/.test(lastEventId)) return Number(lastEventId);
+  throw new EngineError('invalid_request', '"Last-Event-ID" must be the number of an event');
 }
 
 /** Length of a page, and the number of the run before which it lies: `?limit=20&before=run_…_7`. */
-function pageOf(limit: string | undefined, before: string | undefined): [limit: number, before: number | undefined] {
-  const rows = limit === undefined ? limits.pageRows : Number(limit);
-  if (!Number.isSafeInteger(rows) || rows < 1 || rows > limits.pageRows) {
-    throw new EngineError('invalid_request', `"limit" must be a number from 1 to ${limits.pageRows}`);
-  }
-  if (before === undefined) return [rows, undefined];
-  const run = Number(/^(?:run_[0-9a-f]{32}_)?(\d{1,9})$/.exec(before)?.[1] ?? Number.NaN);
-  if (Number.isNaN(run)) throw new EngineError('invalid_request', '"before" must be the id of a run');
-  return [rows, run];
+function pageOf(url: string): [limit: number, before: number | undefined] {
+  const { limit = limits.pageRows, before } = readQuery(runsQuery, url);
+  return [limit, before === undefined ? undefined : Number(/\d+$/.exec(before)?.[0])];
 }
 
 function describe(session: Session): Record<string, unknown> {

@@ -9,11 +9,13 @@
  *     closing event of a block whose patches it cannot have had all, it gets the text as one patch: so
  *     a reader that only applies patches ends with the journal's text.
  *  4. A stream for one run ends after the run's terminal event.
- *  5. What one turn sends is one chunk, encoded once for all readers that want the same.
+ *  5. A stream that was opened with a session token ends when the token expires, after a comment that says so.
+ *  6. What one turn sends is one chunk, encoded once for all readers that want the same.
  */
 import { encodeEvent, RUN_TERMINAL_EVENTS } from '../domain/event.ts';
 import type { EventType, LiveEventType, SessionEvent } from '../domain/event.ts';
 import { limits } from '../domain/limits.ts';
+import type { Clock } from '../domain/ports.ts';
 import type { EventBatch, EventListener } from '../engine/hub.ts';
 import type { Heartbeat } from './heartbeat.ts';
 
@@ -29,6 +31,7 @@ export interface EventSource {
 
 const encoder = new TextEncoder();
 const HEARTBEAT = encoder.encode(': heartbeat\n\n');
+const EXPIRED = encoder.encode(': the session token has expired; the run goes on\n\n');
 
 /** The patches of a block, by the event that closes it. */
 const PATCH_OF = new Map<EventType, LiveEventType>([
@@ -58,12 +61,28 @@ function encodeBatch(batch: EventBatch): Uint8Array {
   return bytes;
 }
 
+/** Until when a stream may be read. */
+export interface StreamExpiry {
+  readonly clock: Clock;
+  /** Epoch milliseconds. */
+  readonly at: number;
+}
+
+interface StreamOptions {
+  /** Seq of the last event that the reader has. */
+  readonly after: number;
+  /** Only this run's events, and the stream ends with the run; null = all of the session. */
+  readonly runId: string | null;
+  readonly expiry?: StreamExpiry | null;
+}
+
 type Controller = ReadableStreamDefaultController<Uint8Array>;
 
 /** One reader's place: in the journal, or at its end and live. */
 class Reader {
   readonly #source: EventSource;
   readonly #runId: string | null;
+  readonly #expiry: StreamExpiry | null;
   #cursor: number;
   #live = false;
   /** Seq of the last event that this reader had when it came, or fell back to the journal. */
@@ -74,7 +93,8 @@ class Reader {
   readonly #caughtUp = new Set<number>();
   #leave = (): void => undefined;
 
-  constructor(source: EventSource, options: { readonly after: number; readonly runId: string | null }) {
+  constructor(source: EventSource, options: StreamOptions) {
+    this.#expiry = options.expiry ?? null;
     this.#source = source;
     this.#runId = options.runId;
     this.#cursor = options.after;
@@ -92,9 +112,12 @@ class Reader {
     const stopHeartbeat = heartbeat.add(() => {
       if ((controller.desiredSize ?? 0) > 0) controller.enqueue(HEARTBEAT);
     });
+    const { clock, at } = this.#expiry ?? { clock: null, at: 0 };
+    const stopWaiting = clock?.schedule(Math.max(0, at - clock.now()), () => this.#expire(controller));
     this.#leave = () => {
       stopListening();
       stopHeartbeat();
+      stopWaiting?.();
     };
   }
 
@@ -162,6 +185,12 @@ class Reader {
     return [{ ...event, seq: null, type, data: { segment: segment ?? 0, offset: 0, delta: content ?? '' } }, event];
   }
 
+  /** What is in the reader's queue was sent in time; nothing more is. */
+  #expire(controller: Controller): void {
+    controller.enqueue(EXPIRED);
+    this.#finish(controller);
+  }
+
   #finish(controller: Controller): void {
     this.#leave();
     controller.close();
@@ -172,14 +201,10 @@ function segmentOf({ data }: SessionEvent): number {
   return Number(data['segment'] ?? Infinity);
 }
 
-/**
- * @param options.after seq of the last event that the reader has
- * @param options.runId only this run's events, and the stream ends with the run
- */
 export function eventStream(
   source: EventSource,
   heartbeat: Heartbeat,
-  options: { readonly after: number; readonly runId: string | null },
+  options: StreamOptions,
 ): ReadableStream<Uint8Array> {
   const reader = new Reader(source, options);
   return new ReadableStream<Uint8Array>(

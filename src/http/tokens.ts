@@ -22,16 +22,24 @@ const ALGORITHM = 'HS256';
 const AUDIENCE = 'cortex-edge:session';
 
 export class SessionTokens {
-  readonly #secret: () => string;
+  readonly #secret: () => string | null;
   readonly #now: () => number;
 
-  /** @param secret asked for with the first token; the same on all machines that shall take each other's */
-  constructor(secret: () => string, now: () => number) {
+  /** @param secret asked for with the first token; the same on all machines that shall take each other's; null = none is set */
+  constructor(secret: () => string | null, now: () => number) {
     this.#secret = secret;
     this.#now = now;
   }
 
+  /** @throws EngineError `not_configured` where there is no secret to sign with */
   async issue({ sessionId, owner, scopes, expiresAt }: SessionToken): Promise<string> {
+    const secret = this.#secret();
+    if (secret === null) {
+      throw new EngineError(
+        'not_configured',
+        `Session tokens need SESSION_TOKEN_SECRET, at least ${limits.tokenSecretChars} random characters (npx wrangler secret put SESSION_TOKEN_SECRET)`,
+      );
+    }
     const claims = {
       aud: AUDIENCE,
       sub: sessionId,
@@ -40,15 +48,16 @@ export class SessionTokens {
       iat: Math.floor(this.#now() / 1_000),
       exp: Math.floor(expiresAt / 1_000),
     };
-    return await sign(claims, this.#secret(), ALGORITHM);
+    return await sign(claims, secret, ALGORITHM);
   }
 
   /** @throws EngineError `unauthorized` for everything but a token of ours that has not expired */
   async read(token: string): Promise<SessionToken> {
     const refused = new EngineError('unauthorized', 'This session token is not valid, or has expired');
-    if (token.length > limits.sessionTokenChars) throw refused;
+    const secret = this.#secret();
+    if (secret === null || token.length > limits.sessionTokenChars) throw refused;
     // Time is ours to judge: the library would ask the machine's clock.
-    const claims = await verify(token, this.#secret(), { alg: ALGORITHM, aud: AUDIENCE, exp: false, iat: false }).catch(
+    const claims = await verify(token, secret, { alg: ALGORITHM, aud: AUDIENCE, exp: false, iat: false }).catch(
       () => null,
     );
     if (claims === null) throw refused;
@@ -67,6 +76,20 @@ export class SessionTokens {
 }
 
 /**
+ * Reads `SESSION_TOKEN_SECRET`; null when it is not set.
+ *
+ * @throws EngineError `internal` where it is so short that who holds a token could find it by trying
+ */
+export function parseTokenSecret(text: string | undefined): string | null {
+  if (text === undefined || text === '') return null;
+  if (text.length >= limits.tokenSecretChars) return text;
+  throw new EngineError(
+    'internal',
+    `SESSION_TOKEN_SECRET must have at least ${limits.tokenSecretChars} characters, it has ${text.length} (such as: openssl rand -hex 32)`,
+  );
+}
+
+/**
  * The session token that a request carries: as `Authorization: Bearer`, where it has a token's form, or
  * as `?token=`, for `EventSource`, which cannot send headers.
  */
@@ -75,12 +98,17 @@ export function presentedToken(request: Request): string | null {
   return bearer ?? new URL(request.url).searchParams.get('token');
 }
 
-/** What a request to a session asks for; null is what only the API key may do. */
-function scopeOf(method: string, path: string): Scope | null {
-  if (method === 'GET' || method === 'HEAD') return path.startsWith('/transcript') ? null : 'read';
-  if (method !== 'POST') return null;
-  if (path === '/message' || path === '/cancel') return 'message';
-  return path.startsWith('/approvals/') ? 'approve' : null;
+/** The scopes of which a request to a session needs one; none: only the API key may do it. */
+function scopesOf(method: string, path: string): readonly Scope[] {
+  const approval = path.startsWith('/approvals/');
+  if (method === 'GET' || method === 'HEAD') {
+    if (path.startsWith('/transcript')) return [];
+    // Nobody is to approve what they may not see.
+    return approval ? ['read', 'approve'] : ['read'];
+  }
+  if (method !== 'POST') return [];
+  if (path === '/message' || path === '/cancel') return ['message'];
+  return approval ? ['approve'] : [];
 }
 
 /**
@@ -89,8 +117,9 @@ function scopeOf(method: string, path: string): Scope | null {
  */
 export function allow(token: SessionToken, sessionId: string, method: string, path: string): void {
   if (token.sessionId !== sessionId) throw new EngineError('unknown_session', 'There is no session with this id');
-  const scope = scopeOf(method, path);
-  if (scope !== null && token.scopes.includes(scope)) return;
-  const needed = scope === null ? 'the API key' : `a token with the scope "${scope}"`;
+  const scopes = scopesOf(method, path);
+  if (scopes.some((scope) => token.scopes.includes(scope))) return;
+  const named = scopes.map((scope) => `"${scope}"`).join(' or ');
+  const needed = scopes.length === 0 ? 'the API key' : `a token with the scope ${named}`;
   throw new EngineError('forbidden', `${method} ${path.slice(0, limits.excerptChars)} needs ${needed}`);
 }

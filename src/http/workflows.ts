@@ -13,6 +13,7 @@ import { checkInputs } from '../engine/workflow-inputs.ts';
 import { firstOwner, isOwner } from './auth.ts';
 import type { ApiKey, Principal } from './auth.ts';
 import { parseJson, readJson, readText } from './body.ts';
+import { readQuery, schedulesQuery, webhookQuery } from './query.ts';
 import { eventBody, validate, workflowBody } from './schemas.ts';
 
 /** One schedule, and when it starts its workflow next, soonest first: epoch milliseconds. */
@@ -27,11 +28,13 @@ export interface ScheduleOutlook {
 
 export interface WorkflowHost {
   readonly now: () => number;
-  readonly newSessionId: () => string;
+  readonly newSessionId: () => Promise<string>;
+  /** The session id that comes of what started it, so that the same start is the same session. */
+  readonly sessionIdOf: (start: string) => Promise<string>;
   readonly find: (name: string, owner: string | null) => Promise<ResolvedWorkflow | null>;
   readonly list: (owner: string | null) => Promise<readonly WorkflowDefinition[]>;
-  /** A secret that manifests may name (X3); null when it is not set. */
-  readonly secret: (name: string) => string | null;
+  /** The secret that a workflow's manifest names (X3), for this key; null when there is none. `common` = the operator's, too. */
+  readonly secret: (name: string, owner: string | null, common: boolean) => string | null;
   /** Starts a workflow's session, once per session id; resolves with the id of its run. */
   readonly start: (record: SessionRecord, inputs: JsonObject) => Promise<string>;
   /** What the clock starts for this key, with the next `count` times of each. */
@@ -83,9 +86,8 @@ export function workflowRoutes(host: WorkflowHost, toSession: Forward): Hono<Env
   });
 
   app.get('/schedules', async (c) => {
-    const { count = '5' } = c.req.query();
-    if (!/^[1-9]\d?$/.test(count)) throw new EngineError('invalid_request', '"count" must be a number from 1 to 99');
-    const schedules = await host.schedules(c.get('principal').name, Number(count));
+    const { count = 5 } = readQuery(schedulesQuery, c.req.url);
+    const schedules = await host.schedules(c.get('principal').name, count);
     const soonest = schedules.toSorted((a, b) => (a.next[0] ?? Infinity) - (b.next[0] ?? Infinity));
     return c.json({ schedules: soonest });
   });
@@ -95,7 +97,7 @@ export function workflowRoutes(host: WorkflowHost, toSession: Forward): Hono<Env
     const workflow = await requireWorkflow(host, c.req.param('name'), principal.name);
     const body = validate(workflowBody, await readJson(c.req.raw));
     checkInputs(workflow, body.inputs as JsonObject);
-    const record = recordOf(host, workflow.name, principal.name, host.newSessionId());
+    const record = recordOf(host, workflow.name, principal.name, await host.newSessionId());
     await host.create(record);
     const headers = new Headers(c.req.raw.headers);
     headers.delete('content-length');
@@ -114,7 +116,7 @@ export function workflowRoutes(host: WorkflowHost, toSession: Forward): Hono<Env
     for (const workflow of waiting) checkInputs(workflow, data as JsonObject);
     const runs = await Promise.all(
       waiting.map(async ({ name }) => {
-        const record = recordOf(host, name, owner, host.newSessionId());
+        const record = recordOf(host, name, owner, await host.newSessionId());
         return { workflow: name, session_id: record.session_id, run_id: await host.start(record, data as JsonObject) };
       }),
     );
@@ -132,7 +134,7 @@ export function workflowRoutes(host: WorkflowHost, toSession: Forward): Hono<Env
 export function webhookRoutes(host: WorkflowHost, keys: readonly ApiKey[]): Hono {
   const app = new Hono();
   app.post('/webhooks/:name', async (c) => {
-    const owner = c.req.query('owner') ?? firstOwner(keys);
+    const { owner = firstOwner(keys) } = readQuery(webhookQuery, c.req.url);
     const name = c.req.param('name');
     // There is no catalogue, and none is made, for a name that no key has.
     const found = isOwner(keys, owner) ? await host.find(name, owner) : null;
@@ -143,7 +145,9 @@ export function webhookRoutes(host: WorkflowHost, keys: readonly ApiKey[]): Hono
       'The webhook is unknown, or its signature is missing, wrong or too old',
     );
     if (found === null || found.workflow.trigger.type !== 'webhook') throw refused;
-    const secret = host.secret(found.workflow.trigger.secret);
+    // One secret of the operator's must not start the workflow for every key: those have one of their own.
+    const common = found.bundled?.subject === true && owner === firstOwner(keys);
+    const secret = host.secret(found.workflow.trigger.secret, owner, common);
     const given = /^t=(\d{1,15}),v1=([0-9a-f]{64})$/.exec(c.req.header('x-cortex-signature') ?? '');
     const [, seconds = '', signature = ''] = given ?? [];
     if (secret === null || given === null) throw refused;
@@ -151,7 +155,7 @@ export function webhookRoutes(host: WorkflowHost, keys: readonly ApiKey[]): Hono
     if (!(await verified(secret, `${seconds}.${text}`, signature))) throw refused;
     const inputs = inputsOf(text);
     checkInputs(found.workflow, inputs);
-    const sessionId = await idOf(`webhook ${owner ?? ''} ${name} ${signature}`);
+    const sessionId = await host.sessionIdOf(`webhook ${owner ?? ''} ${name} ${signature}`);
     const run = await host.start(recordOf(host, name, owner, sessionId), inputs);
     return c.json({ session_id: sessionId, run_id: run }, 202);
   });
@@ -172,10 +176,4 @@ async function verified(secret: string, text: string, signature: string): Promis
   ]);
   const bytes = Uint8Array.from(signature.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
   return await crypto.subtle.verify('HMAC', key, bytes, encoder.encode(text));
-}
-
-/** A session id that comes of what started it, so that the same start is the same session. */
-async function idOf(start: string): Promise<string> {
-  const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', encoder.encode(start))).subarray(0, 16);
-  return `ses_${[...digest].map((byte) => byte.toString(16).padStart(2, '0')).join('')}`;
 }

@@ -24,6 +24,14 @@ export interface StoredEvent {
   readonly state: JsonObject | null;
 }
 
+/** A completed action of an earlier run, by the names that it has. */
+export interface EarlierOutcome {
+  readonly seq: number;
+  readonly id: string;
+  readonly outputKey: string | null;
+  readonly bytes: number;
+}
+
 /** That a completed action stands for later ones: until `expiresAt`, or as long as it is remembered (P6). */
 export interface KeptOutcome {
   readonly key: string;
@@ -58,6 +66,10 @@ type EventRow = readonly [
 ];
 
 const COLUMNS = `seq, run, iteration, type, at, action_id, action_name, data, state`;
+/** What the prompt of a later run is made of (L5). */
+const CONVERSATION_TYPES = `'thought_completed', 'text_completed', 'response_completed', 'iteration_completed',
+  'action_completed', 'action_failed', 'action_skipped', 'action_cancelled', 'action_rejected',
+  'agent_completed', 'agent_failed', 'agent_cancelled'`;
 const INSERT_ONE = `INSERT INTO events (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 /** Takes a JSON list of rows. */
 const INSERT_MANY = `INSERT INTO events (${COLUMNS})
@@ -134,6 +146,11 @@ export class Journal {
 
   get lastSeq(): number {
     return this.#lastSeq;
+  }
+
+  /** Whether the session takes up so much that nothing new may begin in it; what is at work is written still. */
+  get full(): boolean {
+    return this.#storage.sizeBytes() >= limits.sessionBytes;
   }
 
   /** The last event that is known to be on disk: readers see nothing beyond it (J1). */
@@ -277,24 +294,115 @@ export class Journal {
     }
   }
 
-  /** The latest completed action with this output key or id in the runs before `run` (P12, L5). */
-  latestOutcome(name: string, run: number): { readonly output: Json } | null {
+  /**
+   * How many bytes `conversationOf` reads of a run, its input included, without reading them. Runs of more than
+   * `limits.historyEvents` events count as infinitely long.
+   */
+  conversationBytes(run: RunRecord): number {
+    const last = run.lastSeq ?? this.#lastSeq;
+    if (last - run.firstSeq >= limits.historyEvents) return Infinity;
+    const chunked = (field: string): string =>
+      `COALESCE((SELECT SUM(OCTET_LENGTH(text)) FROM chunks WHERE chunks.seq = events.seq AND field = '${field}'), 0)`;
+    const [events] = this.#exec(
+      `SELECT COALESCE(SUM(
+         CASE type WHEN 'action_completed' THEN MIN(COALESCE(OCTET_LENGTH(data), ?1), ?1)
+           ELSE COALESCE(OCTET_LENGTH(data), ${chunked('data')}) END
+         + COALESCE(OCTET_LENGTH(state), ${chunked('state')})), 0) AS bytes
+       FROM events WHERE seq BETWEEN ?2 AND ?3 AND run = ?4 AND type IN (${CONVERSATION_TYPES})`,
+      limits.historyResultChars,
+      run.firstSeq,
+      last,
+      run.run,
+    );
+    const [input] = this.#exec(
+      `SELECT CASE WHEN input <> '' THEN OCTET_LENGTH(input)
+         ELSE (SELECT SUM(OCTET_LENGTH(text)) FROM chunks WHERE chunks.seq = ?) END AS bytes FROM runs WHERE run = ?`,
+      -run.run,
+      run.run,
+    );
+    return Number(events?.['bytes'] ?? 0) + Number(input?.['bytes'] ?? 0);
+  }
+
+  /** The events that a later prompt is made of, oldest first; an output past `limits.historyResultChars` as its beginning. */
+  *conversationOf(run: RunRecord): Generator<StoredEvent> {
     const record = this.#requireRecord();
-    const row = this.#exec(
-      `SELECT * FROM events WHERE type = 'action_completed' AND run < ? AND (state ->> '$.output_key' = ? OR action_id = ?)
+    const last = run.lastSeq ?? this.#lastSeq;
+    for (let after = run.firstSeq - 1; after < last;) {
+      const rows = this.#exec(
+        `SELECT seq, run, iteration, type, at, action_id, action_name, state,
+           CASE WHEN type <> 'action_completed' OR OCTET_LENGTH(data) <= ?1 THEN data
+             ELSE SUBSTR(COALESCE(data, (SELECT text FROM chunks WHERE chunks.seq = events.seq AND field = 'data' AND part = 0)), 1, ?1)
+           END AS data,
+           type = 'action_completed' AND COALESCE(OCTET_LENGTH(data) > ?1, 1) AS cut
+         FROM events WHERE seq > ?2 AND seq <= ?3 AND run = ?4 AND type IN (${CONVERSATION_TYPES}) ORDER BY seq LIMIT ?5`,
+        limits.historyResultChars,
+        after,
+        last,
+        run.run,
+        limits.pageRows,
+      );
+      for (const row of rows) {
+        yield row['cut'] === 1
+          ? this.#read(record.session_id, {
+              ...row,
+              data: JSON.stringify({ output: beginningOf(String(row['data'])) }),
+            })
+          : this.#read(record.session_id, row);
+      }
+      if (rows.length < limits.pageRows) return;
+      after = Number(rows.at(-1)?.['seq']);
+    }
+  }
+
+  /**
+   * What the names of runs before `run` stand for (P12, L5): completed actions since the context was cleared last,
+   * newest first, at most `limits.earlierOutcomes` of them. `bytes`: what reading the event costs.
+   */
+  earlierOutcomes(run: number): EarlierOutcome[] {
+    return this.#find(
+      `SELECT seq, action_id, state ->> '$.output_key' AS output_key,
+         COALESCE(OCTET_LENGTH(data), (SELECT SUM(OCTET_LENGTH(text)) FROM chunks WHERE chunks.seq = events.seq AND field = 'data')) AS bytes
+       FROM events WHERE type = 'action_completed' AND run < ?
          AND seq > COALESCE((SELECT MAX(seq) FROM events WHERE type = 'action_completed' AND action_name = 'clear_context'), 0)
-       ORDER BY seq DESC LIMIT 1`,
+       ORDER BY seq DESC LIMIT ?`,
       run,
-      name,
-      name,
-    )[0];
-    if (row === undefined) return null;
-    return { output: this.#read(record.session_id, row).event.data['output'] ?? null };
+      limits.earlierOutcomes,
+    ).map((row) => ({
+      seq: Number(row['seq']),
+      id: String(row['action_id']),
+      outputKey: row['output_key'] === null ? null : String(row['output_key']),
+      bytes: Number(row['bytes'] ?? 0),
+    }));
   }
 
   /** The output that an `action_completed` event holds; null when there is none. */
   outputAt(seq: number): Json {
     return this.range({ after: seq - 1, limit: 1 })[0]?.event.data['output'] ?? null;
+  }
+
+  /** What only recovery reads of an event; null where there is nothing. */
+  stateAt(seq: number): JsonObject | null {
+    return this.range({ after: seq - 1, limit: 1 })[0]?.state ?? null;
+  }
+
+  /** A request for approval, with the event that ended it; null when no request has this id (J8). */
+  approval(id: string): { readonly asked: StoredEvent; readonly end: SessionEvent | null } | null {
+    const record = this.#requireRecord();
+    const row = this.#find(
+      `SELECT * FROM events WHERE type = 'approval_requested' AND data ->> '$.approval_id' = ? ORDER BY seq DESC LIMIT 1`,
+      id,
+    )[0];
+    if (row === undefined) return null;
+    const asked = this.#read(record.session_id, row);
+    const end = this.#find(
+      `SELECT * FROM events WHERE seq > ? AND run = ? AND iteration = ? AND action_id = ?
+         AND type IN ('approval_resolved', 'action_failed', 'action_cancelled') ORDER BY seq LIMIT 1`,
+      asked.event.seq ?? 0,
+      row['run'] ?? 0,
+      row['iteration'] ?? 0,
+      row['action_id'] ?? '',
+    )[0];
+    return { asked, end: end === undefined ? null : this.#read(record.session_id, end).event };
   }
 
   /** What stands for actions with this key, with its output; null when there is none. */
@@ -588,6 +696,21 @@ export class Journal {
       idempotencyKey: row['idempotency_key'] == null ? null : String(row['idempotency_key']),
     };
   }
+}
+
+/** The beginning of the output in the beginning of an `action_completed` event's JSON: text, or JSON as text. */
+function beginningOf(data: string): string {
+  const output = data.slice('{"output":'.length);
+  if (!output.startsWith('"')) return output;
+  // The cut may have left part of an escape, of six characters at most.
+  for (let end = output.length; end > output.length - 6; end -= 1) {
+    try {
+      return JSON.parse(`${output.slice(0, end)}"`) as string;
+    } catch {
+      // One character less.
+    }
+  }
+  return '';
 }
 
 /** `run_<hex>_3` -> 3; 0 when the id has another form. */

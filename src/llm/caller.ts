@@ -16,6 +16,7 @@ import { EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
 import type { Clock, FinishReason, ModelDelta, ModelProvider, ModelRequest, Random, Usage } from '../domain/ports.ts';
 import { estimateTokens, textBytes, tokensOf } from '../domain/tokens.ts';
+import type { Breaker } from './breaker.ts';
 import type { ReadChunk } from './chunk.ts';
 import type { Endpoint, Quirk } from './endpoints.ts';
 import { failureOf } from './failure.ts';
@@ -84,14 +85,15 @@ class Caller implements ModelProvider {
   async *stream(request: ModelRequest): AsyncGenerator<ModelDelta> {
     const { clock, random, endpoint, defaultModel } = this.#options;
     const model = request.model ?? defaultModel;
+    const breaker = endpoint.breakerOf(model);
     const sent: Sent = { pieces: 0, bytes: 0, usage: null };
     let end: End | null = null;
     let attempt = 1;
     while (end === null) {
-      const closedMs = endpoint.breaker.enter();
-      if (closedMs !== null) throw this.#leftAlone(closedMs);
+      const closedMs = breaker.enter();
+      if (closedMs !== null) throw this.#leftAlone(closedMs, breaker);
       try {
-        end = yield* this.#once(request, model, sent);
+        end = yield* this.#once(request, model, breaker, sent);
       } catch (fault) {
         if (request.signal.aborted) {
           end = { finish: 'abort', cut: true };
@@ -106,8 +108,7 @@ class Caller implements ModelProvider {
         if (!begun && adapt(failure, endpoint.refusedBy(model))) continue;
         const backoffMs = random() * Math.min(limits.retryMaxDelayMs, limits.retryDelayMs * 2 ** attempt);
         const delayMs = Math.max(backoffMs, failure.retryAfterMs ?? 0);
-        const again =
-          failure.retryable && !begun && attempt < limits.modelAttempts && endpoint.breaker.state === 'closed';
+        const again = failure.retryable && !begun && attempt < limits.modelAttempts && breaker.state === 'closed';
         if (!again || delayMs > limits.retryMaxDelayMs) {
           if (begun) yield { type: 'usage', usage: { ...partly(request, sent), model } };
           throw failure.error;
@@ -123,9 +124,8 @@ class Caller implements ModelProvider {
   }
 
   /** One request; returns how it ended. @param sent counts what is passed on */
-  async *#once(request: ModelRequest, model: string, sent: Sent): AsyncGenerator<Content, End> {
+  async *#once(request: ModelRequest, model: string, breaker: Breaker, sent: Sent): AsyncGenerator<Content, End> {
     const { clock, endpoint } = this.#options;
-    const { breaker } = endpoint;
     const controller = new AbortController();
     const startedAt = clock.now();
     const end = { marked: false };
@@ -215,18 +215,18 @@ class Caller implements ModelProvider {
     });
   }
 
-  #leftAlone(forMs: number): EngineError {
+  #leftAlone(forMs: number, { failures }: Breaker): EngineError {
     const { endpoint } = this.#options;
     return new EngineError(
       'model_unavailable',
-      `The model endpoint ${endpoint.name} has failed ${endpoint.breaker.failures} times in a row and is left alone for another ${Math.ceil(forMs / 1_000)} s`,
+      `The model endpoint ${endpoint.name} has failed ${failures} times in a row and is left alone for another ${Math.ceil(forMs / 1_000)} s`,
       { retry_after_ms: forMs, circuit: 'open' },
     );
   }
 }
 
 /** A refusal is an answer: the endpoint works. Too many requests are no failure either, unless it wants a rest. */
-function tell(breaker: Endpoint['breaker'], { error, status, retryAfterMs }: ModelFailure): void {
+function tell(breaker: Breaker, { error, status, retryAfterMs }: ModelFailure): void {
   const rests = retryAfterMs !== null && retryAfterMs > limits.retryMaxDelayMs;
   if (error.code === 'model_rejected') breaker.succeeded();
   else if (status === 429 && !rests) breaker.abandoned();

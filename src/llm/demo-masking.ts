@@ -43,7 +43,7 @@ export function mask(message: string): Masked {
   text = holdJson(text, (json) => hold('json', json, json));
   text = text
     .replace(/\bhttps?:\/\/[^\s"'<>]*[^\s"'<>.,;:!?)\]]/gi, (url) => hold('url', url, url))
-    .replace(/"([^"\n]*)"|“([^”\n]*)”/g, (whole, plain: string | undefined, curly: string | undefined) =>
+    .replace(/"([^"\n]*)"|“([^“”\n]*)”/g, (whole, plain: string | undefined, curly: string | undefined) =>
       hold('quote', whole, plain ?? curly ?? ''),
     )
     .replace(

@@ -3,6 +3,7 @@
  * that nothing here understands. No language model, no state: the same message and the same agent
  * give the same reading (L3).
  */
+import { limits } from '../domain/limits.ts';
 import { placeOf, readClause, runCode, showStats, unquoted } from './demo-clause.ts';
 import type { Place } from './demo-clause.ts';
 import { mask, unmask } from './demo-masking.ts';
@@ -61,7 +62,8 @@ export function readMessage(
   } else if (payload !== null) {
     add(runCode(payload.value, payload.kind, { python: payload.kind === 'python', shell: false, means }));
   }
-  const masked = mask(payload === null ? message : message.slice(0, payload.start));
+  const words = payload === null ? message : message.slice(0, payload.start);
+  const masked = mask(words.slice(0, limits.demoMessageChars));
   let text = masked.text;
 
   const variables = new Map<string, string>();
@@ -88,7 +90,10 @@ export function readMessage(
   const progress = replaced(summary.text, PROGRESS);
   text = progress.text.replace(TOGETHER, ' ').replace(/\bbetween (\S+) and (\S+)/gi, 'from $1 to $2');
   const recalls: { name: string; shown: string }[] = [];
-  const unread: string[] = [];
+  const unread: string[] =
+    words.length > limits.demoMessageChars
+      ? [`everything behind the first ${limits.demoMessageChars} characters of the message`]
+      : [];
   let verb = '';
   let pending: Place | null = null;
   for (const part of splitOutsideBrackets(text)) {
@@ -158,7 +163,9 @@ function findPayload(
 /** The variables that a message asks to remember; for reading a conversation again. */
 export function variablesIn(message: string): string[] {
   return [REMEMBER, SET].flatMap((pattern) =>
-    [...message.matchAll(pattern)].flatMap((match) => variableName(match[1] ?? '') ?? []),
+    [...message.slice(0, limits.demoMessageChars).matchAll(pattern)].flatMap(
+      (match) => variableName(match[1] ?? '') ?? [],
+    ),
   );
 }
 

@@ -2,6 +2,7 @@
 import { APIConnectionError, APIError } from 'openai';
 import { EngineError, messageOf } from '../domain/errors.ts';
 import { isJsonObject } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
 
 export interface ModelFailure {
   readonly error: EngineError;
@@ -22,8 +23,9 @@ export function failureOf(
   fault: unknown,
   { endpoint, secret, now }: { readonly endpoint: string; readonly secret: string | null; readonly now: number },
 ): ModelFailure {
-  if (fault instanceof EngineError) {
-    return { error: fault, retryable: fault.code === 'model_unavailable', retryAfterMs: null, status: null };
+  const ours = engineErrorIn(fault);
+  if (ours !== null) {
+    return { error: ours, retryable: ours.code === 'model_unavailable', retryAfterMs: null, status: null };
   }
   const said = quoted(fault, secret);
   if (fault instanceof APIError && !(fault instanceof APIConnectionError)) {
@@ -58,6 +60,12 @@ export function failureOf(
   };
 }
 
+/** A fault of ours, also where the client wrapped it as one of the connection. */
+function engineErrorIn(fault: unknown): EngineError | null {
+  if (fault instanceof EngineError) return fault;
+  return fault instanceof APIConnectionError && fault.cause instanceof EngineError ? fault.cause : null;
+}
+
 /** The HTTP status, or the one that an error inside the stream carries as its code. */
 function statusOf(fault: APIError): number | null {
   if (fault.status !== undefined) return fault.status;
@@ -89,7 +97,7 @@ function retryAfter(headers: Headers | undefined, now: number): number | null {
   return Number.isNaN(date) ? null : atMost(date - now);
 }
 
-/** A wait that is a number everywhere, also in JSON. */
+/** A server that is not ours does not say for how long we wait. */
 function atMost(ms: number): number {
-  return Math.min(Math.max(0, ms), Number.MAX_SAFE_INTEGER);
+  return Math.min(Math.max(0, ms), limits.retryAfterMaxMs);
 }

@@ -49,7 +49,7 @@ export function createOpenAiProvider(options: OpenAiOptions): ModelProvider {
     defaultModel,
     clock,
     random,
-    endpoint: options.endpoint ?? new Endpoint(origin, clock),
+    endpoint: options.endpoint ?? new Endpoint({ name: origin, key: null }, clock),
     firstTokenMs: options.firstTokenMs ?? dialect.firstTokenMs,
     betweenTokensMs: options.betweenTokensMs ?? limits.betweenTokensMs,
   });

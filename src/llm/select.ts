@@ -3,7 +3,8 @@ import { EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
 import type { AgentDefinition, ModelChoice } from '../domain/manifest.ts';
 import type { Clock, ModelDelta, ModelProvider, Random } from '../domain/ports.ts';
-import { originOf } from './address.ts';
+import type { SecretRead } from '../domain/secrets.ts';
+import { isSameEndpoint, originOf } from './address.ts';
 import { createDemoProvider } from './demo.ts';
 import { Endpoints } from './endpoints.ts';
 import { GENERIC, PRESET_NAMES, PRESETS, isPresetName, presetAt } from './presets.ts';
@@ -25,12 +26,16 @@ export interface ModelDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly fetch?: typeof globalThis.fetch;
+  /** For endpoints that a manifest names (X2); else `fetch`. */
+  readonly fetchElsewhere?: typeof globalThis.fetch;
+  /** Name of the API key whose sessions call; what is remembered of endpoints is remembered for it alone. */
+  readonly owner?: string | null;
   /** What is remembered of endpoints; kept between calls of `createModel`, or nothing is. */
   readonly endpoints?: Endpoints;
   /** The Workers AI binding, where the environment has one. */
   readonly ai?: AiBinding | null;
-  /** The value of a secret that a manifest may name, or null (X3). */
-  readonly secret?: (name: string) => string | null;
+  /** The value of a secret that a manifest names, or why it cannot be had (X3). */
+  readonly secret?: (name: string) => SecretRead;
   /** Why a manifest's endpoint may not be talked to, or null (X2). The deployment's own is not asked about. */
   readonly refuse?: (url: string) => string | null;
   /** Pacing of the demo provider, see there. */
@@ -51,7 +56,11 @@ type Target =
       readonly preset: Preset | null;
       readonly baseUrl: string;
       readonly apiKey: string | null;
+      /** Name of the secret that `apiKey` is; null = the deployment's, or none. */
+      readonly keySecret: string | null;
       readonly model: string | null;
+      /** A manifest names it, not the deployment. */
+      readonly elsewhere: boolean;
     }
   | { readonly type: 'unusable'; readonly fault: EngineError };
 
@@ -114,12 +123,15 @@ class Selection {
   }
 
   #callable(target: Extract<Target, { type: 'binding' | 'http' }>, label: string): Candidate {
-    const { clock, random, fetch } = this.#deps;
+    const { clock, random } = this.#deps;
     const { firstTokenMs = null, betweenTokensMs = null } = this.#engine ?? {};
     const model = target.model ?? ANY_MODEL;
-    const [key, name] =
-      target.type === 'binding' ? ['binding', 'Workers AI'] : [target.baseUrl, originOf(target.baseUrl)];
-    const endpoint = this.#endpoints.of(key, name);
+    const { owner = null } = this.#deps;
+    const endpoint = this.#endpoints.of(
+      target.type === 'binding'
+        ? { owner, address: 'binding', key: null, name: 'Workers AI' }
+        : { owner, address: target.baseUrl, key: target.keySecret, name: originOf(target.baseUrl) },
+    );
     const shared = { defaultModel: model, clock, random, endpoint, firstTokenMs, betweenTokensMs };
     const provider = loadedAtFirstUse(target.type === 'binding' ? 'workers-ai' : 'openai', async () => {
       if (target.type === 'binding') {
@@ -128,6 +140,7 @@ class Selection {
       }
       const { createOpenAiProvider } = await import('./openai.ts');
       const { baseUrl, apiKey, preset } = target;
+      const fetch = (target.elsewhere ? this.#deps.fetchElsewhere : undefined) ?? this.#deps.fetch;
       return createOpenAiProvider({
         ...shared,
         baseUrl,
@@ -141,7 +154,7 @@ class Selection {
       provider,
       model: target.model,
       label,
-      available: () => endpoint.breaker.state !== 'open',
+      available: () => endpoint.breakerOf(model).state !== 'open',
       latencyMs: () => endpoint.latencyOf(model),
       cost: (promptTokens, completionTokens) => {
         const used = { promptTokens, completionTokens, cachedTokens: 0, estimated: true, model };
@@ -180,22 +193,31 @@ class Selection {
     if (typeof origin !== 'string') return { type: 'unusable', fault: origin };
     const preset = presetFor(choice.provider, baseUrl);
     const own = this.#own;
-    const isOwn = own.type === 'http' && origin === originOf(own.baseUrl);
+    const isOwn = own.type === 'http' && isSameEndpoint(own.baseUrl, baseUrl);
     const reason = isOwn ? null : (this.#deps.refuse?.(baseUrl) ?? null);
     if (reason !== null) {
       return refused(`The model endpoint ${origin} ${reason} (an operator can let it through with ALLOW_HOSTS)`);
     }
     let apiKey = isOwn ? own.apiKey : null;
     if (choice.keySecret !== null) {
-      apiKey = this.#deps.secret?.(choice.keySecret) ?? null;
-      if (apiKey === null) return refused(`The secret ${choice.keySecret} for the model endpoint ${origin} is not set`);
+      const read = this.#deps.secret?.(choice.keySecret) ?? { ok: false, reason: `${choice.keySecret} is not set` };
+      if (!read.ok) return refused(`The key for the model endpoint ${origin}: ${read.reason}`);
+      apiKey = read.value;
     }
     if (apiKey === null && preset !== null && preset.keyHeader !== null && !preset.local) {
       return refused(
-        `${preset.title} needs a key: name its secret in api_key_secret (LLM_API_KEY goes only to LLM_BASE_URL)`,
+        `${preset.title} needs a key: name its secret in api_key_secret (LLM_API_KEY goes only to LLM_BASE_URL, origin and path)`,
       );
     }
-    return { type: 'http', preset, baseUrl, apiKey, model: choice.model };
+    return {
+      type: 'http',
+      preset,
+      baseUrl: isOwn ? own.baseUrl : baseUrl,
+      apiKey,
+      keySecret: choice.keySecret,
+      model: choice.model,
+      elsewhere: !isOwn,
+    };
   }
 }
 
@@ -221,7 +243,15 @@ function ownTarget(config: ModelConfig, ai: AiBinding | null): Target {
   if (baseUrl === null) return refused(`${named.title} needs LLM_BASE_URL, such as ${named.example}`);
   const origin = tried(() => originOf(baseUrl));
   if (typeof origin !== 'string') return { type: 'unusable', fault: origin };
-  return { type: 'http', preset: presetFor(provider, baseUrl), baseUrl, apiKey, model };
+  return {
+    type: 'http',
+    preset: presetFor(provider, baseUrl),
+    baseUrl,
+    apiKey,
+    keySecret: null,
+    model,
+    elsewhere: false,
+  };
 }
 
 /** `openai` at another address is any compatible endpoint, known by its address or not at all. */

@@ -1,12 +1,14 @@
 /**
  * Conditions of actions: CEL over the names of references, written without the `$` (S9). The language
- * has no clock, no I/O and no way to the host; what could still take long is refused: regular
- * expressions, one comprehension inside another, functions that multiply text.
+ * has no clock, no I/O and no way to the host. Regular expressions, one comprehension inside another and
+ * functions that multiply text are refused; the rest is charged for its work (`condition-work.ts`).
  */
 import { Environment } from '@marcbachmann/cel-js';
 import type { ASTNode } from '@marcbachmann/cel-js';
 import type { Json } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
+import { WorkMeter } from '../domain/work.ts';
+import { chargeCondition, toCel } from './condition-work.ts';
 
 export type ConditionResult =
   | { readonly ok: true; readonly value: boolean }
@@ -37,28 +39,39 @@ export function conditionNames(expression: string): string[] {
  * @param values what the names stand for; a name without a value is an error, as is a result that is
  *   neither true nor false
  */
-export function evaluateCondition(expression: string, values: Readonly<Record<string, Json>>): ConditionResult {
-  const read = readCondition(expression);
+export function evaluateCondition(
+  expression: string,
+  values: Readonly<Record<string, Json>>,
+  meter: WorkMeter = new WorkMeter(limits.conditionSteps),
+): ConditionResult {
+  const read = readCondition(expression, meter);
   if (!read.ok) return read;
   // Only own values: a name such as `constructor` must not find the prototype's.
   const context: Record<string, unknown> = Object.create(null) as Record<string, unknown>;
-  for (const name of read.names) {
-    if (Object.hasOwn(values, name)) context[TYPES.has(name) ? ALIAS + name : name] = toCel(values[name] ?? null);
-  }
   try {
+    for (const name of read.names) {
+      if (Object.hasOwn(values, name))
+        context[TYPES.has(name) ? ALIAS + name : name] = toCel(values[name] ?? null, meter);
+    }
     const result: unknown = read.run(context);
+    if (meter.exceeded) return { ok: false, message: tooExpensive(meter, expression) };
     if (typeof result === 'boolean') return { ok: true, value: result };
     return { ok: false, message: `The condition gives ${kindOf(result)}, not true or false: ${quote(expression)}` };
   } catch (fault) {
-    return { ok: false, message: complain(fault, expression) };
+    return { ok: false, message: meter.exceeded ? tooExpensive(meter, expression) : complain(fault, expression) };
   }
+}
+
+function tooExpensive({ allowed }: WorkMeter, expression: string): string {
+  return `The condition needs too much work on these values (allowed: ${allowed} steps): ${quote(expression)}`;
 }
 
 type ReadCondition =
   | { readonly ok: true; readonly names: string[]; readonly run: (context: Record<string, unknown>) => unknown }
   | { readonly ok: false; readonly message: string };
 
-function readCondition(expression: string): ReadCondition {
+/** @param meter charged by every evaluation of what is read; without it the condition is only looked at */
+function readCondition(expression: string, meter: WorkMeter | null = null): ReadCondition {
   if (expression.length > limits.conditionChars) {
     return {
       ok: false,
@@ -75,6 +88,7 @@ function readCondition(expression: string): ReadCondition {
       for (const { name } of found.types) found.names.add(name);
       parsed = environment.parse(withAliases(source, found.types));
     }
+    if (meter !== null) chargeCondition(parsed.ast, meter);
     return { ok: true, names: [...found.names], run: (context) => parsed(context) as unknown };
   } catch (fault) {
     return { ok: false, message: complain(fault, expression) };
@@ -149,21 +163,13 @@ function isNode(value: unknown): value is ASTNode {
   return typeof value === 'object' && value !== null && 'op' in value;
 }
 
-/** Takes the `$` off `$name` and `${name}` outside of quotes. */
+/** Takes the `$` off `$name` and `${name}` outside of quotes. One that is never closed goes to the end. */
 function withoutDollars(expression: string): string {
   if (!expression.includes('$')) return expression;
   return expression.replace(
-    /("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|\$(?:\{([\w.[\]]+)\}|(?=[A-Za-z_]))/g,
+    /("(?:[^"\\]|\\.)*(?:"|\\?$)|'(?:[^'\\]|\\.)*(?:'|\\?$))|\$(?:\{([\w.[\]]+)\}|(?=[A-Za-z_]))/g,
     (_all, quoted: string | undefined, braced: string | undefined) => quoted ?? braced ?? '',
   );
-}
-
-/** Whole numbers are CEL's `int`, as they look. Objects lose their prototype. */
-function toCel(value: Json): unknown {
-  if (typeof value === 'number') return Number.isSafeInteger(value) ? BigInt(value) : value;
-  if (typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value)) return value.map(toCel);
-  return new Map(Object.entries(value).map(([key, item]) => [key, toCel(item)]));
 }
 
 function kindOf(value: unknown): string {

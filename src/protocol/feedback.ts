@@ -17,6 +17,8 @@ import type { NativeCall } from './tool-calls.ts';
 /** How one action ended, as the model is told. */
 export interface ActionReport {
   readonly id: string;
+  /** Its place in its generation; an id may belong to a rejected action as well. */
+  readonly ordinal?: number;
   readonly name: string | null;
   readonly status: TerminalStatus;
   readonly outputKey?: string | null;
@@ -161,7 +163,7 @@ const KEEP_ALL: MemoryPolicy = { maxTurns: null, summarizeAfter: null };
 /** Newest first: when the budget ends, the oldest results are the ones that are left out. */
 function budgetFor(history: readonly Turn[], current: Turn): ResultBudget {
   const generations = [...history, current].flatMap((turn) => turn.generations);
-  const latest = latestOf(generations.flatMap(({ results }) => results));
+  const latest = latestOf(generations.map(({ results }) => results));
   const budget = new ResultBudget(limits.resultsPromptChars);
   for (const generation of generations.toReversed()) {
     budget.reserve(generation.results, latest, new Set(calledResults(generation).values()));
@@ -169,16 +171,27 @@ function budgetFor(history: readonly Turn[], current: Turn): ResultBudget {
   return budget;
 }
 
-/** The reports that their ids still stand for: a later action of the same id takes the name over (P6). */
-function latestOf(reports: readonly ActionReport[]): ReadonlySet<ActionReport> {
-  return new Set(new Map(reports.map((report) => [report.id, report])).values());
+/**
+ * The reports that their ids still stand for: an action of a later generation takes the name over, one that was
+ * rejected beside an accepted one does not (P6).
+ */
+function latestOf(generations: readonly (readonly ActionReport[])[]): ReadonlySet<ActionReport> {
+  const latest = new Map<string, ActionReport>();
+  for (const reports of generations) {
+    for (const report of reports) if (report.status === 'rejected') latest.set(report.id, report);
+    for (const report of reports) if (report.status !== 'rejected') latest.set(report.id, report);
+  }
+  return new Set(latest.values());
 }
 
 /** The report of every native call that has one. */
-function calledResults({ calls = [], results }: Generation): Map<NativeCall, ActionReport> {
+export function calledResults({ calls = [], results }: Generation): Map<NativeCall, ActionReport> {
   const found = new Map<NativeCall, ActionReport>();
   for (const call of calls) {
-    const report = results.find(({ id }) => id === call.actionId);
+    // By place; a conversation of an earlier version knows ids only.
+    const report =
+      results.find(({ ordinal }) => ordinal !== undefined && ordinal === call.ordinal) ??
+      results.find(({ id, ordinal }) => id === call.actionId && (ordinal === undefined || call.ordinal === undefined));
     if (report !== undefined) found.set(call, report);
   }
   return found;
@@ -192,7 +205,7 @@ function calledResults({ calls = [], results }: Generation): Map<NativeCall, Act
  */
 export function renderResults(results: readonly ActionReport[], budgetChars: number): string {
   const budget = new ResultBudget(budgetChars);
-  budget.reserve(results, latestOf(results), new Set());
+  budget.reserve(results, latestOf([results]), new Set());
   return budget.block(results);
 }
 
@@ -275,7 +288,7 @@ class MessageList {
   /** A generation without text and calls leaves no message: endpoints refuse empty ones. */
   assistant(content: string, calls: readonly NativeCall[]): void {
     if (calls.length > 0) {
-      const toolCalls = calls.map(({ actionId: _actionId, type: _type, ...shown }) => shown);
+      const toolCalls = calls.map(({ actionId: _actionId, ordinal: _ordinal, type: _type, ...shown }) => shown);
       this.list.push({ role: 'assistant', content: content.trim() === '' ? '' : content, toolCalls });
     } else if (content.trim() !== '') this.list.push({ role: 'assistant', content });
   }

@@ -12,7 +12,7 @@ import { parseExactly } from './exact-json.ts';
 
 /** @returns the mended object, or null when it cannot be mended without guessing */
 export function repairObject(source: string): JsonObject | null {
-  if (source.length > limits.repairChars) return null;
+  if (source.length > limits.repairChars || quotesIn(source) > limits.repairQuotes) return null;
   try {
     const repaired = jsonrepair(source);
     const value = parseExactly(repaired);
@@ -20,6 +20,13 @@ export function repairObject(source: string): JsonObject | null {
   } catch {
     return null;
   }
+}
+
+const QUOTES = /["'`\u2018\u2019\u201C\u201D]/g;
+
+/** The library looks at each quote for where its string may end: a text of quotes costs the square of their number. */
+function quotesIn(source: string): number {
+  return source.match(QUOTES)?.length ?? 0;
 }
 
 const TOKEN = /[ \t\r\n]*("(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+)/y;

@@ -1247,6 +1247,8 @@ class Parser implements ProtocolParser {
 
   /** A body that stands in one chunk with its closing tag and is strict JSON: most are. Anything else goes the long way. */
   #scanWholeBody(text: string, start: number): number {
+    // A body that is not used is scanned only: an error for each one that is not JSON takes more time than all the rest.
+    if (this.#action?.ignored === true) return start;
     if (this.#nextLess < start) this.#nextLess = indexOrEnd(text, '<', start);
     const end = this.#nextLess;
     if (!text.startsWith('</action>', end) || end - start > limits.actionBodyBytes) return start;
@@ -1301,7 +1303,7 @@ class Parser implements ProtocolParser {
   /** Whether the `</action>` reached ends the action. */
   #endsBody(): boolean {
     // A body that is strict JSON as a whole needs no scan.
-    if (!this.#bodyTooLarge && !this.#scanner.used) {
+    if (!this.#bodyTooLarge && !this.#scanner.used && this.#action?.ignored !== true) {
       this.#parsed = parseJson(this.#fresh);
       if (this.#parsed !== undefined) return true;
     }

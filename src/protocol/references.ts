@@ -376,7 +376,7 @@ export type NameLookup = (
   name: string,
 ) =>
   | { readonly known: true; readonly value: Json }
-  | { readonly known: true; readonly failed: 'failed' | 'skipped' | 'rejected' | 'cancelled' | 'pending' }
+  | { readonly known: true; readonly failed: 'failed' | 'skipped' | 'rejected' | 'cancelled' | 'pending' | 'left_out' }
   | { readonly known: false };
 
 export interface SubstitutionWarning {
@@ -393,15 +393,30 @@ export interface SubstitutionWarning {
  * `[name: failed]`; an unknown name stays as it is. What would add more than
  * `limits.substitutedChars` is left out.
  *
- * @returns at most one `unknown_reference` and one `truncated` warning, and one `missing_path` for
+ * @param quota what the actions of a run share: the characters that are rendered for them are taken from it
+ * @returns `renderedChars`: what was taken from the quota. `spent` where it did not suffice: then values are missing.
+ *   Warnings: at most one `unknown_reference` and one `truncated` warning, and one `missing_path` for
  *   each reference concerned
  */
 export function substitute(
   parameters: JsonObject,
   lookup: NameLookup,
-): { value: JsonObject; warnings: SubstitutionWarning[] } {
-  const substitution = new Substitution(lookup);
-  return { value: substitution.object(parameters), warnings: substitution.warnings() };
+  quota: SubstitutionQuota = newSubstitutionQuota(),
+): { value: JsonObject; warnings: SubstitutionWarning[]; spent: boolean; renderedChars: number } {
+  const before = quota.charsLeft;
+  const substitution = new Substitution(lookup, quota);
+  const value = substitution.object(parameters);
+  const { spent } = substitution;
+  return { value, warnings: substitution.warnings(), spent, renderedChars: before - quota.charsLeft };
+}
+
+/** What the references of a run's actions may still add to parameters, in UTF-16 units. */
+export interface SubstitutionQuota {
+  charsLeft: number;
+}
+
+export function newSubstitutionQuota(): SubstitutionQuota {
+  return { charsLeft: limits.runSubstitutedChars };
 }
 
 type Found =
@@ -411,15 +426,21 @@ type Found =
 
 class Substitution {
   readonly #lookup: NameLookup;
+  /** What each name stands for: asked once, however many paths lead into it. */
+  readonly #named = new Map<string, ReturnType<NameLookup>>();
   /** By spelling: each reference is looked up, walked and rendered once. */
   readonly #found = new Map<string, Found>();
   readonly #unknown = new Set<string>();
   readonly #missing: string[] = [];
+  readonly #quota: SubstitutionQuota;
+  /** The run's quota did not suffice. */
+  spent = false;
   #charsLeft: number = limits.substitutedChars;
   #leftOut: string | null = null;
 
-  constructor(lookup: NameLookup) {
+  constructor(lookup: NameLookup, quota: SubstitutionQuota) {
     this.#lookup = lookup;
+    this.#quota = quota;
   }
 
   object(value: JsonObject): JsonObject {
@@ -482,21 +503,36 @@ class Substitution {
   }
 
   #resolve(reference: Reference): Found {
-    const named = this.#lookup(reference.name);
+    let named = this.#named.get(reference.name);
+    if (named === undefined) {
+      named = this.#lookup(reference.name);
+      this.#named.set(reference.name, named);
+    }
     if (!named.known) {
       this.#unknown.add(reference.raw);
       return { state: 'unknown' };
     }
+    // What no room is left for is not rendered.
+    if (this.#leftOut !== null) return { state: 'nothing', text: '' };
     if ('failed' in named) return { state: 'nothing', text: `[${reference.name}: ${named.failed}]` };
     const { found, value } = follow(named.value, reference.path);
+    if (found && this.#quota.charsLeft <= 0) {
+      // Rendering is part of the work that the quota bounds.
+      this.spent = true;
+      return { state: 'nothing', text: '' };
+    }
     if (found) return { state: 'value', value, text: renderText(value) };
     this.#missing.push(reference.raw);
     return { state: 'nothing', text: '' };
   }
 
   #afford(reference: Reference, text: string): boolean {
-    if (text.length > this.#charsLeft) {
+    // What is left out was rendered, so it counts for the run as well.
+    this.#quota.charsLeft -= text.length;
+    if (this.#quota.charsLeft < 0) this.spent = true;
+    if (text.length > this.#charsLeft || this.spent) {
       this.#leftOut ??= reference.raw;
+      this.#charsLeft = 0;
       return false;
     }
     this.#charsLeft -= text.length;

@@ -37,6 +37,8 @@ export interface ToolCallOptions extends Pick<ParserOptions, 'json' | 'actionsLe
 /** A call that became an action, accepted or not: what the conversation must show of it afterwards. */
 export interface NativeCall {
   readonly actionId: string;
+  /** The action's place in its generation; absent in what an earlier version stored. */
+  readonly ordinal?: number;
   readonly type: ActionType;
   /** What the endpoint called it; the action's id where that could not stand for one call alone. */
   readonly id: string;
@@ -290,6 +292,7 @@ class Reader implements ToolCallReader {
     call.text = '';
     this.#told.set(call, {
       actionId: told.id,
+      ordinal: call.ordinal,
       type: told.type,
       id: call.id !== null && call.id.length <= limits.callStateChars ? call.id : told.id,
       // What endpoints accept as the name of a function.

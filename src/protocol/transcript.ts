@@ -6,7 +6,7 @@
 import { isJsonObject } from '../domain/json.ts';
 import type { Json } from '../domain/json.ts';
 import type { ResolvedAgent } from '../domain/manifest.ts';
-import { buildTranscript } from './feedback.ts';
+import { buildTranscript, calledResults } from './feedback.ts';
 import type { Turn } from './feedback.ts';
 import { renderAction } from './prompt-examples.ts';
 import { buildSystemPrompt } from './prompt.ts';
@@ -49,16 +49,17 @@ export function trainingExample(run: {
 function asText(turn: Turn, form: 'full' | 'compact'): Turn {
   return {
     user: turn.user,
-    generations: turn.generations.map(({ text, calls = [], results }) => {
-      const refused = new Set(
-        calls
-          .map(({ actionId }) => actionId)
-          .filter((id) => results.some((report) => report.id === id && report.status === 'rejected')),
-      );
-      const actions = calls.filter(({ actionId }) => !refused.has(actionId)).map((call) => actionText(call, form));
+    generations: turn.generations.map((generation) => {
+      const { text, calls = [], results } = generation;
+      const called = calledResults(generation);
+      const refused = new Set([...called.values()].filter(({ status }) => status === 'rejected'));
+      const actions = calls.flatMap((call) => {
+        const report = called.get(call);
+        return report !== undefined && refused.has(report) ? [] : [actionText(call, form)];
+      });
       return {
         text: [text, ...actions].filter((part) => part.trim() !== '').join('\n'),
-        results: results.filter(({ id }) => !refused.has(id)),
+        results: results.filter((report) => !refused.has(report)),
       };
     }),
   };

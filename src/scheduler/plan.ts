@@ -23,11 +23,15 @@ export { renderPlan } from './render-plan.ts';
 /** One action of a plan, with its dependencies already resolved to ids. */
 export interface PlannedAction {
   readonly id: string;
+  /** Its place in the generation's text. An id alone may be shared with a rejected action. */
+  readonly ordinal?: number;
   readonly type: ActionType;
   readonly mode: ActionMode;
   readonly name: string;
   /** Explicit and implicit dependencies in the same generation; ids that are not in the plan are ignored. */
   readonly dependsOn: readonly string[];
+  /** Those of them that were rejected, whatever else has their id: shown, but they hold nothing. */
+  readonly dependsOnRejected?: readonly string[];
   /** Dependencies on actions of earlier iterations: shown, but they hold nothing any more. */
   readonly earlier?: readonly string[];
   /** Sync actions whose barrier it stands behind (S4). */
@@ -84,7 +88,12 @@ export function buildPlan(actions: readonly PlannedAction[]): PlanReport {
   const dependencies = new Map<PlanNode, PlanNode[]>();
   const barriers = new Map<PlanNode, PlanNode[]>();
   for (const node of nodes) {
-    const own = known(byId, node, node.action.dependsOn);
+    const rejected = new Set(node.action.dependsOnRejected);
+    const own = known(
+      byId,
+      node,
+      node.action.dependsOn.filter((id) => !rejected.has(id)),
+    );
     for (const dependency of own) edges.push({ from: dependency.action.id, to: node.action.id });
     dependencies.set(node, own);
     barriers.set(node, known(byId, node, node.action.heldBy ?? []));
@@ -245,14 +254,15 @@ export function plannedActions(state: RunState, iteration: number): PlannedActio
 function planned(node: ActionNode, syncs: readonly ActionNode[]): PlannedAction {
   const { id, declaration, traits, iteration, mode, dependencies } = node;
   const held = declaration.dependsOn === null;
+  const own = dependencies.filter((dependency) => dependency.iteration === iteration);
   return {
     id,
+    ordinal: declaration.ordinal,
     type: declaration.type,
     mode,
     name: declaration.name,
-    dependsOn: dependencies
-      .filter((dependency) => dependency.iteration === iteration)
-      .map((dependency) => dependency.id),
+    dependsOn: own.map((dependency) => dependency.id),
+    dependsOnRejected: own.filter(({ queued }) => !queued).map((dependency) => dependency.id),
     earlier: dependencies.filter((dependency) => dependency.iteration !== iteration).map((dependency) => dependency.id),
     heldBy: held
       ? syncs.filter((sync) => sync.index < node.index && !node.exempt.includes(sync)).map((sync) => sync.id)

@@ -79,6 +79,7 @@ function statusOfNode({ stage, settlement }: ActionNode): ActionStatus {
   switch (stage) {
     case 'evaluating':
     case 'held':
+    case 'asking':
     case 'recalling':
       return 'waiting';
     case 'approval':

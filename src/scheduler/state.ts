@@ -7,17 +7,19 @@
 import type { ActionDeclaration, ActionKey, ActionMode, ActionTraits } from '../domain/action.ts';
 import type { FinishReason, Spent } from '../domain/ports.ts';
 import type { Finality } from '../domain/protocol-event.ts';
+import { NOTHING_SPENT } from '../domain/spent.ts';
 import type { RunPolicy, Settlement } from './types.ts';
 
 /**
- * Where an action stands. `held` waits for a good end of its generation (S14); `approval` waits for
- * a human (J8); `recalling` until it is known whether an earlier outcome stands for it (P6);
+ * Where an action stands. `held` waits for a good end of its generation (S14); `asking` until it is known what a
+ * human is asked; `approval` waits for the answer (J8); `recalling` until it is known whether an earlier outcome stands for it (P6);
  * `retrying` waits for its backoff (S7).
  */
 export type Stage =
   | 'waiting'
   | 'evaluating'
   | 'held'
+  | 'asking'
   | 'approval'
   | 'recalling'
   | 'ready'
@@ -187,6 +189,10 @@ export interface RunState {
   tokens: number;
   /** US dollars, of the calls whose price is known. */
   cost: number;
+  /** Sessions that were started, with those that these started (M7). */
+  children: number;
+  /** Those of them that this run's own actions started. */
+  directChildren: number;
   /** Set aside for children that are at work, beside what is spent (S12). */
   reserved: Spent;
   /** When the seconds began to count again, and how many milliseconds had passed before. */
@@ -203,8 +209,6 @@ export interface RunState {
   /** Generations that a crash cut (J2). */
   interrupted: number;
 }
-
-export const NOTHING_SPENT: Spent = { modelCalls: 0, tokens: 0, cost: 0, actions: 0 };
 
 const NO_POLICY: RunPolicy = {
   source: 'text',
@@ -243,6 +247,8 @@ export function initialState(): RunState {
     modelCalls: 0,
     tokens: 0,
     cost: 0,
+    children: 0,
+    directChildren: 0,
     reserved: NOTHING_SPENT,
     since: 0,
     elapsedMs: 0,

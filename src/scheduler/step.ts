@@ -34,6 +34,7 @@ import type { ActionDeclaration, ActionError, ActionRejection, ActionTraits, Rej
 import { ERROR_TABLE, EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
 import type { ChildBudget, FinishReason, Spent } from '../domain/ports.ts';
+import { NOTHING_SPENT, addSpent } from '../domain/spent.ts';
 import { LONGEST_TIMER_MS, attemptsAllowed, backoffMs, isOverload, timeoutOf } from './attempts.ts';
 import { isFinal, saidSomething } from './finality.ts';
 import {
@@ -132,6 +133,8 @@ function take(turn: Turn, input: SchedulerInput): void {
       return attemptFailed(turn, input);
     case 'timer_fired':
       return timerFired(turn, input);
+    case 'approval_asked':
+      return approvalAsked(turn, input);
     case 'approval_resolved':
       return approvalResolved(turn, input);
     case 'usage_recorded':
@@ -445,9 +448,16 @@ function prepare(turn: Turn, node: ActionNode): void {
     return setStage(state, node, 'held');
   }
   if (!node.traits.needsApproval) return recall(turn, node);
-  setStage(state, node, 'approval');
+  setStage(state, node, 'asking');
   turn.out.push({ type: 'ask_approval', key: node.key });
   turn.out.push({ type: 'set_timer', timer: `approval:${node.key}`, delayMs: limits.approvalExpiryMs });
+}
+
+function approvalAsked(turn: Turn, { key, error }: Input<'approval_asked'>): void {
+  const node = turn.state.byKey.get(key);
+  if (node?.stage !== 'asking') return;
+  if (error === null) setStage(turn.state, node, 'approval');
+  else settle(turn, node, { status: 'failed', error });
 }
 
 function approvalResolved(turn: Turn, { key, approved, note }: Input<'approval_resolved'>): void {
@@ -496,10 +506,7 @@ function dispatch(turn: Turn): void {
     const lack = lackOf(turn, node);
     setStage(state, node, 'running');
     if (lack === null) start(turn, node, reserve(turn, node));
-    else {
-      const error = { code: 'budget_exceeded', message: lack, retryable: false };
-      settle(turn, node, { status: 'failed', error });
-    }
+    else settle(turn, node, { status: 'failed', error: { ...lack, retryable: false } });
   }
 }
 
@@ -533,7 +540,7 @@ function attemptSucceeded(turn: Turn, { key, attempt, spent }: Input<'attempt_su
 function attemptFailed(turn: Turn, { key, attempt, error, random, spent }: Input<'attempt_failed'>): void {
   const node = runningNode(turn.state, key, attempt);
   if (node === null) return;
-  giveBack(turn.state, node, spent);
+  giveBack(turn.state, node, error.beforeDispatch === true ? NOTHING_SPENT : spent);
   failAttempt(turn, node, error, random);
 }
 
@@ -599,6 +606,7 @@ function settle(turn: Turn, node: ActionNode, settlement: Settlement): void {
     case 'retrying':
       out.push({ type: 'clear_timer', timer: attemptTimer('retry', node) });
       break;
+    case 'asking':
     case 'approval':
       out.push({ type: 'clear_timer', timer: `approval:${key}` });
       break;
@@ -883,6 +891,11 @@ function callsLeft({ policy, modelCalls, reserved }: RunState): number {
   return policy.modelCalls - modelCalls - reserved.modelCalls - (policy.source === 'model' ? 1 : 0);
 }
 
+/** Sessions that may still be started. */
+function childrenLeft({ policy, children, reserved }: RunState): number {
+  return (policy.maxChildren ?? Infinity) - children - (reserved.children ?? 0);
+}
+
 /** Tokens beyond those set aside for the last generation. */
 function tokensLeft({ policy, tokens, reserved }: RunState): number {
   if (policy.tokens === null) return Infinity;
@@ -908,32 +921,40 @@ function reserve({ state, at }: Turn, node: ActionNode): ChildBudget | null {
     cost: policy.cost == null ? null : part(policy.cost - state.cost - reserved.cost),
     // A child can answer without an action, so what is not there is not lent.
     actions: Math.min(actionsLeft, Math.max(1, Math.floor(part(actionsLeft)))),
+    children: childrenLent(state, waiting),
   };
-  const { modelCalls, actions, tokens, cost } = budget;
-  node.reserved = { modelCalls, actions, tokens: tokens ?? 0, cost: cost ?? 0 };
-  state.reserved = sum(reserved, node.reserved, 1);
+  const { modelCalls, actions, tokens, cost, children } = budget;
+  node.reserved = { modelCalls, actions, tokens: tokens ?? 0, cost: cost ?? 0, children: children + 1 };
+  state.reserved = addSpent(reserved, node.reserved);
+  state.directChildren += 1;
   return budget;
 }
 
-/** A child's end, or its attempt's: what was set aside and not spent is free again (S12). */
+/**
+ * Sessions that a child may start itself: two thirds of what is left beside it, less what is kept for its
+ * siblings. Half of all is theirs, or one for each that waits: what a model goes on to declare is not known yet.
+ */
+function childrenLent(state: RunState, waiting: number): number {
+  const { maxChildren } = state.policy;
+  if (maxChildren === undefined) return limits.childrenPerRun;
+  const kept = Math.max(waiting, Math.ceil(maxChildren / 2) - 1 - state.directChildren);
+  return Math.ceil((Math.max(0, childrenLeft(state) - 1 - kept) * 2) / 3);
+}
+
+/**
+ * A child's end, or its attempt's: what was set aside and not spent is free again (S12). Sessions whose
+ * number is not known count as started: a child that timed out may have started as many as it was lent.
+ */
 function giveBack(state: RunState, node: ActionNode, spent?: Spent): void {
   if (node.reserved === null) return;
-  state.reserved = sum(state.reserved, node.reserved, -1);
+  state.reserved = addSpent(state.reserved, node.reserved, -1);
+  state.children += spent?.children ?? node.reserved.children ?? 0;
   node.reserved = null;
   if (spent === undefined) return;
   state.modelCalls += spent.modelCalls;
   state.tokens += spent.tokens;
   state.cost += spent.cost;
   state.admittedActions += spent.actions;
-}
-
-function sum(a: Spent, b: Spent, sign: 1 | -1): Spent {
-  return {
-    modelCalls: a.modelCalls + sign * b.modelCalls,
-    tokens: a.tokens + sign * b.tokens,
-    cost: a.cost + sign * b.cost,
-    actions: a.actions + sign * b.actions,
-  };
 }
 
 function startsChild({ declaration: { type } }: ActionNode): boolean {
@@ -945,10 +966,21 @@ function isPending({ admitted, stage }: ActionNode): boolean {
 }
 
 /** Why an action may not be dispatched, or null. Only what calls models spends calls and tokens. */
-function lackOf(turn: Turn, node: ActionNode): string | null {
+function lackOf(turn: Turn, node: ActionNode): Pick<ActionError, 'code' | 'message'> | null {
   const { state } = turn;
   const { type } = node.declaration;
   if (type !== 'llm' && type !== 'agent' && type !== 'workflow') return null;
+  const { policy } = state;
+  if (type !== 'llm' && childrenLeft(state) <= 0) {
+    const allowed = `this run may start ${policy.maxChildren ?? 0} sessions, with those that they start`;
+    return { code: 'too_many_children', message: `Action "${node.id}" was not started: ${allowed}` };
+  }
+  const message = budgetLack(turn, node);
+  return message === null ? null : { code: 'budget_exceeded', message };
+}
+
+function budgetLack(turn: Turn, node: ActionNode): string | null {
+  const { state } = turn;
   const { policy } = state;
   if (callsLeft(state) <= 0) {
     exceed(turn, 'model_calls', policy.modelCalls, state.modelCalls);

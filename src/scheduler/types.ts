@@ -31,6 +31,8 @@ export interface RunPolicy {
   readonly tokens: number | null;
   /** US dollars; null or absent = no budget (S12). */
   readonly cost?: number | null;
+  /** Sessions that its actions may start, with those that these start; absent = no limit (M7). */
+  readonly maxChildren?: number;
   readonly failFast: boolean;
   readonly responseDefault: 'auto' | 'final' | 'continue';
   readonly onFailedFinal: 'continue' | 'end';
@@ -84,6 +86,8 @@ export type SchedulerInput = { readonly at: number } & (
     }
   /** `random`: as above, for a timeout that is followed by a retry; without it the whole backoff is waited. */
   | { readonly type: 'timer_fired'; readonly timer: TimerId; readonly random?: number }
+  /** Answers `ask_approval`: the question stands; or why it cannot be put, and the action has failed (J8). */
+  | { readonly type: 'approval_asked'; readonly key: ActionKey; readonly error: ActionError | null }
   | {
       readonly type: 'approval_resolved';
       readonly key: ActionKey;
@@ -123,6 +127,7 @@ export type SchedulerCommand =
       readonly delayMs: number;
       readonly error: ActionError;
     }
+  /** Ask a human about what the action would do, which is settled now (J8); answer with `approval_asked`. */
   | { readonly type: 'ask_approval'; readonly key: ActionKey }
   | ({ readonly type: 'settle'; readonly key: ActionKey; readonly attempt: number } & Settlement)
   | { readonly type: 'set_timer'; readonly timer: TimerId; readonly delayMs: number }

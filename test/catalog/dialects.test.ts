@@ -151,7 +151,7 @@ describe('imports', () => {
     const loaded = load({
       'a.yaml': agent('a', 'import: {agents: [b], workflows: [w]}'),
       'b.yaml': agent('b', 'import: {agents: [a, b]}'),
-      'w.yaml': `${head('Workflow', 'w')}steps: [{name: s, type: agent, target: a}, {name: t, type: workflow, target: w}]\n`,
+      'w.yaml': `${head('Workflow', 'w')}steps: [{name: s, type: agent, target: a}, {name: t, type: workflow, target: w, condition: 'trigger.n > 0'}]\n`,
     });
     expect(said(loaded)).toEqual([]);
     expect(loaded.catalog.workflow('w')?.agents.get('a')?.name).toBe('a');
@@ -164,7 +164,7 @@ describe('imports', () => {
       { path: 'b.yaml', text: agent('shipped', '') },
       { path: 'c.yaml', text: agent('c', 'import: {tools: [common_tool]}') },
     ];
-    const loaded = loadManifests(files, common);
+    const loaded = loadManifests(files, { common });
     expect(said(loaded)).toEqual([
       'a.yaml:6:31: import.tools[1]: agent "a" imports the tool "comon_tool", which does not exist (nearest: common_tool)',
       'b.yaml:3:7: name: "shipped" is the name of an agent that comes with the system and cannot be changed',
@@ -186,7 +186,7 @@ describe('hostile files', () => {
       `${tool('t')}metadata: {a: ${'['.repeat(200)}${']'.repeat(200)}}\n`,
       `deeper than ${limits.jsonDepth} levels`,
     ],
-    ['absurd nesting', `a: ${'['.repeat(50_000)}`, 'not valid YAML'],
+    ['absurd nesting', `a: ${'['.repeat(50_000)}`, 'nests deeper than 64 levels'],
     [
       'an alias bomb',
       `a: &a [x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c]\n`,

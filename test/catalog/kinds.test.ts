@@ -124,7 +124,7 @@ steps:
   - {name: keep, type: relic, target: store.set, parameters: {key: x}, on_failure: {do: continue, steps: [{name: undo, type: relic, target: store, action: delete}]}}
   - {name: choose, type: conditional, condition: "steps.get.ok", steps: [{name: yes_, type: llm, parameters: {prompt: hi}}], else: [{name: no_, type: internal, target: clear_context}]}
   - {name: each, type: for_each, items: $(steps.get.list), concurrency: 3, depends_on: get, steps: [{name: one, type: tool, target: fetch}]}
-  - {name: both, type: parallel, depends_on: [], steps: [{name: a, type: agent, target: helper}, {name: b, type: workflow, target: w}]}
+  - {name: both, type: parallel, depends_on: [], steps: [{name: a, type: agent, target: helper}, {name: b, type: workflow, target: w, condition: 'trigger.url != ""'}]}
 outputs: {text: steps.get.body, all: {source: $(steps.each)}}`),
       'fetch.yaml': TOOL,
       'store.yaml': `${head('Relic', 'store')}implementation: {type: edge, store: kv}\n`,
@@ -483,4 +483,36 @@ test('[M3] a container tool may be made of the files beside its manifest, with i
     memoryMb: 64,
     cpus: 0.5,
   });
+});
+
+describe('workflows that start themselves', () => {
+  const starts = (name: string, target: string, more = ''): string =>
+    `${head('Workflow', name)}import: {workflows: [${target}]}\nsteps: [{name: s, type: workflow, target: ${target}${more}}]\n`;
+  const warningsOf = (files: Readonly<Record<string, string>>): string[] => load(files).warnings.map(formatProblem);
+
+  test('[M6] of a workflow that always starts itself a warning says so, also by way of others', () => {
+    expect(warningsOf({ 'w.yaml': starts('w', 'w') })).toEqual([
+      expect.stringContaining('the workflow always starts itself (w -> w)'),
+    ]);
+    const three = { 'a.yaml': starts('a', 'b'), 'b.yaml': starts('b', 'c'), 'c.yaml': starts('c', 'a') };
+    expect(warningsOf(three).join('\n')).toContain('always starts itself (a -> b -> c -> a)');
+    const within = `${head('Workflow', 'w')}import: {workflows: [w]}
+steps: [{name: p, type: parallel, steps: [{name: s, type: workflow, target: w}]}]\n`;
+    expect(warningsOf({ 'w.yaml': within })).toHaveLength(1);
+  });
+
+  test('[M6] not of one that does so under a condition', () => {
+    expect(warningsOf({ 'w.yaml': starts('w', 'w', ', condition: "trigger.n > 0"') })).toEqual([]);
+    expect(warningsOf({ 'a.yaml': starts('a', 'b'), 'b.yaml': starts('b', 'a', ', condition: "true"') })).toEqual([]);
+  });
+});
+
+test('[R6] an edge relic may hold so much, and its schema so many statements', () => {
+  expect(problemsOf({ 'r.yaml': relic('implementation: {type: edge, store: kv, quota: 10G}') })).toEqual([
+    expect.stringContaining('more than an edge relic may hold (256 MiB)'),
+  ]);
+  const schema = Array.from({ length: limits.relicSchemaStatements + 1 }, () => 'DELETE FROM t').join(', ');
+  expect(problemsOf({ 'r.yaml': relic(`implementation: {type: edge, store: sql, schema: [${schema}]}`) })).toEqual([
+    expect.stringContaining(`(allowed: ${limits.relicSchemaStatements})`),
+  ]);
 });

@@ -344,3 +344,56 @@ test('[S8] a time limit above the ceiling is refused', () => {
   expect(problem).toMatchObject({ line: 6, field: 'timeout' });
   expect(problem?.message).toBe('must be between 1 ms and 3600 s, found 2h');
 });
+
+test('[M3] a pattern that needs backtracking is an issue at its place, however deep it stands', () => {
+  const rest = `implementation: {type: builtin, entrypoint: echo}
+parameters:
+  type: object
+  properties:
+    list:
+      items:
+        pattern: "^(?=a)b"`;
+  const [problem, ...further] = problemsOf({ 't.yaml': tool('t', rest) });
+  expect(further).toEqual([]);
+  expect(problem).toContain(
+    't.yaml:11:18: parameters.properties.list.items.pattern: "^(?=a)b" cannot be matched in linear',
+  );
+});
+
+test('[M3] the schemas of one manifest share one limit of work', () => {
+  const withPatterns = (count: number): string => {
+    const patterns = Array.from(
+      { length: count },
+      (_, index) => `  p${index}: {type: string, pattern: "^[a-z]{${index % 60}}x*$"}`,
+    );
+    return tool('t', `implementation: {type: builtin, entrypoint: echo}\nparameters:\n${patterns.join('\n')}`);
+  };
+  expect(problemsOf({ 't.yaml': withPatterns(60) })).toEqual([]);
+  expect(problemsOf({ 't.yaml': withPatterns(600) })[0]).toContain(`allowed: ${limits.manifestSchemaSteps} steps`);
+});
+
+const long = (index: number): string => `n${String(index).padStart(4, '0')}`.padEnd(60, 'abcdefghij');
+
+test('[M2] a folder of mistyped imports is read with few suggestions', () => {
+  const names = Array.from({ length: 200 }, (_, index) => `x${long(index)}`).join(', ');
+  const files = Array.from({ length: 50 }, (_, index) => [
+    `a${index}.yaml`,
+    agent(long(index), `import:\n  agents: [${names}]`),
+  ]);
+  const { problems } = load(Object.fromEntries(files) as Record<string, string>);
+  expect(problems).toHaveLength(50 * limits.manifestProblems);
+  expect(problems[0]?.message).toContain('nearest: ');
+  const suggesting = problems.filter(({ message }) => message.includes('nearest: '));
+  expect(suggesting.length).toBeLessThan(200);
+});
+
+test('[M2] a folder has a limit of definitions', () => {
+  const documents = Array.from({ length: 300 }, (_, index) => tool(`t${index}`)).join('---\n');
+  const files = Array.from({ length: 8 }, (_, index) => [
+    `t${index}.yaml`,
+    documents.replaceAll('name: t', `name: f${index}t`),
+  ]);
+  const { catalog, problems } = load(Object.fromEntries(files) as Record<string, string>);
+  expect(catalog.list('tool')).toHaveLength(limits.catalogDefinitions);
+  expect(problems[0]?.message).toContain(`${limits.catalogDefinitions} manifests`);
+});

@@ -71,6 +71,16 @@ test.each<[string, Json, string]>([
   ['required in words', { a: { type: 'string', required: 'yes' } }, 'a/required: expected true or false, found "yes"'],
   ['a broken pattern', { a: { type: 'string', pattern: '(' } }, 'a/pattern: "(" is not a regular expression'],
   [
+    'a pattern that backtracks',
+    { type: 'object', properties: { a: { items: { pattern: '(?=a)b' } } } },
+    'properties/a/items/pattern: "(?=a)b" cannot be matched in linear time',
+  ],
+  [
+    'a name pattern that backtracks',
+    { a: { type: 'object', patternProperties: { '(a)\\1': {} } } },
+    'a/patternProperties/(a)\\1: "(a)\\\\1" cannot be matched in linear time',
+  ],
+  [
     'a deep wrong type',
     { type: 'object', properties: { a: { items: { type: 'text' } } } },
     'properties/a/items/type: unknown type "text"',

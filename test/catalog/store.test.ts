@@ -14,9 +14,9 @@ const agent = (name: string, tools: string, version?: string): string =>
 
 const { catalog: common } = loadManifests([{ path: 'c.yaml', text: tool('common') }]);
 const open = (sql = openNodeSql()): ManifestStore => new ManifestStore(sql, common, { 'tool/common': tool('common') });
-const codeOf = (work: () => unknown): string => {
+const codeOf = async (work: () => unknown): Promise<string> => {
   try {
-    work();
+    await work();
   } catch (fault) {
     return (fault as { code: string }).code;
   }
@@ -24,12 +24,12 @@ const codeOf = (work: () => unknown): string => {
 };
 
 describe('[M4] the store', () => {
-  test('what was put in is there after a restart, with its versions', () => {
+  test('what was put in is there after a restart, with its versions', async () => {
     const sql = openNodeSql();
     const store = open(sql);
-    store.put({ kind: 'tool', name: 't' }, tool('t'), 1);
-    store.put({ kind: 'agent', name: 'a' }, agent('a', 't, common'), 2);
-    store.put({ kind: 'tool', name: 't' }, tool('t', '2'), 3);
+    await store.put({ kind: 'tool', name: 't' }, tool('t'), 1);
+    await store.put({ kind: 'agent', name: 'a' }, agent('a', 't, common'), 2);
+    await store.put({ kind: 'tool', name: 't' }, tool('t', '2'), 3);
     const again = open(sql);
     expect([...(again.agent('a')?.tools.keys() ?? [])]).toEqual(['t', 'common']);
     expect(again.get({ kind: 'tool', name: 't' })).toMatchObject({ version: '2', revision: 2, updatedAt: 3 });
@@ -40,26 +40,27 @@ describe('[M4] the store', () => {
     ]);
   });
 
-  test('the same text again is no new version; the oldest make room', () => {
+  test('the same text again is no new version; the oldest make room', async () => {
     const store = open();
     const ref = { kind: 'tool', name: 't' } as const;
-    for (let turn = 0; turn < 3; turn += 1) store.put(ref, tool('t'), turn);
+    for (let turn = 0; turn < 3; turn += 1) await store.put(ref, tool('t'), turn);
     expect(store.get(ref)).toMatchObject({ revision: 1, updatedAt: 0 });
-    for (let turn = 2; turn < limits.manifestVersions + 5; turn += 1) store.put(ref, tool('t', String(turn)), turn);
+    for (let turn = 2; turn < limits.manifestVersions + 5; turn += 1)
+      await store.put(ref, tool('t', String(turn)), turn);
     expect(store.get(ref).versions).toHaveLength(limits.manifestVersions);
-    expect(codeOf(() => store.get(ref, { revision: 1 }))).toBe('unknown_manifest');
+    expect(await codeOf(() => store.get(ref, { revision: 1 }))).toBe('unknown_manifest');
   });
 
-  test('a folder is taken as far as it loads; a file that would take away what loaded before is left as it was', () => {
+  test('a folder is taken as far as it loads; a file that would take away what loaded before is left as it was', async () => {
     const store = open();
-    store.upload(
+    await store.upload(
       [
         { path: 'both.yaml', text: `${tool('one')}---\n${tool('two')}` },
         { path: 'a.yaml', text: agent('a', 'one, two') },
       ],
       1,
     );
-    const report = store.upload(
+    const report = await store.upload(
       [
         { path: 'both.yaml', text: `${tool('one', '2')}---\n${tool('two').replace('echo', 'ecco')}` },
         { path: 'new.yaml', text: tool('three') },
@@ -74,10 +75,10 @@ describe('[M4] the store', () => {
     expect([...(store.agent('a')?.tools.keys() ?? [])]).toEqual(['one', 'two']);
   });
 
-  test('a folder can be made all that there is: what is not in it goes, and one fault leaves everything as it was', () => {
+  test('a folder can be made all that there is: what is not in it goes, and one fault leaves everything as it was', async () => {
     const store = open();
-    store.put({ kind: 'tool', name: 'old' }, tool('old'), 1);
-    store.put({ kind: 'agent', name: 'stays' }, agent('stays', 'old'), 2);
+    await store.put({ kind: 'tool', name: 'old' }, tool('old'), 1);
+    await store.put({ kind: 'agent', name: 'stays' }, agent('stays', 'old'), 2);
     const script = `${head('Tool', 'new')}implementation: {type: script, runtime: python3, entrypoint: ./new/main.py}\n`;
     const folder = [
       { path: 'agents/stays.yaml', text: agent('stays', '../tools/new.yaml, common') },
@@ -86,43 +87,46 @@ describe('[M4] the store', () => {
       { path: 'readme.txt', text: 'hello' },
     ];
     const broken = [...folder, { path: 'tools/bad.yaml', text: head('Tool', 'bad') }];
-    expect(codeOf(() => store.replace(broken, 3))).toBe('invalid_manifest');
-    expect(codeOf(() => store.replace(folder.slice(0, 2), 3))).toBe('invalid_manifest');
+    expect(await codeOf(() => store.replace(broken, 3))).toBe('invalid_manifest');
+    expect(await codeOf(() => store.replace(folder.slice(0, 2), 3))).toBe('invalid_manifest');
     expect(store.list(null).flatMap(({ name, common: shared }) => (shared ? [] : [name]))).toEqual(['stays', 'old']);
 
-    const { manifests, removed, problems } = store.replace(folder, 4);
+    const { manifests, removed, problems } = await store.replace(folder, 4);
     expect([removed, problems]).toEqual([[{ kind: 'tool', name: 'old' }], []]);
     expect(manifests.map(({ name, revision }) => [name, revision])).toEqual([
       ['stays', 2],
       ['new', 1],
     ]);
     expect(store.agent('stays')?.tools.get('new')?.implementation).toMatchObject({ source: 'print(1)' });
-    expect(codeOf(() => store.get({ kind: 'tool', name: 'old' }))).toBe('unknown_manifest');
+    expect(await codeOf(() => store.get({ kind: 'tool', name: 'old' }))).toBe('unknown_manifest');
     expect(store.get({ kind: 'tool', name: 'old' }, { version: '1' })).toMatchObject({ source: tool('old') });
-    expect(store.replace(folder, 5)).toMatchObject({ removed: [], manifests: [{ revision: 2 }, { revision: 1 }] });
-    expect(store.replace([], 6).removed).toHaveLength(2);
+    expect(await store.replace(folder, 5)).toMatchObject({
+      removed: [],
+      manifests: [{ revision: 2 }, { revision: 1 }],
+    });
+    expect((await store.replace([], 6)).removed).toHaveLength(2);
     expect(store.list(null).map(({ name }) => name)).toEqual(['common']);
   });
 
-  test('what a folder would be is looked at without taking it', () => {
-    const report = open().validate([{ path: 'a.yaml', text: tool('mine') }]);
+  test('what a folder would be is looked at without taking it', async () => {
+    const report = await open().validate([{ path: 'a.yaml', text: tool('mine') }]);
     expect(report.manifests).toMatchObject([{ name: 'mine', common: false, revision: null }]);
   });
 
-  test('one of several in a file can be taken out, and no one that is imported', () => {
+  test('one of several in a file can be taken out, and no one that is imported', async () => {
     const store = open();
-    store.upload([{ path: 'both.yaml', text: `${tool('one')}---\n${tool('two')}` }], 1);
-    store.put({ kind: 'agent', name: 'a' }, agent('a', 'two'), 2);
-    store.remove({ kind: 'tool', name: 'one' }, 3);
+    await store.upload([{ path: 'both.yaml', text: `${tool('one')}---\n${tool('two')}` }], 1);
+    await store.put({ kind: 'agent', name: 'a' }, agent('a', 'two'), 2);
+    await store.remove({ kind: 'tool', name: 'one' }, 3);
     expect(store.list('tool').map(({ name }) => name)).toEqual(['common', 'two']);
-    expect(codeOf(() => store.remove({ kind: 'tool', name: 'two' }, 4))).toBe('manifest_in_use');
-    expect(codeOf(() => store.remove({ kind: 'tool', name: 'one' }, 4))).toBe('unknown_manifest');
-    expect(codeOf(() => store.remove({ kind: 'tool', name: 'common' }, 4))).toBe('manifest_read_only');
+    expect(await codeOf(() => store.remove({ kind: 'tool', name: 'two' }, 4))).toBe('manifest_in_use');
+    expect(await codeOf(() => store.remove({ kind: 'tool', name: 'one' }, 4))).toBe('unknown_manifest');
+    expect(await codeOf(() => store.remove({ kind: 'tool', name: 'common' }, 4))).toBe('manifest_read_only');
   });
 
-  test('tools of one name in two folders stay with their importers over a restart', () => {
+  test('tools of one name in two folders stay with their importers over a restart', async () => {
     const sql = openNodeSql();
-    open(sql).upload(
+    await open(sql).upload(
       [
         { path: 'x/a.yaml', text: agent('x', 'look') },
         { path: 'x/t.yaml', text: tool('look') },
@@ -136,27 +140,27 @@ describe('[M4] the store', () => {
     expect(store.agent('y')?.tools.get('look')?.version).toBe('7');
   });
 
-  test('too many files and too large a definition are refused, and nothing changes', () => {
+  test('too many files and too large a definition are refused, and nothing changes', async () => {
     const store = open();
     const many = Array.from({ length: limits.catalogFiles + 1 }, (_, index) => ({ path: `${index}.txt`, text: 'x' }));
-    expect(codeOf(() => store.upload(many, 1))).toBe('invalid_manifest');
+    expect(await codeOf(() => store.upload(many, 1))).toBe('invalid_manifest');
     const script = 'x'.repeat(limits.definitionChars);
     const large = `${head('Tool', 'large')}implementation: {type: script, runtime: shell, script: "${script}"}\n`;
-    expect(codeOf(() => store.put({ kind: 'tool', name: 'large' }, large, 1))).toBe('invalid_manifest');
+    expect(await codeOf(() => store.put({ kind: 'tool', name: 'large' }, large, 1))).toBe('invalid_manifest');
     expect(store.list('tool').map(({ name }) => name)).toEqual(['common']);
   });
 });
 
-test('[M4] what is kept with a run gives back the agent and all that it imports', () => {
+test('[M4] what is kept with a run gives back the agent and all that it imports', async () => {
   const store = open();
-  store.put({ kind: 'tool', name: 't' }, tool('t'), 1);
-  store.put({ kind: 'agent', name: 'a' }, agent('a', 't'), 1);
+  await store.put({ kind: 'tool', name: 't' }, tool('t'), 1);
+  await store.put({ kind: 'agent', name: 'a' }, agent('a', 't'), 1);
   const resolved = store.agent('a');
   if (resolved === null) throw new Error('there is no agent');
   expect(fromPinned(toPinned(resolved))).toEqual(resolved);
 });
 
-test('[M4] the graph ends where it comes round, and shows those in a circle that nobody else uses', () => {
+test('[M4] the graph ends where it comes round, and shows those in a circle that nobody else uses', async () => {
   const { catalog } = loadManifests([
     { path: 'a.yaml', text: `${head('Agent', 'a')}persona: x\nimport: {agents: [b]}\n` },
     { path: 'b.yaml', text: `${head('Agent', 'b')}persona: x\nimport: {agents: [a], tools: [t]}\n` },
@@ -169,4 +173,19 @@ test('[M4] the graph ends where it comes round, and shows those in a circle that
   expect(renderGraph(graphOf(catalog.data))).toBe(
     ['agent/c 1', '└─ tool/t (feed)', 'agent/a 1', '└─ agent/b', '   ├─ tool/t', '   └─ agent/a …', ''].join('\n'),
   );
+});
+
+test('[M4] a drawn graph has a limit of lines and of levels, whatever imports what', () => {
+  const names = Array.from({ length: 150 }, (_, index) => `a${String(index).padStart(3, '0')}`);
+  const files = names.map((name, place) => ({
+    path: `${name}.yaml`,
+    // each imports its next one first: a chain with all that is left hanging from every link
+    text: `${head('Agent', name)}persona: x\nimport: {agents: [${names.slice(place + 1).join(', ')}]}\n`,
+  }));
+  const graph = graphOf(loadManifests(files).catalog.data);
+  expect(graph.edges).toHaveLength((150 * 149) / 2);
+  const lines = renderGraph(graph).trimEnd().split('\n');
+  expect(lines).toHaveLength(limits.graphLines + 1);
+  expect(lines.at(-1)).toMatch(/^… and \d+ lines more$/);
+  expect(Math.max(...lines.map((line) => line.length))).toBeLessThan(3 * limits.graphDepth + 40);
 });

@@ -196,6 +196,45 @@ describe.skipIf(skip !== null)(`one runner with a Docker engine${skip === null ?
   });
 });
 
+describe('a runner that is not there yet', () => {
+  test('[S7] [H1] actions wait for it, and health says what is missing until it is there', async () => {
+    const port = await freePort();
+    const system = await startWorker(`http://127.0.0.1:${port}`);
+    let runner: RunnerProcess | null = null;
+    try {
+      const ask = async (path: string): Promise<[number, { status: string; missing?: unknown }]> => {
+        const response = await fetch(`${system.url}${path}`);
+        return [response.status, (await response.json()) as { status: string }];
+      };
+      expect(await ask('/health')).toMatchObject([
+        200,
+        { status: 'starting', missing: [{ part: 'runner', reason: 'the runner does not answer' }] },
+      ]);
+      expect((await ask('/health?ready'))[0]).toBe(503);
+      const response = await fetch(`${system.url}/execute/direct`, {
+        method: 'POST',
+        body: JSON.stringify({
+          protocol_text: `${action('python', 'x', { code: 'print(6*7)' })}<response final="true">$x</response>`,
+        }),
+      });
+      let text = '';
+      for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+        text += chunk;
+        if (!text.includes('waiting for a runner') || runner !== null) continue;
+        runner = await startRunner({ RUNNER_SANDBOX: 'wasm', RUNNER_PORT: String(port) });
+      }
+      expect(text).toContain('event: action_completed');
+      expect(text).toContain('"response":"42"');
+      expect(await ask('/health?ready')).toMatchObject([200, { status: 'healthy' }]);
+      if (runner !== null) await stop(runner, 'SIGKILL');
+      expect(await ask('/health')).toMatchObject([200, { status: 'degraded' }]);
+    } finally {
+      await system.stop();
+      if (runner !== null) await stop(runner);
+    }
+  });
+});
+
 describe('two runners', () => {
   let runners: RunnerProcess[];
   let system: System;

@@ -1,90 +1,24 @@
 /** `npm start` as a person uses it: real Worker, real runner, real sandbox, real signals. */
-import { spawn } from 'node:child_process';
-import type { ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { readFileSync, readdirSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { readEvents } from '../../scripts/event-client.ts';
 import type { WireEvent } from '../../scripts/event-client.ts';
 import { freePort } from '../../scripts/services.ts';
-import { ROOT } from '../../scripts/system.ts';
 import type { RunResult } from '../../src/engine/run-result.ts';
+import { childrenOf, clearAway, isAlive, launch, post, start, stateFolder, stop } from '../support/npm-start.ts';
+import type { Started } from '../support/npm-start.ts';
 import { answer, startScriptedLlm } from '../support/scripted-llm.ts';
 
 const POWER = '1606938044258990275541962092341162602522202993782792835301376';
-
-interface Started {
-  readonly url: string;
-  readonly output: () => string;
-  readonly process: ChildProcess;
-  readonly exited: Promise<number | null>;
-}
-
-const folders: string[] = [];
-const launched: ChildProcess[] = [];
-
-function stateFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'cortex-e2e-'));
-  folders.push(folder);
-  return folder;
-}
-
-function launch(env: Record<string, string>): Omit<Started, 'url'> {
-  const child = spawn(process.execPath, ['scripts/start.ts'], {
-    cwd: ROOT,
-    // A model server that runs on this machine by chance must not be found.
-    env: {
-      ...process.env,
-      ...(env['LLM_BASE_URL'] === undefined ? { LLM_PROVIDER: 'demo' } : {}),
-      ...env,
-      NO_COLOR: '1',
-    },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  launched.push(child);
-  let output = '';
-  child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
-  child.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()));
-  const exited = new Promise<number | null>((resolve) => child.on('exit', (code) => resolve(code)));
-  return { output: () => output, process: child, exited };
-}
-
-async function start(env: Record<string, string> = {}): Promise<Started> {
-  const port = await freePort();
-  const started = launch({
-    PORT: String(port),
-    RUNNER_PORT: String(await freePort()),
-    CORTEX_STATE_DIR: stateFolder(),
-    ...env,
-  });
-  await vi.waitFor(() => expect(started.output()).toContain('is ready'), { timeout: 90_000, interval: 100 });
-  return { ...started, url: `http://127.0.0.1:${port}` };
-}
-
-async function stop(started: Omit<Started, 'url'>): Promise<void> {
-  started.process.kill('SIGTERM');
-  await started.exited;
-}
-
-async function post<T>(url: string, body: unknown, headers: Record<string, string> = {}): Promise<T> {
-  const response = await fetch(url, { method: 'POST', body: JSON.stringify(body), headers });
-  return (await response.json()) as T;
-}
 
 function overlap(result: RunResult, ids: readonly string[]): boolean {
   const [a, b] = ids.map((id) => result.actions.find((action) => action.id === id));
   return Number(a?.started_at) < Number(b?.ended_at) && Number(b?.started_at) < Number(a?.ended_at);
 }
 
-afterAll(async () => {
-  // A test that failed half-way leaves its system running; this one does not.
-  const left = launched.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null);
-  await Promise.all(left.map((child) => once(child, 'exit', { signal: kill(child) })));
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
-});
+afterAll(clearAway);
 
 test('[H5] with keys, no way leads past them, and a token in a URL reaches no file', async () => {
   const stateDir = stateFolder();
@@ -302,24 +236,3 @@ describe('starting and stopping', () => {
     await stop(second);
   });
 });
-
-/** Asks the process to stop; the signal gives up waiting after a while. */
-function kill(child: ChildProcess): AbortSignal {
-  child.kill('SIGTERM');
-  return AbortSignal.timeout(15_000);
-}
-
-/** All descendants of a process. */
-function childrenOf(pid: number): number[] {
-  const direct = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
-  return [...direct, ...direct.flatMap(childrenOf)];
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-}

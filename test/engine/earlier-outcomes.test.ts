@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { ActionOutcome } from '../../src/domain/action.ts';
 import type { ActionCall } from '../../src/executors/executor.ts';
 import { EarlierOutcomes } from '../../src/engine/earlier-outcomes.ts';
-import type { Recalled } from '../../src/engine/earlier-outcomes.ts';
+import type { Recalled, ResolvedAction } from '../../src/engine/earlier-outcomes.ts';
 import { cacheTtlOf } from '../../src/engine/traits.ts';
 import { Journal } from '../../src/journal/journal.ts';
 import type { SessionKit } from '../support/session-kit.ts';
@@ -157,11 +157,31 @@ describe('[P6] cache_ttl', () => {
     await hanging.kit.session.cancel('stop');
   });
 
+  test('calls are resolved one after the other, and not for one that has gone', async () => {
+    const { kit } = await counting();
+    const earlier = new EarlierOutcomes(new Journal(kit.sql), kit.clock);
+    const action = { id: 'a', type: 'tool', name: 'echo', idempotencyKey: null } as const;
+    const log: string[] = [];
+    const ask = (owner: string): Promise<void> => {
+      const call = (): ReturnType<ResolvedAction['call']> => {
+        log.push(`resolve ${owner}`);
+        return { parameters: { owner }, inputs: {} };
+      };
+      return earlier.ask(owner, { action, call, version: null, cacheTtlMs: 60_000 }, () => log.push(`answer ${owner}`));
+    };
+    const asked = ['a', 'b', 'c'].map(ask);
+    expect(log).toEqual([]);
+    earlier.release('b', null);
+    await Promise.all(asked);
+    expect(log).toEqual(['resolve a', 'answer a', 'resolve c', 'answer c']);
+  });
+
   test('one that goes before its look-up is done holds nobody back', async () => {
     const { kit } = await counting();
     const earlier = new EarlierOutcomes(new Journal(kit.sql), kit.clock);
     const action = { id: 'a', type: 'tool', name: 'echo', idempotencyKey: null } as const;
-    const resolved = { action, parameters: { x: 1 }, inputs: {}, version: null, cacheTtlMs: 60_000 };
+    const call = (): ReturnType<ResolvedAction['call']> => ({ parameters: { x: 1 }, inputs: {} });
+    const resolved = { action, call, version: null, cacheTtlMs: 60_000 };
     const answers: [owner: string, found: Recalled['type']][] = [];
     const ask = (owner: string): Promise<void> =>
       earlier.ask(owner, resolved, (found) => void answers.push([owner, found.type]));

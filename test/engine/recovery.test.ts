@@ -538,7 +538,8 @@ describe('[J8] approvals', () => {
     expect(resultOf(one).status).toBe('waiting');
     world.clock.advance(1);
     await expect(one.kit.session.resolveApproval(`apr_${'1'.repeat(32)}`, true, null)).rejects.toMatchObject({
-      code: 'unknown_approval',
+      code: 'approval_closed',
+      details: { approval_status: 'expired' },
     });
     expect(one.kit.session.nextWake()).toBe(world.clock.now());
     await one.kit.session.wake();
@@ -569,11 +570,17 @@ describe('[J8] approvals', () => {
     const { session } = first.kit;
     const id = `apr_${'1'.repeat(32)}`;
     const decided = session.resolveApproval(id, true, null);
-    await expect(session.resolveApproval(id, false, null)).rejects.toMatchObject({ code: 'unknown_approval' });
+    await expect(session.resolveApproval(id, false, null)).rejects.toMatchObject({
+      code: 'approval_closed',
+      details: { approval_status: 'deciding' },
+    });
     await decided;
     expect(world.sent.filter(({ type }) => type === 'approval_resolved')).toMatchObject([{ data: { approved: true } }]);
     await live(world, first);
-    await expect(session.resolveApproval(id, false, null)).rejects.toMatchObject({ code: 'unknown_approval' });
+    await expect(session.resolveApproval(id, false, null)).rejects.toMatchObject({
+      code: 'approval_closed',
+      details: { approval_status: 'approved' },
+    });
     expect(resultOf(first)).toMatchObject({ status: 'completed', response: 'done' });
   });
 
@@ -620,7 +627,7 @@ describe('[J8] approvals', () => {
     await settle();
     expect(first.kit.session.busy).toBe(true);
     const late = first.kit.session.resolveApproval(`apr_${'1'.repeat(32)}`, true, null);
-    await expect(late).rejects.toMatchObject({ code: 'unknown_approval' });
+    await expect(late).rejects.toMatchObject({ code: 'approval_closed', details: { approval_status: 'expired' } });
     expect(world.sent.filter(({ type }) => type === 'approval_resolved')).toEqual([]);
   });
 

@@ -1,5 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import type { Json } from '../../src/domain/json.ts';
+import { limits } from '../../src/domain/limits.ts';
 import { redactJson, redactor } from '../../src/engine/redact.ts';
 import { runText, settle, sessionKit } from '../support/session-kit.ts';
 
@@ -57,6 +59,25 @@ describe('[X3] whatever an action gives', () => {
   );
 });
 
+test('[X3] what is held back of live output says nothing about what the secrets are', () => {
+  const redact = redactor(['sk-abcdefgh', 'other-secret-0']);
+  for (const [guess, wrong] of [
+    ['s', 'x'],
+    ['sk-abc', 'sk-abd'],
+    ['so far: sk-abcdefg', 'so far: sk-abcdefx'],
+    ['done\nsk-a', 'done\nsk-b'],
+  ] as const) {
+    expect(redact.openChars(guess)).toBe(redact.openChars(wrong));
+  }
+  // whole lines never wait
+  expect(redact.openChars('a line\n')).toBe(0);
+  expect(redact.openChars('50 %\r')).toBe(0);
+  expect(redact.openChars('a line\nrest')).toBe(4);
+  expect(redact.openChars('x'.repeat(100))).toBe('other-secret-0'.length - 1);
+  // a secret of several lines may be cut at a line break
+  expect(redactor(['-----BEGIN\nabc\n-----END']).openChars('-----BEGIN\n')).toBe(11);
+});
+
 test('[X3] however live output is cut, no piece and no sum of pieces shows a secret', () => {
   const secrets = ['secret-one', 'one-of-them-secret', 'aaaaaab'];
   const redact = redactor(secrets);
@@ -82,4 +103,19 @@ test('[X3] however live output is cut, no piece and no sum of pieces shows a sec
     ),
     { numRuns: 300 },
   );
+});
+
+test('[J6] an output that nests too deeply is a failure of its action, and the run goes on', async () => {
+  const deep = (levels: number): Json => JSON.parse(`${'['.repeat(levels)}${']'.repeat(levels)}`) as Json;
+  const kit = await sessionKit({
+    executors: {
+      tool: ({ action }) =>
+        Promise.resolve({ ok: true, output: deep(action.id === 'a' ? 50_000 : limits.outcomeDepth) }),
+    },
+  });
+  const text =
+    '<action name="echo" id="a">{}</action><action name="echo" id="b">{}</action><response final="true">b: $b</response>';
+  const result = await runText(kit, text);
+  expect(JSON.stringify(result)).toContain('output_too_deep');
+  expect(JSON.stringify(result)).toContain('[[[[');
 });

@@ -119,6 +119,40 @@ describe('[R6] kv', () => {
     expect(refused('set', { key: 'small', value: 1 })).toBe('done');
   });
 
+  test('a page is looked for no further than its limit, and goes on there', () => {
+    const { done, sql, clock } = open('kv', { quotaBytes: 10_000_000 });
+    const insert = `INSERT INTO cortex_relic_kv WITH RECURSIVE c(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM c WHERE n < ?1)
+      SELECT printf('gone%06d', n), '1', 1, 0, ?2 FROM c`;
+    sql.exec(insert, limits.relicScannedRows + 10, clock.now() - 1);
+    done('set', { key: 'here', value: 1 });
+    const { keys, next } = done('list', { values: false }) as JsonObject;
+    expect(keys).toEqual([]);
+    expect(next).toBe(`gone${String(limits.relicScannedRows).padStart(6, '0')}`);
+    expect(done('list', { values: false, after: next as string })).toEqual({ keys: ['here'], next: null });
+    expect(done('list', { values: false, prefix: 'her' })).toEqual({ keys: ['here'], next: null });
+  });
+
+  test('keys begin with a prefix, whatever it ends with', () => {
+    const { done } = open('kv');
+    for (const key of ['a', 'a\u{10ffff}', 'a\u{10ffff}b', 'b', '\ud7ff', '\ue000']) done('set', { key, value: 1 });
+    const keys = (prefix: string): Json => (done('list', { values: false, prefix }) as JsonObject)['keys'] as Json;
+    expect(keys('a')).toEqual(['a', 'a\u{10ffff}', 'a\u{10ffff}b']);
+    expect(keys('a\u{10ffff}')).toEqual(['a\u{10ffff}', 'a\u{10ffff}b']);
+    expect(keys('\ud7ff')).toEqual(['\ud7ff']);
+  });
+
+  test('what has expired is removed in parts', () => {
+    const { relics, sql, clock } = open('kv', { quotaBytes: 10_000_000 });
+    const insert = `INSERT INTO cortex_relic_kv WITH RECURSIVE c(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM c WHERE n < ?1)
+      SELECT 'k' || n, '1', 1, 0, ?2 FROM c`;
+    sql.exec(insert, limits.relicPurgedRows + 5, clock.now() - 1);
+    relics.purge();
+    expect(sql.exec('SELECT count(*) AS n FROM cortex_relic_kv')).toEqual([{ n: 5 }]);
+    expect(relics.nextExpiry()).toBe(clock.now() - 1);
+    relics.purge();
+    expect(relics.nextExpiry()).toBeNull();
+  });
+
   test('a value that is too large is refused', () => {
     expect(open('kv').refused('set', { key: 'a', value: 'x'.repeat(limits.relicValueBytes) })).toBe('too_large');
   });
@@ -139,6 +173,33 @@ describe('[R6] log', () => {
     expect(done('tail', { since: '2m' })).toMatchObject([{ number: 2 }, { number: 3 }]);
     expect(done('tail', { filter: '"b"' })).toEqual([]);
     expect(done('tail', { filter: 'c' })).toMatchObject([{ number: 3 }]);
+  });
+
+  test('a filter is looked for in so many bytes, and the next page goes on there', () => {
+    const { done } = open('log', { quotaBytes: 50_000_000 });
+    const entry = 'a'.repeat(500_000);
+    for (let n = 0; n < 12; n += 1) done('append', { entry });
+    done('append', { entry: `${entry}b` });
+    const filter = `${'a'.repeat(250_000)}b`;
+    let page = done('range', { filter }) as { entries: unknown[]; next: number | null };
+    let pages = 1;
+    while (page.entries.length === 0 && page.next !== null) {
+      page = done('range', { filter, after: page.next }) as typeof page;
+      pages += 1;
+    }
+    expect(page.entries).toMatchObject([{ number: 13 }]);
+    expect(pages).toBeGreaterThanOrEqual(2);
+    expect(done('tail', { filter })).toMatchObject([{ number: 13 }]);
+  });
+
+  test('the tail is looked for in the latest entries', () => {
+    const { done, sql, clock } = open('log', { quotaBytes: 50_000_000 });
+    done('append', { entry: 'first' });
+    const insert = `INSERT INTO cortex_relic_log (at, entry) WITH RECURSIVE c(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM c WHERE n < ?1)
+      SELECT ?2, '"x"' FROM c`;
+    sql.exec(insert, limits.relicScannedRows, clock.now());
+    expect(done('tail', { filter: 'first' })).toEqual([]);
+    expect(done('range', { filter: 'first' })).toMatchObject({ entries: [{ number: 1 }] });
   });
 
   test('the same append again adds nothing', () => {
@@ -226,6 +287,23 @@ describe('[R6] sql', () => {
     const { rows: shown, truncated } = done('query', { sql: 'SELECT x FROM n -- all' }) as JsonObject;
     expect(shown).toHaveLength(limits.relicPageRows);
     expect(truncated).toBe(true);
+  });
+
+  test('a row that no answer could hold is refused; bytes are shown as base64', () => {
+    const { done, refused } = open('sql', { quotaBytes: 50_000_000 });
+    done('execute', { sql: 'CREATE TABLE b (x)' });
+    for (let n = 0; n < 3; n += 1) done('execute', { sql: 'INSERT INTO b VALUES (?)', params: ['x'.repeat(500_000)] });
+    expect(refused('query', { sql: 'SELECT group_concat(x) FROM b' })).toBe('too_large');
+    expect(done('query', { sql: `SELECT unhex('00ff') AS x` })).toMatchObject({ rows: [{ x: 'AP8=' }] });
+  });
+
+  test('the statements of a schema are judged, all of them together', () => {
+    const product = 'INSERT INTO t SELECT 1 FROM t a, t b, t c, t d, t e, t f';
+    const rows = Array.from({ length: 60 }, () => '(1)').join(', ');
+    const first = ['CREATE TABLE t (a)', `INSERT INTO t VALUES ${rows}`];
+    expect(open('sql', { schema: [...first, product] }).refused('query', { sql: 'SELECT 1' })).toBe('too_large');
+    const many = Array.from({ length: 90 }, () => 'INSERT INTO t SELECT 1 FROM t a, t b WHERE a.a > b.a');
+    expect(open('sql', { schema: [...first, ...many] }).refused('query', { sql: 'SELECT 1' })).toBe('too_large');
   });
 
   test('what the database refuses is an outcome, and changes nothing', () => {

@@ -278,7 +278,7 @@ describe('[M6] groups', () => {
           most = Math.max(most, atWork);
           await new Promise<void>((resolve) => void clock.schedule(10, resolve));
           atWork -= 1;
-          const spent = { modelCalls: 0, tokens: 0, cost: 0, actions: 1 };
+          const spent = { modelCalls: 0, tokens: 0, cost: 0, actions: 1, children: 1 };
           return { sessionId: 's', status: 'completed', output: null, error: null, spent };
         },
       },

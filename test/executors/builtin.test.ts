@@ -1,10 +1,11 @@
 import { expect, test } from 'vitest';
+import { limits } from '../../src/domain/limits.ts';
 import { echo } from '../../src/executors/builtin/echo.ts';
 import { jsonQuery } from '../../src/executors/builtin/json-query.ts';
 import { webExtract } from '../../src/executors/builtin/web-extract.ts';
 import { webFetch } from '../../src/executors/builtin/web-fetch.ts';
 import type { HtmlReader, OutboundFetch } from '../../src/domain/ports.ts';
-import { OutboundError } from '../../src/executors/outbound.ts';
+import { OutboundError } from '../../src/executors/outbound-error.ts';
 import { callOf, contextOf, errorOf } from './support.ts';
 
 test('[M3] echo returns its parameters', async () => {
@@ -97,6 +98,18 @@ const reader: HtmlReader = async (page, { selectors, maxChars }) => {
     truncated: html.length > maxChars,
   };
 };
+
+test.each([
+  [
+    Array.from({ length: limits.htmlSelectors + 1 }, (_, index) => `.a${index}`),
+    `at most ${limits.htmlSelectors} selectors`,
+  ],
+  [[`b${':not(.a)'.repeat(40)}`], `at most ${limits.htmlSelectorChars} characters`],
+])('[X2] web_extract refuses selectors that cost too much, before it asks for the page', async (selectors, message) => {
+  const fetch = (): never => expect.unreachable();
+  const error = errorOf(await webExtract.execute(callOf({ url, selectors }), contextOf({ fetch, readHtml: reader })));
+  expect(error).toMatchObject({ code: 'invalid_parameters', message: expect.stringContaining(message) });
+});
 
 test('[M3] web_fetch gives HTML as readable text', async () => {
   const context = contextOf({ fetch: answering('<p>Hello</p>', 'text/html; charset=utf-8'), readHtml: reader });

@@ -1,5 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { limits } from '../../src/domain/limits.ts';
 import { calculator } from '../../src/executors/builtin/calculator.ts';
 import { evaluate } from '../../src/executors/builtin/arithmetic.ts';
 import { callOf, contextOf, errorOf } from './support.ts';
@@ -141,4 +142,30 @@ test('[M3] a number is its own value, anything else is not an expression', async
     code: 'invalid_parameters',
     message: 'parameters.expression: expected an arithmetic expression as text, got [1]',
   });
+});
+
+const digits = (length: number): string => '9'.repeat(length);
+const times = (what: string, count: number, joint = '-'): string =>
+  Array.from({ length: count }, () => what).join(joint);
+
+test.each([
+  ['many factorials', times('factorial(3248)', 1_000)],
+  ['factorials in a function', `gcd(${times('factorial(3248)', 1_000, ',')})`],
+  ['many powers', times('15^8000', 2_000)],
+  ['many roots', times(`sqrt(${digits(9_000)})`, 7)],
+  ['products', times('15^4000*7^4000', 2_000)],
+  ['quotients', times('15^8000/7^5000', 2_000)],
+  ['remainders', times('mod(15^8000,7^5000)', 2_000)],
+  ['divisors of long numbers', `gcd(${digits(9_000)},${times('123456789', 900, '')})`],
+  ['multiples of long numbers', `lcm(${digits(4_900)},${times('12345678', 600, '')})`],
+  ['sums', `sum(${times('15^8000', 900, ',')})`],
+])('[M3] %s have a limit of work', (_, expression) => {
+  expect(() => evaluate(expression)).toThrow('too large for so many operations');
+});
+
+test('[M3] a number in an expression has as many digits as a result, and an expression a length', () => {
+  expect(() => evaluate(digits(10_001))).toThrow('more than 10000 digits');
+  expect(evaluate(digits(10_000))).toBe(digits(10_000));
+  expect(() => evaluate(times('1', 40_000, '+'))).toThrow(`allowed: ${limits.calculatorChars}`);
+  expect(evaluate(times('factorial(100)', 50, '+'))).toBe(String(50n * BigInt(String(evaluate('factorial(100)')))));
 });

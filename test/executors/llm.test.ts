@@ -167,13 +167,36 @@ describe('[P6] an output_schema', () => {
     expect(errorOf(outcome).message).toContain('output.children[0].name: has 1 characters (allowed: at least 2)');
   });
 
-  test('is not asked for what its patterns say: one that a model wrote may never come to an end', async () => {
+  test('may have patterns: they are matched in linear time', async () => {
     const name = `${'a'.repeat(5_000)}!`;
-    expect((await judged(person, { name })).outcome).toEqual({ ok: true, output: { name } });
+    expect(errorOf((await judged(person, { name })).outcome).message).toContain('does not match the pattern');
+    expect((await judged(person, { name: name.slice(0, -1) })).outcome).toMatchObject({ ok: true });
     const open = { type: 'object', patternProperties: { '(x+x+)+y': { type: 'string' } }, additionalProperties: false };
-    expect((await judged(open, { ['x'.repeat(5_000)]: 1 })).outcome).toMatchObject({ ok: true });
-    const names = { type: 'object', properties: { pattern: { type: 'integer' } } };
-    expect((await judged(names, { pattern: 'x' })).outcome).toMatchObject({ ok: false });
+    expect((await judged(open, { ['x'.repeat(5_000)]: 1 })).outcome).toMatchObject({ ok: false });
+    expect((await judged(open, { ['xxy'.repeat(500)]: 'z' })).outcome).toMatchObject({ ok: true });
+  });
+
+  test.each([
+    { type: 'string', pattern: '^(?=a)b' },
+    { type: 'string', pattern: '(' },
+    { $ref: '#/$defs/a', $defs: { a: { patternProperties: { '(a)\\1': {} } } } },
+  ])('with a pattern that cannot be used (%j) is told as such, and the model is not asked', async (unusable) => {
+    const { outcome, rounds } = await judged(unusable, 'x');
+    expect(errorOf(outcome)).toMatchObject({ code: 'invalid_parameters', message: expect.stringContaining('pattern') });
+    expect(rounds).toBe(0);
+  });
+
+  test('whose check takes too long has failed, and the model is not asked again', async () => {
+    const costly = { items: { enum: Array.from({ length: 5_000 }, (_, index) => index) } };
+    const { outcome, rounds } = await judged(
+      costly,
+      Array.from({ length: 5_000 }, (_, index) => -index - 1),
+    );
+    expect(errorOf(outcome)).toMatchObject({
+      code: 'invalid_parameters',
+      message: expect.stringContaining('too much work'),
+    });
+    expect(rounds).toBe(1);
   });
 
   test.each([{ $ref: '#' }, { $ref: '#/$defs/nothing' }, { $ref: 'https://example.com/schema' }])(

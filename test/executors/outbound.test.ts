@@ -1,6 +1,8 @@
-import { expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { judgeAddress, judgeUrl } from '../../src/executors/address.ts';
-import { createOutboundFetch, OutboundError, refuseHeader, wasCut } from '../../src/executors/outbound.ts';
+import type { EgressRequest } from '../../src/executors/egress.ts';
+import { OutboundError } from '../../src/executors/outbound-error.ts';
+import { createOutboundFetch, refuseHeader, wasCut } from '../../src/executors/outbound.ts';
 import type { OutboundOptions } from '../../src/executors/outbound.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 
@@ -302,16 +304,137 @@ test('[X2] the caller’s abort ends the request and lets go of the timer', asyn
   expect(clock.next).toBeNull();
 });
 
-test('[X2] where names can be resolved, every address behind them is judged', async () => {
-  const resolve = vi.fn((host: string) =>
-    Promise.resolve(host === 'good.example.com' ? ['93.184.216.34'] : ['93.184.216.34', '10.0.0.1']),
-  );
-  const { get, asked } = network([new Response('x')], { resolve });
-  await get('https://good.example.com/');
-  await expect(get('https://bad.example.com/')).rejects.toMatchObject({ code: 'address_refused' });
-  await expect(get('https://93.184.216.34/')).rejects.toMatchObject({ code: 'fetch_failed' });
-  expect(asked).toHaveLength(2);
-  expect(resolve).toHaveBeenCalledTimes(2);
+/** Names with their addresses, and what is sent to which of them. */
+function egressOf(
+  names: Readonly<Record<string, readonly string[] | OutboundError>>,
+  answer = () => new Response('x'),
+) {
+  const sent: { readonly url: string; readonly addresses: readonly string[]; readonly request: EgressRequest }[] = [];
+  const resolve = vi.fn((host: string) => {
+    const found = names[host] ?? new OutboundError('fetch_failed', `"${host}" has no address`, true);
+    return found instanceof OutboundError ? Promise.reject(found) : Promise.resolve(found);
+  });
+  const send = (request: EgressRequest, addresses: readonly string[]): Promise<Response> => {
+    sent.push({ url: request.url.href, addresses, request });
+    return Promise.resolve(answer());
+  };
+  return { sent, resolve, egress: { resolve, send } };
+}
+
+describe('with an egress', () => {
+  test('[X2] every address of a name is judged, and the request goes to these', async () => {
+    const { sent, egress } = egressOf({
+      'good.example.com': ['93.184.216.34', '2606:2800:220:1:248:1893:25c8:1946'],
+      'half.example.com': ['93.184.216.34', '10.0.0.1'],
+    });
+    const { get, asked } = network([], { egress });
+    expect(
+      await (await get('https://good.example.com/a', { method: 'POST', body: 'b', headers: { 'x-c': 'd' } })).text(),
+    ).toBe('x');
+    await expect(get('https://half.example.com/')).rejects.toMatchObject({
+      code: 'address_refused',
+      beforeDispatch: true,
+      message: '"https://half.example.com/" is refused: it leads to 10.0.0.1, which is a private address',
+    });
+    expect(sent.map(({ url, addresses }) => [url, addresses])).toEqual([
+      ['https://good.example.com/a', ['93.184.216.34', '2606:2800:220:1:248:1893:25c8:1946']],
+    ]);
+    expect(sent[0]?.request).toMatchObject({ method: 'POST', body: 'b' });
+    expect(sent[0]?.request.headers.get('x-c')).toBe('d');
+    expect(asked).toEqual([]);
+  });
+
+  test.each([
+    '127.0.0.1',
+    '0.0.0.0',
+    '10.9.8.7',
+    '100.64.1.1',
+    '169.254.169.254',
+    '172.31.255.255',
+    '192.168.0.10',
+    '198.19.0.1',
+    '224.0.0.251',
+    '168.63.129.16',
+    '::1',
+    '::',
+    '::ffff:127.0.0.1',
+    '::ffff:10.0.0.1',
+    '64:ff9b::7f00:1',
+    '64:ff9b:1::a00:1',
+    '2002:7f00:1::',
+    '2001:0:4136:e378:8000:63bf:3fff:fdd2',
+    'fe80::1',
+    'fec0::1',
+    'fd12::1',
+    'ff02::fb',
+    '4000::1',
+    'not an address',
+    '',
+  ])('[X2] a name that leads to %j is refused', async (address) => {
+    const { sent, egress } = egressOf({ 'x.example.com': [address] });
+    const { get } = network([], { egress });
+    await expect(get('http://x.example.com/')).rejects.toMatchObject({ code: 'address_refused' });
+    expect(sent).toEqual([]);
+  });
+
+  test('[X2] each hop of a redirect is resolved and judged anew', async () => {
+    const { sent, resolve, egress } = egressOf(
+      { 'a.example.com': ['93.184.216.34'], 'b.example.com': ['127.0.0.1'] },
+      () => moved('http://b.example.com/inside'),
+    );
+    const { get } = network([], { egress });
+    await expect(get('https://a.example.com/')).rejects.toMatchObject({
+      code: 'address_refused',
+      beforeDispatch: false,
+      message: expect.stringContaining('a redirect to "http://b.example.com/inside" is refused'),
+    });
+    expect(sent.map(({ url }) => url)).toEqual(['https://a.example.com/']);
+    expect(resolve.mock.calls.map(([host]) => host)).toEqual(['a.example.com', 'b.example.com']);
+  });
+
+  test('[X2] a public literal goes to itself, what the operator lets through goes directly', async () => {
+    const { sent, resolve, egress } = egressOf({});
+    const { get, asked } = network([new Response('direct'), new Response('direct')], {
+      egress,
+      allowHosts: ['127.0.0.1:9000', 'db.internal:5432'],
+    });
+    await get('https://93.184.216.34/');
+    await get('https://[2606:2800:220:1:248:1893:25c8:1946]/');
+    await get('http://127.0.0.1:9000/');
+    await get('http://db.internal:5432/');
+    expect(sent.map(({ addresses }) => addresses)).toEqual([['93.184.216.34'], ['2606:2800:220:1:248:1893:25c8:1946']]);
+    expect(asked.map(({ url }) => url)).toEqual(['http://127.0.0.1:9000/', 'http://db.internal:5432/']);
+    expect(resolve).not.toHaveBeenCalled();
+  });
+
+  test('[X2] that cannot be asked, nothing is sent in another way', async () => {
+    const { egress } = egressOf({
+      'x.example.com': new OutboundError('egress_unavailable', 'no runner answers', true),
+    });
+    const { get, asked } = network([new Response('direct')], { egress });
+    await expect(get('https://x.example.com/')).rejects.toMatchObject({
+      code: 'egress_unavailable',
+      retryable: true,
+      beforeDispatch: true,
+      message: '"https://x.example.com/" could not be fetched: no runner answers',
+    });
+    expect(asked).toEqual([]);
+  });
+
+  test('[X2] what fails behind a redirect is not before the first request', async () => {
+    const { egress } = egressOf({ 'a.example.com': ['93.184.216.34'] }, () => moved('https://gone.example.com/'));
+    const { get } = network([], { egress });
+    await expect(get('https://a.example.com/')).rejects.toMatchObject({ code: 'fetch_failed', beforeDispatch: false });
+  });
+
+  test('[X2] an answer past the limit is cut, and the egress is told the limit', async () => {
+    const { sent, egress } = egressOf({ 'a.example.com': ['93.184.216.34'] }, () => new Response('x'.repeat(11)));
+    const { get } = network([], { egress, limits: { fetchBytes: 10, fetchRedirects: 5, fetchTimeoutMs: 1_000 } });
+    const response = await get('https://a.example.com/');
+    expect(await response.text()).toBe('x'.repeat(10));
+    expect(wasCut(response)).toBe(true);
+    expect(sent[0]?.request).toMatchObject({ maxBytes: 11, timeoutMs: 1_000 });
+  });
 });
 
 test('[X2] a network fault says which address, and may be tried again', async () => {

@@ -75,3 +75,22 @@ describe('[H5] with keys', () => {
     expect(() => parseApiKeys(text)).toThrow(/entry 1 must be name:role:key/);
   });
 });
+
+describe('[X3] API keys whose secrets or sessions could not be told apart are refused', () => {
+  test.each([
+    ['ann:admin:k1,Ann:run:k2', '"ann" and "Ann"'],
+    ['a-b:admin:k1,a.b:run:k2', 'TOOL_A_B__'],
+    ['a:admin:k1,a--b:run:k2', 'cannot be told apart'],
+    ['a:admin:k1,a_:run:k2', 'cannot be told apart'],
+    ['ann:admin:same,bob:run:same', 'entries 1 and 2 have the same key'],
+    ['日本:admin:k1', 'visible ASCII'],
+    [`${'n'.repeat(65)}:admin:k1`, 'up to 64 characters'],
+  ])('%s', (text, message) => {
+    expect(() => parseApiKeys(text)).toThrow(message);
+    expect(() => parseApiKeys(text)).not.toThrow(/k1|same,/);
+  });
+
+  test('one name may have several keys, such as one of each role', () => {
+    expect(parseApiKeys('ann:admin:k1,ann:run:k2')).toHaveLength(2);
+  });
+});

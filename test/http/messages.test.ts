@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import type { ModelDelta } from '../../src/domain/ports.ts';
-import { createSessionApp } from '../../src/http/session-app.ts';
+import { createSessionApp, EXPIRY_HEADER } from '../../src/http/session-app.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { sessionKit, settle } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';
@@ -149,5 +149,63 @@ describe('[H1] several messages', () => {
   test.each(['?if_busy=', '?if_busy=wait'])('%s is no way to say it', async (query) => {
     const { send } = await talk();
     expect(await problem(await send('go', { query }))).toEqual([400, 'invalid_request']);
+  });
+});
+
+describe('[H5] what a token opened ends with it', () => {
+  async function open(
+    path: string,
+    init: RequestInit = {},
+  ): Promise<{ response: Promise<Response>; clock: FakeClock; kit: SessionKit }> {
+    const clock = new FakeClock();
+    const mute = Promise.withResolvers<void>();
+    const kit = await sessionKit({
+      async *stream(): AsyncGenerator<ModelDelta> {
+        await mute.promise;
+        yield { type: 'finish', reason: 'stop' };
+      },
+    });
+    const app = createSessionApp({ session: kit.session, clock, destroy: async () => undefined, log: () => undefined });
+    const headers = { [EXPIRY_HEADER]: String(clock.now() + 10_000) };
+    return {
+      response: Promise.resolve(app.fetch(new Request(`http://session${path}`, { ...init, headers }))),
+      clock,
+      kit,
+    };
+  }
+
+  test('an answer that waits for the run', async () => {
+    const { response, clock, kit } = await open('/message', {
+      method: 'POST',
+      body: JSON.stringify({ content: 'hi', stream: false }),
+    });
+    await settle();
+    clock.advance(10_000);
+    expect(await problem(await response)).toEqual([401, 'unauthorized']);
+    expect(kit.session.busy).toBe(true);
+  });
+
+  test('an answer that streams', async () => {
+    const { response, clock, kit } = await open('/message', {
+      method: 'POST',
+      body: JSON.stringify({ content: 'hi' }),
+    });
+    const text = (await response).text();
+    await settle();
+    clock.advance(10_000);
+    expect(await text).toMatch(/: the session token has expired; the run goes on\n\n$/);
+    expect(kit.session.busy).toBe(true);
+  });
+
+  test('events, and an export that is read slowly', async () => {
+    const events = await open('/events');
+    const text = (await events.response).text();
+    await settle();
+    events.clock.advance(10_000);
+    expect(await text).toContain('has expired');
+    const slow = await open('/export');
+    const { body } = await slow.response;
+    slow.clock.advance(10_000);
+    await expect(body?.getReader().read()).rejects.toMatchObject({ code: 'unauthorized' });
   });
 });

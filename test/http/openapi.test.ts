@@ -1,7 +1,10 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { EngineError } from '../../src/domain/errors.ts';
 import { VERSION } from '../../src/domain/version.ts';
 import { createApp } from '../../src/http/app.ts';
 import { openApiDocument, ROUTES } from '../../src/http/openapi.ts';
+import { executionsQuery, queryParameters } from '../../src/http/query.ts';
+import { createSessionBody, executeBody, messageBody, validate } from '../../src/http/schemas.ts';
 import { SessionTokens } from '../../src/http/tokens.ts';
 import { createSessionApp } from '../../src/http/session-app.ts';
 import rootPackage from '../../package.json' with { type: 'json' };
@@ -12,9 +15,48 @@ import { noWorkflows } from '../support/no-workflows.ts';
 /** Routes that the Worker uses between itself and the object; no client sees them. */
 const INTERNAL = /session\/\{id\}\/-\//;
 
-test('[H4] the OpenAPI document lists exactly the routes that there are', async () => {
+/** A value that each parameter takes, and some that it does not. */
+const RUN = `run_${'a'.repeat(32)}_1`;
+const GOOD: Readonly<Record<string, string>> = {
+  ready: '1',
+  after: '3',
+  run: RUN,
+  limit: '2',
+  before: '1',
+  format: 'jsonl',
+  export: '0',
+  if_busy: 'reject',
+  agent: 'assistant',
+  stream: 'false',
+  status: 'failed',
+  count: '3',
+  owner: 'ann',
+  path: 'a.yaml',
+  version: '1.0',
+  revision: '2',
+  token: 'a.b.c',
+};
+const NUMBERS = ['-1', '1e3', 'abc', '1.0', '+1', ' 1', '1 ', '0x10', '٣', '1_0', 'NaN', '1'.repeat(40)];
+const WRONG: Readonly<Record<string, readonly string[]>> = {
+  after: NUMBERS,
+  limit: [...NUMBERS, '0', '101'],
+  count: [...NUMBERS, '0', '100'],
+  revision: [...NUMBERS, '0'],
+  before: ['-1', '1e3', 'abc', '1.0', `${RUN}x`],
+  run: ['1', 'run_', 'ses_1', `run_${'a'.repeat(200)}`],
+  ready: ['yes', '2', 'TRUE'],
+  export: ['yes', '2'],
+  format: ['csv', 'JSONL', 'jsonl '],
+  if_busy: ['wait', 'Queue'],
+  stream: ['0', 'no', 'TRUE'],
+  status: ['done', 'FAILED', 'failed,completed'],
+  token: ['a b', 'a&b'],
+};
+
+const nothing = async (): Promise<never> => await Promise.reject(new Error('not called'));
+
+async function apps(): Promise<{ edge: ReturnType<typeof createApp>; inside: ReturnType<typeof createSessionApp> }> {
   const { session } = await sessionKit();
-  const nothing = async (): Promise<never> => await Promise.reject(new Error('not called'));
   const edge = createApp({
     version: VERSION,
     auth: { keys: [], allowedOrigins: [] },
@@ -23,7 +65,8 @@ test('[H4] the OpenAPI document lists exactly the routes that there are', async 
       () => 0,
     ),
     now: () => 0,
-    newSessionId: () => '',
+    newSessionId: async () => '',
+    mayBeSession: async () => true,
     agent: async () => null,
     manifests: { ask: async () => [] },
     createSession: nothing,
@@ -34,6 +77,11 @@ test('[H4] the OpenAPI document lists exactly the routes that there are', async 
     log: () => undefined,
   });
   const inside = createSessionApp({ session, clock: new FakeClock(), destroy: nothing, log: () => undefined });
+  return { edge, inside };
+}
+
+test('[H4] the OpenAPI document lists exactly the routes that there are', async () => {
+  const { edge, inside } = await apps();
   const named = (path: string): string => path.replaceAll(/:(\w+)/g, '{$1}');
   const handlers = (app: { routes: readonly { method: string; path: string }[] }): { method: string; path: string }[] =>
     app.routes
@@ -45,6 +93,138 @@ test('[H4] the OpenAPI document lists exactly the routes that there are', async 
   ].filter((route) => !INTERNAL.test(route));
   const shape = (route: string): string => route.replaceAll(/\{\w+\}/g, '{}');
   expect(ROUTES.map(({ method, path }) => shape(`${method} ${path}`)).toSorted()).toEqual(actual.map(shape).toSorted());
+});
+
+/** Sends to the router that a route stands in. */
+async function ask(route: (typeof ROUTES)[number], search: string): Promise<readonly [number, string]> {
+  const { edge, inside } = await apps();
+  const isInside = /^\/agent\/session\/\{id\}(?!\/tokens)/.test(route.path);
+  const filled = route.path
+    .replace('{kind}', 'tool')
+    .replace('/agent/session/{id}', isInside ? '' : `/agent/session/ses_${'a'.repeat(32)}`)
+    .replaceAll(/\{\w+\}/g, 'x');
+  const init = { method: route.method.toUpperCase(), ...(route.method === 'get' ? {} : { body: '{}' }) };
+  const app: { fetch: (request: Request) => Response | Promise<Response> } = isInside ? inside : edge;
+  const response = await app.fetch(new Request(`http://localhost${filled}${search}`, init));
+  if (response.headers.get('content-type')?.startsWith('text/event-stream') === true) {
+    await response.body?.cancel();
+    return [response.status, ''];
+  }
+  const { code, detail } = (await response.json().catch(() => ({}))) as { code?: string; detail?: string };
+  return [response.status, `${code}: ${detail}`];
+}
+
+const asked = ROUTES.map((route) => [`${route.method} ${route.path}`, route] as const);
+
+describe.each(asked)('[H4] %s', (_, route) => {
+  const names = Object.keys(route.query ?? {});
+
+  test('refuses a query parameter that it does not know, with the nearest one', async () => {
+    const known = names.length === 0 ? 'this route takes none' : `known: ${names.join(', ')}`;
+    expect(await ask(route, '?zzzzzzzzzzzz=1')).toEqual([
+      400,
+      `invalid_request: There is no query parameter "zzzzzzzzzzzz" (${known})`,
+    ]);
+    for (const hostile of ['__proto__', 'constructor', 'toString', 'x'.repeat(9_000)]) {
+      expect((await ask(route, `?${hostile}=1`))[0]).toBe(400);
+    }
+    for (const name of names) {
+      const typed = `${name.toUpperCase()}_`;
+      expect(await ask(route, `?${typed}=1`)).toEqual([
+        400,
+        `invalid_request: There is no query parameter "${typed}" (did you mean "${name}"?)`,
+      ]);
+    }
+  });
+
+  test('refuses one that is repeated, empty or not what it takes', async () => {
+    for (const [name, field] of Object.entries(route.query ?? {})) {
+      // A session token is judged before anything else of the request.
+      if (name === 'token') continue;
+      const good = GOOD[name] ?? '';
+      for (const search of [`?${name}=${good}&${name}=${good}`, `?${name}=${good}&${name}=`]) {
+        expect(await ask(route, search)).toEqual([
+          400,
+          `invalid_request: "${name}" is given more than once: it takes ${field.takes}`,
+        ]);
+      }
+      const empty = await ask(route, `?${name}=`);
+      if (field.bare) expect(empty[1]).not.toContain('is empty');
+      else expect(empty).toEqual([400, `invalid_request: "${name}" is empty: it takes ${field.takes}`]);
+      for (const bad of WRONG[name] ?? ['\u0000', 'x'.repeat(300)]) {
+        const [status, said] = await ask(route, `?${name}=${encodeURIComponent(bad)}`);
+        expect([name, bad.slice(0, 80), status]).toEqual([name, bad.slice(0, 80), 400]);
+        expect(said).toContain(`"${name}" must be ${field.takes}, not "`);
+      }
+      expect((await ask(route, `?${name}=${good}`))[1]).not.toContain(`"${name}"`);
+    }
+  });
+
+  test('is documented with what it checks', () => {
+    const document = openApiDocument(VERSION) as unknown as {
+      paths: Record<string, Record<string, { parameters: { name: string; in: string; schema: object }[] }>>;
+    };
+    const parameters = document.paths[route.path]?.[route.method]?.parameters ?? [];
+    expect(parameters.filter((one) => one.in === 'query').map(({ name }) => name)).toEqual(names);
+    for (const { in: where, schema } of parameters) if (where === 'query') expect(schema).toHaveProperty('type');
+  });
+});
+
+test('[H4] a limit is documented as a number with its bounds', () => {
+  const field = queryParameters(executionsQuery).find((one) => 'name' in one && one.name === 'limit');
+  expect(field).toMatchObject({ schema: { type: 'integer', minimum: 1, maximum: 100 } });
+});
+
+describe('[H4] [H5] order of refusals', () => {
+  test('an unknown session is unknown, whatever is asked of it', async () => {
+    const { session } = await sessionKit();
+    const gone = Object.create(session, { exists: { value: false } }) as typeof session;
+    Object.defineProperty(gone, 'record', {
+      get: () => {
+        throw new EngineError('unknown_session', 'gone');
+      },
+    });
+    Object.defineProperty(gone, 'recover', { value: async () => undefined });
+    const app = createSessionApp({ session: gone, clock: new FakeClock(), destroy: nothing, log: () => undefined });
+    expect((await app.fetch(new Request('http://localhost/events?zzz=1'))).status).toBe(404);
+  });
+
+  test('a token is taken once, and out of the address', async () => {
+    const { edge } = await apps();
+    const path = `http://localhost/agent/session/ses_${'a'.repeat(32)}/events?token=a.b.c&token=a.b.c`;
+    expect((await edge.fetch(new Request(path))).status).toBe(401);
+  });
+});
+
+describe('[H4] members of a body', () => {
+  const bodies = ROUTES.flatMap((route) => (route.body === undefined ? [] : [[route.path, route.body] as const]));
+  test.each(bodies)('%s refuses one that it does not know, with the nearest one', (_, schema) => {
+    const first = Object.keys((schema as unknown as { shape: object }).shape)[0] ?? '';
+    const said = (value: unknown): string => {
+      try {
+        validate(schema, value);
+        return 'taken';
+      } catch (fault) {
+        return (fault as Error).message;
+      }
+    };
+    expect(said({ [`${first}s_`]: 1 })).toBe(`"${first}s_": there is no such member (did you mean "${first}"?)`);
+    expect(said({ qqqqqqqqqqqqqq: 1 })).toMatch(/^"q+": there is no such member \(known: /);
+    expect(said(JSON.parse('{"__proto__": {"stream": false}}'))).toContain('"__proto__": there is no such member');
+    // Very many of them cost no more than a few.
+    const many = Object.fromEntries(Array.from({ length: 50_000 }, (_unused, at) => [`${'m'.repeat(50)}${at}`, at]));
+    expect(said(many).length).toBeLessThan(400);
+  });
+
+  test.each([
+    [executeBody, 'POST /agent/session/{id}/message continues a session', { protocol_text: 'x' }],
+    [messageBody, 'the session stands in the address', { content: 'x' }],
+    [createSessionBody, 'gives sessions their ids', {}],
+  ])('a session_id where it has no meaning is answered with where it has one', (schema, hint, rest) => {
+    for (const name of ['session_id', 'sessionId', 'session-id']) {
+      expect(() => validate(schema, { ...rest, [name]: 'ses_1' })).toThrow(hint);
+    }
+  });
 });
 
 test('[H4] bodies come from the schemas that validate them', () => {

@@ -176,3 +176,31 @@ test('[J5] leaving takes the reader off the hub', async () => {
   await stream.cancel();
   expect(() => from.hub.publish([event(1)])).not.toThrow();
 });
+
+test('[H5] a stream that a token opened ends when the token expires, whoever reads; the clock is the given one', async () => {
+  const clock = new FakeClock();
+  const from = source([event(1)]);
+  const expiry = { clock, at: clock.now() + 60_000 };
+  const read = frames(eventStream(from, new Heartbeat(clock), { after: 0, runId: null, expiry }), 99);
+  const slow = eventStream(from, new Heartbeat(clock), { after: 0, runId: null, expiry });
+  await new Promise((resolve) => setImmediate(resolve));
+  from.hub.publish([event(2)]);
+  clock.advance(59_999);
+  from.hub.publish([event(3)]);
+  clock.advance(1);
+  from.hub.publish([event(4)]);
+  const all = await read;
+  expect(ids(all).filter((id) => id !== '-')).toEqual(['1', '2', '3']);
+  expect(all.at(-1)).toBe(': the session token has expired; the run goes on');
+  // one that has not read yet gets what was sent in time, and no more
+  expect((await frames(slow, 99)).at(-1)).toBe(': the session token has expired; the run goes on');
+  expect(clock.next).toBeNull();
+});
+
+test('[H5] a stream that has ended waits for no expiry any more', async () => {
+  const clock = new FakeClock();
+  const stored = [event(1), event(2, { type: 'agent_completed' })];
+  const expiry = { clock, at: clock.now() + 60_000 };
+  await frames(eventStream(source(stored), new Heartbeat(clock), { after: 0, runId: 'run_1', expiry }), 99);
+  expect(clock.next).toBeNull();
+});

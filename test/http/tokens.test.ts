@@ -4,21 +4,26 @@ import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import { createApp } from '../../src/http/app.ts';
 import { parseApiKeys } from '../../src/http/auth.ts';
-import { PRINCIPAL_HEADER } from '../../src/http/session-app.ts';
-import { SessionTokens } from '../../src/http/tokens.ts';
+import type { MissingPart } from '../../src/http/health.ts';
+import { EXPIRY_HEADER, PRINCIPAL_HEADER } from '../../src/http/session-app.ts';
+import { parseTokenSecret, SessionTokens } from '../../src/http/tokens.ts';
 import { noWorkflows } from '../support/no-workflows.ts';
 
 const SECRET = 'a secret for signing that nobody knows';
 const ID = `ses_${'1'.repeat(32)}`;
 const OTHER = `ses_${'2'.repeat(32)}`;
+/** Not an id of this deployment's. */
+const MADE_UP = `ses_${'3'.repeat(32)}`;
 const NOW = 1_790_000_000_000;
 const PAGE = 'https://app.example';
 const ANN = { authorization: 'Bearer k-ann' };
 
 /** An edge with one session of Ann's, whose object says what it was asked. */
-function edge(options: { readonly keys?: string; readonly now?: () => number } = {}) {
+function edge(
+  options: { readonly keys?: string; readonly now?: () => number; readonly missing?: readonly MissingPart[] } = {},
+) {
   const lines: string[] = [];
-  const asked: { path: string; principal: string | null; authorization: string | null }[] = [];
+  const asked: { path: string; principal: string | null; authorization: string | null; expires: string | null }[] = [];
   const now = options.now ?? ((): number => NOW);
   const nothing = async (): Promise<never> => await Promise.reject(new Error('not called'));
   const keys = options.keys ?? 'ann:run:k-ann,bob:run:k-bob';
@@ -27,19 +32,27 @@ function edge(options: { readonly keys?: string; readonly now?: () => number } =
     auth: { keys: parseApiKeys(keys), allowedOrigins: [PAGE] },
     tokens: new SessionTokens(() => SECRET, now),
     now,
-    newSessionId: () => ID,
+    newSessionId: async () => ID,
+    mayBeSession: async (id) => id !== MADE_UP,
     agent: async () => null,
     manifests: { ask: async () => [] },
     createSession: nothing,
     forward: async (sessionId, path, request) => {
       const principal = request.headers.get(PRINCIPAL_HEADER);
-      asked.push({ path, principal, authorization: request.headers.get('authorization') });
+      const expires = request.headers.get(EXPIRY_HEADER);
+      asked.push({ path, principal, authorization: request.headers.get('authorization'), expires });
       const mine = sessionId === ID && principal === (keys === '' ? null : 'ann');
       return new Response(mine ? 'yes' : 'no', { status: mine ? 200 : 404 });
     },
     workflows: noWorkflows,
     executions: async () => [],
-    status: async () => ({ executors: [], model: 'm', runner: null }),
+    status: async (owner) => ({
+      executors: [],
+      model: 'm',
+      endpoints: [{ endpoint: `seen by ${owner ?? 'everybody'}` }],
+      runner: null,
+      missing: options.missing ?? [],
+    }),
     log: (line) => lines.push(line),
   });
   const call = async (path: string, init: RequestInit = {}): Promise<Response> =>
@@ -93,7 +106,7 @@ describe('[H5] a token for a browser', () => {
       }
       expect((await on.call(`/agent/session/${ID}/%2D/latest-run`, { headers: ANN })).status).toBe(404);
       expect((await on.call(`/agent/session/${ID.replace('1', '%31')}/-/execute`, { headers: ANN })).status).toBe(404);
-      expect(on.asked).toEqual([]);
+      expect(on.asked).toMatchObject([]);
     },
   );
 
@@ -115,7 +128,7 @@ describe('[H5] a token for a browser', () => {
     expect((await on.call(`/agent/session/${ID}/events?after=3`, { headers: bearer })).status).toBe(200);
     expect((await on.call(`/agent/session/${ID}/events?token=${token}&after=3`)).status).toBe(200);
     expect((await on.call(`/agent/session/${ID}?token=${token}`)).status).toBe(200);
-    expect(on.asked).toEqual([
+    expect(on.asked).toMatchObject([
       { path: '/events?after=3', principal: 'ann', authorization: null },
       { path: '/events?after=3', principal: 'ann', authorization: null },
       { path: '/', principal: 'ann', authorization: null },
@@ -143,6 +156,22 @@ describe('[H5] a token for a browser', () => {
       const response = await on.call(`/agent/session/${ID}${path}`, { method, headers, ...body });
       if (held === scope) expect(response.status).toBe(200);
       else expect(await code(response)).toEqual([403, 'forbidden']);
+    }
+  });
+
+  test('[J8] shows an approval to those who may read or approve; a message cannot give one', async () => {
+    const on = edge();
+    const path = `/agent/session/${ID}/approvals/apr_1`;
+    for (const [scope, status] of [
+      ['read', 200],
+      ['approve', 200],
+      ['message', 403],
+    ] as const) {
+      const headers = { authorization: `Bearer ${await issued(on, { scopes: [scope] })}` };
+      expect((await on.call(path, { headers })).status).toBe(status);
+      const spelled = path.replace('approvals', '%61pprovals');
+      expect((await on.post(spelled, { decision: 'approve' }, headers)).status).toBe(scope === 'approve' ? 200 : 403);
+      expect((await on.post(`${path}/../../message`, {}, headers)).status).toBe(scope === 'message' ? 200 : 403);
     }
   });
 
@@ -215,7 +244,7 @@ describe('[H5] a token for a browser', () => {
         'unauthorized',
       ]);
     }
-    expect(on.asked).toEqual([]);
+    expect(on.asked).toMatchObject([]);
   });
 
   test('works without keys as well, on this machine', async () => {
@@ -267,7 +296,7 @@ describe('[H5] origins and hosts', () => {
         expect(response.headers.get('access-control-allow-origin')).toBeNull();
       }
       expect((await on.call('/health', { headers: { origin } })).status).toBe(403);
-      expect(on.asked).toEqual([]);
+      expect(on.asked).toMatchObject([]);
     },
   );
 
@@ -277,4 +306,85 @@ describe('[H5] origins and hosts', () => {
     expect((await edge({ keys: '' }).call('/health')).status).toBe(200);
     expect((await edge().call('/health', far)).status).toBe(200);
   });
+
+  test('[H1] what asks whether to send work hears 503 until everything answers; what asks for life, 200', async () => {
+    const starting = edge({ missing: [{ part: 'runner', reason: 'the runner is starting', workedBefore: false }] });
+    const statuses = async (on: ReturnType<typeof edge>): Promise<number[]> =>
+      await Promise.all(['/health', '/health?ready', '/health?ready=1'].map(async (at) => (await on.call(at)).status));
+    expect(await statuses(starting)).toEqual([200, 503, 503]);
+    expect(await (await starting.call('/health?ready')).json()).toMatchObject({
+      status: 'starting',
+      missing: [{ part: 'runner', reason: 'the runner is starting' }],
+    });
+    expect(await statuses(edge())).toEqual([200, 200, 200]);
+  });
+});
+
+describe('[H5] the secret that signs tokens', () => {
+  test('where none is set, no token is given out and none is taken', async () => {
+    const tokens = new SessionTokens(
+      () => null,
+      () => NOW,
+    );
+    const claim = { sessionId: ID, owner: 'ann', scopes: ['read'], expiresAt: NOW + 1_000 } as const;
+    await expect(tokens.issue(claim)).rejects.toMatchObject({ code: 'not_configured', status: 501 });
+    // what a secret that comes of the keys would have signed
+    const guessed = await sign(
+      { aud: 'cortex-edge:session', sub: ID, own: 'ann', scope: 'read', exp: NOW / 1_000 + 60 },
+      'session tokens of ann:run:k-ann',
+      'HS256',
+    );
+    await expect(tokens.read(guessed)).rejects.toMatchObject({ code: 'unauthorized' });
+  });
+
+  test('is refused when it is short', () => {
+    expect(parseTokenSecret('')).toBeNull();
+    expect(parseTokenSecret('x'.repeat(limits.tokenSecretChars))).not.toBeNull();
+    expect(() => parseTokenSecret('x'.repeat(limits.tokenSecretChars - 1))).toThrow('at least 32 characters');
+    expect(() => parseTokenSecret('hunter2')).not.toThrow(/hunter2/);
+  });
+});
+
+test('[H5] /health names the model, the runner and endpoints only to a caller with a key, and only what that key has seen', async () => {
+  const on = edge();
+  const members = async (init: RequestInit = {}): Promise<string[]> =>
+    Object.keys((await (await on.call('/health', init)).json()) as object);
+  const brief = ['status', 'service', 'version', 'executors'];
+  expect(await members()).toEqual(brief);
+  expect(await members({ headers: ANN })).toEqual([...brief, 'model', 'model_endpoints', 'runner']);
+  const token = await issued(on);
+  expect(await members({ headers: { authorization: `Bearer ${token}` } })).toEqual(brief);
+  expect((await on.call('/health', { headers: { authorization: 'Bearer guessed' } })).status).toBe(401);
+  const { model_endpoints: seen } = (await (await on.call('/health', { headers: ANN })).json()) as {
+    model_endpoints: object[];
+  };
+  expect(seen).toEqual([{ endpoint: 'seen by ann' }]);
+});
+
+test('[H5] the session is told when the token expires, and nobody else can say so', async () => {
+  const on = edge();
+  const token = await issued(on, { expires_in: 60 });
+  const forged = { [EXPIRY_HEADER]: '9'.repeat(15), [PRINCIPAL_HEADER]: 'bob' };
+  await on.call(`/agent/session/${ID}/events?token=${token}`, { headers: forged });
+  expect(on.asked.at(-1)).toMatchObject({ path: '/events', principal: 'ann', expires: String(NOW + 60_000) });
+  await on.call(`/agent/session/${ID}/events`, { headers: { ...ANN, ...forged } });
+  expect(on.asked.at(-1)).toMatchObject({ principal: 'ann', expires: null });
+});
+
+test('[H1] no object is asked for a session, a run or a token with an id that was made up', async () => {
+  const on = edge();
+  for (const [method, path] of [
+    ['GET', `/agent/session/${MADE_UP}`],
+    ['GET', `/agent/session/${MADE_UP}/events`],
+    ['DELETE', `/agent/session/${MADE_UP}`],
+    ['POST', `/agent/session/${MADE_UP}/message`],
+    ['POST', `/agent/session/${MADE_UP}/tokens`],
+    ['GET', `/executions/${MADE_UP}`],
+    ['GET', `/executions/${MADE_UP.replace('ses', 'run')}_1`],
+    ['POST', `/executions/${MADE_UP}/cancel`],
+  ] as const) {
+    const response = await on.call(path, { method, headers: ANN, ...(method === 'POST' ? { body: '{}' } : {}) });
+    expect([path, response.status]).toEqual([path, 404]);
+  }
+  expect(on.asked).toEqual([]);
 });

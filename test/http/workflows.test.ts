@@ -12,6 +12,7 @@ import { noWorkflows } from '../support/no-workflows.ts';
 
 const NOW = 1_790_000_000_000;
 const SECRET = 'what only both sides know';
+const OPERATORS = 'what the operator has set for all';
 
 function workflow(name: string, trigger: WorkflowTrigger): ResolvedWorkflow {
   return {
@@ -49,6 +50,7 @@ function worker() {
     workflow('on_order', { type: 'event', event: 'order' }),
     workflow('also_on_order', { type: 'event', event: 'order' }),
     workflow('by_hand', { type: 'manual' }),
+    { ...workflow('shipped', { type: 'webhook', secret: 'TOOL_HOOK' }), bundled: { subject: true, tools: [] } },
   ];
   const workflows: WorkflowHost = {
     ...noWorkflows,
@@ -63,7 +65,7 @@ function worker() {
       return Promise.resolve(all.find((one) => one.workflow.name === name) ?? null);
     },
     list: () => Promise.resolve(all.map((one) => one.workflow)),
-    secret: (name) => (name === 'TOOL_HOOK' ? SECRET : null),
+    secret: (name, _owner, common) => (name !== 'TOOL_HOOK' ? null : common ? OPERATORS : SECRET),
     start: ({ agent: name, session_id: sessionId, owner }, inputs) => {
       started.push({ name, sessionId, owner, inputs });
       return Promise.resolve('run_1');
@@ -78,7 +80,8 @@ function worker() {
       () => NOW,
     ),
     now: () => NOW,
-    newSessionId: () => `ses_${'1'.repeat(32)}`,
+    newSessionId: async () => `ses_${'1'.repeat(32)}`,
+    mayBeSession: async () => true,
     agent: async () => null,
     manifests: { ask: async () => [] },
     createSession: nothing,
@@ -149,6 +152,19 @@ describe('[M6] webhooks', () => {
     expect([...asked]).toEqual(['ann', 'bob']);
   });
 
+  test('[X3] the operator’s secret starts a shipped workflow for the first admin, and no other workflow', async () => {
+    const { started, post } = worker();
+    const signedBy = (secret: string): Record<string, string> => signed('{"n":1}', { secret });
+    expect((await post('/webhooks/shipped', '{"n":1}', signedBy(OPERATORS)))[0]).toBe(202);
+    expect((await post('/webhooks/shipped?owner=bob', '{"n":1}', signedBy(OPERATORS)))[0]).toBe(401);
+    expect((await post('/webhooks/hook', '{"n":1}', signedBy(OPERATORS)))[0]).toBe(401);
+    expect((await post('/webhooks/shipped?owner=bob', '{"n":1}', signedBy(SECRET)))[0]).toBe(202);
+    expect(started.map(({ name, owner }) => [name, owner])).toEqual([
+      ['shipped', 'ann'],
+      ['shipped', 'bob'],
+    ]);
+  });
+
   test.each([
     ['unsigned', '/webhooks/hook', {}],
     ['signed with another secret', '/webhooks/hook', signed('{"n":1}', { secret: 'guessed' })],
@@ -159,7 +175,6 @@ describe('[M6] webhooks', () => {
     ['for a workflow without a webhook', '/webhooks/by_hand', signed('{"n":1}')],
     ['for no workflow at all', '/webhooks/nowhere', signed('{"n":1}')],
     ['for a name that no key has', '/webhooks/hook?owner=mallory', signed('{"n":1}')],
-    ['for nobody', '/webhooks/hook?owner=', signed('{"n":1}')],
     ['with a broken header', '/webhooks/hook', { 'x-cortex-signature': 't=x,v1=y' }],
   ])('%s: refused in the same words, and nothing starts', async (_, path, headers) => {
     const { started, post } = worker();

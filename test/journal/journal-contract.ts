@@ -36,6 +36,19 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       expect(next.range({ after: 0, limit: 10 }).map(({ event }) => event.seq)).toEqual([1, 2, 3]);
     }));
 
+  test('[J6] the database says what it takes up', () =>
+    withDb((db) => {
+      const journal = new Journal(db);
+      journal.create(RECORD);
+      const before = db.sizeBytes();
+      journal.append(entry({ text: 'x'.repeat(2_000_000) }));
+      journal.append(entry({}));
+      expect(journal.range({ after: 0, limit: 2 })).toHaveLength(2);
+      expect(db.sizeBytes()).toBeGreaterThan(before + 1_900_000);
+      expect(db.sizeBytes()).toBeLessThan(before + 6_100_000);
+      expect(journal.full).toBe(false);
+    }));
+
   test('[J4] what is replayed is byte for byte what was sent', () =>
     withDb(async (db) => {
       const journal = new Journal(db);
@@ -58,6 +71,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
           return db.exec(sql, ...parameters);
         },
         transaction: (body) => db.transaction(body),
+        sizeBytes: () => db.sizeBytes(),
         sync: () => db.sync(),
       });
       journal.create(RECORD);
@@ -95,6 +109,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
           return db.exec(sql, ...parameters);
         },
         transaction: (body) => db.transaction(body),
+        sizeBytes: () => db.sizeBytes(),
         sync: () => db.sync(),
       });
       journal.create(RECORD);
@@ -119,6 +134,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
           return db.exec(sql, ...parameters);
         },
         transaction: (body) => db.transaction(body),
+        sizeBytes: () => db.sizeBytes(),
         sync: () => db.sync(),
       });
       journal.create(RECORD);
@@ -235,10 +251,12 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       };
       done('old', 'a', 'report');
       done('new', 'b', 'report');
-      expect(journal.latestOutcome('report', 2)).toEqual({ output: 'new' });
-      expect(journal.latestOutcome('a', 2)).toEqual({ output: 'old' });
-      expect(journal.latestOutcome('a', 1)).toBeNull();
-      expect(journal.latestOutcome('missing', 2)).toBeNull();
+      const found = journal.earlierOutcomes(2);
+      expect(found.map(({ seq }) => seq)).toEqual(found.map(({ seq }) => seq).toSorted((a, b) => b - a));
+      const latest = (name: string): unknown =>
+        journal.outputAt(found.find(({ id, outputKey }) => id === name || outputKey === name)?.seq ?? Infinity);
+      expect([latest('report'), latest('a'), latest('missing')]).toEqual(['new', 'old', null]);
+      expect(journal.earlierOutcomes(1)).toEqual([]);
     }));
 
   test('[P6] what stands for later actions is kept by key, with the result that the journal holds', () =>

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import { Breaker } from '../../src/llm/breaker.ts';
 import { Endpoints } from '../../src/llm/endpoints.ts';
-import type { EndpointReport } from '../../src/llm/endpoints.ts';
+import type { Endpoint, EndpointIdentity, EndpointReport } from '../../src/llm/endpoints.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 
 function opened(): { breaker: Breaker; clock: FakeClock } {
@@ -14,6 +14,14 @@ function opened(): { breaker: Breaker; clock: FakeClock } {
   }
   return { breaker, clock };
 }
+
+const at = (some: Partial<EndpointIdentity>): EndpointIdentity => ({
+  owner: null,
+  address: 'http://a/v1',
+  key: null,
+  name: 'http://a',
+  ...some,
+});
 
 describe('[L2] a circuit breaker', () => {
   test('opens after so many failures in a row, and says for how long', () => {
@@ -84,14 +92,16 @@ describe('[L2] a circuit breaker', () => {
 test('[L2] changes are reported, with the host and never a path', () => {
   const clock = new FakeClock();
   const told: EndpointReport[] = [];
-  const endpoint = new Endpoints(clock, (report) => told.push(report)).of('http://a/v1', 'http://a');
-  for (let n = 0; n < limits.breakerFailures; n += 1) endpoint.breaker.failed();
+  const endpoint = new Endpoints(clock, (report) => told.push(report)).of(at({ address: 'http://a/v1' }));
+  for (let n = 0; n < limits.breakerFailures; n += 1) endpoint.breakerOf('m').failed();
   clock.advance(limits.breakerOpenMs);
-  endpoint.breaker.enter();
-  endpoint.breaker.succeeded();
+  endpoint.breakerOf('m').enter();
+  endpoint.breakerOf('m').succeeded();
   expect(told.map(({ state }) => state)).toEqual(['open', 'half_open', 'closed']);
   expect(told[0]).toEqual({
     endpoint: 'http://a',
+    model: 'm',
+    key: null,
     state: 'open',
     failures: limits.breakerFailures,
     next_try_at: clock.now(),
@@ -100,7 +110,7 @@ test('[L2] changes are reported, with the host and never a path', () => {
 
 test('[L2] a learned latency follows what comes, and is forgotten when it is old', () => {
   const clock = new FakeClock();
-  const endpoint = new Endpoints(clock).of('k', 'n');
+  const endpoint = new Endpoints(clock).of(at({}));
   expect(endpoint.latencyOf('m')).toBeNull();
   endpoint.learnLatency('m', 100);
   endpoint.learnLatency('m', 200);
@@ -110,9 +120,42 @@ test('[L2] a learned latency follows what comes, and is forgotten when it is old
   expect(endpoint.latencyOf('m')).toBeNull();
 });
 
-test('endpoints that are remembered are bounded', () => {
-  const endpoints = new Endpoints(new FakeClock());
-  const first = endpoints.of('0', '0');
-  for (let n = 0; n <= limits.knownEndpoints; n += 1) endpoints.of(String(n), String(n));
-  expect(endpoints.of('0', '0')).not.toBe(first);
+describe('[L2] what one API key sees of an endpoint', () => {
+  const open = (endpoint: Endpoint, model = 'm'): void => endpoint.breakerOf(model).failed(limits.retryAfterMaxMs);
+
+  test('says nothing to another key, at the same address under the same name of a secret', () => {
+    const endpoints = new Endpoints(new FakeClock());
+    const anns = endpoints.of(at({ owner: 'ann', key: 'TOOL_KEY' }));
+    open(anns);
+    anns.refusedBy('m').add('temperature');
+    anns.learnLatency('m', 1);
+    for (const owner of ['bob', null, 'key:ann', 'Ann']) {
+      const other = endpoints.of(at({ owner, key: 'TOOL_KEY' }));
+      expect(other.breakerOf('m').state).toBe('closed');
+      expect([...other.refusedBy('m')]).toEqual([]);
+      expect(other.latencyOf('m')).toBeNull();
+    }
+    expect(endpoints.of(at({ owner: 'ann', key: 'TOOL_KEY' }))).toBe(anns);
+  });
+
+  test('counts for one secret and one model of it', () => {
+    const endpoints = new Endpoints(new FakeClock());
+    open(endpoints.of(at({ key: 'TOOL_ONE' })));
+    expect(endpoints.of(at({ key: 'TOOL_ONE' })).breakerOf('other').state).toBe('closed');
+    expect(endpoints.of(at({ key: 'TOOL_TWO' })).breakerOf('m').state).toBe('closed');
+    expect(endpoints.of(at({ key: null })).breakerOf('m').state).toBe('closed');
+    expect(endpoints.of(at({ key: 'TOOL_ONE' })).breakerOf('m').state).toBe('open');
+  });
+
+  test('is bounded for each key: one cannot make what another has seen forgotten', () => {
+    const endpoints = new Endpoints(new FakeClock());
+    const first = endpoints.of(at({ owner: 'ann', address: '0' }));
+    for (let n = 0; n <= limits.knownEndpoints * 2; n += 1) endpoints.of(at({ owner: 'bob', address: String(n) }));
+    expect(endpoints.of(at({ owner: 'ann', address: '0' }))).toBe(first);
+    for (let n = 0; n <= limits.knownEndpoints; n += 1) endpoints.of(at({ owner: 'ann', address: String(n) }));
+    expect(endpoints.of(at({ owner: 'ann', address: '0' }))).not.toBe(first);
+    open(first, 'kept');
+    for (let n = 0; n < limits.knownModels; n += 1) first.refusedBy(String(n));
+    expect(first.breakerOf('kept').state).toBe('closed');
+  });
 });

@@ -32,7 +32,7 @@ const request: ModelRequest = {
 /** A caller whose connection says one thing after the other: a text, or a fault. */
 function setUp(script: Script) {
   const clock = new StandingClock();
-  const endpoint = new Endpoint('http://model', clock);
+  const endpoint = new Endpoint({ name: 'http://model', key: null }, clock);
   let opened = 0;
   const connection: Connection = {
     name: 'scripted',
@@ -75,7 +75,7 @@ describe('[L2] the breaker of an endpoint', () => {
     await ask();
     expect(opened()).toBe(limits.modelAttempts);
     await ask();
-    expect(endpoint.breaker.state).toBe('open');
+    expect(endpoint.breakerOf('m').state).toBe('open');
     const asked = opened();
     expect(asked).toBe(limits.breakerFailures);
     expect(await ask()).toMatchObject({
@@ -95,7 +95,7 @@ describe('[L2] the breaker of an endpoint', () => {
     await ask();
     clock.advance(limits.breakerOpenMs);
     expect(await ask()).toContainEqual({ type: 'text', text: 'ok' });
-    expect(endpoint.breaker.state).toBe('closed');
+    expect(endpoint.breakerOf('m').state).toBe('closed');
     expect(opened()).toBe(limits.breakerFailures + 1);
   });
 
@@ -111,8 +111,8 @@ describe('[L2] the breaker of an endpoint', () => {
   test('an aborted call says nothing about the endpoint', async () => {
     const { ask, endpoint } = setUp([new Error('down')]);
     for (let n = 0; n < 10; n += 1) await ask({ ...request, signal: AbortSignal.abort() });
-    expect(endpoint.breaker.state).toBe('closed');
-    expect(endpoint.breaker.failures).toBe(0);
+    expect(endpoint.breakerOf('m').state).toBe('closed');
+    expect(endpoint.breakerOf('m').failures).toBe(0);
   });
 });
 
@@ -158,7 +158,7 @@ function setUpChunks(attempts: readonly Iterable<unknown>[]) {
   };
   const caller = createCaller(connection, {
     defaultModel: 'm',
-    endpoint: new Endpoint('http://model', clock),
+    endpoint: new Endpoint({ name: 'http://model', key: null }, clock),
     clock,
     random: () => 0,
     firstTokenMs: limits.firstTokenMs,

@@ -449,7 +449,7 @@ describe('whatever is said to it', () => {
   });
 
   // Long enough for what takes quadratic time never to come to its end.
-  test.each(['compute ', '1, ', '(', 'remember a ', '{"a":', '`a', ' and', '[1'])(
+  test.each(['compute ', '1, ', '(', 'remember a ', '{"a":', '`a', ' and', '[1', '“', '“a', 'set a to '])(
     '[L3] a long message of nothing but %j is read and answered',
     (piece) => {
       expect(say(piece.repeat(Math.ceil(limits.messageBytes / piece.length))).responses).not.toEqual([]);

@@ -1,6 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import type { ModelChoice } from '../../src/domain/manifest.ts';
 import type { ModelDelta, ModelProvider, ModelRequest } from '../../src/domain/ports.ts';
+import type { SecretRead } from '../../src/domain/secrets.ts';
+import { limits } from '../../src/domain/limits.ts';
+import { Endpoints } from '../../src/llm/endpoints.ts';
 import { createModel } from '../../src/llm/select.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { answer, startScriptedLlm } from '../support/scripted-llm.ts';
@@ -88,10 +91,38 @@ function world(secrets: Record<string, string> = {}) {
     );
   };
   const refuse = (url: string): string | null => (url.includes('169.254') ? 'leads to a metadata address' : null);
-  return { asked, deps: { ...deps, fetch, refuse, secret: (name: string) => secrets[name] ?? null } };
+  const secret = (name: string): SecretRead => {
+    const value = secrets[name];
+    return value === undefined ? { ok: false, reason: `${name} is not set` } : { ok: true, value };
+  };
+  return { asked, deps: { ...deps, fetch, refuse, secret } };
 }
 
 const OWN = { baseUrl: 'https://own.example/v1', apiKey: 'sk-own', model: 'own-model' };
+
+test('[X2] only endpoints that a manifest names go through what judges addresses', async () => {
+  const direct = world();
+  const judged = world({ TOOL_KEY: 'sk-tool-key' });
+  const both = { ...direct.deps, secret: judged.deps.secret, fetchElsewhere: judged.deps.fetch };
+  for (const choice of [
+    {},
+    { model: 'other' },
+    { endpoint: OWN.baseUrl },
+    { endpoint: OWN.baseUrl, keySecret: 'TOOL_KEY' },
+    { endpoint: 'https://theirs.example/v1' },
+    { provider: 'mistral', keySecret: 'TOOL_KEY' } as const,
+    { endpoint: 'https://own.example/v2' },
+  ]) {
+    await read(createModel(OWN, both, engine(choice)).provider);
+  }
+  await read(createModel(OWN, both).provider);
+  expect(direct.asked.map(({ url }) => new URL(url).host)).toEqual(Array.from({ length: 5 }, () => 'own.example'));
+  expect(judged.asked.map(({ url }) => new URL(url).hostname + new URL(url).pathname.slice(0, 4))).toEqual([
+    'theirs.example/v1/',
+    'api.mistral.ai/v1/',
+    'own.example/v2/',
+  ]);
+});
 
 describe('[L1] what a manifest may choose', () => {
   test('without a choice, and with a model alone, the deployment answers', async () => {
@@ -118,10 +149,43 @@ describe('[L1] what a manifest may choose', () => {
     ]);
   });
 
-  test('[L7] another path of the deployment’s own origin may have its key', async () => {
+  test.each([
+    'https://own.example/v1',
+    'https://own.example/v1/',
+    'https://OWN.example:443/v1//',
+    'https://own.example/x/../v1',
+    'https://own.example/x/%2e%2E/v1',
+    'https:\\\\own.example\\v1',
+  ])('[L7] the deployment’s endpoint, however it is written, gets its key: %s', async (endpoint) => {
     const { asked, deps: real } = world();
-    await read(createModel(OWN, real, engine({ endpoint: 'https://own.example/v2', model: 'm' })).provider);
-    expect(asked[0]).toMatchObject({ url: 'https://own.example/v2/chat/completions', authorization: 'Bearer sk-own' });
+    await read(createModel(OWN, real, engine({ endpoint, model: 'm' })).provider);
+    expect(asked[0]).toMatchObject({ url: 'https://own.example/v1/chat/completions', authorization: 'Bearer sk-own' });
+  });
+
+  test.each([
+    'https://own.example/v2',
+    'https://own.example/',
+    'https://own.example/v1/other',
+    'https://own.example/v10',
+    'https://own.example/V1',
+    'https://own.example/v1/../other',
+    'https://own.example/v1/%2e%2e/other',
+    'https://own.example/v1/..%2fother',
+    'https://own.example/v1/..;/other',
+    'https://own.example//v1',
+    'https://own.example\\other\\v1',
+    'https://own.example/v1?to=',
+    'https://own.example/v1?',
+    'https://own.example/v1#',
+    'https://user@own.example/v1',
+    'https://own.example@else.example/v1',
+    'https://own.example.else.example/v1',
+    'https://own.example:8443/v1',
+    'http://own.example/v1',
+  ])('[L7] another path of the deployment’s own origin does not: %s', async (endpoint) => {
+    const { asked, deps: real } = world();
+    await read(createModel(OWN, real, engine({ endpoint, model: 'm' })).provider).catch(() => null);
+    for (const { authorization } of asked) expect(authorization).toBeNull();
   });
 
   test.each([
@@ -153,6 +217,36 @@ describe('[L1] what a manifest may choose', () => {
     expect(deltas[0]).toMatchObject({ type: 'notice', code: 'model_fallback' });
     expect(asked.map(({ model }) => model)).toEqual(['spare']);
   });
+});
+
+test('[L2] a 429 with Retry-After on the key of one owner opens the endpoint for that key, model and owner only', async () => {
+  const clock = new FakeClock();
+  const endpoints = new Endpoints(clock);
+  const asked: (string | null)[] = [];
+  const fetch: typeof globalThis.fetch = (_input, init) => {
+    const authorization = new Headers(init?.headers).get('authorization');
+    asked.push(authorization);
+    if (authorization === 'Bearer of-ann')
+      return Promise.resolve(new Response('{}', { status: 429, headers: { 'retry-after': '99999999' } }));
+    const chunk = { choices: [{ index: 0, delta: { content: 'ok' }, finish_reason: 'stop' }] };
+    const headers = { 'content-type': 'text/event-stream' };
+    return Promise.resolve(new Response(`data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`, { headers }));
+  };
+  const modelFor = (owner: string, value: string, model = 'm'): ModelProvider =>
+    createModel(
+      OWN,
+      { ...deps, clock, fetch, endpoints, owner, secret: () => ({ ok: true, value }) },
+      engine({ provider: 'groq', model, keySecret: 'TOOL_KEY' }),
+    ).provider;
+  await expect(read(modelFor('ann', 'of-ann'))).rejects.toMatchObject({
+    details: { retry_after_ms: limits.retryAfterMaxMs },
+  });
+  await expect(read(modelFor('ann', 'of-ann'))).rejects.toMatchObject({ details: { circuit: 'open' } });
+  expect(asked).toHaveLength(1);
+  await expect(read(modelFor('bob', 'of-bob'))).resolves.toHaveLength(3);
+  await expect(read(modelFor('ann', 'of-ann-2', 'n'))).resolves.toHaveLength(3);
+  clock.advance(limits.breakerOpenMaxMs);
+  await expect(read(modelFor('ann', 'of-ann'))).rejects.toMatchObject({ details: { status: 429 } });
 });
 
 describe('LLM_PROVIDER', () => {

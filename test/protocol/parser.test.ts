@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import type { ParserOptions } from '../../src/protocol/parser.ts';
 import { createParser } from '../../src/protocol/parser.ts';
@@ -940,6 +940,18 @@ describe('[P16] limits', () => {
     expect(warningsOf(events)).toEqual(['tag_too_large', 'stray_close_tag']);
     expect(textOf(events, 'text')).toBe(`<response note="${long}">a`);
   });
+  test('the bodies of actions past the limit are not parsed, and their ends are found all the same', () => {
+    const parsed = vi.spyOn(JSON, 'parse');
+    const callsFor = (actions: number): number => {
+      const before = parsed.mock.calls.length;
+      const events = parse('<action name="a">{a: "</action>"}</action>'.repeat(actions) + '<response>end</response>');
+      expect(textOf(events, 'response')).toBe('end');
+      return parsed.mock.calls.length - before;
+    };
+    expect(callsFor(limits.actionsPerGeneration * 4)).toBe(callsFor(limits.actionsPerGeneration + 1));
+    parsed.mockRestore();
+  });
+
   test('actions past the limit give one rejection', () => {
     const events = parse('<action name="a"/>'.repeat(limits.actionsPerGeneration + 50));
     expect(actionsOf(events)).toHaveLength(limits.actionsPerGeneration);

@@ -32,6 +32,38 @@ const put = (value: Json): { value: Json; warnings: string[] } => {
   return { value: result.value['p'] ?? null, warnings: result.warnings.map(({ code }) => code) };
 };
 
+describe('[P12] what references cost', () => {
+  test('a name is asked for once, however many paths lead into its value', () => {
+    const asked: string[] = [];
+    const counting: NameLookup = (name) => {
+      asked.push(name);
+      return lookup(name);
+    };
+    const paths = Array.from({ length: 1_000 }, (_, at) => `$list[${at}] and $object.k${at}`);
+    substitute({ paths, text: paths.join(' ') }, counting);
+    expect(asked).toEqual(['list', 'object']);
+  });
+
+  test('past the limit nothing is rendered', () => {
+    let rendered = 0;
+    const large = (): Json =>
+      ({
+        toJSON: () => {
+          rendered += 1;
+          return 'x'.repeat(limits.substitutedChars);
+        },
+      }) as unknown as Json;
+    const names = Array.from({ length: 50 }, (_, at) => `v${at}`);
+    const { value, warnings } = substitute({ all: names.map((name) => `$${name}`) }, () => ({
+      known: true,
+      value: large(),
+    }));
+    expect(rendered).toBe(1);
+    expect(value['all']).toEqual(names.map(() => null));
+    expect(warnings.map(({ code }) => code)).toEqual(['truncated']);
+  });
+});
+
 describe('[P12] parameters', () => {
   test.each<[Json, Json]>([
     ['$n', 5],

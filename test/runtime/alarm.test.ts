@@ -3,6 +3,10 @@ import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } fro
 import { env } from 'cloudflare:workers';
 import { expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
+import type { SessionObject } from '../../src/durable/session-object.ts';
+import { newSessionId } from '../../src/durable/session-ids.ts';
+import type { Env } from '../../src/durable/settings.ts';
+import { PRINCIPAL_HEADER } from '../../src/http/session-app.ts';
 import { SCHEMA_VERSION } from '../../src/journal/schema.ts';
 import { call, events, newSession, post } from './client.ts';
 
@@ -55,4 +59,27 @@ test('[J9] what newer code has written answers 503, is left as it is, and stays 
   await schema(SCHEMA_VERSION);
   await abortAllDurableObjects();
   expect(await (await call(path)).json()).toMatchObject({ session_id: session, runs: 1 });
+});
+
+test('[H5] nothing goes on by itself for an API key that is gone; its sessions still end', async () => {
+  const session = await newSessionId(env as unknown as Env);
+  const stub = SESSIONS.getByName(session) as DurableObjectStub<SessionObject>;
+  const record = {
+    session_id: session,
+    agent: 'assistant',
+    user_id: null,
+    owner: 'gone',
+    kind: 'chat',
+    metadata: {},
+    created_at: Date.now(),
+  } as const;
+  await stub.create(record, {});
+  const ask = (path: string, init: RequestInit = {}): Promise<Response> =>
+    stub.fetch(new Request(`http://session${path}`, { ...init, headers: { [PRINCIPAL_HEADER]: 'gone' } }));
+  const body = JSON.stringify({ protocol_text: '<action type="sleep" id="a">{"ms": 600000}</action>', stream: true });
+  const run = await ask('/-/execute', { method: 'POST', body });
+  await events(run, ({ type }) => type === 'action_started');
+  await abortAllDurableObjects();
+  expect(await runDurableObjectAlarm(SESSIONS.getByName(session))).toBe(true);
+  await expect.poll(() => alarmOf(session)).toBeGreaterThan(Date.now() + limits.sessionExpiryMs - 60_000);
 });

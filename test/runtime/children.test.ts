@@ -2,6 +2,9 @@
 import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test';
 import { env } from 'cloudflare:workers';
 import { describe, expect, test } from 'vitest';
+import { limits } from '../../src/domain/limits.ts';
+import type { Spent } from '../../src/domain/ports.ts';
+import type { RunResult } from '../../src/engine/run-result.ts';
 import { childSessions } from '../../src/durable/children.ts';
 import type { Env } from '../../src/durable/settings.ts';
 import { FakeClock } from '../support/fake-clock.ts';
@@ -57,6 +60,43 @@ describe('[M7] sub-agents', () => {
     expect(result.actions[0]).toMatchObject({ status: 'rejected', error: { code: 'unknown_name' } });
   });
 
+  test('[S12] workflows that start themselves side by side end within the limit of a run', async () => {
+    const steps = Array.from(
+      { length: 8 },
+      (_, n) => `{ name: s${n}, type: workflow, target: swarm, condition: "true" }`,
+    );
+    const yaml = `kind: Workflow
+version: "1.0"
+name: swarm
+summary: Starts itself
+import: { workflows: [swarm] }
+max_parallel_steps: 8
+fail_fast: false
+steps:
+  - name: all
+    type: parallel
+    on_failure: continue
+    steps: [${steps.map((step) => step.replace(' }', ', on_failure: continue }')).join(', ')}]
+`;
+    expect((await call('/manifests/workflow/swarm', { method: 'PUT', body: yaml })).status).toBe(201);
+    const result = await (await post('/workflows/swarm/runs', { stream: false })).json<RunResult>();
+    const { SESSIONS } = env as unknown as Env;
+    const count = async (id: string): Promise<number> => {
+      const ids = await runInDurableObject(SESSIONS.getByName(id), (_object, { storage }) =>
+        [...storage.kv.list({ prefix: 'child:' })].map(([key]) => key.slice('child:'.length)),
+      );
+      const below = await Promise.all(ids.map(count));
+      return below.reduce((sum, one) => sum + one, ids.length);
+    };
+    const sessions = await count(result.session_id);
+    expect(sessions).toBeLessThanOrEqual(limits.childrenPerRun);
+    expect(sessions).toBeGreaterThan(8);
+    const told = await runInDurableObject(SESSIONS.getByName(result.session_id), (_object, { storage }) =>
+      [...storage.kv.list<Spent>({ prefix: 'child:' })].map(([, { children }]) => children ?? 0),
+    );
+    expect(told.reduce((sum, one) => sum + one, 0)).toBe(sessions);
+  });
+
   test('are deleted with the session that started them', async () => {
     const result = await execute(ask('r', 'calculate 1+1'), { agent: 'research_orchestrator' });
     const all = await events(
@@ -79,6 +119,7 @@ describe('[M7] sub-agents', () => {
     const asked: string[] = [];
     const vanishing = {
       startChild: () => Promise.resolve('run_1'),
+      spentBelow: () => Promise.resolve('{"modelCalls":0,"tokens":0,"cost":0,"actions":0,"children":0}'),
       fetch: (request: Request) => {
         const { pathname } = new URL(request.url);
         asked.push(pathname);

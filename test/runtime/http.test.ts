@@ -48,6 +48,7 @@ describe('[H4] errors are problem documents with a stable code', () => {
     ['an unknown agent of an execution', () => post('/execute/direct', { agent: 'nobody' }), 404, 'unknown_agent'],
     ['an unknown execution', () => call(`/executions/run_${'0'.repeat(32)}_1`), 404, 'unknown_execution'],
     ['a plan without text', () => post('/plan', {}), 400, 'invalid_request'],
+    ['a plan of 2 MB', () => post('/plan', { protocol_text: 'x'.repeat(2_000_000) }), 413, 'body_too_large'],
     ['20 MB', () => post('/execute/direct', { protocol_text: 'x'.repeat(20_000_000) }), 413, 'body_too_large'],
   ] as const)('%s', async (_name, request, status, code) => {
     const answer = await problem(await request());
@@ -58,7 +59,11 @@ describe('[H4] errors are problem documents with a stable code', () => {
   test('a message without content says which field, and the session goes on', async () => {
     const session = await newSession();
     const answer = await post(`/agent/session/${session}/message`, { contents: 'typo' });
-    expect(await answer.json()).toMatchObject({ code: 'invalid_request', issues: [{ path: 'content' }] });
+    expect(await answer.json()).toMatchObject({
+      code: 'invalid_request',
+      detail: '"contents": there is no such member (did you mean "content"?)',
+      issues: [{ path: 'contents' }, { path: 'content' }],
+    });
     const list = await post(`/agent/session/${session}/message`, { content: [{ type: 'text', text: 'x' }] });
     expect(await list.json()).toMatchObject({ code: 'unsupported_content' });
     expect((await call(`/agent/session/${session}`)).status).toBe(200);
@@ -156,6 +161,69 @@ describe('the surface', () => {
           .toSorted();
       })
       .toEqual(ids.toSorted());
+  });
+
+  test('[H1] the list of executions is read in pages, also of one status', async () => {
+    const run = async (path: string, text: string): Promise<string> => {
+      const response = await post(path, { protocol_text: text, stream: false });
+      return (await response.json<{ run_id: string }>()).run_id;
+    };
+    interface Page {
+      readonly executions: readonly { readonly execution_id: string; readonly status: string }[];
+      readonly next: string | null;
+    }
+    const page = async (query: string): Promise<Page> => await (await call(`/executions${query}`)).json<Page>();
+    const text = '<response final="true">x</response>';
+    const made = await Promise.all(Array.from({ length: 5 }, () => run('/execute/direct', text)));
+    const waiting = '<action type="python" id="a">{"code":"1"}</action>';
+    made.push(await run('/execute/streaming_protocol', waiting));
+    await expect.poll(async () => (await page('')).executions.length).toBeGreaterThanOrEqual(6);
+    const seen: string[] = [];
+    for (let next: string | null = ''; next !== null;) {
+      const { executions, next: further }: Page = await page(`?limit=2${next === '' ? '' : `&before=${next}`}`);
+      expect(executions.length).toBeLessThanOrEqual(2);
+      seen.push(...executions.map(({ execution_id: id }) => id));
+      next = further;
+    }
+    // Some started in the same millisecond: none is left out, none comes twice.
+    expect(new Set(seen).size).toBe(seen.length);
+    expect(seen).toEqual(expect.arrayContaining(made));
+    const completed = await page('?status=completed&limit=3');
+    expect(completed.executions.map(({ status }) => status)).toEqual(['completed', 'completed', 'completed']);
+    expect((await page('?status=queued')).executions).toEqual([]);
+    expect((await page(`?before=1`)).executions).toEqual([]);
+    const refused = await problem(await call('/executions?status=done'));
+    expect(refused).toMatchObject({ status: 400, code: 'invalid_request' });
+    expect(refused.detail).toBe(
+      '"status" must be one of queued, running, waiting, completed, failed, cancelled, not "done"',
+    );
+  });
+
+  test.each([
+    ['/execute/direct?stream=false', '"stream" in the address goes with a text/plain body'],
+    ['/execute/streaming_protocol?agent=assistant', '"agent" in the address goes with a text/plain body'],
+    ['/plan?agent=assistant', '"agent" in the address goes with a text/plain body'],
+    ['/executions?limits=2', 'There is no query parameter "limits" (did you mean "limit"?)'],
+    ['/agents?token=x', 'This session token is not valid'],
+  ])('[H4] %s is answered with what is meant', async (path, words) => {
+    const response =
+      path.startsWith('/e') && !path.startsWith('/executions') ? post(path, { protocol_text: 'x' }) : null;
+    const answer = await problem(
+      await (response ?? (path.startsWith('/plan') ? post(path, { protocol_text: 'x' }) : call(path))),
+    );
+    expect(answer.detail).toContain(words);
+  });
+
+  test('[H4] a session_id that is sent to an execution is not ignored', async () => {
+    const answer = await post('/execute/streaming_protocol', {
+      protocol_text: 'x',
+      session_id: `ses_${'0'.repeat(32)}`,
+    });
+    expect(await problem(answer)).toMatchObject({
+      status: 400,
+      code: 'invalid_request',
+      detail: expect.stringContaining('POST /agent/session/{id}/message continues a session') as string,
+    });
   });
 
   test('[J7] the same Idempotency-Key joins the same run; with another body it is refused', async () => {

@@ -52,6 +52,48 @@ test('[R6] sql at the edge: what is written is read, what is not allowed is told
   expect(actions.at(-1)?.output).toMatchObject({ rows: [{ n: 8 }] });
 });
 
+test('[R6] what could freeze the edge is refused by the real SQLite, too', async () => {
+  const constants = `WITH c AS (VALUES (1),(2),(3),(4),(5),(6),(7),(8),(9),(10)) SELECT count(*) FROM c a, c b, c d, c e, c f, c g, c h, c i`;
+  const own = `SELECT count(*) FROM json_each('[' || replace(hex(zeroblob(500000)), '0', '1,') || '1]')`;
+  const nested = `${'SELECT x + x + x AS x FROM ('.repeat(14)}SELECT 1 AS x${')'.repeat(14)}`;
+  for (const sql of [constants, own, nested]) {
+    const code = expect.stringMatching(/^(?:too_large|invalid_parameters)$/) as string;
+    expect(await output(relic('tables.query', { sql }))).toMatchObject({ code });
+  }
+  const changes = [
+    'CREATE TABLE o (id INTEGER PRIMARY KEY, c INTEGER, amount INTEGER)',
+    'CREATE TABLE c (id INTEGER PRIMARY KEY, name TEXT)',
+    'CREATE INDEX oc ON o (c)',
+    `INSERT INTO c VALUES (1, 'a'), (2, 'b'), (3, 'c')`,
+    'INSERT INTO o (c, amount) VALUES (1, 5), (1, 7), (2, 9)',
+    `INSERT INTO c VALUES (1, 'x') ON CONFLICT (id) DO UPDATE SET name = name || excluded.name`,
+    'ALTER TABLE c RENAME COLUMN name TO title',
+  ];
+  const steps = changes.map((sql, at) => relic('tables.execute', { sql }, `s${at}`));
+  const reads = [
+    'SELECT title, sum(amount) AS n FROM c LEFT JOIN o ON o.c = c.id GROUP BY c.id ORDER BY 1',
+    'SELECT id, sum(amount) OVER (PARTITION BY c ORDER BY id) AS n FROM o ORDER BY id',
+    'SELECT id FROM c EXCEPT SELECT c FROM o UNION SELECT 9 ORDER BY 1',
+    `SELECT json_group_array(title) AS n FROM c WHERE title LIKE '%x%' OR id IN (SELECT value FROM json_each('[2]'))`,
+  ];
+  const looks = reads.map((sql, at) => relic('tables.query', { sql }, `r${at}`));
+  const { actions } = await execute([...steps, ...looks].join(''), { agent });
+  expect(actions.map(({ error }) => error ?? null)).toEqual(actions.map(() => null));
+  const rows = actions.slice(changes.length).map((action) => (action.output as { rows: unknown[] }).rows);
+  expect(rows[0]).toEqual([
+    { title: 'ax', n: 12 },
+    { title: 'b', n: 9 },
+    { title: 'c', n: null },
+  ]);
+  expect(rows[1]).toEqual([
+    { id: 1, n: 5 },
+    { id: 2, n: 12 },
+    { id: 3, n: 9 },
+  ]);
+  expect(rows[2]).toEqual([{ id: 3 }, { id: 9 }]);
+  expect(rows[3]).toEqual([{ n: '["ax","b"]' }]);
+});
+
 test('[R6] a quota holds in the real database', async () => {
   const value = 'x'.repeat(400_000);
   const texts = Array.from({ length: 8 }, (_, at) => relic('event_log.append', { entry: value }, `a${at}`)).join('');

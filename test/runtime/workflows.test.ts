@@ -78,12 +78,61 @@ describe('[M6] workflows', () => {
     const approval = told.find(({ type }) => type === 'approval_requested')?.data['approval_id'];
     expect(begun.approvals?.map(({ approval_id: id }) => id)).toEqual([approval]);
     await abortAllDurableObjects();
-    expect((await post(`${session}/approvals/${String(approval)}`, { decision: 'approve' })).status).toBe(200);
+    const path = `${session}/approvals/${String(approval)}`;
+    const asked = { status: 'open', name: 'sign', parameters: { text: 'yes!' }, inputs: {} };
+    expect(await (await call(path)).json()).toMatchObject({ ...asked, sha256: begun.approvals?.[0]?.sha256 });
+    expect((await post(path, { decision: 'approve' })).status).toBe(200);
+    const second = await post(path, { decision: 'deny' });
+    expect([second.status, await second.json()]).toMatchObject([
+      409,
+      { code: 'approval_closed', approval_status: 'approved' },
+    ]);
+    expect((await call(`${session}/approvals/apr_${'0'.repeat(32)}`)).status).toBe(404);
     const rest = await events(await call(`${session}/events`), ({ type }) => type === 'agent_completed');
     expect(rest.filter(({ type }) => type === 'warning')).toEqual([]);
     const result = await (await call(`${session}/runs/${begun.run_id}`)).json<RunResult>();
     expect(outputsOf(result)).toEqual({ sent: 'yes!' });
     expect(result).not.toHaveProperty('approvals');
+  });
+
+  test('[J8] [H5] ask through the action that runs them: in a session of its own, which no token of the parent opens', async () => {
+    const put = async (kind: string, name: string, body: string): Promise<void> =>
+      expect([200, 201]).toContain((await call(`/manifests/${kind}/${name}`, { method: 'PUT', body })).status);
+    await put(
+      'tool',
+      'stamp',
+      'kind: Tool\nversion: "1.0"\nname: stamp\nsummary: Stamps.\nimplementation: {type: builtin, entrypoint: echo}\nparameters: {text: string}\napproval: always\n',
+    );
+    await put(
+      'workflow',
+      'stamping',
+      'kind: Workflow\nversion: "1.0"\nname: stamping\nsummary: Asks.\nimport: {tools: [stamp]}\nsteps:\n  - {name: stamped, type: tool, target: stamp, parameters: {text: "$(trigger.what)"}}\noutputs: {stamped: steps.stamped.text}\n',
+    );
+    await put(
+      'agent',
+      'clerk',
+      'kind: Agent\nversion: "1.0"\nname: clerk\nsummary: Stamps.\npersona: {agent: You stamp.}\nimport: {workflows: [stamping]}\n',
+    );
+    const text =
+      '<action type="workflow" mode="async" id="w">{"name":"stamping","parameters":{"what":"letter"}}</action><response final="true">$w.stamped</response>';
+    const response = await post('/execute/streaming_protocol', { agent: 'clerk', protocol_text: text });
+    const parent = response.headers.get('x-session-id') ?? '';
+    const inner = ({ data }: { readonly data: Record<string, unknown> }): Record<string, unknown> =>
+      (data['event'] ?? {}) as Record<string, unknown>;
+    const told = await events(response, (event) => inner(event)['type'] === 'approval_requested');
+    const asked = inner(told.at(-1) ?? { data: {} });
+    const { approval_id: id, parameters } = asked['data'] as Record<string, unknown>;
+    const child = String(asked['session_id']);
+    expect([child === parent, parameters]).toEqual([false, { text: 'letter' }]);
+    const issued = await post(`/agent/session/${parent}/tokens`, { scopes: ['approve', 'message', 'read'] });
+    const { token } = await issued.json<{ token: string }>();
+    const bearer = { authorization: `Bearer ${token}` };
+    const decide = async (session: string, headers: Record<string, string> = {}): Promise<number> =>
+      (await post(`/agent/session/${session}/approvals/${String(id)}`, { decision: 'approve' }, headers)).status;
+    expect([await decide(child, bearer), await decide(parent, bearer), await decide(parent)]).toEqual([404, 404, 404]);
+    expect([await decide(child), await decide(child)]).toEqual([200, 409]);
+    const rest = await events(await call(`/agent/session/${parent}/events`), ({ type }) => type === 'agent_completed');
+    expect(rest.at(-1)?.data['response']).toBe('letter');
   });
 
   test('by the clock: once for each time, however often the alarm rings', async () => {
@@ -120,6 +169,44 @@ describe('[M6] workflows', () => {
     });
     await runDurableObjectAlarm(stub);
     expect((await listed()).length).toBe(before);
+  });
+
+  test('[J2] one whose starts froze their hosts is left out until the catalogue changes', async () => {
+    const { SCHEDULES } = env as unknown as { SCHEDULES: DurableObjectNamespace<ScheduleObject> };
+    // one that was there before an abort is of no use any more
+    const stub = (): ReturnType<typeof SCHEDULES.getByName> => SCHEDULES.getByName('test-frozen');
+    const schedule = { workflow: 'data_pipeline', cron: '0 3 * * *', timezone: 'UTC', inputs: { orders: ORDERS } };
+    const notes = (): Promise<unknown[]> =>
+      runInDurableObject(stub(), (_, { storage }) => storage.sql.exec(`SELECT lives, aside FROM taken_up`).toArray());
+    const dueAt = (at: number): Promise<void> =>
+      runInDurableObject(stub(), (_, { storage }) => {
+        storage.sql.exec(`UPDATE schedules SET data = ?`, JSON.stringify({ ...schedule, nextAt: at }));
+      });
+    const startedAt = async (at: number): Promise<boolean> => {
+      const { executions } = await (await call('/executions')).json<{ executions: { session_id: string }[] }>();
+      const times = await Promise.all(
+        executions.map(async ({ session_id: id }) => {
+          const { metadata } = await (await call(`/agent/session/${id}`)).json<{ metadata: Record<string, unknown> }>();
+          return metadata['scheduled_for'];
+        }),
+      );
+      return times.includes(at);
+    };
+    await stub().keep([schedule], null);
+    for (let start = 1; start <= limits.frozenStarts; start += 1) {
+      await dueAt(4_000 + start);
+      await runDurableObjectAlarm(stub());
+      await expect.poll(() => startedAt(4_000 + start), { timeout: 15_000 }).toBe(true);
+      expect(await notes()).toEqual([{ lives: JSON.stringify(Array.from({ length: start }, () => 0)), aside: 0 }]);
+      await abortAllDurableObjects();
+    }
+    await dueAt(5_000);
+    await runDurableObjectAlarm(stub());
+    expect(await startedAt(5_000)).toBe(false);
+    expect(await notes()).toMatchObject([{ aside: 1 }]);
+    expect(await runInDurableObject(stub(), (object) => (object.upcoming()[0]?.nextAt ?? 0) > 5_000)).toBe(true);
+    await stub().follow(null);
+    expect(await notes()).toEqual([]);
   });
 
   test('one that cannot be started holds up no other, and nothing starts for a key that is gone', async () => {

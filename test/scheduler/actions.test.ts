@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import { counts, statusOf } from '../../src/scheduler/step.ts';
-import { Driver, essential } from '../support/scheduler-kit.ts';
+import { Driver, essential, failure } from '../support/scheduler-kit.ts';
 
 describe('S5 slots', () => {
   test('[S5] never more actions than slots, and a freed slot is taken in the same step', () => {
@@ -466,6 +466,22 @@ describe('J8 approvals', () => {
       error: { message: 'Action "a" was denied: not today' },
     });
     expect(run.approve('a')).toEqual([]);
+  });
+
+  test('[J8] a question that cannot be put fails the action; the run does not wait meanwhile', () => {
+    const run = new Driver();
+    run.asks = false;
+    run.declare({ id: 'a' }, asks);
+    expect(statusOf(run.state, run.key('a'))).toBe('waiting');
+    expect(essential(run.end())).toEqual(['report_plan 1']);
+    expect(run.approve('a')).toEqual([]);
+    expect(run.asked('a', failure({ code: 'too_large' }))).toEqual([
+      'clear_timer approval:a',
+      'settle a failed too_large',
+      'complete_iteration 1',
+      'start_iteration 2',
+    ]);
+    expect(run.asked('a')).toEqual([]);
   });
 
   test('[J8] an approval that nobody gives counts as denied', () => {

@@ -1,5 +1,6 @@
 /** What sub-agents and workflows may spend of their parent's budget (S12, M7). */
 import { expect, test } from 'vitest';
+import { limits } from '../../src/domain/limits.ts';
 import type { ChildBudget, Spent } from '../../src/domain/ports.ts';
 import { restore, snapshot, step } from '../../src/scheduler/step.ts';
 import type { SchedulerCommand } from '../../src/scheduler/types.ts';
@@ -13,7 +14,7 @@ const budgets = (run: Driver): (ChildBudget | null)[] =>
 const ended = (run: Driver, id: string, spent: Spent): void =>
   void run.send({ type: 'attempt_succeeded', key: run.key(id), attempt: 1, spent });
 
-const POLICY = { modelCalls: 22, tokens: 41_024, cost: 4, maxActions: 41, seconds: 100 };
+const POLICY = { modelCalls: 22, tokens: 41_024, cost: 4, maxActions: 41, seconds: 100, maxChildren: 21 };
 
 test('[S12] a child gets a part of what is left, the last generation’s share set aside; others get none', () => {
   const run = new Driver(POLICY);
@@ -22,7 +23,7 @@ test('[S12] a child gets a part of what is left, the last generation’s share s
   const [tool, child] = budgets(run);
   expect(tool).toBeNull();
   // 22 calls: one is being made, one is set aside; half of the rest stays for what comes after.
-  expect(child).toEqual({ seconds: 100, modelCalls: 10, tokens: 20_000, cost: 2, actions: 19 });
+  expect(child).toEqual({ seconds: 100, modelCalls: 10, tokens: 20_000, cost: 2, actions: 19, children: 7 });
 });
 
 test('[S12] what is set aside is gone for the others until the child ends, and then what it did not spend is there again', () => {
@@ -42,7 +43,7 @@ test('[S12] a child that fails, is cancelled or times out gives back what it did
     run.declare({ id: 'c', type: 'agent' });
     if (end === 'fail') run.fail('c');
     else run.cancel();
-    expect(run.state.reserved).toEqual({ modelCalls: 0, tokens: 0, cost: 0, actions: 0 });
+    expect(run.state.reserved).toEqual({ modelCalls: 0, tokens: 0, cost: 0, actions: 0, children: 0 });
   }
 });
 
@@ -58,7 +59,7 @@ test('[S1] [J9] what is set aside survives a snapshot', () => {
   expect(state.reserved).toEqual(run.state.reserved);
   const spent = { modelCalls: 1, tokens: 5, cost: 0, actions: 1 };
   const ended = step(state, { type: 'attempt_succeeded', at: 0, key: '1/0', attempt: 1, spent });
-  expect(ended.state.reserved).toEqual({ modelCalls: 0, tokens: 0, cost: 0, actions: 0 });
+  expect(ended.state.reserved).toEqual({ modelCalls: 0, tokens: 0, cost: 0, actions: 0, children: 0 });
   expect(ended.state.tokens).toBe(5);
 });
 
@@ -69,4 +70,81 @@ test('[S12] children that were declared together are lent no action that the run
   run.succeed('t');
   // Five, less the four that were declared: one is left, and one child gets it.
   expect(budgets(run).map((budget) => budget?.actions)).toEqual([undefined, 1, 0, 0]);
+});
+
+test('[M7] sessions below a run are lent to each child before it starts, and what it did not start is there again', () => {
+  const run = new Driver({ ...POLICY, maxChildren: 20 });
+  for (const id of ['a', 'b', 'c']) run.declare({ id, type: 'workflow' });
+  // Half of all is kept for siblings: two thirds of 19 - 9, of 11 - 8, of 8 - 7.
+  expect(budgets(run).map((budget) => budget?.children)).toEqual([7, 2, 1]);
+  ended(run, 'a', { modelCalls: 0, tokens: 0, cost: 0, actions: 0, children: 2 });
+  expect(run.state.children).toBe(2);
+  run.declare({ id: 'd', type: 'agent' });
+  expect(budgets(run).at(-1)?.children).toBe(4);
+});
+
+test('[M7] many children side by side have their turn, and so have children of children five deep', () => {
+  const wide = new Driver({
+    ...POLICY,
+    modelCalls: 2 ** 40,
+    tokens: null,
+    cost: null,
+    maxActions: 2 ** 40,
+    maxParallelActions: 30,
+    maxChildren: limits.childrenPerRun,
+  });
+  for (let n = 0; n < 30; n += 1) wide.declare({ id: `c${n}`, type: 'agent' });
+  expect(budgets(wide)).toHaveLength(30);
+  let maxChildren: number = limits.childrenPerRun;
+  let depth = 0;
+  while (maxChildren > 0) {
+    const run = new Driver({ ...POLICY, maxChildren });
+    run.declare({ id: 'c', type: 'agent' });
+    maxChildren = budgets(run)[0]?.children ?? 0;
+    depth += 1;
+  }
+  expect(depth).toBeGreaterThanOrEqual(limits.childDepth);
+});
+
+test('[M7] with no session left a child is not started; its siblings and the loop go on', () => {
+  const run = new Driver({ ...POLICY, maxChildren: 2 });
+  run.declare({ id: 'a', type: 'workflow' });
+  expect(essential(run.declare({ id: 'b', type: 'workflow' }))).toContain('settle b failed too_many_children');
+  run.declare({ id: 't' });
+  expect(budgets(run).map((budget) => budget?.children)).toEqual([1, undefined]);
+  expect(run.state.exceeded).toEqual([]);
+});
+
+test('[M7] a child that was refused before it began counts for nothing, one whose end is not known for all that it was lent', () => {
+  const error = { code: 'x', message: 'x', retryable: false };
+  for (const [beforeDispatch, children] of [
+    [true, 0],
+    [false, 5],
+  ] as const) {
+    const run = new Driver({ ...POLICY, maxChildren: 10 });
+    run.declare({ id: 'a', type: 'workflow' });
+    run.send({ type: 'attempt_failed', key: run.key('a'), attempt: 1, error: { ...error, beforeDispatch }, random: 0 });
+    expect(run.state.children).toBe(children);
+  }
+});
+
+test('[M7] a tree of workflows that start eight of themselves ends within the limit', () => {
+  let sessions = 0;
+  const grow = (maxChildren: number, depth: number): number => {
+    if (depth > limits.childDepth) return 0;
+    const run = new Driver({ ...POLICY, modelCalls: 1_000, maxActions: 2_000, maxParallelActions: 8, maxChildren });
+    for (let n = 0; n < 8; n += 1) run.declare({ id: `s${n}`, type: 'workflow' });
+    let below = 0;
+    for (const [n, budget] of budgets(run).entries()) {
+      if (budget === null) continue;
+      sessions += 1;
+      const children = 1 + grow(budget.children, depth + 1);
+      below += children;
+      ended(run, `s${n}`, { modelCalls: 0, tokens: 0, cost: 0, actions: 0, children });
+    }
+    return below;
+  };
+  expect(grow(limits.childrenPerRun, 1)).toBe(sessions);
+  expect(sessions).toBeLessThanOrEqual(limits.childrenPerRun);
+  expect(sessions).toBeGreaterThan(limits.childrenPerRun / 2);
 });

@@ -64,7 +64,7 @@ const actionSeed = fc.record({
   estimateMs: fc.integer({ min: 0, max: 10_000 }),
   attempts: fc.array(attempt, { minLength: 1, maxLength: 3 }),
   condition: fc.constantFrom(true, true, false, null),
-  approval: fc.constantFrom('yes', 'yes', 'no', 'never'),
+  approval: fc.constantFrom('yes', 'yes', 'no', 'never', 'unasked'),
   reuse: rarely(true, false),
   recalled: fc.constantFrom('outcome', 'nothing', 'nothing', 'refused'),
   spends: fc.constantFrom(0, 0.5, 1),

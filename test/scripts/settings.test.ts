@@ -1,10 +1,161 @@
-/** What `npm start` hands to the Worker (H8). */
-import { expect, test } from 'vitest';
-import { readVars } from '../../scripts/system.ts';
+/** Settings: those of the tables in the docs are those that are read, and each service gets its own (H8). */
+import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { RUNNER_SETTINGS } from '../../container-runner/config.ts';
+import {
+  START_SETTINGS,
+  checkWorkerSettings,
+  readSettings,
+  runnerEnvironment,
+  tokenSecretIn,
+  workerEnvironment,
+} from '../../scripts/settings.ts';
+import { ROOT } from '../../scripts/system.ts';
+import { WORKER_SETTINGS } from '../../src/durable/setting-names.ts';
 
-test('[H8] [X3] settings and the secrets of tools come from the environment, and nothing else of it', () => {
-  const vars = readVars({ API_KEYS: 'a:run:k', TOOL_HOOK: 'signs', TOOL_EMPTY: '', LLM_MODEL: '', HOME: '/root' });
-  expect(vars).toMatchObject({ API_KEYS: 'a:run:k', TOOL_HOOK: 'signs' });
-  expect(vars).not.toHaveProperty('HOME');
-  expect(vars).not.toHaveProperty('TOOL_EMPTY');
+/** Names in the first column of the table below a heading. */
+function documented(file: string, heading: string): string[] {
+  const text = readFileSync(join(ROOT, file), 'utf8');
+  const section = text.slice(text.indexOf(`\n${heading}\n`));
+  const rows = section.slice(0, section.indexOf('\n\n##')).split('\n');
+  return rows.flatMap((row) => {
+    const [, cell = ''] = /^\| ((?:`[A-Z_…]+`(?:, )?)+) \|/.exec(row) ?? [];
+    return [...cell.matchAll(/`([A-Z_…]+)`/g)].map(([, name = '']) => name);
+  });
+}
+
+const general = documented('docs/operations.md', '## Settings');
+const ofRunner = documented('docs/runner.md', '## Settings');
+const read = new Set<string>([...WORKER_SETTINGS, ...START_SETTINGS, ...RUNNER_SETTINGS, 'TOOL_…', 'CORTEX_API_KEY']);
+
+/** Every text of a folder's sources. */
+function sources(folder: string): { readonly path: string; readonly text: string }[] {
+  return readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+    .filter(
+      (path) => /\.(ts|mjs)$/.test(path) && !/(^|\/)(test|node_modules)\//.test(path) && !path.includes('.generated'),
+    )
+    .map((path) => ({ path: join(folder, path), text: readFileSync(join(ROOT, folder, path), 'utf8') }));
+}
+
+describe('[H8] the tables of settings', () => {
+  test('are there', () => {
+    expect(general.length).toBeGreaterThan(15);
+    expect(ofRunner.length).toBeGreaterThan(15);
+    expect(ofRunner).toEqual(expect.arrayContaining(['RUNNER_IMAGE_PYTHON', 'RUNNER_MAX_SECONDS']));
+  });
+
+  test.each([...general, ...ofRunner])('%s is read', (name) => {
+    expect(read).toContain(name);
+  });
+
+  test.each([...read])('%s is documented', (name) => {
+    expect([...general, ...ofRunner]).toContain(name);
+  });
+
+  test.each(WORKER_SETTINGS)('%s is used by the Worker', (name) => {
+    const users = sources('src').filter(({ path, text }) => !path.endsWith('setting-names.ts') && text.includes(name));
+    expect(users.length).toBeGreaterThan(0);
+  });
+
+  test('no other variable of the environment is read by the Worker, the start script or the runner', () => {
+    const inStart = /^scripts\/(start|system|services|settings|chat)\.ts$/;
+    const files = [
+      ...sources('src'),
+      ...sources('container-runner'),
+      ...sources('scripts').filter(({ path }) => inStart.test(path)),
+    ];
+    const names = files.flatMap(({ text }) =>
+      [...text.matchAll(/\b(?:env|process\.env|environment)(?:\.|\[')([A-Z][A-Z0-9_]{2,})\b/g)].map(
+        ([, name = '']) => name,
+      ),
+    );
+    const wrangler = readFileSync(join(ROOT, 'wrangler.toml'), 'utf8');
+    const isBinding = (name: string): boolean => new RegExp(`^(name|binding) = "${name}"$`, 'm').test(wrangler);
+    expect(names.length).toBeGreaterThan(20);
+    expect(names.filter((name) => !read.has(name) && !isBinding(name) && name !== 'PATH')).toEqual([]);
+  });
+});
+
+describe('[H8] npm start', () => {
+  test.each([...WORKER_SETTINGS, 'TOOL_ANN__CRM'])(
+    'hands %s to the Worker, from the environment and from .dev.vars',
+    (name) => {
+      expect(readSettings({ [name]: 'from-outside' }).worker).toEqual({ [name]: 'from-outside' });
+      expect(readSettings({}, `${name}="from-file"`).worker).toEqual({ [name]: 'from-file' });
+      expect(readSettings({ [name]: 'from-outside' }, `${name}=from-file`).worker).toEqual({ [name]: 'from-outside' });
+      expect(readSettings({ [name]: '' }, `${name}=from-file`).worker).toEqual({ [name]: 'from-file' });
+    },
+  );
+
+  test.each(START_SETTINGS)('reads %s from both', (name) => {
+    expect(readSettings({ [name]: '1' }).start).toEqual({ [name]: '1' });
+    expect(readSettings({}, `${name}=2`).start).toEqual({ [name]: '2' });
+  });
+
+  test('hands the runner’s own settings to the runner, and names what nothing reads', () => {
+    const settings = readSettings(
+      { RUNNER_SANDBOX: 'wasm', HOME: '/root' },
+      'RUNNER_LOG=debug\nLLM_BASEURL=x\nTOOL_A=b',
+    );
+    expect(settings.runner).toEqual({ RUNNER_SANDBOX: 'wasm', RUNNER_LOG: 'debug' });
+    expect(settings.worker).toEqual({ TOOL_A: 'b' });
+    expect(settings.unknown).toEqual(['LLM_BASEURL']);
+  });
+
+  const everything = Object.fromEntries(
+    [
+      ...WORKER_SETTINGS,
+      ...RUNNER_SETTINGS,
+      'TOOL_ANN__CRM',
+      'AWS_SECRET_ACCESS_KEY',
+      'OPENAI_API_KEY',
+      'CLOUDFLARE_API_TOKEN',
+      'CORTEX_API_KEY',
+      'npm_config_token',
+    ].map((name) => [name, `secret of ${name}`]),
+  );
+
+  test('[R2] leaves no secret but the runner’s own in the runner’s environment', () => {
+    const environment = runnerEnvironment(
+      { ...everything, PATH: '/bin', DOCKER_HOST: 'unix:///d.sock' },
+      { ...readSettings(everything).runner, RUNNER_SECRET: 'shared' },
+    );
+    const names = Object.keys(environment);
+    expect(names.filter((name) => !RUNNER_SETTINGS.includes(name)).toSorted()).toEqual(['DOCKER_HOST', 'PATH']);
+    expect(environment['RUNNER_SECRET']).toBe('shared');
+    for (const name of ['SESSION_TOKEN_SECRET', 'LLM_API_KEY', 'API_KEYS', 'RUNNER_ACCESS_SECRET']) {
+      expect(JSON.stringify(environment)).not.toContain(`secret of ${name}`);
+    }
+  });
+
+  test('leaves no secret at all in the development server’s', () => {
+    expect(workerEnvironment({ ...everything, PATH: '/bin' })).toEqual({ PATH: '/bin' });
+  });
+
+  test.each([
+    ['SESSION_TOKEN_SECRET', 'short', 'at least 32 characters'],
+    ['API_KEYS', 'ann:admin:k1,ANN:run:k2', 'cannot both be used'],
+    ['RUNNER_URLS', 'ftp://x', 'no http or https address'],
+    ['RATE_LIMIT', 'many', 'RATE_LIMIT'],
+    ['CRON_MIN_SECONDS', '0', 'CRON_MIN_SECONDS'],
+    ['SESSION_EXPIRY', 'soon', 'SESSION_EXPIRY'],
+  ])('says what is wrong with %s=%s before anything starts', (name, value, message) => {
+    expect(() => checkWorkerSettings({ [name]: value })).toThrow(message);
+  });
+
+  test('[H5] makes the secret of session tokens once for each state folder, for this user only', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'cortex-settings-'));
+    const other = mkdtempSync(join(tmpdir(), 'cortex-settings-'));
+    try {
+      const made = tokenSecretIn(folder);
+      expect(made).toMatch(/^[0-9a-f]{64}$/);
+      expect(tokenSecretIn(folder)).toBe(made);
+      expect(tokenSecretIn(other)).not.toBe(made);
+      expect(statSync(join(folder, 'session-token.secret')).mode & 0o077).toBe(0);
+    } finally {
+      for (const one of [folder, other]) rmSync(one, { recursive: true });
+    }
+  });
 });

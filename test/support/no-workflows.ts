@@ -1,11 +1,13 @@
 /** A Worker without workflows, for tests of other routes. */
+import { createHash } from 'node:crypto';
 import type { WorkflowHost } from '../../src/http/workflows.ts';
 
 const nothing = async (): Promise<never> => await Promise.reject(new Error('not called'));
 
 export const noWorkflows: WorkflowHost = {
   now: () => 0,
-  newSessionId: () => `ses_${'0'.repeat(32)}`,
+  newSessionId: async () => `ses_${'0'.repeat(32)}`,
+  sessionIdOf: async (start) => `ses_${createHash('md5').update(start).digest('hex')}`,
   find: () => Promise.resolve(null),
   list: () => Promise.resolve([]),
   secret: () => null,

@@ -6,6 +6,8 @@ export interface NodeSql extends SqlDatabase {
   syncs: number;
   /** What `sync` waits for; replace it to slow a sync down or to fail it. */
   onSync: () => Promise<void>;
+  /** What the database takes up; replace it to fill it up. */
+  sizeBytes: () => number;
 }
 
 export function openNodeSql(): NodeSql {
@@ -31,6 +33,14 @@ export function openNodeSql(): NodeSql {
       sql.syncs += 1;
       await sql.onSync();
     },
+    sizeBytes: () =>
+      Number(
+        (
+          db
+            .prepare('SELECT page_count * page_size AS size FROM pragma_page_count(), pragma_page_size()')
+            .get() as SqlRow
+        )['size'],
+      ),
   };
   return sql;
 }
@@ -52,6 +62,7 @@ export class MortalSql implements NodeSql {
   crashed = false;
   syncs = 0;
   onSync = async (): Promise<void> => undefined;
+  sizeBytes = (): number => this.#disk.sizeBytes();
 
   constructor(disk: NodeSql, crash: CrashPoint | null) {
     this.#disk = disk;

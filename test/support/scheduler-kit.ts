@@ -78,6 +78,8 @@ export class Driver {
   at = 1_000_000;
   readonly inputs: SchedulerInput[] = [];
   readonly commands: SchedulerCommand[] = [];
+  /** Whether the driver says by itself that a question has been put. */
+  asks = true;
   #ordinal = 0;
   readonly #ids = new Map<string, string>();
   readonly #keys = new Map<string, string>();
@@ -94,7 +96,14 @@ export class Driver {
     this.state = state;
     this.commands.push(...commands);
     if (commands.some(({ type }) => type === 'start_iteration')) this.#ordinal = 0;
-    return commands;
+    // A question is put at once, unless the test says how that goes.
+    const asked = commands.filter(({ type }) => this.asks && type === 'ask_approval');
+    const answers = asked.flatMap((command) =>
+      'key' in command && command.key !== null
+        ? this.send({ type: 'approval_asked', key: command.key, error: null })
+        : [],
+    );
+    return [...commands, ...answers];
   }
 
   say(input: Timeless): string[] {
@@ -155,6 +164,11 @@ export class Driver {
     const [id = '', attempt] = (rest ?? '').split('#');
     const real = rest === undefined ? timer : `${kind}:${this.key(id)}${attempt === undefined ? '' : `#${attempt}`}`;
     return this.say({ type: 'timer_fired', timer: real, ...(random === undefined ? {} : { random }) });
+  }
+
+  /** Says that a question has been put, or why it cannot be. */
+  asked(id: string, error: ActionError | null = null): string[] {
+    return this.say({ type: 'approval_asked', key: this.key(id), error });
   }
 
   approve(id: string, approved = true, note: string | null = null): string[] {

@@ -27,7 +27,7 @@ export interface ActionScript {
   /** By attempt; the last one goes for all further attempts. */
   readonly attempts: readonly AttemptScript[];
   readonly condition: boolean | null;
-  readonly approval: 'yes' | 'no' | 'never';
+  readonly approval: 'yes' | 'no' | 'never' | 'unasked';
   /** What an earlier outcome says, where the traits ask for one. */
   readonly recalled?: 'outcome' | 'nothing' | 'refused';
   /** The share of what was set aside for it that a child spends. */
@@ -180,6 +180,9 @@ class Simulator {
       case 'ask_approval': {
         const { approval } = this.#script(command.key);
         const { key } = command;
+        this.#after(0, () =>
+          this.#input({ type: 'approval_asked', key, error: approval === 'unasked' ? failure() : null }),
+        );
         if (approval === 'never') return;
         return this.#after(5_000, () =>
           this.#input({ type: 'approval_resolved', key, approved: approval === 'yes', note: null }),

@@ -2,14 +2,18 @@
 import type { ActionOutcome, ActionType } from '../../src/domain/action.ts';
 import { ACTION_TYPES } from '../../src/domain/action.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
-import type { AgentDefinition, ResolvedAgent, ResolvedWorkflow } from '../../src/domain/manifest.ts';
+import type { AgentDefinition, ResolvedAgent, ResolvedWorkflow, ToolDefinition } from '../../src/domain/manifest.ts';
 import type { ChildSessions, ModelDelta, ModelRequest, RunnerClient } from '../../src/domain/ports.ts';
 import { bundled } from '../../src/catalog/bundled.ts';
 import { redactor } from '../../src/engine/redact.ts';
 import { Session } from '../../src/engine/session.ts';
+import { Suspects } from '../../src/engine/suspects.ts';
+import { TakeUps } from '../../src/engine/take-ups.ts';
+import type { HostLife } from '../../src/engine/take-ups.ts';
 import type { RunResult } from '../../src/engine/run-result.ts';
 import type { ActionCall, ActionContext, Executor } from '../../src/executors/executor.ts';
 import { createExecutors } from '../../src/executors/registry.ts';
+import { Pacer } from '../../src/domain/work.ts';
 import { Journal } from '../../src/journal/journal.ts';
 import { FakeClock } from './fake-clock.ts';
 import { openNodeSql } from './node-sql.ts';
@@ -35,6 +39,9 @@ export interface KitOptions {
   /** Speaks instead of the script, at its own pace. */
   readonly stream?: (request: ModelRequest) => AsyncIterable<ModelDelta>;
   readonly agent?: (agent: AgentDefinition) => AgentDefinition;
+  /** Tools that the agent has as well. */
+  readonly tools?: readonly ToolDefinition[];
+  readonly approvalIds?: () => string;
   /** Replaces the executor of a type. */
   readonly executors?: Partial<
     Record<ActionType, (call: ActionCall, context: ActionContext) => Promise<ActionOutcome>>
@@ -49,6 +56,9 @@ export interface KitOptions {
   readonly sql?: NodeSql;
   readonly secrets?: readonly string[];
   readonly expiryMs?: number;
+  /** The host as whoever started it describes it; default: its first life. */
+  readonly host?: HostLife;
+  readonly suspects?: Suspects;
   /** Whether the session's agent is not in the catalogue any more. */
   readonly gone?: () => boolean;
 }
@@ -62,12 +72,14 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
   const requests: ModelRequest[] = [];
   const faults: unknown[] = [];
   const held: Promise<unknown>[] = [];
-  const resolved = resolvedAgent(options.agent);
+  const resolved = resolvedAgent(options);
   const session = new Session({
     journal: new Journal(sql),
+    takeUps: new TakeUps(sql, options.host ?? { life: 1, frozen: [] }, clock, options.suspects ?? new Suspects()),
     clock,
+    pacer: new Pacer(clock),
     random: () => 0.5,
-    newApprovalId: () => `apr_${'1'.repeat(32)}`,
+    newApprovalId: options.approvalIds ?? (() => `apr_${'1'.repeat(32)}`),
     executors: executors(options),
     fetch: async () => new Response('ok'),
     readHtml: async () => ({ title: null, text: '', matches: {}, links: [], truncated: false }),
@@ -118,9 +130,11 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
   return { session, sql, clock, events, requests, faults, settled: async () => void (await Promise.allSettled(held)) };
 }
 
-function resolvedAgent(change: KitOptions['agent']): ResolvedAgent {
-  const resolved = bundled.agent('assistant');
-  if (resolved === null) throw new Error('the bundled catalogue has no assistant');
+function resolvedAgent({ agent: change, tools = [] }: KitOptions): ResolvedAgent {
+  const found = bundled.agent('assistant');
+  if (found === null) throw new Error('the bundled catalogue has no assistant');
+  const more = tools.map((tool) => [tool.name, tool] as const);
+  const resolved = { ...found, tools: new Map([...found.tools, ...more]) };
   return change === undefined ? resolved : { ...resolved, agent: change(resolved.agent) };
 }
 

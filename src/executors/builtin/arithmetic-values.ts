@@ -9,6 +9,8 @@ export type Value = bigint | number;
 
 /** Longest exact result; past it a power or factorial is refused rather than computed for minutes. */
 const MAX_DIGITS = 10_000;
+/** The last one below `MAX_DIGITS`. */
+const MAX_FACTORIAL = 3_248;
 const MAX_BITS = Math.ceil(MAX_DIGITS * Math.log2(10));
 export const CONSTANTS: Readonly<Record<string, number>> = {
   pi: Math.PI,
@@ -58,6 +60,46 @@ function bits(value: bigint): number {
   return (value < 0n ? -value : value).toString(16).length * 4;
 }
 
+/** A whole number from its digits. */
+export function whole(digits: string): bigint {
+  if (digits.length > MAX_DIGITS) throw tooManyDigits();
+  return BigInt(digits);
+}
+
+/** What an operator or function costs on these values, in steps; as measured, for exact numbers of any size. */
+export function stepsOf(name: string, values: readonly Value[]): number {
+  const sizes = values.map((value) => (typeof value === 'bigint' ? words(value) : 1));
+  const [first = 1, second = 1] = sizes;
+  const all = sizes.reduce((sum, size) => sum + size, 0);
+  switch (name) {
+    case '*':
+    case '/':
+    case '%':
+    case 'mod':
+      return 1 + (first * second) / 8;
+    case 'pow': {
+      const exponent = Math.min(Math.abs(Number(values[1] ?? 0)), MAX_BITS);
+      return 1 + Math.min(first * exponent, MAX_BITS / WORD_BITS) ** 2 / 8;
+    }
+    case 'sqrt':
+      return 1 + 2 * first ** 2;
+    case 'factorial':
+      return 1 + 16 * Math.min(Math.abs(Number(values[0] ?? 0)), MAX_FACTORIAL);
+    case 'gcd':
+    case 'lcm':
+      return all + sizes.reduce((sum, size) => sum + (WORD_BITS * size * size) / 4, 0);
+    default:
+      return all;
+  }
+}
+
+const WORD_BITS = 64;
+
+/** Of 64 bits each. */
+function words(value: bigint): number {
+  return Math.ceil(bits(value) / WORD_BITS) + 1;
+}
+
 function tooManyDigits(): ArithmeticError {
   return new ArithmeticError(`the value would have more than ${MAX_DIGITS} digits`);
 }
@@ -66,12 +108,12 @@ type Arity = readonly [min: number, max: number];
 type Rule = readonly [Arity, (...values: Value[]) => Value];
 
 const real = (compute: (x: number) => number): Rule => [[1, 1], (x) => compute(Number(x))];
-const whole = (compute: (x: number) => number): Rule => [
+const rounded = (compute: (x: number) => number): Rule => [
   [1, 1],
   (x) => {
     if (typeof x === 'bigint') return x;
-    const rounded = compute(x);
-    return Number.isFinite(rounded) ? BigInt(rounded) : rounded;
+    const result = compute(x);
+    return Number.isFinite(result) ? BigInt(result) : result;
   },
 ];
 const MANY: Arity = [1, 1_000];
@@ -98,9 +140,9 @@ export const FUNCTIONS: Readonly<Record<string, Rule>> = {
   tanh: real(Math.tanh),
   degrees: real((x) => (x * 180) / Math.PI),
   radians: real((x) => (x * Math.PI) / 180),
-  floor: whole(Math.floor),
-  ceil: whole(Math.ceil),
-  trunc: whole(Math.trunc),
+  floor: rounded(Math.floor),
+  ceil: rounded(Math.ceil),
+  trunc: rounded(Math.trunc),
   round: [[1, 2], round],
   hypot: [MANY, (...values) => Math.hypot(...values.map(Number))],
   min: [MANY, (...values) => values.reduce((least, value) => (value < least ? value : least))],
@@ -155,7 +197,7 @@ function sum(...values: Value[]): Value {
 function factorial(x: Value): bigint {
   const n = wholeNumber(x);
   if (n < 0n) throw new ArithmeticError('factorial of a negative number');
-  if (n > 3_248n) throw tooManyDigits();
+  if (n > BigInt(MAX_FACTORIAL)) throw tooManyDigits();
   let product = 1n;
   for (let factor = 2n; factor <= n; factor += 1n) product *= factor;
   return product;

@@ -4,6 +4,8 @@
  */
 import jsep from 'jsep';
 import type { Expression } from 'jsep';
+import { limits } from '../../domain/limits.ts';
+import { WorkExceeded, WorkMeter } from '../../domain/work.ts';
 import {
   ArithmeticError,
   bothExact,
@@ -13,6 +15,8 @@ import {
   multiply,
   pow,
   remainder,
+  stepsOf,
+  whole,
 } from './arithmetic-values.ts';
 import type { Value } from './arithmetic-values.ts';
 
@@ -46,13 +50,24 @@ jsep.hooks.add('gobble-token', function keepGroups(env) {
  * @returns a JSON number, or the digits as text where a JSON number would lose some
  * @throws ArithmeticError for what cannot be read, is not known, has no real value, or is too large
  */
-export function evaluate(expression: string): number | string {
+export function evaluate(
+  expression: string,
+  meter: WorkMeter = new WorkMeter(limits.calculatorSteps),
+): number | string {
+  if (expression.length > limits.calculatorChars) {
+    throw new ArithmeticError(
+      `the expression has ${expression.length} characters (allowed: ${limits.calculatorChars})`,
+    );
+  }
   const text = expression.replaceAll('×', '*').replaceAll('÷', '/').replaceAll('−', '-').replaceAll('π', 'pi');
   checkNesting(text);
   let value: Value;
   try {
-    value = valueOf(parse(text));
+    value = valueOf(parse(text), meter);
   } catch (fault) {
+    if (fault instanceof WorkExceeded) {
+      throw new ArithmeticError(`the numbers are too large for so many operations (allowed: ${meter.allowed} steps)`);
+    }
     if (fault instanceof RangeError) throw new ArithmeticError('the expression is too deep or its value too large');
     throw fault;
   }
@@ -86,20 +101,21 @@ function checkNesting(text: string): void {
   }
 }
 
-function valueOf(node: Expression): Value {
+function valueOf(node: Expression, meter: WorkMeter): Value {
+  meter.charge();
   switch (node.type) {
     case 'Literal':
-      return literal(node['raw']);
+      return literal(node['raw'], meter);
     case 'Group':
-      return valueOf(node['inner'] as Expression);
+      return valueOf(node['inner'] as Expression, meter);
     case 'Identifier':
       return constant(String(node['name']));
     case 'UnaryExpression':
-      return unary(String(node['operator']), valueOf(node['argument'] as Expression));
+      return unary(String(node['operator']), valueOf(node['argument'] as Expression, meter));
     case 'BinaryExpression':
-      return binary(node);
+      return binary(node, meter);
     case 'CallExpression':
-      return call(node['callee'] as Expression, node['arguments'] as Expression[]);
+      return call(node['callee'] as Expression, node['arguments'] as Expression[], meter);
     case 'Compound':
       throw new ArithmeticError(
         'that is more than one expression; is an operator such as * missing between two values?',
@@ -117,11 +133,12 @@ const WHAT: Readonly<Record<string, string>> = {
   ThisExpression: '"this"',
 };
 
-function literal(raw: unknown): Value {
+function literal(raw: unknown, meter: WorkMeter): Value {
   if (typeof raw !== 'string' || !/^[\d.]/.test(raw)) {
     throw new ArithmeticError(`${String(raw)} is not a number`);
   }
-  if (/^\d+$/.test(raw)) return BigInt(raw);
+  meter.chargeChars(raw.length);
+  if (/^\d+$/.test(raw)) return whole(raw);
   return Number(raw);
 }
 
@@ -141,7 +158,7 @@ function unary(operator: string, value: Value): Value {
   throw new ArithmeticError(`the operator "${operator}" is not known (allowed: + - * / % ^)`);
 }
 
-function binary(node: Expression): Value {
+function binary(node: Expression, meter: WorkMeter): Value {
   const operator = String(node['operator']);
   let left = node['left'] as Expression;
   const right = node['right'] as Expression;
@@ -151,11 +168,14 @@ function binary(node: Expression): Value {
       negative = negative !== (left['operator'] === '-');
       left = left['argument'] as Expression;
     }
-    const power = pow(valueOf(left), valueOf(right));
+    const [base, exponent] = [valueOf(left, meter), valueOf(right, meter)];
+    meter.charge(stepsOf('pow', [base, exponent]));
+    const power = pow(base, exponent);
     return negative ? -power : power;
   }
-  const a = valueOf(left);
-  const b = valueOf(right);
+  const a = valueOf(left, meter);
+  const b = valueOf(right, meter);
+  meter.charge(stepsOf(operator, [a, b]));
   switch (operator) {
     case '+':
       return bothExact(a, b, (x, y) => x + y) ?? Number(a) + Number(b);
@@ -172,7 +192,7 @@ function binary(node: Expression): Value {
   }
 }
 
-function call(callee: Expression, argumentsOf: readonly Expression[]): Value {
+function call(callee: Expression, argumentsOf: readonly Expression[], meter: WorkMeter): Value {
   const name = callee.type === 'Identifier' ? String(callee['name']) : '';
   const rule = Object.hasOwn(FUNCTIONS, name) ? FUNCTIONS[name] : undefined;
   if (rule === undefined) {
@@ -185,7 +205,8 @@ function call(callee: Expression, argumentsOf: readonly Expression[]): Value {
     const allowed = min === max ? String(min) : `${min} to ${max}`;
     throw new ArithmeticError(`${name} takes ${allowed} ${max === 1 ? 'value' : 'values'}, got ${count}`);
   }
-  const values = argumentsOf.map(valueOf);
+  const values = argumentsOf.map((argument) => valueOf(argument, meter));
+  meter.charge(stepsOf(name, values));
   const value = compute(...values);
   if (typeof value === 'number' && Number.isNaN(value)) {
     throw new ArithmeticError(`${name}(${values.map(String).join(', ')}) has no real value`);

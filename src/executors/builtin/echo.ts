@@ -1,7 +1,7 @@
 /** `echo`: returns its parameters; waits and fails on request, for trying out plans, timing and retries (M3). */
 import type { Executor } from '../executor.ts';
 import { failure, failureOf } from '../failure.ts';
-import { sleep } from '../sleep.ts';
+import { sleep } from '../../domain/sleep.ts';
 
 export const echo: Executor = {
   async execute({ parameters, attempt }, { clock, signal }) {

@@ -1,20 +1,28 @@
-/** `json_query`: a JMESPath expression over JSON data (M3). */
-import { search } from '@jmespath-community/jmespath';
+/** `json_query`: a JMESPath expression over JSON data (M3), with a limit of work. */
 import { messageOf } from '../../domain/errors.ts';
 import type { Json } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+import { WorkExceeded } from '../../domain/work.ts';
 import type { Executor } from '../executor.ts';
 import { failure, quote, wrongParameter } from '../failure.ts';
+import { runQuery } from './query.ts';
 
 export const jsonQuery: Executor = {
-  // oxlint-disable-next-line require-await -- the interface is asynchronous
-  async execute({ parameters }) {
+  async execute({ parameters }, { pacer, signal }) {
     const { query, data } = parameters;
     if (typeof query !== 'string') return wrongParameter('query', 'a JMESPath expression as text', query);
     if (data === undefined) return wrongParameter('data', 'any JSON value', data);
     try {
-      const result = search(fromText(data), query) as Json | undefined;
-      return { ok: true, output: result ?? null };
+      const output = await pacer.run(limits.querySteps, (meter) => runQuery(fromText(data), query, meter), signal);
+      return { ok: true, output };
     } catch (fault) {
+      if (fault instanceof WorkExceeded) {
+        return failure(
+          'query_too_expensive',
+          `The JMESPath expression ${quote(query)} needs too much work on this data (allowed: ${limits.querySteps} steps); ` +
+            'ask for less at a time: fewer functions within each other, or a part of the data',
+        );
+      }
       return failure('invalid_query', `The JMESPath expression ${quote(query)} failed: ${messageOf(fault)}`);
     }
   },

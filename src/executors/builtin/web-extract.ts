@@ -2,9 +2,11 @@
 import { messageOf } from '../../domain/errors.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
 import type { Executor } from '../executor.ts';
 import { failure, failureOf, wrongParameter } from '../failure.ts';
-import { OutboundError, wasCut } from '../outbound.ts';
+import { OutboundError } from '../outbound-error.ts';
+import { wasCut } from '../outbound.ts';
 import { askFor, maxCharsOf, mediaTypeOf } from './web-page.ts';
 
 export const webExtract: Executor = {
@@ -14,6 +16,9 @@ export const webExtract: Executor = {
     if (named === null) {
       return wrongParameter('selectors', 'an object of names and CSS selectors, or a list of selectors', selectors);
     }
+    const wanted = [...new Set(Object.values(named))];
+    const refusal = tooMuch(wanted);
+    if (refusal !== null) return refusal;
     const asked = await askFor(parameters, 'GET', 'text/html,application/xhtml+xml', context);
     if (!asked.ok) return asked;
     const { response } = asked;
@@ -23,7 +28,6 @@ export const webExtract: Executor = {
       void response.body?.cancel().catch(() => {});
       return failure('unsupported_content', `${url} is ${type}; web_extract reads HTML (web_fetch reads other text)`);
     }
-    const wanted = [...new Set(Object.values(named))];
     const maxChars = maxCharsOf(parameters);
     try {
       const page = await context.readHtml(response, { selectors: wanted, maxChars });
@@ -48,6 +52,17 @@ export const webExtract: Executor = {
     }
   },
 };
+
+/** Each selector is tried on every element of the page. */
+function tooMuch(selectors: readonly string[]): ReturnType<typeof wrongParameter> | null {
+  if (selectors.length > limits.htmlSelectors) {
+    return wrongParameter('selectors', `at most ${limits.htmlSelectors} selectors`, selectors.length);
+  }
+  const long = selectors.find((selector) => selector.length > limits.htmlSelectorChars);
+  return long === undefined
+    ? null
+    : wrongParameter('selectors', `selectors of at most ${limits.htmlSelectorChars} characters`, long);
+}
 
 /** Names to selectors; a list names each by itself. Null when it is neither. */
 function namedSelectors(selectors: Json | undefined): Record<string, string> | null {

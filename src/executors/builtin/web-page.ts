@@ -2,6 +2,7 @@
 import type { ActionOutcome } from '../../domain/action.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { JsonObject } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
 import type { ActionContext } from '../executor.ts';
 import { failure, failureOf, isOverload, wrongParameter } from '../failure.ts';
 import { refuseHeader } from '../outbound.ts';
@@ -48,7 +49,7 @@ export async function httpFailure(
 ): Promise<Extract<ActionOutcome, { ok: false }>> {
   const { status, statusText } = response;
   const said = await startOf(response);
-  const retryAfterMs = Number(response.headers.get('retry-after')) * 1_000;
+  const retryAfterMs = Math.min(Number(response.headers.get('retry-after')) * 1_000, limits.retryAfterMaxMs);
   const detail = said === '' ? '' : `: ${said}`;
   return failure(
     'http_error',
@@ -76,7 +77,9 @@ async function startOf(response: Response): Promise<string> {
 
 export function maxCharsOf(parameters: JsonObject): number {
   const { max_chars: maxChars } = parameters;
-  return typeof maxChars === 'number' && maxChars >= 1 ? Math.floor(maxChars) : DEFAULT_MAX_CHARS;
+  return typeof maxChars === 'number' && maxChars >= 1
+    ? Math.min(Math.floor(maxChars), limits.fetchBytes)
+    : DEFAULT_MAX_CHARS;
 }
 
 /** `text/html; charset=x` -> `text/html`. */

@@ -1,4 +1,4 @@
-import type { Clock } from '../domain/ports.ts';
+import type { Clock } from './ports.ts';
 
 /** Resolves after `delayMs` on the clock; rejects with the signal's reason as soon as it aborts. */
 export function sleep(delayMs: number, clock: Clock, signal: AbortSignal): Promise<void> {

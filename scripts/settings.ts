@@ -1,0 +1,113 @@
+/** Settings of the whole system (docs/operations.md): where they come from, and which service gets which. */
+import { randomBytes } from 'node:crypto';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseEnv } from 'node:util';
+import { RUNNER_SETTINGS } from '../container-runner/config.ts';
+import { WORKER_SETTINGS } from '../src/durable/setting-names.ts';
+import { parseRateLimit } from '../src/engine/rate-limit.ts';
+import { parseCronMinimum } from '../src/engine/schedule-times.ts';
+import { parseSessionExpiry } from '../src/engine/session-expiry.ts';
+import { parseRunnerUrls, parseSigningKeys } from '../src/executors/runner-list.ts';
+import { parseApiKeys } from '../src/http/auth.ts';
+import { parseTokenSecret } from '../src/http/tokens.ts';
+
+/** What `npm start` itself reads. */
+export const START_SETTINGS = ['PORT', 'RUNNER_PORT', 'CORTEX_STATE_DIR'] as const;
+
+/** What the runner is told by `npm start`, whatever the settings say. */
+const SET_BY_START: ReadonlySet<string> = new Set(['RUNNER_PORT', 'CORTEX_STATE_DIR', 'RUNNER_SECRET']);
+
+/** Of the machine: what programs that are started need, and how the Docker engine is found. */
+const MACHINE = (
+  'PATH HOME TMPDIR TMP TEMP LANG LC_ALL TZ SystemRoot windir ComSpec PATHEXT ' +
+  'XDG_RUNTIME_DIR DOCKER_HOST DOCKER_CERT_PATH DOCKER_TLS_VERIFY NODE_EXTRA_CA_CERTS'
+).split(' ');
+/** What the development server needs beside that. */
+const WRANGLER = 'USER USERPROFILE APPDATA LOCALAPPDATA XDG_CONFIG_HOME XDG_CACHE_HOME MINIFLARE_WORKERD_PATH'.split(
+  ' ',
+);
+
+type Variables = Readonly<Record<string, string | undefined>>;
+
+export interface SystemSettings {
+  readonly start: Readonly<Partial<Record<(typeof START_SETTINGS)[number], string>>>;
+  /** For the Worker: its settings and the `TOOL_…` secrets. */
+  readonly worker: Readonly<Record<string, string>>;
+  /** For the runner. */
+  readonly runner: Readonly<Record<string, string>>;
+  /** Names in the file that nothing reads. */
+  readonly unknown: readonly string[];
+}
+
+/** @param file the text of `.dev.vars`; the environment wins over it, and empty values are unset */
+export function readSettings(environment: Variables, file = ''): SystemSettings {
+  const given = new Map<string, string>();
+  for (const [name, value] of [...Object.entries(parseEnv(file)), ...Object.entries(environment)]) {
+    if (value !== undefined && value !== '') given.set(name, value);
+  }
+  const only = (wanted: (name: string) => boolean): Record<string, string> =>
+    Object.fromEntries([...given].filter(([name]) => wanted(name)));
+  return {
+    start: only((name) => isOneOf(START_SETTINGS, name)),
+    worker: only((name) => isToolSecret(name) || isOneOf(WORKER_SETTINGS, name)),
+    runner: only((name) => isOneOf(RUNNER_SETTINGS, name) && !SET_BY_START.has(name)),
+    unknown: Object.keys(parseEnv(file)).filter((name) => !isSetting(name)),
+  };
+}
+
+/** The same from the project's folder. */
+export function settingsOf(root: string, environment: Variables): SystemSettings {
+  const file = join(root, '.dev.vars');
+  return readSettings(environment, existsSync(file) ? readFileSync(file, 'utf8') : '');
+}
+
+/** @throws Error that says which setting of the Worker is wrong, and how */
+export function checkWorkerSettings(worker: Readonly<Record<string, string>>): void {
+  parseApiKeys(worker['API_KEYS']);
+  parseTokenSecret(worker['SESSION_TOKEN_SECRET']);
+  parseRunnerUrls(worker['RUNNER_URLS']);
+  parseSigningKeys(worker['RUNNER_SECRET']);
+  parseRateLimit(worker['RATE_LIMIT']);
+  parseSessionExpiry(worker['SESSION_EXPIRY']);
+  parseCronMinimum(worker['CRON_MIN_SECONDS']);
+}
+
+/** What the runner's process finds in its environment: nothing but what it needs, no secret of the Worker's. */
+export function runnerEnvironment(environment: Variables, runner: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
+  return { ...pick(environment, MACHINE), ...runner };
+}
+
+/** What the development server's process finds in its environment; settings go to the Worker in a file. */
+export function workerEnvironment(environment: Variables): NodeJS.ProcessEnv {
+  return pick(environment, [...MACHINE, ...WRANGLER]);
+}
+
+/** The secret that tokens are signed with when none is set: made once for each state folder, read by this user only. */
+export function tokenSecretIn(stateDir: string): string {
+  const file = join(stateDir, 'session-token.secret');
+  const known = existsSync(file) ? readFileSync(file, 'utf8').trim() : '';
+  if (/^[0-9a-f]{64}$/.test(known)) return known;
+  const made = randomBytes(32).toString('hex');
+  writeFileSync(file, `${made}\n`, { mode: 0o600 });
+  return made;
+}
+
+function pick(environment: Variables, names: readonly string[]): NodeJS.ProcessEnv {
+  return Object.fromEntries(
+    names.flatMap((name) => (environment[name] === undefined ? [] : [[name, environment[name]]])),
+  );
+}
+
+function isSetting(name: string): boolean {
+  return isToolSecret(name) || [START_SETTINGS, WORKER_SETTINGS, RUNNER_SETTINGS].some((names) => isOneOf(names, name));
+}
+
+/** Secrets that manifests may name (X3). */
+function isToolSecret(name: string): boolean {
+  return name.startsWith('TOOL_');
+}
+
+function isOneOf(names: readonly string[], name: string): boolean {
+  return names.includes(name);
+}

@@ -1,0 +1,103 @@
+/**
+ * SQLite's instructions as an edge relic admits them (R6): where each one goes, and what it costs.
+ *
+ * `EXPLAIN` shows a statement as the program that SQLite runs. An instruction that is not listed here is
+ * refused, whatever it does: recursion, triggers, pragmas and instructions of later versions among them.
+ * Unit of work: about ten nanoseconds.
+ */
+
+export interface Opcode {
+  /** Work of one execution, without the bytes that it touches. */
+  readonly work: number;
+  /** Bytes of values that one unit of work covers; 0: it touches no values. */
+  readonly bytesPerUnit: number;
+  /** Whether `p2` is the address of another instruction, where it is not 0. */
+  readonly jumps: boolean;
+}
+
+const COPIES = 64;
+const READS = 16;
+/** A sorter or a tree compares each key about so often: a logarithm of the rows. */
+const COMPARES = 8;
+
+/** Work, bytes per unit, names. */
+const PLAIN: readonly (readonly [number, number, string])[] = [
+  [
+    1,
+    0,
+    `Init Goto Gosub Return InitCoroutine EndCoroutine Jump Halt HaltIfNull Noop Explain Null SoftNull Integer Int64 Real
+     Move SCopy IntCopy CollSeq AddImm RealAffinity Permutation IsTrue ZeroOrNull Offset ReadCookie SetCookie Close
+     ColumnsUsed SeekHit SeekEnd ResetCount NullRow DeferredSeek FinishSeek FkCounter MemMax OffsetLimit FkCheck ClrSubtype
+     GetSubtype SetSubtype Transaction TableLock CursorHint Trace Abortable ReleaseReg CursorLock CursorUnlock Sequence
+     BeginSubrtn Expire VInitIn Rowid IdxRowid OpenPseudo`,
+  ],
+  [2, COPIES, 'String8 String Blob Variable Copy Compare And Or Not'],
+  [2, READS, 'Add Subtract Multiply Divide Remainder BitAnd BitOr ShiftLeft ShiftRight BitNot Cast Affinity TypeCheck'],
+  [4, COPIES, 'Column SorterData RowData RowCell'],
+  [10, COPIES, 'VColumn'],
+  [8, COPIES, 'MakeRecord Concat'],
+  // Made into a value of the host's language.
+  [100, 4, 'ResultRow'],
+  [60, COMPARES, 'IdxInsert SorterInsert IdxDelete'],
+  [60, COPIES, 'Insert Delete NewRowid RowSetAdd'],
+  [10, COPIES, 'FilterAdd'],
+  [50, 0, 'OpenRead OpenWrite ReopenIdx OpenDup Count Clear ResetSorter'],
+  [300, 0, 'OpenAutoindex OpenEphemeral SorterOpen VOpen'],
+  [5_000, 0, 'Destroy CreateBtree ParseSchema DropTable DropIndex SqlExec'],
+];
+
+/** Those whose `p2` is an address. */
+const JUMPING: readonly (readonly [number, number, string])[] = [
+  [2, 0, 'If IfNot IsNull NotNull IsType Once IfNullRow IfNotOpen IfNoHope IfEmpty IfSmaller IfSizeBetween FkIfZero'],
+  [2, 0, 'IfPos IfNotZero DecrJumpZero Yield SequenceTest'],
+  [20, COMPARES, 'Found NotFound NoConflict SorterCompare'],
+  [2, COPIES, 'Eq Ne Lt Le Gt Ge ElseEq ElseNotEq'],
+  [2, READS, 'MustBeInt'],
+  [5, 0, 'Next Prev RowSetRead'],
+  [10, COPIES, 'SorterNext Filter'],
+  [80, COMPARES, 'SeekLT SeekLE SeekGE SeekGT SeekScan RowSetTest'],
+  [30, 0, 'Last Rewind SorterSort Sort'],
+  [80, 0, 'SeekRowid NotExists'],
+  [4, COPIES, 'IdxLE IdxGT IdxLT IdxGE'],
+  [200, READS, 'VFilter'],
+  [20, 0, 'VNext'],
+];
+
+const listed = (rows: typeof PLAIN, jumps: boolean): [string, Opcode][] =>
+  rows.flatMap(([work, bytesPerUnit, names]) =>
+    names.split(/\s+/).map((name): [string, Opcode] => [name, { work, bytesPerUnit, jumps }]),
+  );
+
+/** By name. `Function`, `PureFunc`, `AggStep` and the like are in `relic-functions.ts`, by what they call. */
+export const OPCODES: ReadonlyMap<string, Opcode> = new Map([...listed(PLAIN, false), ...listed(JUMPING, true)]);
+
+/** Instructions that call a function, whose name is in `p4`: `replace(3)`. */
+export const CALLS: ReadonlySet<string> = new Set([
+  'Function',
+  'PureFunc',
+  'AggStep',
+  'AggStep1',
+  'AggInverse',
+  'AggValue',
+  'AggFinal',
+]);
+
+/** Put a cursor on the first row of those that a loop goes through. */
+export const POSITIONS: ReadonlySet<string> = new Set(
+  'Rewind Last SeekGE SeekGT SeekLE SeekLT SorterSort Sort VFilter'.split(' '),
+);
+
+/** Go on by one row: never more often than the cursor has rows, until it is positioned again. */
+export const ADVANCES: ReadonlySet<string> = new Set(['Next', 'Prev', 'SorterNext', 'VNext']);
+
+/** Open a cursor on a table of the database, whose root page is `p2`. */
+export const OPENS_TABLE: ReadonlySet<string> = new Set(['OpenRead', 'OpenWrite', 'ReopenIdx']);
+
+/** Open a cursor on a table of the statement's own, which is empty then. */
+export const OPENS_OWN: ReadonlySet<string> = new Set(['OpenEphemeral', 'OpenAutoindex', 'SorterOpen']);
+
+/** Add a row to a cursor's table. */
+export const ADDS: ReadonlySet<string> = new Set(['Insert', 'IdxInsert', 'SorterInsert']);
+
+/** Look one row up. */
+export const LOOKUPS: ReadonlySet<string> = new Set(['SeekRowid', 'NotExists', 'Found', 'NotFound', 'NoConflict']);

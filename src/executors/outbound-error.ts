@@ -1,0 +1,24 @@
+/** Why an outbound request of a tool was not made, or got no answer (X2). */
+export type OutboundCode =
+  | 'address_refused'
+  | 'header_refused'
+  | 'too_many_redirects'
+  | 'egress_unavailable'
+  | 'fetch_timeout'
+  | 'fetch_failed';
+
+/** A request that was not made, or did not get its answer. */
+export class OutboundError extends Error {
+  override readonly name = 'OutboundError';
+  readonly code: OutboundCode;
+  readonly retryable: boolean;
+  /** Nothing was sent. */
+  readonly beforeDispatch: boolean;
+
+  constructor(code: OutboundCode, message: string, beforeDispatch: boolean, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.code = code;
+    this.retryable = code === 'egress_unavailable' || code === 'fetch_timeout' || code === 'fetch_failed';
+    this.beforeDispatch = beforeDispatch;
+  }
+}

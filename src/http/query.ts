@@ -1,0 +1,208 @@
+/**
+ * Query parameters of our own routes (H4): each route declares what it takes, and anything else is refused with the
+ * nearest known name. The OpenAPI document is made from the same fields.
+ */
+import type { MiddlewareHandler } from 'hono';
+import { matchedRoutes } from 'hono/route';
+import * as z from 'zod';
+import { EngineError } from '../domain/errors.ts';
+import { limits } from '../domain/limits.ts';
+import { nearestNames } from '../domain/nearest.ts';
+import type { RunStatus } from '../domain/session.ts';
+
+interface QueryField<T = unknown> {
+  readonly schema: z.ZodType<T>;
+  /** What it takes, in words: `"limit" must be …`. */
+  readonly takes: string;
+  /** May be written without a value: `?ready`. */
+  readonly bare: boolean;
+}
+
+/** What a route takes, by name. Every parameter may be left out. */
+export type Query = Readonly<Record<string, QueryField>>;
+type Values<Q extends Query> = { readonly [Name in keyof Q]?: Q[Name] extends QueryField<infer T> ? T : never };
+
+function field<T>(schema: z.ZodType<T>, takes: string, description: string, bare = false): QueryField<T> {
+  return { schema: schema.meta({ description }), takes, bare };
+}
+
+/** Digits alone: `1e3`, `+1` and `1.0` are refused. */
+function wholeNumber(least: number, most: number, description: string): QueryField<number> {
+  const digits = (text: unknown): unknown => (/^\d{1,16}$/.test(String(text)) ? Number(text) : text);
+  const range = most === Number.MAX_SAFE_INTEGER ? `from ${least}` : `from ${least} to ${most}`;
+  return field(z.preprocess(digits, z.int().min(least).max(most)), `a whole number ${range}`, description);
+}
+
+function oneOf<const Names extends readonly [string, ...string[]]>(
+  names: Names,
+  description: string,
+): QueryField<Names[number]> {
+  return field(z.enum(names), names.length === 1 ? names[0] : `one of ${names.join(', ')}`, description);
+}
+
+function flag(description: string): QueryField<boolean> {
+  const said: Readonly<Record<string, boolean>> = { '': true, '1': true, true: true, '0': false, false: false };
+  const read = (text: unknown): unknown => (Object.hasOwn(said, String(text)) ? said[String(text)] : text);
+  return field(z.preprocess(read, z.boolean()), '1, true, 0, false or nothing', description, true);
+}
+
+function text(pattern: RegExp, takes: string, description: string): QueryField<string> {
+  return field(z.string().regex(pattern), takes, description);
+}
+
+function name(description: string): QueryField<string> {
+  return text(/^[^\p{Cc}]{1,128}$/u, '1 to 128 characters', description);
+}
+
+const STATUSES = ['queued', 'running', 'waiting', 'completed', 'failed', 'cancelled'] as const satisfies RunStatus[];
+
+const limit = wholeNumber(1, limits.pageRows, `Rows of a page, 1 to ${limits.pageRows}`);
+
+/** For routes that take no query. */
+export const noQuery = {} as const satisfies Query;
+
+export const healthQuery = {
+  ready: flag('Answers 503 until everything that is configured answers'),
+} as const satisfies Query;
+
+export const eventsQuery = {
+  after: wholeNumber(0, Number.MAX_SAFE_INTEGER, 'Number of the last event that you have'),
+  run: text(/^run_\w{1,128}$/, 'the id of a run', 'Only this run; the stream ends with it'),
+} as const satisfies Query;
+
+export const runsQuery = {
+  limit,
+  before: text(/^(run_[0-9a-f]{32}_)?\d{1,9}$/, 'the id of a run', 'Id of a run: `next` of the page before'),
+} as const satisfies Query;
+
+export const artifactsQuery = {
+  after: wholeNumber(0, Number.MAX_SAFE_INTEGER, 'Where the page begins: `next` of the page before'),
+} as const satisfies Query;
+
+export const transcriptQuery = {
+  format: oneOf(['jsonl'], 'Which is also what you get without it'),
+} as const satisfies Query;
+
+export const deleteQuery = {
+  export: flag('Answers with the whole session as JSON Lines (200), and deletes it once all of it was read'),
+} as const satisfies Query;
+
+/** A token may stand in the address of any route of a session; only there the Worker takes it out. */
+export const tokensQuery = {
+  token: text(/^[\w.-]+$/, 'a session token', 'Refused: a token gives no further tokens'),
+} as const satisfies Query;
+
+export const messageQuery = {
+  if_busy: oneOf(['queue', 'reject'], '`reject` answers 409 while a run is going on; otherwise the message waits'),
+} as const satisfies Query;
+
+export const executeQuery = {
+  agent: name('With a text/plain body: whose tools and permissions apply'),
+  stream: oneOf(['true', 'false'], 'With a text/plain body: `false` answers with one document'),
+} as const satisfies Query;
+
+export const planQuery = {
+  agent: name('With a text/plain body: look names up for this agent'),
+} as const satisfies Query;
+
+export const executionsQuery = {
+  status: oneOf(STATUSES, 'Only those that stand so'),
+  limit,
+  before: text(
+    /^\d{1,15}(-run_[0-9a-f]{32}_\d{1,9})?$/,
+    'a time in epoch milliseconds, or `next` of the page before',
+    '`next` of the page before, or a start time in epoch milliseconds',
+  ),
+} as const satisfies Query;
+
+export const schedulesQuery = {
+  count: wholeNumber(1, 99, 'How many times of each; default 5'),
+} as const satisfies Query;
+
+export const webhookQuery = {
+  owner: name('Name of the API key whose workflow it is; default: the first admin key'),
+} as const satisfies Query;
+
+export const filesQuery = {
+  path: text(
+    /^[^\p{Cc}]{1,255}$/u,
+    'a path of 1 to 255 characters',
+    'Of a single file: where it stands; by default by its kind and name',
+  ),
+} as const satisfies Query;
+
+export const manifestQuery = {
+  version: name("The author's version"),
+  revision: wholeNumber(1, 999_999_999, 'A number from 1: the changes under this name'),
+} as const satisfies Query;
+
+/**
+ * A route's query parameters.
+ *
+ * @throws EngineError `invalid_request` for one that is unknown (with the nearest known name), repeated, empty, or
+ *   not what the route takes
+ */
+export function readQuery<const Q extends Query>(query: Q, url: string): Values<Q> {
+  const values: Record<string, unknown> = {};
+  const { searchParams } = new URL(url);
+  for (const [key, value] of searchParams) {
+    const known = Object.hasOwn(query, key) ? query[key] : undefined;
+    if (known === undefined) throw unknownParameter(key, Object.keys(query));
+    if (Object.hasOwn(values, key)) throw wrong(key, `"${key}" is given more than once: it takes ${known.takes}`);
+    if (value === '' && !known.bare) throw wrong(key, `"${key}" is empty: it takes ${known.takes}`);
+    const parsed = known.schema.safeParse(value);
+    if (!parsed.success) throw wrong(key, `"${key}" must be ${known.takes}, not "${excerpt(value)}"`);
+    values[key] = parsed.data;
+  }
+  return values as Values<Q>;
+}
+
+function unknownParameter(key: string, known: readonly string[]): EngineError {
+  const near = nearestNames(key, known);
+  const hint =
+    near.length > 0
+      ? `did you mean "${near[0]}"?`
+      : known.length === 0
+        ? 'this route takes none'
+        : `known: ${known.join(', ')}`;
+  return wrong(excerpt(key), `There is no query parameter "${excerpt(key)}" (${hint})`);
+}
+
+function wrong(key: string, message: string): EngineError {
+  return new EngineError('invalid_request', message, { issues: [{ path: key, message }] });
+}
+
+function excerpt(value: string): string {
+  return value.slice(0, limits.excerptChars);
+}
+
+/** The fields of a query as OpenAPI's parameters. */
+export function queryParameters(query: Query): object[] {
+  return Object.entries(query).map(([key, { schema, bare }]) => {
+    const { description, $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io: 'output' });
+    return { name: key, in: 'query', description, ...(bare ? { allowEmptyValue: true } : {}), schema: rest };
+  });
+}
+
+/**
+ * Refuses query parameters that the route did not declare, before its handler runs: no route can forget to.
+ *
+ * @param declared queries by `method path` in OpenAPI's form
+ * @param prefix what stands before the paths of this router
+ */
+export function onlyDeclared(declared: ReadonlyMap<string, Query>, prefix = ''): MiddlewareHandler {
+  return async (c, next) => {
+    for (const { method, path } of matchedRoutes(c)) {
+      const query = declared.get(routeKey(method, `${prefix}${path === '/' && prefix !== '' ? '' : path}`));
+      if (query === undefined) continue;
+      readQuery(query, c.req.url);
+      break;
+    }
+    await next();
+  };
+}
+
+/** `GET /a/:id` and `get /a/{name}` alike. */
+export function routeKey(method: string, path: string): string {
+  return `${method.toLowerCase()} ${path.replaceAll(/:\w+|\{\w+\}/g, '{}')}`;
+}

@@ -1,0 +1,153 @@
+import { describe, expect, test } from 'vitest';
+import { namesInCondition, whyNotCel } from '../../src/catalog/condition-names.ts';
+import { loadManifests } from '../../src/catalog/load.ts';
+import { formatProblem } from '../../src/catalog/problem.ts';
+import { limits } from '../../src/domain/limits.ts';
+
+const many = <T = string>(count: number, item: (index: number) => T): T[] =>
+  Array.from({ length: count }, (_, index) => item(index));
+const head = (kind: string, name = 'x'): string => `kind: ${kind}\nversion: 1\nname: ${name}\nsummary: s\n`;
+const tool = (rest: string, name?: string): string => `${head('Tool', name)}executor: echo\n${rest}\n`;
+const agent = (rest: string, name?: string): string => `${head('Agent', name)}persona: p\n${rest}\n`;
+const step = (rest: string, name = 's'): string => `{name: ${name}, type: llm, ${rest}}`;
+const workflow = (steps: readonly string[], rest = ''): string =>
+  `${head('Workflow')}${rest}\nsteps:\n${steps.map((one) => `  - ${one}`).join('\n')}\n`;
+const load = (files: Readonly<Record<string, string>>): ReturnType<typeof loadManifests> =>
+  loadManifests(Object.entries(files).map(([path, text]) => ({ path, text })));
+const problemsOf = (text: string): string[] => load({ 'x.yaml': text }).problems.map(formatProblem);
+
+describe('[M1] what a manifest says is checked in bounded work', () => {
+  test('the problems of one file end at a limit, and the rest of it is not looked at', () => {
+    expect(problemsOf(tool(`parameters: {${many(2_000, (at) => `"?${at}": string`).join(',')}}`))).toHaveLength(
+      limits.manifestProblems,
+    );
+    expect(problemsOf(many(500, (at) => `kind: Tool\nname: t${at}\n`).join('---\n'))).toHaveLength(
+      limits.manifestProblems,
+    );
+    expect(problemsOf(many(500, (at) => `kind: Toll\nname: t${at}\n`).join('---\n'))).toHaveLength(
+      limits.manifestProblems,
+    );
+  });
+
+  test('so do warnings; unknown fields are kept all the same', () => {
+    const { warnings, catalog } = load({ 'x.yaml': tool(many(1_000, (at) => `k${at}: 1`).join('\n')) });
+    expect(warnings).toHaveLength(limits.manifestProblems);
+    expect(Object.keys(catalog.tool('x')?.metadata ?? {})).toHaveLength(1_000);
+  });
+
+  test('inputs with long names and outputs that almost name them', () => {
+    const long = 'y'.repeat(50);
+    const inputs = `inputs: {${many(1_000, (at) => `k${at}${long}: string`).join(',')}}`;
+    const outputs = `outputs: {${many(1_000, (at) => `k${at}: trigger.z${at}${long}`).join(',')}}`;
+    expect(problemsOf(workflow([step('')], `${inputs}\n${outputs}`))).toHaveLength(limits.manifestProblems);
+  });
+
+  test('a reference that is white space, and one that never ends', () => {
+    const spaces = ' '.repeat(200_000);
+    expect(problemsOf(workflow([step(`parameters: {p: "$(${spaces}"}`)]))).toEqual([]);
+    expect(problemsOf(workflow([step(`parameters: {p: "$(a${spaces}("}`)]))).toEqual([]);
+    expect(problemsOf(workflow([step('parameters: {p: "$( steps.zz )"}')]))[0]).toContain('"zz"');
+  });
+
+  test('lists of lists of lists as a type', () => {
+    for (const type of [`string${'[]'.repeat(20_000)}`, `${'array<'.repeat(20_000)}string${'>'.repeat(20_000)}`]) {
+      expect(problemsOf(tool(`parameters: {a: "${type}"}`))[0]).toMatch(/unknown type ".{80,90} \(allowed/);
+    }
+    expect(problemsOf(tool('parameters: {a: "string[][]"}'))).toEqual([]);
+  });
+
+  test('schemas that refer to each other twice each', () => {
+    const defs = many(30, (at) => `a${at}: {allOf: [{$ref: "#/$defs/a${at + 1}"}, {$ref: "#/$defs/a${at + 1}"}]}`);
+    const schema = `{type: object, allOf: [{$ref: "#/$defs/a0"}], $defs: {${defs.join(', ')}, a30: {}}}`;
+    expect(problemsOf(tool(`parameters: ${schema}`))[0]).toContain('too much work');
+  });
+
+  test('paths of imports and files, and absolute ones in a folder of deep paths', () => {
+    expect(problemsOf(agent(`import: {tools: ["/${'a/'.repeat(50_000)}x.yaml"]}`))[0]).toContain('at most 255');
+    expect(problemsOf(agent('').replace('persona: p', `persona: {file: "/${'a/'.repeat(50_000)}x"}`))[0]).toContain(
+      'persona',
+    );
+    const deep = `/${'d/'.repeat(100)}`;
+    const { problems, catalog } = load({
+      'a.yaml': agent(`import: {tools: ["/home/me${deep}t7.yaml"]}`),
+      ...Object.fromEntries(many<[string, string]>(50, (at) => [`${deep}t${at}.yaml`, tool('', `t${at}`)])),
+    });
+    expect([problems, catalog.agent('x')?.agent.imports.tools]).toEqual([[], ['t7']]);
+  });
+
+  test('one file that is named again and again', () => {
+    const examples = many(100, () => '{file: big.txt}').join(', ');
+    const text = agent('').replace('persona: p', `persona: {agent: p, examples: [${examples}]}`);
+    const { problems } = load({ 'x.yaml': text, 'big.txt': 'x'.repeat(100_000) });
+    expect(problems.map(formatProblem)).toEqual([
+      expect.stringContaining(`more than ${limits.definitionChars} characters together`),
+    ]);
+  });
+
+  test('conditions of a workflow, all together', () => {
+    const wide = step(`condition: "${'a + '.repeat(490)}a"`);
+    const steps = many(60, (at) => wide.replace('name: s', `name: s${at}`));
+    expect(problemsOf(workflow(steps))).toEqual([
+      expect.stringContaining(`more than ${limits.workflowConditionChars} characters together`),
+    ]);
+  });
+
+  test('endpoints of a relic, manifests of a folder', () => {
+    const endpoints = many(limits.relicEndpoints + 1, (at) => `e${at}: {}`).join(', ');
+    const relic = `${head('Relic')}implementation: {type: container, image: i}\nendpoints: {${endpoints}}\n`;
+    expect(problemsOf(relic)).toEqual([expect.stringContaining(`allowed: ${limits.relicEndpoints}`)]);
+    const folder = Object.fromEntries(
+      many(21, (file) => many(100, (at) => tool('', `t${file}_${at}`)).join('---\n')).map((text, at) => [
+        `${at}.yaml`,
+        text,
+      ]),
+    );
+    const { entries, problems } = load(folder);
+    expect(entries).toHaveLength(limits.catalogDefinitions);
+    expect(problems[0]?.message).toBe(`the folder holds more than ${limits.catalogDefinitions} manifests`);
+  });
+});
+
+test('[M6] conditions are read in linear time: quotes that do not end, comprehensions, has()', () => {
+  expect(whyNotCel('"\\'.repeat(100_000))).not.toBeNull();
+  expect(namesInCondition('.map(item,'.repeat(10_000))).toEqual([]);
+  expect(namesInCondition('has(item) '.repeat(1_000))).toHaveLength(1_000);
+  expect(namesInCondition('steps.a.map(item, item > 1) && item')).toMatchObject([
+    { path: ['steps', 'a'] },
+    { path: ['item'] },
+  ]);
+});
+
+describe('[M4] what has been read is not read again', () => {
+  const files = [
+    { path: 'a.yaml', text: agent('import: {tools: [t]}', 'a') },
+    { path: 't.yaml', text: head('Tool', 't') + 'implementation: {type: script, entrypoint: s.py}\n' },
+    { path: 's.py', text: 'print(1)' },
+  ];
+  const first = loadManifests(files);
+  const again = (changed: readonly { path: string; text: string }[]): ReturnType<typeof loadManifests> => {
+    const rest = files.filter(({ path }) => !changed.some((one) => one.path === path));
+    return loadManifests([...rest, ...changed], { read: first.read });
+  };
+
+  test('the same files give the same definitions', () => {
+    const second = again([]);
+    expect(second.read.get('t.yaml')).toBe(first.read.get('t.yaml'));
+    expect(second.catalog.tool('t')).toBe(first.catalog.tool('t'));
+    expect(second.catalog.data.agents[0]).toBe(first.catalog.data.agents[0]);
+  });
+
+  test('a file that a manifest names makes it anew', () => {
+    const second = again([{ path: 's.py', text: 'print(2)' }]);
+    expect(second.catalog.tool('t')?.implementation).toMatchObject({ source: 'print(2)' });
+    expect(again([]).catalog.tool('t')?.implementation).toMatchObject({ source: 'print(1)' });
+  });
+
+  test('an import that is gone is a problem of the importer again', () => {
+    const second = again([{ path: 't.yaml', text: tool('', 'other') }]);
+    expect(second.problems.map(formatProblem)).toEqual([
+      expect.stringContaining('imports the tool "t", which does not exist'),
+    ]);
+    expect(again([]).problems).toEqual([]);
+  });
+});

@@ -1,0 +1,161 @@
+/** What tools and models reach on one's own machine (X2): a real Worker, and a runner whose names are the test's. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { createResolve } from '../../container-runner/egress/resolve.ts';
+import { createSender } from '../../container-runner/egress/send.ts';
+import { FakeSandbox } from '../../container-runner/test/support/fake-sandbox.ts';
+import { SECRET, startRunner } from '../../container-runner/test/support/test-runner.ts';
+import type { TestRunner } from '../../container-runner/test/support/test-runner.ts';
+import { freePort } from '../../scripts/services.ts';
+import { startSystem } from '../../scripts/system.ts';
+import type { System } from '../../scripts/system.ts';
+import type { RunResult } from '../../src/engine/run-result.ts';
+
+const PUBLIC = '93.184.216.34';
+const NAMES: Readonly<Record<string, readonly string[]>> = {
+  'good.example.com': [PUBLIC],
+  'evil.example.com': ['127.0.0.1'],
+  'half.example.com': [PUBLIC, '::1'],
+};
+
+let folder: string;
+let server: http.Server;
+let seen: string[];
+let runner: TestRunner;
+let system: System;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'cortex-egress-e2e-'));
+  seen = [];
+  server = http.createServer((asked, response) => {
+    seen.push(asked.headers.host ?? '');
+    if (asked.url === '/away') response.writeHead(302, { location: 'http://evil.example.com/' }).end();
+    else response.writeHead(200, { 'content-type': 'text/plain' }).end('a public page');
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  const sender = createSender({ interfaces: () => [] });
+  runner = await startRunner({
+    sandboxes: [new FakeSandbox()],
+    egressParts: {
+      resolve: createResolve({
+        network: (host) => Promise.resolve(NAMES[host] ?? []),
+        system: () => Promise.reject(new Error('not asked')),
+      }),
+      sender: {
+        ...sender,
+        // the public address of the test stands on this machine
+        send: (outgoing) => {
+          const url = new URL(outgoing.url);
+          url.port = String(port);
+          const addresses = outgoing.addresses.map((address) => (address === PUBLIC ? '127.0.0.1' : address));
+          return sender.send({ ...outgoing, url, addresses });
+        },
+      },
+    },
+  });
+  system = await startSystem({
+    port: await freePort(),
+    runnerPort: 0,
+    stateDir: folder,
+    vars: {
+      LLM_PROVIDER: 'demo',
+      RUNNER_URLS: runner.url,
+      RUNNER_SECRET: SECRET,
+      ALLOW_HOSTS: `127.0.0.1:${port}`,
+    },
+    ownRunner: false,
+    progress: () => undefined,
+  });
+});
+afterAll(async () => {
+  await system?.stop();
+  await runner?.close();
+  server?.closeAllConnections();
+  server?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function fetched(url: string): Promise<RunResult['actions'][number] | undefined> {
+  const body = JSON.stringify({ parameters: { url } });
+  const response = await fetch(`${system.url}/execute/direct`, {
+    method: 'POST',
+    body: JSON.stringify({
+      protocol_text: `<action type="tool" name="web_fetch" id="page">${body}</action><response final="true">$page</response>`,
+      stream: false,
+    }),
+  });
+  return ((await response.json()) as RunResult).actions[0];
+}
+
+describe('web_fetch', () => {
+  test('[X2] reads a page of a public name, through the runner', async () => {
+    expect(await fetched('http://good.example.com/')).toMatchObject({
+      status: 'completed',
+      output: { url: 'http://good.example.com/', text: 'a public page' },
+    });
+    expect(seen.length).toBe(1);
+  });
+
+  test.each(['http://evil.example.com/', 'http://half.example.com/', 'http://good.example.com/away'])(
+    '[X2] %s leads to this machine, and is refused',
+    async (url) => {
+      const before = seen.length;
+      expect(await fetched(url)).toMatchObject({ status: 'failed', error: { code: 'address_refused' } });
+      expect(seen.slice(before).filter((host) => !host.startsWith('good.'))).toEqual([]);
+    },
+  );
+
+  test('[X2] reaches what the operator lets through, without the runner', async () => {
+    const { port } = server.address() as AddressInfo;
+    expect(await fetched(`http://127.0.0.1:${port}/`)).toMatchObject({ status: 'completed' });
+    expect(seen.at(-1)).toBe(`127.0.0.1:${port}`);
+  });
+});
+
+describe('a model endpoint that a manifest names', () => {
+  async function answerOf(agent: string, endpoint: string): Promise<string> {
+    const put = await fetch(`${system.url}/manifests/agents/${agent}`, {
+      method: 'PUT',
+      body: `kind: Agent\nversion: "1.0"\nname: ${agent}\nsummary: s\npersona: p\ncognitive_engine: {primary: {provider: openai, model: m, endpoint: "${endpoint}"}}\n`,
+    });
+    expect([200, 201], await put.clone().text()).toContain(put.status);
+    const created = await fetch(`${system.url}/agent/${agent}/session`, { method: 'POST', body: '{}' });
+    const { session_id: session } = (await created.json()) as { readonly session_id: string };
+    const response = await fetch(`${system.url}/agent/session/${session}/message`, {
+      method: 'POST',
+      body: JSON.stringify({ content: 'hello', stream: false }),
+    });
+    return await response.text();
+  }
+
+  test('[X2] is refused when its name leads to this machine', async () => {
+    const before = seen.length;
+    const said = await answerOf('private_model', 'http://evil.example.com/v1');
+    expect(said).toContain('model_rejected');
+    expect(said).toContain('which is this machine itself');
+    expect(seen.length).toBe(before);
+  });
+
+  test('[X2] is asked when its name is public', async () => {
+    const before = seen.length;
+    await answerOf('public_model', 'http://good.example.com/v1');
+    expect(seen.slice(before).some((host) => host.startsWith('good.example.com'))).toBe(true);
+  });
+});
+
+test('[X2] without a runner a request for a name fails before anything is sent', async () => {
+  await runner.stop();
+  expect(await fetched('http://other.example.com/')).toMatchObject({
+    status: 'failed',
+    error: { code: 'egress_unavailable' },
+  });
+});

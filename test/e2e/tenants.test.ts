@@ -1,0 +1,162 @@
+/** Two API keys on one system, over real workerd and its state folder: nothing of one is there for the other (H5, X3). */
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { sign } from 'hono/jwt';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { freePort } from '../../scripts/services.ts';
+import { startSystem } from '../../scripts/system.ts';
+import type { System } from '../../scripts/system.ts';
+import type { RunResult } from '../../src/engine/run-result.ts';
+
+const KEYS = 'ann:admin:key-of-ann-in-this-test,bob:admin:key-of-bob-in-this-test,eve:run:key-of-eve-in-this-test';
+type Who = 'ann' | 'bob' | 'eve';
+
+/** Writes down the headers that it was asked with, and gives them back. */
+let echo: Server;
+const seen: (string | undefined)[] = [];
+let system: System;
+const stateDir = mkdtempSync(join(tmpdir(), 'cortex-tenants-'));
+
+beforeAll(async () => {
+  echo = createServer((request, response) => {
+    seen.push(request.headers.authorization);
+    response.setHeader('content-type', 'application/json').end(JSON.stringify(request.headers));
+  }).listen(0, '127.0.0.1');
+  await once(echo, 'listening');
+  system = await startSystem({
+    port: await freePort(),
+    runnerPort: 0,
+    stateDir,
+    vars: {
+      API_KEYS: KEYS,
+      LLM_PROVIDER: 'demo',
+      ALLOW_HOSTS: host(),
+      TOOL_KEY: 'secret-of-the-operator',
+      TOOL_ANN__KEY: 'secret-of-ann-0123',
+      TOOL_BOB__KEY: 'secret-of-bob-0123',
+    },
+    ownRunner: false,
+    progress: () => undefined,
+  });
+});
+
+afterAll(async () => {
+  await system.stop();
+  echo.close();
+  rmSync(stateDir, { recursive: true, force: true });
+});
+
+function host(): string {
+  return `127.0.0.1:${(echo.address() as AddressInfo).port}`;
+}
+
+async function as(who: Who | null, path: string, init: RequestInit = {}): Promise<Response> {
+  const headers = new Headers(init.headers);
+  if (who !== null) headers.set('authorization', `Bearer key-of-${who}-in-this-test`);
+  return await fetch(`${system.url}${path}`, { ...init, headers });
+}
+
+const post = (who: Who, path: string, body: unknown): Promise<Response> =>
+  as(who, path, { method: 'POST', body: JSON.stringify(body) });
+
+const tool = (secret: string): string => `kind: Tool
+version: "1"
+name: ask
+summary: Asks.
+implementation: {type: http, url: "http://${host()}/", headers: {authorization: "${secret}"}}
+`;
+const AGENT = 'kind: Agent\nversion: "1"\nname: asker\nsummary: Asks.\npersona: You ask.\nimport: {tools: [ask]}\n';
+
+describe('[X3] the secrets of tools', () => {
+  test('each key’s tool sends the secret of that key, under the same name, and shows none', async () => {
+    for (const who of ['ann', 'bob'] as const) {
+      const files = { 'tools/ask.yaml': tool('${TOOL_KEY}'), 'agents/asker.yaml': AGENT };
+      const uploaded = await as(who, '/manifests', { method: 'PUT', body: JSON.stringify({ files }) });
+      expect([uploaded.status, await uploaded.json()]).toMatchObject([200, { problems: [] }]);
+      const run = await post(who, '/execute/direct', {
+        agent: 'asker',
+        protocol_text: '<action name="ask" id="a">{}</action><response final="true">$a</response>',
+        stream: false,
+      });
+      const text = await run.text();
+      expect(JSON.parse(text) as RunResult).toMatchObject({ actions: [{ status: 'completed' }] });
+      expect(text).toContain('[secret]');
+      expect(text).not.toMatch(/secret-of/);
+      expect(seen.at(-1)).toBe(`secret-of-${who}-0123`);
+    }
+  });
+
+  test.each(['TOOL_BOB__KEY', 'TOOL_NOBODY__KEY'])('a tool that names %s is refused', async (name) => {
+    const refused = await as('ann', '/manifests/tool/ask', { method: 'PUT', body: tool(`\${${name}}`) });
+    expect([refused.status, await refused.json()]).toMatchObject([400, { code: 'invalid_manifest' }]);
+  });
+
+  test('a key without a secret of its own gets none, not the operator’s either', async () => {
+    const refused = await as('eve', '/manifests/tool/ask', { method: 'PUT', body: tool('${TOOL_KEY}') });
+    expect(refused.status).toBe(403);
+    const before = seen.length;
+    const run = await post('eve', '/execute/direct', {
+      protocol_text: '<action name="ask" id="a">{}</action><response final="true">$a</response>',
+      stream: false,
+    });
+    expect(await run.text()).not.toMatch(/secret-of/);
+    expect(seen).toHaveLength(before);
+  });
+});
+
+test('[H5] session tokens are signed with a secret that does not come of the keys', async () => {
+  const { session_id: id } = (await (await post('ann', '/agent/assistant/session', {})).json()) as {
+    session_id: string;
+  };
+  const issued = await post('ann', `/agent/session/${id}/tokens`, {});
+  expect(issued.status).toBe(201);
+  const { token } = (await issued.json()) as { token: string };
+  expect((await as(null, `/agent/session/${id}?token=${token}`)).status).toBe(200);
+  const claims = { aud: 'cortex-edge:session', sub: id, own: 'ann', scope: 'read approve', exp: 4_000_000_000 };
+  const guessed = await sign(claims, `session tokens of ${KEYS}`, 'HS256');
+  expect((await as(null, `/agent/session/${id}?token=${guessed}`)).status).toBe(401);
+});
+
+test('[H1] a session, a run or a webhook that was made up leaves no file', async () => {
+  const files = (): string[] =>
+    readdirSync(join(stateDir, 'worker'), { recursive: true, encoding: 'utf8' }).filter((name) =>
+      name.endsWith('.sqlite'),
+    );
+  // what a key has at all is there by now
+  await Promise.all(['/agents', '/executions', '/schedules', '/health'].map(async (path) => await as('bob', path)));
+  const before = files();
+  const made = `ses_${'a1'.repeat(16)}`;
+  const run = made.replace('ses', 'run');
+  const statuses = await Promise.all([
+    as('bob', `/agent/session/${made}`),
+    as('bob', `/agent/session/${made}/events`),
+    as('bob', `/agent/session/${made}`, { method: 'DELETE' }),
+    post('bob', `/agent/session/${made}/message`, { content: 'hello' }),
+    post('bob', `/agent/session/${made}/tokens`, {}),
+    as('bob', `/executions/${made}`),
+    as('bob', `/executions/${run}_1`),
+    post('bob', `/executions/${made}/cancel`, {}),
+    post('bob', '/agent/nobody/session', {}),
+    post('bob', '/execute/direct', { agent: 'nobody', protocol_text: 'x' }),
+    post('bob', '/workflows/nothing/runs', {}),
+    as(null, '/webhooks/nothing?owner=bob', { method: 'POST', body: '{}' }),
+    as(null, '/webhooks/nothing?owner=mallory', { method: 'POST', body: '{}' }),
+  ]);
+  expect(statuses.map(({ status }) => status)).toEqual([...Array.from({ length: 11 }, () => 404), 401, 401]);
+  expect(files()).toEqual(before);
+});
+
+test('[H5] /health without a key says only that the system is up', async () => {
+  expect(Object.keys((await (await as(null, '/health')).json()) as object)).toEqual([
+    'status',
+    'service',
+    'version',
+    'executors',
+  ]);
+  expect(await (await as('eve', '/health')).json()).toMatchObject({ model_endpoints: [] });
+});

@@ -1,0 +1,62 @@
+import { describe, expect, test } from 'vitest';
+import { limits } from '../../src/domain/limits.ts';
+import { parseJson } from '../../src/http/body.ts';
+import { readForm } from '../../src/http/multipart.ts';
+
+const faultOf = (work: () => unknown): string => {
+  try {
+    work();
+  } catch (fault) {
+    return (fault as Error).message;
+  }
+  return 'none';
+};
+
+describe('[H8] JSON bodies are counted before they are parsed', () => {
+  test.each([
+    ['deep', '['.repeat(100_000), `nested deeper than ${limits.requestDepth} levels`],
+    ['long', `[${'1,'.repeat(limits.requestValues)}1]`, `more than ${limits.requestValues} values`],
+    ['wide', `{${'"a":1,'.repeat(limits.requestMembers)}"a":1}`, `more than ${limits.requestMembers} members`],
+    [
+      'wide inside',
+      `{"files":{${Array.from({ length: 6_000 }, (_, at) => `"${at}":""`).join(',')}}}`,
+      `more than ${limits.requestMembers} members`,
+    ],
+  ])('%s', (_what, text, message) => {
+    expect(faultOf(() => parseJson(text))).toContain(message);
+  });
+
+  test('commas and brackets in texts do not count', () => {
+    const text = `${'{[,'.repeat(300_000)}\\"`;
+    expect(parseJson(`{"a": "${text}"}`)).toEqual({ a: `${'{[,'.repeat(300_000)}"` });
+  });
+});
+
+describe('[M4] a folder as a form is counted before it is taken apart', () => {
+  const form = async (count: number): Promise<Request> => {
+    const data = new FormData();
+    for (let at = 0; at < count; at += 1) data.append(`f${at}.yaml`, 'x');
+    const made = new Response(data);
+    const body = await made.arrayBuffer();
+    const headers = {
+      'content-type': made.headers.get('content-type') ?? '',
+      'content-length': String(body.byteLength),
+    };
+    return new Request('http://x/manifests', { method: 'POST', headers, body });
+  };
+
+  test('as many parts as a catalogue has files', async () => {
+    const read = await readForm(await form(limits.catalogFiles));
+    expect([...(read as unknown as Iterable<[string, string]>)]).toHaveLength(limits.catalogFiles);
+  });
+
+  test('and one more is refused', async () => {
+    await expect(readForm(await form(limits.catalogFiles + 1))).rejects.toMatchObject({ code: 'invalid_request' });
+  });
+
+  test('what is no form is said so', async () => {
+    const headers = { 'content-type': 'multipart/form-data; boundary=x', 'content-length': '3' };
+    const request = new Request('http://x/manifests', { method: 'POST', headers, body: 'abc' });
+    await expect(readForm(request)).rejects.toMatchObject({ code: 'invalid_request' });
+  });
+});

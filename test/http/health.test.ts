@@ -1,0 +1,50 @@
+/** Whether the system is up, and whether it is ready (H1). */
+import { expect, test } from 'vitest';
+
+import type { JsonObject } from '../../src/domain/json.ts';
+import { describeAbsence } from '../../src/executors/runner-wait.ts';
+import { healthDocument, healthStatus } from '../../src/http/health.ts';
+import type { SystemStatus } from '../../src/http/health.ts';
+
+const UP: SystemStatus = { executors: [], model: 'm', runner: { status: 'healthy', sandbox: {} } };
+const missing = (runner: JsonObject | null, workedBefore = false): SystemStatus => ({
+  ...UP,
+  runner,
+  missing: [{ part: 'runner', reason: describeAbsence(runner), workedBefore }],
+});
+
+test.each<[string, SystemStatus, string, unknown]>([
+  ['a runner that takes jobs', UP, 'healthy', undefined],
+  ['no runner configured', { ...UP, runner: null }, 'healthy', undefined],
+  ['a runner that has not answered yet', missing(null), 'starting', 'the runner does not answer'],
+  ['one that answers no more', missing(null, true), 'degraded', 'the runner does not answer'],
+  ['one that drains', missing({ status: 'draining' }, true), 'degraded', 'the runner is draining'],
+  [
+    'one that makes its images',
+    missing({
+      status: 'starting',
+      starting: {
+        elapsed_ms: 12_000,
+        images: [
+          { name: 'node', state: 'waiting', elapsed_ms: 9 },
+          { name: 'python3', state: 'building', elapsed_ms: 9_000 },
+          { name: 'shell', state: 'ready', elapsed_ms: 400 },
+        ],
+      },
+    }),
+    'starting',
+    'the runner is starting, and builds the image python3 (2 of 3)',
+  ],
+])('[H1] %s: %s', (_name, status, expected, reason) => {
+  expect(healthStatus(status)).toBe(expected);
+  const document = healthDocument('1', status, true);
+  expect(document).toMatchObject({ status: expected, service: 'cortex-edge', version: '1', executors: [] });
+  expect(document['missing']).toEqual(reason === undefined ? undefined : [{ part: 'runner', reason }]);
+});
+
+test('[R1] state files that the runner has set aside are named, where there are any', () => {
+  const told = (setAside: string[]): unknown =>
+    healthDocument('1', { ...UP, runner: { status: 'healthy', set_aside: setAside } }, true)['runner'];
+  expect(told(['jobs.sqlite.bad-1'])).toMatchObject({ set_aside: ['jobs.sqlite.bad-1'] });
+  expect(told([])).not.toHaveProperty('set_aside');
+});

@@ -1,0 +1,44 @@
+/** Ids of sessions carry a check, so that a made-up one is known without an object (H1). */
+import { env } from 'cloudflare:workers';
+import { expect, test } from 'vitest';
+import { identityOf } from '../../src/durable/identity-object.ts';
+import { mayBeSession, newSessionId, sessionIdOf } from '../../src/durable/session-ids.ts';
+import type { Env } from '../../src/durable/settings.ts';
+import { call, execute, newSession } from './client.ts';
+
+const here = env as unknown as Env;
+
+test('[H1] ids that were given out pass, and no other', async () => {
+  const id = await newSessionId(here);
+  expect(id).toMatch(/^ses_[0-9a-f]{32}$/);
+  expect(await mayBeSession(here, id)).toBe(true);
+  for (let at = 4; at < id.length; at += 1) {
+    const other = id.slice(0, at) + (id[at] === '0' ? '1' : '0') + id.slice(at + 1);
+    expect(await mayBeSession(here, other)).toBe(false);
+  }
+  for (const wrong of ['', 'ses_', id.toUpperCase(), `${id}0`, ` ${id}`, `ses_${'0'.repeat(32)}`]) {
+    expect(await mayBeSession(here, wrong)).toBe(false);
+  }
+});
+
+test('[M6] [M7] what starts a session twice has one id', async () => {
+  const id = await sessionIdOf(here, 'child of x');
+  expect(await sessionIdOf(here, 'child of x')).toBe(id);
+  expect(await sessionIdOf(here, 'child of y')).not.toBe(id);
+  expect(await mayBeSession(here, id)).toBe(true);
+});
+
+test('a deployment that had sessions before ids carried a check goes on taking any', async () => {
+  await here.SCHEDULES.getByName('bundled').keep([], null);
+  const before = here.IDENTITY.getByName('as if from before');
+  expect(await before.identity()).toMatchObject({ checked: false });
+  expect((await identityOf(here)).checked).toBe(true);
+});
+
+test('[H1] sessions and runs are found by the ids that the system says', async () => {
+  const session = await newSession();
+  expect((await call(`/agent/session/${session}`)).status).toBe(200);
+  const run = await execute('<response final="true">yes</response>');
+  expect((await call(`/executions/${run.run_id}`)).status).toBe(200);
+  expect((await call(`/agent/session/ses_${'1'.repeat(32)}`)).status).toBe(404);
+});

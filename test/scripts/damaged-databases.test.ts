@@ -1,0 +1,44 @@
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { setAsideDamaged } from '../../scripts/damaged-databases.ts';
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'cortex-damaged-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+test('[S10] a file that is no database is set aside with its log, and nothing of it is lost', () => {
+  const objects = join(folder, 'v3', 'do', 'catalogs');
+  mkdirSync(objects, { recursive: true });
+  const good = new DatabaseSync(join(objects, 'good.sqlite'));
+  good.exec('CREATE TABLE t (n)');
+  good.close();
+  writeFileSync(join(objects, 'new.sqlite'), '');
+  writeFileSync(join(objects, 'bad.sqlite'), 'garbage, and more of it');
+  writeFileSync(join(objects, 'bad.sqlite-wal'), 'its log');
+  writeFileSync(join(objects, 'short.sqlite'), 'SQL');
+  writeFileSync(join(objects, 'notes.txt'), 'not a database');
+  const kept = setAsideDamaged(folder, 'now');
+  expect(kept.toSorted()).toEqual([
+    'v3/do/catalogs/bad.sqlite.set-aside-now',
+    'v3/do/catalogs/short.sqlite.set-aside-now',
+  ]);
+  expect(readdirSync(objects).toSorted()).toEqual([
+    'bad.sqlite.set-aside-now',
+    'bad.sqlite.set-aside-now-wal',
+    'good.sqlite',
+    'new.sqlite',
+    'notes.txt',
+    'short.sqlite.set-aside-now',
+  ]);
+  expect(readFileSync(join(objects, 'bad.sqlite.set-aside-now'), 'utf8')).toBe('garbage, and more of it');
+  expect(setAsideDamaged(folder, 'later')).toEqual([]);
+});
+
+test('[S10] a state folder that is not there yet holds nothing', () => {
+  expect(setAsideDamaged(join(folder, 'missing'), 'now')).toEqual([]);
+});

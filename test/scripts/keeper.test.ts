@@ -1,0 +1,145 @@
+/** What keeps a service of `npm start` running: how its failures are told apart, and how often it is started again. */
+import { describe, expect, test } from 'vitest';
+
+import { failureOf, RestartBudget, startAgain, watchService } from '../../scripts/keeper.ts';
+import type { Failure, WatchPorts } from '../../scripts/keeper.ts';
+import { ServiceError } from '../../scripts/services.ts';
+import type { Answer } from '../../scripts/services.ts';
+import { startLimits } from '../../scripts/start-limits.ts';
+import type { Part } from '../../scripts/system.ts';
+
+const OK: Answer = { is: 'answer', ok: true, body: {} };
+const BROKEN: Answer = { is: 'answer', ok: false, body: null };
+const SILENT: Answer = { is: 'silent' };
+const REFUSED: Answer = { is: 'refused' };
+
+/** @param processes what serves, at each look; the last one stays */
+async function watched(
+  answers: readonly Answer[],
+  processes: readonly (readonly number[])[] = [[1, 2]],
+): Promise<{
+  readonly failure: Failure | null;
+  readonly asked: number;
+}> {
+  let asked = 0;
+  let looks = 0;
+  const end = Promise.withResolvers<null>();
+  const ports: WatchPorts = {
+    ask: async () => {
+      const answer = answers[asked];
+      asked += 1;
+      if (answer !== undefined) return answer;
+      end.resolve(null);
+      return await new Promise<Answer>(() => undefined);
+    },
+    serving: () => {
+      const found = processes[Math.min(looks, processes.length - 1)] ?? [];
+      looks += 1;
+      return found;
+    },
+    pause: () => Promise.resolve(),
+  };
+  const service = { process: { pid: 1 } as never, exited: new Promise<never>(() => undefined) };
+  const failure = await Promise.race([watchService(service, 'http://x', undefined, ports), end.promise]);
+  return { failure, asked };
+}
+
+const times = (count: number, answer: Answer): Answer[] => Array.from({ length: count }, () => answer);
+
+describe('[S10] a service that serves no more', () => {
+  test.each<[string, Answer[], Failure['why'] | null]>([
+    ['answers', times(20, OK), null],
+    ['answers badly: it is alive, and another start would not mend it', times(20, BROKEN), null],
+    ['is silent now and then', [...times(3, SILENT), OK, ...times(3, SILENT), OK], null],
+    ['is silent for long', [OK, ...times(startLimits.freezeMisses, SILENT)], 'frozen'],
+    ['refuses once, while it is loaded anew', [OK, REFUSED, OK, REFUSED, OK], null],
+    ['refuses', [OK, ...times(startLimits.deadMisses, REFUSED)], 'died'],
+  ])('%s', async (_name, answers, why) => {
+    const { failure, asked } = await watched(answers);
+    expect(failure?.why ?? null).toBe(why);
+    expect(asked).toBe(why === null ? answers.length + 1 : answers.length);
+  });
+
+  test('one whose process is gone has died, and is not taken for frozen', async () => {
+    const answers = [OK, ...times(startLimits.freezeMisses, SILENT)];
+    expect(
+      await watched(answers, [
+        [1, 2],
+        [2, 3],
+      ]),
+    ).toMatchObject({
+      failure: { why: 'died', what: 'has lost one of its processes' },
+      asked: 1 + startLimits.deadMisses,
+    });
+  });
+
+  test('one that ends is told at once', async () => {
+    const service = { process: { pid: 1 } as never, exited: Promise.resolve('SIGKILL') };
+    const never: WatchPorts = {
+      ask: () => new Promise(() => undefined),
+      serving: () => [],
+      pause: () => Promise.resolve(),
+    };
+    expect(await watchService(service, 'http://x', undefined, never)).toEqual({
+      why: 'died',
+      what: 'has ended (SIGKILL)',
+    });
+  });
+});
+
+test('[S10] restarts: so many within a time for each kind of failure, later each time, and as many again afterwards', () => {
+  let now = 0;
+  const budget = new RestartBudget(() => now);
+  const waits = (why: Failure['why'], count: number): (number | null)[] =>
+    Array.from({ length: count }, () => budget.next(why)?.waitMs ?? null);
+  expect(waits('died', startLimits.restarts + 1)).toEqual([500, 1_000, 2_000, 4_000, 8_000, null]);
+  expect(waits('frozen', startLimits.freezeRestarts + 1).filter((wait) => wait !== null)).toHaveLength(
+    startLimits.freezeRestarts,
+  );
+  now = startLimits.restartWindowMs;
+  expect(budget.next('died')).toEqual({ waitMs: 500, count: 'restart 1 of at most 5 within 10 minutes' });
+  expect(budget.next('frozen')).toBeNull();
+});
+
+test('[S10] a service that does not come up is given up when no restart is left, and says so each time', async () => {
+  const lines: string[] = [];
+  let starts = 0;
+  const part: Part = {
+    name: 'Worker',
+    healthUrl: '',
+    service: null,
+    note: () => undefined,
+    start: () => {
+      starts += 1;
+      return Promise.reject(new ServiceError('frozen', 'no answer'));
+    },
+    stop: () => Promise.resolve(),
+  };
+  let taken = 0;
+  const budget = Object.assign(new RestartBudget(() => 0), {
+    next: () => (taken < 3 ? { waitMs: 0, count: `restart ${(taken += 1)}` } : null),
+  });
+  const failures: Failure[] = [];
+  const last = await startAgain(
+    part,
+    { why: 'died', what: 'has ended (1)' },
+    {
+      budget,
+      say: (line) => lines.push(line),
+      failed: (failure) => failures.push(failure),
+      isStopping: () => false,
+    },
+  );
+  expect(last).toMatchObject({ why: 'frozen', what: 'froze while it was starting' });
+  expect([starts, failures.length]).toEqual([3, 3]);
+  expect(lines[0]).toBe('The Worker has ended (1); its last lines:');
+  expect(lines.filter((line) => line.startsWith('Starting it again'))).toHaveLength(3);
+});
+
+test.each([
+  ['ended', 'died'],
+  ['silent', 'died'],
+  ['frozen', 'frozen'],
+] as const)('[S10] a start that %s counts as %s', (reason, why) => {
+  expect(failureOf(new ServiceError(reason, '')).why).toBe(why);
+});

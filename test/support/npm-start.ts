@@ -1,0 +1,111 @@
+/** `npm start` as a person uses it: started, watched, signalled, and cleared away after the test. */
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, vi } from 'vitest';
+import { freePort } from '../../scripts/services.ts';
+import { ROOT } from '../../scripts/system.ts';
+
+export interface Started {
+  readonly url: string;
+  readonly output: () => string;
+  readonly process: ChildProcess;
+  readonly exited: Promise<number | null>;
+}
+
+const folders: string[] = [];
+const launched: ChildProcess[] = [];
+
+export function stateFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'cortex-e2e-'));
+  folders.push(folder);
+  return folder;
+}
+
+/** @param command instead of the script itself, such as what npm runs */
+export function launch(
+  env: Record<string, string>,
+  command: readonly string[] = [process.execPath, 'scripts/start.ts'],
+): Omit<Started, 'url'> {
+  const [program = '', ...args] = command;
+  const child = spawn(program, args, {
+    cwd: ROOT,
+    // A model server that runs on this machine by chance must not be found.
+    env: {
+      ...process.env,
+      ...(env['LLM_BASE_URL'] === undefined ? { LLM_PROVIDER: 'demo' } : {}),
+      ...env,
+      NO_COLOR: '1',
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  launched.push(child);
+  let output = '';
+  child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()));
+  const exited = new Promise<number | null>((resolve) => child.on('exit', (code) => resolve(code)));
+  return { output: () => output, process: child, exited };
+}
+
+/** Resolves when it says that it is ready. */
+export async function start(env: Record<string, string> = {}, command?: readonly string[]): Promise<Started> {
+  const port = Number(env['PORT'] ?? (await freePort()));
+  const started = launch(
+    { PORT: String(port), RUNNER_PORT: String(await freePort()), CORTEX_STATE_DIR: stateFolder(), ...env },
+    command,
+  );
+  await vi.waitFor(() => expect(started.output()).toContain('is ready'), { timeout: 90_000, interval: 100 });
+  return { ...started, url: `http://127.0.0.1:${port}` };
+}
+
+export async function stop(started: Omit<Started, 'url'>): Promise<void> {
+  started.process.kill('SIGTERM');
+  await started.exited;
+}
+
+export async function post<T>(url: string, body: unknown, headers: Record<string, string> = {}): Promise<T> {
+  const response = await fetch(url, { method: 'POST', body: JSON.stringify(body), headers });
+  return (await response.json()) as T;
+}
+
+/** For `afterAll`: a test that failed half-way leaves its system running; this one does not. */
+export async function clearAway(): Promise<void> {
+  const left = launched.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null);
+  await Promise.all(left.map((child) => once(child, 'exit', { signal: kill(child) })));
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+}
+
+/** Asks the process to stop; the signal gives up waiting after a while. */
+function kill(child: ChildProcess): AbortSignal {
+  child.kill('SIGTERM');
+  return AbortSignal.timeout(15_000);
+}
+
+/** All descendants of a process. */
+export function childrenOf(pid: number): number[] {
+  const direct = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
+  return [...direct, ...direct.flatMap(childrenOf)];
+}
+
+/** Those of them whose command line holds `text`. */
+export function withCommand(pids: readonly number[], text: string): number[] {
+  return pids.filter((pid) => {
+    try {
+      return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').includes(text);
+    } catch {
+      return false;
+    }
+  });
+}
+
+/** One that has ended and waits for its parent to notice is not. */
+export function isAlive(pid: number): boolean {
+  try {
+    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,223 @@
+/**
+ * The most expensive inputs that parsers, evaluations and stores admit, and those just past their bounds, as one tenant
+ * can send them. The end-to-end test of neighbours sends them all; docs/operations.md lists the bounds.
+ */
+
+/** A caller with an API key of its own. */
+export interface Tenant {
+  /** Sends a request with the tenant's key. A string or form is sent as it is, anything else as JSON. */
+  request(method: string, path: string, body?: unknown): Promise<Answer>;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly text: string;
+}
+
+export interface WorstInput {
+  readonly name: string;
+  /** What must exist before the input can be sent. */
+  readonly prepare?: (tenant: Tenant) => Promise<unknown>;
+  readonly send: (tenant: Tenant) => Promise<Answer>;
+  /** Part of the answer: the bound that was met, or the result of an input within bounds. */
+  readonly answer: RegExp;
+}
+
+const times = <T>(count: number, make: (at: number) => T): T[] => Array.from({ length: count }, (_, at) => make(at));
+const numbers = (count: number): number[] => times(count, (at) => at);
+
+function execute(tenant: Tenant, text: string, agent = 'assistant'): Promise<Answer> {
+  return tenant.request('POST', '/execute/direct', { agent, stream: false, protocol_text: text });
+}
+
+function action(type: string, name: string, parameters: unknown, rest: object = {}): string {
+  return `<action type="${type}" mode="async">${JSON.stringify({ name, parameters, ...rest })}</action>`;
+}
+
+const echo = (parameters: object, rest: object = {}): string => action('tool', 'echo', parameters, rest);
+const query = (text: string, count: number): string =>
+  action('tool', 'json_query', { query: text, data: numbers(count) });
+const sql = (text: string): string => action('relic', 'tables.query', { sql: text });
+
+/** A result of nearly a megabyte under the name `large`. */
+const large = echo({ v: 'x'.repeat(900_000) }, { output_key: 'large' });
+
+function put(tenant: Tenant, kind: string, name: string, yaml: string): Promise<Answer> {
+  return tenant.request('PUT', `/manifests/${kind}/${name}`, yaml);
+}
+
+const head = (kind: string, name: string): string =>
+  `kind: ${kind}\nversion: "1.0"\nname: ${name}\nsummary: A manifest of the tests.\n`;
+
+const evaluations: WorstInput[] = [
+  {
+    name: 'json_query: nested maps that end in text',
+    send: (tenant) =>
+      execute(tenant, query('length(map(&length(map(&length(map(&length(map(&to_string(@),$)),$)),$)),$))', 600)),
+    answer: /query_too_expensive/,
+  },
+  {
+    name: 'json_query: a result that shares its parts',
+    send: (tenant) => execute(tenant, query('map(&map(&$,$),$)', 700)),
+    answer: /invalid_query|query_too_expensive/,
+  },
+  {
+    name: 'json_query: thirty evaluations that meet the limit',
+    send: (tenant) => execute(tenant, times(30, () => query('map(&sort(map(&to_string(@),$)),$)', 900)).join('')),
+    answer: /query_too_expensive/,
+  },
+  {
+    name: 'schema: a pattern that backtracks',
+    prepare: (tenant) =>
+      put(
+        tenant,
+        'tool',
+        'redos',
+        `${head('Tool', 'redos')}implementation: { type: builtin, entrypoint: echo }\nparameters:\n  text: { type: string, pattern: "^(([a-z]|[a-z0-9])+)+$" }\n`,
+      ).then(() =>
+        put(
+          tenant,
+          'agent',
+          'redos_agent',
+          `${head('Agent', 'redos_agent')}import: { tools: [redos, echo] }\npersona: { agent: x }\n`,
+        ),
+      ),
+    send: (tenant) => execute(tenant, action('tool', 'redos', { text: `${'a'.repeat(100_000)}!` }), 'redos_agent'),
+    answer: /invalid_parameters/,
+  },
+  {
+    name: 'condition: nested comprehensions',
+    send: (tenant) => {
+      const list = JSON.stringify(numbers(200));
+      const when = `${list}.all(a, ${list}.all(b, ${list}.all(c, a + b + c >= 0)))`.slice(0, 2_000);
+      const nested = 'l.all(a, l.all(b, l.all(c, l.all(d, a + b + c + d >= 0))))';
+      const source = echo({ v: numbers(500) }, { output_key: 'source' });
+      return execute(
+        tenant,
+        source +
+          echo({}, { when: when.endsWith(')))') ? when : 'true' }) +
+          echo({}, { when: nested.replaceAll('l.', 'source.v.') }),
+      );
+    },
+    answer: /condition_error/,
+  },
+];
+
+const references: WorstInput[] = [
+  {
+    name: 'references: 200 actions that repeat a result of a megabyte',
+    send: (tenant) => execute(tenant, large + times(200, () => echo({ v: '$large.v'.repeat(9) })).join('')),
+    answer: /reference_quota/,
+  },
+  {
+    name: 'references: 200 responses that repeat a result of a megabyte',
+    send: (tenant) =>
+      execute(tenant, large + times(200, () => `<response final="true">${'$large.v '.repeat(20)}</response>`).join('')),
+    answer: /response cut/,
+  },
+  {
+    name: 'plan: a megabyte of openings',
+    send: (tenant) => tenant.request('POST', '/plan', { protocol_text: '<action '.repeat(130_000) }),
+    answer: /"actions":\[\]/,
+  },
+  {
+    name: 'plan: 256 actions, each of which depends on all before it',
+    send: (tenant) =>
+      tenant.request('POST', '/plan', {
+        protocol_text: times(
+          256,
+          (at) =>
+            `<action type="tool" mode="async" id="a${at}">${JSON.stringify({ name: 'echo', depends_on: times(at, (n) => `a${n}`) })}</action>`,
+        ).join(''),
+      }),
+    answer: /"critical_path_ms"/,
+  },
+  {
+    name: 'messages: a megabyte of brackets each',
+    send: async (tenant) => {
+      const created = await tenant.request('POST', '/agent/assistant/session', {});
+      const { session_id: id } = JSON.parse(created.text) as { session_id: string };
+      const send = (): Promise<Answer> =>
+        tenant.request('POST', `/agent/session/${id}/message`, { content: '<s'.repeat(500_000), stream: false });
+      for (const _ of numbers(5)) await send();
+      return await send();
+    },
+    answer: /"status":"completed"/,
+  },
+];
+
+const manifests: WorstInput[] = [
+  ...Object.entries({
+    'explicit keys': `${'? '.repeat(400)}x`,
+    '30,000 keys in one map': `{${times(30_000, (at) => `k${at}: 1`).join(', ')}}`,
+    'flow collections within each other': '['.repeat(100_000),
+    'sequences within each other': `${'- '.repeat(50_000)}x`,
+    'aliases of aliases': times(
+      12,
+      (at) => `a${at}: &a${at} [${times(9, () => (at === 0 ? 'x' : `*a${at - 1}`)).join(', ')}]`,
+    ).join('\n'),
+    'a block scalar of a quarter of a megabyte': `a: |\n${'  x\n'.repeat(60_000)}`,
+  }).map(([name, yaml]): WorstInput => ({
+    name: `manifests: ${name}`,
+    send: (tenant) => tenant.request('POST', '/manifests/validate', yaml),
+    answer: /"valid":false/,
+  })),
+  {
+    name: 'manifests: a folder of eight megabytes',
+    send: (tenant) => {
+      const form = new FormData();
+      for (const at of numbers(40)) {
+        const yaml = `${head('Tool', `t${at}`)}description: |\n${'  - x: [1, 2]\n'.repeat(14_000)}`;
+        form.append('files', new Blob([yaml]), `tools/t${at}.yaml`);
+      }
+      return tenant.request('POST', '/manifests/validate', form);
+    },
+    answer: /./,
+  },
+];
+
+const dense: WorstInput = {
+  name: 'manifests: 450 files of empty lists',
+  send: (tenant) => {
+    const files = times(450, (at) => [`tools/t${at}.yaml`, `kind: Tool\nname: t${at}\nx: [${'[],'.repeat(4_000)}]`]);
+    return tenant.request('POST', '/manifests/validate', { files: Object.fromEntries(files) as unknown });
+  },
+  answer: /tokens of YAML together|would hold/,
+};
+
+const stores: WorstInput[] = Object.entries({
+  'a product of constant tables': `WITH t(x) AS (VALUES ${times(200, (at) => `(${at})`).join(',')}) SELECT count(*) AS n FROM t a, t b, t c, t d`,
+  'a list made of zeros': `SELECT count(*) AS n FROM json_each('['||replace(hex(zeroblob(400000)),'0','1,')||'1]') a, json_each('['||replace(hex(zeroblob(4000)),'0','1,')||'1]') b`,
+  'a value of a hundred megabytes': 'SELECT length(hex(hex(hex(zeroblob(20000000))))) AS n',
+  'a recursion without an end':
+    'WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT count(*) AS n FROM r',
+  'a pattern that backtracks': `SELECT replace(hex(zeroblob(20000)),'0','a') LIKE '${'%a'.repeat(200)}b' AS n`,
+}).map(([name, text]): WorstInput => ({
+  name: `sql: ${name}`,
+  send: (tenant) => execute(tenant, sql(text), 'notes_keeper'),
+  answer: /too_large|invalid_parameters|not_allowed/,
+}));
+
+const children: WorstInput[] = [
+  {
+    name: 'workflows: eight steps that call the workflow itself',
+    prepare: (tenant) =>
+      put(
+        tenant,
+        'workflow',
+        'itself',
+        `${head('Workflow', 'itself')}trigger: manual\nsteps:\n${times(8, (at) => `  - { name: s${at}, type: workflow, target: itself, depends_on: [] }\n`).join('')}`,
+      ),
+    send: (tenant) => tenant.request('POST', '/workflows/itself/runs', { stream: false }),
+    answer: /./,
+  },
+];
+
+export const WORST_INPUTS: readonly WorstInput[] = [
+  ...evaluations,
+  ...references,
+  ...manifests,
+  dense,
+  ...stores,
+  ...children,
+];
