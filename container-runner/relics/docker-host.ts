@@ -118,8 +118,11 @@ export class DockerRelicHost implements RelicHost {
       const printed = demultiplex(doorStream);
       printed.stderr.resume();
       const door = new Door(doorStream, printed.stdout, (why) => {
-        if (complaint === null) void this.#quietly(doorContainer.kill());
+        if (complaint !== null) return;
         complaint = `its state is not kept within bounds: ${why}`;
+        // the door lives until it is killed: without this it would still answer for a service that must not serve
+        door.close(complaint);
+        void this.#quietly(doorContainer.kill());
       });
       const { Config: config } = await docker.getImage(image).inspect();
       const options = this.#serviceOptions(id, spec, image, doorContainer.id, volume, config.Volumes);

@@ -81,10 +81,10 @@ export class Door {
     });
   }
 
-  /** The door has ended: what is under way is not known any more. */
-  close(): void {
+  /** Nothing goes through from now on: what became of the calls under way is not known any more. */
+  close(why = 'the relic ended'): void {
     this.#closed = true;
-    for (const settle of this.#waiting.values()) settle({ end: 'broken', why: 'the relic ended' });
+    for (const settle of this.#waiting.values()) settle({ end: 'broken', why });
   }
 
   #receive(text: string): void {
