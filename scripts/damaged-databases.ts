@@ -4,6 +4,9 @@ import { join, relative } from 'node:path';
 
 const MAGIC = Buffer.from('SQLite format 3\0', 'latin1');
 const COMPANIONS = ['', '-wal', '-shm'] as const;
+const MARK = '.sqlite.set-aside-';
+/** How many files `setAsideNames` names. */
+const MOST_NAMES = 20;
 
 /**
  * Renames every `.sqlite` file below `folder` that does not begin as one, with its companions. Nothing is deleted, and
@@ -14,7 +17,7 @@ const COMPANIONS = ['', '-wal', '-shm'] as const;
  */
 export function setAsideDamaged(folder: string, at: string): string[] {
   const kept: string[] = [];
-  for (const file of databasesBelow(folder)) {
+  for (const file of filesBelow(folder, (name) => name.endsWith('.sqlite'))) {
     if (isDatabase(file)) continue;
     for (const suffix of COMPANIONS) rename(`${file}${suffix}`, `${file}.set-aside-${at}${suffix}`);
     kept.push(relative(folder, `${file}.set-aside-${at}`));
@@ -22,10 +25,26 @@ export function setAsideDamaged(folder: string, at: string): string[] {
   return kept;
 }
 
-function databasesBelow(folder: string): string[] {
+/**
+ * What was set aside below `folder` and is still there, by this start or an earlier one.
+ *
+ * @returns files relative to `folder`, the newest first, at most 20
+ */
+export function setAsideNames(folder: string): string[] {
+  return filesBelow(folder, (name) => name.includes(MARK) && !/-(?:wal|shm)$/.test(name))
+    .map((file) => relative(folder, file))
+    .toSorted((a, b) => (timeOf(a) < timeOf(b) ? 1 : -1))
+    .slice(0, MOST_NAMES);
+}
+
+function timeOf(name: string): string {
+  return name.slice(name.indexOf(MARK));
+}
+
+function filesBelow(folder: string, isWanted: (name: string) => boolean): string[] {
   try {
     return readdirSync(folder, { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile() && entry.name.endsWith('.sqlite'))
+      .filter((entry) => entry.isFile() && isWanted(entry.name))
       .map(({ parentPath, name }) => join(parentPath, name));
   } catch {
     // There is no folder yet.

@@ -49,8 +49,11 @@ function screen(system: SystemPlan, health: WorkerHealth, auth: string, state: s
     `  ${pc.dim('sandbox')}   ${sandbox}`,
     `  ${pc.dim('auth')}      ${auth}`,
     `  ${pc.dim('state')}     ${state}`,
-    ...(health.runner?.set_aside ?? []).map((file) =>
-      pc.red(`            ${file} could not be read; it was set aside in ${state}/runner, and a new one serves`),
+    ...[
+      ...(health.set_aside ?? []).map((file) => ({ file, part: 'worker' })),
+      ...(health.runner?.set_aside ?? []).map((file) => ({ file, part: 'runner' })),
+    ].map(({ file, part }) =>
+      pc.red(`            ${state}/${part}/${file} could not be read; it was set aside, and a new one serves`),
     ),
     `  ${pc.dim('manifests')} manifests/ ${pc.dim('(a change counts from the next message on)')}`,
     '',

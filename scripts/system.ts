@@ -4,6 +4,7 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseApiKeys } from '../src/http/auth.ts';
+import { setAsideNames } from './damaged-databases.ts';
 import { Lives } from './lives.ts';
 import { recordServices } from './orphans.ts';
 import { ask, startService, stopService, waitUntilHealthy } from './services.ts';
@@ -54,6 +55,8 @@ export interface WorkerHealth {
   readonly version: string;
   readonly executors: readonly string[];
   readonly model: string;
+  /** Databases that could not be read and were renamed. */
+  readonly set_aside?: readonly string[];
   readonly runner: {
     readonly status: string;
     readonly sandbox: unknown;
@@ -100,7 +103,12 @@ export function planSystem(options: SystemOptions): SystemPlan {
   const lives = new Lives(stateDir);
   const varsOfLife = (): Record<string, string> => {
     const { life, frozen } = lives.begin();
-    return { ...vars, HOST_LIFE: String(life), HOST_FROZEN: frozen.join(',') };
+    return {
+      ...vars,
+      HOST_LIFE: String(life),
+      HOST_FROZEN: frozen.join(','),
+      HOST_SET_ASIDE: setAsideNames(join(stateDir, 'worker')).join(','),
+    };
   };
   const record = (): void => recordServices(stateDir, identify(parts));
 

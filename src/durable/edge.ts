@@ -52,7 +52,9 @@ function appFor(env: Env): App {
       const endpoints = await endpointStatus(env, owner)
         .list()
         .catch(() => []);
-      return { executors: executorList(runner), model: describeModel(env, settings), endpoints, runner, missing };
+      const { setAside } = settings;
+      const model = describeModel(env, settings);
+      return { executors: executorList(runner), model, endpoints, runner, missing, setAside };
     },
     log: (line) => console.error(redactor(secretsOf(env))(line)), // oxlint-disable-line no-console -- the platform's log
   });

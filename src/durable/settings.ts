@@ -42,6 +42,8 @@ export interface Env extends WorkerSettings {
   /** Made by `npm start`: which start of the Worker this is, and which earlier ones froze (docs/decisions/015). */
   readonly HOST_LIFE?: string;
   readonly HOST_FROZEN?: string;
+  /** Databases that `npm start` has set aside, separated by commas. */
+  readonly HOST_SET_ASIDE?: string;
 }
 
 export interface Settings {
@@ -66,6 +68,8 @@ export interface Settings {
   /** Least time between two runs of a schedule (M6). */
   readonly cronMinMs: number;
   readonly host: HostLife;
+  /** Databases of this Worker that could not be read and were renamed. */
+  readonly setAside: readonly string[];
 }
 
 export function readSettings(env: Env): Settings {
@@ -84,12 +88,17 @@ export function readSettings(env: Env): Settings {
     sessionExpiryMs: parseSessionExpiry(env.SESSION_EXPIRY),
     cronMinMs: parseCronMinimum(env.CRON_MIN_SECONDS),
     host: hostOf(env),
+    setAside: setAsideOf(env),
   };
 }
 
 function hostOf({ HOST_LIFE: life = '', HOST_FROZEN: frozen }: Env): HostLife {
   const isWatched = /^\d{1,15}$/.test(life);
   return { life: isWatched ? Number(life) : null, frozen: isWatched ? list(frozen).map(Number) : [] };
+}
+
+function setAsideOf({ HOST_SET_ASIDE: names }: Env): readonly string[] {
+  return list(names);
 }
 
 /** Runners elsewhere go before containers: whoever names them wants those. */

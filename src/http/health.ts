@@ -11,6 +11,8 @@ export interface SystemStatus {
   readonly runner: JsonObject | null;
   /** Parts that are configured and do not work; absent or empty = ready. */
   readonly missing?: readonly MissingPart[];
+  /** Databases that could not be read and were renamed. */
+  readonly setAside?: readonly string[];
 }
 
 export interface MissingPart {
@@ -33,7 +35,7 @@ export function healthStatus({ missing = [] }: Pick<SystemStatus, 'missing'>): '
  * @param isWhole false for callers without a key: which model, endpoints and runners there are is not for them
  */
 export function healthDocument(version: string, status: SystemStatus, isWhole: boolean): JsonObject {
-  const { executors, model, endpoints = [], runner, missing = [] } = status;
+  const { executors, model, endpoints = [], runner, missing = [], setAside = [] } = status;
   return {
     status: healthStatus(status),
     service: 'cortex-edge',
@@ -47,6 +49,7 @@ export function healthDocument(version: string, status: SystemStatus, isWhole: b
           model,
           model_endpoints: endpoints.map((endpoint) => endpoint as JsonObject),
           runner: runner === null ? null : runnerHealth(runner),
+          ...(setAside.length === 0 ? {} : { set_aside: [...setAside] }),
         }
       : {}),
   };

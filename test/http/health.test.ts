@@ -48,3 +48,10 @@ test('[R1] state files that the runner has set aside are named, where there are 
   expect(told(['jobs.sqlite.bad-1'])).toMatchObject({ set_aside: ['jobs.sqlite.bad-1'] });
   expect(told([])).not.toHaveProperty('set_aside');
 });
+
+test('[S10] databases that were set aside are named to callers with a key', () => {
+  const status = { ...UP, setAside: ['v3/a.sqlite.set-aside-1'] };
+  expect(healthDocument('1', status, true)).toMatchObject({ set_aside: ['v3/a.sqlite.set-aside-1'] });
+  expect(healthDocument('1', status, false)).not.toHaveProperty('set_aside');
+  expect(healthDocument('1', UP, true)).not.toHaveProperty('set_aside');
+});

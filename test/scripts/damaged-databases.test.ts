@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { setAsideDamaged } from '../../scripts/damaged-databases.ts';
+import { setAsideDamaged, setAsideNames } from '../../scripts/damaged-databases.ts';
 
 let folder: string;
 beforeEach(() => {
@@ -37,6 +37,22 @@ test('[S10] a file that is no database is set aside with its log, and nothing of
   ]);
   expect(readFileSync(join(objects, 'bad.sqlite.set-aside-now'), 'utf8')).toBe('garbage, and more of it');
   expect(setAsideDamaged(folder, 'later')).toEqual([]);
+  expect(setAsideNames(folder).toSorted()).toEqual(kept.toSorted());
+});
+
+test('[S10] what was set aside is named until it is removed, the newest first and at most 20', () => {
+  const times = Array.from({ length: 21 }, (_, at) => `2026-01-${String(at + 1).padStart(2, '0')}`);
+  for (const [at, time] of times.entries()) {
+    writeFileSync(join(folder, `${20 - at}.sqlite`), 'garbage');
+    setAsideDamaged(folder, time);
+  }
+  expect(setAsideNames(folder)).toEqual(
+    times
+      .map((time, at) => `${20 - at}.sqlite.set-aside-${time}`)
+      .toReversed()
+      .slice(0, 20),
+  );
+  expect(setAsideNames(join(folder, 'missing'))).toEqual([]);
 });
 
 test('[S10] a state folder that is not there yet holds nothing', () => {
