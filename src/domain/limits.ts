@@ -318,6 +318,14 @@ export const limits = {
   relicNamedJoins: 6,
   /** Work of one statement at most, in units of about ten nanoseconds: it cannot be interrupted. */
   relicStatementWork: 20_000_000,
+  /** How many of these units are one step of other evaluations. */
+  relicWorkPerStep: 5,
+  /** What the calls of one store are charged at most, in steps; the limits of each kind of call lie below. */
+  relicCallSteps: 10_000_000,
+  /** What a statement is charged that was judged and refused. */
+  relicRefusalSteps: 500_000,
+  /** An entry that is looked at for a page. */
+  relicRowSteps: 40,
   /** Tables, indexes and views of one store, and the characters of their definitions: SQLite reads all of them anew. */
   relicSchemaObjects: 200,
   relicSchemaChars: 131_072,

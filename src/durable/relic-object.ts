@@ -6,12 +6,17 @@ import { DurableObject } from 'cloudflare:workers';
 import type { ActionOutcome } from '../domain/action.ts';
 import type { EdgeRelicCall, EdgeRelics } from '../domain/ports.ts';
 import { RelicStore } from '../engine/relic-store.ts';
-import { platformClock } from './platform.ts';
+import { limits } from '../domain/limits.ts';
+import { platformClock, platformPacer } from './platform.ts';
 import type { Env } from './settings.ts';
 import { durableSql } from './sql-storage.ts';
 
 export class RelicObject extends DurableObject<Env> {
   #store: RelicStore | null = null;
+  /** The calls so far: each waits for the one before it, so that a pause changes no order. */
+  #calls: Promise<unknown> = Promise.resolve();
+  /** Aborted when everything is forgotten: calls that wait then must not begin it anew. */
+  #life = new AbortController();
 
   #open(): RelicStore {
     const { storage } = this.ctx;
@@ -26,18 +31,32 @@ export class RelicObject extends DurableObject<Env> {
   /** @param call an `EdgeRelicCall` as JSON; @returns an `ActionOutcome` as JSON */
   async call(call: string): Promise<string> {
     const read = JSON.parse(call) as EdgeRelicCall;
-    const outcome = this.#open().call(read);
+    const outcome = await this.#inTurn(read);
     const { persistent, idleMs } = read.relic;
     await this.#arm(persistent ? null : platformClock.now() + idleMs);
     return JSON.stringify(outcome);
   }
 
-  lookup(key: string): string {
+  /** A call cannot be interrupted, and takes its turn among the expensive evaluations of this thread. */
+  #inTurn(call: EdgeRelicCall): Promise<ActionOutcome> {
+    const { signal } = this.#life;
+    const done = this.#calls.then(() =>
+      platformPacer.run(limits.relicCallSteps, (meter) => this.#open().call(call, meter), signal),
+    );
+    this.#calls = done.catch(() => undefined);
+    return done;
+  }
+
+  /** What a call with this key has done, once the calls before this question are done. */
+  async lookup(key: string): Promise<string> {
+    await this.#calls;
     return JSON.stringify(this.#open().lookup(key));
   }
 
   /** Forgets everything. */
   async forget(): Promise<void> {
+    this.#life.abort(new Error('the relic was forgotten'));
+    this.#life = new AbortController();
     this.#store = null;
     await this.ctx.storage.deleteAlarm();
     await this.ctx.storage.deleteAll();

@@ -6,6 +6,7 @@ import { indexOfText } from '../bounded/text-search.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { SqlDatabase, SqlRow } from '../domain/ports.ts';
+import type { WorkMeter } from '../domain/work.ts';
 
 export interface KeyPage {
   readonly table: string;
@@ -19,7 +20,11 @@ export interface KeyPage {
 }
 
 /** Keys in order, with their values if these are asked for; `next` is the key to go on behind. */
-export function keyPage(sql: SqlDatabase, { table, prefix, after, values, limit, now }: KeyPage): JsonObject {
+export function keyPage(
+  sql: SqlDatabase,
+  meter: WorkMeter,
+  { table, prefix, after, values, limit, now }: KeyPage,
+): JsonObject {
   const end = behind(prefix);
   const rows = sql.exec(
     `SELECT key, octet_length(value) AS bytes, expires_at FROM ${table}
@@ -29,6 +34,7 @@ export function keyPage(sql: SqlDatabase, { table, prefix, after, values, limit,
     end,
     limits.relicScannedRows,
   );
+  meter.charge(rows.length * limits.relicRowSteps);
   const shown: SqlRow[] = [];
   let bytes = 0;
   let next: string | null = rows.length === limits.relicScannedRows ? textOf(rows.at(-1)) : null;
@@ -46,9 +52,11 @@ export function keyPage(sql: SqlDatabase, { table, prefix, after, values, limit,
   const entries = shown.map((row): Json => {
     const key = textOf(row);
     const [entry = {}] = sql.exec(`SELECT value, version, updated_at FROM ${table} WHERE key = ?`, key);
+    const text = String(entry['value']);
+    meter.chargeChars(text.length);
     return {
       key,
-      value: JSON.parse(String(entry['value'])) as Json,
+      value: JSON.parse(text) as Json,
       version: Number(entry['version']),
       updated_at: new Date(Number(entry['updated_at'])).toISOString(),
     };
@@ -94,7 +102,7 @@ export interface LogEntries {
 }
 
 /** Entries of a log by number. Ends before the page is full when it has looked at as much as one call may. */
-export function logPage(sql: SqlDatabase, page: LogPage): LogEntries {
+export function logPage(sql: SqlDatabase, meter: WorkMeter, page: LogPage): LogEntries {
   const entries: JsonObject[] = [];
   let chars = 0;
   let bytes = 0;
@@ -103,12 +111,14 @@ export function logPage(sql: SqlDatabase, page: LogPage): LogEntries {
   for (;;) {
     const most = Math.min(200, limits.relicScannedRows - looked);
     const rows: readonly SqlRow[] = most === 0 ? [] : headsOf(sql, page, last, most);
+    meter.charge(rows.length * limits.relicRowSteps);
     for (const row of rows) {
       const number = Number(row['number']);
       if (isAsked(row, page)) {
         bytes += Number(row['bytes']);
         if (entries.length > 0 && bytes > limits.relicScannedBytes) return { entries, next: last };
         const text = String(sql.exec(`SELECT entry FROM ${page.table} WHERE number = ?`, number)[0]?.['entry']);
+        meter.chargeChars(text.length);
         if (page.filter === '' || indexOfText(text, page.filter) >= 0) {
           chars += text.length;
           if (entries.length > 0 && chars > limits.relicAnswerChars) return { entries, next: last };

@@ -16,6 +16,7 @@ import { messageOf } from '../domain/errors.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { EdgeRelicCall, SqlDatabase, SqlRow, SqlValue } from '../domain/ports.ts';
+import { WorkMeter } from '../domain/work.ts';
 import { judge } from './relic-judge.ts';
 import { keyPage, logPage } from './relic-pages.ts';
 import type { LogEntries } from './relic-pages.ts';
@@ -53,6 +54,7 @@ export class RelicStore {
   readonly #sql: SqlDatabase;
   readonly #sizeBytes: () => number;
   readonly #now: () => number;
+  #meter = new WorkMeter(limits.relicCallSteps);
 
   constructor({ sql, sizeBytes, now }: RelicStoreOptions) {
     this.#sql = sql;
@@ -73,8 +75,13 @@ export class RelicStore {
     }
   }
 
-  /** Does one call. What is wrong with it is an outcome; nothing is thrown. */
-  call(call: EdgeRelicCall): ActionOutcome {
+  /**
+   * Does one call. What is wrong with it is an outcome; nothing is thrown.
+   *
+   * @param meter is charged with the work of the call, of `relicCallSteps` at most
+   */
+  call(call: EdgeRelicCall, meter = new WorkMeter(limits.relicCallSteps)): ActionOutcome {
+    this.#meter = meter;
     try {
       this.#applySchema(call);
       if (!CHANGING.has(call.endpoint)) return { ok: true, output: this.#read(call) };
@@ -177,7 +184,7 @@ export class RelicStore {
         const [row] = this.#sql.exec(
           `INSERT INTO ${LOG} (at, entry, expires_at) VALUES (?, ?, ?) RETURNING number`,
           this.#now(),
-          written(parameters['entry'] ?? null),
+          this.#written(parameters['entry'] ?? null),
           this.#expiry(call),
         );
         return { number: Number(row?.['number'] ?? 0) };
@@ -200,7 +207,7 @@ export class RelicStore {
     this.#sql.exec(
       `INSERT OR REPLACE INTO ${KV} (key, value, version, updated_at, expires_at) VALUES (?, ?, ?, ?, ?)`,
       key,
-      written(value),
+      this.#written(value),
       version,
       this.#now(),
       this.#expiry(call),
@@ -212,9 +219,18 @@ export class RelicStore {
     return ms === null ? null : Math.ceil(this.#now() + Math.min(ms, limits.relicTtlMs));
   }
 
+  /** @throws RelicFault where a value is larger than an entry may be */
+  #written(value: Json): string {
+    const json = JSON.stringify(value);
+    this.#meter.chargeChars(json.length);
+    const bytes = new TextEncoder().encode(json).length;
+    if (bytes <= limits.relicValueBytes) return json;
+    throw new RelicFault('too_large', `the value has ${bytes} bytes; at most ${limits.relicValueBytes} are allowed`);
+  }
+
   #list(parameters: JsonObject): Json {
     const { prefix = '', after = '', values = true } = parameters;
-    return keyPage(this.#sql, {
+    return keyPage(this.#sql, this.#meter, {
       table: KV,
       prefix: text(prefix),
       after: text(after),
@@ -226,7 +242,7 @@ export class RelicStore {
 
   #entries(parameters: JsonObject, order: 'ASC' | 'DESC'): LogEntries {
     const { after = 0, filter = '' } = parameters;
-    return logPage(this.#sql, {
+    return logPage(this.#sql, this.#meter, {
       table: LOG,
       order,
       after: Number(after),
@@ -278,6 +294,7 @@ export class RelicStore {
   /** @returns the work that it may take; @throws RelicFault for what may not run: nothing could end it */
   #judge(statement: Statement): number {
     const judged = judge(this.#sql, statement, this.#sizeBytes());
+    this.#meter.charge('work' in judged ? judged.work / limits.relicWorkPerStep : limits.relicRefusalSteps);
     if ('work' in judged) return judged.work;
     throw new RelicFault(judged.code, judged.message);
   }
@@ -330,14 +347,6 @@ function text(value: unknown): string {
 
 function parse(value: SqlValue | undefined): Json {
   return JSON.parse(String(value)) as Json;
-}
-
-/** @throws RelicFault where a value is larger than an entry may be */
-function written(value: Json): string {
-  const json = JSON.stringify(value);
-  const bytes = new TextEncoder().encode(json).length;
-  if (bytes <= limits.relicValueBytes) return json;
-  throw new RelicFault('too_large', `the value has ${bytes} bytes; at most ${limits.relicValueBytes} are allowed`);
 }
 
 /** As many rows as one answer may hold. @throws RelicFault for a row that is too long for any */

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Json, JsonObject } from '../../src/domain/json.ts';
 import { limits } from '../../src/domain/limits.ts';
 import type { RelicDefinition } from '../../src/domain/manifest.ts';
+import { WorkMeter } from '../../src/domain/work.ts';
 import { readStatement } from '../../src/engine/relic-sql.ts';
 import { RelicStore } from '../../src/engine/relic-store.ts';
 import { FakeClock } from '../support/fake-clock.ts';
@@ -49,8 +50,40 @@ function open(store: 'kv' | 'log' | 'sql', { ttlMs = null, quotaBytes = 1_000_00
     const outcome = ask(endpoint, parameters);
     return outcome.ok ? 'done' : outcome.error.code;
   };
-  return { relics, clock, sql, done, refused };
+  /** Steps that a call is charged, whether it succeeds or not. */
+  const charged = (endpoint: string, parameters: JsonObject = {}): number => {
+    const meter = new WorkMeter(limits.relicCallSteps);
+    relics.call({ space: 's', relic, endpoint, parameters, key: `k${(calls += 1)}` }, meter);
+    return meter.spent;
+  };
+  return { relics, clock, sql, done, refused, charged };
 }
+
+describe('[R6] what a call is charged', () => {
+  const chargeOf = (store: 'kv' | 'log' | 'sql', prepare: [string, JsonObject][], ...asked: [string, JsonObject]) => {
+    const { done, charged } = open(store);
+    for (const [endpoint, parameters] of prepare) done(endpoint, parameters);
+    return charged(...asked);
+  };
+  const long = 'x'.repeat(160_000);
+  const filled = Array.from({ length: 200 }, (_, at): [string, JsonObject] => ['append', { entry: at }]);
+  const join = 'WITH t(x) AS (VALUES (1), (2), (3), (4), (5), (6)) SELECT count(*) AS n FROM t a, t b, t c, t d, t e';
+
+  test.each<[string, number]>([
+    ['a statement, by what it may do', chargeOf('sql', [], 'query', { sql: join })],
+    ['one that is refused', chargeOf('sql', [], 'query', { sql: `${join}, t f, t g, t h, t i, t j, t k` })],
+    ['a long value that is written', chargeOf('kv', [], 'set', { key: 'a', value: long })],
+    ['a page with a long value', chargeOf('kv', [['set', { key: 'a', value: long }]], 'list', {})],
+    ['entries that are looked at', chargeOf('log', filled, 'range', { limit: 1, filter: 'none' })],
+  ])('%s', (_name, steps) => {
+    expect(steps).toBeGreaterThan(5_000);
+    expect(steps).toBeLessThanOrEqual(limits.relicCallSteps);
+  });
+
+  test('a short call costs next to nothing', () => {
+    expect(chargeOf('kv', [], 'set', { key: 'a', value: 1 })).toBeLessThan(10);
+  });
+});
 
 describe('[R6] kv', () => {
   test('what is set is there, and what is deleted is not', () => {

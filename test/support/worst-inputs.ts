@@ -198,6 +198,16 @@ const stores: WorstInput[] = Object.entries({
   answer: /too_large|invalid_parameters|not_allowed/,
 }));
 
+/** Nearly the work that one statement may have, many times in one message. */
+const statements: WorstInput = {
+  name: 'sql: 30 statements that join constant tables',
+  send: (tenant) => {
+    const text = `WITH t(x) AS (VALUES ${times(84, (at) => `(${at})`).join(',')}) SELECT sum(a.x * b.x + c.x) AS n FROM t a, t b, t c`;
+    return execute(tenant, times(30, () => sql(text)).join(''), 'notes_keeper');
+  },
+  answer: /"rows":[^]*"rows"/,
+};
+
 const children: WorstInput[] = [
   {
     name: 'workflows: eight steps that call the workflow itself',
@@ -219,5 +229,6 @@ export const WORST_INPUTS: readonly WorstInput[] = [
   ...manifests,
   dense,
   ...stores,
+  statements,
   ...children,
 ];
