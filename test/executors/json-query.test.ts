@@ -195,6 +195,12 @@ describe('[M3] json_query has a limit of work', () => {
     expect(error.code).toBe('invalid_query');
   });
 
+  test('JSON in a text is charged before it is read', async () => {
+    const data = `[${'1,'.repeat(8_000_000)}1]`;
+    const error = errorOf(await jsonQuery.execute(callOf({ data, query: 'length(@)' }), contextOf()));
+    expect(error.code).toBe('query_too_expensive');
+  });
+
   test.each(['constructor', '__proto__', 'toString', 'a.constructor', 'constructor(@)', '__proto__(@)'])(
     'nothing of the host is reached: %s',
     async (query) => {

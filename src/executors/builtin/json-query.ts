@@ -3,6 +3,7 @@ import { messageOf } from '../../domain/errors.ts';
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import { WorkExceeded } from '../../domain/work.ts';
+import type { WorkMeter } from '../../domain/work.ts';
 import type { Executor } from '../executor.ts';
 import { failure, quote, wrongParameter } from '../failure.ts';
 import { runQuery } from './query.ts';
@@ -13,7 +14,11 @@ export const jsonQuery: Executor = {
     if (typeof query !== 'string') return wrongParameter('query', 'a JMESPath expression as text', query);
     if (data === undefined) return wrongParameter('data', 'any JSON value', data);
     try {
-      const output = await pacer.run(limits.querySteps, (meter) => runQuery(fromText(data), query, meter), signal);
+      const output = await pacer.run(
+        limits.querySteps,
+        (meter) => runQuery(fromText(data, meter), query, meter),
+        signal,
+      );
       return { ok: true, output };
     } catch (fault) {
       if (fault instanceof WorkExceeded) {
@@ -29,8 +34,9 @@ export const jsonQuery: Executor = {
 };
 
 /** References in text and most tools give JSON as text; a query on the text itself makes no sense. */
-function fromText(data: Json): Json {
+function fromText(data: Json, meter: WorkMeter): Json {
   if (typeof data !== 'string' || !/^\s*[[{]/.test(data)) return data;
+  meter.chargeChars(data.length);
   try {
     return JSON.parse(data) as Json;
   } catch {
