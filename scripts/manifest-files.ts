@@ -8,7 +8,9 @@ import { loadManifests } from '../src/catalog/load.ts';
 import type { LoadedManifests, ManifestFile } from '../src/catalog/load.ts';
 import { formatProblem } from '../src/catalog/problem.ts';
 import type { ManifestProblem } from '../src/catalog/problem.ts';
+import { parseClocks } from '../src/domain/clocks.ts';
 import { limits } from '../src/domain/limits.ts';
+import { settingsOf } from './settings.ts';
 
 const SHIPPED = 'manifests';
 
@@ -48,7 +50,9 @@ export function readManifestFiles(folder: string): readonly ManifestFile[] {
 /** Loads a folder, or the one file, which is meant to be a manifest then. */
 function load(target: string, common: Catalog | null = null): LoadedManifests {
   const { files, unreadable } = readFolder(target);
-  const loaded = loadManifests(files, { common });
+  // What the deployment's clocks may do, where that is set in this folder or in the environment.
+  const clocks = parseClocks(settingsOf(join(import.meta.dirname, '..'), process.env).worker);
+  const loaded = loadManifests(files, { common, clocks });
   const problems = [...unreadable, ...loaded.problems];
   if (problems.length === 0 && loaded.entries.length === 0 && statSync(target).isFile()) {
     const message = 'is no manifest: those are YAML, or Markdown whose front matter has a "kind"';

@@ -4,9 +4,9 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { RUNNER_SETTINGS } from '../container-runner/config.ts';
+import { parseClocks } from '../src/domain/clocks.ts';
 import { WORKER_SETTINGS } from '../src/durable/setting-names.ts';
 import { parseRateLimit } from '../src/engine/rate-limit.ts';
-import { parseCronMinimum } from '../src/engine/schedule-times.ts';
 import { parseSessionExpiry } from '../src/engine/session-expiry.ts';
 import { parseRunnerUrls, parseSigningKeys } from '../src/executors/runner-list.ts';
 import { parseApiKeys } from '../src/http/auth.ts';
@@ -70,7 +70,12 @@ export function checkWorkerSettings(worker: Readonly<Record<string, string>>): v
   parseSigningKeys(worker['RUNNER_SECRET']);
   parseRateLimit(worker['RATE_LIMIT']);
   parseSessionExpiry(worker['SESSION_EXPIRY']);
-  parseCronMinimum(worker['CRON_MIN_SECONDS']);
+  parseClocks(worker);
+}
+
+/** The settings that decide which manifests load. */
+export function clockSettings(worker: Variables): NodeJS.ProcessEnv {
+  return pick(worker, ['FEED_MIN_SECONDS', 'CRON_MIN_SECONDS']);
 }
 
 /** What the runner's process finds in its environment: nothing but what it needs, no secret of the Worker's. */

@@ -9,7 +9,7 @@ import { Lives } from './lives.ts';
 import { recordServices } from './orphans.ts';
 import { ask, startService, stopService, waitUntilHealthy } from './services.ts';
 import type { Answer, Patience, Service } from './services.ts';
-import { readSettings, runnerEnvironment, tokenSecretIn, workerEnvironment } from './settings.ts';
+import { clockSettings, readSettings, runnerEnvironment, tokenSecretIn, workerEnvironment } from './settings.ts';
 import { startLimits } from './start-limits.ts';
 import { imageProgress } from './start-progress.ts';
 
@@ -153,6 +153,8 @@ export function planSystem(options: SystemOptions): SystemPlan {
           // Pages over everybody's sessions that ask for no key.
           X_LOCAL_EXPLORER: 'false',
           CORTEX_KEEP_BUNDLE: '1',
+          // For the build, which loads the manifests.
+          ...clockSettings(vars),
           CI: 'true',
           FORCE_COLOR: '0',
         },

@@ -82,11 +82,19 @@ export function toAgent(
 
 function toFeeds(written: readonly FeedInput[], context: BuildContext): FeedDefinition[] {
   const seen = new Set<string>();
+  let periodic = 0;
   return written.map((feed, index) => {
     const field = ['context_feeds', index];
     if (seen.has(feed.id)) context.complain([...field, 'id'], `there is already a feed "${feed.id}"`);
     seen.add(feed.id);
-    return toFeed(feed, (path, message) => context.complain([...field, ...path], message));
+    if (feed.type === 'periodic') periodic += 1;
+    if (feed.type === 'periodic' && periodic > limits.periodicFeeds && context.clocks !== null) {
+      const message = `"${feed.id}" is periodic feed number ${periodic} (allowed for one agent: ${limits.periodicFeeds})`;
+      context.complain([...field, 'type'], message);
+    }
+    return toFeed(feed, context.clocks?.feedMinMs ?? null, (path, message) =>
+      context.complain([...field, ...path], message),
+    );
   });
 }
 

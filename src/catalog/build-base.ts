@@ -1,5 +1,6 @@
 /** What the definitions of all kinds have in common: base fields, retries, time limits, images (M1). */
 import type { RetryPolicy } from '../domain/action.ts';
+import type { ClockLimits } from '../domain/clocks.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { ImageBuild, ManifestBase, RunnerNeeds, SandboxLevel, ScriptRuntime } from '../domain/manifest.ts';
@@ -15,6 +16,8 @@ export interface BuildContext {
   readFile(path: string, field: FieldPath): string | null;
   /** Unknown fields by path, kept under `metadata`. */
   readonly unknown: JsonObject;
+  /** How often clocks may start work; null for a manifest that was taken before, which goes on as it is. */
+  readonly clocks: ClockLimits | null;
   /** Charged for reading schemas; one meter for the whole manifest. */
   readonly work: WorkMeter;
 }

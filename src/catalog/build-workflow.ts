@@ -1,5 +1,4 @@
 /** A workflow, from what the author wrote to its definition with every default filled in (M6). */
-import { Cron } from 'croner';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import { INTERNAL_ACTIONS } from '../domain/manifest.ts';
@@ -7,6 +6,7 @@ import type { AgentDefinition, WorkflowDefinition, WorkflowStep, WorkflowTrigger
 import { toBase, toRetry, toTimeoutMs } from './build-base.ts';
 import type { BuildContext } from './build-base.ts';
 import { checkWorkflow } from './check-workflow.ts';
+import { cronIssue } from './cron.ts';
 import { nearestNames } from '../domain/nearest.ts';
 import { toParameterSchema } from './parameters.ts';
 import type { FieldPath } from './problem.ts';
@@ -67,7 +67,7 @@ function plainPath(source: string): string {
   return /^\s*\$[({](.*)[)}]\s*$/.exec(source)?.[1]?.trim() ?? source.trim();
 }
 
-function toTrigger(written: WorkflowInput['trigger'], { complain }: BuildContext): WorkflowTrigger {
+function toTrigger(written: WorkflowInput['trigger'], { complain, clocks }: BuildContext): WorkflowTrigger {
   if (written === undefined || typeof written === 'string' || written.type === 'manual') return { type: 'manual' };
   switch (written.type) {
     case 'scheduled': {
@@ -75,27 +75,15 @@ function toTrigger(written: WorkflowInput['trigger'], { complain }: BuildContext
       if (!isTimezone(timezone)) {
         complain(['trigger', 'timezone'], `"${timezone}" is not an IANA time zone, such as Europe/Berlin`);
       }
-      const fault = cronFault(written.cron.trim(), timezone);
-      if (fault !== null)
-        complain(['trigger', 'cron'], `"${written.cron}" is not a time by five or six fields: ${fault}`);
-      return { type: 'scheduled', cron: written.cron.trim(), timezone, inputs: (written.inputs ?? {}) as JsonObject };
+      const cron = written.cron.trim();
+      const issue = cronIssue(cron, clocks?.cronMinMs ?? null);
+      if (issue !== null) complain(['trigger', 'cron'], issue);
+      return { type: 'scheduled', cron, timezone, inputs: (written.inputs ?? {}) as JsonObject };
     }
     case 'webhook':
       return { type: 'webhook', secret: written.secret };
     case 'event':
       return { type: 'event', event: written.event };
-  }
-}
-
-/** Why a time can never come, or null. */
-function cronFault(cron: string, timezone: string): string | null {
-  const fields = cron.split(/\s+/).length;
-  if (fields !== 5 && fields !== 6) return `it has ${fields}`;
-  try {
-    const next = new Cron(cron, { timezone: isTimezone(timezone) ? timezone : 'UTC' }).nextRun();
-    return next === null ? 'there is no such time' : null;
-  } catch (fault) {
-    return fault instanceof Error ? fault.message : String(fault);
   }
 }
 

@@ -1,6 +1,7 @@
 /** `context_feeds` of an agent's manifest, and the same map from the model: one schema, one way to a definition (F1). */
 import { z } from 'zod';
 import type { Json, JsonObject } from '../domain/json.ts';
+import { DEFAULT_CLOCKS } from '../domain/clocks.ts';
 import { limits } from '../domain/limits.ts';
 import type { FeedDefinition, FeedSource } from '../domain/manifest.ts';
 import { check } from './complaints.ts';
@@ -37,7 +38,11 @@ export const feedSchema = z.strictObject({
     .describe(
       'When it is refreshed: on_demand (default) or periodic; a source instead means on demand from that source.',
     ),
-  interval: duration.optional().describe('Of periodic feeds: time between refreshes. Default 60 s.'),
+  interval: duration
+    .optional()
+    .describe(
+      `Of periodic feeds: time between refreshes. Default 60 s, at least ${limits.feedMinMs / 1_000} s (FEED_MIN_SECONDS).`,
+    ),
   cache_ttl: duration
     .optional()
     .describe('How long a value counts as fresh. Default 0; of periodic feeds, the interval.'),
@@ -76,15 +81,24 @@ const INTERNAL_SOURCES = [
 /**
  * One feed with its defaults.
  *
+ * @param minMs least period of a periodic feed; null = any
  * @param complain is told of what is missing or does not fit together, by its path inside the feed
  */
-export function toFeed(input: FeedInput, complain: (path: FieldPath, message: string) => void): FeedDefinition {
+export function toFeed(
+  input: FeedInput,
+  minMs: number | null,
+  complain: (path: FieldPath, message: string) => void,
+): FeedDefinition {
   const periodic = input.type === 'periodic';
-  const intervalMs = periodic ? toMs(input.interval ?? limits.feedIntervalMs / 1_000) : null;
+  const byDefaultMs = Math.max(limits.feedIntervalMs, minMs ?? 0);
+  const intervalMs = periodic ? toMs(input.interval ?? byDefaultMs / 1_000) : null;
   if (!periodic && input.interval !== undefined) complain(['interval'], 'counts for periodic feeds only');
   if (!periodic && input.allow_unsafe === true) complain(['allow_unsafe'], 'counts for periodic feeds only');
-  if (intervalMs !== null && intervalMs < limits.feedMinIntervalMs) {
-    complain(['interval'], `must be at least ${limits.feedMinIntervalMs / 1_000} s, found ${input.interval}`);
+  if (intervalMs !== null && minMs !== null && intervalMs < minMs) {
+    complain(
+      ['interval'],
+      `must be at least ${minMs / 1_000} s (the setting FEED_MIN_SECONDS), found ${input.interval}`,
+    );
   }
   return {
     id: input.id,
@@ -139,10 +153,11 @@ function toSource(input: FeedInput, complain: (path: FieldPath, message: string)
  */
 export function readFeed(
   written: JsonObject,
+  minMs: number = DEFAULT_CLOCKS.feedMinMs,
 ): { readonly feed: FeedDefinition } | { readonly faults: readonly string[] } {
   const { value, errors } = check(feedSchema, written);
   if (value === null) return { faults: errors.map(({ path, message }) => `${fieldName(path)}: ${message}`) };
   const faults: string[] = [];
-  const feed = toFeed(value, (path, message) => faults.push(`${fieldName(path)}: ${message}`));
+  const feed = toFeed(value, minMs, (path, message) => faults.push(`${fieldName(path)}: ${message}`));
   return faults.length > 0 ? { faults } : { feed };
 }

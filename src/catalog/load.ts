@@ -4,8 +4,11 @@
  */
 import type { z } from 'zod';
 import type { Json, JsonObject } from '../domain/json.ts';
+import { DEFAULT_CLOCKS } from '../domain/clocks.ts';
+import type { ClockLimits } from '../domain/clocks.ts';
+import { isJsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import type { AgentDefinition, ResolvedAgent } from '../domain/manifest.ts';
+import type { AgentDefinition, ResolvedAgent, WorkflowDefinition } from '../domain/manifest.ts';
 import { withSuggestions } from '../domain/nearest.ts';
 import { WorkMeter } from '../domain/work.ts';
 import { toAgent } from './build-agent.ts';
@@ -18,6 +21,7 @@ import { createCatalog } from './catalog.ts';
 import type { AnyDefinition, Catalog, CatalogData, CatalogKind, MonumentDefinition } from './catalog.ts';
 import { checkFeeds } from './check-feeds.ts';
 import { circleOf } from './check-recursion.ts';
+import { TriggerCount } from './check-triggers.ts';
 import { check } from './complaints.ts';
 import type { Complaint } from './complaints.ts';
 import { ImportIndex } from './imports.ts';
@@ -66,6 +70,10 @@ export interface LoadOptions {
   readonly common?: Catalog | null;
   /** Why a manifest in `file` may not name this secret, or null (X3). */
   readonly refuseSecret?: (name: string, file: string) => string | null;
+  /** How often clocks may start work (F3, M6). Default: what holds where nothing is set. */
+  readonly clocks?: ClockLimits;
+  /** Whether a document was taken before, as it is: the limits of clocks do not refuse it. Default: none was. */
+  readonly isKept?: (kind: CatalogKind, name: string, source: string) => boolean;
   /** Files of an earlier load: those whose text is the same are not read again. */
   readonly read?: ReadonlyMap<string, ReadFile>;
 }
@@ -118,6 +126,8 @@ class Loader {
   readonly #paths: PathIndex;
   readonly #common: Catalog | null;
   readonly #refuseSecret: NonNullable<LoadOptions['refuseSecret']>;
+  readonly #clocks: ClockLimits;
+  readonly #isKept: NonNullable<LoadOptions['isKept']>;
   readonly #before: ReadonlyMap<string, ReadFile>;
   readonly #read = new Map<string, ReadFile>();
   readonly #problems: ManifestProblem[] = [];
@@ -134,8 +144,11 @@ class Loader {
   readonly #imported = new Map<Found, Map<string, { readonly target: Found; readonly field: FieldPath }>>();
   readonly #built = new Map<Found, AnyDefinition>();
 
-  constructor(files: readonly ManifestFile[], { common = null, refuseSecret = () => null, read }: LoadOptions) {
+  constructor(files: readonly ManifestFile[], options: LoadOptions) {
+    const { common = null, refuseSecret = () => null, read } = options;
     this.#refuseSecret = refuseSecret;
+    this.#clocks = options.clocks ?? DEFAULT_CLOCKS;
+    this.#isKept = options.isKept ?? (() => false);
     this.#texts = new Map(files.map((file) => [normalPath(file.path), file.text]));
     this.#paths = new PathIndex(this.#texts.keys());
     this.#common = common;
@@ -166,8 +179,10 @@ class Loader {
         const definition = this.#definition(found);
         if (definition !== null && this.#mayName(found, definition)) this.#built.set(found, definition);
       });
-      yield reused ? found.document.source.length / 8 : found.document.source.length;
+      const chars = found.document.source.length;
+      yield reused ? chars / 8 : chars + (isScheduled(found) ? limits.cronChars : 0);
     }
+    this.#countTriggers();
     yield* this.#checkAgents();
     yield* this.#warnOfCircles();
     for (const [importer, targets] of this.#imported) {
@@ -221,6 +236,27 @@ class Loader {
         return definition === undefined ? [] : [{ importer: `${importer.kind}/${importer.name}`, definition }];
       }),
     };
+  }
+
+  /** Takes out the workflows that are too many for the clock or for an event; those that were taken before go first. */
+  #countTriggers(): void {
+    const count = new TriggerCount(this.#common?.data.workflows ?? []);
+    const kept: [Found, WorkflowDefinition][] = [];
+    const others: [Found, WorkflowDefinition][] = [];
+    for (const [found, definition] of this.#built) {
+      if (definition.kind === 'Workflow') (this.#wasTaken(found) ? kept : others).push([found, definition]);
+    }
+    for (const [, definition] of kept) count.admit(definition, true);
+    for (const [found, definition] of others) {
+      const issue = count.admit(definition, false);
+      if (issue === null) continue;
+      this.#built.delete(found);
+      this.#guarded(() => this.#report(found, { ...issue, part: 'value' }));
+    }
+  }
+
+  #wasTaken({ kind, name, document }: Found): boolean {
+    return this.#isKept(kind, name, document.source);
   }
 
   /** Checks the feeds of every agent that was built, with what it imports of these files. */
@@ -339,6 +375,7 @@ class Loader {
     const definition = build(checked.value, {
       complain,
       unknown: checked.unknown,
+      clocks: this.#wasTaken(found) ? null : this.#clocks,
       work: new WorkMeter(limits.manifestSchemaSteps),
       readFile: (path, field) => {
         const text = this.#texts.get(this.#paths.meant(file, path));
@@ -427,6 +464,12 @@ function problemOf({ file, document, normalised }: Found, complaint: Complaint):
   const path = normalised.original(complaint.path);
   const { line, column } = document.place(path, complaint.part);
   return { file, line, column, field: fieldName(path), message: complaint.message };
+}
+
+/** Whether building it means judging a cron expression. */
+function isScheduled({ kind, normalised: { value } }: Found): boolean {
+  const trigger = kind === 'workflow' && isJsonObject(value) ? value['trigger'] : null;
+  return isJsonObject(trigger) && trigger['type'] === 'scheduled';
 }
 
 function importsOf(written: AgentInput['import'], target: Target): AgentDefinition['imports'] {

@@ -11,7 +11,11 @@ const trigger = z.union(
       z
         .strictObject({
           type: z.literal('scheduled'),
-          cron: z.string().min(1).max(200).describe('Five or six fields.'),
+          cron: z
+            .string()
+            .min(1)
+            .max(200)
+            .describe(`Five or six fields; times at least ${limits.cronMinMs / 1_000} s apart (CRON_MIN_SECONDS).`),
           timezone: z.string().min(1).max(64).optional().describe('An IANA name. Default UTC.'),
           inputs: jsonMap.optional().describe('What it gets when it starts.'),
         })
@@ -23,7 +27,14 @@ const trigger = z.union(
         })
         .describe('Started by a signed request.'),
       z
-        .strictObject({ type: z.literal('event'), event: z.string().min(1).max(128).describe('Name of the event.') })
+        .strictObject({
+          type: z.literal('event'),
+          event: z
+            .string()
+            .min(1)
+            .max(128)
+            .describe(`Name of the event; at most ${limits.eventWorkflows} workflows wait for one.`),
+        })
         .describe('Started by an event.'),
     ]),
   ],

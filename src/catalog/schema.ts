@@ -189,7 +189,7 @@ export const agentSchema = z.strictObject({
     .array(feedSchema)
     .max(limits.feeds)
     .optional()
-    .describe('Values that are kept current in the prompt.'),
+    .describe(`Values that are kept current in the prompt, at most ${limits.periodicFeeds} of them periodic.`),
   capabilities: z
     .array(z.enum(['python', 'shell', 'docker']))
     .optional()

@@ -165,6 +165,14 @@ export class ManifestTables {
     return { file: String(row?.['file']), source: String(row?.['source']), definition };
   }
 
+  /** The documents that are current, as they were written, by `kind/name`; white space around them is left out. */
+  sources(): Map<string, string> {
+    const rows = this.#sql.exec(
+      `SELECT m.kind, m.name, m.source FROM manifests m JOIN current USING (kind, name, revision)`,
+    );
+    return new Map(rows.map((row) => [`${String(row['kind'])}/${String(row['name'])}`, String(row['source']).trim()]));
+  }
+
   /** Documents of a file, as they were written. */
   sourcesIn(file: string): (ManifestRef & { readonly source: string })[] {
     return this.#sql

@@ -14,6 +14,8 @@
  *  5. A stored manifest that cannot be read, or that the loader does not take any more, is listed with its error, stays in
  *     the database and stops no change of another one.
  */
+import { DEFAULT_CLOCKS } from '../domain/clocks.ts';
+import type { ClockLimits } from '../domain/clocks.ts';
 import { EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
 import type { ResolvedAgent, ResolvedWorkflow } from '../domain/manifest.ts';
@@ -88,6 +90,7 @@ export class ManifestStore {
   readonly #sources: Readonly<Record<string, string>>;
   readonly #refuseSecret: SecretCheck;
   readonly #pause: () => Promise<void>;
+  readonly #clocks: () => ClockLimits;
   #whole: { readonly catalog: Catalog; readonly damaged: readonly DamagedRow[] } | null = null;
   /** What the loader did not take any more when it last went through the stored files. */
   #stale: readonly DamagedRow[] = [];
@@ -105,6 +108,7 @@ export class ManifestStore {
    * @param sources the common manifests as they were written, by `kind/name`
    * @param refuseSecret why a manifest may not name a secret, or null (X3)
    * @param pause lets others of the thread go on, between slices of work
+   * @param clocks how often clocks may start work (F3, M6)
    */
   constructor(
     sql: SqlDatabase,
@@ -112,8 +116,10 @@ export class ManifestStore {
     sources: Readonly<Record<string, string>>,
     refuseSecret: SecretCheck = () => null,
     pause: () => Promise<void> = () => Promise.resolve(),
+    clocks: () => ClockLimits = () => DEFAULT_CLOCKS,
   ) {
     this.#refuseSecret = refuseSecret;
+    this.#clocks = clocks;
     this.#pause = pause;
     this.#tables = new ManifestTables(sql);
     this.#common = common;
@@ -373,12 +379,15 @@ export class ManifestStore {
     read: ReadonlyMap<string, ReadFile>,
     changed: ReadonlySet<string>,
   ): Promise<LoadedManifests> {
+    const sources = this.#tables.sources();
     return await loadManifestsInSlices(
       [...files].map(([path, text]) => ({ path, text })),
       {
         common: this.#common,
         // What is there already was taken when it was given; a run judges it again.
         refuseSecret: (name, file) => (changed.has(file) ? this.#refuseSecret(name) : null),
+        clocks: this.#clocks(),
+        isKept: (kind, name, source) => sources.get(`${kind}/${name}`) === source.trim(),
         read,
       },
       this.#pause,

@@ -148,9 +148,16 @@ export const limits = {
   webhookSeconds: 300,
   /** A scheduled run that could not be started for so long is left out. */
   scheduleGiveUpMs: 3_600_000,
-  /** Least time between two runs of a schedule, where the operator says nothing; and what the operator may say at most. */
+  /** Least time between two runs of a schedule, where the operator says nothing (`CRON_MIN_SECONDS`). */
   cronMinMs: 60_000,
-  cronMinMostSeconds: 86_400,
+  /** What the operator may say at most, for schedules and for feeds. */
+  clockMinMostSeconds: 86_400,
+  /** Schedules of one catalogue: all of them may be due in the same minute. */
+  schedules: 100,
+  /** Workflows that one event starts, those that come with the system among them. */
+  eventWorkflows: 20,
+  /** What judging one cron expression counts for in a slice of loading, in characters: up to 10 ms. */
+  cronChars: 4_096,
 
   // --- journal (J6) ---
   /** A stored row; larger payloads stand in chunk rows. Production rows hold 2 MB. */
@@ -195,8 +202,10 @@ export const limits = {
   feedIdleMs: 600_000,
   /** What `recent_actions` shows (F5). */
   recentActions: 10,
-  /** A periodic feed is not refreshed more often. */
-  feedMinIntervalMs: 1_000,
+  /** Least period of a periodic feed, where the operator says nothing (`FEED_MIN_SECONDS`). */
+  feedMinMs: 5_000,
+  /** Periodic feeds of an agent, and of a session with those that the model has added. */
+  periodicFeeds: 8,
   historyTurns: 200,
   /** Earlier turns with more bytes or events together are left out, oldest first: about 500,000 tokens. */
   historyBytes: 2_097_152,

@@ -15,6 +15,7 @@ import { limits } from '../domain/limits.ts';
 import type { CatalogRequest } from '../http/manifests.ts';
 import { platformClock } from './platform.ts';
 import { refusedSecret } from './secrets.ts';
+import { readSettings } from './settings.ts';
 import type { Env } from './settings.ts';
 import { durableSql } from './sql-storage.ts';
 
@@ -32,6 +33,7 @@ export class CatalogObject extends DurableObject<Env> {
           bundledSources,
           (name) => refusedSecret(this.env, this.#owner, name),
           () => scheduler.wait(limits.catalogPauseMs),
+          () => readSettings(this.env).clocks,
         ),
     );
     return this.#opened;

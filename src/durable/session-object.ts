@@ -94,6 +94,7 @@ export class SessionObject extends DurableObject<Env> {
       workflow: (name, pin) => pinned.workflow(name, pin, this.#session.record.owner),
       redact,
       expiryMs: settings.sessionExpiryMs,
+      feedMinMs: settings.clocks.feedMinMs,
       modelFor: (resolved) => modelOf(env, settings, resolved, this.#session.record.owner, egress),
       hold: (work) => {
         ctx.waitUntil(work.finally(() => this.#rest()));

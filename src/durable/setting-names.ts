@@ -29,6 +29,8 @@ export const WORKER_SETTINGS = [
   'RATE_LIMIT',
   /** How long a session is kept after it was last heard of, such as `7d`; unset = 30 days. */
   'SESSION_EXPIRY',
+  /** Least period of a periodic feed, in seconds; unset = 5. */
+  'FEED_MIN_SECONDS',
   /** Least time between two runs of a schedule, in seconds; unset = 60. */
   'CRON_MIN_SECONDS',
 ] as const;

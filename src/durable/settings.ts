@@ -1,4 +1,6 @@
 /** The environment, read once and checked: every setting is optional (H8). */
+import { parseClocks } from '../domain/clocks.ts';
+import type { ClockLimits } from '../domain/clocks.ts';
 import { limits } from '../domain/limits.ts';
 import { isWithinReach } from '../domain/secrets.ts';
 import type { ApiKey } from '../http/auth.ts';
@@ -9,7 +11,6 @@ import type { EgressChoice } from '../executors/egress-choice.ts';
 import { parseRunnerUrls, parseSigningKeys } from '../executors/runner-list.ts';
 import type { RunnerAddress, SigningKey } from '../executors/runner-list.ts';
 import { parseRateLimit } from '../engine/rate-limit.ts';
-import { parseCronMinimum } from '../engine/schedule-times.ts';
 import { parseSessionExpiry } from '../engine/session-expiry.ts';
 import type { HostLife } from '../engine/take-ups.ts';
 import type { ModelConfig } from '../llm/select.ts';
@@ -65,8 +66,8 @@ export interface Settings {
   /** Requests per minute for each API key and agent, or null. */
   readonly rateLimit: number | null;
   readonly sessionExpiryMs: number;
-  /** Least time between two runs of a schedule (M6). */
-  readonly cronMinMs: number;
+  /** How often feeds and schedules may start work (F3, M6). */
+  readonly clocks: ClockLimits;
   readonly host: HostLife;
   /** Databases of this Worker that could not be read and were renamed. */
   readonly setAside: readonly string[];
@@ -86,7 +87,7 @@ export function readSettings(env: Env): Settings {
     egress: parseEgress(env.EGRESS),
     rateLimit: parseRateLimit(env.RATE_LIMIT),
     sessionExpiryMs: parseSessionExpiry(env.SESSION_EXPIRY),
-    cronMinMs: parseCronMinimum(env.CRON_MIN_SECONDS),
+    clocks: parseClocks(env),
     host: hostOf(env),
     setAside: setAsideOf(env),
   };

@@ -11,6 +11,8 @@
  *     deadline not again until it has answered: until then its cached or default value stands.
  *  3. Values are cut to the feed's size when they come in, with a visible marker (F4).
  *  4. Everything that is known survives the host.
+ *  5. The clock refreshes at most `limits.periodicFeeds` feeds, none of them more often than the least period; what an
+ *     older definition says beyond that is refreshed with the prompt, or at the least period (F3).
  */
 import { EngineError, messageOf } from '../domain/errors.ts';
 import { isJsonObject } from '../domain/json.ts';
@@ -49,6 +51,7 @@ export interface FeedView {
 export class Feeds {
   readonly #journal: Journal;
   readonly #clock: Clock;
+  readonly #minMs: number;
   /** Told of every change: for the event that readers see. */
   readonly #changed: (data: JsonObject) => void;
   #known: Map<string, Known> | null = null;
@@ -56,21 +59,23 @@ export class Feeds {
   /** Feeds that missed a deadline and have not answered since. */
   readonly #late = new Set<string>();
 
-  constructor(journal: Journal, clock: Clock, changed: (data: JsonObject) => void) {
+  /** @param minMs least period of a periodic feed */
+  constructor(journal: Journal, clock: Clock, minMs: number, changed: (data: JsonObject) => void) {
     this.#journal = journal;
     this.#clock = clock;
+    this.#minMs = minMs;
     this.#changed = changed;
   }
 
-  /** The agent's feeds with the model's changes. */
+  /** The agent's feeds with the model's changes, no period below the least one. */
   list({ agent }: ResolvedAgent): FeedView[] {
     const known = this.#all();
     const ids = new Set([...agent.feeds.map(({ id }) => id), ...known.keys()]);
     return [...ids].flatMap((id) => {
       const { definition, removed, value, at, error } = known.get(id) ?? NOTHING;
-      const feed = definition ?? agent.feeds.find((one) => one.id === id);
-      if (feed === undefined || removed) return [];
-      return [{ feed, addedByModel: definition !== null, value, at, error }];
+      const written = definition ?? agent.feeds.find((one) => one.id === id);
+      if (written === undefined || removed) return [];
+      return [{ feed: withLeastPeriod(written, this.#minMs), addedByModel: definition !== null, value, at, error }];
     });
   }
 
@@ -137,7 +142,9 @@ export class Feeds {
   /** Periodic feeds whose time has come, and when the next one's comes; null when there is none (F3). */
   due(resolved: ResolvedAgent): { readonly now: readonly FeedDefinition[]; readonly next: number | null } {
     const now = this.#clock.now();
-    const periodic = this.list(resolved).filter(({ feed }) => feed.enabled && feed.when === 'periodic');
+    const periodic = this.list(resolved)
+      .filter(({ feed }) => feed.enabled && feed.when === 'periodic')
+      .slice(0, limits.periodicFeeds);
     const times = periodic.map(({ feed, at }) => ({ feed, at: (at ?? 0) + (feed.intervalMs ?? 0) }));
     const due = times.filter(({ at }) => at <= now).map(({ feed }) => feed);
     const later = times.map(({ feed, at }) => (at <= now ? now + (feed.intervalMs ?? 0) : at));
@@ -149,7 +156,7 @@ export class Feeds {
     const accept = async (written: JsonObject): Promise<FeedDefinition> => {
       // What checks manifests is loaded where it is needed: a Worker starts without it.
       const { readFeed } = await import('../catalog/feed.ts');
-      const read = readFeed(written);
+      const read = readFeed(written, this.#minMs);
       if ('faults' in read) throw new EngineError('invalid_request', read.faults.join('; '));
       const refusal = allowed(read.feed);
       if (refusal !== null) throw new EngineError('forbidden', refusal);
@@ -165,6 +172,15 @@ export class Feeds {
         `There is no feed "${id.slice(0, limits.excerptChars)}" (known: ${known})`,
       );
     };
+    const refuseTooManyPeriodic = (feed: FeedDefinition): void => {
+      const others = this.list(resolved).filter((view) => view.feed.when === 'periodic' && view.feed.id !== feed.id);
+      if (feed.when !== 'periodic' || others.length < limits.periodicFeeds) return;
+      const ids = others.map((view) => view.feed.id).join(', ');
+      throw new EngineError(
+        'invalid_request',
+        `A session holds at most ${limits.periodicFeeds} periodic feeds, and there are ${others.length}: ${ids}`,
+      );
+    };
     return {
       list: () => this.list(resolved).map(viewJson),
       add: async (written) => {
@@ -176,6 +192,7 @@ export class Feeds {
         if (views.length >= limits.feeds) {
           throw new EngineError('invalid_request', `A session holds at most ${limits.feeds} feeds`);
         }
+        refuseTooManyPeriodic(feed);
         this.#letGo(feed.id);
         this.#keep(feed.id, { ...NOTHING, definition: feed });
         this.#changed({ id: feed.id, added: true });
@@ -184,6 +201,7 @@ export class Feeds {
       update: async (id, changes) => {
         const { feed } = find(id);
         const updated = await accept({ ...feedJson(feed), ...changes, id });
+        if (feed.when !== 'periodic') refuseTooManyPeriodic(updated);
         // Another source has another value; until it comes there is none.
         const { value, at } = this.#all().get(id) ?? NOTHING;
         const same = isSameSource(updated, feed);
@@ -258,6 +276,10 @@ export class Feeds {
 function isFresh({ cacheTtlMs, when, intervalMs }: FeedDefinition, at: number | null, now: number): boolean {
   // What the clock refreshes is fresh until it is due again.
   return at !== null && now - at < Math.max(cacheTtlMs, when === 'periodic' ? (intervalMs ?? 0) : 0);
+}
+
+function withLeastPeriod(feed: FeedDefinition, minMs: number): FeedDefinition {
+  return feed.intervalMs === null || feed.intervalMs >= minMs ? feed : { ...feed, intervalMs: minMs };
 }
 
 function isSameSource(one: FeedDefinition, other: FeedDefinition): boolean {

@@ -1,7 +1,5 @@
 /** When scheduled workflows are due (M6), and how close together their runs may be. */
 import { Cron } from 'croner';
-import { EngineError } from '../domain/errors.ts';
-import { limits } from '../domain/limits.ts';
 
 interface Times {
   readonly cron: string;
@@ -9,24 +7,8 @@ interface Times {
 }
 
 /**
- * Reads `CRON_MIN_SECONDS`, the least time between two runs of a schedule.
- *
- * @returns milliseconds; a minute where nothing is set
- * @throws EngineError `internal` for anything but a number of seconds from 1
- */
-export function parseCronMinimum(text: string | undefined): number {
-  const written = text?.trim() ?? '';
-  if (written === '') return limits.cronMinMs;
-  const seconds = Number(written);
-  if (Number.isInteger(seconds) && seconds >= 1 && seconds <= limits.cronMinMostSeconds) return seconds * 1_000;
-  throw new EngineError(
-    'internal',
-    `CRON_MIN_SECONDS must be a number of seconds from 1 to ${limits.cronMinMostSeconds}, found "${written.slice(0, 20)}"`,
-  );
-}
-
-/**
- * The next time after `after` that is at least `minMs` after `last`. Times in between are left out.
+ * The next time after `after` that is at least `minMs` after `last`. Times in between are left out: a schedule that was
+ * taken before its expression would have been refused goes on at the least time.
  *
  * @param last the time before, or null where there was none
  * @returns epoch milliseconds; null when there is none, or none can be told any more

@@ -82,6 +82,8 @@ export interface SessionPorts extends Pick<
   readonly hold: (work: Promise<unknown>) => void;
   /** How long the session is kept after it was last heard of (H1). Default: `limits.sessionExpiryMs`. */
   readonly expiryMs?: number;
+  /** Least period of a periodic feed (F3). Default: `limits.feedMinMs`. */
+  readonly feedMinMs?: number;
   /** Takes secrets of the environment out of a text (X3). */
   readonly redact: Redactor;
   /** Told of faults that are ours. */
@@ -136,7 +138,9 @@ export class Session {
     this.#ports = { ...ports, executors: redactingExecutors(ports.executors, ports.redact) };
     this.#journal = ports.journal;
     this.#earlier = new EarlierOutcomes(ports.journal, ports.clock);
-    this.#feeds = new Feeds(ports.journal, ports.clock, (data) => this.#feedChanged(data));
+    this.#feeds = new Feeds(ports.journal, ports.clock, ports.feedMinMs ?? limits.feedMinMs, (data) =>
+      this.#feedChanged(data),
+    );
   }
 
   /** @throws EngineError `unknown_session` when there is none */

@@ -424,7 +424,7 @@ context_feeds:
     [{ id: 'a', type: 'tool', source: {} }, 'source.name: is missing: which tool gives the value'],
     [
       { id: 'a', type: 'periodic', interval: 0.1, source: { type: 'internal', name: 'usage' } },
-      'interval: must be at least 1 s, found 0.1',
+      'interval: must be at least 5 s (the setting FEED_MIN_SECONDS), found 0.1',
     ],
     [
       { id: 'a', type: 'on_demand', interval: 5, source: { type: 'internal', name: 'usage' } },

@@ -273,6 +273,47 @@ describe('[F3] periodic feeds', () => {
     feed('slow', tool({ value: 2 }), { when: 'periodic', intervalMs: 60_000 }),
   );
 
+  test('a definition that asks for less than the least period is refreshed at that', async () => {
+    let calls = 0;
+    const kit = await sessionKit({
+      script: [FINAL],
+      agent: having(feed('f', tool(), { when: 'periodic', intervalMs: 1_000 })),
+      executors: { tool: async () => ({ ok: true, output: (calls += 1) }) },
+    });
+    await ask(kit);
+    expect(kit.session.nextWake()).toBe(kit.clock.now() + limits.feedMinMs);
+    expect(kit.session.feeds()).toMatchObject([{ id: 'f', interval: limits.feedMinMs / 1_000 }]);
+    for (let second = 0; second < 20; second += 1) {
+      kit.clock.advance(1_000);
+      await kit.session.wake();
+    }
+    expect(calls).toBe(1 + 20_000 / limits.feedMinMs);
+  });
+
+  test('of an older definition with more of them, the clock refreshes the first eight', async () => {
+    const calls = new Map<Json, number>();
+    const feeds = Array.from({ length: 20 }, (_, at) =>
+      feed(`f${at}`, tool({ value: at }), { when: 'periodic', intervalMs: 10_000 }),
+    );
+    const kit = await sessionKit({
+      script: [FINAL, FINAL],
+      agent: having(...feeds),
+      executors: {
+        tool: async ({ parameters: { value = null } }) => {
+          calls.set(value, (calls.get(value) ?? 0) + 1);
+          return { ok: true, output: value };
+        },
+      },
+    });
+    await ask(kit);
+    kit.clock.advance(10_000);
+    await kit.session.wake();
+    expect([...calls.values()]).toEqual(feeds.map((_, at) => (at < limits.periodicFeeds ? 2 : 1)));
+    // the others are fetched for the prompt
+    await ask(kit);
+    expect([...calls.values()]).toEqual(feeds.map(() => 2));
+  });
+
   test('several intervals share one wake-up; none while the session is idle, and again with the next message', async () => {
     let calls = 0;
     const kit = await sessionKit({
@@ -345,6 +386,33 @@ describe('[I] the model changes its feeds', () => {
         { id: 'clock', removed: true },
       ]),
     );
+  });
+
+  test('[F3] a session holds eight periodic feeds, those that its model adds among them', async () => {
+    const source = { type: 'internal', name: 'iteration' };
+    const periodic = { when: 'periodic', intervalMs: 10_000 } as const;
+    const mine = Array.from({ length: limits.periodicFeeds - 1 }, (_, at) =>
+      feed(`p${at}`, internal('iteration'), periodic),
+    );
+    const kit = await sessionKit({
+      agent: having(...mine, feed('quiet', internal('iteration'))),
+      script: [
+        act('add_context_feed', { id: 'eighth', type: 'periodic', interval: 5, source }),
+        act('add_context_feed', { id: 'ninth', type: 'periodic', source }),
+        act('update_context_feed', { id: 'quiet', type: 'periodic' }),
+        act('update_context_feed', { id: 'eighth', interval: 1 }),
+        act('update_context_feed', { id: 'eighth', interval: '6s', max_tokens: 10 }),
+        FINAL,
+      ],
+    });
+    await ask(kit);
+    const refused = kit.events.filter(({ type }) => type === 'action_failed').map(({ data }) => JSON.stringify(data));
+    expect(refused).toHaveLength(3);
+    expect(refused[0]).toContain('A session holds at most 8 periodic feeds, and there are 8: p0, p1');
+    expect(refused[1]).toContain('A session holds at most 8 periodic feeds, and there are 8: p0, p1');
+    expect(refused[2]).toContain('must be at least 5 s (the setting FEED_MIN_SECONDS), found 1');
+    expect(kit.session.feeds().find(({ id }) => id === 'eighth')).toMatchObject({ interval: 6, max_tokens: 10 });
+    expect(kit.session.feeds().find(({ id }) => id === 'quiet')).toMatchObject({ type: 'on_demand' });
   });
 
   test.each([

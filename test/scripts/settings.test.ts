@@ -140,6 +140,7 @@ describe('[H8] npm start', () => {
     ['RUNNER_URLS', 'ftp://x', 'no http or https address'],
     ['RATE_LIMIT', 'many', 'RATE_LIMIT'],
     ['CRON_MIN_SECONDS', '0', 'CRON_MIN_SECONDS'],
+    ['FEED_MIN_SECONDS', '0.5', 'FEED_MIN_SECONDS'],
     ['SESSION_EXPIRY', 'soon', 'SESSION_EXPIRY'],
   ])('says what is wrong with %s=%s before anything starts', (name, value, message) => {
     expect(() => checkWorkerSettings({ [name]: value })).toThrow(message);

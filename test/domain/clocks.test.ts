@@ -1,0 +1,18 @@
+import { expect, test } from 'vitest';
+import { DEFAULT_CLOCKS, parseClocks } from '../../src/domain/clocks.ts';
+
+test('[H8] unset is 5 s for feeds and a minute for schedules', () => {
+  expect(parseClocks({})).toEqual({ feedMinMs: 5_000, cronMinMs: 60_000 });
+  expect(parseClocks({ FEED_MIN_SECONDS: ' ', CRON_MIN_SECONDS: '' })).toEqual(DEFAULT_CLOCKS);
+  expect(parseClocks({ FEED_MIN_SECONDS: '1', CRON_MIN_SECONDS: '86400' })).toEqual({
+    feedMinMs: 1_000,
+    cronMinMs: 86_400_000,
+  });
+});
+
+test.each(['0', '-1', 'x', '1.5', '86401', '5s'])('[H8] %s seconds are refused', (text) => {
+  for (const name of ['FEED_MIN_SECONDS', 'CRON_MIN_SECONDS'])
+    expect(() => parseClocks({ [name]: text })).toThrow(
+      `${name} must be a whole number of seconds from 1 to 86400, found "${text}"`,
+    );
+});
