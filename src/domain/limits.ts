@@ -154,6 +154,8 @@ export const limits = {
   clockMinMostSeconds: 86_400,
   /** Schedules of one catalogue: all of them may be due in the same minute. */
   schedules: 100,
+  /** Between the starts of two schedules that are due at once. */
+  scheduleSpacingMs: 100,
   /** Workflows that one event starts, those that come with the system among them. */
   eventWorkflows: 20,
   /** What judging one cron expression counts for in a slice of loading, in characters: up to 10 ms. */

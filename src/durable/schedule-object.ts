@@ -7,7 +7,8 @@
  *  3. One workflow that cannot be started holds up no other, and does not stop the clock: the alarm is armed
  *     again before anything is started, and what did not start is due until it is given up.
  *  4. Nothing starts for a key that is gone; it is due again when there is such a key.
- *  5. A workflow whose starts froze their hosts is left out until the catalogue changes (J2).
+ *  5. What is due at once starts `limits.scheduleSpacingMs` apart, whether or not the one before it has started.
+ *  6. A workflow whose starts froze their hosts is left out until the catalogue changes (J2).
  */
 import { DurableObject } from 'cloudflare:workers';
 import { bundled } from '../catalog/bundled.ts';
@@ -114,7 +115,9 @@ export class ScheduleObject extends DurableObject<Env> {
     const served = isOwner(parseApiKeys(this.env.API_KEYS), owner);
     const due = this.#all().filter(({ nextAt }) => nextAt <= now);
     await Promise.all(
-      due.map(async (kept) => {
+      due.map(async (kept, at) => {
+        // All at once would take the thread for seconds.
+        await scheduler.wait(at * limits.scheduleSpacingMs);
         const started = !served || (await this.#startUnlessFrozen(kept, owner));
         if (started || now - kept.nextAt > limits.scheduleGiveUpMs) this.#advance(kept, now);
       }),

@@ -1,11 +1,12 @@
 /** Workflows on the platform: their definitions, their secrets, their sessions, their schedules (M6). */
 import { bundled } from '../catalog/bundled.ts';
 import type { JsonObject } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import type { ScheduleOutlook, WorkflowHost } from '../http/workflows.ts';
 import { identityOf } from './identity-object.ts';
 import { workflowOf, workflowsOf } from './catalogs.ts';
-import { platformClock } from './platform.ts';
+import { platformClock, platformPacer } from './platform.ts';
 import { schedulesOf } from './schedules.ts';
 import { firstOwner, parseApiKeys } from '../http/auth.ts';
 import { newSessionId, sessionIdOf } from './session-ids.ts';
@@ -24,7 +25,12 @@ export function workflowHost(env: Env): WorkflowHost {
       return read.ok ? read.value : null;
     },
     create: (record) => env.SESSIONS.getByName(record.session_id).create(record, {}),
-    start: (record, inputs) => startWorkflow(env, record, inputs),
+    paced: (steps, work) => platformPacer.run(steps, work, new AbortController().signal),
+    start: async (record, inputs) => {
+      const steps = limits.childStartSteps;
+      await platformPacer.run(steps, (meter) => meter.charge(steps), new AbortController().signal);
+      return await startWorkflow(env, record, inputs);
+    },
     schedules: async (owner, count) => {
       const common = owner === firstOwner(parseApiKeys(env.API_KEYS)) ? ['bundled'] : [];
       const names = [owner === null ? 'local' : `key:${owner}`, ...common];

@@ -2,10 +2,14 @@
 import { EngineError } from '../domain/errors.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { WorkflowDefinition } from '../domain/manifest.ts';
+import type { WorkMeter } from '../domain/work.ts';
 import { validateParameters } from '../executors/validate-parameters.ts';
 
-/** @throws EngineError `invalid_request` that names the input */
-export function checkInputs(workflow: WorkflowDefinition, inputs: JsonObject): void {
-  const complaint = validateParameters(workflow.inputs, inputs);
+/**
+ * @param meter charged for the check; default: one of its own, `limits.schemaSteps`
+ * @throws EngineError `invalid_request` that names the input
+ */
+export function checkInputs(workflow: WorkflowDefinition, inputs: JsonObject, meter?: WorkMeter): void {
+  const complaint = validateParameters(workflow.inputs, inputs, meter);
   if (complaint !== null) throw new EngineError('invalid_request', `Workflow "${workflow.name}": ${complaint}`);
 }

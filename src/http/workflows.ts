@@ -9,6 +9,7 @@ import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { ResolvedWorkflow, WorkflowDefinition } from '../domain/manifest.ts';
 import type { SessionRecord } from '../domain/session.ts';
+import type { WorkMeter } from '../domain/work.ts';
 import { checkInputs } from '../engine/workflow-inputs.ts';
 import { firstOwner, isOwner } from './auth.ts';
 import type { ApiKey, Principal } from './auth.ts';
@@ -35,6 +36,8 @@ export interface WorkflowHost {
   readonly list: (owner: string | null) => Promise<readonly WorkflowDefinition[]>;
   /** The secret that a workflow's manifest names (X3), for this key; null when there is none. `common` = the operator's, too. */
   readonly secret: (name: string, owner: string | null, common: boolean) => string | null;
+  /** Runs an evaluation of at most so many steps, after the pause that an expensive one leaves to others. */
+  readonly paced: <T>(steps: number, work: (meter: WorkMeter) => T) => Promise<T>;
   /** Starts a workflow's session, once per session id; resolves with the id of its run. */
   readonly start: (record: SessionRecord, inputs: JsonObject) => Promise<string>;
   /** What the clock starts for this key, with the next `count` times of each. */
@@ -113,13 +116,16 @@ export function workflowRoutes(host: WorkflowHost, toSession: Forward): Hono<Env
     const waiting = (await host.list(owner)).filter(
       ({ trigger }) => trigger.type === 'event' && trigger.event === event,
     );
-    for (const workflow of waiting) checkInputs(workflow, data as JsonObject);
-    const runs = await Promise.all(
-      waiting.map(async ({ name }) => {
-        const record = recordOf(host, name, owner, await host.newSessionId());
-        return { workflow: name, session_id: record.session_id, run_id: await host.start(record, data as JsonObject) };
-      }),
-    );
+    for (const workflow of waiting) {
+      await host.paced(limits.schemaSteps, (meter) => checkInputs(workflow, data as JsonObject, meter));
+    }
+    const runs: { workflow: string; session_id: string; run_id: string }[] = [];
+    // One after another: many at once would take the thread, and the pauses of all others' evaluations.
+    for (const { name } of waiting) {
+      const record = recordOf(host, name, owner, await host.newSessionId());
+      const run = await host.start(record, data as JsonObject);
+      runs.push({ workflow: name, session_id: record.session_id, run_id: run });
+    }
     return c.json({ event, runs }, 202);
   });
 

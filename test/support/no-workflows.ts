@@ -1,5 +1,6 @@
 /** A Worker without workflows, for tests of other routes. */
 import { createHash } from 'node:crypto';
+import { WorkMeter } from '../../src/domain/work.ts';
 import type { WorkflowHost } from '../../src/http/workflows.ts';
 
 const nothing = async (): Promise<never> => await Promise.reject(new Error('not called'));
@@ -11,6 +12,7 @@ export const noWorkflows: WorkflowHost = {
   find: () => Promise.resolve(null),
   list: () => Promise.resolve([]),
   secret: () => null,
+  paced: async (steps, work) => work(new WorkMeter(steps)),
   start: nothing,
   create: nothing,
   schedules: () => Promise.resolve([]),

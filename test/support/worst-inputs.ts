@@ -223,6 +223,77 @@ const children: WorstInput[] = [
   },
 ];
 
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Puts a thousand workflows into the catalogue, forty in a file; those that are too many are left out. */
+function putWorkflows(tenant: Tenant, name: string, rest: string): Promise<Answer> {
+  const files = times(25, (file) => [
+    `workflows/${name}${file}.yaml`,
+    times(40, (at) => `${head('Workflow', `${name}_${file}_${at}`)}${rest}\n`).join('---\n'),
+  ]);
+  return tenant.request('POST', '/manifests', { files: Object.fromEntries(files) as unknown });
+}
+
+const STEPS = 'import: { tools: [echo] }\nsteps: [{ name: a, type: tool, target: echo }]';
+const many = `[${times(20, () => '{ type: number }').join(', ')}]`;
+
+const clocks: WorstInput[] = [
+  {
+    name: 'clocks: expressions whose dates never come',
+    send: (tenant) => {
+      const workflow = (at: number): string =>
+        `${head('Workflow', `never${at}`)}trigger: { type: scheduled, cron: "0 0 31 2,4,6,9,11 *", timezone: Europe/Berlin }\nsteps: [{ name: a, type: llm }]\n`;
+      const files = times(10, (file) => [`f${file}.yaml`, times(100, (at) => workflow(file * 100 + at)).join('---\n')]);
+      return tenant.request('POST', '/manifests/validate', { files: Object.fromEntries(files) as unknown });
+    },
+    answer: /there is no such time/,
+  },
+  {
+    name: 'clocks: an event that 1,000 workflows are to wait for, with inputs that are expensive to check',
+    prepare: (tenant) =>
+      putWorkflows(
+        tenant,
+        'rush',
+        `trigger: { type: event, event: rush }\ninputs: { type: object, properties: { list: { type: array, items: { allOf: ${many} } } } }\n${STEPS}`,
+      ),
+    send: (tenant) => tenant.request('POST', '/events/rush', { data: { list: numbers(6_000) } }),
+    answer: /"run_id"/,
+  },
+  {
+    name: 'clocks: a session of an agent with as many periodic feeds as there may be',
+    prepare: (tenant) => {
+      const source = `{ type: tool, name: json_query, params: { query: "length(map(&length(map(&length(map(&to_string(@),$)),$)),$))", data: [${numbers(150).join(',')}] } }`;
+      const feeds = times(8, (at) => `  - { id: f${at}, type: periodic, interval: 5, source: ${source} }\n`).join('');
+      return put(
+        tenant,
+        'agent',
+        'watcher',
+        `${head('Agent', 'watcher')}import: { tools: [json_query] }\npersona: You watch.\ncontext_feeds:\n${feeds}`,
+      );
+    },
+    send: async (tenant) => {
+      const created = await tenant.request('POST', '/agent/watcher/session', {});
+      const { session_id: id } = JSON.parse(created.text) as { session_id: string };
+      await tenant.request('POST', `/agent/session/${id}/message`, { content: 'hello', stream: false });
+      await sleep(12_000);
+      const seen = await tenant.request('GET', `/agent/session/${id}/feeds`);
+      await tenant.request('DELETE', `/agent/session/${id}`);
+      return seen;
+    },
+    answer: /query_too_expensive/,
+  },
+  {
+    // The last one: its schedules go on for as long as the system runs.
+    name: 'clocks: 1,000 schedules for the same moment',
+    prepare: (tenant) => putWorkflows(tenant, 'tick', `trigger: { type: scheduled, cron: "* * * * *" }\n${STEPS}`),
+    send: async (tenant) => {
+      await sleep(60_000 - (Date.now() % 60_000) + 12_000);
+      return await tenant.request('GET', '/executions?limit=1');
+    },
+    answer: /"tick_/,
+  },
+];
+
 export const WORST_INPUTS: readonly WorstInput[] = [
   ...evaluations,
   ...references,
@@ -231,4 +302,5 @@ export const WORST_INPUTS: readonly WorstInput[] = [
   ...stores,
   statements,
   ...children,
+  ...clocks,
 ];
