@@ -245,6 +245,21 @@ describe('[M6] workflows', () => {
     expect(await runs()).not.toContain('2000');
   });
 
+  test('[X2] what is due at once is started one after another, with time between for others', async () => {
+    const { SCHEDULES } = env as unknown as { SCHEDULES: DurableObjectNamespace<ScheduleObject> };
+    const stub = SCHEDULES.getByName('test-many');
+    await stub.keep([], null);
+    await runInDurableObject(stub, (_, { storage }) => {
+      for (const workflow of ['a', 'b', 'c', 'd']) {
+        const data = JSON.stringify({ workflow, cron: '0 3 * * *', timezone: 'UTC', inputs: {}, nextAt: 1_000 });
+        storage.sql.exec(`INSERT INTO schedules (workflow, data) VALUES (?, ?)`, workflow, data);
+      }
+    });
+    const begin = Date.now();
+    await runInDurableObject(stub, (object) => object.alarm());
+    expect(Date.now() - begin).toBeGreaterThanOrEqual(3 * limits.scheduleSpacingMs - 10);
+  });
+
   test('tell when the clock starts them next', async () => {
     const flow =
       'kind: Workflow\nversion: "1.0"\nname: nightly\nsummary: By night.\ntrigger: {type: scheduled, cron: "30 12 * * *", timezone: America/New_York, inputs: {a: 1}}\nsteps:\n  - {name: w, type: llm, parameters: {prompt: hi}}\n';

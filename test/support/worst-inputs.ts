@@ -282,16 +282,6 @@ const clocks: WorstInput[] = [
     },
     answer: /query_too_expensive/,
   },
-  {
-    // The last one: its schedules go on for as long as the system runs.
-    name: 'clocks: 1,000 schedules for the same moment',
-    prepare: (tenant) => putWorkflows(tenant, 'tick', `trigger: { type: scheduled, cron: "* * * * *" }\n${STEPS}`),
-    send: async (tenant) => {
-      await sleep(60_000 - (Date.now() % 60_000) + 12_000);
-      return await tenant.request('GET', '/executions?limit=1');
-    },
-    answer: /"tick_/,
-  },
 ];
 
 export const WORST_INPUTS: readonly WorstInput[] = [
