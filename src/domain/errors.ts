@@ -32,6 +32,7 @@ export const ERROR_TABLE = {
   method_not_allowed: { status: 405, retry: 'no', title: 'The route does not take this method' },
   run_in_progress: { status: 409, retry: 'later', title: 'A run is in progress' },
   body_too_large: { status: 413, retry: 'no', title: 'The body is too large' },
+  variables_quota: { status: 413, retry: 'no', title: 'The variables of the session are too large together' },
   range_not_satisfiable: { status: 416, retry: 'no', title: 'The artifact has no such bytes' },
   idempotency_mismatch: { status: 422, retry: 'no', title: 'The idempotency key was used with another body' },
   too_many_readers: { status: 429, retry: 'later', title: 'Too many streams are open on this session' },

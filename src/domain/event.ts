@@ -78,7 +78,37 @@ export interface JournalEntry {
   readonly state?: JsonObject;
 }
 
+/** The data of events that were read, as text: most are sent on without ever being parsed. */
+const unparsed = new WeakMap<SessionEvent, string>();
+
+/** An event whose data is the JSON `text`, which is parsed when somebody asks for it. */
+export function storedEvent(head: Omit<SessionEvent, 'data'>, text: string): SessionEvent {
+  // Either the text or what was made of it is held.
+  let data: JsonObject | string = text;
+  const event = {
+    ...head,
+    get data(): JsonObject {
+      if (typeof data === 'string') {
+        data = JSON.parse(data) as JsonObject;
+        unparsed.delete(event);
+      }
+      return data;
+    },
+  };
+  unparsed.set(event, text);
+  return event;
+}
+
+/** The data of an event as JSON. */
+export function encodeData(event: SessionEvent): string {
+  return unparsed.get(event) ?? JSON.stringify(event.data);
+}
+
 /** The wire form of an event (H2). The same event gives the same bytes, live and replayed (J4). */
 export function encodeEvent(event: SessionEvent): string {
-  return JSON.stringify(event);
+  const text = unparsed.get(event);
+  if (text === undefined) return JSON.stringify(event);
+  const { seq, type, session_id, run_id, iteration, timestamp, action_id, action_name } = event;
+  const head = JSON.stringify({ seq, type, session_id, run_id, iteration, timestamp, action_id, action_name });
+  return `${head.slice(0, -1)},"data":${text}}`;
 }

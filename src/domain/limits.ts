@@ -53,6 +53,22 @@ export const limits = {
   /** Of a posted program, what is parsed in one turn. */
   turnChars: 65_536,
 
+  // --- reading a session ---
+  /** JSON that a request reads of a session, or sends of it, before others of the thread have their turn. One event at least. */
+  sliceChars: 262_144,
+  /** What an event that is read counts for beside its text, and one that is passed over: about 15 µs and 0.2 µs. */
+  eventChars: 1_024,
+  passedEventChars: 16,
+  /** Events that one statement passes over. */
+  passedEvents: 10_000,
+  /** The same where their data is searched, up to `artifactBytes` of each; and characters searched in the time of reading one. */
+  searchedEvents: 500,
+  searchedCharsPerChar: 16,
+  /** Characters read for which no other slice begins for a millisecond: a slice takes 1 to 3 ms and is followed by 4. */
+  sliceCharsPerPauseMs: 65_536,
+  /** A place among the readers that is further away: the clock was put back. */
+  sliceQueueMs: 60_000,
+
   // --- scheduling ---
   maxParallelActions: 5,
   maxIterations: 10,
@@ -126,6 +142,8 @@ export const limits = {
   suspectMarginMs: 5_000,
   variables: 1_000,
   variableBytes: 262_144,
+  /** All variables of a session, names and values as JSON: every run has them in memory, and `GET …/state` sends them. */
+  variablesBytes: 4_194_304,
   /** What a client keeps with a session; it stands in the session's own row. */
   metadataBytes: 65_536,
   /**

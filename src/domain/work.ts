@@ -89,3 +89,54 @@ export class Pacer {
     }
   }
 }
+
+/**
+ * Spreads long reads over time: after each slice its reader waits for a place behind all others that are reading. All
+ * sessions of a thread share one. Each reader waits by its own timer, as with `Pacer`.
+ */
+export class ReadPacer {
+  readonly #clock: Clock;
+  #freeAt = -Infinity;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Resolves when the next slice may be read. @param chars what was read since the last pause */
+  async pause(chars: number): Promise<void> {
+    const now = this.#clock.now();
+    const from = this.#freeAt - now > limits.sliceQueueMs ? now : Math.max(now, this.#freeAt);
+    const until = from + Math.max(1, Math.ceil(chars / limits.sliceCharsPerPauseMs));
+    this.#freeAt = until;
+    await new Promise<void>((resolve) => {
+      this.#clock.schedule(until - now, resolve);
+    });
+  }
+}
+
+/** What one request reads, in slices of `limits.sliceChars`. The first is read at once. */
+export class Slices {
+  readonly #pacer: ReadPacer;
+  #chars = 0;
+
+  constructor(pacer: ReadPacer) {
+    this.#pacer = pacer;
+  }
+
+  /** Counts characters that were read, or are about to be. */
+  count(chars: number): void {
+    this.#chars += chars;
+  }
+
+  /** Whether nothing more may be read before `pause`. */
+  get full(): boolean {
+    return this.#chars >= limits.sliceChars;
+  }
+
+  /** Lets others have their turn. */
+  async pause(): Promise<void> {
+    const chars = this.#chars;
+    this.#chars = 0;
+    await this.#pacer.pause(chars);
+  }
+}

@@ -1,6 +1,6 @@
 /** Time, randomness and ids from the platform: the only place where they come from. */
 import type { Clock, NewId } from '../domain/ports.ts';
-import { Pacer } from '../domain/work.ts';
+import { Pacer, ReadPacer } from '../domain/work.ts';
 
 export const platformClock: Clock = {
   now: () => Date.now(),
@@ -10,8 +10,9 @@ export const platformClock: Clock = {
   },
 };
 
-/** All objects of a thread share it. */
+/** All objects of a thread share them. */
 export const platformPacer = new Pacer(platformClock);
+export const platformReads = new ReadPacer(platformClock);
 
 /** `ses_` and 128 random bits in hex. */
 export const newId: NewId = (prefix) => {

@@ -22,7 +22,7 @@ import { executionEntry, indexFor } from './executions.ts';
 import { readHtml } from './html-reader.ts';
 import { modelOf } from './model.ts';
 import { takeUpsOf } from './host.ts';
-import { newId, platformClock, platformPacer } from './platform.ts';
+import { newId, platformClock, platformPacer, platformReads } from './platform.ts';
 import { takeTurn } from './rate-limit-object.ts';
 import { edgeRelics, forgetRelics } from './relic-object.ts';
 import { egressOf, runnerOf } from './runner.ts';
@@ -76,6 +76,7 @@ export class SessionObject extends DurableObject<Env> {
       takeUps: takeUpsOf(env, ctx.storage),
       clock: platformClock,
       pacer: platformPacer,
+      reads: platformReads,
       random: Math.random,
       newApprovalId: () => newId('apr'),
       executors: createExecutors(),
@@ -146,7 +147,7 @@ export class SessionObject extends DurableObject<Env> {
     if (!this.#session.exists || this.#session.record.kind === 'chat') return;
     const [run] = this.#session.runs(1);
     if (run === undefined || !this.#session.hasEnded(run.runId)) return;
-    if (this.#session.result(run).actions.some(({ type }) => type === 'relic')) await this.#forgetRelics();
+    if (await this.#session.read().calledRelic(run)) await this.#forgetRelics();
   }
 
   async #forgetRelics(): Promise<void> {

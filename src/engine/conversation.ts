@@ -11,23 +11,26 @@ import { ordinalOf } from './run-names.ts';
 
 /** The turns of the runs before `run`, oldest first: the latest ones that fit in `limits.history…`. */
 export function readConversation(journal: Journal, run: number): Turn[] {
-  return turnsBefore(journal, run).map(({ turn }) => turn);
+  return [...runsBefore(journal, run)]
+    .map(({ content, record }) => foldTurn(content, journal.conversationOf(record)))
+    .reverse();
 }
 
-/** The latest turns before `run` that fit, oldest first, each with its run. */
-function turnsBefore(journal: Journal, run: number): { readonly record: RunRecord; readonly turn: Turn }[] {
-  const turns: { readonly record: RunRecord; readonly turn: Turn }[] = [];
+/** The latest runs before `run` that answered somebody and fit together, newest first. */
+function* runsBefore(
+  journal: Journal,
+  run: number,
+): Generator<{ readonly record: RunRecord; readonly content: string; readonly bytes: number }> {
   let bytes = 0;
   let events = 0;
   for (const record of journal.runs(limits.historyTurns, run).reverse()) {
-    bytes += journal.conversationBytes(record);
+    const own = journal.conversationBytes(record);
+    bytes += own;
     events += (record.lastSeq ?? journal.lastSeq) - record.firstSeq + 1;
-    if (bytes > limits.historyBytes || events > limits.historyEvents) break;
+    if (bytes > limits.historyBytes || events > limits.historyEvents) return;
     const { content } = record.input;
-    if (typeof content !== 'string') continue;
-    turns.push({ record, turn: foldTurn(content, journal.conversationOf(record)) });
+    if (typeof content === 'string') yield { record, content, bytes: own };
   }
-  return turns.reverse();
 }
 
 /**
@@ -35,18 +38,34 @@ function turnsBefore(journal: Journal, run: number): { readonly record: RunRecor
  * runs that fit in `limits.history…` together. Earlier runs stand before each as context.
  *
  * @param redact takes out what must not leave the system
+ * @param took told how many characters were read; others have their turn while it is waited for
  */
-export function* readTranscript(
+export async function* readTranscript(
   journal: Journal,
   resolved: ResolvedAgent,
   redact: (text: string) => string,
-): Generator<string> {
+  took: (chars: number) => Promise<void>,
+): AsyncGenerator<string> {
   const safe = (_key: string, value: unknown): unknown => (typeof value === 'string' ? redact(value) : value);
+  const turns: { readonly status: RunRecord['status']; readonly turn: Turn }[] = [];
+  for (const { record, content, bytes } of runsBefore(journal, Number.MAX_SAFE_INTEGER)) {
+    await took(bytes);
+    const stored: StoredEvent[] = [];
+    for (const event of journal.conversationOf(record)) {
+      stored.push(event);
+      await took(limits.eventChars);
+    }
+    turns.push({ status: record.status, turn: foldTurn(content, stored) });
+  }
   const history: Turn[] = [];
-  for (const { record, turn } of turnsBefore(journal, Number.MAX_SAFE_INTEGER)) {
-    const example = record.status === 'completed' ? trainingExample({ resolved, history, turn }) : null;
-    if (example !== null) yield JSON.stringify(example, safe);
+  for (const { status, turn } of turns.reverse()) {
+    const example = status === 'completed' ? trainingExample({ resolved, history, turn }) : null;
     history.push(turn);
+    if (example === null) continue;
+    const line = JSON.stringify(example, safe);
+    yield line;
+    // It was put together, gone through for secrets and written.
+    await took(line.length * 2);
   }
 }
 

@@ -1,6 +1,9 @@
-/** A finished run as one JSON document (H7), folded from its events: the journal is the only source. */
+/**
+ * A run as one JSON document (H7), folded from its events: the journal is the only source. What takes up much room is
+ * left there until it is sent: what actions gave, and responses.
+ */
 import type { Json, JsonObject } from '../domain/json.ts';
-import type { SessionEvent } from '../domain/event.ts';
+import type { EventType, SessionEvent } from '../domain/event.ts';
 import type { RunStatus } from '../domain/session.ts';
 
 type ActionStatusJson = 'queued' | 'running' | 'completed' | 'failed' | 'skipped' | 'cancelled' | 'rejected';
@@ -42,25 +45,57 @@ export interface RunResult {
   readonly ended_at: number | null;
 }
 
-interface RunFacts {
-  readonly sessionId: string;
-  readonly runId: string;
-  readonly status: RunStatus;
-  readonly startedAt: number;
-  readonly endedAt: number | null;
+/** The document without what is left in the journal: there stand the numbers of the events that hold it. */
+export type RunOutline = Omit<
+  RunResult,
+  'session_id' | 'run_id' | 'status' | 'responses' | 'actions' | 'started_at' | 'ended_at'
+> & {
+  readonly responses: readonly { readonly seq: number; readonly final: boolean | null }[];
+  readonly actions: readonly {
+    readonly action: Readonly<Omit<ActionJson, 'output'>>;
+    readonly outputSeq: number | null;
+  }[];
+};
+
+/** What a run has answered: its final response, else its last one, else what its last generation said beside its actions. */
+export class RunAnswer {
+  /** The events that it is made of. */
+  static readonly EVENTS: readonly EventType[] = ['response_completed', 'text_completed'];
+
+  #final: string | null = null;
+  #last: string | null = null;
+  #bare: string[] = [];
+  #iteration = 0;
+
+  add({ type, data, iteration }: SessionEvent): void {
+    const content = String(data['content'] ?? '');
+    if (type === 'response_completed') {
+      this.#last = content;
+      if (data['final'] === true) this.#final = content;
+    } else if (type === 'text_completed') {
+      // Earlier generations spoke beside their actions (P11).
+      if (iteration !== this.#iteration) this.#bare = [];
+      this.#iteration = iteration;
+      this.#bare.push(content);
+    }
+  }
+
+  get text(): string {
+    return this.#final ?? this.#last ?? this.#bare.join('\n\n');
+  }
 }
 
-/** Folds a run's journaled events, oldest first. Works as well for a run that is still going on. */
-export function foldRun(facts: RunFacts, events: Iterable<SessionEvent>): RunResult {
-  const actions: ActionJson[] = [];
+/** Folds a run's events, oldest first. Works as well for a run that is still going on. */
+export class RunFold {
+  readonly #status: RunStatus;
+  readonly #actions: OutlinedAction[] = [];
   /** The action that an id stands for, by iteration: ids may come again in a later generation (P6). */
-  const accepted = new Map<string, ActionJson>();
-  const responses: { content: string; final: boolean | null }[] = [];
-  let bareText: string[] = [];
-  let bareIteration = 0;
-  const warnings: { code: string; message: string }[] = [];
-  const approvals = new Map<Json, NonNullable<RunResult['approvals']>[number]>();
-  const usage: {
+  readonly #accepted = new Map<string, OutlinedAction>();
+  readonly #answer = new RunAnswer();
+  readonly #responses: { seq: number; final: boolean | null }[] = [];
+  readonly #warnings: { code: string; message: string }[] = [];
+  readonly #approvals = new Map<Json, NonNullable<RunResult['approvals']>[number]>();
+  readonly #usage: {
     prompt_tokens: number;
     completion_tokens: number;
     cached_tokens: number;
@@ -74,51 +109,42 @@ export function foldRun(facts: RunFacts, events: Iterable<SessionEvent>): RunRes
     cached_tokens: 0,
     model_calls: 0,
   };
-  let iterations = 0;
-  let error: Json = null;
+  #atWork = 0;
+  #iterations = 0;
+  #error: Json = null;
 
-  const actionOf = (event: SessionEvent): ActionJson => {
-    const key = `${event.iteration}/${event.action_id}`;
-    // What is rejected was never queued: whatever else has its id is another action, with a row of its own.
-    const known = event.type === 'action_rejected' ? undefined : accepted.get(key);
-    if (known !== undefined) return known;
-    const fresh: ActionJson = {
-      id: event.action_id ?? '',
-      name: event.action_name ?? null,
-      type: event.data['type'] ?? null,
-      mode: event.data['mode'] ?? null,
-      status: 'queued',
-      output: null,
-      error: null,
-      attempts: 0,
-      queued_at: event.timestamp,
-      started_at: null,
-      ended_at: null,
+  constructor(status: RunStatus) {
+    this.#status = status;
+  }
+
+  /** Whether no action is without an end: nothing more is to come of a run that is over. */
+  get settled(): boolean {
+    return this.#atWork === 0;
+  }
+
+  get outline(): RunOutline {
+    return {
+      response: this.#answer.text,
+      responses: this.#responses,
+      actions: this.#actions,
+      ...(this.#status === 'waiting' && this.#approvals.size > 0 ? { approvals: [...this.#approvals.values()] } : {}),
+      warnings: this.#warnings,
+      usage: this.#usage,
+      iterations: this.#iterations,
+      error: this.#error,
     };
-    actions.push(fresh);
-    if (event.type !== 'action_rejected') accepted.set(key, fresh);
-    return fresh;
-  };
-  const end = (event: SessionEvent, status: ActionStatusJson): ActionJson => {
-    const action = actionOf(event);
-    action.status = status;
-    action.ended_at = event.timestamp;
-    // One that nobody answered in time is not asked any more.
-    if (status !== 'rejected')
-      for (const [id, { action_id: asked }] of approvals) if (asked === event.action_id) approvals.delete(id);
-    return action;
-  };
+  }
 
-  for (const event of events) {
+  add(event: SessionEvent): void {
     const { data } = event;
-    iterations = Math.max(iterations, event.iteration);
+    this.#iterations = Math.max(this.#iterations, event.iteration);
     switch (event.type) {
       case 'action_queued':
-        actionOf(event);
+        this.#actionOf(event);
         break;
       case 'approval_requested': {
         const id = data['approval_id'] ?? null;
-        approvals.set(id, {
+        this.#approvals.set(id, {
           approval_id: id,
           action_id: event.action_id ?? '',
           name: event.action_name ?? null,
@@ -128,79 +154,111 @@ export function foldRun(facts: RunFacts, events: Iterable<SessionEvent>): RunRes
         break;
       }
       case 'approval_resolved':
-        approvals.delete(data['approval_id'] ?? null);
+        this.#approvals.delete(data['approval_id'] ?? null);
         break;
       case 'action_started': {
-        const action = actionOf(event);
+        const { action } = this.#actionOf(event);
         action.status = 'running';
         action.attempts = Number(data['attempt'] ?? 1);
         action.started_at ??= event.timestamp;
         break;
       }
       case 'action_completed':
-        end(event, 'completed').output = data['output'] ?? null;
+        this.#end(event, 'completed').outputSeq = event.seq;
         break;
       case 'action_failed':
-        end(event, 'failed').error = data['error'] ?? null;
+        this.#end(event, 'failed').action.error = data['error'] ?? null;
         break;
       case 'action_skipped':
-        end(event, 'skipped').error = {
+        this.#end(event, 'skipped').action.error = {
           code: 'skipped',
           reason: data['reason'] ?? null,
           because: data['because'] ?? null,
         };
         break;
       case 'action_cancelled':
-        end(event, 'cancelled').error = { code: 'cancelled', message: data['reason'] ?? null };
+        this.#end(event, 'cancelled').action.error = { code: 'cancelled', message: data['reason'] ?? null };
         break;
       case 'action_rejected':
-        end(event, 'rejected').error = { code: data['code'] ?? null, message: data['message'] ?? null };
+        this.#end(event, 'rejected').action.error = { code: data['code'] ?? null, message: data['message'] ?? null };
         break;
       case 'response_completed':
-        responses.push({ content: String(data['content'] ?? ''), final: finality(data['final']) });
+        this.#answer.add(event);
+        this.#responses.push({ seq: event.seq ?? 0, final: finality(data['final']) });
         break;
       case 'text_completed':
-        // Earlier generations spoke beside their actions (P11).
-        if (event.iteration !== bareIteration) bareText = [];
-        bareIteration = event.iteration;
-        bareText.push(String(data['content'] ?? ''));
+        this.#answer.add(event);
         break;
       case 'warning':
-        warnings.push({ code: String(data['code']), message: String(data['message']) });
+        this.#warnings.push({ code: String(data['code']), message: String(data['message']) });
         break;
       case 'usage':
-        usage.prompt_tokens += Number(data['prompt_tokens'] ?? 0);
-        usage.completion_tokens += Number(data['completion_tokens'] ?? 0);
-        usage.cached_tokens += Number(data['cached_tokens'] ?? 0);
-        usage.model_calls += 1;
-        if (data['estimated'] === true) usage.estimated = true;
-        if (typeof data['cost'] === 'number') {
-          usage.cost = Math.round(((usage.cost ?? 0) + data['cost']) * 1e9) / 1e9;
-        }
+        this.#use(data);
         break;
       case 'agent_failed':
-        error = data['error'] ?? null;
+        this.#error = data['error'] ?? null;
         break;
       default:
         break;
     }
   }
-  const final = responses.findLast((response) => response.final === true) ?? responses.at(-1);
-  return {
-    session_id: facts.sessionId,
-    run_id: facts.runId,
-    status: facts.status,
-    response: final?.content ?? bareText.join('\n\n'),
-    responses,
-    actions,
-    ...(facts.status === 'waiting' && approvals.size > 0 ? { approvals: [...approvals.values()] } : {}),
-    warnings,
-    usage,
-    iterations,
-    error,
-    started_at: facts.startedAt,
-    ended_at: facts.endedAt,
-  };
+
+  #use(data: JsonObject): void {
+    const usage = this.#usage;
+    usage.prompt_tokens += Number(data['prompt_tokens'] ?? 0);
+    usage.completion_tokens += Number(data['completion_tokens'] ?? 0);
+    usage.cached_tokens += Number(data['cached_tokens'] ?? 0);
+    usage.model_calls += 1;
+    if (data['estimated'] === true) usage.estimated = true;
+    if (typeof data['cost'] === 'number') {
+      usage.cost = Math.round(((usage.cost ?? 0) + data['cost']) * 1e9) / 1e9;
+    }
+  }
+
+  #actionOf(event: SessionEvent): OutlinedAction {
+    const key = `${event.iteration}/${event.action_id}`;
+    // What is rejected was never queued: whatever else has its id is another action, with a row of its own.
+    const known = event.type === 'action_rejected' ? undefined : this.#accepted.get(key);
+    if (known !== undefined) return known;
+    const fresh: OutlinedAction = {
+      action: {
+        id: event.action_id ?? '',
+        name: event.action_name ?? null,
+        type: event.data['type'] ?? null,
+        mode: event.data['mode'] ?? null,
+        status: 'queued',
+        error: null,
+        attempts: 0,
+        queued_at: event.timestamp,
+        started_at: null,
+        ended_at: null,
+      },
+      outputSeq: null,
+    };
+    this.#atWork += 1;
+    this.#actions.push(fresh);
+    if (event.type !== 'action_rejected') this.#accepted.set(key, fresh);
+    return fresh;
+  }
+
+  #end(event: SessionEvent, status: ActionStatusJson): OutlinedAction {
+    const outlined = this.#actionOf(event);
+    const { action } = outlined;
+    if (action.ended_at === null) this.#atWork -= 1;
+    action.status = status;
+    action.ended_at = event.timestamp;
+    // One that nobody answered in time is not asked any more.
+    if (status !== 'rejected')
+      for (const [id, { action_id: asked }] of this.#approvals)
+        if (asked === event.action_id) this.#approvals.delete(id);
+    return outlined;
+  }
+}
+
+interface OutlinedAction {
+  readonly action: Omit<ActionJson, 'output'>;
+  /** The event that holds what it gave. */
+  outputSeq: number | null;
 }
 
 function finality(value: Json | undefined): boolean | null {

@@ -11,24 +11,22 @@
  *  4. What is checked of a message and the creation of its run happen in one synchronous stretch.
  *  5. Nobody is told of an end that is not on disk (J1).
  */
-import type { Artifact } from '../domain/artifact.ts';
 import { EngineError, messageOf } from '../domain/errors.ts';
-import { encodeEvent } from '../domain/event.ts';
 import type { SessionEvent } from '../domain/event.ts';
 import { isJsonObject } from '../domain/json.ts';
-import type { Json, JsonObject } from '../domain/json.ts';
+import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { AgentDefinition, FeedDefinition, ResolvedAgent, ResolvedWorkflow } from '../domain/manifest.ts';
-import { listArtifacts, readArtifact } from '../journal/artifacts.ts';
 import { runIdOf, runNumberOf } from '../journal/journal.ts';
-import type { Journal, StoredEvent } from '../journal/journal.ts';
+import type { Journal } from '../journal/journal.ts';
 import type { ChildBudget, ChildRequest } from '../domain/ports.ts';
 import type { RunRecord, SessionRecord } from '../domain/session.ts';
+import type { ReadPacer } from '../domain/work.ts';
 import type { RunPolicy } from '../scheduler/types.ts';
 import { endAbandonedRun } from './abandoned-run.ts';
 import { approvalClosed, approvalView } from './approval-view.ts';
 import type { ApprovalView } from './approval-view.ts';
-import { readConversation, readTranscript } from './conversation.ts';
+import { readConversation } from './conversation.ts';
 import { EarlierOutcomes } from './earlier-outcomes.ts';
 import { fetchFeed } from './feed-sources.ts';
 import { Feeds, viewJson } from './feeds.ts';
@@ -46,8 +44,7 @@ import type { TakeUps } from './take-ups.ts';
 import { startRun } from './run.ts';
 import type { LiveRun } from './run.ts';
 import type { RunContext, RunEnd, RunSource } from './run-context.ts';
-import { foldRun } from './run-result.ts';
-import type { RunResult } from './run-result.ts';
+import { SessionReading } from './session-reading.ts';
 import { agentOfWorkflow } from './workflow-agent.ts';
 import { sessionFull } from './session-full.ts';
 import { checkVariables, SessionVariables } from './session-variables.ts';
@@ -67,6 +64,8 @@ export interface SessionPorts extends Pick<
   | 'children'
 > {
   readonly journal: Journal;
+  /** Spreads what is read of sessions over time; all sessions of a thread share it. */
+  readonly reads: ReadPacer;
   /** Notes about work that an earlier host left (J2). */
   readonly takeUps: Pick<TakeUps, 'take' | 'end' | 'forgive'>;
   /**
@@ -344,65 +343,35 @@ export class Session {
     return this.#journal.runs(limit, before);
   }
 
-  /** What a run has answered: of one that completed, without reading through all of its events. */
-  answer(run: RunRecord): string {
-    const last =
-      run.status === 'completed' && run.lastSeq !== null
-        ? this.#journal.range({ after: run.lastSeq - 1, limit: 1 })[0]
-        : undefined;
-    const response = last?.event.type === 'agent_completed' ? last.event.data['response'] : undefined;
-    return typeof response === 'string' ? response : this.result(run).response;
+  /** The session as it is now, to be read in slices. */
+  read(): SessionReading {
+    return new SessionReading(this.#journal, this.record, this.#ports.reads, () => this.#closed);
   }
 
-  /** Everything of the session that is on disk, as JSON texts: its record, its runs, all events in order, its variables. */
-  *export(): Generator<string> {
-    const { owner: _owner, ...session } = this.record;
-    yield JSON.stringify({ session });
-    for (let run = 1; run <= this.runCount; run += 1) {
-      const { runId, status, startedAt, endedAt, input } = this.#journal.requireRun(run);
-      yield JSON.stringify({ run: { run_id: runId, status, started_at: startedAt, ended_at: endedAt, input } });
-    }
-    for (let page = this.events(0); page.length > 0; page = this.events(page.at(-1)?.seq ?? Infinity)) {
-      for (const event of page) yield encodeEvent(event);
-    }
-    yield JSON.stringify({ variables: this.variables() });
+  /** Everything of the session that is on disk, as JSON Lines. */
+  export(): AsyncIterable<string> {
+    return this.read().export(this.#session().entries());
   }
 
-  result(run: RunRecord): RunResult {
-    return foldRun({ ...run, sessionId: this.record.session_id }, eventsOnly(this.#journal.eventsOf(run)));
+  /** The session's variables as one JSON document, in pieces. */
+  state(): AsyncIterable<string> {
+    return this.read().state(this.#session().entries());
   }
 
   /**
-   * The completed runs as training examples, one JSON text each, for an agent that is still in the
-   * catalogue.
+   * The completed runs as training examples, as JSON Lines, for an agent that is still in the catalogue.
    *
    * @throws EngineError `unknown_agent`
    */
-  transcript(): Iterable<string> {
+  transcript(): AsyncIterable<string> {
     const { record } = this;
-    // A workflow's steps are what its author wrote: there is nothing to learn from.
-    if (record.workflow !== undefined) return [];
     const last = this.#journal.runs(1)[0];
-    if (last === undefined) return [];
-    const resolved = this.#ports.resolve(record.agent, pinOf(last));
-    if (resolved === null) {
-      throw new EngineError('unknown_agent', `The agent "${record.agent}" is not in the catalogue any more`);
-    }
-    return readTranscript(this.#journal, personalise(resolved, record), this.#ports.redact);
-  }
-
-  /** Large outputs and files of completed actions, a page of them (J6). */
-  artifacts(after: number): ReturnType<typeof listArtifacts> {
-    return listArtifacts(this.#journal, after);
-  }
-
-  /** @throws EngineError `unknown_artifact` */
-  artifact(id: string): Artifact {
-    return readArtifact(this.#journal, id);
-  }
-
-  variables(): JsonObject {
-    return Object.fromEntries(this.#session().entries()) as { [key: string]: Json };
+    // A workflow's steps are what its author wrote: there is nothing to learn from.
+    const resolved =
+      record.workflow !== undefined || last === undefined ? null : this.#ports.resolve(record.agent, pinOf(last));
+    if (resolved !== null) return this.read().transcript(personalise(resolved, record), this.#ports.redact);
+    if (record.workflow !== undefined || last === undefined) return nothing();
+    throw new EngineError('unknown_agent', `The agent "${record.agent}" is not in the catalogue any more`);
   }
 
   /**
@@ -878,6 +847,6 @@ async function* restOf(whole: string | null): AsyncGenerator<string> {
   yield whole;
 }
 
-function* eventsOnly(stored: Iterable<StoredEvent>): Generator<SessionEvent> {
-  for (const { event } of stored) yield event;
+async function* nothing(): AsyncGenerator<string> {
+  // There are no lines.
 }

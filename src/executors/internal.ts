@@ -65,6 +65,8 @@ export const internalExecutor: Executor = {
           // the store refuses what is too large or too many: the model's mistake, not ours
           if (fault instanceof EngineError && fault.code === 'invalid_request')
             return failure('too_large', fault.message);
+          if (fault instanceof EngineError && fault.code === 'variables_quota')
+            return failure(fault.code, fault.message);
           return failureOf(fault, signal, 'internal');
         }
         return { ok: true, output: { key, value } };

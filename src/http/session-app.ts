@@ -13,7 +13,7 @@ import type { Session } from '../engine/session.ts';
 import type { RunRecord } from '../domain/session.ts';
 import { artifactResponse } from './artifact.ts';
 import { readChunks, readJson } from './body.ts';
-import { LINES_HEADERS, linesOf } from './lines.ts';
+import { jsonAnswer, LINES_HEADERS, textStream } from './lines.ts';
 import { faultLine, problemResponse } from './problem.ts';
 import { QUERIES } from './openapi.ts';
 import {
@@ -90,7 +90,7 @@ export function createSessionApp({ session, clock, destroy, admit, log }: Sessio
       return c.body(null, 204);
     }
     // Nothing is deleted before the last line of it has been taken; who leaves earlier has deleted nothing.
-    return new Response(linesOf(session.export(), destroy), { headers: LINES_HEADERS });
+    return new Response(textStream(session.export(), { after: destroy }), { headers: LINES_HEADERS });
   });
 
   app.post('/message', async (c) => {
@@ -155,16 +155,21 @@ export function createSessionApp({ session, clock, destroy, admit, log }: Sessio
     const { after: asked = 0, run: runId = null } = readQuery(eventsQuery, c.req.url);
     const seen = c.req.header('last-event-id') ?? '';
     const after = Math.min(seen === '' ? asked : placeOf(seen), session.lastSeq);
-    if (runId !== null) session.run(runId);
+    // Nothing of the run comes before its first event.
+    const from = runId === null ? after : Math.max(after, session.run(runId).firstSeq - 1);
     if (heartbeat.readers >= limits.readersPerSession) {
       throw new EngineError('too_many_readers', `${limits.readersPerSession} streams are open on this session already`);
     }
     const expiry = expiryOf(c.req.raw);
-    return new Response(eventStream(source, heartbeat, { after, runId, expiry }), { headers: SSE_HEADERS });
+    const { slices } = session.read();
+    return new Response(eventStream(source, heartbeat, { after: from, runId, expiry, slices }), {
+      headers: SSE_HEADERS,
+    });
   });
 
-  app.get('/history', (c) => {
+  app.get('/history', async (c) => {
     const { session_id: id } = session.record;
+    const reading = session.read();
     const page = session.runs(...pageOf(c.req.url));
     const messages: Record<string, unknown>[][] = [];
     let sizeChars = 0;
@@ -173,7 +178,7 @@ export function createSessionApp({ session, clock, destroy, admit, log }: Sessio
       if (sizeChars > limits.historyPageChars) break;
       const { runId: run_id, status, startedAt, endedAt } = run;
       const user = typeof run.input['content'] === 'string' ? run.input['content'] : null;
-      const content = session.answer(run);
+      const content = await reading.answer(run);
       sizeChars += content.length + (user?.length ?? 0);
       messages.push([
         ...(user === null ? [] : [{ role: 'user', content: user, run_id, timestamp: startedAt }]),
@@ -182,35 +187,32 @@ export function createSessionApp({ session, clock, destroy, admit, log }: Sessio
     }
     const oldest = page.at(-messages.length);
     const next = oldest === undefined || oldest.run === 1 ? null : oldest.runId;
-    return c.json({ session_id: id, messages: messages.toReversed().flat(), next });
+    return await jsonAnswer(reading.list({ session_id: id }, 'messages', messages.toReversed().flat(), { next }));
   });
 
   /** Training examples in the chat format, one run a line. */
   app.get('/transcript', (c) => {
     readQuery(transcriptQuery, c.req.url);
-    return new Response(linesOf(session.transcript()), { headers: LINES_HEADERS });
+    return new Response(textStream(session.transcript()), { headers: LINES_HEADERS });
   });
 
   /** The whole session, one JSON text a line. */
   app.get('/export', (c) => {
     void session.record;
-    const expiry = expiryOf(c.req.raw);
-    const closed = (): Error | null => (expiry !== null && clock.now() >= expiry.at ? tokenExpired() : null);
-    return new Response(linesOf(session.export(), undefined, closed), { headers: LINES_HEADERS });
+    return new Response(textStream(session.export(), { closed: closedBy(c.req.raw) }), { headers: LINES_HEADERS });
   });
 
-  app.get('/artifacts', (c) => {
+  app.get('/artifacts', async (c) => {
     const { session_id: id } = session.record;
-    const { artifacts, next } = session.artifacts(readQuery(artifactsQuery, c.req.url).after ?? 0);
+    const { artifacts, next } = await session.read().artifacts(readQuery(artifactsQuery, c.req.url).after ?? 0);
     return c.json({ session_id: id, artifacts, next });
   });
-  app.get('/artifacts/:artifact', (c) => {
-    void session.record;
-    return artifactResponse(session.artifact(c.req.param('artifact')), c.req.header('range') ?? null);
-  });
+  app.get('/artifacts/:artifact', async (c) =>
+    artifactResponse(await session.read().artifact(c.req.param('artifact')), c.req.header('range') ?? null),
+  );
 
   app.get('/feeds', (c) => c.json({ session_id: session.record.session_id, feeds: session.feeds() }));
-  app.get('/state', (c) => c.json({ session_id: session.record.session_id, variables: session.variables() }));
+  app.get('/state', async (c) => await jsonAnswer(session.state(), {}, { closed: closedBy(c.req.raw) }));
   app.get('/runs', (c) => {
     void session.record;
     const page = session.runs(...pageOf(c.req.url));
@@ -223,13 +225,13 @@ export function createSessionApp({ session, clock, destroy, admit, log }: Sessio
     const oldest = page[0];
     return c.json({ runs, next: oldest === undefined || oldest.run === 1 ? null : oldest.runId });
   });
-  app.get('/runs/:run', (c) => c.json(session.result(session.run(c.req.param('run')))));
+  app.get('/runs/:run', async (c) => await resultOf(c.req.raw, session.run(c.req.param('run'))));
   /** The only run of an execution, or the latest of a chat. */
-  app.get('/-/latest-run', (c) => {
+  app.get('/-/latest-run', async (c) => {
     void session.record;
     const run = session.runs(1).at(-1);
     if (run === undefined) throw new EngineError('unknown_run', 'This session has no run yet');
-    return c.json(session.result(run));
+    return await resultOf(c.req.raw, run);
   });
 
   app.post('/cancel', async (c) => {
@@ -256,6 +258,14 @@ export function createSessionApp({ session, clock, destroy, admit, log }: Sessio
     return at === null ? null : { clock, at: Number(at) };
   };
 
+  const closedBy = (request: Request): (() => Error | null) => {
+    const expiry = expiryOf(request);
+    return () => (expiry !== null && clock.now() >= expiry.at ? tokenExpired() : null);
+  };
+
+  const resultOf = async (request: Request, run: RunRecord, headers?: Record<string, string>): Promise<Response> =>
+    await jsonAnswer(session.read().result(run), headers, { closed: closedBy(request) });
+
   const source = {
     events: (after: number) => session.events(after),
     openBlocks: () => session.openBlocks(),
@@ -267,11 +277,12 @@ export function createSessionApp({ session, clock, destroy, admit, log }: Sessio
     const json = !stream || (request.headers.get('accept') ?? '').includes('application/json');
     const headers = { 'x-session-id': session.record.session_id, 'x-run-id': run.runId };
     if (!json) {
-      const body = eventStream(source, heartbeat, { after, runId: run.runId, expiry: expiryOf(request) });
+      const options = { after, runId: run.runId, expiry: expiryOf(request), slices: session.read().slices };
+      const body = eventStream(source, heartbeat, options);
       return new Response(body, { headers: { ...SSE_HEADERS, ...headers } });
     }
     await beforeExpiry(session.ended(run.run), expiryOf(request), run.runId);
-    return Response.json(session.result(session.run(run.runId)), { headers });
+    return await resultOf(request, session.run(run.runId), headers);
   };
 
   return app;

@@ -16,6 +16,7 @@ import { encodeEvent, RUN_TERMINAL_EVENTS } from '../domain/event.ts';
 import type { EventType, LiveEventType, SessionEvent } from '../domain/event.ts';
 import { limits } from '../domain/limits.ts';
 import type { Clock } from '../domain/ports.ts';
+import type { Slices } from '../domain/work.ts';
 import type { EventBatch, EventListener } from '../engine/hub.ts';
 import type { Heartbeat } from './heartbeat.ts';
 
@@ -74,6 +75,8 @@ interface StreamOptions {
   /** Only this run's events, and the stream ends with the run; null = all of the session. */
   readonly runId: string | null;
   readonly expiry?: StreamExpiry | null;
+  /** Counts what is read from the journal, and lets others have their turn in between. */
+  readonly slices?: Slices;
 }
 
 type Controller = ReadableStreamDefaultController<Uint8Array>;
@@ -83,7 +86,9 @@ class Reader {
   readonly #source: EventSource;
   readonly #runId: string | null;
   readonly #expiry: StreamExpiry | null;
+  readonly #slices: Slices | null;
   #cursor: number;
+  #sentBytes = 0;
   #live = false;
   /** Seq of the last event that this reader had when it came, or fell back to the journal. */
   #cutAt: number;
@@ -95,6 +100,7 @@ class Reader {
 
   constructor(source: EventSource, options: StreamOptions) {
     this.#expiry = options.expiry ?? null;
+    this.#slices = options.slices ?? null;
     this.#source = source;
     this.#runId = options.runId;
     this.#cursor = options.after;
@@ -121,14 +127,23 @@ class Reader {
     };
   }
 
-  /** The reader has room: what it lacks comes from the journal, until it is at its end. */
-  pull(controller: Controller): void {
+  /** The reader has room: what it lacks comes from the journal, a slice in one turn, until it is at its end. */
+  async pull(controller: Controller): Promise<void> {
     if (this.#live) return;
     const roomBytes = (): number => (controller.desiredSize ?? 0) - (limits.readerQueueBytes - limits.readerPageBytes);
     while (roomBytes() > 0) {
+      if (this.#slices?.full === true) {
+        await this.#slices.pause();
+        // The stream may have ended meanwhile; then there is no room.
+        continue;
+      }
       const page = this.#source.events(this.#cursor);
       if (page.length === 0) return this.#goLive(controller);
+      const sentBefore = this.#sentBytes;
       if (this.#send(controller, page)) return;
+      // What was not wanted was read all the same.
+      const sentBytes = this.#sentBytes - sentBefore || limits.readerPageBytes;
+      this.#slices?.count(page.length * limits.eventChars + sentBytes);
       // Other runs' events are passed over without being sent.
       this.#cursor = Math.max(this.#cursor, page.at(-1)?.seq ?? 0);
     }
@@ -158,7 +173,11 @@ class Reader {
     }
     const end = this.#runId === null ? -1 : chosen.findIndex(({ type }) => RUN_TERMINAL_EVENTS.has(type));
     if (end !== -1) chosen = chosen.slice(0, end + 1);
-    if (chosen.length > 0) controller.enqueue(encodeBatch(chosen));
+    if (chosen.length > 0) {
+      const chunk = encodeBatch(chosen);
+      this.#sentBytes += chunk.length;
+      controller.enqueue(chunk);
+    }
     this.#cursor = chosen.findLast(({ seq }) => seq !== null)?.seq ?? this.#cursor;
     if (end === -1) return false;
     this.#finish(controller);

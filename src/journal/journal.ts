@@ -11,7 +11,8 @@
  *  4. Nothing is written before `create`: looking for a session that is not there leaves no trace.
  *  5. Events of one turn are written together, before any other statement of the journal and before `sync`.
  */
-import type { JournalEntry, JournaledEventType, SessionEvent } from '../domain/event.ts';
+import { storedEvent } from '../domain/event.ts';
+import type { EventType, JournalEntry, SessionEvent } from '../domain/event.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import type { RunRecord, RunStatus, SessionRecord } from '../domain/session.ts';
 import { limits } from '../domain/limits.ts';
@@ -22,6 +23,15 @@ import { createSessionTable, migrate, schemaVersion } from './schema.ts';
 export interface StoredEvent {
   readonly event: SessionEvent;
   readonly state: JsonObject | null;
+}
+
+/** Part of what was asked for, small enough for one turn. */
+export interface Slice<T> {
+  readonly found: T[];
+  /** The last event that was looked at: the next slice comes after it. */
+  readonly next: number;
+  /** What reading it counts for, in characters (`Slices`). */
+  readonly chars: number;
 }
 
 /** A completed action of an earlier run, by the names that it has. */
@@ -257,29 +267,89 @@ export class Journal {
    * A page of what readers see: events above `after` that are on disk, oldest first, without what only
    * recovery reads. At most `limits.pageRows` of them, and no further one past `limits.readerPageBytes`.
    */
-  page(after: number): SessionEvent[] {
-    const record = this.#requireRecord();
-    if (after >= this.#syncedSeq) return [];
-    // Long values are fetched one by one: a page of them would not fit in memory.
+  page(after: number, until: number = this.#syncedSeq): SessionEvent[] {
+    const last = Math.min(until, this.#syncedSeq);
+    if (after >= last) return [];
     const rows = this.#exec(
       `SELECT seq, run, iteration, type, at, action_id, action_name,
          CASE WHEN OCTET_LENGTH(data) <= ? THEN data END AS data
        FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?`,
       limits.inlineBytes,
       after,
-      this.#syncedSeq,
+      last,
       limits.pageRows,
     );
-    const page: SessionEvent[] = [];
-    let sizeChars = 0;
+    return this.#within(rows, limits.readerPageBytes).events;
+  }
+
+  /**
+   * A slice of a run's events above `after` up to `until`, oldest first, without what only recovery reads and without
+   * what actions gave (`outputs` gives it by itself). Beyond `limits.passedEvents` of other runs it ends.
+   *
+   * @param only events of these types; default: all
+   */
+  slice(query: {
+    readonly run: number;
+    readonly after: number;
+    readonly until: number;
+    readonly only?: readonly EventType[];
+  }): Slice<SessionEvent> {
+    const { run, after, until, only } = query;
+    const to = Math.min(until, after + limits.passedEvents);
+    const rows = this.#find(
+      `SELECT seq, run, iteration, type, at, action_id, action_name,
+         CASE WHEN type = 'action_completed' THEN '{}' WHEN OCTET_LENGTH(data) <= ? THEN data END AS data
+       FROM events WHERE seq > ? AND seq <= ? AND run = ?
+         ${only === undefined ? '' : `AND type IN (${only.map((type) => `'${type}'`).join(', ')})`}
+       ORDER BY seq LIMIT ?`,
+      limits.inlineBytes,
+      after,
+      to,
+      run,
+      limits.pageRows,
+    );
+    const { events, chars } = this.#within(rows, limits.sliceChars);
+    const isAll = events.length === rows.length && rows.length < limits.pageRows;
+    const next = isAll ? to : (events.at(-1)?.seq ?? to);
+    return {
+      found: events,
+      next,
+      chars: chars + events.length * limits.eventChars + (next - after) * limits.passedEventChars,
+    };
+  }
+
+  /** Events of these rows, and no further one past so many characters. Long values are fetched one by one. */
+  #within(rows: readonly SqlRow[], mostChars: number): { readonly events: SessionEvent[]; readonly chars: number } {
+    const { session_id: sessionId } = this.#requireRecord();
+    const events: SessionEvent[] = [];
+    let chars = 0;
     for (const row of rows) {
       const data = row['data'] ?? this.#exec(`SELECT data FROM events WHERE seq = ?`, row['seq'] ?? 0)[0]?.['data'];
       const text = this.#loaded(Number(row['seq']), 'data', data);
-      page.push(eventOf(record.session_id, row, text));
-      sizeChars += text.length;
-      if (sizeChars > limits.readerPageBytes) break;
+      events.push(eventOf(sessionId, row, text));
+      chars += text.length;
+      if (chars > mostChars) break;
     }
-    return page;
+    return { events, chars };
+  }
+
+  /** One event, without what only recovery reads. */
+  event(seq: number): SessionEvent | null {
+    const rows = this.#find(
+      `SELECT seq, run, iteration, type, at, action_id, action_name, data FROM events WHERE seq = ?`,
+      seq,
+    );
+    return this.#within(rows, 0).events[0] ?? null;
+  }
+
+  /** What the data of an event takes up as JSON, without reading it; 0 when there is no such event. */
+  dataBytes(seq: number): number {
+    const [row] = this.#find(
+      `SELECT COALESCE(OCTET_LENGTH(data), (SELECT SUM(OCTET_LENGTH(text)) FROM chunks WHERE chunks.seq = events.seq AND field = 'data')) AS bytes
+       FROM events WHERE seq = ?`,
+      seq,
+    );
+    return Number(row?.['bytes'] ?? 0);
   }
 
   /** All events of a run, oldest first. */
@@ -461,17 +531,23 @@ export class Journal {
     return { expiring: within('NOT NULL', limits.cachedOutcomes), lasting: within('NULL', limits.idempotencyKeys) };
   }
 
-  /** Completed actions after the event `after` whose output is large or may hold files, oldest first. */
-  outcomesWithArtifacts(after: number): number[] {
-    return this.#find(
-      `SELECT seq FROM events WHERE seq > ? AND type = 'action_completed'
-         AND (data IS NULL OR OCTET_LENGTH(data) > ?
-           OR INSTR(data, '"files":[') > 0 OR INSTR(data, '"mimeType":"') > 0)
-       ORDER BY seq LIMIT ?`,
-      after,
+  /** A slice of the completed actions whose output is large or may hold files: after the event `after`, oldest first. */
+  outcomesWithArtifacts(after: number, until: number): Slice<number> {
+    const next = Math.min(until, after + limits.searchedEvents);
+    const [row] = this.#find(
+      `SELECT JSON_GROUP_ARRAY(seq) FILTER (WHERE data IS NULL OR OCTET_LENGTH(data) > ?1
+           OR INSTR(data, '"files":[') > 0 OR INSTR(data, '"mimeType":"') > 0) AS found,
+         SUM(MIN(COALESCE(OCTET_LENGTH(data), 0), ?1)) AS bytes
+       FROM (SELECT seq, data FROM events WHERE seq > ?2 AND seq <= ?3 AND type = 'action_completed' ORDER BY seq)`,
       limits.artifactBytes,
-      limits.pageRows + 1,
-    ).map((row) => Number(row['seq']));
+      after,
+      next,
+    );
+    return {
+      found: row === undefined ? [] : (JSON.parse(String(row['found'])) as number[]),
+      next,
+      chars: (next - after) * limits.passedEventChars + Number(row?.['bytes'] ?? 0) / limits.searchedCharsPerChar,
+    };
   }
 
   /** How long the latest completed actions took, oldest first, at most `limits.durationsRead` of them (S5). */
@@ -593,6 +669,12 @@ export class Journal {
   variables(): Map<string, Json> {
     const rows = this.#find(`SELECT key, value FROM variables ORDER BY key`);
     return new Map(rows.map((row) => [String(row['key']), JSON.parse(String(row['value'])) as Json]));
+  }
+
+  /** What each variable takes up, its name and its value as JSON, in bytes. */
+  variableBytes(): Map<string, number> {
+    const rows = this.#find(`SELECT key, OCTET_LENGTH(key) + OCTET_LENGTH(value) AS bytes FROM variables`);
+    return new Map(rows.map((row) => [String(row['key']), Number(row['bytes'])]));
   }
 
   setVariable(key: string, value: Json): void {
@@ -734,15 +816,17 @@ function toEvent(sessionId: string, seq: number, entry: JournalEntry): SessionEv
 }
 
 function eventOf(sessionId: string, row: SqlRow, data: string): SessionEvent {
-  return toEvent(sessionId, Number(row['seq']), {
-    type: String(row['type']) as JournaledEventType,
-    runId: runIdOf(sessionId, Number(row['run'])),
+  const head = {
+    seq: Number(row['seq']),
+    type: String(row['type']) as EventType,
+    session_id: sessionId,
+    run_id: runIdOf(sessionId, Number(row['run'])),
     iteration: Number(row['iteration']),
-    at: Number(row['at']),
-    ...(row['action_id'] === null ? {} : { actionId: String(row['action_id']) }),
-    ...(row['action_name'] === null ? {} : { actionName: String(row['action_name']) }),
-    data: JSON.parse(data) as JsonObject,
-  });
+    timestamp: Number(row['at']),
+    ...(row['action_id'] === null ? {} : { action_id: String(row['action_id']) }),
+    ...(row['action_name'] === null ? {} : { action_name: String(row['action_name']) }),
+  };
+  return storedEvent(head, data);
 }
 
 function isHighSurrogate(unit: number): boolean {

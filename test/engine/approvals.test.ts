@@ -10,7 +10,7 @@ import type { ActionCall } from '../../src/executors/executor.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { MortalSql, openNodeSql } from '../support/node-sql.ts';
 import type { CrashPoint } from '../support/node-sql.ts';
-import { runText, sessionKit, settle } from '../support/session-kit.ts';
+import { runText, sessionKit, settle, variablesOf } from '../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../support/session-kit.ts';
 
 const supervised: NonNullable<KitOptions['agent']> = (agent) => ({
@@ -233,7 +233,7 @@ describe('[J8] what was approved is what runs', () => {
     await stage.run(SET('s1', 'Ann'), '<response final="false">$s1.value</response>');
     await stage.run(ACTION('a', 'pay', { to: '$to', text: 'for $to' }), SET('s2', 'Mallory'));
     expect(askedOf(stage.events)[0]?.data['parameters']).toEqual({ to: 'Ann', text: 'for Ann' });
-    expect(stage.kit.session.variables()).toEqual({ to: 'Mallory' });
+    expect(await variablesOf(stage.kit.session)).toEqual({ to: 'Mallory' });
     await stage.decide();
     expect(stage.calls.map(({ parameters }) => parameters)).toEqual([{ to: 'Ann', text: 'for Ann' }]);
   });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { ModelDelta, ModelRequest } from '../../src/domain/ports.ts';
-import { sessionKit, settle } from '../support/session-kit.ts';
+import { sessionKit, settle, resultOf } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';
 
 type Speech = (request: ModelRequest) => AsyncGenerator<ModelDelta>;
@@ -36,7 +36,7 @@ describe('[L6] a cancelled generation was paid for', () => {
     const types = kit.events.map(({ type }) => type);
     expect(types.filter((type) => type === 'usage')).toHaveLength(1);
     expect(types.indexOf('usage')).toBeLessThan(types.indexOf('agent_cancelled'));
-    const { usage } = kit.session.result(kit.session.run(run));
+    const { usage } = await resultOf(kit.session, kit.session.run(run));
     // "twelve chars" and "<thought>sixteen chars" have 34 bytes
     expect(usage).toMatchObject({ model_calls: 1, completion_tokens: 9, estimated: true });
     expect(Number(usage['prompt_tokens'])).toBeGreaterThan(100);

@@ -8,7 +8,7 @@ import { bundled } from '../../src/catalog/bundled.ts';
 import { limits } from '../../src/domain/limits.ts';
 import type { AgentDefinition, FeedDefinition, FeedSource } from '../../src/domain/manifest.ts';
 import { feedRefusal } from '../../src/engine/feed-sources.ts';
-import { say, sessionKit, settle } from '../support/session-kit.ts';
+import { say, sessionKit, settle, resultOf } from '../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../support/session-kit.ts';
 
 const internal = (name: string, params: Record<string, Json> = {}): FeedSource => ({
@@ -128,7 +128,7 @@ describe('[F2] [F5] in the prompt', () => {
     await settle();
     await ask(kit);
     const last = kit.session.runs().at(-1);
-    expect(last === undefined ? '' : kit.session.result(last).response).toBe('fed and mine');
+    expect(last === undefined ? '' : (await resultOf(kit.session, last)).response).toBe('fed and mine');
   });
 });
 
@@ -425,7 +425,7 @@ describe('[I] the model changes its feeds', () => {
     const kit = await sessionKit({ agent: having(), script: [act(name, parameters), FINAL] });
     await ask(kit);
     const [run] = kit.session.runs();
-    expect(run === undefined ? null : kit.session.result(run).actions[0]).toMatchObject({
+    expect(run === undefined ? null : (await resultOf(kit.session, run)).actions[0]).toMatchObject({
       status: 'failed',
       error: { code },
     });
@@ -476,7 +476,7 @@ describe('[I] the model changes its feeds', () => {
     });
     await ask(kit);
     const [run] = kit.session.runs();
-    expect(run === undefined ? '' : kit.session.result(run).response).toBe('$old.secret $v');
+    expect(run === undefined ? '' : (await resultOf(kit.session, run)).response).toBe('$old.secret $v');
     const results = (call: number): string =>
       JSON.stringify(kit.requests[call]?.messages.filter(({ role }) => role === 'user'));
     expect(results(1)).toContain('from before');

@@ -8,7 +8,7 @@ import type { HostLife } from '../../src/engine/take-ups.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { MortalSql, openNodeSql } from '../support/node-sql.ts';
 import type { NodeSql } from '../support/node-sql.ts';
-import { SESSION_ID, sessionKit, settle } from '../support/session-kit.ts';
+import { SESSION_ID, sessionKit, settle, resultOf } from '../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../support/session-kit.ts';
 
 const act = (id: string, say: string): string =>
@@ -122,11 +122,13 @@ const post = async ({ session }: SessionKit, text: string): Promise<void> => {
   };
   await session.execute(chunks(), text);
 };
-const statuses = ({ session }: SessionKit): unknown[] =>
-  session.runs().map((run) => {
-    const { status, error } = session.result(run);
-    return error === null ? status : `${status}: ${String((error as { code?: string }).code)}`;
-  });
+const statuses = async ({ session }: SessionKit): Promise<unknown[]> =>
+  await Promise.all(
+    session.runs().map(async (run) => {
+      const { status, error } = await resultOf(session, run);
+      return error === null ? status : `${status}: ${String((error as { code?: string }).code)}`;
+    }),
+  );
 
 /** A world whose first host has frozen by the first message of its first session. */
 async function frozenWorld(sessions = 1, isWatched = true): Promise<World> {
@@ -146,22 +148,22 @@ describe('[J2] a run that freezes its host', () => {
     const world = await frozenWorld();
     for (let start = 1; start <= limits.frozenStarts; start += 1) {
       const [kit] = await world.start();
-      expect(statuses(one(kit))).toEqual(['running']);
+      expect(await statuses(one(kit))).toEqual(['running']);
       await world.live(30_000);
       expect([start, world.host?.isFrozen]).toEqual([start, true]);
     }
     const [kit] = await world.start();
     await world.live(30_000);
     expect(world.host?.isFrozen).toBe(false);
-    expect(statuses(one(kit))).toEqual(['failed: recovery_exhausted']);
+    expect(await statuses(one(kit))).toEqual(['failed: recovery_exhausted']);
     expect(kit?.faults).toEqual([
       expect.stringMatching(`^run run_a+_1 of session ${SESSION_ID} is set aside: the host froze at 3 starts in a row`),
     ]);
-    const result = kit?.session.result(kit.session.run(runOf(one(kit))));
+    const result = await resultOf(one(kit).session, one(kit).session.run(runOf(one(kit))));
     expect(result?.actions).toMatchObject([{ status: 'failed', error: { code: 'outcome_unknown' } }]);
     await post(one(kit), answer('serves'));
     await settle();
-    expect(statuses(one(kit))).toContain('completed');
+    expect(await statuses(one(kit))).toContain('completed');
   });
 
   test('messages that waited behind it are answered', async () => {
@@ -172,7 +174,7 @@ describe('[J2] a run that freezes its host', () => {
     world.end();
     world.isArmed = true;
     await world.untilServing();
-    expect(statuses(one(world.host?.kits[0]))).toEqual(['failed: recovery_exhausted', 'completed', 'completed']);
+    expect(await statuses(one(world.host?.kits[0]))).toEqual(['failed: recovery_exhausted', 'completed', 'completed']);
     expect(world.frozen).toHaveLength(limits.frozenStarts);
   });
 
@@ -185,7 +187,7 @@ describe('[J2] a run that freezes its host', () => {
     world.end();
     world.isArmed = true;
     await world.untilServing();
-    expect(statuses(one(world.host?.kits[0]))).toEqual(['completed', 'failed: recovery_exhausted', 'completed']);
+    expect(await statuses(one(world.host?.kits[0]))).toEqual(['completed', 'failed: recovery_exhausted', 'completed']);
     expect(world.frozen).toHaveLength(limits.frozenStarts);
   });
 
@@ -196,14 +198,14 @@ describe('[J2] a run that freezes its host', () => {
     const leftOver = act('a', 'freeze').replace('mode="async"', 'mode="fire_and_forget"');
     await post(one(first), `${leftOver}${answer('done')}`);
     await settle();
-    expect(statuses(one(first))).toEqual(['completed']);
+    expect(await statuses(one(first))).toEqual(['completed']);
     world.end();
     world.isArmed = true;
     await world.untilServing();
     const kit = one(world.host?.kits[0]);
-    expect(statuses(kit)).toEqual(['completed']);
+    expect(await statuses(kit)).toEqual(['completed']);
     expect(world.frozen).toHaveLength(limits.frozenStarts);
-    expect(kit.session.result(kit.session.run(runOf(kit))).actions).toMatchObject([{ status: 'failed' }]);
+    expect((await resultOf(kit.session, kit.session.run(runOf(kit)))).actions).toMatchObject([{ status: 'failed' }]);
   });
 
   test('it is on disk that it is taken up before anything of it begins', async () => {
@@ -246,7 +248,7 @@ describe('[J2] innocent work', () => {
       world.end();
       const [kit] = await world.start();
       await kit?.session.wake();
-      expect([kill, ...statuses(one(kit))]).toEqual([kill, 'running']);
+      expect([kill, ...(await statuses(one(kit)))]).toEqual([kill, 'running']);
     }
   });
 
@@ -259,7 +261,7 @@ describe('[J2] innocent work', () => {
       await world.start();
       await world.live(limits.provenMs + 1_000);
       expect(world.disks[0]?.exec('SELECT * FROM taken_up')).toEqual([]);
-      expect(statuses(one(world.host?.kits[0]))).toEqual(['running']);
+      expect(await statuses(one(world.host?.kits[0]))).toEqual(['running']);
       world.freeze();
     }
   });
@@ -275,7 +277,7 @@ describe('[J2] innocent work', () => {
       await world.live(600_000, shuffled());
       expect([start, world.host?.isFrozen]).toEqual([start, start <= limits.frozenStarts]);
     }
-    const [culprit, ...rest] = world.host?.kits.map((kit) => statuses(kit)) ?? [];
+    const [culprit, ...rest] = await Promise.all(world.host?.kits.map(statuses) ?? []);
     expect(culprit).toEqual(['failed: recovery_exhausted']);
     expect(rest).toEqual(rest.map(() => ['running']));
   });
@@ -291,7 +293,7 @@ describe('[J2] innocent work', () => {
     void read.then(() => (isRead = true));
     await settle();
     expect(isRead).toBe(true);
-    expect(kits.slice(1).map((kit) => statuses(kit))).toEqual([['running'], ['running']]);
+    expect(await Promise.all(kits.slice(1).map(statuses))).toEqual([['running'], ['running']]);
   });
 });
 
@@ -305,7 +307,7 @@ describe('[J2] a host that nobody watches', () => {
     }
     await world.start();
     await world.live(30_000);
-    expect(statuses(one(world.host?.kits[0]))).toEqual(['failed: recovery_exhausted']);
+    expect(await statuses(one(world.host?.kits[0]))).toEqual(['failed: recovery_exhausted']);
   });
 
   test('ends now and then: what ran for a while in between is innocent', async () => {
@@ -316,7 +318,7 @@ describe('[J2] a host that nobody watches', () => {
       world.end();
       await world.start();
       await world.live(end % 2 === 0 ? limits.provenMs + 1_000 : 1_000);
-      expect(statuses(one(world.host?.kits[0]))).toEqual(['running']);
+      expect(await statuses(one(world.host?.kits[0]))).toEqual(['running']);
     }
   });
 });

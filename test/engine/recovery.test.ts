@@ -10,7 +10,7 @@ import type { ActionCall, ActionContext } from '../../src/executors/executor.ts'
 import { FakeClock } from '../support/fake-clock.ts';
 import { MortalSql, openNodeSql } from '../support/node-sql.ts';
 import type { CrashPoint } from '../support/node-sql.ts';
-import { sessionKit, settle } from '../support/session-kit.ts';
+import { sessionKit, settle, resultOf } from '../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../support/session-kit.ts';
 
 /** What outlives the hosts: the disk, the time, the world that actions change, and what was sent to readers. */
@@ -166,10 +166,10 @@ async function gone({ sql }: Host): Promise<void> {
   while (!sql.crashed) await new Promise((resolve) => setImmediate(resolve));
 }
 
-function resultOf({ kit }: Host): RunResult {
+async function lastResult({ kit }: Host): Promise<RunResult> {
   const run = kit.session.runs().at(-1);
   if (run === undefined) throw new Error('there is no run');
-  return kit.session.result(run);
+  return await resultOf(kit.session, run);
 }
 
 const ENDS = new Set(['action_completed', 'action_failed', 'action_skipped', 'action_cancelled', 'action_rejected']);
@@ -267,19 +267,19 @@ describe.each(WORK)('[J2] [J3] [S10] $name', (work) => {
     async (leaves) => {
       const whole = await through(work, [], true);
       checkJournal(whole);
-      const expected = essence(resultOf(whole.last));
+      const expected = essence(await lastResult(whole.last));
       expect(expected).toMatchObject({ status: 'completed' });
       for (let atAppend = 1; atAppend <= whole.appends; atAppend += 1) {
         const survived = await through(work, [{ atAppend, leaves }], true);
         checkJournal(survived);
-        expect(essence(resultOf(survived.last)), `crash at append ${atAppend}`).toEqual(expected);
+        expect(essence(await lastResult(survived.last)), `crash at append ${atAppend}`).toEqual(expected);
         if (work.name.includes('unsafe')) atMostOnce(survived.world.executed);
       }
     },
   );
 
   test('ends the same when host after host vanishes', async () => {
-    const expected = essence(resultOf((await through(work, [], true)).last));
+    const expected = essence(await lastResult((await through(work, [], true)).last));
     for (const [first, second, third] of [
       [3, 2, 4],
       [5, 5, 5],
@@ -289,7 +289,7 @@ describe.each(WORK)('[J2] [J3] [S10] $name', (work) => {
       const crashes = [first, second, third].map((atAppend): CrashPoint => ({ atAppend, leaves: 'unsynced' }));
       const survived = await through(work, crashes, true);
       checkJournal(survived);
-      expect(essence(resultOf(survived.last)), `crashes at ${first}, ${second}, ${third}`).toEqual(expected);
+      expect(essence(await lastResult(survived.last)), `crashes at ${first}, ${second}, ${third}`).toEqual(expected);
       if (work.name.includes('unsafe')) atMostOnce(survived.world.executed);
     }
   });
@@ -345,8 +345,10 @@ describe('[J2] a model run goes on with another generation', () => {
     const { world, first, next } = await hostsOf(model);
     await send(first, 'do it');
     const second = await next();
-    expect(resultOf(second)).toMatchObject({ status: 'completed', response: 'I see' });
-    expect(resultOf(second).actions).toMatchObject([{ status: 'failed', error: { code: 'outcome_unknown' } }]);
+    expect(await lastResult(second)).toMatchObject({ status: 'completed', response: 'I see' });
+    expect((await lastResult(second)).actions).toMatchObject([
+      { status: 'failed', error: { code: 'outcome_unknown' } },
+    ]);
     expect(JSON.stringify(model.asked[1]?.messages)).toContain('outcome_unknown');
     expect(world.executed).toHaveLength(1);
   });
@@ -358,7 +360,7 @@ describe('[J2] a model run goes on with another generation', () => {
     await send(first, 'do it');
     const second = await next();
     await live(world, second);
-    expect(resultOf(second)).toMatchObject({ status: 'completed', response: 'value of x' });
+    expect(await lastResult(second)).toMatchObject({ status: 'completed', response: 'value of x' });
     expect(world.executed).toEqual([world.executed[0], world.executed[0]]);
   });
 
@@ -373,7 +375,7 @@ describe('[J2] a model run goes on with another generation', () => {
     await settle();
     const second = await next();
     await live(world, second);
-    const result = resultOf(second);
+    const result = await lastResult(second);
     expect(result).toMatchObject({ status: 'completed', response: 'shorter' });
     expect(result.responses[0]?.content).toMatch(/^a long answer\. /);
     const cut = world.sent.filter(({ data }) => data['cut'] === true);
@@ -388,16 +390,16 @@ describe('[J2] a model run goes on with another generation', () => {
     await settle();
     world.clock.advance(limits.unsavedTextMs);
     const second = await next();
-    expect(resultOf(second).responses[0]?.content).toBe('a few words');
+    expect((await lastResult(second)).responses[0]?.content).toBe('a few words');
   });
 
   test('after three cut generations the run is given up', async () => {
     const { first, next } = await hostsOf(speaking(...Array.from({ length: 9 }, () => ['<thought>hm', null])));
     await send(first, 'think');
     for (let crash = 1; crash <= limits.cutGenerations; crash += 1) {
-      expect(resultOf(await next())).toMatchObject({ status: 'running' });
+      expect(await lastResult(await next())).toMatchObject({ status: 'running' });
     }
-    expect(resultOf(await next())).toMatchObject({ status: 'failed', error: { code: 'recovery_exhausted' } });
+    expect(await lastResult(await next())).toMatchObject({ status: 'failed', error: { code: 'recovery_exhausted' } });
   });
 
   test('messages that waited behind it come in their order, and protocol text that was cut off is an error', async () => {
@@ -411,7 +413,9 @@ describe('[J2] a model run goes on with another generation', () => {
     await first.kit.session.execute((async function* () {})(), null);
     const last = await next();
     await live(world, last);
-    const results = last.kit.session.runs().map((run) => last.kit.session.result(run));
+    const results = await Promise.all(
+      last.kit.session.runs().map(async (run) => await resultOf(last.kit.session, run)),
+    );
     expect(results.map(({ response }) => response)).toEqual(['one', 'two', 'three', '']);
     expect(results.at(-1)).toMatchObject({ status: 'failed', error: { code: 'input_cut' } });
   });
@@ -422,9 +426,9 @@ describe('[J2] [J9] the record', () => {
     const { first, next } = await hostsOf({ executors: { tool: () => new Promise(() => undefined) } });
     await begin(first, { name: '', text: ACTION('x') });
     for (let crash = 1; crash <= limits.recoveries; crash += 1) {
-      expect(resultOf(await next()).status).toBe('running');
+      expect((await lastResult(await next())).status).toBe('running');
     }
-    expect(resultOf(await next())).toMatchObject({ status: 'failed', error: { code: 'recovery_exhausted' } });
+    expect(await lastResult(await next())).toMatchObject({ status: 'failed', error: { code: 'recovery_exhausted' } });
   });
 
   test('what is recorded wins: where this code would decide otherwise, the run is ended and nothing is done', async () => {
@@ -433,7 +437,7 @@ describe('[J2] [J9] the record', () => {
     await settle();
     world.disk.exec(`UPDATE events SET type = 'action_skipped' WHERE type = 'action_started' AND action_id = 'y'`);
     const second = await next();
-    expect(resultOf(second)).toMatchObject({ status: 'failed', error: { code: 'interrupted' } });
+    expect(await lastResult(second)).toMatchObject({ status: 'failed', error: { code: 'interrupted' } });
     expect(world.executed).toHaveLength(2);
     expect(second.kit.faults).toMatchObject([{ code: 'not_recoverable' }]);
   });
@@ -450,7 +454,7 @@ describe('[J2] [J9] the record', () => {
     world.disk.exec(`UPDATE variables SET value = 'false'`);
     const second = await next();
     await live(world, second);
-    expect(resultOf(second).actions.map(({ status }) => status)).toEqual(['completed', 'completed']);
+    expect((await lastResult(second)).actions.map(({ status }) => status)).toEqual(['completed', 'completed']);
   });
 
   test.each([
@@ -471,7 +475,7 @@ describe('[J2] [J9] the record', () => {
       const second = await next();
       const started = world.clock.now();
       await live(world, second);
-      expect(resultOf(second).actions).toMatchObject([{ status: 'completed', attempts: 2 }]);
+      expect((await lastResult(second)).actions).toMatchObject([{ status: 'completed', attempts: 2 }]);
       expect(world.clock.now() - started).toBeLessThan(withinMs);
       expect(world.executed.map((job) => job.at(-1))).toEqual(['1', '2']);
     },
@@ -492,7 +496,7 @@ describe('[J8] approvals', () => {
     const { world, first, next } = await hostsOf(asking);
     await send(first, 'do it');
     await settle();
-    expect(resultOf(first).status).toBe('waiting');
+    expect((await lastResult(first)).status).toBe('waiting');
     expect(first.kit.session.busy).toBe(false);
     await first.kit.settled();
     expect(first.kit.session.nextWake()).toBe(world.clock.now() + limits.approvalExpiryMs);
@@ -503,7 +507,7 @@ describe('[J8] approvals', () => {
     const asked = world.sent.find(({ type }) => type === 'approval_requested');
     await one.kit.session.resolveApproval(String(asked?.data['approval_id']), true, 'go ahead');
     await live(world, one);
-    expect(resultOf(one)).toMatchObject({ status: 'completed', response: 'done' });
+    expect(await lastResult(one)).toMatchObject({ status: 'completed', response: 'done' });
     expect(world.executed).toHaveLength(1);
     expect(world.sent.filter(({ data }) => data['code'] === 'run_recovered')).toEqual([]);
   });
@@ -519,7 +523,7 @@ describe('[J8] approvals', () => {
     const asked = world.sent.find(({ type }) => type === 'approval_requested');
     await one.kit.session.resolveApproval(String(asked?.data['approval_id']), false, 'too dangerous');
     await live(world, one);
-    expect(resultOf(one)).toMatchObject({ status: 'completed', response: 'a pity' });
+    expect(await lastResult(one)).toMatchObject({ status: 'completed', response: 'a pity' });
     expect(JSON.stringify(model.asked[1]?.messages)).toContain('too dangerous');
     expect(world.executed).toEqual([]);
   });
@@ -535,7 +539,7 @@ describe('[J8] approvals', () => {
     const one = await next();
     world.clock.advance(limits.approvalExpiryMs - 3 * 24 * 3_600_000 - 1);
     await settle();
-    expect(resultOf(one).status).toBe('waiting');
+    expect((await lastResult(one)).status).toBe('waiting');
     world.clock.advance(1);
     await expect(one.kit.session.resolveApproval(`apr_${'1'.repeat(32)}`, true, null)).rejects.toMatchObject({
       code: 'approval_closed',
@@ -544,7 +548,7 @@ describe('[J8] approvals', () => {
     expect(one.kit.session.nextWake()).toBe(world.clock.now());
     await one.kit.session.wake();
     await live(world, one);
-    expect(resultOf(one)).toMatchObject({ status: 'completed', response: 'a pity' });
+    expect(await lastResult(one)).toMatchObject({ status: 'completed', response: 'a pity' });
   });
 
   test('while a person is waited for, no timer of the platform holds the host, here or after a restart', async () => {
@@ -554,10 +558,10 @@ describe('[J8] approvals', () => {
     });
     await send(first, 'do it');
     await settle();
-    expect([resultOf(first).status, world.clock.next]).toEqual(['waiting', null]);
+    expect([(await lastResult(first)).status, world.clock.next]).toEqual(['waiting', null]);
     const one = await next();
     await settle();
-    expect([resultOf(one).status, world.clock.next]).toEqual(['waiting', null]);
+    expect([(await lastResult(one)).status, world.clock.next]).toEqual(['waiting', null]);
   });
 
   test('[J1] a decision is on disk when it is answered, and the first one counts', async () => {
@@ -581,7 +585,7 @@ describe('[J8] approvals', () => {
       code: 'approval_closed',
       details: { approval_status: 'approved' },
     });
-    expect(resultOf(first)).toMatchObject({ status: 'completed', response: 'done' });
+    expect(await lastResult(first)).toMatchObject({ status: 'completed', response: 'done' });
   });
 
   test.each(['the same host', 'the next host'])(
@@ -652,10 +656,10 @@ describe('[S4] fire_and_forget after the answer', () => {
       text: '<action type="tool" mode="fire_and_forget" id="bg">{"name":"echo","parameters":{"ms":1000}}</action><response final="true">hi</response>',
     });
     await settle();
-    expect(resultOf(first).status).toBe('completed');
+    expect((await lastResult(first)).status).toBe('completed');
     const one = await next();
     await live(world, one);
-    expect(resultOf(one)).toMatchObject({ status: 'completed', actions: [{ id: 'bg', status: 'completed' }] });
+    expect(await lastResult(one)).toMatchObject({ status: 'completed', actions: [{ id: 'bg', status: 'completed' }] });
     expect((await next()).kit.session.busy).toBe(false);
   });
 });
@@ -664,7 +668,7 @@ test('[J3] a run whose workflow is not there any more ends by name, and those be
   const kit = await sessionKit({ script: ['<response final="true">here</response>'] });
   const { run, runId } = await kit.session.workflow({});
   await kit.session.ended(run);
-  expect(kit.session.result(kit.session.run(runId))).toMatchObject({
+  expect(await resultOf(kit.session, kit.session.run(runId))).toMatchObject({
     status: 'failed',
     error: { code: 'unknown_workflow' },
   });

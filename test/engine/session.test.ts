@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { ActionOutcome } from '../../src/domain/action.ts';
 import { EngineError } from '../../src/domain/errors.ts';
 import type { ActionCall, ActionContext } from '../../src/executors/executor.ts';
-import { runText, say, sessionKit, settle } from '../support/session-kit.ts';
+import { runText, say, sessionKit, settle, resultOf, variablesOf } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';
 
 const echo = (id: string, parameters: object = {}, more: object = {}): string =>
@@ -293,7 +293,7 @@ describe('sub-systems', () => {
     expect(await ended).toMatchObject({ status: 'cancelled' });
     expect(types(kit.events).filter((type) => type === 'action_started')).toHaveLength(4);
     expect(began).toEqual([]);
-    expect(kit.session.variables()).toEqual({});
+    expect(await variablesOf(kit.session)).toEqual({});
     expect(types(kit.events)).not.toContain('variable_changed');
   });
 
@@ -389,12 +389,12 @@ describe('[J1] [J3] ends', () => {
     expect(types(next.events)).toContain('agent_failed');
     const [run] = next.session.runs();
     if (run === undefined) throw new Error('the run is gone');
-    const result = next.session.result(run);
+    const result = await resultOf(next.session, run);
     expect(result).toMatchObject({ status: 'failed', error: { code: 'interrupted' } });
     expect(result.actions.map(({ status }) => status)).toEqual(['failed', 'cancelled']);
     expect(result.actions[0]?.error).toMatchObject({ code: 'outcome_unknown' });
     await next.session.recover();
-    expect(next.session.result(run)).toEqual(result);
+    expect(await resultOf(next.session, run)).toEqual(result);
   });
 
   test('a run whose last event is on disk is not running any more, whatever its row said', async () => {

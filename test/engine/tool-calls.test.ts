@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { ActionOutcome } from '../../src/domain/action.ts';
 import type { AgentDefinition, ProtocolOptions } from '../../src/domain/manifest.ts';
 import type { ModelDelta } from '../../src/domain/ports.ts';
-import { say, sessionKit, settle } from '../support/session-kit.ts';
+import { say, sessionKit, settle, variablesOf } from '../support/session-kit.ts';
 import type { Script } from '../support/session-kit.ts';
 
 const call = (name: string, args: string, id: string | null = null, index = 0): ModelDelta => ({
@@ -114,7 +114,7 @@ describe('[P17] a model that calls functions natively', () => {
       ['d', 'tool', 'rejected'],
     ]);
     expect(result.actions[3]?.error).toMatchObject({ code: 'unknown_name' });
-    expect(kit.session.variables()).toEqual({ k: [1] });
+    expect(await variablesOf(kit.session)).toEqual({ k: [1] });
     expect(kit.requests[1]?.messages.at(-1)?.content).toMatch(/^\[rejected\] unknown_name: /);
   });
 

@@ -3,7 +3,7 @@ import type { AgentDefinition } from '../../src/domain/manifest.ts';
 import type { ModelDelta } from '../../src/domain/ports.ts';
 import { createParser } from '../../src/protocol/parser.ts';
 import type { TrainingMessage } from '../../src/protocol/transcript.ts';
-import { say, sessionKit } from '../support/session-kit.ts';
+import { say, sessionKit, textOf } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';
 
 const call = (name: string, args: string, id: string | null, index = 0): ModelDelta => ({
@@ -16,8 +16,11 @@ const call = (name: string, args: string, id: string | null, index = 0): ModelDe
 const text = (words: string): ModelDelta => ({ type: 'text', text: words });
 const finish: ModelDelta = { type: 'finish', reason: 'tool_calls' };
 
-const examples = (kit: SessionKit): (readonly TrainingMessage[])[] =>
-  [...kit.session.transcript()].map((line) => {
+const linesOf = async (kit: SessionKit): Promise<string[]> =>
+  (await textOf(kit.session.transcript())).split('\n').slice(0, -1);
+
+const examples = async (kit: SessionKit): Promise<(readonly TrainingMessage[])[]> =>
+  (await linesOf(kit)).map((line) => {
     expect(line).not.toContain('\n');
     const { messages, ...rest } = JSON.parse(line) as { messages: TrainingMessage[] };
     expect(rest).toEqual({});
@@ -30,7 +33,7 @@ describe('a session as training examples', () => {
     const second = '<response final="true">It is $a.n</response>';
     const kit = await sessionKit({ script: [first, second] });
     await say(kit, 'what is it?');
-    const [messages] = examples(kit);
+    const [messages] = await examples(kit);
     expect(messages?.map(({ role }) => role)).toEqual(['system', 'user', 'assistant', 'user', 'assistant']);
     expect(messages?.slice(0, 4)).toEqual(kit.requests[1]?.messages);
     expect(messages?.[2]).toEqual({ role: 'assistant', content: first });
@@ -43,7 +46,7 @@ describe('a session as training examples', () => {
     });
     await say(kit, 'first');
     await say(kit, 'second');
-    const [one, two] = examples(kit);
+    const [one, two] = await examples(kit);
     expect(one?.map(({ weight }) => weight)).toEqual([undefined, undefined, undefined]);
     expect(two?.map(({ role, weight }) => [role, weight])).toEqual([
       ['system', undefined],
@@ -60,7 +63,7 @@ describe('a session as training examples', () => {
     });
     expect((await say(kit, 'fail')).status).toBe('failed');
     expect((await say(kit, 'go')).status).toBe('completed');
-    const all = examples(kit);
+    const all = await examples(kit);
     expect(all).toHaveLength(1);
     expect(all[0]?.at(-1)?.content).toContain('ok');
     expect(all[0]?.filter(({ role, weight }) => role === 'assistant' && weight === undefined)).toHaveLength(1);
@@ -83,7 +86,7 @@ describe('a session as training examples', () => {
       ],
     });
     await say(kit, 'go');
-    const [messages] = examples(kit);
+    const [messages] = await examples(kit);
     expect(messages?.map(({ role }) => role)).toEqual(['system', 'user', 'assistant', 'user', 'assistant']);
     expect(messages?.[0]?.content).toContain('<action');
     const target = messages?.[2]?.content ?? '';
@@ -108,7 +111,7 @@ describe('a session as training examples', () => {
 
   test('a session in which nothing was said has none, whoever its agent is', async () => {
     const kit = await sessionKit({ gone: () => true });
-    expect([...kit.session.transcript()]).toEqual([]);
+    expect(await linesOf(kit)).toEqual([]);
   });
 
   test('[X3] secrets of the environment are taken out, wherever they came from', async () => {
@@ -122,7 +125,7 @@ describe('a session as training examples', () => {
       ],
     });
     await say(kit, 'print hunter2hunter2');
-    const lines = [...kit.session.transcript()].join('\n');
+    const lines = await textOf(kit.session.transcript());
     expect(lines).not.toContain('sk-');
     expect(lines).not.toContain('hunter2');
     expect(lines.split('[secret]').length - 1).toBe(4);

@@ -10,7 +10,7 @@ import type { ActionCall, ActionContext } from '../../src/executors/executor.ts'
 import { toolExecutor } from '../../src/executors/tool.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { MortalSql, openNodeSql } from '../support/node-sql.ts';
-import { sessionKit, settle } from '../support/session-kit.ts';
+import { sessionKit, settle, resultOf, textOf } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';
 
 type StepText = Partial<WorkflowStep> & { readonly name: string };
@@ -104,7 +104,7 @@ async function finish(kit: SessionKit, clock: FakeClock): Promise<RunResult> {
   for (let turn = 0; turn < 300; turn += 1) {
     await settle();
     const run = kit.session.runs()[0];
-    if (run !== undefined && kit.session.hasEnded(run.runId)) return kit.session.result(run);
+    if (run !== undefined && kit.session.hasEnded(run.runId)) return await resultOf(kit.session, run);
     if (clock.next !== null) clock.advance(clock.next - clock.now());
   }
   throw new Error(`the workflow does not end: ${JSON.stringify(kit.session.runs())}`);
@@ -488,7 +488,7 @@ test('[H1] [M6] nobody answers messages in the session of a workflow, and nothin
   const message = kit.session.message({ content: 'hi', ifBusy: 'queue', tokens: false, idempotencyKey: null });
   await expect(message).rejects.toMatchObject({ code: 'invalid_request' });
   expect(kit.requests).toEqual([]);
-  expect([...kit.session.transcript()]).toEqual([]);
+  expect(await textOf(kit.session.transcript())).toBe('');
 });
 
 describe('[M6] what is left out', () => {
@@ -657,7 +657,7 @@ describe('[J8] [M6] a workflow that waits for a person', () => {
       await settle();
       const run = kit.session.runs()[0];
       const rests = run?.status === 'waiting' && !kit.session.busy;
-      if (run !== undefined && (rests || kit.session.hasEnded(run.runId))) return kit.session.result(run);
+      if (run !== undefined && (rests || kit.session.hasEnded(run.runId))) return await resultOf(kit.session, run);
       const { next } = clock;
       if (next !== null && next - clock.now() < DAY) clock.advance(next - clock.now());
     }

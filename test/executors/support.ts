@@ -2,10 +2,11 @@
 import type { ActionDeclaration, ActionOutcome } from '../../src/domain/action.ts';
 import type { Json, JsonObject } from '../../src/domain/json.ts';
 import type { ToolDefinition, ToolImplementation } from '../../src/domain/manifest.ts';
-import type { Clock, JobResult, RunnerClient, RunnerJob, VariableStore } from '../../src/domain/ports.ts';
+import type { JobResult, RunnerClient, RunnerJob, VariableStore } from '../../src/domain/ports.ts';
 import type { ActionCall, ActionContext } from '../../src/executors/executor.ts';
 import { Pacer } from '../../src/domain/work.ts';
 import { FakeClock } from '../support/fake-clock.ts';
+import { hastyClock } from '../support/hasty-clock.ts';
 
 const action: ActionDeclaration = {
   ordinal: 0,
@@ -138,25 +139,6 @@ export function fakeRunner(
     callRelic: () => Promise.reject(new Error('unexpected use of a relic')),
     stopRelics: () => Promise.resolve(),
     health: () => Promise.resolve({ status: 'healthy' }),
-  };
-}
-
-/** A clock whose timers are due at once: pauses pass without waiting. */
-function hastyClock(): Clock {
-  let now = 1_000_000;
-  return {
-    now: () => now,
-    schedule(delayMs, callback) {
-      let due = true;
-      queueMicrotask(() => {
-        if (!due) return;
-        now += delayMs;
-        callback();
-      });
-      return () => {
-        due = false;
-      };
-    },
   };
 }
 

@@ -28,16 +28,16 @@ describe('[J6] what is an artifact', () => {
     const long = 'é'.repeat(limits.artifactBytes / 2);
     expect(artifactsOf(completed(long))).toEqual([]);
     const [asText] = artifactsOf(completed(`${long}!`));
-    expect(asText).toMatchObject({
+    expect(asText?.entry).toMatchObject({
       id: 'art_7',
       name: 'a.txt',
       content_type: 'text/plain; charset=utf-8',
       size_bytes: limits.artifactBytes + 1,
     });
-    expect(text.decode(asText?.bytes)).toBe(`${long}!`);
+    expect(text.decode(asText?.read())).toBe(`${long}!`);
     const [asJson] = artifactsOf(completed({ long }));
-    expect(asJson).toMatchObject({ id: 'art_7', name: 'a.json', content_type: 'application/json' });
-    expect(JSON.parse(text.decode(asJson?.bytes))).toEqual({ long });
+    expect(asJson?.entry).toMatchObject({ id: 'art_7', name: 'a.json', content_type: 'application/json' });
+    expect(JSON.parse(text.decode(asJson?.read()))).toEqual({ long });
     expect(artifactsOf({ ...completed(`${long}!`), type: 'action_failed' })).toEqual([]);
   });
 
@@ -56,7 +56,9 @@ describe('[J6] what is an artifact', () => {
         ],
       }),
     );
-    expect(files.map(({ id, name, content_type: type, size_bytes: size }) => [id, name, type, size])).toEqual([
+    expect(
+      files.map(({ entry: { id, name, content_type: type, size_bytes: size } }) => [id, name, type, size]),
+    ).toEqual([
       ['art_7_1', 'plot_1.png', 'image/png', 4],
       ['art_7_2', 'notes.md', 'text/plain; charset=utf-8', 4],
       ['art_7_3', 'file-6', 'image/jpeg', 4],
@@ -67,13 +69,13 @@ describe('[J6] what is an artifact', () => {
     'a file that says %s is text',
     (type) => {
       const [file] = artifactsOf(completed({ files: [{ name: 'x', content_type: type, base64: btoa('<script>') }] }));
-      expect(file?.content_type).toBe('text/plain; charset=utf-8');
+      expect(file?.entry.content_type).toBe('text/plain; charset=utf-8');
     },
   );
 
   test.each(['a/b\r\nset-cookie: x', 'nonsense', '"; x'])('the type %j becomes bytes', (type) => {
     const [file] = artifactsOf(completed({ files: [{ name: 'x', content_type: type, base64: '' }] }));
-    expect(file?.content_type).toBe('application/octet-stream');
+    expect(file?.entry.content_type).toBe('application/octet-stream');
   });
 });
 

@@ -368,7 +368,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
         null,
         [],
       ]);
-      expect([found.outcomesWithArtifacts(0), found.range({ after: 0, limit: 1 }), found.page(0)]).toEqual([
+      expect([found.outcomesWithArtifacts(0, 9).found, found.range({ after: 0, limit: 1 }), found.page(0)]).toEqual([
         [],
         [],
         [],

@@ -2,6 +2,7 @@
 import type { ActionOutcome, ActionType } from '../../src/domain/action.ts';
 import { ACTION_TYPES } from '../../src/domain/action.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
 import type { AgentDefinition, ResolvedAgent, ResolvedWorkflow, ToolDefinition } from '../../src/domain/manifest.ts';
 import type { ChildSessions, ModelDelta, ModelRequest, RunnerClient } from '../../src/domain/ports.ts';
 import { bundled } from '../../src/catalog/bundled.ts';
@@ -11,11 +12,13 @@ import { Suspects } from '../../src/engine/suspects.ts';
 import { TakeUps } from '../../src/engine/take-ups.ts';
 import type { HostLife } from '../../src/engine/take-ups.ts';
 import type { RunResult } from '../../src/engine/run-result.ts';
+import type { RunRecord } from '../../src/domain/session.ts';
 import type { ActionCall, ActionContext, Executor } from '../../src/executors/executor.ts';
 import { createExecutors } from '../../src/executors/registry.ts';
-import { Pacer } from '../../src/domain/work.ts';
+import { Pacer, ReadPacer } from '../../src/domain/work.ts';
 import { Journal } from '../../src/journal/journal.ts';
 import { FakeClock } from './fake-clock.ts';
+import { hastyClock } from './hasty-clock.ts';
 import { openNodeSql } from './node-sql.ts';
 import type { NodeSql } from './node-sql.ts';
 
@@ -50,6 +53,8 @@ export interface KitOptions {
   readonly recover?: Partial<Record<ActionType, NonNullable<Executor['recover']>>>;
   readonly clock?: FakeClock;
   readonly runner?: RunnerClient;
+  /** What spreads long reads over time; default: its pauses pass at once. */
+  readonly reads?: ReadPacer;
   readonly children?: ChildSessions;
   /** What the session runs, instead of talking. */
   readonly workflow?: ResolvedWorkflow;
@@ -78,6 +83,7 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
     takeUps: new TakeUps(sql, options.host ?? { life: 1, frozen: [] }, clock, options.suspects ?? new Suspects()),
     clock,
     pacer: new Pacer(clock),
+    reads: options.reads ?? new ReadPacer(hastyClock()),
     random: () => 0.5,
     newApprovalId: options.approvalIds ?? (() => `apr_${'1'.repeat(32)}`),
     executors: executors(options),
@@ -153,7 +159,7 @@ function executors({ executors: replaced = {}, recover: known = {} }: KitOptions
 export async function say(kit: SessionKit, content: string): Promise<RunResult> {
   const run = await kit.session.message({ content, ifBusy: 'queue', tokens: false, idempotencyKey: null });
   await kit.session.ended(run.run);
-  return kit.session.result(kit.session.run(run.runId));
+  return await resultOf(kit.session, kit.session.run(run.runId));
 }
 
 /** Runs protocol text, given in pieces, and waits for its end. */
@@ -163,10 +169,26 @@ export async function runText(kit: SessionKit, ...pieces: string[]): Promise<Run
   };
   const run = await kit.session.execute(chunks(), pieces.join(''));
   await kit.session.ended(run.run);
-  return kit.session.result(kit.session.run(run.runId));
+  return await resultOf(kit.session, kit.session.run(run.runId));
 }
 
 /** Lets everything happen that needs no time to pass. */
 export async function settle(): Promise<void> {
   for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** A run as its document. */
+export async function resultOf(session: Session, run: RunRecord): Promise<RunResult> {
+  return JSON.parse(await textOf(session.read().result(run))) as RunResult;
+}
+
+export async function variablesOf(session: Session): Promise<JsonObject> {
+  return (JSON.parse(await textOf(session.state())) as { variables: JsonObject }).variables;
+}
+
+/** All pieces together. */
+export async function textOf(pieces: AsyncIterable<string>): Promise<string> {
+  let text = '';
+  for await (const piece of pieces) text += piece;
+  return text;
 }

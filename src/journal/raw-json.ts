@@ -1,0 +1,76 @@
+/**
+ * Places in JSON text, found without making values of it: an outcome of megabytes need not stand in memory to get one
+ * file out of it. The text is what `JSON.stringify` wrote: valid, and without white space between its parts.
+ */
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+const OPENING = new Set([0x5b, 0x7b]);
+const CLOSING = new Set([0x5d, 0x7d]);
+
+/** Where a value stands: from its first character to behind its last. */
+export interface Place {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** The members of the object at `from`; none where something else is. */
+export function membersAt(text: string, from: number): ReadonlyMap<string, Place> {
+  const members = new Map<string, Place>();
+  if (text[from] !== '{') return members;
+  for (let at = from + 1; text[at] === '"';) {
+    const colon = endOfString(text, at);
+    const place = { from: colon + 1, to: endOf(text, colon + 1) };
+    members.set(JSON.parse(text.slice(at, colon)) as string, place);
+    at = place.to + 1;
+  }
+  return members;
+}
+
+/** The first items of the list at `from`, at most `most`; none where something else is. */
+export function itemsAt(text: string, from: number, most: number): Place[] {
+  const items: Place[] = [];
+  if (text[from] !== '[' || text[from + 1] === ']') return items;
+  for (let at = from + 1; items.length < most;) {
+    const to = endOf(text, at);
+    items.push({ from: at, to });
+    if (text.charCodeAt(to) !== COMMA) break;
+    at = to + 1;
+  }
+  return items;
+}
+
+/** The string at a place; undefined where something else is. */
+export function stringAt(text: string, place: Place | undefined): string | undefined {
+  return place !== undefined && text.charCodeAt(place.from) === QUOTE
+    ? (JSON.parse(text.slice(place.from, place.to)) as string)
+    : undefined;
+}
+
+function endOf(text: string, from: number): number {
+  let depth = 0;
+  for (let at = from; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) {
+      at = endOfString(text, at) - 1;
+      if (depth === 0) return at + 1;
+    } else if (OPENING.has(code)) depth += 1;
+    else if (CLOSING.has(code)) {
+      if (depth === 0) return at;
+      depth -= 1;
+      if (depth === 0) return at + 1;
+    } else if (code === COMMA && depth === 0) return at;
+  }
+  return text.length;
+}
+
+/** @param from of its opening quote */
+function endOfString(text: string, from: number): number {
+  for (let at = text.indexOf('"', from + 1); at !== -1; at = text.indexOf('"', at + 1)) {
+    let backslashes = 0;
+    while (text.charCodeAt(at - 1 - backslashes) === BACKSLASH) backslashes += 1;
+    if (backslashes % 2 === 0) return at + 1;
+  }
+  return text.length;
+}

@@ -1,0 +1,21 @@
+/** Time that passes at once. */
+import type { Clock } from '../../src/domain/ports.ts';
+
+/** A clock whose timers are due at once: pauses pass without waiting. */
+export function hastyClock(): Clock {
+  let now = 1_000_000;
+  return {
+    now: () => now,
+    schedule(delayMs, callback) {
+      let due = true;
+      queueMicrotask(() => {
+        if (!due) return;
+        now += delayMs;
+        callback();
+      });
+      return () => {
+        due = false;
+      };
+    },
+  };
+}
