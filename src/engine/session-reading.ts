@@ -13,7 +13,6 @@ import type { Artifact, ArtifactEntry } from '../domain/artifact.ts';
 import { EngineError } from '../domain/errors.ts';
 import { encodeEvent } from '../domain/event.ts';
 import type { SessionEvent } from '../domain/event.ts';
-import type { Json } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { ResolvedAgent } from '../domain/manifest.ts';
 import type { RunRecord, SessionRecord } from '../domain/session.ts';
@@ -23,8 +22,7 @@ import { artifactsOf, eventOfArtifact, outputJson } from '../journal/artifacts.t
 import type { Journal } from '../journal/journal.ts';
 import { readTranscript } from './conversation.ts';
 import { RunAnswer, RunFold } from './run-result.ts';
-
-type Variables = readonly (readonly [string, Json])[];
+import type { VariablesSnapshot } from './session-variables.ts';
 
 export class SessionReading {
   readonly slices: Slices;
@@ -117,14 +115,14 @@ export class SessionReading {
   }
 
   /** Everything of the session that is on disk, as JSON Lines: its record, its runs, all events in order, its variables. */
-  export(variables: Variables): AsyncGenerator<string> {
+  export(variables: VariablesSnapshot): AsyncGenerator<string> {
     // Others have ended for good.
     const going = new Map(this.#journal.openRuns().map((run) => [run.run, run]));
     return this.#export(variables, going, this.#journal.runCount);
   }
 
   async *#export(
-    variables: Variables,
+    variables: VariablesSnapshot,
     going: ReadonlyMap<number, RunRecord>,
     runCount: number,
   ): AsyncGenerator<string> {
@@ -153,16 +151,16 @@ export class SessionReading {
   }
 
   /** `GET …/state`, in pieces. */
-  async *state(variables: Variables): AsyncGenerator<string> {
+  async *state(variables: VariablesSnapshot): AsyncGenerator<string> {
     yield `${open({ session_id: this.#record.session_id })},"variables":`;
     yield* this.#variables(variables);
     yield '}';
   }
 
-  async *#variables(variables: Variables): AsyncGenerator<string> {
+  async *#variables(variables: VariablesSnapshot): AsyncGenerator<string> {
     yield '{';
-    for (const [index, [key, value]] of variables.entries()) {
-      const text = `${index === 0 ? '' : ','}${JSON.stringify(key)}:${JSON.stringify(value)}`;
+    for (const [index, [key, json]] of variables.entries()) {
+      const text = `${index === 0 ? '' : ','}${JSON.stringify(key)}:${json()}`;
       yield text;
       await this.#took(text.length);
     }

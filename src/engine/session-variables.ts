@@ -11,21 +11,28 @@ import type { Journal } from '../journal/journal.ts';
 
 const encoder = new TextEncoder();
 
+/** A variable as it was read, or as somebody has asked for it. */
+type Variable = { readonly bytes: number } & ({ readonly json: string } | { readonly value: Json });
+
 export class SessionVariables implements VariableStore {
   readonly #journal: Journal;
-  readonly #values: Map<string, Json>;
-  readonly #bytes: Map<string, number>;
+  readonly #known: Map<string, Variable>;
   #allBytes = 0;
 
   constructor(journal: Journal) {
     this.#journal = journal;
-    this.#values = journal.variables();
-    this.#bytes = journal.variableBytes();
-    for (const bytes of this.#bytes.values()) this.#allBytes += bytes;
+    this.#known = journal.variables();
+    for (const { bytes } of this.#known.values()) this.#allBytes += bytes;
   }
 
   get(key: string): Json | undefined {
-    return this.#values.get(key);
+    const known = this.#known.get(key);
+    if (known === undefined) return undefined;
+    if ('value' in known) return known.value;
+    // Not before somebody asks: all of them together take long.
+    const value = JSON.parse(known.json) as Json;
+    this.#known.set(key, { value, bytes: known.bytes });
+    return value;
   }
 
   /**
@@ -34,30 +41,40 @@ export class SessionVariables implements VariableStore {
    */
   set(key: string, value: Json): void {
     const bytes = checkedBytes(key, value);
-    if (!this.#values.has(key) && this.#values.size >= limits.variables) {
+    if (!this.#known.has(key) && this.#known.size >= limits.variables) {
       throw new EngineError('invalid_request', `A session holds at most ${limits.variables} variables`);
     }
-    const growth = bytes - (this.#bytes.get(key) ?? 0);
+    const growth = bytes - (this.#known.get(key)?.bytes ?? 0);
     if (growth > 0 && this.#allBytes + growth > limits.variablesBytes) throw tooMuch(key, this.#allBytes + growth);
-    this.#values.set(key, value);
-    this.#bytes.set(key, bytes);
+    this.#known.set(key, { value, bytes });
     this.#allBytes += growth;
     this.#journal.setVariable(key, value);
   }
 
   delete(key: string): boolean {
-    const existed = this.#values.delete(key);
-    if (!existed) return false;
-    this.#allBytes -= this.#bytes.get(key) ?? 0;
-    this.#bytes.delete(key);
+    const known = this.#known.get(key);
+    if (known === undefined) return false;
+    this.#known.delete(key);
+    this.#allBytes -= known.bytes;
     this.#journal.deleteVariable(key);
     return true;
   }
 
   entries(): readonly (readonly [string, Json])[] {
-    return [...this.#values];
+    return [...this.#known.keys()].map((key) => [key, this.get(key) ?? null]);
+  }
+
+  /** All of them as they are now, each as JSON when its turn comes. */
+  snapshot(): VariablesSnapshot {
+    return [...this.#known].map(([key, known]) => [
+      key,
+      () => ('json' in known ? known.json : JSON.stringify(known.value)),
+    ]);
   }
 }
+
+/** Names, and what gives the value as JSON. */
+export type VariablesSnapshot = readonly (readonly [name: string, json: () => string])[];
 
 /** @throws EngineError `invalid_request`, `variables_quota` for variables that a new session cannot begin with */
 export function checkVariables(values: JsonObject): void {

@@ -350,12 +350,12 @@ export class Session {
 
   /** Everything of the session that is on disk, as JSON Lines. */
   export(): AsyncIterable<string> {
-    return this.read().export(this.#session().entries());
+    return this.read().export(this.#session().snapshot());
   }
 
   /** The session's variables as one JSON document, in pieces. */
   state(): AsyncIterable<string> {
-    return this.read().state(this.#session().entries());
+    return this.read().state(this.#session().snapshot());
   }
 
   /**

@@ -9,7 +9,7 @@ import type { ArtifactEntry } from '../domain/artifact.ts';
 import { encodeData } from '../domain/event.ts';
 import type { SessionEvent } from '../domain/event.ts';
 import { limits } from '../domain/limits.ts';
-import { itemsAt, membersAt, stringAt } from './raw-json.ts';
+import { endOf, itemsAt, membersAt, stringAt } from './raw-json.ts';
 import type { Place } from './raw-json.ts';
 
 const encoder = new TextEncoder();
@@ -20,9 +20,8 @@ export interface LazyArtifact {
   readonly read: () => Uint8Array;
 }
 
-/** How the data of a completed action begins, and the most that can follow the output. */
+/** How the data of a completed action begins. */
 const OUTPUT = '{"output":';
-const REST_CHARS = 200;
 
 /** What a page of another origin would run or render as markup is text here. */
 const ACTIVE = /html|xml|svg|script|ecma|xsl|pdf|flash/i;
@@ -37,9 +36,7 @@ export function eventOfArtifact(id: string): number | null {
 /** What an action gave, as JSON: cut out of its event's data, without making values of it. */
 export function outputJson(completed: SessionEvent): string {
   const text = encodeData(completed);
-  // Behind the output there are at most a few numbers; nothing else ends with an event's closing bracket.
-  const rest = /(?:,"(?:ms|attempt|cached)":[\w.+-]{1,30}){0,3}\}$/.exec(text.slice(-REST_CHARS));
-  if (text.startsWith(OUTPUT) && rest !== null) return text.slice(OUTPUT.length, text.length - rest[0].length);
+  if (text.startsWith(OUTPUT)) return text.slice(OUTPUT.length, endOf(text, OUTPUT.length));
   return JSON.stringify(completed.data['output'] ?? null);
 }
 

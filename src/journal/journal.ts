@@ -666,15 +666,14 @@ export class Journal {
       .map((row) => ({ afterSeq: Number(row['after_seq']), inputs: JSON.parse(String(row['data'])) as Json }));
   }
 
-  variables(): Map<string, Json> {
-    const rows = this.#find(`SELECT key, value FROM variables ORDER BY key`);
-    return new Map(rows.map((row) => [String(row['key']), JSON.parse(String(row['value'])) as Json]));
-  }
-
-  /** What each variable takes up, its name and its value as JSON, in bytes. */
-  variableBytes(): Map<string, number> {
-    const rows = this.#find(`SELECT key, OCTET_LENGTH(key) + OCTET_LENGTH(value) AS bytes FROM variables`);
-    return new Map(rows.map((row) => [String(row['key']), Number(row['bytes'])]));
+  /** Each variable's value as JSON, and what it takes up with its name, in bytes. */
+  variables(): Map<string, { readonly json: string; readonly bytes: number }> {
+    const rows = this.#find(
+      `SELECT key, value, OCTET_LENGTH(key) + OCTET_LENGTH(value) AS bytes FROM variables ORDER BY key`,
+    );
+    return new Map(
+      rows.map((row) => [String(row['key']), { json: String(row['value']), bytes: Number(row['bytes']) }]),
+    );
   }
 
   setVariable(key: string, value: Json): void {

@@ -6,8 +6,10 @@
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
-const OPENING = new Set([0x5b, 0x7b]);
-const CLOSING = new Set([0x5d, 0x7d]);
+/** `[` and `{`, `]` and `}` differ in this bit. */
+const BRACE = 0x20;
+const OPENING = 0x5b;
+const CLOSING = 0x5d;
 
 /** Where a value stands: from its first character to behind its last. */
 export interface Place {
@@ -48,15 +50,16 @@ export function stringAt(text: string, place: Place | undefined): string | undef
     : undefined;
 }
 
-function endOf(text: string, from: number): number {
+/** Behind the last character of the value that begins at `from`. */
+export function endOf(text: string, from: number): number {
   let depth = 0;
   for (let at = from; at < text.length; at += 1) {
     const code = text.charCodeAt(at);
     if (code === QUOTE) {
       at = endOfString(text, at) - 1;
       if (depth === 0) return at + 1;
-    } else if (OPENING.has(code)) depth += 1;
-    else if (CLOSING.has(code)) {
+    } else if ((code & ~BRACE) === OPENING) depth += 1;
+    else if ((code & ~BRACE) === CLOSING) {
       if (depth === 0) return at;
       depth -= 1;
       if (depth === 0) return at + 1;

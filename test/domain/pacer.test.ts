@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
-import { Pacer } from '../../src/domain/work.ts';
+import { Pacer, ReadPacer, Slices } from '../../src/domain/work.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 
 const signal = new AbortController().signal;
@@ -45,4 +45,45 @@ test('[S8] who waits for a turn can be aborted, and an evaluation that fails is 
   const waiting = pacer.run(1, () => 'never', abort.signal);
   abort.abort(new Error('cancelled'));
   await expect(waiting).rejects.toThrow('cancelled');
+});
+
+test('[X2] readers get their slices one after the other, each after a pause', async () => {
+  const clock = new FakeClock();
+  const pacer = new ReadPacer(clock);
+  const begin = clock.now();
+  const pauseMs = limits.sliceChars / limits.sliceCharsPerPauseMs;
+  const order: string[] = [];
+  const read = async (name: string): Promise<void> => {
+    const slices = new Slices(pacer);
+    for (let slice = 1; slice <= 2; slice += 1) {
+      slices.count(limits.sliceChars);
+      expect(slices.full).toBe(true);
+      await slices.pause();
+      order.push(`${name}${slice} at ${(clock.now() - begin) / pauseMs}`);
+    }
+  };
+  const all = Promise.all(['a', 'b', 'c'].map(read));
+  for (let ms = 0; ms < 6 * pauseMs; ms += 1) {
+    clock.advance(1);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  await all;
+  expect(order).toEqual(['a1 at 1', 'b1 at 2', 'c1 at 3', 'a2 at 4', 'b2 at 5', 'c2 at 6']);
+});
+
+test('[X2] a clock that was put back keeps no reader waiting', async () => {
+  let now = 10 * limits.sliceQueueMs;
+  let waitMs = 0;
+  const pacer = new ReadPacer({
+    now: () => now,
+    schedule: (delayMs, callback) => {
+      waitMs = delayMs;
+      queueMicrotask(callback);
+      return () => undefined;
+    },
+  });
+  await pacer.pause(limits.sliceChars);
+  now = 0;
+  await pacer.pause(limits.sliceChars);
+  expect(waitMs).toBe(limits.sliceChars / limits.sliceCharsPerPauseMs);
 });

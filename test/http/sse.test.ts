@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import { limits } from '../../src/domain/limits.ts';
+import { ReadPacer, Slices } from '../../src/domain/work.ts';
 import { Hub } from '../../src/engine/hub.ts';
 import { Heartbeat } from '../../src/http/heartbeat.ts';
 import { eventStream } from '../../src/http/sse.ts';
@@ -203,4 +204,27 @@ test('[H5] a stream that has ended waits for no expiry any more', async () => {
   const expiry = { clock, at: clock.now() + 60_000 };
   await frames(eventStream(source(stored), new Heartbeat(clock), { after: 0, runId: 'run_1', expiry }), 99);
   expect(clock.next).toBeNull();
+});
+
+test('[X2] a long replay gives others their turn after each slice, and what happens meanwhile is not lost', async () => {
+  const big = 'x'.repeat(10_000);
+  const stored = Array.from({ length: 300 }, (_, index) => event(index + 1, { data: { big } }));
+  const from = source(stored);
+  const clock = new FakeClock();
+  let pages = 0;
+  const counted = { ...from, events: (after: number) => ((pages += 1), from.events(after).slice(0, 25)) };
+  const slices = new Slices(new ReadPacer(clock));
+  const stream = eventStream(counted, new Heartbeat(new FakeClock()), { after: 0, runId: null, slices });
+  const read = frames(stream, 301);
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(pages).toBe(1);
+  stored.push(event(301));
+  from.hub.publish([event(301)]);
+  for (let turn = 0; turn < 40; turn += 1) {
+    const before = pages;
+    clock.advance(10);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(pages - before).toBeLessThan(3);
+  }
+  expect(ids(await read)).toEqual(stored.map(({ seq }) => String(seq)));
 });

@@ -330,7 +330,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       const next = new Journal(db);
       expect(next.record).toEqual(RECORD);
       expect(next.outcome('k')).toBeNull();
-      expect([...next.variables()]).toEqual([['x', 1]]);
+      expect([...next.variables()]).toEqual([['x', { json: '1', bytes: 2 }]]);
     }));
 
   test('variables survive the instance', () =>
@@ -341,7 +341,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       journal.setVariable('y', 1);
       journal.setVariable('y', 2);
       journal.deleteVariable('x');
-      expect([...new Journal(db).variables()]).toEqual([['y', 2]]);
+      expect([...new Journal(db).variables()]).toEqual([['y', { json: '2', bytes: 2 }]]);
     }));
 
   test('[J9] a database of newer code is refused and nothing is written', () =>
@@ -377,7 +377,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       found.setVariable('x', 1);
       expect(tables().length).toBeGreaterThan(1);
       const next = new Journal(db);
-      expect([next.record, [...next.variables()]]).toEqual([RECORD, [['x', 1]]]);
+      expect([next.record, [...next.variables()]]).toEqual([RECORD, [['x', { json: '1', bytes: 2 }]]]);
     }));
 
   test('looking for a session that is not there leaves no trace', () =>

@@ -10,8 +10,9 @@ export interface NodeSql extends SqlDatabase {
   sizeBytes: () => number;
 }
 
-export function openNodeSql(): NodeSql {
-  const db = new DatabaseSync(':memory:');
+/** @param path of a file; default: in memory */
+export function openNodeSql(path = ':memory:'): NodeSql {
+  const db = new DatabaseSync(path);
   const sql: NodeSql = {
     syncs: 0,
     onSync: async () => undefined,
