@@ -56,15 +56,15 @@ export const limits = {
   // --- reading a session ---
   /** JSON that a request reads of a session, or sends of it, before others of the thread have their turn. One event at least. */
   sliceChars: 262_144,
-  /** What an event that is read counts for beside its text, and one that is passed over: about 15 µs and 0.2 µs. */
-  eventChars: 1_024,
+  /** What an event that is read counts for beside its text, and one that is passed over. */
+  eventChars: 512,
   passedEventChars: 16,
   /** Events that one statement passes over. */
   passedEvents: 10_000,
   /** The same where their data is searched, up to `artifactBytes` of each; and characters searched in the time of reading one. */
   searchedEvents: 500,
   searchedCharsPerChar: 16,
-  /** Characters read for which no other slice begins for a millisecond: a slice takes 1 to 3 ms and is followed by 4. */
+  /** Characters read for which no other slice begins for a millisecond: a slice takes up to about 5 ms and is followed by 4. */
   sliceCharsPerPauseMs: 65_536,
   /** A place among the readers that is further away: the clock was put back. */
   sliceQueueMs: 60_000,

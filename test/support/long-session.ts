@@ -7,17 +7,19 @@ export interface LongSession {
   readonly actions: number;
   /** JSON of what each action gave. */
   readonly output: string;
-  /** Further data of the events that declare actions, as JSON. */
-  readonly parameters?: string;
 }
 
-/** @param db with the tables of a journal in which nothing has happened yet */
-export function fillSession(db: SqlDatabase, { runs, actions, output, parameters = '{}' }: LongSession): void {
+/** @param db with the tables of a journal */
+export function fillSession(db: SqlDatabase, { runs, actions, output }: LongSession): void {
   const events = actions * 3 + 2;
+  const last = (table: string, column: string): number =>
+    Number(db.exec(`SELECT COALESCE(MAX(${column}), 0) AS last FROM ${table}`)[0]?.['last']);
+  const firstRun = last('runs', 'run') + 1;
+  const lastSeq = last('events', 'seq');
   db.transaction(() => {
     db.exec(
       `WITH RECURSIVE n (seq) AS (SELECT 1 UNION ALL SELECT seq + 1 FROM n WHERE seq < ${runs * events}),
-         p AS (SELECT seq, (seq - 1) / ${events} + 1 AS run, (seq - 1) % ${events} AS place FROM n)
+         p AS (SELECT seq + ${lastSeq} AS seq, (seq - 1) / ${events} + ${firstRun} AS run, (seq - 1) % ${events} AS place FROM n)
        INSERT INTO events (seq, run, iteration, type, at, action_id, action_name, data, state)
        SELECT seq, run, 1,
          CASE place WHEN 0 THEN 'agent_started' WHEN ${events - 1} THEN 'agent_failed'
@@ -28,19 +30,18 @@ export function fillSession(db: SqlDatabase, { runs, actions, output, parameters
          CASE place WHEN 0 THEN '{"agent":"assistant"}'
            WHEN ${events - 1} THEN '{"error":{"code":"budget_exceeded","message":"too many actions"}}'
            ELSE CASE place % 3
-             WHEN 1 THEN '{"type":"tool","mode":"async","parameters":' || ?1 || '}'
+             WHEN 1 THEN '{"type":"tool","mode":"async","parameters":{}}'
              WHEN 2 THEN '{"attempt":1}'
-             ELSE '{"output":' || ?2 || ',"ms":1,"attempt":1}' END END,
+             ELSE '{"output":' || ?1 || ',"ms":1,"attempt":1}' END END,
          NULL
        FROM p`,
-      parameters,
       output,
     );
     db.exec(
-      `WITH RECURSIVE n (run) AS (SELECT 1 UNION ALL SELECT run + 1 FROM n WHERE run < ${runs})
+      `WITH RECURSIVE n (run) AS (SELECT 0 UNION ALL SELECT run + 1 FROM n WHERE run < ${runs - 1})
        INSERT INTO runs (run, status, first_seq, last_seq, started_at, ended_at, input, open)
-       SELECT run, 'failed', (run - 1) * ${events} + 1, run * ${events}, run, run,
-         '{"type":"message","content":"question ' || run || '"}', 0 FROM n`,
+       SELECT run + ${firstRun}, 'failed', ${lastSeq + 1} + run * ${events}, ${lastSeq} + (run + 1) * ${events}, run, run,
+         '{"type":"message","content":"question ' || (run + ${firstRun}) || '"}', 0 FROM n`,
     );
   });
 }

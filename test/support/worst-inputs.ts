@@ -5,6 +5,8 @@
 
 /** A caller with an API key of its own. */
 export interface Tenant {
+  /** Id of a session of the tenant with `LONG_RUNS` runs. */
+  readonly longSession: string;
   /** Sends a request with the tenant's key. A string or form is sent as it is, anything else as JSON. */
   request(method: string, path: string, body?: unknown): Promise<Answer>;
 }
@@ -284,6 +286,23 @@ const clocks: WorstInput[] = [
   },
 ];
 
+/** Runs of the long session, each of which has failed: all but the last one have a thousand actions, the last one has large results. */
+export const LONG_RUNS = 100;
+
+const readings: WorstInput[] = Object.entries({
+  history: ['/history', /"next":null/],
+  'the results of a run': [`/runs/${LONG_RUNS}`, /too many actions/],
+  'the events of a run': [`/events?run=${LONG_RUNS - 1}`, /agent_failed/],
+  artifacts: ['/artifacts', /"next":null/],
+} as const).map(([name, [path, found]]): WorstInput => ({
+  name: `a long session: ${name}`,
+  send: (tenant) => {
+    const run = `run_${tenant.longSession.slice('ses_'.length)}_`;
+    return tenant.request('GET', `/agent/session/${tenant.longSession}${path.replace(/(?<=run[s/=]+)(?=\d)/, run)}`);
+  },
+  answer: found,
+}));
+
 export const WORST_INPUTS: readonly WorstInput[] = [
   ...evaluations,
   ...references,
@@ -293,4 +312,5 @@ export const WORST_INPUTS: readonly WorstInput[] = [
   statements,
   ...children,
   ...clocks,
+  ...readings,
 ];
