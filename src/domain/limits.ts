@@ -49,9 +49,37 @@ export const limits = {
   stepsPerPauseMs: 10_000,
   /** The longest of these pauses. */
   pauseMs: 200,
+  /** A pause that is longer than any, however far apart the times are that objects of a thread see: the clock was put back. */
+  pauseMostMs: 2_000,
+  /** What a session or a request does before it has to take a turn, about 5 ms; what an owner does before all of its do. */
+  turnSteps: 100_000,
+  busyTurnSteps: 60_000,
+  ownerSteps: 400_000,
+  /** What a run does in one turn, about 10 ms, with as many inputs as there are. */
+  runTurnSteps: 200_000,
+  /** For so long after its last work an owner is a neighbour of others. */
+  neighbourMs: 10_000,
+  /** What an event of a run stands for, and a character of it: they are parsed, decided on, journaled and sent. */
+  eventSteps: 2_000,
+  eventCharSteps: 3,
+  /** A character of an action's parameters, references written out: they are checked, passed on, and taken secrets out of. */
+  parameterCharSteps: 2,
+  /** What reading a character of a model's text stands for, a request, a byte of its body, and a session that it makes. */
+  textCharSteps: 2,
+  requestSteps: 20_000,
+  bodyByteSteps: 1,
+  sessionSteps: 300_000,
+  /** Evaluations that take less wait for nothing. */
+  probeSteps: 5_000,
+  /** How long those in front are guessed to take; after so much silence one of them is gone. */
+  turnGuessMs: 2,
+  turnBeginMs: 4,
+  turnStaleMs: 2_000,
+  /** Owners whose use of the thread is remembered, before those without any are forgotten. */
+  ownersRemembered: 1_000,
 
   /** Of a posted program, what is parsed in one turn. */
-  turnChars: 65_536,
+  turnChars: 8_192,
 
   // --- reading a session ---
   /** JSON that a request reads of a session, or sends of it, before others of the thread have their turn. One event at least. */
@@ -64,10 +92,6 @@ export const limits = {
   /** The same where their data is searched, up to `artifactBytes` of each; and characters searched in the time of reading one. */
   searchedEvents: 500,
   searchedCharsPerChar: 16,
-  /** Characters read for which no other slice begins for a millisecond: a slice takes up to about 5 ms and is followed by 4. */
-  sliceCharsPerPauseMs: 65_536,
-  /** A place among the readers that is further away: the clock was put back. */
-  sliceQueueMs: 60_000,
 
   // --- scheduling ---
   maxParallelActions: 5,

@@ -192,6 +192,8 @@ export type RelicAnswer =
 export interface EdgeRelicCall {
   /** Whose it is: the session's id, or a name that all sessions of a key share. */
   readonly space: string;
+  /** Name of the API key that asks; null without keys. */
+  readonly owner: string | null;
   readonly relic: RelicDefinition;
   readonly endpoint: string;
   readonly parameters: JsonObject;

@@ -4,8 +4,7 @@
  */
 
 import { limits } from './limits.ts';
-import type { Clock } from './ports.ts';
-import { sleep } from './sleep.ts';
+import type { Share } from './turns.ts';
 
 /** Characters that a linear scan passes in the time of one step. */
 const CHARS_PER_STEP = 16;
@@ -17,13 +16,15 @@ export class WorkExceeded extends Error {
 
 export class WorkMeter {
   readonly allowed: number;
+  readonly #whole: WorkMeter | null;
   #left: number;
   /** Made once: an evaluation that catches errors in a loop must not pay for a stack trace each time. */
   readonly #exceeded: WorkExceeded;
 
-  /** @param allowed steps */
-  constructor(allowed: number) {
+  /** @param allowed steps; @param whole a meter that is charged with the same */
+  constructor(allowed: number, whole: WorkMeter | null = null) {
     this.allowed = allowed;
+    this.#whole = whole;
     this.#left = allowed;
     this.#exceeded = new WorkExceeded(`it needs too much work (allowed: ${allowed} steps)`);
   }
@@ -45,6 +46,12 @@ export class WorkMeter {
       this.#left = -1;
       throw this.#exceeded;
     }
+    this.#whole?.charge(steps);
+  }
+
+  /** A meter for a part of the work, with a limit of its own. */
+  part(allowed: number): WorkMeter {
+    return new WorkMeter(allowed, this);
   }
 
   /** Charges a linear scan of so many characters. */
@@ -54,89 +61,68 @@ export class WorkMeter {
 }
 
 /**
- * Spreads expensive evaluations over time: one at a time, and after each a pause in which the thread is free for others.
- * All sessions of a thread share one. Nothing waits for an evaluation that another session has promised: each caller
- * waits by its own timer until the pause is over and then looks again.
+ * Runs evaluations in turns with everything else that is expensive. What turns out to be cheap runs at once.
  */
 export class Pacer {
-  readonly #clock: Clock;
-  #freeAt = -Infinity;
+  readonly #share: Share;
 
-  constructor(clock: Clock) {
-    this.#clock = clock;
+  constructor(share: Share) {
+    this.#share = share;
   }
 
   /**
-   * Runs `work` at once where nothing expensive has run just before, else after the pause.
+   * Runs `work`, first with `limits.probeSteps` and, where that is not enough, once more from the start in a turn of
+   * its own: it must have no effect.
    *
    * @param allowed steps
    * @throws what `work` throws; the signal's reason when it aborts before
    */
   async run<T>(allowed: number, work: (meter: WorkMeter) => T, signal: AbortSignal): Promise<T> {
-    for (;;) {
-      signal.throwIfAborted();
-      const waitMs = this.#freeAt - this.#clock.now();
-      // A pause that is longer than any: the clock was put back.
-      if (waitMs <= 0 || waitMs > limits.pauseMs) break;
-      await sleep(waitMs, this.#clock, signal);
+    signal.throwIfAborted();
+    const probe = new WorkMeter(Math.min(allowed, limits.probeSteps));
+    try {
+      const found = work(probe);
+      if (!probe.exceeded || allowed <= limits.probeSteps) return found;
+    } catch (fault) {
+      if (!probe.exceeded || allowed <= limits.probeSteps) throw fault;
+    } finally {
+      this.#share.charge(probe.spent);
     }
+    return await this.once(allowed, work, signal);
+  }
+
+  /** Runs `work`, which may have effects, in a turn of its own. @throws as `run` */
+  async once<T>(allowed: number, work: (meter: WorkMeter) => T, signal?: AbortSignal): Promise<T> {
+    await this.#share.turn(signal);
     const meter = new WorkMeter(allowed);
     try {
       return work(meter);
     } finally {
-      const pauseMs = Math.min(limits.pauseMs, Math.floor(meter.spent / limits.stepsPerPauseMs));
-      if (pauseMs > 0) this.#freeAt = this.#clock.now() + pauseMs;
+      this.#share.charge(meter.spent);
     }
   }
 }
 
-/**
- * Spreads long reads over time: after each slice its reader waits for a place behind all others that are reading. All
- * sessions of a thread share one. Each reader waits by its own timer, as with `Pacer`.
- */
-export class ReadPacer {
-  readonly #clock: Clock;
-  #freeAt = -Infinity;
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  /** Resolves when the next slice may be read. @param chars what was read since the last pause */
-  async pause(chars: number): Promise<void> {
-    const now = this.#clock.now();
-    const from = this.#freeAt - now > limits.sliceQueueMs ? now : Math.max(now, this.#freeAt);
-    const until = from + Math.max(1, Math.ceil(chars / limits.sliceCharsPerPauseMs));
-    this.#freeAt = until;
-    await new Promise<void>((resolve) => {
-      this.#clock.schedule(until - now, resolve);
-    });
-  }
-}
-
-/** What one request reads, in slices of `limits.sliceChars`. The first is read at once. */
+/** What one request reads, in slices of about `limits.sliceChars`. The first is read at once, unless its owner is busy. */
 export class Slices {
-  readonly #pacer: ReadPacer;
-  #chars = 0;
+  readonly #share: Share;
 
-  constructor(pacer: ReadPacer) {
-    this.#pacer = pacer;
+  constructor(share: Share) {
+    this.#share = share;
   }
 
   /** Counts characters that were read, or are about to be. */
   count(chars: number): void {
-    this.#chars += chars;
+    this.#share.charge((chars * limits.turnSteps) / limits.sliceChars);
   }
 
   /** Whether nothing more may be read before `pause`. */
   get full(): boolean {
-    return this.#chars >= limits.sliceChars;
+    return this.#share.isDue;
   }
 
   /** Lets others have their turn. */
   async pause(): Promise<void> {
-    const chars = this.#chars;
-    this.#chars = 0;
-    await this.#pacer.pause(chars);
+    await this.#share.rest();
   }
 }

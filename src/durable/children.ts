@@ -9,7 +9,9 @@ import { NOTHING_SPENT, addSpent } from '../domain/spent.ts';
 import type { RunResult } from '../engine/run-result.ts';
 import { OUTPUTS } from '../engine/workflow.ts';
 import { PRINCIPAL_HEADER } from '../http/session-app.ts';
-import { platformPacer } from './platform.ts';
+import { Share } from '../domain/turns.ts';
+import { Pacer } from '../domain/work.ts';
+import { platformTurns } from './platform.ts';
 import { sessionIdOf } from './session-ids.ts';
 import type { Env } from './settings.ts';
 
@@ -33,7 +35,7 @@ export function childSessions(
       // A tree of children takes as much of the thread as an expensive evaluation does. An abort does not end the wait:
       // a child that runs already must be told.
       const steps = limits.childStartSteps;
-      await platformPacer.run(steps, (meter) => meter.charge(steps), new AbortController().signal);
+      await new Pacer(new Share(platformTurns, () => parent().owner)).once(steps, (meter) => meter.charge(steps));
       const record = await childRecord(env, parent(), request, clock.now());
       const stub = env.SESSIONS.getByName(record.session_id);
       // Until its end says how many it was, it counts with all that it may start.

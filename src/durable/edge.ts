@@ -1,4 +1,5 @@
 /** The stateless side: env -> the options of the HTTP surface. */
+import { Share } from '../domain/turns.ts';
 import { VERSION } from '../domain/version.ts';
 import { executorList } from '../executors/registry.ts';
 import { describeAbsence } from '../executors/runner-wait.ts';
@@ -10,7 +11,7 @@ import { agentOf, manifestHost } from './catalogs.ts';
 import { endpointStatus } from './endpoint-status-object.ts';
 import { indexFor } from './executions.ts';
 import { describeModel } from './model.ts';
-import { platformClock } from './platform.ts';
+import { platformClock, platformTurns } from './platform.ts';
 import { runnerOf } from './runner.ts';
 import { mayBeSession, newSessionId } from './session-ids.ts';
 import { readSettings, secretsOf } from './settings.ts';
@@ -38,6 +39,7 @@ function appFor(env: Env): App {
     forward: (sessionId, path, request) =>
       env.SESSIONS.getByName(sessionId).fetch(new Request(`http://session${path}`, request)),
     workflows: workflowHost(env),
+    shareOf: (owner) => new Share(platformTurns, () => owner),
     executions: (owner, page) => indexFor(env, owner).list(page),
     status: async (owner) => {
       // One for each request: no request may wait for another one's answer.

@@ -1,6 +1,6 @@
 /** Time, randomness and ids from the platform: the only place where they come from. */
 import type { Clock, NewId } from '../domain/ports.ts';
-import { Pacer, ReadPacer } from '../domain/work.ts';
+import { Turns } from '../domain/turns.ts';
 
 export const platformClock: Clock = {
   now: () => Date.now(),
@@ -11,8 +11,7 @@ export const platformClock: Clock = {
 };
 
 /** All objects of a thread share them. */
-export const platformPacer = new Pacer(platformClock);
-export const platformReads = new ReadPacer(platformClock);
+export const platformTurns = new Turns(platformClock);
 
 /** `ses_` and 128 random bits in hex. */
 export const newId: NewId = (prefix) => {

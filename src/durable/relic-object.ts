@@ -7,7 +7,9 @@ import type { ActionOutcome } from '../domain/action.ts';
 import type { EdgeRelicCall, EdgeRelics } from '../domain/ports.ts';
 import { RelicStore } from '../engine/relic-store.ts';
 import { limits } from '../domain/limits.ts';
-import { platformClock, platformPacer } from './platform.ts';
+import { Share } from '../domain/turns.ts';
+import { Pacer } from '../domain/work.ts';
+import { platformClock, platformTurns } from './platform.ts';
 import type { Env } from './settings.ts';
 import { durableSql } from './sql-storage.ts';
 
@@ -17,6 +19,9 @@ export class RelicObject extends DurableObject<Env> {
   #calls: Promise<unknown> = Promise.resolve();
   /** Aborted when everything is forgotten: calls that wait then must not begin it anew. */
   #life = new AbortController();
+  /** Of the last caller: all of them have the same. */
+  #owner: string | null = null;
+  readonly #pacer = new Pacer(new Share(platformTurns, () => this.#owner));
 
   #open(): RelicStore {
     const { storage } = this.ctx;
@@ -40,8 +45,9 @@ export class RelicObject extends DurableObject<Env> {
   /** A call cannot be interrupted, and takes its turn among the expensive evaluations of this thread. */
   #inTurn(call: EdgeRelicCall): Promise<ActionOutcome> {
     const { signal } = this.#life;
+    this.#owner = call.owner;
     const done = this.#calls.then(() =>
-      platformPacer.run(limits.relicCallSteps, (meter) => this.#open().call(call, meter), signal),
+      this.#pacer.once(limits.relicCallSteps, (meter) => this.#open().call(call, meter), signal),
     );
     this.#calls = done.catch(() => undefined);
     return done;

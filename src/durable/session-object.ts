@@ -22,7 +22,8 @@ import { executionEntry, indexFor } from './executions.ts';
 import { readHtml } from './html-reader.ts';
 import { modelOf } from './model.ts';
 import { takeUpsOf } from './host.ts';
-import { newId, platformClock, platformPacer, platformReads } from './platform.ts';
+import { Share } from '../domain/turns.ts';
+import { newId, platformClock, platformTurns } from './platform.ts';
 import { takeTurn } from './rate-limit-object.ts';
 import { edgeRelics, forgetRelics } from './relic-object.ts';
 import { egressOf, runnerOf } from './runner.ts';
@@ -75,8 +76,7 @@ export class SessionObject extends DurableObject<Env> {
       journal,
       takeUps: takeUpsOf(env, ctx.storage),
       clock: platformClock,
-      pacer: platformPacer,
-      reads: platformReads,
+      share: new Share(platformTurns, () => (this.#session.exists ? this.#session.record.owner : null)),
       random: Math.random,
       newApprovalId: () => newId('apr'),
       executors: createExecutors(),

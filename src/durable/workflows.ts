@@ -6,12 +6,16 @@ import type { SessionRecord } from '../domain/session.ts';
 import type { ScheduleOutlook, WorkflowHost } from '../http/workflows.ts';
 import { identityOf } from './identity-object.ts';
 import { workflowOf, workflowsOf } from './catalogs.ts';
-import { platformClock, platformPacer } from './platform.ts';
+import { Share } from '../domain/turns.ts';
+import { Pacer } from '../domain/work.ts';
+import { platformClock, platformTurns } from './platform.ts';
 import { schedulesOf } from './schedules.ts';
 import { firstOwner, parseApiKeys } from '../http/auth.ts';
 import { newSessionId, sessionIdOf } from './session-ids.ts';
 import { secretFor } from './secrets.ts';
 import type { Env } from './settings.ts';
+
+const pacerOf = (owner: string | null): Pacer => new Pacer(new Share(platformTurns, () => owner));
 
 export function workflowHost(env: Env): WorkflowHost {
   return {
@@ -25,10 +29,10 @@ export function workflowHost(env: Env): WorkflowHost {
       return read.ok ? read.value : null;
     },
     create: (record) => env.SESSIONS.getByName(record.session_id).create(record, {}),
-    paced: (steps, work) => platformPacer.run(steps, work, new AbortController().signal),
+    paced: (owner, steps, work) => pacerOf(owner).once(steps, work),
     start: async (record, inputs) => {
       const steps = limits.childStartSteps;
-      await platformPacer.run(steps, (meter) => meter.charge(steps), new AbortController().signal);
+      await pacerOf(record.owner).once(steps, (meter) => meter.charge(steps));
       return await startWorkflow(env, record, inputs);
     },
     schedules: async (owner, count) => {

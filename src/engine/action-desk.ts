@@ -296,6 +296,7 @@ export class ActionDesk {
         const message = `stopped before it began: ${messageOf(abort.signal.reason)}`;
         return { ok: false, error: { code: 'aborted', message, retryable: false } };
       }
+      await this.#inTurn(action, resolved, abort.signal);
       const error = this.#context.journal.full
         ? actionInFullSession()
         : await this.#checked(action, resolved, abort.signal);
@@ -603,6 +604,16 @@ export class ActionDesk {
     return action.type === 'tool' ? (this.#context.resolved.tools.get(action.name) ?? null) : null;
   }
 
+  /** An attempt with large parameters has its turn before it begins: a run may start hundreds at once. */
+  async #inTurn(action: ActionDeclaration, resolved: ResolvedCall | null, signal: AbortSignal): Promise<void> {
+    const chars = action.span.end - action.span.start + (resolved?.renderedChars ?? 0);
+    const steps = chars * limits.parameterCharSteps;
+    if (steps <= limits.busyTurnSteps) return;
+    const { share } = this.#context;
+    if (share.isDue) await share.turn(signal);
+    share.charge(steps);
+  }
+
   /** What is wrong with the call. Large parameters and expensive schemas of one run take turns with other work. */
   async #checked(
     action: ActionDeclaration,
@@ -612,10 +623,7 @@ export class ActionDesk {
     if (resolved === null) return unknownApproval(action);
     const check = (paced: WorkMeter): ActionError | null => {
       paced.chargeChars(resolved.renderedChars ?? 0);
-      const meter = new WorkMeter(limits.schemaSteps);
-      const complaint = this.#complaint(action, resolved, meter);
-      paced.charge(meter.spent);
-      return complaint;
+      return this.#complaint(action, resolved, paced.part(limits.schemaSteps));
     };
     // More than both can be: what is spent decides how long the pause is.
     return await this.#context.pacer.run(limits.schemaSteps + limits.substitutedChars, check, signal);

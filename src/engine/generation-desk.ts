@@ -424,9 +424,11 @@ export class GenerationDesk {
       if (source.type === 'workflow') {
         for await (const piece of untilAborted(this.#write(source), signal)) feed(piece);
       } else if (source.type === 'text') {
+        if (this.#context.share.isDue) await this.#context.share.turn();
         for await (const piece of inPieces(source.chunks)) {
           if (signal.aborted) break;
           feed(piece);
+          this.#context.share.charge(piece.length * limits.textCharSteps);
           // A text that was posted whole takes many turns, so that others of the thread have theirs in between.
           if (piece.length === limits.turnChars) await this.#inbox.turnOver(signal);
         }

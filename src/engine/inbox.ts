@@ -63,11 +63,17 @@ export class Inbox {
     this.#wake = null;
   }
 
-  /** Everything that is there now; waits for the first input when there is none. */
-  async take(): Promise<readonly RunInput[]> {
+  /**
+   * Everything that is there; waits for the first input when there is none.
+   *
+   * @param turn is waited for once there is one: more may gather meanwhile
+   */
+  async take(turn: () => Promise<void> | null): Promise<readonly RunInput[]> {
     for (const resolve of this.#taken) resolve();
     this.#taken = [];
     if (this.#inputs.length === 0) await new Promise<void>((resolve) => (this.#wake = resolve));
+    const waited = turn();
+    if (waited !== null) await waited;
     const taken = this.#inputs;
     this.#inputs = [];
     this.#taken = this.#waiting;

@@ -252,17 +252,34 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
     holdOn();
     restInTime();
     while (!progress.drained) {
-      for (const input of await inbox.take()) {
+      for (const input of await inbox.take(turn)) {
         // The run ends with the cancel: what its model call has used is told before (L6).
         const usage = input.type === 'cancel' ? generations.spent() : null;
         if (usage !== null) perceive({ type: 'usage', usage }, context.random());
         perceive(input, context.random());
+        if (journal.work - charged < limits.runTurnSteps) continue;
+        // The rest is taken in a turn of its own.
+        holdOn();
+        charge();
+        await log.commit();
+        const waited = turn();
+        if (waited !== null) await waited;
       }
       holdOn();
       saveInTime();
+      charge();
       await log.commit();
       restInTime();
     }
+  };
+
+  /** Others of the thread have theirs where this session, or its owner, has worked for long. */
+  const turn = (): Promise<void> | null => (context.share.isDue ? context.share.turn() : null);
+  const { journal } = context;
+  let charged = journal.work;
+  const charge = (): void => {
+    context.share.charge(journal.work - charged);
+    charged = journal.work;
   };
 
   /** What had been waiting for a person and has its answer is at work again; also where its record says so. */

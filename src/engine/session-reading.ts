@@ -16,8 +16,9 @@ import type { SessionEvent } from '../domain/event.ts';
 import { limits } from '../domain/limits.ts';
 import type { ResolvedAgent } from '../domain/manifest.ts';
 import type { RunRecord, SessionRecord } from '../domain/session.ts';
+import type { Share } from '../domain/turns.ts';
 import { Slices } from '../domain/work.ts';
-import type { ReadPacer } from '../domain/work.ts';
+
 import { artifactsOf, eventOfArtifact, outputJson } from '../journal/artifacts.ts';
 import type { Journal } from '../journal/journal.ts';
 import { readTranscript } from './conversation.ts';
@@ -32,8 +33,8 @@ export class SessionReading {
   readonly #until: number;
 
   /** @param isGone whether the session is being deleted: nothing more is read then */
-  constructor(journal: Journal, record: SessionRecord, pacer: ReadPacer, isGone: () => boolean) {
-    this.slices = new Slices(pacer);
+  constructor(journal: Journal, record: SessionRecord, share: Share, isGone: () => boolean) {
+    this.slices = new Slices(share);
     this.#journal = journal;
     this.#record = record;
     this.#isGone = isGone;

@@ -21,7 +21,7 @@ import { runIdOf, runNumberOf } from '../journal/journal.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { ChildBudget, ChildRequest } from '../domain/ports.ts';
 import type { RunRecord, SessionRecord } from '../domain/session.ts';
-import type { ReadPacer } from '../domain/work.ts';
+import { Pacer } from '../domain/work.ts';
 import type { RunPolicy } from '../scheduler/types.ts';
 import { endAbandonedRun } from './abandoned-run.ts';
 import { approvalClosed, approvalView } from './approval-view.ts';
@@ -53,7 +53,7 @@ import { checkVariables, SessionVariables } from './session-variables.ts';
 export interface SessionPorts extends Pick<
   RunContext,
   | 'clock'
-  | 'pacer'
+  | 'share'
   | 'random'
   | 'newApprovalId'
   | 'executors'
@@ -64,8 +64,6 @@ export interface SessionPorts extends Pick<
   | 'children'
 > {
   readonly journal: Journal;
-  /** Spreads what is read of sessions over time; all sessions of a thread share it. */
-  readonly reads: ReadPacer;
   /** Notes about work that an earlier host left (J2). */
   readonly takeUps: Pick<TakeUps, 'take' | 'end' | 'forgive'>;
   /**
@@ -108,7 +106,7 @@ interface ActiveRun {
 }
 
 export class Session {
-  readonly #ports: SessionPorts;
+  readonly #ports: SessionPorts & Pick<RunContext, 'pacer'>;
   readonly #journal: Journal;
   readonly #hub = new Hub();
   readonly #active = new Map<number, ActiveRun>();
@@ -134,7 +132,8 @@ export class Session {
   #variables: SessionVariables | null = null;
 
   constructor(ports: SessionPorts) {
-    this.#ports = { ...ports, executors: redactingExecutors(ports.executors, ports.redact) };
+    const executors = redactingExecutors(ports.executors, ports.redact);
+    this.#ports = { ...ports, executors, pacer: new Pacer(ports.share) };
     this.#journal = ports.journal;
     this.#earlier = new EarlierOutcomes(ports.journal, ports.clock);
     this.#feeds = new Feeds(ports.journal, ports.clock, ports.feedMinMs ?? limits.feedMinMs, (data) =>
@@ -345,7 +344,7 @@ export class Session {
 
   /** The session as it is now, to be read in slices. */
   read(): SessionReading {
-    return new SessionReading(this.#journal, this.record, this.#ports.reads, () => this.#closed);
+    return new SessionReading(this.#journal, this.record, this.#ports.share.another(), () => this.#closed);
   }
 
   /** Everything of the session that is on disk, as JSON Lines. */

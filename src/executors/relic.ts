@@ -81,7 +81,10 @@ async function callStore(
   }
   const space = spaceOf(relic, session, owner ?? null);
   try {
-    return await orAborted(edgeRelics.call({ space, relic, endpoint: endpoint.name, parameters, key }), signal);
+    return await orAborted(
+      edgeRelics.call({ space, owner: owner ?? null, relic, endpoint: endpoint.name, parameters, key }),
+      signal,
+    );
   } catch (fault) {
     const failed = failureOf(fault, signal, 'relic_unavailable');
     if (signal.aborted) return failed;

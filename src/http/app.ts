@@ -6,6 +6,7 @@ import { Hono } from 'hono';
 import { EngineError } from '../domain/errors.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
+import type { Share } from '../domain/turns.ts';
 import type { ResolvedAgent } from '../domain/manifest.ts';
 import { planText } from '../engine/plan-text.ts';
 import type { RunStatus, SessionRecord } from '../domain/session.ts';
@@ -62,10 +63,20 @@ export interface AppOptions {
   /** What runs here: action types with where they run, the model, the runner's sandbox; of endpoints, what this key has seen. */
   readonly status: (owner: string | null) => Promise<SystemStatus>;
   readonly workflows: WorkflowHost;
+  /** A share of the thread for one request of this key. */
+  readonly shareOf: (owner: string | null) => Share;
   readonly log: (line: string) => void;
 }
 
 type Env = { Variables: { principal: Principal; token: SessionToken | null } };
+
+/** What a request stands for, by its route and the bytes of its body. */
+function stepsOf(path: string, bytes: number): number {
+  const body = Math.min(bytes, limits.bodyBytes);
+  const text = path === '/plan' ? body * limits.textCharSteps : 0;
+  const session = path.startsWith('/execute/') || path.endsWith('/session') ? limits.sessionSteps : 0;
+  return limits.requestSteps + body * limits.bodyByteSteps + text + session;
+}
 
 export function createApp(options: AppOptions): Hono<Env> {
   const app = new Hono<Env>();
@@ -140,6 +151,16 @@ export function createApp(options: AppOptions): Hono<Env> {
   });
 
   app.use(onlyDeclared(QUERIES));
+
+  /** Requests that make work take turns where their key has made much of it. */
+  app.use(async (c, next) => {
+    if (c.req.method === 'POST' || c.req.method === 'PUT') {
+      const share = options.shareOf(c.get('principal').name);
+      if (share.isDue) await share.turn();
+      share.charge(stepsOf(c.req.path, Number(c.req.header('content-length') ?? 0) || 0));
+    }
+    await next();
+  });
 
   app.get('/openapi.json', (c) => c.json(openApiDocument(options.version)));
   app.get('/executors', async (c) => c.json({ executors: (await options.status(c.get('principal').name)).executors }));

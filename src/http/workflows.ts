@@ -37,7 +37,7 @@ export interface WorkflowHost {
   /** The secret that a workflow's manifest names (X3), for this key; null when there is none. `common` = the operator's, too. */
   readonly secret: (name: string, owner: string | null, common: boolean) => string | null;
   /** Runs an evaluation of at most so many steps, after the pause that an expensive one leaves to others. */
-  readonly paced: <T>(steps: number, work: (meter: WorkMeter) => T) => Promise<T>;
+  readonly paced: <T>(owner: string | null, steps: number, work: (meter: WorkMeter) => T) => Promise<T>;
   /** Starts a workflow's session, once per session id; resolves with the id of its run. */
   readonly start: (record: SessionRecord, inputs: JsonObject) => Promise<string>;
   /** What the clock starts for this key, with the next `count` times of each. */
@@ -117,7 +117,7 @@ export function workflowRoutes(host: WorkflowHost, toSession: Forward): Hono<Env
       ({ trigger }) => trigger.type === 'event' && trigger.event === event,
     );
     for (const workflow of waiting) {
-      await host.paced(limits.schemaSteps, (meter) => checkInputs(workflow, data as JsonObject, meter));
+      await host.paced(owner, limits.schemaSteps, (meter) => checkInputs(workflow, data as JsonObject, meter));
     }
     const runs: { workflow: string; session_id: string; run_id: string }[] = [];
     // One after another: many at once would take the thread, and the pauses of all others' evaluations.

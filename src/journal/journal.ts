@@ -128,6 +128,7 @@ export class Journal {
   /** How many outcomes are kept with and without an expiry; null = not counted yet. */
   #kept: { expiring: number; lasting: number } | null = null;
   #syncing: Promise<void> = Promise.resolve();
+  #work = 0;
 
   constructor(db: SqlDatabase) {
     this.#storage = db;
@@ -163,6 +164,11 @@ export class Journal {
     return this.#storage.sizeBytes() >= limits.sessionBytes;
   }
 
+  /** What the events that were appended so far stand for, in steps of work. */
+  get work(): number {
+    return this.#work;
+  }
+
   /** The last event that is known to be on disk: readers see nothing beyond it (J1). */
   get syncedSeq(): number {
     return this.#syncedSeq;
@@ -179,8 +185,11 @@ export class Journal {
   append(entry: JournalEntry): SessionEvent {
     const record = this.#requireRecord();
     const seq = this.#lastSeq + 1;
-    const data = this.#stored(seq, 'data', JSON.stringify(entry.data));
-    const state = entry.state === undefined ? null : this.#stored(seq, 'state', JSON.stringify(entry.state));
+    const json = JSON.stringify(entry.data);
+    const told = entry.state === undefined ? null : JSON.stringify(entry.state);
+    this.#work += limits.eventSteps + (json.length + (told?.length ?? 0)) * limits.eventCharSteps;
+    const data = this.#stored(seq, 'data', json);
+    const state = told === null ? null : this.#stored(seq, 'state', told);
     this.#pending.push([
       seq,
       runNumberOf(entry.runId),

@@ -10,10 +10,10 @@ test('[J1] a turn is over when the next one asks for its inputs', async () => {
   const seen: string[] = [];
   inbox.put({ type: 'save' });
   void inbox.turnOver(signal).then(() => seen.push('over'));
-  await inbox.take();
+  await inbox.take(() => null);
   await settle();
   expect(seen).toEqual([]);
-  const next = inbox.take();
+  const next = inbox.take(() => null);
   await settle();
   expect(seen).toEqual(['over']);
   inbox.put({ type: 'save' });

@@ -40,7 +40,7 @@ function open(store: 'kv' | 'log' | 'sql', { ttlMs = null, quotaBytes = 1_000_00
   };
   let calls = 0;
   const ask = (endpoint: string, parameters: JsonObject = {}, key = `k${(calls += 1)}`) =>
-    relics.call({ space: 's', relic, endpoint, parameters, key });
+    relics.call({ space: 's', relic, endpoint, parameters, key, owner: null });
   const done = (endpoint: string, parameters: JsonObject = {}, key?: string): Json => {
     const outcome = ask(endpoint, parameters, key);
     if (!outcome.ok) throw new Error(`${outcome.error.code}: ${outcome.error.message}`);
@@ -53,7 +53,7 @@ function open(store: 'kv' | 'log' | 'sql', { ttlMs = null, quotaBytes = 1_000_00
   /** Steps that a call is charged, whether it succeeds or not. */
   const charged = (endpoint: string, parameters: JsonObject = {}): number => {
     const meter = new WorkMeter(limits.relicCallSteps);
-    relics.call({ space: 's', relic, endpoint, parameters, key: `k${(calls += 1)}` }, meter);
+    relics.call({ space: 's', relic, endpoint, parameters, key: `k${(calls += 1)}`, owner: null }, meter);
     return meter.spent;
   };
   return { relics, clock, sql, done, refused, charged };

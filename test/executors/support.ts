@@ -4,6 +4,7 @@ import type { Json, JsonObject } from '../../src/domain/json.ts';
 import type { ToolDefinition, ToolImplementation } from '../../src/domain/manifest.ts';
 import type { JobResult, RunnerClient, RunnerJob, VariableStore } from '../../src/domain/ports.ts';
 import type { ActionCall, ActionContext } from '../../src/executors/executor.ts';
+import { Share, Turns } from '../../src/domain/turns.ts';
 import { Pacer } from '../../src/domain/work.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { hastyClock } from '../support/hasty-clock.ts';
@@ -103,7 +104,7 @@ export function contextOf(changes: Partial<ActionContext> = {}): TestContext {
     abort,
     seen,
     signal: abort.signal,
-    pacer: new Pacer(hastyClock()),
+    pacer: new Pacer(new Share(new Turns(hastyClock()), () => null)),
     session: 'ses_1',
     progress: (data) => seen.push(data),
     internalActions: { enabled: true, allowed: null, blocked: [] },

@@ -1,3 +1,5 @@
+import { Share, Turns } from '../../src/domain/turns.ts';
+import { hastyClock } from '../support/hasty-clock.ts';
 import { describe, expect, test } from 'vitest';
 import { EngineError } from '../../src/domain/errors.ts';
 import { VERSION } from '../../src/domain/version.ts';
@@ -58,6 +60,7 @@ const nothing = async (): Promise<never> => await Promise.reject(new Error('not 
 async function apps(): Promise<{ edge: ReturnType<typeof createApp>; inside: ReturnType<typeof createSessionApp> }> {
   const { session } = await sessionKit();
   const edge = createApp({
+    shareOf: (owner) => new Share(new Turns(hastyClock()), () => owner),
     version: VERSION,
     auth: { keys: [], allowedOrigins: [] },
     tokens: new SessionTokens(

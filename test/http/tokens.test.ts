@@ -1,4 +1,6 @@
 /** Session tokens, origins and hosts, through the Worker's own routes (H5). */
+import { Share, Turns } from '../../src/domain/turns.ts';
+import { hastyClock } from '../support/hasty-clock.ts';
 import { sign } from 'hono/jwt';
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
@@ -28,6 +30,7 @@ function edge(
   const nothing = async (): Promise<never> => await Promise.reject(new Error('not called'));
   const keys = options.keys ?? 'ann:run:k-ann,bob:run:k-bob';
   const app = createApp({
+    shareOf: (owner) => new Share(new Turns(hastyClock()), () => owner),
     version: '0',
     auth: { keys: parseApiKeys(keys), allowedOrigins: [PAGE] },
     tokens: new SessionTokens(() => SECRET, now),

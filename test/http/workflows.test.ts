@@ -1,4 +1,6 @@
 /** Webhooks and events that start workflows (M6, X3). */
+import { Share, Turns } from '../../src/domain/turns.ts';
+import { hastyClock } from '../support/hasty-clock.ts';
 import { createHmac } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/domain/json.ts';
@@ -73,6 +75,7 @@ function worker() {
   };
   const nothing = async (): Promise<never> => await Promise.reject(new Error('not called'));
   const app = createApp({
+    shareOf: (owner) => new Share(new Turns(hastyClock()), () => owner),
     version: '0',
     auth: { keys: parseApiKeys('bob:run:k-bob,ann:admin:k-ann'), allowedOrigins: [] },
     tokens: new SessionTokens(

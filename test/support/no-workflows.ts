@@ -12,7 +12,7 @@ export const noWorkflows: WorkflowHost = {
   find: () => Promise.resolve(null),
   list: () => Promise.resolve([]),
   secret: () => null,
-  paced: async (steps, work) => work(new WorkMeter(steps)),
+  paced: async (_owner, steps, work) => work(new WorkMeter(steps)),
   start: nothing,
   create: nothing,
   schedules: () => Promise.resolve([]),

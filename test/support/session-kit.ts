@@ -15,7 +15,7 @@ import type { RunResult } from '../../src/engine/run-result.ts';
 import type { RunRecord } from '../../src/domain/session.ts';
 import type { ActionCall, ActionContext, Executor } from '../../src/executors/executor.ts';
 import { createExecutors } from '../../src/executors/registry.ts';
-import { Pacer, ReadPacer } from '../../src/domain/work.ts';
+import { Share, Turns } from '../../src/domain/turns.ts';
 import { Journal } from '../../src/journal/journal.ts';
 import { FakeClock } from './fake-clock.ts';
 import { hastyClock } from './hasty-clock.ts';
@@ -53,8 +53,8 @@ export interface KitOptions {
   readonly recover?: Partial<Record<ActionType, NonNullable<Executor['recover']>>>;
   readonly clock?: FakeClock;
   readonly runner?: RunnerClient;
-  /** What spreads long reads over time; default: its pauses pass at once. */
-  readonly reads?: ReadPacer;
+  /** What the session uses of the thread; default: its pauses pass at once. */
+  readonly share?: Share;
   readonly children?: ChildSessions;
   /** What the session runs, instead of talking. */
   readonly workflow?: ResolvedWorkflow;
@@ -82,8 +82,7 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
     journal: new Journal(sql),
     takeUps: new TakeUps(sql, options.host ?? { life: 1, frozen: [] }, clock, options.suspects ?? new Suspects()),
     clock,
-    pacer: new Pacer(clock),
-    reads: options.reads ?? new ReadPacer(hastyClock()),
+    share: options.share ?? new Share(new Turns(hastyClock()), () => null),
     random: () => 0.5,
     newApprovalId: options.approvalIds ?? (() => `apr_${'1'.repeat(32)}`),
     executors: executors(options),

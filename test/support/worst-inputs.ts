@@ -107,6 +107,23 @@ const evaluations: WorstInput[] = [
 
 const references: WorstInput[] = [
   {
+    name: 'actions: eight messages at once with 240 small ones each',
+    send: async (tenant) => {
+      const text = times(240, (at) => echo({ v: at })).join('');
+      const [first] = await Promise.all(times(8, () => execute(tenant, text)));
+      return first ?? { status: 0, text: '' };
+    },
+    answer: /"status":"completed"/,
+  },
+  {
+    name: 'actions: 60 with thousands of members each',
+    send: (tenant) => {
+      const members = Object.fromEntries(times(2_000, (at) => [`k${at}`, at]));
+      return execute(tenant, times(60, () => echo(members)).join(''));
+    },
+    answer: /"status":"completed"/,
+  },
+  {
     name: 'references: 200 actions that repeat a result of a megabyte',
     send: (tenant) => execute(tenant, large + times(200, () => echo({ v: '$large.v'.repeat(9) })).join('')),
     answer: /reference_quota/,

@@ -1,0 +1,219 @@
+/** Who works next on a thread that serves all owners (X2). */
+import { expect, test } from 'vitest';
+import { limits } from '../../src/domain/limits.ts';
+import { Share, Turns } from '../../src/domain/turns.ts';
+import { Pacer, Slices } from '../../src/domain/work.ts';
+import { FakeClock } from '../support/fake-clock.ts';
+
+const MS = limits.stepsPerPauseMs;
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+async function pass(clock: FakeClock, ms: number): Promise<void> {
+  for (let at = 0; at < ms; at += 1) {
+    clock.advance(1);
+    // oxlint-disable-next-line no-await-in-loop -- a millisecond after the other
+    await settled();
+  }
+}
+
+/** Another owner has just worked: there are pauses for him. */
+function neighbour(turns: Turns): void {
+  new Share(turns, () => 'neighbour').charge(0);
+}
+
+/** Work of so many steps for each of these shares at once, in the order in which they get to it. */
+function atWork(shares: readonly (readonly [string, Share, number])[]): string[] {
+  const order: string[] = [];
+  for (const [name, share, steps] of shares) {
+    const work = async (): Promise<void> => {
+      await share.turn();
+      order.push(name);
+      share.charge(steps);
+    };
+    void work();
+  }
+  return order;
+}
+
+test('little work of an owner who does little waits for nothing', () => {
+  const turns = new Turns(new FakeClock());
+  const heavy = new Share(turns, () => 'mallory');
+  heavy.charge(10 * limits.ownerSteps);
+  const light = new Share(turns, () => 'alice');
+  light.charge(limits.turnSteps);
+  expect([heavy.isDue, heavy.another().isDue, light.isDue, light.another().isDue]).toEqual([true, true, false, false]);
+});
+
+test('what an owner has used is forgotten with time, half as fast as it passes', () => {
+  const clock = new FakeClock();
+  const turns = new Turns(clock);
+  new Share(turns, () => 'mallory').charge(2 * limits.ownerSteps);
+  const later = new Share(turns, () => 'mallory');
+  clock.advance(limits.ownerSteps / MS - 1);
+  expect(later.isDue).toBe(true);
+  clock.advance(1);
+  expect(later.isDue).toBe(false);
+});
+
+test('one begins after the other, each after the time that the work before it took twice', async () => {
+  const clock = new FakeClock();
+  const turns = new Turns(clock);
+  neighbour(turns);
+  const share = (): Share => new Share(turns, () => 'mallory');
+  const order = atWork([
+    ['a', share(), 20 * MS],
+    ['b', share(), 10 * MS],
+    ['c', share(), 10 * MS],
+  ]);
+  await settled();
+  expect(order).toEqual(['a']);
+  await pass(clock, 19);
+  expect(order).toEqual(['a']);
+  await pass(clock, 1 + limits.turnGuessMs);
+  expect(order).toEqual(['a', 'b']);
+  await pass(clock, 10 + limits.turnGuessMs);
+  expect(order).toEqual(['a', 'b', 'c']);
+});
+
+test('the owner who has used least goes first, and of one owner those with little to do', async () => {
+  const clock = new FakeClock();
+  const turns = new Turns(clock);
+  const share = (owner: string, steps: number): Share => {
+    const made = new Share(turns, () => owner);
+    made.charge(steps);
+    return made;
+  };
+  const large = limits.turnSteps + 1;
+  const order = atWork([
+    ['m1', share('mallory', large), MS],
+    ['m2', share('mallory', large), MS],
+    ['m3', share('mallory', 1), MS],
+    ['m4', share('mallory', large), MS],
+    ['a1', share('alice', large), MS],
+    ['a2', share('alice', large), MS],
+  ]);
+  await pass(clock, 400);
+  expect(order.filter((name) => name.startsWith('m'))).toEqual(['m3', 'm1', 'm2', 'm4']);
+  expect(order.slice(0, 2)).toEqual(['a1', 'a2']);
+});
+
+test('an owner who is alone waits for no pauses', async () => {
+  const clock = new FakeClock();
+  const share = new Share(new Turns(clock), () => 'alice');
+  share.charge(100 * limits.turnSteps);
+  const order = atWork([['next', share, 0]]);
+  await settled();
+  expect(order).toEqual(['next']);
+});
+
+test('one whose host is gone holds up nobody for long, whoever waits behind it', async () => {
+  const clock = new FakeClock();
+  const gone = { now: () => clock.now(), schedule: () => () => undefined };
+  let at: Pick<FakeClock, 'now' | 'schedule'> = gone;
+  const turns = new Turns({ now: () => clock.now(), schedule: (ms, callback) => at.schedule(ms, callback) });
+  const share = (owner: string): Share => new Share(turns, () => owner);
+  neighbour(turns);
+  share('mallory').charge(20 * MS);
+  const lost = atWork([['lost', share('mallory'), MS]]);
+  at = clock;
+  const order = atWork([
+    ['m', share('mallory'), MS],
+    ['a', share('alice'), MS],
+  ]);
+  await pass(clock, limits.turnStaleMs + 500);
+  expect(order.toSorted()).toEqual(['a', 'm']);
+  expect(lost).toEqual([]);
+});
+
+test('[S8] who waits can be aborted, and its place is free', async () => {
+  const clock = new FakeClock();
+  const turns = new Turns(clock);
+  const share = (): Share => new Share(turns, () => 'mallory');
+  neighbour(turns);
+  share().charge(50 * MS);
+  const abort = new AbortController();
+  const waiting = share().turn(abort.signal);
+  const order = atWork([['next', share(), 0]]);
+  abort.abort(new Error('cancelled'));
+  await expect(waiting).rejects.toThrow('cancelled');
+  await pass(clock, 50 + 4 * limits.turnGuessMs);
+  expect(order).toEqual(['next']);
+});
+
+test('a clock that was put back keeps nobody waiting', async () => {
+  let now = 1_000_000;
+  const clock = new FakeClock();
+  const turns = new Turns({ now: () => now, schedule: (ms, callback) => clock.schedule(ms, callback) });
+  const share = (): Share => new Share(turns, () => null);
+  share().charge(10 * MS);
+  now = 0;
+  await share().turn();
+  share().charge(10 * MS);
+  const order = atWork([['next', share(), 0]]);
+  now = 10;
+  await pass(clock, 20);
+  expect(order).toEqual(['next']);
+});
+
+test('cheap evaluations run at once, whatever goes on', async () => {
+  const turns = new Turns(new FakeClock());
+  new Share(turns, () => 'mallory').charge(100 * MS);
+  const { signal } = new AbortController();
+  const pacer = new Pacer(new Share(turns, () => 'alice'));
+  expect(await Promise.all([1, 2].map((value) => pacer.run(1_000_000, () => value, signal)))).toEqual([1, 2]);
+});
+
+test('an expensive evaluation begins anew in a turn of its own, and is paid for where it fails', async () => {
+  const clock = new FakeClock();
+  const turns = new Turns(clock);
+  const share = new Share(turns, () => 'alice');
+  const { signal } = new AbortController();
+  const pacer = new Pacer(share);
+  let begun = 0;
+  const steps = 4 * limits.ownerSteps;
+  const done = pacer.run(
+    steps,
+    (meter) => {
+      begun += 1;
+      meter.charge(steps);
+      return 'done';
+    },
+    signal,
+  );
+  await pass(clock, 5);
+  expect([await done, begun]).toEqual(['done', 2]);
+  expect(share.another().isDue).toBe(true);
+  const other = new Pacer(new Share(turns, () => 'bob')).run(10_000, (meter) => meter.charge(20_000), signal);
+  await Promise.all([expect(other).rejects.toThrow('too much work'), pass(clock, limits.pauseMs)]);
+});
+
+test('work with effects is done once', async () => {
+  const pacer = new Pacer(new Share(new Turns(new FakeClock()), () => null));
+  let done = 0;
+  await pacer.once(1_000_000, (meter) => {
+    done += 1;
+    meter.charge(900_000);
+  });
+  expect(done).toBe(1);
+});
+
+test('readers get their slices one after the other', async () => {
+  const clock = new FakeClock();
+  const turns = new Turns(clock);
+  const order: string[] = [];
+  const read = async (name: string): Promise<void> => {
+    const slices = new Slices(new Share(turns, () => 'mallory'));
+    for (let slice = 1; slice <= 2; slice += 1) {
+      slices.count(limits.sliceChars * 1.01);
+      expect(slices.full).toBe(true);
+      // oxlint-disable-next-line no-await-in-loop -- a slice after the other
+      await slices.pause();
+      order.push(`${name}${slice}`);
+    }
+  };
+  const all = Promise.all(['a', 'b', 'c'].map(read));
+  await pass(clock, 400);
+  await all;
+  expect(order.slice(0, 3)).toEqual(['a1', 'b1', 'c1']);
+  expect(order.slice(3).toSorted()).toEqual(['a2', 'b2', 'c2']);
+});
