@@ -33,6 +33,7 @@ export default defineConfig({
         test: {
           name: 'e2e',
           include: ['test/e2e/**/*.test.ts'],
+          globalSetup: ['./test/support/base-images.ts'],
           environment: 'node',
           testTimeout: 120_000,
           expect: patient,
