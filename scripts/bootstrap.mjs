@@ -29,13 +29,13 @@ function installed() {
 
 if (!installed()) {
   console.error('Installing packages (once, about a minute) …');
-  const npm = spawnSync('npm', ['install', '--no-audit', '--no-fund', '--loglevel=error'], {
+  const npm = spawnSync('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], {
     cwd: root,
     stdio: ['ignore', 'inherit', 'inherit'],
     shell: process.platform === 'win32',
   });
   if (npm.status !== 0) {
-    console.error('npm install failed; see its message above. Is the npm registry reachable?');
+    console.error('npm ci failed; see its message above. Is the npm registry reachable?');
     process.exit(npm.status ?? 1);
   }
 }

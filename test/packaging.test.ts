@@ -82,3 +82,18 @@ test('[R8] who stops the runner waits longer than it drains', () => {
     expect(Number(seconds)).toBeGreaterThan(limits.drainSeconds + limits.killGraceMs / 1_000);
   }
 });
+
+test('[H8] the lock file holds every optional package that it names, so that npm ci accepts it', () => {
+  interface Locked {
+    readonly optionalDependencies?: Readonly<Record<string, string>>;
+  }
+  const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as {
+    packages: Readonly<Record<string, Locked>>;
+  };
+  const missing = Object.entries(packages).flatMap(([place, { optionalDependencies = {} }]) =>
+    Object.keys(optionalDependencies).filter(
+      (name) => !(`node_modules/${name}` in packages) && !(`${place}/node_modules/${name}` in packages),
+    ),
+  );
+  expect(missing).toEqual([]);
+});
