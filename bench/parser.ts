@@ -6,7 +6,7 @@
 import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { createParser } from '../src/protocol/parser.ts';
+import { createParser } from '../src/protocol/parser/parser.ts';
 import { freePort, startService, stopService, waitUntilHealthy } from '../scripts/services.ts';
 import { ROOT } from '../scripts/system.ts';
 import { writeChart } from './parser/chart.ts';

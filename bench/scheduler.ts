@@ -8,7 +8,7 @@ import { percentile, table, writeSection } from './report.ts';
 import { initialState, step } from '../src/scheduler/step.ts';
 import type { RunState } from '../src/scheduler/step.ts';
 import type { SchedulerCommand, SchedulerInput } from '../src/scheduler/types.ts';
-import { TEXT, declaration, traits } from '../test/support/scheduler-kit.ts';
+import { TEXT, declaration, policy } from '../test/support/scheduler-kit.ts';
 
 const SLOTS = 5;
 const ROUNDS = 15;
@@ -74,7 +74,7 @@ function declarations({ actions, dependencies }: Workload): Declared[] {
       ordinal: at,
       dependsOn: [...new Set(dependencies(at, random))].map((other) => `a${other}`),
     }),
-    traits: traits({ estimateMs: Math.floor(random() * 10_000) }),
+    policy: policy({ estimateMs: Math.floor(random() * 10_000) }),
   }));
 }
 

@@ -5,8 +5,8 @@
 import { table, writeSection } from './report.ts';
 import { CALLS, TURNS } from './tokens/calls.ts';
 import { ENCODINGS, FORMS, median, native, tokensWithSpecialTags } from './tokens/measure.ts';
-import type { ShownAction } from '../src/protocol/prompt-examples.ts';
-import { renderAction } from '../src/protocol/prompt-examples.ts';
+import type { ShownAction } from '../src/protocol/prompt/examples.ts';
+import { renderAction } from '../src/protocol/prompt/examples.ts';
 
 const TARGET = 1.2;
 

@@ -6,13 +6,13 @@ import type { Logger } from 'pino';
 
 import type { Authority } from './auth.ts';
 import { addEgressRoutes, type Egress } from './egress/routes.ts';
-import { eventStream } from './event-stream.ts';
-import { interpreterOf, jobId, parseJob, parsePrewarm, sessionId } from './job.ts';
-import type { Jobs } from './jobs.ts';
-import type { JobRecord, Ledger } from './ledger.ts';
-import { LedgerFault } from './ledger-fault.ts';
+import { eventStream } from './jobs/event-stream.ts';
+import { interpreterOf, jobId, parseJob, parsePrewarm, sessionId } from './jobs/job.ts';
+import type { Jobs } from './jobs/jobs.ts';
+import type { JobRecord, Ledger } from './ledger/ledger.ts';
+import { LedgerFault } from './ledger/ledger-fault.ts';
 import { limits } from './limits.ts';
-import type { Maxima } from './maxima.ts';
+import type { OperatorLimits } from './operator-limits.ts';
 import type { Metrics } from './metrics.ts';
 import type { Prewarmer } from './prewarm.ts';
 import { Refusal } from './problem.ts';
@@ -34,14 +34,15 @@ export interface AppParts {
   readonly egress: Egress | null;
   readonly authority: Authority;
   readonly metrics: Metrics;
-  readonly maxima: Maxima;
+  readonly operatorLimits: OperatorLimits;
   readonly log: Logger;
   /** Aborted when the runner stops: ends the event streams. */
   readonly stopping: AbortSignal;
 }
 
 export function createApp(parts: AppParts): Hono {
-  const { jobs, ledger, state, sandboxes, relics, prewarmer, authority, metrics, maxima, log, stopping } = parts;
+  const { jobs, ledger, state, sandboxes, relics, prewarmer, authority, metrics, operatorLimits, log, stopping } =
+    parts;
   const app = new Hono();
 
   app.onError((fault) => {
@@ -82,8 +83,8 @@ export function createApp(parts: AppParts): Hono {
         ...(relics.level === null ? [] : ['relic']),
       ],
       sandbox,
-      relics: { level: relics.level, running: relics.running, max_running: maxima.relics },
-      jobs: { running, queued, max_running: maxima.running, max_queued: maxima.queued },
+      relics: { level: relics.level, running: relics.running, max_running: operatorLimits.relics },
+      jobs: { running, queued, max_running: operatorLimits.running, max_queued: operatorLimits.queued },
       set_aside: state.setAsideNames(),
     });
   });

@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import { errors, jwtVerify } from 'jose';
 
 import type { Key } from './keys.ts';
-import type { Ledger } from './ledger.ts';
+import type { Ledger } from './ledger/ledger.ts';
 import { limits } from './limits.ts';
 import { Refusal } from './problem.ts';
 

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { parseKeys } from './keys.ts';
 import { imagePattern, imageReference } from './images/image-name.ts';
 import { limits } from './limits.ts';
-import { type Maxima, maximaOf, maximaVariables } from './maxima.ts';
+import { type OperatorLimits, operatorLimitsOf, operatorLimitVariables } from './operator-limits.ts';
 import { SANDBOX_LEVELS, type SandboxLevel } from './sandbox/sandbox.ts';
 
 export interface RunnerConfig {
@@ -23,7 +23,7 @@ export interface RunnerConfig {
   readonly egress?: boolean;
   readonly logLevel: string;
   /** What jobs and relics may ask for at most; those of limits.ts where it is absent. */
-  readonly maxima?: Maxima;
+  readonly operatorLimits?: OperatorLimits;
   /** Milliseconds that running jobs get to end by themselves when the runner is told to stop. */
   readonly drainMs?: number;
   /** Path of the Docker engine's socket; null = where engines listen, `off` = no engine. */
@@ -69,7 +69,7 @@ const environment = z.object({
   RUNNER_IMAGE_PYTHON: imageReference.optional(),
   RUNNER_IMAGE_NODE: imageReference.optional(),
   RUNNER_DRAIN_SECONDS: z.coerce.number().min(0).max(limits.maxDrainSeconds).default(limits.drainSeconds),
-  ...maximaVariables,
+  ...operatorLimitVariables,
   RUNNER_EGRESS: flag.default(true),
   RUNNER_LOG: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
 });
@@ -96,7 +96,7 @@ export function readConfig(variables: Readonly<Record<string, string | undefined
     allowProcess: data.RUNNER_ALLOW_PROCESS,
     egress: data.RUNNER_EGRESS,
     logLevel: data.RUNNER_LOG,
-    maxima: maximaOf(data),
+    operatorLimits: operatorLimitsOf(data),
     drainMs: data.RUNNER_DRAIN_SECONDS * 1_000,
     dockerSocket: data.RUNNER_DOCKER ?? null,
     warm: data.RUNNER_WARM,

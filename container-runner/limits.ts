@@ -3,7 +3,7 @@
  * gets a named refusal or a named end; nothing is lost in silence.
  */
 export const limits = {
-  // --- admission (R8); the operator may say otherwise (maxima.ts), up to what begins with `most` ---
+  // --- admission (R8); the operator may say otherwise (operator-limits.ts), up to what begins with `most` ---
   /** Sandboxes at work at once; each is a process of its own. */
   jobsRunning: 8,
   /** Accepted jobs that wait for a place; past it 429. */

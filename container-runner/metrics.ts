@@ -1,8 +1,8 @@
 /** Figures for Prometheus (R1): what runs now, what has ended and how, and how long it took. Names, no contents. */
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 
-import type { JobCounts } from './jobs.ts';
-import type { JobRecord } from './ledger.ts';
+import type { JobCounts } from './jobs/jobs.ts';
+import type { JobRecord } from './ledger/ledger.ts';
 import { VERSION } from './version.ts';
 
 export interface MetricSources {

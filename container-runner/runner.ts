@@ -11,11 +11,11 @@ import type { RunnerConfig } from './config.ts';
 import { createResolve } from './egress/resolve.ts';
 import type { Egress } from './egress/routes.ts';
 import { createSender } from './egress/send.ts';
-import { Jobs } from './jobs.ts';
+import { Jobs } from './jobs/jobs.ts';
 import { parseKeys } from './keys.ts';
-import { openLedger } from './ledger-open.ts';
+import { openLedger } from './ledger/ledger-open.ts';
 import { limits } from './limits.ts';
-import { MAXIMA } from './maxima.ts';
+import { MAXIMA } from './operator-limits.ts';
 import { openRelics } from './relics/open.ts';
 import type { RelicHost } from './relics/service.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
@@ -83,7 +83,7 @@ async function openRunner(
   startup: Startup,
   now: () => number,
 ): Promise<{ readonly runner: Runner; readonly app: Hono }> {
-  const maxima = options.maxima ?? MAXIMA;
+  const operatorLimits = options.operatorLimits ?? MAXIMA;
   const log =
     options.log ?? pino({ level: options.logLevel, base: { service: SERVICE, version: VERSION } }, pino.destination(2));
   const stopping = new AbortController();
@@ -103,7 +103,7 @@ async function openRunner(
     sandboxes: registry,
     images: options.images,
     prewarmer,
-    maxima,
+    operatorLimits,
     log,
     onEnd: (job) => metrics.jobEnded(job),
   });
@@ -114,7 +114,7 @@ async function openRunner(
     relics,
     prewarmer,
     ledger,
-    maxRunning: maxima.running,
+    maxRunning: operatorLimits.running,
     draining: () => jobs.draining,
   });
   const sender = createSender();
@@ -122,7 +122,7 @@ async function openRunner(
     options.egress === false ? null : (options.egressParts ?? { resolve: createResolve(), sender });
   const app = createApp({
     metrics,
-    maxima,
+    operatorLimits,
     jobs,
     ledger,
     state,

@@ -10,7 +10,7 @@
  */
 import type { Readable } from 'node:stream';
 
-import type { JobEnd, Outcome } from './job.ts';
+import type { JobEnd, Outcome } from './jobs/job.ts';
 import { limits } from './limits.ts';
 import type { SandboxProcess } from './sandbox/sandbox.ts';
 

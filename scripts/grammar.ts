@@ -1,7 +1,7 @@
 /** `npm run grammar -- <agent> [--format gbnf|lark] [--form full|compact]`: prints the grammar of a bundled agent's protocol text. */
 import { parseArgs } from 'node:util';
 import { bundled } from '../src/catalog/bundled.ts';
-import { buildGrammar } from '../src/protocol/grammar.ts';
+import { buildGrammar } from '../src/protocol/grammar/grammar.ts';
 
 const USAGE = 'npm run grammar -- <agent> [--format gbnf|lark] [--form full|compact]';
 

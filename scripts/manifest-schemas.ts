@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { isJsonObject } from '../src/domain/json.ts';
 import type { Json, JsonObject } from '../src/domain/json.ts';
-import { agentSchema, monumentSchema, toolSchema } from '../src/catalog/schema.ts';
-import { relicSchema } from '../src/catalog/schema-relic.ts';
-import { workflowSchema } from '../src/catalog/schema-workflow.ts';
+import { agentSchema, monumentSchema, toolSchema } from '../src/catalog/schema/schema.ts';
+import { relicSchema } from '../src/catalog/schema/schema-relic.ts';
+import { workflowSchema } from '../src/catalog/schema/schema-workflow.ts';
 
 const SCHEMAS = {
   Agent: agentSchema,

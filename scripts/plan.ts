@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import pc from 'picocolors';
 import { bundled } from '../src/catalog/bundled.ts';
-import { planText } from '../src/engine/plan-text.ts';
+import { planText } from '../src/dry-run/dry-run.ts';
 
 const [file, agentName] = process.argv.slice(2);
 if (file === undefined) {

@@ -128,7 +128,7 @@ export function statusOf(answer: Answer): string | null {
   return typeof status === 'string' ? status : null;
 }
 
-export interface Patience {
+export interface StreamTimeout {
   /** Until it answers for the first time. */
   readonly startMs: number;
   /** Until it says that it is not `starting` any more; default: `startMs`. 0 = it is enough that it answers well. */
@@ -144,7 +144,7 @@ export interface Patience {
  *
  * @throws ServiceError when it ends first, freezes, or takes longer than it may
  */
-export async function waitUntilHealthy(service: Service, url: string, patience: number | Patience): Promise<void> {
+export async function waitUntilHealthy(service: Service, url: string, patience: number | StreamTimeout): Promise<void> {
   const {
     startMs,
     startingMs = startMs,

@@ -6,9 +6,9 @@ import { parseEnv } from 'node:util';
 import { RUNNER_SETTINGS } from '../container-runner/config.ts';
 import { parseClocks } from '../src/domain/clocks.ts';
 import { WORKER_SETTINGS } from '../src/durable/setting-names.ts';
-import { parseRateLimit } from '../src/engine/rate-limit.ts';
-import { parseSessionExpiry } from '../src/engine/session-expiry.ts';
-import { parseRunnerUrls, parseSigningKeys } from '../src/executors/runner-list.ts';
+import { parseRateLimit } from '../src/policies/rate-limit.ts';
+import { parseSessionExpiry } from '../src/policies/session-expiry.ts';
+import { parseRunnerUrls, parseSigningKeys } from '../src/executors/runner/list.ts';
 import { parseApiKeys } from '../src/http/auth.ts';
 import { parseTokenSecret } from '../src/http/tokens.ts';
 

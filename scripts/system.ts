@@ -8,7 +8,7 @@ import { setAsideNames } from './damaged-databases.ts';
 import { Lives } from './lives.ts';
 import { recordServices } from './orphans.ts';
 import { ask, startService, stopService, waitUntilHealthy } from './services.ts';
-import type { Answer, Patience, Service } from './services.ts';
+import type { Answer, StreamTimeout, Service } from './services.ts';
 import { clockSettings, readSettings, runnerEnvironment, tokenSecretIn, workerEnvironment } from './settings.ts';
 import { startLimits } from './start-limits.ts';
 import { imageProgress } from './start-progress.ts';
@@ -215,7 +215,7 @@ function partOf({
   readonly launch: () => Service;
   /** Writes down what runs now, for a start that finds it without its starter. */
   readonly record: () => void;
-  readonly patience: () => Patience;
+  readonly patience: () => StreamTimeout;
   readonly starting: () => void;
   readonly serves?: () => void;
 }): Part {

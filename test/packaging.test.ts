@@ -14,7 +14,7 @@ import { ROOT } from '../scripts/system.ts';
 
 const read = (name: string): string => readFileSync(join(ROOT, 'container-runner', name), 'utf8');
 /** Every variable that the runner reads. */
-const KNOWN = new Set(`${read('config.ts')}${read('maxima.ts')}`.match(/\b(?:RUNNER|CORTEX)_[A-Z_]+\b/g));
+const KNOWN = new Set(`${read('config.ts')}${read('operator-limits.ts')}`.match(/\b(?:RUNNER|CORTEX)_[A-Z_]+\b/g));
 
 interface Compose {
   readonly services: Readonly<

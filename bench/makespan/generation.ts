@@ -1,6 +1,6 @@
 /** What a scripted model says: protocol text in either form, or native calls, cut into tokens. */
 import { decode, encode } from 'gpt-tokenizer';
-import { renderAction } from '../../src/protocol/prompt-examples.ts';
+import { renderAction } from '../../src/protocol/prompt/examples.ts';
 import type { WorkAction, Workload } from './workloads.ts';
 
 /** One piece of text, or of a native call's arguments, per token. */

@@ -8,7 +8,7 @@ import { SaxesParser } from 'saxes';
 import type { ActionDeclaration, ActionMode, ActionType } from '../../src/domain/action.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { ProtocolEvent } from '../../src/domain/protocol-event.ts';
-import { createParser } from '../../src/protocol/parser.ts';
+import { createParser } from '../../src/protocol/parser/parser.ts';
 
 /** What came out, so that no work can be left out. */
 export interface Tally {

@@ -1,7 +1,7 @@
 /** Plays a task with a model that behaves in a certain way: the real engine and tools, a real endpoint over HTTP. */
 import { limits } from '../../src/domain/limits.ts';
-import type { RunResult } from '../../src/engine/run-result.ts';
-import { createModel } from '../../src/llm/select.ts';
+import type { RunResult } from '../../src/engine/run/run-result.ts';
+import { createModel } from '../../src/llm/routing/select.ts';
 import { readScript } from '../../scripts/scripted-llm/script.ts';
 import { startScriptedLlm } from '../../scripts/scripted-llm/server.ts';
 import type { SeenRequest } from '../../scripts/scripted-llm/server.ts';

@@ -5,7 +5,7 @@
  * something refers to the action, `async` where it runs beside others of its turn, `depends_on` where
  * it waits without a reference.
  */
-import type { ShownAction } from '../../src/protocol/prompt-examples.ts';
+import type { ShownAction } from '../../src/protocol/prompt/examples.ts';
 
 export interface Turn {
   readonly user: string;

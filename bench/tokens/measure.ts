@@ -1,8 +1,8 @@
 /** What a call costs in tokens, in the forms of the protocol and as models write it natively. */
 import { encode as encodeCl100k } from 'gpt-tokenizer/encoding/cl100k_base';
 import { encode as encodeO200k } from 'gpt-tokenizer/encoding/o200k_base';
-import { renderAction } from '../../src/protocol/prompt-examples.ts';
-import type { ShownAction } from '../../src/protocol/prompt-examples.ts';
+import { renderAction } from '../../src/protocol/prompt/examples.ts';
+import type { ShownAction } from '../../src/protocol/prompt/examples.ts';
 
 export const ENCODINGS = {
   /** GPT-4o and later. */

@@ -13,7 +13,7 @@ import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import type { Context, Hono } from 'hono';
 import { z } from 'zod';
 
-import { parseBody, sessionId } from '../job.ts';
+import { parseBody, sessionId } from '../jobs/job.ts';
 import { limits } from '../limits.ts';
 import { Refusal } from '../problem.ts';
 import { mayTake, tenantOf } from '../share.ts';

@@ -3,7 +3,7 @@ import { z } from 'zod';
 
 import { imageBuild } from '../images/image-build.ts';
 import { imageReference } from '../images/image-name.ts';
-import { sessionId } from '../job.ts';
+import { sessionId } from '../jobs/job.ts';
 import { limits } from '../limits.ts';
 
 export const relicName = z

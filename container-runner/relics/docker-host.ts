@@ -1,6 +1,6 @@
 /**
- * Relics in containers (R5). A relic is two of them: its door, which has the network and speaks for us, and
- * the service, which shares the door's network and nothing else.
+ * Relics in containers (R5). A relic is two of them: its proxy, which has the network and speaks for us, and
+ * the service, which shares the proxy's network and nothing else.
  *
  * Owns: containers, networks and volumes with this runner's label and the word `relic`.
  * Does not own: images that were there before.
@@ -25,7 +25,7 @@ import { hardened, placesOf } from '../sandbox/docker-hardening.ts';
 import { demultiplex } from '../sandbox/docker-streams.ts';
 import { mayTake } from '../share.ts';
 import type { RelicSpec } from './definition.ts';
-import { Door, doorCommand, tailOf } from './door.ts';
+import { RelicProxy, doorCommand, tailOf } from './relic-proxy.ts';
 import type { RelicHost, RelicId, RelicService } from './service.ts';
 
 export interface DockerHostOptions {
@@ -50,7 +50,7 @@ const USER = `${SANDBOX_UID}:${SANDBOX_UID}`;
 const DOOR_MEMORY_MB = 64;
 /** Whose state a volume holds. */
 const TENANT = `${LABEL}.tenant`;
-/** In the door itself, where no program may listen on such a port. */
+/** In the proxy itself, where no program may listen on such a port. */
 const NO_NAME_SERVER = '127.0.0.1';
 
 export class DockerRelicHost implements RelicHost {
@@ -104,7 +104,7 @@ export class DockerRelicHost implements RelicHost {
     ]);
     const doorContainer = await docker.createContainer(this.#doorOptions(id, spec, doorImage, network, volume));
     let service: Docker.Container | null = null;
-    let complaint: string | null = null;
+    let issue: string | null = null;
     try {
       const doorStream = (await doorContainer.attach({
         stream: true,
@@ -117,11 +117,11 @@ export class DockerRelicHost implements RelicHost {
       await doorContainer.start();
       const printed = demultiplex(doorStream);
       printed.stderr.resume();
-      const door = new Door(doorStream, printed.stdout, (why) => {
-        if (complaint !== null) return;
-        complaint = `its state is not kept within bounds: ${why}`;
-        // the door lives until it is killed: without this it would still answer for a service that must not serve
-        door.close(complaint);
+      const proxy = new RelicProxy(doorStream, printed.stdout, (why) => {
+        if (issue !== null) return;
+        issue = `its state is not kept within bounds: ${why}`;
+        // the proxy lives until it is killed: without this it would still answer for a service that must not serve
+        proxy.close(issue);
         void this.#quietly(doorContainer.kill());
       });
       const { Config: config } = await docker.getImage(image).inspect();
@@ -131,19 +131,19 @@ export class DockerRelicHost implements RelicHost {
       said.on('error', () => undefined);
       const { stdout, stderr } = demultiplex(said);
       const printedLast = tailOf([stdout, stderr]);
-      const tail = (): string => complaint ?? printedLast();
+      const tail = (): string => issue ?? printedLast();
       await service.start();
-      return this.#running(service, doorContainer, door, doorStream, said, tail);
+      return this.#running(service, doorContainer, proxy, doorStream, said, tail);
     } catch (fault) {
       await Promise.all([service, doorContainer].map((container) => container && this.#discard(container)));
-      throw new Error(complaint ?? messageOf(fault), { cause: fault });
+      throw new Error(issue ?? messageOf(fault), { cause: fault });
     }
   }
 
   #running(
     service: Docker.Container,
     doorContainer: Docker.Container,
-    door: Door,
+    proxy: RelicProxy,
     doorStream: Duplex,
     said: Duplex,
     tail: () => string,
@@ -153,11 +153,11 @@ export class DockerRelicHost implements RelicHost {
       () => 'the engine lost it',
     );
     const shut = doorContainer.wait().then(
-      () => 'its door ended',
-      () => 'the engine lost its door',
+      () => 'its proxy ended',
+      () => 'the engine lost its proxy',
     );
     const ended = Promise.race([exit, shut]).then(async (how) => {
-      door.close();
+      proxy.close();
       // first the connections, then the containers: a kill waits for readers
       doorStream.destroy();
       said.destroy();
@@ -166,7 +166,7 @@ export class DockerRelicHost implements RelicHost {
       return words === '' ? `it ended (${how})` : `it ended (${how}): ${words}`;
     });
     return {
-      ask: (call, timeoutMs) => door.ask(call, timeoutMs),
+      ask: (call, timeoutMs) => proxy.ask(call, timeoutMs),
       ended,
       stop: async () => {
         // the engine sends TERM, waits, and kills
@@ -229,7 +229,7 @@ export class DockerRelicHost implements RelicHost {
       User: USER,
       Env: [`RELIC_STATE=${STATE}`, `RELIC_PORT=${spec.port}`, `PORT=${spec.port}`, 'HOME=/tmp'],
       Labels: this.#labelled(id),
-      // the runner asks by itself, over the door
+      // the runner asks by itself, over the proxy
       Healthcheck: { Test: ['NONE'] },
       AttachStdout: true,
       AttachStderr: true,

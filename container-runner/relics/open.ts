@@ -1,7 +1,7 @@
 /** Finds the place where relics run on this machine, or says why there is none. */
 import type { Logger } from 'pino';
 
-import { MAXIMA } from '../maxima.ts';
+import { MAXIMA } from '../operator-limits.ts';
 import { BaseImages } from '../images/base-images.ts';
 import { ToolImages } from '../images/tool-images.ts';
 import type { RunnerConfig } from '../config.ts';
@@ -14,7 +14,10 @@ import type { RelicClock } from './relic.ts';
 import { Relics } from './relics.ts';
 import type { RelicHost } from './service.ts';
 
-type Settings = Pick<RunnerConfig, 'maxima' | 'dockerSocket' | 'sandbox' | 'baseImages' | 'images' | 'pipIndex'>;
+type Settings = Pick<
+  RunnerConfig,
+  'operatorLimits' | 'dockerSocket' | 'sandbox' | 'baseImages' | 'images' | 'pipIndex'
+>;
 
 const systemClock: RelicClock = {
   now: () => Date.now(),
@@ -31,7 +34,7 @@ export async function openRelics(
   log: Logger,
   given?: RelicHost,
 ): Promise<Relics> {
-  const common = { clock: systemClock, log, maxima: settings.maxima ?? MAXIMA };
+  const common = { clock: systemClock, log, operatorLimits: settings.operatorLimits ?? MAXIMA };
   if (given !== undefined) return new Relics({ ...common, host: given, absence: '' });
   try {
     const host = await dockerHost(settings, state, log);
@@ -54,7 +57,7 @@ async function dockerHost(settings: Settings, state: StateFolder, log: Logger): 
   const images = new BaseImages({ docker, own: baseImages, progress: say });
   await images.ensure('python3');
   const owner = await identityOf(state);
-  const stateBytes = (settings.maxima ?? MAXIMA).diskMb * 1_048_576;
+  const stateBytes = (settings.operatorLimits ?? MAXIMA).diskMb * 1_048_576;
   const labels = { [LABEL]: 'build', [OWNER]: owner };
   const built = new ToolImages({ docker, base: images, seccomp, labels, allowed, pipIndex });
   return new DockerRelicHost({

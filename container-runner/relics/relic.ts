@@ -179,13 +179,13 @@ export class Relic {
       if (this.#stop.signal.aborted) throw new RelicUnavailable(`The relic ${id.name} is being stopped`);
       try {
         const service = await host.start(id, spec, tenant);
-        const complaint = await this.#greet(service);
-        if (complaint === null) {
+        const issue = await this.#greet(service);
+        if (issue === null) {
           this.#adopt(service);
           return service;
         }
         await service.stop();
-        this.#lastWords = complaint;
+        this.#lastWords = issue;
       } catch (fault) {
         this.#lastWords = fault instanceof Error ? fault.message : String(fault);
       }

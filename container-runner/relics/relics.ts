@@ -13,7 +13,7 @@ import { createHash } from 'node:crypto';
 import type { Logger } from 'pino';
 
 import { limits } from '../limits.ts';
-import { type Maxima, refuseTooMuch } from '../maxima.ts';
+import { type OperatorLimits, refuseTooMuch } from '../operator-limits.ts';
 import { Refusal } from '../problem.ts';
 import { mayTake } from '../share.ts';
 import type { RelicCall, RelicSpec } from './definition.ts';
@@ -34,7 +34,7 @@ export interface RelicsOptions {
   readonly absence: string;
   readonly clock: RelicClock;
   readonly log: Logger;
-  readonly maxima: Maxima;
+  readonly operatorLimits: OperatorLimits;
 }
 
 export interface RelicListing extends RelicReport, RelicId {
@@ -58,8 +58,8 @@ export class Relics {
     return this.#options.host?.level ?? null;
   }
 
-  get maxima(): Maxima {
-    return this.#options.maxima;
+  get operatorLimits(): OperatorLimits {
+    return this.#options.operatorLimits;
   }
 
   get running(): number {
@@ -90,14 +90,14 @@ export class Relics {
    * @throws Refusal `unsupported`, `busy`, `stopping`
    */
   async find(id: RelicId, spec: RelicSpec, tenant: string | null = null): Promise<Pick<Relic, 'start' | 'call'>> {
-    const { host, absence, clock, log, maxima } = this.#options;
+    const { host, absence, clock, log, operatorLimits } = this.#options;
     if (host === null) {
       throw new Refusal(
         'unsupported',
         `This runner has no place for relics: ${absence}. It needs a Docker engine (on Debian: apt-get install docker.io); a relic at the edge needs neither (implementation: {type: edge})`,
       );
     }
-    refuseTooMuch(spec, maxima);
+    refuseTooMuch(spec, operatorLimits);
     const refusal = host.refusal(spec);
     if (refusal !== null) throw new Refusal('unsupported', `The relic ${id.name} cannot run here: ${refusal}`);
     const key = keyOf(id);
@@ -174,7 +174,7 @@ export class Relics {
     const entries = [...this.#entries.values()];
     const inSpace = entries.filter(({ id }) => id.space === space).length;
     const own = entries.filter((entry) => entry.tenant === tenant).length;
-    const { relics } = this.#options.maxima;
+    const { relics } = this.#options.operatorLimits;
     if (inSpace < limits.relicsPerSpace && mayTake(tenant, { own, used: entries.length, most: relics })) return;
     const ofKey = tenant === null ? '' : `, ${own} for this API key, which must leave as many free`;
     throw new Refusal(

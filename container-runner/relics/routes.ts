@@ -1,8 +1,8 @@
 /** The relics' part of the API (R5): call, start, list, stop. All of it is for the holder of a key. */
 import type { Context, Hono } from 'hono';
 
-import { parseBody } from '../job.ts';
-import { refuseTooMuch } from '../maxima.ts';
+import { parseBody } from '../jobs/job.ts';
+import { refuseTooMuch } from '../operator-limits.ts';
 import { Refusal } from '../problem.ts';
 import { tenantOf } from '../share.ts';
 import { callRequest, relicName, relicSpace, startRequest } from './definition.ts';
@@ -17,7 +17,7 @@ export function addRelicRoutes(app: Hono, relics: Relics): void {
   app.post('/relics/:name/call', async (c) => {
     const name = nameOf(c);
     const { space, relic: spec, call, timeout_ms: timeoutMs } = parseBody(await c.req.text(), callRequest);
-    refuseTooMuch({ timeout_ms: timeoutMs }, relics.maxima);
+    refuseTooMuch({ timeout_ms: timeoutMs }, relics.operatorLimits);
     const relic = await relics.find({ space, name }, spec, tenantOf(c.req.query('tenant')));
     const startedAt = performance.now();
     return late(async () => {

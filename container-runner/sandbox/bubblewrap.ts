@@ -14,7 +14,7 @@ import { type Cgroups, type JobCgroup, openCgroups } from './cgroups.ts';
 import { endOf, feed, spawned, withPipes } from './child.ts';
 import { probeBy } from './probe.ts';
 import { descendantsOf, signalAll } from './process-tree.ts';
-import type { Availability, Held, Interpreter, Launch, Means, Sandbox, SandboxProcess } from './sandbox.ts';
+import type { Availability, Held, Interpreter, Launch, ResourceLimits, Sandbox, SandboxProcess } from './sandbox.ts';
 import { everywhere, isStandard, STANDARD, unavailable } from './sandbox.ts';
 import { seccompFilter } from './seccomp.ts';
 import { LOADED_PYTHON, loadedJob } from './loaded-python.ts';
@@ -134,12 +134,12 @@ export class BubblewrapSandbox implements Sandbox {
    *
    * @param loaded the interpreter is loaded too, and reads its job; otherwise bubblewrap waits for the files
    */
-  async #open(interpreter: Interpreter, means: Means, loaded: boolean): Promise<Waiting> {
+  async #open(interpreter: Interpreter, resources: ResourceLimits, loaded: boolean): Promise<Waiting> {
     const slot = this.#takeSlot();
     const release = (): boolean => this.#slots.delete(slot);
     let cgroup: JobCgroup | null;
     try {
-      cgroup = this.#cgroups?.create(slot, means) ?? null;
+      cgroup = this.#cgroups?.create(slot, resources) ?? null;
     } catch (fault) {
       release();
       throw fault;
@@ -151,7 +151,7 @@ export class BubblewrapSandbox implements Sandbox {
       '--args',
       String(FD.arguments),
       '--',
-      ...limiter(interpreter, means),
+      ...limiter(interpreter, resources),
       ...(loaded ? [PYTHON, ...LOADED_PYTHON] : ['/bin/sh', '/cortex/start']),
     ];
     const child = spawn(command, args, {
@@ -166,7 +166,7 @@ export class BubblewrapSandbox implements Sandbox {
     const pipes = withPipes(child);
     const pipe = (fd: number): unknown => (child.stdio as readonly unknown[])[fd];
     const first = initOf(pipe(FD.info));
-    feed(pipe(FD.arguments), `${this.#arguments(interpreter, means, loaded).join('\0')}\0`);
+    feed(pipe(FD.arguments), `${this.#arguments(interpreter, resources, loaded).join('\0')}\0`);
     feed(pipe(FD.harness), this.#harness);
     feed(pipe(FD.passwd), PASSWD);
     feed(pipe(FD.seccomp), this.#seccomp ?? '');
@@ -220,9 +220,9 @@ export class BubblewrapSandbox implements Sandbox {
     return slot;
   }
 
-  #arguments(interpreter: Interpreter, means: Means, loaded: boolean): string[] {
+  #arguments(interpreter: Interpreter, resources: ResourceLimits, loaded: boolean): string[] {
     const place = (bytes: number): string => `--size ${bytes} --perms 0700 --tmpfs`;
-    const scratch = place(means.diskMb * 1_048_576);
+    const scratch = place(resources.diskMb * 1_048_576);
     const file = `--perms 0444 --file`;
     return [
       ...words(`--unshare-user --unshare-all --die-with-parent --new-session --cap-drop ALL --clearenv`),
@@ -281,7 +281,7 @@ function dropTo(uid: number): string[] {
 }
 
 /** Limits per process, set inside the namespace, so that they count nothing outside it. */
-function limiter(interpreter: Interpreter, { memoryMb, processes, diskMb, timeoutMs }: Means): string[] {
+function limiter(interpreter: Interpreter, { memoryMb, processes, diskMb, timeoutMs }: ResourceLimits): string[] {
   // node maps much that it never touches
   const dataMb = interpreter === 'node' ? memoryMb + 512 : memoryMb;
   return [

@@ -7,7 +7,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { limits } from '../limits.ts';
-import type { Means } from './sandbox.ts';
+import type { ResourceLimits } from './sandbox.ts';
 
 const MEBIBYTE = 1_048_576;
 const CPU_PERIOD_US = 100_000;
@@ -18,7 +18,7 @@ const FAMILY = 'cortex-runner-';
 let opened = 0;
 
 /** What a whole tree of processes may take. */
-type TreeMeans = Pick<Means, 'memoryMb' | 'processes' | 'cpus'>;
+type TreeLimits = Pick<ResourceLimits, 'memoryMb' | 'processes' | 'cpus'>;
 
 /** The control group of one job. */
 export interface JobCgroup {
@@ -29,7 +29,7 @@ export interface JobCgroup {
 }
 
 export interface Cgroups {
-  create(slot: number, means: TreeMeans): JobCgroup;
+  create(slot: number, resources: TreeLimits): JobCgroup;
   /** Removes the groups; waits for what is just dying in them. */
   close(): Promise<void>;
 }
@@ -37,7 +37,7 @@ export interface Cgroups {
 /** One hierarchy: everything in version 2, one controller each in version 1. */
 interface Hierarchy {
   readonly root: string;
-  limit(directory: string, means: TreeMeans): void;
+  limit(directory: string, resources: TreeLimits): void;
 }
 
 /** Null where no limits can be set; found out by setting some. */
@@ -86,13 +86,13 @@ function tryOpen(hierarchies: readonly Hierarchy[]): Cgroups | null {
   const name = `${FAMILY}${process.pid}-${opened}`;
   const parents = hierarchies.map(({ root }) => path.join(root, name));
   const cgroups: Cgroups = {
-    create(slot, means) {
+    create(slot, resources) {
       // the interpreters' own code counts too
       const directories = parents.map((parent) => path.join(parent, String(slot)));
       hierarchies.forEach(({ limit }, at) => {
         const directory = directories[at] ?? '';
         fs.mkdirSync(directory, { recursive: true });
-        limit(directory, means);
+        limit(directory, resources);
       });
       const before = kills(directories);
       const enter = directories.map((directory) => `echo $$ > '${directory}/cgroup.procs'`).join(' && ');

@@ -25,7 +25,7 @@ const REMOVE_EVERY_MS = 500;
 export interface Container extends Warmable {
   readonly id: string;
   /** Changes what it may take, while it waits. */
-  adjust(means: Record<string, number>): Promise<void>;
+  adjust(resources: Record<string, number>): Promise<void>;
   /** Gives it its job. */
   run(job: Buffer): SandboxProcess;
   /** Resolves when it is gone from the engine, or nobody can say. */
@@ -63,8 +63,8 @@ function opened(container: Docker.Container, connection: Duplex): Container {
   return {
     id: container.id,
     removed,
-    async adjust(means) {
-      await container.update(means);
+    async adjust(resources) {
+      await container.update(resources);
     },
     run(job) {
       connection.end(job);

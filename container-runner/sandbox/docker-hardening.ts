@@ -9,7 +9,7 @@ import type Docker from 'dockerode';
 
 import { SANDBOX_UID } from '../images/local-parts.ts';
 import { limits } from '../limits.ts';
-import type { Means } from './sandbox.ts';
+import type { ResourceLimits } from './sandbox.ts';
 
 const MEBIBYTE = 1_048_576;
 const USER = `${SANDBOX_UID}:${SANDBOX_UID}`;
@@ -33,22 +33,22 @@ const MASKED = [
 ];
 const READ_ONLY = ['/proc/bus', '/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger'];
 
-/** The means that can be changed while a container runs. */
-export function adjustable(means: Means): Record<string, number> {
+/** The resources that can be changed while a container runs. */
+export function adjustable(resources: ResourceLimits): Record<string, number> {
   return {
-    Memory: means.memoryMb * MEBIBYTE,
+    Memory: resources.memoryMb * MEBIBYTE,
     // together with swap: none of it
-    MemorySwap: means.memoryMb * MEBIBYTE,
-    NanoCpus: Math.round(means.cpus * 1e9),
-    PidsLimit: means.processes + GUEST_PROCESSES,
+    MemorySwap: resources.memoryMb * MEBIBYTE,
+    NanoCpus: Math.round(resources.cpus * 1e9),
+    PidsLimit: resources.processes + GUEST_PROCESSES,
   };
 }
 
-export function hardened(means: Means, seccomp: string): Docker.HostConfig {
-  const disk = means.diskMb * MEBIBYTE;
+export function hardened(resources: ResourceLimits, seccomp: string): Docker.HostConfig {
+  const disk = resources.diskMb * MEBIBYTE;
   const ulimit = (name: string, value: number): Docker.Ulimit => ({ Name: name, Soft: value, Hard: value });
   return {
-    ...adjustable(means),
+    ...adjustable(resources),
     NetworkMode: 'none',
     ReadonlyRootfs: true,
     Privileged: false,

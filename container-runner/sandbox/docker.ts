@@ -31,7 +31,7 @@ import {
   INTERPRETERS,
   isStandard,
   type Launch,
-  type Means,
+  type ResourceLimits,
   type Sandbox,
   type SandboxProcess,
   STANDARD,
@@ -168,14 +168,14 @@ export class DockerSandbox implements Sandbox {
   /** A container of an image that waits for its program, and what the image runs by itself. */
   async #createInImage(
     name: string,
-    means: Means,
+    resources: ResourceLimits,
   ): Promise<{ readonly container: Container; readonly own: readonly string[] }> {
     const { docker } = this.#engine();
     const image = await this.#imageOf(name);
     const { Config: config } = await docker.getImage(image).inspect();
-    const container = await this.#createFrom(image, waitingInImage(), means, [
+    const container = await this.#createFrom(image, waitingInImage(), resources, [
       { Type: 'volume', Source: await this.#toolsVolume(), Target: TOOLS, ReadOnly: true },
-      ...placesOf(config.Volumes, means.diskMb, [TOOLS, ...Object.keys(hardened(means, '').Tmpfs ?? {})]),
+      ...placesOf(config.Volumes, resources.diskMb, [TOOLS, ...Object.keys(hardened(resources, '').Tmpfs ?? {})]),
     ]);
     return { container, own: [config.Entrypoint ?? [], config.Cmd ?? []].flat() };
   }
@@ -203,15 +203,15 @@ export class DockerSandbox implements Sandbox {
     return container.run(job);
   }
 
-  async #create(interpreter: Interpreter, means: Means): Promise<Container> {
+  async #create(interpreter: Interpreter, resources: ResourceLimits): Promise<Container> {
     const image = await this.#engine().images.ensure(interpreter);
-    return await this.#createFrom(image, waitingFor(interpreter), means, []);
+    return await this.#createFrom(image, waitingFor(interpreter), resources, []);
   }
 
   async #createFrom(
     image: string,
     command: readonly string[],
-    means: Means,
+    resources: ResourceLimits,
     mounts: Docker.MountConfig,
   ): Promise<Container> {
     const { docker, seccomp, owner } = this.#engine();
@@ -222,7 +222,7 @@ export class DockerSandbox implements Sandbox {
       Cmd: [],
       Labels: { [LABEL]: 'job', [OWNER]: owner },
       HostConfig: {
-        ...hardened(means, seccomp),
+        ...hardened(resources, seccomp),
         ...(mounts.length === 0 ? {} : { Mounts: mounts }),
       },
     });
@@ -290,7 +290,7 @@ export class DockerSandbox implements Sandbox {
   }
 }
 
-/** The container's one job, with the means that it asks for. */
+/** The container's one job, with the resources that it asks for. */
 async function give(container: Container, launch: Launch): Promise<SandboxProcess> {
   try {
     const job = await jobBytes(launch);

@@ -16,7 +16,7 @@ export const INTERPRETERS = ['python3', 'shell', 'node'] as const;
 export type Interpreter = (typeof INTERPRETERS)[number];
 
 /** What a program may take. Each sandbox enforces what it can; the supervisor sees to time and output in any case. */
-export interface Means {
+export interface ResourceLimits {
   readonly memoryMb: number;
   /** Processors' worth of time; fractions are fine. */
   readonly cpus: number;
@@ -28,7 +28,7 @@ export interface Means {
 }
 
 /** What a program gets that asks for nothing; what waits ahead of time waits with this. */
-export const STANDARD: Means = {
+export const STANDARD: ResourceLimits = {
   memoryMb: limits.memoryMb,
   cpus: limits.cpus,
   processes: limits.processes,
@@ -36,8 +36,8 @@ export const STANDARD: Means = {
   timeoutMs: limits.maxTimeoutMs,
 };
 
-/** Whether a program can take what waits with the standard means; its time is the supervisor's in any case. */
-export function isStandard({ memoryMb, cpus, processes, diskMb }: Means): boolean {
+/** Whether a program can take what waits with the standard resources; its time is the supervisor's in any case. */
+export function isStandard({ memoryMb, cpus, processes, diskMb }: ResourceLimits): boolean {
   return (
     memoryMb === STANDARD.memoryMb &&
     cpus === STANDARD.cpus &&
@@ -47,7 +47,7 @@ export function isStandard({ memoryMb, cpus, processes, diskMb }: Means): boolea
 }
 
 /** One program to run. Values travel in `inputsJson`, `env`, `args` and `stdin`, never inside `source` (P14). */
-export interface Launch extends Means {
+export interface Launch extends ResourceLimits {
   readonly interpreter: Interpreter;
   /** `code`: an action's own code, with `inputs` predefined for python; `tool`: a script as its manifest has it (R3). */
   readonly entry: 'code' | 'tool';
@@ -62,7 +62,7 @@ export interface Launch extends Means {
 }
 
 /** One program of an image, with its data. */
-export interface ImageLaunch extends Means {
+export interface ImageLaunch extends ResourceLimits {
   /** Reference of an image that is in the engine. */
   readonly image: string;
   /** A shell command, which `args` follow as they are; null = the image's own. */

@@ -9,8 +9,8 @@ import { fileURLToPath } from 'node:url';
 
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 
-import { Ledger } from '../ledger.ts';
-import { openLedger } from '../ledger-open.ts';
+import { Ledger } from '../ledger/ledger.ts';
+import { openLedger } from '../ledger/ledger-open.ts';
 import { StateFolder } from '../state.ts';
 import { FakeSandbox } from './support/fake-sandbox.ts';
 import { job, SECRET, signed, startRunner, type TestRunner } from './support/test-runner.ts';

@@ -1,6 +1,6 @@
 /** A script in YAML -> what the scripted server answers to each request. */
 import { z } from 'zod';
-import { readYaml } from '../../src/catalog/yaml-file.ts';
+import { readYaml } from '../../src/catalog/read/yaml-file.ts';
 import type { ScriptedReply, SeenRequest, StreamStep } from './server.ts';
 import { SHAPE_NAMES, shapeOf } from './shapes.ts';
 

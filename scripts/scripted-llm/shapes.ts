@@ -1,5 +1,5 @@
 /** How each provider writes the chunks of its streams, and its errors: one row for each preset. */
-import { PRESET_NAMES } from '../../src/llm/presets.ts';
+import { PRESET_NAMES } from '../../src/llm/providers/presets.ts';
 
 type Fields = Record<string, unknown>;
 

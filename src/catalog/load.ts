@@ -11,31 +11,31 @@ import { limits } from '../domain/limits.ts';
 import type { AgentDefinition, ResolvedAgent, WorkflowDefinition } from '../domain/manifest.ts';
 import { withSuggestions } from '../domain/nearest.ts';
 import { WorkMeter } from '../domain/work.ts';
-import { toAgent } from './build-agent.ts';
-import { toBase } from './build-base.ts';
-import type { BuildContext } from './build-base.ts';
-import { toRelic } from './build-relic.ts';
-import { toTool } from './build-tool.ts';
-import { toWorkflow } from './build-workflow.ts';
+import { toAgent } from './build/build-agent.ts';
+import { toBase } from './build/build-base.ts';
+import type { BuildContext } from './build/build-base.ts';
+import { toRelic } from './build/build-relic.ts';
+import { toTool } from './build/build-tool.ts';
+import { toWorkflow } from './build/build-workflow.ts';
 import { createCatalog } from './catalog.ts';
 import type { AnyDefinition, Catalog, CatalogData, CatalogKind, MonumentDefinition } from './catalog.ts';
-import { checkFeeds } from './check-feeds.ts';
-import { circleOf } from './check-recursion.ts';
-import { TriggerCount } from './check-triggers.ts';
-import { check } from './complaints.ts';
-import type { Complaint } from './complaints.ts';
-import { ImportIndex } from './imports.ts';
-import type { ImportKind } from './imports.ts';
-import { PathIndex, relativeTo, normalPath } from './paths.ts';
-import { fieldName } from './problem.ts';
-import type { FieldPath, ManifestProblem } from './problem.ts';
-import { readManifestFile } from './read-file.ts';
-import type { BuiltDefinition, ReadDocument, ReadFile } from './read-file.ts';
-import { agentSchema, monumentSchema, toolSchema } from './schema.ts';
-import type { AgentInput, MonumentInput } from './schema.ts';
-import { relicSchema } from './schema-relic.ts';
-import { workflowSchema } from './schema-workflow.ts';
-import { secretsNamedBy } from './secrets.ts';
+import { checkFeeds } from './check/check-feeds.ts';
+import { circleOf } from './check/check-recursion.ts';
+import { TriggerCount } from './check/check-triggers.ts';
+import { check } from './check/issues.ts';
+import type { Issue } from './check/issues.ts';
+import { ImportIndex } from './read/imports.ts';
+import type { ImportKind } from './read/imports.ts';
+import { PathIndex, relativeTo, normalPath } from './read/paths.ts';
+import { fieldName } from './check/problem.ts';
+import type { FieldPath, ManifestProblem } from './check/problem.ts';
+import { readManifestFile } from './read/read-file.ts';
+import type { BuiltDefinition, ReadDocument, ReadFile } from './read/read-file.ts';
+import { agentSchema, monumentSchema, toolSchema } from './schema/schema.ts';
+import type { AgentInput, MonumentInput } from './schema/schema.ts';
+import { relicSchema } from './schema/schema-relic.ts';
+import { workflowSchema } from './schema/schema-workflow.ts';
+import { secretsNamedBy } from './check/secrets.ts';
 
 /**
  * One file of a manifest folder. YAML files are manifests, and so are Markdown files whose front matter
@@ -432,21 +432,21 @@ class Loader {
   }
 
   /** @throws TooManyProblems at the last one that a file may have */
-  #report(found: Found, complaint: Complaint): void {
+  #report(found: Found, issue: Issue): void {
     const told = (this.#told.get(found.file) ?? 0) + 1;
     if (told <= limits.manifestProblems) {
       this.#told.set(found.file, told);
-      this.#problems.push(problemOf(found, complaint));
+      this.#problems.push(problemOf(found, issue));
     }
     if (told >= limits.manifestProblems) throw new TooManyProblems();
   }
 
-  #warn(found: Found, complaint: Complaint): void {
+  #warn(found: Found, issue: Issue): void {
     const key = `${found.file} warnings`;
     const told = (this.#told.get(key) ?? 0) + 1;
     if (told > limits.manifestProblems) return;
     this.#told.set(key, told);
-    this.#warnings.push(problemOf(found, complaint));
+    this.#warnings.push(problemOf(found, issue));
   }
 
   #guarded(work: () => void): void {
@@ -460,10 +460,10 @@ class Loader {
 
 type Target = (written: string, kind: ImportKind, field: FieldPath) => string | null;
 
-function problemOf({ file, document, normalised }: Found, complaint: Complaint): ManifestProblem {
-  const path = normalised.original(complaint.path);
-  const { line, column } = document.place(path, complaint.part);
-  return { file, line, column, field: fieldName(path), message: complaint.message };
+function problemOf({ file, document, normalised }: Found, issue: Issue): ManifestProblem {
+  const path = normalised.original(issue.path);
+  const { line, column } = document.place(path, issue.part);
+  return { file, line, column, field: fieldName(path), message: issue.message };
 }
 
 /** Whether building it means judging a cron expression. */

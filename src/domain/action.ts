@@ -112,7 +112,7 @@ export type RejectionCode =
   | 'budget_exceeded';
 
 /** What the catalogue and the policy know about an action's target; the scheduler decides with it. */
-export interface ActionTraits {
+export interface ActionPolicy {
   readonly effects: Effects;
   /** When neither the action nor its manifest says: see `limits`. */
   readonly timeoutMs: number;

@@ -139,9 +139,9 @@ export const limits = {
   durationsEvents: 20_000,
 
   /** Completed actions of earlier runs that names can stand for; the oldest have none any more (P12). */
-  earlierOutcomes: 20_000,
+  outcomeCache: 20_000,
   /** Outcomes of earlier runs that one run may refer to, all together. */
-  earlierOutcomeBytes: 16_777_216,
+  outcomeCacheBytes: 16_777_216,
 
   // --- session ---
   messageBytes: 1_048_576,
@@ -273,7 +273,7 @@ export const limits = {
   /** Live events waiting for one slow reader; past it they are left to the journal, and read there when there is room. */
   readerQueueBytes: 1_048_576,
   /** Text patches that follow each other sooner are sent together: no eye sees it, and each chunk has its price. */
-  patchGatherMs: 8,
+  patchCoalesceMs: 8,
   /** What is read from the journal ahead of one reader. */
   readerPageBytes: 262_144,
   /** Streams that are open on one session. */

@@ -1,12 +1,12 @@
 /** The catalogue object of an API key, and what a session keeps of it. */
 import { bundled } from '../catalog/bundled.ts';
-import { fromPinned, toPinned } from '../catalog/pinned.ts';
-import { withSecrets } from '../catalog/secrets.ts';
+import { fromPinned, toPinned } from '../catalog/store/pinned.ts';
+import { withSecrets } from '../catalog/check/secrets.ts';
 import { EngineError } from '../domain/errors.ts';
 import type { ResolvedAgent, ResolvedWorkflow, WorkflowDefinition } from '../domain/manifest.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import type { ManifestHost } from '../http/manifests.ts';
-import type { CatalogObject, Refusal } from './catalog-object.ts';
+import type { CatalogObject, Refusal } from './objects/catalog-object.ts';
 import { scopeOf } from './secrets.ts';
 import type { Env } from './settings.ts';
 

@@ -2,13 +2,13 @@
 import { Share } from '../domain/turns.ts';
 import { VERSION } from '../domain/version.ts';
 import { executorList } from '../executors/registry.ts';
-import { describeAbsence } from '../executors/runner-wait.ts';
-import { redactor } from '../engine/redact.ts';
+import { describeAbsence } from '../executors/runner/wait.ts';
+import { redactor } from '../engine/session/redact.ts';
 import { createApp } from '../http/app.ts';
 import type { MissingPart } from '../http/health.ts';
 import { SessionTokens } from '../http/tokens.ts';
 import { agentOf, manifestHost } from './catalogs.ts';
-import { endpointStatus } from './endpoint-status-object.ts';
+import { endpointStatus } from './objects/endpoint-status-object.ts';
 import { indexFor } from './executions.ts';
 import { describeModel } from './model.ts';
 import { platformClock, platformTurns } from './platform.ts';

@@ -1,7 +1,7 @@
 /** The index object of an API key, and what it is told of an execution. */
 import type { ExecutionEntry } from '../http/app.ts';
 import type { RunRecord, SessionRecord } from '../domain/session.ts';
-import type { ExecutionIndexObject } from './execution-index-object.ts';
+import type { ExecutionIndexObject } from './objects/execution-index-object.ts';
 import type { Env } from './settings.ts';
 
 export function indexFor(env: Env, owner: string | null): DurableObjectStub<ExecutionIndexObject> {

@@ -1,6 +1,6 @@
 /** The host as `npm start` describes it, or the platform's, and what its objects take up. */
-import { Suspects } from '../engine/suspects.ts';
-import { TakeUps } from '../engine/take-ups.ts';
+import { Suspects } from '../engine/replay/suspects.ts';
+import { RecoveryQueue } from '../engine/replay/recovery-queue.ts';
 import { platformClock } from './platform.ts';
 import { readSettings } from './settings.ts';
 import type { Env } from './settings.ts';
@@ -9,6 +9,6 @@ import { durableSql } from './sql-storage.ts';
 /** One for all objects that share this thread. */
 const suspects = new Suspects();
 
-export function takeUpsOf(env: Env, storage: DurableObjectStorage): TakeUps {
-  return new TakeUps(durableSql(storage), readSettings(env).host, platformClock, suspects);
+export function recoveryQueueOf(env: Env, storage: DurableObjectStorage): RecoveryQueue {
+  return new RecoveryQueue(durableSql(storage), readSettings(env).host, platformClock, suspects);
 }

@@ -1,10 +1,10 @@
 /** Settings -> the runners' client. */
 import { limits } from '../domain/limits.ts';
 import type { RunnerClient } from '../domain/ports.ts';
-import { createRunnerEgress } from '../executors/egress.ts';
-import type { Egress } from '../executors/egress.ts';
-import { createRunnerClient } from '../executors/runner-client.ts';
-import { createRunnerPool } from '../executors/runner-pool.ts';
+import { createRunnerEgress } from '../executors/outbound/egress.ts';
+import type { Egress } from '../executors/outbound/egress.ts';
+import { createRunnerClient } from '../executors/runner/client.ts';
+import { createRunnerPool } from '../executors/runner/pool.ts';
 import { newId, platformClock } from './platform.ts';
 import type { Settings } from './settings.ts';
 

@@ -1,6 +1,6 @@
 /** Which workflows the clock starts (M6). */
 import type { WorkflowDefinition } from '../domain/manifest.ts';
-import type { Schedule } from './schedule-object.ts';
+import type { Schedule } from './objects/schedule-object.ts';
 
 /** What is due by the clock. */
 export function schedulesOf(workflows: readonly WorkflowDefinition[]): Schedule[] {

@@ -1,5 +1,5 @@
 /** Which secrets of the environment the manifests of an API key may use, and which its sessions must not show (X3). */
-import type { SecretScope } from '../catalog/secrets.ts';
+import type { SecretScope } from '../catalog/check/secrets.ts';
 import { namedSecret, readSecret } from '../domain/secrets.ts';
 import type { SecretRead } from '../domain/secrets.ts';
 import { parseApiKeys } from '../http/auth.ts';

@@ -3,7 +3,7 @@
  * this deployment can make. An id that somebody has made up is known by itself: no object is made to look for it, which
  * would leave a file in the state folder for each.
  */
-import { identityOf } from './identity-object.ts';
+import { identityOf } from './objects/identity-object.ts';
 import { newId } from './platform.ts';
 import type { Env } from './settings.ts';
 

@@ -4,7 +4,7 @@ import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import type { ScheduleOutlook, WorkflowHost } from '../http/workflows.ts';
-import { identityOf } from './identity-object.ts';
+import { identityOf } from './objects/identity-object.ts';
 import { workflowOf, workflowsOf } from './catalogs.ts';
 import { Share } from '../domain/turns.ts';
 import { Pacer } from '../domain/work.ts';

@@ -2,7 +2,7 @@
 import type { JsonObject } from '../domain/json.ts';
 import type { Executor } from './executor.ts';
 import { wrongParameter } from './failure.ts';
-import { recoverJob, runJob } from './job.ts';
+import { recoverJob, runJob } from './runner/job.ts';
 
 /** A name as the engine takes it: `busybox`, `library/python:3.13`, `registry.example:5000/a/b@sha256:…`. */
 const IMAGE =

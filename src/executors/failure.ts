@@ -3,7 +3,7 @@ import { excerptOf } from '../bounded/json-size.ts';
 import type { ActionOutcome } from '../domain/action.ts';
 import { EngineError, ERROR_TABLE, messageOf } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
-import { OutboundError } from './outbound-error.ts';
+import { OutboundError } from './outbound/outbound-error.ts';
 
 type Failure = Extract<ActionOutcome, { ok: false }>;
 

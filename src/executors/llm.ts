@@ -31,10 +31,10 @@ export const llmExecutor: Executor = {
       const text = await ask([]);
       const first = await judged(text, schema);
       if (first.ok) return { ok: true, output: first.value };
-      if (first.complaint.includes(UNCHECKED)) return unusableSchema(first.complaint);
+      if (first.issue.includes(UNCHECKED)) return unusableSchema(first.issue);
       // One round to mend it: most models do when they are told what is wrong.
-      const second = await judged(await ask([{ role: 'assistant', content: text }, mendIt(first.complaint)]), schema);
-      return second.ok ? { ok: true, output: second.value } : failure('invalid_output', second.complaint);
+      const second = await judged(await ask([{ role: 'assistant', content: text }, mendIt(first.issue)]), schema);
+      return second.ok ? { ok: true, output: second.value } : failure('invalid_output', second.issue);
     } catch (fault) {
       return failureOf(fault, signal, 'model_unavailable');
     }
@@ -42,7 +42,7 @@ export const llmExecutor: Executor = {
 };
 
 type Further = NonNullable<Parameters<ActionContext['callModel']>[0]['further']>;
-type Judged = { readonly ok: true; readonly value: Json } | { readonly ok: false; readonly complaint: string };
+type Judged = { readonly ok: true; readonly value: Json } | { readonly ok: false; readonly issue: string };
 
 function unusableSchema(why: string): ReturnType<typeof failure> {
   return failure('invalid_parameters', `parameters.output_schema: ${why}`);
@@ -50,14 +50,14 @@ function unusableSchema(why: string): ReturnType<typeof failure> {
 
 function judge(text: string, schema: JsonObject, meter: WorkMeter): Judged {
   const value = jsonIn(unthought(text));
-  if (value === undefined) return { ok: false, complaint: `the model answered no JSON: ${quote(text)}` };
-  const complaint = judgeJson(schema, value, 'output', meter);
-  if (complaint === null) return { ok: true, value };
-  return { ok: false, complaint: `the model's JSON does not match output_schema: ${complaint}` };
+  if (value === undefined) return { ok: false, issue: `the model answered no JSON: ${quote(text)}` };
+  const issue = judgeJson(schema, value, 'output', meter);
+  if (issue === null) return { ok: true, value };
+  return { ok: false, issue: `the model's JSON does not match output_schema: ${issue}` };
 }
 
-function mendIt(complaint: string): Further[number] {
-  const what = complaint.replace("the model's JSON", 'your JSON').replace('the model answered', 'you answered');
+function mendIt(issue: string): Further[number] {
+  const what = issue.replace("the model's JSON", 'your JSON').replace('the model answered', 'you answered');
   return { role: 'user', content: `That cannot be used: ${what}. Answer again, with the JSON value and nothing else.` };
 }
 

@@ -1,7 +1,7 @@
 /** `type="python"`: code in the runner's sandbox; values come in as the dict `inputs`, never as code (P14). */
 import type { Executor } from './executor.ts';
 import { wrongParameter } from './failure.ts';
-import { recoverJob, runJob } from './job.ts';
+import { recoverJob, runJob } from './runner/job.ts';
 
 export const pythonExecutor: Executor = {
   async execute(call, context) {

@@ -8,8 +8,8 @@ import type { RelicDefinition, RelicEndpoint } from '../domain/manifest.ts';
 import type { RelicAnswer } from '../domain/ports.ts';
 import type { ActionContext, Executor } from './executor.ts';
 import { failure, failureOf, isOverload, quote } from './failure.ts';
-import { waitingFor } from './job.ts';
-import { parseOutput } from './job-output.ts';
+import { waitingFor } from './runner/job.ts';
+import { parseOutput } from './runner/job-output.ts';
 import { validateParameters } from './validate-parameters.ts';
 
 const IN_QUERY: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE']);
@@ -48,12 +48,12 @@ export const relicExecutor: Executor = {
         beforeDispatch: true,
       });
     }
-    const complaint = await context.pacer.run(
+    const issue = await context.pacer.run(
       limits.schemaSteps,
       (meter) => validateParameters(endpoint.parameters, target.parameters, meter),
       context.signal,
     );
-    if (complaint !== null) return failure('invalid_parameters', complaint, { beforeDispatch: true });
+    if (issue !== null) return failure('invalid_parameters', issue, { beforeDispatch: true });
     if (relic.implementation.type !== 'container') {
       return await callStore(relic, endpoint, target.parameters, call.runtimeKey, context);
     }
@@ -182,7 +182,7 @@ function outcomeOf(answer: RelicAnswer, name: string, endpoint: RelicEndpoint): 
   if (answer.ok) {
     const { status, body } = answer;
     if (status >= 200 && status < 300) return { ok: true, output: parseOutput(body) };
-    return failure('relic_error', `The relic "${name}" answered ${status} to ${endpoint.name}: ${complaintOf(body)}`, {
+    return failure('relic_error', `The relic "${name}" answered ${status} to ${endpoint.name}: ${issueOf(body)}`, {
       retryable: status >= 500 ? repeatable : status === 429,
       ...(isOverload(status) ? { overloaded: true } : {}),
     });
@@ -200,7 +200,7 @@ function isRepeatable(effects: Effects): boolean {
 }
 
 /** The service's own words: `{"error": …}`, or the beginning of what it said. */
-function complaintOf(body: string): string {
+function issueOf(body: string): string {
   const said = parseOutput(body);
   const words = isJsonObject(said) ? (said['error'] ?? said['message'] ?? said) : said;
   return typeof words === 'string' ? words.slice(0, 500) : quote(words);

@@ -1,7 +1,7 @@
 /** `type="shell"`: a command line in the runner's sandbox; values come in as environment variables, never as text (P14). */
 import type { Executor } from './executor.ts';
 import { wrongParameter } from './failure.ts';
-import { recoverJob, runJob } from './job.ts';
+import { recoverJob, runJob } from './runner/job.ts';
 
 export const shellExecutor: Executor = {
   async execute(call, context) {

@@ -10,8 +10,8 @@ import { webExtract } from './builtin/web-extract.ts';
 import { webFetch } from './builtin/web-fetch.ts';
 import type { ActionCall, ActionContext, Executor } from './executor.ts';
 import { failure, quote } from './failure.ts';
-import { callEndpoint } from './http-tool.ts';
-import { recoverJob, runJob } from './job.ts';
+import { callEndpoint } from './outbound/http-tool.ts';
+import { recoverJob, runJob } from './runner/job.ts';
 
 const BUILTINS: Readonly<Record<BuiltinName, Executor>> = {
   collect,

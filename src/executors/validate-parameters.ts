@@ -15,7 +15,7 @@ const prepared = new WeakMap<JsonObject, PreparedSchema>();
 
 /**
  * What is wrong with `parameters`, as one line for the model (`parameters.url: expected string, got
- * number 5; …`, at most five complaints), or null when nothing is.
+ * number 5; …`, at most five issues), or null when nothing is.
  */
 export function validateParameters(schema: JsonObject, parameters: JsonObject, meter?: WorkMeter): string | null {
   return judgeJson(schema, parameters, 'parameters', meter);
@@ -31,10 +31,10 @@ export function whyUnusable(schema: JsonObject, meter: WorkMeter): string | null
   }
 }
 
-/** Begins a complaint of which not the value but the schema is the cause, or both together. */
+/** Begins a issue of which not the value but the schema is the cause, or both together. */
 export const UNCHECKED = 'could not be checked';
 
-/** As `validateParameters`, for any value; `name` is what the complaints call it. */
+/** As `validateParameters`, for any value; `name` is what the issues call it. */
 export function judgeJson(
   schema: JsonObject,
   value: Json,
@@ -48,14 +48,14 @@ export function judgeJson(
     return `${name} ${UNCHECKED}: ${reasonOf(fault)}`;
   }
   if (errors.length === 0) return null;
-  const complaints = new Set<string>();
+  const issues = new Set<string>();
   for (const error of errors) {
-    const complaint = complaintOf(error, { schema, value, name });
-    if (complaint !== null) complaints.add(complaint);
+    const issue = issueOf(error, { schema, value, name });
+    if (issue !== null) issues.add(issue);
   }
-  if (complaints.size === 0) return `${name} does not match the schema: ${errors[0]?.error ?? 'no reason given'}`;
-  const shown = [...complaints].slice(0, COMPLAINTS);
-  const more = complaints.size - shown.length;
+  if (issues.size === 0) return `${name} does not match the schema: ${errors[0]?.error ?? 'no reason given'}`;
+  const shown = [...issues].slice(0, COMPLAINTS);
+  const more = issues.size - shown.length;
   return shown.join('; ') + (more > 0 ? `; and ${more} more` : '');
 }
 
@@ -85,7 +85,7 @@ interface Judged {
   readonly name: string;
 }
 
-function complaintOf(error: SchemaError, { schema, value, name: root }: Judged): string | null {
+function issueOf(error: SchemaError, { schema, value, name: root }: Judged): string | null {
   const { keyword } = error;
   if (AGGREGATES.has(keyword)) return null;
   const where = nameOf(error.instanceLocation, root);

@@ -8,7 +8,7 @@ import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { Share } from '../domain/turns.ts';
 import type { ResolvedAgent } from '../domain/manifest.ts';
-import { planText } from '../engine/plan-text.ts';
+import { planText } from '../dry-run/dry-run.ts';
 import type { RunStatus, SessionRecord } from '../domain/session.ts';
 import { authenticate, checkCaller } from './auth.ts';
 import type { AuthConfig, Principal } from './auth.ts';

@@ -8,8 +8,8 @@ import { EngineError } from '../domain/errors.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { Clock } from '../domain/ports.ts';
-import type { EventListener } from '../engine/hub.ts';
-import type { Session } from '../engine/session.ts';
+import type { EventListener } from '../engine/session/broadcaster.ts';
+import type { Session } from '../engine/session/session.ts';
 import type { RunRecord } from '../domain/session.ts';
 import { artifactResponse } from './artifact.ts';
 import { readChunks, readJson } from './body.ts';
@@ -28,7 +28,7 @@ import {
   transcriptQuery,
 } from './query.ts';
 import { approvalBody, cancelBody, executeBody, messageBody, validate, workflowBody } from './schemas.ts';
-import { Gather } from './gather.ts';
+import { PatchCoalescer } from './patch-coalescer.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { eventStream, SSE_HEADERS } from './sse.ts';
 import type { StreamExpiry } from './sse.ts';
@@ -52,7 +52,7 @@ export function createSessionApp({ session, clock, destroy, admit, log }: Sessio
   // every session has an app of its own: a router that is ready at once, not one that prepares for many requests
   const app = new Hono({ router: new LinearRouter() });
   const heartbeat = new Heartbeat(clock);
-  const gather = new Gather(clock, (listener) => session.listen(listener));
+  const gather = new PatchCoalescer(clock, (listener) => session.listen(listener));
 
   app.onError((fault, c) => {
     const line = faultLine(fault, { method: c.req.method, path: new URL(c.req.url).pathname });

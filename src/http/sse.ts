@@ -17,7 +17,7 @@ import type { EventType, LiveEventType, SessionEvent } from '../domain/event.ts'
 import { limits } from '../domain/limits.ts';
 import type { Clock } from '../domain/ports.ts';
 import type { Slices } from '../domain/work.ts';
-import type { EventBatch, EventListener } from '../engine/hub.ts';
+import type { EventBatch, EventListener } from '../engine/session/broadcaster.ts';
 import type { Heartbeat } from './heartbeat.ts';
 
 /** Where a reader's events come from. */

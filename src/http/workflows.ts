@@ -10,7 +10,7 @@ import { limits } from '../domain/limits.ts';
 import type { ResolvedWorkflow, WorkflowDefinition } from '../domain/manifest.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import type { WorkMeter } from '../domain/work.ts';
-import { checkInputs } from '../engine/workflow-inputs.ts';
+import { checkInputs } from '../engine/workflow/workflow-inputs.ts';
 import { firstOwner, isOwner } from './auth.ts';
 import type { ApiKey, Principal } from './auth.ts';
 import { parseJson, readJson, readText } from './body.ts';

@@ -35,7 +35,7 @@ export interface Slice<T> {
 }
 
 /** A completed action of an earlier run, by the names that it has. */
-export interface EarlierOutcome {
+export interface CachedOutcome {
   readonly seq: number;
   readonly id: string;
   readonly outputKey: string | null;
@@ -435,9 +435,9 @@ export class Journal {
 
   /**
    * What the names of runs before `run` stand for (P12, L5): completed actions since the context was cleared last,
-   * newest first, at most `limits.earlierOutcomes` of them. `bytes`: what reading the event costs.
+   * newest first, at most `limits.outcomeCache` of them. `bytes`: what reading the event costs.
    */
-  earlierOutcomes(run: number): EarlierOutcome[] {
+  outcomeCache(run: number): CachedOutcome[] {
     return this.#find(
       `SELECT seq, action_id, state ->> '$.output_key' AS output_key,
          COALESCE(OCTET_LENGTH(data), (SELECT SUM(OCTET_LENGTH(text)) FROM chunks WHERE chunks.seq = events.seq AND field = 'data')) AS bytes
@@ -445,7 +445,7 @@ export class Journal {
          AND seq > COALESCE((SELECT MAX(seq) FROM events WHERE type = 'action_completed' AND action_name = 'clear_context'), 0)
        ORDER BY seq DESC LIMIT ?`,
       run,
-      limits.earlierOutcomes,
+      limits.outcomeCache,
     ).map((row) => ({
       seq: Number(row['seq']),
       id: String(row['action_id']),

@@ -1,13 +1,13 @@
 /** How often and how long an action is tried (S7, S8). Pure arithmetic over declarations and errors. */
-import type { ActionDeclaration, ActionError, ActionTraits, RetryPolicy } from '../domain/action.ts';
+import type { ActionDeclaration, ActionError, ActionPolicy, RetryPolicy } from '../domain/action.ts';
 import { limits } from '../domain/limits.ts';
 
 /** A timer delay that every platform can hold. */
 export const LONGEST_TIMER_MS = 2_147_483_647;
 
 /** Milliseconds that one attempt may take (S8). */
-export function timeoutOf(action: ActionDeclaration, traits: ActionTraits): number {
-  return Math.max(1, Math.min(action.timeoutMs ?? traits.timeoutMs, limits.maxActionTimeoutMs));
+export function timeoutOf(action: ActionDeclaration, policy: ActionPolicy): number {
+  return Math.max(1, Math.min(action.timeoutMs ?? policy.timeoutMs, limits.maxActionTimeoutMs));
 }
 
 /**
@@ -24,12 +24,12 @@ export function isOverload(error: ActionError): boolean {
  *
  * Unsafe actions are tried once, unless the attempt is known never to have reached its target (S7).
  */
-export function attemptsAllowed(action: ActionDeclaration, traits: ActionTraits, error: ActionError): number {
+export function attemptsAllowed(action: ActionDeclaration, policy: ActionPolicy, error: ActionError): number {
   if (!error.retryable) return 1;
   const beforeDispatch = error.beforeDispatch === true;
-  if (traits.effects === 'unsafe' && !beforeDispatch) return 1;
+  if (policy.effects === 'unsafe' && !beforeDispatch) return 1;
   const asked = action.retry?.maxAttempts ?? (action.onError === 'retry' ? limits.retryAttempts : null);
-  const usual = beforeDispatch ? Math.max(traits.retry.maxAttempts, limits.retryAttempts) : traits.retry.maxAttempts;
+  const usual = beforeDispatch ? Math.max(policy.retry.maxAttempts, limits.retryAttempts) : policy.retry.maxAttempts;
   return Math.min(asked ?? usual, limits.maxRetryAttempts);
 }
 

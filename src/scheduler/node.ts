@@ -1,5 +1,5 @@
 /** Actions as the scheduler first knows them, before anything has happened to them. */
-import type { ActionDeclaration, ActionRejection, ActionTraits } from '../domain/action.ts';
+import type { ActionDeclaration, ActionRejection, ActionPolicy } from '../domain/action.ts';
 import type { ActionNode, RunState } from './state.ts';
 
 /** Shared by all nodes until they have something to list, and never added to: most lists stay empty. */
@@ -9,7 +9,7 @@ export function newNode(
   state: RunState,
   iteration: number,
   declaration: ActionDeclaration,
-  traits: ActionTraits,
+  policy: ActionPolicy,
   refused: boolean,
 ): ActionNode {
   return {
@@ -18,7 +18,7 @@ export function newNode(
     iteration,
     id: declaration.id,
     declaration,
-    traits,
+    policy,
     refused,
     mode: declaration.mode,
     stage: 'waiting',
@@ -45,7 +45,7 @@ export function newNode(
     heap: null,
     heapAt: -1,
     priority: declaration.priority,
-    pathMs: traits.estimateMs,
+    pathMs: policy.estimateMs,
     mark: 0,
   };
 }
@@ -77,7 +77,7 @@ export function standIn(rejection: ActionRejection): ActionDeclaration {
 }
 
 /** What is known of the target of an action that could not be read: nothing, so the least. */
-export const traitsOfRefused: ActionTraits = {
+export const policyOfRefused: ActionPolicy = {
   effects: 'unsafe',
   timeoutMs: 0,
   retry: { maxAttempts: 1, backoff: 'none', delayMs: 0, maxDelayMs: 0 },

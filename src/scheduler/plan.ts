@@ -9,7 +9,7 @@ import type {
   ActionDeclaration,
   ActionMode,
   ActionRejection,
-  ActionTraits,
+  ActionPolicy,
   ActionType,
   RejectionCode,
 } from '../domain/action.ts';
@@ -252,7 +252,7 @@ export function plannedActions(state: RunState, iteration: number): PlannedActio
 }
 
 function planned(node: ActionNode, syncs: readonly ActionNode[]): PlannedAction {
-  const { id, declaration, traits, iteration, mode, dependencies } = node;
+  const { id, declaration, policy, iteration, mode, dependencies } = node;
   const held = declaration.dependsOn === null;
   const own = dependencies.filter((dependency) => dependency.iteration === iteration);
   return {
@@ -267,13 +267,13 @@ function planned(node: ActionNode, syncs: readonly ActionNode[]): PlannedAction 
     heldBy: held
       ? syncs.filter((sync) => sync.index < node.index && !node.exempt.includes(sync)).map((sync) => sync.id)
       : [],
-    estimateMs: traits.estimateMs,
+    estimateMs: policy.estimateMs,
   };
 }
 
 /** What a parser makes of one `<action>`, in document order. */
 export type PlanEntry =
-  | { readonly action: ActionDeclaration; readonly traits: ActionTraits }
+  | { readonly action: ActionDeclaration; readonly policy: ActionPolicy }
   | { readonly rejection: ActionRejection };
 
 export interface StaticPlan {
@@ -312,7 +312,7 @@ export function planStatically(entries: readonly PlanEntry[]): StaticPlan {
   tell({ type: 'run_started', at: 0, policy: PLAN_POLICY });
   for (const entry of entries) {
     if ('rejection' in entry) tell({ type: 'action_refused', at: 0, rejection: entry.rejection });
-    else tell({ type: 'action_declared', at: 0, action: entry.action, traits: entry.traits });
+    else tell({ type: 'action_declared', at: 0, action: entry.action, policy: entry.policy });
   }
   tell({ type: 'generation_ended', at: 0, finish: 'stop', answered: false, error: null });
   return { report: planOf(state, 1), rejected, warnings };

@@ -124,12 +124,12 @@ function refill(state: RunState, limit: Limit): void {
 
 /** Gives a newly admitted action the limits that hold for it (S5). */
 export function limit(state: RunState, node: ActionNode): void {
-  const { declaration, traits } = node;
+  const { declaration, policy } = node;
   const { type } = declaration;
   const perType = state.policy.maxParallelByType?.[type] ?? null;
-  if (traits.concurrency === null && perType === null && state.limits.size === 0) return;
+  if (policy.concurrency === null && perType === null && state.limits.size === 0) return;
   const found = new Set<Limit>();
-  if (traits.concurrency !== null) found.add(limitNamed(state, targetOf(declaration), traits.concurrency));
+  if (policy.concurrency !== null) found.add(limitNamed(state, targetOf(declaration), policy.concurrency));
   if (perType !== null) found.add(limitNamed(state, type, perType));
   const pace = state.limits.get(paceNameOf(declaration));
   if (pace !== undefined) found.add(pace);
@@ -244,7 +244,7 @@ function refreshPaths(state: RunState): void {
     if (node === undefined) continue;
     for (const dependency of node.dependencies) {
       if (dependency.stage === 'settled') continue;
-      const path = dependency.traits.estimateMs + node.pathMs;
+      const path = dependency.policy.estimateMs + node.pathMs;
       if (path <= dependency.pathMs) continue;
       dependency.pathMs = path;
       if (dependency.heap !== null) siftUp(dependency.heap, dependency, dependency.heapAt);

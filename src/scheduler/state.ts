@@ -4,7 +4,7 @@
  *
  * Actions point at each other directly. `snapshot` and `restore` turn that into plain JSON and back (J9).
  */
-import type { ActionDeclaration, ActionKey, ActionMode, ActionTraits } from '../domain/action.ts';
+import type { ActionDeclaration, ActionKey, ActionMode, ActionPolicy } from '../domain/action.ts';
 import type { FinishReason, Spent } from '../domain/ports.ts';
 import type { Finality } from '../domain/protocol-event.ts';
 import { NOTHING_SPENT } from '../domain/spent.ts';
@@ -37,7 +37,7 @@ export interface ActionNode {
   readonly iteration: number;
   readonly id: string;
   readonly declaration: ActionDeclaration;
-  readonly traits: ActionTraits;
+  readonly policy: ActionPolicy;
   /** The parser refused it: `declaration` stands in for what could not be read. */
   readonly refused: boolean;
   /** As declared, except that an awaited fire_and_forget is async (S4). */

@@ -30,7 +30,7 @@
  *  8. Work per input is proportional to what it changes: no search over all actions, except at the
  *     end of a generation (over that generation), on a cancel and at the first overload of a target.
  */
-import type { ActionDeclaration, ActionError, ActionRejection, ActionTraits, RejectionCode } from '../domain/action.ts';
+import type { ActionDeclaration, ActionError, ActionRejection, ActionPolicy, RejectionCode } from '../domain/action.ts';
 import { ERROR_TABLE, EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
 import type { ChildBudget, FinishReason, Spent } from '../domain/ports.ts';
@@ -52,7 +52,7 @@ import {
   registerName,
   unknownDependency,
 } from './graph.ts';
-import { newNode, sameAction, standIn, traitsOfRefused } from './node.ts';
+import { newNode, sameAction, standIn, policyOfRefused } from './node.ts';
 import { dequeue, enqueue, limit, release, slowDown, speedUp, takeNext } from './ready.ts';
 import { isStuck } from './queries.ts';
 import { newGeneration } from './state.ts';
@@ -114,7 +114,7 @@ function take(turn: Turn, input: SchedulerInput): void {
     case 'run_started':
       return startRun(turn, input);
     case 'action_declared':
-      return declare(turn, input.action, input.traits);
+      return declare(turn, input.action, input.policy);
     case 'action_refused':
       return refuse(turn, input.rejection);
     case 'response_closed':
@@ -169,15 +169,15 @@ function settleDown(turn: Turn): void {
 
 // --- declaring ---------------------------------------------------------------------------------
 
-function declare(turn: Turn, action: ActionDeclaration, traits: ActionTraits): void {
+function declare(turn: Turn, action: ActionDeclaration, policy: ActionPolicy): void {
   const { state } = turn;
   const generation = openGeneration(state);
   if (generation === null) return;
   const namesake = state.ids.get(action.id);
   if (namesake !== undefined && namesake.iteration === generation.iteration && namesake.admitted) {
-    return declareAgain(turn, generation, namesake, action, traits);
+    return declareAgain(turn, generation, namesake, action, policy);
   }
-  const node = addNode(state, generation, action, traits, false);
+  const node = addNode(state, generation, action, policy, false);
   const refusal = refusalOf(turn, generation, node);
   if (refusal !== null) return rejectAtOnce(turn, generation, node, refusal.code, refusal.message);
 
@@ -245,14 +245,14 @@ function declareAgain(
   generation: Generation,
   first: ActionNode,
   action: ActionDeclaration,
-  traits: ActionTraits,
+  policy: ActionPolicy,
 ): void {
   if (sameAction(first.declaration, action)) {
     const message = `Action "${action.id}" was declared twice, word for word: the second is ignored`;
     turn.out.push({ type: 'warn', code: 'duplicate_action', message, key: first.key });
     return;
   }
-  const node = addNode(turn.state, generation, action, traits, false);
+  const node = addNode(turn.state, generation, action, policy, false);
   const message = `The id "${action.id}" already belongs to another action of this generation: give each its own id`;
   settle(turn, node, { status: 'rejected', code: 'duplicate_id', message });
 }
@@ -261,7 +261,7 @@ function refuse(turn: Turn, rejection: ActionRejection): void {
   const { state } = turn;
   const generation = openGeneration(state);
   if (generation === null) return;
-  const node = addNode(state, generation, standIn(rejection), traitsOfRefused, true);
+  const node = addNode(state, generation, standIn(rejection), policyOfRefused, true);
   const namesake = state.ids.get(node.id);
   if (namesake !== undefined && namesake.iteration === generation.iteration) {
     settle(turn, node, { status: 'rejected', code: rejection.code, message: rejection.message });
@@ -302,7 +302,7 @@ function refusalOf(
       message: `Action "${node.id}" was not run: a run may hold ${maxActions} actions`,
     };
   }
-  return node.traits.refusal;
+  return node.policy.refusal;
 }
 
 /** The open generation; null when the run has ended and what still arrives is ignored. */
@@ -316,10 +316,10 @@ function addNode(
   state: RunState,
   generation: Generation,
   action: ActionDeclaration,
-  traits: ActionTraits,
+  policy: ActionPolicy,
   refused: boolean,
 ): ActionNode {
-  const node = newNode(state, generation.iteration, action, traits, refused);
+  const node = newNode(state, generation.iteration, action, policy, refused);
   state.nodes.push(node);
   state.byKey.set(node.key, node);
   generation.nodes.push(node);
@@ -441,13 +441,13 @@ function prepare(turn: Turn, node: ActionNode): void {
   const { state } = turn;
   const { generation } = state;
   if (
-    node.traits.dispatch === 'after_generation' &&
+    node.policy.dispatch === 'after_generation' &&
     generation?.streaming === true &&
     generation.iteration === node.iteration
   ) {
     return setStage(state, node, 'held');
   }
-  if (!node.traits.needsApproval) return recall(turn, node);
+  if (!node.policy.needsApproval) return lookup(turn, node);
   setStage(state, node, 'asking');
   turn.out.push({ type: 'ask_approval', key: node.key });
   turn.out.push({ type: 'set_timer', timer: `approval:${node.key}`, delayMs: limits.approvalExpiryMs });
@@ -466,7 +466,7 @@ function approvalResolved(turn: Turn, { key, approved, note }: Input<'approval_r
   resume(turn);
   if (approved) {
     turn.out.push({ type: 'clear_timer', timer: `approval:${key}` });
-    recall(turn, node);
+    lookup(turn, node);
   } else deny(turn, node, note === null ? `Action "${node.id}" was denied` : `Action "${node.id}" was denied: ${note}`);
 }
 
@@ -478,10 +478,10 @@ function deny(turn: Turn, node: ActionNode, message: string): void {
  * Nothing holds it back any more: where an earlier outcome may stand for it, that is asked first.
  * It needs no slot, so a hit completes at once, however busy the run is (P6).
  */
-function recall(turn: Turn, node: ActionNode): void {
-  if (node.traits.reuse !== true) return makeReady(turn.state, node);
+function lookup(turn: Turn, node: ActionNode): void {
+  if (node.policy.reuse !== true) return makeReady(turn.state, node);
   setStage(turn.state, node, 'recalling');
-  turn.out.push({ type: 'recall', key: node.key });
+  turn.out.push({ type: 'lookup', key: node.key });
 }
 
 function recalled(turn: Turn, { key, found }: Input<'recalled'>): void {
@@ -514,7 +514,7 @@ function start(turn: Turn, node: ActionNode, budget: ChildBudget | null): void {
   node.attempt += 1;
   if (node.declaration.type === 'llm') turn.state.modelCalls += 1;
   const { key, attempt } = node;
-  const timeoutMs = timeoutOf(node.declaration, node.traits);
+  const timeoutMs = timeoutOf(node.declaration, node.policy);
   turn.out.push({ type: 'start', key, attempt, timeoutMs, budget });
   turn.out.push({ type: 'set_timer', timer: attemptTimer('timeout', node), delayMs: timeoutMs });
 }
@@ -546,7 +546,7 @@ function attemptFailed(turn: Turn, { key, attempt, error, random, spent }: Input
 
 function failAttempt(turn: Turn, node: ActionNode, error: ActionError, random: number): void {
   const { state, out } = turn;
-  const { declaration, traits, key, attempt } = node;
+  const { declaration, policy, key, attempt } = node;
   if (isOverload(error)) {
     const slowed = slowDown(state, node);
     if (slowed !== null) {
@@ -554,12 +554,12 @@ function failAttempt(turn: Turn, node: ActionNode, error: ActionError, random: n
       out.push({ type: 'warn', code: 'overloaded', message, key });
     }
   }
-  if (attempt >= attemptsAllowed(declaration, traits, error)) return settle(turn, node, { status: 'failed', error });
+  if (attempt >= attemptsAllowed(declaration, policy, error)) return settle(turn, node, { status: 'failed', error });
   out.push({ type: 'clear_timer', timer: attemptTimer('timeout', node) });
   giveBack(state, node);
   release(state, node);
   setStage(state, node, 'retrying');
-  const delayMs = backoffMs(declaration.retry ?? traits.retry, attempt, error, random);
+  const delayMs = backoffMs(declaration.retry ?? policy.retry, attempt, error, random);
   out.push({ type: 'retry', key, attempt, delayMs, error });
   out.push({ type: 'set_timer', timer: attemptTimer('retry', node), delayMs });
 }
@@ -577,7 +577,7 @@ function timerFired(turn: Turn, { timer, random }: Input<'timer_fired'>): void {
   } else if (node.attempt !== Number(attempt)) {
     return;
   } else if (kind === 'timeout' && node.stage === 'running') {
-    const seconds = timeoutOf(node.declaration, node.traits) / 1000;
+    const seconds = timeoutOf(node.declaration, node.policy) / 1000;
     turn.out.push({ type: 'abort', key, attempt: node.attempt, reason: 'timeout' });
     const message = `Action "${node.id}" did not finish within ${seconds} s`;
     failAttempt(turn, node, { code: 'timeout', message, retryable: true }, random ?? 1);
@@ -704,7 +704,7 @@ function endGeneration(turn: Turn, { finish, answered, error }: Input<'generatio
     bindTheRest(turn, generation);
     reportPlan(turn, generation);
     for (const node of generation.nodes) {
-      if (node.traits.dispatch !== 'after_generation' || hasStarted(node)) continue;
+      if (node.policy.dispatch !== 'after_generation' || hasStarted(node)) continue;
       if (finish === 'length') cancel(turn, node, 'generation_length');
       else if (node.stage === 'held') prepare(turn, node);
     }

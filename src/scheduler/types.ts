@@ -8,7 +8,7 @@ import type {
   ActionKey,
   ActionRejection,
   ActionStatus,
-  ActionTraits,
+  ActionPolicy,
   ActionType,
   RejectionCode,
   TerminalStatus,
@@ -41,7 +41,7 @@ export interface RunPolicy {
 /** Every input carries the time at which it happened, epoch milliseconds. */
 export type SchedulerInput = { readonly at: number } & (
   | { readonly type: 'run_started'; readonly policy: RunPolicy }
-  | { readonly type: 'action_declared'; readonly action: ActionDeclaration; readonly traits: ActionTraits }
+  | { readonly type: 'action_declared'; readonly action: ActionDeclaration; readonly policy: ActionPolicy }
   /** The parser refused an action; it is settled as rejected. */
   | { readonly type: 'action_refused'; readonly rejection: ActionRejection }
   /** A response block has closed. `refers`: producers of its references, as `lookup` gave them. */
@@ -62,7 +62,7 @@ export type SchedulerInput = { readonly at: number } & (
         | { readonly ok: true; readonly value: boolean }
         | { readonly ok: false; readonly message: string };
     }
-  /** The answer to `recall`: an earlier outcome stands for the action, or it may not run, or neither (P6). */
+  /** The answer to `lookup`: an earlier outcome stands for the action, or it may not run, or neither (P6). */
   | {
       readonly type: 'recalled';
       readonly key: ActionKey;
@@ -108,7 +108,7 @@ export type SchedulerCommand =
   /** Evaluate the action's `when` now; answer with `condition_evaluated`. */
   | { readonly type: 'evaluate'; readonly key: ActionKey }
   /** Look whether an earlier outcome stands for the action, now or when an equal one has settled; answer with `recalled` (P6). */
-  | { readonly type: 'recall'; readonly key: ActionKey }
+  | { readonly type: 'lookup'; readonly key: ActionKey }
   /** `budget`: what the child that it starts may spend (S12); null for actions that start none. */
   | {
       readonly type: 'start';

@@ -3,9 +3,9 @@ import { CALLS, TURNS } from '../../bench/tokens/calls.ts';
 import { ENCODINGS, FORMS, median, native } from '../../bench/tokens/measure.ts';
 import { bundled } from '../../src/catalog/bundled.ts';
 import { validateParameters } from '../../src/executors/validate-parameters.ts';
-import { buildGrammar } from '../../src/protocol/grammar.ts';
-import { createParser } from '../../src/protocol/parser.ts';
-import { renderAction } from '../../src/protocol/prompt-examples.ts';
+import { buildGrammar } from '../../src/protocol/grammar/grammar.ts';
+import { createParser } from '../../src/protocol/parser/parser.ts';
+import { renderAction } from '../../src/protocol/prompt/examples.ts';
 import { readGbnf } from '../support/grammar-reader.ts';
 import { recogniser } from '../support/grammar-recogniser.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { namesInCondition, whyNotCel } from '../../src/catalog/condition-names.ts';
+import { namesInCondition, whyNotCel } from '../../src/catalog/check/condition-names.ts';
 import { loadManifests } from '../../src/catalog/load.ts';
-import { formatProblem } from '../../src/catalog/problem.ts';
+import { formatProblem } from '../../src/catalog/check/problem.ts';
 import { limits } from '../../src/domain/limits.ts';
 
 const many = <T = string>(count: number, item: (index: number) => T): T[] =>

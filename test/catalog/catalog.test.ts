@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { createCatalog } from '../../src/catalog/catalog.ts';
 import { nearestNames } from '../../src/domain/nearest.ts';
-import { formatProblem } from '../../src/catalog/problem.ts';
+import { formatProblem } from '../../src/catalog/check/problem.ts';
 import { loadManifests } from '../../src/catalog/load.ts';
 import { readManifestFiles } from '../../scripts/manifest-files.ts';
 

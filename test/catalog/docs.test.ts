@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { loadManifests } from '../../src/catalog/load.ts';
-import { formatProblem } from '../../src/catalog/problem.ts';
+import { formatProblem } from '../../src/catalog/check/problem.ts';
 import { readManifestFiles } from '../../scripts/manifest-files.ts';
 
 const page = readFileSync('docs/manifests.md', 'utf8');

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { loadManifests } from '../../src/catalog/load.ts';
-import { formatProblem } from '../../src/catalog/problem.ts';
+import { formatProblem } from '../../src/catalog/check/problem.ts';
 import { limits } from '../../src/domain/limits.ts';
 import { DEFAULT_PROTOCOL } from '../../src/domain/manifest.ts';
 

@@ -12,7 +12,7 @@ import { freePort, startService, stopService, waitUntilHealthy } from '../../scr
 import type { Service } from '../../scripts/services.ts';
 import type { System } from '../../scripts/system.ts';
 import type { WireEvent } from '../../scripts/event-client.ts';
-import type { RunResult } from '../../src/engine/run-result.ts';
+import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { stage } from '../support/staged-system.ts';
 import type { Stage } from '../support/staged-system.ts';
 import { WORKLOADS, manifests, scriptOf } from './workloads.ts';

@@ -15,7 +15,7 @@ import type { TestRunner } from '../../container-runner/test/support/test-runner
 import { freePort } from '../../scripts/services.ts';
 import { startSystem } from '../../scripts/system.ts';
 import type { System } from '../../scripts/system.ts';
-import type { RunResult } from '../../src/engine/run-result.ts';
+import type { RunResult } from '../../src/engine/run/run-result.ts';
 
 const PUBLIC = '93.184.216.34';
 const NAMES: Readonly<Record<string, readonly string[]>> = {

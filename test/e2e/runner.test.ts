@@ -13,7 +13,7 @@ import { connectEngine } from '../../container-runner/sandbox/docker-engine.ts';
 import { freePort } from '../../scripts/services.ts';
 import { ROOT, startSystem } from '../../scripts/system.ts';
 import type { System } from '../../scripts/system.ts';
-import type { RunResult } from '../../src/engine/run-result.ts';
+import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { answer, startScriptedLlm } from '../support/scripted-llm.ts';
 import type { ScriptedLlm } from '../support/scripted-llm.ts';
 

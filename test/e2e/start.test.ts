@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { readEvents } from '../../scripts/event-client.ts';
 import type { WireEvent } from '../../scripts/event-client.ts';
 import { freePort } from '../../scripts/services.ts';
-import type { RunResult } from '../../src/engine/run-result.ts';
+import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { childrenOf, clearAway, isAlive, launch, post, start, stateFolder, stop } from '../support/npm-start.ts';
 import type { Started } from '../support/npm-start.ts';
 import { answer, startScriptedLlm } from '../support/scripted-llm.ts';

@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freePort } from '../../scripts/services.ts';
 import { startSystem } from '../../scripts/system.ts';
 import type { System } from '../../scripts/system.ts';
-import type { RunResult } from '../../src/engine/run-result.ts';
+import type { RunResult } from '../../src/engine/run/run-result.ts';
 
 const KEYS = 'ann:admin:key-of-ann-in-this-test,bob:admin:key-of-bob-in-this-test,eve:run:key-of-eve-in-this-test';
 type Who = 'ann' | 'bob' | 'eve';

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { ActionOutcome } from '../../src/domain/action.ts';
 import type { RelicDefinition } from '../../src/domain/manifest.ts';
 import type { EdgeRelicCall, EdgeRelics } from '../../src/domain/ports.ts';
-import { EDGE_ENDPOINTS } from '../../src/catalog/edge-endpoints.ts';
+import { EDGE_ENDPOINTS } from '../../src/catalog/build/edge-endpoints.ts';
 import { relicExecutor } from '../../src/executors/relic.ts';
 import { callOf, contextOf, errorOf } from './support.ts';
 

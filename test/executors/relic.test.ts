@@ -9,7 +9,7 @@ import type { JsonObject } from '../../src/domain/json.ts';
 import type { RelicDefinition, RelicEndpoint } from '../../src/domain/manifest.ts';
 import type { RelicAnswer, RelicCall, RunnerClient } from '../../src/domain/ports.ts';
 import { relicExecutor, relicTarget, requestOf } from '../../src/executors/relic.ts';
-import { createRunnerClient } from '../../src/executors/runner-client.ts';
+import { createRunnerClient } from '../../src/executors/runner/client.ts';
 import { callOf, contextOf, errorOf, fakeRunner } from './support.ts';
 
 const endpoint = (name: string, method: string, path: string, more: Partial<RelicEndpoint> = {}): RelicEndpoint => ({

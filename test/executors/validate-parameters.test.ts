@@ -52,11 +52,11 @@ test.each<[JsonObject, string]>([
     { url: 'http', ulr: 'x' },
     'parameters.ulr: unknown parameter (allowed: url, method, tries, ratio, items, a/b~c, either, exact)',
   ],
-])('[M3] %j is answered by the precise complaint', (parameters, complaint) => {
-  expect(validateParameters(schema, parameters)).toContain(complaint);
+])('[M3] %j is answered by the precise issue', (parameters, issue) => {
+  expect(validateParameters(schema, parameters)).toContain(issue);
 });
 
-test('[M3] one fault gives one complaint', () => {
+test('[M3] one fault gives one issue', () => {
   expect(validateParameters(schema, { url: 'http', items: [{ id: 'x' }] })).toBe(
     'parameters.items[0].id: expected integer, got string "x"',
   );
@@ -71,12 +71,12 @@ test('[M3] a form that fits none of the allowed ones says so', () => {
 
 test('[M3] many faults are cut to five', () => {
   const wide: JsonObject = { type: 'object', additionalProperties: { type: 'string' } };
-  const complaint = validateParameters(
+  const issue = validateParameters(
     wide,
     Object.fromEntries(Array.from({ length: 9 }, (_, index) => [`p${index}`, index])),
   );
-  expect(complaint?.split('; ')).toHaveLength(6);
-  expect(complaint).toMatch(/; and 4 more$/);
+  expect(issue?.split('; ')).toHaveLength(6);
+  expect(issue).toMatch(/; and 4 more$/);
 });
 
 test('[M3] a schema that cannot be used is the answer, not a throw', () => {
@@ -86,8 +86,8 @@ test('[M3] a schema that cannot be used is the answer, not a throw', () => {
 });
 
 test('[M3] a huge value is quoted cut', () => {
-  const complaint = validateParameters(schema, { url: 'http', tries: 'x'.repeat(100_000) });
-  expect(complaint?.length).toBeLessThan(300);
+  const issue = validateParameters(schema, { url: 'http', tries: 'x'.repeat(100_000) });
+  expect(issue?.length).toBeLessThan(300);
 });
 
 test('[M3] keys of the prototype are not parameters', () => {
@@ -98,7 +98,7 @@ test('[M3] keys of the prototype are not parameters', () => {
   );
 });
 
-test('[M3] a complaint below a reference says what the referenced part allows', () => {
+test('[M3] a issue below a reference says what the referenced part allows', () => {
   const referring: JsonObject = {
     type: 'object',
     properties: { who: { $ref: '#/$defs/person' }, kind: { $ref: '#/$defs/kind' } },

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 
 import type { JsonObject } from '../../src/domain/json.ts';
-import { describeAbsence } from '../../src/executors/runner-wait.ts';
+import { describeAbsence } from '../../src/executors/runner/wait.ts';
 import { healthDocument, healthStatus } from '../../src/http/health.ts';
 import type { SystemStatus } from '../../src/http/health.ts';
 

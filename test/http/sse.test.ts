@@ -3,7 +3,7 @@ import type { SessionEvent } from '../../src/domain/event.ts';
 import { limits } from '../../src/domain/limits.ts';
 import { Share, Turns } from '../../src/domain/turns.ts';
 import { Slices } from '../../src/domain/work.ts';
-import { Hub } from '../../src/engine/hub.ts';
+import { Broadcaster } from '../../src/engine/session/broadcaster.ts';
 import { Heartbeat } from '../../src/http/heartbeat.ts';
 import { eventStream } from '../../src/http/sse.ts';
 import { FakeClock } from '../support/fake-clock.ts';
@@ -14,12 +14,12 @@ function event(seq: number | null, more: Partial<SessionEvent> = {}): SessionEve
 
 /** A session with `stored` in its journal. */
 function source(stored: SessionEvent[], open: SessionEvent[] = [], ended = false) {
-  const hub = new Hub();
+  const hub = new Broadcaster();
   return {
     hub,
     events: (after: number) => stored.filter(({ seq }) => (seq ?? 0) > after).slice(0, limits.pageRows),
     openBlocks: () => open,
-    listen: (listener: Parameters<Hub['listen']>[0]) => hub.listen(listener),
+    listen: (listener: Parameters<Broadcaster['listen']>[0]) => hub.listen(listener),
     hasEnded: () => ended,
   };
 }

@@ -4,7 +4,7 @@ import * as fc from 'fast-check';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import { RUN_TERMINAL_EVENTS } from '../../src/domain/event.ts';
 import type { ModelDelta } from '../../src/domain/ports.ts';
-import type { Session } from '../../src/engine/session.ts';
+import type { Session } from '../../src/engine/session/session.ts';
 import { Heartbeat } from '../../src/http/heartbeat.ts';
 import { eventStream, sseFrame } from '../../src/http/sse.ts';
 import { sessionKit } from '../support/session-kit.ts';

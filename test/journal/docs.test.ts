@@ -37,7 +37,7 @@ test('[J6] docs/journal.md names every table, and no other', () => {
 
 test('docs/journal.md states the limits that hold', () => {
   expect(limits.artifactBytes).toBe(32 * 1_024);
-  expect(limits.patchGatherMs).toBe(8);
+  expect(limits.patchCoalesceMs).toBe(8);
   expect(limits.readerQueueBytes).toBe(1_048_576);
   expect(limits.readersPerSession).toBe(1_000);
   expect(limits.unsavedTextChars).toBe(2_048);

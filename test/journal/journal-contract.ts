@@ -251,12 +251,12 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       };
       done('old', 'a', 'report');
       done('new', 'b', 'report');
-      const found = journal.earlierOutcomes(2);
+      const found = journal.outcomeCache(2);
       expect(found.map(({ seq }) => seq)).toEqual(found.map(({ seq }) => seq).toSorted((a, b) => b - a));
       const latest = (name: string): unknown =>
         journal.outputAt(found.find(({ id, outputKey }) => id === name || outputKey === name)?.seq ?? Infinity);
       expect([latest('report'), latest('a'), latest('missing')]).toEqual(['new', 'old', null]);
-      expect(journal.earlierOutcomes(1)).toEqual([]);
+      expect(journal.outcomeCache(1)).toEqual([]);
     }));
 
   test('[P6] what stands for later actions is kept by key, with the result that the journal holds', () =>

@@ -3,7 +3,7 @@ import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } fro
 import { env } from 'cloudflare:workers';
 import { expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
-import type { SessionObject } from '../../src/durable/session-object.ts';
+import type { SessionObject } from '../../src/durable/objects/session-object.ts';
 import { newSessionId } from '../../src/durable/session-ids.ts';
 import type { Env } from '../../src/durable/settings.ts';
 import { PRINCIPAL_HEADER } from '../../src/http/session-app.ts';

@@ -4,7 +4,7 @@ import { env } from 'cloudflare:workers';
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import type { Spent } from '../../src/domain/ports.ts';
-import type { RunResult } from '../../src/engine/run-result.ts';
+import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { childSessions } from '../../src/durable/children.ts';
 import type { Env } from '../../src/durable/settings.ts';
 import { FakeClock } from '../support/fake-clock.ts';

@@ -1,7 +1,7 @@
 /** Talks to the Worker under test as an HTTP client on this machine would. */
 import { exports } from 'cloudflare:workers';
 import { createParser } from 'eventsource-parser';
-import type { RunResult } from '../../src/engine/run-result.ts';
+import type { RunResult } from '../../src/engine/run/run-result.ts';
 
 const HOST = 'http://127.0.0.1:8787';
 

@@ -2,7 +2,7 @@
 import { abortAllDurableObjects, runDurableObjectAlarm } from 'cloudflare:test';
 import { env } from 'cloudflare:workers';
 import { describe, expect, test } from 'vitest';
-import type { RunResult } from '../../src/engine/run-result.ts';
+import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { call, events, post } from './client.ts';
 import type { WireEvent } from './client.ts';
 

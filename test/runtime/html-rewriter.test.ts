@@ -2,7 +2,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { ProtocolEvent } from '../../src/domain/protocol-event.ts';
-import { cutAtRandom, feedChunks, parse } from '../protocol/parser-kit.ts';
+import { cutAtRandom, feedChunks, parse } from '../protocol/parser/parser-kit.ts';
 import { documents } from '../protocol/documents.ts';
 import { escapeAllButTags, outlineOf, rewriterOutline } from './html-rewriter.ts';
 
@@ -12,7 +12,11 @@ declare global {
   }
 }
 
-const CORPUS = import.meta.glob('../protocol/corpus/**/*.txt', { query: '?raw', import: 'default', eager: true });
+const CORPUS = import.meta.glob('../protocol/parser/corpus/**/*.txt', {
+  query: '?raw',
+  import: 'default',
+  eager: true,
+});
 const RUNS = 100;
 
 /** Nothing was forgiven, and nothing stands in it that HTML knows nothing of: fences, drafts. */

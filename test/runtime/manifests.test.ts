@@ -2,7 +2,7 @@
 import { abortAllDurableObjects } from 'cloudflare:test';
 import { env } from 'cloudflare:workers';
 import { describe, expect, test } from 'vitest';
-import type { RunResult } from '../../src/engine/run-result.ts';
+import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { call, events, execute, newSession, post } from './client.ts';
 
 const yaml = (kind: string, name: string, rest: string, version = '1.0'): string =>

@@ -1,5 +1,5 @@
 import { inject } from 'vitest';
-import { providerContract } from '../llm/provider-contract.ts';
+import { providerContract } from '../llm/providers/provider-contract.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {

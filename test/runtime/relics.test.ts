@@ -3,7 +3,7 @@ import { env } from 'cloudflare:workers';
 import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test';
 import { expect, test } from 'vitest';
 import type { Env } from '../../src/durable/settings.ts';
-import type { RunResult } from '../../src/engine/run-result.ts';
+import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { call, events, execute, newSession, post } from './client.ts';
 
 const { RELICS, SESSIONS } = env as unknown as Env;

@@ -3,8 +3,8 @@ import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } fro
 import { env } from 'cloudflare:workers';
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
-import type { RunResult } from '../../src/engine/run-result.ts';
-import type { ScheduleObject } from '../../src/durable/schedule-object.ts';
+import type { RunResult } from '../../src/engine/run/run-result.ts';
+import type { ScheduleObject } from '../../src/durable/objects/schedule-object.ts';
 import { call, events, execute, post } from './client.ts';
 
 const ORDERS = [

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import { generationTokens, initialState, step } from '../../src/scheduler/step.ts';
 import type { RunPolicy } from '../../src/scheduler/types.ts';
-import { Driver, MODEL, TEXT, declaration, essential, traits } from '../support/scheduler-kit.ts';
+import { Driver, MODEL, TEXT, declaration, essential, policy } from '../support/scheduler-kit.ts';
 
 function started(policy: Partial<RunPolicy> = {}): string[] {
   const run = new Driver(policy);
@@ -556,7 +556,7 @@ describe('the end of a run', () => {
 
   test("[S1] protocol text outside a generation is our fault, not the model's", () => {
     expect(() =>
-      step(initialState(), { type: 'action_declared', at: 0, action: declaration({ id: 'a' }), traits: traits() }),
+      step(initialState(), { type: 'action_declared', at: 0, action: declaration({ id: 'a' }), policy: policy() }),
     ).toThrow('outside a generation');
     const { state } = step(initialState(), { type: 'run_started', at: 0, policy: MODEL });
     expect(() => step(state, { type: 'run_started', at: 0, policy: MODEL })).toThrow('twice');

@@ -2,11 +2,11 @@ import { describe, expect, test } from 'vitest';
 import { buildPlan, planOf, planStatically, renderPlan } from '../../src/scheduler/plan.ts';
 import type { PlanEntry, PlannedAction } from '../../src/scheduler/plan.ts';
 import type { ActionDeclaration, ActionRejection } from '../../src/domain/action.ts';
-import { Driver, declaration, traits } from '../support/scheduler-kit.ts';
+import { Driver, declaration, policy } from '../support/scheduler-kit.ts';
 import { researchAssistant } from './research-assistant.ts';
 
 function entries(...actions: (Partial<ActionDeclaration> & { readonly id: string })[]): PlanEntry[] {
-  return actions.map((fields, ordinal) => ({ action: declaration({ ordinal, ...fields }), traits: traits() }));
+  return actions.map((fields, ordinal) => ({ action: declaration({ ordinal, ...fields }), policy: policy() }));
 }
 
 const rejection: ActionRejection = {
@@ -142,7 +142,7 @@ describe('any declarations', () => {
   test('[S13] the plan of a run that has already started is the plan of its text', () => {
     const run = new Driver();
     for (const entry of researchAssistant) {
-      if ('action' in entry) run.declare(entry.action, entry.traits);
+      if ('action' in entry) run.declare(entry.action, entry.policy);
       if (run.state.generation?.nodes.length === 4) run.succeed('fetch_wiki');
     }
     run.end();

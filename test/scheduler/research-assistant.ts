@@ -1,7 +1,7 @@
 /** The ten-action research assistant as declarations; timeouts are the estimates. */
 import type { ActionDeclaration } from '../../src/domain/action.ts';
 import type { PlanEntry } from '../../src/scheduler/plan.ts';
-import { declaration, traits } from '../support/scheduler-kit.ts';
+import { declaration, policy } from '../support/scheduler-kit.ts';
 
 type Row = Pick<ActionDeclaration, 'id' | 'type' | 'mode' | 'name'> & {
   readonly seconds: number;
@@ -75,5 +75,5 @@ const ROWS: readonly Row[] = [
 
 export const researchAssistant: readonly PlanEntry[] = ROWS.map(({ seconds, ...fields }, ordinal) => ({
   action: declaration({ ordinal, timeoutMs: seconds * 1000, ...fields }),
-  traits: traits({ estimateMs: seconds * 1000, timeoutMs: seconds * 1000 }),
+  policy: policy({ estimateMs: seconds * 1000, timeoutMs: seconds * 1000 }),
 }));

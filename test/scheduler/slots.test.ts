@@ -189,7 +189,7 @@ describe('earlier outcomes', () => {
   test('[P6] an action that may be answered by an earlier outcome is looked up before it takes a slot', () => {
     const run = new Driver({ maxParallelActions: 1 });
     run.declare({ id: 'busy' });
-    expect(essential(run.declare({ id: 'a' }, { reuse: true }))).toEqual(['queue a []', 'recall a']);
+    expect(essential(run.declare({ id: 'a' }, { reuse: true }))).toEqual(['queue a []', 'lookup a']);
     run.declare({ id: 'b', dependsOn: ['a'] });
     expect(run.recalled('a', 'outcome')).toEqual(['settle a completed']);
     expect(started(run.succeed('busy'))).toEqual(['start b']);
@@ -220,7 +220,7 @@ describe('earlier outcomes', () => {
     run.declare({ id: 'a', dependsOn: ['first'], when: 'true' }, { reuse: true, needsApproval: true });
     expect(essential(run.succeed('first'))).toEqual(['settle first completed', 'evaluate a']);
     expect(essential(run.condition('a', true))).toEqual(['ask_approval a']);
-    expect(essential(run.approve('a'))).toEqual(['recall a']);
+    expect(essential(run.approve('a'))).toEqual(['lookup a']);
   });
 
   test('[J5] an answer that comes after a cancel changes nothing', () => {

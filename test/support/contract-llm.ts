@@ -1,7 +1,7 @@
 /** Set-up of the tests in workerd: the provider contract's server runs beside them, in Node. */
 import type { TestProject } from 'vitest/node';
 import { readScript } from '../../scripts/scripted-llm/script.ts';
-import { CONTRACT_SCRIPT } from '../llm/contract-script.ts';
+import { CONTRACT_SCRIPT } from '../llm/providers/contract-script.ts';
 import { startScriptedLlm } from './scripted-llm.ts';
 
 declare module 'vitest' {

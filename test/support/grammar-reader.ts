@@ -2,7 +2,7 @@
  * Reads grammars back from their text, so that tests judge what was printed: the part of GBNF and of
  * Lark that llama.cpp, Lark and llguidance agree on, and nothing more. Anything else throws.
  */
-import type { CodeRange, Expression, Rule } from '../../src/protocol/grammar-model.ts';
+import type { CodeRange, Expression, Rule } from '../../src/protocol/grammar/model.ts';
 
 export interface Grammar {
   readonly start: string;

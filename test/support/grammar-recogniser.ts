@@ -6,7 +6,7 @@
  * can, and nothing is taken back. So a grammar passes only if every lexeme ends where the longest
  * match ends.
  */
-import type { Expression } from '../../src/protocol/grammar-model.ts';
+import type { Expression } from '../../src/protocol/grammar/model.ts';
 import type { Grammar } from './grammar-reader.ts';
 
 /** @returns null when the text is a sentence, else the offset of the first character that cannot stand where it does */

@@ -1,5 +1,5 @@
 /** Random sentences of a grammar: the same seed writes the same sentence. */
-import type { Expression } from '../../src/protocol/grammar-model.ts';
+import type { Expression } from '../../src/protocol/grammar/model.ts';
 import type { Grammar } from './grammar-reader.ts';
 
 export interface Sample {

@@ -1,5 +1,5 @@
 /** Builders and a driver for the scheduler's tests: declarations in a line, commands as short texts. */
-import type { ActionDeclaration, ActionError, ActionRejection, ActionTraits } from '../../src/domain/action.ts';
+import type { ActionDeclaration, ActionError, ActionRejection, ActionPolicy } from '../../src/domain/action.ts';
 import { initialState, step } from '../../src/scheduler/step.ts';
 import type { RunState } from '../../src/scheduler/step.ts';
 import type { RunPolicy, SchedulerCommand, SchedulerInput } from '../../src/scheduler/types.ts';
@@ -44,7 +44,7 @@ export function declaration(fields: Partial<ActionDeclaration> & { readonly id: 
   };
 }
 
-export function traits(fields: Partial<ActionTraits> = {}): ActionTraits {
+export function policy(fields: Partial<ActionPolicy> = {}): ActionPolicy {
   return {
     effects: 'pure',
     timeoutMs: 60_000,
@@ -110,10 +110,10 @@ export class Driver {
     return this.send(input).map((command) => this.text(command));
   }
 
-  declare(fields: Partial<ActionDeclaration> & { readonly id: string }, about: Partial<ActionTraits> = {}): string[] {
+  declare(fields: Partial<ActionDeclaration> & { readonly id: string }, about: Partial<ActionPolicy> = {}): string[] {
     const action = declaration({ ordinal: this.#ordinal, ...fields });
     this.#enter(action.ordinal, action.id);
-    return this.say({ type: 'action_declared', action, traits: traits(about) });
+    return this.say({ type: 'action_declared', action, policy: policy(about) });
   }
 
   refuse(fields: Partial<ActionRejection> & { readonly id: string }): string[] {
@@ -192,7 +192,7 @@ export class Driver {
       case 'queue':
         return `queue ${this.id(command.key)} [${command.dependsOn.map((key) => this.id(key)).join(' ')}]`;
       case 'evaluate':
-      case 'recall':
+      case 'lookup':
       case 'ask_approval':
         return `${command.type} ${this.id(command.key)}`;
       case 'start':

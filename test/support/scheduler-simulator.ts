@@ -5,14 +5,14 @@
  * Checks while it plays what must hold at every moment (slots, targets, types, idle slots, dependencies,
  * one settlement each); what can only be judged at the end is in the trace.
  */
-import type { ActionDeclaration, ActionTraits } from '../../src/domain/action.ts';
+import type { ActionDeclaration, ActionPolicy } from '../../src/domain/action.ts';
 import type { FinishReason } from '../../src/domain/ports.ts';
 import { before, needsSlot } from '../../src/scheduler/ready.ts';
 import type { ActionNode } from '../../src/scheduler/state.ts';
 import { initialState, restore, snapshot, step } from '../../src/scheduler/step.ts';
 import type { RunState } from '../../src/scheduler/step.ts';
 import type { RunPolicy, SchedulerCommand, SchedulerInput } from '../../src/scheduler/types.ts';
-import { MODEL, declaration, failure, traits } from './scheduler-kit.ts';
+import { MODEL, declaration, failure, policy } from './scheduler-kit.ts';
 import type { Timeless } from './scheduler-kit.ts';
 
 /** What an attempt does: `late` reports long after its abort, `hang` never does. */
@@ -23,12 +23,12 @@ export interface AttemptScript {
 
 export interface ActionScript {
   readonly fields: Partial<ActionDeclaration> & { readonly id: string };
-  readonly about: Partial<ActionTraits>;
+  readonly about: Partial<ActionPolicy>;
   /** By attempt; the last one goes for all further attempts. */
   readonly attempts: readonly AttemptScript[];
   readonly condition: boolean | null;
   readonly approval: 'yes' | 'no' | 'never' | 'unasked';
-  /** What an earlier outcome says, where the traits ask for one. */
+  /** What an earlier outcome says, where the policy ask for one. */
   readonly recalled?: 'outcome' | 'nothing' | 'refused';
   /** The share of what was set aside for it that a child spends. */
   readonly spends?: number;
@@ -188,7 +188,7 @@ class Simulator {
           this.#input({ type: 'approval_resolved', key, approved: approval === 'yes', note: null }),
         );
       }
-      case 'recall': {
+      case 'lookup': {
         const { recalled = 'nothing' } = this.#script(command.key);
         const { key } = command;
         const found = recalled === 'refused' ? { error: failure() } : recalled;
@@ -363,7 +363,7 @@ class Simulator {
         this.#input({
           type: 'action_declared',
           action: declaration({ ...fields, ordinal }),
-          traits: traits(about),
+          policy: policy(about),
         });
         if (!this.#state.byKey.has(key)) this.#declared.splice(this.#declared.indexOf(key), 1);
       }
@@ -393,7 +393,7 @@ class Simulator {
       const target = targetOf(node);
       const count = (perTarget.get(target) ?? 0) + 1;
       perTarget.set(target, count);
-      if (count > (node.traits.concurrency ?? Infinity)) this.#fail(`too many of ${target} run`);
+      if (count > (node.policy.concurrency ?? Infinity)) this.#fail(`too many of ${target} run`);
     }
     for (const [type, most] of Object.entries(policy.maxParallelByType ?? {})) {
       const count = running.filter(({ declaration: { type: own } }) => own === type).length;

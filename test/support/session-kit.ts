@@ -6,12 +6,12 @@ import type { JsonObject } from '../../src/domain/json.ts';
 import type { AgentDefinition, ResolvedAgent, ResolvedWorkflow, ToolDefinition } from '../../src/domain/manifest.ts';
 import type { ChildSessions, ModelDelta, ModelRequest, RunnerClient } from '../../src/domain/ports.ts';
 import { bundled } from '../../src/catalog/bundled.ts';
-import { redactor } from '../../src/engine/redact.ts';
-import { Session } from '../../src/engine/session.ts';
-import { Suspects } from '../../src/engine/suspects.ts';
-import { TakeUps } from '../../src/engine/take-ups.ts';
-import type { HostLife } from '../../src/engine/take-ups.ts';
-import type { RunResult } from '../../src/engine/run-result.ts';
+import { redactor } from '../../src/engine/session/redact.ts';
+import { Session } from '../../src/engine/session/session.ts';
+import { Suspects } from '../../src/engine/replay/suspects.ts';
+import { RecoveryQueue } from '../../src/engine/replay/recovery-queue.ts';
+import type { HostLife } from '../../src/engine/replay/recovery-queue.ts';
+import type { RunResult } from '../../src/engine/run/run-result.ts';
 import type { RunRecord } from '../../src/domain/session.ts';
 import type { ActionCall, ActionContext, Executor } from '../../src/executors/executor.ts';
 import { createExecutors } from '../../src/executors/registry.ts';
@@ -80,7 +80,12 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
   const resolved = resolvedAgent(options);
   const session = new Session({
     journal: new Journal(sql),
-    takeUps: new TakeUps(sql, options.host ?? { life: 1, frozen: [] }, clock, options.suspects ?? new Suspects()),
+    recoveryQueue: new RecoveryQueue(
+      sql,
+      options.host ?? { life: 1, frozen: [] },
+      clock,
+      options.suspects ?? new Suspects(),
+    ),
     clock,
     share: options.share ?? new Share(new Turns(hastyClock()), () => null),
     random: () => 0.5,

@@ -2,7 +2,7 @@
 import { DurableObject } from 'cloudflare:workers';
 import { durableSql } from '../../../src/durable/sql-storage.ts';
 import { platformClock } from '../../../src/durable/platform.ts';
-import { Hub } from '../../../src/engine/hub.ts';
+import { Broadcaster } from '../../../src/engine/session/broadcaster.ts';
 import { Heartbeat } from '../../../src/http/heartbeat.ts';
 import { eventStream, SSE_HEADERS } from '../../../src/http/sse.ts';
 import { Journal, runIdOf } from '../../../src/journal/journal.ts';
@@ -21,13 +21,13 @@ export class BurstObject extends DurableObject {
       const record = { agent: 'bench', user_id: null, owner: null, kind: 'chat', metadata: {} } as const;
       journal.create({ session_id: SESSION, created_at: at, ...record });
     }
-    const hub = new Hub();
+    const hub = new Broadcaster();
     const runId = runIdOf(SESSION, 1);
     const after = journal.lastSeq;
     const source = {
       events: (cursor: number) => journal.page(cursor),
       openBlocks: () => [],
-      listen: (listener: Parameters<Hub['listen']>[0]) => hub.listen(listener),
+      listen: (listener: Parameters<Broadcaster['listen']>[0]) => hub.listen(listener),
       hasEnded: () => false,
     };
     const body = eventStream(source, new Heartbeat(platformClock), { after, runId });

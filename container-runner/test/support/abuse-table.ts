@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 
 import { limits } from '../../limits.ts';
-import { MAXIMA } from '../../maxima.ts';
+import { MAXIMA } from '../../operator-limits.ts';
 import { reasonToSkip } from './levels.ts';
 import { atRest, nothingLeft, type Standing } from './leftovers.ts';
 import { type JobBody, type Result, signed, startRunner, type Tampering, type TestRunner } from './test-runner.ts';
@@ -355,7 +355,7 @@ export function describeAbuse(level: Level): void {
     let idle: Standing;
     beforeAll(async () => {
       process.env['CORTEX_TEST_SECRET'] = 'hunter2';
-      runner = await startRunner({ sandbox: level, warm: 1, maxima: { ...MAXIMA, queued: QUEUED } });
+      runner = await startRunner({ sandbox: level, warm: 1, operatorLimits: { ...MAXIMA, queued: QUEUED } });
       idle = await atRest(level, runner);
     });
     afterAll(async () => {

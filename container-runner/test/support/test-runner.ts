@@ -8,7 +8,7 @@ import { createParser } from 'eventsource-parser';
 import { SignJWT } from 'jose';
 import { pino } from 'pino';
 
-import type { JobEnd } from '../../job.ts';
+import type { JobEnd } from '../../jobs/job.ts';
 import { limits } from '../../limits.ts';
 import { createRunner, type RunnerOptions } from '../../runner.ts';
 

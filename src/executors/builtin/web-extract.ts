@@ -5,8 +5,8 @@ import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Executor } from '../executor.ts';
 import { failure, failureOf, wrongParameter } from '../failure.ts';
-import { OutboundError } from '../outbound-error.ts';
-import { wasCut } from '../outbound.ts';
+import { OutboundError } from '../outbound/outbound-error.ts';
+import { wasCut } from '../outbound/outbound.ts';
 import { askFor, maxCharsOf, mediaTypeOf } from './web-page.ts';
 
 export const webExtract: Executor = {

@@ -3,7 +3,7 @@ import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Executor } from '../executor.ts';
 import { failure, failureOf, wrongParameter } from '../failure.ts';
-import { wasCut } from '../outbound.ts';
+import { wasCut } from '../outbound/outbound.ts';
 import { askFor, maxCharsOf, mediaTypeOf, readText } from './web-page.ts';
 
 const ACCEPT = 'text/html,application/xhtml+xml,application/json;q=0.9,text/*;q=0.8,*/*;q=0.5';

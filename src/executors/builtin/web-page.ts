@@ -5,7 +5,7 @@ import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ActionContext } from '../executor.ts';
 import { failure, failureOf, isOverload, wrongParameter } from '../failure.ts';
-import { refuseHeader } from '../outbound.ts';
+import { refuseHeader } from '../outbound/outbound.ts';
 
 /** Longest text returned unless `max_chars` says otherwise. */
 const DEFAULT_MAX_CHARS = 50_000;

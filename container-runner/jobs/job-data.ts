@@ -1,0 +1,122 @@
+/** How a job's values reach its program: as data in a file, on stdin, in argv and in variables, never as code (P14, R3). */
+import type { ImageBuild } from '../images/image-build.ts';
+import type { JobRequest } from './job.ts';
+import { limits } from '../limits.ts';
+import { Refusal } from '../problem.ts';
+import type { ImageLaunch, Launch } from '../sandbox/sandbox.ts';
+
+/** Names that a loader, a shell, an interpreter or a common tool takes orders from. */
+const RESERVED_NAMES = new Set(
+  `PATH HOME IFS ENV BASH BASHOPTS SHELLOPTS SHELL PS0 PS1 PS2 PS3 PS4 PROMPT_COMMAND CDPATH GLOBIGNORE FIGNORE
+   OPTIND OPTERR OPTARG EXECIGNORE FCEDIT EDITOR VISUAL PAGER MANPAGER LESSOPEN LESSCLOSE BROWSER POSIXLY_CORRECT
+   PWD OLDPWD UID EUID PPID RANDOM SECONDS LINENO HOSTNAME HOSTFILE USER LOGNAME MAIL MAILPATH TMPDIR TMP TEMP
+   TERM TERMINFO TERMCAP LANG LANGUAGE LOCPATH NLSPATH TZ TZDIR GCONV_PATH GETCONF_DIR HOSTALIASES LOCALDOMAIN
+   RES_OPTIONS RESOLV_HOST_CONF MALLOC_CHECK_ MALLOC_TRACE GLIBC_TUNABLES AWKPATH AWKLIBPATH
+   AWK_HASH TAR_OPTIONS GZIP GREP_OPTIONS UNZIP ZIPOPT CURL_HOME WGETRC INPUTRC SSL_CERT_FILE SSL_CERT_DIR
+   OPENSSL_CONF KRB5_CONFIG JAVA_TOOL_OPTIONS _JAVA_OPTIONS CLASSPATH JSON_PATH`.split(/\s+/),
+);
+const RESERVED_PATTERN =
+  /^(CORTEX_|LD_|DYLD_|BASH_|LC_|PYTHON|PYENV|NODE_|NPM_|PERL|RUBY|GEM_|LUA_|PHP|GIT_|SSH_|DOCKER_|XDG_|MALLOC_|GO[A-Z]+$|V8_|UV_)|_(proxy|PROXY)$|^__/;
+const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+
+const encoder = new TextEncoder();
+function bytesOf(text: string): number {
+  return encoder.encode(text).byteLength;
+}
+
+/** What a job runs: source text by an interpreter, or a program of an image, which may first have to be made. */
+export type Program =
+  | { readonly kind: 'source'; readonly launch: Launch }
+  | { readonly kind: 'image'; readonly launch: ImageLaunch }
+  | { readonly kind: 'build'; readonly build: ImageBuild; readonly launch: Omit<ImageLaunch, 'image'> };
+
+/**
+ * The program to run, with its data.
+ * - python: `inputs` is predefined; standard input is at its end.
+ * - shell, docker: each input is a variable of its name: strings as they are, others as compact JSON.
+ * - tool: the inputs as JSON in the first argument, on standard input and in the file.
+ *
+ * @throws Refusal `invalid_request` for what no process can be given
+ */
+export function programOf(job: JobRequest): Program {
+  const inputsJson = JSON.stringify(job.inputs);
+  const common = {
+    inputsJson,
+    memoryMb: job.limits.memory_mb,
+    cpus: job.limits.cpus,
+    processes: job.limits.processes,
+    diskMb: job.limits.disk_mb,
+    timeoutMs: job.limits.timeout_ms,
+  };
+  const plain = { args: [], stdin: '', env: {} };
+  switch (job.kind) {
+    case 'python':
+      refuseNul('code', job.code);
+      return source({ ...common, ...plain, interpreter: 'python3', entry: 'code', source: job.code });
+    case 'shell': {
+      refuseNul('code', job.code);
+      const env = variablesOf(job.inputs);
+      return source({ ...common, ...plain, env, interpreter: 'shell', entry: 'code', source: job.code });
+    }
+    case 'docker': {
+      refuseNul('command', job.command ?? '');
+      for (const arg of job.args) refuseNul('args', arg);
+      const words = [job.command ?? '', ...job.args];
+      const size = words.reduce((sum, word) => sum + bytesOf(word) + 1, 0);
+      if (size > limits.argumentBytes) {
+        throw new Refusal(
+          'invalid_request',
+          `command and args: ${size} bytes together (allowed: ${limits.argumentBytes})`,
+        );
+      }
+      const launch = {
+        ...common,
+        command: job.command ?? null,
+        args: job.args,
+        stdin: '',
+        env: variablesOf(job.inputs),
+      };
+      return { kind: 'image', launch: { ...launch, image: job.image } };
+    }
+    case 'tool': {
+      const args = bytesOf(inputsJson) <= limits.argumentBytes ? [inputsJson] : [];
+      const given = { ...common, args, stdin: inputsJson, env: {} };
+      const { image, build, code = '', runtime = 'python3' } = job;
+      if (image !== undefined) return { kind: 'image', launch: { ...given, command: null, image } };
+      if (build !== undefined) return { kind: 'build', build, launch: { ...given, command: null } };
+      refuseNul('code', code);
+      return source({ ...given, interpreter: runtime, entry: 'tool', source: code });
+    }
+  }
+}
+
+function source(launch: Launch): Program {
+  return { kind: 'source', launch };
+}
+
+function refuseNul(field: string, text: string): void {
+  if (text.includes('\0')) throw new Refusal('invalid_request', `${field}: must not contain a NUL character`);
+}
+
+/** Inputs as variables; what is reserved, misnamed or too large is in the file only. */
+function variablesOf(inputs: Readonly<Record<string, unknown>>): Record<string, string> {
+  const variables: Record<string, string> = {};
+  let room: number = limits.argumentBytes;
+  for (const [name, value] of Object.entries(inputs)) {
+    if (!isVariable(name)) continue;
+    const text = typeof value === 'string' ? value : JSON.stringify(value);
+    if (text.includes('\0')) {
+      throw new Refusal('invalid_request', `inputs.${name}: a variable must not contain a NUL character`);
+    }
+    const size = bytesOf(name) + bytesOf(text) + 2;
+    if (size > room) continue;
+    room -= size;
+    variables[name] = text;
+  }
+  return variables;
+}
+
+/** Whether an input of this name may become a variable. */
+export function isVariable(name: string): boolean {
+  return VARIABLE_NAME.test(name) && !RESERVED_NAMES.has(name) && !RESERVED_PATTERN.test(name);
+}

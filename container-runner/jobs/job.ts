@@ -1,0 +1,149 @@
+/** A job as the Worker asks for it (R1), and what becomes of it. */
+import { z } from 'zod';
+
+import { imageBuild } from '../images/image-build.ts';
+import { imageReference } from '../images/image-name.ts';
+import { limits } from '../limits.ts';
+import { Refusal } from '../problem.ts';
+import { type Interpreter, INTERPRETERS, SANDBOX_LEVELS } from '../sandbox/sandbox.ts';
+
+/** A runtime key with its attempt: no white space, no controls, nothing that a path or a log line could trip over. */
+export const jobId = z
+  .string()
+  .max(limits.jobIdChars)
+  .regex(/^[\w.:~@/-]+$/, 'letters, digits and _.:~@/- only');
+export const sessionId = z
+  .string()
+  .max(limits.sessionChars)
+  .regex(/^[\w.:~@-]+$/, 'letters, digits and _.:~@- only');
+
+/** What is too much, the operator says (operator-limits.ts). */
+const jobLimits = z.strictObject({
+  timeout_ms: z.int().min(1).default(limits.timeoutMs),
+  memory_mb: z.int().min(limits.minMemoryMb).default(limits.memoryMb),
+  cpus: z.number().min(limits.minCpus).default(limits.cpus),
+  processes: z.int().min(1).default(limits.processes),
+  disk_mb: z.int().min(1).default(limits.diskMb),
+  output_bytes: z.int().min(limits.minOutputBytes).max(limits.outputBytes).default(limits.outputBytes),
+});
+
+const common = {
+  session: sessionId,
+  inputs: z.record(z.string(), z.json()).default({}),
+  limits: jobLimits.prefault({}),
+  /** A level that must not be replaced by a weaker one. */
+  sandbox: z.enum(SANDBOX_LEVELS).optional(),
+};
+
+/** Closed: what is not named here cannot be asked for. */
+const jobRequest = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.literal('python'), code: z.string(), ...common }),
+  z.strictObject({ kind: z.literal('shell'), code: z.string(), ...common }),
+  z.strictObject({
+    kind: z.literal('docker'),
+    image: imageReference,
+    /** A shell command; without it, what the image says. */
+    command: z.string().optional(),
+    /** Follow the command as they are. */
+    args: z.array(z.string()).max(limits.imageArguments).default([]),
+    ...common,
+  }),
+  z
+    .strictObject({
+      kind: z.literal('tool'),
+      runtime: z.enum(INTERPRETERS).optional(),
+      code: z.string().optional(),
+      image: imageReference.optional(),
+      build: imageBuild.optional(),
+      ...common,
+    })
+    .check(({ value, issues }) => {
+      const { runtime, code, image, build } = value;
+      const ways = [code, image, build].filter((way) => way !== undefined).length;
+      if (ways === 1 && (code === undefined) === (runtime === undefined)) return;
+      const message = 'a tool is its code with a runtime, or an image, or a build';
+      issues.push({ code: 'custom', message, path: [code === undefined ? 'code' : 'runtime'], input: value });
+    }),
+]);
+export type JobRequest = z.infer<typeof jobRequest>;
+
+/** A job that will come: enough of it to hold a sandbox ready. */
+const prewarmRequest = z.strictObject({
+  session: sessionId,
+  kind: z.enum(['python', 'shell', 'docker', 'tool']),
+  runtime: z.enum(INTERPRETERS).optional(),
+  sandbox: z.enum(SANDBOX_LEVELS).optional(),
+});
+export type PrewarmRequest = z.infer<typeof prewarmRequest>;
+
+/** What will run it; null where that is an image's own business. */
+export function interpreterOf({ kind, runtime }: PrewarmRequest): Interpreter | null {
+  switch (kind) {
+    case 'python':
+      return 'python3';
+    case 'shell':
+      return 'shell';
+    case 'docker':
+      return null;
+    case 'tool':
+      return runtime ?? null;
+  }
+}
+
+/** Why a job ended (R4); `build_failed`: its image could not be made, and it never ran. */
+export type JobEnd = 'exited' | 'timeout' | 'killed' | 'oom' | 'output_limit' | 'lost' | 'build_failed';
+
+export interface Outcome {
+  readonly end: JobEnd;
+  /** Null unless the program ended by itself. */
+  readonly exitCode: number | null;
+  readonly truncated: boolean;
+}
+
+/** @throws Refusal `invalid_json`, `invalid_request` */
+export function parseJob(text: string): JobRequest {
+  return parseBody(text, jobRequest);
+}
+
+/** @throws Refusal `invalid_json`, `invalid_request` */
+export function parsePrewarm(text: string): PrewarmRequest {
+  return parseBody(text, prewarmRequest);
+}
+
+/** A body by its schema, after its nesting. @throws Refusal `invalid_json`, `invalid_request` */
+export function parseBody<Schema extends z.ZodType>(text: string, schema: Schema): z.output<Schema> {
+  if (depthOf(text) > limits.jsonDepth) {
+    throw new Refusal('invalid_request', `The body is nested deeper than ${limits.jsonDepth} levels`);
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (fault) {
+    throw new Refusal('invalid_json', fault instanceof Error ? fault.message : 'not JSON');
+  }
+  const parsed = schema.safeParse(value);
+  if (!parsed.success) {
+    const said = parsed.error.issues.map((issue) => `${issue.path.join('.') || 'body'}: ${issue.message}`);
+    throw new Refusal('invalid_request', said.slice(0, 5).join('; '));
+  }
+  return parsed.data;
+}
+
+/** Nesting of a JSON text, counted without building it: a deep one must not reach a recursive parser. */
+function depthOf(text: string): number {
+  let depth = 0;
+  let deepest = 0;
+  let inString = false;
+  for (let at = 0; at < text.length; at += 1) {
+    const char = text.charCodeAt(at);
+    if (inString) {
+      if (char === 0x5c) at += 1;
+      else if (char === 0x22) inString = false;
+    } else if (char === 0x22) inString = true;
+    else if (char === 0x7b || char === 0x5b) {
+      depth += 1;
+      if (depth > deepest) deepest = depth;
+    } else if (char === 0x7d || char === 0x5d) depth -= 1;
+  }
+  return deepest;
+}

@@ -1,0 +1,351 @@
+/**
+ * Admission and running (R8): bounded places, a bounded queue, one execution per id.
+ *
+ * Owns: which jobs run and wait. Does not own: their records (the ledger), their processes (the sandbox).
+ * Invariants:
+ * 1. At most `operatorLimits.running` run and `operatorLimits.queued` wait; what is past it is refused before anything is recorded.
+ * 2. Waiting jobs of a tenant start in the order in which they came; among tenants, one with the fewest running is next.
+ * 3. No tenant takes all places, neither of those that run nor of those that wait (share.ts).
+ * 4. Every accepted job ends in the ledger exactly once, whatever happens to its sandbox. Where the ledger cannot be
+ *    written, its end waits in memory and is tried again.
+ */
+import { createHash } from 'node:crypto';
+
+import type { Logger } from 'pino';
+
+import { isAllowed } from '../images/image-name.ts';
+import { BuildFailure } from '../images/tool-images.ts';
+import { type Program, programOf } from './job-data.ts';
+import type { JobRequest, Outcome } from './job.ts';
+import type { JobRecord, Ledger } from '../ledger/ledger.ts';
+import { LedgerFault } from '../ledger/ledger-fault.ts';
+import { limits } from '../limits.ts';
+import { type OperatorLimits, refuseTooMuch } from '../operator-limits.ts';
+import { Refusal } from '../problem.ts';
+import type { Prewarmer } from '../prewarm.ts';
+import { mayTake } from '../share.ts';
+import type { SandboxRegistry } from '../sandbox/registry.ts';
+import type { Sandbox, SandboxProcess } from '../sandbox/sandbox.ts';
+import { supervise } from '../supervise.ts';
+
+interface Entry {
+  readonly id: string;
+  /** Null where there is one. */
+  readonly tenant: string | null;
+  readonly session: string;
+  readonly sandbox: Sandbox;
+  readonly program: Program;
+  readonly outputBytes: number;
+  readonly stop: AbortController;
+}
+
+export interface JobCounts {
+  readonly running: number;
+  readonly queued: number;
+}
+
+export class Jobs {
+  readonly #ledger: Ledger;
+  readonly #sandboxes: SandboxRegistry;
+  readonly #log: Logger;
+  /** Images that jobs may name, as patterns. */
+  readonly #images: readonly string[];
+  readonly #prewarmer: Prewarmer;
+  readonly #operatorLimits: OperatorLimits;
+  readonly #queue: Entry[] = [];
+  readonly #running = new Map<string, { readonly entry: Entry; readonly done: Promise<void> }>();
+  readonly #onEnd: (job: JobRecord) => void;
+  /** Ends that could not be written; as many as jobs that ran since, and those end with a full disk at once. */
+  readonly #unwritten: { readonly entry: Entry; readonly outcome: Outcome }[] = [];
+  #retry: NodeJS.Timeout | undefined;
+  #stopping = false;
+
+  constructor(options: {
+    readonly ledger: Ledger;
+    readonly sandboxes: SandboxRegistry;
+    readonly images: readonly string[];
+    readonly prewarmer: Prewarmer;
+    readonly operatorLimits: OperatorLimits;
+    readonly log: Logger;
+    /** Told of every job that has ended. */
+    readonly onEnd?: (job: JobRecord) => void;
+  }) {
+    this.#ledger = options.ledger;
+    this.#sandboxes = options.sandboxes;
+    this.#log = options.log;
+    this.#images = options.images;
+    this.#prewarmer = options.prewarmer;
+    this.#operatorLimits = options.operatorLimits;
+    this.#onEnd = options.onEnd ?? (() => undefined);
+  }
+
+  get counts(): JobCounts {
+    return { running: this.#running.size, queued: this.#queue.length };
+  }
+
+  /**
+   * Accepts a job, or finds it accepted before.
+   *
+   * @returns the job's record, and whether this request is the one that created it
+   * @throws Refusal `id_conflict`, `invalid_request`, `unsupported`, `busy`, `stopping`
+   */
+  submit(
+    id: string,
+    request: JobRequest,
+    tenant: string | null = null,
+  ): { readonly record: JobRecord; readonly created: boolean } {
+    const requestHash = createHash('sha256').update(JSON.stringify(request)).digest('base64url');
+    const known = this.#ledger.job(id);
+    if (known !== null) {
+      if (known.requestHash !== '' && known.requestHash !== requestHash) {
+        throw new Refusal('id_conflict', `The id ${JSON.stringify(id)} was used for a job with another body`);
+      }
+      return { record: known, created: false };
+    }
+    if (this.#stopping) {
+      throw new Refusal('stopping', 'The runner is about to stop and takes no new jobs', {
+        'retry-after': String(limits.stoppingRetrySeconds),
+      });
+    }
+    refuseTooMuch(request.limits, this.#operatorLimits);
+    const program = programOf(request);
+    const sandbox = this.#sandboxFor(program, request);
+    this.#admit(tenant);
+    this.#ledger.add({ id, session: request.session, kind: request.kind, requestHash });
+    this.#queue.push({
+      id,
+      tenant,
+      session: request.session,
+      sandbox,
+      program,
+      outputBytes: request.limits.output_bytes,
+      stop: new AbortController(),
+    });
+    this.#startNext();
+    const record = this.#ledger.job(id);
+    if (record === null) throw new Error(`The ledger does not hold job ${JSON.stringify(id)}`);
+    return { record, created: true };
+  }
+
+  /** Ends a job; one that is not known yet will never start. */
+  kill(id: string): void {
+    const running = this.#running.get(id);
+    if (running !== undefined) {
+      running.entry.stop.abort();
+      return;
+    }
+    const index = this.#queue.findIndex((entry) => entry.id === id);
+    const [entry] = index < 0 ? [] : this.#queue.splice(index, 1);
+    if (entry === undefined) this.#ledger.bury(id);
+    else this.#finish(entry, { end: 'killed', exitCode: null, truncated: false });
+  }
+
+  get draining(): boolean {
+    return this.#stopping;
+  }
+
+  /** Takes no new jobs; resolves when those that were accepted have ended. */
+  async drain(): Promise<void> {
+    this.#stopping = true;
+    while (this.#running.size > 0) await Promise.all([...this.#running.values()].map(({ done }) => done));
+  }
+
+  /** Takes no new jobs and ends those that run; resolves when all have ended. */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    for (const entry of this.#queue.splice(0)) this.#finish(entry, { end: 'killed', exitCode: null, truncated: false });
+    const running = [...this.#running.values()];
+    for (const { entry } of running) entry.stop.abort();
+    await Promise.all(running.map(({ done }) => done));
+    this.#writeEnds();
+    clearTimeout(this.#retry);
+  }
+
+  /** @throws Refusal `busy` where it could neither run nor wait */
+  #admit(tenant: string | null): void {
+    const { running, queued } = this.#operatorLimits;
+    const waits = this.#queue.filter((entry) => entry.tenant === tenant).length;
+    if (waits === 0 && this.#mayRun(tenant)) return;
+    if (mayTake(tenant, { own: waits, used: this.#queue.length, most: queued })) return;
+    const own = tenant === null ? '' : `, ${this.#runningOf(tenant)} and ${waits} of them for this API key`;
+    throw new Refusal(
+      'busy',
+      `${this.#running.size} jobs run and ${this.#queue.length} wait${own} (allowed: ${running} and ${queued}${tenant === null ? '' : ', of which one key gets what leaves as much to others'})`,
+      { 'retry-after': String(limits.retryAfterSeconds) },
+    );
+  }
+
+  #runningOf(tenant: string | null): number {
+    let own = 0;
+    for (const { entry } of this.#running.values()) if (entry.tenant === tenant) own += 1;
+    return own;
+  }
+
+  #mayRun(tenant: string | null): boolean {
+    return mayTake(tenant, {
+      own: this.#runningOf(tenant),
+      used: this.#running.size,
+      most: this.#operatorLimits.running,
+    });
+  }
+
+  /** Of those whose turn it may be, the first of the tenant with the fewest running. */
+  #takeNext(): Entry | undefined {
+    let next: { readonly at: number; readonly own: number } | null = null;
+    const seen = new Set<string | null>();
+    for (const [at, { tenant }] of this.#queue.entries()) {
+      if (seen.has(tenant)) continue;
+      seen.add(tenant);
+      const own = this.#runningOf(tenant);
+      if (this.#mayRun(tenant) && (next === null || own < next.own)) next = { at, own };
+    }
+    return next === null ? undefined : this.#queue.splice(next.at, 1)[0];
+  }
+
+  #startNext(): void {
+    for (;;) {
+      const entry = this.#takeNext();
+      if (entry === undefined) return;
+      const done = this.#run(entry).finally(() => {
+        this.#running.delete(entry.id);
+        this.#startNext();
+      });
+      this.#running.set(entry.id, { entry, done });
+    }
+  }
+
+  async #run(entry: Entry): Promise<void> {
+    const { id, session, sandbox, program, stop } = entry;
+    let outcome: Outcome;
+    let unkept = false;
+    try {
+      this.#ledger.start(id, session, sandbox.level);
+      const process = await this.#begin(entry);
+      outcome = await supervise(process, {
+        timeoutMs: program.launch.timeoutMs,
+        outputBytes: entry.outputBytes,
+        signal: stop.signal,
+        output: (stream, text) => {
+          try {
+            this.#ledger.output(id, session, stream, text);
+          } catch (fault) {
+            // output that cannot be kept is output that no reader gets: the job ends, and how far it came is not known
+            if (!unkept) this.#log.error({ job: id, reason: messageOf(fault) }, 'the ledger cannot be written');
+            unkept = true;
+            stop.abort();
+          }
+        },
+      });
+      if (unkept) outcome = { end: 'lost', exitCode: null, truncated: true };
+    } catch (fault) {
+      if (fault instanceof LedgerFault) {
+        this.#log.error({ job: id, reason: fault.message }, 'the ledger cannot be written');
+        this.#finish(entry, { end: 'lost', exitCode: null, truncated: false });
+        return;
+      }
+      // the program never ran: its outcome is that of one that could not be started
+      if (fault instanceof BuildFailure && !stop.signal.aborted) {
+        this.#tell(entry, fault.message);
+        this.#finish(entry, { end: 'build_failed', exitCode: null, truncated: false });
+        return;
+      }
+      const message = messageOf(fault);
+      this.#log.error({ job: id, sandbox: sandbox.level, reason: message }, 'a sandbox did not start');
+      this.#tell(entry, `The ${sandbox.level} sandbox did not start: ${message}\n`);
+      outcome = {
+        end: stop.signal.aborted ? 'killed' : 'exited',
+        exitCode: stop.signal.aborted ? null : 126,
+        truncated: false,
+      };
+    }
+    this.#finish(entry, outcome);
+  }
+
+  #sandboxFor(program: Program, { sandbox }: JobRequest): Sandbox {
+    if (program.kind === 'source') return this.#sandboxes.choose(program.launch.interpreter, sandbox);
+    if (program.kind === 'image' && !isAllowed(program.launch.image, this.#images)) {
+      throw new Refusal(
+        'unsupported',
+        `The operator does not allow the image ${program.launch.image} (allowed: ${this.#images.join(', ')})`,
+      );
+    }
+    return this.#sandboxes.chooseForImage(sandbox);
+  }
+
+  async #begin(entry: Entry): Promise<SandboxProcess> {
+    const { sandbox, program, stop } = entry;
+    if (program.kind === 'source') {
+      const held = await this.#prewarmer.take(entry.session, sandbox, program.launch.interpreter);
+      return await (held ?? sandbox).start(program.launch);
+    }
+    if (sandbox.startImage === undefined || sandbox.buildImage === undefined) throw new Error('It runs no images');
+    if (program.kind === 'image') {
+      const held = await this.#prewarmer.takeImage(entry.session, sandbox, program.launch.image);
+      return await (held?.start(program.launch) ?? sandbox.startImage(program.launch));
+    }
+    const tell = (text: string): void => {
+      if (!stop.signal.aborted) this.#tell(entry, text, 'build');
+    };
+    const building = sandbox.buildImage(program.build, tell, stop.signal);
+    const image = await Promise.race([building, aborted(stop.signal)]);
+    return await sandbox.startImage({ ...program.launch, image });
+  }
+
+  #tell({ id, session }: Entry, text: string, stream: 'stderr' | 'build' = 'stderr'): void {
+    try {
+      this.#ledger.output(id, session, stream, text);
+    } catch (fault) {
+      this.#log.error({ job: id, reason: messageOf(fault) }, 'the ledger cannot be written');
+    }
+  }
+
+  #finish(entry: Entry, outcome: Outcome): void {
+    if (this.#write(entry, outcome)) return;
+    this.#unwritten.push({ entry, outcome });
+    this.#retryLater();
+  }
+
+  #retryLater(): void {
+    clearTimeout(this.#retry);
+    this.#retry = setTimeout(() => {
+      this.#writeEnds();
+      if (this.#unwritten.length > 0) this.#retryLater();
+    }, limits.ledgerRetryMs).unref();
+  }
+
+  #writeEnds(): void {
+    for (const { entry, outcome } of this.#unwritten.splice(0)) {
+      if (!this.#write(entry, outcome)) this.#unwritten.push({ entry, outcome });
+    }
+  }
+
+  /** False when the ledger cannot be written; the next start finds the job unfinished and calls it lost. */
+  #write({ id, session }: Entry, outcome: Outcome): boolean {
+    try {
+      this.#ledger.finish(id, session, outcome);
+      const record = this.#ledger.job(id);
+      if (record === null) return true;
+      this.#onEnd(record);
+      const { kind, sandbox: level, startedAt, endedAt } = record;
+      const ms = startedAt === null || endedAt === null ? null : endedAt - startedAt;
+      this.#log.info({ job: id, session, kind, sandbox: level, ...outcome, ms }, 'job ended');
+      return true;
+    } catch (fault) {
+      this.#log.error({ job: id, ...outcome, reason: messageOf(fault) }, 'the ledger cannot be written');
+      return false;
+    }
+  }
+}
+
+/** Rejects when the signal says so. */
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    const stop = (): void => reject(new Error('stopped while its image was being made'));
+    signal.addEventListener('abort', stop, { once: true });
+    if (signal.aborted) stop();
+  });
+}
+
+function messageOf(fault: unknown): string {
+  return fault instanceof Error ? fault.message : String(fault);
+}

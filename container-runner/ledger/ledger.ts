@@ -1,0 +1,384 @@
+/**
+ * The ledger (R1): every job with its outcome, and every event of every session, in SQLite.
+ *
+ * Owns: which jobs exist, the order of events, replayed tokens. Does not own: running processes.
+ * Invariants:
+ * 1. A job id stands for one request for ever: adding it again changes nothing.
+ * 2. A job ends once; later ends are ignored. After its `exited` event none follows.
+ * 3. Event numbers grow over all sessions and are never used again, also after a restart, and also in a new ledger
+ *    behind one that was set aside: its first number is the time.
+ * 4. Opening the ledger leaves no job without an owner: what was queued or running is `lost`.
+ * 5. Opening it repairs rows that nothing could read.
+ * 6. A disk that is full or broken is a `LedgerFault`.
+ */
+import fs from 'node:fs';
+import path from 'node:path';
+import { DatabaseSync, type StatementSync } from 'node:sqlite';
+
+import type { JobEnd, Outcome } from '../jobs/job.ts';
+import { LedgerFault, reasonOf } from './ledger-fault.ts';
+import { checkTables, repairRows } from './ledger-repair.ts';
+import { limits } from '../limits.ts';
+
+/** `build`: what the build of a job's image said. */
+export type EventType = 'started' | 'build' | 'stdout' | 'stderr' | 'exited';
+
+export interface LedgerEvent {
+  readonly seq: number;
+  readonly job: string;
+  readonly type: EventType;
+  /** JSON of the payload. */
+  readonly data: string;
+}
+
+export interface JobRecord {
+  readonly id: string;
+  readonly session: string;
+  readonly kind: string;
+  readonly state: 'queued' | 'running' | 'ended';
+  readonly sandbox: string | null;
+  readonly requestHash: string;
+  readonly createdAt: number;
+  readonly startedAt: number | null;
+  readonly endedAt: number | null;
+  readonly end: JobEnd | null;
+  readonly exitCode: number | null;
+  readonly truncated: boolean;
+}
+
+export const LEDGER_FILE = 'jobs.sqlite';
+const SCHEMA_VERSION = 1;
+/** Jobs that are forgotten at a time when the ledger is too large. */
+const PRUNE_STEP = 10;
+const SCHEMA = `
+  CREATE TABLE jobs (
+    id TEXT PRIMARY KEY, session TEXT NOT NULL, kind TEXT NOT NULL, state TEXT NOT NULL, sandbox TEXT,
+    request_hash TEXT NOT NULL, created_at INTEGER NOT NULL, started_at INTEGER, ended_at INTEGER,
+    end TEXT, exit_code INTEGER, truncated INTEGER NOT NULL DEFAULT 0
+  ) STRICT;
+  CREATE INDEX jobs_by_session ON jobs (session, ended_at);
+  CREATE TABLE events (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT NOT NULL, job TEXT NOT NULL, type TEXT NOT NULL,
+    data TEXT NOT NULL
+  ) STRICT;
+  CREATE INDEX events_by_session ON events (session, seq);
+  CREATE INDEX events_by_job ON events (job, seq);
+  CREATE TABLE tokens (id TEXT PRIMARY KEY, expires_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+`;
+
+type Row = Record<string, unknown>;
+
+export class Ledger {
+  readonly #db: DatabaseSync;
+  readonly #now: () => number;
+  readonly #maxBytes: number;
+  /** Characters of events since the size was looked at. */
+  #sinceMeasured = 0;
+  readonly #statements = new Map<string, StatementSync>();
+  readonly #listeners = new Map<string, Set<() => void>>();
+
+  /** Tokens that were spent while the ledger could not be written, with their ends. */
+  readonly #spentHere = new Map<string, number>();
+
+  /**
+   * @param file path of the database, or `:memory:`
+   * @param maxBytes what ended jobs may take
+   * @throws LedgerFault when the file was written by a newer version, or cannot be written
+   * @throws Error of SQLite or the file system
+   * @see openLedger, which sets a file aside that is no ledger
+   */
+  constructor(file: string, now: () => number, maxBytes: number = limits.ledgerBytes) {
+    if (file !== ':memory:') {
+      fs.mkdirSync(path.dirname(file), { recursive: true });
+      // what jobs printed is for the runner's user alone
+      fs.closeSync(fs.openSync(file, 'a', 0o600));
+    }
+    this.#maxBytes = maxBytes;
+    this.#now = now;
+    this.#db = new DatabaseSync(file);
+    try {
+      this.#db.exec('PRAGMA busy_timeout = 5000; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;');
+      const version = Number(this.#db.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0);
+      if (version > SCHEMA_VERSION) {
+        throw new LedgerFault(
+          `The ledger ${file} was written by a newer version (schema ${version}, known: ${SCHEMA_VERSION}). Start that version, or move the file away to begin a new ledger`,
+        );
+      }
+      if (version === 0) {
+        const first = `INSERT INTO sqlite_sequence (name, seq) VALUES ('events', ${Math.floor(now())});`;
+        this.#db.exec(`BEGIN; ${SCHEMA} ${first} PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT;`);
+      } else {
+        checkTables(this.#db);
+        repairRows(this.#db, now());
+      }
+      this.#loseAbandoned();
+      this.prune();
+    } catch (fault) {
+      this.#db.close();
+      throw fault;
+    }
+  }
+
+  close(): void {
+    this.#statements.clear();
+    this.#db.close();
+  }
+
+  /** Adds a job; false when the id is known already. */
+  add(job: {
+    readonly id: string;
+    readonly session: string;
+    readonly kind: string;
+    readonly requestHash: string;
+  }): boolean {
+    const { changes } = this.#run(
+      `INSERT OR IGNORE INTO jobs (id, session, kind, state, request_hash, created_at) VALUES (?, ?, ?, 'queued', ?, ?)`,
+      job.id,
+      job.session,
+      job.kind,
+      job.requestHash,
+      this.#now(),
+    );
+    return changes === 1;
+  }
+
+  /** Takes back a job that was added and refused. */
+  remove(id: string): void {
+    this.#run(`DELETE FROM jobs WHERE id = ? AND state = 'queued'`, id);
+  }
+
+  /** Records that an unknown job was killed, so that it does not start when its request comes late. */
+  bury(id: string): void {
+    this.#run(
+      `INSERT OR IGNORE INTO jobs (id, session, kind, state, request_hash, created_at, ended_at, end)
+       VALUES (?, '', '', 'ended', '', ?, ?, 'killed')`,
+      id,
+      this.#now(),
+      this.#now(),
+    );
+  }
+
+  start(id: string, session: string, sandbox: string): void {
+    this.#run(`UPDATE jobs SET state = 'running', sandbox = ?, started_at = ? WHERE id = ?`, sandbox, this.#now(), id);
+    this.#append(session, id, 'started', { sandbox });
+  }
+
+  output(id: string, session: string, stream: 'stdout' | 'stderr' | 'build', text: string): void {
+    this.#append(session, id, stream, { text });
+  }
+
+  /** Ends a job; false when it has ended before. */
+  finish(id: string, session: string, outcome: Outcome): boolean {
+    const at = this.#now();
+    try {
+      this.#db.exec('BEGIN IMMEDIATE');
+      const { changes } = this.#run(
+        `UPDATE jobs SET state = 'ended', ended_at = ?, end = ?, exit_code = ?, truncated = ? WHERE id = ? AND state <> 'ended'`,
+        at,
+        outcome.end,
+        outcome.exitCode,
+        outcome.truncated ? 1 : 0,
+        id,
+      );
+      if (changes === 1) {
+        this.#insert(session, id, 'exited', {
+          end: outcome.end,
+          exit_code: outcome.exitCode,
+          truncated: outcome.truncated,
+        });
+      }
+      this.#db.exec('COMMIT');
+      if (changes === 1) this.#notify(session);
+      // between two rounds of pruning, jobs could print many times what is kept
+      if (this.#sinceMeasured > limits.ledgerSlackChars) this.#shrink();
+      return changes === 1;
+    } catch (fault) {
+      // a full disk has ended the transaction already
+      if (this.#db.isTransaction) this.#db.exec('ROLLBACK');
+      throw named(fault);
+    }
+  }
+
+  job(id: string): JobRecord | null {
+    const row = this.#get('SELECT * FROM jobs WHERE id = ?', id);
+    return row === undefined ? null : recordOf(row);
+  }
+
+  /** Everything that a job printed on one stream. */
+  printed(id: string, stream: 'stdout' | 'stderr'): string {
+    const rows = this.#all('SELECT data FROM events WHERE job = ? AND type = ? ORDER BY seq', id, stream);
+    return rows.map((row) => (JSON.parse(String(row['data'])) as { text: string }).text).join('');
+  }
+
+  /** Number of a job's latest event; 0 before the first. */
+  lastEvent(id: string): number {
+    return Number(this.#get('SELECT MAX(seq) AS seq FROM events WHERE job = ?', id)?.['seq'] ?? 0);
+  }
+
+  /** Events of a session after a number, oldest first, at most `limits.eventRows`. */
+  events(session: string, after: number): LedgerEvent[] {
+    return this.#all(
+      `SELECT seq, job, type, data FROM events WHERE session = ? AND seq > ? ORDER BY seq LIMIT ${limits.eventRows}`,
+      session,
+      after,
+    ).map((row) => ({
+      seq: Number(row['seq']),
+      job: String(row['job']),
+      type: String(row['type']) as EventType,
+      data: String(row['data']),
+    }));
+  }
+
+  /** Where a reader begins that has no place to resume from: before the first event of what is unfinished or fresh. */
+  startingPoint(session: string): number {
+    const row = this.#get(
+      `SELECT MIN(seq) AS seq FROM events WHERE session = ? AND job IN
+        (SELECT id FROM jobs WHERE session = ? AND (ended_at IS NULL OR ended_at > ?))`,
+      session,
+      session,
+      this.#now() - limits.recentMs,
+    );
+    if (typeof row?.['seq'] === 'number') return row['seq'] - 1;
+    return Number(this.#get('SELECT MAX(seq) AS seq FROM events WHERE session = ?', session)?.['seq'] ?? 0);
+  }
+
+  /** Calls back after every append to the session; returns the end of it. */
+  watch(session: string, listener: () => void): () => void {
+    const listeners = this.#listeners.get(session) ?? new Set();
+    this.#listeners.set(session, listeners);
+    listeners.add(listener);
+    return () => {
+      listeners.delete(listener);
+      if (listeners.size === 0) this.#listeners.delete(session);
+    };
+  }
+
+  /**
+   * Remembers a token's id; false when it was used before (R7). Where it cannot be written, it is remembered for as
+   * long as the runner runs: jobs can still be asked for and killed when the disk is full.
+   *
+   * @throws LedgerFault past `limits.tokensInMemory`
+   */
+  spend(tokenId: string, expiresAt: number): boolean {
+    if (this.#spentHere.has(tokenId)) return false;
+    try {
+      return this.#run('INSERT OR IGNORE INTO tokens (id, expires_at) VALUES (?, ?)', tokenId, expiresAt).changes === 1;
+    } catch (fault) {
+      if (!(fault instanceof LedgerFault)) throw fault;
+      if (this.#get('SELECT 1 FROM tokens WHERE id = ?', tokenId) !== undefined) return false;
+      for (const [id, end] of this.#spentHere) if (end < this.#now()) this.#spentHere.delete(id);
+      if (this.#spentHere.size >= limits.tokensInMemory) throw fault;
+      this.#spentHere.set(tokenId, expiresAt);
+      return true;
+    }
+  }
+
+  /** Forgets what is older than the retention or past the ledger's size, oldest first, and tokens that have expired. */
+  prune(): void {
+    const before = this.#now() - limits.retentionMs;
+    this.#forget('SELECT id FROM jobs WHERE ended_at < ?', before);
+    this.#shrink();
+    this.#run('DELETE FROM tokens WHERE expires_at < ?', this.#now());
+  }
+
+  #shrink(): void {
+    this.#sinceMeasured = 0;
+    while (this.sizeBytes > this.#maxBytes) {
+      const forgotten = this.#forget(
+        'SELECT id FROM jobs WHERE ended_at IS NOT NULL ORDER BY ended_at LIMIT ?',
+        PRUNE_STEP,
+      );
+      if (forgotten === 0) break;
+    }
+  }
+
+  /** Removes the jobs of a selection with their events; says how many. */
+  #forget(selection: string, value: number): number {
+    this.#run(`DELETE FROM events WHERE job IN (${selection})`, value);
+    return this.#run(`DELETE FROM jobs WHERE id IN (${selection})`, value).changes;
+  }
+
+  /** Of what is kept; free pages are used again. */
+  get sizeBytes(): number {
+    const pragma = (name: string): number =>
+      Number(Object.values(this.#db.prepare(`PRAGMA ${name}`).get() ?? {})[0] ?? 0);
+    return (pragma('page_count') - pragma('freelist_count')) * pragma('page_size');
+  }
+
+  #loseAbandoned(): void {
+    for (const row of this.#all(`SELECT id, session FROM jobs WHERE state <> 'ended'`)) {
+      this.finish(String(row['id']), String(row['session']), { end: 'lost', exitCode: null, truncated: false });
+    }
+  }
+
+  #append(session: string, job: string, type: EventType, data: unknown): void {
+    this.#insert(session, job, type, data);
+    this.#notify(session);
+  }
+
+  #insert(session: string, job: string, type: EventType, data: unknown): void {
+    const json = JSON.stringify(data);
+    this.#sinceMeasured += json.length;
+    this.#run('INSERT INTO events (session, job, type, data) VALUES (?, ?, ?, ?)', session, job, type, json);
+  }
+
+  #notify(session: string): void {
+    for (const listener of this.#listeners.get(session) ?? []) listener();
+  }
+
+  #statement(sql: string): StatementSync {
+    const known = this.#statements.get(sql);
+    if (known !== undefined) return known;
+    const prepared = this.#db.prepare(sql);
+    this.#statements.set(sql, prepared);
+    return prepared;
+  }
+
+  #run(sql: string, ...values: readonly (string | number | null)[]): { readonly changes: number } {
+    try {
+      return { changes: Number(this.#statement(sql).run(...values).changes) };
+    } catch (fault) {
+      throw named(fault);
+    }
+  }
+
+  #get(sql: string, ...values: readonly (string | number | null)[]): Row | undefined {
+    try {
+      return this.#statement(sql).get(...values);
+    } catch (fault) {
+      throw named(fault);
+    }
+  }
+
+  #all(sql: string, ...values: readonly (string | number | null)[]): Row[] {
+    try {
+      return this.#statement(sql).all(...values);
+    } catch (fault) {
+      throw named(fault);
+    }
+  }
+}
+
+/** The fault with a name that callers can branch on, where it is the disk's. */
+function named(fault: unknown): unknown {
+  const reason = reasonOf(fault);
+  return reason === null ? fault : new LedgerFault(`The ledger ${LEDGER_FILE} failed: ${reason}`, { cause: fault });
+}
+
+function recordOf(row: Row): JobRecord {
+  const number = (value: unknown): number | null => (value === null ? null : Number(value));
+  return {
+    id: String(row['id']),
+    session: String(row['session']),
+    kind: String(row['kind']),
+    state: String(row['state']) as JobRecord['state'],
+    sandbox: row['sandbox'] === null ? null : String(row['sandbox']),
+    requestHash: String(row['request_hash']),
+    createdAt: Number(row['created_at']),
+    startedAt: number(row['started_at']),
+    endedAt: number(row['ended_at']),
+    end: row['end'] === null ? null : (String(row['end']) as JobEnd),
+    exitCode: number(row['exit_code']),
+    truncated: row['truncated'] === 1,
+  };
+}

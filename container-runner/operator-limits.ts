@@ -1,0 +1,82 @@
+/** What a job or a relic may ask for at most, and how many run at once: the operator's to say, within reason. */
+import { z } from 'zod';
+
+import { limits } from './limits.ts';
+import { Refusal } from './problem.ts';
+
+export interface OperatorLimits {
+  /** Jobs that run at once, and accepted ones that wait. */
+  readonly running: number;
+  readonly queued: number;
+  readonly relics: number;
+  readonly timeoutMs: number;
+  readonly memoryMb: number;
+  readonly cpus: number;
+  readonly processes: number;
+  readonly diskMb: number;
+}
+
+export const MAXIMA: OperatorLimits = {
+  running: limits.jobsRunning,
+  queued: limits.jobsQueued,
+  relics: limits.relicsRunning,
+  timeoutMs: limits.maxTimeoutMs,
+  memoryMb: limits.maxMemoryMb,
+  cpus: limits.maxCpus,
+  processes: limits.maxProcesses,
+  diskMb: limits.maxDiskMb,
+};
+
+const whole = (least: number, most: number): z.ZodOptional<z.ZodCoercedNumber> =>
+  z.coerce.number().int().min(least).max(most).optional();
+
+/** Never below what a program gets that asks for nothing: such a one runs everywhere. */
+export const operatorLimitVariables = {
+  RUNNER_MAX_JOBS: whole(1, limits.mostJobsRunning),
+  RUNNER_MAX_QUEUED: whole(0, limits.mostJobsQueued),
+  RUNNER_MAX_RELICS: whole(0, limits.mostRelics),
+  RUNNER_MAX_SECONDS: whole(limits.timeoutMs / 1_000, limits.maxTimeoutMs / 1_000),
+  RUNNER_MAX_MEMORY_MB: whole(limits.memoryMb, limits.mostMebibytes),
+  RUNNER_MAX_CPUS: z.coerce.number().min(limits.cpus).max(limits.mostCpus).optional(),
+  RUNNER_MAX_PROCESSES: whole(limits.processes, limits.mostProcesses),
+  RUNNER_MAX_DISK_MB: whole(limits.diskMb, limits.mostMebibytes),
+};
+
+export function operatorLimitsOf(given: {
+  readonly [Name in keyof typeof operatorLimitVariables]?: number | undefined;
+}): OperatorLimits {
+  const seconds = given.RUNNER_MAX_SECONDS;
+  return {
+    running: given.RUNNER_MAX_JOBS ?? MAXIMA.running,
+    queued: given.RUNNER_MAX_QUEUED ?? MAXIMA.queued,
+    relics: given.RUNNER_MAX_RELICS ?? MAXIMA.relics,
+    timeoutMs: seconds === undefined ? MAXIMA.timeoutMs : seconds * 1_000,
+    memoryMb: given.RUNNER_MAX_MEMORY_MB ?? MAXIMA.memoryMb,
+    cpus: given.RUNNER_MAX_CPUS ?? MAXIMA.cpus,
+    processes: given.RUNNER_MAX_PROCESSES ?? MAXIMA.processes,
+    diskMb: given.RUNNER_MAX_DISK_MB ?? MAXIMA.diskMb,
+  };
+}
+
+/** What is asked for, by the names of the API. */
+interface Asked {
+  readonly timeout_ms?: number;
+  readonly memory_mb?: number;
+  readonly cpus?: number;
+  readonly processes?: number;
+  readonly disk_mb?: number;
+}
+
+/** @throws Refusal `invalid_request` that names what is too much, and what is allowed */
+export function refuseTooMuch(asked: Asked, operatorLimits: OperatorLimits): void {
+  const pairs = [
+    ['timeout_ms', asked.timeout_ms, operatorLimits.timeoutMs],
+    ['memory_mb', asked.memory_mb, operatorLimits.memoryMb],
+    ['cpus', asked.cpus, operatorLimits.cpus],
+    ['processes', asked.processes, operatorLimits.processes],
+    ['disk_mb', asked.disk_mb, operatorLimits.diskMb],
+  ] as const;
+  for (const [name, wanted = 0, most] of pairs) {
+    if (wanted > most) throw new Refusal('invalid_request', `${name}: ${wanted} (this runner allows at most ${most})`);
+  }
+}

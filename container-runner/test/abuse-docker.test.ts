@@ -1,3 +1,0 @@
-import { describeAbuse } from './support/abuse-table.ts';
-
-describeAbuse('docker');

@@ -1,0 +1,58 @@
+/** Which names of images may be asked for, and which an operator's patterns let through. */
+import { describe, expect, test } from 'vitest';
+
+import { imageReference, isAllowed } from '../../images/image-name.ts';
+
+describe('names', () => {
+  test.each([
+    'busybox',
+    'python:3.12-slim',
+    'library/python:3.12',
+    'registry.example:5000/team/a_b/c--d:1.0',
+    `alpine@sha256:${'a'.repeat(64)}`,
+  ])('[R1] %s is one', (name) => {
+    expect(imageReference.safeParse(name).success).toBe(true);
+  });
+
+  test.each([
+    '',
+    'Foo Bar',
+    'UPPER',
+    '../../etc',
+    '/abs',
+    'a/../b',
+    'a//b',
+    '$(id)',
+    'a;id',
+    'a\nb',
+    '--rm',
+    'a:',
+    'a:b:c/d:e',
+    'a@sha256:1',
+    'x'.repeat(300),
+  ])('[R1] %j is none', (name) => {
+    expect(imageReference.safeParse(name).success).toBe(false);
+  });
+
+  test('a name that is almost one is judged in time that grows with its length alone', () => {
+    const startedAt = performance.now();
+    for (const filler of ['a-', 'a.', 'a__', 'a/', '1.1-']) imageReference.safeParse(`${filler.repeat(60)}!`);
+    expect(performance.now() - startedAt).toBeLessThan(10_000);
+  });
+});
+
+describe('patterns', () => {
+  test.each([
+    ['python:3.12', ['python:*'], true],
+    ['python', ['python:*'], true],
+    ['python', ['python'], true],
+    ['python:3.12', ['python'], false],
+    ['evil/python:3.12', ['python:*'], false],
+    ['pythonx', ['python.'], false],
+    ['team/a:1', ['other/*', 'team/*'], true],
+    ['anything/at:all', ['*'], true],
+    ['python', [], false],
+  ] as const)('%s by %j: %s', (name, patterns, allowed) => {
+    expect(isAllowed(name, patterns)).toBe(allowed);
+  });
+});

@@ -1,0 +1,436 @@
+/** Programs of images and tools that are made into images, in a real engine (R2, R3, P14). */
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { randomUUID } from 'node:crypto';
+import path from 'node:path';
+
+import type Docker from 'dockerode';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+
+import { limits } from '../../limits.ts';
+import { BaseImages } from '../../images/base-images.ts';
+import { OWNER } from '../../sandbox/docker.ts';
+import { connectEngine } from '../../sandbox/docker-engine.ts';
+import { dockerSocket, reasonToSkip } from '../support/levels.ts';
+import { type JobBody, type Result, startRunner, type TestRunner } from '../support/test-runner.ts';
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+const skip = reasonToSkip('docker');
+
+describe.skipIf(skip !== null)(`images${skip === null ? '' : ` (skipped: ${skip})`}`, () => {
+  let runner: TestRunner;
+  let docker: Docker;
+  const run = (body: JobBody): Promise<Result> => runner.run(body);
+  const command = (text: string, more: JobBody = {}): JobBody => ({
+    kind: 'docker',
+    image: 'busybox',
+    command: text,
+    ...more,
+  });
+  const tool = (build: JobBody, more: JobBody = {}): JobBody => ({ kind: 'tool', build, ...more });
+
+  beforeAll(async () => {
+    docker = await connectEngine(dockerSocket);
+    runner = await startRunner({ sandbox: 'docker', warm: 0, images: ['busybox', 'python', 'node', 'cortex-edge/*'] });
+  });
+  afterAll(async () => {
+    await runner.close();
+    const left = await docker.listContainers({ all: true, filters: { label: ['cortex-edge.runner'] } });
+    expect(left.filter(({ Created }) => Created * 1_000 > startedAt)).toEqual([]);
+  });
+  const startedAt = Date.now();
+
+  describe('a command in an image', () => {
+    test('[R2] runs in an image that has nothing of ours in it', async () => {
+      const container = await docker.createContainer({ Image: await shellImage(), Cmd: ['true'] });
+      await container.commit({ repo: 'cortex-edge/test', tag: 'bare', changes: 'ENV MARK=7' });
+      await container.remove();
+      expect(await run(command('echo "$MARK"; id -u; pwd', { image: 'cortex-edge/test:bare' }))).toMatchObject({
+        end: 'exited',
+        exitCode: 0,
+        stdout: '7\n1000\n/work\n',
+      });
+      // the job's container may still be on its way out
+      await docker.getImage('cortex-edge/test:bare').remove({ force: true });
+    });
+
+    test.each([
+      ['an image', 'docker', command('echo hello')],
+      ['an interpreter', 'python', { kind: 'python', code: 'print("hello")' }],
+    ])('[R2] what was held of %s and has died is no reason to lose the job', async (_name, kind, body) => {
+      const session = `ses_held_${kind}`;
+      const filters = {
+        label: [
+          `${OWNER}=${readFileSync(path.join(runner.stateDir, 'runner', 'instance'), 'utf8')}`,
+          'cortex-edge=job',
+        ],
+      };
+      async function runIt(id: string): Promise<unknown> {
+        await runner.put(id, { session, ...body });
+        return await vi.waitFor(
+          async () => {
+            const record = (await (await runner.ask('GET', `/jobs/${id}`)).json()) as { readonly state: string };
+            expect(record.state).toBe('ended');
+            return record;
+          },
+          { timeout: 15_000, interval: 20 },
+        );
+      }
+      expect(await runIt(`${session}_1`)).toMatchObject({ stdout: 'hello\n' });
+      const before = new Set((await docker.listContainers({ all: true, filters })).map(({ Id }) => Id));
+      expect(await (await runner.ask('POST', '/prewarm', { session, kind })).json()).toEqual({ held: true });
+      const held = await vi.waitFor(
+        async () => {
+          const found = (await docker.listContainers({ filters })).find(({ Id }) => !before.has(Id));
+          if (found === undefined) throw new Error('nothing is held yet');
+          return docker.getContainer(found.Id);
+        },
+        { timeout: 15_000, interval: 20 },
+      );
+      await held.kill();
+      await vi.waitFor(() => expect(held.inspect()).rejects.toThrow(), { timeout: 15_000, interval: 20 });
+      expect(await runIt(`${session}_2`)).toMatchObject({ end: 'exited', exit_code: 0, stdout: 'hello\n' });
+    });
+
+    test('[P14] inputs are variables, and the file of all', async () => {
+      const inputs = { text: '$(id) `id` ; id', n: { a: [1] }, PATH: '/tmp', LD_PRELOAD: 'x.so' };
+      const { stdout } = await run(
+        command('printf "%s|" "$text" "$n" "$PATH" "$LD_PRELOAD"; cat "$CORTEX_INPUTS"', { inputs }),
+      );
+      const [text, n, path, preload, file = ''] = stdout.split('|');
+      expect([text, n, preload]).toEqual([inputs.text, '{"a":[1]}', '']);
+      expect(path).not.toContain('/tmp');
+      expect(JSON.parse(file)).toEqual(inputs);
+    });
+
+    test('[P14] arguments follow the command to the letter', async () => {
+      const args = ['a\nb', '$(id)', '; id', '--help', '', "it's", '"q"', '*', '$text'];
+      const { stdout } = await run({ kind: 'docker', image: 'python', command: SHOW, args, inputs: { text: 'no' } });
+      expect(JSON.parse(stdout)).toEqual(args);
+    });
+
+    test('[R2] a second one of the session meets a container that was made ahead of it, used once', async () => {
+      const session = randomUUID();
+      const once = async (text: string, more: JobBody = {}): Promise<string> => {
+        const id = randomUUID();
+        await runner.put(id, { session, ...command(text, more) });
+        await runner.watch(session, 0, ({ type, job }) => type === 'exited' && job === id);
+        return ((await (await runner.ask('GET', `/jobs/${id}`)).json()) as { stdout: string }).stdout;
+      };
+      const first = await once('touch here; ls; cat /proc/sys/kernel/random/uuid > /tmp/mark; hostname');
+      expect(first).toBe('here\nsandbox\n');
+      for (const more of [{}, { limits: { memory_mb: 128 } }, { limits: { disk_mb: 8 } }]) {
+        const answer = await runner.ask('POST', '/prewarm', { session, kind: 'docker' });
+        expect(await answer.json()).toEqual({ held: true });
+        expect(await once('ls; ls /tmp; echo "$x"', { inputs: { x: '$(id)' }, ...more })).toBe('$(id)\n');
+      }
+    });
+
+    test('[R3] standard input is at its end', async () => {
+      expect((await run(command('cat; echo end'))).stdout).toBe('end\n');
+    });
+
+    test('[R2] has no network, no rights and no way to write', async () => {
+      const probe =
+        'touch /x /etc/x /cortex/x 2>&1 | grep -c Read-only; grep -E "^(CapEff|Seccomp|NoNewPrivs):" /proc/self/status; ls /sys; ip addr | grep -c inet';
+      const { stdout } = await run(command(probe));
+      expect(stdout).toMatch(/CapEff:\s0+\n/);
+      expect(stdout).toMatch(/NoNewPrivs:\s1/);
+      expect(stdout).toMatch(/Seccomp:\s2/);
+      expect(stdout).toMatch(/^2\n/);
+      expect(stdout).not.toContain('kernel');
+    });
+
+    test('[R4] exit code, time limit, memory and kill are told apart', async () => {
+      const [failed, slow, big] = await Promise.all([
+        run(command('exit 9')),
+        run(command('sleep 60', { limits: { timeout_ms: 500 } })),
+        run(command('tail /dev/zero', { limits: { memory_mb: 64 } })),
+      ]);
+      expect(failed).toMatchObject({ end: 'exited', exitCode: 9 });
+      expect(slow).toMatchObject({ end: 'timeout', exitCode: null });
+      expect(big).toMatchObject({ end: 'oom' });
+    });
+
+    test('[R2] an image that the operator does not allow is refused, and says which are', async () => {
+      const answer = await runner.put(randomUUID(), { session: 's', ...command('id', { image: 'alpine:3' }) });
+      expect(answer.status).toBe(422);
+      expect(await answer.text()).toContain('allowed: busybox, python, node, cortex-edge/*');
+    });
+
+    test('[R2] an image that is not there is not fetched: it says so', async () => {
+      const result = await run(command('id', { image: 'cortex-edge/absent:1' }));
+      expect(result).toMatchObject({ end: 'exited', exitCode: 126 });
+      expect(result.stderr).toContain('the image cortex-edge/absent:1 is not in the engine');
+    });
+
+    test('[R2] no weaker level runs images', async () => {
+      for (const sandbox of ['wasm', 'bubblewrap']) {
+        const answer = await runner.put(randomUUID(), { session: 's', sandbox, ...command('id') });
+        expect(answer.status).toBe(422);
+      }
+      const without = await startRunner({ dockerSocket: 'off', warm: 0 });
+      try {
+        const answer = await without.put('a', { session: 's', ...command('id') });
+        expect(answer.status).toBe(422);
+        expect(await answer.text()).toContain('docker: switched off');
+      } finally {
+        await without.close();
+      }
+    });
+  });
+
+  describe('a tool that is made into an image', () => {
+    const main = `
+import json, os, sys, helper
+with open(os.environ["CORTEX_INPUTS"]) as file:
+    print(json.dumps([helper.double(json.loads(sys.argv[1])["n"]), json.load(sys.stdin), json.load(file)]))`;
+    const files = { 'main.py': main, 'helper.py': 'def double(n): return 2 * n\n', 'data/x.txt': 'x' };
+
+    test('[R3] has its files, and its input in argv, on stdin and in the file', async () => {
+      const { stdout, stderr } = await run(tool({ files, entrypoint: 'main.py' }, { inputs: { n: 21 } }));
+      expect(stderr).toBe('');
+      expect(JSON.parse(stdout)).toEqual([42, { n: 21 }, { n: 21 }]);
+    });
+
+    test('[R3] is made once for the same content, and its log is told while it is made', async () => {
+      const build = { files: { ...files, 'data/unique.txt': randomUUID() }, entrypoint: 'main.py' };
+      const logs: string[][] = [];
+      for (const n of [1, 2]) {
+        const session = randomUUID();
+        await runner.put(session, { session, ...tool(build, { inputs: { n } }) });
+        const events = await runner.watch(session, 0, ({ type }) => type === 'exited');
+        logs.push(events.filter(({ type }) => type === 'build').map(({ data }) => String(data['text'])));
+        expect(events.map(({ type }) => type).indexOf('build')).toBe(n === 1 ? 1 : -1);
+        expect(events.at(-1)?.data).toMatchObject({ end: 'exited', exit_code: 0 });
+      }
+      expect(logs[0]?.join('')).toMatch(/^building cortex-edge\/tool:[0-9a-f]{24}\nbuilt /);
+      expect(logs[1]).toEqual([]);
+    });
+
+    test('[R3] many who want the same image at once wait for one build', async () => {
+      const build = { files: { 'main.sh': `echo ${randomUUID()}` }, entrypoint: 'main.sh', base: 'shell' };
+      const before = await toolImages();
+      const results = await Promise.all([1, 2, 3].map(() => run(tool(build))));
+      expect(new Set(results.map(({ stdout }) => stdout)).size).toBe(1);
+      expect((await toolImages()) - before).toBe(1);
+    });
+
+    test('[R3] node and shell are grounds too', async () => {
+      const node = { base: 'node', files: { 'a/b.js': 'console.log(process.argv[2])' }, entrypoint: 'a/b.js' };
+      expect((await run(tool(node, { inputs: { a: 1 } }))).stdout).toBe('{"a":1}\n');
+      const shell = { base: 'shell', files: { 'main.sh': 'cat; exit 3' }, entrypoint: 'main.sh' };
+      expect(await run(tool(shell, { inputs: { a: 1 } }))).toMatchObject({ stdout: '{"a":1}', exitCode: 3 });
+    });
+
+    test('[R3] a Dockerfile is followed, without a network', async () => {
+      const dockerfile = `FROM python AS first
+RUN python3 -c "print(6 * 7)" > /answer
+FROM busybox
+COPY --from=first /answer /answer
+COPY say.sh /say.sh
+RUN ! wget -T 2 -q -O - http://1.1.1.1/
+ENTRYPOINT ["sh", "/say.sh"]
+`;
+      const build = { files: { Dockerfile: dockerfile, 'say.sh': 'cat /answer; echo "$1"' } };
+      expect(await run(tool(build, { inputs: { a: 1 } }))).toMatchObject({
+        end: 'exited',
+        exitCode: 0,
+        stdout: '42\n{"a":1}\n',
+      });
+    });
+
+    test('[R2] what an image declares as volumes is memory like the rest, and not the disk of the machine', async () => {
+      const dockerfile = `FROM busybox
+RUN mkdir -p /data /deep/er && chmod 777 /data /deep/er && echo kept > /data/kept
+VOLUME /data /tmp /deep/er
+HEALTHCHECK --interval=1s CMD touch /data/checked
+ENTRYPOINT ["sh", "-c", "sleep 2; ls /data; grep -E ' (/data|/tmp|/deep/er) ' /proc/mounts | cut -d ' ' -f 2,3 | sort; head -c 100000000 /dev/zero > /data/big || echo full"]
+`;
+      const { stdout } = await run(tool({ files: { Dockerfile: dockerfile } }));
+      expect(stdout).toBe('/data tmpfs\n/deep/er tmpfs\n/tmp tmpfs\nfull\n');
+    });
+
+    test('[R3] a build that says too much ends, and its log with it', async () => {
+      const build = {
+        files: { Dockerfile: `FROM busybox\nRUN echo ${randomUUID()}; yes "a longer line of the log"\n` },
+      };
+      const session = randomUUID();
+      await runner.put(session, { session, ...tool(build) });
+      const events = await runner.watch(session, 0, ({ type }) => type === 'exited');
+      expect(events.at(-1)?.data).toMatchObject({ end: 'build_failed' });
+      const told = events.filter(({ type }) => type === 'build').map(({ data }) => String(data['text']));
+      expect(Buffer.byteLength(told.join(''))).toBeLessThanOrEqual(limits.buildLogBytes);
+      expect(events.find(({ type }) => type === 'stderr')?.data['text']).toContain(
+        `more than ${limits.buildLogBytes} bytes`,
+      );
+      // the builder has stopped, too
+      await vi.waitFor(async () => expect(await buildersOf(docker)).toEqual([]), { timeout: 30_000 });
+    });
+
+    /** Everything in the engine that a build has made. */
+    async function traces(): Promise<number> {
+      const images = await docker.listImages({ all: true });
+      const containers = await docker.listContainers({ all: true });
+      return images.length + containers.length;
+    }
+
+    test('[R2] a build that writes too much ends, and nothing of it is left', async () => {
+      const before = await traces();
+      const dockerfile = `FROM busybox
+RUN echo ${randomUUID()}; head -c 200000000 /dev/zero > /first
+RUN head -c 3000000000 /dev/zero > /second; sleep 609
+`;
+      const result = await run(tool({ files: { Dockerfile: dockerfile } }));
+      expect(result).toMatchObject({ end: 'build_failed' });
+      expect(result.stderr).toContain(`it wrote more than ${limits.buildMeans.diskMb} MiB`);
+      await vi.waitFor(async () => expect(await traces()).toBe(before), { timeout: 30_000 });
+    });
+
+    test('[R2] a step of a build starts no more processes than it may', async () => {
+      const most = limits.buildMeans.processes;
+      const dockerfile = `FROM busybox
+RUN echo ${randomUUID()}; sleep 1; i=0; while [ $i -lt ${3 * most} ]; do sleep 3 & i=$((i+1)); done; ls -d /proc/[0-9]* | wc -l > /count; true
+ENTRYPOINT ["sh", "-c", "cat /count"]
+`;
+      const result = await run(tool({ files: { Dockerfile: dockerfile } }));
+      // a shell that cannot fork ends, and its build with it
+      if (result.end === 'exited') expect(Number(result.stdout)).toBeLessThanOrEqual(most);
+      else expect(result.stderr).toMatch(/can't fork|Resource temporarily unavailable/);
+    });
+
+    test('[R3] of a build that failed no image is left, and of a good one no stage beside it', async () => {
+      const before = await traces();
+      const failing = `FROM busybox AS a
+RUN echo ${randomUUID()} > /x
+FROM busybox
+COPY --from=a /x /x
+RUN exit 3
+`;
+      expect(await run(tool({ files: { Dockerfile: failing } }))).toMatchObject({ end: 'build_failed' });
+      await vi.waitFor(async () => expect(await traces()).toBe(before), { timeout: 30_000 });
+      const good = failing.replace('RUN exit 3', 'LABEL cortex-edge.build=forged\nENTRYPOINT ["sh", "-c", "cat /x"]');
+      expect(await run(tool({ files: { Dockerfile: good } }))).toMatchObject({ end: 'exited', exitCode: 0 });
+      const marks = (await docker.listImages({ all: true })).map(({ Labels: labels }) => labels?.['cortex-edge.build']);
+      expect(marks).not.toContain('forged');
+    });
+
+    test('[R3] a build that nobody waits for any more is ended', async () => {
+      const build = { files: { Dockerfile: `FROM busybox\nRUN echo ${randomUUID()}; sleep 607\n` } };
+      for (const id of ['left-1', 'left-2']) await runner.put(id, { session: 'ses_left', ...tool(build) });
+      await vi.waitFor(async () => expect((await buildersOf(docker)).length).toBe(1), { timeout: 30_000 });
+      await runner.ask('DELETE', '/jobs/left-1');
+      await vi.waitFor(
+        async () => expect(await (await runner.ask('GET', '/jobs/left-1')).json()).toMatchObject({ end: 'killed' }),
+        { timeout: 30_000 },
+      );
+      expect((await buildersOf(docker)).length).toBe(1);
+      await runner.ask('DELETE', '/jobs/left-2');
+      await vi.waitFor(async () => expect(await buildersOf(docker)).toEqual([]), { timeout: 30_000 });
+    });
+
+    test('[R3] a runner that stops ends what it builds', async () => {
+      const second = await startRunner({ sandbox: 'docker', warm: 0 });
+      const build = { files: { Dockerfile: `FROM busybox\nRUN echo ${randomUUID()}; sleep 607\n` } };
+      const session = randomUUID();
+      await second.put(session, { session, ...tool(build) });
+      await vi.waitFor(async () => expect((await buildersOf(docker)).length).toBe(1), { timeout: 30_000 });
+      await second.close();
+      await vi.waitFor(async () => expect(await buildersOf(docker)).toEqual([]), { timeout: 30_000 });
+    });
+
+    test.each([
+      ['an address to fetch', 'FROM busybox\nADD http://169.254.169.254/latest /x\n', ['ADD is not followed']],
+      ['an address by way of a variable', 'FROM busybox\nARG u=http://1.1.1.1/\nadd $u /x\n', ['ADD is not followed']],
+      [
+        'files of an image that is not allowed',
+        'FROM busybox\nCOPY --from=alpine:3 /x /x\n',
+        ['does not allow the image alpine:3'],
+      ],
+      ['an instruction in two lines', 'FR\\\nOM alpine:3\n', ['does not allow the image alpine:3']],
+      ['a step that fails', 'FROM busybox\nRUN echo before && exit 3\n', ['non-zero code: 3', 'before']],
+      ['an image that is not there', 'FROM cortex-edge/absent:1\n', ['cortex-edge/absent:1 is not in the engine']],
+      ['an image that is not allowed', 'FROM alpine:3\n', ['does not allow the image alpine:3']],
+      ['what no builder knows', 'FROM busybox\nNONSENSE\n', ['NONSENSE']],
+    ])('[R3] %s: build_failed with what the build said', async (_name, dockerfile, said) => {
+      const before = await toolImages();
+      const result = await run(tool({ files: { Dockerfile: dockerfile } }));
+      expect(result).toMatchObject({ end: 'build_failed', exitCode: null, stdout: '' });
+      for (const words of said) expect(result.stderr).toContain(words);
+      expect(await toolImages()).toBe(before);
+    });
+
+    test('[R3] packages come from the index that the operator named; one that is not there is build_failed', async () => {
+      const index = await packageIndex(docker);
+      const narrow = await startRunner({ sandbox: 'docker', warm: 0, pipIndex: index.url });
+      try {
+        const entry = {
+          entrypoint: 'main.py',
+          files: { 'main.py': `import tiny; print(tiny.word, "${randomUUID()}")` },
+        };
+        const good = await narrow.run(tool({ ...entry, requirements: ['tiny==1.0'] }));
+        expect(good.stderr).toBe('');
+        expect(good.stdout).toMatch(/^hello /);
+        const bad = await narrow.run(tool({ ...entry, requirements: ['tiny==2.0'] }));
+        expect(bad).toMatchObject({ end: 'build_failed', stdout: '' });
+        expect(bad.stderr).toContain('pip could not install tiny==2.0');
+        expect(bad.stderr).toContain('No matching distribution found for tiny==2.0');
+      } finally {
+        await narrow.close();
+        index.server.close();
+      }
+    });
+  });
+
+  async function shellImage(): Promise<string> {
+    return await new BaseImages({ docker, own: {}, progress: () => undefined }).ensure('shell');
+  }
+  async function toolImages(): Promise<number> {
+    return (await docker.listImages({ filters: { reference: ['cortex-edge/tool'] } })).flatMap(
+      ({ RepoTags }) => RepoTags ?? [],
+    ).length;
+  }
+});
+
+/** Steps of Dockerfiles that run now: containers of the engine that nobody has labelled as ours. */
+async function buildersOf(docker: Docker): Promise<string[]> {
+  const all = await docker.listContainers();
+  return all.filter(({ Command: command }) => /sleep 607|yes "a longer/.test(command)).map(({ Id: id }) => id);
+}
+
+const SHOW = 'python3 -c "import json, sys; print(json.dumps(sys.argv[1:]))"';
+
+/** An index with one package, where containers with a network can reach it. */
+async function packageIndex(docker: Docker): Promise<{ readonly url: string; readonly server: Server }> {
+  const network = (await docker.getNetwork('bridge').inspect()) as {
+    readonly IPAM: { readonly Config: readonly { readonly Gateway?: string }[] };
+  };
+  const gateway = network.IPAM.Config[0]?.Gateway ?? '172.17.0.1';
+  const wheel = spawnSync('/usr/bin/python3', ['-c', WHEEL], { maxBuffer: 1_000_000 }).stdout;
+  const server = createServer((request, response) => {
+    if (request.url === '/tiny/')
+      response
+        .setHeader('content-type', 'text/html')
+        .end('<a href="tiny-1.0-py3-none-any.whl">tiny-1.0-py3-none-any.whl</a>');
+    else if (request.url?.endsWith('.whl') === true) response.end(wheel);
+    else response.writeHead(404).end();
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(0, gateway, resolve);
+  });
+  return { server, url: `http://${gateway}:${(server.address() as AddressInfo).port}/` };
+}
+
+const WHEEL = `
+import io, sys, zipfile
+buffer = io.BytesIO()
+with zipfile.ZipFile(buffer, "w") as wheel:
+    wheel.writestr("tiny.py", "word = 'hello'\\n")
+    wheel.writestr("tiny-1.0.dist-info/METADATA", "Metadata-Version: 2.1\\nName: tiny\\nVersion: 1.0\\n")
+    wheel.writestr("tiny-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\\nGenerator: test\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+    wheel.writestr("tiny-1.0.dist-info/RECORD", "tiny.py,,\\ntiny-1.0.dist-info/METADATA,,\\ntiny-1.0.dist-info/WHEEL,,\\ntiny-1.0.dist-info/RECORD,,\\n")
+sys.stdout.buffer.write(buffer.getvalue())
+`;

@@ -1,0 +1,218 @@
+/** The runner is killed, the engine is restarted: jobs end as `lost`, and what they left is removed (R1). */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import fs from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+import type Docker from 'dockerode';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+
+import { connectEngine, LABEL } from '../../sandbox/docker-engine.ts';
+import { descendantsOf } from '../../sandbox/process-tree.ts';
+import { dockerSocket, reasonToSkip } from '../support/levels.ts';
+import { SECRET, signed, startRunner } from '../support/test-runner.ts';
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
+const MAIN = fileURLToPath(new URL('../../main.ts', import.meta.url));
+
+let stateDir: string;
+let started: ChildProcess[];
+beforeEach(async () => {
+  stateDir = await fs.mkdtemp(path.join(os.tmpdir(), 'runner-crash-'));
+  started = [];
+});
+afterEach(async () => {
+  for (const child of started) child.kill('SIGKILL');
+  await fs.rm(stateDir, { recursive: true, force: true });
+});
+
+/** The runner as a process of its own; resolves when it is ready. */
+async function launch(sandbox: string): Promise<{ readonly child: ChildProcess; readonly url: string }> {
+  const child = spawn(process.execPath, [MAIN], {
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      CORTEX_STATE_DIR: stateDir,
+      RUNNER_PORT: '0',
+      RUNNER_SECRET: SECRET,
+      RUNNER_SANDBOX: sandbox,
+      RUNNER_WARM: '1',
+      ...(dockerSocket === null ? {} : { RUNNER_DOCKER: dockerSocket }),
+    },
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  started.push(child);
+  let said = '';
+  child.stdout?.on('data', (chunk) => (said += String(chunk)));
+  await vi.waitFor(() => expect(said).toContain('\n'), { timeout: 60_000 });
+  return { child, url: (JSON.parse(said) as { readonly url: string }).url };
+}
+
+async function recordOf(url: string, id: string): Promise<{ readonly stdout: string }> {
+  return (await (await fetch(await signed(url, 'GET', `/jobs/${id}`, ''))).json()) as { readonly stdout: string };
+}
+
+async function begin(url: string, id: string): Promise<void> {
+  const body = JSON.stringify({
+    kind: 'shell',
+    session: 's',
+    code: 'echo in; sleep 605',
+    limits: { timeout_ms: 600_000 },
+  });
+  expect((await fetch(await signed(url, 'PUT', `/jobs/${id}`, body))).status).toBe(202);
+  await vi.waitFor(async () => expect((await recordOf(url, id)).stdout).toBe('in\n'), { timeout: 30_000 });
+}
+
+async function containersOf(docker: Docker): Promise<number> {
+  const owner = readFileSync(path.join(stateDir, 'runner', 'instance'), 'utf8');
+  return (await docker.listContainers({ all: true, filters: { label: [`${LABEL}.runner=${owner}`] } })).length;
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
+
+describe('the runner is killed while a job runs', () => {
+  const skipBubblewrap = reasonToSkip('bubblewrap');
+  test.skipIf(skipBubblewrap !== null)('[R1] bubblewrap: nothing lives on, and the job is lost', async () => {
+    const first = await launch('bubblewrap');
+    await begin(first.url, 'a');
+    const tree = descendantsOf(first.child.pid ?? 0);
+    expect(tree.length).toBeGreaterThan(2);
+    first.child.kill('SIGKILL');
+    await vi.waitFor(() => expect(tree.filter(isAlive)).toEqual([]), { timeout: 30_000 });
+    const second = await launch('bubblewrap');
+    expect(await recordOf(second.url, 'a')).toMatchObject({
+      state: 'ended',
+      end: 'lost',
+      exit_code: null,
+      stdout: 'in\n',
+    });
+  });
+
+  const skipDocker = reasonToSkip('docker');
+  test.skipIf(skipDocker !== null)(
+    '[R1] docker: what it left is removed by the next one, and the job is lost',
+    async () => {
+      const docker = await connectEngine(dockerSocket);
+      const first = await launch('docker');
+      await begin(first.url, 'a');
+      // what the runner is still making must not be counted as left
+      await vi.waitFor(async () => expect(await containersOf(docker)).toBe(4), { timeout: 60_000 });
+      first.child.kill('SIGKILL');
+      const second = await launch('docker');
+      expect(await recordOf(second.url, 'a')).toMatchObject({ state: 'ended', end: 'lost', stdout: 'in\n' });
+      const hello = JSON.stringify({ kind: 'shell', session: 's', code: 'echo hello' });
+      await fetch(await signed(second.url, 'PUT', '/jobs/b', hello));
+      await vi.waitFor(async () => expect((await recordOf(second.url, 'b')).stdout).toBe('hello\n'), {
+        timeout: 30_000,
+      });
+      second.child.kill('SIGTERM');
+      await vi.waitFor(async () => expect(await containersOf(docker)).toBe(0), { timeout: 30_000 });
+    },
+  );
+});
+
+const hasEngine =
+  process.platform === 'linux' && process.getuid?.() === 0 && spawnSync('dockerd', ['--version']).status === 0;
+const skipEngine = process.env['CI'] !== 'true' && !hasEngine;
+
+describe('the engine goes away while a job runs', () => {
+  test.skipIf(skipEngine)(
+    '[R1] the job is lost at once, its container is removed when the engine is back, and jobs run again',
+    async () => {
+      const directory = await fs.mkdtemp('/run/cortex-crash-');
+      const data = await fs.mkdtemp(path.join(os.tmpdir(), 'cortex-crash-'));
+      const socket = path.join(directory, 'docker.sock');
+      let engine = await startEngine(directory, data, socket);
+      const runner = await startRunner({ sandbox: 'docker', dockerSocket: socket, warm: 1, stateDir });
+      try {
+        await runner.put('a', {
+          session: 'ses',
+          kind: 'shell',
+          code: 'echo in; sleep 606',
+          limits: { timeout_ms: 600_000 },
+        });
+        await runner.watch('ses', 0, ({ type }) => type === 'stdout');
+        engine.kill('SIGKILL');
+        const events = await runner.watch('ses', 0, ({ type }) => type === 'exited');
+        expect(events.at(-1)?.data).toMatchObject({ end: 'lost', exit_code: null });
+        expect((await runner.ask('GET', '/jobs/a')).status).toBe(200);
+
+        engine = await startEngine(directory, data, socket);
+        const docker = await connectEngine(socket);
+        await vi.waitFor(
+          async () => {
+            const left = await docker.listContainers({
+              all: true,
+              filters: { label: [LABEL], status: ['exited', 'dead'] },
+            });
+            expect(left).toEqual([]);
+          },
+          { timeout: 30_000, interval: 200 },
+        );
+        expect(await runner.run({ kind: 'shell', code: 'echo hello' })).toMatchObject({
+          exitCode: 0,
+          stdout: 'hello\n',
+        });
+      } finally {
+        await runner.stop();
+        await stopped(engine);
+        // the engine's own container service outlives its master's sudden death
+        for (const pid of leftOf(directory)) process.kill(pid, 'SIGKILL');
+        spawnSync('sh', [
+          '-c',
+          `grep -o '${data}[^ ]*' /proc/mounts | xargs -r umount -l; rm -rf '${data}' '${directory}'`,
+        ]);
+      }
+    },
+  );
+});
+
+/**
+ * An engine of this test alone. It stands in a network namespace of its own: an engine without a bridge takes
+ * down the one that the machine's other engine has.
+ */
+async function startEngine(directory: string, data: string, socket: string): Promise<ChildProcess> {
+  // what a killed engine wrote of itself: the number may be another process's by now, or nobody's yet
+  for (const name of ['docker.pid', 'exec/containerd/containerd.pid']) {
+    await fs.rm(path.join(directory, name), { force: true });
+  }
+  const args = [
+    `--host=unix://${socket}`,
+    `--data-root=${data}`,
+    `--exec-root=${path.join(directory, 'exec')}`,
+    `--pidfile=${path.join(directory, 'docker.pid')}`,
+    '--bridge=none',
+    '--iptables=false',
+    '--ip6tables=false',
+  ];
+  const engine = spawn('unshare', ['--net', 'dockerd', ...args], { stdio: 'ignore', detached: true });
+  started.push(engine);
+  await vi.waitFor(async () => await connectEngine(socket), { timeout: 60_000, interval: 200 });
+  return engine;
+}
+
+async function stopped(engine: ChildProcess): Promise<void> {
+  if (engine.exitCode !== null || engine.signalCode !== null) return;
+  const gone = new Promise((resolve) => {
+    engine.once('exit', resolve);
+  });
+  engine.kill('SIGTERM');
+  await gone;
+}
+
+/** Processes that this engine started and that have lost it, by the directory in their command line. */
+function leftOf(directory: string): number[] {
+  if (!existsSync('/proc/self')) return [];
+  return spawnSync('pgrep', ['-f', directory])
+    .stdout.toString()
+    .split('\n')
+    .filter((line) => line !== '')
+    .map(Number);
+}

@@ -1,0 +1,422 @@
+/** The job API: one execution per id, one resumable stream per session, bounded places (R1, R8). */
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+
+import { limits } from '../../limits.ts';
+import { MAXIMA } from '../../operator-limits.ts';
+import { FakeSandbox } from '../support/fake-sandbox.ts';
+import { job, type JobBody, startRunner, type TestRunner } from '../support/test-runner.ts';
+
+let sandbox: FakeSandbox;
+let runner: TestRunner;
+beforeEach(async () => {
+  sandbox = new FakeSandbox();
+  runner = await startRunner({ sandboxes: [sandbox] });
+});
+afterEach(async () => {
+  await runner.close();
+});
+
+const hello = job({ kind: 'python', code: 'print(1)' });
+const image = job({ kind: 'docker', image: 'busybox', command: 'id' });
+const build = (files: Record<string, string>, requirements: string[] = []): JobBody =>
+  job({ kind: 'tool', build: { files, entrypoint: 'main.py', requirements } });
+const ended = ({ type }: { type: string }): boolean => type === 'exited';
+
+async function problemOf(response: Response): Promise<{ status: number; code: string; detail: string }> {
+  expect(response.headers.get('content-type')).toBe('application/problem+json');
+  const problem = (await response.json()) as { status: number; code: string; detail: string };
+  expect(problem.status).toBe(response.status);
+  return problem;
+}
+
+async function recordOf(id: string): Promise<Record<string, unknown>> {
+  return (await (await runner.ask('GET', `/jobs/${encodeURIComponent(id)}`)).json()) as Record<string, unknown>;
+}
+
+describe('one execution per id', () => {
+  test('[R1] the same job twice is one execution', async () => {
+    const id = 'ses_1/run_2/1/0/1';
+    expect((await runner.put(id, hello)).status).toBe(202);
+    const again = await runner.put(id, hello);
+    expect(again.status).toBe(200);
+    expect(await again.json()).toMatchObject({ id, state: 'running', sandbox: 'wasm' });
+    expect(sandbox.started.length).toBe(1);
+  });
+
+  test('[R1] many at once are one execution', async () => {
+    const answers = await Promise.all(Array.from({ length: 20 }, () => runner.put('a', hello)));
+    expect(answers.map(({ status }) => status).sort()).toEqual([...Array.from({ length: 19 }, () => 200), 202]);
+    expect(sandbox.started.length).toBe(1);
+  });
+
+  test('[R1] the same id with another body is refused', async () => {
+    await runner.put('a', hello);
+    const answer = await runner.put('a', { ...hello, code: 'print(2)' });
+    expect(answer.status).toBe(409);
+    expect(await problemOf(answer)).toMatchObject({ code: 'id_conflict' });
+    expect(sandbox.started.length).toBe(1);
+  });
+
+  test('[R1] a job that has ended answers with its outcome and does not run again', async () => {
+    await runner.put('a', hello);
+    sandbox.started[0]?.print('out');
+    sandbox.started[0]?.end({ exitCode: 4 });
+    await runner.watch('ses_test', 0, ended);
+    expect(await (await runner.put('a', hello)).json()).toMatchObject({ state: 'ended', end: 'exited', exit_code: 4 });
+    expect(await recordOf('a')).toMatchObject({ end: 'exited', exit_code: 4, stdout: 'out', stderr: '' });
+    expect(sandbox.started.length).toBe(1);
+  });
+
+  test('[R1] a job that was killed before its request came never starts', async () => {
+    expect((await runner.ask('DELETE', '/jobs/late')).status).toBe(202);
+    expect(await (await runner.put('late', hello)).json()).toMatchObject({ state: 'ended', end: 'killed' });
+    expect(sandbox.started).toEqual([]);
+  });
+
+  test('[R1] a waiting job that is killed never starts', async () => {
+    for (let at = 0; at < limits.jobsRunning; at += 1) await runner.put(`busy-${at}`, hello);
+    await runner.put('waiting', hello);
+    await runner.ask('DELETE', '/jobs/waiting');
+    expect(await recordOf('waiting')).toMatchObject({ state: 'ended', end: 'killed', started_at: null });
+    sandbox.started[0]?.end();
+    await runner.watch('ses_test', 0, (event) => event.type === 'exited' && event.job === 'busy-0');
+    expect(sandbox.started.length).toBe(limits.jobsRunning);
+  });
+
+  test('[R1] an unknown job is 404', async () => {
+    const answer = await runner.ask('GET', '/jobs/nobody');
+    expect(answer.status).toBe(404);
+    expect(await problemOf(answer)).toMatchObject({ code: 'unknown_job' });
+  });
+});
+
+describe('events', () => {
+  test('[R1] a session hears of its jobs in order, with growing numbers', async () => {
+    await runner.put('a', hello);
+    sandbox.started[0]?.print('one');
+    await runner.watch('ses_test', 0, ({ type }) => type === 'stdout');
+    sandbox.started[0]?.end({ exitCode: 1 });
+    const events = await runner.watch('ses_test', 0, ended);
+    expect(events.map(({ type, data }) => [type, data])).toEqual([
+      ['started', { sandbox: 'wasm' }],
+      ['stdout', { text: 'one' }],
+      ['exited', { end: 'exited', exit_code: 1, truncated: false }],
+    ]);
+    const numbers = events.map(({ seq }) => seq);
+    expect(numbers).toEqual([...numbers].sort((a, b) => a - b));
+  });
+
+  test('[R1] resuming gives exactly what was missed, then what happens', async () => {
+    await runner.put('a', hello);
+    for (const text of ['1', '2', '3']) {
+      sandbox.started[0]?.print(text);
+      await runner.watch('ses_test', 0, ({ data }) => data['text'] === text);
+    }
+    const first = await runner.watch('ses_test', 0, ({ data }) => data['text'] === '2');
+    const rest = runner.watch('ses_test', first.at(-1)?.seq ?? 0, ended);
+    sandbox.started[0]?.end();
+    expect((await rest).map(({ type, data }) => data['text'] ?? type)).toEqual(['3', 'exited']);
+  });
+
+  test('[R1] without a place to resume from, unfinished and fresh jobs are told from their beginning', async () => {
+    await runner.put('a', hello);
+    sandbox.started[0]?.end();
+    await runner.watch('ses_test', 0, ended);
+    await runner.put('b', hello);
+    sandbox.started[1]?.print('x');
+    const events = await runner.watch('ses_test', null, ({ type }) => type === 'stdout');
+    expect(events.map((event) => [event.job, event.type])).toEqual([
+      ['a', 'started'],
+      ['a', 'exited'],
+      ['b', 'started'],
+      ['b', 'stdout'],
+    ]);
+  });
+
+  test('[R1] sessions do not hear of each other', async () => {
+    await runner.put('a', hello);
+    await runner.put('b', { ...hello, session: 'ses_other' });
+    sandbox.started[0]?.print('mine');
+    sandbox.started[1]?.end();
+    const events = await runner.watch('ses_other', 0, ended);
+    expect(new Set(events.map((event) => event.job))).toEqual(new Set(['b']));
+  });
+
+  test('[R1] long output comes in pieces, whole', async () => {
+    await runner.put('a', hello);
+    const text = '🙂'.repeat(100_000);
+    sandbox.started[0]?.print(text);
+    sandbox.started[0]?.end();
+    const events = await runner.watch('ses_test', 0, ended);
+    const pieces = events.filter(({ type }) => type === 'stdout').map(({ data }) => String(data['text']));
+    expect(pieces.join('')).toBe(text);
+    expect(Math.max(...pieces.map(({ length }) => length))).toBeLessThanOrEqual(limits.outputEventChars);
+    // a pair of surrogates is never cut
+    for (const piece of pieces) expect(piece.isWellFormed()).toBe(true);
+  });
+
+  test.each([
+    ['/events', 'session'],
+    ['/events?session=a%20b', 'session'],
+    ['/events?session=a&after=x', 'after'],
+    ['/events?session=a&after=-1', 'after'],
+  ])('[R1] GET %s is 400 and names %s', async (target, name) => {
+    const answer = await runner.ask('GET', target);
+    expect(answer.status).toBe(400);
+    expect((await problemOf(answer)).detail).toContain(name);
+  });
+});
+
+describe('restart', () => {
+  test('[R1] outcomes survive; what ran or waited is lost, and says so', async () => {
+    const { stateDir } = runner;
+    await runner.put('done', hello);
+    sandbox.started[0]?.print('kept');
+    sandbox.started[0]?.end();
+    await runner.watch('ses_test', 0, ended);
+    // the ledger of a runner that is gone: closing it in good order would end its jobs
+    await runner.put('cut', hello);
+    sandbox.started[1]?.print('half');
+    await runner.watch('ses_test', 0, ({ data }) => data['text'] === 'half');
+    const { DatabaseSync } = await import('node:sqlite');
+    const copy = `${stateDir}-copy`;
+    const source = new DatabaseSync(`${stateDir}/runner/jobs.sqlite`);
+    const fs = await import('node:fs/promises');
+    await fs.mkdir(`${copy}/runner`, { recursive: true });
+    source.exec(`VACUUM INTO '${copy}/runner/jobs.sqlite'`);
+    source.close();
+
+    const next = await startRunner({ sandboxes: [new FakeSandbox()], stateDir: copy });
+    try {
+      const record = async (id: string): Promise<unknown> => await (await next.ask('GET', `/jobs/${id}`)).json();
+      expect(await record('done')).toMatchObject({ end: 'exited', stdout: 'kept' });
+      expect(await record('cut')).toMatchObject({ state: 'ended', end: 'lost', exit_code: null, stdout: 'half' });
+      const events = await next.watch('ses_test', 0, (event) => event.type === 'exited' && event.job === 'cut');
+      expect(events.at(-1)?.data).toMatchObject({ end: 'lost' });
+      expect((await next.put('cut', hello)).status).toBe(200);
+    } finally {
+      await next.close();
+    }
+  });
+
+  test('[R1] stopping ends what runs and says killed', async () => {
+    const { stateDir } = runner;
+    await runner.put('a', hello);
+    await runner.stop();
+    expect(sandbox.started[0]?.signals).toEqual(['TERM']);
+    runner = await startRunner({ sandboxes: [sandbox], stateDir });
+    expect(await recordOf('a')).toMatchObject({ state: 'ended', end: 'killed' });
+  });
+});
+
+describe('admission', () => {
+  test('[R8] a bounded number runs, a bounded number waits, past it 429 with Retry-After and nothing is recorded', async () => {
+    const room = limits.jobsRunning + limits.jobsQueued;
+    const answers = await Promise.all(Array.from({ length: 200 }, (_, at) => runner.put(`job-${at}`, hello)));
+    const statuses = answers.map(({ status }) => status);
+    expect(statuses.filter((status) => status === 202).length).toBe(room);
+    expect(statuses.filter((status) => status === 429).length).toBe(200 - room);
+    expect(sandbox.started.length).toBe(limits.jobsRunning);
+    const refused = answers.find(({ status }) => status === 429);
+    expect(Number(refused?.headers.get('retry-after'))).toBeGreaterThan(0);
+    const at = statuses.indexOf(429);
+    expect((await runner.ask('GET', `/jobs/job-${at}`)).status).toBe(404);
+
+    // as places come free, those that wait start in their order, each once
+    for (let next = 0; next < room; next += 1) {
+      await vi.waitFor(() => expect(sandbox.started.length).toBeGreaterThan(next), { timeout: 15_000 });
+      sandbox.started[next]?.end();
+    }
+    await vi.waitFor(async () => expect(await healthOf()).toMatchObject({ running: 0, queued: 0 }), {
+      timeout: 15_000,
+    });
+    expect(sandbox.started.length).toBe(room);
+    expect((await runner.put(`job-${at}`, hello)).status).toBe(202);
+  });
+
+  async function healthOf(): Promise<unknown> {
+    return ((await (await fetch(`${runner.url}/health`)).json()) as { jobs: unknown }).jobs;
+  }
+});
+
+describe('what is refused before anything happens', () => {
+  const cases: readonly (readonly [string, string, JobBody])[] = [
+    ['an unknown kind', 'kind', { ...hello, kind: 'vm' }],
+    ['an image by a path', 'image', { ...image, image: '../../etc' }],
+    ['an image with a space', 'image', { ...image, image: 'Foo Bar' }],
+    ['an image that a shell would run', 'image', { ...image, image: '$(id)' }],
+    ['an image with a flag', 'image', { ...image, image: '--privileged' }],
+    ['a docker job with more rights', 'privileged', { ...image, privileged: true }],
+    ["a docker job in the host's network", 'network', { ...image, network: 'host' }],
+    ['NUL in an argument', 'NUL', { ...image, args: ['a\0b'] }],
+    ['arguments past what the system takes', 'args', { ...image, args: ['x'.repeat(limits.argumentBytes)] }],
+    ['a tool that is code and image', 'runtime', { ...hello, kind: 'tool', runtime: 'shell', image: 'busybox' }],
+    ['a file of a build that leads out', 'files', build({ 'main.py': '', '../x': '' })],
+    ['a file of a build by an absolute path', 'files', build({ 'main.py': '', '/etc/x': '' })],
+    ['a build without its entry point', 'entrypoint', build({ 'other.py': '' })],
+    ['a requirement that is an option', 'requirements', build({ 'main.py': '' }, ['--index-url=http://x'])],
+    ['a requirement that is an address', 'requirements', build({ 'main.py': '' }, ['a @ http://x/a.whl'])],
+    ['a tool without a runtime', 'runtime', { ...hello, kind: 'tool' }],
+    ['a tool with an unknown runtime', 'runtime', { ...hello, kind: 'tool', runtime: 'perl' }],
+    ['code that is no text', 'code', { ...hello, code: 1 }],
+    ['a field that nobody knows', 'privileged', { ...hello, privileged: true }],
+    ['mounts', 'mounts', { ...hello, mounts: ['/:/host'] }],
+    ['limits that nobody knows', 'network', { ...hello, limits: { network: 'host' } }],
+    ['too much time', 'timeout_ms', { ...hello, limits: { timeout_ms: limits.maxTimeoutMs + 1 } }],
+    ['no time', 'timeout_ms', { ...hello, limits: { timeout_ms: 0 } }],
+    ['too much memory', 'memory_mb', { ...hello, limits: { memory_mb: limits.maxMemoryMb + 1 } }],
+    ['a session that is a path', 'session', { ...hello, session: '../../etc' }],
+    ['NUL in code', 'NUL', { ...hello, code: 'a\0b' }],
+    ['NUL in a variable', 'NUL', { ...hello, kind: 'shell', inputs: { x: 'a\0b' } }],
+    ['an unknown level', 'sandbox', { ...hello, sandbox: 'none' }],
+    ['inputs that are a list', 'inputs', { ...hello, inputs: [1] }],
+  ];
+  test.each(cases)('[R1] %s: 400 that names %s', async (_name, named, body) => {
+    const answer = await runner.put('a', body);
+    expect(answer.status).toBe(400);
+    const problem = await problemOf(answer);
+    expect(problem.code).toBe('invalid_request');
+    expect(problem.detail).toContain(named);
+    expect(sandbox.started).toEqual([]);
+    expect((await runner.ask('GET', '/jobs/a')).status).toBe(404);
+  });
+
+  test('[R2] what the operator sets counts instead, and is named', async () => {
+    const operatorLimits = {
+      ...MAXIMA,
+      running: 1,
+      queued: 1,
+      memoryMb: 4_096,
+      cpus: 2,
+      processes: 64,
+      timeoutMs: 120_000,
+    };
+    const other = await startRunner({ sandboxes: [new FakeSandbox()], operatorLimits });
+    try {
+      const wishes = [
+        [{ memory_mb: 4_097 }, 'memory_mb: 4097 (this runner allows at most 4096)'],
+        [{ cpus: 2.5 }, 'cpus: 2.5 (this runner allows at most 2)'],
+        [{ processes: 65 }, 'processes: 65 (this runner allows at most 64)'],
+        [{ timeout_ms: 120_001 }, 'timeout_ms: 120001 (this runner allows at most 120000)'],
+      ] as const;
+      for (const [wish, detail] of wishes) {
+        const answer = await other.put('a', { ...hello, limits: wish });
+        expect(await problemOf(answer)).toMatchObject({ status: 400, detail });
+      }
+      const all = { memory_mb: 4_096, cpus: 2, processes: 64, timeout_ms: 120_000 };
+      expect((await other.put('b', { ...hello, limits: all })).status).toBe(202);
+      expect((await other.put('c', hello)).status).toBe(202);
+      expect(await problemOf(await other.put('d', hello))).toMatchObject({
+        code: 'busy',
+        detail: '1 jobs run and 1 wait (allowed: 1 and 1)',
+      });
+      expect(await (await other.ask('GET', '/health')).json()).toMatchObject({
+        jobs: { running: 1, queued: 1, max_running: 1, max_queued: 1 },
+      });
+    } finally {
+      await other.close();
+    }
+  });
+
+  test.each(['$(id)', 'a b', 'a\nb', 'ä', 'x'.repeat(300)])('[R1] the id %j: 400', async (id) => {
+    expect((await runner.put(id, hello)).status).toBe(400);
+  });
+
+  test('[R1] JSON a million deep: 400', async () => {
+    const deep = `${'['.repeat(1_000_000)}${']'.repeat(1_000_000)}`;
+    const { signed } = await import('../support/test-runner.ts');
+    const text = `{"kind":"python","session":"s","code":"","inputs":{"x":${deep}}}`;
+    const answer = await fetch(await signed(runner.url, 'PUT', '/jobs/a', text));
+    expect(answer.status).toBe(400);
+    expect((await fetch(`${runner.url}/health`)).status).toBe(200);
+  });
+
+  test('[R1] a body that is no JSON: 400', async () => {
+    const { signed } = await import('../support/test-runner.ts');
+    const answer = await fetch(await signed(runner.url, 'PUT', '/jobs/a', '{"kind":'));
+    expect(answer.status).toBe(400);
+    expect(await problemOf(answer)).toMatchObject({ code: 'invalid_json' });
+  });
+
+  test('[R1] a body that is too large: 413', async () => {
+    const answer = await runner.put('a', { ...hello, code: 'x'.repeat(limits.bodyBytes) });
+    expect(answer.status).toBe(413);
+    expect(await problemOf(answer)).toMatchObject({ code: 'body_too_large' });
+  });
+
+  test('[R1] keys of the language pollute nothing', async () => {
+    const { signed } = await import('../support/test-runner.ts');
+    const text = `{"kind":"python","session":"s","code":"1","inputs":{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}}`;
+    const answer = await fetch(await signed(runner.url, 'PUT', '/jobs/a', text));
+    expect(answer.status).toBe(202);
+    expect(({} as Record<string, unknown>)['polluted']).toBeUndefined();
+  });
+
+  test('[H4] an unknown route is a problem too', async () => {
+    const answer = await runner.ask('POST', '/jobs');
+    expect(answer.status).toBe(404);
+    expect(await problemOf(answer)).toMatchObject({ code: 'not_found' });
+  });
+});
+
+describe('[R8] places that tenants share', () => {
+  let other: TestRunner;
+  let places: FakeSandbox;
+  beforeEach(async () => {
+    places = new FakeSandbox();
+    other = await startRunner({ sandboxes: [places], operatorLimits: { ...MAXIMA, running: 4, queued: 8 } });
+  });
+  afterEach(async () => {
+    await other.close();
+  });
+
+  /** Hands over `count` jobs of a tenant; the status of each. */
+  async function hand(tenant: string | null, count: number): Promise<number[]> {
+    const statuses: number[] = [];
+    const query = tenant === null ? '' : `?tenant=${encodeURIComponent(tenant)}`;
+    for (let at = 0; at < count; at += 1) {
+      const body = { ...hello, session: `ses_${tenant ?? 'none'}` };
+      const id = encodeURIComponent(`${tenant ?? 'none'}-${at}`);
+      statuses.push((await other.ask('PUT', `/jobs/${id}${query}`, body)).status);
+    }
+    return statuses;
+  }
+
+  const counts = async (): Promise<unknown> =>
+    ((await (await other.ask('GET', '/health')).json()) as { jobs: unknown }).jobs;
+
+  test('one that fills what it can leaves places to run and to wait for the next', async () => {
+    const anns = await hand('ann', 20);
+    // two of four run, four of eight wait
+    expect(anns.filter((status) => status === 202)).toHaveLength(6);
+    expect(anns.filter((status) => status === 429)).toHaveLength(14);
+    expect(await counts()).toMatchObject({ running: 2, queued: 4 });
+    expect(await hand('bob', 1)).toEqual([202]);
+    expect(await counts()).toMatchObject({ running: 3, queued: 4 });
+    expect(places.started).toHaveLength(3);
+  });
+
+  test('a place that becomes free goes to the tenant with the fewest running', async () => {
+    await hand('ann', 4);
+    await hand('bob', 2);
+    await hand('eve', 1);
+    // ann 2, bob 1, eve 1
+    expect(places.started).toHaveLength(4);
+    places.started[2]?.end();
+    // bob has none any more: bob's is next, although two of ann's have waited for longer
+    await other.watch('ses_bob', 0, ({ job: id, type }) => type === 'started' && id === 'bob-1');
+    expect(places.started).toHaveLength(5);
+  });
+
+  test('without names of tenants all places are for all', async () => {
+    expect((await hand(null, 13)).filter((status) => status === 202)).toHaveLength(12);
+    expect(await counts()).toMatchObject({ running: 4, queued: 8 });
+  });
+
+  test('the same job under another name of a tenant is the same job, and a wrong name is refused', async () => {
+    await hand('ann', 1);
+    expect((await other.ask('PUT', '/jobs/ann-0', { ...hello, session: 'ses_ann' })).status).toBe(200);
+    expect((await other.ask('PUT', '/jobs/x?tenant=%0a', hello)).status).toBe(400);
+    expect((await other.ask('PUT', `/jobs/x?tenant=${'n'.repeat(201)}`, hello)).status).toBe(400);
+  });
+});

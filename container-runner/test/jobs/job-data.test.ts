@@ -1,0 +1,86 @@
+/** Which names may become variables, and how values are given to a program (P14, R3). */
+import { describe, expect, test } from 'vitest';
+
+import { isVariable, programOf } from '../../jobs/job-data.ts';
+import { parseJob } from '../../jobs/job.ts';
+import { limits } from '../../limits.ts';
+
+function launch(body: Record<string, unknown>): ReturnType<typeof programOf>['launch'] {
+  return programOf(parseJob(JSON.stringify({ session: 's', code: '', ...body }))).launch;
+}
+
+describe('[P14] names that loaders, shells and interpreters read', () => {
+  test.each(
+    `PATH HOME IFS ENV BASH_ENV BASH_FUNC_x SHELLOPTS BASHOPTS PS4 PROMPT_COMMAND CDPATH GLOBIGNORE LD_PRELOAD LD_LIBRARY_PATH
+     DYLD_INSERT_LIBRARIES GCONV_PATH GLIBC_TUNABLES MALLOC_CHECK_ LOCPATH LC_ALL LANG TZ TMPDIR PYTHONPATH PYTHONSTARTUP PYTHONHOME
+     PYTHONINSPECT NODE_OPTIONS NODE_PATH PERL5LIB PERL5OPT RUBYOPT GIT_SSH_COMMAND GIT_CONFIG_COUNT http_proxy HTTPS_PROXY
+     all_proxy NO_PROXY EDITOR PAGER LESSOPEN CORTEX_INPUTS CORTEX_RUN GOFLAGS
+     OPENSSL_CONF SSL_CERT_FILE JAVA_TOOL_OPTIONS TAR_OPTIONS UID`.split(/\s+/),
+  )('%s is refused', (name) => {
+    expect(isVariable(name)).toBe(false);
+  });
+
+  test.each(['', '1a', 'a-b', 'a.b', 'a b', 'a=b', 'é', 'x\n', 'BASH_FUNC_f%%'])('%j is no name', (name) => {
+    expect(isVariable(name)).toBe(false);
+  });
+
+  test.each([
+    'x',
+    'report',
+    'fetch_1',
+    '_private',
+    'URL',
+    'name',
+    'path',
+    'user',
+    'my_path',
+    'proxy',
+    'environment',
+    'GOAL_1',
+    'goal',
+  ])('%s is fine', (name) => {
+    expect(isVariable(name)).toBe(true);
+  });
+});
+
+test('[P14] strings are as they are, others are compact JSON', () => {
+  const inputs = { text: ' a\n"$b" ', n: 1.5, yes: true, nothing: null, list: [1, { a: 'b' }] };
+  expect(launch({ kind: 'shell', inputs }).env).toEqual({
+    text: ' a\n"$b" ',
+    n: '1.5',
+    yes: 'true',
+    nothing: 'null',
+    list: '[1,{"a":"b"}]',
+  });
+});
+
+test('[R3] variables are left out where they would not fit; the file has them all', () => {
+  const inputs = { big: 'é'.repeat(limits.argumentBytes / 2), small: 'x', also: 'y'.repeat(limits.argumentBytes - 20) };
+  const { env, inputsJson } = launch({ kind: 'shell', inputs });
+  expect(Object.keys(env)).toEqual(['small', 'also']);
+  expect(JSON.parse(inputsJson)).toEqual(inputs);
+});
+
+test('[R3] argv counts in bytes', () => {
+  const text = (bytes: number): string => 'é'.repeat((bytes - '{"a":""}'.length) / 2);
+  const tool = (a: string): readonly string[] => launch({ kind: 'tool', runtime: 'shell', inputs: { a } }).args;
+  expect(tool(text(limits.argumentBytes)).length).toBe(1);
+  expect(tool(text(limits.argumentBytes + 2)).length).toBe(0);
+});
+
+test('[P14] python and tools get no variables', () => {
+  expect(launch({ kind: 'python', inputs: { x: 1 } }).env).toEqual({});
+  expect(launch({ kind: 'tool', runtime: 'shell', inputs: { x: 1 } }).env).toEqual({});
+});
+
+test('[R1] what is not said has its default', () => {
+  expect(launch({ kind: 'python' })).toMatchObject({
+    interpreter: 'python3',
+    entry: 'code',
+    inputsJson: '{}',
+    stdin: '',
+    args: [],
+    memoryMb: limits.memoryMb,
+    timeoutMs: limits.timeoutMs,
+  });
+});

@@ -1,0 +1,163 @@
+/** The ledger's own promises (R1). */
+import fs from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+
+import { afterEach, beforeEach, expect, test } from 'vitest';
+
+import { Ledger } from '../../ledger/ledger.ts';
+import { limits } from '../../limits.ts';
+
+let directory: string;
+let file: string;
+let now: number;
+let ledger: Ledger;
+beforeEach(async () => {
+  directory = await fs.mkdtemp(path.join(os.tmpdir(), 'ledger-'));
+  file = path.join(directory, 'deep', 'jobs.sqlite');
+  now = 1_000_000;
+  ledger = new Ledger(file, () => now);
+});
+afterEach(async () => {
+  ledger.close();
+  await fs.rm(directory, { recursive: true, force: true });
+});
+
+const exited = { end: 'exited', exitCode: 0, truncated: false } as const;
+function add(id: string, session = 's'): boolean {
+  return ledger.add({ id, session, kind: 'python', requestHash: 'h' });
+}
+function reopen(): void {
+  ledger.close();
+  ledger = new Ledger(file, () => now);
+}
+
+test('[R1] an id stands for one job', () => {
+  expect(add('a')).toBe(true);
+  expect(add('a')).toBe(false);
+});
+
+test('[R1] a job ends once', () => {
+  add('a');
+  expect(ledger.finish('a', 's', exited)).toBe(true);
+  expect(ledger.finish('a', 's', { end: 'timeout', exitCode: null, truncated: false })).toBe(false);
+  expect(ledger.job('a')).toMatchObject({ end: 'exited', exitCode: 0 });
+  expect(ledger.events('s', 0).map(({ type }) => type)).toEqual(['exited']);
+});
+
+test('[R1] opening leaves nothing without an owner', () => {
+  add('queued');
+  add('running');
+  ledger.start('running', 's', 'wasm');
+  add('ended');
+  ledger.finish('ended', 's', exited);
+  reopen();
+  expect(['queued', 'running', 'ended'].map((id) => ledger.job(id)?.end)).toEqual(['lost', 'lost', 'exited']);
+  expect(ledger.events('s', 0).filter(({ type }) => type === 'exited').length).toBe(3);
+});
+
+test('[R1] event numbers are never used again, also after everything was forgotten', () => {
+  add('a');
+  ledger.finish('a', 's', exited);
+  const last = ledger.events('s', 0).at(-1)?.seq ?? 0;
+  now += limits.retentionMs + 1;
+  reopen();
+  expect(ledger.job('a')).toBeNull();
+  expect(ledger.events('s', 0)).toEqual([]);
+  add('b');
+  ledger.finish('b', 's', exited);
+  expect(ledger.events('s', 0)[0]?.seq).toBeGreaterThan(last);
+});
+
+test('[R1] unfinished jobs are never forgotten', () => {
+  add('a');
+  ledger.start('a', 's', 'wasm');
+  now += limits.retentionMs * 2;
+  ledger.prune();
+  expect(ledger.job('a')).toMatchObject({ state: 'running' });
+  expect(ledger.events('s', 0).length).toBe(1);
+});
+
+test('[R1] past its size the oldest ended jobs are forgotten, never what runs', () => {
+  ledger.close();
+  ledger = new Ledger(file, () => now, 2_000_000);
+  add('running');
+  ledger.output('running', 's', 'stdout', 'kept');
+  for (let at = 0; at < 400; at += 1) {
+    now += 1;
+    add(`job-${at}`);
+    ledger.output(`job-${at}`, 's', 'stdout', 'x'.repeat(10_000));
+    ledger.finish(`job-${at}`, 's', exited);
+  }
+  ledger.prune();
+  expect(ledger.job('job-0')).toBeNull();
+  expect(ledger.printed('job-0', 'stdout')).toBe('');
+  expect(ledger.job('job-399')).not.toBeNull();
+  expect(ledger.printed('running', 'stdout')).toBe('kept');
+});
+
+test('[R1] jobs that print much between two rounds of pruning do not fill the disk', () => {
+  ledger.close();
+  ledger = new Ledger(file, () => now, 2_000_000);
+  const text = '\u0001'.repeat(1_000_000);
+  let most = 0;
+  for (let at = 0; at < 40; at += 1) {
+    now += 1;
+    add(`job-${at}`);
+    ledger.output(`job-${at}`, 's', 'stdout', text);
+    ledger.finish(`job-${at}`, 's', exited);
+    most = Math.max(most, ledger.sizeBytes);
+  }
+  // 240 MB were written
+  expect(most).toBeLessThan(limits.ledgerSlackChars + 10_000_000);
+  expect(ledger.job('job-39')).not.toBeNull();
+});
+
+test('[X3] what jobs printed is for the runner alone', async () => {
+  expect((await fs.stat(file)).mode & 0o077).toBe(0);
+});
+
+test('[R1] a reader without a place begins before what is unfinished or fresh, not at the beginning of time', () => {
+  add('old');
+  ledger.start('old', 's', 'wasm');
+  ledger.finish('old', 's', exited);
+  now += limits.recentMs + 1;
+  const before = ledger.events('s', 0).at(-1)?.seq ?? 0;
+  expect(ledger.startingPoint('s')).toBe(before);
+  add('new');
+  ledger.start('new', 's', 'wasm');
+  expect(ledger.startingPoint('s')).toBe(before);
+  expect(ledger.events('s', ledger.startingPoint('s')).map((event) => event.job)).toEqual(['new']);
+  expect(ledger.startingPoint('other')).toBe(0);
+});
+
+test('[R7] a token is spent once, until it has expired', () => {
+  expect(ledger.spend('t', now + 60_000)).toBe(true);
+  expect(ledger.spend('t', now + 60_000)).toBe(false);
+  reopen();
+  expect(ledger.spend('t', now + 60_000)).toBe(false);
+  now += 60_001;
+  ledger.prune();
+  expect(ledger.spend('t', now + 60_000)).toBe(true);
+});
+
+test('[R1] watchers hear of their session only, until they stop', () => {
+  const heard: string[] = [];
+  const stop = ledger.watch('s', () => heard.push('s'));
+  ledger.watch('other', () => heard.push('other'));
+  add('a');
+  ledger.output('a', 's', 'stdout', 'x');
+  stop();
+  ledger.output('a', 's', 'stdout', 'y');
+  expect(heard).toEqual(['s']);
+});
+
+test('[J9] a ledger of a newer version is not touched', () => {
+  ledger.close();
+  const db = new DatabaseSync(file);
+  db.exec('PRAGMA user_version = 99');
+  db.close();
+  expect(() => new Ledger(file, () => now)).toThrow(/newer version \(schema 99, known: 1\)/);
+  ledger = new Ledger(':memory:', () => now);
+});

@@ -1,0 +1,497 @@
+/** Relics in real containers: the two that are shipped, and those that misbehave (R5). */
+import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import fs from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+
+import type Docker from 'dockerode';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+
+import { MAXIMA } from '../../operator-limits.ts';
+import { connectEngine } from '../../sandbox/docker-engine.ts';
+import { dockerSocket, reasonToSkip } from '../support/levels.ts';
+import { KEY_VALUE, pythonRelic, RelicCaller, SQL_STORE } from '../support/relic-kit.ts';
+import { SECRET, signed, startRunner, type TestRunner } from '../support/test-runner.ts';
+
+const skip = reasonToSkip('docker');
+const SLOW = 60_000;
+
+describe.skipIf(skip !== null)(`relics in containers${skip === null ? '' : ` (skipped: ${skip})`}`, () => {
+  let docker: Docker;
+  let runner: TestRunner;
+  let session: RelicCaller;
+  let space: string;
+
+  beforeAll(async () => {
+    docker = await connectEngine(dockerSocket);
+    runner = await startRunner({ sandbox: 'docker', warm: 0 });
+  }, SLOW);
+  afterAll(async () => {
+    await runner.close();
+  }, SLOW);
+  beforeEach(() => {
+    space = `ses_${randomUUID()}`;
+    session = new RelicCaller(runner, space);
+  });
+  afterEach(async () => {
+    await session.stop(true);
+    expect(await ofRelics('containers', space)).toEqual([]);
+    expect(await ofRelics('networks', space)).toEqual([]);
+    expect(await ofRelics('volumes', space)).toEqual([]);
+  }, SLOW);
+
+  async function ofRelics(what: 'containers' | 'networks' | 'volumes', ofSpace: string): Promise<string[]> {
+    const label = ['cortex-edge=relic', `cortex-edge.space=${ofSpace}`];
+    switch (what) {
+      case 'containers':
+        return (await docker.listContainers({ all: true, filters: { label } })).map(({ Id: id }) => id);
+      case 'networks':
+        return (await docker.listNetworks({ filters: { label } })).map(({ Id: id }) => id);
+      case 'volumes':
+        return (await docker.listVolumes({ filters: { label } })).Volumes.map(({ Name: name }) => name);
+    }
+  }
+
+  /** The container of the service itself, not of its proxy. */
+  async function serviceOf(name: string): Promise<Docker.Container> {
+    const label = [`cortex-edge.space=${space}`, `cortex-edge.name=${name}`];
+    const found = await docker.listContainers({ filters: { label } });
+    const service = found.find(({ HostConfig: host }) => host.NetworkMode.startsWith('container:'));
+    if (service === undefined) throw new Error(`${name} does not run`);
+    return docker.getContainer(service.Id);
+  }
+
+  describe('the key-value store', () => {
+    const kv = (...call: [string, string, unknown?]) => session.call('key_value', KEY_VALUE, call);
+
+    test(
+      '[R5] starts with its first call and keeps values with versions',
+      async () => {
+        expect(await session.list()).toEqual([]);
+        expect(await kv('PUT', '/entries/a%2Fb', { value: { n: [1, 'é'] } })).toMatchObject({
+          status: 200,
+          body: { key: 'a/b', value: { n: [1, 'é'] }, version: 1 },
+        });
+        expect(await kv('GET', '/entries/a%2Fb')).toMatchObject({
+          body: { found: true, value: { n: [1, 'é'] }, version: 1 },
+        });
+        expect(await kv('GET', '/entries/none')).toMatchObject({ status: 200, body: { found: false, value: null } });
+        expect(await kv('PUT', '/entries/a%2Fb', { value: 2, if_version: 7 })).toMatchObject({
+          status: 409,
+          body: { version: 1 },
+        });
+        expect(await kv('POST', '/entries/n/increment', {})).toMatchObject({ body: { value: 1 } });
+        expect(await kv('POST', '/entries/n/increment', { by: 4.5 })).toMatchObject({ body: { value: 5.5 } });
+        expect(await kv('GET', '/entries?prefix=a')).toMatchObject({
+          body: { entries: [{ key: 'a/b' }], more: false },
+        });
+        expect(await kv('DELETE', '/entries/a%2Fb')).toMatchObject({ body: { deleted: true } });
+        expect(await session.list()).toMatchObject([
+          { name: 'key_value', state: 'running', level: 'docker', restarts: 0 },
+        ]);
+      },
+      SLOW,
+    );
+
+    test(
+      '[R5] killed from inside: it is started again, and its state is there',
+      async () => {
+        await kv('PUT', '/entries/kept', { value: 'through it all' });
+        const service = await serviceOf('key_value');
+        await service.kill({ signal: 'SIGKILL' });
+        expect(await kv('GET', '/entries/kept')).toMatchObject({ status: 200, body: { value: 'through it all' } });
+        expect(await session.list()).toMatchObject([{ state: 'running', restarts: 1 }]);
+        expect((await serviceOf('key_value')).id).not.toBe(service.id);
+      },
+      SLOW,
+    );
+
+    test(
+      '[R5] stopped and called again: its state is there',
+      async () => {
+        await kv('PUT', '/entries/kept', { value: 1 });
+        await session.stop();
+        expect(await session.list()).toEqual([]);
+        expect(await ofRelics('containers', space)).toEqual([]);
+        expect(await kv('GET', '/entries/kept')).toMatchObject({ body: { value: 1 } });
+      },
+      SLOW,
+    );
+
+    test(
+      '[R5] sessions do not see each other',
+      async () => {
+        const other = new RelicCaller(runner, `ses_${randomUUID()}`);
+        await kv('PUT', '/entries/mine', { value: 'secret' });
+        expect(await other.call('key_value', KEY_VALUE, ['GET', '/entries/mine'])).toMatchObject({
+          body: { found: false },
+        });
+        expect(await other.list()).toHaveLength(1);
+        await other.stop(true);
+        expect(await session.list()).toHaveLength(1);
+      },
+      SLOW,
+    );
+
+    test(
+      '[R5] many calls at once are answered',
+      async () => {
+        await kv('GET', '/health');
+        const answers = await Promise.all(Array.from({ length: 40 }, () => kv('POST', '/entries/n/increment')));
+        expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 40 }, () => 200));
+        expect(await kv('GET', '/entries/n')).toMatchObject({ body: { value: 40 } });
+      },
+      SLOW,
+    );
+  });
+
+  describe('the SQL store', () => {
+    const sql = (path: string, body?: unknown) =>
+      session.call('sql_store', SQL_STORE, [body === undefined ? 'GET' : 'POST', path, body]);
+
+    test(
+      '[R5] keeps tables; reading changes nothing; a batch is all or nothing',
+      async () => {
+        await sql('/execute', { sql: 'CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT NOT NULL)' });
+        expect(
+          await sql('/execute', { sql: 'INSERT INTO t (b) VALUES (?)', params: ["o'clock; DROP TABLE t"] }),
+        ).toMatchObject({
+          body: { changes: 1, last_id: 1 },
+        });
+        expect(await sql('/query', { sql: 'SELECT * FROM t WHERE b LIKE :b', params: { b: 'o%' } })).toMatchObject({
+          body: { columns: ['a', 'b'], rows: [[1, "o'clock; DROP TABLE t"]], more: false },
+        });
+        expect(await sql('/query', { sql: 'DELETE FROM t' })).toMatchObject({ status: 403 });
+        const batch = {
+          statements: [{ sql: "INSERT INTO t (b) VALUES ('x')" }, { sql: 'INSERT INTO t (b) VALUES (NULL)' }],
+        };
+        expect(await sql('/batch', batch)).toMatchObject({ status: 400 });
+        expect(await sql('/query', { sql: 'SELECT count(*) FROM t' })).toMatchObject({ body: { rows: [[1]] } });
+        expect(await sql('/tables')).toMatchObject({
+          body: { tables: [{ name: 't', columns: [{ name: 'a' }, { name: 'b' }] }] },
+        });
+      },
+      SLOW,
+    );
+
+    test.each([
+      "ATTACH DATABASE '/tmp/x' AS x",
+      'PRAGMA max_page_count = 100000000',
+      'PRAGMA journal_mode = OFF',
+      "SELECT load_extension('/tmp/x')",
+    ])(
+      '[X4] %s is refused',
+      async (statement) => {
+        const { status } = await sql('/execute', { sql: statement });
+        expect([400, 403]).toContain(status);
+      },
+      SLOW,
+    );
+
+    test(
+      '[R5] state survives a death in the middle of it',
+      async () => {
+        await sql('/execute', { sql: 'CREATE TABLE t (a)' });
+        for (let at = 0; at < 20; at += 1) {
+          // oxlint-disable-next-line no-await-in-loop -- one after the other, as a writer does
+          await sql('/execute', { sql: 'INSERT INTO t VALUES (?)', params: [at] });
+        }
+        await (await serviceOf('sql_store')).kill({ signal: 'SIGKILL' });
+        // a call that meets the death itself is told so; the next one is answered
+        await vi.waitFor(
+          async () => {
+            expect(await sql('/query', { sql: 'SELECT count(*), sum(a) FROM t' })).toMatchObject({
+              body: { rows: [[20, 190]] },
+            });
+          },
+          { timeout: 30_000 },
+        );
+      },
+      SLOW,
+    );
+  });
+
+  const server = (handler: string): string => `
+import json, os, socket, sys, time, urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        if self.path == "/health":
+            return self.say({"ok": True})
+${handler
+  .split('\n')
+  .map((line) => `        ${line}`)
+  .join('\n')}
+    def say(self, value):
+        content = json.dumps(value).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+    def log_message(self, *_): pass
+ThreadingHTTPServer(("0.0.0.0", 8080), Handler).serve_forever()
+`;
+
+  describe('a relic that misbehaves', () => {
+    test(
+      '[R5] reaches neither the machine, nor a network, nor another session, and finds no secret',
+      async () => {
+        const other = new RelicCaller(runner, `ses_${randomUUID()}`);
+        const spy = pythonRelic(
+          server(`
+targets = json.loads(urllib.parse.unquote(self.path.split("?", 1)[1]))
+def reach(host, port):
+    try:
+        socket.create_connection((host, port), timeout=0.4).close()
+        return True
+    except OSError:
+        return False
+rights = {}
+for place in ("/usr/x", "/etc/x", "/app/x"):
+    try:
+        open(place, "w"); rights[place] = True
+    except OSError:
+        rights[place] = False
+self.say({"reached": [f"{host}:{port}" for host, port in targets if reach(host, port)], "rights": rights,
+          "uid": os.getuid(), "environment": sorted(os.environ), "docker": os.path.exists("/var/run/docker.sock")})`),
+        );
+        await other.call('key_value', KEY_VALUE, ['GET', '/health']);
+        const address = new URL(runner.url);
+        const victims = (await docker.listNetworks({ filters: { label: ['cortex-edge=relic'] } })).flatMap(
+          ({ IPAM: ipam }) =>
+            (ipam?.Config ?? []).flatMap(({ Subnet: subnet = '' }) => {
+              const base = subnet.split('.').slice(0, 2).join('.');
+              return [1, 2, 3].map((last): [string, number] => [
+                `${base}.0.${last}`,
+                last === 1 ? Number(address.port) : 8080,
+              ]);
+            }),
+        );
+        const targets = [...victims, ['172.17.0.1', Number(address.port)], ['169.254.169.254', 80], ['1.1.1.1', 53]];
+        const path = `/look?${encodeURIComponent(JSON.stringify(targets))}`;
+        const { body } = await session.call('spy', spy, ['GET', path], 50_000);
+        const own = (body as { reached: string[] }).reached;
+        // its own address is the only one that answers
+        expect(own.length).toBeLessThanOrEqual(1);
+        expect(body).toMatchObject({
+          rights: { '/usr/x': false, '/etc/x': false, '/app/x': false },
+          uid: 1_000,
+          docker: false,
+        });
+        expect((body as { environment: string[] }).environment.filter((name) => /SECRET|KEY|TOKEN/.test(name))).toEqual(
+          [],
+        );
+        await other.stop(true);
+      },
+      SLOW,
+    );
+
+    test(
+      '[R5] one that never listens is given up, with what it said',
+      async () => {
+        const broken = pythonRelic('print("no port for me")\nraise SystemExit(3)');
+        const reply = await session.call('broken', broken, ['GET', '/x']);
+        expect(reply.error).toMatchObject({ code: 'relic_unavailable', before_dispatch: true });
+        expect(reply.error?.message).toContain('exit code 3');
+        expect(reply.error?.message).toContain('no port for me');
+        // it rests: the next call is told at once
+        const again = await session.call('broken', broken, ['GET', '/x']);
+        expect(again.error?.message).toContain('died 5 times in a row');
+      },
+      SLOW,
+    );
+
+    test(
+      '[R5] a call that takes too long ends alone; an endless answer is cut',
+      async () => {
+        const slow = pythonRelic(
+          server(`
+if self.path == "/slow": time.sleep(60)
+self.send_response(200); self.end_headers()
+while self.path == "/endless": self.wfile.write(b"x" * 65536)`),
+        );
+        await session.call('slow', slow, ['GET', '/health']);
+        expect((await session.call('slow', slow, ['GET', '/slow'], 500)).error).toMatchObject({
+          code: 'relic_timeout',
+        });
+        expect((await session.call('slow', slow, ['GET', '/endless'])).error).toMatchObject({
+          code: 'relic_answer_too_large',
+        });
+        expect(await session.call('slow', slow, ['GET', '/health'])).toMatchObject({ status: 200 });
+      },
+      SLOW,
+    );
+
+    test(
+      '[R5] one that stops answering is restarted',
+      async () => {
+        const stuck = pythonRelic(
+          server(`
+if self.path == "/hang":
+    Handler.do_GET = lambda self: time.sleep(600)
+self.say({"pid": os.getpid()})`),
+          { health: { path: '/health', interval_ms: 100 } },
+        );
+        await session.call('stuck', stuck, ['GET', '/hang']);
+        // on a busy machine the next one may seem stuck as well
+        const restarts = expect.toSatisfy((count) => Number(count) >= 1) as number;
+        await vi.waitFor(async () => expect(await session.list()).toMatchObject([{ state: 'running', restarts }]), {
+          timeout: 30_000,
+          interval: 200,
+        });
+        expect(await session.call('stuck', stuck, ['GET', '/x'])).toMatchObject({ status: 200 });
+      },
+      SLOW,
+    );
+
+    test(
+      '[R5] not used for its idle time, it is stopped',
+      async () => {
+        await session.call('key_value', { ...KEY_VALUE, idle_ms: 300 }, ['GET', '/health']);
+        await vi.waitFor(async () => expect(await session.list()).toEqual([]), { timeout: 30_000, interval: 50 });
+        await vi.waitFor(async () => expect(await ofRelics('containers', space)).toEqual([]), {
+          timeout: 30_000,
+          interval: 50,
+        });
+      },
+      SLOW,
+    );
+
+    test(
+      '[R5] an image that is not there is named',
+      async () => {
+        const reply = await session.call('far', { image: 'nowhere/at-all:1', port: 80, health: { path: '/' } }, [
+          'GET',
+          '/',
+        ]);
+        expect(reply.error?.message).toContain('the image nowhere/at-all:1 is not in the engine');
+      },
+      SLOW,
+    );
+  });
+
+  describe('hostile ones', () => {
+    /** Runs what it is sent, as a relic of somebody who means harm could. */
+    const EVIL = pythonRelic(`
+import http.server, json, os
+class Handler(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *a): pass
+    def say(self, value):
+        body = json.dumps(value).encode()
+        self.send_response(200); self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body))); self.end_headers(); self.wfile.write(body)
+    def do_GET(self): self.say({})
+    def do_POST(self):
+        out = {}
+        try: exec(json.loads(self.rfile.read(int(self.headers["content-length"])))["code"], {"out": out})
+        except BaseException as fault: out["fault"] = repr(fault)
+        self.say(out)
+http.server.ThreadingHTTPServer(("0.0.0.0", int(os.environ["RELIC_PORT"])), Handler).serve_forever()
+`);
+    const EVIL_STATE = { ...EVIL, persistent: true };
+    const evil = (caller: RelicCaller, name: string, code: string, relic: Record<string, unknown> = EVIL) =>
+      caller.call(name, relic, ['POST', '/', { code }]);
+
+    test(
+      '[R5] one session cannot reach the relics of another, nor the machine, by address or by name',
+      async () => {
+        const other = new RelicCaller(runner, `ses_${randomUUID()}`);
+        const address = 'out["at"] = open("/etc/hosts").read().split()[-2]';
+        const [mine, theirs] = await Promise.all([evil(session, 'mine', address), evil(other, 'theirs', address)]);
+        const at = (reply: typeof mine): string => String((reply.body as { readonly at: unknown }).at);
+        expect(at(mine)).not.toBe(at(theirs));
+        const gateways = [at(mine), at(theirs)].map((text) => text.replace(/\d+$/, '1'));
+        const look = `
+import socket
+for host in ${JSON.stringify([at(theirs), ...gateways, '172.17.0.1'])}:
+    for port in (8080, 22, 80):
+        try: socket.create_connection((host, port), 0.3); out[f"{host}:{port}"] = "open"
+        except OSError as fault:
+            if isinstance(fault, ConnectionRefusedError): out[f"{host}:{port}"] = "refused"
+`;
+        expect(await evil(session, 'mine', look)).toMatchObject({ status: 200, body: {} });
+        expect((await evil(session, 'mine', look)).body).toEqual({});
+        const names =
+          'import socket\ntry: out["at"] = socket.gethostbyname("theirs")\nexcept OSError: out["at"] = None';
+        expect(await evil(session, 'mine', names)).toMatchObject({ body: { at: null } });
+        await other.stop(true);
+      },
+      SLOW,
+    );
+
+    test(
+      '[R5] the engine does not ask the name servers of the machine for them',
+      async () => {
+        await evil(session, 'mine', '');
+        const label = [`cortex-edge.space=${space}`];
+        const containers = await docker.listContainers({ filters: { label } });
+        const proxy = containers.find(({ HostConfig: host }) => !host.NetworkMode.startsWith('container:'));
+        const { HostConfig: config } = await docker.getContainer(proxy?.Id ?? '').inspect();
+        expect(config).toMatchObject({ Dns: ['127.0.0.1'], DnsSearch: [] });
+      },
+      SLOW,
+    );
+
+    test.each([
+      ['bytes', 'for i in range(40): open(f"/state/{i}", "wb").write(b"x" * 4_000_000)', 'more than 64 MiB'],
+      ['files', 'for i in range(20_000): os.close(os.open(f"/state/{i}", os.O_CREAT))', 'more than 16384 files'],
+      ['hidden directories', 'os.makedirs("/state/a/b"); os.chmod("/state/a", 0)', 'cannot be read'],
+    ])(
+      '[R5] one that keeps too many %s is ended, and says so from then on',
+      async (_, code, words) => {
+        const narrow = await startRunner({ sandbox: 'docker', warm: 0, operatorLimits: { ...MAXIMA, diskMb: 64 } });
+        try {
+          const caller = new RelicCaller(narrow, space);
+          const filled = await evil(caller, 'hoarder', `import os\n${code}\nimport time; time.sleep(20)`, EVIL_STATE);
+          expect(filled.error?.code).toBe('relic_broken');
+          const reply = await caller.call('hoarder', EVIL_STATE, ['GET', '/'], 20_000);
+          expect(reply.error?.message).toContain('its state is not kept within bounds');
+          expect(reply.error?.message).toContain(words);
+          await caller.stop(true);
+        } finally {
+          await narrow.close();
+        }
+      },
+      SLOW,
+    );
+  });
+
+  test(
+    '[R5] what a runner leaves behind that is killed is removed at the next start; state is not',
+    async () => {
+      const stateDir = await fs.mkdtemp(path.join(os.tmpdir(), 'runner-test-'));
+      const main = fileURLToPath(new URL('../../main.ts', import.meta.url));
+      const child = spawn(process.execPath, [main], {
+        env: {
+          ...(dockerSocket === null ? {} : { RUNNER_DOCKER: dockerSocket }),
+          PATH: process.env['PATH'],
+          RUNNER_SECRET: SECRET,
+          RUNNER_PORT: '0',
+          RUNNER_SANDBOX: 'docker',
+          CORTEX_STATE_DIR: stateDir,
+        },
+        stdio: ['ignore', 'pipe', 'ignore'],
+      });
+      const [line] = (await once(createInterface(child.stdout), 'line')) as [string];
+      const { url } = JSON.parse(line) as { url: string };
+      const ask: TestRunner['ask'] = async (method, target, body) =>
+        await fetch(await signed(url, method, target, body === undefined ? '' : JSON.stringify(body)));
+      await new RelicCaller({ ask }, space).call('key_value', KEY_VALUE, ['PUT', '/entries/kept', { value: 1 }]);
+      expect(await ofRelics('containers', space)).toHaveLength(2);
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+
+      const next = await startRunner({ sandbox: 'docker', warm: 0, stateDir });
+      expect(await ofRelics('containers', space)).toEqual([]);
+      const after = new RelicCaller(next, space);
+      expect(await after.call('key_value', KEY_VALUE, ['GET', '/entries/kept'])).toMatchObject({ body: { value: 1 } });
+      await after.stop(true);
+      await next.close();
+    },
+    SLOW,
+  );
+});

@@ -1,3 +1,0 @@
-import { describeSandbox } from './support/sandbox-contract.ts';
-
-describeSandbox('wasm');

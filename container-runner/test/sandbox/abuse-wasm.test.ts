@@ -1,0 +1,3 @@
+import { describeAbuse } from '../support/abuse-table.ts';
+
+describeAbuse('wasm');

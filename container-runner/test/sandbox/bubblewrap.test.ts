@@ -1,0 +1,3 @@
+import { describeSandbox } from '../support/sandbox-contract.ts';
+
+describeSandbox('bubblewrap');

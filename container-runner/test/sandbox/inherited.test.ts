@@ -1,0 +1,172 @@
+/** What the starter of the runner has open, and what stands in its environment, stays out of every sandbox (R2). */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import fs from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+
+import { descendantsOf } from '../../sandbox/process-tree.ts';
+import type { SandboxLevel } from '../../sandbox/sandbox.ts';
+import { dockerSocket, reasonToSkip } from '../support/levels.ts';
+import { isReady } from '../support/leftovers.ts';
+import { SECRET, signed } from '../support/test-runner.ts';
+
+const MAIN = fileURLToPath(new URL('../../main.ts', import.meta.url));
+const SLOW = 120_000;
+const WORD = 'only-for-the-administrator';
+const TOOL_SECRET = 'a-secret-of-the-environment';
+/** Low ones, which libuv closes itself; and ones behind a gap, which it does not find. */
+const OPEN = 'exec 3<"$1" 7<"$1" 19<"$1" 40>>"$2" 100<"$1" 230<"$1"; shift 2; exec "$@"';
+
+let directory: string;
+let file: string;
+let log: string;
+let runner: ChildProcess | null;
+beforeEach(async () => {
+  directory = await fs.mkdtemp(path.join(os.tmpdir(), 'runner-inherited-'));
+  file = path.join(directory, 'secret');
+  log = path.join(directory, 'log');
+  await fs.writeFile(file, WORD, { mode: 0o600 });
+  await fs.writeFile(log, '', { mode: 0o600 });
+  runner = null;
+});
+afterEach(async () => {
+  runner?.kill('SIGKILL');
+  await fs.rm(directory, { recursive: true, force: true });
+});
+
+async function start(level: SandboxLevel): Promise<{ readonly url: string; readonly pid: number }> {
+  const child = spawn('bash', ['-c', OPEN, 'bash', file, log, process.execPath, MAIN], {
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      CORTEX_STATE_DIR: path.join(directory, 'state'),
+      RUNNER_PORT: '0',
+      RUNNER_SECRET: SECRET,
+      RUNNER_SANDBOX: level,
+      RUNNER_ALLOW_PROCESS: '1',
+      RUNNER_LOG: 'silent',
+      RUNNER_DOCKER: level === 'docker' ? (dockerSocket ?? '') : 'off',
+      TOOL_SECRET,
+    },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  runner = child;
+  let out = '';
+  child.stdout.on('data', (chunk) => (out += String(chunk)));
+  await vi.waitFor(() => expect(out).toContain('\n'), { timeout: SLOW });
+  const { url } = JSON.parse(out) as { url: string };
+  await vi.waitFor(async () => expect(await isReady({ url })).toBe(true), { timeout: SLOW, interval: 100 });
+  return { url, pid: child.pid ?? 0 };
+}
+
+async function run(url: string, kind: string, code: string): Promise<string> {
+  const id = randomUUID();
+  await fetch(await signed(url, 'PUT', `/jobs/${id}`, JSON.stringify({ kind, session: 's', code })));
+  return await vi.waitFor(
+    async () => {
+      const record = (await (await fetch(await signed(url, 'GET', `/jobs/${id}`, ''))).json()) as {
+        readonly state: string;
+        readonly stdout: string;
+        readonly stderr: string;
+      };
+      expect(record.state).toBe('ended');
+      return record.stdout + record.stderr;
+    },
+    { timeout: SLOW, interval: 50 },
+  );
+}
+
+/** Where the descriptors of a process lead; none when it is gone. */
+function openOf(pid: number): string[] {
+  try {
+    return readdirSync(`/proc/${pid}/fd`).map((name) => readlinkSync(`/proc/${pid}/fd/${name}`));
+  } catch {
+    return [];
+  }
+}
+
+function environmentOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+/**
+ * What a job finds open. It reads what leads into the directory of this test and touches nothing else: at the level
+ * `process`, what it sees belongs to others on this machine.
+ */
+const LOOK = {
+  // of a program that the shell starts: the shell itself keeps copies of its own
+  shell: String.raw`ls -l /proc/self/fd 2>/dev/null | sed -n 's/^.* \([0-9]*\) -> /open \1 /p'; echo looked`,
+  python: `
+import os
+for name in os.listdir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else []:
+    try: to = os.readlink("/proc/self/fd/" + name)
+    except OSError: continue
+    print("open", name, to)
+    if "runner-inherited-" in to:
+        print(os.pread(int(name), 100, 0))
+print("looked")`,
+};
+/** Of every process that it sees; only where these are its own. */
+const ENVIRONMENTS = {
+  shell: `cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n'; env; echo looked`,
+  python: `
+import glob, os
+print(dict(os.environ))
+for place in glob.glob("/proc/[0-9]*/environ"):
+    try: print(open(place).read())
+    except OSError: pass
+print("looked")`,
+};
+
+describe.each(['docker', 'bubblewrap', 'wasm', 'process'] as const)('level %s', (level) => {
+  const skip = process.platform === 'linux' ? reasonToSkip(level) : 'descriptors pass an exec on Linux only';
+  test.skipIf(skip !== null)(
+    '[R2] no descriptor and no variable of the starter reaches a sandbox',
+    { timeout: SLOW },
+    async () => {
+      const { url, pid } = await start(level);
+      // those that wait for a program too
+      for (const child of descendantsOf(pid)) {
+        expect(openOf(child)).not.toContain(file);
+        expect(openOf(child)).not.toContain(log);
+        expect(environmentOf(child)).not.toContain(TOOL_SECRET);
+        expect(environmentOf(child)).not.toContain(SECRET);
+      }
+      for (const kind of ['shell', 'python'] as const) {
+        const found = await run(url, kind, LOOK[kind]);
+        expect(found).toContain('looked');
+        expect(found).not.toContain(WORD);
+        const numbers = [...found.matchAll(/^open (\d+) (?!\/proc\/)/gm)].map(([, number]) => Number(number));
+        expect(numbers.filter((number) => number > 2)).toEqual([]);
+        // without a sandbox a job has the rights of the runner's user, who may read the environment of all processes
+        if (level === 'process') continue;
+        const said = await run(url, kind, ENVIRONMENTS[kind]);
+        expect(said).toContain('looked');
+        expect(said).not.toContain(TOOL_SECRET);
+        expect(said).not.toContain(SECRET);
+      }
+      expect(await fs.readFile(log, 'utf8')).toBe('');
+    },
+  );
+});
+
+test.skipIf(process.platform !== 'linux')(
+  '[R2] the runner itself keeps nothing open that a child would inherit',
+  { timeout: SLOW },
+  async () => {
+    const { pid } = await start('wasm');
+    const inherited = readdirSync(`/proc/${pid}/fdinfo`).filter((name) => {
+      const flags = /^flags:\s*([0-7]+)$/m.exec(readFileSync(`/proc/${pid}/fdinfo/${name}`, 'utf8'))?.[1] ?? '0';
+      return Number(name) > 2 && (Number.parseInt(flags, 8) & 0o2000000) === 0;
+    });
+    expect(inherited).toEqual([]);
+  },
+);

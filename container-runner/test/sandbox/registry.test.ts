@@ -1,0 +1,45 @@
+/** Which sandbox a job gets, and that a level which was asked for is never replaced by a weaker one (R2). */
+import { expect, test } from 'vitest';
+
+import { SandboxRegistry } from '../../sandbox/registry.ts';
+import type { SandboxLevel } from '../../sandbox/sandbox.ts';
+import { FakeSandbox } from '../support/fake-sandbox.ts';
+
+const broken = { ok: false, reason: 'no namespaces here' } as const;
+const works = (level: SandboxLevel): FakeSandbox => new FakeSandbox(level);
+const fails = (level: SandboxLevel): FakeSandbox => new FakeSandbox(level, broken);
+const none = new Map<SandboxLevel, string>();
+
+test('[R2] the best level that works is chosen, whatever the order', async () => {
+  const registry = await SandboxRegistry.open([works('process'), works('wasm'), works('bubblewrap')], none, null);
+  expect(registry.choose('python3', undefined).level).toBe('bubblewrap');
+  const without = await SandboxRegistry.open([fails('bubblewrap'), works('wasm')], none, null);
+  expect(without.choose('python3', undefined).level).toBe('wasm');
+});
+
+test('[R2] a level that was asked for and does not work is refused with the reason', async () => {
+  const registry = await SandboxRegistry.open([fails('bubblewrap'), works('wasm')], none, null);
+  expect(() => registry.choose('python3', 'bubblewrap')).toThrow(/bubblewrap: no namespaces here/);
+});
+
+test('[R2] a stronger level than the one asked for is not used either: it is the one asked for or none', async () => {
+  const registry = await SandboxRegistry.open([works('bubblewrap'), works('wasm')], none, null);
+  expect(registry.choose('shell', 'wasm').level).toBe('wasm');
+});
+
+test('[R2] a level that the operator fixed is never left', async () => {
+  const registry = await SandboxRegistry.open([fails('bubblewrap'), works('wasm')], none, 'bubblewrap');
+  expect(() => registry.choose('shell', undefined)).toThrow(/bubblewrap: no namespaces here/);
+  expect(() => registry.choose('shell', 'wasm')).toThrow(/The operator allows only the sandbox bubblewrap/);
+  expect(registry.report().active).toEqual({ python3: null, shell: null, node: null });
+});
+
+test('[R2] the report says what is active and why the rest is not', async () => {
+  const absent = new Map<SandboxLevel, string>([['process', 'not allowed']]);
+  const registry = await SandboxRegistry.open([fails('bubblewrap'), works('wasm')], absent, null);
+  const report = registry.report();
+  expect(report.active).toEqual({ python3: 'wasm', shell: 'wasm', node: 'wasm' });
+  const bubblewrap = report.levels.find(({ level }) => level === 'bubblewrap');
+  expect(bubblewrap?.missing.shell).toBe('no namespaces here');
+  expect(report.levels.find(({ level }) => level === 'process')?.missing.shell).toBe('not allowed');
+});

@@ -1,0 +1,146 @@
+/** An agent, from what the author wrote to its definition with every default filled in (M8). */
+import { ACTION_TYPES } from '../../domain/action.ts';
+import type { ActionType } from '../../domain/action.ts';
+import { limits } from '../../domain/limits.ts';
+import { DEFAULT_PROTOCOL } from '../../domain/manifest.ts';
+import type { AgentDefinition, FeedDefinition, ModelChoice, ModelPrice } from '../../domain/manifest.ts';
+import { toBase, toNeeds } from './build-base.ts';
+import type { BuildContext } from './build-base.ts';
+import { toFeed } from '../schema/feed.ts';
+import type { FeedInput } from '../schema/feed.ts';
+import type { FieldPath } from '../check/problem.ts';
+import type { AgentInput } from '../schema/schema.ts';
+import { toMs } from '../schema/units.ts';
+
+export function toAgent(
+  input: AgentInput,
+  imports: AgentDefinition['imports'],
+  context: BuildContext,
+): AgentDefinition {
+  const engine = input.cognitive_engine;
+  const loop = input.loop ?? {};
+  const protocol = input.protocol ?? {};
+  const budgets = input.budgets ?? {};
+  return {
+    kind: 'Agent',
+    ...toBase(input, context.unknown),
+    persona: toPersona(input.persona, context),
+    engine: {
+      primary: toModelChoice(engine?.primary),
+      fallbacks: [engine?.fallback ?? []].flat().map((choice) => toModelChoice(choice)),
+      routing: (typeof engine?.router === 'string' ? engine.router : engine?.router?.policy) ?? 'failover',
+      firstTokenMs: engine?.timeouts?.first_token === undefined ? null : toMs(engine.timeouts.first_token),
+      betweenTokensMs: engine?.timeouts?.between_tokens === undefined ? null : toMs(engine.timeouts.between_tokens),
+      parameters: engine?.parameters ?? {},
+      prices: Object.fromEntries(Object.entries(engine?.prices ?? {}).map(([model, price]) => [model, toPrice(price)])),
+    },
+    imports,
+    capabilities: [...new Set(input.capabilities)],
+    ...(input.environment?.runner === undefined ? {} : { runner: toNeeds(input.environment.runner) }),
+    internalActions: {
+      enabled: input.internal_actions?.enabled ?? true,
+      allowed: input.internal_actions?.allowed_actions ?? null,
+      blocked: input.internal_actions?.blocked_actions ?? [],
+    },
+    protocol: {
+      form: protocol.form ?? DEFAULT_PROTOCOL.form,
+      dialect: protocol.dialect ?? engine?.dialect ?? DEFAULT_PROTOCOL.dialect,
+      json: protocol.json ?? DEFAULT_PROTOCOL.json,
+      bareText: protocol.bare_text ?? DEFAULT_PROTOCOL.bareText,
+      responseDefault: protocol.response_default ?? DEFAULT_PROTOCOL.responseDefault,
+      onFailedFinal: protocol.on_failed_final ?? DEFAULT_PROTOCOL.onFailedFinal,
+      actInReasoning: protocol.act_in_reasoning ?? DEFAULT_PROTOCOL.actInReasoning,
+    },
+    loop: {
+      mode: loop.mode ?? 'autonomous',
+      maxIterations: loop.max_iterations ?? loop.iteration_cap ?? limits.maxIterations,
+      maxParallelActions:
+        loop.allow_parallel_actions === false ? 1 : (loop.max_parallel_actions ?? limits.maxParallelActions),
+      maxParallelByType: toSlots(loop.max_parallel_by_type),
+      failFast: loop.fail_fast ?? false,
+      streamThoughts: loop.stream_thoughts ?? true,
+      streamActionResults: loop.stream_action_results ?? true,
+    },
+    budgets: {
+      seconds: budgets.seconds === undefined ? limits.runSeconds : toMs(budgets.seconds) / 1_000,
+      modelCalls: budgets.model_calls ?? limits.modelCallsPerRun,
+      tokens: budgets.tokens ?? null,
+      cost: budgets.cost ?? null,
+      actions: budgets.actions ?? limits.actionsPerRun,
+    },
+    feeds: toFeeds(input.context_feeds ?? [], context),
+    memory: {
+      maxTurns: input.memory?.max_turns ?? null,
+      summarizeAfter: input.memory?.summarize_after ?? null,
+    },
+    variables: Object.fromEntries(
+      Object.entries(input.environment?.variables ?? {}).map(([name, value]) => [name, String(value)]),
+    ),
+    secrets: [...new Set(input.environment?.secrets)],
+  };
+}
+
+function toFeeds(written: readonly FeedInput[], context: BuildContext): FeedDefinition[] {
+  const seen = new Set<string>();
+  let periodic = 0;
+  return written.map((feed, index) => {
+    const field = ['context_feeds', index];
+    if (seen.has(feed.id)) context.complain([...field, 'id'], `there is already a feed "${feed.id}"`);
+    seen.add(feed.id);
+    if (feed.type === 'periodic') periodic += 1;
+    if (feed.type === 'periodic' && periodic > limits.periodicFeeds && context.clocks !== null) {
+      const message = `"${feed.id}" is periodic feed number ${periodic} (allowed for one agent: ${limits.periodicFeeds})`;
+      context.complain([...field, 'type'], message);
+    }
+    return toFeed(feed, context.clocks?.feedMinMs ?? null, (path, message) =>
+      context.complain([...field, ...path], message),
+    );
+  });
+}
+
+type PriceInput = NonNullable<NonNullable<AgentInput['cognitive_engine']>['prices']>[string];
+
+function toPrice({ input, output, cached_input: cachedInput = input }: PriceInput): ModelPrice {
+  return { input, output, cachedInput };
+}
+
+function toSlots(
+  written: NonNullable<AgentInput['loop']>['max_parallel_by_type'],
+): AgentDefinition['loop']['maxParallelByType'] {
+  const slots: Partial<Record<ActionType, number>> = {};
+  for (const type of ACTION_TYPES) {
+    const most = written?.[type];
+    if (most !== undefined) slots[type] = most;
+  }
+  return slots;
+}
+
+type PersonaInput = AgentInput['persona'];
+
+function toPersona(persona: PersonaInput, context: BuildContext): AgentDefinition['persona'] {
+  if (typeof persona === 'string') return { agent: persona, user: '', examples: [] };
+  const textOf = (written: string | { file: string } | undefined, field: FieldPath): string => {
+    if (written === undefined) return '';
+    return typeof written === 'string' ? written : (context.readFile(written.file, [...field, 'file']) ?? '');
+  };
+  if (persona.agent === undefined && persona.file === undefined) {
+    context.complain(['persona'], 'needs "agent": the text that tells the model who it is');
+  }
+  const agent = persona.agent ?? (persona.file === undefined ? undefined : { file: persona.file });
+  return {
+    agent: textOf(agent, persona.agent === undefined ? ['persona'] : ['persona', 'agent']),
+    user: textOf(persona.user, ['persona', 'user']),
+    examples: (persona.examples ?? []).map((example, index) => textOf(example, ['persona', 'examples', index])),
+  };
+}
+
+type ChoiceInput = NonNullable<AgentInput['cognitive_engine']>['primary'];
+
+function toModelChoice(choice: ChoiceInput): ModelChoice {
+  return {
+    provider: choice?.provider ?? null,
+    model: choice?.model ?? null,
+    endpoint: choice?.endpoint ?? null,
+    keySecret: choice?.api_key_secret ?? null,
+  };
+}

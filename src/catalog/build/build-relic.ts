@@ -1,0 +1,145 @@
+/** A relic, from what the author wrote to its definition with every default filled in (R5, R6). */
+import { limits } from '../../domain/limits.ts';
+import type { RelicDefinition, RelicEndpoint, RelicImplementation } from '../../domain/manifest.ts';
+import { toBase, toImage, toNeeds, toTimeoutMs } from './build-base.ts';
+import type { BuildContext } from './build-base.ts';
+import { EDGE_ENDPOINTS } from './edge-endpoints.ts';
+import { nearestNames } from '../../domain/nearest.ts';
+import { toParameterSchema } from './parameters.ts';
+import type { FieldPath } from '../check/problem.ts';
+import type { EndpointInput, RelicInput } from '../schema/schema-relic.ts';
+import { toBytes, toCpus, toMebibytes, toMs } from '../schema/units.ts';
+
+export function toRelic(input: RelicInput, context: BuildContext): RelicDefinition {
+  const implementation = toImplementation(input, context);
+  const written = writtenEndpoints(input, context);
+  const endpoints =
+    implementation.type === 'edge'
+      ? edgeEndpoints(implementation.store, written, context)
+      : written.map((one) => toEndpoint(one, null, context));
+  if (implementation.type === 'container' && endpoints.length === 0 && input.endpoints === undefined) {
+    context.complain(['endpoints'], 'is missing: what the service can be asked to do');
+  }
+  return {
+    kind: 'Relic',
+    ...toBase(input, context.unknown),
+    implementation,
+    scope: input.scope ?? 'session',
+    persistent: input.persistent ?? implementation.type === 'edge',
+    idleMs: input.idle === undefined ? limits.relicIdleMs : toMs(input.idle),
+    endpoints: Object.fromEntries(endpoints.map((endpoint) => [endpoint.name, endpoint])),
+  };
+}
+
+function toImplementation(input: RelicInput, context: BuildContext): RelicImplementation {
+  const written = input.implementation;
+  if (written.type === 'edge') {
+    if (written.schema !== undefined && written.store !== 'sql') {
+      context.complain(['implementation', 'schema'], `counts for sql stores only, this one is ${written.store}`);
+    }
+    const quotaBytes = written.quota === undefined ? limits.relicQuotaBytes : toBytes(written.quota);
+    if (quotaBytes > limits.relicQuotaMostBytes) {
+      const most = limits.relicQuotaMostBytes / 1_048_576;
+      context.complain(['implementation', 'quota'], `is more than an edge relic may hold (${most} MiB)`);
+    }
+    const schema = [written.schema ?? []].flat();
+    if (schema.length > limits.relicSchemaStatements) {
+      const most = limits.relicSchemaStatements;
+      context.complain(['implementation', 'schema'], `has ${schema.length} statements (allowed: ${most})`);
+    }
+    return {
+      type: 'edge',
+      store: written.store,
+      ttlMs: written.ttl === undefined ? null : toMs(written.ttl),
+      quotaBytes,
+      schema,
+    };
+  }
+  const health = typeof written.health === 'string' ? { path: written.health } : (written.health ?? {});
+  return {
+    type: 'container',
+    ...toImage(written, context),
+    command: written.command ?? null,
+    port: written.port ?? 8080,
+    health: {
+      path: health.path ?? '/health',
+      intervalMs: health.interval === undefined ? limits.relicHealthMs : toMs(health.interval),
+      startMs: health.start === undefined ? limits.relicStartMs : toMs(health.start),
+    },
+    memoryMb: written.resources?.memory === undefined ? null : toMebibytes(written.resources.memory),
+    cpus: written.resources?.cpu === undefined ? null : toCpus(written.resources.cpu),
+    ...toNeeds(written.resources),
+  };
+}
+
+interface WrittenEndpoint {
+  readonly name: string;
+  readonly path: FieldPath;
+  readonly spec: EndpointInput;
+}
+
+/** Both forms, a map by name and a list, as one list; a name alone picks a standard endpoint. */
+function writtenEndpoints({ endpoints }: RelicInput, context: BuildContext): WrittenEndpoint[] {
+  const found: WrittenEndpoint[] = [];
+  const entries = Array.isArray(endpoints)
+    ? endpoints.map((spec, index) => ({ name: typeof spec === 'string' ? spec : spec.name, key: index, spec }))
+    : Object.entries(endpoints ?? {}).map(([key, spec]) => ({ name: spec.name ?? key, key, spec }));
+  if (entries.length > limits.relicEndpoints) {
+    context.complain(['endpoints'], `has ${entries.length} endpoints (allowed: ${limits.relicEndpoints})`);
+    return [];
+  }
+  for (const { name, key, spec } of entries) {
+    const path = ['endpoints', key];
+    if (name === undefined || !/^[A-Za-z_][A-Za-z0-9_-]{0,63}$/.test(name)) {
+      context.complain(path, name === undefined ? 'has no "name"' : `"${name}" is not a name for an endpoint`);
+    } else if (found.some((other) => other.name === name)) {
+      context.complain(path, `there is already an endpoint "${name}"`);
+    } else found.push({ name, path, spec: typeof spec === 'string' ? {} : spec });
+  }
+  return found;
+}
+
+/** Edge stores do what they do: a manifest picks among their endpoints and words them. */
+function edgeEndpoints(
+  store: 'kv' | 'log' | 'sql',
+  written: readonly WrittenEndpoint[],
+  context: BuildContext,
+): readonly RelicEndpoint[] {
+  const standard = EDGE_ENDPOINTS[store];
+  if (written.length === 0) return standard;
+  return written.flatMap((one) => {
+    const known = standard.find((endpoint) => endpoint.name === one.name);
+    if (known !== undefined) return [toEndpoint(one, known, context)];
+    const names = standard.map(({ name }) => name);
+    const [near] = nearestNames(one.name, names);
+    const meant = near === undefined ? '' : `. Did you mean ${near}?`;
+    context.complain(one.path, `a ${store} store has no endpoint "${one.name}" (allowed: ${names.join(', ')})${meant}`);
+    return [];
+  });
+}
+
+/** @param standard what an edge store has under this name; its parameters cannot be changed */
+function toEndpoint(
+  { name, path, spec }: WrittenEndpoint,
+  standard: RelicEndpoint | null,
+  context: BuildContext,
+): RelicEndpoint {
+  const method = spec.method ?? 'POST';
+  const schema = spec.parameters ?? spec.parameters_schema;
+  const field = spec.parameters === undefined ? 'parameters_schema' : 'parameters';
+  return {
+    name,
+    summary: spec.summary ?? spec.description ?? standard?.summary ?? '',
+    parameters:
+      standard?.parameters ??
+      toParameterSchema(
+        schema ?? null,
+        (fault) => context.complain([...path, field, ...fault.path], fault.message),
+        context.work,
+      ),
+    returns: spec.returns ?? standard?.returns ?? null,
+    effects: spec.effects ?? standard?.effects ?? (method === 'GET' || method === 'HEAD' ? 'idempotent' : 'unsafe'),
+    timeoutMs: toTimeoutMs(spec.timeout, [...path, 'timeout'], context),
+    http: standard?.http ?? { method, path: spec.path ?? `/${name}` },
+  };
+}

@@ -1,0 +1,74 @@
+/** A tool, from what the author wrote to its definition with every default filled in (M3). */
+import type { ScriptRuntime, ToolDefinition, ToolImplementation } from '../../domain/manifest.ts';
+import { runtimeOf, toBase, toImage, toNeeds, toRetry, toTimeoutMs } from './build-base.ts';
+import type { BuildContext } from './build-base.ts';
+import { toParameterSchema } from './parameters.ts';
+import type { ToolInput } from '../schema/schema.ts';
+import { toCpus, toMebibytes, toMs } from '../schema/units.ts';
+
+export function toTool(input: ToolInput, context: BuildContext): ToolDefinition {
+  if (input.parameters !== undefined && input.parameters_schema !== undefined) {
+    context.complain(['parameters_schema'], 'stands beside "parameters"; write one of the two');
+  }
+  const field = input.parameters === undefined ? 'parameters_schema' : 'parameters';
+  const timeout = input.timeout ?? input.implementation.resources?.timeout;
+  const timeoutField = input.timeout === undefined ? ['implementation', 'resources', 'timeout'] : ['timeout'];
+  return {
+    kind: 'Tool',
+    ...toBase(input, context.unknown),
+    implementation: toImplementation(input, context),
+    parameters: toParameterSchema(
+      input.parameters ?? input.parameters_schema ?? null,
+      (fault) => context.complain([field, ...fault.path], fault.message),
+      context.work,
+    ),
+    returns: input.returns ?? null,
+    effects: input.effects ?? 'unsafe',
+    approval: input.approval ?? 'never',
+    dispatch: input.dispatch ?? 'eager',
+    concurrency: input.concurrency ?? null,
+    timeoutMs: toTimeoutMs(timeout, timeoutField, context),
+    retry: input.retry === undefined ? null : toRetry(input.retry),
+    cacheTtlMs: input.cache_ttl === undefined ? null : toMs(input.cache_ttl),
+    examples: input.examples ?? [],
+  };
+}
+
+function toImplementation(input: ToolInput, context: BuildContext): ToolImplementation {
+  const written = input.implementation;
+  const { memory, cpu } = written.resources ?? {};
+  const means = {
+    memoryMb: memory === undefined ? null : toMebibytes(memory),
+    cpus: cpu === undefined ? null : toCpus(cpu),
+    ...toNeeds(written.resources),
+  };
+  switch (written.type) {
+    case 'builtin':
+      return { type: 'builtin', entrypoint: written.entrypoint };
+    case 'http':
+      return { type: 'http', url: written.url, method: written.method ?? 'GET', headers: written.headers ?? {} };
+    case 'container':
+      return { type: 'container', ...toImage(written, context), ...means };
+    case 'mcp':
+      return { type: 'mcp', url: written.url };
+    case 'script':
+      return { type: 'script', ...toScript(written, context), ...means };
+  }
+}
+
+function toScript(
+  written: Extract<ToolInput['implementation'], { type: 'script' }>,
+  context: BuildContext,
+): { readonly runtime: ScriptRuntime; readonly source: string } {
+  const { script, entrypoint } = written;
+  if ((script === undefined) === (entrypoint === undefined)) {
+    context.complain(['implementation'], 'needs exactly one of "entrypoint" (a path) and "script" (the source itself)');
+  }
+  const runtime = written.runtime === 'python' ? 'python3' : (written.runtime ?? runtimeOf(entrypoint ?? ''));
+  if (runtime === undefined) {
+    context.complain(['implementation', 'runtime'], 'is missing (allowed: python3, node, shell)');
+  }
+  const source =
+    script ?? (entrypoint === undefined ? null : context.readFile(entrypoint, ['implementation', 'entrypoint']));
+  return { runtime: runtime ?? 'python3', source: source ?? '' };
+}

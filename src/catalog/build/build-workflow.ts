@@ -1,0 +1,220 @@
+/** A workflow, from what the author wrote to its definition with every default filled in (M6). */
+import type { Json, JsonObject } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+import { INTERNAL_ACTIONS } from '../../domain/manifest.ts';
+import type { AgentDefinition, WorkflowDefinition, WorkflowStep, WorkflowTrigger } from '../../domain/manifest.ts';
+import { toBase, toRetry, toTimeoutMs } from './build-base.ts';
+import type { BuildContext } from './build-base.ts';
+import { checkWorkflow } from '../check/check-workflow.ts';
+import { cronIssue } from '../check/cron.ts';
+import { nearestNames } from '../../domain/nearest.ts';
+import { toParameterSchema } from './parameters.ts';
+import type { FieldPath } from '../check/problem.ts';
+import type { StepInput, WorkflowInput } from '../schema/schema-workflow.ts';
+
+/** Kinds of steps that name a manifest. */
+export const STEP_KINDS = ['tool', 'agent', 'relic', 'workflow'] as const;
+export type StepKind = (typeof STEP_KINDS)[number];
+
+export interface WorkflowContext extends BuildContext {
+  readonly imports: AgentDefinition['imports'];
+  /** The name that a step's target stands for; complains and gives null when there is none. */
+  target(written: string, kind: StepKind, field: FieldPath): string | null;
+}
+
+/** Anything may come in where a workflow says nothing of its inputs. */
+const ANYTHING: JsonObject = { type: 'object', additionalProperties: true };
+
+export function toWorkflow(input: WorkflowInput, context: WorkflowContext): WorkflowDefinition {
+  const used: Record<StepKind, Set<string>> = {
+    tool: new Set(context.imports.tools),
+    agent: new Set(context.imports.agents),
+    relic: new Set(context.imports.relics),
+    workflow: new Set(context.imports.workflows),
+  };
+  const field = input.inputs === undefined ? 'parameters' : 'inputs';
+  const written = input.inputs ?? input.parameters;
+  const inputs =
+    written === undefined || written === null
+      ? ANYTHING
+      : toParameterSchema(written, (fault) => context.complain([field, ...fault.path], fault.message), context.work);
+  checkWorkflow(input, inputs, context);
+  return {
+    kind: 'Workflow',
+    ...toBase(input, context.unknown),
+    trigger: toTrigger(input.trigger, context),
+    inputs,
+    steps: toSteps(input.steps, ['steps'], 0, { context, used }),
+    outputs: Object.fromEntries(
+      Object.entries(input.outputs ?? {}).map(([name, output]) => [
+        name,
+        plainPath(typeof output === 'string' ? output : output.source),
+      ]),
+    ),
+    failFast: input.fail_fast ?? true,
+    maxParallelSteps: input.max_parallel_steps ?? limits.maxParallelActions,
+    imports: {
+      tools: [...used.tool],
+      agents: [...used.agent],
+      relics: [...used.relic],
+      workflows: [...used.workflow],
+    },
+  };
+}
+
+/** `$(steps.s.field)` and `steps.s.field` mean the same where only a path may stand. */
+function plainPath(source: string): string {
+  return /^\s*\$[({](.*)[)}]\s*$/.exec(source)?.[1]?.trim() ?? source.trim();
+}
+
+function toTrigger(written: WorkflowInput['trigger'], { complain, clocks }: BuildContext): WorkflowTrigger {
+  if (written === undefined || typeof written === 'string' || written.type === 'manual') return { type: 'manual' };
+  switch (written.type) {
+    case 'scheduled': {
+      const timezone = written.timezone ?? 'UTC';
+      if (!isTimezone(timezone)) {
+        complain(['trigger', 'timezone'], `"${timezone}" is not an IANA time zone, such as Europe/Berlin`);
+      }
+      const cron = written.cron.trim();
+      const issue = cronIssue(cron, clocks?.cronMinMs ?? null);
+      if (issue !== null) complain(['trigger', 'cron'], issue);
+      return { type: 'scheduled', cron, timezone, inputs: (written.inputs ?? {}) as JsonObject };
+    }
+    case 'webhook':
+      return { type: 'webhook', secret: written.secret };
+    case 'event':
+      return { type: 'event', event: written.event };
+  }
+}
+
+function isTimezone(name: string): boolean {
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: name }) instanceof Intl.DateTimeFormat;
+  } catch {
+    return false;
+  }
+}
+
+interface Building {
+  readonly context: WorkflowContext;
+  readonly used: Record<StepKind, Set<string>>;
+}
+
+function toSteps(written: readonly StepInput[], field: FieldPath, depth: number, building: Building): WorkflowStep[] {
+  const { context } = building;
+  if (depth > limits.workflowDepth) {
+    context.complain(field, `steps stand deeper than ${limits.workflowDepth} lists within lists`);
+    return [];
+  }
+  const names = new Set<string>();
+  for (const [index, { name }] of written.entries()) {
+    if (names.has(name)) context.complain([...field, index, 'name'], `there is already a step "${name}" in this list`);
+    names.add(name);
+  }
+  const steps = written.map((step, index) => toStep(step, [...field, index], depth, building));
+  checkDependencies(steps, names, field, context);
+  return steps;
+}
+
+function toStep(written: StepInput, field: FieldPath, depth: number, building: Building): WorkflowStep {
+  const { context } = building;
+  const inner = (steps: readonly StepInput[] | undefined, ...path: (string | number)[]): WorkflowStep[] =>
+    toSteps(steps ?? [], [...field, ...path], depth + 1, building);
+  const { on_failure: failed } = written;
+  const handler = typeof failed === 'object' ? failed : { do: failed, steps: [] };
+  checkFields(written, field, context);
+  const retry = written.retry_policy ?? written.retry;
+  return {
+    name: written.name,
+    type: written.type,
+    ...toTarget(written, field, building),
+    parameters: (written.parameters ?? {}) as JsonObject,
+    condition: written.condition ?? null,
+    dependsOn: written.depends_on === undefined ? null : [written.depends_on].flat(),
+    timeoutMs: toTimeoutMs(written.timeout, [...field, 'timeout'], context),
+    onFailure: handler.do ?? 'abort',
+    compensate: [...inner(handler.steps, 'on_failure', 'steps'), ...inner(written.compensate, 'compensate')],
+    retry: retry === undefined ? null : toRetry(retry),
+    outputMapping: Object.fromEntries(
+      Object.entries(written.output_mapping ?? {}).map(([name, path]) => [name, plainPath(path)]),
+    ),
+    steps: inner(written.steps, 'steps'),
+    otherwise: [...inner(written.else, 'else'), ...inner(written.otherwise, 'otherwise')],
+    items: (written.items ?? null) as Json,
+    concurrency: written.concurrency ?? null,
+  };
+}
+
+function toTarget(
+  written: StepInput,
+  field: FieldPath,
+  { context, used }: Building,
+): Pick<WorkflowStep, 'target' | 'action'> {
+  const { type, target, action } = written;
+  if (type === 'internal') {
+    const name = target ?? action;
+    if (name === undefined || !(INTERNAL_ACTIONS as readonly string[]).includes(name)) {
+      const found = name === undefined ? 'is missing' : `"${name}" is not an internal action`;
+      context.complain([...field, 'target'], `${found} (allowed: ${INTERNAL_ACTIONS.join(', ')})`);
+    }
+    return { target: name ?? null, action: null };
+  }
+  if (!isStepKind(type)) return { target: target ?? null, action: action ?? null };
+  if (target === undefined) {
+    context.complain([...field, 'target'], `is missing: which ${type} the step uses`);
+    return { target: null, action: null };
+  }
+  // `store.get` names a relic and its endpoint, a path names a file
+  const [relic = '', endpoint] =
+    type === 'relic' && action === undefined && !/[/\\]|\.ya?ml$/i.test(target) ? target.split('.', 2) : [target];
+  const name = context.target(relic, type, [...field, 'target']);
+  if (name !== null) used[type].add(name);
+  if (type === 'relic' && (action ?? endpoint) === undefined) {
+    context.complain([...field, 'action'], 'is missing: which endpoint of the relic is asked');
+  }
+  return { target: name ?? relic, action: type === 'relic' ? (action ?? endpoint ?? null) : null };
+}
+
+function isStepKind(type: StepInput['type']): type is StepKind {
+  return (STEP_KINDS as readonly string[]).includes(type);
+}
+
+/** What a type of step needs, and what it has no use for. */
+function checkFields(step: StepInput, field: FieldPath, { complain }: BuildContext): void {
+  const { type } = step;
+  const need = (name: 'condition' | 'items' | 'steps', what: string): void => {
+    if (step[name] === undefined) complain([...field, name], `is missing: ${what}`);
+  };
+  if (type === 'conditional') {
+    need('condition', 'what decides');
+    if ((step.steps ?? step.else ?? step.otherwise) === undefined)
+      need('steps', 'what is done when the condition is true');
+  } else if (step.else !== undefined)
+    complain([...field, 'else'], `counts for conditional steps only, this one is ${type}`);
+  if (type === 'parallel') need('steps', 'what is done at the same time');
+  if (type === 'for_each') {
+    need('items', 'the list, or a reference to one');
+    need('steps', 'what is done for every item');
+  } else if (step.items !== undefined)
+    complain([...field, 'items'], `counts for for_each steps only, this one is ${type}`);
+  if (step.steps !== undefined && type !== 'conditional' && type !== 'parallel' && type !== 'for_each') {
+    complain([...field, 'steps'], `counts for conditional, parallel and for_each steps only, this one is ${type}`);
+  }
+}
+
+/** Dependencies name steps of the same list. */
+function checkDependencies(
+  steps: readonly WorkflowStep[],
+  names: ReadonlySet<string>,
+  field: FieldPath,
+  { complain }: BuildContext,
+): void {
+  for (const [index, { dependsOn }] of steps.entries()) {
+    for (const [place, name] of (dependsOn ?? []).entries()) {
+      if (names.has(name)) continue;
+      const near = nearestNames(name, [...names]);
+      const hint = near.length > 0 ? `did you mean ${near[0]}?` : `known: ${[...names].join(', ')}`;
+      complain([...field, index, 'depends_on', place], `no step of this list is called "${name}" (${hint})`);
+    }
+  }
+}

@@ -1,0 +1,303 @@
+/**
+ * The three ways to write a tool's parameters (a list, a map, a JSON Schema) as one JSON Schema (M3).
+ */
+import { checkValue } from '../../bounded/schema-check.ts';
+import { PreparedSchema } from '../../bounded/schema.ts';
+import { messageOf } from '../../domain/errors.ts';
+import { isJsonObject } from '../../domain/json.ts';
+import type { Json, JsonObject } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+import { WorkExceeded, WorkMeter } from '../../domain/work.ts';
+import { quoted, typeName } from '../check/problem.ts';
+import type { FieldPath } from '../check/problem.ts';
+
+export interface ParameterIssue {
+  readonly path: FieldPath;
+  readonly message: string;
+}
+
+/** Type names that authors use, and what JSON Schema calls them; null = any value. */
+const TYPES: Readonly<Record<string, string | null>> = {
+  string: 'string',
+  str: 'string',
+  text: 'string',
+  integer: 'integer',
+  int: 'integer',
+  number: 'number',
+  float: 'number',
+  double: 'number',
+  boolean: 'boolean',
+  bool: 'boolean',
+  array: 'array',
+  list: 'array',
+  object: 'object',
+  map: 'object',
+  dict: 'object',
+  null: 'null',
+  any: null,
+};
+const SCHEMA_TYPES = ['string', 'integer', 'number', 'boolean', 'array', 'object', 'null'];
+const PARAMETER_NAME = /^[A-Za-z_$][A-Za-z0-9_.$-]{0,63}$/;
+const SCHEMA_KEYWORDS = new Set(
+  `$schema $id $defs $comment type properties required additionalProperties description title oneOf anyOf allOf not if
+  then else minProperties maxProperties patternProperties propertyNames dependentRequired dependentSchemas
+  unevaluatedProperties definitions examples`.split(/\s+/),
+);
+
+/** A tool without parameters takes none. */
+export const NO_PARAMETERS: JsonObject = { type: 'object', properties: {}, additionalProperties: false };
+
+/**
+ * Any of the three forms to one JSON Schema of the parameters object.
+ *
+ * In a list or a map, a spec is optional unless it says `required: true`; a bare type is required
+ * unless it ends in `?`; unknown parameters are refused. A JSON Schema is taken as it stands.
+ *
+ * @param complain is told of every fault, with its path inside `written`
+ * @param work charged for reading schemas and patterns; one meter for a whole manifest
+ */
+export function toParameterSchema(
+  written: Json,
+  complain: (issue: ParameterIssue) => void,
+  work: WorkMeter = new WorkMeter(limits.manifestSchemaSteps),
+): JsonObject {
+  if (written === null) return NO_PARAMETERS;
+  if (Array.isArray(written)) return fromList(written, complain, work);
+  if (!isJsonObject(written)) {
+    complain({
+      path: [],
+      message: `expected a list, a map of name to type, or a JSON Schema, found ${typeName(written)} ${quoted(written, limits.excerptChars)}`,
+    });
+    return NO_PARAMETERS;
+  }
+  return isSchema(written) ? checkedSchema(written, complain, work) : fromMap(written, complain, work);
+}
+
+interface Parameter {
+  readonly name: string;
+  readonly schema: JsonObject;
+  readonly required: boolean;
+  readonly path: FieldPath;
+}
+
+/** A map is a JSON Schema when it says so itself: `type: object`, `$schema`, or only schema keywords. */
+function isSchema(map: JsonObject): boolean {
+  if (map['type'] === 'object' || Object.hasOwn(map, '$schema')) return true;
+  const keys = Object.keys(map);
+  const { properties } = map;
+  const holdsSchemas =
+    isJsonObject(properties) && Object.values(properties).every((member) => isJsonObject(member) || member === true);
+  return holdsSchemas && keys.every((key) => SCHEMA_KEYWORDS.has(key));
+}
+
+function fromList(list: readonly Json[], complain: (issue: ParameterIssue) => void, work: WorkMeter): JsonObject {
+  const entries: Parameter[] = [];
+  const seen = new Set<string>();
+  for (const [index, item] of list.entries()) {
+    if (!isJsonObject(item) || typeof item['name'] !== 'string') {
+      complain({
+        path: [index],
+        message: `expected a map with "name" and "type", found ${quoted(item, limits.excerptChars)}`,
+      });
+      continue;
+    }
+    const { name, ...spec } = item;
+    if (!checkName(name, [index, 'name'], complain)) continue;
+    if (seen.has(name)) complain({ path: [index, 'name'], message: `parameter "${name}" is given twice` });
+    seen.add(name);
+    entries.push({ name, ...fromSpec(spec, [index], complain), path: [index] });
+  }
+  return schemaOf(entries, complain, work);
+}
+
+function fromMap(map: JsonObject, complain: (issue: ParameterIssue) => void, work: WorkMeter): JsonObject {
+  const entries: Parameter[] = [];
+  for (const [name, spec] of Object.entries(map)) {
+    if (!checkName(name, [name], complain)) continue;
+    if (typeof spec === 'string') {
+      const optional = spec.endsWith('?');
+      const schema = typeSchema(optional ? spec.slice(0, -1) : spec, [name], complain);
+      entries.push({ name, schema, required: !optional, path: [name] });
+    } else if (isJsonObject(spec)) {
+      entries.push({ name, ...fromSpec(spec, [name], complain), path: [name] });
+    } else {
+      complain({
+        path: [name],
+        message: `expected a type such as string, or a map with "type", found ${quoted(spec, limits.excerptChars)}`,
+      });
+    }
+  }
+  return schemaOf(entries, complain, work);
+}
+
+function checkName(name: Json | undefined, path: FieldPath, complain: (issue: ParameterIssue) => void): name is string {
+  if (typeof name === 'string' && PARAMETER_NAME.test(name) && name !== '__proto__') return true;
+  complain({
+    path,
+    message: `${quoted(name, limits.excerptChars)} is not a parameter name (allowed: a letter or _, then up to 63 letters, digits, _ - . $)`,
+  });
+  return false;
+}
+
+/** One spec of a list or map: `required` and the type's short forms are ours, the rest is JSON Schema. */
+function fromSpec(
+  spec: JsonObject,
+  path: FieldPath,
+  complain: (issue: ParameterIssue) => void,
+): { readonly schema: JsonObject; readonly required: boolean } {
+  const { type, required, ...rest } = spec;
+  // a nested schema may carry its own list of required properties; that one stays
+  if (Array.isArray(required)) rest['required'] = required;
+  else if (required !== undefined && typeof required !== 'boolean') {
+    complain({
+      path: [...path, 'required'],
+      message: `expected true or false, found ${quoted(required, limits.excerptChars)}`,
+    });
+  }
+  if (type === undefined) return { schema: rest, required: required === true };
+  const typed = typeof type === 'string' ? typeSchema(type, [...path, 'type'], complain) : { type };
+  return { schema: { ...typed, ...rest }, required: required === true };
+}
+
+/** `string`, `int`, `string[]`, `array<string>`, `any` as a schema. */
+function typeSchema(written: string, path: FieldPath, complain: (issue: ParameterIssue) => void): JsonObject {
+  // the longest name of a type has 8 letters; the form nests, and each level looks through what is left
+  const name = written.length > limits.excerptChars ? '' : written.trim().toLowerCase();
+  const items = /^(?:array|list)<(.+)>$/.exec(name)?.[1] ?? /^(.+)\[\]$/.exec(name)?.[1];
+  if (items !== undefined) return { type: 'array', items: typeSchema(items, path, complain) };
+  const type = Object.hasOwn(TYPES, name) ? TYPES[name] : undefined;
+  if (type === null) return {};
+  if (type !== undefined) return { type };
+  complain({
+    path,
+    message: `unknown type ${quoted(written, limits.excerptChars)} (allowed: ${SCHEMA_TYPES.join(', ')}, any, string[])`,
+  });
+  return {};
+}
+
+function schemaOf(
+  entries: readonly Parameter[],
+  complain: (issue: ParameterIssue) => void,
+  work: WorkMeter,
+): JsonObject {
+  for (const entry of entries) {
+    const report = (path: FieldPath, message: string): void => complain({ path: [...entry.path, ...path], message });
+    checkSchema(entry.schema, entry.schema, report);
+    prepare(entry.schema, report, work);
+  }
+  const required = entries.filter((entry) => entry.required).map((entry) => entry.name);
+  return {
+    type: 'object',
+    properties: Object.fromEntries(entries.map((entry) => [entry.name, entry.schema])),
+    ...(required.length > 0 ? { required } : {}),
+    additionalProperties: false,
+  };
+}
+
+function checkedSchema(schema: JsonObject, complain: (issue: ParameterIssue) => void, work: WorkMeter): JsonObject {
+  let faults = 0;
+  const report = (path: FieldPath, message: string): void => {
+    faults += 1;
+    complain({ path, message });
+  };
+  checkSchema(schema, schema, report);
+  const prepared = prepare(schema, report, work);
+  if (faults > 0 || prepared === null) return NO_PARAMETERS;
+  if (schema['type'] !== undefined && schema['type'] !== 'object') {
+    complain({
+      path: ['type'],
+      message: `parameters are an object, so "type" must be object, found ${quoted(schema['type'], limits.excerptChars)}`,
+    });
+  }
+  try {
+    // finds what only a full walk finds, such as a $ref that leads to itself
+    checkValue(prepared, {}, new WorkMeter(limits.manifestSchemaSteps));
+  } catch (fault) {
+    complain({ path: [], message: `not a usable JSON Schema: ${messageOf(fault)}` });
+  }
+  return { type: 'object', ...schema };
+}
+
+/** Reads a schema as its check will, patterns included; null when all the schemas together take too long. */
+function prepare(
+  schema: JsonObject,
+  report: (path: FieldPath, message: string) => void,
+  work: WorkMeter,
+): PreparedSchema | null {
+  try {
+    const prepared = new PreparedSchema(schema, work);
+    for (const { path, message } of prepared.issues) report(path, message);
+    return prepared;
+  } catch (fault) {
+    if (!(fault instanceof WorkExceeded)) throw fault;
+    report([], `the schemas and patterns of the manifest together are too many (allowed: ${work.allowed} steps)`);
+    return null;
+  }
+}
+
+/** What a validator would only stumble over when the tool is called: wrong types, lost references. */
+function checkSchema(
+  schema: Json,
+  root: JsonObject,
+  report: (path: FieldPath, message: string) => void,
+  path: FieldPath = [],
+): void {
+  if (typeof schema === 'boolean') return;
+  if (!isJsonObject(schema)) {
+    report(path, `expected a JSON Schema, found ${quoted(schema, limits.excerptChars)}`);
+    return;
+  }
+  const types = Array.isArray(schema['type']) ? schema['type'] : [schema['type']];
+  for (const type of types) {
+    if (type !== undefined && !(typeof type === 'string' && SCHEMA_TYPES.includes(type))) {
+      report(
+        [...path, 'type'],
+        `unknown type ${quoted(type, limits.excerptChars)} (allowed: ${SCHEMA_TYPES.join(', ')})`,
+      );
+    }
+  }
+  if (schema['enum'] !== undefined && !Array.isArray(schema['enum'])) {
+    report([...path, 'enum'], `expected a list of allowed values, found ${typeName(schema['enum'])}`);
+  }
+  if (schema['required'] !== undefined && !isNameList(schema['required'])) {
+    report([...path, 'required'], `expected a list of property names, found ${typeName(schema['required'])}`);
+  }
+  const target = schema['$ref'];
+  if (typeof target === 'string' && !leadsSomewhere(target, root)) {
+    report(
+      [...path, '$ref'],
+      `${quoted(target, limits.excerptChars)} leads nowhere (allowed: "#/…" inside this schema)`,
+    );
+  }
+  for (const key of ['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas']) {
+    const members = schema[key];
+    if (!isJsonObject(members)) continue;
+    for (const [name, member] of Object.entries(members)) checkSchema(member, root, report, [...path, key, name]);
+  }
+  for (const key of ['items', 'additionalProperties', 'not', 'contains', 'propertyNames', 'if', 'then', 'else']) {
+    const member = schema[key];
+    if (member !== undefined && !Array.isArray(member)) checkSchema(member, root, report, [...path, key]);
+  }
+  for (const key of ['oneOf', 'anyOf', 'allOf', 'prefixItems']) {
+    const members = schema[key];
+    if (!Array.isArray(members)) continue;
+    for (const [index, member] of members.entries()) checkSchema(member, root, report, [...path, key, index]);
+  }
+}
+
+/** Whether a `$ref` points at something in the same schema. Other documents are never fetched. */
+function leadsSomewhere(target: string, root: JsonObject): boolean {
+  if (target === '#') return true;
+  if (!target.startsWith('#/')) return false;
+  let current: Json | undefined = root;
+  for (const step of target.slice(2).split('/')) {
+    const key = step.replaceAll('~1', '/').replaceAll('~0', '~');
+    if (Array.isArray(current)) current = current[Number(key)];
+    else current = isJsonObject(current) && Object.hasOwn(current, key) ? current[key] : undefined;
+  }
+  return current !== undefined;
+}
+
+function isNameList(value: Json): boolean {
+  return Array.isArray(value) && value.every((name) => typeof name === 'string');
+}

@@ -1,0 +1,42 @@
+/** Whether the sources of an agent's feeds are its own, and may be asked as often as the feeds ask them (F1, S7, X4). */
+import type { Effects } from '../../domain/action.ts';
+import type { FeedSource, ResolvedAgent } from '../../domain/manifest.ts';
+import type { Catalog } from '../catalog.ts';
+import { nearestNames } from '../../domain/nearest.ts';
+import type { FieldPath } from './problem.ts';
+
+interface FeedIssues {
+  readonly errors: readonly { readonly path: FieldPath; readonly message: string }[];
+  readonly warnings: readonly { readonly path: FieldPath; readonly message: string }[];
+}
+
+/** @param common what the agent imports beside the files that it was loaded with */
+export function checkFeeds(resolved: ResolvedAgent, common: Catalog | null): FeedIssues {
+  const errors: { path: FieldPath; message: string }[] = [];
+  const warnings: { path: FieldPath; message: string }[] = [];
+  for (const [index, { source, when, allowUnsafe }] of resolved.agent.feeds.entries()) {
+    const { type, name } = source;
+    if (type === 'internal' || type === 'llm') continue;
+    const path = ['context_feeds', index, 'source', 'name'];
+    const imported = resolved.agent.imports[`${type}s`];
+    if (!imported.includes(name)) {
+      const near = nearestNames(name, imported);
+      const hint = near.length > 0 ? `did you mean ${near[0]}?` : `it imports: ${imported.join(', ') || 'none'}`;
+      warnings.push({ path, message: `the agent does not import the ${type} "${name}": no value will come (${hint})` });
+    } else if (when === 'periodic' && allowUnsafe !== true && effectsOf(source, resolved, common) === 'unsafe') {
+      const message = `the ${type} "${name}" has unsafe effects, and a periodic feed would repeat them; declare its effects where they are others, or say allow_unsafe: true in the feed`;
+      errors.push({ path, message });
+    }
+  }
+  return { errors, warnings };
+}
+
+/** Null for what is not there; that is complained of elsewhere. */
+function effectsOf(source: FeedSource, { tools, relics }: ResolvedAgent, common: Catalog | null): Effects | null {
+  const { type, name, action } = source;
+  if (type === 'tool') return (tools.get(name) ?? common?.tool(name))?.effects ?? null;
+  if (type !== 'relic') return 'unsafe';
+  const endpoints = (relics.get(name) ?? common?.relic(name))?.endpoints ?? {};
+  const endpoint = action ?? Object.keys(endpoints)[0] ?? '';
+  return Object.hasOwn(endpoints, endpoint) ? (endpoints[endpoint]?.effects ?? null) : null;
+}

@@ -1,0 +1,35 @@
+/** Whether a workflow always starts itself, by itself or by way of others: such a run could not complete (M6, M7). */
+import { limits } from '../../domain/limits.ts';
+import type { WorkflowDefinition, WorkflowStep } from '../../domain/manifest.ts';
+
+/** Circles are looked for among so many workflows that start each other; longer ones are left to the limit of depth. */
+const LONGEST = 4 * limits.childDepth;
+
+/** @returns the names along the circle, from the workflow to itself; null where a condition or a list may end it */
+export function circleOf(
+  workflow: WorkflowDefinition,
+  all: ReadonlyMap<string, WorkflowDefinition>,
+): readonly string[] | null {
+  const seen = new Set<string>();
+  const waiting: (readonly string[])[] = [[workflow.name]];
+  for (let path = waiting.shift(); path !== undefined; path = waiting.shift()) {
+    if (path.length > LONGEST) return null;
+    const definition = path.length === 1 ? workflow : all.get(path.at(-1) ?? '');
+    for (const target of alwaysStarted(definition?.steps ?? [])) {
+      if (target === workflow.name) return [...path, target];
+      if (seen.has(target)) continue;
+      seen.add(target);
+      waiting.push([...path, target]);
+    }
+  }
+  return null;
+}
+
+/** Workflows that steps start whatever happens before. */
+function alwaysStarted(steps: readonly WorkflowStep[]): string[] {
+  return steps.flatMap(({ type, target, condition, steps: inner }) => {
+    if (condition !== null) return [];
+    if (type === 'parallel') return alwaysStarted(inner);
+    return type === 'workflow' && target !== null ? [target] : [];
+  });
+}

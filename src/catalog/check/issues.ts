@@ -1,0 +1,162 @@
+/**
+ * Checks a document against a schema and says what is wrong in an author's words: which field, what
+ * was found, what is allowed (M1). Unknown fields are moved aside, not refused.
+ */
+import type { z } from 'zod';
+import { isJsonObject } from '../../domain/json.ts';
+import type { Json, JsonObject } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+import { nearestNames } from '../../domain/nearest.ts';
+import { fieldName, quoted, typeName } from './problem.ts';
+import type { FieldPath } from './problem.ts';
+
+export interface Issue {
+  readonly path: FieldPath;
+  /** Whether the issue is about the field's name or about its value. */
+  readonly part: 'key' | 'value';
+  readonly message: string;
+}
+
+export interface Checked<T> {
+  /** Null when there are errors. */
+  readonly value: T | null;
+  readonly errors: readonly Issue[];
+  readonly warnings: readonly Issue[];
+  /** Unknown fields by their path (`loop.speed`), with what they held; they end up under `metadata`. */
+  readonly unknown: JsonObject;
+}
+
+/** Checks `written` (not changed). Unknown fields at any depth become warnings. */
+export function check<T>(schema: z.ZodType<T>, written: JsonObject): Checked<T> {
+  const value = structuredClone(written);
+  const unknown: JsonObject = {};
+  const warnings: Issue[] = [];
+
+  let result = schema.safeParse(value);
+  // taking unknown fields out lets their siblings be judged; each round removes at least one
+  while (!result.success) {
+    let removed = 0;
+    for (const issue of result.error.issues) {
+      if (issue.code !== 'unrecognized_keys') continue;
+      const path = plainPath(issue.path);
+      const owner = at(value, path);
+      if (!isJsonObject(owner)) continue;
+      for (const key of issue.keys) {
+        const field = fieldName([...path, key]);
+        unknown[field] = owner[key] ?? null;
+        delete owner[key];
+        removed += 1;
+        if (warnings.length >= limits.manifestProblems) continue;
+        const near = nearestNames(key, fieldsOf(schema, path));
+        const meant = near.length > 0 ? ` Did you mean ${near.join(' or ')}?` : '';
+        const message = `unknown field, kept under metadata without effect.${meant}`;
+        warnings.push({ path: [...path, key], part: 'key', message });
+      }
+    }
+    if (removed === 0) break;
+    result = schema.safeParse(value);
+  }
+  if (result.success) return { value: result.data, errors: [], warnings, unknown };
+  const issues = result.error.issues.slice(0, limits.manifestProblems);
+  const errors = issues.flatMap((issue) => toIssues(issue, value, []));
+  return { value: null, errors, warnings, unknown };
+}
+
+function toIssues(issue: z.core.$ZodIssue, value: JsonObject, parent: FieldPath): Issue[] {
+  const path = [...parent, ...plainPath(issue.path)];
+  // where the value has the right shape for one member of a union, that member knows best
+  const branch =
+    issue.code === 'invalid_union'
+      ? issue.errors.find((errors) => errors.length > 0 && errors.every((error) => error.path.length > 0))
+      : undefined;
+  if (branch !== undefined) return branch.flatMap((inner) => toIssues(inner, value, path));
+  return [{ path, part: 'value', message: sentence(issue, at(value, path)) }];
+}
+
+function sentence(issue: z.core.$ZodIssue, found: Json | undefined): string {
+  const shown = found === undefined ? 'nothing' : `${typeName(found)} ${quoted(found, limits.excerptChars)}`;
+  switch (issue.code) {
+    case 'invalid_type': {
+      const expected = WORDS[issue.expected] ?? issue.expected;
+      return found === undefined ? `is missing; it must be ${expected}` : `must be ${expected}, found ${shown}`;
+    }
+    case 'invalid_value': {
+      const allowed = issue.values.map(String);
+      return found === undefined
+        ? `is missing (allowed: ${allowed.join(', ')})`
+        : `${quoted(found, limits.excerptChars)} is not allowed (allowed: ${allowed.join(', ')})${meant(found, allowed)}`;
+    }
+    case 'invalid_union': {
+      // a discriminated union names the field that chooses; a plain one carries its own sentence
+      const choices = choicesOf(issue);
+      if (choices !== null) {
+        return `${found === undefined ? 'is missing' : `${quoted(found, limits.excerptChars)} is not allowed`} (allowed: ${choices.join(', ')})${meant(found, choices)}`;
+      }
+      return found === undefined ? `is missing; it ${issue.message}` : `${issue.message}, found ${shown}`;
+    }
+    case 'too_small':
+      return `must be ${issue.inclusive === false ? 'more than' : 'at least'} ${issue.minimum}${unit(issue.origin)}, found ${shown}`;
+    case 'too_big':
+      return `must be ${issue.inclusive === false ? 'less than' : 'at most'} ${issue.maximum}${unit(issue.origin)}, found ${shown}`;
+    default:
+      return `${issue.message}, found ${shown}`;
+  }
+}
+
+const WORDS: Readonly<Record<string, string>> = {
+  string: 'text',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'a map',
+  record: 'a map',
+};
+
+function unit(origin: string): string {
+  if (origin === 'string') return ' characters long';
+  return origin === 'array' ? ' items long' : '';
+}
+
+function meant(found: Json | undefined, allowed: readonly string[]): string {
+  if (typeof found !== 'string') return '';
+  const near = nearestNames(found, allowed);
+  return near.length > 0 ? `. Did you mean ${near[0]}?` : '';
+}
+
+function choicesOf(issue: z.core.$ZodIssueInvalidUnion): string[] | null {
+  if (!('options' in issue) || !Array.isArray(issue.options)) return null;
+  return issue.options.map(String);
+}
+
+function plainPath(path: readonly PropertyKey[]): (string | number)[] {
+  return path.map((step) => (typeof step === 'number' ? step : String(step)));
+}
+
+function at(value: Json, path: FieldPath): Json | undefined {
+  let current: Json | undefined = value;
+  for (const step of path) {
+    if (Array.isArray(current)) current = current[Number(step)];
+    else if (isJsonObject(current) && Object.hasOwn(current, step)) current = current[step];
+    else return undefined;
+  }
+  return current;
+}
+
+/** The field names that the schema knows at `path`, for suggestions; empty where it cannot be told. */
+function fieldsOf(schema: z.ZodType, path: FieldPath): string[] {
+  let current: unknown = schema;
+  // an item of a list has the fields of the list's schema
+  for (const step of path) if (typeof step === 'string') current = unwrapped(current)?.[step];
+  return Object.keys(unwrapped(current) ?? {});
+}
+
+function unwrapped(schema: unknown): Readonly<Record<string, unknown>> | null {
+  let current = schema;
+  while (typeof current === 'object' && current !== null) {
+    if ('shape' in current && typeof current.shape === 'object') return current.shape as Record<string, unknown>;
+    if (!('unwrap' in current) || typeof current.unwrap !== 'function') return null;
+    current = (current.unwrap as () => unknown)();
+  }
+  return null;
+}

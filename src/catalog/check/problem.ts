@@ -1,0 +1,44 @@
+/** What is wrong with a manifest, and where: the one shape that authors read (M1). */
+
+import { excerptOf } from '../../bounded/json-size.ts';
+
+/** One issue. Lines and columns are 1-based; columns count UTF-16 units. */
+export interface ManifestProblem {
+  /** The file as it was named to the loader. */
+  readonly file: string;
+  readonly line: number;
+  readonly column: number;
+  /** The field's path, such as `loop.max_iterations` or `parameters[2].type`; empty for the whole document. */
+  readonly field: string;
+  /** What was found and what is allowed. */
+  readonly message: string;
+}
+
+/** `file:line:column: field: message`, the form that editors make clickable. */
+export function formatProblem(problem: ManifestProblem): string {
+  const field = problem.field === '' ? '' : `${problem.field}: `;
+  return `${problem.file}:${problem.line}:${problem.column}: ${field}${problem.message}`;
+}
+
+export type FieldPath = readonly (string | number)[];
+
+/** `['steps', 2, 'name']` -> `steps[2].name`. */
+export function fieldName(path: FieldPath): string {
+  let name = '';
+  for (const step of path) {
+    if (typeof step === 'number') name += `[${step}]`;
+    else name += name === '' ? step : `.${step}`;
+  }
+  return name;
+}
+
+/** A value as it is quoted in a message: its JSON, cut. */
+export const quoted = excerptOf;
+
+/** `null`, `list`, `map`, `string`, …: types under the names that YAML authors use. */
+export function typeName(value: unknown): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'list';
+  if (typeof value === 'object') return 'map';
+  return typeof value;
+}

@@ -1,0 +1,138 @@
+/**
+ * Other ways in which manifests are written, brought to the one that the schemas know (M1): `executor` or
+ * `execution` for `implementation`, a runtime for a type, Markdown with front matter. Says where a field
+ * stood before, so that issues speak of what the author wrote.
+ */
+import { isJsonObject } from '../../domain/json.ts';
+import type { Json, JsonObject } from '../../domain/json.ts';
+import type { CatalogKind } from '../catalog.ts';
+import type { FieldPath } from '../check/problem.ts';
+
+export interface Normalised {
+  readonly value: JsonObject;
+  /** The path of a field as the author wrote it. */
+  original(path: FieldPath): FieldPath;
+}
+
+/** Names that `implementation` goes by, best first. */
+const IMPLEMENTATION = ['implementation', 'executor', 'execution', 'service'] as const;
+/** Other names of fields, by the one that the schemas know. */
+const FIELDS: Readonly<Record<string, string>> = {
+  timeout_seconds: 'timeout',
+  input_schema: 'parameters',
+  output_schema: 'returns',
+};
+const IMPLEMENTATION_FIELDS: Readonly<Record<string, string>> = {
+  code: 'script',
+  path: 'entrypoint',
+  language: 'runtime',
+};
+const RUNTIMES: ReadonlySet<string> = new Set(['python', 'python3', 'node', 'javascript', 'shell', 'bash', 'sh']);
+const RUNTIME_NAMES: Readonly<Record<string, string>> = { javascript: 'node', bash: 'shell', sh: 'shell' };
+const TYPES: Readonly<Record<string, string>> = {
+  docker: 'container',
+  image: 'container',
+  rest: 'http',
+  api: 'http',
+  function: 'builtin',
+  native: 'builtin',
+};
+const BUILTINS: ReadonlySet<string> = new Set(['echo', 'calculator', 'web_fetch', 'web_extract', 'json_query']);
+const STORES: ReadonlySet<string> = new Set(['kv', 'log', 'sql']);
+
+export function normalise(kind: CatalogKind, written: JsonObject): Normalised {
+  if (kind !== 'tool' && kind !== 'relic') return { value: written, original: (path) => path };
+  const fields = new Map<string, string>();
+  const value: Record<string, Json> = {};
+  const chosen = IMPLEMENTATION.find((name) => Object.hasOwn(written, name));
+  for (const [name, member] of Object.entries(written)) {
+    const known = name === chosen ? 'implementation' : kind === 'tool' ? (FIELDS[name] ?? name) : name;
+    // where both are written, the one that the schema knows counts, and the other is complained about
+    const target = known !== name && Object.hasOwn(written, known) ? name : known;
+    value[target] = member;
+    fields.set(target, name);
+  }
+  const inner = new Map<string, string>();
+  if (value['implementation'] !== undefined) {
+    value['implementation'] = implementation(kind, value['implementation'], inner);
+  }
+  return {
+    value,
+    original([field, ...rest]) {
+      if (field === undefined) return [];
+      const [second, ...deeper] = rest;
+      const first = typeof field === 'string' ? (fields.get(field) ?? field) : field;
+      if (field !== 'implementation' || typeof second !== 'string') return [first, ...rest];
+      return [first, inner.get(second) ?? second, ...deeper];
+    },
+  };
+}
+
+function implementation(kind: 'tool' | 'relic', written: Json, names: Map<string, string>): Json {
+  if (typeof written === 'string') return fromWord(kind, written);
+  if (!isJsonObject(written)) return written;
+  const value: Record<string, Json> = {};
+  for (const [name, member] of Object.entries(written)) {
+    const known = kind === 'tool' ? (IMPLEMENTATION_FIELDS[name] ?? name) : name;
+    const target = Object.hasOwn(written, known) ? name : known;
+    value[target] = member;
+    names.set(target, name);
+  }
+  const { type, runtime } = value;
+  if (typeof runtime === 'string') value['runtime'] = RUNTIME_NAMES[runtime] ?? runtime;
+  if (typeof type === 'string') {
+    const lower = type.toLowerCase();
+    if (kind === 'tool' && RUNTIMES.has(lower)) {
+      return { ...value, type: 'script', runtime: value['runtime'] ?? RUNTIME_NAMES[lower] ?? lower };
+    }
+    if (kind === 'relic' && STORES.has(lower)) return { ...value, type: 'edge', store: value['store'] ?? lower };
+    value['type'] = TYPES[lower] ?? type;
+  } else if (type === undefined) {
+    const guessed = kind === 'tool' ? toolType(value) : relicType(value);
+    if (guessed !== null) return { type: guessed, ...value };
+  }
+  return value;
+}
+
+/** `executor: python` and the like; the rest of it stands elsewhere or nowhere. */
+function fromWord(kind: 'tool' | 'relic', word: string): Json {
+  if (kind === 'relic') return STORES.has(word) ? { type: 'edge', store: word } : word;
+  return BUILTINS.has(word) ? { type: 'builtin', entrypoint: word } : word;
+}
+
+function toolType(value: JsonObject): string | null {
+  const { entrypoint, script, runtime, image, build, url } = value;
+  if (typeof entrypoint === 'string' && BUILTINS.has(entrypoint) && runtime === undefined) return 'builtin';
+  if (image !== undefined || build !== undefined) return 'container';
+  if (url !== undefined) return 'http';
+  return entrypoint !== undefined || script !== undefined ? 'script' : null;
+}
+
+function relicType(value: JsonObject): string | null {
+  if (value['store'] !== undefined) return 'edge';
+  return value['image'] !== undefined || value['build'] !== undefined ? 'container' : null;
+}
+
+/** The front matter of a Markdown file with its fences, and the text behind it; null when there is none. */
+export function splitFrontMatter(text: string): { readonly yaml: string; readonly body: string } | null {
+  const opening = /^\uFEFF?---[ \t]*\r?\n/.exec(text);
+  if (opening === null) return null;
+  const closing = /\r?\n---[ \t]*(?:\r?\n|$)/g;
+  closing.lastIndex = opening[0].length - 1;
+  const end = closing.exec(text);
+  if (end === null) return null;
+  return {
+    yaml: text.slice(0, end.index + (text[end.index] === '\r' ? 2 : 1)),
+    body: text.slice(end.index + end[0].length).trim(),
+  };
+}
+
+/** The text of a Markdown manifest as the field that it stands for: an agent's persona, else the description. */
+export function withBody(kind: CatalogKind, value: JsonObject, body: string): JsonObject {
+  if (body === '') return value;
+  if (kind !== 'agent') return value['description'] === undefined ? { ...value, description: body } : value;
+  const { persona } = value;
+  if (persona === undefined) return { ...value, persona: body };
+  if (!isJsonObject(persona) || persona['agent'] !== undefined || persona['file'] !== undefined) return value;
+  return { ...value, persona: { ...persona, agent: body } };
+}

@@ -1,0 +1,111 @@
+/** What the imports of manifests mean: names and paths to documents (M2). Looks up in constant time, whatever the folder holds. */
+import type { Catalog, CatalogKind } from '../catalog.ts';
+import { nearestNames } from '../../domain/nearest.ts';
+import { folderOf } from './paths.ts';
+import type { PathIndex } from './paths.ts';
+
+export type ImportKind = Exclude<CatalogKind, 'monument'>;
+
+interface Importable {
+  readonly file: string;
+  readonly kind: CatalogKind;
+  readonly name: string;
+}
+
+/** What an import means: a document, a common definition (no target), or nothing. */
+export type Meant<T> =
+  | { readonly name: string; readonly target: T | null }
+  /** Made only where it is shown: looking for near names takes time. */
+  | { readonly message: () => string };
+
+export class ImportIndex<T extends Importable> {
+  readonly #paths: PathIndex;
+  readonly #isFile: (path: string) => boolean;
+  readonly #common = new Map<CatalogKind, ReadonlySet<string>>();
+  readonly #named = new Map<string, T[]>();
+  readonly #inFile = new Map<string, T[]>();
+  readonly #folders = new Set<string>();
+  readonly #names = new Map<CatalogKind, Set<string>>();
+
+  constructor(paths: PathIndex, isFile: (path: string) => boolean, common: Catalog | null) {
+    this.#paths = paths;
+    this.#isFile = isFile;
+    for (const kind of ['agent', 'tool', 'relic', 'workflow', 'monument'] as const) {
+      this.#common.set(kind, new Set(common?.list(kind).map(({ name }) => name)));
+    }
+  }
+
+  add(found: T): void {
+    const { kind, name, file } = found;
+    grouped(this.#named, `${kind}/${name}`).push(found);
+    grouped(this.#inFile, `${kind} ${file}`).push(found);
+    this.#folders.add(`${kind}/${name} ${folderOf(file)}`);
+    const names = this.#names.get(kind) ?? new Set();
+    this.#names.set(kind, names.add(name));
+  }
+
+  named(kind: CatalogKind, name: string): readonly T[] {
+    return this.#named.get(`${kind}/${name}`) ?? [];
+  }
+
+  isCommon(kind: CatalogKind, name: string): boolean {
+    return this.#common.get(kind)?.has(name) === true;
+  }
+
+  /** Whether a definition of this name stands in the folder of `file`. */
+  inSameFolder(kind: CatalogKind, name: string, file: string): boolean {
+    return this.#folders.has(`${kind}/${name} ${folderOf(file)}`);
+  }
+
+  look(written: string, kind: ImportKind, importer: Importable): Meant<T> {
+    const who = `${importer.kind} "${importer.name}" imports the ${kind} "${written}"`;
+    if (!/[/\\]|\.(ya?ml|md|markdown)$/i.test(written)) {
+      const target = nearest(this.named(kind, written), importer.file);
+      if (target !== null) return { name: target.name, target };
+      if (this.isCommon(kind, written)) return { name: written, target: null };
+      return {
+        message: () => {
+          const known = [...new Set([...(this.#names.get(kind) ?? []), ...(this.#common.get(kind) ?? [])])];
+          const near = nearestNames(written, known);
+          return `${who}, which does not exist${near.length > 0 ? ` (nearest: ${near.join(', ')})` : ''}`;
+        },
+      };
+    }
+    const path = this.#paths.meant(importer.file, written);
+    if (!this.#isFile(path)) return { message: () => `${who}, but there is no file ${path}` };
+    const inside = this.#inFile.get(`${kind} ${path}`) ?? [];
+    const [only] = inside;
+    if (only === undefined) return { message: () => `${who}, but ${path} holds no ${kind}` };
+    if (inside.length > 1) {
+      const some = inside.slice(0, 10).map(({ name }) => name);
+      return { message: () => `${who}, but ${path} holds several (${some.join(', ')}); import one by name` };
+    }
+    return { name: only.name, target: only };
+  }
+}
+
+function grouped<T>(groups: Map<string, T[]>, key: string): T[] {
+  const group = groups.get(key) ?? [];
+  groups.set(key, group);
+  return group;
+}
+
+/** Of definitions with one name, the one whose folder shares most with the importer's; among equals the common one. */
+function nearest<T extends Importable>(candidates: readonly T[], importer: string): T | null {
+  const [only, ...others] = candidates;
+  if (only === undefined || others.length === 0) return only ?? null;
+  const from = folderOf(importer).split('/');
+  let best = only;
+  let most = -1;
+  for (const candidate of candidates) {
+    const to = folderOf(candidate.file).split('/');
+    const differs = to.findIndex((step, index) => step !== from[index]);
+    // a folder of the importer's own counts for more than one that both only pass through
+    const shared = differs === -1 ? to.length : differs;
+    if (shared > most) {
+      best = candidate;
+      most = shared;
+    }
+  }
+  return best;
+}

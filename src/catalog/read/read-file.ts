@@ -1,0 +1,130 @@
+/**
+ * One file of a manifest folder, to its documents (M1). What a file holds depends on its text alone, so that it can be
+ * remembered as long as the text stays the same.
+ */
+import { limits } from '../../domain/limits.ts';
+import type { AnyDefinition, CatalogKind } from '../catalog.ts';
+import type { Issue } from '../check/issues.ts';
+import { normalise, splitFrontMatter, withBody } from './aliases.ts';
+import type { Normalised } from './aliases.ts';
+import { nearestNames } from '../../domain/nearest.ts';
+import { quoted } from '../check/problem.ts';
+import type { FieldPath, ManifestProblem } from '../check/problem.ts';
+import { readYaml } from './yaml-file.ts';
+import type { YamlDocument } from './yaml-file.ts';
+import type { TokenQuota } from './yaml-tokens.ts';
+
+export const KINDS = {
+  agent: 'Agent',
+  tool: 'Tool',
+  relic: 'Relic',
+  workflow: 'Workflow',
+  monument: 'Monument',
+} as const;
+
+/** A document of one of the kinds. */
+export interface ReadDocument {
+  readonly file: string;
+  readonly kind: CatalogKind;
+  /** Empty where there is none. */
+  readonly name: string;
+  readonly document: YamlDocument;
+  readonly normalised: Normalised;
+  /** What it was built to, as long as what it names means the same. */
+  built: BuiltDefinition | null;
+}
+
+/** A definition without problems, and everything outside its document that it came of. */
+export interface BuiltDefinition {
+  readonly definition: AnyDefinition;
+  readonly warnings: readonly Issue[];
+  /** Files that it names, with what they held. */
+  readonly files: readonly { readonly path: string; readonly text: string }[];
+  readonly targets: readonly {
+    readonly written: string;
+    readonly kind: Exclude<CatalogKind, 'monument'>;
+    readonly field: FieldPath;
+    readonly name: string;
+  }[];
+}
+
+export interface ReadFile {
+  readonly path: string;
+  readonly text: string;
+  readonly documents: readonly ReadDocument[];
+  readonly problems: readonly ManifestProblem[];
+  /** How much there was to read: characters and tokens of YAML. */
+  readonly size: number;
+  readonly tokens: number;
+}
+
+/**
+ * Reads YAML files, and Markdown files whose front matter has a kind; others hold no manifest.
+ *
+ * @param quota tokens that the files of one load share
+ */
+export function readManifestFile(path: string, text: string, quota: TokenQuota): ReadFile {
+  if (/\.ya?ml$/i.test(path)) return readDocuments({ path, text }, text, null, quota);
+  const parts = /\.(md|markdown)$/i.test(path) ? splitFrontMatter(text) : null;
+  if (parts === null || !/^kind[ \t]*:/m.test(parts.yaml)) {
+    return { path, text, documents: [], problems: [], size: 0, tokens: 0 };
+  }
+  return readDocuments({ path, text }, parts.yaml, parts.body, quota);
+}
+
+function readDocuments(
+  file: Pick<ReadFile, 'path' | 'text'>,
+  yaml: string,
+  body: string | null,
+  quota: TokenQuota,
+): ReadFile {
+  const before = quota.left;
+  const { documents, faults } = readYaml(yaml, quota);
+  const { path, text } = file;
+  const problems: ManifestProblem[] = faults.map((fault) => ({ file: path, field: '', ...fault }));
+  const found: ReadDocument[] = [];
+  for (const document of documents) {
+    const kind = kindOf(document, path, problems);
+    if (kind === null) continue;
+    const { value } = document;
+    found.push({
+      file: path,
+      kind,
+      // a longer one is no name; the schema says so
+      name: typeof value['name'] === 'string' && value['name'].length <= 64 ? value['name'] : '',
+      document: body === null ? document : { ...document, source: text },
+      normalised: normalise(kind, body === null ? value : withBody(kind, value, body)),
+      built: null,
+    });
+  }
+  return {
+    path,
+    text,
+    documents: found,
+    problems: problems.slice(0, limits.manifestProblems),
+    size: yaml.length,
+    tokens: before - quota.left,
+  };
+}
+
+function kindOf(document: YamlDocument, file: string, problems: ManifestProblem[]): CatalogKind | null {
+  const written = document.value['kind'];
+  if (typeof written === 'string') {
+    const kind = written.toLowerCase();
+    if (isKind(kind)) return kind;
+  }
+  if (problems.length >= limits.manifestProblems) return null;
+  const allowed = Object.values(KINDS);
+  const found =
+    written === undefined ? 'is missing' : `${quoted(written, limits.excerptChars)} is not a kind of manifest`;
+  const near = typeof written === 'string' ? nearestNames(written, allowed) : [];
+  const meant = near.length > 0 ? `. Did you mean ${near[0]}?` : '';
+  const message = `${found} (allowed: ${allowed.join(', ')})${meant}`;
+  const { line, column } = document.place(['kind'], 'value');
+  problems.push({ file, line, column, field: 'kind', message });
+  return null;
+}
+
+function isKind(kind: string): kind is CatalogKind {
+  return Object.hasOwn(KINDS, kind);
+}

@@ -1,0 +1,163 @@
+/** `context_feeds` of an agent's manifest, and the same map from the model: one schema, one way to a definition (F1). */
+import { z } from 'zod';
+import type { Json, JsonObject } from '../../domain/json.ts';
+import { DEFAULT_CLOCKS } from '../../domain/clocks.ts';
+import { limits } from '../../domain/limits.ts';
+import type { FeedDefinition, FeedSource } from '../../domain/manifest.ts';
+import { check } from '../check/issues.ts';
+import { count, duration, json, jsonMap } from './fields.ts';
+import { fieldName } from '../check/problem.ts';
+import type { FieldPath } from '../check/problem.ts';
+import { toMs } from './units.ts';
+
+/** Ids stand in attributes of the prompt and in references (P12). */
+const feedId = z
+  .string()
+  .regex(/^[^<>&"'\s\p{Cc}]{1,64}$/u, { error: 'must be 1 to 64 characters without white space and < > & " \'' });
+
+const SOURCE_TYPES = ['internal', 'tool', 'relic', 'workflow', 'llm', 'agent'] as const;
+
+const source = z.strictObject({
+  type: z.enum(SOURCE_TYPES).optional().describe('What gives the value; may stand in the type of the feed instead.'),
+  name: z
+    .string()
+    .min(1)
+    .max(128)
+    .optional()
+    .describe('The tool, relic, workflow or agent; an internal source may stand here, too.'),
+  action: z.string().min(1).max(128).optional().describe("A relic's endpoint, or an internal source."),
+  params: jsonMap.optional().describe('Parameters of the call.'),
+  parameters: jsonMap.optional().describe('The same as params.'),
+});
+
+export const feedSchema = z.strictObject({
+  id: feedId.describe('What the value is called in the prompt; also readable as $id.'),
+  type: z
+    .enum(['on_demand', 'periodic', 'internal', 'relic', 'tool', 'workflow', 'llm'])
+    .optional()
+    .describe(
+      'When it is refreshed: on_demand (default) or periodic; a source instead means on demand from that source.',
+    ),
+  interval: duration
+    .optional()
+    .describe(
+      `Of periodic feeds: time between refreshes. Default 60 s, at least ${limits.feedMinMs / 1_000} s (FEED_MIN_SECONDS).`,
+    ),
+  cache_ttl: duration
+    .optional()
+    .describe('How long a value counts as fresh. Default 0; of periodic feeds, the interval.'),
+  max_tokens: count
+    .min(1)
+    .max(limits.feedsPromptChars / 4)
+    .optional()
+    .describe('A longer value is cut, visibly. Default 1000.'),
+  enabled: z.boolean().optional().describe('Default true.'),
+  source: source.optional().describe('Where the value comes from.'),
+  on_error: z
+    .enum(['skip', 'use_cached', 'use_default'])
+    .optional()
+    .describe('What is shown when the source fails. Default use_cached, or use_default where there is a default.'),
+  allow_unsafe: z
+    .boolean()
+    .optional()
+    .describe('Of periodic feeds: the source may be repeated although its effects are unsafe. Default false.'),
+  default: json.optional().describe('Shown when the source fails and there is nothing better.'),
+});
+
+export type FeedInput = z.infer<typeof feedSchema>;
+
+/** What an internal feed may show (F5). */
+const INTERNAL_SOURCES = [
+  'system_clock',
+  'random',
+  'session_info',
+  'agent_metadata',
+  'iteration',
+  'recent_actions',
+  'usage',
+  'variables',
+] as const;
+
+/**
+ * One feed with its defaults.
+ *
+ * @param minMs least period of a periodic feed; null = any
+ * @param complain is told of what is missing or does not fit together, by its path inside the feed
+ */
+export function toFeed(
+  input: FeedInput,
+  minMs: number | null,
+  complain: (path: FieldPath, message: string) => void,
+): FeedDefinition {
+  const periodic = input.type === 'periodic';
+  const byDefaultMs = Math.max(limits.feedIntervalMs, minMs ?? 0);
+  const intervalMs = periodic ? toMs(input.interval ?? byDefaultMs / 1_000) : null;
+  if (!periodic && input.interval !== undefined) complain(['interval'], 'counts for periodic feeds only');
+  if (!periodic && input.allow_unsafe === true) complain(['allow_unsafe'], 'counts for periodic feeds only');
+  if (intervalMs !== null && minMs !== null && intervalMs < minMs) {
+    complain(
+      ['interval'],
+      `must be at least ${minMs / 1_000} s (the setting FEED_MIN_SECONDS), found ${input.interval}`,
+    );
+  }
+  return {
+    id: input.id,
+    when: periodic ? 'periodic' : 'on_demand',
+    intervalMs,
+    cacheTtlMs: input.cache_ttl === undefined ? (intervalMs ?? 0) : toMs(input.cache_ttl),
+    maxTokens: input.max_tokens ?? limits.feedTokens,
+    enabled: input.enabled ?? true,
+    source: toSource(input, complain),
+    onError: input.on_error ?? (input.default === undefined ? 'use_cached' : 'use_default'),
+    defaultValue: (input.default ?? null) as Json,
+    ...(input.allow_unsafe === true ? { allowUnsafe: true } : {}),
+  };
+}
+
+function toSource(input: FeedInput, complain: (path: FieldPath, message: string) => void): FeedSource {
+  const { source: written } = input;
+  const said = input.type === 'on_demand' || input.type === 'periodic' ? undefined : input.type;
+  const type = written?.type ?? said;
+  if (type === undefined) {
+    complain(
+      written === undefined ? ['source'] : ['source', 'type'],
+      `is missing (allowed: ${SOURCE_TYPES.join(', ')})`,
+    );
+  } else if (said !== undefined && said !== type) {
+    complain(['source', 'type'], `is ${type}, but the type of the feed is ${said}`);
+  }
+  const params = written?.params ?? written?.parameters ?? {};
+  const internal = type === 'internal';
+  const target = internal ? (written?.action ?? written?.name) : written?.name;
+  const [name = '', endpoint = null] = type === 'relic' ? (target ?? '').split('.', 2) : [target ?? ''];
+  if (internal && !(INTERNAL_SOURCES as readonly string[]).includes(name)) {
+    const found = target === undefined ? 'is missing' : `"${name}" is not an internal source`;
+    complain(['source', 'action'], `${found} (allowed: ${INTERNAL_SOURCES.join(', ')})`);
+  }
+  if (type !== undefined && type !== 'llm' && !internal && name === '') {
+    complain(['source', 'name'], `is missing: which ${type} gives the value`);
+  }
+  const action = internal ? null : (written?.action ?? endpoint);
+  return {
+    type: type ?? 'internal',
+    name: type === 'llm' && name === '' ? 'llm' : name,
+    action,
+    params: params as JsonObject,
+  };
+}
+
+/**
+ * A feed as the model adds it, by the same rules as a manifest's.
+ *
+ * @returns the definition, or sentences on what is wrong with it
+ */
+export function readFeed(
+  written: JsonObject,
+  minMs: number = DEFAULT_CLOCKS.feedMinMs,
+): { readonly feed: FeedDefinition } | { readonly faults: readonly string[] } {
+  const { value, errors } = check(feedSchema, written);
+  if (value === null) return { faults: errors.map(({ path, message }) => `${fieldName(path)}: ${message}`) };
+  const faults: string[] = [];
+  const feed = toFeed(value, minMs, (path, message) => faults.push(`${fieldName(path)}: ${message}`));
+  return faults.length > 0 ? { faults } : { feed };
+}

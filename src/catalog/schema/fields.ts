@@ -1,0 +1,130 @@
+/** The pieces that the schemas of all kinds are made of: names, texts, durations, sizes, lists of names (M1). */
+import { z } from 'zod';
+import type { Json } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+import { SANDBOX_LEVELS } from '../../domain/manifest.ts';
+
+/** Names stand in URLs, prompts and sandboxes: no white space, no punctuation but `_` and `-`. */
+const NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
+export const name = z
+  .string()
+  .regex(NAME, { error: 'must be a letter followed by up to 63 letters, digits, "_" or "-"' });
+
+export const text = z.string().max(limits.manifestBytes);
+
+/** `30`, `"30s"`, `"5m"`, `"500ms"`, `"1h"`, `"7d"`: seconds unless a unit says otherwise. */
+const durationError = { error: 'must be a number of seconds, or text with a unit such as "30s", "5m" or "500ms"' };
+export const duration = z.union(
+  [z.number().nonnegative(), z.string().regex(/^\s*\d+(\.\d+)?\s*(ms|s|m|h|d)\s*$/, durationError)],
+  durationError,
+);
+
+/** `256`, `"256Mi"`, `"256MB"`, `"1G"`: mebibytes unless a unit says otherwise. */
+const memoryError = { error: 'must be a number of MiB, or text with a unit such as "256Mi" or "1G"' };
+export const memory = z.union(
+  [z.number().positive(), z.string().regex(/^\s*\d+(\.\d+)?\s*([KMG]i?B?)\s*$/i, memoryError)],
+  memoryError,
+);
+
+/** `0.5`, `2`, `"500m"` (thousandths). */
+const cpuError = { error: 'must be a number of CPUs such as 0.5, or thousandths such as "500m"' };
+export const cpu = z.union([z.number().positive(), z.string().regex(/^\s*\d+(\.\d+)?m?\s*$/, cpuError)], cpuError);
+
+export const count = z.number().int();
+
+export const url = z.string().regex(/^https?:\/\/\S+$/i, { error: 'must be an http:// or https:// URL' });
+
+/** Names of secrets that manifests may use (X3). */
+export const secretName = z
+  .string()
+  .regex(/^TOOL_[A-Z0-9_]{1,64}$/, { error: 'must be the name of a secret that begins with TOOL_' });
+
+export const names = z.array(z.string().min(1).max(255)).max(limits.manifestImports);
+
+/** Any JSON value. What is checked comes of YAML or JSON, so nothing else can be in it: walking through it would be for nothing. */
+export const json = z.unknown() as unknown as z.ZodType<Json>;
+
+/** Any map of JSON values. */
+export const jsonMap = z.record(z.string(), json);
+
+export const retry = z.union(
+  [
+    z.number().int().min(1).max(limits.maxRetryAttempts),
+    z.strictObject({
+      max_attempts: z.number().int().min(1).max(limits.maxRetryAttempts).optional(),
+      backoff: z.enum(['none', 'linear', 'exponential']).optional(),
+      delay: duration.optional(),
+      max_delay: duration.optional(),
+    }),
+  ],
+  {
+    error: `must be a number of attempts from 1 to ${limits.maxRetryAttempts}, or a map of max_attempts, backoff (none, linear, exponential), delay and max_delay`,
+  },
+);
+
+/** What code of an agent, a script or a container asks of its runner (R2, R7). */
+const sandbox = z
+  .enum(SANDBOX_LEVELS)
+  .describe('The level that it runs at, or not at all. Default: the best that the runner has.');
+const runnerLabels = z
+  .array(z.string().regex(/^[A-Za-z0-9][\w.-]{0,63}$/, { error: 'must be letters, digits, "_", "." and "-"' }))
+  .max(16)
+  .describe('Labels that its runner must have (RUNNER_URLS).');
+
+export const runnerNeeds = z.strictObject({ sandbox: sandbox.optional(), labels: runnerLabels.optional() });
+
+export const resources = z.strictObject({
+  memory: memory.optional().describe('Memory limit: MiB, or text with a unit.'),
+  cpu: cpu.optional().describe('CPUs: a number, or thousandths such as "500m".'),
+  timeout: duration.optional().describe('The same as the field "timeout".'),
+  sandbox: sandbox.optional(),
+  labels: runnerLabels.optional(),
+});
+
+export const relativePath = z.string().min(1).max(255);
+
+/** What an image is made of: a folder's file to start with, or the sources themselves. */
+export const imageBuild = z.strictObject({
+  base: z
+    .enum(['python3', 'node', 'shell'])
+    .optional()
+    .describe('What the image begins with; guessed from the entrypoint.'),
+  files: z
+    .union([z.array(relativePath), z.record(relativePath, text)], {
+      error: 'must be a list of paths beside the manifest, or a map of path to text',
+    })
+    .optional()
+    .describe('Paths beside the manifest, or a map of path to text.'),
+  entrypoint: relativePath.optional().describe('The file that is started.'),
+  requirements: z
+    .union([z.array(z.string().min(1).max(200)), z.strictObject({ file: relativePath })], {
+      error: 'must be a list of packages, or a map {file: path}',
+    })
+    .optional()
+    .describe('Python packages, or {file: path}.'),
+});
+
+/** `import:` of agents and workflows (M2). */
+export const imports = z.strictObject({
+  agents: names.optional().describe('Agents, by name or path.'),
+  tools: names.optional().describe('Tools, by name or path.'),
+  relics: names.optional().describe('Relics, by name or path.'),
+  workflows: names.optional().describe('Workflows, by name or path.'),
+});
+
+/** The fields of every kind. */
+export const base = {
+  kind: z.string().describe('What the document is: Agent, Tool, Relic, Workflow or Monument.'),
+  version: z
+    .string()
+    .min(1)
+    .max(64)
+    .meta({ type: ['string', 'number'], description: 'Text; 1.10 without quotes means the text "1.10".' }),
+  name: name.describe('Unique within its kind; what the model and the URLs call it by.'),
+  summary: z.string().min(1).max(500).describe('One sentence; the model reads it when it chooses.'),
+  description: text.optional().describe('Longer, for people.'),
+  author: z.string().optional().describe('Kept under metadata.'),
+  state: z.string().optional().describe('Kept under metadata, such as draft or stable.'),
+  tags: z.array(z.string()).optional().describe('For people who search.'),
+  metadata: jsonMap.optional().describe('Anything; unknown fields end up here as well, with a warning.'),
+};

@@ -1,0 +1,90 @@
+/** Who uses what: the dependency graph of a catalogue, for programs and for people (M4). */
+import { limits } from '../../domain/limits.ts';
+import type { AgentDefinition } from '../../domain/manifest.ts';
+import { CATALOG_KINDS, createCatalog } from '../catalog.ts';
+import type { CatalogData, CatalogKind } from '../catalog.ts';
+
+export interface ManifestGraph {
+  /** Ids are `kind/name`. */
+  readonly nodes: readonly {
+    readonly id: string;
+    readonly kind: CatalogKind;
+    readonly name: string;
+    readonly version: string;
+  }[];
+  /** `how`: as an import, or as the source of a feed. */
+  readonly edges: readonly { readonly from: string; readonly to: string; readonly how: 'import' | 'feed' }[];
+}
+
+const KINDS = { tools: 'tool', relics: 'relic', workflows: 'workflow', agents: 'agent' } as const;
+
+export function graphOf(data: CatalogData): ManifestGraph {
+  const catalog = createCatalog(data);
+  const nodes = CATALOG_KINDS.flatMap((kind) =>
+    catalog.list(kind).map(({ name, version }) => ({ id: `${kind}/${name}`, kind, name, version })),
+  );
+  const known = new Set(nodes.map(({ id }) => id));
+  const edges: { from: string; to: string; how: 'import' | 'feed' }[] = [];
+  const added = new Set<string>();
+  const add = (from: string, to: string, how: 'import' | 'feed'): void => {
+    const edge = `${from} ${to} ${how}`;
+    if (!known.has(to) || added.has(edge)) return;
+    added.add(edge);
+    edges.push({ from, to, how });
+  };
+  const imports = (from: string, imported: AgentDefinition['imports']): void => {
+    for (const [field, kind] of Object.entries(KINDS) as [keyof typeof KINDS, CatalogKind][]) {
+      for (const name of imported[field]) add(from, `${kind}/${name}`, 'import');
+    }
+  };
+  for (const agent of data.agents) {
+    imports(`agent/${agent.name}`, agent.imports);
+    for (const { source } of agent.feeds) add(`agent/${agent.name}`, `${source.type}/${source.name}`, 'feed');
+  }
+  for (const workflow of data.workflows) imports(`workflow/${workflow.name}`, workflow.imports);
+  return { nodes, edges };
+}
+
+/**
+ * The graph as trees for a terminal: what nobody uses stands at the left, below it what it uses. What has been
+ * shown before is not unfolded again, so that circles end; nor is what stands deeper than `limits.graphDepth`.
+ */
+export function renderGraph({ nodes, edges }: ManifestGraph): string {
+  const uses = new Map<string, Map<string, { feed: boolean }>>();
+  for (const { from, to, how } of edges) {
+    const used = uses.get(from) ?? new Map<string, { feed: boolean }>();
+    used.set(to, { feed: how === 'feed' || used.get(to)?.feed === true });
+    uses.set(from, used);
+  }
+  const used = new Set(edges.filter(({ from, to }) => from !== to).map(({ to }) => to));
+  const lines: string[] = [];
+  let left = 0;
+  const write = (line: string): void => {
+    if (lines.length < limits.graphLines) lines.push(line);
+    else left += 1;
+  };
+  const shown = new Set<string>();
+  const below = (id: string, indent: string, depth: number): void => {
+    const children = uses.get(id) ?? new Map<string, { feed: boolean }>();
+    let place = 0;
+    for (const [to, { feed }] of children) {
+      place += 1;
+      const last = place === children.size;
+      const folded = (shown.has(to) || depth === limits.graphDepth) && (uses.get(to)?.size ?? 0) > 0;
+      write(`${indent}${last ? '└─' : '├─'} ${to}${feed ? ' (feed)' : ''}${folded ? ' …' : ''}`);
+      if (shown.has(to) || depth === limits.graphDepth) continue;
+      shown.add(to);
+      below(to, `${indent}${last ? '   ' : '│  '}`, depth + 1);
+    }
+  };
+  const root = (id: string, version: string): void => {
+    shown.add(id);
+    write(`${id} ${version}`);
+    below(id, '', 1);
+  };
+  for (const { id, version } of nodes) if (!used.has(id)) root(id, version);
+  // what is left stands in circles that nobody outside uses
+  for (const { id, version } of nodes) if (!shown.has(id)) root(id, version);
+  if (left > 0) lines.push(`… and ${left} lines more`);
+  return `${lines.join('\n')}\n`;
+}

@@ -1,0 +1,55 @@
+/** What a run has looked up, as text: kept with the run, so that it means the same after a change or a crash (M4). */
+import type {
+  ImportedDefinitions,
+  ManifestBase,
+  RelicDefinition,
+  ResolvedAgent,
+  ResolvedWorkflow,
+  ToolDefinition,
+  WorkflowDefinition,
+} from '../../domain/manifest.ts';
+
+type Subject = Pick<ResolvedAgent, 'agent'> | Pick<ResolvedWorkflow, 'workflow'>;
+
+interface Pinned {
+  readonly subject: Subject;
+  readonly tools: readonly ToolDefinition[];
+  readonly relics: readonly RelicDefinition[];
+  readonly workflows: readonly WorkflowDefinition[];
+  readonly agents: readonly ManifestBase[];
+  readonly knownNames: ImportedDefinitions['knownNames'];
+}
+
+export function toPinned({
+  tools,
+  relics,
+  workflows,
+  agents,
+  knownNames,
+  ...subject
+}: ResolvedAgent | ResolvedWorkflow): string {
+  const pinned: Pinned = {
+    subject,
+    tools: [...tools.values()],
+    relics: [...relics.values()],
+    workflows: [...workflows.values()],
+    agents: [...agents.values()],
+    knownNames,
+  };
+  return JSON.stringify(pinned);
+}
+
+/** @returns the agent or the workflow that `toPinned` was given */
+export function fromPinned(text: string): ResolvedAgent | ResolvedWorkflow {
+  const { subject, tools, relics, workflows, agents, knownNames } = JSON.parse(text) as Pinned;
+  const byName = <T extends ManifestBase>(items: readonly T[]): Map<string, T> =>
+    new Map(items.map((item) => [item.name, item]));
+  return {
+    ...subject,
+    tools: byName(tools),
+    relics: byName(relics),
+    workflows: byName(workflows),
+    agents: byName(agents),
+    knownNames,
+  };
+}

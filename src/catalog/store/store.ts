@@ -1,0 +1,595 @@
+/**
+ * The catalogue of one namespace: what its people have put in, by versions, on top of what comes with the
+ * system (M4).
+ *
+ * Owns: the tables of its database (store-tables.ts). Does not own: the common
+ * manifests, who may change what (http), and which versions a run keeps (the session).
+ *
+ * Invariants:
+ *  1. What is current has loaded without an error, with everything that it imports, when it was put in.
+ *  2. A change is taken as a whole or not at all; nothing that was current stops loading by it.
+ *  3. A version, once given, always means the same text, until it makes room.
+ *  4. Changes are worked out one after another, in slices of bounded work; what is asked meanwhile is answered from what
+ *     is stored.
+ *  5. A stored manifest that cannot be read, or that the loader does not take any more, is listed with its error, stays in
+ *     the database and stops no change of another one.
+ */
+import { DEFAULT_CLOCKS } from '../../domain/clocks.ts';
+import type { ClockLimits } from '../../domain/clocks.ts';
+import { EngineError } from '../../domain/errors.ts';
+import { limits } from '../../domain/limits.ts';
+import type { ResolvedAgent, ResolvedWorkflow } from '../../domain/manifest.ts';
+import type { SqlDatabase } from '../../domain/ports.ts';
+import { CATALOG_KINDS, createCatalog } from '../catalog.ts';
+import type { AnyDefinition, Catalog, CatalogData, CatalogKind } from '../catalog.ts';
+import { loadManifestsInSlices } from '../load.ts';
+import type { LoadedManifests, ManifestEntry, ManifestFile } from '../load.ts';
+import { formatProblem } from '../check/problem.ts';
+import type { ManifestProblem } from '../check/problem.ts';
+import type { ReadFile } from '../read/read-file.ts';
+import { ManifestTables } from './store-tables.ts';
+import type { CurrentRow, DamagedRow, ManifestRef, RevisionRow } from './store-tables.ts';
+
+export type { ManifestRef };
+
+/** A manifest as it is listed. `revision` counts the changes under one name, from 1; null for the common ones. */
+export interface ListedManifest {
+  readonly kind: CatalogKind;
+  readonly name: string;
+  readonly version: string;
+  readonly revision: number | null;
+  readonly summary: string;
+  readonly tags: readonly string[];
+  /** Whether it comes with the system and cannot be changed. */
+  readonly common: boolean;
+  /** Epoch milliseconds; null for the common ones. */
+  readonly updatedAt: number | null;
+  /** Why it is set aside: it cannot be read any more, or would not load. */
+  readonly error?: string;
+}
+
+export interface StoredManifest extends ListedManifest {
+  /** Null when it cannot be read any more. */
+  readonly definition: AnyDefinition | null;
+  /** YAML as it was written; null where it is not known. */
+  readonly source: string | null;
+  readonly file: string | null;
+  readonly versions: readonly RevisionRow[];
+}
+
+/** What a change did, or, where nothing was taken, would do. */
+export interface ChangeReport {
+  readonly manifests: readonly ListedManifest[];
+  /** Of the files that were given. */
+  readonly problems: readonly ManifestProblem[];
+  readonly warnings: readonly ManifestProblem[];
+}
+
+/** The same, with what was there before and is not any more. */
+export interface ReplaceReport extends ChangeReport {
+  readonly removed: readonly ManifestRef[];
+}
+
+/** Why a manifest may not name this secret, or null. */
+export type SecretCheck = (name: string) => string | null;
+
+interface Plan {
+  readonly files: ReadonlyMap<string, string>;
+  readonly loaded: LoadedManifests;
+  readonly report: Omit<ChangeReport, 'manifests'>;
+  /** Of the files that were given, also those that the report leaves out. */
+  readonly allProblems: readonly ManifestProblem[];
+  readonly taken: readonly ManifestEntry[];
+  /** What is current, was not touched, and did not load before this change either. */
+  readonly stale: readonly DamagedRow[];
+}
+
+export class ManifestStore {
+  readonly #tables: ManifestTables;
+  readonly #common: Catalog;
+  readonly #sources: Readonly<Record<string, string>>;
+  readonly #refuseSecret: SecretCheck;
+  readonly #pause: () => Promise<void>;
+  readonly #clocks: () => ClockLimits;
+  #whole: { readonly catalog: Catalog; readonly damaged: readonly DamagedRow[] } | null = null;
+  /** What the loader did not take any more when it last went through the stored files. */
+  #stale: readonly DamagedRow[] = [];
+  /** The stored files, once they have been needed. */
+  #files: ReadonlyMap<string, string> | null = null;
+  /** Of stored files, what a load has read. */
+  #read: ReadonlyMap<string, ReadFile> = new Map();
+  /** Definitions that are current, as they are stored. */
+  readonly #kept = new WeakMap<AnyDefinition, Omit<ManifestEntry, 'definition'>>();
+  readonly #sizes = new WeakMap<AnyDefinition, number>();
+  #last: Promise<unknown> = Promise.resolve();
+  #waiting = 0;
+
+  /**
+   * @param sources the common manifests as they were written, by `kind/name`
+   * @param refuseSecret why a manifest may not name a secret, or null (X3)
+   * @param pause lets others of the thread go on, between slices of work
+   * @param clocks how often clocks may start work (F3, M6)
+   */
+  constructor(
+    sql: SqlDatabase,
+    common: Catalog,
+    sources: Readonly<Record<string, string>>,
+    refuseSecret: SecretCheck = () => null,
+    pause: () => Promise<void> = () => Promise.resolve(),
+    clocks: () => ClockLimits = () => DEFAULT_CLOCKS,
+  ) {
+    this.#refuseSecret = refuseSecret;
+    this.#clocks = clocks;
+    this.#pause = pause;
+    this.#tables = new ManifestTables(sql);
+    this.#common = common;
+    this.#sources = sources;
+  }
+
+  /** @throws EngineError `manifest_damaged` */
+  agent(name: string): ResolvedAgent | null {
+    this.#refuseDamaged({ kind: 'agent', name });
+    return this.#current().catalog.agent(name);
+  }
+
+  /** @throws EngineError `manifest_damaged` */
+  workflow(name: string): ResolvedWorkflow | null {
+    this.#refuseDamaged({ kind: 'workflow', name });
+    return this.#current().catalog.workflow(name);
+  }
+
+  /** The namespace's own and the common ones. */
+  get data(): CatalogData {
+    return this.#current().catalog.data;
+  }
+
+  list(kind: CatalogKind | null): ListedManifest[] {
+    const kinds = kind === null ? CATALOG_KINDS : [kind];
+    const { catalog, damaged } = this.#current();
+    const own = new Map(this.#tables.current().map((row) => [`${row.kind}/${row.name}`, row]));
+    const stale = new Map(this.#stale.map((one) => [`${one.kind}/${one.name}`, one.error]));
+    const errors = new Map(damaged.map((one) => [`${one.kind}/${one.name}`, one]));
+    return kinds.flatMap((of) => {
+      const found = catalog.list(of).map((definition) => {
+        const key = `${of}/${definition.name}`;
+        const error = errors.get(key)?.error ?? stale.get(key);
+        errors.delete(key);
+        return listed(of, definition, own.get(key) ?? null, error);
+      });
+      const rest = [...errors.values()].filter((one) => one.kind === of);
+      return [...found, ...rest.map((one) => setAside(one, own.get(`${of}/${one.name}`) ?? null))];
+    });
+  }
+
+  /**
+   * One manifest, as it is now or as it was.
+   *
+   * @param wanted the author's version (its latest revision), or a revision
+   * @throws EngineError `unknown_manifest`
+   */
+  get(ref: ManifestRef, wanted: { readonly version?: string; readonly revision?: number } = {}): StoredManifest {
+    const { kind, name } = ref;
+    const common = this.#common.list(kind).find((definition) => definition.name === name);
+    const asked = wanted.revision === undefined ? wanted.version : `revision ${wanted.revision}`;
+    if (common !== undefined) {
+      if (asked !== undefined && asked !== common.version) throw this.#unknown(ref, asked);
+      const source = this.#sources[`${kind}/${name}`] ?? null;
+      return { ...listed(kind, common, null), definition: common, source, file: null, versions: [] };
+    }
+    const { revisions: versions, now } = this.#tables.revisions(ref);
+    const found = versions.find(({ revision, version }) =>
+      wanted.revision === undefined
+        ? wanted.version === undefined
+          ? revision === now
+          : version === wanted.version
+        : revision === wanted.revision,
+    );
+    if (found === undefined) throw this.#unknown(ref, asked);
+    const { file, source, definition } = this.#tables.version(ref, found.revision);
+    const row = { revision: found.revision, updatedAt: found.createdAt };
+    if (typeof definition === 'string') {
+      const aside = setAside({ ...ref, error: definition }, { ...row, version: found.version });
+      return { ...aside, definition: null, source, file, versions };
+    }
+    const stale = this.#stale.find((one) => one.kind === kind && one.name === name)?.error;
+    return { ...listed(kind, definition, row, stale), definition, source, file, versions };
+  }
+
+  /**
+   * Puts one manifest in, or a new version of it.
+   *
+   * @throws EngineError `invalid_manifest` with the problems, `manifest_read_only`, `manifest_in_use`, `catalog_busy`
+   */
+  async put(ref: ManifestRef, text: string, now: number): Promise<ChangeReport> {
+    return await this.#inTurn(async () => {
+      this.#refuseCommon(ref);
+      const home = this.#fileOf(ref);
+      const others = home === null ? [] : this.#tables.sourcesIn(home).filter((one) => !isSame(one, ref));
+      if (home !== null && others.length > 0) {
+        throw new EngineError(
+          'manifest_in_use',
+          `The ${ref.kind} "${ref.name}" stands in ${home} together with others; send that file to /manifests instead`,
+        );
+      }
+      const path = home ?? `${ref.kind}s/${ref.name}.yaml`;
+      const plan = await this.#plan([{ path, text }]);
+      const taken = plan.taken.map(({ definition }) => `${definition.kind.toLowerCase()} "${definition.name}"`);
+      if (plan.report.problems.length > 0) throw invalid(plan.report);
+      if (taken.length !== 1 || taken[0] !== `${ref.kind} "${ref.name}"`) {
+        const found = taken.length === 0 ? 'none' : taken.slice(0, 10).join(', ');
+        throw new EngineError(
+          'invalid_manifest',
+          `The body must hold the ${ref.kind} "${ref.name}" and nothing else, it holds: ${found}`,
+        );
+      }
+      return this.#take(plan, now);
+    });
+  }
+
+  /** Takes files in: what loads is taken, what does not is reported and left out. */
+  async upload(files: readonly ManifestFile[], now: number): Promise<ChangeReport> {
+    return await this.#inTurn(async () => this.#take(await this.#planOfWhatLoads(files), now));
+  }
+
+  /**
+   * Makes the catalogue what these files are, as a whole: what is not among them goes. Versions of what goes
+   * can still be asked for.
+   *
+   * @throws EngineError `invalid_manifest` with the problems; then nothing has changed
+   */
+  async replace(files: readonly ManifestFile[], now: number): Promise<ReplaceReport> {
+    return await this.#inTurn(async () => {
+      const before = this.#tables.current();
+      const plan = await this.#plan(files, { whole: true });
+      if (plan.report.problems.length > 0) throw invalid(plan.report);
+      const report = this.#take(plan, now);
+      const stays = new Set(this.#tables.current().map(({ kind, name }) => `${kind}/${name}`));
+      const removed = before.filter(({ kind, name }) => !stays.has(`${kind}/${name}`));
+      return { ...report, removed: removed.map(({ kind, name }) => ({ kind, name })) };
+    });
+  }
+
+  /** What `upload` would say; nothing is changed. */
+  async validate(files: readonly ManifestFile[]): Promise<ChangeReport> {
+    const { report, taken } = await this.#inTurn(async () => await this.#plan(files, { lenient: true }));
+    const manifests = taken.map(({ definition }) => ({
+      ...listed(kindOf(definition), definition, null),
+      common: false,
+    }));
+    return { ...report, manifests };
+  }
+
+  /**
+   * Takes one manifest out. Its versions can still be asked for.
+   *
+   * @throws EngineError `unknown_manifest`, `manifest_read_only`, `manifest_in_use` naming the importers
+   */
+  async remove(ref: ManifestRef, now: number): Promise<void> {
+    await this.#inTurn(async () => {
+      this.#refuseCommon(ref);
+      const file = this.#fileOf(ref);
+      if (file === null) throw this.#unknown(ref, undefined);
+      const rest = this.#tables.sourcesIn(file).filter((one) => !isSame(one, ref));
+      const text = rest.length === 0 ? null : rest.map(({ source }) => source).join('\n---\n');
+      const given = text === null ? [] : [{ path: file, text }];
+      this.#take(await this.#plan(given, { without: text === null ? [file] : [], removed: [ref] }), now);
+    });
+  }
+
+  /**
+   * Runs one change after the other: while one pauses, nothing else may change what it started from.
+   *
+   * @throws EngineError `catalog_busy` when too many wait
+   */
+  async #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#waiting >= limits.catalogQueue) {
+      throw new EngineError(
+        'catalog_busy',
+        `${this.#waiting} changes and checks of the catalogue are waiting (allowed: ${limits.catalogQueue})`,
+      );
+    }
+    this.#waiting += 1;
+    const turn = this.#last.then(work);
+    this.#last = turn.catch(() => undefined);
+    try {
+      return await turn;
+    } finally {
+      this.#waiting -= 1;
+    }
+  }
+
+  /** Files that do not load, or that would take something away that loaded before, are left out as they are. */
+  async #planOfWhatLoads(files: readonly ManifestFile[]): Promise<Plan> {
+    const first = await this.#plan(files, { lenient: true });
+    const faulty = new Set(first.allProblems.map(({ file }) => file));
+    const good = new Set(first.taken.map(({ file }) => file));
+    const now = new Set(first.loaded.entries.map(({ definition }) => `${kindOf(definition)}/${definition.name}`));
+    const lost = new Set(
+      this.#tables.current().flatMap(({ kind, name, file }) => (now.has(`${kind}/${name}`) ? [] : [file])),
+    );
+    const left = files.filter(({ path }) => !faulty.has(path) || (good.has(path) && !lost.has(path)));
+    return { ...(await this.#plan(left, { read: first.loaded.read })), report: first.report };
+  }
+
+  /**
+   * What becomes of the catalogue with these files.
+   *
+   * @throws EngineError `manifest_in_use` when something else would not load any more; `invalid_manifest` past a limit
+   */
+  async #plan(
+    given: readonly ManifestFile[],
+    options: {
+      /** Paths that go. */
+      readonly without?: readonly string[];
+      readonly removed?: readonly ManifestRef[];
+      /** The files are all that there will be. */
+      readonly whole?: boolean;
+      /** Only look; what would be lost is the caller's business. */
+      readonly lenient?: boolean;
+      /** What an earlier plan has read. */
+      readonly read?: ReadonlyMap<string, ReadFile>;
+    } = {},
+  ): Promise<Plan> {
+    const { without = [], removed = [], whole = false, lenient = false } = options;
+    const stored = this.#stored();
+    const files = new Map(whole ? [] : stored);
+    for (const path of without) files.delete(path);
+    for (const { path, text } of given) files.set(path, text);
+    let chars = 0;
+    for (const text of files.values()) chars += text.length;
+    if (files.size > limits.catalogFiles || chars > limits.catalogBytes) {
+      throw new EngineError(
+        'invalid_manifest',
+        `The catalogue would hold ${files.size} files of ${chars} characters (allowed: ${limits.catalogFiles} files, ${limits.catalogBytes} characters)`,
+      );
+    }
+    const changed = new Set(given.map(({ path }) => path));
+    const loaded = await this.#load(files, options.read ?? this.#read, changed);
+    this.#remember(loaded.read, stored);
+    const allProblems = loaded.problems.filter(({ file }) => changed.has(file));
+    const report = {
+      problems: shown(allProblems),
+      warnings: shown(loaded.warnings.filter(({ file }) => changed.has(file))),
+    };
+    const stays = new Set(loaded.entries.map(({ definition }) => `${kindOf(definition)}/${definition.name}`));
+    const gone = this.#tables
+      .current()
+      .filter(
+        (row) =>
+          !stays.has(`${row.kind}/${row.name}`) && !changed.has(row.file) && !removed.some((ref) => isSame(ref, row)),
+      );
+    const stale = gone.length > 0 && !lenient && !whole ? await this.#staleAmong(gone) : [];
+    const lost = gone.filter((row) => !stale.some((one) => isSame(one, row)));
+    if (lost.length > 0 && !lenient && !whole) {
+      const why = loaded.problems.filter(({ file }) => !changed.has(file)).map(formatProblem);
+      const named = lost.slice(0, 10).map(({ kind, name }) => `${kind} "${name}"`);
+      throw new EngineError(
+        'manifest_in_use',
+        `${named.join(', ')} would not load any more: ${why.slice(0, 5).join('; ')}`,
+        { problems: why.slice(0, limits.manifestIssues) },
+      );
+    }
+    if (!lenient) this.#refuseTooLarge(loaded);
+    const taken = loaded.entries.filter(({ file }) => changed.has(file));
+    return { files, loaded, report, allProblems, taken, stale };
+  }
+
+  async #load(
+    files: ReadonlyMap<string, string>,
+    read: ReadonlyMap<string, ReadFile>,
+    changed: ReadonlySet<string>,
+  ): Promise<LoadedManifests> {
+    const sources = this.#tables.sources();
+    return await loadManifestsInSlices(
+      [...files].map(([path, text]) => ({ path, text })),
+      {
+        common: this.#common,
+        // What is there already was taken when it was given; a run judges it again.
+        refuseSecret: (name, file) => (changed.has(file) ? this.#refuseSecret(name) : null),
+        clocks: this.#clocks(),
+        isKept: (kind, name, source) => sources.get(`${kind}/${name}`) === source.trim(),
+        read,
+      },
+      this.#pause,
+    );
+  }
+
+  /** Which of these do not load from the stored files as they are: no change is to blame for them. */
+  async #staleAmong(gone: readonly CurrentRow[]): Promise<DamagedRow[]> {
+    const loaded = await this.#load(this.#stored(), this.#read, new Set());
+    const loads = new Set(loaded.entries.map(({ definition }) => `${kindOf(definition)}/${definition.name}`));
+    return gone
+      .filter(({ kind, name }) => !loads.has(`${kind}/${name}`))
+      .map(({ kind, name, file }) => {
+        const problem = loaded.problems.find((one) => one.file === file);
+        const why = problem === undefined ? `its file ${file} does not hold it any more` : formatProblem(problem);
+        return { kind, name, error: `does not load any more, and is served as it was: ${why}` };
+      });
+  }
+
+  /** @throws EngineError `invalid_manifest` past the limits of one definition, and of all together */
+  #refuseTooLarge({ entries, catalog }: LoadedManifests): void {
+    let all = 0;
+    for (const { definition } of entries) {
+      const chars = this.#sizeOf(definition);
+      if (chars > limits.definitionChars) {
+        throw new EngineError(
+          'invalid_manifest',
+          `The ${kindOf(definition)} "${definition.name}" has ${chars} characters with its files (allowed: ${limits.definitionChars})`,
+        );
+      }
+      all += chars;
+    }
+    // each importer of a definition that only its folder finds has its own copy
+    for (const { definition } of catalog.data.scoped ?? []) all += this.#sizeOf(definition);
+    if (all > limits.catalogDefinitionChars) {
+      throw new EngineError(
+        'invalid_manifest',
+        `The manifests of the catalogue would have ${all} characters with the files that they name (allowed: ${limits.catalogDefinitionChars})`,
+      );
+    }
+  }
+
+  #sizeOf(definition: AnyDefinition): number {
+    const known = this.#sizes.get(definition);
+    if (known !== undefined) return known;
+    const chars = JSON.stringify(definition).length;
+    this.#sizes.set(definition, chars);
+    return chars;
+  }
+
+  #stored(): ReadonlyMap<string, string> {
+    this.#files ??= this.#tables.files();
+    return this.#files;
+  }
+
+  /** Keeps what has been read of files that are stored, within `limits.catalogMemoryChars`. */
+  #remember(read: ReadonlyMap<string, ReadFile>, stored: ReadonlyMap<string, string>): void {
+    let left: number = limits.catalogMemoryChars;
+    const kept = [...read].filter(([path, { text, size }]) => {
+      if (stored.get(path) !== text) return false;
+      left -= size;
+      return left >= 0;
+    });
+    this.#read = new Map(kept);
+  }
+
+  #take({ files, loaded, report, taken, stale }: Plan, now: number): ChangeReport {
+    const tables = this.#tables;
+    const findable = new Set(CATALOG_KINDS.flatMap((kind) => loaded.catalog.list(kind)));
+    const entries = loaded.entries.filter(({ definition }) => findable.has(definition));
+    tables.transaction(() => {
+      tables.writeFiles(this.#stored(), files);
+      const before = new Map(tables.current().map(({ kind, name, revision }) => [`${kind}/${name}`, revision]));
+      tables.clear(stale);
+      for (const { importer, definition } of loaded.catalog.data.scoped ?? []) tables.addScoped(importer, definition);
+      for (const entry of entries) {
+        const ref = { kind: kindOf(entry.definition), name: entry.definition.name };
+        const was = before.get(`${ref.kind}/${ref.name}`) ?? null;
+        const known = this.#kept.get(entry.definition);
+        if (was !== null && known?.file === entry.file && known.source === entry.source) tables.setCurrent(ref, was);
+        else tables.keep(ref, entry, was, now);
+      }
+    });
+    for (const { definition, file, source } of entries) this.#kept.set(definition, { file, source });
+    this.#files = files;
+    this.#remember(loaded.read, files);
+    this.#stale = stale;
+    this.#whole = stale.length > 0 ? null : { catalog: this.#together(loaded.catalog.data), damaged: [] };
+    const all = new Map(this.list(null).map((one) => [`${one.kind}/${one.name}`, one]));
+    return {
+      ...report,
+      manifests: taken.flatMap(({ definition }) => all.get(`${kindOf(definition)}/${definition.name}`) ?? []),
+    };
+  }
+
+  #current(): { readonly catalog: Catalog; readonly damaged: readonly DamagedRow[] } {
+    if (this.#whole !== null) return this.#whole;
+    const { data, damaged } = this.#tables.definitions();
+    this.#whole = { catalog: this.#together(data), damaged };
+    return this.#whole;
+  }
+
+  /** The common definitions and the namespace's own. */
+  #together(own: CatalogData): Catalog {
+    const { data } = this.#common;
+    // By identity: an own definition may have the name of one that came with the deployment later.
+    const bundled = new Set(CATALOG_KINDS.flatMap((kind): readonly AnyDefinition[] => data[`${kind}s`]));
+    for (const { definition } of data.scoped ?? []) bundled.add(definition);
+    return createCatalog(
+      {
+        agents: [...data.agents, ...own.agents],
+        tools: [...data.tools, ...own.tools],
+        relics: [...data.relics, ...own.relics],
+        workflows: [...data.workflows, ...own.workflows],
+        monuments: [...data.monuments, ...own.monuments],
+        scoped: [...(data.scoped ?? []), ...(own.scoped ?? [])],
+      },
+      (definition) => bundled.has(definition),
+    );
+  }
+
+  #fileOf(ref: ManifestRef): string | null {
+    return this.#tables.current().find((one) => isSame(one, ref))?.file ?? null;
+  }
+
+  #refuseDamaged({ kind, name }: ManifestRef): void {
+    const damaged = this.#current().damaged.find((one) => one.kind === kind && one.name === name);
+    if (damaged === undefined) return;
+    throw new EngineError('manifest_damaged', `The ${kind} "${name}" is set aside: ${damaged.error}. Put it in again`, {
+      manifest: { kind, name },
+    });
+  }
+
+  #refuseCommon({ kind, name }: ManifestRef): void {
+    if (!this.#common.list(kind).some((definition) => definition.name === name)) return;
+    throw new EngineError(
+      'manifest_read_only',
+      `The ${kind} "${name}" comes with the system and cannot be changed; choose another name for yours`,
+    );
+  }
+
+  #unknown({ kind, name }: ManifestRef, asked: string | undefined): EngineError {
+    const near = this.#current()
+      .catalog.nearest(kind, name)
+      .filter((other) => other !== name);
+    const hint = near.length > 0 ? ` (nearest: ${near.join(', ')})` : '';
+    const what =
+      asked === undefined
+        ? ''
+        : ` in ${asked.startsWith('revision') ? asked : `version ${asked.slice(0, limits.excerptChars)}`}`;
+    return new EngineError(
+      'unknown_manifest',
+      `There is no ${kind} "${name.slice(0, limits.excerptChars)}"${what}${hint}`,
+    );
+  }
+}
+
+function invalid({ problems, warnings }: Plan['report']): EngineError {
+  const lines = problems.map(formatProblem);
+  return new EngineError('invalid_manifest', lines.slice(0, 5).join('; '), { problems, warnings });
+}
+
+/** The first of them, and how many there are more. */
+function shown(issues: readonly ManifestProblem[]): readonly ManifestProblem[] {
+  const rest = issues.length - limits.manifestIssues;
+  const first = issues[limits.manifestIssues];
+  if (first === undefined) return issues;
+  return [...issues.slice(0, limits.manifestIssues), { ...first, message: `${rest} further ones are not listed` }];
+}
+
+function kindOf(definition: AnyDefinition): CatalogKind {
+  return definition.kind.toLowerCase() as CatalogKind;
+}
+
+function isSame(a: ManifestRef, b: ManifestRef): boolean {
+  return a.kind === b.kind && a.name === b.name;
+}
+
+function listed(
+  kind: CatalogKind,
+  { name, version, summary, tags }: AnyDefinition,
+  own: { readonly revision: number; readonly updatedAt: number } | null,
+  error?: string,
+): ListedManifest {
+  return {
+    kind,
+    name,
+    version,
+    revision: own?.revision ?? null,
+    summary,
+    tags,
+    common: own === null,
+    updatedAt: own?.updatedAt ?? null,
+    ...(error === undefined ? {} : { error }),
+  };
+}
+
+/** What is known of a manifest whose definition cannot be read. */
+function setAside(
+  { kind, name, error }: DamagedRow,
+  row: { readonly revision: number; readonly version: string; readonly updatedAt: number } | null,
+): ListedManifest {
+  const { revision = null, version = '', updatedAt = null } = row ?? {};
+  return { kind, name, version, revision, summary: '', tags: [], common: false, updatedAt, error };
+}

@@ -1,0 +1,237 @@
+/**
+ * One Durable Object per session: gives the engine its storage, its clock and its alarm, and serves
+ * the session's surface. Knows the platform; decides nothing.
+ */
+import { DurableObject } from 'cloudflare:workers';
+import { EngineError } from '../../domain/errors.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+import type { ChildRequest } from '../../domain/ports.ts';
+import { lateRedactor, redactor } from '../../engine/session/redact.ts';
+import { Session } from '../../engine/session/session.ts';
+import { createOutboundFetch } from '../../executors/outbound/outbound.ts';
+import { createExecutors } from '../../executors/registry.ts';
+import { isOwner, parseApiKeys } from '../../http/auth.ts';
+import { problemResponse } from '../../http/problem.ts';
+import { createSessionApp } from '../../http/session-app.ts';
+import { Journal } from '../../journal/journal.ts';
+import type { SessionRecord } from '../../domain/session.ts';
+import { PinnedManifests } from '../catalogs.ts';
+import { childSessions, endChildren, spentBelow } from '../children.ts';
+import { executionEntry, indexFor } from '../executions.ts';
+import { readHtml } from '../html-reader.ts';
+import { modelOf } from '../model.ts';
+import { recoveryQueueOf } from '../host.ts';
+import { Share } from '../../domain/turns.ts';
+import { newId, platformClock, platformTurns } from '../platform.ts';
+import { takeTurn } from './rate-limit-object.ts';
+import { edgeRelics, forgetRelics } from './relic-object.ts';
+import { egressOf, runnerOf } from '../runner.ts';
+import { readSettings, secretsOf } from '../settings.ts';
+import type { Env } from '../settings.ts';
+import { durableSql } from '../sql-storage.ts';
+
+/** The platform's log. */
+function log(line: string): void {
+  console.error(line); // oxlint-disable-line no-console -- there is no other
+}
+
+/** @returns the refusal where newer code has written it: then nothing is read or written (J9) */
+function openJournal(storage: DurableObjectStorage): Journal | EngineError {
+  try {
+    return new Journal(durableSql(storage));
+  } catch (fault) {
+    if (fault instanceof EngineError) return fault;
+    throw fault;
+  }
+}
+
+export class SessionObject extends DurableObject<Env> {
+  #opened: Session | EngineError;
+  #app: Pick<ReturnType<typeof createSessionApp>, 'fetch'>;
+
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env);
+    this.#opened = this.#openSession();
+    this.#app = this.#openApp();
+  }
+
+  /** @throws EngineError `schema_too_new` */
+  get #session(): Session {
+    if (this.#opened instanceof EngineError) throw this.#opened;
+    return this.#opened;
+  }
+
+  #openSession(): Session | EngineError {
+    const { ctx, env } = this;
+    const journal = openJournal(ctx.storage);
+    if (journal instanceof EngineError) return journal;
+    const settings = readSettings(env);
+    const runner = runnerOf(settings, () => this.#session.record.owner);
+    const egress = egressOf(settings, () => this.#session.record);
+    const pinned = new PinnedManifests(env, ctx.storage);
+    const redact = lateRedactor(() => secretsOf(env, this.#session.record));
+    const redactLog = lateRedactor(() => secretsOf(env));
+    return new Session({
+      journal,
+      recoveryQueue: recoveryQueueOf(env, ctx.storage),
+      clock: platformClock,
+      share: new Share(platformTurns, () => (this.#session.exists ? this.#session.record.owner : null)),
+      random: Math.random,
+      newApprovalId: () => newId('apr'),
+      executors: createExecutors(),
+      fetch: createOutboundFetch({
+        fetch: (input, init) => fetch(input, init),
+        allowHosts: settings.allowHosts,
+        egress,
+        clock: platformClock,
+      }),
+      readHtml,
+      runner,
+      edgeRelics: edgeRelics(env, ctx.storage, () => this.#session.record.session_id),
+      children: childSessions(env, platformClock, ctx.storage, () => this.#session.record),
+      pin: (record) => pinned.pin(record),
+      resolve: (name, pin) => pinned.agent(name, pin, this.#session.record.owner),
+      workflow: (name, pin) => pinned.workflow(name, pin, this.#session.record.owner),
+      redact,
+      expiryMs: settings.sessionExpiryMs,
+      feedMinMs: settings.clocks.feedMinMs,
+      modelFor: (resolved) => modelOf(env, settings, resolved, this.#session.record.owner, egress),
+      hold: (work) => {
+        ctx.waitUntil(work.finally(() => this.#rest()));
+        ctx.waitUntil(this.#arm());
+      },
+      runEnded: (run) => {
+        const { record } = this.#session;
+        if (record.kind === 'execution') {
+          ctx.waitUntil(indexFor(env, record.owner).record(executionEntry(record, run)));
+        }
+      },
+      log: (fault) =>
+        log(
+          redactLog(
+            JSON.stringify({
+              level: 'error',
+              message: String(fault),
+              stack: fault instanceof Error ? fault.stack : undefined,
+            }),
+          ),
+        ),
+    });
+  }
+
+  #openApp(): Pick<ReturnType<typeof createSessionApp>, 'fetch'> {
+    const session = this.#opened;
+    if (session instanceof EngineError) return { fetch: () => problemResponse(session) };
+    return createSessionApp({
+      session,
+      clock: platformClock,
+      admit: async () => await takeTurn(this.env, readSettings(this.env), this.#session.record),
+      destroy: () => this.#destroy(),
+      log: (line) => log(redactor(secretsOf(this.env))(line)),
+    });
+  }
+
+  /** Nothing is at work for now. */
+  async #rest(): Promise<void> {
+    try {
+      await this.#arm();
+      await this.#clearUp();
+    } catch (fault) {
+      log(redactor(secretsOf(this.env))(JSON.stringify({ level: 'error', message: String(fault) })));
+    }
+  }
+
+  /** Once the one run of an execution or a child is over, nobody can call any more what it kept for itself (R5, R6). */
+  async #clearUp(): Promise<void> {
+    if (!this.#session.exists || this.#session.record.kind === 'chat') return;
+    const [run] = this.#session.runs(1);
+    if (run === undefined || !this.#session.hasEnded(run.runId)) return;
+    if (await this.#session.read().calledRelic(run)) await this.#forgetRelics();
+  }
+
+  async #forgetRelics(): Promise<void> {
+    const { session_id: space } = this.#session.record;
+    this.ctx.waitUntil(runnerOf(readSettings(this.env))?.stopRelics(space, { forget: true }) ?? Promise.resolve());
+    await forgetRelics(this.env, this.ctx.storage, space);
+  }
+
+  async #destroy(): Promise<void> {
+    const { record } = this.#session;
+    // What comes in while others are told would find its tables gone.
+    await this.#session.close('the session was deleted');
+    try {
+      await Promise.all([
+        this.#forgetRelics(),
+        endChildren(this.env, this.ctx.storage, record),
+        record.kind === 'execution'
+          ? indexFor(this.env, record.owner).forget(this.#session.runs().map(({ runId }) => runId))
+          : null,
+      ]);
+      await this.ctx.storage.deleteAlarm();
+      await this.ctx.storage.deleteAll();
+    } finally {
+      this.#opened = this.#openSession();
+      this.#app = this.#openApp();
+    }
+  }
+
+  override async fetch(request: Request): Promise<Response> {
+    return await this.#app.fetch(request);
+  }
+
+  async create(record: SessionRecord, state: JsonObject): Promise<void> {
+    // Both in one turn, so that they reach the disk together.
+    await Promise.all([this.#session.create(record, state), this.#arm()]);
+  }
+
+  /** @returns a `Spent` as JSON: what the sessions have spent that this one started, with those below */
+  spentBelow(): string {
+    return JSON.stringify(spentBelow(this.ctx.storage));
+  }
+
+  /** Starts the one run of this session, a child's or a workflow's, once; returns its id (M6, M7). */
+  async startChild(record: SessionRecord, request: ChildRequest): Promise<string> {
+    // What a workflow is started with is its own: it need not fit in variables, as an agent's context does.
+    if (!this.#session.exists) await this.create(record, request.kind === 'agent' ? request.inputs : {});
+    const { runId } = await this.#session.child(request);
+    return runId;
+  }
+
+  /**
+   * The session's one alarm: for runs that nobody owns, approvals that expire, periodic feeds, and the
+   * session's own end (J2, J8, F3). Re-arms first, starts the work without containing it, never throws.
+   */
+  override async alarm(): Promise<void> {
+    // Newer code finds it still armed when it is back (J9).
+    if (this.#opened instanceof EngineError) {
+      return await this.ctx.storage.setAlarm(platformClock.now() + limits.watchdogMs);
+    }
+    await this.#arm();
+    this.ctx.waitUntil(this.#wake());
+  }
+
+  async #wake(): Promise<void> {
+    try {
+      if (this.#session.exists && this.#session.expiresAt <= platformClock.now() && !this.#session.busy) {
+        await this.#session.dispose('the session has expired');
+        await this.#destroy();
+        return;
+      }
+      if (this.#isServed()) await this.#session.wake();
+      await this.#arm();
+    } catch (fault) {
+      log(redactor(secretsOf(this.env))(JSON.stringify({ level: 'error', message: String(fault) })));
+    }
+  }
+
+  /** Nothing goes on by itself for an API key that is gone; it goes on when there is such a key again (H5). */
+  #isServed(): boolean {
+    return !this.#session.exists || isOwner(parseApiKeys(this.env.API_KEYS), this.#session.record.owner);
+  }
+
+  async #arm(): Promise<void> {
+    const at = this.#isServed() ? this.#session.nextWake() : this.#session.expiresAt;
+    if (at !== null) await this.ctx.storage.setAlarm(at);
+  }
+}

@@ -1,0 +1,161 @@
+/** What the scheduler is told about an action's target, from the agent and its catalogue (X4, S7, S8). */
+import type { ActionDeclaration, ActionPolicy, ActionType, Effects, RetryPolicy } from '../../domain/action.ts';
+import { limits } from '../../domain/limits.ts';
+import type { RelicEndpoint, ResolvedAgent, ToolDefinition } from '../../domain/manifest.ts';
+import { nearestNames } from '../../domain/nearest.ts';
+import { internalPolicy } from '../../executors/internal.ts';
+import { relicTarget } from '../../executors/relic.ts';
+import type { Estimates } from './learned-durations.ts';
+
+const BUILT_IN_EFFECTS: Readonly<Record<Exclude<ActionType, 'tool'>, Effects>> = {
+  agent: 'unsafe',
+  relic: 'unsafe',
+  workflow: 'unsafe',
+  llm: 'idempotent',
+  internal: 'idempotent',
+  python: 'unsafe',
+  shell: 'unsafe',
+  docker: 'unsafe',
+};
+
+const LONG_TYPES: ReadonlySet<ActionType> = new Set<ActionType>(['agent', 'workflow', 'docker']);
+
+type Refusal = NonNullable<ActionPolicy['refusal']>;
+
+/** @param resolved null = nothing is looked up and nothing is refused */
+export function policyOf(
+  action: Pick<ActionDeclaration, 'type' | 'name' | 'parameters' | 'timeoutMs' | 'cacheTtlMs' | 'idempotencyKey'>,
+  resolved: ResolvedAgent | null,
+  learned: Estimates,
+): ActionPolicy {
+  const tool = action.type === 'tool' ? (resolved?.tools.get(action.name) ?? null) : null;
+  const endpoint = action.type === 'relic' ? endpointOf(action, resolved) : null;
+  const effects = endpoint?.effects ?? effectsOf(action.type, tool);
+  const fallbackTimeout = LONG_TYPES.has(action.type) ? limits.longActionTimeoutMs : limits.actionTimeoutMs;
+  const timeoutMs = Math.min(tool?.timeoutMs ?? endpoint?.timeoutMs ?? fallbackTimeout, limits.maxActionTimeoutMs);
+  return {
+    effects,
+    timeoutMs,
+    retry: retryOf(effects, tool),
+    concurrency: tool?.concurrency ?? null,
+    dispatch: tool?.dispatch ?? 'eager',
+    needsApproval: tool?.approval === 'always' || (resolved?.agent.loop.mode === 'supervised' && effects === 'unsafe'),
+    reuse: action.idempotencyKey !== null || cacheTtlOf(action, effects, tool) !== null,
+    estimateMs: learned.get(targetOf(action)) ?? action.timeoutMs ?? timeoutMs,
+    refusal: resolved === null ? null : refusalOf(action, resolved),
+  };
+}
+
+/** What of a relic an action asks for; null when there is no such relic or endpoint. */
+function endpointOf(
+  action: Pick<ActionDeclaration, 'name' | 'parameters'>,
+  resolved: ResolvedAgent | null,
+): RelicEndpoint | null {
+  const { relic, endpoint } = relicTarget(action);
+  const endpoints = resolved?.relics.get(relic)?.endpoints ?? {};
+  return endpoint !== null && Object.hasOwn(endpoints, endpoint) ? (endpoints[endpoint] ?? null) : null;
+}
+
+/** `type/name`: what durations are learned for and concurrency is counted by. */
+export function targetOf(action: Pick<ActionDeclaration, 'type' | 'name'>): string {
+  return `${action.type}/${action.name}`;
+}
+
+/** Unstated effects are unsafe (S7); what has no manifest goes by its type. */
+export function effectsOf(type: ActionType, tool: ToolDefinition | null): Effects {
+  return type === 'tool' ? (tool?.effects ?? 'unsafe') : BUILT_IN_EFFECTS[type];
+}
+
+/** How old an equal action's result may be and still stand for this one; null = it may not (P6). Pure targets only. */
+export function cacheTtlOf(
+  action: Pick<ActionDeclaration, 'cacheTtlMs'>,
+  effects: Effects,
+  tool: ToolDefinition | null,
+): number | null {
+  const ttlMs = action.cacheTtlMs ?? tool?.cacheTtlMs ?? null;
+  return effects === 'pure' && ttlMs !== null && ttlMs > 0 ? ttlMs : null;
+}
+
+function retryOf(effects: Effects, tool: ToolDefinition | null): RetryPolicy {
+  if (tool?.retry != null) return tool.retry;
+  return {
+    maxAttempts: effects === 'unsafe' ? 1 : limits.retryAttempts,
+    backoff: 'exponential',
+    delayMs: limits.retryDelayMs,
+    maxDelayMs: limits.retryMaxDelayMs,
+  };
+}
+
+/** Default deny: what the manifest does not import or allow may not run (X4). */
+function refusalOf(
+  action: Pick<ActionDeclaration, 'type' | 'name' | 'parameters'>,
+  resolved: ResolvedAgent,
+): Refusal | null {
+  const { agent } = resolved;
+  switch (action.type) {
+    case 'tool':
+      if (resolved.tools.has(action.name)) return null;
+      return unknownName('tool', action.name, agent.name, [...resolved.tools.keys()], resolved.knownNames.tool);
+    case 'agent':
+    case 'relic':
+    case 'workflow': {
+      const imported = agent.imports[`${action.type}s`];
+      const name = action.type === 'relic' ? (action.name.split('.')[0] ?? '') : action.name;
+      if (imported.includes(name)) return action.type === 'relic' ? unknownEndpoint(action, resolved) : null;
+      return unknownName(action.type, name, agent.name, imported, resolved.knownNames[action.type]);
+    }
+    case 'python':
+    case 'shell':
+    case 'docker':
+      if (agent.capabilities.includes(action.type)) return null;
+      return {
+        code: 'not_allowed',
+        message: `Agent "${agent.name}" may not run ${action.type} (its capabilities: ${listed(agent.capabilities)})`,
+      };
+    case 'internal': {
+      const why = internalPolicy(agent.internalActions, action.name);
+      // A refused internal action fails rather than being rejected: the executor says so when it is reached.
+      return why !== null && why.code === 'unknown_name' ? { code: 'unknown_name', message: why.message } : null;
+    }
+    case 'llm':
+      return null;
+  }
+}
+
+/** A relic is imported with its endpoints; one that it does not have is a name like any other. */
+function unknownEndpoint(
+  action: Pick<ActionDeclaration, 'name' | 'parameters'>,
+  resolved: ResolvedAgent,
+): Refusal | null {
+  const { relic: name, endpoint } = relicTarget(action);
+  const relic = resolved.relics.get(name);
+  if (relic === undefined || endpoint === null || Object.hasOwn(relic.endpoints, endpoint)) return null;
+  const known = Object.keys(relic.endpoints);
+  const near = nearestNames(endpoint, known);
+  const hint = near.length > 0 ? `did you mean ${near.map((n) => `"${n}"`).join(' or ')}?` : `it has: ${listed(known)}`;
+  const asked = endpoint.slice(0, limits.excerptChars);
+  return { code: 'unknown_name', message: `The relic "${name}" has no endpoint "${asked}" (${hint})` };
+}
+
+function unknownName(
+  kind: 'tool' | 'agent' | 'relic' | 'workflow',
+  name: string,
+  agentName: string,
+  imported: readonly string[],
+  known: readonly string[],
+): Refusal {
+  if (known.includes(name)) {
+    return {
+      code: 'unknown_name',
+      message: `Agent "${agentName}" does not import the ${kind} "${name}" (it may use: ${listed(imported)})`,
+    };
+  }
+  const near = nearestNames(name, imported);
+  const hint =
+    near.length > 0 ? `did you mean ${near.map((n) => `"${n}"`).join(' or ')}?` : `known: ${listed(imported)}`;
+  return { code: 'unknown_name', message: `No ${kind} is called "${name.slice(0, limits.excerptChars)}" (${hint})` };
+}
+
+function listed(names: readonly string[]): string {
+  return names.length === 0 ? 'none' : names.slice(0, 20).join(', ');
+}

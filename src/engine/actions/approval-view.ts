@@ -1,0 +1,80 @@
+/** An approval as people read it (J8): the whole call that they decide about, and what came of it. */
+import { EngineError } from '../../domain/errors.ts';
+import type { SessionEvent } from '../../domain/event.ts';
+import type { Json, JsonObject } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+import type { Journal } from '../../journal/journal.ts';
+import { callOf } from './approvals.ts';
+
+/** `cancelled`: the action ended for another reason before it was decided about. */
+type ApprovalStatus = 'open' | 'approved' | 'denied' | 'expired' | 'cancelled';
+
+export interface ApprovalView {
+  readonly approval_id: string;
+  readonly status: ApprovalStatus;
+  readonly run_id: string;
+  readonly iteration: number;
+  readonly action_id: string;
+  readonly name: string | null;
+  readonly type: Json;
+  readonly requested_at: number;
+  readonly expires_at: number;
+  readonly decided_at: number | null;
+  readonly note: string | null;
+  /** Of the UTF-8 text of `JSON.stringify({ parameters, inputs })`. */
+  readonly sha256: Json;
+  readonly bytes: Json;
+  readonly parameters: JsonObject | null;
+  readonly inputs: JsonObject | null;
+}
+
+/** @param open whether a run waits for the answer now; null when no approval has this id */
+export function approvalView(journal: Journal, id: string, now: number, open: boolean): ApprovalView | null {
+  if (!/^apr_[0-9a-f]{32}$/.test(id)) return null;
+  const found = journal.approval(id);
+  if (found === null) return null;
+  const { event, state } = found.asked;
+  const { data, timestamp } = event;
+  const call = callOf(state);
+  const expires = timestamp + limits.approvalExpiryMs;
+  const end = found.end;
+  return {
+    approval_id: id,
+    status: end === null && open ? 'open' : endOf(end, (end?.timestamp ?? now) >= expires),
+    run_id: event.run_id,
+    iteration: event.iteration,
+    action_id: event.action_id ?? '',
+    name: event.action_name ?? null,
+    type: data['type'] ?? null,
+    requested_at: timestamp,
+    expires_at: expires,
+    decided_at: end?.timestamp ?? null,
+    note: typeof end?.data['note'] === 'string' ? end.data['note'] : null,
+    sha256: data['sha256'] ?? null,
+    bytes: data['bytes'] ?? null,
+    parameters: call?.parameters ?? null,
+    inputs: call?.inputs ?? null,
+  };
+}
+
+function endOf(end: SessionEvent | null, late: boolean): ApprovalStatus {
+  if (end?.type === 'approval_resolved') return end.data['approved'] === true ? 'approved' : 'denied';
+  return late ? 'expired' : 'cancelled';
+}
+
+/** Why a decision came too late. */
+export function approvalClosed(id: string, status: ApprovalStatus | 'deciding'): EngineError {
+  const why = {
+    // It was open a moment ago: its run has ended with our own fault.
+    open: 'its run has ended',
+    deciding: 'another request is deciding about it',
+    approved: 'it was approved before',
+    denied: 'it was denied before',
+    expired: `nobody decided about it within ${limits.approvalExpiryMs / 3_600_000} hours, which counts as denied`,
+    cancelled: 'its action ended before anybody decided about it',
+  }[status];
+  return new EngineError('approval_closed', `The approval "${id}" is not open any more: ${why}`, {
+    approval_id: id,
+    approval_status: status,
+  });
+}

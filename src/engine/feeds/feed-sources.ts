@@ -1,0 +1,199 @@
+/** Where feeds' values come from (F1, F5): the session itself, or the same executors that run actions. */
+import type { ActionDeclaration, ActionType } from '../../domain/action.ts';
+import type { Json, JsonObject } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+import type { FeedDefinition, ResolvedAgent } from '../../domain/manifest.ts';
+import type { Usage } from '../../domain/ports.ts';
+import type { SessionRecord } from '../../domain/session.ts';
+import type { ActionContext } from '../../executors/executor.ts';
+import { validateParameters } from '../../executors/validate-parameters.ts';
+import type { Journal } from '../../journal/journal.ts';
+import { callModel } from '../generation/call-model.ts';
+import type { RunContext } from '../run/run-context.ts';
+import { policyOf } from '../actions/action-policy.ts';
+
+/** What a fetch may use. */
+export interface FeedPorts extends Pick<
+  RunContext,
+  | 'clock'
+  | 'pacer'
+  | 'random'
+  | 'executors'
+  | 'fetch'
+  | 'readHtml'
+  | 'runner'
+  | 'edgeRelics'
+  | 'children'
+  | 'model'
+  | 'variables'
+> {
+  readonly journal: Journal;
+  readonly record: SessionRecord;
+  readonly resolved: ResolvedAgent;
+  /** Told what a model used for a feed. */
+  readonly used: (usage: Usage) => void;
+  /** Of the run that asks; null between runs. */
+  readonly moment: { readonly iteration: number; readonly usage: JsonObject } | null;
+}
+
+/**
+ * Why an agent may not use a feed's source, or null (X4). A source that asks a human first cannot be one;
+ * one with unsafe effects is repeated by the clock only where that is said (S7).
+ */
+export function feedRefusal(feed: FeedDefinition, resolved: ResolvedAgent): string | null {
+  if (feed.source.type === 'internal') return null;
+  const { refusal, needsApproval, effects } = policyOf(actionOf(feed), resolved, new Map<string, number>());
+  if (refusal !== null) return refusal.message;
+  if (feed.when === 'periodic' && effects === 'unsafe' && feed.allowUnsafe !== true) {
+    return `"${feed.source.name}" has unsafe effects, and a periodic feed would repeat them (allow_unsafe: true allows it)`;
+  }
+  return needsApproval ? `"${feed.source.name}" asks a human before it runs, and cannot be a feed` : null;
+}
+
+/** @throws Error that says why there is no value */
+export async function fetchFeed(feed: FeedDefinition, ports: FeedPorts, signal: AbortSignal): Promise<Json> {
+  const { source } = feed;
+  if (source.type === 'internal') return internalValue(source.name, source.params, ports);
+  const refusal = feedRefusal(feed, ports.resolved);
+  if (refusal !== null) throw new Error(refusal);
+  const action = actionOf(feed);
+  const { resolved, record } = ports;
+  const tool = source.type === 'tool' ? (resolved.tools.get(source.name) ?? null) : null;
+  const issue =
+    tool === null
+      ? null
+      : await ports.pacer.run(
+          limits.schemaSteps,
+          (meter) => validateParameters(tool.parameters, action.parameters, meter),
+          signal,
+        );
+  if (issue !== null) throw new Error(issue);
+  const context: ActionContext = {
+    signal,
+    clock: ports.clock,
+    pacer: ports.pacer,
+    session: record.session_id,
+    owner: record.owner,
+    progress: () => undefined,
+    variables: ports.variables,
+    internalActions: resolved.agent.internalActions,
+    runnerNeeds: resolved.agent.runner ?? {},
+    runner: ports.runner,
+    edgeRelics: ports.edgeRelics ?? null,
+    children: ports.children,
+    fetch: ports.fetch,
+    readHtml: ports.readHtml,
+    feeds: null,
+    callModel: (request) => callModel(ports, request, signal, ports.used),
+  };
+  const outcome = await ports.executors[action.type].execute(
+    {
+      action,
+      // Each fetch is an execution of its own.
+      runtimeKey: `${record.session_id}/feed/${feed.id}/${ports.clock.now()}`,
+      attempt: 1,
+      parameters: action.parameters,
+      inputs: {},
+      tool,
+      relic: source.type === 'relic' ? (resolved.relics.get(source.name) ?? null) : null,
+      timeoutMs: limits.feedFetchMs,
+      budget: null,
+    },
+    context,
+  );
+  if (outcome.ok) return outcome.output;
+  throw new Error(`${outcome.error.code}: ${outcome.error.message}`);
+}
+
+/** The action that a feed's source stands for. */
+function actionOf({ id, source }: FeedDefinition): ActionDeclaration {
+  const { type, name, action, params } = source;
+  return {
+    ordinal: 0,
+    id,
+    type: type as ActionType,
+    mode: 'async',
+    name: type === 'relic' && action !== null ? `${name}.${action}` : name,
+    parameters: params,
+    outputKey: null,
+    dependsOn: null,
+    waitForAll: true,
+    timeoutMs: null,
+    retry: null,
+    onError: null,
+    when: null,
+    priority: 0,
+    idempotencyKey: null,
+    cacheTtlMs: null,
+    references: [],
+    embeddedInThought: false,
+    repaired: false,
+    span: { start: 0, end: 0 },
+  };
+}
+
+/** F5. */
+function internalValue(name: string, params: JsonObject, ports: FeedPorts): Json {
+  const { clock, record, resolved, journal, moment } = ports;
+  switch (name) {
+    case 'system_clock':
+      return clockValue(clock.now(), params);
+    case 'random': {
+      const { min = 0, max = 1, integer } = params as { min?: number; max?: number; integer?: boolean };
+      const value = Number(min) + ports.random() * (Number(max) - Number(min));
+      return integer === true ? Math.floor(value) : value;
+    }
+    case 'session_info':
+      return {
+        session_id: record.session_id,
+        user_id: record.user_id,
+        kind: record.kind,
+        created_at: new Date(record.created_at).toISOString(),
+        runs: journal.runs().length,
+      };
+    case 'agent_metadata': {
+      const { name: agent, version, summary, tags } = resolved.agent;
+      return { name: agent, version, summary, tags: [...tags] };
+    }
+    case 'iteration':
+      return moment?.iteration ?? null;
+    case 'usage':
+      return moment?.usage ?? null;
+    case 'recent_actions':
+      return journal
+        .recentActions(limits.recentActions)
+        .map(({ type, action_id: id, action_name: action, timestamp }) => ({
+          id: id ?? null,
+          name: action ?? null,
+          status: type.slice('action_'.length),
+          at: new Date(timestamp).toISOString(),
+        }));
+    case 'variables':
+      return Object.fromEntries(ports.variables.entries());
+    default:
+      throw new Error(`"${name}" is not an internal source`);
+  }
+}
+
+/** `format`: ISO8601 (default), unix (seconds) or human; `timezone`: IANA, default UTC. */
+function clockValue(now: number, { format = 'ISO8601', timezone = 'UTC' }: JsonObject): Json {
+  if (format === 'unix') return Math.floor(now / 1_000);
+  const timeZone = String(timezone);
+  if (format === 'human') {
+    return new Intl.DateTimeFormat('en-GB', { timeZone, dateStyle: 'full', timeStyle: 'long' }).format(now);
+  }
+  const parts = new Intl.DateTimeFormat('en-US', {
+    timeZone,
+    hourCycle: 'h23',
+    year: 'numeric',
+    month: '2-digit',
+    day: '2-digit',
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    timeZoneName: 'longOffset',
+  }).formatToParts(now);
+  const part = (type: Intl.DateTimeFormatPartTypes): string => parts.find((one) => one.type === type)?.value ?? '';
+  const offset = part('timeZoneName').replace('GMT', '') || 'Z';
+  return `${part('year')}-${part('month')}-${part('day')}T${part('hour')}:${part('minute')}:${part('second')}${offset}`;
+}

@@ -1,0 +1,183 @@
+/** The conversation so far, as the model is shown it: read from the journal, so that nothing else must remember it (L5). */
+import type { Json } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+import type { ResolvedAgent } from '../../domain/manifest.ts';
+import type { RunRecord } from '../../domain/session.ts';
+import type { Journal, StoredEvent } from '../../journal/journal.ts';
+import type { ActionReport, Cut, Turn } from '../../protocol/prompt/feedback.ts';
+import type { NativeCall } from '../../protocol/native/tool-calls.ts';
+import { trainingExample } from '../../protocol/prompt/transcript.ts';
+import { ordinalOf } from '../run/run-names.ts';
+
+/** The turns of the runs before `run`, oldest first: the latest ones that fit in `limits.history…`. */
+export function readConversation(journal: Journal, run: number): Turn[] {
+  return [...runsBefore(journal, run)]
+    .map(({ content, record }) => foldTurn(content, journal.conversationOf(record)))
+    .reverse();
+}
+
+/** The latest runs before `run` that answered somebody and fit together, newest first. */
+function* runsBefore(
+  journal: Journal,
+  run: number,
+): Generator<{ readonly record: RunRecord; readonly content: string; readonly bytes: number }> {
+  let bytes = 0;
+  let events = 0;
+  for (const record of journal.runs(limits.historyTurns, run).reverse()) {
+    const own = journal.conversationBytes(record);
+    bytes += own;
+    events += (record.lastSeq ?? journal.lastSeq) - record.firstSeq + 1;
+    if (bytes > limits.historyBytes || events > limits.historyEvents) return;
+    const { content } = record.input;
+    if (typeof content === 'string') yield { record, content, bytes: own };
+  }
+}
+
+/**
+ * The session's runs as training examples, oldest first, one JSON text each: those that completed, of the latest
+ * runs that fit in `limits.history…` together. Earlier runs stand before each as context.
+ *
+ * @param redact takes out what must not leave the system
+ * @param took told how many characters were read; others have their turn while it is waited for
+ */
+export async function* readTranscript(
+  journal: Journal,
+  resolved: ResolvedAgent,
+  redact: (text: string) => string,
+  took: (chars: number) => Promise<void>,
+): AsyncGenerator<string> {
+  const safe = (_key: string, value: unknown): unknown => (typeof value === 'string' ? redact(value) : value);
+  const turns: { readonly status: RunRecord['status']; readonly turn: Turn }[] = [];
+  for (const { record, content, bytes } of runsBefore(journal, Number.MAX_SAFE_INTEGER)) {
+    await took(bytes);
+    const stored: StoredEvent[] = [];
+    for (const event of journal.conversationOf(record)) {
+      stored.push(event);
+      await took(limits.eventChars);
+    }
+    turns.push({ status: record.status, turn: foldTurn(content, stored) });
+  }
+  const history: Turn[] = [];
+  for (const { status, turn } of turns.reverse()) {
+    const example = status === 'completed' ? trainingExample({ resolved, history, turn }) : null;
+    history.push(turn);
+    if (example === null) continue;
+    const line = JSON.stringify(example, safe);
+    yield line;
+    // It was put together, gone through for secrets and written.
+    await took(line.length * 2);
+  }
+}
+
+/** The turns without what was found out before the model cleared its context for the last time (I). */
+export function withoutCleared(turns: readonly Turn[]): readonly Turn[] {
+  const clears = ({ results }: Turn['generations'][number]): boolean =>
+    results.some(({ name, status }) => name === 'clear_context' && status === 'completed');
+  const last = turns.findLastIndex(({ generations }) => generations.some(clears));
+  if (last < 0) return turns;
+  return turns.map((turn, index) => {
+    const from = index < last ? Infinity : index > last ? 0 : turn.generations.findLastIndex(clears);
+    const generations = turn.generations.map((generation, at) =>
+      at >= from ? generation : { ...generation, results: generation.results.map(cleared) },
+    );
+    return { ...turn, generations };
+  });
+}
+
+function cleared(report: ActionReport): ActionReport {
+  return report.status === 'completed' ? { ...report, output: '[cleared]' } : report;
+}
+
+function foldTurn(user: string, stored: Iterable<StoredEvent>): Turn {
+  const generations: Turn['generations'][number][] = [];
+  let results: ActionReport[] = [];
+  /** Blocks of the generation that is being read: all that is left of one that was cut off. */
+  let blocks: string[] = [];
+  let note: string | null = 'This run did not end.';
+  for (const { event, state } of stored) {
+    const report = (status: ActionReport['status'], rest: Partial<ActionReport>): void => {
+      const ordinal = typeof state?.['key'] === 'string' ? { ordinal: ordinalOf(state['key']) } : {};
+      results.push({
+        id: event.action_id ?? '',
+        name: event.action_name ?? null,
+        status,
+        ms: null,
+        ...ordinal,
+        ...rest,
+      });
+    };
+    const stated = event.data['ms'] ?? state?.['ms'];
+    const ms = typeof stated === 'number' ? stated : null;
+    switch (event.type) {
+      case 'action_completed':
+        report('completed', {
+          ms,
+          output: event.data['output'] ?? null,
+          ...(typeof state?.['output_key'] === 'string' ? { outputKey: state['output_key'] } : {}),
+        });
+        break;
+      case 'action_failed':
+        report('failed', { ms, note: errorLine(event.data['error']) });
+        break;
+      case 'action_skipped':
+        report('skipped', {
+          note: [event.data['reason'], event.data['because']].filter((part) => part != null).join(': '),
+        });
+        break;
+      case 'action_cancelled':
+        report('cancelled', { note: String(event.data['reason'] ?? '') });
+        break;
+      case 'action_rejected':
+        report('rejected', { note: errorLine(event.data) });
+        break;
+      case 'iteration_completed':
+        generations.push({
+          text: String(state?.['text'] ?? ''),
+          calls: callsOf(state?.['calls']),
+          results,
+          ...cutOf(state?.['cut']),
+        });
+        results = [];
+        blocks = [];
+        break;
+      case 'thought_completed':
+        blocks.push(`<thought>${String(event.data['content'] ?? '')}</thought>`);
+        break;
+      case 'text_completed':
+      case 'response_completed':
+        blocks.push(String(event.data['content'] ?? ''));
+        break;
+      case 'agent_completed':
+        note = null;
+        break;
+      case 'agent_cancelled':
+        note = 'This run was cancelled before it was done. Do not take it up again unless you are asked to.';
+        break;
+      case 'agent_failed':
+        note = `This run failed (${errorLine(event.data['error'])}). Do not take it up again unless you are asked to.`;
+        break;
+      default:
+        break;
+    }
+  }
+  if (note === null) return { user, generations };
+  // What was under way when it ended is told too: else the next message would set it going again.
+  if (results.length > 0 || blocks.length > 0 || generations.length === 0) {
+    generations.push({ text: blocks.join('\n') || '[no answer]', calls: [], results });
+  }
+  return { user, generations, note };
+}
+
+function cutOf(stored: Json | undefined): { cut?: Cut } {
+  return typeof stored === 'string' ? { cut: stored as Cut } : {};
+}
+
+/** As `iteration_completed` stored them. */
+function callsOf(stored: Json | undefined): NativeCall[] {
+  return Array.isArray(stored) ? (stored as unknown as NativeCall[]) : [];
+}
+
+function errorLine(error: Json | undefined): string {
+  if (typeof error !== 'object' || error === null || Array.isArray(error)) return 'failed';
+  return `${String(error['code'])}: ${String(error['message'])}`;
+}

@@ -1,0 +1,15 @@
+/** The plan report on the wire: `plan_generated` and `POST /plan` share these members. */
+import type { JsonObject } from '../../domain/json.ts';
+import type { PlanReport } from '../../scheduler/plan.ts';
+
+export function planJson(report: PlanReport): JsonObject {
+  return {
+    total: report.actions.length,
+    by_type: { ...report.byType },
+    by_mode: { ...report.byMode },
+    waves: report.waves.map((wave) => [...wave]),
+    estimates: { ...report.estimates },
+    critical_path: [...report.criticalPath],
+    edges: report.edges.map(({ from, to }) => ({ from, to })),
+  };
+}

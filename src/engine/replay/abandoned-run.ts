@@ -1,0 +1,76 @@
+/**
+ * Ends a run that nobody owns any more: the object vanished, or our own code failed. Every action
+ * that was accepted gets its terminal event (S10), then the run gets its own (J3).
+ */
+import type { EventType, JournaledEventType, SessionEvent } from '../../domain/event.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import type { Journal } from '../../journal/journal.ts';
+import type { RunRecord, RunStatus } from '../../domain/session.ts';
+
+const ACTION_ENDS: ReadonlySet<JournaledEventType> = new Set<JournaledEventType>([
+  'action_completed',
+  'action_failed',
+  'action_skipped',
+  'action_cancelled',
+  'action_rejected',
+]);
+
+const RUN_ENDS: Readonly<Partial<Record<EventType, RunStatus>>> = {
+  agent_completed: 'completed',
+  agent_failed: 'failed',
+  agent_cancelled: 'cancelled',
+};
+
+/** @returns the events that were appended, for the readers that are there */
+export function endAbandonedRun(
+  journal: Journal,
+  run: RunRecord,
+  at: number,
+  error: { readonly code: string; readonly message: string } = {
+    code: 'interrupted',
+    message: 'The session was restarted while this run was going on',
+  },
+): SessionEvent[] {
+  const open = new Map<string, { readonly event: SessionEvent; started: boolean; readonly state: JsonObject }>();
+  let iteration = 0;
+  let over: RunStatus | null = null;
+  for (const { event, state } of journal.eventsOf(run)) {
+    iteration = Math.max(iteration, event.iteration);
+    over = RUN_ENDS[event.type] ?? over;
+    const key = state?.['key'];
+    if (typeof key !== 'string' || state === null) continue;
+    const action = open.get(key);
+    if (event.type === 'action_queued') open.set(key, { event, started: false, state });
+    else if (event.type === 'action_started' && action !== undefined) action.started = true;
+    else if (ACTION_ENDS.has(event.type as JournaledEventType)) open.delete(key);
+  }
+  const appended: SessionEvent[] = [];
+  const append = (type: JournaledEventType, data: JsonObject, about: SessionEvent | null, state?: JsonObject): void => {
+    appended.push(
+      journal.append({
+        type,
+        runId: run.runId,
+        iteration: about?.iteration ?? iteration,
+        at,
+        ...(about?.action_id === undefined ? {} : { actionId: about.action_id }),
+        ...(about?.action_name === undefined ? {} : { actionName: about.action_name }),
+        data,
+        ...(state === undefined ? {} : { state }),
+      }),
+    );
+  };
+  for (const [key, { event, started }] of open) {
+    if (started) {
+      const message = 'The action had started and what came of it is not known';
+      append('action_failed', { error: { code: 'outcome_unknown', message, retryable: false } }, event, { key });
+    } else {
+      append('action_cancelled', { reason: error.message }, event, { key });
+    }
+  }
+  if (over === null) {
+    append('agent_failed', { error: { ...error }, iterations: iteration }, null);
+  }
+  // What the events say counts: the row may be a moment behind them.
+  journal.endRun(run.run, over ?? 'failed', at, false);
+  return appended;
+}

@@ -1,0 +1,174 @@
+/**
+ * What the run's actions came to, by key: the values behind `$name` (P12, P13).
+ *
+ * Owns the outputs in memory and their sum. Does not own the journal: an output that has left memory
+ * is read from there when it is asked for.
+ *
+ * Invariants (J6):
+ *  1. At most `limits.outcomesInMemoryBytes` of outputs stay in memory, the newest one always.
+ *  2. The outputs of a run have at most `limits.runOutcomeBytes` together: what would pass it is refused.
+ */
+import type { ActionError, ActionKey, TerminalStatus } from '../../domain/action.ts';
+import type { Json } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+import { textBytes } from '../../domain/tokens.ts';
+
+export interface ActionResult {
+  readonly id: string;
+  /** Its place in its generation's text: an id may belong to a rejected action as well. */
+  readonly ordinal: number;
+  readonly name: string | null;
+  /** Declared fire_and_forget and not awaited: the model is not told (S4). */
+  readonly silent: boolean;
+  readonly status: TerminalStatus;
+  /** The output of a completed action, else null. */
+  readonly output: Json;
+  /** Why there is no output, in a line; null for a completed action. */
+  readonly note: string | null;
+  readonly startedAt: number | null;
+  readonly endedAt: number;
+}
+
+/** What a name in the model's text stands for at this moment. */
+export type NameValue =
+  | { readonly state: 'value'; readonly value: Json }
+  /** The producer is still at work: responses hold here (P13). */
+  | { readonly state: 'running' }
+  /** There is no value and there will be none, or not soon: shown as `[name: why]`. */
+  | {
+      readonly state: 'without';
+      readonly why: 'failed' | 'skipped' | 'rejected' | 'cancelled' | 'pending' | 'left_out';
+    }
+  | { readonly state: 'unknown' };
+
+interface StagedOutput {
+  readonly output: Json;
+  readonly bytes: number;
+}
+
+interface Settled {
+  readonly result: Omit<ActionResult, 'output'>;
+  /** Undefined once it has left memory. */
+  output: Json | undefined;
+  readonly bytes: number;
+  /** The event that holds the output. */
+  readonly seq: number;
+}
+
+export class Results {
+  readonly #settled = new Map<ActionKey, Settled>();
+  readonly #staged = new Map<ActionKey, StagedOutput>();
+  readonly #startedAt = new Map<ActionKey, number>();
+  readonly #keys = new Map<string, ActionKey>();
+  readonly #awaited = new Map<string, PromiseWithResolvers<ActionResult>>();
+  readonly #load: (seq: number) => Json;
+  /** Keys whose outputs are in memory, oldest first. */
+  #inMemory: ActionKey[] = [];
+  #memoryBytes = 0;
+  #totalBytes = 0;
+
+  /** @param load reads the output that an event holds */
+  constructor(load: (seq: number) => Json) {
+    this.#load = load;
+  }
+
+  started(key: ActionKey, at: number): void {
+    if (!this.#startedAt.has(key)) this.#startedAt.set(key, at);
+  }
+
+  startedAt(key: ActionKey): number | null {
+    return this.#startedAt.get(key) ?? null;
+  }
+
+  /**
+   * An attempt's output, kept until the scheduler has decided whether it counts (S7). One that is too
+   * large is cut, with a marker.
+   *
+   * @returns why it cannot be kept, or null
+   */
+  stageOutput(key: ActionKey, output: Json): ActionError | null {
+    const bounded = bound(output);
+    const offered = this.#staged.get(key)?.bytes ?? 0;
+    if (this.#totalBytes - offered + bounded.bytes > limits.runOutcomeBytes) {
+      const message = `The outputs of this run would have more than ${limits.runOutcomeBytes} bytes together`;
+      return { code: 'outcome_quota', message, retryable: false };
+    }
+    this.#totalBytes += bounded.bytes - offered;
+    this.#staged.set(key, bounded);
+    return null;
+  }
+
+  /** The output that was offered, without taking it. */
+  offered(key: ActionKey): Json {
+    return this.#staged.get(key)?.output ?? null;
+  }
+
+  /** @param seq of the event that holds the output */
+  settle(key: ActionKey, result: Omit<ActionResult, 'startedAt' | 'output'>, seq: number): void {
+    const staged = this.#staged.get(key);
+    this.#staged.delete(key);
+    const counts = result.status === 'completed' && staged !== undefined;
+    if (staged !== undefined && !counts) this.#totalBytes -= staged.bytes;
+    const { output, bytes }: StagedOutput = counts ? staged : { output: null, bytes: 0 };
+    const settled: Settled = { result: { ...result, startedAt: this.startedAt(key) }, output, bytes, seq };
+    this.#settled.set(key, settled);
+    this.#keys.set(result.id, key);
+    this.#awaited.get(result.id)?.resolve(this.#read(settled));
+    this.#awaited.delete(result.id);
+    if (bytes === 0) return;
+    this.#inMemory.push(key);
+    this.#memoryBytes += bytes;
+    while (this.#memoryBytes > limits.outcomesInMemoryBytes && this.#inMemory.length > 1) this.#forgetOldest();
+  }
+
+  /** What the iteration's actions came to, in the order in which they settled. */
+  ofIteration(iteration: number): ActionResult[] {
+    const prefix = `${iteration}/`;
+    return [...this.#settled].filter(([key]) => key.startsWith(prefix)).map(([, settled]) => this.#read(settled));
+  }
+
+  /** Resolves when the action with this id has settled, whenever it is declared. */
+  async settled(id: string): Promise<ActionResult> {
+    const key = this.#keys.get(id);
+    const known = key === undefined ? null : this.get(key);
+    if (known !== null) return known;
+    const waiting = this.#awaited.get(id) ?? Promise.withResolvers<ActionResult>();
+    this.#awaited.set(id, waiting);
+    return await waiting.promise;
+  }
+
+  has(key: ActionKey): boolean {
+    return this.#settled.has(key);
+  }
+
+  get(key: ActionKey): ActionResult | null {
+    const settled = this.#settled.get(key);
+    return settled === undefined ? null : this.#read(settled);
+  }
+
+  #read({ result, output, seq }: Settled): ActionResult {
+    return { ...result, output: output === undefined ? this.#load(seq) : output };
+  }
+
+  #forgetOldest(): void {
+    const key = this.#inMemory.shift();
+    const settled = key === undefined ? undefined : this.#settled.get(key);
+    if (settled === undefined) return;
+    settled.output = undefined;
+    this.#memoryBytes -= settled.bytes;
+  }
+}
+
+/** The output with its size; past `limits.outcomeBytes` its beginning as text, with a marker (J6). */
+function bound(output: Json): StagedOutput {
+  const text = JSON.stringify(output);
+  // A UTF-16 unit is at most 3 bytes of UTF-8: most outputs need no exact count.
+  const bytes = text.length * 3 <= limits.outcomeBytes ? text.length : textBytes(text);
+  if (bytes <= limits.outcomeBytes) return { output, bytes };
+  const kept = typeof output === 'string' ? output : text;
+  const head = kept.slice(0, Math.floor(limits.outcomeBytes / 4)).toWellFormed();
+  return {
+    output: `${head}\n[cut: the output had ${bytes} bytes, kept are ${head.length} characters]`,
+    bytes: head.length,
+  };
+}

@@ -1,0 +1,251 @@
+/**
+ * What names stand for in a run (P12), and each action's parameters, which are resolved once (P12, S7).
+ *
+ * Owns the meaning of every name as an action first found it. Does not own values: results, variables and
+ * feeds are read where they are.
+ *
+ * Invariants:
+ *  1. Whatever an action is resolved for (a look-up, an attempt, the next attempt, an attempt after a crash), its
+ *     names mean what they meant the first time.
+ *  2. What came from outside the run is in the journal with the start of the first attempt, each value once.
+ *  3. No value is kept here that is in the journal or in the session's own store.
+ */
+import type { ActionDeclaration, ActionKey } from '../../domain/action.ts';
+import { isJsonObject } from '../../domain/json.ts';
+import type { Json, JsonObject } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+import type { CachedOutcome } from '../../journal/journal.ts';
+import { newSubstitutionQuota } from '../../protocol/references/references.ts';
+import { action as declarationOf, bindings, dependenciesOf, statusOf } from '../../scheduler/step.ts';
+import type { RunState } from '../../scheduler/step.ts';
+import { resolveCall } from './resolve-names.ts';
+import type { ResolvedCall } from './resolve-names.ts';
+import type { OutcomeReader } from './outcome-reader.ts';
+import type { Replay } from '../replay/replay.ts';
+import type { NameValue, Results } from './results.ts';
+import type { RunContext } from './run-context.ts';
+
+/**
+ * What a name meant that no action of the run produced: a variable or a feed, an earlier run's outcome by its event,
+ * one that is too much for this run, nothing.
+ */
+type Outside = { readonly value: Json } | { readonly seq: number } | typeof LEFT_OUT | null;
+
+const LEFT_OUT = { left_out: true } as const;
+
+/** What an action's names meant when it was first resolved. */
+interface Pins {
+  /** Results of earlier iterations had no names any more (I). */
+  readonly clearedBefore: number;
+  /** What the action depends on and had not settled: with `wait_for_all: false` only (S3). */
+  readonly open: ReadonlyMap<ActionKey, NameValue>;
+  readonly outside: Map<string, Outside>;
+  /** The event that says what names from outside meant, of an attempt that an earlier host started. */
+  readonly recordedAt: number | null;
+}
+
+const NONE_OPEN: ReadonlyMap<ActionKey, NameValue> = new Map();
+const RUNNING: NameValue = { state: 'running' };
+const PENDING: NameValue = { state: 'without', why: 'pending' };
+
+export class RunNames {
+  readonly #context: Pick<RunContext, 'journal' | 'variables' | 'feeds' | 'resolved' | 'runNumber'>;
+  readonly #results: Results;
+  readonly #state: () => RunState;
+  readonly #replay: Replay | null;
+  readonly #pins = new Map<ActionKey, Pins>();
+  /** Where the journal holds a value that came from outside, by name: the latest one. */
+  readonly #written = new Map<string, { readonly value: Json; readonly seq: number }>();
+  readonly #outcomes: OutcomeReader;
+  /** What names of earlier runs stand for; read with the first of them. */
+  #earlier: ReadonlyMap<string, CachedOutcome> | null = null;
+  /** Those of them that this run refers to, and their bytes. */
+  readonly #referred = new Set<number>();
+  #referredBytes = 0;
+  readonly #quota = newSubstitutionQuota();
+  /** No name stands for results of the iterations before this one (I). */
+  #clearedBefore = 1;
+
+  constructor(options: {
+    readonly context: Pick<RunContext, 'journal' | 'variables' | 'feeds' | 'resolved' | 'runNumber'>;
+    readonly results: Results;
+    readonly outcomes: OutcomeReader;
+    readonly state: () => RunState;
+    readonly replay: Replay | null;
+  }) {
+    this.#context = options.context;
+    this.#results = options.results;
+    this.#outcomes = options.outcomes;
+    this.#state = options.state;
+    this.#replay = options.replay;
+  }
+
+  /**
+   * What a name stands for now: the producer that it was bound to, else a session variable, else an earlier run's
+   * result, else a feed (P12).
+   */
+  valueOf(name: string, producer: ActionKey | null): NameValue {
+    if (producer !== null && iterationOf(producer) >= this.#clearedBefore) return this.#valueOfAction(producer);
+    return this.#read(this.#outside(name));
+  }
+
+  /** Results of the iterations before this one lose their names. */
+  clear(iteration: number): void {
+    this.#clearedBefore = iteration;
+    this.#earlier = null;
+  }
+
+  /** From here on the action's names mean what they mean now. Costs nothing that depends on values. */
+  pin(key: ActionKey): void {
+    this.#pinsOf(key);
+  }
+
+  /** The action's call: the same one every time. */
+  resolve(key: ActionKey): ResolvedCall {
+    const pins = this.#pinsOf(key);
+    const bound = bindings(this.#state(), key);
+    return resolveCall(this.#declaration(key), {
+      lookup: (name) => this.#pinned(pins, name, bound[name] ?? null),
+      dependencies: () =>
+        dependenciesOf(this.#state(), key).map((dependency) => ({
+          action: this.#declaration(dependency),
+          output: pins.open.has(dependency) ? null : (this.#results.get(dependency)?.output ?? null),
+        })),
+      quota: this.#quota,
+    });
+  }
+
+  /** For the event that starts the first attempt: what names from outside meant. Empty for most actions. */
+  record(key: ActionKey): JsonObject {
+    const outside = this.#pins.get(key)?.outside;
+    if (outside === undefined || outside.size === 0) return {};
+    const names = [...outside].map(([name, meaning]): [string, Json] => {
+      if (meaning === null || !('value' in meaning)) return [name, meaning];
+      const written = this.#written.get(name);
+      return [name, written?.value === meaning.value ? { at: written.seq } : meaning];
+    });
+    // fromEntries defines own properties, also one called `__proto__`.
+    return { names: Object.fromEntries(names) };
+  }
+
+  /** `record` stands in the event `seq`. */
+  recorded(key: ActionKey, seq: number): void {
+    for (const [name, outside] of this.#pins.get(key)?.outside ?? []) {
+      if (outside === null || !('value' in outside) || this.#written.get(name)?.value === outside.value) continue;
+      this.#written.set(name, { value: outside.value, seq });
+    }
+  }
+
+  /** The action has settled. */
+  forget(key: ActionKey): void {
+    this.#pins.delete(key);
+  }
+
+  #pinsOf(key: ActionKey): Pins {
+    const known = this.#pins.get(key);
+    if (known !== undefined) return known;
+    const pins: Pins = {
+      clearedBefore: this.#clearedBefore,
+      open: this.#openOf(key),
+      outside: new Map(),
+      recordedAt: this.#replay?.startedAt(key) ?? null,
+    };
+    this.#pins.set(key, pins);
+    return pins;
+  }
+
+  #openOf(key: ActionKey): ReadonlyMap<ActionKey, NameValue> {
+    if (this.#declaration(key).waitForAll) return NONE_OPEN;
+    const open = dependenciesOf(this.#state(), key).filter((dependency) => !this.#results.has(dependency));
+    return new Map(open.map((dependency) => [dependency, this.#valueOfAction(dependency)]));
+  }
+
+  #pinned(pins: Pins, name: string, producer: ActionKey | null): NameValue {
+    if (producer !== null && iterationOf(producer) >= pins.clearedBefore) {
+      return pins.open.get(producer) ?? this.#valueOfAction(producer);
+    }
+    let outside = pins.outside.get(name);
+    if (outside === undefined) {
+      outside = pins.recordedAt === null ? undefined : this.#recordedName(pins.recordedAt, name);
+      if (outside === undefined) outside = this.#outside(name);
+      pins.outside.set(name, outside);
+    }
+    return this.#read(outside);
+  }
+
+  #outside(name: string): Outside {
+    const variable = this.#context.variables.get(name);
+    if (variable !== undefined) return { value: variable };
+    const earlier = this.#earlierOutcome(name);
+    if (earlier !== null) return earlier;
+    const feed = this.#context.feeds.value(this.#context.resolved, name);
+    return feed === undefined ? null : { value: feed };
+  }
+
+  #read(outside: Outside): NameValue {
+    if (outside === null) return { state: 'unknown' };
+    if ('left_out' in outside) return { state: 'without', why: 'left_out' };
+    return { state: 'value', value: 'seq' in outside ? this.#outcomes.at(outside.seq) : outside.value };
+  }
+
+  /** What the event of a first attempt says of a name; undefined where it says nothing. */
+  #recordedName(seq: number, name: string): Outside | undefined {
+    const names = this.#context.journal.stateAt(seq)?.['names'];
+    if (!isJsonObject(names) || !Object.hasOwn(names, name)) return undefined;
+    const said = names[name] ?? null;
+    if (!isJsonObject(said)) return null;
+    const { value, seq: outcome, at, left_out: leftOut } = said;
+    if (leftOut === true) return LEFT_OUT;
+    if (typeof outcome === 'number') return { seq: outcome };
+    // A pointer leads to the value itself, never to another pointer.
+    if (typeof at === 'number') return at === seq ? undefined : this.#recordedName(at, name);
+    return value === undefined ? undefined : { value };
+  }
+
+  /** What an earlier run left under a name, as it was when the first such name was looked up. */
+  #earlierOutcome(name: string): { readonly seq: number } | typeof LEFT_OUT | null {
+    if (this.#context.runNumber === 1) return null;
+    this.#earlier ??= byName(this.#context.journal.outcomeCache(this.#context.runNumber));
+    const found = this.#earlier.get(name);
+    if (found === undefined) return null;
+    const { seq, bytes } = found;
+    if (!this.#referred.has(seq)) {
+      if (this.#referredBytes + bytes > limits.outcomeCacheBytes) return LEFT_OUT;
+      this.#referred.add(seq);
+      this.#referredBytes += bytes;
+    }
+    return { seq };
+  }
+
+  #valueOfAction(key: ActionKey): NameValue {
+    const result = this.#results.get(key);
+    if (result === null) return statusOf(this.#state(), key) === 'awaiting_approval' ? PENDING : RUNNING;
+    if (result.status === 'completed') return { state: 'value', value: result.output };
+    return { state: 'without', why: result.status };
+  }
+
+  #declaration(key: ActionKey): ActionDeclaration {
+    const found = declarationOf(this.#state(), key);
+    if (found === null) throw new Error(`the scheduler knows no action ${key}`);
+    return found;
+  }
+}
+
+/** The newest outcome under each name: an output key, or an id. */
+function byName(newestFirst: readonly CachedOutcome[]): Map<string, CachedOutcome> {
+  const named = new Map<string, CachedOutcome>();
+  for (const outcome of newestFirst) {
+    for (const name of [outcome.outputKey, outcome.id]) {
+      if (name !== null && !named.has(name)) named.set(name, outcome);
+    }
+  }
+  return named;
+}
+
+export function iterationOf(key: ActionKey): number {
+  return Number(key.split('/')[0]);
+}
+
+export function ordinalOf(key: ActionKey): number {
+  return Number(key.split('/')[1]);
+}

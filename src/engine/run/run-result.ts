@@ -1,0 +1,266 @@
+/**
+ * A run as one JSON document (H7), folded from its events: the journal is the only source. What takes up much room is
+ * left there until it is sent: what actions gave, and responses.
+ */
+import type { Json, JsonObject } from '../../domain/json.ts';
+import type { EventType, SessionEvent } from '../../domain/event.ts';
+import type { RunStatus } from '../../domain/session.ts';
+
+type ActionStatusJson = 'queued' | 'running' | 'completed' | 'failed' | 'skipped' | 'cancelled' | 'rejected';
+
+interface ActionJson {
+  id: string;
+  name: string | null;
+  type: Json;
+  mode: Json;
+  status: ActionStatusJson;
+  output: Json;
+  error: Json;
+  attempts: number;
+  queued_at: number | null;
+  started_at: number | null;
+  ended_at: number | null;
+}
+
+export interface RunResult {
+  readonly session_id: string;
+  readonly run_id: string;
+  readonly status: RunStatus;
+  readonly response: string;
+  readonly responses: readonly { readonly content: string; readonly final: boolean | null }[];
+  readonly actions: readonly Readonly<ActionJson>[];
+  /** What a person is asked; there only while the run waits for answers (J8). */
+  readonly approvals?: readonly {
+    readonly approval_id: Json;
+    readonly action_id: string;
+    readonly name: string | null;
+    readonly sha256: Json;
+    readonly bytes: Json;
+  }[];
+  readonly warnings: readonly { readonly code: string; readonly message: string }[];
+  readonly usage: JsonObject;
+  readonly iterations: number;
+  readonly error: Json;
+  readonly started_at: number;
+  readonly ended_at: number | null;
+}
+
+/** The document without what is left in the journal: there stand the numbers of the events that hold it. */
+export type RunOutline = Omit<
+  RunResult,
+  'session_id' | 'run_id' | 'status' | 'responses' | 'actions' | 'started_at' | 'ended_at'
+> & {
+  readonly responses: readonly { readonly seq: number; readonly final: boolean | null }[];
+  readonly actions: readonly {
+    readonly action: Readonly<Omit<ActionJson, 'output'>>;
+    readonly outputSeq: number | null;
+  }[];
+};
+
+/** What a run has answered: its final response, else its last one, else what its last generation said beside its actions. */
+export class RunAnswer {
+  /** The events that it is made of. */
+  static readonly EVENTS: readonly EventType[] = ['response_completed', 'text_completed'];
+
+  #final: string | null = null;
+  #last: string | null = null;
+  #bare: string[] = [];
+  #iteration = 0;
+
+  add({ type, data, iteration }: SessionEvent): void {
+    const content = String(data['content'] ?? '');
+    if (type === 'response_completed') {
+      this.#last = content;
+      if (data['final'] === true) this.#final = content;
+    } else if (type === 'text_completed') {
+      // Earlier generations spoke beside their actions (P11).
+      if (iteration !== this.#iteration) this.#bare = [];
+      this.#iteration = iteration;
+      this.#bare.push(content);
+    }
+  }
+
+  get text(): string {
+    return this.#final ?? this.#last ?? this.#bare.join('\n\n');
+  }
+}
+
+/** Folds a run's events, oldest first. Works as well for a run that is still going on. */
+export class RunFold {
+  readonly #status: RunStatus;
+  readonly #actions: OutlinedAction[] = [];
+  /** The action that an id stands for, by iteration: ids may come again in a later generation (P6). */
+  readonly #accepted = new Map<string, OutlinedAction>();
+  readonly #answer = new RunAnswer();
+  readonly #responses: { seq: number; final: boolean | null }[] = [];
+  readonly #warnings: { code: string; message: string }[] = [];
+  readonly #approvals = new Map<Json, NonNullable<RunResult['approvals']>[number]>();
+  readonly #usage: {
+    prompt_tokens: number;
+    completion_tokens: number;
+    cached_tokens: number;
+    model_calls: number;
+    /** There where an endpoint did not say what a call used. */
+    estimated?: true;
+    cost?: number;
+  } = {
+    prompt_tokens: 0,
+    completion_tokens: 0,
+    cached_tokens: 0,
+    model_calls: 0,
+  };
+  #atWork = 0;
+  #iterations = 0;
+  #error: Json = null;
+
+  constructor(status: RunStatus) {
+    this.#status = status;
+  }
+
+  /** Whether no action is without an end: nothing more is to come of a run that is over. */
+  get settled(): boolean {
+    return this.#atWork === 0;
+  }
+
+  get outline(): RunOutline {
+    return {
+      response: this.#answer.text,
+      responses: this.#responses,
+      actions: this.#actions,
+      ...(this.#status === 'waiting' && this.#approvals.size > 0 ? { approvals: [...this.#approvals.values()] } : {}),
+      warnings: this.#warnings,
+      usage: this.#usage,
+      iterations: this.#iterations,
+      error: this.#error,
+    };
+  }
+
+  add(event: SessionEvent): void {
+    const { data } = event;
+    this.#iterations = Math.max(this.#iterations, event.iteration);
+    switch (event.type) {
+      case 'action_queued':
+        this.#actionOf(event);
+        break;
+      case 'approval_requested': {
+        const id = data['approval_id'] ?? null;
+        this.#approvals.set(id, {
+          approval_id: id,
+          action_id: event.action_id ?? '',
+          name: event.action_name ?? null,
+          sha256: data['sha256'] ?? null,
+          bytes: data['bytes'] ?? null,
+        });
+        break;
+      }
+      case 'approval_resolved':
+        this.#approvals.delete(data['approval_id'] ?? null);
+        break;
+      case 'action_started': {
+        const { action } = this.#actionOf(event);
+        action.status = 'running';
+        action.attempts = Number(data['attempt'] ?? 1);
+        action.started_at ??= event.timestamp;
+        break;
+      }
+      case 'action_completed':
+        this.#end(event, 'completed').outputSeq = event.seq;
+        break;
+      case 'action_failed':
+        this.#end(event, 'failed').action.error = data['error'] ?? null;
+        break;
+      case 'action_skipped':
+        this.#end(event, 'skipped').action.error = {
+          code: 'skipped',
+          reason: data['reason'] ?? null,
+          because: data['because'] ?? null,
+        };
+        break;
+      case 'action_cancelled':
+        this.#end(event, 'cancelled').action.error = { code: 'cancelled', message: data['reason'] ?? null };
+        break;
+      case 'action_rejected':
+        this.#end(event, 'rejected').action.error = { code: data['code'] ?? null, message: data['message'] ?? null };
+        break;
+      case 'response_completed':
+        this.#answer.add(event);
+        this.#responses.push({ seq: event.seq ?? 0, final: finality(data['final']) });
+        break;
+      case 'text_completed':
+        this.#answer.add(event);
+        break;
+      case 'warning':
+        this.#warnings.push({ code: String(data['code']), message: String(data['message']) });
+        break;
+      case 'usage':
+        this.#use(data);
+        break;
+      case 'agent_failed':
+        this.#error = data['error'] ?? null;
+        break;
+      default:
+        break;
+    }
+  }
+
+  #use(data: JsonObject): void {
+    const usage = this.#usage;
+    usage.prompt_tokens += Number(data['prompt_tokens'] ?? 0);
+    usage.completion_tokens += Number(data['completion_tokens'] ?? 0);
+    usage.cached_tokens += Number(data['cached_tokens'] ?? 0);
+    usage.model_calls += 1;
+    if (data['estimated'] === true) usage.estimated = true;
+    if (typeof data['cost'] === 'number') {
+      usage.cost = Math.round(((usage.cost ?? 0) + data['cost']) * 1e9) / 1e9;
+    }
+  }
+
+  #actionOf(event: SessionEvent): OutlinedAction {
+    const key = `${event.iteration}/${event.action_id}`;
+    // What is rejected was never queued: whatever else has its id is another action, with a row of its own.
+    const known = event.type === 'action_rejected' ? undefined : this.#accepted.get(key);
+    if (known !== undefined) return known;
+    const fresh: OutlinedAction = {
+      action: {
+        id: event.action_id ?? '',
+        name: event.action_name ?? null,
+        type: event.data['type'] ?? null,
+        mode: event.data['mode'] ?? null,
+        status: 'queued',
+        error: null,
+        attempts: 0,
+        queued_at: event.timestamp,
+        started_at: null,
+        ended_at: null,
+      },
+      outputSeq: null,
+    };
+    this.#atWork += 1;
+    this.#actions.push(fresh);
+    if (event.type !== 'action_rejected') this.#accepted.set(key, fresh);
+    return fresh;
+  }
+
+  #end(event: SessionEvent, status: ActionStatusJson): OutlinedAction {
+    const outlined = this.#actionOf(event);
+    const { action } = outlined;
+    if (action.ended_at === null) this.#atWork -= 1;
+    action.status = status;
+    action.ended_at = event.timestamp;
+    // One that nobody answered in time is not asked any more.
+    if (status !== 'rejected')
+      for (const [id, { action_id: asked }] of this.#approvals)
+        if (asked === event.action_id) this.#approvals.delete(id);
+    return outlined;
+  }
+}
+
+interface OutlinedAction {
+  readonly action: Omit<ActionJson, 'output'>;
+  /** The event that holds what it gave. */
+  outputSeq: number | null;
+}
+
+function finality(value: Json | undefined): boolean | null {
+  return typeof value === 'boolean' ? value : null;
+}

@@ -1,0 +1,141 @@
+/**
+ * Keeps secrets out of what the system writes, sends and logs (X3): whatever an action gives, says on
+ * the way or fails with passes through here before the journal, the readers or the model see it.
+ */
+import { TooDeep } from '../../bounded/json-size.ts';
+import type { ActionOutcome, ActionType } from '../../domain/action.ts';
+import { messageOf } from '../../domain/errors.ts';
+import type { Json, JsonObject } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+import type { ActionContext, Executor } from '../../executors/executor.ts';
+
+const MARK = '[secret]';
+const LINE_BREAK = /[\n\r]/;
+
+export interface Redactor {
+  (text: string): string;
+  /**
+   * How many characters at the end of a text that goes on have to wait for what follows: a secret may begin in them.
+   * Depends on line breaks and lengths only. If it depended on what the secrets are, whoever writes the text could
+   * guess them letter by letter and see by what is held back whether a guess is right.
+   */
+  readonly openChars: (text: string) => number;
+}
+
+/** @param secrets values of the environment; each is found as it is and as JSON would write it */
+export function redactor(secrets: readonly string[]): Redactor {
+  const forms = secrets.flatMap((secret) =>
+    secret.length < limits.secretChars ? [] : [secret, JSON.stringify(secret).slice(1, -1)],
+  );
+  // Longest first: a secret may hold another one.
+  const found = [...new Set(forms)].toSorted((a, b) => b.length - a.length);
+  const redact = (text: string): string => found.reduce((safe, secret) => safe.replaceAll(secret, MARK), text);
+  const longest = found[0]?.length ?? 1;
+  const inLines = found.every((secret) => !LINE_BREAK.test(secret));
+  const openChars = (text: string): number => {
+    const line = inLines ? text.length - 1 - Math.max(text.lastIndexOf('\n'), text.lastIndexOf('\r')) : text.length;
+    return Math.min(line, longest - 1);
+  };
+  return Object.assign(redact, { openChars });
+}
+
+/**
+ * The value without secrets, in names and in texts; the very same one where there are none.
+ *
+ * @throws TooDeep past `limits.outcomeDepth`: what comes after this walks values without looking at their depth
+ */
+export function redactJson(value: Json, redact: (text: string) => string, depth = 0): Json {
+  if (typeof value === 'string') return redact(value);
+  if (typeof value !== 'object' || value === null) return value;
+  if (depth >= limits.outcomeDepth) {
+    throw new TooDeep(`the output nests too deeply (allowed: ${limits.outcomeDepth} brackets within brackets)`);
+  }
+  if (Array.isArray(value)) {
+    const items = value.map((item) => redactJson(item, redact, depth + 1));
+    return items.every((item, index) => item === value[index]) ? value : items;
+  }
+  const entries = Object.entries(value as JsonObject).map(([name, item]): [string, Json] => [
+    redact(name),
+    redactJson(item ?? null, redact, depth + 1),
+  ]);
+  const same = entries.every(([name, item]) => Object.hasOwn(value, name) && item === (value as JsonObject)[name]);
+  return same ? value : (Object.fromEntries(entries) as JsonObject);
+}
+
+/** A redactor whose secrets are asked for when it is used first. */
+export function lateRedactor(secrets: () => readonly string[]): Redactor {
+  let made: Redactor | null = null;
+  const redact = (): Redactor => (made ??= redactor(secrets()));
+  return Object.assign((text: string) => redact()(text), { openChars: (text: string) => redact().openChars(text) });
+}
+
+type Executors = Readonly<Record<ActionType, Executor>>;
+
+/** The same executors, of which no secret comes back. */
+export function redactingExecutors(executors: Executors, redact: Redactor): Executors {
+  const entries = Object.entries(executors).map(([type, executor]) => [type, redacting(executor, redact)]);
+  return Object.fromEntries(entries) as Executors;
+}
+
+function redacting(executor: Executor, redact: Redactor): Executor {
+  const safe = <T extends ActionOutcome | null>(outcome: T): T => {
+    if (outcome === null) return outcome;
+    if (outcome.ok) return { ...outcome, output: redactJson(outcome.output, redact) };
+    return { ...outcome, error: { ...outcome.error, message: redact(outcome.error.message) } };
+  };
+  const { recover } = executor;
+  return {
+    async execute(call, context) {
+      const told = new Progress(context, redact);
+      try {
+        return safe(await executor.execute(call, told.context));
+      } catch (fault) {
+        const code = fault instanceof TooDeep ? 'output_too_deep' : 'executor_fault';
+        return { ok: false, error: { code, message: redact(messageOf(fault)), retryable: false } };
+      } finally {
+        told.end();
+      }
+    },
+    ...(recover === undefined
+      ? {}
+      : {
+          async recover(call, context) {
+            const told = new Progress(context, redact);
+            try {
+              return safe(await recover(call, told.context));
+            } finally {
+              told.end();
+            }
+          },
+        }),
+  };
+}
+
+/** Live output without secrets, also where one is cut in two: the end of a line that goes on waits for what follows. */
+class Progress {
+  readonly context: ActionContext;
+  readonly #tell: (data: JsonObject) => void;
+  readonly #redact: Redactor;
+  readonly #held = new Map<string, JsonObject & { readonly text: string }>();
+
+  constructor(context: ActionContext, redact: Redactor) {
+    this.#redact = redact;
+    this.#tell = (data) => context.progress(data);
+    this.context = { ...context, progress: (data) => this.#take(data) };
+  }
+
+  #take(data: JsonObject): void {
+    if (typeof data['text'] !== 'string') return this.#tell(redactJson(data, this.#redact) as JsonObject);
+    const stream = String(data['stream'] ?? '');
+    const text = this.#redact((this.#held.get(stream)?.text ?? '') + data['text']);
+    const open = this.#redact.openChars(text);
+    this.#held.delete(stream);
+    if (open > 0) this.#held.set(stream, { ...data, text: text.slice(-open) });
+    if (open < text.length) this.#tell({ ...data, text: text.slice(0, text.length - open) });
+  }
+
+  end(): void {
+    for (const data of this.#held.values()) this.#tell(data);
+    this.#held.clear();
+  }
+}

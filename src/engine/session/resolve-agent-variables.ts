@@ -1,0 +1,63 @@
+/** Context variables in an agent's persona, feeds and tools, resolved once per session (M5). */
+import { inRequest } from '../../catalog/check/secrets.ts';
+import { resolveVariables } from '../../catalog/build/variables.ts';
+import { isJsonObject } from '../../domain/json.ts';
+import type { Json, JsonObject } from '../../domain/json.ts';
+import type { ResolvedAgent } from '../../domain/manifest.ts';
+import type { SessionRecord } from '../../domain/session.ts';
+
+/**
+ * The agent with `${DATE}`, `${SESSION_ID}`, `${AGENT_NAME}`, `${USER_ID}` and its own variables in
+ * place. The date is the session's first day: the prompt stays the same from call to call (L4).
+ */
+export function resolveAgentVariables(resolved: ResolvedAgent, record: SessionRecord): ResolvedAgent {
+  const { agent } = resolved;
+  const own = {
+    DATE: new Date(record.created_at).toISOString().slice(0, 10),
+    SESSION_ID: record.session_id,
+    AGENT_NAME: agent.name,
+    ...(record.user_id === null ? {} : { USER_ID: record.user_id }),
+  };
+  const variables = { ...agent.variables, ...own };
+  const resolve = (text: string): string => resolveVariables(text, variables);
+  const persona = {
+    agent: resolve(agent.persona.agent),
+    user: resolve(agent.persona.user),
+    examples: agent.persona.examples.map(resolve),
+  };
+  const feeds = agent.feeds.map((feed) => ({
+    ...feed,
+    source: { ...feed.source, params: inJson(feed.source.params, resolve) as JsonObject },
+  }));
+  const tools = new Map(
+    [...resolved.tools].map(([name, tool]) => {
+      const { implementation } = tool;
+      const sealed = implementation.type === 'http' && implementation.sealed === true;
+      const here = sealed ? own : variables;
+      const inUrl = { ...here, ...inAddress(record.user_id) };
+      return [
+        name,
+        inRequest(
+          tool,
+          (text) => resolveVariables(text, here),
+          (url) => resolveVariables(url, inUrl),
+        ),
+      ];
+    }),
+  );
+  return { ...resolved, tools, agent: { ...agent, persona, feeds } };
+}
+
+/** A caller chooses the user's id: in an address it is a piece of text, never a host, a path or a step up in one. */
+function inAddress(userId: string | null): { readonly USER_ID?: string } {
+  if (userId === null) return {};
+  return { USER_ID: /^\.+$/.test(userId) ? '' : encodeURIComponent(userId.toWellFormed()) };
+}
+
+/** Every text inside a value; names of members stay. */
+function inJson(value: Json, resolve: (text: string) => string): Json {
+  if (typeof value === 'string') return resolve(value);
+  if (Array.isArray(value)) return value.map((item) => inJson(item, resolve));
+  if (!isJsonObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, inJson(member, resolve)]));
+}

@@ -1,0 +1,256 @@
+/**
+ * What one request reads of a session, in slices: others of the thread have their turn between them.
+ *
+ * Owns the order in which a session is read and sent. Does not own the journal, nor HTTP.
+ *
+ * Invariants:
+ *  1. It shows the session as it was when the reading was made: events after that are left out, and so is what became of
+ *     runs. Events never change, so that they may be read later.
+ *  2. One turn reads at most `limits.sliceChars`, or one event.
+ *  3. What is sent is not held: neither outputs of actions nor more than one event of an export.
+ */
+import type { Artifact, ArtifactEntry } from '../../domain/artifact.ts';
+import { EngineError } from '../../domain/errors.ts';
+import { encodeEvent } from '../../domain/event.ts';
+import type { SessionEvent } from '../../domain/event.ts';
+import { limits } from '../../domain/limits.ts';
+import type { ResolvedAgent } from '../../domain/manifest.ts';
+import type { RunRecord, SessionRecord } from '../../domain/session.ts';
+import type { Share } from '../../domain/turns.ts';
+import { Slices } from '../../domain/work.ts';
+
+import { artifactsOf, eventOfArtifact, outputJson } from '../../journal/artifacts.ts';
+import type { Journal } from '../../journal/journal.ts';
+import { readTranscript } from '../generation/conversation.ts';
+import { RunAnswer, RunFold } from '../run/run-result.ts';
+import type { VariablesSnapshot } from './session-variables.ts';
+
+export class SessionReading {
+  readonly slices: Slices;
+  readonly #journal: Journal;
+  readonly #record: SessionRecord;
+  readonly #isGone: () => boolean;
+  readonly #until: number;
+
+  /** @param isGone whether the session is being deleted: nothing more is read then */
+  constructor(journal: Journal, record: SessionRecord, share: Share, isGone: () => boolean) {
+    this.slices = new Slices(share);
+    this.#journal = journal;
+    this.#record = record;
+    this.#isGone = isGone;
+    this.#until = journal.lastSeq;
+  }
+
+  /** What a run has answered: of one that completed, without reading through all of its events. */
+  async answer(run: RunRecord): Promise<string> {
+    const last = run.status === 'completed' && run.lastSeq !== null ? this.#journal.event(run.lastSeq) : null;
+    const response = last?.type === 'agent_completed' ? last.data['response'] : undefined;
+    if (typeof response === 'string') {
+      await this.#took(response.length + limits.eventChars);
+      return response;
+    }
+    const answer = new RunAnswer();
+    for (let after = run.firstSeq - 1; after < this.#lastOf(run);) {
+      const { found, next, chars } = this.#journal.slice({
+        run: run.run,
+        after,
+        until: this.#lastOf(run),
+        only: RunAnswer.EVENTS,
+      });
+      for (const event of found) answer.add(event);
+      after = next;
+      await this.#took(chars);
+    }
+    return answer.text;
+  }
+
+  /** A run as one JSON document (`RunResult`), in pieces. */
+  async *result(run: RunRecord): AsyncGenerator<string> {
+    const fold = new RunFold(run.status);
+    await this.#each(run, fold);
+    const { responses, actions, response, ...rest } = fold.outline;
+    const { runId, status, startedAt, endedAt } = run;
+    yield `${open({ session_id: this.#record.session_id, run_id: runId, status, response })},"responses":[`;
+    await this.#took(response.length);
+    for (const [index, { seq, final }] of responses.entries()) {
+      const content = String(this.#required(seq).data['content'] ?? '');
+      yield `${index === 0 ? '' : ','}${JSON.stringify({ content, final })}`;
+      await this.#took(content.length + limits.eventChars);
+    }
+    yield '],"actions":[';
+    for (const [index, { action, outputSeq }] of actions.entries()) {
+      const { id, name, type, mode, status: end, ...more } = action;
+      const output = outputSeq === null ? 'null' : outputJson(this.#required(outputSeq));
+      const text = `${open({ id, name, type, mode, status: end })},"output":${output},${JSON.stringify(more).slice(1)}`;
+      yield `${index === 0 ? '' : ','}${text}`;
+      await this.#took(text.length + limits.eventChars);
+    }
+    yield `],${JSON.stringify({ ...rest, started_at: startedAt, ended_at: endedAt }).slice(1)}`;
+  }
+
+  /** A list that was put together, with what stands before and behind it, in pieces. */
+  async *list(before: object, name: string, items: readonly object[], behind: object): AsyncGenerator<string> {
+    yield `${open(before)},${JSON.stringify(name)}:[`;
+    for (const [index, item] of items.entries()) {
+      const text = JSON.stringify(item);
+      yield `${index === 0 ? '' : ','}${text}`;
+      await this.#took(text.length);
+    }
+    yield `],${JSON.stringify(behind).slice(1)}`;
+  }
+
+  /** Whether an action of the run called a relic. */
+  async calledRelic(run: RunRecord): Promise<boolean> {
+    for (let after = run.firstSeq - 1; after < this.#until;) {
+      const { found, next, chars } = this.#journal.slice({
+        run: run.run,
+        after,
+        until: this.#until,
+        only: ['action_queued'],
+      });
+      if (found.some(({ data }) => data['type'] === 'relic')) return true;
+      after = next;
+      await this.#took(chars);
+    }
+    return false;
+  }
+
+  /** Everything of the session that is on disk, as JSON Lines: its record, its runs, all events in order, its variables. */
+  export(variables: VariablesSnapshot): AsyncGenerator<string> {
+    // Others have ended for good.
+    const going = new Map(this.#journal.openRuns().map((run) => [run.run, run]));
+    return this.#export(variables, going, this.#journal.runCount);
+  }
+
+  async *#export(
+    variables: VariablesSnapshot,
+    going: ReadonlyMap<number, RunRecord>,
+    runCount: number,
+  ): AsyncGenerator<string> {
+    const { owner: _owner, ...session } = this.#record;
+    yield `${JSON.stringify({ session })}\n`;
+    for (let number = 1; number <= runCount; number += 1) {
+      const { runId, status, startedAt, endedAt, input } = going.get(number) ?? this.#journal.requireRun(number);
+      const run = { run_id: runId, status, started_at: startedAt, ended_at: endedAt, input };
+      const line = JSON.stringify({ run });
+      yield `${line}\n`;
+      await this.#took(line.length + limits.eventChars);
+    }
+    for (let after = 0; after < this.#until;) {
+      const page = this.#journal.page(after, this.#until);
+      for (const event of page) {
+        const line = encodeEvent(event);
+        yield `${line}\n`;
+        this.slices.count(line.length + limits.eventChars);
+      }
+      after = page.at(-1)?.seq ?? Infinity;
+      await this.#took(0);
+    }
+    yield '{"variables":';
+    yield* this.#variables(variables);
+    yield '}\n';
+  }
+
+  /** `GET …/state`, in pieces. */
+  async *state(variables: VariablesSnapshot): AsyncGenerator<string> {
+    yield `${open({ session_id: this.#record.session_id })},"variables":`;
+    yield* this.#variables(variables);
+    yield '}';
+  }
+
+  async *#variables(variables: VariablesSnapshot): AsyncGenerator<string> {
+    yield '{';
+    for (const [index, [key, json]] of variables.entries()) {
+      const text = `${index === 0 ? '' : ','}${JSON.stringify(key)}:${json()}`;
+      yield text;
+      await this.#took(text.length);
+    }
+    yield '}';
+  }
+
+  /** The artifacts of completed actions after the event `after`, oldest first; `next` is where the next page begins. */
+  async artifacts(
+    after: number,
+  ): Promise<{ readonly artifacts: readonly ArtifactEntry[]; readonly next: number | null }> {
+    const artifacts: ArtifactEntry[] = [];
+    let sizeBytes = 0;
+    let last = after;
+    for (let searched = after; searched < this.#until;) {
+      const { found, next, chars } = this.#journal.outcomesWithArtifacts(searched, this.#until);
+      for (const seq of found) {
+        if (artifacts.length >= limits.pageRows || sizeBytes > limits.artifactPageBytes) {
+          return { artifacts, next: last };
+        }
+        for (const { entry } of artifactsOf(await this.#large(seq))) {
+          sizeBytes += entry.size_bytes;
+          artifacts.push(entry);
+        }
+        last = seq;
+      }
+      searched = next;
+      await this.#took(chars);
+    }
+    return { artifacts, next: null };
+  }
+
+  /** @throws EngineError `unknown_artifact` */
+  async artifact(id: string): Promise<Artifact> {
+    const seq = eventOfArtifact(id);
+    const event = seq === null || this.#journal.event(seq) === null ? null : await this.#large(seq);
+    const found = event === null ? undefined : artifactsOf(event).find(({ entry }) => entry.id === id);
+    if (found !== undefined) return { ...found.entry, bytes: found.read() };
+    throw new EngineError('unknown_artifact', `This session has no artifact "${id.slice(0, limits.excerptChars)}"`);
+  }
+
+  /** The completed runs as training examples, one JSON text a line. */
+  async *transcript(resolved: ResolvedAgent, redact: (text: string) => string): AsyncGenerator<string> {
+    for await (const line of readTranscript(this.#journal, resolved, redact, (chars) => this.#took(chars))) {
+      yield `${line}\n`;
+    }
+  }
+
+  /** An event whose data is looked through: others have their turn before, where it is long. */
+  async #large(seq: number): Promise<SessionEvent> {
+    // It is gone through three times.
+    await this.#took(this.#journal.dataBytes(seq) * 3);
+    return this.#required(seq);
+  }
+
+  /** Folds all of a run that belongs to this reading. */
+  async #each(run: RunRecord, fold: RunFold): Promise<void> {
+    const isOver = run.status === 'completed' || run.status === 'failed' || run.status === 'cancelled';
+    for (let after = run.firstSeq - 1; after < this.#until;) {
+      // Actions that nobody waits for end after their run; after the last of them nothing more is to come.
+      if (isOver && after >= (run.lastSeq ?? Infinity) && fold.settled) return;
+      const { found, next, chars } = this.#journal.slice({ run: run.run, after, until: this.#until });
+      for (const event of found) fold.add(event);
+      after = next;
+      await this.#took(chars);
+    }
+  }
+
+  /** The last event of a run that may hold something of its answer. */
+  #lastOf(run: RunRecord): number {
+    const isOver = run.status === 'completed' || run.status === 'failed' || run.status === 'cancelled';
+    return isOver ? Math.min(run.lastSeq ?? this.#until, this.#until) : this.#until;
+  }
+
+  #required(seq: number): SessionEvent {
+    const event = this.#journal.event(seq);
+    if (event === null) throw new Error(`event ${seq} is not in the journal`);
+    return event;
+  }
+
+  /** @throws EngineError `unknown_session` where it was deleted while others had their turn */
+  async #took(chars: number): Promise<void> {
+    this.slices.count(chars);
+    if (!this.slices.full) return;
+    await this.slices.pause();
+    if (this.#isGone()) throw new EngineError('unknown_session', 'There is no session with this id');
+  }
+}
+
+/** An object without its closing bracket: more members follow. */
+function open(members: object): string {
+  return JSON.stringify(members).slice(0, -1);
+}

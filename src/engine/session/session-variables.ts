@@ -1,0 +1,108 @@
+/**
+ * Session variables over the journal: read from memory, written through.
+ *
+ * Past `limits.variablesBytes` nothing grows any more; a session that held more before there was that limit keeps it.
+ */
+import { EngineError } from '../../domain/errors.ts';
+import type { Json, JsonObject } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+import type { VariableStore } from '../../domain/ports.ts';
+import type { Journal } from '../../journal/journal.ts';
+
+const encoder = new TextEncoder();
+
+/** A variable as it was read, or as somebody has asked for it. */
+type Variable = { readonly bytes: number } & ({ readonly json: string } | { readonly value: Json });
+
+export class SessionVariables implements VariableStore {
+  readonly #journal: Journal;
+  readonly #known: Map<string, Variable>;
+  #allBytes = 0;
+
+  constructor(journal: Journal) {
+    this.#journal = journal;
+    this.#known = journal.variables();
+    for (const { bytes } of this.#known.values()) this.#allBytes += bytes;
+  }
+
+  get(key: string): Json | undefined {
+    const known = this.#known.get(key);
+    if (known === undefined) return undefined;
+    if ('value' in known) return known.value;
+    // Not before somebody asks: all of them together take long.
+    const value = JSON.parse(known.json) as Json;
+    this.#known.set(key, { value, bytes: known.bytes });
+    return value;
+  }
+
+  /**
+   * @throws EngineError `invalid_request` past `limits.variables` or `limits.variableBytes`; `variables_quota` past
+   *   `limits.variablesBytes`
+   */
+  set(key: string, value: Json): void {
+    const bytes = checkedBytes(key, value);
+    if (!this.#known.has(key) && this.#known.size >= limits.variables) {
+      throw new EngineError('invalid_request', `A session holds at most ${limits.variables} variables`);
+    }
+    const growth = bytes - (this.#known.get(key)?.bytes ?? 0);
+    if (growth > 0 && this.#allBytes + growth > limits.variablesBytes) throw tooMuch(key, this.#allBytes + growth);
+    this.#known.set(key, { value, bytes });
+    this.#allBytes += growth;
+    this.#journal.setVariable(key, value);
+  }
+
+  delete(key: string): boolean {
+    const known = this.#known.get(key);
+    if (known === undefined) return false;
+    this.#known.delete(key);
+    this.#allBytes -= known.bytes;
+    this.#journal.deleteVariable(key);
+    return true;
+  }
+
+  entries(): readonly (readonly [string, Json])[] {
+    return [...this.#known.keys()].map((key) => [key, this.get(key) ?? null]);
+  }
+
+  /** All of them as they are now, each as JSON when its turn comes. */
+  snapshot(): VariablesSnapshot {
+    return [...this.#known].map(([key, known]) => [
+      key,
+      () => ('json' in known ? known.json : JSON.stringify(known.value)),
+    ]);
+  }
+}
+
+/** Names, and what gives the value as JSON. */
+export type VariablesSnapshot = readonly (readonly [name: string, json: () => string])[];
+
+/** @throws EngineError `invalid_request`, `variables_quota` for variables that a new session cannot begin with */
+export function checkVariables(values: JsonObject): void {
+  const entries = Object.entries(values);
+  if (entries.length > limits.variables) {
+    throw new EngineError('invalid_request', `A session holds at most ${limits.variables} variables`);
+  }
+  let allBytes = 0;
+  for (const [key, value] of entries) {
+    allBytes += checkedBytes(key, value);
+    if (allBytes > limits.variablesBytes) throw tooMuch(key, allBytes);
+  }
+}
+
+/** What a variable takes up; throws where that is too much for one. */
+function checkedBytes(key: string, value: Json): number {
+  const json = JSON.stringify(value);
+  if (json.length <= limits.variableBytes) return encoder.encode(key).length + encoder.encode(json).length;
+  throw new EngineError(
+    'invalid_request',
+    `Variable "${key.slice(0, limits.excerptChars)}" has ${json.length} bytes of JSON, allowed are ${limits.variableBytes}`,
+  );
+}
+
+function tooMuch(key: string, bytes: number): EngineError {
+  const named = key.slice(0, limits.excerptChars);
+  return new EngineError(
+    'variables_quota',
+    `With "${named}" the variables of this session have ${bytes} bytes, allowed are ${limits.variablesBytes} together`,
+  );
+}

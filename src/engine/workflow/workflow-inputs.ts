@@ -1,0 +1,15 @@
+/** What a workflow is started with, checked against its manifest before anything runs (M6). */
+import { EngineError } from '../../domain/errors.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import type { WorkflowDefinition } from '../../domain/manifest.ts';
+import type { WorkMeter } from '../../domain/work.ts';
+import { validateParameters } from '../../executors/validate-parameters.ts';
+
+/**
+ * @param meter charged for the check; default: one of its own, `limits.schemaSteps`
+ * @throws EngineError `invalid_request` that names the input
+ */
+export function checkInputs(workflow: WorkflowDefinition, inputs: JsonObject, meter?: WorkMeter): void {
+  const issue = validateParameters(workflow.inputs, inputs, meter);
+  if (issue !== null) throw new EngineError('invalid_request', `Workflow "${workflow.name}": ${issue}`);
+}

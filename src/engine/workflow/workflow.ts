@@ -1,0 +1,571 @@
+/**
+ * A workflow as a program that writes protocol text (M6): steps become actions of one generation, run by
+ * the same parser, scheduler and journal as what a model writes. There is no second engine.
+ *
+ * Owns what is written and when: what depends on results (the items of a `for_each`, the branch of a
+ * `conditional`, what follows a failure) is written when they are known. Does not own how steps run.
+ *
+ * Invariants:
+ *  1. A step is one action with the step's name as its id; a group (`parallel`, `for_each`,
+ *     `conditional`) ends with an action of its name that collects what its steps gave.
+ *  2. Every action is written at most once: after a crash the program runs again from its start and
+ *     leaves out what the journal holds already.
+ *  3. A run that would need more actions, or a longer text, than a run may have fails by name, before
+ *     the first of them that would not fit; none is lost in silence (P16).
+ *  4. Every step that something refers to is an action, also where its branch is not taken: then it is
+ *     one that is skipped. So nothing waits for what never comes.
+ *  5. Values stand in the text as data: a `$` that the author wrote, or that came with an item, is
+ *     never a reference.
+ */
+import { namesInCondition } from '../../catalog/check/condition-names.ts';
+import type { ActionType, TerminalStatus } from '../../domain/action.ts';
+import { isJsonObject } from '../../domain/json.ts';
+import type { Json, JsonObject } from '../../domain/json.ts';
+import type { WorkflowDefinition, WorkflowStep } from '../../domain/manifest.ts';
+import { limits } from '../../domain/limits.ts';
+
+/** What a workflow sees of its run. */
+export interface WorkflowView {
+  /** Whether an action with this id is in the journal already. */
+  declared(id: string): boolean;
+  /** Resolves when the action has settled; it may not be declared yet. */
+  settled(
+    id: string,
+  ): Promise<{ readonly status: TerminalStatus; readonly output: Json; readonly note: string | null }>;
+}
+
+/** The pure built-in that returns its parameters: how groups and outputs are collected. No manifest can have its name. */
+export const COLLECT = '_collect';
+/** The pure built-in that fails: how a group fails whose items are no list. */
+export const REFUSE = '_refuse';
+/** The action whose output is the workflow's. */
+export const OUTPUTS = 'workflow_outputs';
+
+type StepFault = 'step_failed' | 'too_many_actions' | 'too_large';
+
+/** A step that the workflow could not go on without has failed, or cannot be run at all. */
+export class StepFailed extends Error {
+  override readonly name = 'StepFailed';
+  readonly code: StepFault;
+
+  constructor(message: string, code: StepFault = 'step_failed') {
+    super(message);
+    this.code = code;
+  }
+}
+
+/**
+ * The workflow's text, piece by piece, each a whole block. Ends when every step has been written and the
+ * steps that others wait for have settled.
+ *
+ * @throws StepFailed when a step failed that says `on_failure: abort`, after its compensation has run
+ */
+export async function* workflowText(
+  definition: WorkflowDefinition,
+  inputs: JsonObject,
+  view: WorkflowView,
+): AsyncGenerator<string> {
+  const program = new Program(inputs, view);
+  let over = false;
+  const writing = program.write(definition).finally(() => {
+    over = true;
+    program.wake();
+  });
+  // It is awaited below; until then a failure is nobody's surprise.
+  writing.catch(() => undefined);
+  for (;;) {
+    const piece = program.take();
+    if (piece !== undefined) yield piece;
+    else if (over) break;
+    else await program.more();
+  }
+  await writing;
+}
+
+/** Where a step stands: what its names mean, and what surrounds it. */
+interface Scope {
+  /** Ids of steps by their names, inner ones first. */
+  readonly ids: ReadonlyMap<string, Step>;
+  /** Of a `for_each`: the current item. */
+  readonly item: { readonly value: Json; readonly index: number } | null;
+  readonly prefix: string;
+}
+
+interface Step {
+  readonly id: string;
+  readonly step: WorkflowStep;
+}
+
+type Group = WorkflowStep & { readonly type: 'conditional' | 'parallel' | 'for_each' };
+
+class Program {
+  readonly #inputs: JsonObject;
+  readonly #view: WorkflowView;
+  readonly #written: string[] = [];
+  #wake: (() => void) | null = null;
+  readonly #failure = Promise.withResolvers<never>();
+  #failed = false;
+  /** The first failure of a workflow that does the rest before it fails (`fail_fast: false`). */
+  #kept: StepFailed | null = null;
+  /** Failed steps whose compensation is being done. */
+  #undoing = 0;
+  #failFast = true;
+  /** Items of a `for_each` at a time, where it does not say. */
+  #most = 1;
+  /** Actions of the text so far, and its bytes; those of an earlier host count as well. */
+  #actions = 0;
+  #bytes = 0;
+  /** Names of steps that anything refers to. */
+  #referred: ReadonlySet<string> = new Set();
+
+  constructor(inputs: JsonObject, view: WorkflowView) {
+    this.#inputs = inputs;
+    this.#view = view;
+    this.#failure.promise.catch(() => undefined);
+  }
+
+  take(): string | undefined {
+    return this.#written.shift();
+  }
+
+  more(): Promise<void> {
+    return new Promise((resolve) => (this.#wake = resolve));
+  }
+
+  wake(): void {
+    this.#wake?.();
+    this.#wake = null;
+  }
+
+  async write(definition: WorkflowDefinition): Promise<void> {
+    const scope = scopeOf(definition.steps, { ids: new Map(), item: null, prefix: '' });
+    this.#referred = referredIn(definition);
+    this.#failFast = definition.failFast;
+    this.#most = definition.maxParallelSteps;
+    await Promise.race([this.#all(definition.steps, scope, []), this.#failure.promise]);
+    if (this.#kept !== null) throw this.#kept;
+    const outputs: JsonObject = {};
+    const after: string[] = [];
+    for (const [name, path] of Object.entries(definition.outputs)) {
+      const [step] = stepsIn(`$(${path})`, scope);
+      const given = step === undefined || (await this.#view.settled(step)).status === 'completed';
+      // What was left out is null in the outputs, as it is for steps.
+      outputs[name] = given ? this.#translate(`$(${path})`, scope) : null;
+      if (step !== undefined && given) after.push(step);
+    }
+    // One piece: a crash leaves both or neither.
+    const collect = actionText(OUTPUTS, 'tool', COLLECT, outputs, after, {});
+    this.#put(OUTPUTS, `${collect}<response final="true">\${${OUTPUTS}}</response>`);
+    await Promise.race([this.#view.settled(OUTPUTS), this.#failure.promise]);
+    if (this.#failed) await this.#failure.promise;
+  }
+
+  /** Steps in their order: each after the one before it, unless it says what it depends on. */
+  async #all(steps: readonly WorkflowStep[], scope: Scope, first: readonly string[]): Promise<void> {
+    const working: Promise<void>[] = [];
+    let before = first;
+    for (const step of steps) {
+      const after = step.dependsOn === null ? before : step.dependsOn.map((name) => idOf(name, scope));
+      const id = idOf(step.name, scope);
+      working.push(this.#step(step, id, scope, after));
+      before = [id];
+    }
+    await Promise.all(working);
+  }
+
+  async #step(step: WorkflowStep, id: string, scope: Scope, after: readonly string[]): Promise<void> {
+    if (this.#failed) return;
+    if (isGroup(step)) await this.#group(step, id, scope, after);
+    else this.#declare(step, id, scope, after);
+    const { status, note } = await this.#outcome(step, id);
+    const failed = status === 'failed' || status === 'rejected';
+    if (failed && step.onFailure !== 'continue' && step.onFailure !== 'skip') await this.#abort(step, id, scope, note);
+  }
+
+  /** A group whose items or condition could not be had has failed with them. */
+  async #outcome(
+    step: WorkflowStep,
+    id: string,
+  ): Promise<{ readonly status: TerminalStatus; readonly note: string | null }> {
+    const gate = isGroup(step) ? await this.#view.settled(gateOf(step, id)) : null;
+    if (gate !== null && (gate.status === 'failed' || gate.status === 'rejected')) return gate;
+    return await this.#view.settled(id);
+  }
+
+  /** What says that it compensates is done first; then nothing more is written, unless the rest is to be done all the same. */
+  async #abort(step: WorkflowStep, id: string, scope: Scope, note: string | null): Promise<void> {
+    this.#failed = this.#failFast;
+    this.#kept ??= new StepFailed(`Step "${step.name}" failed${note === null ? '' : `: ${note}`}`);
+    this.#undoing += 1;
+    const inner = scopeOf(step.compensate, { ...scope, prefix: `${id}_undo_` });
+    for (const undo of step.compensate) {
+      const undoId = idOf(undo.name, inner);
+      this.#declare({ ...undo, dependsOn: [] }, undoId, inner, []);
+      await this.#view.settled(undoId);
+    }
+    this.#undoing -= 1;
+    // Another step may have failed meanwhile: what it compensates is done as well.
+    if (this.#failFast && this.#undoing === 0) this.#failure.reject(this.#kept);
+  }
+
+  #declare(step: WorkflowStep, id: string, scope: Scope, after: readonly string[]): void {
+    const type = step.type as ActionType;
+    const name = type === 'relic' && step.action !== null ? `${step.target ?? ''}.${step.action}` : step.target;
+    const parameters = this.#translate(step.parameters, scope) as JsonObject;
+    const known = type === 'llm' && name !== null ? { model: name, ...parameters } : parameters;
+    this.#action(id, type, type === 'llm' ? null : name, known, [...after, ...stepsIn(step.parameters, scope)], {
+      ...this.#condition(step, scope),
+      ...(step.timeoutMs === null ? {} : { timeout: step.timeoutMs / 1_000 }),
+      ...(step.retry === null
+        ? {}
+        : {
+            retry: {
+              max_attempts: step.retry.maxAttempts,
+              backoff: step.retry.backoff,
+              delay: step.retry.delayMs / 1_000,
+              max_delay: step.retry.maxDelayMs / 1_000,
+            },
+          }),
+      ...(step.onFailure === 'continue' ? { on_error: 'skip' } : {}),
+      ...(step.onFailure === 'retry' ? { on_error: 'retry' } : {}),
+    });
+  }
+
+  async #group(step: Group, id: string, scope: Scope, after: readonly string[]): Promise<void> {
+    // What the group hangs on is an action, too: it is ready, skipped or doomed as any other.
+    const gate = gateOf(step, id);
+    const items = step.type === 'for_each' ? { items: this.#translate(step.items, scope) } : {};
+    this.#action(gate, 'tool', COLLECT, items, [...after, ...stepsIn(step.items, scope)], {
+      ...this.#condition(step, scope),
+      ...(step.onFailure === 'continue' ? { on_error: 'skip' } : {}),
+    });
+    const { status, output } = await this.#view.settled(gate);
+    if (status === 'completed') {
+      const list = isJsonObject(output) ? output['items'] : null;
+      if (step.type === 'for_each') return await this.#each(step, id, scope, list);
+      this.#leaveOut(step.otherwise, gate, scope, step.steps);
+      return await this.#branch(step.steps, step, id, scope);
+    }
+    if (step.type === 'conditional' && status === 'skipped' && step.otherwise.length > 0) {
+      this.#leaveOut(step.steps, gate, scope, step.otherwise);
+      return await this.#branch(step.otherwise, step, id, scope);
+    }
+    this.#leaveOut(step.steps, gate, scope, []);
+    this.#leaveOut(step.otherwise, gate, scope, step.steps);
+    this.#action(id, 'tool', COLLECT, {}, [gate], {});
+  }
+
+  /**
+   * Steps of a branch that is not taken: those that something refers to are declared and skipped.
+   *
+   * @param other the branch that is: a name of both is the one that runs
+   */
+  #leaveOut(steps: readonly WorkflowStep[], gate: string, { prefix }: Scope, other: readonly WorkflowStep[]): void {
+    const taken = namesIn(other);
+    for (const name of namesIn(steps)) {
+      if (taken.has(name) || !this.#referred.has(name)) continue;
+      this.#action(`${prefix}${name}`, 'tool', COLLECT, {}, [gate], { when: 'false' });
+    }
+  }
+
+  /** The steps of a group, and the action that collects what they gave, by their names. */
+  async #branch(steps: readonly WorkflowStep[], group: Group, id: string, scope: Scope): Promise<void> {
+    const inner = scopeOf(steps, scope);
+    if (group.type === 'conditional') await this.#all(steps, inner, []);
+    else {
+      const ordered = inOrder(steps);
+      await this.#window(steps.length, group.concurrency, async (index) => {
+        const step = ordered[index];
+        if (step !== undefined) await this.#all([{ ...step, dependsOn: step.dependsOn ?? [] }], inner, []);
+      });
+    }
+    const given = steps.map(({ name }) => [name, `\${${idOf(name, inner)}}`] as const);
+    this.#action(
+      id,
+      'tool',
+      COLLECT,
+      Object.fromEntries(given),
+      steps.map(({ name }) => idOf(name, inner)),
+      {},
+    );
+  }
+
+  async #each(step: Group, id: string, scope: Scope, list: Json | undefined): Promise<void> {
+    if (!Array.isArray(list)) {
+      const found = JSON.stringify(list ?? null).slice(0, limits.excerptChars);
+      const parameters = { message: `"items" must be a list, found ${escapeText(found)}` };
+      return this.#action(
+        id,
+        'tool',
+        REFUSE,
+        parameters,
+        [],
+        step.onFailure === 'continue' ? { on_error: 'skip' } : {},
+      );
+    }
+    const needed = list.length * fewestActions(step.steps) + 1;
+    const most = limits.actionsPerRun - 1;
+    if (this.#actions + needed > most) {
+      const many = `${list.length} items with ${step.steps.length} steps each are at least ${needed} actions`;
+      throw new StepFailed(
+        `Step "${step.name}": ${many}; a run may have ${limits.actionsPerRun}, and has ${this.#actions} already`,
+        'too_many_actions',
+      );
+    }
+    const ends: string[] = [];
+    const scopes = list.map((value, index) =>
+      scopeOf(step.steps, { ...scope, item: { value, index }, prefix: `${id}_${index}_` }),
+    );
+    for (const inner of scopes) {
+      const last = step.steps.at(-1);
+      if (last !== undefined) ends.push(idOf(last.name, inner));
+    }
+    await this.#window(list.length, step.concurrency ?? this.#most, async (index) => {
+      const inner = scopes[index];
+      if (inner !== undefined) await this.#all(step.steps, inner, []);
+    });
+    this.#action(id, 'tool', COLLECT, { items: ends.map((end) => `\${${end}}`) }, ends, {});
+  }
+
+  /** `work` for 0 … count - 1, so many at a time. */
+  async #window(count: number, most: number | null, work: (index: number) => Promise<void>): Promise<void> {
+    let next = 0;
+    const one = async (): Promise<void> => {
+      while (next < count && !this.#failed) {
+        const index = next;
+        next += 1;
+        await work(index);
+      }
+    };
+    await Promise.all(Array.from({ length: Math.min(count, most ?? count) }, one));
+  }
+
+  #condition(step: WorkflowStep, scope: Scope): { readonly when?: string } {
+    if (step.condition === null) return {};
+    // In a condition names are names already: `steps.a.x` is what `$(steps.a.x)` is.
+    let when = '';
+    let at = 0;
+    for (const { start, end, path, asked } of namesInCondition(step.condition)) {
+      const [root, name = '', ...rest] = path;
+      const written = step.condition.slice(start, end);
+      when += step.condition.slice(at, start);
+      at = end;
+      if (root === 'steps') {
+        const members = mapped(name, rest, scope);
+        const here = scope.ids.has(name) ? [idOf(name, scope), ...members].join('.') : written;
+        when += !asked ? here : members.length === 0 ? `(${here} != null)` : `has(${here})`;
+      } else {
+        const value = this.#valueAt(path, scope);
+        when += asked ? String(value !== undefined) : JSON.stringify(value ?? null);
+      }
+    }
+    when += step.condition.slice(at);
+    return { when };
+  }
+
+  /** `$(steps.s.field)` to a reference, what is known already to its value, and every other `$` to a literal one. */
+  #translate(value: Json, scope: Scope): Json {
+    if (typeof value === 'string') return this.#translateText(value, scope);
+    if (Array.isArray(value)) return value.map((element) => this.#translate(element, scope));
+    if (!isJsonObject(value)) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, this.#translate(member, scope)]));
+  }
+
+  #translateText(text: string, scope: Scope): Json {
+    const whole = REFERENCE_ONLY.exec(text)?.[1];
+    if (whole !== undefined && ROOTS.has(whole.split('.')[0] ?? ''))
+      return this.#reference(whole, scope) ?? escaped(this.#valueAt(whole.split('.'), scope) ?? null);
+    let out = '';
+    let at = 0;
+    for (const match of text.matchAll(REFERENCES)) {
+      const [written, path = ''] = match;
+      if (!ROOTS.has(path.split('.')[0] ?? '')) continue;
+      const value = this.#valueAt(path.split('.'), scope) ?? null;
+      const plain = typeof value === 'string' ? value : value === null ? '' : JSON.stringify(value);
+      out += escapeText(text.slice(at, match.index)) + (this.#reference(path, scope) ?? escapeText(plain));
+      at = match.index + written.length;
+    }
+    return out + escapeText(text.slice(at));
+  }
+
+  /** A protocol reference to what a step gives, or null where the path is known already. */
+  #reference(path: string, scope: Scope): string | null {
+    const [root, name = '', ...rest] = path.split('.');
+    if (root !== 'steps') return null;
+    const members = mapped(name, rest, scope);
+    return `\${${[idOf(name, scope), ...members].join('.')}}`;
+  }
+
+  #valueAt([root = '', ...path]: readonly string[], scope: Scope): Json | undefined {
+    const start: Json | undefined =
+      root === 'trigger'
+        ? this.#inputs
+        : root === 'item'
+          ? scope.item?.value
+          : root === 'index'
+            ? scope.item?.index
+            : undefined;
+    return path.reduce<Json | undefined>((value, member) => {
+      if (Array.isArray(value)) return value[Number(member)];
+      return isJsonObject(value) && Object.hasOwn(value, member) ? value[member] : undefined;
+    }, start);
+  }
+
+  #action(
+    id: string,
+    type: ActionType,
+    name: string | null,
+    parameters: JsonObject,
+    after: readonly string[],
+    more: JsonObject,
+  ): void {
+    this.#put(id, actionText(id, type, name, parameters, after, more));
+  }
+
+  #put(id: string, text: string): void {
+    this.#actions += 1;
+    if (this.#actions > limits.actionsPerRun) {
+      throw new StepFailed(
+        `A run may have ${limits.actionsPerRun} actions, and "${id}" would be one more`,
+        'too_many_actions',
+      );
+    }
+    this.#bytes += new TextEncoder().encode(text).length;
+    if (this.#bytes > limits.generationBytes) {
+      throw new StepFailed(
+        `The steps of a run, with the items that they work on, may have ${limits.generationBytes} bytes together; "${id}" would pass that`,
+        'too_large',
+      );
+    }
+    if (this.#view.declared(id)) return;
+    this.#written.push(text);
+    this.wake();
+  }
+}
+
+/** What a list of steps comes to at least: a group is its gate and what collects it, whatever is in it. */
+function fewestActions(steps: readonly WorkflowStep[]): number {
+  return steps.reduce((sum, step) => sum + (isGroup(step) ? 2 : 1), 0);
+}
+
+function actionText(
+  id: string,
+  type: ActionType,
+  name: string | null,
+  parameters: JsonObject,
+  after: readonly string[],
+  more: JsonObject,
+): string {
+  const body = { ...(name === null ? {} : { name }), parameters, depends_on: [...new Set(after)], ...more };
+  return `<action type="${type}" mode="async" id="${id}">${JSON.stringify(body)}</action>`;
+}
+
+/** What a reference can begin with; any other `$(word)` means itself. */
+const ROOTS: ReadonlySet<string> = new Set(['steps', 'trigger', 'item', 'index']);
+const REFERENCES = /\$\(\s*([A-Za-z_][\w.-]*)\s*\)/g;
+const REFERENCE_ONLY = /^\s*\$\(\s*([A-Za-z_][\w.-]*)\s*\)\s*$/;
+
+/** What can be named from around a list: its steps and those within them, but for what a `for_each` does for every item. */
+function namesIn(steps: readonly WorkflowStep[]): Set<string> {
+  return new Set(
+    steps.flatMap((step) => [
+      step.name,
+      ...(step.type === 'for_each' ? [] : namesIn([...step.steps, ...step.otherwise])),
+    ]),
+  );
+}
+
+/** The steps of a group, none before one that it waits for: where few go at a time, they would wait for ever. */
+function inOrder(steps: readonly WorkflowStep[]): WorkflowStep[] {
+  const holders = new Map(steps.flatMap((step) => [...namesIn([step])].map((name) => [name, step] as const)));
+  const ordered = new Set<WorkflowStep>();
+  const seen = new Set<WorkflowStep>();
+  const put = (step: WorkflowStep): void => {
+    if (seen.has(step)) return;
+    seen.add(step);
+    for (const name of namedBy([step])) {
+      const other = holders.get(name);
+      if (other !== undefined) put(other);
+    }
+    ordered.add(step);
+  };
+  for (const step of steps) put(step);
+  return [...ordered];
+}
+
+/** The id of the action that a group hangs on. */
+function gateOf(step: Group, id: string): string {
+  return `${id}_${step.type === 'for_each' ? 'items' : 'gate'}`;
+}
+
+/** Every name that stands behind `steps.` anywhere in the definition, or in a `depends_on`. */
+function referredIn({ steps, outputs }: WorkflowDefinition): ReadonlySet<string> {
+  return new Set([...namedBy(steps), ...Object.values(outputs).flatMap((path) => namesOf(path))]);
+}
+
+/** Names of steps that these, and those within them, refer to or depend on. */
+function namedBy(steps: readonly WorkflowStep[]): string[] {
+  return steps.flatMap((step) => [
+    ...namesOf(JSON.stringify([step.parameters, step.items, step.condition])),
+    ...(step.dependsOn ?? []),
+    ...namedBy([...step.steps, ...step.otherwise, ...step.compensate]),
+  ]);
+}
+
+function namesOf(text: string): string[] {
+  return [...text.matchAll(/\bsteps\.([A-Za-z_][\w-]*)/g)].map(([, name = '']) => name);
+}
+
+function isGroup(step: WorkflowStep): step is Group {
+  return step.type === 'conditional' || step.type === 'parallel' || step.type === 'for_each';
+}
+
+function scopeOf(steps: readonly WorkflowStep[], outer: Scope): Scope {
+  const ids = new Map(outer.ids);
+  const add = (step: WorkflowStep): void => {
+    ids.set(step.name, { id: `${outer.prefix}${step.name}`, step });
+    // Steps within a branch can be named from outside; those of a for_each are there once for every item.
+    if (step.type !== 'for_each') for (const inner of [...step.steps, ...step.otherwise]) add(inner);
+  };
+  for (const step of steps) add(step);
+  return { ...outer, ids };
+}
+
+/** @throws StepFailed for a name that no step has; the catalogue refuses such a workflow before it runs */
+function idOf(name: string, { ids }: Scope): string {
+  const found = ids.get(name);
+  if (found === undefined) throw new StepFailed(`There is no step "${name}" (known: ${[...ids.keys()].join(', ')})`);
+  return found.id;
+}
+
+/** The path within a step's result, after its `output_mapping`. */
+function mapped(name: string, path: readonly string[], { ids }: Scope): readonly string[] {
+  const [first, ...rest] = path;
+  const mapping = ids.get(name)?.step.outputMapping ?? {};
+  const target = first !== undefined && Object.hasOwn(mapping, first) ? mapping[first] : undefined;
+  return target === undefined ? path : [...target.split('.').filter((part) => part !== ''), ...rest];
+}
+
+/** Ids of the steps that a value refers to: they are waited for. */
+function stepsIn(value: Json, scope: Scope): string[] {
+  if (typeof value === 'string') {
+    return [...value.matchAll(REFERENCES)].flatMap(([, path = '']) => {
+      const [root, name = ''] = path.split('.');
+      return root === 'steps' ? [idOf(name, scope)] : [];
+    });
+  }
+  if (Array.isArray(value)) return value.flatMap((element) => stepsIn(element, scope));
+  return isJsonObject(value) ? Object.values(value).flatMap((member) => stepsIn(member, scope)) : [];
+}
+
+/** A value as a parameter that means itself. */
+function escaped(value: Json): Json {
+  if (typeof value === 'string') return escapeText(value);
+  if (Array.isArray(value)) return value.map(escaped);
+  if (!isJsonObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, escaped(member)]));
+}
+
+function escapeText(text: string): string {
+  return text.replaceAll('$', '$$$$');
+}

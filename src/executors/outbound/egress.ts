@@ -1,0 +1,209 @@
+/**
+ * Outbound requests that a runner sends (X2), where the platform's own network is not trusted to refuse private
+ * addresses: on one's own machine it is the machine's.
+ *
+ * Owns: what is known of names for a moment, and which runner is asked. Does not own: the rules; `outbound.ts` judges
+ * the addresses between `resolve` and `send`.
+ *
+ * Invariants
+ * 1. A request goes to one of the addresses that `send` is given, never to what a name leads to later.
+ * 2. Where no runner can be asked, nothing is sent, and the error says so.
+ * 3. A request that may have been sent is not sent again.
+ */
+import { messageOf } from '../../domain/errors.ts';
+import { isJsonObject } from '../../domain/json.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+import type { Clock } from '../../domain/ports.ts';
+import { OutboundError } from './outbound-error.ts';
+import { neverConnected, objectOf } from '../runner/error.ts';
+import type { RunnerAddress, SigningKey } from '../runner/list.ts';
+import { tokenOf } from '../runner/signature.ts';
+
+export interface EgressRequest {
+  readonly url: URL;
+  readonly method: string;
+  readonly headers: Headers;
+  readonly body: string | null;
+  readonly signal: AbortSignal;
+  /** From the call to the last byte of the answer. */
+  readonly timeoutMs: number;
+  /** The answer ends there, after decompression. */
+  readonly maxBytes: number;
+}
+
+/** Both reject with `OutboundError`, or with the signal's reason. */
+export interface Egress {
+  /** Every address of a name, at least one. */
+  resolve(host: string, signal: AbortSignal): Promise<readonly string[]>;
+  /** One request without redirects, to one of these addresses. */
+  send(request: EgressRequest, addresses: readonly string[]): Promise<Response>;
+}
+
+export interface RunnerEgressOptions {
+  readonly runners: readonly RunnerAddress[];
+  /** Null when nothing is set: then every request fails. */
+  readonly key: SigningKey | null;
+  readonly fetch: (input: string, init: RequestInit) => Promise<Response>;
+  readonly clock: Clock;
+  /** A new random string of at least 16 characters with every call. */
+  readonly newNonce: () => string;
+  /** Whose requests they are: sessions share no connection. */
+  readonly session: () => string;
+  /** The API key of the session, where several share the runners; null = they are not shared. */
+  readonly tenant?: () => string | null;
+}
+
+/** Status and headers of the answer, as the runner gives them. */
+const HEAD = 'x-cortex-egress';
+/** The runner's own business. */
+const OWN_HEADERS: ReadonlySet<string> = new Set(['accept-encoding', 'connection', 'content-length', 'host']);
+const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
+
+interface Known {
+  readonly addresses: readonly string[];
+  readonly until: number;
+}
+
+export function createRunnerEgress(options: RunnerEgressOptions): Egress {
+  const { clock } = options;
+  const known = new Map<string, Known>();
+  /** The runner that answered last goes first. */
+  let order: readonly RunnerAddress[] = options.runners;
+
+  async function post(runner: RunnerAddress, target: string, body: string, signal: AbortSignal): Promise<Response> {
+    if (options.key === null) throw unavailable('no key for the runner is set (RUNNER_SECRET)');
+    const url = new URL(target, `${runner.url.replace(/\/+$/, '')}/`);
+    const tenant = options.tenant?.() ?? null;
+    if (tenant !== null) url.searchParams.set('tenant', tenant);
+    const token = await tokenOf({ method: 'POST', url, body }, options.key, options.newNonce(), clock.now());
+    return await options.fetch(url.href, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body,
+      signal,
+      redirect: 'manual',
+    });
+  }
+
+  /**
+   * Asks one runner after the other until one has answered.
+   *
+   * @param repeatable asking twice does no harm
+   */
+  async function ask(target: string, said: JsonObject, signal: AbortSignal, repeatable: boolean): Promise<Response> {
+    const body = JSON.stringify(said);
+    let reason = 'no runner is set (RUNNER_URLS)';
+    for (const runner of order) {
+      let response: Response;
+      try {
+        response = await post(runner, target, body, signal);
+      } catch (fault) {
+        signal.throwIfAborted();
+        if (fault instanceof OutboundError) throw fault;
+        reason = `the runner at ${runner.url} could not be reached: ${messageOf(fault)}`;
+        if (repeatable || neverConnected(fault)) continue;
+        throw new OutboundError('fetch_failed', `It is not known whether it was sent: ${reason}`, false, fault);
+      }
+      if (response.ok) {
+        order = [runner, ...order.filter((other) => other !== runner)];
+        return response;
+      }
+      const refusal = refusalOf(response.status, objectOf(await response.text()), runner);
+      if (refusal.code !== 'egress_unavailable') throw refusal;
+      reason = refusal.message;
+    }
+    throw unavailable(reason);
+  }
+
+  return {
+    async resolve(host, signal) {
+      const fresh = known.get(host);
+      if (fresh !== undefined && fresh.until > clock.now()) return fresh.addresses;
+      const response = await ask('/egress/resolve', { session: options.session(), host }, signal, true);
+      const addresses = addressesOf(objectOf(await response.text()));
+      if (addresses.length === 0) throw new OutboundError('fetch_failed', `"${host}" has no address`, true);
+      known.delete(host);
+      known.set(host, { addresses, until: clock.now() + limits.egressNameMs });
+      const [oldest] = known.keys();
+      if (known.size > limits.egressNames && oldest !== undefined) known.delete(oldest);
+      return addresses;
+    },
+
+    async send(request, addresses) {
+      const { url, method, headers, body, signal, timeoutMs, maxBytes } = request;
+      const said = {
+        session: options.session(),
+        url: url.href,
+        method,
+        headers: Object.fromEntries([...headers].filter(([name]) => !OWN_HEADERS.has(name))),
+        body,
+        addresses: [...addresses],
+        timeout_ms: timeoutMs,
+        max_bytes: maxBytes,
+      };
+      const response = await ask('/egress', said, signal, method === 'GET' || method === 'HEAD');
+      return answerOf(response);
+    },
+  };
+}
+
+function answerOf(response: Response): Response {
+  const head = decoded(response.headers.get(HEAD) ?? '');
+  const status = head?.['status'];
+  const list = head?.['headers'];
+  if (typeof status !== 'number' || status < 200 || status > 599 || !Array.isArray(list)) {
+    void response.body?.cancel().catch(() => {});
+    const found = typeof status === 'number' ? `the status ${status}, which is none` : 'no head';
+    throw new OutboundError('fetch_failed', `The answer has ${found}`, false);
+  }
+  const headers = new Headers();
+  for (const entry of list) {
+    const [name, value] = Array.isArray(entry) ? entry : [];
+    if (typeof name !== 'string' || typeof value !== 'string') continue;
+    try {
+      headers.append(name, value);
+    } catch {
+      // what this platform takes for no header is not passed on
+    }
+  }
+  if (!WITHOUT_BODY.has(status)) return new Response(response.body, { status, headers });
+  void response.body?.cancel().catch(() => {});
+  return new Response(null, { status, headers });
+}
+
+/** Why a runner has not done it; `egress_unavailable` where another one may. */
+function refusalOf(status: number, problem: JsonObject | null, { url }: RunnerAddress): OutboundError {
+  const detail = typeof problem?.['detail'] === 'string' ? problem['detail'] : `it answered ${status}`;
+  switch (problem?.['code']) {
+    case 'egress_failed':
+      return new OutboundError('fetch_failed', detail, problem['before_dispatch'] === true);
+    case 'egress_timeout':
+      return new OutboundError('fetch_timeout', detail, false);
+    case 'egress_refused':
+      return new OutboundError('address_refused', detail, true);
+    case 'invalid_request':
+      return new OutboundError('header_refused', detail, true);
+    default:
+      return unavailable(`the runner at ${url} sends no requests now: ${detail}`);
+  }
+}
+
+function unavailable(reason: string): OutboundError {
+  return new OutboundError('egress_unavailable', reason, true);
+}
+
+function addressesOf(answer: JsonObject | null): string[] {
+  const list = answer?.['addresses'];
+  return Array.isArray(list) ? list.filter((each): each is string => typeof each === 'string') : [];
+}
+
+function decoded(text: string): JsonObject | null {
+  try {
+    const bytes = Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (char) => char.charCodeAt(0));
+    const value: unknown = JSON.parse(new TextDecoder().decode(bytes));
+    return isJsonObject(value) ? value : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,68 @@
+/** Tools that are an HTTP endpoint: parameters out as query or JSON body, JSON or text back (M3, X2). */
+import type { ActionOutcome } from '../../domain/action.ts';
+import type { Json, JsonObject } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+import type { ToolImplementation } from '../../domain/manifest.ts';
+import { httpFailure, readText } from '../builtin/web-page.ts';
+import type { ActionContext } from '../executor.ts';
+import { failure, failureOf } from '../failure.ts';
+import { wasCut } from './outbound.ts';
+
+export async function callEndpoint(
+  implementation: Extract<ToolImplementation, { type: 'http' }>,
+  parameters: JsonObject,
+  { fetch, signal }: ActionContext,
+): Promise<ActionOutcome> {
+  const { method } = implementation;
+  const { missingSecret = unfilled(implementation) } = implementation;
+  if (missingSecret !== null) {
+    return failure('missing_secret', `The tool needs a secret that it does not get: ${missingSecret}`, {
+      beforeDispatch: true,
+    });
+  }
+  const inQuery = method === 'GET' || method === 'HEAD' || method === 'DELETE';
+  const url = inQuery ? withQuery(implementation.url, parameters) : implementation.url;
+  const headers: Record<string, string> = { accept: 'application/json, text/*;q=0.8', ...implementation.headers };
+  if (!inQuery) headers['content-type'] = 'application/json';
+  try {
+    const response = await fetch(url, {
+      method,
+      headers,
+      signal,
+      ...(inQuery ? {} : { body: JSON.stringify(parameters) }),
+    });
+    if (response.status >= 400) return await httpFailure(response, method, implementation.url);
+    const { text } = await readText(response, limits.fetchBytes);
+    if (wasCut(response)) {
+      return failure('response_too_large', `${implementation.url} answered more than ${limits.fetchBytes} bytes`);
+    }
+    return { ok: true, output: jsonOr(text) };
+  } catch (fault) {
+    return failureOf(fault, signal, 'fetch_failed');
+  }
+}
+
+/** Nothing has put secrets in: the name goes nowhere either. */
+function unfilled({ url, headers }: Extract<ToolImplementation, { type: 'http' }>): string | null {
+  const [, name] = /\$\{(TOOL_\w+)\}/.exec([url, ...Object.values(headers)].join(' ')) ?? [];
+  return name === undefined ? null : `${name} is not set`;
+}
+
+function withQuery(url: string, parameters: JsonObject): string {
+  const full = new URL(url);
+  for (const [name, value] of Object.entries(parameters)) {
+    for (const item of Array.isArray(value) ? value : [value]) {
+      if (item !== null) full.searchParams.append(name, typeof item === 'string' ? item : JSON.stringify(item));
+    }
+  }
+  return full.href;
+}
+
+function jsonOr(text: string): Json {
+  if (text.trim() === '') return null;
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,306 @@
+/**
+ * The runner as the Worker sees it (R1, R7): jobs are handed over with one short request each, and all
+ * jobs of a session are watched over one event stream.
+ *
+ * Owns: the requests, and the stream of each session. Does not own: the jobs themselves; they go on when
+ * this object goes away.
+ * Invariants:
+ * 1. `run` settles once: with the job's end, or with a `RunnerError` when the job was not taken.
+ * 2. After an abort the runner is told to kill the job, also when it had not yet answered whether it took it.
+ * 3. A job that is looked up is watched before the runner is asked about it: what happens meanwhile is not missed.
+ */
+import { messageOf } from '../../domain/errors.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+import type { Clock, JobResult, RunnerClient, RunnerJob } from '../../domain/ports.ts';
+import { neverConnected, objectOf, refusalOf, RunnerError } from './error.ts';
+import type { SigningKey } from './list.ts';
+import { tokenOf } from './signature.ts';
+import { killed, meet, SessionStream, type Transport, watch, type Watched } from './stream.ts';
+import { broken, relicAnswerOf, wireJob, wireRelicCall } from './wire.ts';
+
+export interface RunnerClientOptions {
+  /** `http://127.0.0.1:8790`, without a path. */
+  readonly baseUrl: string;
+  /** Shared with the runner. */
+  readonly key: SigningKey;
+  readonly fetch: (input: string, init: RequestInit) => Promise<Response>;
+  readonly clock: Clock;
+  /** The API key whose sessions ask, where a deployment has several: the runner shares its places between them. */
+  readonly tenant?: () => string | null;
+  /** A new random string of at least 16 characters with every call. */
+  readonly newNonce: () => string;
+  /** A movable job counts as lost when its runner has been out of reach for so long; else as any other (R7). */
+  readonly moveAfterMs?: number;
+}
+
+/** One runner; `record` is what it knows of a job, null when nothing, `undefined` when it cannot be asked. */
+export interface SingleRunner extends RunnerClient {
+  record(id: string): Promise<JsonObject | null | undefined>;
+  /** When it was last heard, epoch milliseconds; `-Infinity` when it never was, or a connection to it has failed since. */
+  heardAt(): number;
+}
+
+export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
+  const { clock } = options;
+  const base = options.baseUrl.replace(/\/+$/, '');
+  const sessions = new Map<string, SessionStream>();
+  let heardAt = Number.NEGATIVE_INFINITY;
+  const heard = (alive: boolean): void => {
+    heardAt = alive ? clock.now() : Number.NEGATIVE_INFINITY;
+  };
+
+  async function request(method: string, target: string, body: string, signal: AbortSignal): Promise<Response> {
+    const url = new URL(target, `${base}/`);
+    const token = await tokenOf({ method, url, body }, options.key, options.newNonce(), clock.now());
+    return await options.fetch(url.href, {
+      method,
+      headers: { authorization: `Bearer ${token}`, ...(body === '' ? {} : { 'content-type': 'application/json' }) },
+      signal,
+      ...(body === '' ? {} : { body }),
+    });
+  }
+
+  function tenantQuery(): string {
+    const tenant = options.tenant?.() ?? null;
+    return tenant === null ? '' : `?tenant=${encodeURIComponent(tenant)}`;
+  }
+
+  /** One request with the time that the runner gets to answer it. */
+  async function ask(
+    method: string,
+    target: string,
+    body = '',
+  ): Promise<{ status: number; headers: Headers; text: string }> {
+    const stop = new AbortController();
+    const cancel = clock.schedule(limits.runnerRequestMs, () =>
+      stop.abort(new Error(`no answer in ${limits.runnerRequestMs / 1_000} s`)),
+    );
+    try {
+      const response = await request(method, target, body, stop.signal);
+      const text = await response.text();
+      heard(response.status < 500);
+      return { status: response.status, headers: response.headers, text };
+    } catch (fault) {
+      heard(false);
+      throw fault;
+    } finally {
+      cancel();
+    }
+  }
+
+  function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = clock.schedule(ms, resolve);
+      signal?.addEventListener(
+        'abort',
+        () => {
+          cancel();
+          resolve();
+        },
+        { once: true },
+      );
+    });
+  }
+
+  /**
+   * Hands a job over. The same id is one execution, so that a lost answer is asked for again.
+   *
+   * @returns whether the job had ended before: its events may be older than any stream
+   */
+  async function submit(job: RunnerJob, signal: AbortSignal): Promise<boolean> {
+    const body = JSON.stringify(wireJob(job));
+    // an attempt without an answer may have brought the job there, whatever becomes of the next ones
+    let mayBeThere = false;
+    for (let attempt = 1; ; attempt += 1) {
+      let answer: Awaited<ReturnType<typeof ask>>;
+      try {
+        answer = await ask('PUT', `${pathOf(job.id)}${tenantQuery()}`, body);
+      } catch (fault) {
+        mayBeThere ||= !neverConnected(fault);
+        if (attempt < limits.runnerAttempts && !signal.aborted) {
+          await sleep(limits.runnerRetryMs * attempt, signal);
+          continue;
+        }
+        throw new RunnerError('runner_unavailable', `The runner at ${base} could not be reached: ${messageOf(fault)}`, {
+          beforeDispatch: !mayBeThere,
+          cause: fault,
+        });
+      }
+      if (answer.status < 300) return objectOf(answer.text)?.['state'] === 'ended';
+      throw refusalOf(answer, base, mayBeThere);
+    }
+  }
+
+  async function kill(id: string): Promise<void> {
+    for (let attempt = 1; attempt <= limits.runnerAttempts; attempt += 1) {
+      const answer = await ask('DELETE', pathOf(id)).catch(() => null);
+      if (answer !== null && answer.status < 500) return;
+      await sleep(limits.runnerRetryMs * attempt);
+    }
+  }
+
+  /** What the runner knows of a job: its record, `null` when it has none, `undefined` when it cannot be asked. */
+  async function lookUp(id: string): Promise<JsonObject | null | undefined> {
+    const answer = await ask('GET', pathOf(id)).catch(() => null);
+    const said = answer === null ? null : objectOf(answer.text);
+    if (answer?.status === 200) return said ?? undefined;
+    // what stands before a runner says 404, too, and knows nothing of its jobs
+    return answer?.status === 404 && said?.['code'] === 'unknown_job' ? null : undefined;
+  }
+
+  /** As `lookUp`, asking again for as long as a running job would be waited for. */
+  async function find(id: string, signal: AbortSignal): Promise<JsonObject | null | undefined> {
+    const until = clock.now() + limits.runnerLostMs;
+    for (;;) {
+      const record = await lookUp(id);
+      if (record !== undefined || signal.aborted || clock.now() >= until) return record;
+      await sleep(limits.runnerRetryMaxMs, signal);
+    }
+  }
+
+  const transport: Transport = {
+    open: (target, signal) => request('GET', target, '', signal),
+    lookUp,
+    sleep,
+    heard,
+    clock,
+  };
+
+  function streamOf(session: string): SessionStream {
+    const known = sessions.get(session);
+    if (known !== undefined) return known;
+    const stream = new SessionStream(session, transport, () => sessions.delete(session));
+    sessions.set(session, stream);
+    return stream;
+  }
+
+  return {
+    async run(job, observe) {
+      observe.signal.throwIfAborted();
+      const stream = streamOf(job.session);
+      let onAbort: (() => void) | undefined;
+      try {
+        return await new Promise<JobResult>((resolve, reject) => {
+          const patienceMs = job.movable === true ? (options.moveAfterMs ?? limits.runnerLostMs) : limits.runnerLostMs;
+          const watched = watch(job.id, observe, resolve, patienceMs);
+          stream.add(watched);
+          const taken = submit(job, observe.signal).then(
+            async (ended) => {
+              watched.accepted = true;
+              const record = ended ? await find(job.id, observe.signal) : null;
+              if (record != null) meet(watched, record, () => undefined);
+              return true;
+            },
+            (fault: unknown) => {
+              reject(fault);
+              return !(fault instanceof RunnerError && fault.beforeDispatch);
+            },
+          );
+          onAbort = () => {
+            // what comes after this is nobody's any more
+            stream.remove(job.id);
+            void taken.then((mayRun) => (mayRun ? kill(job.id) : undefined));
+            resolve(killed(watched));
+          };
+          observe.signal.addEventListener('abort', onAbort, { once: true });
+        });
+      } finally {
+        if (onAbort !== undefined) observe.signal.removeEventListener('abort', onAbort);
+        stream.remove(job.id);
+      }
+    },
+
+    async lookup({ id, session }, observe) {
+      const stream = streamOf(session);
+      let onAbort: (() => void) | undefined;
+      try {
+        return await new Promise<JobResult | null>((resolve) => {
+          const watched: Watched = { ...watch(id, observe, resolve), held: [] };
+          stream.add(watched);
+          onAbort = () => {
+            void kill(id);
+            resolve(killed(watched));
+          };
+          observe.signal.addEventListener('abort', onAbort, { once: true });
+          if (observe.signal.aborted) onAbort();
+          else void find(id, observe.signal).then((record) => meet(watched, record, () => resolve(null)));
+        });
+      } finally {
+        if (onAbort !== undefined) observe.signal.removeEventListener('abort', onAbort);
+        stream.remove(id);
+      }
+    },
+
+    record: lookUp,
+    heardAt: () => heardAt,
+
+    async callRelic(call, { signal }) {
+      const stop = new AbortController();
+      const waitMs = call.timeoutMs + limits.relicGraceMs;
+      const cancel = clock.schedule(waitMs, () => stop.abort(new Error(`no answer in ${waitMs / 1_000} s`)));
+      const { name } = call.relic;
+      let response: Response;
+      try {
+        const body = JSON.stringify(wireRelicCall(call));
+        const target = `/relics/${encodeURIComponent(name)}/call${tenantQuery()}`;
+        response = await request('POST', target, body, AbortSignal.any([signal, stop.signal]));
+      } catch (fault) {
+        cancel();
+        signal.throwIfAborted();
+        heard(false);
+        throw new RunnerError('runner_unavailable', `The runner at ${base} could not be reached: ${messageOf(fault)}`, {
+          beforeDispatch: neverConnected(fault),
+          cause: fault,
+        });
+      }
+      try {
+        const text = await response.text();
+        if (!response.ok) throw refusalOf({ status: response.status, headers: response.headers, text }, base);
+        return relicAnswerOf(objectOf(text), name);
+      } catch (fault) {
+        if (fault instanceof RunnerError) throw fault;
+        signal.throwIfAborted();
+        return broken(`The runner broke off the call of the relic ${name}: ${messageOf(fault)}`);
+      } finally {
+        cancel();
+      }
+    },
+
+    async stopRelics(space, { forget }) {
+      const target = `/relics?space=${encodeURIComponent(space)}${forget ? '&forget=true' : ''}`;
+      await ask('DELETE', target).catch(() => null);
+    },
+
+    prewarm({ session, kind, runtime, sandbox }) {
+      const body = {
+        session,
+        kind,
+        ...(runtime === null ? {} : { runtime }),
+        ...(sandbox === undefined ? {} : { sandbox }),
+      };
+      // a hint that is lost costs a cold start
+      void ask('POST', '/prewarm', JSON.stringify(body)).catch(() => undefined);
+    },
+
+    async health() {
+      const stop = new AbortController();
+      const cancel = clock.schedule(limits.runnerRequestMs / 4, () => stop.abort());
+      try {
+        const response = await options.fetch(`${base}/health`, { method: 'GET', signal: stop.signal });
+        const said = response.ok ? objectOf(await response.text()) : null;
+        heard(said?.['status'] === 'healthy');
+        return said;
+      } catch {
+        heard(false);
+        return null;
+      } finally {
+        cancel();
+      }
+    },
+  };
+}
+
+function pathOf(id: string): string {
+  return `/jobs/${encodeURIComponent(id)}`;
+}

@@ -1,0 +1,64 @@
+/** What a program printed, as a value (R3). */
+import type { Json } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+
+/** The third argument of a reviver: the number as it was written. */
+interface Source {
+  readonly source?: string;
+}
+
+/**
+ * JSON where the whole output is JSON, else the text without its last line break.
+ *
+ * A number that JSON would not give back to the digit (`2**200`, `1.0`, `1e3`) stays text; one inside
+ * an array or object becomes text only where its value would change. What is nested deeper than
+ * `limits.jsonDepth` stays text.
+ */
+export function parseOutput(stdout: string): Json {
+  const text = stdout.replace(/\r?\n$/, '');
+  const body = text.trim();
+  if (body === '' || depthOf(body) > limits.jsonDepth) return text;
+  let value: Json;
+  try {
+    value = JSON.parse(body, keepDigits) as Json;
+  } catch {
+    return text;
+  }
+  return typeof value === 'number' && String(value) !== body ? text : value;
+}
+
+function keepDigits(_key: string, value: unknown, context?: Source): unknown {
+  const source = context?.source;
+  if (typeof value !== 'number' || source === undefined) return value;
+  return digitsOf(String(value)) === digitsOf(source) ? value : source;
+}
+
+/** A decimal number in one form: `12.50e1` and `125` are the same digits at the same place. */
+function digitsOf(text: string): string {
+  const match = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(text);
+  if (match === null) return text;
+  const [, sign = '', whole = '', fraction = '', exponent = '0'] = match;
+  const digits = (whole + fraction).replace(/^0+/, '');
+  const significant = digits.replace(/0+$/, '');
+  if (significant === '') return '0';
+  return `${sign}${significant}e${Number(exponent) - fraction.length + (digits.length - significant.length)}`;
+}
+
+/** Nesting, counted without building anything; what is no JSON is judged by the parser. */
+function depthOf(text: string): number {
+  let depth = 0;
+  let deepest = 0;
+  let inString = false;
+  for (let at = 0; at < text.length; at += 1) {
+    const char = text.charCodeAt(at);
+    if (inString) {
+      if (char === 0x5c) at += 1;
+      else if (char === 0x22) inString = false;
+    } else if (char === 0x22) inString = true;
+    else if (char === 0x7b || char === 0x5b) {
+      depth += 1;
+      if (depth > deepest) deepest = depth;
+    } else if (char === 0x7d || char === 0x5d) depth -= 1;
+  }
+  return deepest;
+}

@@ -1,0 +1,131 @@
+/** Running something on the runner: the common part of `python`, `shell`, `docker`, script and container tools (R1-R4). */
+import type { ActionOutcome } from '../../domain/action.ts';
+import { limits } from '../../domain/limits.ts';
+import type { JobResult, RunnerJob } from '../../domain/ports.ts';
+import type { ActionCall, ActionContext } from '../executor.ts';
+import { failure, failureOf } from '../failure.ts';
+import { parseOutput } from './job-output.ts';
+
+const STDERR_LINES = 10;
+const STDERR_CHARS = 2_000;
+
+/**
+ * Runs one job and turns its end into an outcome: what it printed, as JSON where it is JSON, or a
+ * failure with the code `nonzero_exit`, `timeout`, `oom`, `killed`, `output_limit`, `build_failed`, `lost`
+ * (`outcome_unknown` where a second execution could do harm), `runner_unavailable` or `input_too_large`. Output streams as progress `{stream, text}`.
+ */
+export async function runJob(
+  call: ActionCall,
+  { runner, session, signal, progress }: ActionContext,
+  job: Omit<RunnerJob, 'id' | 'session' | 'limits' | 'movable'> & {
+    readonly memoryMb?: number | null;
+    readonly cpus?: number | null;
+  },
+): Promise<ActionOutcome> {
+  const what = nameOf(call);
+  if (runner === null) {
+    return failure('runner_unavailable', `${what} needs a runner, and none is configured (RUNNER_URLS)`, {
+      beforeDispatch: true,
+    });
+  }
+  const { memoryMb = null, cpus = null, ...program } = job;
+  const bytes = new TextEncoder().encode(JSON.stringify(program)).byteLength;
+  if (bytes > limits.jobInputBytes) {
+    return failure(
+      'input_too_large',
+      `${what} gets ${bytes} bytes of code and inputs (allowed: ${limits.jobInputBytes})`,
+      {
+        beforeDispatch: true,
+      },
+    );
+  }
+  let result: JobResult;
+  try {
+    result = await runner.run(
+      {
+        ...program,
+        id: jobIdOf(call),
+        session,
+        limits: { timeoutMs: call.timeoutMs, memoryMb, ...(cpus === null ? {} : { cpus }) },
+        movable: isRepeatable(call),
+      },
+      { signal, output: (stream, text) => progress({ stream, text }), waiting: waitingFor(progress) },
+    );
+  } catch (fault) {
+    return failureOf(fault, signal, 'runner_unavailable');
+  }
+  return outcomeOf(result, what, call);
+}
+
+/**
+ * What became of the job of an attempt that an earlier host handed over (J2); waits for one that is
+ * still running. Null when no runner knows it.
+ */
+export async function recoverJob(
+  call: ActionCall,
+  { runner, session, signal, progress }: ActionContext,
+): Promise<ActionOutcome | null> {
+  if (runner === null) return null;
+  const result = await runner.lookup(
+    { id: jobIdOf(call), session },
+    { signal, output: (stream, text) => progress({ stream, text }) },
+  );
+  return result === null ? null : outcomeOf(result, nameOf(call), call);
+}
+
+/** Says in the action's progress why it waits before anything was sent. */
+export function waitingFor(progress: ActionContext['progress']): (reason: string) => void {
+  return (reason) => progress({ stream: 'runner', text: `waiting for a runner: ${reason}\n` });
+}
+
+/** The same id twice is one execution: the attempt makes retries new ones. */
+function jobIdOf({ runtimeKey, attempt }: ActionCall): string {
+  return `${runtimeKey}/${attempt}`;
+}
+
+function nameOf({ tool, action }: ActionCall): string {
+  return tool === null ? action.type : `The tool "${tool.name}"`;
+}
+
+function outcomeOf(result: JobResult, what: string, call: ActionCall): ActionOutcome {
+  // what failed for reasons outside the code may succeed elsewhere; the scheduler still spares unsafe actions
+  switch (result.end) {
+    case 'timeout':
+      return failure('timeout', withStderr(`${what} ran longer than ${call.timeoutMs / 1_000} s`, result), {
+        retryable: true,
+      });
+    case 'oom':
+      return failure('oom', withStderr(`${what} used more memory than allowed`, result));
+    case 'killed':
+      return failure('killed', withStderr(`${what} was killed`, result), { retryable: true });
+    case 'output_limit':
+      return failure('output_limit', `${what} printed more than ${limits.jobOutputBytes} bytes`);
+    case 'lost':
+      return isRepeatable(call)
+        ? failure('lost', `${what} was lost: its runner went away while it was running`, { retryable: true })
+        : failure(
+            'outcome_unknown',
+            `${what} was lost: its runner went away while it was running, and whether it finished is not known`,
+          );
+    case 'build_failed':
+      return failure('build_failed', withStderr(`The image of ${what} could not be made`, result));
+    case 'exited':
+      break;
+  }
+  if (result.exitCode !== 0) {
+    const message = withStderr(`${what} ended with exit code ${result.exitCode ?? 'unknown'}`, result);
+    return failure('nonzero_exit', message, { retryable: call.tool?.effects === 'idempotent' });
+  }
+  return { ok: true, output: parseOutput(result.stdout) };
+}
+
+/** A second execution of the same does no harm (S7); code without a manifest may do anything. */
+function isRepeatable({ tool }: ActionCall): boolean {
+  return tool !== null && tool.effects !== 'unsafe';
+}
+
+/** The message with the end of what the process said about it. */
+function withStderr(message: string, { stderr }: JobResult): string {
+  const last = stderr.trimEnd().split('\n').slice(-STDERR_LINES).join('\n').slice(-STDERR_CHARS).trim();
+  return last === '' ? message : `${message}: ${last}`;
+}

@@ -1,0 +1,57 @@
+/** The operator's list of runners, as `RUNNER_URLS` and `RUNNER_SECRET` give it (H8, R7). */
+import { EngineError } from '../../domain/errors.ts';
+
+export interface RunnerAddress {
+  /** Without a path's end slash. */
+  readonly url: string;
+  readonly labels: readonly string[];
+}
+
+/** What requests are signed with; `id` tells the runner which of its keys it is. */
+export interface SigningKey {
+  readonly id: string | null;
+  readonly secret: string;
+}
+
+const LABEL = /^[A-Za-z0-9][\w.-]{0,63}$/;
+/** `id=secret`; a plain secret may end with the `=` of base64. */
+const NAMED_KEY = /^([A-Za-z0-9][\w.-]{0,31})=(.{32,})$/;
+
+/**
+ * Reads `https://a.example#gpu,docker, https://b.example`: addresses, each with its labels behind `#`.
+ *
+ * @throws EngineError `internal` for what is no address or no label
+ */
+export function parseRunnerUrls(text: string | undefined): RunnerAddress[] {
+  const runners: { readonly url: string; readonly labels: string[] }[] = [];
+  for (const piece of (text ?? '').split(/[\s,]+/).filter(Boolean)) {
+    const [url = '', ...fragments] = piece.split('#');
+    const isUrl = /^https?:\/\//i.test(url) && URL.canParse(url);
+    const last = runners.at(-1);
+    if (!isUrl && (fragments.length > 0 || last === undefined)) {
+      throw new EngineError('internal', `RUNNER_URLS: "${piece}" is no http or https address`);
+    }
+    const labels = isUrl ? fragments.filter(Boolean) : [piece];
+    const wrong = labels.find((label) => !LABEL.test(label));
+    if (wrong !== undefined) {
+      throw new EngineError('internal', `RUNNER_URLS: "${wrong}" is no label (letters, digits and _.- are allowed)`);
+    }
+    if (isUrl) runners.push({ url: url.replace(/\/+$/, ''), labels });
+    else last?.labels.push(...labels);
+  }
+  return runners;
+}
+
+/**
+ * Reads `RUNNER_SECRET`: a secret, or a list of `id=secret`, of which the first one signs and the
+ * others are for runners that do not know it yet.
+ */
+export function parseSigningKeys(text: string | undefined): SigningKey[] {
+  if (text === undefined || text === '') return [];
+  const pieces = text.split(/[\s,]+/).filter(Boolean);
+  if (!NAMED_KEY.test(pieces[0] ?? '')) return [{ id: null, secret: text }];
+  return pieces.map((piece) => {
+    const [, id = null, secret = piece] = NAMED_KEY.exec(piece) ?? [];
+    return { id, secret };
+  });
+}

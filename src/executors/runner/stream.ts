@@ -1,0 +1,261 @@
+/**
+ * What a runner tells of a session's jobs: one event stream, resumed where it was cut, and the jobs that
+ * somebody waits for (R1).
+ *
+ * Owns: the connection, and what each watched job has printed so far. Does not own: handing jobs over.
+ * Invariants:
+ * 1. Output is reported in order and once, however often the stream is cut: events have numbers.
+ * 2. A stream is open only while its session has jobs, and a moment longer for the next one.
+ * 3. A job settles once here: with its end, or as `lost` when its runner knows nothing of it or is away for too long.
+ */
+import { createParser } from 'eventsource-parser';
+
+import { isJsonObject, type Json, type JsonObject } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+import type { Clock, JobEnd, JobObserver, JobResult } from '../../domain/ports.ts';
+import { objectOf } from './error.ts';
+
+/** A job that somebody waits for. */
+export interface Watched {
+  readonly id: string;
+  readonly observe: JobObserver;
+  stdout: string;
+  stderr: string;
+  /** The runner has taken it. */
+  accepted: boolean;
+  /** Its events up to this number are known from its record. */
+  after: number;
+  /** Its runner may be out of reach for so long. */
+  readonly patienceMs: number;
+  /** Events that came before the record did; null when they need not wait. */
+  held: JobEvent[] | null;
+  settle(result: JobResult): void;
+}
+
+interface JobEvent {
+  readonly seq: number;
+  readonly type: string | undefined;
+  readonly payload: JsonObject;
+}
+
+const ENDS: ReadonlySet<string> = new Set<JobEnd>([
+  'exited',
+  'timeout',
+  'killed',
+  'oom',
+  'output_limit',
+  'lost',
+  'build_failed',
+]);
+/** The way to the runner. */
+export interface Transport {
+  open(target: string, signal: AbortSignal): Promise<Response>;
+  lookUp(id: string): Promise<JsonObject | null | undefined>;
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+  /** The runner has been heard, or its connection broke off. */
+  heard(alive: boolean): void;
+  readonly clock: Clock;
+}
+
+/** The event stream of one session: opened with its first job, resumed where it was cut, closed after the last. */
+export class SessionStream {
+  readonly #session: string;
+  readonly #transport: Transport;
+  readonly #onClose: () => void;
+  readonly #jobs = new Map<string, Watched>();
+  /** Number of the last event seen. */
+  #cursor: number | null = null;
+  #open: AbortController | null = null;
+  #cancelLinger: (() => void) | null = null;
+  /** When the runner was last heard. */
+  #heardAt: number;
+
+  constructor(session: string, transport: Transport, onClose: () => void) {
+    this.#session = session;
+    this.#transport = transport;
+    this.#onClose = onClose;
+    this.#heardAt = transport.clock.now();
+  }
+
+  add(watched: Watched): void {
+    this.#jobs.set(watched.id, watched);
+    this.#cancelLinger?.();
+    this.#cancelLinger = null;
+    if (this.#open !== null) return;
+    this.#open = new AbortController();
+    this.#heardAt = this.#transport.clock.now();
+    void this.#follow(this.#open.signal);
+  }
+
+  remove(id: string): void {
+    this.#jobs.delete(id);
+    if (this.#jobs.size > 0 || this.#open === null || this.#cancelLinger !== null) return;
+    this.#cancelLinger = this.#transport.clock.schedule(limits.runnerLingerMs, () => this.#close());
+  }
+
+  #close(): void {
+    this.#cancelLinger = null;
+    this.#open?.abort();
+    this.#open = null;
+    this.#onClose();
+  }
+
+  /** Reads, and reads again after every cut, until closed. */
+  async #follow(closed: AbortSignal): Promise<void> {
+    for (let cuts = 0; !closed.aborted; cuts += 1) {
+      const heard = await this.#read(closed);
+      if (closed.aborted) return;
+      this.#transport.heard(false);
+      if (heard) cuts = 0;
+      if (this.#jobs.size === 0) {
+        // nothing to wait for: the next job opens a new stream
+        this.#cancelLinger?.();
+        this.#close();
+        return;
+      }
+      await this.#catchUp();
+      await this.#transport.sleep(Math.min(limits.runnerRetryMs * 2 ** cuts, limits.runnerRetryMaxMs), closed);
+    }
+  }
+
+  /** One connection, from open to cut. True when anything came over it. */
+  async #read(closed: AbortSignal): Promise<boolean> {
+    const { clock } = this.#transport;
+    const connection = new AbortController();
+    const onClosed = (): void => connection.abort();
+    closed.addEventListener('abort', onClosed, { once: true });
+    let cancelSilence = clock.schedule(limits.runnerSilenceMs, () => connection.abort());
+    let heard = false;
+    try {
+      const after = this.#cursor === null ? '' : `&after=${this.#cursor}`;
+      const response = await this.#transport.open(
+        `/events?session=${encodeURIComponent(this.#session)}${after}`,
+        connection.signal,
+      );
+      if (!response.ok || response.body === null) {
+        await response.body?.cancel();
+        return false;
+      }
+      const parser = createParser({ onEvent: (event) => this.#receive(event.event, event.id, event.data) });
+      const decoder = new TextDecoder();
+      const reader = response.body.getReader();
+      // a fetch that was aborted need not end a body that is being read
+      connection.signal.addEventListener('abort', () => void reader.cancel().catch(() => undefined), { once: true });
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done || connection.signal.aborted) return heard;
+        heard = true;
+        this.#heardAt = clock.now();
+        this.#transport.heard(true);
+        cancelSilence();
+        cancelSilence = clock.schedule(limits.runnerSilenceMs, () => connection.abort());
+        parser.feed(decoder.decode(value, { stream: true }));
+      }
+    } catch {
+      // a cut is no fault: the caller asks about its jobs and connects again
+      return heard;
+    } finally {
+      cancelSilence();
+      closed.removeEventListener('abort', onClosed);
+      connection.abort();
+    }
+  }
+
+  #receive(type: string | undefined, id: string | undefined, data: string): void {
+    const seq = Number(id);
+    if (!Number.isSafeInteger(seq) || (this.#cursor !== null && seq <= this.#cursor)) return;
+    this.#cursor = seq;
+    const event = objectOf(data);
+    const payload = event?.['data'];
+    const watched = typeof event?.['job'] === 'string' ? this.#jobs.get(event['job']) : undefined;
+    if (watched === undefined || !isJsonObject(payload)) return;
+    if (watched.held === null) happened(watched, { seq, type, payload });
+    else watched.held.push({ seq, type, payload });
+  }
+
+  /** After a cut: jobs that ended meanwhile settle now; with a runner out of reach for too long they are lost. */
+  async #catchUp(): Promise<void> {
+    const { clock } = this.#transport;
+    for (const watched of this.#jobs.values()) {
+      if (!watched.accepted) continue;
+      const record = await this.#transport.lookUp(watched.id);
+      if (record === undefined) {
+        if (clock.now() - this.#heardAt > watched.patienceMs) watched.settle(lost(watched));
+        continue;
+      }
+      this.#heardAt = clock.now();
+      if (record === null) {
+        // a runner that began anew counts its events anew
+        this.#cursor = null;
+        watched.settle(lost(watched));
+      } else if (record['state'] === 'ended') {
+        const stdout = rest(watched, 'stdout', record['stdout']);
+        const stderr = rest(watched, 'stderr', record['stderr']);
+        watched.settle(resultOf(record, stdout, stderr));
+      }
+    }
+  }
+}
+
+export function watch(
+  id: string,
+  observe: JobObserver,
+  settle: Watched['settle'],
+  patienceMs: number = limits.runnerLostMs,
+): Watched {
+  return { id, observe, patienceMs, stdout: '', stderr: '', accepted: false, after: 0, held: null, settle };
+}
+
+function happened(watched: Watched, { seq, type, payload }: JobEvent): void {
+  if (seq <= watched.after) return;
+  if (type === 'stdout' || type === 'stderr' || type === 'build') {
+    const text = payload['text'];
+    if (typeof text !== 'string') return;
+    if (type !== 'build') watched[type] += text;
+    watched.observe.output(type, text);
+  } else if (type === 'exited') {
+    watched.settle(resultOf(payload, watched.stdout, watched.stderr));
+  }
+}
+
+/** Joins what the runner's record says with what its stream has brought since the record was asked for. */
+export function meet(watched: Watched, record: JsonObject | null | undefined, unknown: () => void): void {
+  if (record === null) return unknown();
+  if (record === undefined) return watched.settle(lost(watched));
+  const stdout = rest(watched, 'stdout', record['stdout']);
+  const stderr = rest(watched, 'stderr', record['stderr']);
+  if (record['state'] === 'ended') return watched.settle(resultOf(record, stdout, stderr));
+  watched.accepted = true;
+  watched.after = typeof record['last_seq'] === 'number' ? record['last_seq'] : 0;
+  const held = watched.held ?? [];
+  watched.held = null;
+  for (const event of held) happened(watched, event);
+}
+
+/** The whole of what was printed; the part that the stream did not bring is reported now. */
+function rest(watched: Watched, stream: 'stdout' | 'stderr', whole: Json | undefined): string {
+  if (typeof whole !== 'string' || whole.length <= watched[stream].length) return watched[stream];
+  watched.observe.output(stream, whole.slice(watched[stream].length));
+  watched[stream] = whole;
+  return whole;
+}
+
+export function killed({ stdout, stderr }: Watched): JobResult {
+  return { end: 'killed', exitCode: null, stdout, stderr, truncated: false };
+}
+
+function lost(watched: Watched): JobResult {
+  return { end: 'lost', exitCode: null, stdout: watched.stdout, stderr: watched.stderr, truncated: false };
+}
+
+function resultOf(payload: JsonObject, stdout: string, stderr: string): JobResult {
+  const end = payload['end'];
+  const exitCode = payload['exit_code'];
+  return {
+    end: typeof end === 'string' && ENDS.has(end) ? (end as JobEnd) : 'lost',
+    exitCode: typeof exitCode === 'number' ? exitCode : null,
+    stdout,
+    stderr,
+    truncated: payload['truncated'] === true,
+  };
+}

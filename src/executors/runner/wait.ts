@@ -1,0 +1,84 @@
+/** Waiting for a runner: what was sent to none is offered again until its time is up (S7, R7). */
+import { isJsonObject, type JsonObject } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+import type { Clock, JobObserver } from '../../domain/ports.ts';
+import { RunnerError } from './error.ts';
+
+/**
+ * Offers work to the runners again and again while none can be reached and nothing was sent. A full runner, a
+ * refusal and a lost answer are the caller's at once.
+ *
+ * @param timeoutMs the work's time, the wait included
+ * @param offer one round over the runners. Work that is offered again is the same to the letter: a runner takes an id
+ *   once. The caller's signal ends it when the time is up
+ * @throws RunnerError `runner_unavailable` shortly before the time is up, not to be tried again
+ */
+export async function untilReached<T>(
+  clock: Clock,
+  timeoutMs: number,
+  { signal, waiting }: Pick<JobObserver, 'signal' | 'waiting'>,
+  offer: () => Promise<T>,
+): Promise<T> {
+  const startedAt = clock.now();
+  const until = startedAt + timeoutMs - Math.min(limits.runnerWaitMarginMs, timeoutMs / 10);
+  let told = '';
+  for (;;) {
+    let refused: RunnerError;
+    try {
+      return await offer();
+    } catch (fault) {
+      const mayWait = fault instanceof RunnerError && fault.code === 'runner_unavailable' && fault.beforeDispatch;
+      if (!mayWait || signal.aborted) throw fault;
+      refused = fault;
+    }
+    const now = clock.now();
+    if (now >= until) throw givenUp(refused, now - startedAt);
+    if (refused.message !== told) waiting?.(refused.message);
+    told = refused.message;
+    const pauseMs = Math.max(limits.runnerWaitPollMs, refused.retryAfterMs ?? 0);
+    // oxlint-disable-next-line no-await-in-loop -- one round after the other
+    await pause(clock, Math.min(pauseMs, until - now), signal);
+    signal.throwIfAborted();
+  }
+}
+
+function givenUp(refused: RunnerError, ms: number): RunnerError {
+  const message = `No runner could be reached within ${Math.round(ms / 100) / 10} s (${refused.message}). Nothing was sent; GET /health says what is missing`;
+  return new RunnerError('runner_unavailable', message, { beforeDispatch: true, isFinal: true, cause: refused });
+}
+
+/**
+ * Why a runner takes no jobs, in words without an address.
+ *
+ * @param answer what its `/health` said; null when it did not answer
+ */
+export function describeAbsence(answer: JsonObject | null): string {
+  if (answer === null) return 'the runner does not answer';
+  const status = typeof answer['status'] === 'string' ? answer['status'] : 'not ready';
+  const images = imagesOf(answer);
+  const at = images.findIndex(({ state }) => state === 'building');
+  const building = at < 0 ? '' : `, and builds the image ${images[at]?.name ?? ''} (${at + 1} of ${images.length})`;
+  return `the runner is ${status}${building}`;
+}
+
+/** The base images that a starting runner makes, those that are done first. */
+function imagesOf(answer: JsonObject): { readonly name: string; readonly state: string }[] {
+  const starting = answer['starting'];
+  const images = isJsonObject(starting) ? starting['images'] : null;
+  if (!Array.isArray(images)) return [];
+  const known = images.filter(isJsonObject).map(({ name, state }) => ({ name: String(name), state: String(state) }));
+  const order = ['ready', 'failed', 'building', 'waiting'];
+  return known.toSorted((one, other) => order.indexOf(one.state) - order.indexOf(other.state));
+}
+
+function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      cancel();
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    const cancel = clock.schedule(ms, done);
+    signal.addEventListener('abort', done, { once: true });
+  });
+}

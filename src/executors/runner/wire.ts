@@ -1,0 +1,69 @@
+/** Jobs and calls of relics as the runner's API has them (R1, R5). */
+import { isJsonObject, type JsonObject } from '../../domain/json.ts';
+import type { RelicAnswer, RelicCall, RunnerJob } from '../../domain/ports.ts';
+
+export function wireJob(job: RunnerJob): JsonObject {
+  const { timeoutMs, memoryMb, cpus } = job.limits;
+  return {
+    kind: job.kind,
+    session: job.session,
+    ...programOf(job),
+    inputs: job.inputs,
+    ...(job.sandbox === undefined ? {} : { sandbox: job.sandbox }),
+    limits: {
+      timeout_ms: Math.max(1, Math.round(timeoutMs)),
+      ...(memoryMb === null ? {} : { memory_mb: memoryMb }),
+      ...(cpus === undefined ? {} : { cpus }),
+    },
+  };
+}
+
+/** What is to be run: source text, an image, or what an image is made of. */
+function programOf({ kind, code, runtime, image, args, build }: RunnerJob): JsonObject {
+  if (kind === 'docker')
+    return { image: image ?? '', ...(code === '' ? {} : { command: code }), args: [...(args ?? [])] };
+  if (kind !== 'tool') return { code };
+  if (image !== undefined) return { image };
+  if (build !== undefined) return { build: build as unknown as JsonObject };
+  return { code, runtime };
+}
+
+export function wireRelicCall({ space, relic, method, path, body, timeoutMs }: RelicCall): JsonObject {
+  const { implementation, persistent, idleMs } = relic;
+  if (implementation.type !== 'container') throw new Error(`The relic "${relic.name}" needs no runner`);
+  const { image, build, command, port, health, memoryMb, cpus } = implementation;
+  return {
+    space,
+    relic: {
+      image,
+      build: build as unknown as JsonObject | null,
+      command: command === null ? null : [...command],
+      port,
+      health: { path: health.path, interval_ms: health.intervalMs, start_ms: health.startMs },
+      persistent,
+      idle_ms: idleMs,
+      ...(memoryMb === null ? {} : { memory_mb: memoryMb }),
+      ...(cpus === null ? {} : { cpus }),
+    },
+    call: { method, path, body: body === null ? null : JSON.stringify(body) },
+    timeout_ms: Math.max(1, Math.round(timeoutMs)),
+  };
+}
+
+const RELIC_PROBLEMS = ['relic_unavailable', 'relic_broken', 'relic_timeout', 'relic_answer_too_large'] as const;
+
+export function relicAnswerOf(answer: JsonObject | null, name: string): RelicAnswer {
+  const { status, type, body, error } = answer ?? {};
+  if (typeof status === 'number' && typeof body === 'string') {
+    return { ok: true, status, type: typeof type === 'string' ? type : '', body };
+  }
+  if (!isJsonObject(error)) return broken(`The runner gave no answer of the relic ${name}`);
+  const code = RELIC_PROBLEMS.find((known) => known === error['code']);
+  const beforeDispatch = error['before_dispatch'] === true;
+  const message = typeof error['message'] === 'string' ? error['message'] : `The relic ${name} gave no answer`;
+  return { ok: false, code: code ?? (beforeDispatch ? 'relic_unavailable' : 'relic_broken'), message, beforeDispatch };
+}
+
+export function broken(message: string): RelicAnswer {
+  return { ok: false, code: 'relic_broken', message, beforeDispatch: false };
+}

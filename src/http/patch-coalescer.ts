@@ -1,0 +1,89 @@
+/**
+ * What goes from a session to its readers, gathered: a model that speaks fast would otherwise cost a
+ * chunk for every few letters, for every reader.
+ *
+ * Invariants:
+ *  1. Order is kept, and nothing is dropped; patches that continue each other become one (J4).
+ *  2. A journaled event takes what waits before it along, at once. So does the first patch after a pause.
+ *  3. A patch waits at most `limits.patchCoalesceMs`.
+ */
+import type { SessionEvent } from '../domain/event.ts';
+import { limits } from '../domain/limits.ts';
+import type { Clock } from '../domain/ports.ts';
+import type { EventBatch, EventListener } from '../engine/session/broadcaster.ts';
+
+export class PatchCoalescer {
+  readonly #clock: Clock;
+  readonly #listen: (listener: EventListener) => () => void;
+  readonly #readers = new Set<EventListener>();
+  #waiting: SessionEvent[] = [];
+  #sentAt = Number.NEGATIVE_INFINITY;
+  #cancel: (() => void) | null = null;
+  #leave: (() => void) | null = null;
+
+  constructor(clock: Clock, listen: (listener: EventListener) => () => void) {
+    this.#clock = clock;
+    this.#listen = listen;
+  }
+
+  /** Calls `reader` with every batch from now on, until the returned function is called. */
+  listen(reader: EventListener): () => void {
+    this.#readers.add(reader);
+    this.#leave ??= this.#listen((batch) => this.#take(batch));
+    return () => {
+      this.#readers.delete(reader);
+      if (this.#readers.size > 0) return;
+      this.#leave?.();
+      this.#leave = null;
+      this.#cancel?.();
+      this.#cancel = null;
+      this.#waiting = [];
+    };
+  }
+
+  #take(batch: EventBatch | null): void {
+    if (batch === null) {
+      this.#send();
+      for (const reader of this.#readers) reader(null);
+      return;
+    }
+    // No longer than that, though the clock has been put back since.
+    const waitMs = Math.min(limits.patchCoalesceMs, this.#sentAt + limits.patchCoalesceMs - this.#clock.now());
+    const now = waitMs <= 0 || batch.some(({ seq }) => seq !== null);
+    // The usual case, of which every reader gets the session's own array.
+    if (now && this.#waiting.length === 0) return this.#tell(batch);
+    for (const event of batch) this.#join(event);
+    if (now) this.#send();
+    else this.#cancel ??= this.#clock.schedule(waitMs, () => this.#send());
+  }
+
+  #join(event: SessionEvent): void {
+    const last = this.#waiting.at(-1);
+    const joined = last === undefined ? null : continued(last, event);
+    if (joined === null) this.#waiting.push(event);
+    else this.#waiting[this.#waiting.length - 1] = joined;
+  }
+
+  #send(): void {
+    const batch = this.#waiting;
+    this.#waiting = [];
+    this.#cancel?.();
+    this.#cancel = null;
+    if (batch.length > 0) this.#tell(batch);
+  }
+
+  #tell(batch: EventBatch): void {
+    this.#sentAt = this.#clock.now();
+    for (const reader of this.#readers) reader(batch);
+  }
+}
+
+/** One patch for two, where the second goes on exactly where the first stops; else null. */
+function continued(first: SessionEvent, second: SessionEvent): SessionEvent | null {
+  if (first.seq !== null || second.seq !== null || first.type !== second.type) return null;
+  const { segment, offset, delta } = first.data;
+  const further = second.data['delta'];
+  if (typeof delta !== 'string' || typeof further !== 'string' || typeof offset !== 'number') return null;
+  if (segment !== second.data['segment'] || offset + delta.length !== second.data['offset']) return null;
+  return { ...first, data: { ...first.data, delta: delta + further } };
+}

@@ -1,0 +1,125 @@
+/**
+ * The keyless provider: deterministic, no network, no language model (L3).
+ *
+ * It reads the user's message by patterns and streams real protocol text, a few characters at a
+ * time, so that parser, scheduler, executors and journal behind it run as with any model. Called
+ * again with results, it answers from them. Keeps no state: everything is read from the request.
+ */
+import type { ChatMessage, Clock, ModelDelta, ModelProvider, ModelRequest } from '../../domain/ports.ts';
+import { estimateTokens } from '../../domain/tokens.ts';
+import { readMessage, variablesIn } from './reading.ts';
+import { paced, writePlain, writePlan, writeSequel } from './script.ts';
+import type { Passage, StepResult } from './script.ts';
+import { pause } from '../routing/pause.ts';
+
+export interface DemoOptions {
+  readonly clock: Clock;
+  /** Pause before each delta; 0 streams as fast as it is read. Default 10. */
+  readonly deltaMs?: number;
+}
+
+/** Characters per delta, in turn: uneven, as tokens are. */
+const DELTA_CHARS = [3, 5, 4, 7, 2, 6] as const;
+/** Generations of one turn that may still act; later ones only answer. */
+const ACTING_GENERATIONS = 3;
+
+export function createDemoProvider({ clock, deltaMs = 10 }: DemoOptions): ModelProvider {
+  return {
+    name: 'demo',
+    async *stream(request): AsyncGenerator<ModelDelta> {
+      let sent = '';
+      for (const delta of deltasOf(passages(request))) {
+        if (deltaMs > 0 && !request.signal.aborted) await pause(clock, deltaMs, request.signal);
+        if (request.signal.aborted) break;
+        sent += delta;
+        yield { type: 'text', text: delta };
+      }
+      const prompt = request.messages.map(({ content }) => content).join('\n');
+      yield {
+        type: 'usage',
+        usage: {
+          promptTokens: estimateTokens(prompt),
+          completionTokens: estimateTokens(sent),
+          cachedTokens: 0,
+          estimated: true,
+          model: 'demo',
+        },
+      };
+      yield { type: 'finish', reason: request.signal.aborted ? 'abort' : 'stop' };
+    },
+  };
+}
+
+/** The whole text of one generation. */
+export function demoText(request: Pick<ModelRequest, 'messages' | 'agent'>): string {
+  return passages(request)
+    .map(({ text }) => text)
+    .join('');
+}
+
+function passages({ agent, messages }: Pick<ModelRequest, 'messages' | 'agent'>): Passage[] {
+  const { message, results, generations, last, known, feeds } = readConversation(messages);
+  if (agent === null) return paced(writePlain(message));
+  const reading = readMessage(message, agent, known, feeds);
+  if (generations === 0 && !last) return writePlan(reading, agent);
+  return paced(writeSequel(reading, agent, results, !last && generations < ACTING_GENERATIONS));
+}
+
+/** Blocks of the runtime in a user message; their content is escaped, so the first close is the real one. */
+const RUNTIME_BLOCK = /<(results|context_feed|system)\b([^>]*)>([\s\S]*?)<\/\1>/g;
+const RESULT = /<action_result id="([^"]*)"[^>]*? status="(\w+)"[^>]*>\n?([\s\S]*?)\n?<\/action_result>/g;
+
+interface Conversation {
+  /** What the user said last. */
+  readonly message: string;
+  /** Generations since then. */
+  readonly generations: number;
+  /** Their results, by action id. */
+  readonly results: ReadonlyMap<string, StepResult>;
+  /** The runtime has said that nothing will run any more. */
+  readonly last: boolean;
+  /** Variables that earlier messages asked to remember. */
+  readonly known: ReadonlySet<string>;
+  readonly feeds: readonly string[];
+}
+
+function readConversation(messages: readonly ChatMessage[]): Conversation {
+  const spoken = messages.map(({ role, content }) =>
+    role === 'user' ? content.replace(RUNTIME_BLOCK, '').trim() : '',
+  );
+  const at = spoken.findLastIndex((words) => words !== '');
+  const later = messages.slice(at + 1);
+  const results = new Map<string, StepResult>();
+  for (const { role, content } of later) {
+    if (role !== 'user') continue;
+    for (const [, id = '', status = '', text = ''] of content.matchAll(RESULT)) results.set(id, { status, text });
+  }
+  const newest = messages.at(-1)?.content ?? '';
+  const blocks = [...newest.matchAll(RUNTIME_BLOCK)];
+  return {
+    message: spoken[at] ?? '',
+    generations: later.filter(({ role }) => role === 'assistant').length,
+    results,
+    last: blocks.some(([, tag, , text = '']) => tag === 'system' && /last generation/.test(text)),
+    known: new Set(spoken.slice(0, Math.max(0, at)).flatMap((words) => variablesIn(words))),
+    feeds: blocks.flatMap(([, tag, attributes = '']) =>
+      tag === 'context_feed' ? (/ id="([^"]*)"/.exec(attributes)?.[1] ?? []) : [],
+    ),
+  };
+}
+
+/** Bursts whole, the rest in small pieces; no piece ends within a surrogate pair. */
+function* deltasOf(script: readonly Passage[]): Generator<string> {
+  let turn = 0;
+  for (const { text, burst } of script) {
+    if (burst) yield text;
+    for (let start = burst ? text.length : 0; start < text.length;) {
+      let end = start + (DELTA_CHARS[turn % DELTA_CHARS.length] ?? 1);
+      turn += 1;
+      const unit = text.charCodeAt(end - 1);
+      if (unit >= 0xd800 && unit <= 0xdbff) end += 1;
+      yield text.slice(start, end);
+      start = end;
+    }
+  }
+}

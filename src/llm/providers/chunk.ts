@@ -1,0 +1,127 @@
+/** Reads the chunks of OpenAI-compatible streams, as the many servers that speak the format really send them. */
+import type { Json, JsonObject } from '../../domain/json.ts';
+import { isJsonObject } from '../../domain/json.ts';
+import type { FinishReason, ModelDelta, Usage } from '../../domain/ports.ts';
+
+export interface ReadChunk {
+  readonly deltas: readonly Extract<ModelDelta, { type: 'text' | 'reasoning' | 'tool_call' }>[];
+  readonly finish: FinishReason | null;
+  readonly usage: Usage | null;
+}
+
+const NOTHING: ReadChunk = { deltas: [], finish: null, usage: null };
+
+/** @param chunk anything; what has not the expected shape is no delta, never an error */
+export function readChunk(chunk: unknown): ReadChunk {
+  if (!isJsonObject(chunk)) return NOTHING;
+  const choice = Array.isArray(chunk['choices']) ? chunk['choices'].find((item) => indexOf(item, 0) === 0) : null;
+  return {
+    deltas: isJsonObject(choice) ? deltasOf(choice) : [],
+    finish: isJsonObject(choice) ? finishOf(choice['finish_reason']) : null,
+    usage: usageOf(chunk['usage']) ?? usageOf(isJsonObject(chunk['x_groq']) ? chunk['x_groq']['usage'] : null),
+  };
+}
+
+function deltasOf(choice: JsonObject): ReadChunk['deltas'] {
+  // A few servers send a whole message, not a delta, when they do not stream.
+  const delta = isJsonObject(choice['delta']) ? choice['delta'] : choice['message'];
+  if (!isJsonObject(delta)) return [];
+  const deltas: ReadChunk['deltas'][number][] = [];
+  const thought = thoughtOf(delta);
+  const reasoning = textOf(delta['reasoning_content']) || textOf(delta['reasoning']) || thought;
+  if (reasoning !== '') deltas.push({ type: 'reasoning', text: reasoning });
+  // A refusal is what the model says, only in a field of its own.
+  const text = isThought(delta) ? '' : textOf(delta['content']) || textOf(delta['refusal']);
+  if (text !== '') deltas.push({ type: 'text', text });
+  // `function_call` is what `tool_calls` was before there could be several.
+  const older = isJsonObject(delta['function_call']) ? [{ function: delta['function_call'] }] : [];
+  const calls: readonly Json[] = Array.isArray(delta['tool_calls']) ? delta['tool_calls'] : older;
+  for (const [position, call] of calls.entries()) {
+    if (!isJsonObject(call)) continue;
+    const called = isJsonObject(call['function']) ? call['function'] : {};
+    const given = called['arguments'];
+    deltas.push({
+      type: 'tool_call',
+      index: indexOf(call, position),
+      id: typeof call['id'] === 'string' && call['id'] !== '' ? call['id'] : null,
+      name: typeof called['name'] === 'string' && called['name'] !== '' ? called['name'] : null,
+      argumentsDelta: typeof given === 'string' ? given : isJsonObject(given) ? JSON.stringify(given) : '',
+      ...(isJsonObject(call['extra_content']) ? { extra: call['extra_content'] } : {}),
+    });
+  }
+  return deltas;
+}
+
+/** Reasoning that comes as content: in parts of its own (Mistral), or marked as a whole (Gemini). */
+function thoughtOf(delta: JsonObject): string {
+  const { content } = delta;
+  if (isThought(delta)) return textOf(content).replace(/<\/?thought>/g, '');
+  if (!Array.isArray(content)) return '';
+  return content
+    .map((part) => (isJsonObject(part) && part['type'] === 'thinking' ? textOf(part['thinking']) : ''))
+    .join('');
+}
+
+function isThought(delta: JsonObject): boolean {
+  const extra = delta['extra_content'];
+  const google = isJsonObject(extra) ? extra['google'] : null;
+  return isJsonObject(google) && google['thought'] === true;
+}
+
+/** Text, or the text of content parts. */
+function textOf(content: Json | undefined): string {
+  if (typeof content === 'string') return content;
+  if (!Array.isArray(content)) return '';
+  return content.map((part) => (isJsonObject(part) && typeof part['text'] === 'string' ? part['text'] : '')).join('');
+}
+
+function finishOf(reason: Json | undefined): FinishReason | null {
+  if (typeof reason !== 'string' || reason === '') return null;
+  switch (reason.toLowerCase()) {
+    case 'length':
+    case 'max_tokens':
+    case 'model_length':
+      return 'length';
+    case 'content_filter':
+    case 'safety':
+    case 'recitation':
+    case 'refusal':
+      return 'content_filter';
+    case 'tool_calls':
+    case 'function_call':
+    case 'tool_use':
+      return 'tool_calls';
+    case 'error':
+      return 'error';
+    default:
+      return 'stop';
+  }
+}
+
+/** Token counts in the fields of the format. */
+export function usageOf(usage: Json | undefined): Usage | null {
+  if (!isJsonObject(usage)) return null;
+  const details = isJsonObject(usage['prompt_tokens_details']) ? usage['prompt_tokens_details'] : {};
+  const prompt = tokens(usage['prompt_tokens']);
+  const completion = tokens(usage['completion_tokens']);
+  if (prompt === null && completion === null) return null;
+  return {
+    promptTokens: prompt ?? 0,
+    completionTokens: completion ?? 0,
+    cachedTokens:
+      tokens(details['cached_tokens']) ??
+      tokens(usage['prompt_cache_hit_tokens']) ??
+      tokens(usage['cached_tokens']) ??
+      0,
+    estimated: false,
+  };
+}
+
+function tokens(value: Json | undefined): number | null {
+  return typeof value === 'number' && value >= 0 && value <= Number.MAX_SAFE_INTEGER ? Math.round(value) : null;
+}
+
+function indexOf(item: Json | undefined, otherwise: number): number {
+  const index = isJsonObject(item) ? item['index'] : null;
+  return typeof index === 'number' && Number.isInteger(index) && index >= 0 ? index : otherwise;
+}

@@ -1,0 +1,50 @@
+/** Error answers, in the many shapes that servers give them, as the one that the client reads. */
+import type { Json, JsonObject } from '../../domain/json.ts';
+import { isJsonObject } from '../../domain/json.ts';
+
+/**
+ * `{"error": {"message", "code"}}` from any of: that itself, a list of one (Gemini), a bare `error`
+ * text (Ollama), `message` or `detail` at the top (Mistral, vLLM), `errors` (Cloudflare), plain text.
+ */
+export function errorBody(text: string): string {
+  const error = errorOf(parsed(text)) ?? { message: plain(text) };
+  return JSON.stringify({ error });
+}
+
+function parsed(text: string): Json | undefined {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return undefined;
+  }
+}
+
+function errorOf(value: Json | undefined): JsonObject | null {
+  if (Array.isArray(value)) return errorOf(value[0]);
+  if (!isJsonObject(value)) return null;
+  const { error, errors, message, detail } = value;
+  if (isJsonObject(error)) return error;
+  if (typeof error === 'string') return { message: error };
+  if (Array.isArray(errors) && isJsonObject(errors[0])) return errors[0];
+  const said = message ?? detail;
+  if (said == null) return null;
+  return { ...value, message: typeof said === 'string' ? said : JSON.stringify(said) };
+}
+
+/** What a page of a proxy says, without its markup. Looks at each character once: a page may be hostile. */
+function plain(text: string): string {
+  const lower = text.toLowerCase();
+  let said = '';
+  let at = 0;
+  for (let open = text.indexOf('<'); open !== -1; open = text.indexOf('<', at)) {
+    const hidden = HIDDEN.find((name) => lower.startsWith(name, open + 1));
+    const last = hidden === undefined ? open : lower.indexOf(`</${hidden}`, open);
+    const close = last === -1 ? -1 : text.indexOf('>', last);
+    if (close === -1) break;
+    said += `${text.slice(at, open)} `;
+    at = close + 1;
+  }
+  return (said + text.slice(at)).replace(/\s+/g, ' ').trim();
+}
+
+const HIDDEN = ['script', 'style'];

@@ -1,0 +1,150 @@
+/**
+ * Any OpenAI-compatible endpoint, through the `openai` package (L1). What all connections have in
+ * common, retries and time-outs, is `caller.ts`.
+ *
+ * Invariants
+ * 1. The key is sent to the origin of the base URL and nowhere else: redirects are not followed (L7).
+ * 2. One client for each request: nothing of one call is seen by another.
+ */
+import OpenAI from 'openai';
+import type { ChatCompletionCreateParamsStreaming } from 'openai/resources/chat/completions';
+import { EngineError } from '../../domain/errors.ts';
+import { limits } from '../../domain/limits.ts';
+import type { Clock, ModelProvider, ModelRequest, Random } from '../../domain/ports.ts';
+import { originOf } from './address.ts';
+import { answerStream } from './answer-stream.ts';
+import { createCaller } from '../routing/caller.ts';
+import type { Connection } from '../routing/caller.ts';
+import { readChunk } from './chunk.ts';
+import { Endpoint } from '../routing/endpoints.ts';
+import { errorBody } from './error-body.ts';
+import { GENERIC } from './presets.ts';
+import type { ProviderQuirks, Preset } from './presets.ts';
+import { requestBody } from './wire.ts';
+
+export interface OpenAiOptions {
+  /** Up to and without `/chat/completions`, such as `https://api.openai.com/v1`. */
+  readonly baseUrl: string;
+  /** Null for endpoints without one: no header is sent. */
+  readonly apiKey: string | null;
+  /** `authorization` unless the preset says otherwise. */
+  readonly keyHeader?: Preset['keyHeader'];
+  /** Used when a request names no model. */
+  readonly defaultModel: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly quirks?: ProviderQuirks;
+  /** What is remembered of the endpoint; a fresh one when it is left out. */
+  readonly endpoint?: Endpoint;
+  readonly firstTokenMs?: number | null;
+  readonly betweenTokensMs?: number | null;
+  readonly fetch?: typeof globalThis.fetch;
+}
+
+/** @throws EngineError `model_rejected` where the base URL is not an http or https address */
+export function createOpenAiProvider(options: OpenAiOptions): ModelProvider {
+  const { clock, random, defaultModel, quirks = GENERIC } = options;
+  const origin = originOf(options.baseUrl);
+  return createCaller(new OpenAiConnection(options, origin), {
+    defaultModel,
+    clock,
+    random,
+    endpoint: options.endpoint ?? new Endpoint({ name: origin, key: null }, clock),
+    firstTokenMs: options.firstTokenMs ?? quirks.firstTokenMs,
+    betweenTokensMs: options.betweenTokensMs ?? limits.betweenTokensMs,
+  });
+}
+
+class OpenAiConnection implements Connection {
+  readonly name = 'openai';
+  readonly secret: string | null;
+  readonly read = readChunk;
+  readonly #options: OpenAiOptions;
+  readonly #origin: string;
+
+  constructor(options: OpenAiOptions, origin: string) {
+    this.#options = options;
+    this.#origin = origin;
+    this.secret = options.apiKey;
+  }
+
+  async open(request: ModelRequest, call: Parameters<Connection['open']>[1]): Promise<AsyncIterable<unknown>> {
+    const { quirks = GENERIC } = this.#options;
+    const body = requestBody(request, { model: call.model, quirks, refused: call.refused });
+    // The manifest may pass fields that no type knows; the endpoint is the judge of them.
+    return await this.#client(call.end).chat.completions.create(
+      body as unknown as ChatCompletionCreateParamsStreaming,
+      { signal: call.signal },
+    );
+  }
+
+  /** A client for one request. @param end told when the stream has said its end mark */
+  #client(end: { marked: boolean }): OpenAI {
+    const { apiKey, baseUrl, keyHeader = 'authorization' } = this.#options;
+    const named = keyHeader === 'authorization' ? apiKey : null;
+    return new OpenAI({
+      baseURL: baseUrl,
+      // The client insists on one; the header is taken out again where there is none.
+      apiKey: named ?? 'none',
+      ...(named === null
+        ? {
+            defaultHeaders: {
+              authorization: null,
+              ...(apiKey === null || keyHeader === null ? {} : { [keyHeader]: `Bearer ${apiKey}` }),
+            },
+          }
+        : {}),
+      organization: null,
+      project: null,
+      adminAPIKey: null,
+      webhookSecret: null,
+      maxRetries: 0,
+      // The time-outs are the caller's; the client's own must not come first.
+      timeout: limits.maxActionTimeoutMs,
+      logLevel: 'off',
+      fetch: (input: string | URL | Request, init?: RequestInit) => this.#fetch(end, input, init),
+    });
+  }
+
+  /** The one way out: checks where the key goes and listens for the end mark of the stream. */
+  async #fetch(end: { marked: boolean }, input: string | URL | Request, init?: RequestInit): Promise<Response> {
+    const url = new URL(input instanceof Request ? input.url : input);
+    if (url.origin !== this.#origin) {
+      throw new EngineError('model_rejected', `The key for ${this.#origin} is not sent to ${url.origin}`);
+    }
+    const call = this.#options.fetch ?? ((...call: Parameters<typeof globalThis.fetch>) => fetch(...call));
+    const response = await call(input, { ...init, redirect: 'manual' });
+    if (!response.ok) {
+      const { status, headers } = response;
+      const said = status >= 400 ? errorBody(await beginningOf(response)) : null;
+      return said === null ? response : new Response(said, { status, headers: withoutLength(headers) });
+    }
+    if (response.body === null) return response;
+    const page = response.headers.get('content-type')?.startsWith('text/html') === true;
+    const listened = answerStream(response.body, { endpoint: this.#origin, end, page });
+    return new Response(listened, { status: response.status, headers: response.headers });
+  }
+}
+
+/** As much of an error answer as is read; the rest is not waited for. */
+async function beginningOf(response: Response): Promise<string> {
+  if (response.body === null) return '';
+  const reader = response.body.getReader();
+  const decoder = new TextDecoder();
+  let text = '';
+  let bytes = 0;
+  for (let read = await reader.read(); !read.done; read = await reader.read()) {
+    text += decoder.decode(read.value, { stream: true });
+    bytes += read.value.length;
+    if (bytes >= limits.modelErrorBytes) break;
+  }
+  await reader.cancel().catch(() => undefined);
+  return text;
+}
+
+function withoutLength(headers: Headers): Headers {
+  const kept = new Headers(headers);
+  for (const name of ['content-length', 'content-encoding', 'transfer-encoding']) kept.delete(name);
+  kept.set('content-type', 'application/json');
+  return kept;
+}

@@ -1,0 +1,181 @@
+/**
+ * What is known of each provider (L1): its address, how it wants the key, and where its quirks of the
+ * OpenAI format differs. Data only; `openai.ts` acts on it. What an endpoint refuses beyond this is
+ * learned from its answers.
+ */
+import { limits } from '../../domain/limits.ts';
+import type { ModelProviderName } from '../../domain/manifest.ts';
+
+/** How the requests of a quirks differ. Answers are read the same way from all of them (`chunk.ts`). */
+export interface ProviderQuirks {
+  /** Takes `stream_options: {include_usage}`. Those that do not, count without being asked or not at all. */
+  readonly streamOptions: boolean;
+  readonly maxTokensField: 'max_tokens' | 'max_completion_tokens';
+  /** Sent where nothing else says so, because the endpoint's own default is too short to act in. */
+  readonly defaultMaxTokens: number | null;
+  /** Higher ones are refused. */
+  readonly maxTemperature: number;
+  /** Ids of native calls: any, or exactly nine letters and digits. */
+  readonly callIds: 'any' | 'nine';
+  /** Whether a user's message may follow a `tool` message at once. */
+  readonly userAfterTool: boolean;
+  /** Loading a local model into memory counts for the first token. */
+  readonly firstTokenMs: number;
+}
+
+export interface Preset {
+  readonly title: string;
+  /** Null where the address is the user's own: `example` shows its form. */
+  readonly baseUrl: string | null;
+  readonly example: string;
+  /** Recognises the provider by the address alone; `host` or `host:port`. */
+  readonly hosts: readonly string[];
+  /** The header that carries the key; null = the endpoint wants none. */
+  readonly keyHeader: 'authorization' | 'cf-aig-authorization' | null;
+  /** Runs on one's own machine and costs nothing by the token. */
+  readonly local: boolean;
+  readonly quirks: ProviderQuirks;
+}
+
+/** An endpoint of which nothing is known beforehand. */
+export const GENERIC: ProviderQuirks = {
+  streamOptions: true,
+  maxTokensField: 'max_tokens',
+  defaultMaxTokens: null,
+  maxTemperature: 2,
+  callIds: 'any',
+  userAfterTool: true,
+  firstTokenMs: limits.firstTokenMs,
+};
+
+const LOCAL: ProviderQuirks = { ...GENERIC, firstTokenMs: limits.localFirstTokenMs };
+
+type Named = Exclude<ModelProviderName, 'demo'>;
+
+export const PRESETS: Readonly<Record<Named, Preset>> = {
+  openai: {
+    title: 'OpenAI',
+    baseUrl: 'https://api.openai.com/v1',
+    example: 'https://api.openai.com/v1',
+    hosts: ['api.openai.com'],
+    keyHeader: 'authorization',
+    local: false,
+    // Its reasoning models refuse `max_tokens`; all of its models take the newer field.
+    quirks: { ...GENERIC, maxTokensField: 'max_completion_tokens' },
+  },
+  anthropic: {
+    title: 'Anthropic',
+    baseUrl: 'https://api.anthropic.com/v1',
+    example: 'https://api.anthropic.com/v1',
+    hosts: ['api.anthropic.com'],
+    keyHeader: 'authorization',
+    local: false,
+    quirks: { ...GENERIC, defaultMaxTokens: 8_192, maxTemperature: 1 },
+  },
+  gemini: {
+    title: 'Google Gemini',
+    baseUrl: 'https://generativelanguage.googleapis.com/v1beta/openai',
+    example: 'https://generativelanguage.googleapis.com/v1beta/openai',
+    hosts: ['generativelanguage.googleapis.com'],
+    keyHeader: 'authorization',
+    local: false,
+    quirks: GENERIC,
+  },
+  groq: {
+    title: 'Groq',
+    baseUrl: 'https://api.groq.com/openai/v1',
+    example: 'https://api.groq.com/openai/v1',
+    hosts: ['api.groq.com'],
+    keyHeader: 'authorization',
+    local: false,
+    quirks: { ...GENERIC, maxTokensField: 'max_completion_tokens' },
+  },
+  mistral: {
+    title: 'Mistral',
+    baseUrl: 'https://api.mistral.ai/v1',
+    example: 'https://api.mistral.ai/v1',
+    hosts: ['api.mistral.ai'],
+    keyHeader: 'authorization',
+    local: false,
+    // Fields that it does not know are refused; usage comes with the last chunk in any case.
+    quirks: { ...GENERIC, streamOptions: false, maxTemperature: 1.5, callIds: 'nine', userAfterTool: false },
+  },
+  deepseek: {
+    title: 'DeepSeek',
+    baseUrl: 'https://api.deepseek.com/v1',
+    example: 'https://api.deepseek.com/v1',
+    hosts: ['api.deepseek.com'],
+    keyHeader: 'authorization',
+    local: false,
+    quirks: GENERIC,
+  },
+  openrouter: {
+    title: 'OpenRouter',
+    baseUrl: 'https://openrouter.ai/api/v1',
+    example: 'https://openrouter.ai/api/v1',
+    hosts: ['openrouter.ai'],
+    keyHeader: 'authorization',
+    local: false,
+    quirks: GENERIC,
+  },
+  'workers-ai': {
+    title: 'Workers AI',
+    baseUrl: null,
+    example: 'https://api.cloudflare.com/client/v4/accounts/ACCOUNT_ID/ai/v1',
+    hosts: ['api.cloudflare.com'],
+    keyHeader: 'authorization',
+    local: false,
+    // Most of its models stop after 256 tokens unless told otherwise.
+    quirks: { ...GENERIC, defaultMaxTokens: 4_096 },
+  },
+  'ai-gateway': {
+    title: 'AI Gateway',
+    baseUrl: null,
+    example: 'https://gateway.ai.cloudflare.com/v1/ACCOUNT_ID/GATEWAY_ID/compat',
+    hosts: ['gateway.ai.cloudflare.com'],
+    // The gateway's own key; those of the providers are stored in it.
+    keyHeader: 'cf-aig-authorization',
+    local: false,
+    quirks: GENERIC,
+  },
+  ollama: {
+    title: 'Ollama',
+    baseUrl: 'http://127.0.0.1:11434/v1',
+    example: 'http://127.0.0.1:11434/v1',
+    hosts: ['127.0.0.1:11434', 'localhost:11434'],
+    keyHeader: null,
+    local: true,
+    quirks: LOCAL,
+  },
+  vllm: {
+    title: 'vLLM',
+    baseUrl: 'http://127.0.0.1:8000/v1',
+    example: 'http://127.0.0.1:8000/v1',
+    hosts: ['127.0.0.1:8000', 'localhost:8000'],
+    keyHeader: 'authorization',
+    local: true,
+    quirks: LOCAL,
+  },
+  'llama.cpp': {
+    title: 'llama.cpp server',
+    baseUrl: 'http://127.0.0.1:8080/v1',
+    example: 'http://127.0.0.1:8080/v1',
+    hosts: ['127.0.0.1:8080', 'localhost:8080'],
+    keyHeader: 'authorization',
+    local: true,
+    quirks: LOCAL,
+  },
+};
+
+export const PRESET_NAMES = Object.keys(PRESETS) as readonly Named[];
+
+export function isPresetName(name: string): name is Named {
+  return Object.hasOwn(PRESETS, name);
+}
+
+/** The preset that an address belongs to, or null: a compatible endpoint that nothing is known of. */
+export function presetAt(baseUrl: string): Named | null {
+  if (!URL.canParse(baseUrl)) return null;
+  const { host } = new URL(baseUrl);
+  return PRESET_NAMES.find((name) => PRESETS[name].hosts.includes(host)) ?? null;
+}

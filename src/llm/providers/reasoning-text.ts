@@ -1,0 +1,22 @@
+/** Reasoning that comes beside the text, as if the model had written it there: for agents that may act in it (P9). */
+import type { ModelDelta } from '../../domain/ports.ts';
+
+/**
+ * Turns the reasoning before the first text or call into a `<think>` block of the text, in which the
+ * parser finds actions. Reasoning that comes later stays beside the text: it may stand in the middle
+ * of a block.
+ */
+export async function* reasoningAsText(deltas: AsyncIterable<ModelDelta>): AsyncGenerator<ModelDelta> {
+  let place: 'before' | 'within' | 'behind' = 'before';
+  for await (const delta of deltas) {
+    if (delta.type === 'reasoning' && place !== 'behind') {
+      yield { type: 'text', text: place === 'before' ? `<think>${delta.text}` : delta.text };
+      place = 'within';
+      continue;
+    }
+    const speaks = delta.type === 'text' || delta.type === 'tool_call' || delta.type === 'finish';
+    if (speaks && place === 'within') yield { type: 'text', text: '</think>\n' };
+    if (speaks) place = 'behind';
+    yield delta;
+  }
+}

@@ -1,0 +1,104 @@
+/** A model request as the fields of an OpenAI-compatible one, in an endpoint's quirks (L1). */
+import type { JsonObject } from '../../domain/json.ts';
+import type { ChatMessage, ModelRequest } from '../../domain/ports.ts';
+import type { Quirk } from '../routing/endpoints.ts';
+import type { ProviderQuirks } from './presets.ts';
+
+/**
+ * The body of a streaming request.
+ *
+ * @param refused what this model has refused before
+ */
+export function requestBody(
+  request: ModelRequest,
+  {
+    model,
+    quirks,
+    refused,
+  }: { readonly model: string; readonly quirks: ProviderQuirks; readonly refused: ReadonlySet<Quirk> },
+): JsonObject {
+  const { temperature, maxTokens, extra, tools = [], answerOnly = false } = request;
+  const body: JsonObject = {
+    ...extra,
+    model,
+    messages: messagesFor(request.messages, quirks, refused),
+    stream: true,
+  };
+  if (quirks.streamOptions && !refused.has('stream_options')) body['stream_options'] = { include_usage: true };
+  if (temperature !== null && !refused.has('temperature')) {
+    body['temperature'] = Math.min(temperature, quirks.maxTemperature);
+  }
+  const most = maxTokens ?? (hasOwnLimit(extra) ? null : quirks.defaultMaxTokens);
+  if (most !== null) body[refused.has('max_tokens') ? 'max_completion_tokens' : quirks.maxTokensField] = most;
+  if (tools.length > 0) {
+    body['tools'] = tools.map(({ name, summary, parameters }) => ({
+      type: 'function',
+      function: { name, description: summary, parameters },
+    }));
+    if (answerOnly && !refused.has('tool_choice')) body['tool_choice'] = 'none';
+  }
+  return body;
+}
+
+function hasOwnLimit(extra: JsonObject): boolean {
+  return extra['max_completion_tokens'] !== undefined || extra['max_tokens'] !== undefined;
+}
+
+function messagesFor(
+  messages: readonly ChatMessage[],
+  quirks: ProviderQuirks,
+  refused: ReadonlySet<Quirk>,
+): JsonObject[] {
+  let shown = messages;
+  if (refused.has('system')) shown = systemAsUser(shown);
+  if (!quirks.userAfterTool || refused.has('user_after_tool')) shown = bridged(shown);
+  const idOf = quirks.callIds === 'nine' ? nineCharacters : (id: string) => id;
+  return shown.map((message) => toWire(message, idOf));
+}
+
+/** For models without a system role: what the system says opens the first user message. */
+function systemAsUser(messages: readonly ChatMessage[]): ChatMessage[] {
+  const system = messages.filter(({ role }) => role === 'system').map(({ content }) => content);
+  const rest = messages.filter(({ role }) => role !== 'system');
+  const [first, ...later] = rest;
+  if (first?.role === 'user') return [{ ...first, content: [...system, first.content].join('\n\n') }, ...later];
+  return [{ role: 'user', content: system.join('\n\n') }, ...rest];
+}
+
+/** For endpoints that want the assistant's word between a tool's answer and the user. */
+function bridged(messages: readonly ChatMessage[]): ChatMessage[] {
+  return messages.flatMap((message, index): ChatMessage[] =>
+    message.role === 'user' && messages[index - 1]?.role === 'tool'
+      ? [{ role: 'assistant', content: 'Noted.' }, message]
+      : [message],
+  );
+}
+
+/** The id itself where it is nine letters and digits, else nine that stand for it. */
+function nineCharacters(id: string): string {
+  if (/^[A-Za-z0-9]{9}$/.test(id)) return id;
+  let hash = 0xcbf29ce484222325n;
+  for (let index = 0; index < id.length; index += 1) {
+    hash = BigInt.asUintN(64, (hash ^ BigInt(id.charCodeAt(index))) * 0x100000001b3n);
+  }
+  return hash.toString(36).padStart(9, '0').slice(-9);
+}
+
+function toWire({ role, content, toolCallId, toolCalls }: ChatMessage, idOf: (id: string) => string): JsonObject {
+  return {
+    role,
+    // Beside calls, null is how the API says that there is no text; some endpoints refuse an empty one.
+    content: content === '' && toolCalls !== undefined ? null : content,
+    ...(toolCallId === undefined ? {} : { tool_call_id: idOf(toolCallId) }),
+    ...(toolCalls === undefined
+      ? {}
+      : {
+          tool_calls: toolCalls.map((call) => ({
+            id: idOf(call.id),
+            type: 'function',
+            function: { name: call.name, arguments: call.arguments },
+            ...(call.extra === undefined ? {} : { extra_content: call.extra }),
+          })),
+        }),
+  };
+}

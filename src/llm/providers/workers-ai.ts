@@ -1,0 +1,140 @@
+/**
+ * Models through the Workers AI binding (L1): no address, no key. Newer models stream in the OpenAI
+ * format, older ones in the platform's own (`{"response": "…"}`); both are read.
+ */
+import { createParser } from 'eventsource-parser';
+import { EngineError } from '../../domain/errors.ts';
+import type { Json, JsonObject } from '../../domain/json.ts';
+import { isJsonObject } from '../../domain/json.ts';
+import type { Clock, ModelProvider, ModelRequest, Random } from '../../domain/ports.ts';
+import { limits } from '../../domain/limits.ts';
+import { createCaller } from '../routing/caller.ts';
+import type { Connection } from '../routing/caller.ts';
+import { readChunk, usageOf } from './chunk.ts';
+import type { ReadChunk } from './chunk.ts';
+import type { Endpoint } from '../routing/endpoints.ts';
+import { PRESETS } from './presets.ts';
+import { requestBody } from './wire.ts';
+
+/** What this needs of the binding. */
+export interface AiBinding {
+  run(model: string, inputs: Record<string, unknown>, options?: { readonly signal?: AbortSignal }): Promise<unknown>;
+}
+
+export interface WorkersAiOptions {
+  readonly binding: AiBinding;
+  /** Used when a request names no model, such as `@cf/meta/llama-3.3-70b-instruct-fp8-fast`. */
+  readonly defaultModel: string;
+  readonly endpoint: Endpoint;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly firstTokenMs: number | null;
+  readonly betweenTokensMs: number | null;
+}
+
+export function createWorkersAiProvider(options: WorkersAiOptions): ModelProvider {
+  const { clock, random, endpoint, defaultModel } = options;
+  return createCaller(new BindingConnection(options.binding), {
+    defaultModel,
+    clock,
+    random,
+    endpoint,
+    firstTokenMs: options.firstTokenMs ?? PRESETS['workers-ai'].quirks.firstTokenMs,
+    betweenTokensMs: options.betweenTokensMs ?? limits.betweenTokensMs,
+  });
+}
+
+class BindingConnection implements Connection {
+  readonly name = 'workers-ai';
+  readonly secret = null;
+  readonly read = readBindingChunk;
+  readonly #binding: AiBinding;
+
+  constructor(binding: AiBinding) {
+    this.#binding = binding;
+  }
+
+  async open(request: ModelRequest, call: Parameters<Connection['open']>[1]): Promise<AsyncIterable<unknown>> {
+    const { quirks } = PRESETS['workers-ai'];
+    const { model: _model, stream_options: _options, ...body } = requestBody(request, { ...call, quirks });
+    let answer: unknown;
+    try {
+      answer = await this.#binding.run(call.model, body, { signal: call.signal });
+    } catch (fault) {
+      throw faultOf(fault);
+    }
+    // A model that cannot stream answers with the whole.
+    if (!(answer instanceof ReadableStream)) return once(answer, call.end);
+    return events(answer as ReadableStream<Uint8Array>, call);
+  }
+}
+
+/** The binding tells what went wrong in its message only: `3040: Capacity temporarily exceeded`. */
+function faultOf(fault: unknown): unknown {
+  if (!(fault instanceof Error)) return fault;
+  const rejected = /\b(5007|5005|5004|3003|3006|3036|5018|5019)\b|no such model|invalid (input|prompt)|bad input/i;
+  const code = rejected.test(fault.message) ? 'model_rejected' : 'model_unavailable';
+  return new EngineError(code, `Workers AI answered with an error: ${fault.message.slice(0, 400)}`, {}, fault);
+}
+
+async function* once(answer: unknown, end: { marked: boolean }): AsyncGenerator<unknown> {
+  end.marked = true;
+  yield answer;
+}
+
+/** The chunks of a server-sent stream. */
+async function* events(
+  body: ReadableStream<Uint8Array>,
+  { signal, end }: { readonly signal: AbortSignal; readonly end: { marked: boolean } },
+): AsyncGenerator<unknown> {
+  const ready: string[] = [];
+  const parser = createParser({ onEvent: ({ data }) => void ready.push(data) });
+  const decoder = new TextDecoder();
+  const reader = body.getReader();
+  // What waits in `read` is let go at once; the platform stops generating.
+  const leave = (): void => void reader.cancel().catch(() => undefined);
+  signal.addEventListener('abort', leave, { once: true });
+  try {
+    for (let read = await reader.read(); !read.done; read = await reader.read()) {
+      parser.feed(decoder.decode(read.value, { stream: true }));
+      for (const data of ready.splice(0)) {
+        if (data === '[DONE]') end.marked = true;
+        else yield JSON.parse(data);
+      }
+      if (end.marked) return;
+    }
+  } finally {
+    signal.removeEventListener('abort', leave);
+    leave();
+  }
+}
+
+/** @param chunk anything; a chunk of the platform's own format has `response` or `tool_calls` at the top */
+export function readBindingChunk(chunk: unknown): ReadChunk {
+  if (!isJsonObject(chunk) || Array.isArray(chunk['choices'])) return readChunk(chunk);
+  const deltas: ReadChunk['deltas'][number][] = [];
+  const text = responseText(chunk['response']);
+  if (text !== '') deltas.push({ type: 'text', text });
+  const calls: readonly Json[] = Array.isArray(chunk['tool_calls']) ? chunk['tool_calls'] : [];
+  for (const [index, call] of calls.entries()) {
+    if (!isJsonObject(call) || typeof call['name'] !== 'string') continue;
+    deltas.push({ type: 'tool_call', index, id: idOf(call), name: call['name'], argumentsDelta: argumentsOf(call) });
+  }
+  const finish = calls.length > 0 ? 'tool_calls' : null;
+  return { deltas, finish, usage: usageOf(chunk['usage']) };
+}
+
+/** Some models answer with a number or an object where they were asked for JSON. */
+function responseText(response: Json | undefined): string {
+  if (response == null) return '';
+  return typeof response === 'string' ? response : JSON.stringify(response);
+}
+
+function idOf(call: JsonObject): string | null {
+  return typeof call['id'] === 'string' && call['id'] !== '' ? call['id'] : null;
+}
+
+function argumentsOf(call: JsonObject): string {
+  const given = call['arguments'];
+  return typeof given === 'string' ? given : JSON.stringify(given ?? {});
+}

@@ -1,0 +1,302 @@
+/**
+ * One model call over any connection: time-outs, retries, the endpoint's breaker and what a call cost (L2, L6).
+ *
+ * Owns when a call is tried again and when it has failed. Does not own the wire (the connection does),
+ * fallback to another model (`router.ts`) or what a broken stream means to a run.
+ *
+ * Invariants
+ * 1. Nothing is tried again once a delta has been passed on.
+ * 2. Every stream that is not broken by an error ends with `usage`, then `finish`.
+ * 3. When the consumer stops reading or aborts, the connection's signal is aborted.
+ * 4. Every attempt that the breaker let through tells it once how the endpoint did.
+ * 5. Past `limits.generationBytes` of text, reasoning and calls together an answer ends by `length`, and the
+ *    endpoint is let go; of what was passed on only the size is kept.
+ */
+import { EngineError } from '../../domain/errors.ts';
+import { limits } from '../../domain/limits.ts';
+import type {
+  Clock,
+  FinishReason,
+  ModelDelta,
+  ModelProvider,
+  ModelRequest,
+  Random,
+  Usage,
+} from '../../domain/ports.ts';
+import { estimateTokens, textBytes, tokensOf } from '../../domain/tokens.ts';
+import type { Breaker } from './breaker.ts';
+import type { ReadChunk } from '../providers/chunk.ts';
+import type { Endpoint, Quirk } from './endpoints.ts';
+import { failureOf } from './failure.ts';
+import type { ModelFailure } from './failure.ts';
+import { StreamTimeout } from './stream-timeout.ts';
+import { pause } from './pause.ts';
+
+/** Where a call's chunks come from. */
+export interface Connection {
+  readonly name: string;
+  /** Taken out of whatever the endpoint says. */
+  readonly secret: string | null;
+  /** Sends the request; resolves when the answer begins. */
+  open(
+    request: ModelRequest,
+    call: {
+      readonly model: string;
+      readonly refused: ReadonlySet<Quirk>;
+      readonly signal: AbortSignal;
+      /** Set when the stream has said its end mark. */
+      readonly end: { marked: boolean };
+    },
+  ): Promise<AsyncIterable<unknown>>;
+  /** @param chunk anything */
+  read(chunk: unknown): ReadChunk;
+}
+
+export interface CallerOptions {
+  /** Used when a request names no model. */
+  readonly defaultModel: string;
+  readonly endpoint: Endpoint;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly firstTokenMs: number;
+  readonly betweenTokensMs: number;
+}
+
+type Content = ReadChunk['deltas'][number];
+/** What was passed on of an answer, and what the endpoint has said of the tokens so far. */
+interface Sent {
+  pieces: number;
+  bytes: number;
+  usage: Usage | null;
+}
+
+/** `cut` = by us: what the endpoint would have said of the tokens never came. */
+type End = { readonly finish: FinishReason; readonly cut: boolean };
+
+export function createCaller(connection: Connection, options: CallerOptions): ModelProvider {
+  return new Caller(connection, options);
+}
+
+class Caller implements ModelProvider {
+  readonly #connection: Connection;
+  readonly #options: CallerOptions;
+
+  constructor(connection: Connection, options: CallerOptions) {
+    this.#connection = connection;
+    this.#options = options;
+  }
+
+  get name(): string {
+    return this.#connection.name;
+  }
+
+  async *stream(request: ModelRequest): AsyncGenerator<ModelDelta> {
+    const { clock, random, endpoint, defaultModel } = this.#options;
+    const model = request.model ?? defaultModel;
+    const breaker = endpoint.breakerOf(model);
+    const sent: Sent = { pieces: 0, bytes: 0, usage: null };
+    let end: End | null = null;
+    let attempt = 1;
+    while (end === null) {
+      const closedMs = breaker.enter();
+      if (closedMs !== null) throw this.#leftAlone(closedMs, breaker);
+      try {
+        end = yield* this.#once(request, model, breaker, sent);
+      } catch (fault) {
+        if (request.signal.aborted) {
+          end = { finish: 'abort', cut: true };
+          break;
+        }
+        const failure = failureOf(fault, {
+          endpoint: endpoint.name,
+          secret: this.#connection.secret,
+          now: clock.now(),
+        });
+        const begun = sent.pieces > 0;
+        if (!begun && adapt(failure, endpoint.refusedBy(model))) continue;
+        const backoffMs = random() * Math.min(limits.retryMaxDelayMs, limits.retryDelayMs * 2 ** attempt);
+        const delayMs = Math.max(backoffMs, failure.retryAfterMs ?? 0);
+        const again = failure.retryable && !begun && attempt < limits.modelAttempts && breaker.state === 'closed';
+        if (!again || delayMs > limits.retryMaxDelayMs) {
+          if (begun) yield { type: 'usage', usage: { ...partly(request, sent), model } };
+          throw failure.error;
+        }
+        attempt += 1;
+        await pause(clock, delayMs, request.signal);
+        if (request.signal.aborted) end = { finish: 'abort', cut: true };
+      }
+    }
+    const usage = end.cut ? partly(request, sent) : wholly(request, sent);
+    yield { type: 'usage', usage: { ...usage, model } };
+    yield { type: 'finish', reason: end.finish };
+  }
+
+  /** One request; returns how it ended. @param sent counts what is passed on */
+  async *#once(request: ModelRequest, model: string, breaker: Breaker, sent: Sent): AsyncGenerator<Content, End> {
+    const { clock, endpoint } = this.#options;
+    const controller = new AbortController();
+    const startedAt = clock.now();
+    const end = { marked: false };
+    let finish: FinishReason | null = null;
+    /** Of the last piece that said something: pieces without anything in them are no tokens. */
+    let heardAt = startedAt;
+    sent.usage = null;
+    let reported = false;
+    const report = (tell: () => void): void => {
+      if (!reported) tell();
+      reported = true;
+    };
+    const patience = new StreamTimeout(clock, request.signal);
+    const wait = <T>(work: Promise<T>): Promise<T> => this.#wait(patience, work, { sent, finish, heardAt });
+    try {
+      const chunks = await wait(
+        this.#connection.open(request, {
+          model,
+          refused: endpoint.refusedBy(model),
+          signal: controller.signal,
+          end,
+        }),
+      );
+      const iterator = chunks[Symbol.asyncIterator]();
+      for (;;) {
+        const next = await wait(iterator.next()).catch((fault: unknown) => {
+          // The answer is complete; what may still have come was only the usage.
+          if (finish !== null && !request.signal.aborted) return { done: true, value: undefined } as const;
+          throw fault;
+        });
+        if (next.done === true) break;
+        const read = this.#connection.read(next.value);
+        sent.usage = read.usage ?? sent.usage;
+        for (const delta of read.deltas) {
+          if (sent.pieces === 0) endpoint.learnLatency(model, clock.now() - startedAt);
+          sent.pieces += 1;
+          sent.bytes += bytesOf(delta);
+          yield delta;
+        }
+        if (sent.bytes > limits.generationBytes) {
+          report(() => breaker.succeeded());
+          return { finish: 'length', cut: true };
+        }
+        // Behind the reader's turn: its time is not the endpoint's.
+        if (read.deltas.length > 0 || (finish === null && read.finish !== null)) heardAt = clock.now();
+        finish = read.finish ?? finish;
+      }
+      if (request.signal.aborted) return { finish: 'abort', cut: true };
+      if (finish === null && !end.marked) {
+        throw new EngineError(
+          'model_unavailable',
+          `The model endpoint ${endpoint.name} broke off in the middle of its answer`,
+        );
+      }
+      if (finish === 'error' && sent.pieces === 0) {
+        throw new EngineError('model_unavailable', `The model endpoint ${endpoint.name} failed before its first text`);
+      }
+      report(() => breaker.succeeded());
+      return { finish: finish ?? 'stop', cut: false };
+    } catch (fault) {
+      if (!request.signal.aborted) {
+        const failure = failureOf(fault, { endpoint: endpoint.name, secret: null, now: clock.now() });
+        report(() => tell(breaker, failure));
+      }
+      throw fault;
+    } finally {
+      patience.end();
+      report(() => (sent.pieces > 0 ? breaker.succeeded() : breaker.abandoned()));
+      controller.abort();
+    }
+  }
+
+  /** Waits for `work` as long as the stage of the answer allows. */
+  #wait<T>(
+    patience: StreamTimeout,
+    work: Promise<T>,
+    so: { readonly sent: Sent; readonly finish: FinishReason | null; readonly heardAt: number },
+  ): Promise<T> {
+    const { clock, endpoint, firstTokenMs, betweenTokensMs } = this.#options;
+    const begun = so.sent.pieces > 0;
+    const allowedMs = so.finish !== null ? limits.usageGraceMs : begun ? betweenTokensMs : firstTokenMs;
+    return patience.wait(work, Math.max(0, so.heardAt + allowedMs - clock.now()), () => {
+      const what = begun
+        ? `nothing for ${betweenTokensMs / 1_000} s`
+        : `no first token within ${firstTokenMs / 1_000} s`;
+      return new EngineError('model_timeout', `The model endpoint ${endpoint.name} sent ${what}`);
+    });
+  }
+
+  #leftAlone(forMs: number, { failures }: Breaker): EngineError {
+    const { endpoint } = this.#options;
+    return new EngineError(
+      'model_unavailable',
+      `The model endpoint ${endpoint.name} has failed ${failures} times in a row and is left alone for another ${Math.ceil(forMs / 1_000)} s`,
+      { retry_after_ms: forMs, circuit: 'open' },
+    );
+  }
+}
+
+/** A refusal is an answer: the endpoint works. Too many requests are no failure either, unless it wants a rest. */
+function tell(breaker: Breaker, { error, status, retryAfterMs }: ModelFailure): void {
+  const rests = retryAfterMs !== null && retryAfterMs > limits.retryMaxDelayMs;
+  if (error.code === 'model_rejected') breaker.succeeded();
+  else if (status === 429 && !rests) breaker.abandoned();
+  else breaker.failed(retryAfterMs);
+}
+
+const QUIRKS: readonly (readonly [Quirk, RegExp])[] = [
+  ['stream_options', /stream_options/],
+  ['max_tokens', /max_completion_tokens/],
+  ['temperature', /\btemperature\b/],
+  ['tool_choice', /tool_choice/],
+  ['user_after_tool', /role.{0,20}user.{0,20}after.{0,20}role.{0,20}tool/i],
+  ['system', /(system|developer) (role|message)|(role|message)\W{1,4}(system|developer)|["'`](system|developer)["'`]/i],
+];
+
+/** Notes a field that the endpoint has just refused; false when it refused something else, or says so again. */
+function adapt({ status, error }: ModelFailure, refused: Set<Quirk>): boolean {
+  // Some servers answer 500 when a model's chat template does not take what it is given.
+  if (status !== 400 && status !== 422 && status !== 500) return false;
+  const quirk = QUIRKS.find(([, pattern]) => pattern.test(error.message))?.[0];
+  if (quirk === undefined || refused.has(quirk)) return false;
+  refused.add(quirk);
+  return true;
+}
+
+function bytesOf(delta: Content): number {
+  return delta.type === 'tool_call'
+    ? textBytes(delta.name ?? '') + textBytes(delta.argumentsDelta)
+    : textBytes(delta.text);
+}
+
+/** What a complete answer used: as the endpoint says, unless it says that an answer cost nothing at all (L6). */
+function wholly(request: ModelRequest, sent: Sent): Usage {
+  const { usage, pieces } = sent;
+  const counted = usage !== null && (usage.promptTokens > 0 || usage.completionTokens > 0 || pieces === 0);
+  return counted ? usage : estimate(request, sent);
+}
+
+/** What an answer used that broke off: what the endpoint had said of it may have been said too early. */
+function partly(request: ModelRequest, sent: Sent): Usage {
+  const estimated = estimate(request, sent);
+  const { usage } = sent;
+  if (usage === null) return estimated;
+  return {
+    ...estimated,
+    promptTokens: usage.promptTokens > 0 ? usage.promptTokens : estimated.promptTokens,
+    completionTokens: Math.max(usage.completionTokens, estimated.completionTokens),
+    cachedTokens: usage.cachedTokens,
+  };
+}
+
+/** For endpoints that count nothing themselves (L6). */
+function estimate({ messages, tools = [] }: ModelRequest, { bytes }: Sent): Usage {
+  const calls = messages.flatMap(({ toolCalls = [] }) => toolCalls.map((call) => call.name + call.arguments));
+  const prompt = [...messages.map(({ content }) => content), ...calls].reduce(
+    (sum, text) => sum + estimateTokens(text),
+    0,
+  );
+  return {
+    promptTokens: prompt + (tools.length === 0 ? 0 : estimateTokens(JSON.stringify(tools))),
+    completionTokens: tokensOf(bytes),
+    cachedTokens: 0,
+    estimated: true,
+  };
+}

@@ -1,0 +1,103 @@
+/** What went wrong at a model endpoint, and whether trying again may help. */
+import { APIConnectionError, APIError } from 'openai';
+import { EngineError, messageOf } from '../../domain/errors.ts';
+import { isJsonObject } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+
+export interface ModelFailure {
+  readonly error: EngineError;
+  readonly retryable: boolean;
+  /** What the endpoint asked for by `Retry-After`. */
+  readonly retryAfterMs: number | null;
+  readonly status: number | null;
+}
+
+const QUOTED_CHARS = 400;
+const OVERLOADED: ReadonlySet<number> = new Set([408, 409, 425, 429]);
+
+/**
+ * @param endpoint how messages name it: the origin, never the key
+ * @param secret removed from whatever the endpoint says
+ */
+export function failureOf(
+  fault: unknown,
+  { endpoint, secret, now }: { readonly endpoint: string; readonly secret: string | null; readonly now: number },
+): ModelFailure {
+  const ours = engineErrorIn(fault);
+  if (ours !== null) {
+    return { error: ours, retryable: ours.code === 'model_unavailable', retryAfterMs: null, status: null };
+  }
+  const said = quoted(fault, secret);
+  if (fault instanceof APIError && !(fault instanceof APIConnectionError)) {
+    const status = statusOf(fault);
+    const retryAfterMs = retryAfter(fault.headers, now);
+    const later = status === null || ((OVERLOADED.has(status) || status >= 500) && fault.code !== 'insufficient_quota');
+    const message =
+      status !== null && status >= 300 && status < 400
+        ? `The model endpoint ${endpoint} redirects (${status}); its final address must be configured, the key is sent nowhere else`
+        : `The model endpoint ${endpoint} answered with an error: ${said}`;
+    return {
+      error: new EngineError(
+        later ? 'model_unavailable' : 'model_rejected',
+        message,
+        { ...(status === null ? {} : { status }), ...(retryAfterMs === null ? {} : { retry_after_ms: retryAfterMs }) },
+        fault,
+      ),
+      retryable: later,
+      retryAfterMs,
+      status,
+    };
+  }
+  const message =
+    fault instanceof SyntaxError
+      ? `The model endpoint ${endpoint} sent something that is not JSON`
+      : `The model endpoint ${endpoint} could not be reached or broke off: ${said}`;
+  return {
+    error: new EngineError('model_unavailable', message, {}, fault),
+    retryable: true,
+    retryAfterMs: null,
+    status: null,
+  };
+}
+
+/** A fault of ours, also where the client wrapped it as one of the connection. */
+function engineErrorIn(fault: unknown): EngineError | null {
+  if (fault instanceof EngineError) return fault;
+  return fault instanceof APIConnectionError && fault.cause instanceof EngineError ? fault.cause : null;
+}
+
+/** The HTTP status, or the one that an error inside the stream carries as its code. */
+function statusOf(fault: APIError): number | null {
+  if (fault.status !== undefined) return fault.status;
+  const inner: unknown = fault.error;
+  const code = isJsonObject(inner) ? Number(inner['code'] ?? inner['status']) : Number.NaN;
+  return Number.isInteger(code) && code >= 400 && code < 600 ? code : null;
+}
+
+function quoted(fault: unknown, secret: string | null): string {
+  let cause = fault;
+  // "Connection error." says nothing; the reason is a cause or two below it.
+  while (cause instanceof Error && cause.cause instanceof Error) cause = cause.cause;
+  const outer = messageOf(fault);
+  const inner = messageOf(cause);
+  const said = fault instanceof APIError && !(fault instanceof APIConnectionError) ? outer : inner || outer;
+  const safe = secret === null || secret === '' ? said : said.replaceAll(secret, '[redacted]');
+  return safe.replace(/\s+/g, ' ').slice(0, QUOTED_CHARS).toWellFormed();
+}
+
+/** `Retry-After` in seconds or as a date, `retry-after-ms` in milliseconds. */
+function retryAfter(headers: Headers | undefined, now: number): number | null {
+  const exact = Number(headers?.get('retry-after-ms') ?? Number.NaN);
+  if (exact >= 0) return atMost(exact);
+  const written = headers?.get('retry-after');
+  if (written == null) return null;
+  const seconds = Number(written);
+  if (!Number.isNaN(seconds)) return atMost(seconds * 1_000);
+  const date = Date.parse(written);
+  return Number.isNaN(date) ? null : atMost(date - now);
+}
+
+/** A server that is not ours does not say for how long we wait. */
+function atMost(ms: number): number {
+  return Math.min(Math.max(0, ms), limits.retryAfterMaxMs);
+}

@@ -1,0 +1,116 @@
+/** Which of an agent's models answers, and who stands in for it (L1, L2). */
+import { EngineError } from '../../domain/errors.ts';
+import type { RoutingPolicy } from '../../domain/manifest.ts';
+import type { ModelDelta, ModelProvider, ModelRequest } from '../../domain/ports.ts';
+import { estimateTokens } from '../../domain/tokens.ts';
+
+/** One of the models that an agent names, in its manifest's order. */
+export interface Candidate {
+  readonly provider: ModelProvider;
+  /** Null = the deployment's own. */
+  readonly model: string | null;
+  /** How messages name it, such as `gpt-4.1-mini at api.openai.com`. */
+  readonly label: string;
+  /** Whether its endpoint takes calls at the moment. */
+  readonly available: () => boolean;
+  /** Learned milliseconds to the first token; null = not known, or not any more. */
+  readonly latencyMs: () => number | null;
+  /** US dollars of a call of this size; null = not known. */
+  readonly cost: (promptTokens: number, completionTokens: number) => number | null;
+}
+
+/** What an answer is taken to have when models are compared by cost: most actions and answers are short. */
+const EXPECTED_COMPLETION_TOKENS = 500;
+
+/**
+ * Streams from the candidate that the policy puts first; when that throws before its first text,
+ * reasoning or tool call, from the next. What breaks later is thrown on: half an answer cannot be
+ * continued by another model. Every switch is told by a `notice`.
+ *
+ * A request that names a model goes to the candidate of that model, else to the first one under that
+ * name; the others stand in with their own.
+ */
+export function createRouter(candidates: readonly Candidate[], policy: RoutingPolicy): ModelProvider {
+  const [primary] = candidates;
+  if (primary === undefined) throw new EngineError('internal', 'A router needs at least one model');
+  return {
+    name: primary.provider.name,
+    async *stream(request: ModelRequest): AsyncGenerator<ModelDelta> {
+      const failures: { readonly label: string; readonly fault: EngineError }[] = [];
+      for (const { candidate, model } of order(candidates, policy, request)) {
+        const last = failures.at(-1);
+        if (last !== undefined) {
+          const message = `${last.label} did not answer (${last.fault.code}); ${candidate.label} stands in`;
+          yield { type: 'notice', code: 'model_fallback', message };
+        }
+        let begun = false;
+        try {
+          for await (const delta of candidate.provider.stream({ ...request, model })) {
+            begun ||= delta.type !== 'usage' && delta.type !== 'finish';
+            yield delta;
+          }
+          return;
+        } catch (fault) {
+          if (begun || request.signal.aborted || !(fault instanceof EngineError)) throw fault;
+          failures.push({ label: candidate.label, fault });
+        }
+      }
+      throw summed(failures);
+    },
+  };
+}
+
+interface Turn {
+  readonly candidate: Candidate;
+  readonly model: string | null;
+}
+
+/** Who is asked in which order; those whose endpoint is left alone at the moment come last. */
+function order(candidates: readonly Candidate[], policy: RoutingPolicy, request: ModelRequest): Turn[] {
+  const ranked = rank(candidates, policy, request);
+  const wanted = request.model;
+  const turns = ranked.map((candidate): Turn => ({ candidate, model: candidate.model }));
+  if (wanted !== null) {
+    const own = candidates.find(({ model }) => model === wanted) ?? candidates[0];
+    if (own !== undefined) {
+      const others = turns.filter(({ candidate, model }) => candidate !== own || model !== wanted);
+      turns.splice(0, turns.length, { candidate: own, model: wanted }, ...others);
+    }
+  }
+  const open = turns.filter(({ candidate }) => candidate.available());
+  return [...open, ...turns.filter((turn) => !open.includes(turn))];
+}
+
+function rank(candidates: readonly Candidate[], policy: RoutingPolicy, request: ModelRequest): Candidate[] {
+  switch (policy) {
+    case 'failover':
+      return [...candidates];
+    case 'least_latency':
+      // An unknown one goes first: that is how it becomes known.
+      return byLeast(candidates, (candidate) => candidate.latencyMs() ?? -1);
+    case 'lowest_cost': {
+      const prompt = request.messages.reduce((sum, { content }) => sum + estimateTokens(content), 0);
+      const completion = request.maxTokens ?? EXPECTED_COMPLETION_TOKENS;
+      return byLeast(candidates, (candidate) => candidate.cost(prompt, completion) ?? Infinity);
+    }
+  }
+}
+
+/** Stable: equals stay in the manifest's order. */
+function byLeast(candidates: readonly Candidate[], measure: (candidate: Candidate) => number): Candidate[] {
+  const measured = candidates.map((candidate) => ({ candidate, value: measure(candidate) }));
+  return measured.toSorted((a, b) => compare(a.value, b.value)).map(({ candidate }) => candidate);
+}
+
+function compare(a: number, b: number): number {
+  return a === b ? 0 : a - b;
+}
+
+/** The fault of the first model, with what the others said. */
+function summed(failures: readonly { readonly label: string; readonly fault: EngineError }[]): EngineError {
+  const [first, ...others] = failures;
+  if (first === undefined) return new EngineError('internal', 'No model was asked');
+  if (others.length === 0) return first.fault;
+  const message = [first.fault.message, ...others.map(({ label, fault }) => `${label}: ${fault.message}`)].join('; ');
+  return new EngineError(first.fault.code, message, first.fault.details, first.fault);
+}

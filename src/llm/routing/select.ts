@@ -1,0 +1,320 @@
+/** From configuration and manifest to a model provider: the one place that knows which there are. */
+import { EngineError } from '../../domain/errors.ts';
+import { limits } from '../../domain/limits.ts';
+import type { AgentDefinition, ModelChoice } from '../../domain/manifest.ts';
+import type { Clock, ModelDelta, ModelProvider, Random } from '../../domain/ports.ts';
+import type { SecretRead } from '../../domain/secrets.ts';
+import { isSameEndpoint, originOf } from '../providers/address.ts';
+import { createDemoProvider } from '../demo/demo.ts';
+import { Endpoints } from './endpoints.ts';
+import { GENERIC, PRESET_NAMES, PRESETS, isPresetName, presetAt } from '../providers/presets.ts';
+import type { Preset } from '../providers/presets.ts';
+import { costOf } from './prices.ts';
+import { createRouter } from './router.ts';
+import type { Candidate } from './router.ts';
+import type { AiBinding } from '../providers/workers-ai.ts';
+
+/** `LLM_PROVIDER`, `LLM_BASE_URL`, `LLM_API_KEY`, `LLM_MODEL`; null and empty count as unset (H8). */
+export interface ModelConfig {
+  readonly provider?: string | null | undefined;
+  readonly baseUrl?: string | null | undefined;
+  readonly apiKey?: string | null | undefined;
+  readonly model?: string | null | undefined;
+}
+
+export interface ModelDeps {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly fetch?: typeof globalThis.fetch;
+  /** For endpoints that a manifest names (X2); else `fetch`. */
+  readonly fetchElsewhere?: typeof globalThis.fetch;
+  /** Name of the API key whose sessions call; what is remembered of endpoints is remembered for it alone. */
+  readonly owner?: string | null;
+  /** What is remembered of endpoints; kept between calls of `createModel`, or nothing is. */
+  readonly endpoints?: Endpoints;
+  /** The Workers AI binding, where the environment has one. */
+  readonly ai?: AiBinding | null;
+  /** The value of a secret that a manifest names, or why it cannot be had (X3). */
+  readonly secret?: (name: string) => SecretRead;
+  /** Why a manifest's endpoint may not be talked to, or null (X2). The deployment's own is not asked about. */
+  readonly refuse?: (url: string) => string | null;
+  /** Pacing of the demo provider, see there. */
+  readonly demoDeltaMs?: number;
+}
+
+type Engine = Pick<
+  AgentDefinition['engine'],
+  'primary' | 'fallbacks' | 'routing' | 'firstTokenMs' | 'betweenTokensMs' | 'prices'
+>;
+
+/** An endpoint, ready to be called. */
+type Target =
+  | { readonly type: 'demo' }
+  | { readonly type: 'binding'; readonly binding: AiBinding; readonly model: string }
+  | {
+      readonly type: 'http';
+      readonly preset: Preset | null;
+      readonly baseUrl: string;
+      readonly apiKey: string | null;
+      /** Name of the secret that `apiKey` is; null = the deployment's, or none. */
+      readonly keySecret: string | null;
+      readonly model: string | null;
+      /** A manifest names it, not the deployment. */
+      readonly elsewhere: boolean;
+    }
+  | { readonly type: 'unusable'; readonly fault: EngineError };
+
+/** Servers with a single model take any name. */
+const ANY_MODEL = 'default';
+/** Through the binding, where nothing is said. */
+const BINDING_MODEL = '@cf/meta/llama-3.3-70b-instruct-fp8-fast';
+const PLAIN: ModelChoice = { provider: null, model: null, endpoint: null, keySecret: null };
+
+/**
+ * The model of the deployment, or, with `engine`, of an agent: its primary with its fallbacks behind
+ * it. The demo provider when nothing is configured. The description names model and host, never the
+ * key. What cannot be used does not stop the system: the description says so, and every call fails
+ * with `model_rejected`.
+ */
+export function createModel(
+  config: ModelConfig,
+  deps: ModelDeps,
+  engine?: Engine,
+): { readonly provider: ModelProvider; readonly description: string } {
+  const selection = new Selection(config, deps, engine ?? null);
+  const choices = engine === undefined ? [PLAIN] : [engine.primary, ...engine.fallbacks];
+  const candidates = choices.map((choice) => selection.candidate(choice));
+  return {
+    provider: createRouter(candidates, engine?.routing ?? 'failover'),
+    description: candidates[0]?.label ?? '',
+  };
+}
+
+class Selection {
+  readonly #deps: ModelDeps;
+  readonly #engine: Engine | null;
+  readonly #endpoints: Endpoints;
+  readonly #own: Target;
+
+  constructor(config: ModelConfig, deps: ModelDeps, engine: Engine | null) {
+    this.#deps = deps;
+    this.#engine = engine;
+    this.#endpoints = deps.endpoints ?? new Endpoints(deps.clock);
+    this.#own = ownTarget(config, deps.ai ?? null);
+  }
+
+  candidate(choice: ModelChoice): Candidate {
+    const target = this.#target(choice);
+    const label = labelOf(target);
+    switch (target.type) {
+      case 'demo':
+      case 'unusable': {
+        const { clock, demoDeltaMs } = this.#deps;
+        const provider =
+          target.type === 'demo'
+            ? createDemoProvider({ clock, ...(demoDeltaMs === undefined ? {} : { deltaMs: demoDeltaMs }) })
+            : unusable(target.fault);
+        return { provider, model: null, label, available: () => true, latencyMs: () => null, cost: () => null };
+      }
+      case 'binding':
+      case 'http':
+        return this.#callable(target, label);
+    }
+  }
+
+  #callable(target: Extract<Target, { type: 'binding' | 'http' }>, label: string): Candidate {
+    const { clock, random } = this.#deps;
+    const { firstTokenMs = null, betweenTokensMs = null } = this.#engine ?? {};
+    const model = target.model ?? ANY_MODEL;
+    const { owner = null } = this.#deps;
+    const endpoint = this.#endpoints.of(
+      target.type === 'binding'
+        ? { owner, address: 'binding', key: null, name: 'Workers AI' }
+        : { owner, address: target.baseUrl, key: target.keySecret, name: originOf(target.baseUrl) },
+    );
+    const shared = { defaultModel: model, clock, random, endpoint, firstTokenMs, betweenTokensMs };
+    const provider = loadedAtFirstUse(target.type === 'binding' ? 'workers-ai' : 'openai', async () => {
+      if (target.type === 'binding') {
+        const { createWorkersAiProvider } = await import('../providers/workers-ai.ts');
+        return createWorkersAiProvider({ ...shared, binding: target.binding });
+      }
+      const { createOpenAiProvider } = await import('../providers/openai.ts');
+      const { baseUrl, apiKey, preset } = target;
+      const fetch = (target.elsewhere ? this.#deps.fetchElsewhere : undefined) ?? this.#deps.fetch;
+      return createOpenAiProvider({
+        ...shared,
+        baseUrl,
+        apiKey,
+        keyHeader: preset === null ? 'authorization' : preset.keyHeader,
+        quirks: preset?.quirks ?? GENERIC,
+        ...(fetch === undefined ? {} : { fetch }),
+      });
+    });
+    return {
+      provider,
+      model: target.model,
+      label,
+      available: () => endpoint.breakerOf(model).state !== 'open',
+      latencyMs: () => endpoint.latencyOf(model),
+      cost: (promptTokens, completionTokens) => {
+        const used = { promptTokens, completionTokens, cachedTokens: 0, estimated: true, model };
+        const known = costOf(used, this.#engine?.prices ?? {});
+        return known ?? (target.type === 'http' && target.preset?.local === true ? 0 : null);
+      },
+    };
+  }
+
+  /** Where a manifest's choice leads: to the deployment's endpoint unless it names another (L1, L7). */
+  #target(choice: ModelChoice): Target {
+    const own = this.#own;
+    if (choice.provider === 'demo') return { type: 'demo' };
+    const ownPreset = own.type === 'http' ? own.preset : null;
+    const named = choice.provider === null ? null : PRESETS[choice.provider];
+    const sameProvider =
+      named === null || named === ownPreset || (own.type === 'binding' && choice.provider === 'workers-ai');
+    // `openai` is also what people write for any compatible endpoint.
+    const meansOwn = sameProvider || choice.provider === 'openai';
+    if (choice.endpoint === null && choice.keySecret === null && (meansOwn || own.type === 'demo')) {
+      return withModel(own, choice.model);
+    }
+    if (choice.endpoint === null && choice.provider === 'workers-ai' && this.#deps.ai != null) {
+      return { type: 'binding', binding: this.#deps.ai, model: choice.model ?? BINDING_MODEL };
+    }
+    // A key that is named for one provider never goes to another's address.
+    const baseUrl = choice.endpoint ?? (named === null ? ownUrl(own) : named.baseUrl);
+    if (baseUrl === null) {
+      return refused(`${named?.title ?? 'The model'} needs an endpoint, such as ${named?.example ?? 'https://…/v1'}`);
+    }
+    return this.#elsewhere(choice, baseUrl);
+  }
+
+  #elsewhere(choice: ModelChoice, baseUrl: string): Target {
+    const origin = tried(() => originOf(baseUrl));
+    if (typeof origin !== 'string') return { type: 'unusable', fault: origin };
+    const preset = presetFor(choice.provider, baseUrl);
+    const own = this.#own;
+    const isOwn = own.type === 'http' && isSameEndpoint(own.baseUrl, baseUrl);
+    const reason = isOwn ? null : (this.#deps.refuse?.(baseUrl) ?? null);
+    if (reason !== null) {
+      return refused(`The model endpoint ${origin} ${reason} (an operator can let it through with ALLOW_HOSTS)`);
+    }
+    let apiKey = isOwn ? own.apiKey : null;
+    if (choice.keySecret !== null) {
+      const read = this.#deps.secret?.(choice.keySecret) ?? { ok: false, reason: `${choice.keySecret} is not set` };
+      if (!read.ok) return refused(`The key for the model endpoint ${origin}: ${read.reason}`);
+      apiKey = read.value;
+    }
+    if (apiKey === null && preset !== null && preset.keyHeader !== null && !preset.local) {
+      return refused(
+        `${preset.title} needs a key: name its secret in api_key_secret (LLM_API_KEY goes only to LLM_BASE_URL, origin and path)`,
+      );
+    }
+    return {
+      type: 'http',
+      preset,
+      baseUrl: isOwn ? own.baseUrl : baseUrl,
+      apiKey,
+      keySecret: choice.keySecret,
+      model: choice.model,
+      elsewhere: !isOwn,
+    };
+  }
+}
+
+/** What the deployment's variables say. */
+function ownTarget(config: ModelConfig, ai: AiBinding | null): Target {
+  const provider = config.provider?.trim().toLowerCase() || null;
+  const apiKey = config.apiKey?.trim() || null;
+  const model = config.model?.trim() || null;
+  const written = config.baseUrl?.trim() || null;
+  if (provider === 'demo') return { type: 'demo' };
+  if (provider !== null && !isPresetName(provider)) {
+    return refused(
+      `LLM_PROVIDER "${provider.slice(0, limits.excerptChars)}" is not known (${PRESET_NAMES.join(', ')}, demo)`,
+    );
+  }
+  const wantsBinding = provider === null ? apiKey === null : provider === 'workers-ai';
+  if (written === null && wantsBinding && ai !== null) {
+    return { type: 'binding', binding: ai, model: model ?? BINDING_MODEL };
+  }
+  if (provider === null && written === null && apiKey === null) return { type: 'demo' };
+  const named = PRESETS[provider ?? 'openai'];
+  const baseUrl = written ?? named.baseUrl;
+  if (baseUrl === null) return refused(`${named.title} needs LLM_BASE_URL, such as ${named.example}`);
+  const origin = tried(() => originOf(baseUrl));
+  if (typeof origin !== 'string') return { type: 'unusable', fault: origin };
+  return {
+    type: 'http',
+    preset: presetFor(provider, baseUrl),
+    baseUrl,
+    apiKey,
+    keySecret: null,
+    model,
+    elsewhere: false,
+  };
+}
+
+/** `openai` at another address is any compatible endpoint, known by its address or not at all. */
+function presetFor(provider: ModelChoice['provider'], baseUrl: string): Preset | null {
+  const there = presetAt(baseUrl);
+  const name =
+    provider === null || provider === 'demo' || (provider === 'openai' && there !== provider) ? there : provider;
+  return name === null ? null : PRESETS[name];
+}
+
+function ownUrl(own: Target): string | null {
+  return own.type === 'http' ? own.baseUrl : null;
+}
+
+function withModel(target: Target, model: string | null): Target {
+  if (model === null || target.type === 'demo' || target.type === 'unusable') return target;
+  return { ...target, model };
+}
+
+function labelOf(target: Target): string {
+  switch (target.type) {
+    case 'demo':
+      return 'demo (no language model; set LLM_BASE_URL and LLM_MODEL for one)';
+    case 'unusable':
+      return `not usable: ${target.fault.message}`;
+    case 'binding':
+      return `${target.model} through the Workers AI binding`;
+    case 'http':
+      return `${target.model ?? 'default model (LLM_MODEL is not set)'} at ${new URL(target.baseUrl).host}`;
+  }
+}
+
+function refused(message: string): Target {
+  return { type: 'unusable', fault: new EngineError('model_rejected', message) };
+}
+
+function tried(work: () => string): string | EngineError {
+  try {
+    return work();
+  } catch (fault) {
+    if (fault instanceof EngineError) return fault;
+    throw fault;
+  }
+}
+
+/** The client library is the heaviest part of the Worker: one that starts does not wait for it. */
+function loadedAtFirstUse(name: string, load: () => Promise<ModelProvider>): ModelProvider {
+  let loaded: Promise<ModelProvider> | null = null;
+  return {
+    name,
+    async *stream(request): AsyncGenerator<ModelDelta> {
+      loaded ??= load();
+      yield* (await loaded).stream(request);
+    },
+  };
+}
+
+function unusable(fault: EngineError): ModelProvider {
+  return {
+    name: 'openai',
+    // oxlint-disable-next-line require-yield -- it never gets to a delta
+    async *stream(): AsyncGenerator<ModelDelta> {
+      throw fault;
+    },
+  };
+}

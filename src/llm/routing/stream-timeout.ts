@@ -1,0 +1,67 @@
+/**
+ * Waits for one thing after the other, each within its time, with one timer for all of them: a stream has
+ * thousands of pieces, and setting and clearing a timer for each would cost more than reading it.
+ *
+ * Invariant: at most one timer is set, never later than the deadline of what is waited for.
+ */
+import { EngineError } from '../../domain/errors.ts';
+import type { Clock } from '../../domain/ports.ts';
+
+export class StreamTimeout {
+  readonly #clock: Clock;
+  readonly #signal: AbortSignal;
+  readonly #aborted = (): void => this.#fail(new EngineError('model_unavailable', 'The model call was aborted'));
+  #waiting: { readonly reject: (fault: Error) => void; readonly deadline: number; readonly late: () => Error } | null =
+    null;
+  #timer: { readonly at: number; readonly cancel: () => void } | null = null;
+
+  constructor(clock: Clock, signal: AbortSignal) {
+    this.#clock = clock;
+    this.#signal = signal;
+    signal.addEventListener('abort', this.#aborted, { once: true });
+  }
+
+  /**
+   * `work`, but not beyond `timeoutMs` or the abort, even when the work ignores both.
+   *
+   * @throws what `late` makes, or EngineError `model_unavailable` for an abort
+   */
+  async wait<T>(work: Promise<T>, timeoutMs: number, late: () => Error): Promise<T> {
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    const deadline = this.#clock.now() + timeoutMs;
+    this.#waiting = { reject, deadline, late };
+    work.then(resolve, reject);
+    if (this.#signal.aborted) this.#aborted();
+    else if (this.#timer === null || this.#timer.at > deadline) this.#set(deadline);
+    try {
+      return await promise;
+    } finally {
+      this.#waiting = null;
+    }
+  }
+
+  /** Nothing more is waited for. */
+  end(): void {
+    this.#timer?.cancel();
+    this.#timer = null;
+    this.#signal.removeEventListener('abort', this.#aborted);
+  }
+
+  #set(at: number): void {
+    this.#timer?.cancel();
+    this.#timer = { at, cancel: this.#clock.schedule(Math.max(0, at - this.#clock.now()), () => this.#ring()) };
+  }
+
+  #ring(): void {
+    this.#timer = null;
+    if (this.#waiting === null) return;
+    const { deadline, late } = this.#waiting;
+    // It was set for an earlier piece.
+    if (deadline > this.#clock.now()) this.#set(deadline);
+    else this.#fail(late());
+  }
+
+  #fail(fault: Error): void {
+    this.#waiting?.reject(fault);
+  }
+}

@@ -1,0 +1,464 @@
+/**
+ * Native function calls, piece by piece as OpenAI-compatible servers send them, to the same protocol
+ * events as text gives (P17). A call whose arguments are complete is written out as protocol text and
+ * read by the parser, so that limits, repair and rejections are the same by construction.
+ *
+ * Owns the calls that are still being written. Does not own the text beside them, nor whether a name
+ * exists: it asks what type of action a name stands for, and the scheduler judges.
+ *
+ * Invariants:
+ *  1. Any cutting of the same arguments gives the same events (P3).
+ *  2. Arguments that are strict JSON are declared with the piece that closes them. Others are mended
+ *     only once the generation has ended well, when nothing more can belong to them (P8).
+ *  3. What the model did not finish is rejected, never run (P15).
+ *  4. Each character is looked at once; what is kept of a call is bounded by `limits.actionBodyBytes`,
+ *     of all calls together by `limits.generationBytes` (P16).
+ *  5. No input throws.
+ */
+import type { ActionDeclaration, ActionRejection, ActionType, RejectionCode } from '../../domain/action.ts';
+import type { Json, JsonObject } from '../../domain/json.ts';
+import { isJsonObject } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+import type { ModelDelta } from '../../domain/ports.ts';
+import type { ProtocolEvent } from '../../domain/protocol-event.ts';
+import { idIssue } from '../references/ids.ts';
+import { createParser } from '../parser/parser.ts';
+import type { Numbering, ParserOptions } from '../parser/parser.ts';
+
+export type ToolCallDelta = Extract<ModelDelta, { type: 'tool_call' }>;
+
+export interface ToolCallOptions extends Pick<ParserOptions, 'json' | 'actionsLeft' | 'unsafe'> {
+  /** Shared with the parser of the generation's text. */
+  readonly numbering: Numbering;
+  /** The type of action that a called name stands for. */
+  readonly typeOf: (name: string) => ActionType;
+}
+
+/** A call that became an action, accepted or not: what the conversation must show of it afterwards. */
+export interface NativeCall {
+  readonly actionId: string;
+  /** The action's place in its generation; absent in what an earlier version stored. */
+  readonly ordinal?: number;
+  readonly type: ActionType;
+  /** What the endpoint called it; the action's id where that could not stand for one call alone. */
+  readonly id: string;
+  readonly name: string;
+  /** Strict JSON, an object: endpoints refuse a conversation that holds anything else. */
+  readonly arguments: string;
+  /** The endpoint's own, to be sent back untouched: without its signatures Gemini refuses the conversation. */
+  readonly extra?: JsonObject;
+}
+
+export interface ToolCallReader {
+  /** Takes the next piece; returns the events that it completes. */
+  feed(delta: ToolCallDelta): readonly ProtocolEvent[];
+  /** The stream is over. @param complete it ended well, so that what was said is all that was meant (P15) */
+  end(complete: boolean): readonly ProtocolEvent[];
+  /** The calls that were declared or rejected so far, in the order in which they began. */
+  readonly calls: readonly NativeCall[];
+}
+
+export function createToolCallReader(options: ToolCallOptions): ToolCallReader {
+  return new Reader(options);
+}
+
+/** A call that has begun. */
+interface Call {
+  readonly ordinal: number;
+  id: string | null;
+  name: string | null;
+  extra: JsonObject | null;
+  text: string;
+  readonly object: ObjectEnd;
+  /** Declared, rejected or ignored: nothing that comes belongs to it any more. */
+  settled: boolean;
+  warned: boolean;
+}
+
+class Reader implements ToolCallReader {
+  readonly #options: ToolCallOptions;
+  readonly #maxActions: number;
+  /** The latest call at each index. */
+  readonly #open = new Map<number, Call>();
+  readonly #told = new Map<Call, NativeCall>();
+  /** Endpoint's id to name and arguments. */
+  readonly #used = new Map<string, string>();
+  #events: ProtocolEvent[] = [];
+  #bytes = 0;
+  #full = false;
+
+  constructor(options: ToolCallOptions) {
+    this.#options = options;
+    this.#maxActions = Math.max(0, Math.min(limits.actionsPerGeneration, options.actionsLeft ?? Infinity));
+  }
+
+  get calls(): readonly NativeCall[] {
+    return [...this.#told]
+      .toSorted(([a], [b]) => a.ordinal - b.ordinal)
+      .map(([{ extra }, told]) => (extra !== null && isKept(extra) ? { ...told, extra } : told));
+  }
+
+  feed(delta: ToolCallDelta): readonly ProtocolEvent[] {
+    if (this.#full) return [];
+    this.#bytes += bytesOf(delta.argumentsDelta) + bytesOf(delta.name ?? '');
+    if (this.#bytes > limits.generationBytes) this.#overflow();
+    else this.#take(delta);
+    return this.#takeEvents();
+  }
+
+  end(complete: boolean): readonly ProtocolEvent[] {
+    for (const call of this.#open.values()) this.#finish(call, complete);
+    this.#open.clear();
+    this.#full = true;
+    return this.#takeEvents();
+  }
+
+  #takeEvents(): readonly ProtocolEvent[] {
+    const events = this.#events;
+    this.#events = [];
+    return events;
+  }
+
+  #take(delta: ToolCallDelta): void {
+    let call = this.#open.get(delta.index);
+    if (call !== undefined && beginsAnother(call, delta)) {
+      this.#finish(call, true);
+      call = undefined;
+    }
+    call ??= this.#begin(delta.index);
+    call.id ??= delta.id;
+    if (delta.extra !== undefined) call.extra = delta.extra;
+    if (call.name === null && delta.name !== null) {
+      call.name = delta.name;
+      if (call.ordinal < this.#maxActions && !call.settled) {
+        this.#events.push({
+          type: 'action_opened',
+          actionType: this.#options.typeOf(delta.name),
+          name: delta.name,
+          mode: 'async',
+        });
+      }
+    }
+    if (call.ordinal === this.#maxActions && !call.settled) this.#reject(call, tooMany(this.#maxActions));
+    this.#write(call, delta.argumentsDelta);
+  }
+
+  #begin(index: number): Call {
+    const { numbering } = this.#options;
+    const { ordinal } = numbering;
+    if (ordinal <= this.#maxActions) numbering.ordinal += 1;
+    const call: Call = {
+      ordinal,
+      id: null,
+      name: null,
+      extra: null,
+      text: '',
+      object: new ObjectEnd(),
+      // Past the limit and its one rejection a call is read over.
+      settled: ordinal > this.#maxActions,
+      warned: ordinal > this.#maxActions,
+    };
+    this.#open.set(index, call);
+    return call;
+  }
+
+  #write(call: Call, piece: string): void {
+    if (piece === '') return;
+    if (call.settled) {
+      this.#warnOfRest(call, piece);
+      return;
+    }
+    const end = call.object.scan(piece);
+    const before = call.text.length;
+    call.text += piece;
+    if (end !== -1 && before + end <= limits.actionBodyBytes && call.name !== null) {
+      const source = call.text.slice(0, before + end);
+      if (isJsonObject(parseJson(source))) {
+        this.#settle(call, source);
+        this.#warnOfRest(call, piece.slice(end));
+        return;
+      }
+    }
+    if (call.text.length > limits.actionBodyBytes) this.#reject(call, tooLarge());
+  }
+
+  /** Nothing more comes for this call. */
+  #finish(call: Call, complete: boolean): void {
+    if (call.settled) return;
+    const source = unwrapped(call.text);
+    if (!complete || isCut(source)) {
+      this.#reject(call, {
+        code: 'unclosed',
+        message: 'The arguments of the call were never closed, so it does not run',
+      });
+    } else if (call.name === null) {
+      this.#reject(call, { code: 'invalid_action', message: 'The call names no function' });
+    } else this.#settle(call, source);
+  }
+
+  #overflow(): void {
+    this.#full = true;
+    const message = `The generation is longer than ${limits.generationBytes} bytes`;
+    for (const call of this.#open.values()) {
+      if (!call.settled) this.#reject(call, { code: 'too_large', message });
+    }
+    this.#events.push({
+      type: 'warning',
+      code: 'text_too_large',
+      message: `${message}; the calls that follow were ignored`,
+      offset: 0,
+    });
+  }
+
+  /** Declares or rejects the call, whichever the parser says of it. */
+  #settle(call: Call, source: string): void {
+    const name = call.name ?? '';
+    const print = JSON.stringify([name, source]);
+    if (call.id !== null && this.#used.get(call.id) === print) {
+      call.settled = true;
+      this.#events.push({
+        type: 'warning',
+        code: 'duplicate_action',
+        message: `The call "${excerptOf(call.id)}" came twice, word for word; it runs once`,
+        offset: 0,
+      });
+      return;
+    }
+    const id = this.#actionId(call);
+    const type = this.#options.typeOf(name);
+    const read = this.#read({ id, type, name, source });
+    if (call.id !== null && !this.#used.has(call.id)) this.#used.set(call.id, print);
+    else call.id = null;
+    for (const warning of read.warnings) this.#events.push(warning);
+    if (read.rejection !== null) {
+      this.#tell(call, { id, type, name, source: '{}' });
+      this.#events.push({
+        type: 'action_rejected',
+        rejection: { ...read.rejection, ordinal: call.ordinal, id, type, mode: 'async', name },
+      });
+      return;
+    }
+    const { action } = read;
+    this.#tell(call, { id, type, name, source: action.repaired ? JSON.stringify(action.parameters) : source });
+    this.#events.push({
+      type: 'action_declared',
+      action: { ...action, ordinal: call.ordinal, span: NOWHERE },
+    });
+  }
+
+  /** The call as protocol text, through the parser. */
+  #read({ id, type, name, source }: { id: string; type: ActionType; name: string; source: string }): {
+    warnings: ProtocolEvent[];
+  } & ({ rejection: null; action: ActionDeclaration } | { rejection: Omit<ActionRejection, 'ordinal'> }) {
+    const { json, unsafe } = this.#options;
+    const parser = createParser({ json, actInReasoning: false, ...(unsafe === undefined ? {} : { unsafe }) });
+    const tag = `<action type="${type}" name=" ${escaped(name)} " id=" ${escaped(id)} " mode="async">`;
+    // Arguments are parameters whatever they are called (P18), also one that is called "parameters".
+    const value = source.includes('parameters') ? parseJson(source) : undefined;
+    const wrap = isJsonObject(value) && Object.hasOwn(value, 'parameters');
+    const text = `${tag}${wrap ? `{"parameters":${source}}` : source}</action>`;
+    const warnings: ProtocolEvent[] = [];
+    for (const event of [...parser.feed(text), ...parser.end()]) {
+      if (event.type === 'warning') warnings.push({ ...event, offset: 0 });
+      else if (event.type === 'action_declared') {
+        // A closing tag in arguments that are no JSON must not make a whole of their beginning.
+        if (event.action.span.end !== text.length) break;
+        return { warnings, rejection: null, action: event.action };
+      } else if (event.type === 'action_rejected') {
+        const { rejection } = event;
+        // The place is counted in the arguments; the tag is not the model's.
+        const column = rejection.line === 1 ? Math.max(1, rejection.column - tag.length) : rejection.column;
+        const excerpt = rejection.excerpt.startsWith('<action') ? excerptOf(source) : rejection.excerpt;
+        return { warnings: [], rejection: { ...rejection, column, excerpt } };
+      }
+    }
+    return { warnings: [], rejection: rejectionOf({ id, type, name }, invalidJson(), source) };
+  }
+
+  /** Rejects a call that the parser need not see. */
+  #reject(call: Call, refusal: Refusal): void {
+    call.warned = true;
+    const id = this.#actionId(call);
+    const type = call.name === null ? null : this.#options.typeOf(call.name);
+    const rejection = rejectionOf({ id, type, name: call.name }, refusal, call.text);
+    if (call.id !== null && this.#used.has(call.id)) call.id = null;
+    else if (call.id !== null) this.#used.set(call.id, '');
+    this.#tell(call, { id, type: type ?? 'tool', name: call.name ?? 'unnamed', source: '{}' });
+    this.#events.push({ type: 'action_rejected', rejection: { ...rejection, ordinal: call.ordinal } });
+  }
+
+  #tell(call: Call, told: { id: string; type: ActionType; name: string; source: string }): void {
+    call.settled = true;
+    call.text = '';
+    this.#told.set(call, {
+      actionId: told.id,
+      ordinal: call.ordinal,
+      type: told.type,
+      id: call.id !== null && call.id.length <= limits.callStateChars ? call.id : told.id,
+      // What endpoints accept as the name of a function.
+      name: told.name.replace(/[^\w-]/g, '_').slice(0, limits.idChars),
+      arguments: told.source.trim() === '' ? '{}' : told.source,
+    });
+  }
+
+  /** The endpoint's id where it can be an action's and is not taken, else the next `auto_N`. */
+  #actionId(call: Call): string {
+    if (call.id !== null && !this.#used.has(call.id) && idIssue('id', call.id) === null) return call.id;
+    const { numbering } = this.#options;
+    for (;;) {
+      const id = `auto_${numbering.autoId}`;
+      numbering.autoId += 1;
+      if (!this.#used.has(id)) return id;
+    }
+  }
+
+  #warnOfRest(call: Call, rest: string): void {
+    if (call.warned || rest.trim() === '') return;
+    call.warned = true;
+    this.#events.push({
+      type: 'warning',
+      code: 'tool_call_ignored',
+      message: `What followed the arguments of the call of "${excerptOf(call.name ?? '')}" was ignored`,
+      offset: 0,
+    });
+  }
+}
+
+function isKept(extra: JsonObject): boolean {
+  return JSON.stringify(extra).length <= limits.callStateChars;
+}
+
+/** A native call stands at no place of the text. */
+const NOWHERE = { start: 0, end: 0 };
+
+type Refusal = { readonly code: RejectionCode; readonly message: string };
+
+function tooMany(most: number): Refusal {
+  return { code: 'too_many_actions', message: `More than ${most} actions; this one and all that follow are ignored` };
+}
+
+function tooLarge(): Refusal {
+  return { code: 'too_large', message: `The arguments are longer than ${limits.actionBodyBytes} bytes` };
+}
+
+function invalidJson(): Refusal {
+  return { code: 'invalid_json', message: 'The arguments are not a JSON object' };
+}
+
+function rejectionOf(
+  action: { readonly id: string; readonly type: ActionType | null; readonly name: string | null },
+  { code, message }: Refusal,
+  source: string,
+): Omit<ActionRejection, 'ordinal'> {
+  return {
+    ...action,
+    mode: 'async',
+    code,
+    message: `Action "${excerptOf(action.id)}": ${message}`,
+    line: 1,
+    column: 1,
+    excerpt: excerptOf(source),
+  };
+}
+
+/**
+ * Whether the delta belongs to a further call although its index is taken: servers leave the index
+ * out, or send 0 for all of them.
+ */
+function beginsAnother(call: Call, { id, name, argumentsDelta }: ToolCallDelta): boolean {
+  if (name === null) return false;
+  // A server may also give every piece of one call an id of its own; those come without a name.
+  if (id !== null && call.id !== null && id !== call.id) return true;
+  if (call.name !== null && name !== call.name) return true;
+  return call.settled && argumentsDelta.trim() !== '';
+}
+
+/** Nothing, `null` and an empty text are no arguments; arguments encoded twice are decoded once. */
+function unwrapped(text: string): string {
+  const source = text.trim();
+  if (source === 'null') return '';
+  if (!source.startsWith('"')) return source;
+  const value = parseJson(source);
+  return typeof value === 'string' ? value.trim() : source;
+}
+
+/** Whether arguments break off: nothing that repair could add a bracket to may run (P8). */
+function isCut(source: string): boolean {
+  if (source.startsWith('{') && new ObjectEnd().scan(source) === -1) return true;
+  return source.includes('{') && !/[}`]$/.test(source);
+}
+
+const QUOTE = 34;
+const BACKSLASH = 92;
+const OPEN_BRACE = 123;
+const CLOSE_BRACE = 125;
+
+/**
+ * Finds the end of a JSON object that comes in pieces. Exact for strict JSON; for anything else the
+ * end that it finds may be none.
+ */
+class ObjectEnd {
+  #depth = 0;
+  #inString = false;
+  #escaped = false;
+  #found = false;
+
+  /** @returns the index behind the object's last brace, the first time that there is one; else -1 */
+  scan(piece: string): number {
+    if (this.#found) return -1;
+    for (let index = 0; index < piece.length; index += 1) {
+      const code = piece.charCodeAt(index);
+      if (this.#escaped) this.#escaped = false;
+      else if (this.#inString) {
+        if (code === QUOTE) this.#inString = false;
+        else if (code === BACKSLASH) this.#escaped = true;
+      } else if (code === QUOTE) this.#inString = true;
+      else if (code === OPEN_BRACE) this.#depth += 1;
+      else if (code === CLOSE_BRACE) {
+        this.#depth -= 1;
+        if (this.#depth <= 0) {
+          this.#found = true;
+          return index + 1;
+        }
+      }
+    }
+    return -1;
+  }
+}
+
+const ESCAPES: Readonly<Record<string, string>> = {
+  '<': '&lt;',
+  '>': '&gt;',
+  '&': '&amp;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+function escaped(text: string): string {
+  return text.replace(/[<>&"']/g, (character) => ESCAPES[character] ?? '');
+}
+
+function parseJson(text: string): Json | undefined {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return undefined;
+  }
+}
+
+/** UTF-8 bytes; each half of a surrogate pair counts two, so that a cut between them changes nothing. */
+function bytesOf(text: string): number {
+  let bytes = 0;
+  for (let index = 0; index < text.length; index += 1) {
+    const code = text.charCodeAt(index);
+    bytes += code < 0x80 ? 1 : code < 0x800 || (code >= 0xd800 && code <= 0xdfff) ? 2 : 3;
+  }
+  return bytes;
+}
+
+/** Cut to `limits.excerptChars`, whole characters only. */
+function excerptOf(text: string): string {
+  const cut = text.slice(0, limits.excerptChars);
+  const last = cut.charCodeAt(cut.length - 1);
+  return text.length > cut.length && last >= 0xd800 && last <= 0xdbff ? cut.slice(0, -1) : cut;
+}

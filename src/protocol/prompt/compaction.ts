@@ -1,0 +1,98 @@
+/**
+ * Which turns of a long conversation the model is shown to the letter, and what it is told of the
+ * older ones (`memory` of the manifest, M8). Nothing is lost by it: every value of an earlier action
+ * stays readable under its name, and the names are told.
+ */
+import { limits } from '../../domain/limits.ts';
+import type { MemoryPolicy } from '../../domain/manifest.ts';
+import type { Turn } from './feedback.ts';
+import { legible, escapeReservedTags } from './escape-reserved-tags.ts';
+import { createParser } from '../parser/parser.ts';
+
+/**
+ * @returns the turns to the letter, and a notice of the older ones, or null when there are none. As a
+ *   conversation grows, the border moves in steps of half of what is kept: in between, every prompt
+ *   begins as the one before, and providers can cache it.
+ */
+export function compact(
+  history: readonly Turn[],
+  { maxTurns, summarizeAfter }: MemoryPolicy,
+): { readonly notice: string | null; readonly kept: readonly Turn[] } {
+  const most = Math.min(maxTurns ?? limits.historyTurns, summarizeAfter ?? limits.historyTurns, limits.historyTurns);
+  if (history.length <= most) return { notice: null, kept: history };
+  const step = Math.max(1, Math.floor(most / 2));
+  const border = Math.ceil((history.length - most) / step) * step;
+  const older = history.slice(0, border);
+  const kept = history.slice(border);
+  const said = summarizeAfter === null ? [`${turns(older.length)} left out here.`] : summary(older);
+  const values = valueNames(older, kept);
+  if (values !== '') said.push(`Results of that time that can still be used: ${values}`);
+  return { notice: `<system>${said.join('\n')}</system>`, kept };
+}
+
+function turns(count: number): string {
+  return count === 1 ? '1 earlier turn of this conversation is' : `${count} earlier turns of this conversation are`;
+}
+
+/** A line of what was asked and one of what was answered, newest turns first in line for the room. */
+function summary(older: readonly Turn[]): string[] {
+  const lines: string[] = [];
+  let left: number = limits.summaryChars;
+  for (const turn of older.toReversed()) {
+    const line = `- User: ${shortened(turn.user)}\n  You: ${shortened(answerOf(turn))}`;
+    if (line.length > left) break;
+    left -= line.length;
+    lines.unshift(line);
+  }
+  const missing = older.length - lines.length;
+  return [`${turns(older.length)} shortened here.`, ...(missing === 0 ? [] : [`[${missing} left out]`]), ...lines];
+}
+
+/** What the user was told last: the last response, else what stood outside of all blocks. */
+function answerOf({ generations, note }: Turn): string {
+  if (note != null) return note;
+  const parser = createParser({ json: 'strict', actInReasoning: false });
+  let response: string | null = null;
+  let bare = '';
+  for (const event of [...parser.feed(generations.at(-1)?.text ?? ''), ...parser.end()]) {
+    if (event.type === 'response_started') response = '';
+    else if (event.type === 'response') response = (response ?? '') + event.delta;
+    else if (event.type === 'response_reference') response = (response ?? '') + event.reference.raw;
+    else if (event.type === 'text') bare += event.delta;
+    else if (event.type === 'text_completed') bare += ' ';
+  }
+  return response ?? bare;
+}
+
+function shortened(text: string): string {
+  const line = text
+    .slice(0, limits.summaryTurnChars * 2)
+    .replace(/\s+/g, ' ')
+    .trim();
+  const shown =
+    line.length > limits.summaryTurnChars ? `${line.slice(0, limits.summaryTurnChars).toWellFormed()}…` : line;
+  return escapeReservedTags(legible(shown)) || '(nothing)';
+}
+
+/** Every name of an older result that no later one has taken over. */
+function valueNames(older: readonly Turn[], kept: readonly Turn[]): string {
+  const shown = new Set(kept.flatMap(namesOf));
+  const names = [...new Set(older.toReversed().flatMap((turn) => namesOf(turn).toReversed()))].filter(
+    (name) => !shown.has(name),
+  );
+  const fitting: string[] = [];
+  let left: number = limits.summaryChars;
+  for (const name of names) {
+    const written = /^[A-Za-z_]\w*$/.test(name) ? `$${name}` : `\${${name}}`;
+    left -= written.length + 2;
+    if (left < 0) break;
+    fitting.push(escapeReservedTags(legible(written)));
+  }
+  return fitting.toReversed().join(', ');
+}
+
+function namesOf({ generations }: Turn): string[] {
+  return generations.flatMap(({ results }) =>
+    results.flatMap(({ id, outputKey, status }) => (status === 'completed' ? [outputKey ?? id] : [])),
+  );
+}

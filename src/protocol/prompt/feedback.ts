@@ -1,0 +1,346 @@
+/**
+ * What the model is told: the conversation, the results of its actions, its feeds (L5, X1).
+ *
+ * Everything of the runtime stands in the runtime's own tags, in user messages; everything from
+ * outside is escaped first, so that a result can neither end its block nor look like an action.
+ * The model's own text goes back to the letter, references unsubstituted.
+ */
+import type { TerminalStatus } from '../../domain/action.ts';
+import type { Json } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+import type { MemoryPolicy } from '../../domain/manifest.ts';
+import type { ChatMessage, FinishReason } from '../../domain/ports.ts';
+import { compact } from './compaction.ts';
+import { legible, escapeReservedTags } from './escape-reserved-tags.ts';
+import type { NativeCall } from '../native/tool-calls.ts';
+
+/** How one action ended, as the model is told. */
+export interface ActionReport {
+  readonly id: string;
+  /** Its place in its generation; an id may belong to a rejected action as well. */
+  readonly ordinal?: number;
+  readonly name: string | null;
+  readonly status: TerminalStatus;
+  readonly outputKey?: string | null;
+  /** Duration in milliseconds; null when it never started. */
+  readonly ms: number | null;
+  /** Of a completed action. */
+  readonly output?: Json;
+  /** Of any other: why, in a line. */
+  readonly note?: string | null;
+}
+
+/** What the model said and called in one go, and what came of it. */
+interface Generation {
+  readonly text: string;
+  /** Its native calls (P17); their results go back as messages of their own. */
+  readonly calls?: readonly NativeCall[];
+  readonly results: readonly ActionReport[];
+  /** How it ended, where that was before its end (P15). */
+  readonly cut?: Cut;
+}
+
+/** The ways in which a generation breaks off. */
+export type Cut = Extract<FinishReason, 'length' | 'content_filter' | 'error' | 'abort'>;
+
+/** One message of the user and what the model made of it, generation by generation. */
+export interface Turn {
+  readonly user: string;
+  readonly generations: readonly Generation[];
+  /** How the turn ended when it did not end with an answer: the model is told. */
+  readonly note?: string;
+}
+
+/** The value of a feed at the start of an iteration (F2). */
+export interface FeedReport {
+  readonly id: string;
+  readonly value: Json;
+  readonly ageMs: number;
+}
+
+/** The turn that is going on: its generations so far, all of which had a sequel. */
+export interface CurrentTurn extends Turn {
+  /** The generation to come may only answer (S11). */
+  readonly last?: boolean;
+  readonly feeds?: readonly FeedReport[];
+}
+
+const NOTHING_RAN = '<system>No action ran. Declare one, or answer in <response final="true">.</system>';
+const GO_ON = '<system>These are the results. Go on: act again, or answer in <response final="true">.</system>';
+const LAST_CHANCE =
+  '<system>This is the last generation: no action will run. Answer now in <response final="true"> with what you have.</system>';
+
+const CUT_REASONS: Readonly<Record<Cut, string>> = {
+  length: 'it reached the limit of one output',
+  content_filter: 'a content filter stopped it',
+  error: 'the connection broke',
+  abort: 'it was stopped',
+};
+
+/** Told in the next iteration, so that the model neither repeats what counts nor relies on what is lost (P15). */
+function cutNotice(cut: Cut): string {
+  return `<system>Your last output was cut off: ${CUT_REASONS[cut]}. What was complete by then counts. An action or a response that was not closed is lost: write it again, shorter.</system>`;
+}
+
+/** Below this a cut value says nothing; it is left out instead. */
+const LEAST_SHOWN_CHARS = 64;
+
+/**
+ * The messages of one model call: system, then user and assistant in strict alternation. Results of a
+ * generation open the user message that follows it; feeds and notices come at its end, so that
+ * everything before the last message is a stable prefix.
+ *
+ * Native calls stand in the assistant's message, and behind it one `tool` message answers each of them,
+ * in their order (P17). The next generation may follow those at once: a user message comes between only
+ * where there is something to say.
+ */
+export function buildMessages(conversation: {
+  readonly system: string;
+  readonly history: readonly Turn[];
+  /** How much of the history is shown to the letter; all of it when it is left out. */
+  readonly memory?: MemoryPolicy;
+  readonly current: CurrentTurn;
+}): ChatMessage[] {
+  const { current, memory = KEEP_ALL } = conversation;
+  const { notice, kept } = compact(conversation.history, memory);
+  const budget = budgetFor(kept, current);
+
+  const messages = new MessageList(conversation.system);
+  if (notice !== null) messages.user(notice);
+  for (const turn of kept) addTurn(messages, turn, budget, null);
+  addTurn(messages, current, budget, current.last === true ? LAST_CHANCE : GO_ON);
+  if (current.feeds !== undefined && current.feeds.length > 0) {
+    messages.user(renderFeeds(current.feeds, limits.feedsPromptChars));
+  }
+  return messages.list;
+}
+
+/**
+ * A turn that is over, as its model was shown it and went on: from the system prompt to what the model
+ * said last.
+ *
+ * @returns the messages, and how many of them, from the first on, are earlier turns
+ */
+export function buildTranscript(conversation: {
+  readonly system: string;
+  readonly history: readonly Turn[];
+  readonly turn: Turn;
+}): { readonly messages: ChatMessage[]; readonly context: number } {
+  const { history, turn } = conversation;
+  const budget = budgetFor(history, turn);
+  const messages = new MessageList(conversation.system);
+  for (const earlier of history) addTurn(messages, earlier, budget, null);
+  const context = messages.list.length;
+  addTurn(messages, turn, budget, null);
+  const last = messages.list.findLastIndex(({ role }) => role === 'assistant');
+  return { messages: messages.list.slice(0, last + 1), context };
+}
+
+/** @param ahead the notice before the generation to come; null when the turn is over */
+function addTurn(messages: MessageList, turn: Turn, budget: ResultBudget, ahead: string | null): void {
+  messages.user(escapeReservedTags(legible(turn.user), 'runtime'));
+  for (const [index, generation] of turn.generations.entries()) {
+    const { text, calls = [], results, cut: broke = null } = generation;
+    const called = calledResults(generation);
+    const answers = new Set(called.values());
+    const told = results.filter((report) => !answers.has(report));
+    messages.assistant(text, calls);
+    for (const call of calls) messages.tool(call, budget.answer(called.get(call)));
+    if (told.length > 0) messages.user(budget.block(told));
+    const next = index < turn.generations.length - 1 ? GO_ON : ahead;
+    // Where nothing was said there is nothing to mend.
+    const wasCut = broke !== null && next !== null && (calls.length > 0 || text.trim() !== '');
+    if (wasCut) messages.user(cutNotice(broke));
+    if (next === GO_ON && calls.length > 0 && told.length === 0 && !wasCut) continue;
+    if (next !== null) messages.user(next === GO_ON && results.length === 0 ? NOTHING_RAN : next);
+  }
+  if (turn.note !== undefined) messages.user(`<system>${escapeReservedTags(legible(turn.note), 'reserved')}</system>`);
+  if (turn.generations.length === 0 && ahead === LAST_CHANCE) messages.user(LAST_CHANCE);
+}
+
+const KEEP_ALL: MemoryPolicy = { maxTurns: null, summarizeAfter: null };
+
+/** Newest first: when the budget ends, the oldest results are the ones that are left out. */
+function budgetFor(history: readonly Turn[], current: Turn): ResultBudget {
+  const generations = [...history, current].flatMap((turn) => turn.generations);
+  const latest = latestOf(generations.map(({ results }) => results));
+  const budget = new ResultBudget(limits.resultsPromptChars);
+  for (const generation of generations.toReversed()) {
+    budget.reserve(generation.results, latest, new Set(calledResults(generation).values()));
+  }
+  return budget;
+}
+
+/**
+ * The reports that their ids still stand for: an action of a later generation takes the name over, one that was
+ * rejected beside an accepted one does not (P6).
+ */
+function latestOf(generations: readonly (readonly ActionReport[])[]): ReadonlySet<ActionReport> {
+  const latest = new Map<string, ActionReport>();
+  for (const reports of generations) {
+    for (const report of reports) if (report.status === 'rejected') latest.set(report.id, report);
+    for (const report of reports) if (report.status !== 'rejected') latest.set(report.id, report);
+  }
+  return new Set(latest.values());
+}
+
+/** The report of every native call that has one. */
+export function calledResults({ calls = [], results }: Generation): Map<NativeCall, ActionReport> {
+  const found = new Map<NativeCall, ActionReport>();
+  for (const call of calls) {
+    // By place; a conversation of an earlier version knows ids only.
+    const report =
+      results.find(({ ordinal }) => ordinal !== undefined && ordinal === call.ordinal) ??
+      results.find(({ id, ordinal }) => id === call.actionId && (ordinal === undefined || call.ordinal === undefined));
+    if (report !== undefined) found.set(call, report);
+  }
+  return found;
+}
+
+/**
+ * One `<results>` block: an `<action_result id name status ms>` for each report, in their order.
+ *
+ * @param budgetChars for the whole block; the first reports are left out when it is too small, and
+ *   the block says how many
+ */
+export function renderResults(results: readonly ActionReport[], budgetChars: number): string {
+  const budget = new ResultBudget(budgetChars);
+  budget.reserve(results, latestOf([results]), new Set());
+  return budget.block(results);
+}
+
+/** `<context_feed id age>` blocks (F2). Feeds share `budgetChars`; a value past its share is cut with a marker (F4). */
+export function renderFeeds(feeds: readonly FeedReport[], budgetChars: number): string {
+  const share = Math.floor(budgetChars / Math.max(1, feeds.length));
+  return feeds
+    .map(({ id, value, ageMs }) => {
+      const age = `${Math.max(0, Math.round(ageMs / 1000))}s`;
+      return `<context_feed id="${attribute(id)}" age="${age}">\n${cut(textOf(value), share, id)}\n</context_feed>`;
+    })
+    .join('\n');
+}
+
+/** Hands out the characters that results may take, to whoever asks first. */
+class ResultBudget {
+  readonly #rendered = new Map<ActionReport, string>();
+  #left: number;
+
+  constructor(chars: number) {
+    this.#left = chars;
+  }
+
+  /**
+   * @param latest those whose `$id` still stands for the whole value
+   * @param called those that answer native calls: their messages are frame enough
+   */
+  reserve(
+    results: readonly ActionReport[],
+    latest: ReadonlySet<ActionReport>,
+    called: ReadonlySet<ActionReport>,
+  ): void {
+    for (const report of results.toReversed()) {
+      const [open, close] = called.has(report) ? [statusLine(report), ''] : frameOf(report);
+      const room = Math.min(limits.resultPromptChars, this.#left - open.length - close.length);
+      if (room < LEAST_SHOWN_CHARS) {
+        // Nothing older may slip in where something newer found no room.
+        this.#left = 0;
+        continue;
+      }
+      const text =
+        open +
+        cut(bodyOf(report), room, report.status === 'completed' && latest.has(report) ? report.id : null) +
+        close;
+      this.#left -= text.length;
+      this.#rendered.set(report, text);
+    }
+  }
+
+  /** The content of the message that answers a native call. */
+  answer(report: ActionReport | undefined): string {
+    if (report === undefined) return '[no result]';
+    return this.#rendered.get(report) ?? '[the result is left out for length]';
+  }
+
+  block(results: readonly ActionReport[]): string {
+    const shown = results.flatMap((report) => this.#rendered.get(report) ?? []);
+    const missing = results.length - shown.length;
+    const note =
+      missing === 0 ? [] : [`[${missing} earlier ${missing === 1 ? 'result is' : 'results are'} left out for length]`];
+    return ['<results>', ...note, ...shown, '</results>'].join('\n');
+  }
+}
+
+/** Chat messages in alternation: neighbours of one role become one message. */
+class MessageList {
+  readonly list: ChatMessage[];
+
+  constructor(system: string) {
+    this.list = [{ role: 'system', content: system }];
+  }
+
+  user(content: string): void {
+    const last = this.list.at(-1);
+    if (last?.role === 'user')
+      this.list[this.list.length - 1] = { role: 'user', content: `${last.content}\n\n${content}` };
+    else this.list.push({ role: 'user', content });
+  }
+
+  /** A generation without text and calls leaves no message: endpoints refuse empty ones. */
+  assistant(content: string, calls: readonly NativeCall[]): void {
+    if (calls.length > 0) {
+      const toolCalls = calls.map(({ actionId: _actionId, ordinal: _ordinal, type: _type, ...shown }) => shown);
+      this.list.push({ role: 'assistant', content: content.trim() === '' ? '' : content, toolCalls });
+    } else if (content.trim() !== '') this.list.push({ role: 'assistant', content });
+  }
+
+  tool({ id }: NativeCall, content: string): void {
+    this.list.push({ role: 'tool', content, toolCallId: id });
+  }
+}
+
+/** Says in a bare message what the frame of a result would. */
+function statusLine({ status }: ActionReport): string {
+  return status === 'completed' ? '' : `[${status}] `;
+}
+
+function frameOf({ id, name, status, ms }: ActionReport): [open: string, close: string] {
+  const named = name === null ? '' : ` name="${attribute(name)}"`;
+  const timed = ms === null ? '' : ` ms="${Math.round(ms)}"`;
+  return [`<action_result id="${attribute(id)}"${named} status="${status}"${timed}>\n`, '\n</action_result>'];
+}
+
+function bodyOf(report: ActionReport): string {
+  return report.status === 'completed' ? textOf(report.output ?? null) : (report.note ?? report.status);
+}
+
+/** Text as it is, anything else as compact JSON. */
+function textOf(value: Json): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** Neutralised text of at most `maxChars` (marker aside); `reference` says where the whole value is kept. */
+function cut(text: string, maxChars: number, reference: string | null): string {
+  const safe = escapeReservedTags(legible(withoutHalfPair(text.slice(0, maxChars))));
+  if (text.length <= maxChars && safe.length <= maxChars) return safe;
+  const shown = withoutHalfPair(safe.slice(0, maxChars));
+  const where = reference === null ? '' : `; the whole value is in ${referenceTo(reference)}`;
+  return `${shown}\n[cut after ${shown.length} of ${Math.max(text.length, safe.length)} characters${where}]`;
+}
+
+function referenceTo(name: string): string {
+  return /^[A-Za-z_]\w*$/.test(name) ? `$${name}` : `\${${attribute(name)}}`;
+}
+
+function withoutHalfPair(text: string): string {
+  const last = text.charCodeAt(text.length - 1);
+  return last >= 0xd800 && last <= 0xdbff ? text.slice(0, -1) : text;
+}
+
+const ATTRIBUTE_ESCAPES: Readonly<Record<string, string>> = { '<': '&lt;', '>': '&gt;', '&': '&amp;', '"': '&quot;' };
+
+/** Ids of refused actions may hold anything. */
+function attribute(text: string): string {
+  return legible(withoutHalfPair(text.slice(0, limits.idChars * 2)))
+    .replace(/[<>&"]/g, (character) => ATTRIBUTE_ESCAPES[character] ?? '')
+    .replace(/\s+/g, ' ');
+}

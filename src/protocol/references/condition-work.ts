@@ -1,0 +1,185 @@
+/**
+ * Charges a condition for its work (S9). The library has limits for the syntax only, so each node of the
+ * syntax tree reports here before it is evaluated, and each operator and function with its values before it
+ * does its work.
+ *
+ * Relies on two members of the library's nodes, which its version is pinned for: `evaluate(…)` visits a node,
+ * and `handle(…)`, set by its type check, does a node's work with the values of its parts.
+ */
+import type { ASTNode } from '@marcbachmann/cel-js';
+import type { Json } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+import type { WorkMeter } from '../../domain/work.ts';
+
+/** Functions walk a text once or twice, some by code points. */
+const CHARS_PER_STEP = 4;
+/** Searches may multiply the lengths of both texts. */
+const SEARCH_CHARS_PER_STEP = 256;
+const SEARCHES = new Set(['contains', 'indexOf', 'lastIndexOf']);
+/** These look at the start or the end only. */
+const AFFIXES = new Set(['startsWith', 'endsWith']);
+/** To convert a time to another time zone. */
+const TIME_ZONE_STEPS = 2_000;
+
+/** The library's errors have stack traces and an excerpt of the expression. */
+const ERROR_STEPS = 200;
+const ITEM_STEPS = 3;
+const MEMBER_STEPS = 8;
+
+type Work = (...values: unknown[]) => unknown;
+
+/** From now on every evaluation of the tree is charged. Call it once for each tree. */
+export function chargeCondition(tree: ASTNode, meter: WorkMeter): void {
+  const known = new Set<object>();
+  // Comprehensions catch the errors of their items and go on.
+  const failed = (): void => meter.charge(ERROR_STEPS);
+  const visit = (part: unknown): void => {
+    if (typeof part !== 'object' || part === null || known.has(part)) return;
+    known.add(part);
+    if (Array.isArray(part)) for (const item of part) visit(item);
+    else if (isNode(part)) {
+      observe(part, 'evaluate', () => meter.charge(), failed);
+      observe(part, 'handle', (values) => chargeWork(part, values, meter), failed);
+      visit(part.args);
+      // What a comprehension is written out to.
+      visit(part.meta['alternate']);
+    } else if (Object.getPrototypeOf(part) === Object.prototype)
+      for (const member of Object.values(part)) visit(member);
+  };
+  visit(tree);
+}
+
+interface LibraryNode {
+  readonly op: string;
+  readonly args: unknown;
+  readonly meta: Readonly<Record<string, unknown>>;
+}
+
+function isNode(part: object): part is LibraryNode {
+  return 'op' in part && 'meta' in part;
+}
+
+/** Calls `before` each time a method is called, also where the library sets or replaces it later. */
+function observe(
+  node: LibraryNode,
+  member: 'evaluate' | 'handle',
+  before: (values: unknown[]) => void,
+  failed: () => void,
+): void {
+  let work = (node as unknown as Record<string, Work | undefined>)[member];
+  const observed: Work = (...values) => {
+    before(values);
+    try {
+      return work?.apply(node, values);
+    } catch (fault) {
+      failed();
+      throw fault;
+    }
+  };
+  Object.defineProperty(node, member, {
+    get: () => (work === undefined ? undefined : observed),
+    set: (replacement: Work) => {
+      work = replacement;
+    },
+  });
+}
+
+function chargeWork({ op, args }: LibraryNode, values: readonly unknown[], meter: WorkMeter): void {
+  const [left, right] = values;
+  switch (op) {
+    case '==':
+    case '!=':
+      return chargeComparison(left, right, meter);
+    case 'in':
+      meter.charge(lengthOf(right));
+      if (Array.isArray(right)) for (const item of right) chargeComparison(left, item, meter);
+      return;
+    case '+':
+    case '<':
+    case '<=':
+    case '>':
+    case '>=':
+      return meter.charge((lengthOf(left) + lengthOf(right)) / CHARS_PER_STEP);
+    case 'comprehension':
+      return meter.charge(ITEM_STEPS * lengthOf(left));
+    case 'call':
+    case 'rcall':
+      return chargeCall(String((args as unknown[])[0]), left as unknown[], meter);
+    default:
+  }
+}
+
+function chargeCall(name: string, values: readonly unknown[], meter: WorkMeter): void {
+  const [subject, sought] = values;
+  if (SEARCHES.has(name)) {
+    meter.chargeChars(lengthOf(subject));
+    return meter.charge((lengthOf(subject) * lengthOf(sought)) / SEARCH_CHARS_PER_STEP);
+  }
+  if (AFFIXES.has(name)) return meter.chargeChars(lengthOf(sought));
+  let length = 0;
+  for (const value of values) if (isText(value)) length += value.length;
+  meter.charge(length / CHARS_PER_STEP);
+  // The library reads a duration with an expression that takes the cube of its length.
+  if (name === 'duration') meter.charge(length ** 3);
+  if (name.startsWith('get') && values.length > 1) meter.charge(TIME_ZONE_STEPS);
+}
+
+/** As far as two values have the same shape, a comparison walks both. */
+function chargeComparison(left: unknown, right: unknown, meter: WorkMeter): void {
+  meter.charge();
+  if (typeof left === 'string' && typeof right === 'string') {
+    if (left.length === right.length) meter.chargeChars(left.length);
+    return;
+  }
+  if (Array.isArray(left) && Array.isArray(right)) {
+    if (left.length !== right.length) return;
+    for (const [index, item] of left.entries()) chargeComparison(item, right[index], meter);
+  } else if (left instanceof Map && right instanceof Map) {
+    if (left.size !== right.size) return;
+    for (const [key, item] of left) if (right.has(key)) chargeComparison(item, right.get(key), meter);
+  } else if (isPlain(left) && isPlain(right)) {
+    const names = Object.keys(left);
+    meter.charge(MEMBER_STEPS * names.length);
+    for (const name of names) chargeComparison(left[name], right[name], meter);
+  } else meter.charge(lengthOf(left) + lengthOf(right));
+}
+
+/** What a map written in the condition is at run time. */
+function isPlain(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+}
+
+function isText(value: unknown): value is string | Uint8Array {
+  return typeof value === 'string' || value instanceof Uint8Array;
+}
+
+function lengthOf(value: unknown): number {
+  if (isText(value) || Array.isArray(value)) return value.length;
+  return value instanceof Map || value instanceof Set ? value.size : 1;
+}
+
+/** Values that conditions have asked for, as the language has them; several conditions ask for the same large value. */
+const converted = new WeakMap<object, unknown>();
+
+/** A value as the language has it: whole numbers are its `int`, as they look; objects lose their prototype. */
+export function toCel(value: Json, meter: WorkMeter, depth = 0): unknown {
+  if (typeof value === 'number') return Number.isSafeInteger(value) ? BigInt(value) : value;
+  if (typeof value === 'string') meter.chargeChars(value.length);
+  if (typeof value !== 'object' || value === null) return value;
+  const known = depth === 0 ? converted.get(value) : undefined;
+  if (known !== undefined) return known;
+  if (depth >= limits.conditionDepth) {
+    throw new Error(`a value nests too deeply (allowed: ${limits.conditionDepth} brackets within brackets)`);
+  }
+  let result: unknown;
+  if (Array.isArray(value)) {
+    meter.charge(value.length);
+    result = value.map((item) => toCel(item, meter, depth + 1));
+  } else {
+    const entries = Object.entries(value);
+    meter.charge(MEMBER_STEPS * entries.length);
+    result = new Map(entries.map(([key, item]) => [key, toCel(item, meter, depth + 1)]));
+  }
+  if (depth === 0) converted.set(value, result);
+  return result;
+}

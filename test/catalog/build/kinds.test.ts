@@ -1,0 +1,518 @@
+import { describe, expect, test } from 'vitest';
+import { readFeed } from '../../../src/catalog/schema/feed.ts';
+import { loadManifests } from '../../../src/catalog/load.ts';
+import { formatProblem } from '../../../src/catalog/check/problem.ts';
+import { limits } from '../../../src/domain/limits.ts';
+
+const load = (files: Readonly<Record<string, string>>) =>
+  loadManifests(Object.entries(files).map(([path, text]) => ({ path, text })));
+
+const head = (kind: string, name: string): string =>
+  `kind: ${kind}\nversion: "1.0"\nname: ${name}\nsummary: Something\n`;
+const relic = (rest: string): string => `${head('Relic', 'r')}${rest}\n`;
+const workflow = (rest: string): string => `${head('Workflow', 'w')}${rest}\n`;
+const agent = (rest: string): string => `${head('Agent', 'a')}persona: You help.\n${rest}\n`;
+const TOOL = `${head('Tool', 'fetch')}implementation: {type: builtin, entrypoint: echo}\n`;
+
+const problemsOf = (files: Readonly<Record<string, string>>): string[] => load(files).problems.map(formatProblem);
+
+describe('relics', () => {
+  test.each([
+    ['kv', ['get', 'set', 'delete', 'list', 'increment']],
+    ['log', ['tail', 'append', 'range']],
+    ['sql', ['query', 'execute']],
+  ])('[R6] a %s store without endpoints has the standard ones', (store, names) => {
+    const { catalog, problems } = load({ 'r.yaml': relic(`implementation: {type: edge, store: ${store}}`) });
+    expect(problems).toEqual([]);
+    expect(catalog.relic('r')).toMatchObject({
+      implementation: { type: 'edge', store, ttlMs: null, quotaBytes: limits.relicQuotaBytes, schema: [] },
+      scope: 'session',
+      persistent: true,
+      idleMs: limits.relicIdleMs,
+    });
+    expect(Object.keys(catalog.relic('r')?.endpoints ?? {})).toEqual(names);
+  });
+
+  test('[R6] a manifest picks among the standard endpoints, words them, and sets the means of the store', () => {
+    const { catalog, problems } = load({
+      'r.yaml': relic(
+        'implementation: {type: edge, store: kv, ttl: 2h, quota: 1Mi}\nscope: shared\nendpoints: {get: {summary: Reads a note., timeout: 3s}, set: {}}',
+      ),
+    });
+    expect(problems).toEqual([]);
+    expect(catalog.relic('r')).toMatchObject({
+      implementation: { ttlMs: 7_200_000, quotaBytes: 1_048_576 },
+      scope: 'shared',
+      endpoints: {
+        get: { summary: 'Reads a note.', timeoutMs: 3_000, effects: 'idempotent', parameters: { required: ['key'] } },
+        set: { effects: 'idempotent' },
+      },
+    });
+    expect(Object.keys(catalog.relic('r')?.endpoints ?? {})).toEqual(['get', 'set']);
+  });
+
+  test('[R5] a container relic says what it is made of, how it is asked and how its health is seen', () => {
+    const { catalog, problems, warnings } = load({
+      'relics/r.yaml': relic(`implementation:
+  type: container
+  build: {entrypoint: ./store/main.py, files: [./store/lib/db.py], requirements: {file: ./store/requirements.txt}}
+  port: 9000
+  health: /ready
+  resources: {memory: 128Mi, cpu: 500m}
+persistent: true
+idle: 1m
+endpoints:
+  - {name: find, method: GET, path: "/entries/{key}", parameters: {key: string}}
+  - {name: put, parameters: {key: string, value: {}}, effects: idempotent}`),
+      'relics/store/main.py': 'main',
+      'relics/store/lib/db.py': 'lib',
+      'relics/store/requirements.txt': '# what it needs\nhttpx>=0.27\n\n',
+    });
+    expect([...problems, ...warnings].map(formatProblem)).toEqual([]);
+    expect(catalog.relic('r')).toMatchObject({
+      implementation: {
+        type: 'container',
+        image: null,
+        build: {
+          base: 'python3',
+          files: { 'main.py': 'main', 'lib/db.py': 'lib' },
+          entrypoint: 'main.py',
+          requirements: ['httpx>=0.27'],
+        },
+        port: 9000,
+        health: { path: '/ready', intervalMs: limits.relicHealthMs, startMs: limits.relicStartMs },
+        memoryMb: 128,
+        cpus: 0.5,
+      },
+      persistent: true,
+      idleMs: 60_000,
+      endpoints: {
+        find: { effects: 'idempotent', http: { method: 'GET', path: '/entries/{key}' } },
+        put: { effects: 'idempotent', http: { method: 'POST', path: '/put' } },
+      },
+    });
+  });
+
+  test.each([
+    [
+      'implementation: {type: edge, store: kv}\nendpoints: [gett]',
+      'a kv store has no endpoint "gett" (allowed: get, set, delete, list, increment). Did you mean get?',
+    ],
+    ['implementation: {type: edge, store: graph}', '"graph" is not allowed (allowed: kv, log, sql)'],
+    ['implementation: {type: edge, store: kv, schema: [x]}', 'counts for sql stores only, this one is kv'],
+    ['implementation: {type: container, image: x}', 'is missing: what the service can be asked to do'],
+    [
+      'implementation: {type: container}\nendpoints: {a: {}}',
+      'needs exactly one of "image" (by name) and "build" (what it is made of)',
+    ],
+    ['implementation: {type: edge, store: kv}\nendpoints: [get, get]', 'there is already an endpoint "get"'],
+  ])('[M1] %j is refused in words', (rest, message) => {
+    expect(problemsOf({ 'r.yaml': relic(rest) })).toEqual([expect.stringContaining(message)]);
+  });
+});
+
+describe('workflows', () => {
+  test('[M6] every field of a workflow reaches its definition', () => {
+    const { catalog, problems, warnings } = load({
+      'flows/w.yaml':
+        workflow(`trigger: {type: scheduled, cron: "0 9 * * 1-5", timezone: Europe/Berlin, inputs: {day: today}}
+inputs: {url: string}
+max_parallel_steps: 2
+fail_fast: false
+steps:
+  - {name: get, type: tool, target: ../fetch.yaml, parameters: {url: $(trigger.url)}, timeout: 5s, retry_policy: {max_attempts: 2}, output_mapping: {body: text}}
+  - {name: keep, type: relic, target: store.set, parameters: {key: x}, on_failure: {do: continue, steps: [{name: undo, type: relic, target: store, action: delete}]}}
+  - {name: choose, type: conditional, condition: "steps.get.ok", steps: [{name: yes_, type: llm, parameters: {prompt: hi}}], else: [{name: no_, type: internal, target: clear_context}]}
+  - {name: each, type: for_each, items: $(steps.get.list), concurrency: 3, depends_on: get, steps: [{name: one, type: tool, target: fetch}]}
+  - {name: both, type: parallel, depends_on: [], steps: [{name: a, type: agent, target: helper}, {name: b, type: workflow, target: w, condition: 'trigger.url != ""'}]}
+outputs: {text: steps.get.body, all: {source: $(steps.each)}}`),
+      'fetch.yaml': TOOL,
+      'store.yaml': `${head('Relic', 'store')}implementation: {type: edge, store: kv}\n`,
+      'helper.yaml': `${head('Agent', 'helper')}persona: x\n`,
+    });
+    expect([...problems, ...warnings].map(formatProblem)).toEqual([]);
+    const resolved = catalog.workflow('w');
+    expect(resolved?.workflow).toMatchObject({
+      trigger: { type: 'scheduled', cron: '0 9 * * 1-5', timezone: 'Europe/Berlin', inputs: { day: 'today' } },
+      inputs: { type: 'object', properties: { url: { type: 'string' } }, required: ['url'] },
+      imports: { tools: ['fetch'], agents: ['helper'], relics: ['store'], workflows: ['w'] },
+      failFast: false,
+      maxParallelSteps: 2,
+      outputs: { text: 'steps.get.body', all: 'steps.each' },
+      steps: [
+        {
+          name: 'get',
+          type: 'tool',
+          target: 'fetch',
+          dependsOn: null,
+          timeoutMs: 5_000,
+          retry: { maxAttempts: 2 },
+          onFailure: 'abort',
+          outputMapping: { body: 'text' },
+        },
+        {
+          name: 'keep',
+          target: 'store',
+          action: 'set',
+          onFailure: 'continue',
+          compensate: [{ name: 'undo', target: 'store', action: 'delete' }],
+        },
+        {
+          name: 'choose',
+          condition: 'steps.get.ok',
+          steps: [{ name: 'yes_' }],
+          otherwise: [{ name: 'no_', target: 'clear_context' }],
+        },
+        { name: 'each', items: '$(steps.get.list)', concurrency: 3, dependsOn: ['get'], steps: [{ target: 'fetch' }] },
+        { name: 'both', dependsOn: [], steps: [{ target: 'helper' }, { target: 'w' }] },
+      ],
+    });
+    expect([...(resolved?.tools.keys() ?? [])]).toEqual(['fetch']);
+    expect([...(resolved?.relics.keys() ?? [])]).toEqual(['store']);
+    expect(resolved?.agents.get('helper')).toMatchObject({ name: 'helper', summary: 'Something' });
+  });
+
+  test('[M6] a workflow without a trigger and inputs is started by calls and takes anything', () => {
+    const { catalog, problems } = load({ 'w.yaml': workflow('steps: [{name: a, type: llm}]') });
+    expect(problems).toEqual([]);
+    expect(catalog.workflow('w')?.workflow).toMatchObject({
+      trigger: { type: 'manual' },
+      inputs: { type: 'object', additionalProperties: true },
+      failFast: true,
+      maxParallelSteps: limits.maxParallelActions,
+    });
+  });
+
+  test.each([
+    [
+      'steps: [{name: a, type: tool, target: fech}]',
+      'steps[0].target: workflow "w" imports the tool "fech", which does not exist (nearest: fetch)',
+    ],
+    ['steps: [{name: a, type: llm}, {name: a, type: llm}]', 'steps[1].name: there is already a step "a" in this list'],
+    [
+      'steps: [{name: a, type: llm, depends_on: [bb]}, {name: b, type: llm}]',
+      'steps[0].depends_on[0]: no step of this list is called "bb" (did you mean b?)',
+    ],
+    [
+      'steps: [{name: a, type: llm, depends_on: [b]}, {name: b, type: llm, depends_on: [a]}]',
+      'steps[0].depends_on: the steps a, b wait for each other',
+    ],
+    ['steps: [{name: a, type: conditional, steps: []}]', 'steps[0].condition: is missing: what decides'],
+    ['steps: [{name: a, type: for_each, steps: []}]', 'steps[0].items: is missing: the list, or a reference to one'],
+    ['steps: [{name: a, type: internal, target: set_var}]', 'steps[0].target: "set_var" is not an internal action'],
+    [
+      'steps: [{name: a, type: llm}]\ntrigger: {type: scheduled, cron: "* *"}',
+      'trigger.cron: "* *" is not a time by five or six fields: it has 2',
+    ],
+    [
+      'steps: [{name: a, type: llm}]\ntrigger: {type: scheduled, cron: "0 99 * * *"}',
+      'trigger.cron: "0 99 * * *" is not a time by five or six fields',
+    ],
+    [
+      'steps: [{name: a, type: llm}]\ntrigger: {type: scheduled, cron: "* * * * *", timezone: Mars/North}',
+      'trigger.timezone: "Mars/North" is not an IANA time zone',
+    ],
+    [
+      'steps: [{name: a, type: llm}]\ntrigger: {type: webhook, secret: PATH}',
+      'trigger.secret: must be the name of a secret that begins with TOOL_',
+    ],
+    ['steps: []', 'steps: must be at least 1 items long'],
+    [
+      'steps: [{name: get, type: llm}, {name: a, type: llm, parameters: {prompt: "see $(steps.gett.text)"}}]',
+      'w.yaml:5:75: steps[1].parameters.prompt: $(steps.gett.text): no step that can be seen from here is called "gett" (did you mean get?)',
+    ],
+    [
+      'steps: [{name: a, type: llm, condition: "steps.nothing.at.all > 1"}]',
+      'steps[0].condition: $(steps.nothing.at.all): no step that can be seen from here is called "nothing" (known: a)',
+    ],
+    [
+      'steps: [{name: a, type: llm}, {name: b, type: llm, condition: "steps.a.size( >"}]',
+      'steps[1].condition: is not a condition in CEL, such as "steps.a.size() > 0": Unexpected token: GT',
+    ],
+    [
+      'steps: [{name: a, type: llm}]\noutputs: {x: steps.b.text, y: {source: $(steps.c)}}',
+      'outputs.y.source: $(steps.c): no step that can be seen from here is called "c" (did you mean a?)',
+    ],
+    [
+      'steps: [{name: e, type: for_each, items: [1], steps: [{name: one, type: llm}]}, {name: b, type: llm, parameters: {p: $(steps.one)}}]',
+      'no step that can be seen from here is called "one"',
+    ],
+    [
+      'inputs: {url: string}\nsteps: [{name: a, type: llm, parameters: {prompt: $(trigger.uri)}}]',
+      'steps[0].parameters.prompt: $(trigger.uri): the workflow has no input "uri" (did you mean url?)',
+    ],
+    [
+      'steps: [{name: a, type: llm, parameters: {prompt: [$(item.x)]}}]',
+      'steps[0].parameters.prompt[0]: $(item.x): there is an item only in the steps of a for_each',
+    ],
+    [
+      'steps: [{name: a, type: llm, parameters: {prompt: $(env.HOME)}}]',
+      '$(env.HOME): "env" means nothing here (known: steps, trigger, item, index)',
+    ],
+    ['steps: [{name: a, type: llm, parameters: {p: $(steps.a)}}]', 'steps[0].name: the step a waits for itself'],
+    [
+      'steps: [{name: a, type: llm, parameters: {p: $(steps.b)}}, {name: b, type: llm}, {name: c, type: llm}]',
+      'steps[0].name: the steps a, b wait for each other',
+    ],
+    [
+      'steps: [{name: g, type: parallel, steps: [{name: a, type: llm, parameters: {p: $(steps.g)}}]}]',
+      'steps[0].name: the step g waits for itself',
+    ],
+    [
+      'steps: [{name: a, type: llm}, {name: g, type: parallel, steps: [{name: a, type: llm}]}]',
+      'steps[1].steps[0].name: there is already a step "a" whose id would be the same',
+    ],
+    [
+      'steps: [{name: g, type: parallel, steps: [{name: x, type: llm}]}, {name: g_gate, type: llm}]',
+      'steps[1].name: there is already a step "g" whose id would be the same',
+    ],
+    [
+      `steps: [{name: ${'e'.repeat(40)}, type: for_each, items: [1], steps: [{name: ${'i'.repeat(30)}, type: llm}]}]`,
+      'the ids of its actions would have up to 76 characters with the names around it (allowed: 64)',
+    ],
+    [
+      'steps: [{name: a, type: llm, compensate: [{name: u, type: parallel, steps: []}]}]',
+      'steps[0].compensate[0].type: what undoes a step is a single action, and parallel is a group',
+    ],
+  ])('[M1] %j is refused in words', (rest, message) => {
+    expect(problemsOf({ 'fetch.yaml': TOOL, 'w.yaml': workflow(rest) }).join('\n')).toContain(message);
+  });
+});
+
+describe('[F1] [S7] sources of feeds', () => {
+  const agent = (feed: string, imports: string): string =>
+    `${head('Agent', 'watcher')}persona: x\nimport: ${imports}\ncontext_feeds:\n  - ${feed}\n`;
+  const tool = (effects: string): string => TOOL.replace(/effects: .*/, '') + effects;
+  const store = `${head('Relic', 'store')}implementation: {type: edge, store: kv}\n`;
+
+  test.each([
+    ['{id: f, type: periodic, source: {type: tool, name: fetch}}', '{tools: [fetch]}', 'the tool "fetch" has unsafe'],
+    [
+      '{id: f, type: periodic, source: {type: relic, name: store.increment}}',
+      '{relics: [store]}',
+      'the relic "store" has unsafe effects',
+    ],
+    [
+      '{id: f, type: periodic, source: {type: workflow, name: flow}}',
+      '{workflows: [flow]}',
+      'the workflow "flow" has unsafe effects, and a periodic feed would repeat them; declare its effects where they are others, or say allow_unsafe: true in the feed',
+    ],
+    ['{id: f, allow_unsafe: true, source: {type: internal, name: usage}}', '{}', 'counts for periodic feeds only'],
+  ])('%s is refused', (feed, imports, message) => {
+    const files = { 'a.yaml': agent(feed, imports), 'store.yaml': store, 'fetch.yaml': tool('') };
+    const flow = workflow('steps: [{name: a, type: llm}]').replace('name: w\n', 'name: flow\n');
+    const { catalog, problems } = load({ ...files, 'flow.yaml': flow });
+    expect(problems.map(formatProblem)).toEqual([expect.stringContaining(message)]);
+    expect(catalog.agent('watcher')).toBeNull();
+  });
+
+  test.each([
+    ['{id: f, type: periodic, source: {type: tool, name: fetch}}', 'effects: idempotent\n'],
+    ['{id: f, type: periodic, allow_unsafe: true, source: {type: tool, name: fetch}}', ''],
+    ['{id: f, type: periodic, source: {type: relic, name: store}}', ''],
+    ['{id: f, source: {type: tool, name: fetch}}', ''],
+  ])('%s loads with a tool of %j', (feed, effects) => {
+    const imports = '{tools: [fetch], relics: [store]}';
+    const { catalog, problems, warnings } = load({
+      'a.yaml': agent(feed, imports),
+      'store.yaml': store,
+      'fetch.yaml': tool(effects),
+    });
+    expect([...problems, ...warnings].map(formatProblem)).toEqual([]);
+    expect(catalog.agent('watcher')?.agent.feeds).toHaveLength(1);
+  });
+
+  test('one that the agent does not import is warned of', () => {
+    const files = {
+      'a.yaml': agent('{id: f, source: {type: tool, name: fech}}', '{tools: [fetch]}'),
+      'fetch.yaml': TOOL,
+    };
+    const { catalog, warnings } = load(files);
+    expect(warnings.map(formatProblem)).toEqual([
+      'a.yaml:8:40: context_feeds[0].source.name: the agent does not import the tool "fech": no value will come (did you mean fetch?)',
+    ]);
+    expect(catalog.agent('watcher')).not.toBeNull();
+  });
+});
+
+describe('what a workflow may name', () => {
+  test.each([
+    "steps: [{name: a, type: llm}, {name: c, type: conditional, condition: \"steps.a.size() > 0 && 'steps.x' != ''\", steps: [{name: w, type: llm}], else: [{name: w, type: llm}]}, {name: z, type: llm, parameters: {p: $(steps.w)}}]\noutputs: {w: steps.w}",
+    'steps: [{name: p, type: parallel, steps: [{name: a, type: llm, depends_on: [b]}, {name: b, type: llm}]}, {name: z, type: llm, parameters: {p: $(steps.p.a)}}]',
+    'steps: [{name: a, type: llm}, {name: e, type: for_each, items: $(steps.a.list), steps: [{name: one, type: llm, parameters: {p: "$(item.x) $(index) $(steps.a)"}}, {name: two, type: llm, parameters: {p: $(steps.one)}}]}]',
+    'steps: [{name: a, type: llm, compensate: [{name: undo, type: llm, parameters: {p: $(steps.a), q: $(trigger.anything)}}]}]',
+    'steps: [{name: a, type: llm, parameters: {prompt: "$5 and $(date) cost $x"}}]',
+  ])('[M6] %j loads', (rest) => {
+    expect(problemsOf({ 'w.yaml': workflow(rest) })).toEqual([]);
+  });
+});
+
+describe('feeds, memory and secrets of agents', () => {
+  test('[F1] every field of a feed reaches its definition', () => {
+    const { catalog, problems, warnings } = load({
+      'a.yaml': agent(`import: {relics: [logs], tools: [monitor]}
+memory: {max_turns: 20, summarize_after: 40}
+environment: {secrets: [TOOL_KEY, TOOL_KEY]}
+context_feeds:
+  - {id: now, type: on_demand, source: {type: internal, action: system_clock, params: {timezone: UTC}}}
+  - {id: load, type: periodic, interval: 30, max_tokens: 50, enabled: false, source: {type: tool, name: monitor}, on_error: skip}
+  - {id: errors, type: relic, cache_ttl: 1m, source: {name: logs, params: {filter: ERROR}}, default: none}`),
+      'logs.yaml': `${head('Relic', 'logs')}implementation: {type: edge, store: log}\n`,
+      'monitor.yaml': TOOL.replace('name: fetch', 'name: monitor') + 'effects: pure\n',
+    });
+    expect([...problems, ...warnings].map(formatProblem)).toEqual([]);
+    expect(catalog.agent('a')?.agent).toMatchObject({
+      memory: { maxTurns: 20, summarizeAfter: 40 },
+      secrets: ['TOOL_KEY'],
+      feeds: [
+        {
+          id: 'now',
+          when: 'on_demand',
+          intervalMs: null,
+          cacheTtlMs: 0,
+          maxTokens: limits.feedTokens,
+          enabled: true,
+          source: { type: 'internal', name: 'system_clock', action: null, params: { timezone: 'UTC' } },
+          onError: 'use_cached',
+          defaultValue: null,
+        },
+        {
+          id: 'load',
+          when: 'periodic',
+          intervalMs: 30_000,
+          cacheTtlMs: 30_000,
+          maxTokens: 50,
+          enabled: false,
+          onError: 'skip',
+        },
+        {
+          id: 'errors',
+          when: 'on_demand',
+          cacheTtlMs: 60_000,
+          // the first endpoint, where none is named
+          source: { type: 'relic', name: 'logs', action: 'tail', params: { filter: 'ERROR' } },
+          onError: 'use_default',
+          defaultValue: 'none',
+        },
+      ],
+    });
+  });
+
+  test.each(['internal', 'relic', 'tool', 'workflow', 'llm'] as const)(
+    '[F1] the type %s means on demand from that source',
+    (type) => {
+      const name = type === 'internal' ? 'usage' : 'thing';
+      expect(
+        readFeed({ id: 'x', type, source: { name, action: type === 'internal' ? 'usage' : 'get' } }),
+      ).toMatchObject({
+        feed: { when: 'on_demand', intervalMs: null, source: { type, name } },
+      });
+    },
+  );
+
+  test.each([
+    [{ id: 'a b', type: 'internal' }, 'id: must be 1 to 64 characters without white space'],
+    [{ id: 'a' }, 'source: is missing (allowed: internal, tool, relic, workflow, llm, agent)'],
+    [
+      { id: 'a', type: 'internal', source: { action: 'clock' } },
+      'source.action: "clock" is not an internal source (allowed: system_clock, random,',
+    ],
+    [
+      { id: 'a', type: 'tool', source: { type: 'relic', name: 'x' } },
+      'source.type: is relic, but the type of the feed is tool',
+    ],
+    [{ id: 'a', type: 'tool', source: {} }, 'source.name: is missing: which tool gives the value'],
+    [
+      { id: 'a', type: 'periodic', interval: 0.1, source: { type: 'internal', name: 'usage' } },
+      'interval: must be at least 5 s (the setting FEED_MIN_SECONDS), found 0.1',
+    ],
+    [
+      { id: 'a', type: 'on_demand', interval: 5, source: { type: 'internal', name: 'usage' } },
+      'interval: counts for periodic feeds only',
+    ],
+  ])('[F1] %j is refused in words', (written, message) => {
+    const read = readFeed(written);
+    expect('faults' in read ? read.faults.join('\n') : read).toContain(message);
+  });
+
+  test('[F1] two feeds of an agent cannot have one id', () => {
+    const feed = '{id: now, type: internal, source: {name: usage}}';
+    expect(problemsOf({ 'a.yaml': agent(`context_feeds: [${feed}, ${feed}]`) })).toEqual([
+      'a.yaml:6:72: context_feeds[1].id: there is already a feed "now"',
+    ]);
+  });
+
+  test('[X3] only secrets that begin with TOOL_ may be named', () => {
+    expect(problemsOf({ 'a.yaml': agent('environment: {secrets: [LLM_API_KEY]}') })).toEqual([
+      'a.yaml:6:25: environment.secrets[0]: must be the name of a secret that begins with TOOL_, found string "LLM_API_KEY"',
+    ]);
+  });
+});
+
+test('[R2] a manifest may require a level, and labels of the runner', () => {
+  const needs = '{sandbox: docker, labels: [gpu, gpu, big.1]}';
+  const { catalog, problems } = load({
+    'tools/s.yaml': `${head('Tool', 's')}implementation: {type: script, runtime: shell, script: id, resources: ${needs}}\n`,
+    'tools/c.yaml': `${head('Tool', 'c')}implementation: {type: container, image: busybox, resources: {labels: []}}\n`,
+    'relics/r.yaml': `${head('Relic', 'r')}implementation: {type: container, image: x, resources: {labels: [disk]}}\nendpoints: {get: {}}\n`,
+    'agents/a.yaml': `${head('Agent', 'a')}persona: {agent: x}\nenvironment: {runner: ${needs}}\n`,
+  });
+  expect(problems.map(formatProblem)).toEqual([]);
+  const asked = { sandbox: 'docker', labels: ['gpu', 'big.1'] };
+  expect(catalog.tool('s')?.implementation).toMatchObject(asked);
+  expect(catalog.tool('c')?.implementation).not.toHaveProperty('labels');
+  expect(catalog.relic('r')?.implementation).toMatchObject({ labels: ['disk'] });
+  expect(catalog.agent('a')?.agent.runner).toEqual(asked);
+  expect(
+    load({
+      'tools/s.yaml': `${head('Tool', 's')}implementation: {type: script, runtime: shell, script: id, resources: {sandbox: vm}}\n`,
+    }).problems.map(formatProblem)[0],
+  ).toContain('implementation.resources.sandbox');
+});
+
+test('[M3] a container tool may be made of the files beside its manifest, with its own means', () => {
+  const { catalog, problems } = load({
+    'tools/t.yaml': `${head('Tool', 't')}implementation: {type: container, build: {entrypoint: ./t/run.sh, base: shell}, resources: {memory: 64, cpu: 0.5}}\n`,
+    'tools/t/run.sh': 'echo hi',
+  });
+  expect(problems).toEqual([]);
+  expect(catalog.tool('t')?.implementation).toEqual({
+    type: 'container',
+    image: null,
+    build: { base: 'shell', files: { 'run.sh': 'echo hi' }, entrypoint: 'run.sh', requirements: [] },
+    memoryMb: 64,
+    cpus: 0.5,
+  });
+});
+
+describe('workflows that start themselves', () => {
+  const starts = (name: string, target: string, more = ''): string =>
+    `${head('Workflow', name)}import: {workflows: [${target}]}\nsteps: [{name: s, type: workflow, target: ${target}${more}}]\n`;
+  const warningsOf = (files: Readonly<Record<string, string>>): string[] => load(files).warnings.map(formatProblem);
+
+  test('[M6] of a workflow that always starts itself a warning says so, also by way of others', () => {
+    expect(warningsOf({ 'w.yaml': starts('w', 'w') })).toEqual([
+      expect.stringContaining('the workflow always starts itself (w -> w)'),
+    ]);
+    const three = { 'a.yaml': starts('a', 'b'), 'b.yaml': starts('b', 'c'), 'c.yaml': starts('c', 'a') };
+    expect(warningsOf(three).join('\n')).toContain('always starts itself (a -> b -> c -> a)');
+    const within = `${head('Workflow', 'w')}import: {workflows: [w]}
+steps: [{name: p, type: parallel, steps: [{name: s, type: workflow, target: w}]}]\n`;
+    expect(warningsOf({ 'w.yaml': within })).toHaveLength(1);
+  });
+
+  test('[M6] not of one that does so under a condition', () => {
+    expect(warningsOf({ 'w.yaml': starts('w', 'w', ', condition: "trigger.n > 0"') })).toEqual([]);
+    expect(warningsOf({ 'a.yaml': starts('a', 'b'), 'b.yaml': starts('b', 'a', ', condition: "true"') })).toEqual([]);
+  });
+});
+
+test('[R6] an edge relic may hold so much, and its schema so many statements', () => {
+  expect(problemsOf({ 'r.yaml': relic('implementation: {type: edge, store: kv, quota: 10G}') })).toEqual([
+    expect.stringContaining('more than an edge relic may hold (256 MiB)'),
+  ]);
+  const schema = Array.from({ length: limits.relicSchemaStatements + 1 }, () => 'DELETE FROM t').join(', ');
+  expect(problemsOf({ 'r.yaml': relic(`implementation: {type: edge, store: sql, schema: [${schema}]}`) })).toEqual([
+    expect.stringContaining(`(allowed: ${limits.relicSchemaStatements})`),
+  ]);
+});

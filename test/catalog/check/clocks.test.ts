@@ -1,0 +1,237 @@
+/** What one tenant's clocks may start: periods of feeds, schedules and workflows of one event (F3, M6). */
+import { describe, expect, test } from 'vitest';
+import { loadManifests } from '../../../src/catalog/load.ts';
+import type { LoadOptions } from '../../../src/catalog/load.ts';
+import { cronIssue, leastGapSeconds } from '../../../src/catalog/check/cron.ts';
+import { formatProblem } from '../../../src/catalog/check/problem.ts';
+import { ManifestStore } from '../../../src/catalog/store/store.ts';
+import { DEFAULT_CLOCKS } from '../../../src/domain/clocks.ts';
+import { limits } from '../../../src/domain/limits.ts';
+import type { SqlDatabase } from '../../../src/domain/ports.ts';
+import { openNodeSql } from '../../support/node-sql.ts';
+
+interface File {
+  readonly path: string;
+  readonly text: string;
+}
+
+const head = (kind: string, name: string): string => `kind: ${kind}\nversion: 1\nname: ${name}\nsummary: s\n`;
+const file = (name: string, text: string): File => ({ path: `${name}.yaml`, text });
+const flow = (name: string, trigger: string): File =>
+  file(name, `${head('Workflow', name)}trigger: ${trigger}\nsteps: [{name: a, type: llm}]\n`);
+const scheduled = (name: string, cron = '0 3 * * *'): File => flow(name, `{type: scheduled, cron: "${cron}"}`);
+const waiting = (name: string, event = 'order'): File => flow(name, `{type: event, event: ${event}}`);
+const clock = (id: string, rest: string): string => `{id: ${id}, source: {type: internal, name: usage}, ${rest}}`;
+const agent = (name: string, feeds: readonly string[]): File =>
+  file(name, `${head('Agent', name)}persona: x\ncontext_feeds: [${feeds.join(', ')}]\n`);
+const many = <T>(count: number, make: (at: number) => T): T[] => Array.from({ length: count }, (_, at) => make(at));
+const named = (prefix: string, at: number): string => `${prefix}${String(at).padStart(4, '0')}`;
+
+const { catalog: common } = loadManifests([waiting('shipped')]);
+const FAST = { feedMinMs: 1_000, cronMinMs: 1_000 };
+
+const problemsOf = (files: readonly File[], options: LoadOptions = {}): string[] =>
+  loadManifests(files, options).problems.map(formatProblem);
+const openStore = (sql: SqlDatabase = openNodeSql(), clocks = DEFAULT_CLOCKS): ManifestStore =>
+  new ManifestStore(
+    sql,
+    common,
+    {},
+    () => null,
+    () => Promise.resolve(),
+    () => clocks,
+  );
+
+describe('[F3] periods of feeds', () => {
+  test.each(['1', '1s', '4.9', '4999ms'])('%s is refused at load, with the limit and the setting', (interval) => {
+    expect(problemsOf([agent('a', [clock('now', `type: periodic, interval: ${interval}`)])])).toEqual([
+      expect.stringContaining(
+        `context_feeds[0].interval: must be at least 5 s (the setting FEED_MIN_SECONDS), found ${interval}`,
+      ),
+    ]);
+  });
+
+  test('what the setting allows loads, and no setting is below what is written', () => {
+    const files = [agent('a', [clock('now', 'type: periodic, interval: 2')])];
+    expect(problemsOf([agent('a', [clock('now', 'type: periodic, interval: 5')])])).toEqual([]);
+    expect(problemsOf(files, { clocks: { ...DEFAULT_CLOCKS, feedMinMs: 2_000 } })).toEqual([]);
+    expect(problemsOf(files, { clocks: { ...DEFAULT_CLOCKS, feedMinMs: 3_000 } })).toHaveLength(1);
+    const byDefault = loadManifests([agent('a', [clock('now', 'type: periodic')])], {
+      clocks: { ...DEFAULT_CLOCKS, feedMinMs: 90_000 },
+    });
+    expect(byDefault.catalog.agent('a')?.agent.feeds[0]?.intervalMs).toBe(90_000);
+  });
+
+  test('an agent has eight periodic feeds, and others beside them', () => {
+    const periodic = many(limits.periodicFeeds, (at) => clock(`p${at}`, 'type: periodic, interval: 1m'));
+    expect(problemsOf([agent('a', [...periodic, clock('other', 'type: on_demand')])])).toEqual([]);
+    expect(problemsOf([agent('a', [...periodic, clock('more', 'type: periodic')])])).toEqual([
+      expect.stringContaining('context_feeds[8].type: "more" is periodic feed number 9 (allowed for one agent: 8)'),
+    ]);
+  });
+});
+
+describe('[M6] the times of a cron expression', () => {
+  test.each([
+    ['* * * * * *', 1],
+    ['0,30 * * * * *', 30],
+    ['59,0 * * * * *', 1],
+    ['*/7 * * * * *', 4],
+    ['0-1 * * * *', 60],
+    ['59,0 0 * * * *', 59],
+    ['59,0 59,0 * * * *', 1],
+    ['0 59,0 * * * *', 60],
+    ['0 59,0 */2 * * *', 3_540],
+    ['0 */45 3 * * *', 2_700],
+    ['10 0 * * *', Infinity],
+    ['0,30 5 3 1 1 *', 30],
+    ['0,1 0 0 29 2 *', 1],
+    ['59 23,0 * * *', 82_800],
+  ])('%s: %s s apart', (cron, seconds) => {
+    expect(leastGapSeconds(cron, 60)).toBe(seconds);
+  });
+
+  test.each([
+    ['0 0,23 * * *', 3_600],
+    ['0 0,23 1 * *', 82_800],
+    ['0 0,23 1,2 * *', 3_600],
+    ['0 0,23 28,29 2 *', 3_600],
+    ['0 0,23 1,31 * *', 3_600],
+    ['0 0,23 * * 1,3,5', 82_800],
+    ['0 0,23 * * 0,1', 3_600],
+    ['0 0,23 L * *', 82_800],
+    ['0 12 * * *', 86_400],
+  ])('%s: %s s apart, with what is over midnight', (cron, seconds) => {
+    expect(leastGapSeconds(cron, 90_000)).toBe(seconds);
+  });
+
+  test.each([
+    ['* * * * * *', 1],
+    ['0,30 * * * * *', 30],
+    ['0,30 5 3 1 1 *', 30],
+    ['59,0 0 * * * *', 59],
+  ])('%s is refused at load, with the limit and the setting', (cron, seconds) => {
+    expect(problemsOf([scheduled('w', cron)])).toEqual([
+      expect.stringContaining(
+        `trigger.cron: "${cron}" has times that are ${seconds} s apart (allowed: at least 60 s, the setting CRON_MIN_SECONDS)`,
+      ),
+    ]);
+  });
+
+  test.each(['* * * * *', '*/5 * * * * ', '30 * * * * *', '0 59,0 * * * *', '0 3 * * 1-5'])('%s loads', (cron) => {
+    expect(problemsOf([scheduled('w', cron)])).toEqual([]);
+  });
+
+  test('what the setting allows loads', () => {
+    expect(problemsOf([scheduled('w', '* * * * * *')], { clocks: FAST })).toEqual([]);
+    expect(problemsOf([scheduled('w', '0 0,23 * * *')], { clocks: { ...FAST, cronMinMs: 7_200_000 } })).toHaveLength(1);
+    expect(problemsOf([scheduled('w', '0 0,23 1 * *')], { clocks: { ...FAST, cronMinMs: 7_200_000 } })).toEqual([]);
+  });
+
+  test('[X2] no expression takes long to judge', () => {
+    const worst = [
+      '0 0 31 2,4,6,9,11 *',
+      '0 0 29 2 +1#1',
+      '0 0 29 2 +1#5',
+      `${many(99, () => '0').join(',')} * * * * *`,
+      '* * * * * *',
+      '0 0,23 LW 1 *',
+    ];
+    for (const cron of worst) cronIssue(cron, 86_400_000);
+    const begin = performance.now();
+    for (let round = 0; round < 5; round += 1) for (const cron of worst) cronIssue(cron, 86_400_000);
+    // About 2 ms each; a day of seconds, one by one, would be 20 s.
+    expect((performance.now() - begin) / (5 * worst.length)).toBeLessThan(50);
+  });
+});
+
+describe('[M6] workflows that a clock or an event starts', () => {
+  test('of 1,000 schedules, 100 load, and the others are refused by name', async () => {
+    const files = many(1_000, (at) => scheduled(named('w', at)));
+    const { problems, catalog } = loadManifests(files);
+    expect(catalog.list('workflow')).toHaveLength(limits.schedules);
+    expect(problems).toHaveLength(900);
+    expect(formatProblem(problems[0] ?? expect.fail())).toBe(
+      'w0100.yaml:5:10: trigger: "w0100" is one schedule too many: the catalogue has 100 (allowed: 100): w0000, w0001, w0002, w0003, w0004, w0005, w0006, w0007, w0008, w0009 and 90 more',
+    );
+    const store = openStore();
+    await expect(store.replace(files.slice(0, 101), 1)).rejects.toThrow(/"w0100" is one schedule too many/);
+    await store.upload(files.slice(0, 450), 2);
+    expect(store.data.workflows.filter(({ trigger }) => trigger.type === 'scheduled')).toHaveLength(100);
+    const ref = { kind: 'workflow', name: 'extra' } as const;
+    await expect(store.put(ref, scheduled('extra').text, 3)).rejects.toThrow(/"extra" is one schedule too many/);
+    await store.remove({ kind: 'workflow', name: 'w0007' }, 4);
+    await store.put(ref, scheduled('extra').text, 5);
+  });
+
+  test('of 1,000 workflows for one event, 20 load, those that come with the system among them', async () => {
+    const files = many(1_000, (at) => waiting(named('w', at)));
+    const { problems, catalog } = loadManifests(files, { common });
+    expect(catalog.list('workflow')).toHaveLength(limits.eventWorkflows - 1);
+    expect(problems).toHaveLength(981);
+    expect(formatProblem(problems[0] ?? expect.fail())).toMatch(
+      /^w0019\.yaml:5:\d+: trigger\.event: "w0019" is one workflow too many for the event "order": 20 wait for it \(allowed: 20\): shipped, w0000, .* and 10 more$/,
+    );
+    expect(problemsOf(many(100, (at) => waiting(named('w', at), `event${at % 5}`)))).toEqual([]);
+  });
+
+  test('a workflow that becomes a schedule is the one that is refused, wherever its file is', async () => {
+    const store = openStore();
+    const files = many(100, (at) => scheduled(named('w', at)));
+    await store.upload([flow('a', '{type: manual}'), ...files], 1);
+    await expect(store.put({ kind: 'workflow', name: 'a' }, scheduled('a').text, 2)).rejects.toThrow(
+      /invalid|"a" is one schedule too many/,
+    );
+    expect(store.list('workflow').filter(({ error }) => error !== undefined)).toEqual([]);
+  });
+});
+
+describe('[M4] what a catalogue took before there were limits', () => {
+  /** As older code has stored it: more, and more frequent, than may be put in now. */
+  async function older(): Promise<SqlDatabase> {
+    const sql = openNodeSql();
+    const store = openStore(sql, FAST);
+    const feeds = many(limits.periodicFeeds, (at) => clock(`f${at}`, 'type: periodic, interval: 1'));
+    await store.upload([agent('watcher', feeds), scheduled('often', '* * * * * *')], 1);
+    await store.upload(
+      [file('two', `${scheduled('b', '*/2 * * * * *').text}---\n${flow('c', '{type: manual}').text}`)],
+      2,
+    );
+    return sql;
+  }
+
+  test('goes on, whatever else changes', async () => {
+    const sql = await older();
+    const store = openStore(sql);
+    await store.put({ kind: 'workflow', name: 'other' }, flow('other', '{type: manual}').text, 3);
+    // the rest of a file that holds several
+    await store.remove({ kind: 'workflow', name: 'c' }, 4);
+    const report = await store.validate([scheduled('often', '* * * * * *')]);
+    expect(report.problems).toEqual([]);
+    for (const one of [store, openStore(sql)]) {
+      expect(one.list(null).filter(({ error }) => error !== undefined)).toEqual([]);
+      expect(one.workflow('often')?.workflow.trigger).toMatchObject({ cron: '* * * * * *' });
+      expect(one.workflow('b')?.workflow.trigger).toMatchObject({ cron: '*/2 * * * * *' });
+      expect(one.agent('watcher')?.agent.feeds[0]?.intervalMs).toBe(1_000);
+    }
+  });
+
+  test('is refused once it is written anew, and under another name', async () => {
+    const store = openStore(await older());
+    const ref = { kind: 'workflow', name: 'often' } as const;
+    await expect(store.put(ref, scheduled('often', '*/3 * * * * *').text, 3)).rejects.toThrow(/3 s apart/);
+    await expect(
+      store.put({ kind: 'workflow', name: 'again' }, scheduled('again', '* * * * * *').text, 3),
+    ).rejects.toThrow(/1 s apart/);
+    expect(store.workflow('often')?.workflow.trigger).toMatchObject({ cron: '* * * * * *' });
+  });
+
+  test('[X2] what was refused does not load with the next change of something else', async () => {
+    const store = openStore();
+    const refused = scheduled('often', '* * * * * *');
+    const text = `${flow('good', '{type: manual}').text}---\n${refused.text}`;
+    await store.upload([file('both', text)], 1);
+    await store.put({ kind: 'workflow', name: 'other' }, flow('other', '{type: manual}').text, 2);
+    expect(store.data.workflows.map(({ name }) => name).toSorted()).toEqual(['good', 'other', 'shipped']);
+  });
+});

@@ -1,0 +1,221 @@
+import { describe, expect, test } from 'vitest';
+import { loadManifests } from '../../../src/catalog/load.ts';
+import { formatProblem } from '../../../src/catalog/check/problem.ts';
+import { limits } from '../../../src/domain/limits.ts';
+
+const load = (files: Readonly<Record<string, string>>) =>
+  loadManifests(Object.entries(files).map(([path, text]) => ({ path, text })));
+const said = ({ problems, warnings }: ReturnType<typeof load>): string[] =>
+  [...problems, ...warnings].map(formatProblem);
+
+const head = (kind: string, name: string): string => `kind: ${kind}\nversion: 1.0\nname: ${name}\nsummary: Something\n`;
+const tool = (name: string, rest = 'implementation: {type: builtin, entrypoint: echo}'): string =>
+  `${head('Tool', name)}${rest}\n`;
+const agent = (name: string, rest: string): string => `${head('Agent', name)}persona: You help.\n${rest}\n`;
+
+describe('how an implementation may be written', () => {
+  test.each([
+    ['executor: {type: script, runtime: python3, script: x}', { type: 'script', runtime: 'python3', source: 'x' }],
+    ['execution: {runtime: python, code: x}', { type: 'script', runtime: 'python3', source: 'x' }],
+    ['executor: {type: python, script: x}', { type: 'script', runtime: 'python3' }],
+    ['execution: {type: bash, script: x}', { type: 'script', runtime: 'shell' }],
+    ['implementation: {script: x, language: javascript}', { type: 'script', runtime: 'node' }],
+    ['executor: {type: docker, image: a}', { type: 'container', image: 'a' }],
+    ['executor: {image: a}', { type: 'container', image: 'a' }],
+    ['execution: {url: "https://x.example"}', { type: 'http', url: 'https://x.example' }],
+    ['executor: calculator', { type: 'builtin', entrypoint: 'calculator' }],
+    ['execution: {entrypoint: echo}', { type: 'builtin', entrypoint: 'echo' }],
+  ])('[M3] %s', (written, expected) => {
+    const loaded = load({ 't.yaml': tool('t', written) });
+    expect(said(loaded)).toEqual([]);
+    expect(loaded.catalog.tool('t')?.implementation).toMatchObject(expected);
+  });
+
+  test.each([
+    ['service: {image: store, port: 80}\nendpoints: [find]', { type: 'container', image: 'store' }],
+    ['executor: kv', { type: 'edge', store: 'kv' }],
+    ['execution: {type: sql}', { type: 'edge', store: 'sql' }],
+  ])('[R5] %j', (written, expected) => {
+    const loaded = load({ 'r.yaml': `${head('Relic', 'r')}${written}\n` });
+    expect(said(loaded)).toEqual([]);
+    expect(loaded.catalog.relic('r')?.implementation).toMatchObject(expected);
+  });
+
+  test('[M1] issues speak of the field that the author wrote, at its place', () => {
+    expect(said(load({ 't.yaml': tool('t', 'executor:\n  type: docker\n  imagee: a\n  image: 5') }))).toEqual([
+      't.yaml:8:10: executor.image: must be text, found number 5',
+      't.yaml:7:3: executor.imagee: unknown field, kept under metadata without effect.',
+    ]);
+    expect(said(load({ 't.yaml': tool('t', 'execution: {runtime: python, code: 5}') }))).toEqual([
+      't.yaml:5:36: execution.code: must be text, found number 5',
+    ]);
+  });
+
+  test.each([
+    ['parameters: [{name: q, type: string, required: true}]'],
+    ['parameters: {q: string}'],
+    ['parameters: {q: {type: string, required: true}}'],
+    ['parameters: {type: object, properties: {q: {type: string}}, required: [q], additionalProperties: false}'],
+    ['parameters_schema: {type: object, properties: {q: {type: string}}, required: [q], additionalProperties: false}'],
+    ['input_schema: {q: string}'],
+  ])('[M3] the same parameters, as %s', (written) => {
+    const loaded = load({ 't.yaml': tool('t', `executor: echo\n${written}`) });
+    expect(said(loaded)).toEqual([]);
+    expect(loaded.catalog.tool('t')?.parameters).toEqual({
+      type: 'object',
+      properties: { q: { type: 'string' } },
+      required: ['q'],
+      additionalProperties: false,
+    });
+  });
+});
+
+test('[M1] a Markdown file with front matter is a manifest, its text the persona', () => {
+  const loaded = load({
+    'agents/poet.md': `---\n${head('Agent', 'poet')}import: {tools: [echo2]}\n---\n\n# You are a poet\n\nRhyme.\n---\nAlways.\n`,
+    'tools/echo2.md': `---\r\n${tool('echo2').replaceAll('\n', '\r\n')}---\r\nHow to use it.\r\n`,
+    'README.md': '# About\n---\nNo manifest.\n',
+    'notes.md': '---\ntitle: no manifest either\n---\n',
+    'bad.md': '---\nkind: Poem\n---\nx\n',
+  });
+  expect(said(loaded)).toEqual([
+    'bad.md:2:7: kind: "Poem" is not a kind of manifest (allowed: Agent, Tool, Relic, Workflow, Monument)',
+  ]);
+  expect(loaded.catalog.agent('poet')?.agent.persona.agent).toBe('# You are a poet\n\nRhyme.\n---\nAlways.');
+  expect(loaded.catalog.tool('echo2')?.description).toBe('How to use it.');
+});
+
+describe('imports', () => {
+  test.each([
+    'fetch',
+    './tools/fetch.yaml',
+    'tools/fetch.yaml',
+    '.\\tools\\fetch.yaml',
+    '/srv/project/manifests/tools/fetch.yaml',
+    '/manifests/tools/fetch.yaml',
+    'C:\\work\\manifests\\tools\\fetch.yaml',
+  ])('[M2] %s is found', (written) => {
+    const loaded = load({
+      'manifests/a.yaml': agent('a', `import: {tools: ['${written}']}`),
+      'manifests/tools/fetch.yaml': tool('fetch'),
+    });
+    expect(said(loaded)).toEqual([]);
+    expect([...(loaded.catalog.agent('a')?.tools.keys() ?? [])]).toEqual(['fetch']);
+  });
+
+  test('[M2] two folders may have tools and relics of one name; each importer gets its own', () => {
+    const loaded = load({
+      'east/agent.yaml': agent('east', 'import: {tools: [look], relics: [./memo.yaml]}'),
+      'east/look.yaml': tool('look', 'executor: echo'),
+      'east/memo.yaml': `${head('Relic', 'memo')}executor: kv\n`,
+      'west/agent.yaml': agent('west', 'import: {tools: [../west/look.yaml], relics: [memo]}'),
+      'west/look.yaml': tool('look', 'executor: calculator'),
+      'west/memo.yaml': `${head('Relic', 'memo')}executor: log\n`,
+      'agent.yaml': agent('root', 'import: {tools: [look]}'),
+    });
+    expect(loaded.problems).toEqual([]);
+    expect(loaded.warnings.map(formatProblem)).toEqual([
+      'west/look.yaml:3:7: name: there is already a tool "look", in east/look.yaml:3; importers that stand nearer to this one find this one',
+      'west/memo.yaml:3:7: name: there is already a relic "memo", in east/memo.yaml:3; importers that stand nearer to this one find this one',
+    ]);
+    const meant = (name: string): unknown[] => {
+      const resolved = loaded.catalog.agent(name);
+      return [resolved?.tools.get('look')?.implementation, resolved?.relics.get('memo')?.implementation];
+    };
+    expect(meant('east')).toMatchObject([{ entrypoint: 'echo' }, { store: 'kv' }]);
+    expect(meant('west')).toMatchObject([{ entrypoint: 'calculator' }, { store: 'log' }]);
+    expect(meant('root')).toMatchObject([{ entrypoint: 'echo' }, undefined]);
+  });
+
+  test('[M2] one importer cannot mean two tools by one name', () => {
+    const loaded = load({
+      'a.yaml': agent('a', 'import: {tools: [./x/look.yaml, ./y/look.yaml]}'),
+      'x/look.yaml': tool('look'),
+      'y/look.yaml': tool('look'),
+    });
+    expect(loaded.problems.map(formatProblem)).toEqual([
+      'a.yaml:6:33: import.tools[1]: "look" already stands for the tool in x/look.yaml',
+    ]);
+  });
+
+  test('[M2] an importer of what did not load loads without it, and is told', () => {
+    const loaded = load({ 'a.yaml': agent('a', 'import: {tools: [t]}'), 't.yaml': tool('t', 'executor: {type: zzz}') });
+    expect(said(loaded)).toEqual([
+      't.yaml:5:18: executor.type: "zzz" is not allowed (allowed: builtin, script, http, container, mcp)',
+      'a.yaml:6:18: import.tools[0]: the tool "t" did not load, so it is left out',
+    ]);
+    expect(loaded.catalog.agent('a')?.tools.size).toBe(0);
+  });
+
+  test('[M2] cycles between agents and workflows load', () => {
+    const loaded = load({
+      'a.yaml': agent('a', 'import: {agents: [b], workflows: [w]}'),
+      'b.yaml': agent('b', 'import: {agents: [a, b]}'),
+      'w.yaml': `${head('Workflow', 'w')}steps: [{name: s, type: agent, target: a}, {name: t, type: workflow, target: w, condition: 'trigger.n > 0'}]\n`,
+    });
+    expect(said(loaded)).toEqual([]);
+    expect(loaded.catalog.workflow('w')?.agents.get('a')?.name).toBe('a');
+  });
+
+  test('[M4] bare names are looked up among what comes with the system, whose names are taken', () => {
+    const { catalog: common } = load({ 'c.yaml': tool('common_tool'), 'a.yaml': agent('shipped', '') });
+    const files = [
+      { path: 'a.yaml', text: agent('a', 'import: {tools: [common_tool, comon_tool]}') },
+      { path: 'b.yaml', text: agent('shipped', '') },
+      { path: 'c.yaml', text: agent('c', 'import: {tools: [common_tool]}') },
+    ];
+    const loaded = loadManifests(files, { common });
+    expect(said(loaded)).toEqual([
+      'a.yaml:6:31: import.tools[1]: agent "a" imports the tool "comon_tool", which does not exist (nearest: common_tool)',
+      'b.yaml:3:7: name: "shipped" is the name of an agent that comes with the system and cannot be changed',
+    ]);
+    expect(loaded.catalog.agent('c')?.agent.imports.tools).toEqual(['common_tool']);
+  });
+});
+
+describe('hostile files', () => {
+  test.each([
+    ['__proto__ as a field', `${tool('t')}__proto__: {effects: pure}\n`, '"__proto__" is not a name for a field'],
+    [
+      '__proto__ deep inside',
+      `${tool('t')}metadata: {a: [{__proto__: {x: 1}}]}\n`,
+      '"__proto__" is not a name for a field',
+    ],
+    [
+      'nesting',
+      `${tool('t')}metadata: {a: ${'['.repeat(200)}${']'.repeat(200)}}\n`,
+      `deeper than ${limits.jsonDepth} levels`,
+    ],
+    ['absurd nesting', `a: ${'['.repeat(50_000)}`, 'nests deeper than 64 levels'],
+    [
+      'an alias bomb',
+      `a: &a [x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c]\n`,
+      'expands its aliases too often',
+    ],
+    ['a tag', 'kind: !!js/function "x"\n', 'kind'],
+    ['a merge key', 'x: &x {kind: Tool}\n<<: *x\n', 'kind'],
+  ])('[M1] %s is a named error', (_what, text, message) => {
+    const loaded = load({ 'good.yaml': tool('good'), 'bad.yaml': text });
+    expect(loaded.problems.map(formatProblem).join('\n')).toContain(message);
+    expect(loaded.problems.every(({ file }) => file === 'bad.yaml')).toBe(true);
+    expect(loaded.catalog.list('tool').map(({ name }) => name)).toEqual(['good']);
+    expect(({} as Record<string, unknown>)['effects']).toBeUndefined();
+  });
+
+  test('[M1] names of what every object has are no definitions', () => {
+    const loaded = load({ 'a.yaml': agent('a', 'import: {tools: [constructor, toString, __proto__]}') });
+    expect(loaded.problems.map(({ message }) => message)).toEqual([
+      expect.stringContaining('which does not exist'),
+      expect.stringContaining('which does not exist'),
+      expect.stringContaining('which does not exist'),
+    ]);
+  });
+
+  test('[M1] a file as large as allowed, all of it one list of imports, is answered soon', () => {
+    const names = Array.from({ length: 60_000 }, (_, index) => `tool_${index}`);
+    const startedAt = performance.now();
+    const { problems } = load({ 'a.yaml': agent('a', `import: {tools: [${names.join(', ')}]}`) });
+    expect(problems.length).toBeGreaterThan(0);
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+  });
+});

@@ -1,0 +1,116 @@
+import { describe, expect, test } from 'vitest';
+import { loadManifests } from '../../../src/catalog/load.ts';
+import { readYaml } from '../../../src/catalog/read/yaml-file.ts';
+import { limits } from '../../../src/domain/limits.ts';
+
+const lines = (count: number, line: (index: number) => string): string =>
+  Array.from({ length: count }, (_, index) => line(index)).join('\n');
+const firstFault = (text: string): string => readYaml(text).faults[0]?.message ?? 'none';
+
+describe('[M1] YAML that costs more than linear time is refused before it is composed', () => {
+  test.each([
+    ['explicit keys in explicit keys', `${'? '.repeat(400)}x`],
+    ['the same on lines of their own', lines(400, (index) => `${' '.repeat(index)}?`)],
+    ['explicit keys in a flow map', `{${'? '.repeat(400)}x: 1}`],
+    ['one explicit key', '? a\n: b'],
+  ])('%s', (_what, text) => {
+    expect(firstFault(text)).toBe('explicit keys (? key) are not supported; write "key: value"');
+  });
+
+  test.each([
+    ['flow lists', '['.repeat(60_000)],
+    ['flow maps', '{'.repeat(60_000)],
+    ['flow maps as keys of flow maps', `${'{'.repeat(2_000)}a${': 1}'.repeat(2_000)}`],
+    ['flow maps in flow maps', '{a: '.repeat(2_000)],
+    ['lists on one line', '- '.repeat(9_000)],
+    ['values without keys', ': '.repeat(9_000)],
+    ['maps, each one column further', lines(1_000, (index) => `${' '.repeat(index % 500)}a:`)],
+    ['lists, each one column further', lines(500, (index) => `${' '.repeat(index)}-`)],
+  ])('%s that nest too deep', (_what, text) => {
+    expect(firstFault(text)).toMatch(/^the file nests deeper than 64 levels$|^not valid YAML/);
+  });
+
+  test.each([
+    ['30,000 keys in one map', lines(30_000, (index) => `k${index}: 1`)],
+    ['30,000 keys in a flow map', `{${lines(30_000, (index) => `k${index}: 1,`)}}`],
+    ['30,000 items', '- a\n'.repeat(30_000)],
+    ['commas', `[${','.repeat(30_000)}`],
+    ['anchors', `${'&a '.repeat(30_000)}x`],
+    ['tags', `${'!a '.repeat(30_000)}x`],
+    ['comments', '# a\n'.repeat(30_000)],
+    ['documents', '---\na: 1\n'.repeat(30_000)],
+    ['ends of documents', '...\n'.repeat(30_000)],
+    ['closing brackets', ']\n'.repeat(30_000)],
+    ['quotes that do not end', '"\n'.repeat(30_000)],
+    ['line ends of Windows', 'a: 1\r\n'.repeat(30_000)],
+  ])('%s: more tokens than a file may have', (_what, text) => {
+    expect(firstFault(text.slice(0, limits.yamlChars))).toBe(
+      `the YAML has more than ${limits.yamlTokens} tokens; split it into several files`,
+    );
+  });
+
+  test.each([
+    ['blank lines in a plain scalar', `a${'\n'.repeat(1_000_000)}b`],
+    ['a literal block of blank lines', `|+\n${'\n'.repeat(1_000_000)}`],
+    ['digits', '9'.repeat(1_000_000)],
+  ])('%s: more characters than a file may have', (_what, text) => {
+    expect(firstFault(text)).toBe(`the YAML has ${text.length} characters (allowed: ${limits.yamlChars})`);
+  });
+
+  test('a key twice is found among thousands, whatever its form', () => {
+    const wide = lines(2_000, (index) => `k${index}: 1`);
+    expect(readYaml(wide).faults).toEqual([]);
+    expect(readYaml(`${wide}\nk7: 2`).faults).toEqual([
+      { line: 2_001, column: 1, message: 'not valid YAML: Map keys must be unique' },
+    ]);
+    expect(firstFault('a: [{1: x, "1": y}]')).toBe('not valid YAML: Map keys must be unique');
+  });
+
+  test.each([
+    ['a list', '{[a, b]: 1}'],
+    ['a map', '{{a: 1}: 1}'],
+    ['an alias', 'a: &a x\n*a : 1'],
+  ])('%s as a key is not JSON', (_what, text) => {
+    expect(firstFault(text)).toBe('not valid YAML: Map keys must be text, not collections or aliases');
+  });
+
+  test.each(['%YAML 1.1\n---\na: yes', '%TAG !e! tag:e:\n---\na: 1'])('the directive in %j is refused', (text) => {
+    expect(firstFault(text)).toBe('the only supported directive is "%YAML 1.2"');
+  });
+
+  test('YAML 1.2 may be declared, and a percent sign is text elsewhere', () => {
+    expect(readYaml('%YAML 1.2\n---\na: "%x"\nb: %y\nc: |\n  %z\n  ? w\n').documents[0]?.value ?? null).toBeNull();
+    expect(readYaml('%YAML 1.2\n---\na: "%x"\nc: |\n  %z\n  ? w\nd: what? ?\n').documents[0]?.value).toEqual({
+      a: '%x',
+      c: '%z\n? w\n',
+      d: 'what? ?',
+    });
+  });
+
+  test('aliases count as what they stand for', () => {
+    const wide = `a: &a [${'x,'.repeat(1_000)}]\nb: [${'*a,'.repeat(90)}]`;
+    expect(firstFault(wide)).toMatch(/^the document holds more than 20000 values, its aliases expanded/);
+    const long = `a: &a "${'x'.repeat(50_000)}"\nb: [${'*a,'.repeat(90)}]`;
+    expect(firstFault(long)).toMatch(/^the document holds more than 1048576 characters, its aliases expanded/);
+    expect(firstFault(`a: &a x\nb: [${'*a,'.repeat(101)}]`)).toBe('the file has more than 100 aliases');
+  });
+});
+
+test('[M1] places are the same after the syntax tree has been released', () => {
+  const [document] = readYaml('a: 1\n---\nb:\n  - c: 2\n').documents.slice(1);
+  const before = document?.place(['b', 0, 'c']);
+  document?.release();
+  expect(document?.place(['b', 0, 'c'])).toEqual(before);
+  expect(before).toEqual({ line: 4, column: 8 });
+});
+
+test('[M4] the files of one load share a quota of tokens, and each that was not read is named', () => {
+  const dense = (name: string): string => `kind: Tool\nname: ${name}\nx: [${'[],'.repeat(4_000)}]`;
+  const files = Array.from({ length: 100 }, (_, at) => ({ path: `tools/t${at}.yaml`, text: dense(`t${at}`) }));
+  const { problems } = loadManifests(files);
+  const unread = problems.filter(({ message }) => message.includes('tokens of YAML together'));
+  expect(unread.length).toBeGreaterThan(25);
+  expect(unread[0]?.message).toBe(
+    `the manifests have more than ${limits.catalogTokens} tokens of YAML together; this one was not read`,
+  );
+});

@@ -1,0 +1,187 @@
+import { describe, expect, test } from 'vitest';
+import { graphOf, renderGraph } from '../../../src/catalog/store/graph.ts';
+import { loadManifests } from '../../../src/catalog/load.ts';
+import { ManifestStore } from '../../../src/catalog/store/store.ts';
+import { limits } from '../../../src/domain/limits.ts';
+import type { SqlDatabase } from '../../../src/domain/ports.ts';
+import { openNodeSql } from '../../support/node-sql.ts';
+
+const many = <T>(count: number, item: (index: number) => T): T[] => Array.from({ length: count }, (_, at) => item(at));
+const head = (kind: string, name: string): string => `kind: ${kind}\nversion: 1\nname: ${name}\nsummary: s\n`;
+const tool = (name: string, rest = ''): string => `${head('Tool', name)}executor: echo\n${rest}`;
+const agent = (name: string, tools: string): string =>
+  `${head('Agent', name)}persona: x\nimport: {tools: [${tools}]}\n`;
+const { catalog: common } = loadManifests([{ path: 'c.yaml', text: tool('common') }]);
+const open = (sql: SqlDatabase = openNodeSql(), pause = (): Promise<void> => Promise.resolve()): ManifestStore =>
+  new ManifestStore(sql, common, {}, () => null, pause);
+const faultOf = async (work: () => unknown): Promise<unknown> => {
+  try {
+    await work();
+  } catch (fault) {
+    return fault;
+  }
+  return null;
+};
+
+describe('[M4] work on a catalogue comes in slices', () => {
+  test('others have their turn while a folder is read, and see what was there before', async () => {
+    const seen: number[] = [];
+    const store: ManifestStore = open(openNodeSql(), async () => {
+      seen.push(store.list('tool').length);
+      await Promise.resolve();
+    });
+    const wide = many(200, (at) => `k${at}: 1`).join(', ');
+    await store.upload(
+      many(20, (at) => ({ path: `t${at}.yaml`, text: tool(`t${at}`, `metadata: {${wide}}\n`) })),
+      1,
+    );
+    expect(seen.length).toBeGreaterThan(3);
+    expect(new Set(seen)).toEqual(new Set([1]));
+    expect(store.list('tool')).toHaveLength(21);
+    seen.length = 0;
+    await store.put({ kind: 'tool', name: 'one' }, tool('one'), 2);
+    // the others were remembered: going through them again is an eighth of the work
+    expect(seen.length).toBeLessThan(3);
+  });
+
+  test('changes that overlap are made one after the other, and none is lost', async () => {
+    const store = open(openNodeSql(), () => Promise.resolve());
+    await Promise.all(many(10, (at) => store.put({ kind: 'tool', name: `t${at}` }, tool(`t${at}`), at)));
+    expect(store.list('tool')).toHaveLength(11);
+  });
+
+  test('too many at once are told to come again', async () => {
+    const store = open();
+    const all = many(limits.catalogQueue + 5, () =>
+      faultOf(() => store.validate([{ path: 'a.yaml', text: tool('a') }])),
+    );
+    const refused = (await Promise.all(all)).filter((fault) => fault !== null);
+    expect(refused).toHaveLength(5);
+    expect(refused[0]).toMatchObject({ code: 'catalog_busy' });
+    expect(await faultOf(() => store.validate([]))).toBeNull();
+  });
+
+  test('one text that many manifests name counts each time', async () => {
+    const store = open();
+    const agents = many(20, (at) => ({
+      path: `a${at}.yaml`,
+      text: `${head('Agent', `a${at}`)}persona: {file: p.md}\n`,
+    }));
+    const folder = [...agents, { path: 'p.md', text: 'x'.repeat(300_000) }];
+    expect(await faultOf(() => store.upload(folder, 1))).toMatchObject({
+      code: 'invalid_manifest',
+      message: expect.stringContaining(`allowed: ${limits.catalogDefinitionChars}`) as string,
+    });
+    expect(store.list('agent')).toEqual([]);
+  });
+
+  test('a report has a limited number of problems, and no faulty file is taken for it', async () => {
+    const store = open();
+    const faulty = many(15, (at) => ({
+      path: `f${at}.yaml`,
+      text: many(60, (one) => `kind: Tool\nname: t${at}_${one}\n`).join('---\n'),
+    }));
+    const report = await store.upload([...faulty, { path: 'good.yaml', text: tool('good') }], 1);
+    expect(report.problems).toHaveLength(limits.manifestIssues + 1);
+    expect(report.problems.at(-1)?.message).toMatch(/^\d+ further ones are not listed$/);
+    expect(store.list('tool').map(({ name }) => name)).toEqual(['common', 'good']);
+  });
+
+  test('a graph in which everybody imports everybody is drawn once', () => {
+    const names = many(200, (at) => `a${at}`);
+    const { catalog } = loadManifests(
+      names.map((name) => ({
+        path: `${name}.yaml`,
+        text: `${head('Agent', name)}persona: x\nimport: {agents: [${names.join(', ')}]}\n`,
+      })),
+    );
+    const graph = graphOf(catalog.data);
+    expect(graph.edges).toHaveLength(40_000);
+    expect(renderGraph(graph).split('\n').length).toBeLessThan(41_000);
+  });
+});
+
+describe('[M4] what is stored and cannot be used is set aside', () => {
+  const filled = async (): Promise<SqlDatabase> => {
+    const sql = openNodeSql();
+    const store = open(sql);
+    await store.upload(
+      [
+        { path: 't.yaml', text: tool('t') },
+        { path: 'u.yaml', text: tool('u') },
+        { path: 'a.yaml', text: agent('a', 't') },
+        { path: 'b.yaml', text: agent('b', 'u') },
+      ],
+      1,
+    );
+    return sql;
+  };
+
+  test.each([
+    ['broken JSON', '{"kind":'],
+    ['JSON of another kind', '[1, 2]'],
+    ['another manifest', JSON.stringify(common.tool('common'))],
+    ['a definition without what it needs', '{"kind":"Agent","name":"a","version":"1","summary":"s"}'],
+    ['binary garbage', '\u0000\ufffd\u0001'],
+  ])('a definition that is %s: it is named, and the rest is served', async (_what, garbage) => {
+    const sql = await filled();
+    sql.exec(`UPDATE manifests SET definition = ? WHERE name = 'a'`, garbage);
+    const store = open(sql);
+    expect(store.agent('b')?.tools.has('u')).toBe(true);
+    expect(graphOf(store.data).nodes.map(({ id }) => id)).toEqual(['agent/b', 'tool/common', 'tool/t', 'tool/u']);
+    expect(store.list('agent')).toMatchObject([
+      { name: 'b', revision: 1 },
+      { name: 'a', revision: 1, common: false, error: expect.stringContaining('what is stored of it') as string },
+    ]);
+    expect(store.get({ kind: 'agent', name: 'a' })).toMatchObject({
+      definition: null,
+      source: agent('a', 't'),
+      error: expect.any(String) as string,
+    });
+    expect(await faultOf(() => store.agent('a'))).toMatchObject({ code: 'manifest_damaged' });
+    // other changes go on, and put in again from its file it is whole
+    await store.put({ kind: 'tool', name: 'v' }, tool('v'), 2);
+    expect(store.agent('a')?.tools.has('t')).toBe(true);
+    expect(open(sql).list('agent')).not.toContainEqual(expect.objectContaining({ error: expect.anything() as string }));
+  });
+
+  test('a file that does not load any more stops no change, and what was current of it is served as it was', async () => {
+    const sql = await filled();
+    sql.exec(`UPDATE files SET text = ? WHERE path = 't.yaml'`, '"\u0000garbage');
+    const store = open(sql);
+    await store.put({ kind: 'tool', name: 'v' }, tool('v'), 2);
+    for (const seen of [store, open(sql)]) {
+      expect(seen.agent('a')?.tools.has('t')).toBe(true);
+      expect(seen.list('tool').map(({ name }) => name)).toEqual(['common', 't', 'u', 'v']);
+    }
+    expect(store.list('tool').find(({ name }) => name === 't')).toMatchObject({
+      error: expect.stringMatching(/does not load any more, and is served as it was: t\.yaml:1/) as string,
+    });
+    // what a change itself breaks is still refused
+    expect(await faultOf(() => store.remove({ kind: 'tool', name: 'u' }, 3))).toMatchObject({
+      code: 'manifest_in_use',
+    });
+    await store.put({ kind: 'tool', name: 't' }, tool('t'), 4);
+    expect(store.list(null).filter(({ error }) => error !== undefined)).toEqual([]);
+  });
+
+  test('rows without a manifest, of no kind, and of an import', async () => {
+    const sql = await filled();
+    sql.exec(`INSERT INTO current (kind, name, revision) VALUES ('tool', 'ghost', 9), ('nonsense', 'x', 1)`);
+    sql.exec(`INSERT INTO scoped (importer, definition) VALUES ('agent/b', 'not json'), ('what', '{}')`);
+    const store = open(sql);
+    expect(store.list('tool').map(({ name, error }) => [name, error !== undefined])).toEqual([
+      ['common', false],
+      ['t', false],
+      ['u', false],
+      ['ghost', true],
+    ]);
+    expect(store.list('agent').map(({ name, error }) => [name, error !== undefined])).toEqual([
+      ['a', false],
+      ['b', true],
+    ]);
+    expect(store.agent('a')?.tools.has('t')).toBe(true);
+    await store.put({ kind: 'tool', name: 'v' }, tool('v'), 2);
+    expect(store.list(null).filter(({ error }) => error !== undefined)).toEqual([]);
+  });
+});

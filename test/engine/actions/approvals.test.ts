@@ -1,0 +1,500 @@
+/** What a person is asked is what runs (J8, P12, S7, J2). */
+import { createHash } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import type { ActionOutcome } from '../../../src/domain/action.ts';
+import type { SessionEvent } from '../../../src/domain/event.ts';
+import type { Json, JsonObject } from '../../../src/domain/json.ts';
+import { limits } from '../../../src/domain/limits.ts';
+import type { ToolDefinition } from '../../../src/domain/manifest.ts';
+import type { ActionCall } from '../../../src/executors/executor.ts';
+import { FakeClock } from '../../support/fake-clock.ts';
+import { MortalSql, openNodeSql } from '../../support/node-sql.ts';
+import type { CrashPoint } from '../../support/node-sql.ts';
+import { runText, sessionKit, settle, variablesOf } from '../../support/session-kit.ts';
+import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
+
+const supervised: NonNullable<KitOptions['agent']> = (agent) => ({
+  ...agent,
+  loop: { ...agent.loop, mode: 'supervised' },
+});
+
+function tool(fields: Partial<ToolDefinition> & { readonly name: string }): ToolDefinition {
+  return {
+    kind: 'Tool',
+    version: '1.0',
+    summary: '',
+    description: '',
+    tags: [],
+    metadata: {},
+    implementation: { type: 'builtin', entrypoint: 'echo' },
+    parameters: { type: 'object' },
+    returns: null,
+    effects: 'idempotent',
+    approval: 'always',
+    dispatch: 'eager',
+    concurrency: null,
+    timeoutMs: null,
+    retry: null,
+    cacheTtlMs: null,
+    examples: [],
+    ...fields,
+  };
+}
+
+const PAY = tool({ name: 'pay' });
+/** The same, without a question. */
+const FREE = tool({ name: 'free', approval: 'never' });
+const CACHED = tool({ name: 'cached', effects: 'pure', cacheTtlMs: 60_000 });
+
+const ACTION = (id: string, name: string, parameters: JsonObject, fields: JsonObject = {}): string =>
+  `<action type="tool" mode="async" id="${id}">${JSON.stringify({ name, parameters, ...fields })}</action>`;
+const SET = (id: string, value: Json, fields: JsonObject = {}): string =>
+  `<action type="internal" mode="async" id="${id}">${JSON.stringify({ name: 'set_variable', parameters: { key: 'to', value }, ...fields })}</action>`;
+
+const askedOf = (events: readonly SessionEvent[]): readonly SessionEvent[] =>
+  events.filter(({ type }) => type === 'approval_requested');
+const idOf = (event: SessionEvent | undefined): string => String(event?.data['approval_id']);
+const digest = (parameters: JsonObject, inputs: JsonObject = {}): string =>
+  createHash('sha256').update(JSON.stringify({ parameters, inputs })).digest('hex');
+
+/** What outlives hosts: the disk, the clock, and every call that was executed. */
+class Scene {
+  readonly disk = openNodeSql();
+  readonly clock = new FakeClock();
+  readonly calls: ActionCall[] = [];
+  /** Ends of attempts that the test decides about, in order; without one, the attempt never ends. */
+  readonly ends: ActionOutcome[] = [];
+  readonly events: SessionEvent[] = [];
+  #host: { readonly sql: MortalSql; readonly kit: SessionKit } | null = null;
+  #approvals = 0;
+  readonly #options: KitOptions;
+
+  constructor(options: KitOptions = {}) {
+    this.#options = options;
+  }
+
+  get crashed(): boolean {
+    return this.#host?.sql.crashed === true;
+  }
+
+  get kit(): SessionKit {
+    if (this.#host === null) throw new Error('there is no host');
+    return this.#host.kit;
+  }
+
+  /** A host comes up; the one before vanishes. */
+  async start(crash: CrashPoint | null = null): Promise<SessionKit> {
+    this.#host?.sql.kill();
+    const sql = new MortalSql(this.disk, crash);
+    const kit = await sessionKit({
+      sql,
+      clock: this.clock,
+      tools: [PAY, FREE, CACHED],
+      approvalIds: () => `apr_${String((this.#approvals += 1)).padStart(32, '0')}`,
+      executors: { tool: this.#execute, python: this.#execute },
+      ...this.#options,
+    });
+    this.#host = { sql, kit };
+    kit.session.listen((batch) => this.events.push(...(batch ?? [])));
+    await kit.session.recover();
+    await settle();
+    return kit;
+  }
+
+  /** Starts the text, and lets everything happen that needs no time. */
+  async run(...pieces: string[]): Promise<void> {
+    const chunks = async function* (): AsyncGenerator<string> {
+      yield* pieces;
+    };
+    await this.kit.session.execute(chunks(), pieces.join(''));
+    await settle();
+  }
+
+  /** Until the latest run has answered, or waits: digests take real time. */
+  async ended(): Promise<void> {
+    await this.kit.session.ended(this.kit.session.runCount);
+    await settle();
+  }
+
+  /** Passes time until nothing is due any more. */
+  async pass(): Promise<void> {
+    for (let turn = 0; turn < 50; turn += 1) {
+      await settle();
+      const { next } = this.clock;
+      if (next === null || next - this.clock.now() > 60_000) return;
+      this.clock.advance(next - this.clock.now());
+    }
+  }
+
+  async decide(approved = true, which = 0): Promise<void> {
+    await this.kit.session.resolveApproval(idOf(askedOf(this.events)[which]), approved, null);
+    await settle();
+  }
+
+  #execute = async (call: ActionCall): Promise<ActionOutcome> => {
+    this.calls.push(call);
+    const end = this.ends.shift();
+    return end ?? (await new Promise(() => undefined));
+  };
+}
+
+const OK: ActionOutcome = { ok: true, output: 'done' };
+const FLAKY: ActionOutcome = { ok: false, error: { code: 'flaky', message: 'again', retryable: true } };
+
+async function scene(options: KitOptions = {}): Promise<Scene> {
+  const made = new Scene(options);
+  await made.start();
+  return made;
+}
+
+describe('[J8] [P12] what a person sees', () => {
+  test('[P14] are the values that the action gets, their size and their digest', async () => {
+    const stage = await scene({ agent: supervised });
+    stage.ends.push({ ok: true, output: { total: 700, who: 'Ann' } });
+    const pay = { code: 'print(inputs)', inputs: { sum: '$bill.total', note: 'for $bill.who' } };
+    await stage.run(ACTION('bill', 'free', {}), `<action type="python" id="pay">${JSON.stringify(pay)}</action>`);
+    const inputs = { bill: { total: 700, who: 'Ann' }, sum: 700, note: 'for Ann' };
+    const [asked] = askedOf(stage.events);
+    expect(asked?.data).toEqual({
+      approval_id: idOf(asked),
+      type: 'python',
+      sha256: digest(pay, inputs),
+      bytes: Buffer.byteLength(JSON.stringify({ parameters: pay, inputs })),
+      complete: true,
+      parameters: pay,
+      inputs,
+    });
+    expect(stage.kit.session.approval(idOf(asked))).toMatchObject({ status: 'open', parameters: pay, inputs });
+  });
+
+  test('are all of them or none: what is too long for the event is read by itself, to the last character', async () => {
+    const stage = await scene();
+    const hidden = `${'harmless '.repeat(limits.approvalChars / 8)}; rm -rf /`;
+    await stage.run(ACTION('a', 'pay', { to: 'Ann', text: hidden }));
+    const [asked] = askedOf(stage.events);
+    const { parameters, inputs, ...shown } = asked?.data ?? {};
+    expect([parameters, inputs]).toEqual([undefined, undefined]);
+    expect(shown).toMatchObject({ complete: false, sha256: digest({ to: 'Ann', text: hidden }) });
+    expect(shown['bytes']).toBeGreaterThan(limits.approvalChars);
+    expect(JSON.stringify(shown)).not.toContain('harmless');
+    expect(stage.kit.session.approval(idOf(asked)).parameters).toEqual({ to: 'Ann', text: hidden });
+  });
+
+  test('is nothing where the action could not run anyway', async () => {
+    const strict = tool({ name: 'strict', parameters: { type: 'object', required: ['sum'] } });
+    const kit = await sessionKit({ tools: [strict] });
+    const result = await runText(kit, ACTION('a', 'strict', {}));
+    expect(askedOf(kit.events)).toEqual([]);
+    expect(kit.events.map(({ type }) => type)).not.toContain('agent_waiting');
+    expect(result).toMatchObject({ status: 'completed', actions: [{ error: { code: 'invalid_parameters' } }] });
+  });
+
+  test('[J6] the calls of one run have a bound, and what passes it fails by name, also after a restart', async () => {
+    const stage = await scene();
+    const big = 'x'.repeat(limits.approvalBytesPerRun / 4);
+    stage.ends.push({ ok: true, output: big });
+    await stage.run(
+      ACTION('big', 'free', {}),
+      ...['a', 'b', 'c', 'd'].map((id) => ACTION(id, 'pay', { text: '$big' })),
+    );
+    expect(askedOf(stage.events).map(({ action_id: id }) => id)).toEqual(['a', 'b', 'c']);
+    const failed = stage.events.filter(({ type }) => type === 'action_failed');
+    expect(failed.map(({ data }) => (data['error'] as JsonObject)['code'])).toEqual(['approval_too_large']);
+    const kit = await stage.start();
+    expect(kit.faults).toEqual([]);
+    expect(kit.session.runs().at(-1)).toMatchObject({ status: 'waiting' });
+    stage.ends.push(OK);
+    await stage.decide(true, 2);
+    expect(stage.calls.at(-1)?.parameters).toEqual({ text: big });
+  });
+
+  test('[J6] what is looked at for questions has a bound as well: then nothing is looked at any more', async () => {
+    const stage = await scene({ agent: supervised });
+    const bytes = 5_000_000;
+    stage.ends.push({ ok: true, output: 'x'.repeat(bytes) });
+    const code = JSON.stringify({ parameters: { code: 'x' }, depends_on: ['big'] });
+    await stage.run(
+      ACTION('big', 'free', {}),
+      ...Array.from({ length: 40 }, (_, at) => `<action type="python" mode="async" id="a${at}">${code}</action>`),
+    );
+    const failed = stage.events.filter(({ type }) => type === 'action_failed');
+    const messages = failed.map(({ data }) => String((data['error'] as JsonObject)['message']));
+    const unresolved = messages.filter((message) => message.includes('were resolved for them'));
+    const mostResolved = Math.ceil(limits.approvalBytesResolvedPerRun / bytes) + 1;
+    expect(unresolved.length).toBeGreaterThanOrEqual(40 - mostResolved);
+    expect(askedOf(stage.events)).toHaveLength(Math.floor(limits.approvalBytesPerRun / bytes));
+  });
+});
+
+describe('[J8] what was approved is what runs', () => {
+  test('whatever variables say by then', async () => {
+    const stage = await scene();
+    stage.ends.push(OK);
+    await stage.run(SET('s1', 'Ann'), '<response final="false">$s1.value</response>');
+    await stage.run(ACTION('a', 'pay', { to: '$to', text: 'for $to' }), SET('s2', 'Mallory'));
+    expect(askedOf(stage.events)[0]?.data['parameters']).toEqual({ to: 'Ann', text: 'for Ann' });
+    expect(await variablesOf(stage.kit.session)).toEqual({ to: 'Mallory' });
+    await stage.decide();
+    expect(stage.calls.map(({ parameters }) => parameters)).toEqual([{ to: 'Ann', text: 'for Ann' }]);
+  });
+
+  test('also a name that meant nothing when it was asked about', async () => {
+    const stage = await scene();
+    stage.ends.push(OK);
+    await stage.run(ACTION('a', 'pay', { to: '$to' }), SET('s', 'Mallory'));
+    expect(askedOf(stage.events)[0]?.data['parameters']).toEqual({ to: '$to' });
+    await stage.decide();
+    expect(stage.calls[0]?.parameters).toEqual({ to: '$to' });
+  });
+
+  test('[S7] in every attempt, and [J2] after every restart', async () => {
+    const stage = await scene();
+    await stage.run(SET('s1', 'Ann'));
+    await stage.run(ACTION('a', 'pay', { to: '$to' }), SET('s2', 'Mallory'), ACTION('wait', 'pay', { other: true }));
+    await stage.start();
+    stage.ends.push(FLAKY);
+    await stage.decide();
+    await stage.start();
+    await stage.pass();
+    await stage.start();
+    expect(stage.calls.length).toBeGreaterThanOrEqual(2);
+    for (const { parameters } of stage.calls) expect(parameters).toEqual({ to: 'Ann' });
+    expect(stage.kit.faults).toEqual([]);
+  });
+
+  test('[P14] with the inputs of code as they were, whatever dependencies come to in the meantime', async () => {
+    const stage = await scene({ agent: supervised });
+    stage.ends.push({ ok: true, output: 'early' });
+    const code = { code: 'x', inputs: { to: '$to' } };
+    await stage.run(
+      SET('s1', 'Ann', {}),
+      ACTION('fast', 'free', {}),
+      ACTION('slow', 'free', {}),
+      `<action type="python" mode="async" id="p">${JSON.stringify({ parameters: code, depends_on: ['fast', 'slow', 's1'], wait_for_all: false })}</action>`,
+      SET('s2', 'Mallory'),
+    );
+    const inputs = askedOf(stage.events)[0]?.data['inputs'];
+    expect(inputs).toMatchObject({ slow: null, to: expect.any(String) });
+    await stage.decide();
+    expect(stage.calls.at(-1)?.inputs).toEqual(inputs);
+  });
+
+  test('[P6] also where an earlier outcome could stand for it: what is looked up is what was approved', async () => {
+    const stage = await scene();
+    stage.ends.push({ ok: true, output: 'for Ann' }, { ok: true, output: 'for Mallory' });
+    await stage.run(SET('s1', 'Ann'));
+    await stage.run(ACTION('a', 'cached', { to: '$to' }), SET('s2', 'Mallory'));
+    await stage.decide();
+    await stage.ended();
+    await stage.run(ACTION('b', 'cached', { to: '$to' }));
+    await stage.decide(true, 1);
+    await stage.ended();
+    await stage.run(ACTION('c', 'cached', { to: 'Ann' }));
+    await stage.decide(true, 2);
+    await stage.ended();
+    expect(stage.calls.map(({ parameters }) => parameters)).toEqual([{ to: 'Ann' }, { to: 'Mallory' }]);
+    const ends = stage.events.filter(({ type, action_id: id }) => type === 'action_completed' && id?.length === 1);
+    expect(ends.map(({ data }) => [data['output'], data['cached'] ?? false])).toEqual([
+      ['for Ann', false],
+      ['for Mallory', false],
+      ['for Ann', true],
+    ]);
+  });
+
+  test('[I] also when the context was cleared in between', async () => {
+    const stage = await scene();
+    stage.ends.push({ ok: true, output: 'Ann' });
+    await stage.run(
+      ACTION('who', 'free', {}),
+      ACTION('a', 'pay', { to: '$who' }),
+      '<action type="internal" mode="async" id="c">{"name":"clear_context","depends_on":["who"]}</action>',
+    );
+    stage.ends.push(OK);
+    await stage.decide();
+    expect(stage.calls.at(-1)?.parameters).toEqual({ to: 'Ann' });
+  });
+
+  test.each(['torn', 'unsynced'] as const)(
+    '[J2] wherever the host vanishes (%s), it is what the journal says was asked',
+    async (leaves) => {
+      let crashes = 0;
+      for (let atAppend = 1; atAppend < 60; atAppend += 1) {
+        const stage = await scene();
+        stage.ends.push(OK, FLAKY, OK, FLAKY, OK, OK);
+        await stage.run(SET('s1', 'Ann'));
+        await stage.start({ atAppend, leaves });
+        const text = [
+          SET('s2', 'Bob'),
+          ACTION('a', 'pay', { to: '$to', text: '$s2.value' }),
+          SET('s3', 'Mallory', { depends_on: ['s2'] }),
+          ACTION('b', 'pay', { to: '$to' }, { depends_on: ['s3'] }),
+        ];
+        const begun = stage.run(...text).catch(() => undefined);
+        for (let turn = 0; turn < 20 && !stage.crashed; turn += 1) {
+          await settle();
+          for (const { data } of askedOf(stage.events)) {
+            void stage.kit.session.resolveApproval(String(data['approval_id']), true, null).catch(() => undefined);
+          }
+          await settle();
+          stage.clock.advance(limits.retryMaxDelayMs);
+        }
+        await Promise.race([begun, settle()]);
+        if (stage.crashed) crashes += 1;
+        stage.ends.push(OK, OK, OK, OK);
+        // A client that got no answer sends again.
+        const kit = await stage.start();
+        if (kit.session.runCount < 2) await stage.run(...text);
+        for (let turn = 0; turn < 20; turn += 1) {
+          await settle();
+          for (const event of kit.session.events(0).filter(({ type }) => type === 'approval_requested')) {
+            void kit.session.resolveApproval(idOf(event), true, null).catch(() => undefined);
+          }
+          await settle();
+          stage.clock.advance(limits.retryMaxDelayMs);
+        }
+        expect(kit.faults, `crash at append ${atAppend}`).toEqual([]);
+        const asked = kit.session.events(0).filter(({ type }) => type === 'approval_requested');
+        const shown = new Map(asked.map(({ action_id: id, data }) => [id, data['parameters']]));
+        expect(shown.size).toBe(2);
+        for (const { action, parameters } of stage.calls) expect(parameters).toEqual(shown.get(action.id));
+        expect(kit.session.runs().at(-1), `crash at append ${atAppend}`).toMatchObject({ status: 'completed' });
+      }
+      expect(crashes).toBeGreaterThan(15);
+    },
+  );
+
+  test('a question of a version that kept no call is not executed', async () => {
+    const stage = await scene();
+    await stage.run(ACTION('a', 'pay', { to: 'Ann' }));
+    stage.disk.exec(`UPDATE events SET state = json_remove(state, '$.call') WHERE type = 'approval_requested'`);
+    await stage.start();
+    await stage.decide();
+    expect(stage.calls).toEqual([]);
+    const end = stage.events.find(({ type }) => type === 'action_failed');
+    expect(end?.data['error']).toMatchObject({ code: 'approval_not_recorded' });
+  });
+});
+
+describe('[P12] [S7] parameters are resolved once, without a question as well', () => {
+  test('every attempt gets what the first one got', async () => {
+    const stage = await scene();
+    await stage.run(SET('s1', 'Ann'));
+    stage.ends.push(FLAKY, FLAKY, OK);
+    await stage.run(ACTION('a', 'free', { to: '$to', text: '$later' }), SET('s2', 'Mallory'));
+    await stage.pass();
+    expect(stage.calls.map(({ parameters }) => parameters)).toEqual(
+      Array.from({ length: 3 }, () => ({ to: 'Ann', text: '$later' })),
+    );
+  });
+
+  test('also a value that was not there yet (wait_for_all: false)', async () => {
+    const stage = await scene();
+    stage.ends.push({ ok: true, output: 1 });
+    await stage.run(
+      ACTION('fast', 'free', {}),
+      ACTION('slow', 'free', {}),
+      ACTION('a', 'free', { f: '$fast', s: '$slow' }, { wait_for_all: false }),
+    );
+    expect(stage.calls.at(-1)?.parameters).toEqual({ f: 1, s: null });
+    await stage.start();
+    const again = stage.calls.slice(3).find(({ action }) => action.id === 'a');
+    expect(again?.parameters).toEqual({ f: 1, s: null });
+  });
+
+  test('[J2] an attempt that a crash cut runs again with the same parameters, host after host', async () => {
+    const stage = await scene();
+    await stage.run(SET('s1', { name: 'Ann' }));
+    await stage.run(
+      ACTION('a', 'free', { to: '$to.name', text: '$nothing' }),
+      ACTION('b', 'free', { to: '$to' }),
+      SET('s2', 'Mallory'),
+    );
+    await stage.start();
+    await stage.start();
+    const of = (id: string): readonly JsonObject[] =>
+      stage.calls.filter(({ action }) => action.id === id).map(({ parameters }) => parameters);
+    expect(of('a')).toEqual(Array.from({ length: 3 }, () => ({ to: 'Ann', text: '$nothing' })));
+    expect(of('b')).toEqual(Array.from({ length: 3 }, () => ({ to: { name: 'Ann' } })));
+    expect(stage.kit.faults).toEqual([]);
+  });
+
+  test('[J6] a value from outside is in the journal once, however many actions refer to it', async () => {
+    const stage = await scene({ agent: (agent) => ({ ...agent, loop: { ...agent.loop, maxParallelActions: 20 } }) });
+    const value = 'v'.repeat(50_000);
+    await stage.run(SET('s1', value));
+    await stage.run(...Array.from({ length: 20 }, (_, at) => ACTION(`a${at}`, 'free', { to: '$to' })));
+    expect(stage.calls).toHaveLength(20);
+    const [row] = stage.disk.exec(
+      `SELECT SUM(LENGTH(state)) AS chars FROM events WHERE run = 2 AND type = 'action_started'`,
+    );
+    expect(Number(row?.['chars'])).toBeLessThan(2 * value.length);
+    await stage.start();
+    for (const { parameters } of stage.calls) expect(parameters).toEqual({ to: value });
+    expect(stage.calls).toHaveLength(40);
+  });
+});
+
+describe('[J8] one decision counts', () => {
+  const status = async (decision: Promise<void>): Promise<unknown> =>
+    await decision.then(
+      () => 'counts',
+      (fault: { code: string; details: JsonObject }) => fault.details['approval_status'] ?? fault.code,
+    );
+
+  test('of those that come at once, whichever they are', async () => {
+    const stage = await scene();
+    stage.ends.push(OK);
+    await stage.run(ACTION('a', 'pay', {}));
+    const id = idOf(askedOf(stage.events)[0]);
+    const { session } = stage.kit;
+    const said = await Promise.all(
+      [false, true, true, false].map((yes) => status(session.resolveApproval(id, yes, null))),
+    );
+    expect(said).toEqual(['counts', 'deciding', 'deciding', 'deciding']);
+    await settle();
+    expect(await status(session.resolveApproval(id, true, null))).toBe('denied');
+    expect(stage.calls).toEqual([]);
+    expect(session.approval(id)).toMatchObject({ status: 'denied', decided_at: stage.clock.now() });
+  });
+
+  test('and none that comes behind the end of the question', async () => {
+    const stage = await scene();
+    await stage.run(ACTION('a', 'pay', {}));
+    const id = idOf(askedOf(stage.events)[0]);
+    const { session } = stage.kit;
+    const cancelled = session.cancel('enough');
+    // The cancel is in the inbox: the question is still open, and is not when the decision is taken.
+    await Promise.resolve();
+    await Promise.resolve();
+    const late = status(session.resolveApproval(id, true, null));
+    await cancelled;
+    expect(await late).toBe('cancelled');
+    expect(await status(session.resolveApproval(id, true, null))).toBe('cancelled');
+    expect(stage.calls).toEqual([]);
+    expect(stage.events.filter(({ type }) => type === 'approval_resolved')).toEqual([]);
+  });
+
+  test('[H1] a message instead of an answer cancels the question, whatever it says', async () => {
+    const stage = await scene({
+      script: [ACTION('a', 'pay', {}), '<response final="true">well</response>'],
+    });
+    const say = async (content: string): Promise<void> => {
+      await stage.kit.session.message({ content, ifBusy: 'queue', tokens: false, idempotencyKey: null });
+      await settle();
+    };
+    await say('pay');
+    await say('approve');
+    const id = idOf(askedOf(stage.events)[0]);
+    expect(stage.kit.session.approval(id).status).toBe('cancelled');
+    expect(await status(stage.kit.session.resolveApproval(id, true, null))).toBe('cancelled');
+    expect(stage.calls).toEqual([]);
+  });
+
+  test('an id that was never given is unknown, whatever it looks like', async () => {
+    const stage = await scene();
+    await stage.run(ACTION('a', 'pay', {}));
+    for (const id of ['apr_1', `apr_${'f'.repeat(32)}`, "' OR 1=1 --", 'x'.repeat(10_000)]) {
+      expect(await status(stage.kit.session.resolveApproval(id, true, null))).toBe('unknown_approval');
+    }
+  });
+});

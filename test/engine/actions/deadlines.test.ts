@@ -1,0 +1,108 @@
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Clock } from '../../../src/domain/ports.ts';
+import { Deadlines } from '../../../src/engine/actions/deadlines.ts';
+import { FakeClock } from '../../support/fake-clock.ts';
+
+/** Counts the timers that the platform is asked for. */
+class CountingClock extends FakeClock {
+  asked = 0;
+  override schedule(delayMs: number, callback: () => void): () => void {
+    this.asked += 1;
+    return super.schedule(delayMs, callback);
+  }
+}
+
+type Act = { readonly wait: number } | { readonly set: number } | { readonly cancel: number };
+
+const acts = fc.array(
+  fc.oneof(
+    fc.record({ wait: fc.nat(30) }),
+    fc.record({ set: fc.integer({ min: -3, max: 40 }) }),
+    fc.record({ cancel: fc.nat(60) }),
+  ),
+  { maxLength: 120 },
+);
+
+/** What fires, and when, by either of them. */
+function play(script: readonly Act[], timersOf: (clock: FakeClock) => Pick<Clock, 'schedule'>): string[] {
+  const clock = new FakeClock(0);
+  const timers = timersOf(clock);
+  const fired: string[] = [];
+  const cancels: (() => void)[] = [];
+  for (const act of script) {
+    if ('wait' in act) clock.advance(act.wait);
+    else if ('cancel' in act) cancels[act.cancel]?.();
+    else {
+      const name = cancels.length;
+      cancels.push(timers.schedule(act.set, () => fired.push(`${name}@${clock.now()}`)));
+    }
+  }
+  clock.advance(100);
+  expect(clock.next).toBeNull();
+  return fired;
+}
+
+describe('[S8] deadlines on one timer', () => {
+  test('fire when, and in the order in which, timers of their own would', () => {
+    fc.assert(
+      fc.property(acts, (script) => {
+        expect(play(script, (clock) => new Deadlines(clock))).toEqual(play(script, (clock) => clock));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('a callback may set and cancel others', () => {
+    const clock = new FakeClock(0);
+    const deadlines = new Deadlines(clock);
+    const fired: string[] = [];
+    let cancel = (): void => undefined;
+    deadlines.schedule(5, () => {
+      fired.push('first');
+      cancel();
+      deadlines.schedule(0, () => fired.push('at once'));
+      deadlines.schedule(2, () => fired.push('later'));
+    });
+    cancel = deadlines.schedule(5, () => fired.push('cancelled'));
+    clock.advance(6);
+    expect(fired).toEqual(['first', 'at once']);
+    clock.advance(1);
+    expect(fired).toEqual(['first', 'at once', 'later']);
+    expect(clock.next).toBeNull();
+  });
+
+  test('a thousand short actions ask the platform for one timer, and leave none', () => {
+    const clock = new CountingClock(0);
+    const deadlines = new Deadlines(clock);
+    const budget = deadlines.schedule(3_600_000, () => undefined);
+    for (let n = 0; n < 1_000; n += 1) {
+      const cancel = deadlines.schedule(60_000, () => undefined);
+      clock.advance(1);
+      cancel();
+    }
+    expect(clock.asked).toBeLessThanOrEqual(3);
+    budget();
+    expect(clock.next).toBeNull();
+  });
+
+  test('a clock that is put back delays nothing', () => {
+    const clock = new FakeClock(0);
+    let putBack = 0;
+    const deadlines = new Deadlines({
+      now: () => clock.now() - putBack,
+      schedule: (ms, callback) => clock.schedule(ms, callback),
+    });
+    const fired: string[] = [];
+    const note = (name: string) => (): void => void fired.push(`${name}@${clock.now()}`);
+    deadlines.schedule(60, note('before'));
+    deadlines.schedule(80, note('later'));
+    clock.advance(10);
+    deadlines.schedule(100, note('just before'));
+    putBack = 3_600_000;
+    deadlines.schedule(20, note('after'));
+    clock.advance(200);
+    expect(fired).toEqual(['after@30', 'before@60', 'later@80', 'just before@110']);
+    expect(clock.next).toBeNull();
+  });
+});

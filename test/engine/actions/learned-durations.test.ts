@@ -1,0 +1,61 @@
+import { expect, test } from 'vitest';
+import { limits } from '../../../src/domain/limits.ts';
+import { LearnedDurations } from '../../../src/engine/actions/learned-durations.ts';
+import { runText, sessionKit, settle } from '../../support/session-kit.ts';
+import type { SessionKit } from '../../support/session-kit.ts';
+
+const act = (id: string, delayMs: number, more: object = {}): string =>
+  `<action type="tool" mode="async" id="${id}">${JSON.stringify({ name: 'echo', parameters: { delay_ms: delayMs }, ...more })}</action>`;
+
+/** Until the tool waits out its four seconds: the timer that is due next may be another one's. */
+async function asleep({ clock }: SessionKit): Promise<void> {
+  while (clock.next !== clock.now() + 4_000) await settle();
+}
+
+test('[S5] the first duration counts whole, later ones move the average towards them', () => {
+  const learned = new LearnedDurations();
+  expect(learned.get('tool/x')).toBeUndefined();
+  const seen = [1_000, 2_000, 2_000, 2_000].map((ms) => {
+    learned.learn('tool/x', ms);
+    return learned.get('tool/x');
+  });
+  expect(seen).toEqual([1_000, 1_300, 1_510, 1_657]);
+});
+
+test('[S5] the target that was not heard of for longest makes room', () => {
+  const learned = new LearnedDurations();
+  for (let at = 0; at <= limits.learnedDurations; at += 1) {
+    learned.learn(`tool/t${at}`, at);
+    learned.learn('tool/kept', 1);
+  }
+  expect(learned.get('tool/t0')).toBeUndefined();
+  expect(learned.get('tool/t1')).toBeUndefined();
+  expect(learned.get('tool/t2')).toBe(2);
+  expect(learned.get('tool/kept')).toBe(1);
+});
+
+test('[S13] what a run has learned is in the plan of the next one, and of the session’s next instance', async () => {
+  const kit = await sessionKit();
+  const estimate = (events: typeof kit.events): unknown =>
+    events.findLast(({ type }) => type === 'plan_generated')?.data['estimates'];
+  const first = runText(kit, act('a', 4_000));
+  await asleep(kit);
+  kit.clock.advance(4_000);
+  await first;
+  expect(estimate(kit.events)).toMatchObject({ sequential_ms: limits.actionTimeoutMs });
+  const next = await sessionKit({ sql: kit.sql });
+  await runText(next, `${act('b', 0)}${act('c', 0)}`);
+  expect(estimate(next.events)).toMatchObject({ sequential_ms: 8_000, critical_path_ms: 4_000 });
+});
+
+test('[S5] what was recalled is not what it takes', async () => {
+  const kit = await sessionKit();
+  const cached = { cache_ttl: 600 };
+  const first = runText(kit, act('a', 4_000, cached));
+  await asleep(kit);
+  kit.clock.advance(4_000);
+  await first;
+  for (const id of ['b', 'c', 'd']) await runText(kit, act(id, 4_000, cached));
+  const plan = kit.events.findLast(({ type }) => type === 'plan_generated');
+  expect(plan?.data['estimates']).toMatchObject({ sequential_ms: 4_000 });
+});

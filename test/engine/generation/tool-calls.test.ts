@@ -1,0 +1,250 @@
+import { describe, expect, test } from 'vitest';
+import type { ActionOutcome } from '../../../src/domain/action.ts';
+import type { AgentDefinition, ProtocolOptions } from '../../../src/domain/manifest.ts';
+import type { ModelDelta } from '../../../src/domain/ports.ts';
+import { say, sessionKit, settle, variablesOf } from '../../support/session-kit.ts';
+import type { Script } from '../../support/session-kit.ts';
+
+const call = (name: string, args: string, id: string | null = null, index = 0): ModelDelta => ({
+  type: 'tool_call',
+  index,
+  id,
+  name,
+  argumentsDelta: args,
+});
+const text = (words: string): ModelDelta => ({ type: 'text', text: words });
+const finish = (reason: Extract<ModelDelta, { type: 'finish' }>['reason'] = 'tool_calls'): ModelDelta => ({
+  type: 'finish',
+  reason,
+});
+const speaking =
+  (protocol: Partial<ProtocolOptions>) =>
+  (agent: AgentDefinition): AgentDefinition => ({ ...agent, protocol: { ...agent.protocol, ...protocol } });
+const types = (events: readonly { type: string }[]): string[] => events.map(({ type }) => type);
+
+describe('[P17] a model that calls functions natively', () => {
+  test('its calls run, are answered by tool messages, and its text is the answer', async () => {
+    const kit = await sessionKit({
+      agent: speaking({ dialect: 'tool_calls' }),
+      script: [
+        [
+          text('Let me look.'),
+          call('echo', '{"found"', 'call_a'),
+          { type: 'tool_call', index: 0, id: null, name: null, argumentsDelta: ':42}' },
+          { ...call('calculator', '{"expression":"6*7"}', 'call_b', 1), extra: { signature: 's' } } as ModelDelta,
+          finish(),
+        ],
+        [text('It is 42.'), finish('stop')],
+      ],
+    });
+    const result = await say(kit, 'look');
+    expect(result).toMatchObject({ status: 'completed', response: 'It is 42.', iterations: 2, warnings: [] });
+    expect(result.actions).toMatchObject([
+      { id: 'call_a', name: 'echo', type: 'tool', mode: 'async', status: 'completed', output: { found: 42 } },
+      { id: 'call_b', name: 'calculator', status: 'completed' },
+    ]);
+    const messages = kit.requests[1]?.messages ?? [];
+    expect(messages.map(({ role }) => role)).toEqual(['system', 'user', 'assistant', 'tool', 'tool']);
+    expect(messages[2]).toEqual({
+      role: 'assistant',
+      content: 'Let me look.',
+      toolCalls: [
+        { id: 'call_a', name: 'echo', arguments: '{"found":42}' },
+        { id: 'call_b', name: 'calculator', arguments: '{"expression":"6*7"}', extra: { signature: 's' } },
+      ],
+    });
+    expect(messages[3]).toEqual({ role: 'tool', toolCallId: 'call_a', content: '{"found":42}' });
+    // Nothing is lost on the way through the journal.
+    await say(kit, 'and now?');
+    expect(kit.requests[2]?.messages.slice(0, 5)).toEqual(messages);
+    expect(kit.requests[2]?.messages.slice(5)).toEqual([
+      { role: 'assistant', content: 'It is 42.' },
+      { role: 'user', content: 'and now?' },
+    ]);
+  });
+
+  test('a call starts while the model is still speaking', async () => {
+    const started: string[] = [];
+    const gate = Promise.withResolvers<void>();
+    const kit = await sessionKit({
+      agent: speaking({ dialect: 'tool_calls' }),
+      executors: {
+        tool: async ({ action }): Promise<ActionOutcome> => {
+          started.push(action.id);
+          return { ok: true, output: null };
+        },
+      },
+      stream: async function* () {
+        yield call('echo', '{}', 'first');
+        yield call('echo', '{"n":', 'second', 1);
+        await gate.promise;
+        yield { type: 'tool_call', index: 1, id: null, name: null, argumentsDelta: '1}' };
+        yield finish();
+      },
+    });
+    void say(kit, 'go');
+    await settle();
+    expect(started).toEqual(['first']);
+    gate.resolve();
+    await settle();
+    expect(started.slice(0, 2)).toEqual(['first', 'second']);
+    await kit.session.cancel('enough');
+  });
+
+  test('capabilities and internal actions are called by name; what the agent has not is an unknown tool', async () => {
+    const kit = await sessionKit({
+      agent: (agent) => ({ ...speaking({ dialect: 'tool_calls' })(agent), capabilities: ['python'] }),
+      executors: { python: async () => ({ ok: true, output: 1 }) },
+      script: [
+        [
+          call('python', '{"code":"print(1)"}', 'a'),
+          call('set_variable', '{"key":"k","value":[1]}', 'b', 1),
+          call('shell', '{"command":"id"}', 'c', 2),
+          call('serch', '{}', 'd', 3),
+          finish(),
+        ],
+        [text('done'), finish('stop')],
+      ],
+    });
+    const result = await say(kit, 'go');
+    expect(result.actions.map(({ id, type, status }) => [id, type, status])).toEqual([
+      ['a', 'python', 'completed'],
+      ['b', 'internal', 'completed'],
+      ['c', 'tool', 'rejected'],
+      ['d', 'tool', 'rejected'],
+    ]);
+    expect(result.actions[3]?.error).toMatchObject({ code: 'unknown_name' });
+    expect(await variablesOf(kit.session)).toEqual({ k: [1] });
+    expect(kit.requests[1]?.messages.at(-1)?.content).toMatch(/^\[rejected\] unknown_name: /);
+  });
+
+  test('calls and protocol text go together: one count, one graph', async () => {
+    const kit = await sessionKit({
+      script: [
+        [
+          call('echo', '{"n":1}', 'native'),
+          text('<action mode="async">{"name":"echo","parameters":{"from":"$native.n"}}</action>'),
+          call('echo', '{"n":"$auto_1.from"}', null, 1),
+          text('<response final="true">$auto_2.n</response>'),
+          finish(),
+        ],
+      ],
+    });
+    const result = await say(kit, 'go');
+    expect(result).toMatchObject({ status: 'completed', response: '1', iterations: 1, warnings: [] });
+    expect(result.actions.map(({ id }) => id)).toEqual(['native', 'auto_1', 'auto_2']);
+  });
+
+  test('[P6] auto ids count on in the next generation', async () => {
+    const kit = await sessionKit({
+      script: [[call('echo', '{}'), finish()], [call('echo', '{}'), finish()], '<response final="true">ok</response>'],
+    });
+    const { actions } = await say(kit, 'go');
+    expect(actions.map(({ id }) => id)).toEqual(['auto_1', 'auto_2']);
+    const answers = kit.requests[2]?.messages.filter(({ role }) => role === 'tool');
+    expect(answers?.map(({ toolCallId }) => toolCallId)).toEqual(['auto_1', 'auto_2']);
+  });
+});
+
+describe('[P11] text beside calls', () => {
+  test.each([
+    ['a call that is accepted', call('echo', '{}', 'a'), finish(), 'completed'],
+    ['a call that is rejected', call('nosuch', '{}', 'a'), finish(), 'rejected'],
+    ['a call that was cut', call('echo', '{"q', 'a'), finish('length'), 'rejected'],
+  ] as const)('is no answer: %s', async (_name, delta, end, status) => {
+    const kit = await sessionKit({
+      agent: speaking({ dialect: 'tool_calls' }),
+      script: [
+        [text('One moment.'), delta, end],
+        [text('Here it is.'), finish('stop')],
+      ],
+    });
+    const result = await say(kit, 'go');
+    expect(result).toMatchObject({ status: 'completed', response: 'Here it is.', iterations: 2 });
+    expect(result.actions).toMatchObject([{ status }]);
+  });
+
+  test('a rejected action in the text keeps bare text from being the answer as well', async () => {
+    const kit = await sessionKit({
+      script: ['I will look. <action>{broken</action>', '<response final="true">Sorry.</response>'],
+    });
+    expect(await say(kit, 'go')).toMatchObject({ response: 'Sorry.', iterations: 2 });
+  });
+
+  test('reasoning before a call is a thought, and ends where the text begins', async () => {
+    const kit = await sessionKit({
+      agent: speaking({ dialect: 'tool_calls' }),
+      script: [
+        [
+          { type: 'reasoning', text: 'hm' },
+          text('Sure. '),
+          { type: 'reasoning', text: 'so' },
+          text('It is 4.'),
+          finish('stop'),
+        ],
+      ],
+    });
+    expect((await say(kit, 'go')).response).toBe('Sure. It is 4.');
+    const blocks = kit.events.filter(({ type }) => /^(thought|text)_/.test(type));
+    expect(blocks.map(({ type, data }) => [type, data['content'] ?? null])).toEqual([
+      ['thought_started', null],
+      ['thought_completed', 'hm'],
+      ['text_started', null],
+      ['thought_started', null],
+      ['thought_completed', 'so'],
+      ['text_completed', 'Sure. It is 4.'],
+    ]);
+  });
+});
+
+describe('[P17] dialects', () => {
+  const script: Script = [[call('echo', '{}', 'a'), finish()], '<response final="true">ok</response>'];
+
+  test('protocol: native calls are ignored, with one warning a generation', async () => {
+    const kit = await sessionKit({
+      agent: speaking({ dialect: 'protocol' }),
+      script: [
+        [call('echo', '{}', 'a'), call('echo', '{}', 'b', 1), text('Hello.'), finish()],
+        '<response final="true">x</response>',
+      ],
+    });
+    const result = await say(kit, 'go');
+    expect(result).toMatchObject({ response: 'Hello.', actions: [] });
+    expect(result.warnings.map(({ code }) => code)).toEqual(['tool_call_ignored']);
+    expect(kit.requests[0]?.tools).toBeUndefined();
+  });
+
+  test('auto: functions are declared only once the model has called one', async () => {
+    const kit = await sessionKit({ script });
+    await say(kit, 'go');
+    expect(kit.requests[0]?.tools).toBeUndefined();
+    expect(kit.requests[0]?.messages[0]?.content).toContain('<action');
+    expect(kit.requests[1]?.tools?.map(({ name }) => name)).toContain('echo');
+  });
+
+  test('tool_calls: functions are declared, and the prompt teaches no second way', async () => {
+    const kit = await sessionKit({ agent: speaking({ dialect: 'tool_calls' }), script });
+    await say(kit, 'go');
+    const [request] = kit.requests;
+    expect(request?.messages[0]?.content).not.toContain('<action');
+    const declared = new Map(request?.tools?.map((tool) => [tool.name, tool]));
+    expect([...declared.keys()]).toEqual(
+      expect.arrayContaining(['echo', 'calculator', 'python', 'shell', 'set_variable']),
+    );
+    expect(declared.get('python')?.parameters).toMatchObject({ type: 'object', required: ['code'] });
+    expect(request?.answerOnly).toBe(false);
+  });
+
+  test('[S11] in the last generation functions are declared but may not be called', async () => {
+    const kit = await sessionKit({
+      agent: (agent) => ({ ...speaking({ dialect: 'tool_calls' })(agent), loop: { ...agent.loop, maxIterations: 1 } }),
+      script: [
+        [call('echo', '{}', 'a'), finish()],
+        [text('What I have.'), finish('stop')],
+      ],
+    });
+    expect((await say(kit, 'go')).response).toBe('What I have.');
+    expect(kit.requests.map(({ answerOnly }) => answerOnly)).toEqual([false, true]);
+    expect(types(kit.events)).toContain('agent_completed');
+  });
+});

@@ -1,0 +1,134 @@
+import { describe, expect, test } from 'vitest';
+import type { AgentDefinition } from '../../../src/domain/manifest.ts';
+import type { ModelDelta } from '../../../src/domain/ports.ts';
+import { createParser } from '../../../src/protocol/parser/parser.ts';
+import type { TrainingMessage } from '../../../src/protocol/prompt/transcript.ts';
+import { say, sessionKit, textOf } from '../../support/session-kit.ts';
+import type { SessionKit } from '../../support/session-kit.ts';
+
+const call = (name: string, args: string, id: string | null, index = 0): ModelDelta => ({
+  type: 'tool_call',
+  index,
+  id,
+  name,
+  argumentsDelta: args,
+});
+const text = (words: string): ModelDelta => ({ type: 'text', text: words });
+const finish: ModelDelta = { type: 'finish', reason: 'tool_calls' };
+
+const linesOf = async (kit: SessionKit): Promise<string[]> =>
+  (await textOf(kit.session.transcript())).split('\n').slice(0, -1);
+
+const examples = async (kit: SessionKit): Promise<(readonly TrainingMessage[])[]> =>
+  (await linesOf(kit)).map((line) => {
+    expect(line).not.toContain('\n');
+    const { messages, ...rest } = JSON.parse(line) as { messages: TrainingMessage[] };
+    expect(rest).toEqual({});
+    return messages;
+  });
+
+describe('a session as training examples', () => {
+  test('a run is one line: what the model was shown and what it said, to the letter', async () => {
+    const first = '<action id="a">{"name":"echo","parameters":{"n":1}}</action>';
+    const second = '<response final="true">It is $a.n</response>';
+    const kit = await sessionKit({ script: [first, second] });
+    await say(kit, 'what is it?');
+    const [messages] = await examples(kit);
+    expect(messages?.map(({ role }) => role)).toEqual(['system', 'user', 'assistant', 'user', 'assistant']);
+    expect(messages?.slice(0, 4)).toEqual(kit.requests[1]?.messages);
+    expect(messages?.[2]).toEqual({ role: 'assistant', content: first });
+    expect(messages?.[4]).toEqual({ role: 'assistant', content: second });
+  });
+
+  test('earlier runs are context of later ones, and not learned twice', async () => {
+    const kit = await sessionKit({
+      script: ['<response final="true">one</response>', '<response final="true">two</response>'],
+    });
+    await say(kit, 'first');
+    await say(kit, 'second');
+    const [one, two] = await examples(kit);
+    expect(one?.map(({ weight }) => weight)).toEqual([undefined, undefined, undefined]);
+    expect(two?.map(({ role, weight }) => [role, weight])).toEqual([
+      ['system', undefined],
+      ['user', undefined],
+      ['assistant', 0],
+      ['user', undefined],
+      ['assistant', undefined],
+    ]);
+  });
+
+  test('runs that did not complete, and executions without a model, are no examples', async () => {
+    const kit = await sessionKit({
+      script: ['nothing <action>{', 'still <action>{', '<response final="true">ok</response>'],
+    });
+    expect((await say(kit, 'fail')).status).toBe('failed');
+    expect((await say(kit, 'go')).status).toBe('completed');
+    const all = await examples(kit);
+    expect(all).toHaveLength(1);
+    expect(all[0]?.at(-1)?.content).toContain('ok');
+    expect(all[0]?.filter(({ role, weight }) => role === 'assistant' && weight === undefined)).toHaveLength(1);
+  });
+
+  test.each(['full', 'compact'] as const)('[P17] native calls become protocol text, in the %s form', async (form) => {
+    const kit = await sessionKit({
+      agent: (agent): AgentDefinition => ({ ...agent, protocol: { ...agent.protocol, form, dialect: 'tool_calls' } }),
+      executors: { python: async () => ({ ok: true, output: 3 }) },
+      script: [
+        [
+          text('Two at once.'),
+          call('echo', '{"n":1}', 'call_a'),
+          call('python', '{"code":"print(3)"}', 'call_b', 1),
+          call('echo', '{"parameters":{"deep":true}}', 'call_c', 2),
+          call('nosuch', '{}', 'call_d', 3),
+          finish,
+        ],
+        [text('Done.'), finish],
+      ],
+    });
+    await say(kit, 'go');
+    const [messages] = await examples(kit);
+    expect(messages?.map(({ role }) => role)).toEqual(['system', 'user', 'assistant', 'user', 'assistant']);
+    expect(messages?.[0]?.content).toContain('<action');
+    const target = messages?.[2]?.content ?? '';
+    const parser = createParser({ json: 'strict', actInReasoning: false });
+    const events = [...parser.feed(target), ...parser.end()];
+    expect(events.filter(({ type }) => type === 'warning' || type === 'action_rejected')).toEqual([]);
+    expect(
+      events.flatMap((event) =>
+        event.type === 'action_declared'
+          ? [[event.action.id, event.action.type, event.action.name, event.action.mode, event.action.parameters]]
+          : [],
+      ),
+    ).toEqual([
+      ['call_a', 'tool', 'echo', 'async', { n: 1 }],
+      ['call_b', 'python', 'python', 'async', { code: 'print(3)' }],
+      ['call_c', 'tool', 'echo', 'async', { parameters: { deep: true } }],
+    ]);
+    expect(target).toMatch(/^Two at once\.\n/);
+    expect(messages?.[3]?.content).toContain('<action_result id="call_b" name="python" status="completed"');
+    expect(messages?.[3]?.content).not.toContain('call_d');
+  });
+
+  test('a session in which nothing was said has none, whoever its agent is', async () => {
+    const kit = await sessionKit({ gone: () => true });
+    expect(await linesOf(kit)).toEqual([]);
+  });
+
+  test('[X3] secrets of the environment are taken out, wherever they came from', async () => {
+    const secret = 'sk-"quoted"\\-1234';
+    const kit = await sessionKit({
+      secrets: [secret, 'hunter2hunter2', 'abc'],
+      executors: { shell: async () => ({ ok: true, output: { env: `KEY=${secret}`, words: 'abc hunter2hunter2' } }) },
+      script: [
+        '<action type="shell" id="e">{"command":"env"}</action>',
+        `<response final="true">The key is ${secret}.</response>`,
+      ],
+    });
+    await say(kit, 'print hunter2hunter2');
+    const lines = await textOf(kit.session.transcript());
+    expect(lines).not.toContain('sk-');
+    expect(lines).not.toContain('hunter2');
+    expect(lines.split('[secret]').length - 1).toBe(4);
+    expect(lines).toContain('abc');
+  });
+});

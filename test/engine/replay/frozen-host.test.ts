@@ -1,0 +1,364 @@
+/** Work that freezes its host is set aside; work that was under way beside it goes on (J2, J3). */
+import { describe, expect, test } from 'vitest';
+
+import { limits } from '../../../src/domain/limits.ts';
+import type { AgentDefinition, FeedDefinition } from '../../../src/domain/manifest.ts';
+import { Suspects } from '../../../src/engine/replay/suspects.ts';
+import type { HostLife } from '../../../src/engine/replay/recovery-queue.ts';
+import { FakeClock } from '../../support/fake-clock.ts';
+import { MortalSql, openNodeSql } from '../../support/node-sql.ts';
+import type { NodeSql } from '../../support/node-sql.ts';
+import { SESSION_ID, sessionKit, settle, resultOf } from '../../support/session-kit.ts';
+import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
+
+const act = (id: string, say: string): string =>
+  `<action type="tool" mode="async" id="${id}">{"name":"echo","parameters":{"say":"${say}"}}</action>`;
+const FREEZES = `${act('a', 'freeze')}<response final="true">$a</response>`;
+const SLOW = `${act('a', 'slow').replace('id=', 'timeout="3600" id=')}<response final="true">done</response>`;
+
+/** One host after the other on the databases of some sessions, as `npm start` or the platform starts them. */
+class World {
+  readonly disks: NodeSql[];
+  readonly isWatched: boolean;
+  now = 1_000_000;
+  /** Until then what freezes a host, and what is slow, only never answers. */
+  isArmed = true;
+  life = 0;
+  readonly frozen: number[] = [];
+  /** What one host left behind: the databases that it writes, and whether it froze. */
+  host: {
+    readonly sqls: MortalSql[];
+    readonly kits: SessionKit[];
+    readonly clock: FakeClock;
+    isFrozen: boolean;
+  } | null = null;
+
+  constructor(sessions: number, isWatched = true) {
+    this.disks = Array.from({ length: sessions }, () => openNodeSql());
+    this.isWatched = isWatched;
+  }
+
+  /** A host of all sessions. `freeze`, said to a tool, stops it for good; `slow` never answers; the rest does at once. */
+  async start(options: KitOptions = {}): Promise<SessionKit[]> {
+    this.life += 1;
+    const clock = new FakeClock(this.now);
+    const sqls = this.disks.map((disk) => new MortalSql(disk, null));
+    const host = { sqls, kits: [] as SessionKit[], clock, isFrozen: false };
+    this.host = host;
+    const suspects = new Suspects();
+    const description: HostLife = this.isWatched
+      ? { life: this.life, frozen: [...this.frozen] }
+      : { life: null, frozen: [] };
+    for (const sql of sqls) {
+      const kit = await sessionKit({
+        ...options,
+        sql,
+        clock,
+        suspects,
+        host: description,
+        executors: {
+          tool: async ({ parameters: { say } }) => {
+            if (say === 'freeze' && this.isArmed) this.freeze();
+            const isStuck = say === 'freeze' || say === 'slow' || (say === 'late' && !this.isArmed);
+            if (isStuck || host.isFrozen) return await new Promise(() => undefined);
+            return { ok: true, output: say ?? null };
+          },
+        },
+      });
+      host.kits.push(kit);
+    }
+    return host.kits;
+  }
+
+  /** The host answers nothing any more, and nothing of it goes on. */
+  freeze(): void {
+    if (this.host === null || this.host.isFrozen) return;
+    this.host.isFrozen = true;
+    if (this.isWatched) this.frozen.push(this.life);
+    this.end();
+  }
+
+  /** The host ends now, whatever it was doing. */
+  end(): void {
+    for (const sql of this.host?.sqls ?? []) sql.kill();
+  }
+
+  /** Starts hosts until one does not freeze. */
+  async untilServing(options: KitOptions = {}): Promise<void> {
+    for (let start = 1; start <= 2 * limits.frozenStarts; start += 1) {
+      await this.start(options);
+      await this.live(60_000);
+      if (this.host?.isFrozen === false) return;
+    }
+    throw new Error('no host serves');
+  }
+
+  /** The alarms of all sessions, in an order; then time passes, until the host freezes or `ms` are over. */
+  async live(ms: number, order: readonly number[] = this.disks.map((_, at) => at)): Promise<void> {
+    const { host } = this;
+    if (host === null) throw new Error('nothing runs');
+    for (const at of order) host.kits[at]?.session.wake().catch(() => undefined);
+    for (let passed = 0; passed <= ms && !host.isFrozen; passed += 250) {
+      await settle();
+      if (!host.isFrozen) host.clock.advance(250);
+    }
+    await settle();
+    this.now = host.clock.now() + 60_000;
+  }
+}
+
+const answer = (text: string): string => `<response final="true">${text}</response>`;
+
+function one(kit: SessionKit | undefined): SessionKit {
+  if (kit === undefined) throw new Error('there is no such session');
+  return kit;
+}
+
+const runOf = ({ session }: SessionKit): string => session.runs()[0]?.runId ?? '';
+
+const post = async ({ session }: SessionKit, text: string): Promise<void> => {
+  const chunks = async function* (): AsyncGenerator<string> {
+    yield text;
+  };
+  await session.execute(chunks(), text);
+};
+const statuses = async ({ session }: SessionKit): Promise<unknown[]> =>
+  await Promise.all(
+    session.runs().map(async (run) => {
+      const { status, error } = await resultOf(session, run);
+      return error === null ? status : `${status}: ${String((error as { code?: string }).code)}`;
+    }),
+  );
+
+/** A world whose first host has frozen by the first message of its first session. */
+async function frozenWorld(sessions = 1, isWatched = true): Promise<World> {
+  const world = new World(sessions, isWatched);
+  const [first, ...others] = await world.start();
+  for (const other of others) await post(other, SLOW);
+  await settle();
+  if (first === undefined) throw new Error('no session');
+  await post(first, FREEZES).catch(() => undefined);
+  await settle();
+  expect(world.host?.isFrozen).toBe(true);
+  return world;
+}
+
+describe('[J2] a run that freezes its host', () => {
+  test('is set aside after three starts that froze, by name, and the fourth serves', async () => {
+    const world = await frozenWorld();
+    for (let start = 1; start <= limits.frozenStarts; start += 1) {
+      const [kit] = await world.start();
+      expect(await statuses(one(kit))).toEqual(['running']);
+      await world.live(30_000);
+      expect([start, world.host?.isFrozen]).toEqual([start, true]);
+    }
+    const [kit] = await world.start();
+    await world.live(30_000);
+    expect(world.host?.isFrozen).toBe(false);
+    expect(await statuses(one(kit))).toEqual(['failed: recovery_exhausted']);
+    expect(kit?.faults).toEqual([
+      expect.stringMatching(`^run run_a+_1 of session ${SESSION_ID} is set aside: the host froze at 3 starts in a row`),
+    ]);
+    const result = await resultOf(one(kit).session, one(kit).session.run(runOf(one(kit))));
+    expect(result?.actions).toMatchObject([{ status: 'failed', error: { code: 'outcome_unknown' } }]);
+    await post(one(kit), answer('serves'));
+    await settle();
+    expect(await statuses(one(kit))).toContain('completed');
+  });
+
+  test('messages that waited behind it are answered', async () => {
+    const world = new World(1);
+    world.isArmed = false;
+    const [first] = await world.start();
+    for (const text of [FREEZES, answer('second'), answer('third')]) await post(one(first), text);
+    world.end();
+    world.isArmed = true;
+    await world.untilServing();
+    expect(await statuses(one(world.host?.kits[0]))).toEqual(['failed: recovery_exhausted', 'completed', 'completed']);
+    expect(world.frozen).toHaveLength(limits.frozenStarts);
+  });
+
+  test('a message that waited, and freezes each host that comes to it, is the one that is set aside', async () => {
+    const world = new World(1);
+    world.isArmed = false;
+    const [first] = await world.start();
+    for (const text of [`${act('a', 'late')}${answer('first')}`, FREEZES, answer('third')])
+      await post(one(first), text);
+    world.end();
+    world.isArmed = true;
+    await world.untilServing();
+    expect(await statuses(one(world.host?.kits[0]))).toEqual(['completed', 'failed: recovery_exhausted', 'completed']);
+    expect(world.frozen).toHaveLength(limits.frozenStarts);
+  });
+
+  test('left-overs of a run that has answered are set aside as well, and the answer stands', async () => {
+    const world = new World(1);
+    world.isArmed = false;
+    const [first] = await world.start();
+    const leftOver = act('a', 'freeze').replace('mode="async"', 'mode="fire_and_forget"');
+    await post(one(first), `${leftOver}${answer('done')}`);
+    await settle();
+    expect(await statuses(one(first))).toEqual(['completed']);
+    world.end();
+    world.isArmed = true;
+    await world.untilServing();
+    const kit = one(world.host?.kits[0]);
+    expect(await statuses(kit)).toEqual(['completed']);
+    expect(world.frozen).toHaveLength(limits.frozenStarts);
+    expect((await resultOf(kit.session, kit.session.run(runOf(kit)))).actions).toMatchObject([{ status: 'failed' }]);
+  });
+
+  test('it is on disk that it is taken up before anything of it begins', async () => {
+    const world = await frozenWorld();
+    const [kit] = await world.start();
+    const synced = Promise.withResolvers<void>();
+    const sql = world.host?.sqls[0] as MortalSql;
+    sql.onSync = () => synced.promise;
+    void kit?.session.recover();
+    await settle();
+    expect(world.host?.isFrozen).toBe(false);
+    expect(world.disks[0]?.exec('SELECT work, lives FROM taken_up')).toEqual([{ work: 'run 1', lives: '[2]' }]);
+    synced.resolve();
+    await settle();
+    expect(world.host?.isFrozen).toBe(true);
+  });
+
+  test('the alarm comes for it, although the host that set the alarm had not taken it up yet', async () => {
+    const world = await frozenWorld();
+    const [kit] = await world.start();
+    expect(kit?.session.nextWake()).toBe(world.now + limits.watchdogMs);
+  });
+
+  test('after the fourth start nothing is left to note: other runs are not held to it', async () => {
+    const world = await frozenWorld();
+    await world.untilServing();
+    const kit = one(world.host?.kits[0]);
+    await post(kit, answer('x'));
+    await settle();
+    expect(world.disks[0]?.exec('SELECT work, aside FROM taken_up')).toEqual([{ work: 'run 1', aside: 1 }]);
+  });
+});
+
+describe('[J2] innocent work', () => {
+  test('is never set aside by hosts that are killed, however soon and however often', async () => {
+    const world = new World(1);
+    const [first] = await world.start();
+    await post(one(first), SLOW);
+    for (let kill = 1; kill < limits.recoveries; kill += 1) {
+      world.end();
+      const [kit] = await world.start();
+      await kit?.session.wake();
+      expect([kill, ...(await statuses(one(kit)))]).toEqual([kill, 'running']);
+    }
+  });
+
+  test('is not set aside by hosts that freeze later than it takes to prove it harmless', async () => {
+    const world = new World(1);
+    const [first] = await world.start();
+    await post(one(first), SLOW);
+    for (let start = 1; start <= 2 * limits.frozenStarts; start += 1) {
+      world.end();
+      await world.start();
+      await world.live(limits.provenMs + 1_000);
+      expect(world.disks[0]?.exec('SELECT * FROM taken_up')).toEqual([]);
+      expect(await statuses(one(world.host?.kits[0]))).toEqual(['running']);
+      world.freeze();
+    }
+  });
+
+  test.each([1, 2, 7, 30])('of %i other sessions goes on, in whatever order they wake', async (others) => {
+    const world = await frozenWorld(others + 1);
+    let at = 7;
+    const shuffled = (): number[] =>
+      world.disks.map((_, index) => index).toSorted((one, other) => ((one * 31 + at) % 17) - ((other * 31 + at) % 17));
+    for (let start = 1; start <= limits.frozenStarts + 1; start += 1) {
+      at += 5;
+      await world.start();
+      await world.live(600_000, shuffled());
+      expect([start, world.host?.isFrozen]).toEqual([start, start <= limits.frozenStarts]);
+    }
+    const [culprit, ...rest] = await Promise.all(world.host?.kits.map(statuses) ?? []);
+    expect(culprit).toEqual(['failed: recovery_exhausted']);
+    expect(rest).toEqual(rest.map(() => ['running']));
+  });
+
+  test('who only reads does not wait for a suspect to have its turn', async () => {
+    const world = await frozenWorld(3);
+    await world.start();
+    await world.live(30_000);
+    expect(world.host?.isFrozen).toBe(true);
+    const kits = await world.start();
+    const read = Promise.all(kits.slice(1).map((kit) => kit.session.recover('to read')));
+    let isRead = false;
+    void read.then(() => (isRead = true));
+    await settle();
+    expect(isRead).toBe(true);
+    expect(await Promise.all(kits.slice(1).map(statuses))).toEqual([['running'], ['running']]);
+  });
+});
+
+describe('[J2] a host that nobody watches', () => {
+  test('ends with its object: three ends in a row, shortly after it was taken up, speak against the run', async () => {
+    const world = await frozenWorld(1, false);
+    for (let start = 1; start <= limits.frozenStarts; start += 1) {
+      await world.start();
+      await world.live(30_000);
+      expect(world.host?.isFrozen).toBe(true);
+    }
+    await world.start();
+    await world.live(30_000);
+    expect(await statuses(one(world.host?.kits[0]))).toEqual(['failed: recovery_exhausted']);
+  });
+
+  test('ends now and then: what ran for a while in between is innocent', async () => {
+    const world = new World(1, false);
+    const [first] = await world.start();
+    await post(one(first), SLOW);
+    for (let end = 1; end <= 3 * limits.frozenStarts; end += 1) {
+      world.end();
+      await world.start();
+      await world.live(end % 2 === 0 ? limits.provenMs + 1_000 : 1_000);
+      expect(await statuses(one(world.host?.kits[0]))).toEqual(['running']);
+    }
+  });
+});
+
+describe('[F3] a periodic feed that freezes its host', () => {
+  const feed: FeedDefinition = {
+    id: 'poison',
+    when: 'periodic',
+    intervalMs: 5_000,
+    cacheTtlMs: 0,
+    maxTokens: 100,
+    enabled: true,
+    source: { type: 'tool', name: 'echo', action: null, params: { say: 'freeze' } },
+    onError: 'use_cached',
+    defaultValue: null,
+  };
+  const agent = (found: AgentDefinition): AgentDefinition => ({
+    ...found,
+    feeds: [feed, { ...feed, id: 'good', source: { ...feed.source, params: { say: 'fine' } } }],
+  });
+
+  test('is set aside by name, the others are refreshed, and a message gives it another chance', async () => {
+    const world = new World(1);
+    world.isArmed = false;
+    const [first] = await world.start({ agent, script: [answer('hi')] });
+    void first?.session.message({ content: 'x', ifBusy: 'queue', tokens: false, idempotencyKey: null });
+    await world.live(10_000);
+    world.end();
+    world.isArmed = true;
+    await world.untilServing({ agent, script: [answer('hi')] });
+    expect(world.frozen).toHaveLength(limits.frozenStarts);
+    const kit = one(world.host?.kits[0]);
+    const shown = kit.session.feeds();
+    expect(shown).toMatchObject([
+      { id: 'poison', error: expect.stringContaining('recovery_exhausted') as string },
+      { id: 'good', error: null, value: 'fine' },
+    ]);
+    expect(kit.faults.filter((fault) => String(fault).startsWith('feed "poison"'))).toHaveLength(1);
+    world.isArmed = false;
+    await post(kit, answer('again'));
+    expect(world.disks[0]?.exec(`SELECT * FROM taken_up WHERE aside = 1`)).toEqual([]);
+  });
+});

@@ -1,0 +1,681 @@
+/** A session whose host vanishes at any moment goes on where its record ends (J1-J3, J9, S7, S10). */
+import { describe, expect, test } from 'vitest';
+import type { ActionOutcome } from '../../../src/domain/action.ts';
+import type { Json } from '../../../src/domain/json.ts';
+import type { SessionEvent } from '../../../src/domain/event.ts';
+import { limits } from '../../../src/domain/limits.ts';
+import type { ModelDelta, ModelRequest } from '../../../src/domain/ports.ts';
+import type { RunResult } from '../../../src/engine/run/run-result.ts';
+import type { ActionCall, ActionContext } from '../../../src/executors/executor.ts';
+import { FakeClock } from '../../support/fake-clock.ts';
+import { MortalSql, openNodeSql } from '../../support/node-sql.ts';
+import type { CrashPoint } from '../../support/node-sql.ts';
+import { sessionKit, settle, resultOf } from '../../support/session-kit.ts';
+import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
+
+/** What outlives the hosts: the disk, the time, the world that actions change, and what was sent to readers. */
+class World {
+  readonly disk = openNodeSql();
+  readonly clock = new FakeClock();
+  /** `runtime key/attempt` of everything that was executed, in order. */
+  readonly executed: string[] = [];
+  readonly #ends = new Map<string, ActionOutcome>();
+  readonly #remembers: boolean;
+  /** What the hosts' readers were sent, journaled events only. */
+  readonly sent: SessionEvent[] = [];
+
+  constructor(remembers: boolean) {
+    this.#remembers = remembers;
+  }
+
+  /** Takes `latency_ms` (or the time of the id's place) and gives the parameters back; fails as it is told. */
+  execute = async (call: ActionCall, { signal }: ActionContext): Promise<ActionOutcome> => {
+    const job = `${call.runtimeKey}/${call.attempt}`;
+    this.executed.push(job);
+    const { value = null, ms = 10, fail_times: failTimes = 0 } = call.parameters;
+    const end: ActionOutcome =
+      call.attempt <= Number(failTimes)
+        ? { ok: false, error: { code: 'flaky', message: 'try again', retryable: true } }
+        : { ok: true, output: value };
+    this.#ends.set(job, end);
+    return await this.#after(Number(ms), end, signal);
+  };
+
+  /** As a runner that knows its jobs. */
+  recover = async (call: ActionCall, { signal }: ActionContext): Promise<ActionOutcome | null> => {
+    const end = this.#ends.get(`${call.runtimeKey}/${call.attempt}`);
+    return end === undefined || !this.#remembers ? null : await this.#after(5, end, signal);
+  };
+
+  #after(ms: number, end: ActionOutcome, signal: AbortSignal): Promise<ActionOutcome> {
+    return new Promise((resolve) => {
+      const cancel = this.clock.schedule(ms, () => resolve(end));
+      signal.addEventListener('abort', () => {
+        cancel();
+        resolve({ ok: false, error: { code: 'aborted', message: 'aborted', retryable: false } });
+      });
+    });
+  }
+}
+
+interface Host {
+  readonly kit: SessionKit;
+  readonly sql: MortalSql;
+}
+
+async function host(world: World, crash: CrashPoint | null, options: KitOptions = {}): Promise<Host> {
+  const sql = new MortalSql(world.disk, crash);
+  const kit = await sessionKit({
+    sql,
+    clock: world.clock,
+    executors: { tool: world.execute, python: world.execute },
+    recover: { python: world.recover },
+    ...options,
+  });
+  kit.session.listen((batch) => world.sent.push(...(batch ?? []).filter(({ seq }) => seq !== null)));
+  return { kit, sql };
+}
+
+const allEnded = ({ kit }: Host): boolean =>
+  kit.session.runs().every(({ run }) => kit.session.hasEnded(`run_${'a'.repeat(32)}_${run}`));
+
+/** Lets time pass until every run has ended or the host is gone. */
+async function live(world: World, one: Host): Promise<void> {
+  for (let turn = 0; turn < 500; turn += 1) {
+    await settle();
+    if (one.sql.crashed || allEnded(one)) return;
+    const { next } = world.clock;
+    if (next === null) throw new Error('nothing will ever happen any more');
+    world.clock.advance(next - world.clock.now());
+  }
+  throw new Error('the runs do not end');
+}
+
+/** One piece of work: posted text, or messages to a model. */
+interface Work {
+  readonly name: string;
+  readonly text?: string;
+  readonly model?: (request: ModelRequest) => readonly string[];
+  readonly agent?: KitOptions['agent'];
+}
+
+async function begin(one: Host, work: Work): Promise<void> {
+  const { session } = one.kit;
+  if (work.text === undefined) {
+    await session.message({ content: 'go', ifBusy: 'queue', tokens: false, idempotencyKey: 'once' });
+  } else {
+    const { text } = work;
+    const chunks = async function* (): AsyncGenerator<string> {
+      for (let at = 0; at < text.length; at += 40) {
+        yield text.slice(at, at + 40);
+        await Promise.resolve();
+      }
+    };
+    await session.execute(chunks(), text);
+  }
+}
+
+function optionsOf(work: Work): KitOptions {
+  const { model } = work;
+  return {
+    ...(work.agent === undefined ? {} : { agent: work.agent }),
+    ...(model === undefined
+      ? {}
+      : {
+          async *stream(request: ModelRequest): AsyncGenerator<ModelDelta> {
+            for (const text of model(request)) {
+              yield { type: 'text', text };
+              await Promise.resolve();
+            }
+            yield { type: 'finish', reason: 'stop' };
+          },
+        }),
+  };
+}
+
+/** Runs the work through hosts that crash at the given points, and one that does not. */
+async function through(
+  work: Work,
+  crashes: readonly CrashPoint[],
+  remembers: boolean,
+): Promise<{ world: World; last: Host; appends: number }> {
+  const world = new World(remembers);
+  let appends = 0;
+  for (const [life, crash] of [...crashes, null].entries()) {
+    const one = await host(world, crash, optionsOf(work));
+    const begun = async (): Promise<void> => {
+      await one.kit.session.recover();
+      // A client that got no answer sends again; it cannot know whether the first one was taken (J7).
+      if (one.kit.session.runs().length === 0) await begin(one, work);
+    };
+    const [outcome] = await Promise.allSettled([Promise.race([begun(), gone(one)])]);
+    if (outcome.status === 'rejected' && !one.sql.crashed) throw outcome.reason;
+    if (!one.sql.crashed) await live(world, one);
+    appends = one.sql.appends;
+    if (crash === null) {
+      expect(one.kit.faults, `life ${life}`).toEqual([]);
+      return { world, last: one, appends };
+    }
+    one.sql.kill();
+    await settle();
+  }
+  throw new Error('unreachable');
+}
+
+async function gone({ sql }: Host): Promise<void> {
+  while (!sql.crashed) await new Promise((resolve) => setImmediate(resolve));
+}
+
+async function lastResult({ kit }: Host): Promise<RunResult> {
+  const run = kit.session.runs().at(-1);
+  if (run === undefined) throw new Error('there is no run');
+  return await resultOf(kit.session, run);
+}
+
+const ENDS = new Set(['action_completed', 'action_failed', 'action_skipped', 'action_cancelled', 'action_rejected']);
+const ACTION = (
+  id: string,
+  fields: Record<string, Json> = {},
+  parameters: Record<string, Json> = {},
+  type = 'tool',
+): string =>
+  `<action type="${type}" mode="async" id="${id}">${JSON.stringify({
+    ...(type === 'tool' ? { name: 'echo' } : {}),
+    parameters: { value: `value of ${id}`, ...(type === 'tool' ? {} : { code: 'x' }), ...parameters },
+    ...fields,
+  })}</action>`;
+
+const WORK: readonly Work[] = [
+  {
+    name: 'diamond',
+    text: `<thought>four of them</thought>${ACTION('a', { output_key: 'top' })}${ACTION('b', {}, { value: 'b of $top' })}${ACTION('c', { depends_on: ['a'] }, { ms: 30 })}${ACTION('d', { depends_on: ['b', 'c'] })}<response final="true">got $d and $top</response>`,
+  },
+  {
+    name: 'chain of unsafe actions',
+    text: `${ACTION('a', {}, {}, 'python')}${ACTION('b', { depends_on: ['a'] }, {}, 'python')}${ACTION('c', { depends_on: ['b'] }, {}, 'python')}<response final="true">$c</response>`,
+  },
+  {
+    name: 'fan-out with retries, two at a time',
+    text: `${[1, 2, 3, 4, 5, 6].map((n) => ACTION(`f${n}`, { retry: { max_attempts: 3, delay: 1, backoff: 'exponential' } }, { fail_times: n % 3, ms: 10 * n })).join('')}<response final="true">$f1 $f6</response>`,
+    agent: (agent) => ({ ...agent, loop: { ...agent.loop, maxParallelActions: 2 } }),
+  },
+  {
+    name: 'partial responses, a condition, a barrier and one that nobody waits for',
+    text: `<response final="false">first $a then</response>${ACTION('a')}<response final="false">have $a now</response>${ACTION('no', { when: '$a == "x"' })}${ACTION('yes', { when: '$a != "x"' })}<action type="tool" mode="sync" id="s">{"name":"echo","parameters":{"value":1}}</action>${ACTION('after')}<action type="tool" mode="fire_and_forget" id="bg">{"name":"echo","parameters":{"value":2,"ms":500}}</action><response final="true">$yes $after</response>`,
+  },
+  {
+    name: 'two iterations with a model',
+    model: ({ messages }) =>
+      JSON.stringify(messages).includes('action_result')
+        ? ['<response final="true">', 'the answer is ', '42</response>']
+        : ['<thought>let me ', 'see</thought>', ACTION('x', {}, { ms: 40 }), ' <thought>meanwhile</thought>'],
+  },
+  {
+    name: 'one generation that answers with a reference',
+    model: () => [
+      ACTION('x', { output_key: 'out' }, { ms: 40 }),
+      '<response final="true">it is ',
+      '$out indeed</response>',
+    ],
+  },
+];
+
+/** What must be the same, whatever crashed: not how often a model was asked or how long it took. */
+function essence(result: RunResult): unknown {
+  const byId = new Map(result.actions.map(({ id, status, output }) => [id, { status, output }]));
+  return { status: result.status, response: result.response, actions: Object.fromEntries([...byId].sort()) };
+}
+
+function checkJournal({ world, last }: { world: World; last: Host }): void {
+  const events: SessionEvent[] = [];
+  for (let after = 0; ;) {
+    const page = last.kit.session.events(after);
+    if (page.length === 0) break;
+    events.push(...page);
+    after = page.at(-1)?.seq ?? 0;
+  }
+  expect(
+    events.map(({ seq }) => seq),
+    'ids without a gap',
+  ).toEqual(events.map((_, index) => index + 1));
+  // What readers were sent is what the journal holds: nothing was unsaid.
+  for (const event of world.sent) expect(event).toEqual(events[(event.seq ?? 0) - 1]);
+  const queued = events.filter(({ type }) => type === 'action_queued');
+  for (const { iteration, action_id: id } of queued) {
+    const ends = events.filter(
+      (event) => event.action_id === id && event.iteration === iteration && ENDS.has(event.type),
+    );
+    expect(
+      ends.map(({ type }) => type),
+      `ends of ${id ?? ''}`,
+    ).toHaveLength(1);
+  }
+  for (const type of ['thought', 'text', 'response']) {
+    const started = events.filter((event) => event.type === `${type}_started`).map(({ seq }) => seq);
+    const completed = events.filter((event) => event.type === `${type}_completed`).map(({ data }) => data['segment']);
+    expect(completed.toSorted(), `blocks of ${type}`).toEqual(started.toSorted());
+  }
+  expect(last.kit.session.runs().map(({ status }) => status)).not.toContain('running');
+  expect(last.kit.session.busy).toBe(false);
+}
+
+const atMostOnce = (executed: readonly string[]): void => expect(new Set(executed).size).toBe(executed.length);
+
+describe.each(WORK)('[J2] [J3] [S10] $name', (work) => {
+  test.each(['torn', 'unsynced'] as const)(
+    'ends the same when the host vanishes at any append (%s)',
+    async (leaves) => {
+      const whole = await through(work, [], true);
+      checkJournal(whole);
+      const expected = essence(await lastResult(whole.last));
+      expect(expected).toMatchObject({ status: 'completed' });
+      for (let atAppend = 1; atAppend <= whole.appends; atAppend += 1) {
+        const survived = await through(work, [{ atAppend, leaves }], true);
+        checkJournal(survived);
+        expect(essence(await lastResult(survived.last)), `crash at append ${atAppend}`).toEqual(expected);
+        if (work.name.includes('unsafe')) atMostOnce(survived.world.executed);
+      }
+    },
+  );
+
+  test('ends the same when host after host vanishes', async () => {
+    const expected = essence(await lastResult((await through(work, [], true)).last));
+    for (const [first, second, third] of [
+      [3, 2, 4],
+      [5, 5, 5],
+      [8, 1, 9],
+      [12, 3, 2],
+    ] as const) {
+      const crashes = [first, second, third].map((atAppend): CrashPoint => ({ atAppend, leaves: 'unsynced' }));
+      const survived = await through(work, crashes, true);
+      checkJournal(survived);
+      expect(essence(await lastResult(survived.last)), `crashes at ${first}, ${second}, ${third}`).toEqual(expected);
+      if (work.name.includes('unsafe')) atMostOnce(survived.world.executed);
+    }
+  });
+});
+
+/** A host that vanishes between two turns, and the next one over the same disk. */
+async function hostsOf(
+  options: KitOptions = {},
+  remembers = false,
+): Promise<{ world: World; first: Host; next: (more?: KitOptions) => Promise<Host> }> {
+  const world = new World(remembers);
+  const first = await host(world, null, options);
+  let current = first;
+  return {
+    world,
+    first,
+    next: async (more = {}) => {
+      await settle();
+      current.sql.kill();
+      current = await host(world, null, { ...options, ...more });
+      await current.kit.session.recover();
+      await settle();
+      return current;
+    },
+  };
+}
+
+const send = async ({ kit }: Host, content: string): Promise<void> =>
+  void (await kit.session.message({ content, ifBusy: 'queue', tokens: false, idempotencyKey: null }));
+
+/** A model that says `texts`, one generation each; null: the stream stays silent after what came before it. */
+function speaking(
+  ...generations: readonly (readonly (string | null)[])[]
+): KitOptions & { readonly asked: ModelRequest[] } {
+  const asked: ModelRequest[] = [];
+  return {
+    asked,
+    async *stream(request) {
+      const texts = generations[asked.length] ?? ['<response final="true">out of script</response>'];
+      asked.push(request);
+      for (const text of texts) {
+        if (text === null) await new Promise(() => undefined);
+        else yield { type: 'text', text };
+      }
+      yield { type: 'finish', reason: 'stop' };
+    },
+  };
+}
+
+describe('[J2] a model run goes on with another generation', () => {
+  test('what an unsafe action came to is not known, and the model is told', async () => {
+    const model = speaking([ACTION('risky', {}, { ms: 1_000 }, 'python')], ['<response final="true">I see</response>']);
+    const { world, first, next } = await hostsOf(model);
+    await send(first, 'do it');
+    const second = await next();
+    expect(await lastResult(second)).toMatchObject({ status: 'completed', response: 'I see' });
+    expect((await lastResult(second)).actions).toMatchObject([
+      { status: 'failed', error: { code: 'outcome_unknown' } },
+    ]);
+    expect(JSON.stringify(model.asked[1]?.messages)).toContain('outcome_unknown');
+    expect(world.executed).toHaveLength(1);
+  });
+
+  test('a pure action runs again, as the same attempt', async () => {
+    const { world, first, next } = await hostsOf(
+      speaking([ACTION('x', {}, { ms: 1_000 }), '<response final="true">$x</response>']),
+    );
+    await send(first, 'do it');
+    const second = await next();
+    await live(world, second);
+    expect(await lastResult(second)).toMatchObject({ status: 'completed', response: 'value of x' });
+    expect(world.executed).toEqual([world.executed[0], world.executed[0]]);
+  });
+
+  test('[J4] [J6] of a block that was cut stands what was written in time, marked as cut; it is not the answer', async () => {
+    const long = 'a long answer. '.repeat(200);
+    const model = speaking(
+      ['<thought>hm</thought><response final="true">', long, 'and the rest', null],
+      ['<response final="true">shorter</response>'],
+    );
+    const { world, first, next } = await hostsOf(model);
+    await send(first, 'tell me');
+    await settle();
+    const second = await next();
+    await live(world, second);
+    const result = await lastResult(second);
+    expect(result).toMatchObject({ status: 'completed', response: 'shorter' });
+    expect(result.responses[0]?.content).toMatch(/^a long answer\. /);
+    const cut = world.sent.filter(({ data }) => data['cut'] === true);
+    expect(cut.map(({ type }) => type)).toEqual(['response_completed']);
+    expect(world.sent.filter(({ data }) => data['code'] === 'run_recovered')).toHaveLength(1);
+    expect(JSON.stringify(model.asked[1]?.messages)).toContain('cut off');
+  });
+
+  test('[J6] a few words are written after a second at most', async () => {
+    const { world, first, next } = await hostsOf(speaking(['<response final="true">a few words', null]));
+    await send(first, 'tell me');
+    await settle();
+    world.clock.advance(limits.unsavedTextMs);
+    const second = await next();
+    expect((await lastResult(second)).responses[0]?.content).toBe('a few words');
+  });
+
+  test('after three cut generations the run is given up', async () => {
+    const { first, next } = await hostsOf(speaking(...Array.from({ length: 9 }, () => ['<thought>hm', null])));
+    await send(first, 'think');
+    for (let crash = 1; crash <= limits.cutGenerations; crash += 1) {
+      expect(await lastResult(await next())).toMatchObject({ status: 'running' });
+    }
+    expect(await lastResult(await next())).toMatchObject({ status: 'failed', error: { code: 'recovery_exhausted' } });
+  });
+
+  test('messages that waited behind it come in their order, and protocol text that was cut off is an error', async () => {
+    const { world, first, next } = await hostsOf(
+      speaking(
+        ['<thought>hm', null],
+        ...['one', 'two', 'three'].map((n) => [`<response final="true">${n}</response>`]),
+      ),
+    );
+    for (const content of ['a', 'b', 'c']) await send(first, content);
+    await first.kit.session.execute((async function* () {})(), null);
+    const last = await next();
+    await live(world, last);
+    const results = await Promise.all(
+      last.kit.session.runs().map(async (run) => await resultOf(last.kit.session, run)),
+    );
+    expect(results.map(({ response }) => response)).toEqual(['one', 'two', 'three', '']);
+    expect(results.at(-1)).toMatchObject({ status: 'failed', error: { code: 'input_cut' } });
+  });
+});
+
+describe('[J2] [J9] the record', () => {
+  test('a run whose hosts keep vanishing is given up', async () => {
+    const { first, next } = await hostsOf({ executors: { tool: () => new Promise(() => undefined) } });
+    await begin(first, { name: '', text: ACTION('x') });
+    for (let crash = 1; crash <= limits.recoveries; crash += 1) {
+      expect((await lastResult(await next())).status).toBe('running');
+    }
+    expect(await lastResult(await next())).toMatchObject({ status: 'failed', error: { code: 'recovery_exhausted' } });
+  });
+
+  test('what is recorded wins: where this code would decide otherwise, the run is ended and nothing is done', async () => {
+    const { world, first, next } = await hostsOf();
+    await begin(first, { name: '', text: `${ACTION('x', {}, { ms: 1_000 })}${ACTION('y', {}, { ms: 1_000 })}` });
+    await settle();
+    world.disk.exec(`UPDATE events SET type = 'action_skipped' WHERE type = 'action_started' AND action_id = 'y'`);
+    const second = await next();
+    expect(await lastResult(second)).toMatchObject({ status: 'failed', error: { code: 'interrupted' } });
+    expect(world.executed).toHaveLength(2);
+    expect(second.kit.faults).toMatchObject([{ code: 'not_recoverable' }]);
+  });
+
+  test('conditions and durations count as they were, though variables and durations have changed since', async () => {
+    const { world, first, next } = await hostsOf();
+    await first.kit.session.execute(
+      (async function* () {
+        yield `<action type="internal" mode="sync" id="set">{"name":"set_variable","parameters":{"key":"go","value":true}}</action>${ACTION('x', { when: 'go' }, { ms: 1_000 })}`;
+      })(),
+      `<action type="internal" mode="sync" id="set">{"name":"set_variable","parameters":{"key":"go","value":true}}</action>${ACTION('x', { when: 'go' }, { ms: 1_000 })}`,
+    );
+    await settle();
+    world.disk.exec(`UPDATE variables SET value = 'false'`);
+    const second = await next();
+    await live(world, second);
+    expect((await lastResult(second)).actions.map(({ status }) => status)).toEqual(['completed', 'completed']);
+  });
+
+  test.each([
+    ['time went on', 1_000, 10_000],
+    ['the clock was put back', -3_600_000, 11_000],
+  ])(
+    '[S7] a retry waits for what is left of its delay, and its attempts are counted on (%s meanwhile)',
+    async (_what, passedMs, withinMs) => {
+      const { world, first, next } = await hostsOf();
+      await begin(first, {
+        name: '',
+        text: ACTION('x', { retry: { max_attempts: 3, delay: 10, backoff: 'none' } }, { fail_times: 1 }),
+      });
+      await settle();
+      world.clock.advance(10);
+      await settle();
+      world.clock.advance(passedMs);
+      const second = await next();
+      const started = world.clock.now();
+      await live(world, second);
+      expect((await lastResult(second)).actions).toMatchObject([{ status: 'completed', attempts: 2 }]);
+      expect(world.clock.now() - started).toBeLessThan(withinMs);
+      expect(world.executed.map((job) => job.at(-1))).toEqual(['1', '2']);
+    },
+  );
+});
+
+describe('[J8] approvals', () => {
+  const supervised: NonNullable<KitOptions['agent']> = (agent) => ({
+    ...agent,
+    loop: { ...agent.loop, mode: 'supervised' },
+  });
+  const asking = {
+    agent: supervised,
+    ...speaking([ACTION('risky', {}, {}, 'python')], ['<response final="true">done</response>']),
+  };
+
+  test('a parked run holds no host, outlives it, and goes on when somebody approves', async () => {
+    const { world, first, next } = await hostsOf(asking);
+    await send(first, 'do it');
+    await settle();
+    expect((await lastResult(first)).status).toBe('waiting');
+    expect(first.kit.session.busy).toBe(false);
+    await first.kit.settled();
+    expect(first.kit.session.nextWake()).toBe(world.clock.now() + limits.approvalExpiryMs);
+    let one = await next();
+    one = await next();
+    expect(one.kit.session.busy).toBe(false);
+    expect(one.kit.session.nextWake()).toBe(world.clock.now() + limits.approvalExpiryMs);
+    const asked = world.sent.find(({ type }) => type === 'approval_requested');
+    await one.kit.session.resolveApproval(String(asked?.data['approval_id']), true, 'go ahead');
+    await live(world, one);
+    expect(await lastResult(one)).toMatchObject({ status: 'completed', response: 'done' });
+    expect(world.executed).toHaveLength(1);
+    expect(world.sent.filter(({ data }) => data['code'] === 'run_recovered')).toEqual([]);
+  });
+
+  test('a denial after a restart is told to the model', async () => {
+    const model = {
+      agent: supervised,
+      ...speaking([ACTION('risky', {}, {}, 'python')], ['<response final="true">a pity</response>']),
+    };
+    const { world, first, next } = await hostsOf(model);
+    await send(first, 'do it');
+    const one = await next();
+    const asked = world.sent.find(({ type }) => type === 'approval_requested');
+    await one.kit.session.resolveApproval(String(asked?.data['approval_id']), false, 'too dangerous');
+    await live(world, one);
+    expect(await lastResult(one)).toMatchObject({ status: 'completed', response: 'a pity' });
+    expect(JSON.stringify(model.asked[1]?.messages)).toContain('too dangerous');
+    expect(world.executed).toEqual([]);
+  });
+
+  test('nobody answers for seven days, through a restart: it counts as denied', async () => {
+    const { world, first, next } = await hostsOf({
+      agent: supervised,
+      ...speaking([ACTION('risky', {}, {}, 'python')], ['<response final="true">a pity</response>']),
+    });
+    await send(first, 'do it');
+    await settle();
+    world.clock.advance(3 * 24 * 3_600_000);
+    const one = await next();
+    world.clock.advance(limits.approvalExpiryMs - 3 * 24 * 3_600_000 - 1);
+    await settle();
+    expect((await lastResult(one)).status).toBe('waiting');
+    world.clock.advance(1);
+    await expect(one.kit.session.resolveApproval(`apr_${'1'.repeat(32)}`, true, null)).rejects.toMatchObject({
+      code: 'approval_closed',
+      details: { approval_status: 'expired' },
+    });
+    expect(one.kit.session.nextWake()).toBe(world.clock.now());
+    await one.kit.session.wake();
+    await live(world, one);
+    expect(await lastResult(one)).toMatchObject({ status: 'completed', response: 'a pity' });
+  });
+
+  test('while a person is waited for, no timer of the platform holds the host, here or after a restart', async () => {
+    const { world, first, next } = await hostsOf({
+      agent: supervised,
+      ...speaking([ACTION('risky', {}, {}, 'python')], ['<response final="true">done</response>']),
+    });
+    await send(first, 'do it');
+    await settle();
+    expect([(await lastResult(first)).status, world.clock.next]).toEqual(['waiting', null]);
+    const one = await next();
+    await settle();
+    expect([(await lastResult(one)).status, world.clock.next]).toEqual(['waiting', null]);
+  });
+
+  test('[J1] a decision is on disk when it is answered, and the first one counts', async () => {
+    const { world, first } = await hostsOf({
+      agent: supervised,
+      ...speaking([ACTION('risky', {}, {}, 'python')], ['<response final="true">done</response>']),
+    });
+    await send(first, 'do it');
+    await settle();
+    const { session } = first.kit;
+    const id = `apr_${'1'.repeat(32)}`;
+    const decided = session.resolveApproval(id, true, null);
+    await expect(session.resolveApproval(id, false, null)).rejects.toMatchObject({
+      code: 'approval_closed',
+      details: { approval_status: 'deciding' },
+    });
+    await decided;
+    expect(world.sent.filter(({ type }) => type === 'approval_resolved')).toMatchObject([{ data: { approved: true } }]);
+    await live(world, first);
+    await expect(session.resolveApproval(id, false, null)).rejects.toMatchObject({
+      code: 'approval_closed',
+      details: { approval_status: 'approved' },
+    });
+    expect(await lastResult(first)).toMatchObject({ status: 'completed', response: 'done' });
+  });
+
+  test.each(['the same host', 'the next host'])(
+    '[H1] a message after the answer waits for what was approved (%s)',
+    async (which) => {
+      const { world, first, next } = await hostsOf({
+        agent: supervised,
+        recover: {},
+        ...speaking(
+          [ACTION('risky', {}, { ms: 500 }, 'python')],
+          ['<response final="true">done</response>'],
+          ['<response final="true">and this</response>'],
+        ),
+      });
+      await send(first, 'do it');
+      await settle();
+      await first.kit.session.resolveApproval(`apr_${'1'.repeat(32)}`, true, null);
+      await send(first, 'and then?');
+      await settle();
+      expect(first.kit.session.runs().map(({ status }) => status)).toEqual(['waiting', 'queued']);
+      const last = which === 'the same host' ? first : await next();
+      await live(world, last);
+      expect(last.kit.session.runs().map(({ status }) => status)).toEqual(['completed', 'completed']);
+      const told = world.sent.filter(({ type }) => type === 'agent_started' || type === 'agent_completed');
+      expect(told.map(({ type, run_id: run }) => `${type} ${run.at(-1)}`)).toEqual([
+        'agent_started 1',
+        'agent_completed 1',
+        'agent_started 2',
+        'agent_completed 2',
+      ]);
+    },
+  );
+
+  test('one that has expired cannot be given any more, also while the run goes on', async () => {
+    const { world, first } = await hostsOf({
+      agent: supervised,
+      ...speaking([ACTION('risky', {}, {}, 'python')], ['<thought>well', null]),
+    });
+    await send(first, 'do it');
+    await settle();
+    world.clock.advance(limits.approvalExpiryMs);
+    await first.kit.session.wake();
+    await settle();
+    expect(first.kit.session.busy).toBe(true);
+    const late = first.kit.session.resolveApproval(`apr_${'1'.repeat(32)}`, true, null);
+    await expect(late).rejects.toMatchObject({ code: 'approval_closed', details: { approval_status: 'expired' } });
+    expect(world.sent.filter(({ type }) => type === 'approval_resolved')).toEqual([]);
+  });
+
+  test('[H1] a new message after a restart cancels what waited', async () => {
+    const { world, first, next } = await hostsOf({
+      agent: supervised,
+      ...speaking([ACTION('risky', {}, {}, 'python')], ['<response final="true">hello</response>']),
+    });
+    await send(first, 'do it');
+    const one = await next();
+    await send(one, 'never mind');
+    await live(world, one);
+    expect(one.kit.session.runs().map(({ status }) => status)).toEqual(['cancelled', 'completed']);
+  });
+});
+
+describe('[S4] fire_and_forget after the answer', () => {
+  test('one that was at work is finished by the next host, and its end is in the journal', async () => {
+    const { world, first, next } = await hostsOf();
+    await begin(first, {
+      name: '',
+      text: '<action type="tool" mode="fire_and_forget" id="bg">{"name":"echo","parameters":{"ms":1000}}</action><response final="true">hi</response>',
+    });
+    await settle();
+    expect((await lastResult(first)).status).toBe('completed');
+    const one = await next();
+    await live(world, one);
+    expect(await lastResult(one)).toMatchObject({ status: 'completed', actions: [{ id: 'bg', status: 'completed' }] });
+    expect((await next()).kit.session.busy).toBe(false);
+  });
+});
+
+test('[J3] a run whose workflow is not there any more ends by name, and those behind it come', async () => {
+  const kit = await sessionKit({ script: ['<response final="true">here</response>'] });
+  const { run, runId } = await kit.session.workflow({});
+  await kit.session.ended(run);
+  expect(await resultOf(kit.session, kit.session.run(runId))).toMatchObject({
+    status: 'failed',
+    error: { code: 'unknown_workflow' },
+  });
+  await settle();
+  expect(kit.session.busy).toBe(false);
+  const message = await kit.session.message({ content: 'hi', ifBusy: 'reject', tokens: false, idempotencyKey: null });
+  await kit.session.ended(message.run);
+  expect(kit.session.run(message.runId).status).toBe('completed');
+  expect(kit.faults).toEqual([]);
+});

@@ -1,0 +1,93 @@
+/** When work that is suspected of freezing its host begins (J2). */
+import { expect, test } from 'vitest';
+
+import { limits } from '../../../src/domain/limits.ts';
+import { Suspects } from '../../../src/engine/replay/suspects.ts';
+
+const ALONE = limits.provenMs + limits.suspectMarginMs;
+
+/** Times given, from 0, to work with these notes against it that asks at these times. */
+function given(...asked: readonly (readonly [at: number, notes: number])[]): number[] {
+  const suspects = new Suspects();
+  return asked.map(([at, notes]) => at + suspects.waitFor(notes, at));
+}
+
+test.each<[string, [number, number][], number[]]>([
+  [
+    'without notes: at once',
+    [
+      [0, 0],
+      [0, 0],
+      [5, 0],
+    ],
+    [0, 0, 5],
+  ],
+  [
+    'one note each: one after the other',
+    [
+      [0, 1],
+      [0, 1],
+      [0, 1],
+      [60_000, 1],
+    ],
+    [0, 1_000, 2_000, 60_000],
+  ],
+  [
+    'two notes: each alone',
+    [
+      [0, 2],
+      [0, 2],
+      [1, 3],
+    ],
+    [0, ALONE, 2 * ALONE],
+  ],
+  [
+    'two notes, after those that were quicker',
+    [
+      [0, 0],
+      [10, 2],
+    ],
+    [0, ALONE],
+  ],
+  [
+    'two notes, after one with one note that may still freeze',
+    [
+      [0, 1],
+      [5_000, 2],
+    ],
+    [0, ALONE],
+  ],
+  [
+    'no notes, while another one is alone',
+    [
+      [0, 2],
+      [10, 0],
+      [20, 1],
+    ],
+    [0, ALONE, ALONE],
+  ],
+  [
+    'two notes behind one that waits for its turn',
+    [
+      [0, 2],
+      [10, 0],
+      [20, 2],
+    ],
+    [0, ALONE, 2 * ALONE],
+  ],
+])('[J2] %s', (_name, asked, expected) => {
+  expect(given(...asked)).toEqual(expected);
+});
+
+test('[J2] whatever comes when: who is alone is alone, until its note is gone', () => {
+  let seed = 1;
+  const random = (below: number): number => (seed = (seed * 48_271) % 2_147_483_647) % below;
+  for (let round = 0; round < 200; round += 1) {
+    const asked = Array.from({ length: 30 }, () => [random(120_000), random(4)] as const).toSorted(([a], [b]) => a - b);
+    const times = given(...asked).map((at, index) => ({ at, notes: asked[index]?.[1] ?? 0 }));
+    for (const alone of times.filter(({ notes }) => notes >= 2)) {
+      const near = times.filter((other) => other !== alone && Math.abs(other.at - alone.at) < limits.provenMs);
+      expect(near).toEqual([]);
+    }
+  }
+});

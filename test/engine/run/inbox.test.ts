@@ -1,0 +1,44 @@
+import { expect, test } from 'vitest';
+import { limits } from '../../../src/domain/limits.ts';
+import { Inbox } from '../../../src/engine/run/inbox.ts';
+import { runText, sessionKit, settle } from '../../support/session-kit.ts';
+
+const signal = new AbortController().signal;
+
+test('[J1] a turn is over when the next one asks for its inputs', async () => {
+  const inbox = new Inbox();
+  const seen: string[] = [];
+  inbox.put({ type: 'save' });
+  void inbox.turnOver(signal).then(() => seen.push('over'));
+  await inbox.take(() => null);
+  await settle();
+  expect(seen).toEqual([]);
+  const next = inbox.take(() => null);
+  await settle();
+  expect(seen).toEqual(['over']);
+  inbox.put({ type: 'save' });
+  await next;
+});
+
+test('[J1] nothing is waited for where nothing was put, or when the run has ended', async () => {
+  const inbox = new Inbox();
+  await inbox.turnOver(signal);
+  inbox.put({ type: 'save' });
+  const abort = new AbortController();
+  const waiting = inbox.turnOver(abort.signal);
+  abort.abort();
+  await waiting;
+});
+
+test('[P3] a text that was posted whole is parsed in several turns, and nothing of it is lost', async () => {
+  const kit = await sessionKit();
+  const action = (at: number): string =>
+    `<action type="tool" mode="async" id="a${at}">${JSON.stringify({ name: 'echo', parameters: { at, pad: 'x'.repeat(3_000) } })}</action>`;
+  const count = 100;
+  const text = `${Array.from({ length: count }, (_, at) => action(at)).join('')}<response final="true">$a99.at</response>`;
+  const syncs = kit.sql.syncs;
+  const result = await runText(kit, text);
+  expect(result).toMatchObject({ status: 'completed', response: '99' });
+  expect(result.actions.map(({ id }) => id)).toEqual(Array.from({ length: count }, (_, at) => `a${at}`));
+  expect(kit.sql.syncs - syncs).toBeGreaterThan(text.length / limits.turnChars);
+});

@@ -1,0 +1,466 @@
+import { describe, expect, test } from 'vitest';
+import type { ActionOutcome } from '../../../src/domain/action.ts';
+import { EngineError } from '../../../src/domain/errors.ts';
+import type { ActionCall, ActionContext } from '../../../src/executors/executor.ts';
+import { runText, say, sessionKit, settle, resultOf, variablesOf } from '../../support/session-kit.ts';
+import type { SessionKit } from '../../support/session-kit.ts';
+
+const echo = (id: string, parameters: object = {}, more: object = {}): string =>
+  `<action type="tool" mode="async" id="${id}">${JSON.stringify({ name: 'echo', parameters, ...more })}</action>`;
+const types = (events: readonly { type: string }[]): string[] => events.map(({ type }) => type);
+
+describe('[J1] append, act, emit', () => {
+  test('nothing starts and nothing is shown before it is on disk', async () => {
+    const started: string[] = [];
+    const kit = await sessionKit({
+      executors: {
+        tool: async (call) => {
+          started.push(call.action.id);
+          return { ok: true, output: null };
+        },
+      },
+    });
+    const gate = Promise.withResolvers<void>();
+    kit.sql.onSync = () => gate.promise;
+    const running = runText(kit, echo('a'));
+    await settle();
+    expect(started).toEqual([]);
+    expect(types(kit.events)).toEqual([]);
+    gate.resolve();
+    await running;
+    expect(started).toEqual(['a']);
+    expect(types(kit.events)).toContain('action_started');
+  });
+
+  const both = `${echo('pure')}<action type="python" mode="async" id="unsafe">${JSON.stringify({ code: '1' })}</action>`;
+  const written = (kit: SessionKit): boolean =>
+    Number(kit.sql.exec(`SELECT COUNT(*) AS n FROM events WHERE type = 'action_started'`)[0]?.['n']) > 0;
+
+  test('[J3] while the disk is slow, what may run twice is at work; nothing unsafe is, and nothing is shown', async () => {
+    const started: string[] = [];
+    const note = async (call: ActionCall): Promise<ActionOutcome> => {
+      started.push(call.action.id);
+      return { ok: true, output: null };
+    };
+    const kit = await sessionKit({ executors: { tool: note, python: note } });
+    const gate = Promise.withResolvers<void>();
+    kit.sql.onSync = async () => (written(kit) ? await gate.promise : undefined);
+    const running = runText(kit, both);
+    await settle();
+    expect(started).toEqual(['pure']);
+    expect(types(kit.events).filter((type) => type.startsWith('action_'))).toEqual([]);
+    gate.resolve();
+    await running;
+    expect(started).toEqual(['pure', 'unsafe']);
+    expect(types(kit.events).filter((type) => type === 'action_completed')).toHaveLength(2);
+  });
+
+  test.each(['at once', 'later'])(
+    '[J3] when the start cannot be kept (%s), nothing unsafe runs, and what runs is aborted',
+    async (when) => {
+      const started: string[] = [];
+      const aborted: string[] = [];
+      const wait = async (call: ActionCall, { signal }: ActionContext): Promise<ActionOutcome> => {
+        started.push(call.action.id);
+        await new Promise((resolve) => signal.addEventListener('abort', resolve));
+        aborted.push(call.action.id);
+        return { ok: true, output: null };
+      };
+      const kit = await sessionKit({ executors: { tool: wait, python: wait } });
+      const exec = kit.sql.exec.bind(kit.sql);
+      if (when === 'at once') {
+        kit.sql.exec = (text, ...parameters) => {
+          if (parameters.some((value) => String(value).includes('action_started'))) throw new Error('disk full');
+          return exec(text, ...parameters);
+        };
+      } else {
+        kit.sql.onSync = async () => {
+          if (written(kit)) throw new Error('disk full');
+        };
+      }
+      await runText(kit, both).catch(() => undefined);
+      await kit.settled();
+      await settle();
+      expect(started).toEqual(when === 'at once' ? [] : ['pure']);
+      expect(aborted).toEqual(started);
+      expect(types(kit.events)).not.toContain('action_started');
+      expect(String(kit.faults[0])).toContain('disk full');
+    },
+  );
+
+  test('when the disk fails, nothing more starts and the fault is told', async () => {
+    const started: string[] = [];
+    const kit = await sessionKit({
+      executors: {
+        tool: async (call) => {
+          started.push(call.action.id);
+          return { ok: true, output: null };
+        },
+      },
+    });
+    kit.sql.onSync = async () => {
+      throw new Error('disk full');
+    };
+    await expect(runText(kit, echo('a'))).rejects.toThrow('disk full');
+    await kit.settled();
+    expect(started).toEqual([]);
+    expect(types(kit.events)).not.toContain('action_started');
+    expect(String(kit.faults[0])).toContain('disk full');
+  });
+});
+
+describe('[S11] the loop', () => {
+  test('results go to the model, which then answers', async () => {
+    const kit = await sessionKit({
+      script: [
+        `<thought>Looking.</thought>${echo('look', { found: 42 })}`,
+        (request) =>
+          `<response final="true">Seen: ${request.messages.at(-1)?.content.includes('"found":42')}</response>`,
+      ],
+    });
+    const result = await say(kit, 'look');
+    expect(result).toMatchObject({ status: 'completed', response: 'Seen: true', iterations: 2 });
+    expect(kit.requests[1]?.messages.map(({ role }) => role)).toEqual(['system', 'user', 'assistant', 'user']);
+  });
+
+  test('[L5] the next message carries the conversation, the model’s text to the letter', async () => {
+    const first = `<thought>x</thought>${echo('a', { n: 1 }, { output_key: 'kept' })}<response final="true">It is $kept.n</response>`;
+    const kit = await sessionKit({ script: [first, '<response final="true">Still $kept.n</response>'] });
+    expect((await say(kit, 'one')).response).toBe('It is 1');
+    expect((await say(kit, 'two')).response).toBe('Still 1');
+    const messages = kit.requests[1]?.messages ?? [];
+    expect(messages[2]).toMatchObject({ role: 'assistant', content: first });
+    expect(messages.at(-1)?.content).toContain('two');
+  });
+
+  test('[P11] bare text alone is the answer', async () => {
+    const kit = await sessionKit({ script: ['Just words.'] });
+    expect(await say(kit, 'hi')).toMatchObject({ status: 'completed', response: 'Just words.', iterations: 1 });
+  });
+
+  test('[P10] final="false" goes on; the last final response is the answer', async () => {
+    const kit = await sessionKit({
+      script: ['<response final="false">So far.</response>', '<response final="true">Done.</response>'],
+    });
+    const result = await say(kit, 'hi');
+    expect(result.responses).toEqual([
+      { content: 'So far.', final: false },
+      { content: 'Done.', final: true },
+    ]);
+    expect(result).toMatchObject({ response: 'Done.', iterations: 2 });
+  });
+
+  test('[P10] a final answer beside a failed action does not end the run: the model sees the failure', async () => {
+    const kit = await sessionKit({
+      script: [
+        `${echo('bad', { fail_times: 9 }, { retry: 1 })}<response final="true">All good!</response>`,
+        (request) =>
+          `<response final="true">${request.messages.at(-1)?.content.includes('status="failed"')}</response>`,
+      ],
+    });
+    expect(await say(kit, 'try')).toMatchObject({ response: 'true', iterations: 2 });
+  });
+
+  test('[S11] neither answer nor action, twice in a row, is no progress', async () => {
+    const kit = await sessionKit({ script: ['<thought>hm</thought>', '<thought>hm</thought>'] });
+    expect(await say(kit, 'hi')).toMatchObject({ status: 'failed', error: { code: 'no_progress' }, iterations: 2 });
+  });
+
+  test('a model that cannot be reached fails the run with its code', async () => {
+    const kit = await sessionKit({
+      script: Array.from({ length: 5 }, () => () => {
+        throw new EngineError('model_unavailable', 'connection refused');
+      }),
+    });
+    expect(await say(kit, 'hi')).toMatchObject({ status: 'failed', error: { code: 'model_unavailable' } });
+  });
+});
+
+describe('[L5] runs that were cut short', () => {
+  test('a cancelled run is told with what it did, and its message does not run into the next one', async () => {
+    const kit = await sessionKit({
+      script: [
+        `<thought>On it.</thought>${echo('done', { n: 1 })}<action type="tool" id="slow">{"name":"web_fetch","parameters":{"url":"https://example.com"}}</action>`,
+        '<response final="true">12</response>',
+      ],
+      executors: {
+        tool: (call) =>
+          call.action.id === 'slow'
+            ? new Promise(() => undefined)
+            : Promise.resolve({ ok: true, output: 'first done' }),
+      },
+    });
+    const first = say(kit, 'remove everything');
+    await settle();
+    await kit.session.cancel('stop');
+    expect((await first).status).toBe('cancelled');
+    await say(kit, 'what is 3*4?');
+    const [, user, assistant, told] = kit.requests[1]?.messages ?? [];
+    expect(user).toMatchObject({ role: 'user', content: 'remove everything' });
+    expect(assistant).toMatchObject({ role: 'assistant', content: expect.stringMatching(/^<thought>On it/) });
+    expect(told?.content).toMatch(/first done[\s\S]*status="cancelled"[\s\S]*was cancelled[\s\S]*what is 3\*4\?$/);
+  });
+});
+
+describe('[P13] references in responses', () => {
+  test('a response holds at a running reference while a later one flows on', async () => {
+    const release = Promise.withResolvers<ActionOutcome>();
+    const kit = await sessionKit({ executors: { tool: () => release.promise } });
+    const running = runText(
+      kit,
+      `${echo('slow')}<response final="false">Got $slow, at last.</response><response final="true">Meanwhile.</response>`,
+    );
+    await settle();
+    const shown = (): string[] =>
+      kit.events.filter(({ type }) => type === 'response').map(({ data }) => String(data['delta']));
+    expect(shown()).toEqual(
+      ['Got', 'Meanwhile.'].map((text, index) => (index === 0 ? expect.stringMatching(/^Got ?$/) : text)),
+    );
+    release.resolve({ ok: true, output: 'it' });
+    expect((await running).responses.map(({ content }) => content)).toEqual(['Meanwhile.', 'Got it, at last.']);
+    expect(shown().join('|')).toContain('it, at last.');
+  });
+
+  test('[P12] an unknown name stays, with a warning', async () => {
+    const kit = await sessionKit();
+    const result = await runText(kit, '<response final="true">It costs $5 or $unknown.</response>');
+    expect(result.response).toBe('It costs $5 or $unknown.');
+    expect(result.warnings).toMatchObject([{ code: 'unknown_reference' }]);
+  });
+});
+
+describe('sub-systems', () => {
+  test('[X4] what the agent may not run is rejected', async () => {
+    const kit = await sessionKit({ agent: (agent) => ({ ...agent, capabilities: [] }) });
+    const result = await runText(kit, '<action type="shell" id="s">{"command":"id"}</action>');
+    expect(result.actions[0]).toMatchObject({ status: 'rejected', error: { code: 'not_allowed' } });
+  });
+
+  test('[M3] parameters are checked before dispatch, with a precise issue', async () => {
+    const kit = await sessionKit();
+    const result = await runText(
+      kit,
+      '<action type="tool" id="c">{"name":"calculator","parameters":{"expr":"1"}}</action>',
+    );
+    expect(result.actions[0]).toMatchObject({
+      status: 'failed',
+      error: { code: 'invalid_parameters', message: expect.stringContaining('expression') },
+    });
+  });
+
+  test('[S8] an executor that ignores its abort does not hold the run', async () => {
+    const kit = await sessionKit({ executors: { tool: () => new Promise<ActionOutcome>(() => undefined) } });
+    const running = runText(kit, echo('deaf', {}, { timeout: 3, retry: 1 }));
+    await settle();
+    kit.clock.advance(3_000);
+    expect((await running).actions[0]).toMatchObject({ status: 'failed', error: { code: 'timeout' } });
+  });
+
+  test('[J5] what a cancel meets in the turn that starts it does not begin', async () => {
+    const gates = { first: Promise.withResolvers<void>(), second: Promise.withResolvers<void>() };
+    const began: string[] = [];
+    const kit = await sessionKit({
+      executors: {
+        tool: async ({ action }) => {
+          await (action.id === 'first' ? gates.first : gates.second).promise;
+          return { ok: true, output: null };
+        },
+        python: async ({ action }) => {
+          began.push(action.id);
+          return { ok: true, output: null };
+        },
+      },
+    });
+    const ended = runText(
+      kit,
+      `<action name="echo" id="first" mode="async">{}</action><action name="echo" id="second" mode="async">{}</action>
+       <action type="python" id="code" mode="async">{"code": "1", "depends_on": ["second"]}</action>
+       <action type="internal" name="set_variable" id="note" mode="async">{"depends_on": ["second"],
+         "parameters": {"key": "noted", "value": true}}</action>`,
+    );
+    await settle();
+    // While the disk is busy with one turn, what makes both ready and the cancel come in for the next.
+    const disk = Promise.withResolvers<void>();
+    kit.sql.onSync = () => disk.promise;
+    gates.first.resolve();
+    await settle();
+    gates.second.resolve();
+    await settle();
+    const cancelled = kit.session.cancel('enough');
+    disk.resolve();
+    await cancelled;
+    await settle();
+    expect(await ended).toMatchObject({ status: 'cancelled' });
+    expect(types(kit.events).filter((type) => type === 'action_started')).toHaveLength(4);
+    expect(began).toEqual([]);
+    expect(await variablesOf(kit.session)).toEqual({});
+    expect(types(kit.events)).not.toContain('variable_changed');
+  });
+
+  test('[L6] usage is summed', async () => {
+    const usage = { promptTokens: 10, completionTokens: 5, cachedTokens: 2, estimated: false };
+    const kit = await sessionKit({
+      script: [
+        [
+          { type: 'text', text: 'Hi.' },
+          { type: 'usage', usage },
+          { type: 'finish', reason: 'stop' },
+        ],
+      ],
+    });
+    expect((await say(kit, 'hi')).usage).toEqual({
+      prompt_tokens: 10,
+      completion_tokens: 5,
+      cached_tokens: 2,
+      model_calls: 1,
+    });
+  });
+
+  test('[H1] messages wait in line, at most eight', async () => {
+    const kit = await sessionKit({ executors: { tool: () => new Promise<ActionOutcome>(() => undefined) } });
+    void runText(kit, echo('forever'));
+    await settle();
+    const send = (): Promise<unknown> =>
+      kit.session.message({ content: 'x', ifBusy: 'queue', tokens: false, idempotencyKey: null });
+    for (let n = 0; n < 8; n += 1) await send();
+    await expect(send()).rejects.toMatchObject({ code: 'queue_full' });
+    expect(await kit.session.cancel('enough')).not.toBeNull();
+    expect(kit.session.runs().map(({ status }) => status)).toEqual(Array.from({ length: 9 }, () => 'cancelled'));
+  });
+
+  test('[J3] messages that wait for an agent that is taken away all end, and nothing stays behind', async () => {
+    const gate = Promise.withResolvers<void>();
+    let gone = false;
+    const kit = await sessionKit({
+      gone: () => gone,
+      stream: async function* () {
+        await gate.promise;
+        yield { type: 'text', text: '<response final="true">the last one</response>' };
+        yield { type: 'finish', reason: 'stop' };
+      },
+    });
+    const send = async (): Promise<number> =>
+      (await kit.session.message({ content: 'x', ifBusy: 'queue', tokens: false, idempotencyKey: null })).run;
+    const runs = [await send(), await send(), await send(), await send()];
+    gone = true;
+    gate.resolve();
+    await Promise.all(runs.map((run) => kit.session.ended(run)));
+    await settle();
+    expect(kit.session.runs().map(({ status }) => status)).toEqual(['completed', 'failed', 'failed', 'failed']);
+    expect(kit.session.busy).toBe(false);
+  });
+
+  test('the runtime’s own fault ends the run as failed, and the session goes on', async () => {
+    const kit = await sessionKit({ script: ['<response final="true">fine</response>'] });
+    const append = kit.sql.exec;
+    kit.sql.exec = (sql, ...parameters) => {
+      if (sql.includes('INSERT INTO events') && parameters.join().includes('response_started'))
+        throw new Error('corrupt');
+      return append(sql, ...parameters);
+    };
+    expect(await runText(kit, '<response final="true">x</response>')).toMatchObject({
+      status: 'failed',
+      error: { code: 'internal' },
+    });
+    kit.sql.exec = append;
+    expect(await say(kit, 'hi')).toMatchObject({ status: 'completed', response: 'fine' });
+  });
+});
+
+describe('[J1] [J3] ends', () => {
+  const slowly = (): { release: () => void; sync: () => Promise<void> } => {
+    const gate = Promise.withResolvers<void>();
+    return { release: gate.resolve, sync: () => gate.promise };
+  };
+
+  test('a run without a record to go on from is ended, on disk before readers hear of it', async () => {
+    const kit = await sessionKit({ executors: { tool: () => new Promise<ActionOutcome>(() => undefined) } });
+    void runText(kit, `${echo('running')}${echo('waiting', {}, { depends_on: ['running'] })}`);
+    await settle();
+    kit.sql.exec(`UPDATE events SET state = json_remove(state, '$.in')`);
+    const next = await sessionKit({ sql: kit.sql });
+    const disk = slowly();
+    kit.sql.onSync = disk.sync;
+    const recovering = next.session.recover();
+    await settle();
+    expect(next.events).toEqual([]);
+    disk.release();
+    await recovering;
+    expect(types(next.events)).toContain('agent_failed');
+    const [run] = next.session.runs();
+    if (run === undefined) throw new Error('the run is gone');
+    const result = await resultOf(next.session, run);
+    expect(result).toMatchObject({ status: 'failed', error: { code: 'interrupted' } });
+    expect(result.actions.map(({ status }) => status)).toEqual(['failed', 'cancelled']);
+    expect(result.actions[0]?.error).toMatchObject({ code: 'outcome_unknown' });
+    await next.session.recover();
+    expect(await resultOf(next.session, run)).toEqual(result);
+  });
+
+  test('a run whose last event is on disk is not running any more, whatever its row said', async () => {
+    const kit = await sessionKit();
+    await runText(kit, '<response final="true">x</response>');
+    kit.sql.exec(`UPDATE runs SET status = 'running', open = 1`);
+    const next = await sessionKit({ sql: kit.sql });
+    await next.session.recover();
+    expect(next.session.runs().map(({ status }) => status)).toEqual(['completed']);
+  });
+
+  test('[H1] [J7] messages at the same moment see each other, however slow the disk', async () => {
+    const kit = await sessionKit({ script: Array.from({ length: 12 }, () => '<response final="true">x</response>') });
+    const disk = slowly();
+    kit.sql.onSync = disk.sync;
+    const send = (idempotencyKey: string | null): Promise<{ run: number }> =>
+      kit.session.message({ content: 'same', ifBusy: 'queue', tokens: false, idempotencyKey });
+    const joined = Promise.all([send('k'), send('k'), send('k')]);
+    const others = Promise.allSettled(Array.from({ length: 12 }, () => send(null)));
+    await settle();
+    disk.release();
+    expect((await joined).map(({ run }) => run)).toEqual([1, 1, 1]);
+    const refused = (await others).filter(({ status }) => status === 'rejected');
+    expect(refused).toHaveLength(12 - 8);
+  });
+
+  test('[P12] a response full of unknown names costs one warning each, and at most a hundred', async () => {
+    const kit = await sessionKit();
+    await runText(kit, '<response final="true">first</response>');
+    const names = Array.from({ length: 3_000 }, (_, n) => `$u${n} $u${n}`).join(' ');
+    const result = await runText(kit, `<response final="true">${names}</response>`);
+    expect(result.response).toBe(names);
+    expect(result.warnings).toHaveLength(100);
+  });
+
+  test('[H2] a session that is deleted lets its readers go', async () => {
+    const kit = await sessionKit();
+    const told: unknown[] = [];
+    kit.session.listen((batch) => told.push(batch));
+    await kit.session.dispose('gone');
+    expect(told).toEqual([null]);
+  });
+
+  test('[H2] while it is being deleted it takes no message, and keeps no reader', async () => {
+    const kit = await sessionKit();
+    await kit.session.close('gone');
+    const send = kit.session.message({ content: 'x', ifBusy: 'queue', tokens: false, idempotencyKey: null });
+    await expect(send).rejects.toMatchObject({ code: 'unknown_session' });
+    expect(kit.session.runCount).toBe(0);
+    const told: unknown[] = [];
+    kit.session.listen((batch) => told.push(batch));
+    await settle();
+    expect(told).toEqual([null]);
+  });
+
+  test('[H2] readers of a run whose end cannot be written do not wait for it for ever', async () => {
+    const gate = Promise.withResolvers<ActionOutcome>();
+    const kit = await sessionKit({ executors: { tool: () => gate.promise } });
+    const ended = runText(kit, echo('a')).catch(() => null);
+    await settle();
+    const told: unknown[] = [];
+    kit.session.listen((batch) => told.push(batch));
+    kit.sql.onSync = () => Promise.reject(new Error('disk full'));
+    gate.resolve({ ok: true, output: null });
+    await ended;
+    await kit.settled();
+    expect(told).toEqual([null]);
+  });
+});

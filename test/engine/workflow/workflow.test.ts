@@ -1,0 +1,817 @@
+/** Workflows: steps written as protocol text, run by the same engine (M6). */
+import { describe, expect, test } from 'vitest';
+import type { ActionOutcome } from '../../../src/domain/action.ts';
+import type { Json, JsonObject } from '../../../src/domain/json.ts';
+import type { ResolvedWorkflow, ToolDefinition, WorkflowStep } from '../../../src/domain/manifest.ts';
+import { bundled } from '../../../src/catalog/bundled.ts';
+import type { RunResult } from '../../../src/engine/run/run-result.ts';
+import { OUTPUTS } from '../../../src/engine/workflow/workflow.ts';
+import type { ActionCall, ActionContext } from '../../../src/executors/executor.ts';
+import { toolExecutor } from '../../../src/executors/tool.ts';
+import { FakeClock } from '../../support/fake-clock.ts';
+import { MortalSql, openNodeSql } from '../../support/node-sql.ts';
+import { sessionKit, settle, resultOf, textOf } from '../../support/session-kit.ts';
+import type { SessionKit } from '../../support/session-kit.ts';
+
+type StepText = Partial<WorkflowStep> & { readonly name: string };
+
+function step(given: StepText): WorkflowStep {
+  return {
+    type: 'tool',
+    target: 'work',
+    action: null,
+    parameters: {},
+    condition: null,
+    dependsOn: null,
+    timeoutMs: null,
+    onFailure: 'abort',
+    compensate: [],
+    retry: null,
+    outputMapping: {},
+    steps: [],
+    otherwise: [],
+    items: null,
+    concurrency: null,
+    ...given,
+  };
+}
+
+const echoTool = bundled.tool('echo');
+if (echoTool === null) throw new Error('the bundled catalogue has no echo');
+const WORK: ToolDefinition = { ...echoTool, name: 'work', parameters: { type: 'object', additionalProperties: true } };
+
+function workflow(steps: readonly StepText[], outputs: Record<string, string> = {}): ResolvedWorkflow {
+  return {
+    tools: new Map([['work', WORK]]),
+    relics: new Map(),
+    workflows: new Map(),
+    agents: new Map(),
+    knownNames: { tool: ['work'], agent: [], relic: [], workflow: [] },
+    workflow: {
+      kind: 'Workflow',
+      name: 'pipeline',
+      version: '1.0',
+      summary: '',
+      description: '',
+      tags: [],
+      metadata: {},
+      trigger: { type: 'manual' },
+      inputs: { type: 'object' },
+      imports: { tools: ['work'], agents: [], relics: [], workflows: [] },
+      steps: steps.map(step),
+      outputs,
+      failFast: true,
+      maxParallelSteps: 5,
+    },
+  };
+}
+
+interface Done {
+  readonly result: RunResult;
+  readonly outputs: Json;
+  /** Ids in the order in which they started, and how many were at work at once. */
+  readonly started: readonly string[];
+  readonly most: number;
+}
+
+class Shop {
+  readonly started: string[] = [];
+  most = 0;
+  #working = 0;
+  readonly clock: FakeClock;
+
+  constructor(clock: FakeClock) {
+    this.clock = clock;
+  }
+
+  /** Gives its parameters back after 10 ms; `fail: n` fails the first n attempts. */
+  work = async (call: ActionCall, context: ActionContext): Promise<ActionOutcome> => {
+    const { action, attempt, parameters } = call;
+    if (action.name !== 'work') return await toolExecutor.execute(call, context);
+    this.started.push(action.id);
+    this.#working += 1;
+    this.most = Math.max(this.most, this.#working);
+    await new Promise<void>((resolve) => void this.clock.schedule(10, resolve));
+    this.#working -= 1;
+    if (attempt <= Number(parameters['fail'] ?? 0)) {
+      return { ok: false, error: { code: 'broken', message: 'it broke', retryable: true } };
+    }
+    return { ok: true, output: 'give' in parameters ? (parameters['give'] ?? null) : parameters };
+  };
+}
+
+async function finish(kit: SessionKit, clock: FakeClock): Promise<RunResult> {
+  for (let turn = 0; turn < 300; turn += 1) {
+    await settle();
+    const run = kit.session.runs()[0];
+    if (run !== undefined && kit.session.hasEnded(run.runId)) return await resultOf(kit.session, run);
+    if (clock.next !== null) clock.advance(clock.next - clock.now());
+  }
+  throw new Error(`the workflow does not end: ${JSON.stringify(kit.session.runs())}`);
+}
+
+async function run(given: ResolvedWorkflow, inputs: JsonObject = {}): Promise<Done> {
+  const clock = new FakeClock();
+  const shop = new Shop(clock);
+  const kit = await sessionKit({ clock, workflow: given, executors: { tool: shop.work } });
+  await kit.session.workflow(inputs);
+  const result = await finish(kit, clock);
+  const outputs = result.actions.find(({ id }) => id === OUTPUTS)?.output ?? null;
+  return { result, outputs, started: shop.started, most: shop.most };
+}
+
+describe('[M6] steps', () => {
+  test('come one after the other, use what came before, and give outputs', async () => {
+    const { result, outputs, started } = await run(
+      workflow(
+        [
+          { name: 'first', parameters: { give: { n: 2, list: ['a', 'b'] } } },
+          {
+            name: 'second',
+            parameters: { n: '$(steps.first.n)', text: 'n is $(steps.first.n), costs $5 and $first on $(date)' },
+          },
+        ],
+        { n: 'steps.second.n', text: 'steps.second.text', from: 'trigger.who' },
+      ),
+      { who: 'me' },
+    );
+    expect(result).toMatchObject({ status: 'completed' });
+    expect(started).toEqual(['first', 'second']);
+    expect(outputs).toEqual({ n: 2, text: 'n is 2, costs $5 and $first on $(date)', from: 'me' });
+    expect(JSON.parse(result.response)).toEqual(outputs);
+  });
+
+  test('overlap where they say what they depend on', async () => {
+    const { started, most } = await run(
+      workflow([
+        { name: 'a', dependsOn: [] },
+        { name: 'b', dependsOn: [] },
+        { name: 'c', dependsOn: ['a', 'b'], parameters: { a: '$(steps.a)' } },
+      ]),
+    );
+    expect(started).toEqual(['a', 'b', 'c']);
+    expect(most).toBe(2);
+  });
+
+  test('a condition that does not hold leaves a step out; those after it see null', async () => {
+    const { result, outputs } = await run(
+      workflow(
+        [
+          { name: 'a', parameters: { give: { ok: false } } },
+          { name: 'b', condition: '$(steps.a.ok)' },
+          { name: 'c', condition: 'steps.a.ok == false && trigger.n > 3', parameters: { b: '$(steps.b)' } },
+        ],
+        { c: 'steps.c' },
+      ),
+      { n: 5 },
+    );
+    expect(result.actions.map(({ id, status }) => [id, status])).toEqual([
+      ['a', 'completed'],
+      ['b', 'skipped'],
+      ['c', 'completed'],
+      [OUTPUTS, 'completed'],
+    ]);
+    expect(outputs).toEqual({ c: { b: null } });
+  });
+
+  test.each([
+    ['steps.a.kind == "item" && steps.a.kind != "trigger"', true],
+    ['steps.a.rows[0].item == 1', true],
+    ['steps.a.rows.exists(item, item.price > 3)', true],
+    ['trigger.list.size() == 2 && trigger.word.startsWith("ab")', true],
+    ['has(trigger.word) && !has(trigger.nope)', true],
+    ['has(steps.a.kind) && has(steps.a)', true],
+    [`'$(steps.a.kind)' == "item" && $(trigger.list).size() > 1`, true],
+    ['$trigger.word == "abc"', true],
+    ['trigger.word in ["trigger", "abd"]', false],
+  ])('a condition means what it says: %s', async (condition, holds) => {
+    const steps = [
+      { name: 'a', parameters: { give: { kind: 'item', rows: [{ item: 1, price: 5 }] } } },
+      { name: 'b', condition, parameters: { give: 'done' } },
+    ];
+    const { result, outputs } = await run(workflow(steps, { b: 'steps.b' }), { list: [1, 2], word: 'abc' });
+    expect(result).toMatchObject({ status: 'completed' });
+    expect(outputs).toEqual({ b: holds ? 'done' : null });
+  });
+
+  test('an output mapping names parts of a result', async () => {
+    const { outputs } = await run(
+      workflow([{ name: 'a', parameters: { give: { deep: { value: 7 } } }, outputMapping: { total: 'deep.value' } }], {
+        total: 'steps.a.total',
+      }),
+    );
+    expect(outputs).toEqual({ total: 7 });
+  });
+});
+
+describe('[M6] groups', () => {
+  test('for_each runs its steps for every item, so many at a time, and collects what they gave', async () => {
+    const { outputs, most, result } = await run(
+      workflow(
+        [
+          { name: 'list', parameters: { give: [1, '$x', { n: 3 }, 4, 5] } },
+          {
+            name: 'each',
+            type: 'for_each',
+            items: '$(steps.list)',
+            concurrency: 2,
+            steps: [
+              step({ name: 'one', parameters: { give: { item: '$(item)', at: '$(index)' } } }),
+              step({ name: 'two', parameters: { give: '$(steps.one.item)' } }),
+            ],
+          },
+          { name: 'after', parameters: { all: '$(steps.each.items)' } },
+        ],
+        { all: 'steps.after.all' },
+      ),
+    );
+    expect(result.status).toBe('completed');
+    expect(outputs).toEqual({ all: [1, '$x', { n: 3 }, 4, 5] });
+    expect(most).toBe(2);
+  });
+
+  test('for_each over what is no list fails by name', async () => {
+    const { result } = await run(
+      workflow([{ name: 'each', type: 'for_each', items: '$(trigger.list)', steps: [step({ name: 'one' })] }]),
+      { list: 'no' },
+    );
+    expect(result).toMatchObject({
+      status: 'failed',
+      error: { code: 'step_failed', message: expect.stringContaining('"each"') },
+    });
+  });
+
+  test.each([
+    ['dependsOn', step({ name: 'a', dependsOn: ['b'] })],
+    ['a reference', step({ name: 'a', parameters: { b: '$(steps.deep.n)' } })],
+  ])('parallel steps that go one at a time come in an order in which they can (%s)', async (_, first) => {
+    const group = step({
+      name: 'b',
+      type: 'parallel',
+      steps: [step({ name: 'deep', parameters: { n: 1 } })],
+    });
+    const { result, started } = await run(
+      workflow([{ name: 'both', type: 'parallel', concurrency: 1, steps: [first, group] }]),
+    );
+    expect(result.status).toBe('completed');
+    expect(started).toEqual(['deep', 'a']);
+  });
+
+  test('for_each takes as many items at a time as there may be steps, also of what holds no slot', async () => {
+    let atWork = 0;
+    let most = 0;
+    const clock = new FakeClock();
+    const inner = step({ name: 'one', type: 'workflow', target: 'inner' });
+    const items = Array.from({ length: 20 }, (_, n) => n);
+    const given = workflow([{ name: 'each', type: 'for_each', items, steps: [inner] }]);
+    const imports = { ...given.workflow.imports, workflows: ['inner'] };
+    const kit = await sessionKit({
+      clock,
+      workflow: {
+        ...given,
+        workflow: { ...given.workflow, imports },
+        workflows: new Map([['inner', workflow([{ name: 'x' }]).workflow]]),
+      },
+      children: {
+        run: async () => {
+          atWork += 1;
+          most = Math.max(most, atWork);
+          await new Promise<void>((resolve) => void clock.schedule(10, resolve));
+          atWork -= 1;
+          const spent = { modelCalls: 0, tokens: 0, cost: 0, actions: 1, children: 1 };
+          return { sessionId: 's', status: 'completed', output: null, error: null, spent };
+        },
+      },
+    });
+    await kit.session.workflow({});
+    const done = await finish(kit, clock);
+    expect(done).toMatchObject({ status: 'completed', error: null });
+    expect(most).toBe(5);
+  });
+
+  test('parallel steps overlap, and what follows waits for all', async () => {
+    const { started, most, outputs } = await run(
+      workflow(
+        [
+          {
+            name: 'both',
+            type: 'parallel',
+            steps: [
+              step({ name: 'x', parameters: { give: 1 } }),
+              step({ name: 'y', parameters: { give: 2 } }),
+              step({ name: 'z', parameters: { give: 3 } }),
+            ],
+            concurrency: 2,
+          },
+          { name: 'after', parameters: { x: '$(steps.x)', y: '$(steps.both.y)' } },
+        ],
+        { after: 'steps.after' },
+      ),
+    );
+    expect(started).toEqual(['x', 'y', 'z', 'after']);
+    expect(most).toBe(2);
+    expect(outputs).toEqual({ after: { x: 1, y: 2 } });
+  });
+
+  test.each([
+    [9, 'big', ['big']],
+    [1, 'small', ['small']],
+  ])('conditional takes one branch (%s)', async (n, taken, ran) => {
+    const { started, result } = await run(
+      workflow([
+        {
+          name: 'choose',
+          type: 'conditional',
+          condition: 'trigger.n > 5',
+          steps: [step({ name: 'big' })],
+          otherwise: [step({ name: 'small' })],
+        },
+        { name: 'after', parameters: {} },
+      ]),
+      { n },
+    );
+    expect(result.status).toBe('completed');
+    expect(started).toEqual([...ran, 'after']);
+    expect(started).toContain(taken);
+  });
+});
+
+describe('[M6] failures', () => {
+  test('abort: nothing more starts, the compensation runs, and the workflow has failed', async () => {
+    const { result, started } = await run(
+      workflow([
+        { name: 'a' },
+        {
+          name: 'b',
+          parameters: { fail: 9, x: 1 },
+          retry: { maxAttempts: 1, backoff: 'none', delayMs: 0, maxDelayMs: 0 },
+          compensate: [step({ name: 'undo', parameters: { what: '$(steps.a)' } })],
+        },
+        { name: 'c' },
+      ]),
+    );
+    expect(result).toMatchObject({
+      status: 'failed',
+      error: { code: 'step_failed', message: expect.stringContaining('"b" failed: broken') },
+    });
+    expect(started).toEqual(['a', 'b', 'b_undo_undo']);
+  });
+
+  test.each([
+    [true, ['a', 'b']],
+    [false, ['a', 'b', 'c', 'd']],
+  ])('fail_fast %s: whether what does not depend on it is done first', async (failFast, expected) => {
+    const given = workflow([
+      {
+        name: 'a',
+        parameters: { fail: 9 },
+        retry: { maxAttempts: 1, backoff: 'none', delayMs: 0, maxDelayMs: 0 },
+      },
+      { name: 'after' },
+      { name: 'b', dependsOn: [] },
+      { name: 'c', dependsOn: ['b'] },
+      { name: 'd' },
+    ]);
+    const { result, started } = await run({ ...given, workflow: { ...given.workflow, failFast } });
+    expect(result).toMatchObject({ status: 'failed', error: { code: 'step_failed' } });
+    expect(result.error).toMatchObject({ message: expect.stringContaining('Step "a" failed') as string });
+    expect(started).toEqual(expect.arrayContaining(expected));
+    expect(started).not.toContain('after');
+    expect(started.includes('d')).toBe(!failFast);
+  });
+
+  test('steps that fail at the same time are all compensated', async () => {
+    const failing = (name: string): StepText => ({
+      name,
+      dependsOn: [],
+      parameters: { fail: 9 },
+      retry: { maxAttempts: 1, backoff: 'none', delayMs: 0, maxDelayMs: 0 },
+      compensate: [step({ name: 'one' }), step({ name: 'two' })],
+    });
+    const { result, started } = await run(workflow([failing('a'), failing('b'), { name: 'never' }]));
+    expect(result).toMatchObject({ status: 'failed', error: { code: 'step_failed' } });
+    const undone = ['a_undo_one', 'a_undo_two', 'b_undo_one', 'b_undo_two'];
+    expect(started.toSorted()).toEqual(['a', ...undone.slice(0, 2), 'b', ...undone.slice(2)]);
+  });
+
+  test.each([
+    ['abort', 'failed', ['undo']],
+    ['continue', 'completed', []],
+    ['skip', 'completed', []],
+  ] as const)('items that are no list fail the for_each, and %s says what then', async (onFailure, status, undone) => {
+    const { result, started, outputs } = await run(
+      workflow(
+        [
+          {
+            name: 'each',
+            type: 'for_each',
+            items: '$(trigger.list)',
+            steps: [step({ name: 'one' })],
+            onFailure,
+            compensate: [step({ name: 'undo' })],
+          },
+          { name: 'after', parameters: { each: '$(steps.each)' } },
+        ],
+        { after: 'steps.after' },
+      ),
+      { list: 'a $b' },
+    );
+    expect(result.status).toBe(status);
+    expect(result.actions.find(({ id }) => id === 'each')).toMatchObject({
+      status: 'failed',
+      error: { code: 'invalid_items', message: '"items" must be a list, found "a $b"' },
+    });
+    expect(started.filter((id) => id.includes('undo'))).toEqual(undone.map((name) => `each_undo_${name}`));
+    if (onFailure === 'continue') expect(outputs).toEqual({ after: { each: null } });
+    if (onFailure === 'skip') expect(started).toEqual([]);
+  });
+
+  test('what a group collects is data, whatever its names are', async () => {
+    const { result, outputs } = await run(
+      workflow(
+        [
+          { name: 'both', type: 'parallel', steps: [step({ name: 'fail_times', parameters: { give: 5 } })] },
+          { name: 'delay_ms', parameters: { give: 900_000 } },
+        ],
+        { fail_times: 'steps.both.fail_times', delay_ms: 'steps.delay_ms' },
+      ),
+    );
+    expect(result).toMatchObject({ status: 'completed' });
+    expect(outputs).toEqual({ fail_times: 5, delay_ms: 900_000 });
+  });
+
+  test('continue: those after it see null', async () => {
+    const { result, outputs } = await run(
+      workflow(
+        [
+          { name: 'a', onFailure: 'continue', parameters: { fail: 9 } },
+          { name: 'b', parameters: { a: '$(steps.a)' } },
+        ],
+        { b: 'steps.b' },
+      ),
+    );
+    expect(result.status).toBe('completed');
+    expect(outputs).toEqual({ b: { a: null } });
+  });
+
+  test('skip: those that wait for it are left out, the rest goes on', async () => {
+    const { result } = await run(
+      workflow([
+        { name: 'a', dependsOn: [], onFailure: 'skip', parameters: { fail: 9 } },
+        { name: 'b', dependsOn: ['a'] },
+        { name: 'c', dependsOn: [] },
+      ]),
+    );
+    expect(result.actions.map(({ id, status }) => [id, status])).toEqual(
+      expect.arrayContaining([
+        ['a', 'failed'],
+        ['b', 'skipped'],
+        ['c', 'completed'],
+      ]),
+    );
+  });
+
+  test('retry: a step is tried again', async () => {
+    const { result, started } = await run(
+      workflow([{ name: 'a', onFailure: 'retry', parameters: { fail: 2, give: 1 } }]),
+    );
+    expect(result.status).toBe('completed');
+    expect(started).toEqual(['a', 'a', 'a']);
+  });
+});
+
+test('[H1] [M6] nobody answers messages in the session of a workflow, and nothing is to be learned from it', async () => {
+  const clock = new FakeClock();
+  const kit = await sessionKit({ clock, workflow: workflow([{ name: 'a' }]) });
+  await kit.session.workflow({});
+  await finish(kit, clock);
+  const message = kit.session.message({ content: 'hi', ifBusy: 'queue', tokens: false, idempotencyKey: null });
+  await expect(message).rejects.toMatchObject({ code: 'invalid_request' });
+  expect(kit.requests).toEqual([]);
+  expect(await textOf(kit.session.transcript())).toBe('');
+});
+
+describe('[M6] what is left out', () => {
+  const choice = (condition: string): ResolvedWorkflow =>
+    workflow(
+      [
+        { name: 'first', parameters: { give: 3 } },
+        {
+          name: 'choose',
+          type: 'conditional',
+          condition,
+          steps: [
+            step({ name: 'yes', parameters: { give: 'y' } }),
+            step({ name: 'more', type: 'parallel', steps: [step({ name: 'deep', parameters: { give: 'd' } })] }),
+          ],
+          otherwise: [step({ name: 'no', parameters: { give: 'n' } })],
+        },
+        { name: 'last', parameters: { yes: '$(steps.yes)', deep: '$(steps.deep)', no: '$(steps.no)' } },
+      ],
+      { yes: 'steps.yes', deep: 'steps.more.deep', no: 'steps.no', last: 'steps.last' },
+    );
+
+  test.each([
+    ['steps.first == 3', { yes: 'y', deep: 'd', no: null }],
+    ['steps.first == 4', { yes: null, deep: null, no: 'n' }],
+  ])('steps of the branch that is not taken (%s) are null for whoever refers to them', async (condition, seen) => {
+    const { result, outputs } = await run(choice(condition));
+    expect(result).toMatchObject({ status: 'completed', warnings: [] });
+    expect(outputs).toEqual({ ...seen, last: seen });
+  });
+
+  test.each([
+    ['steps.first == 3', 'then'],
+    ['steps.first == 4', 'otherwise'],
+  ])('a name of both branches means the step that runs (%s)', async (condition, seen) => {
+    const same = (give: string): WorkflowStep[] => [step({ name: 'word', parameters: { give } })];
+    const { result, outputs } = await run(
+      workflow(
+        [
+          { name: 'first', parameters: { give: 3 } },
+          { name: 'choose', type: 'conditional', condition, steps: same('then'), otherwise: same('otherwise') },
+          { name: 'last', parameters: { give: '$(steps.word)' } },
+        ],
+        { word: 'steps.last' },
+      ),
+    );
+    expect(result).toMatchObject({ status: 'completed', warnings: [] });
+    expect(outputs).toEqual({ word: seen });
+  });
+
+  test('a group whose condition cannot be evaluated has failed, and the workflow with it', async () => {
+    const { result, started } = await run(choice('steps.first.nothing.here > 1'));
+    expect(result).toMatchObject({ status: 'failed', error: { code: 'step_failed' } });
+    expect(JSON.stringify(result.error)).toContain('condition_error');
+    expect(started).toEqual(['first']);
+  });
+
+  test('unless it says that it may fail: then it is null like any other step', async () => {
+    const given = choice('steps.first.nothing.here > 1');
+    const steps = given.workflow.steps.map((one) =>
+      one.name === 'choose' ? { ...one, onFailure: 'continue' as const } : one,
+    );
+    const { result, outputs } = await run({ ...given, workflow: { ...given.workflow, steps } });
+    expect(result).toMatchObject({ status: 'completed' });
+    const nothing = { yes: null, deep: null, no: null };
+    expect(outputs).toEqual({ ...nothing, last: nothing });
+  });
+
+  test('an output of a step that failed and may be skipped is null; the others are there', async () => {
+    const { result, outputs } = await run(
+      workflow(
+        [
+          { name: 'a', parameters: { give: 1 } },
+          { name: 'b', parameters: { fail: 9 }, onFailure: 'skip' },
+          { name: 'c', parameters: { give: 2 } },
+        ],
+        { a: 'steps.a', b: 'steps.b', c: 'steps.c' },
+      ),
+    );
+    expect(result).toMatchObject({ status: 'completed' });
+    expect(outputs).toEqual({ a: 1, b: null, c: null });
+  });
+});
+
+test('[J2] [M6] a workflow ends the same when its host vanishes at any append', async () => {
+  const given = workflow(
+    [
+      { name: 'list', parameters: { give: [1, 2, 3] } },
+      {
+        name: 'each',
+        type: 'for_each',
+        items: '$(steps.list)',
+        concurrency: 2,
+        steps: [step({ name: 'one', parameters: { give: '$(item)' } })],
+      },
+      {
+        name: 'choose',
+        type: 'conditional',
+        condition: 'steps.list.size() == 3',
+        steps: [step({ name: 'yes' })],
+        otherwise: [step({ name: 'no' })],
+      },
+      { name: 'last', parameters: { all: '$(steps.each.items)' } },
+    ],
+    { all: 'steps.last.all' },
+  );
+  for (let atAppend = 1; ; atAppend += 1) {
+    const clock = new FakeClock();
+    const disk = openNodeSql();
+    const first = new MortalSql(disk, { atAppend, leaves: 'unsynced' });
+    const begun = (async () => {
+      const kit = await sessionKit({ sql: first, clock, workflow: given, executors: { tool: new Shop(clock).work } });
+      await kit.session.workflow({});
+      return await finish(kit, clock);
+    })();
+    const gone = (async () => {
+      while (!first.crashed) await new Promise((resolve) => setImmediate(resolve));
+    })();
+    const whole = await Promise.race([begun.catch(() => null), gone.then(() => null)]);
+    begun.catch(() => undefined);
+    if (whole !== null) {
+      expect(atAppend).toBeGreaterThan(20);
+      return;
+    }
+    const kit = await sessionKit({
+      sql: new MortalSql(disk, null),
+      clock,
+      workflow: given,
+      executors: { tool: new Shop(clock).work },
+    });
+    await kit.session.recover();
+    if (kit.session.runs().length === 0) await kit.session.workflow({});
+    const result = await finish(kit, clock);
+    expect(result, `crash at append ${atAppend}`).toMatchObject({ status: 'completed' });
+    expect(result.actions.find(({ id }) => id === OUTPUTS)?.output).toEqual({ all: [1, 2, 3] });
+    expect(new Set(result.actions.map(({ id }) => id)).size).toBe(result.actions.length);
+  }
+});
+
+describe('[J8] [M6] a workflow that waits for a person', () => {
+  const asking: ToolDefinition = { ...WORK, name: 'ask', approval: 'always' };
+  const base = workflow(
+    [
+      { name: 'first', parameters: { give: [1, 2] } },
+      {
+        name: 'each',
+        type: 'for_each',
+        items: '$(steps.first)',
+        concurrency: 1,
+        steps: [step({ name: 'sure', target: 'ask', parameters: { give: '$(item)' } })],
+      },
+      { name: 'last', parameters: { all: '$(steps.each.items)' } },
+    ],
+    { all: 'steps.last.all' },
+  );
+  const given: ResolvedWorkflow = { ...base, tools: new Map([...base.tools, ['ask', asking]]) };
+  const DAY = 24 * 3_600_000;
+
+  function kitOf(clock: FakeClock, sql: MortalSql): Promise<SessionKit> {
+    return sessionKit({ sql, clock, workflow: given, executors: { tool: new Shop(clock).work } });
+  }
+
+  /** Until only a person can move it on, or it has ended. */
+  async function rest(kit: SessionKit, clock: FakeClock): Promise<RunResult> {
+    for (let turn = 0; turn < 300; turn += 1) {
+      await settle();
+      const run = kit.session.runs()[0];
+      const rests = run?.status === 'waiting' && !kit.session.busy;
+      if (run !== undefined && (rests || kit.session.hasEnded(run.runId))) return await resultOf(kit.session, run);
+      const { next } = clock;
+      if (next !== null && next - clock.now() < DAY) clock.advance(next - clock.now());
+    }
+    throw new Error(`the workflow does not come to rest: ${JSON.stringify(kit.session.runs())}`);
+  }
+
+  const approve = (kit: SessionKit, approved: boolean): Promise<void> =>
+    kit.session.resolveApproval(`apr_${'1'.repeat(32)}`, approved, null);
+
+  test('ends its stream, holds no host, counts no seconds, and goes on when it is answered', async () => {
+    const clock = new FakeClock();
+    const kit = await kitOf(clock, new MortalSql(openNodeSql(), null));
+    await kit.session.workflow({});
+    expect(await rest(kit, clock)).toMatchObject({
+      status: 'waiting',
+      approvals: [{ approval_id: `apr_${'1'.repeat(32)}`, action_id: 'each_0_sure', name: 'ask' }],
+    });
+    await kit.settled();
+    expect(kit.events.at(-1)).toMatchObject({ type: 'agent_waiting', data: { reason: 'approvals' } });
+    const asked = kit.events.find(({ type }) => type === 'approval_requested')?.data;
+    expect(asked).toMatchObject({ parameters: { give: 1 } });
+    clock.advance(6 * DAY);
+    await approve(kit, true);
+    expect(await rest(kit, clock)).toMatchObject({ status: 'waiting' });
+    await approve(kit, true);
+    const result = await finish(kit, clock);
+    expect(result).toMatchObject({ status: 'completed', warnings: [] });
+    expect(result.actions.find(({ id }) => id === OUTPUTS)?.output).toEqual({ all: [{ give: 1 }, { give: 2 }] });
+    expect(kit.events.filter(({ type }) => type === 'agent_waiting')).toHaveLength(2);
+  });
+
+  test('lets what does not depend on the answer go on first', async () => {
+    const clock = new FakeClock();
+    const shop = new Shop(clock);
+    const both: ResolvedWorkflow = {
+      ...given,
+      workflow: {
+        ...given.workflow,
+        steps: [
+          step({ name: 'sure', target: 'ask' }),
+          step({ name: 'a', dependsOn: [] }),
+          step({ name: 'b', dependsOn: ['a'] }),
+          step({
+            name: 'group',
+            type: 'parallel',
+            dependsOn: ['b'],
+            steps: [step({ name: 'c' }), step({ name: 'd' })],
+          }),
+        ],
+      },
+    };
+    const kit = await sessionKit({ clock, workflow: both, executors: { tool: shop.work } });
+    await kit.session.workflow({});
+    const waiting = await rest(kit, clock);
+    expect(shop.started).toEqual(['a', 'b', 'c', 'd']);
+    expect(waiting.actions.find(({ id }) => id === 'group')).toMatchObject({ status: 'completed' });
+    expect(kit.events.filter(({ type }) => type === 'agent_waiting')).toHaveLength(1);
+  });
+
+  test('fails by the step when it is denied, and when nobody answers for a week', async () => {
+    for (const answer of [false, null]) {
+      const clock = new FakeClock();
+      const kit = await kitOf(clock, new MortalSql(openNodeSql(), null));
+      await kit.session.workflow({});
+      await rest(kit, clock);
+      if (answer === null) {
+        clock.advance(7 * DAY);
+        await kit.session.wake();
+      } else approve(kit, answer);
+      expect(await finish(kit, clock)).toMatchObject({ status: 'failed', error: { code: 'step_failed' } });
+    }
+  });
+
+  test('can be cancelled', async () => {
+    const clock = new FakeClock();
+    const kit = await kitOf(clock, new MortalSql(openNodeSql(), null));
+    await kit.session.workflow({});
+    await rest(kit, clock);
+    await kit.session.cancel('enough');
+    expect(await finish(kit, clock)).toMatchObject({ status: 'cancelled' });
+  });
+
+  test('[J2] survives its host, at any append', async () => {
+    for (let atAppend = 1; ; atAppend += 1) {
+      const clock = new FakeClock();
+      const disk = openNodeSql();
+      const first = new MortalSql(disk, { atAppend, leaves: 'unsynced' });
+      const through = async (kit: SessionKit): Promise<RunResult> => {
+        for (;;) {
+          const result = await rest(kit, clock);
+          if (result.status !== 'waiting') return result;
+          await approve(kit, true);
+        }
+      };
+      const begun = (async () => {
+        const kit = await kitOf(clock, first);
+        await kit.session.workflow({});
+        return await through(kit);
+      })();
+      const gone = (async () => {
+        while (!first.crashed) await new Promise((resolve) => setImmediate(resolve));
+      })();
+      const whole = await Promise.race([begun.catch(() => null), gone.then(() => null)]);
+      begun.catch(() => undefined);
+      if (whole !== null) {
+        expect(atAppend).toBeGreaterThan(20);
+        return;
+      }
+      const kit = await kitOf(clock, new MortalSql(disk, null));
+      await kit.session.recover();
+      if (kit.session.runs().length === 0) await kit.session.workflow({});
+      const result = await through(kit);
+      expect(result, `crash at append ${atAppend}`).toMatchObject({ status: 'completed' });
+      expect(result.actions.find(({ id }) => id === OUTPUTS)?.output).toEqual({ all: [{ give: 1 }, { give: 2 }] });
+    }
+  });
+});
+
+describe('[P16] [M6] large loops', () => {
+  const loop = (): ResolvedWorkflow =>
+    workflow(
+      [
+        {
+          name: 'each',
+          type: 'for_each',
+          items: '$(trigger.items)',
+          concurrency: 50,
+          steps: [step({ name: 'one', parameters: { give: '$(item)' } })],
+        },
+      ],
+      { all: 'steps.each.items' },
+    );
+
+  test('of more items than a generation of a model has actions run to their end', async () => {
+    const items = Array.from({ length: 300 }, (_, n) => n);
+    const base = loop();
+    const given = { ...base, workflow: { ...base.workflow, maxParallelSteps: 50 } };
+    const { result, outputs, most } = await run(given, { items });
+    expect(result).toMatchObject({ status: 'completed', warnings: [] });
+    expect(outputs).toEqual({ all: items });
+    expect(most).toBe(50);
+  });
+
+  test('of more than a run has actions fail by name, before anything is done', async () => {
+    const { result, started } = await run(loop(), { items: Array.from({ length: 2_000 }, (_, n) => n) });
+    expect(result).toMatchObject({ status: 'failed', error: { code: 'too_many_actions' } });
+    expect(JSON.stringify(result.error)).toMatch(
+      /Step \\"each\\": 2000 items with 1 steps each are at least 2001 actions/,
+    );
+    expect(started).toEqual([]);
+  });
+
+  test('over more text than a generation has bytes fail by name', async () => {
+    const { result } = await run(loop(), { items: Array.from({ length: 50 }, () => 'x'.repeat(100_000)) });
+    expect(result).toMatchObject({ status: 'failed', error: { code: 'too_large' } });
+  });
+});

@@ -1,0 +1,448 @@
+import { describe, expect, test, vi } from 'vitest';
+import { judgeAddress, judgeUrl } from '../../../src/executors/outbound/address.ts';
+import type { EgressRequest } from '../../../src/executors/outbound/egress.ts';
+import { OutboundError } from '../../../src/executors/outbound/outbound-error.ts';
+import { createOutboundFetch, refuseHeader, wasCut } from '../../../src/executors/outbound/outbound.ts';
+import type { OutboundOptions } from '../../../src/executors/outbound/outbound.ts';
+import { FakeClock } from '../../support/fake-clock.ts';
+
+const nobody = { allowHosts: [] };
+
+test.each([
+  'http://127.0.0.1/',
+  'http://127.1/',
+  'http://2130706433/',
+  'http://0x7f000001/',
+  'http://0177.0.0.1/',
+  'http://１２７.0.0.1/',
+  'http://127.0.0.1./',
+  'http://0.0.0.0/',
+  'http://0/',
+  'http://10.1.2.3/',
+  'http://172.16.0.1/',
+  'http://192.168.1.1/',
+  'http://100.64.0.1/',
+  'http://169.254.169.254/latest/meta-data/',
+  'http://168.63.129.16/',
+  'http://100.100.100.200/',
+  'http://192.0.0.192/',
+  'http://198.18.0.1/',
+  'http://224.0.0.1/',
+  'http://255.255.255.255/',
+  'http://240.0.0.1/',
+  'http://[::1]/',
+  'http://[::]/',
+  'http://[::ffff:127.0.0.1]/',
+  'http://[::ffff:a9fe:a9fe]/',
+  'http://[::127.0.0.1]/',
+  'http://[64:ff9b::7f00:1]/',
+  'http://[2002:7f00:1::]/',
+  'http://[fe80::1]/',
+  'http://[fd00:ec2::254]/',
+  'http://[ff02::1]/',
+  'http://localhost/',
+  'http://localhost./',
+  'http://LOCALHOST/',
+  'http://foo.localhost/',
+  'http://metadata/',
+  'http://metadata.google.internal/',
+  'http://db.internal/',
+  'http://printer.local/',
+  'http://router.lan/',
+  'http://intranet/',
+  'http://127.0.0.1.nip.io/',
+  'http://localtest.me/',
+  'http://user@example.com/',
+  'http://user:pass@example.com/',
+  'http://example.com\t/',
+  'http://exa\tmple.com/',
+  'http://example.com\\@127.0.0.1/',
+  ' http://example.com/',
+  'http://example.com/\r\nHost: x',
+  'file:///etc/passwd',
+  'ftp://example.com/',
+  'gopher://example.com/',
+  'data:text/plain,x',
+  'javascript:alert(1)',
+  'http://example.com:22/',
+  'http://example.com:6379/',
+  'https://example.com:25/',
+  'example.com',
+  '//example.com',
+  '',
+])('[X2] %j is refused', (url) => {
+  expect(judgeUrl(url, nobody)).toMatchObject({ ok: false });
+});
+
+test.each([
+  'https://example.com/',
+  'http://example.com:8080/a?b=c#d',
+  'https://93.184.216.34/',
+  'https://[2606:2800:220:1:248:1893:25c8:1946]/',
+  'https://xn--bcher-kva.de/',
+  'https://bücher.de/straße?q=ä',
+])('[X2] %j is let through', (url) => {
+  expect(judgeUrl(url, nobody)).toMatchObject({ ok: true });
+});
+
+test('[X2] a refusal says what is wrong and what is allowed', () => {
+  expect(judgeUrl('ftp://example.com/', nobody)).toEqual({
+    ok: false,
+    reason: 'has the scheme "ftp" (allowed: http, https)',
+  });
+  expect(judgeUrl('http://example.com:22/', nobody)).toEqual({
+    ok: false,
+    reason: 'has the port 22 (allowed: 80, 443, 8080, 8443)',
+  });
+  expect(judgeUrl('http://127.1/', nobody)).toEqual({
+    ok: false,
+    reason: 'leads to 127.0.0.1, which is this machine itself',
+  });
+});
+
+test('[X2] the operator lets through a host and port, and only that one', () => {
+  const policy = { allowHosts: ['127.0.0.1:9000', 'db.internal', '[::1]:80'] };
+  expect(judgeUrl('http://127.0.0.1:9000/x', policy)).toMatchObject({ ok: true, allowedByOperator: true });
+  expect(judgeUrl('http://127.1:9000/x', policy)).toMatchObject({ ok: true });
+  expect(judgeUrl('http://[::1]/', policy)).toMatchObject({ ok: true });
+  expect(judgeUrl('http://db.internal:5432/', policy)).toMatchObject({ ok: true });
+  expect(judgeUrl('http://127.0.0.1:9001/', policy)).toMatchObject({ ok: false });
+  expect(judgeUrl('file://db.internal/x', policy)).toMatchObject({ ok: false });
+  expect(judgeUrl('http://x@db.internal/', policy)).toMatchObject({ ok: false });
+});
+
+test('[X2] what is not an address is not a public address', () => {
+  for (const text of ['', 'x', '1.2.3', '::g', '127.0.0.1 ']) expect(judgeAddress(text)).not.toBeNull();
+});
+
+type Answer = Response | Error | (() => Response);
+
+/** A network that gives its answers in turn and remembers what it was asked. */
+function network(answers: readonly Answer[], options: Partial<OutboundOptions> = {}) {
+  const asked: { url: string; init: RequestInit }[] = [];
+  const clock = new FakeClock();
+  const fetch = createOutboundFetch({
+    allowHosts: [],
+    clock,
+    ...options,
+    fetch: (url, init) => {
+      const answer = answers[asked.length];
+      asked.push({ url, init });
+      if (answer === undefined || answer instanceof Error) return Promise.reject(answer ?? new Error('nobody answers'));
+      return Promise.resolve(typeof answer === 'function' ? answer() : answer);
+    },
+  });
+  const abort = new AbortController();
+  return {
+    asked,
+    clock,
+    abort,
+    get: (url: string, init: { method?: string; headers?: Record<string, string>; body?: string } = {}) =>
+      fetch(url, { ...init, signal: abort.signal }),
+  };
+}
+
+const moved = (to: string, status = 302): Response => new Response(null, { status, headers: { location: to } });
+
+test('[X2] a refused address is never asked', async () => {
+  const { get, asked } = network([]);
+  await expect(get('http://169.254.169.254/')).rejects.toMatchObject({
+    code: 'address_refused',
+    beforeDispatch: true,
+    retryable: false,
+  });
+  expect(asked).toEqual([]);
+});
+
+test.each([
+  'http://127.0.0.1/',
+  'http://169.254.169.254/latest',
+  'http://user@example.org/',
+  'file:///etc/passwd',
+  'http://example.org:22/',
+  'http://exam\tple.org/',
+  '//localhost/',
+  '//10.0.0.1:8080/',
+])('[X2] a redirect to %j is refused at its hop', async (target) => {
+  // not every runtime can build such a header: the response only has to look like one
+  const answer = { status: 302, headers: { get: () => target }, body: null } as unknown as Response;
+  const { get, asked } = network([answer]);
+  await expect(get('https://example.com/')).rejects.toMatchObject({ code: 'address_refused', beforeDispatch: false });
+  expect(asked.map(({ url }) => url)).toEqual(['https://example.com/']);
+});
+
+test('[X2] redirects are followed by hand, relative ones too, and the last address is the response’s', async () => {
+  const { get, asked } = network([moved('/b', 301), moved('https://example.org/c', 307), new Response('done')]);
+  const response = await get('https://example.com/a');
+  expect(asked.map(({ url }) => url)).toEqual([
+    'https://example.com/a',
+    'https://example.com/b',
+    'https://example.org/c',
+  ]);
+  expect(asked.every(({ init }) => init.redirect === 'manual')).toBe(true);
+  expect(response.url).toBe('https://example.org/c');
+  expect(await response.text()).toBe('done');
+});
+
+test('[X2] redirects end at their limit', async () => {
+  const { get, asked } = network(Array.from({ length: 20 }, () => moved('/again')));
+  await expect(get('https://example.com/')).rejects.toMatchObject({ code: 'too_many_redirects' });
+  expect(asked).toHaveLength(6);
+});
+
+test('[X2] headers that carry an identity stay with the origin they were meant for', async () => {
+  const { get, asked } = network([moved('/same'), moved('https://example.org/'), new Response('x')]);
+  await get('https://example.com/', { headers: { authorization: 'Bearer x', 'x-key': 'k', accept: 'text/plain' } });
+  const sent = asked.map(({ init }) => Object.fromEntries(new Headers(init.headers)));
+  expect(sent[1]).toMatchObject({ authorization: 'Bearer x', 'x-key': 'k' });
+  expect(sent[2]).toEqual({ accept: 'text/plain', 'user-agent': 'cortex-edge' });
+});
+
+test.each([
+  [301, 'POST', 'GET'],
+  [302, 'POST', 'GET'],
+  [303, 'POST', 'GET'],
+  [303, 'HEAD', 'HEAD'],
+  [307, 'POST', 'POST'],
+  [308, 'PUT', 'PUT'],
+])('[X2] after %i a %s goes on as %s', async (status, method, next) => {
+  const { get, asked } = network([moved('/next', status), new Response('x')]);
+  await get('https://example.com/', { method, ...(method === 'HEAD' ? {} : { body: 'data' }) });
+  expect(asked[1]?.init.method).toBe(next);
+  expect(asked[1]?.init.body ?? null).toBe(next === 'GET' || next === 'HEAD' ? null : 'data');
+});
+
+test.each([
+  ['x', 'a\r\nHost: evil'],
+  ['x', 'a\nb'],
+  ['x', 'nul\u0000'],
+  ['x y', 'a'],
+  ['x\r\n', 'a'],
+  ['Host', 'example.org'],
+  ['Content-Length', '5'],
+  ['Transfer-Encoding', 'chunked'],
+  ['Connection', 'close'],
+  ['Proxy-Authorization', 'x'],
+  ['X-Forwarded-For', '127.0.0.1'],
+  ['CF-Connecting-IP', '127.0.0.1'],
+  ['Metadata-Flavor', 'Google'],
+  ['X-aws-ec2-metadata-token', 'x'],
+])('[X2] the header %j: %j is refused, whoever sets it', async (name, value) => {
+  expect(refuseHeader(name, value, 'author')).not.toBeNull();
+  const { get, asked } = network([new Response('x')]);
+  await expect(get('https://example.com/', { headers: { [name]: value } })).rejects.toMatchObject({
+    code: 'header_refused',
+    beforeDispatch: true,
+  });
+  expect(asked).toEqual([]);
+});
+
+test.each(['Authorization', 'authorization', 'Cookie', 'X-API-Key'])(
+  '[X2] a model may not set %s; an author may',
+  (name) => {
+    expect(refuseHeader(name, 'x', 'model')).toContain('may not be set by a model');
+    expect(refuseHeader(name, 'x', 'author')).toBeNull();
+  },
+);
+
+const small = { fetchBytes: 10, fetchRedirects: 5, fetchTimeoutMs: 1_000 };
+
+test('[X2] an endless body ends at the byte cap, is marked, and its source is told to stop', async () => {
+  const cancelled = vi.fn();
+  const endless = new ReadableStream<Uint8Array>({
+    pull: (controller) => controller.enqueue(new TextEncoder().encode('abcd')),
+    cancel: cancelled,
+  });
+  const { get, clock } = network([new Response(endless)], { limits: small });
+  const response = await get('https://example.com/');
+  expect(wasCut(response)).toBe(false);
+  expect(await response.text()).toBe('abcdabcdab');
+  expect(wasCut(response)).toBe(true);
+  expect(cancelled).toHaveBeenCalledOnce();
+  expect(clock.next).toBeNull();
+});
+
+test('[X2] a body that just fits is whole', async () => {
+  const { get } = network([new Response('0123456789')], { limits: small });
+  const response = await get('https://example.com/');
+  expect(await response.text()).toBe('0123456789');
+  expect(wasCut(response)).toBe(false);
+});
+
+test('[X2] the time cap covers the body too', async () => {
+  const silent = (init: { signal?: AbortSignal | null }): Response =>
+    new Response(
+      new ReadableStream({
+        start: (controller) => init.signal?.addEventListener('abort', () => controller.error(init.signal?.reason)),
+      }),
+    );
+  const clock = new FakeClock();
+  const fetch = createOutboundFetch({
+    allowHosts: [],
+    clock,
+    limits: small,
+    fetch: (_url, init) => Promise.resolve(silent(init)),
+  });
+  const response = await fetch('https://example.com/', { signal: new AbortController().signal });
+  const text = response.text();
+  clock.advance(1_000);
+  await expect(text).rejects.toMatchObject({ code: 'fetch_timeout', retryable: true });
+});
+
+test('[X2] the caller’s abort ends the request and lets go of the timer', async () => {
+  const { abort, clock, ...rest } = network([]);
+  const fetch = createOutboundFetch({
+    allowHosts: [],
+    clock,
+    fetch: (_url, init) =>
+      new Promise((_resolve, reject) => init.signal?.addEventListener('abort', () => reject(init.signal?.reason))),
+  });
+  expect(rest.asked).toEqual([]);
+  const pending = fetch('https://example.com/', { signal: abort.signal });
+  abort.abort(new Error('cancelled'));
+  await expect(pending).rejects.toBeInstanceOf(OutboundError);
+  expect(clock.next).toBeNull();
+});
+
+/** Names with their addresses, and what is sent to which of them. */
+function egressOf(
+  names: Readonly<Record<string, readonly string[] | OutboundError>>,
+  answer = () => new Response('x'),
+) {
+  const sent: { readonly url: string; readonly addresses: readonly string[]; readonly request: EgressRequest }[] = [];
+  const resolve = vi.fn((host: string) => {
+    const found = names[host] ?? new OutboundError('fetch_failed', `"${host}" has no address`, true);
+    return found instanceof OutboundError ? Promise.reject(found) : Promise.resolve(found);
+  });
+  const send = (request: EgressRequest, addresses: readonly string[]): Promise<Response> => {
+    sent.push({ url: request.url.href, addresses, request });
+    return Promise.resolve(answer());
+  };
+  return { sent, resolve, egress: { resolve, send } };
+}
+
+describe('with an egress', () => {
+  test('[X2] every address of a name is judged, and the request goes to these', async () => {
+    const { sent, egress } = egressOf({
+      'good.example.com': ['93.184.216.34', '2606:2800:220:1:248:1893:25c8:1946'],
+      'half.example.com': ['93.184.216.34', '10.0.0.1'],
+    });
+    const { get, asked } = network([], { egress });
+    expect(
+      await (await get('https://good.example.com/a', { method: 'POST', body: 'b', headers: { 'x-c': 'd' } })).text(),
+    ).toBe('x');
+    await expect(get('https://half.example.com/')).rejects.toMatchObject({
+      code: 'address_refused',
+      beforeDispatch: true,
+      message: '"https://half.example.com/" is refused: it leads to 10.0.0.1, which is a private address',
+    });
+    expect(sent.map(({ url, addresses }) => [url, addresses])).toEqual([
+      ['https://good.example.com/a', ['93.184.216.34', '2606:2800:220:1:248:1893:25c8:1946']],
+    ]);
+    expect(sent[0]?.request).toMatchObject({ method: 'POST', body: 'b' });
+    expect(sent[0]?.request.headers.get('x-c')).toBe('d');
+    expect(asked).toEqual([]);
+  });
+
+  test.each([
+    '127.0.0.1',
+    '0.0.0.0',
+    '10.9.8.7',
+    '100.64.1.1',
+    '169.254.169.254',
+    '172.31.255.255',
+    '192.168.0.10',
+    '198.19.0.1',
+    '224.0.0.251',
+    '168.63.129.16',
+    '::1',
+    '::',
+    '::ffff:127.0.0.1',
+    '::ffff:10.0.0.1',
+    '64:ff9b::7f00:1',
+    '64:ff9b:1::a00:1',
+    '2002:7f00:1::',
+    '2001:0:4136:e378:8000:63bf:3fff:fdd2',
+    'fe80::1',
+    'fec0::1',
+    'fd12::1',
+    'ff02::fb',
+    '4000::1',
+    'not an address',
+    '',
+  ])('[X2] a name that leads to %j is refused', async (address) => {
+    const { sent, egress } = egressOf({ 'x.example.com': [address] });
+    const { get } = network([], { egress });
+    await expect(get('http://x.example.com/')).rejects.toMatchObject({ code: 'address_refused' });
+    expect(sent).toEqual([]);
+  });
+
+  test('[X2] each hop of a redirect is resolved and judged anew', async () => {
+    const { sent, resolve, egress } = egressOf(
+      { 'a.example.com': ['93.184.216.34'], 'b.example.com': ['127.0.0.1'] },
+      () => moved('http://b.example.com/inside'),
+    );
+    const { get } = network([], { egress });
+    await expect(get('https://a.example.com/')).rejects.toMatchObject({
+      code: 'address_refused',
+      beforeDispatch: false,
+      message: expect.stringContaining('a redirect to "http://b.example.com/inside" is refused'),
+    });
+    expect(sent.map(({ url }) => url)).toEqual(['https://a.example.com/']);
+    expect(resolve.mock.calls.map(([host]) => host)).toEqual(['a.example.com', 'b.example.com']);
+  });
+
+  test('[X2] a public literal goes to itself, what the operator lets through goes directly', async () => {
+    const { sent, resolve, egress } = egressOf({});
+    const { get, asked } = network([new Response('direct'), new Response('direct')], {
+      egress,
+      allowHosts: ['127.0.0.1:9000', 'db.internal:5432'],
+    });
+    await get('https://93.184.216.34/');
+    await get('https://[2606:2800:220:1:248:1893:25c8:1946]/');
+    await get('http://127.0.0.1:9000/');
+    await get('http://db.internal:5432/');
+    expect(sent.map(({ addresses }) => addresses)).toEqual([['93.184.216.34'], ['2606:2800:220:1:248:1893:25c8:1946']]);
+    expect(asked.map(({ url }) => url)).toEqual(['http://127.0.0.1:9000/', 'http://db.internal:5432/']);
+    expect(resolve).not.toHaveBeenCalled();
+  });
+
+  test('[X2] that cannot be asked, nothing is sent in another way', async () => {
+    const { egress } = egressOf({
+      'x.example.com': new OutboundError('egress_unavailable', 'no runner answers', true),
+    });
+    const { get, asked } = network([new Response('direct')], { egress });
+    await expect(get('https://x.example.com/')).rejects.toMatchObject({
+      code: 'egress_unavailable',
+      retryable: true,
+      beforeDispatch: true,
+      message: '"https://x.example.com/" could not be fetched: no runner answers',
+    });
+    expect(asked).toEqual([]);
+  });
+
+  test('[X2] what fails behind a redirect is not before the first request', async () => {
+    const { egress } = egressOf({ 'a.example.com': ['93.184.216.34'] }, () => moved('https://gone.example.com/'));
+    const { get } = network([], { egress });
+    await expect(get('https://a.example.com/')).rejects.toMatchObject({ code: 'fetch_failed', beforeDispatch: false });
+  });
+
+  test('[X2] an answer past the limit is cut, and the egress is told the limit', async () => {
+    const { sent, egress } = egressOf({ 'a.example.com': ['93.184.216.34'] }, () => new Response('x'.repeat(11)));
+    const { get } = network([], { egress, limits: { fetchBytes: 10, fetchRedirects: 5, fetchTimeoutMs: 1_000 } });
+    const response = await get('https://a.example.com/');
+    expect(await response.text()).toBe('x'.repeat(10));
+    expect(wasCut(response)).toBe(true);
+    expect(sent[0]?.request).toMatchObject({ maxBytes: 11, timeoutMs: 1_000 });
+  });
+});
+
+test('[X2] a network fault says which address, and may be tried again', async () => {
+  const { get } = network([new Error('connection refused')]);
+  await expect(get('https://example.com/x')).rejects.toMatchObject({
+    code: 'fetch_failed',
+    message: '"https://example.com/x" could not be fetched: connection refused',
+    retryable: true,
+    beforeDispatch: false,
+  });
+});

@@ -1,0 +1,441 @@
+import { describe, expect, test } from 'vitest';
+import { EngineError } from '../../../src/domain/errors.ts';
+import { limits } from '../../../src/domain/limits.ts';
+import type { Json } from '../../../src/domain/json.ts';
+import type { JobResult, OutboundFetch, RunnerClient } from '../../../src/domain/ports.ts';
+import { dockerExecutor } from '../../../src/executors/docker.ts';
+import { pythonExecutor } from '../../../src/executors/python.ts';
+import { executorList } from '../../../src/executors/registry.ts';
+import { shellExecutor } from '../../../src/executors/shell.ts';
+import { toolExecutor } from '../../../src/executors/tool.ts';
+import { callOf, contextOf, errorOf, fakeRunner, toolOf } from '../support.ts';
+
+const script = toolOf(
+  { type: 'script', runtime: 'node', source: 'console.log(1)', memoryMb: 64, cpus: null },
+  { name: 'stats', effects: 'pure' },
+);
+
+test('[P14] python and shell get their code to the letter and their values as inputs', async () => {
+  const runner = fakeRunner({ stdout: '42' });
+  const context = contextOf({ runner });
+  const inputs = { data: { a: '$(id)' } };
+  await pythonExecutor.execute(callOf({ code: 'print("$data")' }, { inputs, action: { type: 'python' } }), context);
+  await shellExecutor.execute(callOf({ command: 'echo "$data"' }, { inputs, action: { type: 'shell' } }), context);
+  expect(runner.jobs).toMatchObject([
+    { kind: 'python', code: 'print("$data")', runtime: 'python3', inputs },
+    { kind: 'shell', code: 'echo "$data"', runtime: 'shell', inputs },
+  ]);
+});
+
+test('[R2] a level and labels that a manifest asks for go with the job', async () => {
+  const runner = fakeRunner({});
+  const asked = { sandbox: 'docker', labels: ['gpu'] } as const;
+  const picky = toolOf(
+    { type: 'script', runtime: 'shell', source: 'id', memoryMb: null, cpus: null, ...asked },
+    { name: 'picky' },
+  );
+  await toolExecutor.execute(callOf({}, { tool: picky }), contextOf({ runner, runnerNeeds: { sandbox: 'wasm' } }));
+  await pythonExecutor.execute(callOf({ code: 'x' }), contextOf({ runner, runnerNeeds: asked }));
+  await shellExecutor.execute(callOf({ command: 'x' }), contextOf({ runner, runnerNeeds: asked }));
+  await shellExecutor.execute(callOf({ command: 'x' }), contextOf({ runner }));
+  expect(runner.jobs.slice(0, 3)).toMatchObject([asked, asked, asked]);
+  expect(runner.jobs[3]).not.toHaveProperty('sandbox');
+});
+
+test('[R1] a job is named by runtime key and attempt, never by the model’s id', async () => {
+  const runner = fakeRunner({});
+  await pythonExecutor.execute(
+    callOf({ code: 'x' }, { runtimeKey: 'ses_9/2/1/3', attempt: 4, timeoutMs: 1_500, action: { id: '../../x' } }),
+    contextOf({ runner }),
+  );
+  expect(runner.jobs[0]).toMatchObject({
+    id: 'ses_9/2/1/3/4',
+    session: 'ses_1',
+    limits: { timeoutMs: 1_500, memoryMb: null },
+  });
+});
+
+test('[R3] a script tool gets its parameters as inputs, and its output is JSON where it is JSON', async () => {
+  const runner = fakeRunner({ stdout: '{"words": 3}\n' });
+  const outcome = await toolExecutor.execute(callOf({ text: 'a b c' }, { tool: script }), contextOf({ runner }));
+  expect(runner.jobs[0]).toMatchObject({
+    kind: 'tool',
+    code: 'console.log(1)',
+    runtime: 'node',
+    inputs: { text: 'a b c' },
+    limits: { memoryMb: 64 },
+  });
+  expect(outcome).toEqual({ ok: true, output: { words: 3 } });
+});
+
+test('[R3] what a job prints streams as progress while it runs', async () => {
+  const context = contextOf({ runner: fakeRunner({ stdout: 'out', stderr: 'err' }) });
+  await pythonExecutor.execute(callOf({ code: 'x' }), context);
+  expect(context.seen).toEqual([
+    { stream: 'stdout', text: 'out' },
+    { stream: 'stderr', text: 'err' },
+  ]);
+});
+
+test.each<[string, Partial<JobResult>, string, boolean]>([
+  [
+    'nonzero_exit',
+    { exitCode: 3, stderr: 'Traceback\nValueError: no\n' },
+    'python ended with exit code 3: Traceback\nValueError: no',
+    false,
+  ],
+  ['nonzero_exit', { exitCode: null }, 'python ended with exit code unknown', false],
+  ['timeout', { end: 'timeout', exitCode: null }, 'python ran longer than 60 s', true],
+  ['oom', { end: 'oom', exitCode: 0 }, 'python used more memory than allowed', false],
+  ['killed', { end: 'killed', exitCode: null }, 'python was killed', true],
+  [
+    'output_limit',
+    { end: 'output_limit', exitCode: null },
+    `python printed more than ${limits.jobOutputBytes} bytes`,
+    false,
+  ],
+  [
+    'outcome_unknown',
+    { end: 'lost', exitCode: null },
+    'python was lost: its runner went away while it was running, and whether it finished is not known',
+    false,
+  ],
+])('[R4] %s is told apart: %j', async (code, result, message, retryable) => {
+  const call = callOf({ code: 'x' }, { action: { type: 'python' } });
+  expect(errorOf(await pythonExecutor.execute(call, contextOf({ runner: fakeRunner(result) })))).toEqual({
+    code,
+    message,
+    retryable,
+  });
+});
+
+test('[R4] of a long stderr, the end is told', async () => {
+  const stderr = Array.from({ length: 10_000 }, (_, index) => `line ${index}`).join('\n');
+  const { message } = errorOf(
+    await pythonExecutor.execute(callOf({ code: 'x' }), contextOf({ runner: fakeRunner({ exitCode: 1, stderr }) })),
+  );
+  expect(message).toContain('line 9999');
+  expect(message).not.toContain('line 9989\n');
+  expect(message.length).toBeLessThan(2_100);
+});
+
+test('[S7] a failed exit is worth another try only for a tool that is idempotent', async () => {
+  for (const [effects, retryable] of [
+    ['pure', false],
+    ['idempotent', true],
+    ['unsafe', false],
+  ] as const) {
+    const context = contextOf({ runner: fakeRunner({ exitCode: 1 }) });
+    const call = callOf({}, { tool: { ...script, effects } });
+    expect(errorOf(await toolExecutor.execute(call, context)).retryable).toBe(retryable);
+  }
+});
+
+test.each([
+  ['{"success": false, "error": "no such city"}', 'The tool "stats" failed: no such city', false],
+  ['{"status": "error", "message": "busy", "retryable": true}', 'The tool "stats" failed: busy', true],
+  ['{"success": false, "error": {"code": 7}}', 'The tool "stats" failed: {"code":7}', false],
+  ['{"success": false}', 'The tool "stats" failed: it gave no reason', false],
+])('[R3] a script that prints %s has failed', async (stdout, message, retryable) => {
+  const call = callOf({}, { tool: script, action: { name: 'stats' } });
+  expect(errorOf(await toolExecutor.execute(call, contextOf({ runner: fakeRunner({ stdout }) })))).toEqual({
+    code: 'tool_failed',
+    message,
+    retryable,
+  });
+});
+
+test.each(['{"success": true, "error": null}', '{"status": "ok"}', '[{"success": false}]', 'success: false'])(
+  '[R3] a script that prints %s has succeeded',
+  async (stdout) => {
+    expect(
+      await toolExecutor.execute(callOf({}, { tool: script }), contextOf({ runner: fakeRunner({ stdout }) })),
+    ).toMatchObject({ ok: true });
+  },
+);
+
+test('[R3] python that prints {"success": false} has printed a value', async () => {
+  const context = contextOf({ runner: fakeRunner({ stdout: '{"success": false}' }) });
+  expect(await pythonExecutor.execute(callOf({ code: 'x' }), context)).toEqual({
+    ok: true,
+    output: { success: false },
+  });
+});
+
+test('[X4] without a runner, code fails clearly and was never dispatched', async () => {
+  for (const [executor, call] of [
+    [pythonExecutor, callOf({ code: 'x' }, { action: { type: 'python' } })],
+    [shellExecutor, callOf({ command: 'x' }, { action: { type: 'shell' } })],
+    [toolExecutor, callOf({}, { tool: script })],
+  ] as const) {
+    expect(errorOf(await executor.execute(call, contextOf()))).toMatchObject({
+      code: 'runner_unavailable',
+      beforeDispatch: true,
+      retryable: false,
+    });
+  }
+});
+
+const throwing = (fault: unknown): RunnerClient => ({
+  run: () => Promise.reject(fault),
+  lookup: () => Promise.resolve(null),
+  prewarm: () => undefined,
+  callRelic: () => Promise.reject(new Error('unexpected use of a relic')),
+  stopRelics: () => Promise.resolve(),
+  health: () => Promise.resolve(null),
+});
+
+test('[R8] what the runner client throws keeps its code, its patience and whether anything was sent', async () => {
+  const fault = new EngineError('runner_unavailable', 'queue full', { beforeDispatch: true, retryAfterMs: 2_000 });
+  expect(errorOf(await pythonExecutor.execute(callOf({ code: 'x' }), contextOf({ runner: throwing(fault) })))).toEqual({
+    code: 'runner_unavailable',
+    message: 'queue full',
+    retryable: true,
+    beforeDispatch: true,
+    retryAfterMs: 2_000,
+  });
+});
+
+test('[S8] a job that was stopped is aborted, whatever the client throws', async () => {
+  const context = contextOf({ runner: throwing(new Error('socket hang up')) });
+  context.abort.abort(new Error('cancelled'));
+  expect(errorOf(await pythonExecutor.execute(callOf({ code: 'x' }), context))).toMatchObject({ code: 'aborted' });
+});
+
+test('[P16] inputs past the limit are refused before they are sent', async () => {
+  const runner = fakeRunner({});
+  const call = callOf({ code: 'x' }, { inputs: { big: 'ä'.repeat(limits.jobInputBytes / 2) } });
+  expect(errorOf(await pythonExecutor.execute(call, contextOf({ runner })))).toMatchObject({
+    code: 'input_too_large',
+    beforeDispatch: true,
+  });
+  expect(runner.jobs).toEqual([]);
+});
+
+test.each([
+  [pythonExecutor, {}, 'parameters.code: expected Python source, got nothing'],
+  [pythonExecutor, { code: 5 }, 'parameters.code: expected Python source, got 5'],
+  [shellExecutor, { command: ['ls'] }, 'parameters.command: expected a command line, got ["ls"]'],
+])('[P6] code that is no text is the model’s mistake', async (executor, parameters, message) => {
+  const error = errorOf(await executor.execute(callOf(parameters), contextOf({ runner: fakeRunner({}) })));
+  expect(error).toMatchObject({ code: 'invalid_parameters', message });
+});
+
+test('[M3] a built-in runs by its entrypoint, whatever the tool is called', async () => {
+  const tool = toolOf({ type: 'builtin', entrypoint: 'calculator' }, { name: 'sums' });
+  expect(await toolExecutor.execute(callOf({ expression: '6*7' }, { tool }), contextOf())).toEqual({
+    ok: true,
+    output: 42,
+  });
+});
+
+describe('containers', () => {
+  const docker = (parameters: Record<string, Json>, inputs = {}) =>
+    callOf(parameters, { action: { type: 'docker' }, inputs });
+
+  test('[P14] the command, its arguments and the values reach the runner apart', async () => {
+    const runner = fakeRunner({ stdout: '{"rows": 3}\n' });
+    const parameters = { image: 'library/python:3.13', command: 'python3 -c "$code"', args: ['$(id)', 7, true] };
+    const outcome = await dockerExecutor.execute(docker(parameters, { code: 'x; id' }), contextOf({ runner }));
+    expect(outcome).toEqual({ ok: true, output: { rows: 3 } });
+    expect(runner.jobs).toMatchObject([
+      {
+        kind: 'docker',
+        image: 'library/python:3.13',
+        code: 'python3 -c "$code"',
+        args: ['$(id)', '7', 'true'],
+        inputs: { code: 'x; id' },
+        movable: false,
+      },
+    ]);
+  });
+
+  test.each([
+    [{ command: 'ls' }, 'image'],
+    [{ image: '../../etc', command: 'ls' }, 'image'],
+    [{ image: 'Foo Bar', command: 'ls' }, 'image'],
+    [{ image: '$(id)', command: 'ls' }, 'image'],
+    [{ image: '-v/:/x', command: 'ls' }, 'image'],
+    [{ image: 'a'.repeat(300), command: 'ls' }, 'image'],
+    [{ image: 'busybox', command: ' ' }, 'command'],
+    [{ image: 'busybox', command: ['ls'] }, 'command'],
+    [{ image: 'busybox', command: 'ls', args: 'a' }, 'args'],
+    [{ image: 'busybox', command: 'ls', args: [{}] }, 'args'],
+  ])('[P6] %j is refused before anything is sent: %s', async (parameters, field) => {
+    const runner = fakeRunner({});
+    expect(errorOf(await dockerExecutor.execute(docker(parameters), contextOf({ runner })))).toMatchObject({
+      code: 'invalid_parameters',
+      message: expect.stringContaining(`parameters.${field}:`) as string,
+      beforeDispatch: true,
+    });
+    expect(runner.jobs).toEqual([]);
+  });
+
+  test('[M3] a tool with an image runs by the contract of tools', async () => {
+    const runner = fakeRunner({ stdout: '{"success": false, "error": "no"}' });
+    const tool = toolOf(
+      { type: 'container', image: 'tools/stats:1', build: null, memoryMb: 128, cpus: 2 },
+      { effects: 'pure' },
+    );
+    const call = callOf({ text: 'x' }, { tool, action: { name: 'stats' } });
+    expect(errorOf(await toolExecutor.execute(call, contextOf({ runner })))).toMatchObject({ code: 'tool_failed' });
+    expect(runner.jobs).toMatchObject([
+      {
+        kind: 'tool',
+        image: 'tools/stats:1',
+        inputs: { text: 'x' },
+        limits: { memoryMb: 128, cpus: 2 },
+        movable: true,
+      },
+    ]);
+  });
+});
+
+test.each([
+  ['pure', 'lost', true],
+  ['idempotent', 'lost', true],
+  ['unsafe', 'outcome_unknown', false],
+] as const)('[J2] a lost job of a tool that is %s: %s', async (effects, code, retryable) => {
+  const call = callOf({}, { tool: { ...script, effects } });
+  const context = contextOf({ runner: fakeRunner({ end: 'lost', exitCode: null }) });
+  expect(errorOf(await toolExecutor.execute(call, context))).toMatchObject({ code, retryable });
+});
+
+describe('after a crash of the session', () => {
+  const known = (result: Partial<JobResult> | null): RunnerClient & { readonly asked: unknown[] } => {
+    const asked: unknown[] = [];
+    return {
+      ...fakeRunner({}),
+      asked,
+      lookup: (job, { output }) => {
+        asked.push(job);
+        if (result === null) return Promise.resolve(null);
+        const full: JobResult = { end: 'exited', exitCode: 0, stdout: '', stderr: '', truncated: false, ...result };
+        output('stdout', full.stdout);
+        return Promise.resolve(full);
+      },
+    };
+  };
+
+  test.each([
+    ['python', pythonExecutor],
+    ['shell', shellExecutor],
+    ['docker', dockerExecutor],
+  ] as const)(
+    '[J2] %s asks what became of its job, by the key and attempt of the first time',
+    async (type, executor) => {
+      const runner = known({ stdout: '7' });
+      const context = contextOf({ runner });
+      const call = callOf({}, { runtimeKey: 'ses_9/2/1/3', attempt: 2, action: { type } });
+      expect(await executor.recover?.(call, context)).toEqual({ ok: true, output: 7 });
+      expect(runner.asked).toEqual([{ id: 'ses_9/2/1/3/2', session: 'ses_1' }]);
+      expect(context.seen).toEqual([{ stream: 'stdout', text: '7' }]);
+      expect(await executor.recover?.(call, contextOf({ runner: known(null) }))).toBeNull();
+      expect(await executor.recover?.(call, contextOf())).toBeNull();
+    },
+  );
+
+  test('[J2] a script that said that it failed has failed; a built-in is not known anywhere', async () => {
+    const said = known({ stdout: '{"success": false, "error": "no"}' });
+    expect(await toolExecutor.recover?.(callOf({}, { tool: script }), contextOf({ runner: said }))).toMatchObject({
+      ok: false,
+      error: { code: 'tool_failed' },
+    });
+    const builtin = toolOf({ type: 'builtin', entrypoint: 'echo' });
+    expect(await toolExecutor.recover?.(callOf({}, { tool: builtin }), contextOf({ runner: said }))).toBeNull();
+  });
+
+  test('[J2] code that its runner lost: nobody knows what it did', async () => {
+    const call = callOf({}, { action: { type: 'python' } });
+    const context = contextOf({ runner: known({ end: 'lost', exitCode: null }) });
+    expect(await pythonExecutor.recover?.(call, context)).toMatchObject({
+      ok: false,
+      error: { code: 'outcome_unknown' },
+    });
+  });
+});
+
+function endpoint(answer: Response): { fetch: OutboundFetch; asked: unknown[] } {
+  const asked: unknown[] = [];
+  return {
+    asked,
+    fetch: (url, { method, headers, body }) => {
+      asked.push({ url, method, headers, body });
+      return Promise.resolve(answer);
+    },
+  };
+}
+
+test('[M3] an http tool sends a query for GET and JSON otherwise', async () => {
+  const url = 'https://api.example.com/find?v=1';
+  const get = endpoint(new Response('[1]'));
+  const tool = toolOf({ type: 'http', url, method: 'GET', headers: { 'x-a': 'b' } });
+  const parameters = { q: 'ä b', n: 3, list: ['x', 'y'], none: null };
+  expect(await toolExecutor.execute(callOf(parameters, { tool }), contextOf({ fetch: get.fetch }))).toEqual({
+    ok: true,
+    output: [1],
+  });
+  expect(get.asked).toMatchObject([
+    { url: 'https://api.example.com/find?v=1&q=%C3%A4+b&n=3&list=x&list=y', method: 'GET', headers: { 'x-a': 'b' } },
+  ]);
+  const post = endpoint(new Response('done'));
+  const posting = toolOf({ type: 'http', url, method: 'POST', headers: {} });
+  expect(await toolExecutor.execute(callOf({ a: 1 }, { tool: posting }), contextOf({ fetch: post.fetch }))).toEqual({
+    ok: true,
+    output: 'done',
+  });
+  expect(post.asked).toMatchObject([{ url, body: '{"a":1}', headers: { 'content-type': 'application/json' } }]);
+});
+
+test('[M3] an http tool that answers an error has failed', async () => {
+  const { fetch } = endpoint(new Response('nope', { status: 503, headers: { 'content-type': 'text/plain' } }));
+  const tool = toolOf({ type: 'http', url: 'https://api.example.com/', method: 'GET', headers: {} });
+  expect(errorOf(await toolExecutor.execute(callOf({}, { tool }), contextOf({ fetch })))).toMatchObject({
+    code: 'http_error',
+    message: 'GET https://api.example.com/ answered 503: nope',
+    retryable: true,
+  });
+});
+
+test.each([{ type: 'mcp', url: 'https://mcp.example.com/' } as const])(
+  '[M3] a tool of type $type says that it cannot run',
+  async (implementation) => {
+    expect(
+      errorOf(await toolExecutor.execute(callOf({}, { tool: toolOf(implementation) }), contextOf())),
+    ).toMatchObject({
+      code: 'unsupported_implementation',
+      retryable: false,
+      beforeDispatch: true,
+    });
+  },
+);
+
+test('[H1] the list of executors says which run now and why the others do not', () => {
+  const available = (runner: Parameters<typeof executorList>[0]) =>
+    executorList(runner)
+      .filter((entry) => entry['available'] === true)
+      .map((entry) => entry['type']);
+  const runner = { status: 'healthy', sandbox: { active: { python3: 'wasm', node: null, shell: 'bubblewrap' } } };
+  expect(available(runner)).toEqual(['tool', 'llm', 'internal', 'python', 'shell', 'agent', 'relic', 'workflow']);
+  expect(executorList(runner).find((entry) => entry['type'] === 'shell')).toMatchObject({ sandbox: 'bubblewrap' });
+  expect(available({ ...runner, executors: ['python', 'docker'] })).toContain('docker');
+  expect(executorList(runner).find((entry) => entry['type'] === 'docker')).toMatchObject({
+    needs_runner: true,
+    reason: 'the runner has no Docker engine',
+  });
+  expect(available({ sandbox: { active: { python3: 'wasm', shell: null } } })).toEqual([
+    'tool',
+    'llm',
+    'internal',
+    'python',
+    'agent',
+    'relic',
+    'workflow',
+  ]);
+  // Relics at the edge need no runner.
+  expect(available(null)).toEqual(['tool', 'llm', 'internal', 'agent', 'relic', 'workflow']);
+  expect(executorList(null).find((entry) => entry['type'] === 'python')).toMatchObject({
+    needs_runner: true,
+    reason: 'the runner does not answer',
+  });
+});

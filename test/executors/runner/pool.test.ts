@@ -1,0 +1,377 @@
+/** Several real runners behind one client: choice, staying together, failover (R7). */
+import { randomUUID } from 'node:crypto';
+
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+
+import { FakeRelicHost } from '../../../container-runner/test/support/fake-relic-host.ts';
+import { FakeSandbox } from '../../../container-runner/test/support/fake-sandbox.ts';
+import { SECRET, startRunner, type TestRunner } from '../../../container-runner/test/support/test-runner.ts';
+import { limits } from '../../../src/domain/limits.ts';
+import type { RelicDefinition } from '../../../src/domain/manifest.ts';
+import type { JobResult, RelicAnswer, RunnerClient, RunnerJob } from '../../../src/domain/ports.ts';
+import { createRunnerClient } from '../../../src/executors/runner/client.ts';
+import { createRunnerPool } from '../../../src/executors/runner/pool.ts';
+import { FakeClock } from '../../support/fake-clock.ts';
+
+interface Node {
+  readonly sandbox: FakeSandbox;
+  readonly runner: TestRunner;
+  readonly relics: FakeRelicHost;
+  /** Requests that it got. */
+  readonly asked: string[];
+  /** The network to it is gone. */
+  cut: boolean;
+}
+
+let clock: FakeClock;
+let nodes: Node[];
+
+async function startNode(): Promise<Node> {
+  const sandbox = new FakeSandbox();
+  const relics = new FakeRelicHost();
+  return {
+    sandbox,
+    relics,
+    runner: await startRunner({ sandboxes: [sandbox], relicHost: relics, now: () => clock.now() }),
+    asked: [],
+    cut: false,
+  };
+}
+
+function poolOf(labels: readonly (readonly string[])[] = [[], [], []]): RunnerClient {
+  return createRunnerPool({
+    runners: nodes.map(({ runner }, at) => ({ url: runner.url, labels: labels[at] ?? [] })),
+    clock,
+    connect: (baseUrl) => {
+      const node = nodes.find(({ runner }) => runner.url === baseUrl);
+      return createRunnerClient({
+        baseUrl,
+        key: { id: null, secret: SECRET },
+        clock,
+        newNonce: randomUUID,
+        moveAfterMs: limits.runnerMoveMs,
+        fetch: async (input, init) => {
+          node?.asked.push(`${init.method ?? 'GET'} ${new URL(input).pathname.split('/')[1] ?? ''}`);
+          if (node?.cut === true) {
+            throw Object.assign(new Error('no way'), { cause: { code: 'ECONNREFUSED' } });
+          }
+          const stop = new AbortController();
+          const signal = AbortSignal.any([
+            stop.signal,
+            ...(init.signal === null || init.signal === undefined ? [] : [init.signal]),
+          ]);
+          const response = await fetch(input, { ...init, signal });
+          if (node !== undefined) cuts.set(node, () => stop.abort());
+          return response;
+        },
+      });
+    },
+  });
+}
+/** Cuts what is open to a node. */
+const cuts = new Map<Node, () => void>();
+
+const job = (more: Partial<RunnerJob> = {}): RunnerJob => ({
+  id: `ses_1/1/0/${randomUUID()}/1`,
+  session: 'ses_1',
+  kind: 'python',
+  code: 'print(1)',
+  runtime: null,
+  inputs: {},
+  limits: { timeoutMs: 60_000, memoryMb: null },
+  ...more,
+});
+
+function start(pool: RunnerClient, what: RunnerJob = job()): Promise<JobResult> {
+  return pool.run(what, { signal: new AbortController().signal, output: () => undefined });
+}
+
+/** How many programs each node has started, once `total` of them have. */
+async function spread(total: number): Promise<number[]> {
+  return await vi.waitFor(
+    () => {
+      const counts = nodes.map(({ sandbox }) => sandbox.started.length);
+      expect(counts.reduce((sum, count) => sum + count, 0)).toBe(total);
+      return counts;
+    },
+    { timeout: 15_000 },
+  );
+}
+
+async function untilSo(check: () => void): Promise<void> {
+  await vi.waitFor(
+    () => {
+      clock.advance(500);
+      check();
+    },
+    { timeout: 15_000, interval: 10 },
+  );
+}
+
+beforeEach(async () => {
+  clock = new FakeClock(Date.now());
+  nodes = await Promise.all([startNode(), startNode(), startNode()]);
+});
+afterEach(async () => {
+  cuts.clear();
+  await Promise.all(nodes.map(({ runner }) => runner.close()));
+});
+
+describe('the choice', () => {
+  test('[R7] sessions go to the least loaded runner, so that they spread', async () => {
+    const pool = poolOf();
+    for (let at = 0; at < 6; at += 1) {
+      void start(pool, job({ session: `ses_${at}` }));
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      await spread(at + 1);
+    }
+    expect(await spread(6)).toEqual([2, 2, 2]);
+  });
+
+  test('[R7] load that others have made counts', async () => {
+    const first = poolOf();
+    for (const session of ['a', 'b']) void start(first, job({ session }));
+    await spread(2);
+    void start(poolOf(), job({ session: 'c' }));
+    expect(await spread(3)).toEqual([1, 1, 1]);
+  });
+
+  test("[R7] a session's jobs stay together: their events come over one stream", async () => {
+    const pool = poolOf();
+    for (let at = 0; at < 5; at += 1) void start(pool);
+    expect((await spread(5)).toSorted()).toEqual([0, 0, 5]);
+    expect(nodes.flatMap(({ asked }) => asked).filter((line) => line === 'GET events')).toHaveLength(1);
+  });
+
+  test('[R2] a job goes only where its level is, and never to another one', async () => {
+    const strong = await startRunner({ sandboxes: [new FakeSandbox('bubblewrap')], now: () => clock.now() });
+    try {
+      const addresses = [...nodes.map(({ runner }) => runner.url), strong.url];
+      const pool = createRunnerPool({
+        runners: addresses.map((url) => ({ url, labels: [] })),
+        clock,
+        connect: (baseUrl) =>
+          createRunnerClient({
+            baseUrl,
+            key: { id: null, secret: SECRET },
+            clock,
+            newNonce: randomUUID,
+            fetch: async (input, init) => await fetch(input, init),
+          }),
+      });
+      const done = start(pool, job({ id: 'strong-1', sandbox: 'bubblewrap' }));
+      await vi.waitFor(
+        async () =>
+          expect(await (await strong.ask('GET', '/jobs/strong-1')).json()).toMatchObject({ sandbox: 'bubblewrap' }),
+        { timeout: 15_000 },
+      );
+      await strong.ask('DELETE', '/jobs/strong-1');
+      expect((await done).end).toBe('killed');
+      await expect(start(pool, job({ sandbox: 'docker' }))).rejects.toMatchObject({
+        code: 'runner_rejected',
+        beforeDispatch: true,
+      });
+      expect(nodes.map(({ sandbox }) => sandbox.started.length)).toEqual([0, 0, 0]);
+    } finally {
+      await strong.close();
+    }
+  });
+
+  test('[R7] a job goes only where its labels are', async () => {
+    const pool = poolOf([[], ['gpu'], ['gpu', 'big']]);
+    void start(pool, job({ labels: ['gpu', 'big'] }));
+    expect(await spread(1)).toEqual([0, 0, 1]);
+    await expect(start(pool, job({ labels: ['tpu'] }))).rejects.toMatchObject({
+      code: 'runner_rejected',
+      beforeDispatch: true,
+      message: 'No runner has the labels tpu (labels of the runners: none; gpu; gpu+big)',
+    });
+  });
+
+  test('[R7] one runner is asked once whether it is there, and not again while it is heard', async () => {
+    nodes = nodes.slice(0, 1);
+    const [only] = nodes;
+    const pool = poolOf();
+    const running = start(pool);
+    await spread(1);
+    only?.sandbox.started[0]?.end();
+    expect(await running).toMatchObject({ end: 'exited' });
+    expect(only?.asked.toSorted()).toEqual(['GET events', 'GET health', 'PUT jobs']);
+    clock.advance(limits.runnerAliveMs);
+    const next = start(pool);
+    await spread(2);
+    only?.sandbox.started[1]?.end();
+    await next;
+    expect(only?.asked.filter((line) => line === 'GET health')).toHaveLength(1);
+  });
+});
+
+describe('a runner that is down', () => {
+  test('[R7] new jobs go to the others', async () => {
+    const [first, second, third] = nodes;
+    if (first !== undefined) first.cut = true;
+    const pool = poolOf();
+    for (const session of ['a', 'b']) void start(pool, job({ session }));
+    expect(await spread(2)).toEqual([0, 1, 1]);
+    expect([second?.cut, third?.cut]).toEqual([false, false]);
+  });
+
+  test("[R7] a session's next job goes elsewhere when its runner has gone", async () => {
+    const pool = poolOf();
+    void start(pool).catch(() => undefined);
+    await spread(1);
+    const gone = nodes.find(({ sandbox }) => sandbox.started.length === 1);
+    if (gone !== undefined) gone.cut = true;
+    void start(pool);
+    await untilSo(() =>
+      expect(nodes.filter((node) => node !== gone).flatMap(({ sandbox }) => sandbox.started)).toHaveLength(1),
+    );
+  });
+
+  test.each([
+    ['an idempotent job is moved', true],
+    ['another job is lost, and runs nowhere else', false],
+  ])('[S7] %s', async (_name, movable) => {
+    const pool = poolOf();
+    const running = start(pool, job({ movable }));
+    let result: JobResult | null = null;
+    void running.then((end) => (result = end));
+    await spread(1);
+    const gone = nodes.find(({ sandbox }) => sandbox.started.length === 1);
+    if (gone === undefined) throw new Error('nobody runs it');
+    await vi.waitFor(() => expect(gone.asked).toContain('GET events'), { timeout: 15_000 });
+    gone.cut = true;
+    cuts.get(gone)?.();
+    const others = (): FakeSandbox['started'] =>
+      nodes.filter((node) => node !== gone).flatMap(({ sandbox }) => sandbox.started);
+    if (movable) {
+      await untilSo(() => expect(others()).toHaveLength(1));
+      others()[0]?.print('moved');
+      others()[0]?.end();
+    }
+    await untilSo(() => expect(result).not.toBeNull());
+    expect(result).toMatchObject(movable ? { end: 'exited', stdout: 'moved' } : { end: 'lost' });
+    expect(others()).toHaveLength(movable ? 1 : 0);
+  });
+
+  test('[S7] a job that a runner cannot have taken goes to the next one, also an unsafe one', async () => {
+    const pool = poolOf();
+    // known as healthy a moment ago
+    await pool.health();
+    for (const node of nodes.slice(0, 2)) node.cut = true;
+    void start(pool, job({ movable: false }));
+    await untilSo(() => expect(nodes[2]?.sandbox.started).toHaveLength(1));
+  });
+
+  test('[R7] when none is left, the refusal says so', async () => {
+    for (const node of nodes) node.cut = true;
+    const running = start(poolOf());
+    running.catch(() => undefined);
+    let fault: unknown = null;
+    void running.catch((thrown: unknown) => (fault = thrown));
+    await untilSo(() => expect(fault).toMatchObject({ code: 'runner_unavailable', beforeDispatch: true }));
+  });
+});
+
+describe('a look-up', () => {
+  test('[J2] finds the job on the runner that has it', async () => {
+    const what = job();
+    void start(poolOf(), what);
+    await spread(1);
+    const found = poolOf().lookup(what, { signal: new AbortController().signal, output: () => undefined });
+    const program = nodes.flatMap(({ sandbox }) => sandbox.started)[0];
+    program?.print('here');
+    program?.end({ exitCode: 3 });
+    expect(await found).toMatchObject({ end: 'exited', exitCode: 3, stdout: 'here' });
+  });
+
+  test('[J2] a job that all of them do not know: null; with one out of reach nobody can say: lost', async () => {
+    const observe = { signal: new AbortController().signal, output: () => undefined };
+    expect(await poolOf().lookup(job(), observe)).toBeNull();
+    const [, second] = nodes;
+    if (second !== undefined) second.cut = true;
+    let result: JobResult | null = null;
+    void poolOf()
+      .lookup(job(), observe)
+      .then((end) => (result = end));
+    await untilSo(() => expect(result).toMatchObject({ end: 'lost' }));
+  });
+});
+
+describe('relics', () => {
+  const definition = (persistent: boolean): RelicDefinition => ({
+    kind: 'Relic',
+    name: 'store',
+    version: '1.0',
+    summary: '',
+    description: '',
+    tags: [],
+    metadata: {},
+    implementation: {
+      type: 'container',
+      image: 'store:1',
+      build: null,
+      command: null,
+      port: 80,
+      health: { path: '/health', intervalMs: 10_000, startMs: 15_000 },
+      memoryMb: null,
+      cpus: null,
+    },
+    scope: 'session',
+    persistent,
+    idleMs: 60_000,
+    endpoints: {},
+  });
+  const ask = (pool: RunnerClient, space: string, persistent = true): Promise<RelicAnswer> =>
+    pool.callRelic(
+      { space, relic: definition(persistent), method: 'GET', path: '/x', body: null, timeoutMs: 5_000 },
+      { signal: new AbortController().signal },
+    );
+  const holders = (space: string): Node[] =>
+    nodes.filter(({ relics }) => relics.started.some(({ id }) => id.space === space));
+
+  test('[R5] every Worker finds the same runner for a relic, and spaces spread over them', async () => {
+    const spaces = Array.from({ length: 16 }, (_, at) => `ses_${at}`);
+    for (const space of spaces) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      expect(await ask(poolOf(), space)).toMatchObject({ ok: true, status: 200 });
+      // oxlint-disable-next-line no-await-in-loop -- by another Worker
+      await ask(poolOf(), space);
+    }
+    expect(spaces.map((space) => holders(space).length)).toEqual(spaces.map(() => 1));
+    expect(new Set(spaces.map((space) => holders(space)[0])).size).toBeGreaterThan(1);
+  });
+
+  test('[R5] while its runner is away, one with state is not served from elsewhere; one without is', async () => {
+    const pool = poolOf();
+    await ask(pool, 'ses_1');
+    const [holder] = holders('ses_1');
+    if (holder === undefined) throw new Error('nobody has it');
+    holder.cut = true;
+    let fault: unknown = null;
+    void ask(pool, 'ses_1').catch((thrown: unknown) => (fault = thrown));
+    await untilSo(() => expect(fault).toMatchObject({ code: 'runner_unavailable', beforeDispatch: true }));
+    expect(await ask(pool, 'ses_1', false)).toMatchObject({ ok: true });
+    expect(holders('ses_1')).toHaveLength(2);
+  });
+
+  test('[R5] the end of a session reaches all of them', async () => {
+    await poolOf().stopRelics('ses_1', { forget: true });
+    expect(nodes.map(({ relics }) => relics.forgotten)).toEqual(nodes.map(() => [{ space: 'ses_1', name: null }]));
+  });
+});
+
+test('[H1] health names every runner by its labels, and no address', async () => {
+  const [first] = nodes;
+  if (first !== undefined) first.cut = true;
+  const health = await poolOf([['a'], ['b'], []]).health();
+  expect(health).toMatchObject({
+    status: 'healthy',
+    runners: [
+      { labels: ['a'], status: 'unreachable' },
+      { labels: ['b'], status: 'healthy', jobs: { running: 0 } },
+      { labels: [], status: 'healthy' },
+    ],
+  });
+  expect(JSON.stringify(health)).not.toContain('127.0.0.1');
+});

@@ -1,0 +1,112 @@
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { SessionEvent } from '../../src/domain/event.ts';
+import { limits } from '../../src/domain/limits.ts';
+import { Broadcaster } from '../../src/engine/session/broadcaster.ts';
+import type { EventBatch } from '../../src/engine/session/broadcaster.ts';
+import { PatchCoalescer } from '../../src/http/patch-coalescer.ts';
+import { FakeClock } from '../support/fake-clock.ts';
+
+const base = { session_id: 's', run_id: 'run_1', iteration: 1, timestamp: 0 };
+
+function patch(offset: number, delta: string, segment = 1): SessionEvent {
+  return { ...base, seq: null, type: 'response', data: { segment, offset, delta } };
+}
+
+function journaled(seq: number): SessionEvent {
+  return { ...base, seq, type: 'warning', data: {} };
+}
+
+function gathered() {
+  const clock = new FakeClock();
+  const hub = new Broadcaster();
+  const gather = new PatchCoalescer(clock, (listener) => hub.listen(listener));
+  const batches: (EventBatch | null)[] = [];
+  const leave = gather.listen((batch) => batches.push(batch));
+  return { clock, hub, gather, batches, leave };
+}
+
+test('[J4] the first patch goes at once, those that follow soon go together as one', () => {
+  const { clock, hub, batches } = gathered();
+  hub.publish([patch(0, 'a')]);
+  expect(batches).toEqual([[patch(0, 'a')]]);
+  hub.publish([patch(1, 'b')]);
+  hub.publish([patch(2, 'c')]);
+  expect(batches).toHaveLength(1);
+  clock.advance(limits.patchCoalesceMs);
+  expect(batches[1]).toEqual([patch(1, 'bc')]);
+  clock.advance(1_000);
+  hub.publish([patch(3, 'd')]);
+  expect(batches[2]).toEqual([patch(3, 'd')]);
+});
+
+test('[J4] a clock that is put back holds up no text', () => {
+  const { clock, hub, batches } = gathered();
+  hub.publish([patch(0, 'a')]);
+  clock.advance(-3_600_000);
+  hub.publish([patch(1, 'b')]);
+  clock.advance(limits.patchCoalesceMs);
+  expect(batches[1]).toEqual([patch(1, 'b')]);
+});
+
+test('[J1] a journaled event waits for nothing, and comes behind what waited', () => {
+  const { hub, batches } = gathered();
+  hub.publish([patch(0, 'a')]);
+  hub.publish([patch(1, 'b')]);
+  hub.publish([patch(0, 'x', 2), journaled(7)]);
+  expect(batches[1]).toEqual([patch(1, 'b'), patch(0, 'x', 2), journaled(7)]);
+  const batch = [journaled(8)];
+  hub.publish(batch);
+  expect(batches[2]).toBe(batch);
+});
+
+test('[J5] who leaves last takes the gatherer off the session; the end is told behind what waited', () => {
+  const { clock, hub, gather, batches, leave } = gathered();
+  hub.publish([patch(0, 'a')]);
+  hub.publish([patch(1, 'b')]);
+  leave();
+  clock.advance(1_000);
+  expect(batches).toHaveLength(1);
+  const again: (EventBatch | null)[] = [];
+  gather.listen((batch) => again.push(batch));
+  hub.publish([patch(2, 'c')]);
+  hub.publish([patch(3, 'd')]);
+  hub.close();
+  expect(again.flatMap((batch): readonly unknown[] => batch ?? ['end'])).toEqual([patch(2, 'c'), patch(3, 'd'), 'end']);
+});
+
+test('[J4] however they come, patches give the same text in the same order', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.tuple(fc.constantFrom('patch', 'other', 'event', 'time'), fc.string({ maxLength: 3 })), {
+        maxLength: 60,
+      }),
+      (steps) => {
+        const { clock, hub, batches } = gathered();
+        const texts = ['', '', ''];
+        const order: number[] = [];
+        for (const [kind, text] of steps) {
+          if (kind === 'time') clock.advance(text.length * 3);
+          else if (kind === 'event') hub.publish([journaled(order.push(order.length + 1))]);
+          else {
+            const segment = kind === 'patch' ? 1 : 2;
+            hub.publish([patch((texts[segment] ?? '').length, text, segment)]);
+            texts[segment] += text;
+          }
+        }
+        clock.advance(1_000);
+        const shown = ['', '', ''];
+        const seen: number[] = [];
+        for (const event of batches.flatMap((batch) => batch ?? [])) {
+          if (event.seq !== null) seen.push(event.seq);
+          else {
+            const { segment, offset, delta } = event.data as { segment: number; offset: number; delta: string };
+            shown[segment] = (shown[segment] ?? '').slice(0, offset) + delta;
+          }
+        }
+        expect(shown).toEqual(texts);
+        expect(seen).toEqual(order);
+      },
+    ),
+  );
+});

@@ -1,0 +1,629 @@
+import { describe, expect, test } from 'vitest';
+import { EngineError } from '../../../src/domain/errors.ts';
+import { limits } from '../../../src/domain/limits.ts';
+import type { Clock, ModelDelta, ModelProvider, ModelRequest } from '../../../src/domain/ports.ts';
+import { createOpenAiProvider } from '../../../src/llm/providers/openai.ts';
+import { FakeClock } from '../../support/fake-clock.ts';
+import { answer, startScriptedLlm } from '../../support/scripted-llm.ts';
+import type { ScriptedLlm, ScriptedReply } from '../../support/scripted-llm.ts';
+
+const KEY = 'sk-test-1234567890';
+
+/** Lets the waits between attempts pass at once and writes them down; time-outs never fire. */
+class HastyClock implements Clock {
+  readonly waits: number[] = [];
+  now(): number {
+    return 1_000_000;
+  }
+  schedule(delayMs: number, callback: () => void): () => void {
+    if (delayMs >= limits.betweenTokensMs || delayMs === limits.usageGraceMs) return () => {};
+    this.waits.push(delayMs);
+    const timer = setImmediate(callback);
+    return () => clearImmediate(timer);
+  }
+}
+
+function request(overrides: Partial<ModelRequest> = {}): ModelRequest {
+  return {
+    messages: [{ role: 'user', content: 'hello' }],
+    model: null,
+    temperature: null,
+    maxTokens: null,
+    extra: {},
+    agent: null,
+    signal: new AbortController().signal,
+    ...overrides,
+  };
+}
+
+function provider(
+  server: Pick<ScriptedLlm, 'baseUrl'>,
+  clock: Clock = new HastyClock(),
+  apiKey: string | null = KEY,
+): ModelProvider {
+  return createOpenAiProvider({
+    baseUrl: server.baseUrl,
+    apiKey,
+    defaultModel: 'test-model',
+    clock,
+    random: () => 0.5,
+  });
+}
+
+async function read(stream: AsyncIterable<ModelDelta>): Promise<ModelDelta[]> {
+  const deltas: ModelDelta[] = [];
+  for await (const delta of stream) deltas.push(delta);
+  return deltas;
+}
+
+/** Reads until the end or the error; both count. */
+async function outcome(
+  stream: AsyncIterable<ModelDelta>,
+): Promise<{ deltas: ModelDelta[]; fault: EngineError | null }> {
+  const deltas: ModelDelta[] = [];
+  try {
+    for await (const delta of stream) deltas.push(delta);
+    return { deltas, fault: null };
+  } catch (fault) {
+    if (!(fault instanceof EngineError)) throw fault;
+    return { deltas, fault };
+  }
+}
+
+function textOf(deltas: readonly ModelDelta[]): string {
+  return deltas.map((delta) => (delta.type === 'text' ? delta.text : '')).join('');
+}
+
+describe('what comes over the stream', () => {
+  test('[L1] text, reasoning and tool calls arrive as deltas, then usage, then the finish reason', async () => {
+    await using server = await startScriptedLlm([
+      {
+        stream: [
+          { chunk: { choices: [{ index: 0, delta: { role: 'assistant', content: '' }, finish_reason: null }] } },
+          { reasoning: 'hm' },
+          'Hel',
+          'lo',
+          { toolCall: { index: 0, id: 'call_1', name: 'search', arguments: '{"q":' } },
+          { toolCall: { index: 0, arguments: '"x"}' } },
+          { finish: 'tool_calls' },
+          { usage: { prompt_tokens: 20, completion_tokens: 5, prompt_tokens_details: { cached_tokens: 16 } } },
+        ],
+      },
+    ]);
+    expect(await read(provider(server).stream(request()))).toEqual([
+      { type: 'reasoning', text: 'hm' },
+      { type: 'text', text: 'Hel' },
+      { type: 'text', text: 'lo' },
+      { type: 'tool_call', index: 0, id: 'call_1', name: 'search', argumentsDelta: '{"q":' },
+      { type: 'tool_call', index: 0, id: null, name: null, argumentsDelta: '"x"}' },
+      {
+        type: 'usage',
+        usage: { promptTokens: 20, completionTokens: 5, cachedTokens: 16, estimated: false, model: 'test-model' },
+      },
+      { type: 'finish', reason: 'tool_calls' },
+    ]);
+  });
+
+  test('[L1] the request names model, messages and limits, streams, and passes further fields on', async () => {
+    await using server = await startScriptedLlm([answer('ok')]);
+    await read(
+      provider(server).stream(
+        request({
+          messages: [
+            { role: 'system', content: 's' },
+            { role: 'assistant', content: '', toolCalls: [{ id: 'c1', name: 'f', arguments: '{}' }] },
+            { role: 'tool', content: '42', toolCallId: 'c1' },
+          ],
+          temperature: 0.2,
+          maxTokens: 50,
+          extra: { top_p: 0.9, stream: false },
+        }),
+      ),
+    );
+    const seen = server.requests[0];
+    expect(seen?.path).toBe('/v1/chat/completions');
+    expect(seen?.headers.authorization).toBe(`Bearer ${KEY}`);
+    expect(seen?.body).toEqual({
+      model: 'test-model',
+      messages: [
+        { role: 'system', content: 's' },
+        {
+          role: 'assistant',
+          content: null,
+          tool_calls: [{ id: 'c1', type: 'function', function: { name: 'f', arguments: '{}' } }],
+        },
+        { role: 'tool', content: '42', tool_call_id: 'c1' },
+      ],
+      stream: true,
+      stream_options: { include_usage: true },
+      temperature: 0.2,
+      max_tokens: 50,
+      top_p: 0.9,
+    });
+  });
+
+  test.each<[string, ScriptedReply]>([
+    ['null choices', { stream: [{ chunk: { choices: null } }, 'ok', { finish: 'stop' }] }],
+    ['empty choices', { stream: [{ chunk: { choices: [] } }, 'ok', { finish: 'stop' }] }],
+    ['a null delta', { stream: [{ chunk: { choices: [{ index: 0, delta: null }] } }, 'ok', { finish: 'stop' }] }],
+    [
+      'null content',
+      { stream: [{ chunk: { choices: [{ index: 0, delta: { content: null } }] } }, 'ok', { finish: 'stop' }] },
+    ],
+    ['chunks that are no objects', { stream: [{ data: '7' }, { data: 'null' }, 'ok', { finish: 'stop' }] }],
+    ['comments', { stream: [{ comment: 'PROCESSING' }, 'ok', { comment: 'still' }, { finish: 'stop' }] }],
+    [
+      'a second choice',
+      { stream: [{ chunk: { choices: [{ index: 1, delta: { content: 'no' } }] } }, 'ok', { finish: 'stop' }] },
+    ],
+    [
+      'content parts',
+      { stream: [{ chunk: { choices: [{ index: 0, delta: { content: [{ text: 'ok' }] } }] } }, { finish: 'eos' }] },
+    ],
+  ])('[L1] %s are tolerated', async (_, reply) => {
+    await using server = await startScriptedLlm([reply]);
+    const deltas = await read(provider(server).stream(request()));
+    expect(textOf(deltas)).toBe('ok');
+    expect(deltas.at(-1)).toEqual({ type: 'finish', reason: 'stop' });
+  });
+
+  test.each([
+    ['stop', 'stop'],
+    ['length', 'length'],
+    ['content_filter', 'content_filter'],
+    ['function_call', 'tool_calls'],
+    ['SAFETY', 'content_filter'],
+    ['end_turn', 'stop'],
+  ])('[P15] the finish reason %s is %s', async (said, reason) => {
+    await using server = await startScriptedLlm([{ stream: ['x', { finish: said }] }]);
+    expect((await read(provider(server).stream(request()))).at(-1)).toEqual({ type: 'finish', reason });
+  });
+
+  test('[L6] without usage from the endpoint there is an estimate, marked as one', async () => {
+    await using server = await startScriptedLlm([{ stream: ['12345678', { finish: 'stop' }] }]);
+    const deltas = await read(
+      provider(server).stream(request({ messages: [{ role: 'user', content: 'x'.repeat(40) }] })),
+    );
+    expect(deltas.at(-2)).toEqual({
+      type: 'usage',
+      usage: { promptTokens: 10, completionTokens: 2, cachedTokens: 0, estimated: true, model: 'test-model' },
+    });
+  });
+
+  test('[P15] an end mark without a finish reason is a stop; neither of them is a broken stream', async () => {
+    await using marked = await startScriptedLlm([{ stream: ['ok'] }]);
+    expect((await read(provider(marked).stream(request()))).at(-1)).toEqual({ type: 'finish', reason: 'stop' });
+    await using closed = await startScriptedLlm([{ stream: ['half an ans', 'CLOSE'] }]);
+    const { deltas, fault } = await outcome(provider(closed).stream(request()));
+    expect(fault?.code).toBe('model_unavailable');
+    expect(deltas.map(({ type }) => type)).toEqual(['text', 'usage']);
+  });
+});
+
+describe('[P17] functions', () => {
+  const tools = [{ name: 'search', summary: 'Searches.', parameters: { type: 'object', properties: {} } }];
+
+  test('are declared where the request names them, and not called where it may only answer', async () => {
+    await using server = await startScriptedLlm([answer('ok')]);
+    await read(provider(server).stream(request()));
+    await read(provider(server).stream(request({ tools })));
+    await read(provider(server).stream(request({ tools, answerOnly: true })));
+    const [without, declared, last] = server.requests.map(({ body }) => body);
+    expect(without).not.toHaveProperty('tools');
+    expect(declared?.['tools']).toEqual([
+      {
+        type: 'function',
+        function: { name: 'search', description: 'Searches.', parameters: { type: 'object', properties: {} } },
+      },
+    ]);
+    expect(declared).not.toHaveProperty('tool_choice');
+    expect(last).toMatchObject({ tool_choice: 'none', tools: [{ type: 'function' }] });
+  });
+
+  test('an endpoint that refuses tool_choice is asked again without it', async () => {
+    await using server = await startScriptedLlm([
+      { status: 400, body: { error: { message: 'tool_choice is not supported' } } },
+      answer('ok'),
+    ]);
+    expect(textOf(await read(provider(server).stream(request({ tools, answerOnly: true }))))).toBe('ok');
+    expect(server.requests[1]?.body).toHaveProperty('tools');
+    expect(server.requests[1]?.body).not.toHaveProperty('tool_choice');
+  });
+
+  test('what an endpoint puts beside a call goes back beside it', async () => {
+    const extra = { google: { thought_signature: 'c2ln' } };
+    const given = { index: 0, id: 'a', function: { name: 'f', arguments: '{}' }, extra_content: extra };
+    await using server = await startScriptedLlm([
+      { stream: [{ chunk: { choices: [{ index: 0, delta: { tool_calls: [given] } }] } }, { finish: 'tool_calls' }] },
+    ]);
+    expect((await read(provider(server).stream(request())))[0]).toMatchObject({ type: 'tool_call', extra });
+    const toolCalls = [{ id: 'a', name: 'f', arguments: '{}', extra }];
+    await read(provider(server).stream(request({ messages: [{ role: 'assistant', content: '', toolCalls }] })));
+    expect(server.requests[1]?.body['messages']).toMatchObject([
+      { tool_calls: [{ id: 'a', extra_content: extra, function: { name: 'f' } }] },
+    ]);
+  });
+
+  test('the older function_call is read as a call', async () => {
+    await using server = await startScriptedLlm([
+      {
+        stream: [
+          { chunk: { choices: [{ index: 0, delta: { function_call: { name: 'search', arguments: '{"q":' } } }] } },
+          { chunk: { choices: [{ index: 0, delta: { function_call: { arguments: '1}' } } }] } },
+          { finish: 'function_call' },
+        ],
+      },
+    ]);
+    expect((await read(provider(server).stream(request()))).filter(({ type }) => type !== 'usage')).toEqual([
+      { type: 'tool_call', index: 0, id: null, name: 'search', argumentsDelta: '{"q":' },
+      { type: 'tool_call', index: 0, id: null, name: null, argumentsDelta: '1}' },
+      { type: 'finish', reason: 'tool_calls' },
+    ]);
+  });
+});
+
+describe('faults before the first delta', () => {
+  test.each([429, 500, 502, 503, 529, 408])('[L2] %d is tried again', async (status) => {
+    await using server = await startScriptedLlm([{ status }, answer('ok')]);
+    expect(textOf(await read(provider(server).stream(request())))).toBe('ok');
+    expect(server.requests).toHaveLength(2);
+  });
+
+  test('[L2] after three attempts the fault is told, with what the endpoint said', async () => {
+    const clock = new HastyClock();
+    await using server = await startScriptedLlm([{ status: 503, body: { error: { message: 'all busy' } } }]);
+    const { deltas, fault } = await outcome(provider(server, clock).stream(request()));
+    expect(deltas).toEqual([]);
+    expect(fault).toMatchObject({ code: 'model_unavailable', details: { status: 503 } });
+    expect(fault?.message).toContain('all busy');
+    expect(server.requests).toHaveLength(limits.modelAttempts);
+    // full jitter at 0.5: half of a base that doubles
+    expect(clock.waits).toEqual([limits.retryDelayMs, limits.retryDelayMs * 2]);
+  });
+
+  test('[L2] Retry-After is honoured in seconds, as a date and in milliseconds', async () => {
+    const clock = new HastyClock();
+    await using server = await startScriptedLlm([
+      { status: 429, headers: { 'retry-after': '7' } },
+      { status: 429, headers: { 'retry-after': new Date(1_000_000 + 9_000).toUTCString() } },
+      answer('ok'),
+    ]);
+    expect(textOf(await read(provider(server, clock).stream(request())))).toBe('ok');
+    expect(clock.waits).toEqual([7_000, 9_000]);
+    await using precise = await startScriptedLlm([
+      { status: 429, headers: { 'retry-after-ms': '4321' } },
+      answer('ok'),
+    ]);
+    await read(provider(precise, clock).stream(request()));
+    expect(clock.waits.at(-1)).toBe(4_321);
+  });
+
+  test('[L2] an endpoint that wants to be left alone for longer than a retry may wait fails at once', async () => {
+    await using server = await startScriptedLlm([{ status: 429, headers: { 'retry-after': '3600' } }]);
+    const { fault } = await outcome(provider(server).stream(request()));
+    expect(fault).toMatchObject({ code: 'model_unavailable', details: { retry_after_ms: limits.retryAfterMaxMs } });
+    expect(server.requests).toHaveLength(1);
+  });
+
+  test.each(['1e300', '9'.repeat(400)])('[L2] a Retry-After beyond all numbers (%s) is a long one', async (written) => {
+    await using server = await startScriptedLlm([{ status: 429, headers: { 'retry-after': written } }]);
+    const { fault } = await outcome(provider(server).stream(request()));
+    expect(fault).toMatchObject({ details: { retry_after_ms: limits.retryAfterMaxMs } });
+    expect(server.requests).toHaveLength(1);
+  });
+
+  test.each(['-5', 'Wed, 21 Oct 1970 07:28:00 GMT', 'soon'])(
+    '[L2] a Retry-After of "%s" makes nobody wait longer than the backoff',
+    async (written) => {
+      const clock = new HastyClock();
+      await using server = await startScriptedLlm([{ status: 429, headers: { 'retry-after': written } }, answer('ok')]);
+      const late = { ...clock, now: () => Date.UTC(2026, 0), schedule: clock.schedule.bind(clock) };
+      expect(textOf(await read(provider(server, late).stream(request())))).toBe('ok');
+      expect(clock.waits).toEqual([limits.retryDelayMs]);
+    },
+  );
+
+  test.each([400, 401, 403, 404])('[L2] %d is a refusal: it is not tried again', async (status) => {
+    await using server = await startScriptedLlm([{ status }]);
+    const { fault } = await outcome(provider(server).stream(request()));
+    expect(fault).toMatchObject({ code: 'model_rejected', details: { status } });
+    expect(server.requests).toHaveLength(1);
+  });
+
+  test('[L2] a spent quota is a refusal although it comes as 429', async () => {
+    await using server = await startScriptedLlm([
+      { status: 429, body: { error: { message: 'no credit', code: 'insufficient_quota' } } },
+    ]);
+    expect((await outcome(provider(server).stream(request()))).fault?.code).toBe('model_rejected');
+    expect(server.requests).toHaveLength(1);
+  });
+
+  test('[L2] an error inside the stream counts by its own code', async () => {
+    await using server = await startScriptedLlm([
+      { stream: [{ chunk: { error: { code: 502, message: 'upstream' } } }] },
+      { stream: [{ chunk: { error: { code: 403, message: 'moderated' } } }] },
+    ]);
+    const { fault } = await outcome(provider(server).stream(request()));
+    expect(fault).toMatchObject({ code: 'model_rejected', details: { status: 403 } });
+    expect(server.requests).toHaveLength(2);
+  });
+
+  test.each<[string, ScriptedReply]>([
+    ['garbage', { stream: [{ data: '{"choices": [' }] }],
+    ['a connection that is cut', { stream: ['CUT'] }],
+    ['an answer without anything in it', { stream: ['CLOSE'] }],
+  ])('[L2] %s before the first delta is tried again', async (_, reply) => {
+    await using server = await startScriptedLlm([reply, answer('ok')]);
+    expect(textOf(await read(provider(server).stream(request())))).toBe('ok');
+  });
+
+  test('[L2] a port where nothing listens is model_unavailable, and the message says why', async () => {
+    const server = await startScriptedLlm([]);
+    await server[Symbol.asyncDispose]();
+    const { fault } = await outcome(provider(server).stream(request()));
+    expect(fault?.code).toBe('model_unavailable');
+    expect(fault?.message).toContain('ECONNREFUSED');
+  });
+
+  test.each([
+    ['stream_options', 'Unknown field: stream_options', { temperature: 1, max_tokens: 9 }],
+    [
+      'max_tokens',
+      "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.",
+      { temperature: 1, max_completion_tokens: 9, stream_options: { include_usage: true } },
+    ],
+    [
+      'temperature',
+      "Unsupported value: 'temperature' does not support 1",
+      { max_tokens: 9, stream_options: { include_usage: true } },
+    ],
+  ])('[L1] a server that refuses %s is asked again without it, and remembered', async (_, message, fields) => {
+    await using server = await startScriptedLlm([{ status: 400, body: { error: { message } } }, answer('ok')]);
+    const model = provider(server);
+    expect(textOf(await read(model.stream(request({ temperature: 1, maxTokens: 9 }))))).toBe('ok');
+    await read(model.stream(request({ temperature: 1, maxTokens: 9 })));
+    expect(server.requests).toHaveLength(3);
+    for (const { body } of server.requests.slice(1)) {
+      expect(body).toEqual({
+        model: 'test-model',
+        messages: [{ role: 'user', content: 'hello' }],
+        stream: true,
+        ...fields,
+      });
+    }
+  });
+});
+
+describe('models that want the conversation in another form', () => {
+  test.each([
+    [400, 'System role not supported'],
+    [500, 'Jinja Exception: System role not supported'],
+    [400, "Unsupported value: 'messages[0].role' does not support 'system' with this model."],
+  ])(
+    '[L1] without a system role (%d: %s) the system prompt goes to the user, from then on',
+    async (status, message) => {
+      await using server = await startScriptedLlm([{ status, body: { error: { message } } }, answer('ok')]);
+      const model = provider(server);
+      const messages = [
+        { role: 'system' as const, content: 'Be brief.' },
+        { role: 'user' as const, content: 'Hi.' },
+      ];
+      expect(textOf(await read(model.stream(request({ messages }))))).toBe('ok');
+      await read(model.stream(request({ messages })));
+      expect(server.requests.slice(1).map(({ body }) => body['messages'])).toEqual([
+        [{ role: 'user', content: 'Be brief.\n\nHi.' }],
+        [{ role: 'user', content: 'Be brief.\n\nHi.' }],
+      ]);
+    },
+  );
+});
+
+describe('faults behind the first delta', () => {
+  test.each<[string, ScriptedReply]>([
+    ['a cut', { stream: ['half', 'CUT'] }],
+    ['garbage', { stream: ['half', { data: '{{{' }] }],
+    ['an error', { stream: ['half', { chunk: { error: { code: 500, message: 'lost' } } }] }],
+  ])('[L2] %s is never tried again; what was used is told first', async (_, reply) => {
+    await using server = await startScriptedLlm([reply, answer('again')]);
+    const { deltas, fault } = await outcome(provider(server).stream(request()));
+    expect(fault?.code).toBe('model_unavailable');
+    expect(deltas).toEqual([
+      { type: 'text', text: 'half' },
+      {
+        type: 'usage',
+        usage: { promptTokens: 2, completionTokens: 1, cachedTokens: 0, estimated: true, model: 'test-model' },
+      },
+    ]);
+    expect(server.requests).toHaveLength(1);
+  });
+});
+
+describe('time-outs', () => {
+  test('[L2] no first token in time is model_timeout, and the request is dropped', async () => {
+    const clock = new FakeClock();
+    await using server = await startScriptedLlm([{ stream: [{ comment: 'thinking' }, 'STALL'] }]);
+    const reading = outcome(provider(server, clock).stream(request()));
+    const { left } = await server.request(0);
+    clock.advance(limits.firstTokenMs);
+    const { fault } = await reading;
+    expect(fault?.code).toBe('model_timeout');
+    expect(fault?.message).toContain('first token');
+    await left;
+  });
+
+  test('[L2] silence between tokens is model_timeout; each token starts the wait anew', async () => {
+    const clock = new FakeClock();
+    await using server = await startScriptedLlm([{ stream: ['a', 'b', 'STALL'] }]);
+    const stream = provider(server, clock).stream(request())[Symbol.asyncIterator]();
+    expect(await stream.next()).toMatchObject({ value: { text: 'a' } });
+    clock.advance(limits.betweenTokensMs - 1);
+    expect(await stream.next()).toMatchObject({ value: { text: 'b' } });
+    const third = stream.next();
+    clock.advance(limits.betweenTokensMs - 1);
+    clock.advance(1);
+    expect(await third).toMatchObject({ value: { type: 'usage' } });
+    await expect(stream.next()).rejects.toMatchObject({ code: 'model_timeout' });
+  });
+
+  test('[L2] a complete answer is not held for usage that does not come', async () => {
+    const clock = new FakeClock();
+    await using server = await startScriptedLlm([{ stream: ['ok', { finish: 'stop' }, 'STALL'] }]);
+    const stream = provider(server, clock).stream(request())[Symbol.asyncIterator]();
+    await stream.next();
+    const rest = stream.next();
+    while (clock.next === null || clock.next - clock.now() !== limits.usageGraceMs) {
+      await new Promise((resolve) => {
+        setImmediate(resolve);
+      });
+    }
+    clock.advance(limits.usageGraceMs);
+    expect(await rest).toMatchObject({ value: { type: 'usage', usage: { estimated: true } } });
+    expect(await stream.next()).toMatchObject({ value: { type: 'finish', reason: 'stop' } });
+  });
+});
+
+test('[L2] a manifest may give a slow model more time, or less', async () => {
+  const clock = new FakeClock();
+  await using server = await startScriptedLlm([{ stream: [{ comment: 'thinking' }, 'STALL'] }]);
+  const model = createOpenAiProvider({
+    baseUrl: server.baseUrl,
+    apiKey: null,
+    defaultModel: 'm',
+    clock,
+    random: () => 0,
+    firstTokenMs: 5_000,
+  });
+  const reading = outcome(model.stream(request()));
+  await server.request(0);
+  clock.advance(5_000);
+  expect((await reading).fault).toMatchObject({
+    code: 'model_timeout',
+    message: expect.stringContaining('within 5 s'),
+  });
+});
+
+describe('abort', () => {
+  test('[P15] an abort in the middle ends with finish abort and reaches the endpoint', async () => {
+    const abort = new AbortController();
+    await using server = await startScriptedLlm([{ stream: ['a', 'STALL'] }]);
+    const deltas = provider(server).stream(request({ signal: abort.signal }));
+    const stream = deltas[Symbol.asyncIterator]();
+    await stream.next();
+    const next = stream.next();
+    abort.abort();
+    expect(await next).toMatchObject({ value: { type: 'usage' } });
+    expect(await stream.next()).toEqual({ done: false, value: { type: 'finish', reason: 'abort' } });
+    await (
+      await server.request(0)
+    ).left;
+  });
+
+  test('[P15] an abort before the answer and during a wait for the next attempt ends the same way', async () => {
+    const abort = new AbortController();
+    await using silent = await startScriptedLlm([{ stream: ['STALL'] }]);
+    const reading = read(provider(silent).stream(request({ signal: abort.signal })));
+    const { left } = await silent.request(0);
+    abort.abort();
+    expect((await reading).at(-1)).toEqual({ type: 'finish', reason: 'abort' });
+    await left;
+
+    const clock = new FakeClock();
+    const second = new AbortController();
+    await using busy = await startScriptedLlm([{ status: 503 }]);
+    const waiting = read(provider(busy, clock).stream(request({ signal: second.signal })));
+    while (clock.next === null || clock.next - clock.now() > limits.retryMaxDelayMs) {
+      await new Promise((resolve) => {
+        setImmediate(resolve);
+      });
+    }
+    second.abort();
+    expect((await waiting).at(-1)).toEqual({ type: 'finish', reason: 'abort' });
+    expect(busy.requests).toHaveLength(1);
+  });
+
+  test('[P15] a reader that stops reading lets the endpoint go', async () => {
+    await using server = await startScriptedLlm([{ stream: ['a', 'STALL'] }]);
+    for await (const delta of provider(server).stream(request())) {
+      expect(delta).toEqual({ type: 'text', text: 'a' });
+      break;
+    }
+    await (
+      await server.request(0)
+    ).left;
+  });
+});
+
+describe('[P16] an endpoint that never comes to an end', () => {
+  /** A body that goes on for as long as it is read. */
+  const endless = (status: number, piece: string) => {
+    let sentBytes = 0;
+    const bytes = new TextEncoder().encode(piece);
+    const fetch = (): Promise<Response> =>
+      Promise.resolve(
+        new Response(
+          new ReadableStream<Uint8Array>({
+            pull(controller) {
+              sentBytes += bytes.length;
+              controller.enqueue(bytes);
+            },
+          }),
+          { status, headers: { 'content-type': 'text/event-stream' } },
+        ),
+      );
+    const model = createOpenAiProvider({
+      baseUrl: 'http://endless/v1',
+      apiKey: null,
+      defaultModel: 'm',
+      clock: new HastyClock(),
+      random: () => 0,
+      fetch,
+    });
+    return { model, sent: () => sentBytes };
+  };
+
+  test('one line without an end is cut off at its limit', async () => {
+    const { model, sent } = endless(200, `data: ${'x'.repeat(1_000_000)}`);
+    const { fault } = await outcome(model.stream(request()));
+    expect(fault).toMatchObject({ code: 'model_unavailable', message: expect.stringContaining('sent a line of more') });
+    expect(sent()).toBeLessThan(limits.modelLineBytes * (limits.modelAttempts + 1));
+  });
+
+  test('an error answer is read as far as it is told', async () => {
+    const { model, sent } = endless(400, 'wrong, '.repeat(1_000));
+    const { fault } = await outcome(model.stream(request()));
+    expect(fault).toMatchObject({ code: 'model_rejected', message: expect.stringContaining('wrong, wrong') });
+    expect(sent()).toBeLessThan(limits.modelErrorBytes * 4);
+  });
+});
+
+describe('the key', () => {
+  test('[L7] a redirect is not followed: the other origin is never asked', async () => {
+    await using other = await startScriptedLlm([answer('stolen')]);
+    await using server = await startScriptedLlm([
+      { status: 307, headers: { location: `${other.baseUrl}/chat/completions` } },
+    ]);
+    const { fault } = await outcome(provider(server).stream(request()));
+    expect(fault?.code).toBe('model_rejected');
+    expect(fault?.message).toContain('redirects');
+    expect(other.requests).toEqual([]);
+  });
+
+  test('[L7] without a key no Authorization header is sent', async () => {
+    await using server = await startScriptedLlm([answer('ok')]);
+    await read(provider(server, new HastyClock(), null).stream(request()));
+    expect(server.requests[0]?.headers.authorization).toBeUndefined();
+  });
+
+  test('[X3] an endpoint that repeats the key does not get it into messages', async () => {
+    await using server = await startScriptedLlm([
+      { status: 401, body: { error: { message: `Incorrect API key: ${KEY}` } } },
+    ]);
+    const { fault } = await outcome(provider(server).stream(request()));
+    expect(fault?.message).toContain('[redacted]');
+    expect(fault?.message).not.toContain(KEY);
+  });
+
+  test.each(['', 'api.openai.com', 'file:///etc/passwd'])('[L1] the base URL %j is refused', (baseUrl) => {
+    expect(() => provider({ baseUrl })).toThrow(EngineError);
+  });
+});

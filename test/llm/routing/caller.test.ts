@@ -1,0 +1,303 @@
+import { describe, expect, test } from 'vitest';
+import type { EngineError } from '../../../src/domain/errors.ts';
+import { limits } from '../../../src/domain/limits.ts';
+import type { ModelDelta, ModelRequest } from '../../../src/domain/ports.ts';
+import { createCaller } from '../../../src/llm/routing/caller.ts';
+import type { Connection } from '../../../src/llm/routing/caller.ts';
+import { readChunk } from '../../../src/llm/providers/chunk.ts';
+import { Endpoint } from '../../../src/llm/routing/endpoints.ts';
+import { FakeClock } from '../../support/fake-clock.ts';
+
+type Script = readonly (string | Error)[];
+
+/** Waits between attempts pass at once; the clock itself stands. */
+class StandingClock extends FakeClock {
+  override schedule(delayMs: number, callback: () => void): () => void {
+    if (delayMs > limits.retryMaxDelayMs || delayMs === limits.usageGraceMs) return super.schedule(delayMs, callback);
+    const timer = setImmediate(callback);
+    return () => clearImmediate(timer);
+  }
+}
+
+const request: ModelRequest = {
+  messages: [{ role: 'user', content: 'hello' }],
+  model: null,
+  temperature: null,
+  maxTokens: null,
+  extra: {},
+  agent: null,
+  signal: new AbortController().signal,
+};
+
+/** A caller whose connection says one thing after the other: a text, or a fault. */
+function setUp(script: Script) {
+  const clock = new StandingClock();
+  const endpoint = new Endpoint({ name: 'http://model', key: null }, clock);
+  let opened = 0;
+  const connection: Connection = {
+    name: 'scripted',
+    secret: null,
+    read: readChunk,
+    async open(_, { end }) {
+      const step = script[Math.min(opened, script.length - 1)] ?? '';
+      opened += 1;
+      if (step instanceof Error) throw step;
+      async function* chunks(): AsyncGenerator<unknown> {
+        yield { choices: [{ index: 0, delta: { content: step } }] };
+        end.marked = true;
+      }
+      return chunks();
+    },
+  };
+  const caller = createCaller(connection, {
+    defaultModel: 'm',
+    endpoint,
+    clock,
+    random: () => 0,
+    firstTokenMs: limits.firstTokenMs,
+    betweenTokensMs: limits.betweenTokensMs,
+  });
+  const ask = async (asked = request): Promise<ModelDelta[] | EngineError> => {
+    const deltas: ModelDelta[] = [];
+    try {
+      for await (const delta of caller.stream(asked)) deltas.push(delta);
+      return deltas;
+    } catch (fault) {
+      return fault as EngineError;
+    }
+  };
+  return { ask, endpoint, clock, opened: () => opened };
+}
+
+describe('[L2] the breaker of an endpoint', () => {
+  test('opens over several calls; then nothing is asked, and the fault says for how long', async () => {
+    const { ask, endpoint, opened } = setUp([new Error('down')]);
+    await ask();
+    expect(opened()).toBe(limits.modelAttempts);
+    await ask();
+    expect(endpoint.breakerOf('m').state).toBe('open');
+    const asked = opened();
+    expect(asked).toBe(limits.breakerFailures);
+    expect(await ask()).toMatchObject({
+      code: 'model_unavailable',
+      message: `The model endpoint http://model has failed ${limits.breakerFailures} times in a row and is left alone for another 30 s`,
+      details: { circuit: 'open', retry_after_ms: limits.breakerOpenMs },
+    });
+    expect(opened()).toBe(asked);
+  });
+
+  test('is tried by one call when its time is over, and closed by the first text', async () => {
+    const { ask, endpoint, clock, opened } = setUp([
+      ...Array.from({ length: limits.breakerFailures }, () => new Error('down')),
+      'ok',
+    ]);
+    await ask();
+    await ask();
+    clock.advance(limits.breakerOpenMs);
+    expect(await ask()).toContainEqual({ type: 'text', text: 'ok' });
+    expect(endpoint.breakerOf('m').state).toBe('closed');
+    expect(opened()).toBe(limits.breakerFailures + 1);
+  });
+
+  test('a trial that fails is not tried again in the same call', async () => {
+    const { ask, clock, opened } = setUp([new Error('down')]);
+    await ask();
+    await ask();
+    clock.advance(limits.breakerOpenMs);
+    await ask();
+    expect(opened()).toBe(limits.breakerFailures + 1);
+  });
+
+  test('an aborted call says nothing about the endpoint', async () => {
+    const { ask, endpoint } = setUp([new Error('down')]);
+    for (let n = 0; n < 10; n += 1) await ask({ ...request, signal: AbortSignal.abort() });
+    expect(endpoint.breakerOf('m').state).toBe('closed');
+    expect(endpoint.breakerOf('m').failures).toBe(0);
+  });
+});
+
+test('[L2] the time to the first token is learned for each model', async () => {
+  const { ask, endpoint } = setUp(['ok']);
+  await ask();
+  expect(endpoint.latencyOf('m')).toBe(0);
+  expect(endpoint.latencyOf('other')).toBeNull();
+});
+
+/** Stands until the scripts move it; what is due at once happens. */
+class PromptClock extends FakeClock {
+  override schedule(delayMs: number, callback: () => void): () => void {
+    if (delayMs > 0) return super.schedule(delayMs, callback);
+    const timer = setImmediate(callback);
+    return () => clearImmediate(timer);
+  }
+}
+
+/** A caller over scripted chunks: numbers let so many milliseconds pass. Each attempt takes the next list. */
+function setUpChunks(attempts: readonly Iterable<unknown>[]) {
+  const clock = new PromptClock();
+  let opened = 0;
+  const { promise: never } = Promise.withResolvers<undefined>();
+  const connection: Connection = {
+    name: 'scripted',
+    secret: null,
+    read: readChunk,
+    async open(_, { end, signal }) {
+      const chunks = attempts[Math.min(opened, attempts.length - 1)] ?? [];
+      opened += 1;
+      return (async function* (): AsyncGenerator<unknown> {
+        for (const chunk of chunks) {
+          if (chunk === 'STALL') await never;
+          if (chunk instanceof Error) throw chunk;
+          if (typeof chunk === 'number') clock.advance(chunk);
+          else yield chunk;
+          if (signal.aborted) return;
+        }
+        end.marked = true;
+      })();
+    },
+  };
+  const caller = createCaller(connection, {
+    defaultModel: 'm',
+    endpoint: new Endpoint({ name: 'http://model', key: null }, clock),
+    clock,
+    random: () => 0,
+    firstTokenMs: limits.firstTokenMs,
+    betweenTokensMs: limits.betweenTokensMs,
+  });
+  const ask = async (asked = request): Promise<{ deltas: ModelDelta[]; fault: EngineError | null }> => {
+    const deltas: ModelDelta[] = [];
+    try {
+      for await (const delta of caller.stream(asked)) deltas.push(delta);
+      return { deltas, fault: null };
+    } catch (fault) {
+      return { deltas, fault: fault as EngineError };
+    }
+  };
+  return { ask, opened: () => opened };
+}
+
+const says = (content: string, more: object = {}): unknown => ({
+  choices: [{ index: 0, delta: { content } }],
+  ...more,
+});
+const ends = (reason: string, more: object = {}): unknown => ({
+  choices: [{ index: 0, delta: {}, finish_reason: reason }],
+  ...more,
+});
+const counts = (prompt: number, completion: number): object => ({
+  usage: { prompt_tokens: prompt, completion_tokens: completion },
+});
+
+describe('[L2] the times of an answer', () => {
+  const beat = limits.betweenTokensMs / 4;
+
+  test('pieces without anything in them are no tokens: the wait between two goes on', async () => {
+    const { ask } = setUpChunks([[says('a'), ...Array.from({ length: 8 }, () => [beat, says('')]).flat(), 'STALL']]);
+    const { deltas, fault } = await ask();
+    expect(fault).toMatchObject({ code: 'model_timeout', message: expect.stringContaining('sent nothing for') });
+    expect(deltas[0]).toEqual({ type: 'text', text: 'a' });
+  });
+
+  test('tokens that come slowly are waited for, however long the whole takes', async () => {
+    const { ask } = setUpChunks([[...Array.from({ length: 12 }, () => [says('a'), beat]).flat(), ends('stop')]]);
+    const { fault } = await ask();
+    expect(fault).toBeNull();
+  });
+
+  test('behind the finish reason only the usage is waited for, whatever else comes', async () => {
+    const empty = Array.from({ length: 9 }, () => [limits.usageGraceMs / 2, says('')]).flat();
+    const { ask } = setUpChunks([[says('a'), ends('stop'), ...empty, 'STALL']]);
+    const { deltas, fault } = await ask();
+    expect(fault).toBeNull();
+    expect(deltas.at(-1)).toEqual({ type: 'finish', reason: 'stop' });
+  });
+});
+
+describe('[L2] an answer that ends in an error before its first text', () => {
+  test('is asked for again', async () => {
+    const { ask, opened } = setUpChunks([[ends('error')], [says('ok'), ends('stop')]]);
+    const { deltas, fault } = await ask();
+    expect(fault).toBeNull();
+    expect(deltas[0]).toEqual({ type: 'text', text: 'ok' });
+    expect(opened()).toBe(2);
+  });
+
+  test('[P15] behind its first text it is a broken generation', async () => {
+    const { ask, opened } = setUpChunks([[says('half'), ends('error')]]);
+    const { deltas } = await ask();
+    expect(deltas.at(-1)).toEqual({ type: 'finish', reason: 'error' });
+    expect(opened()).toBe(1);
+  });
+});
+
+describe('[L6] what an answer used', () => {
+  const used = async (
+    chunks: readonly unknown[],
+    asked: Partial<ModelRequest> = {},
+  ): Promise<Extract<ModelDelta, { type: 'usage' }>['usage'] | undefined> => {
+    const { deltas } = await setUpChunks([chunks]).ask({ ...request, ...asked });
+    return deltas.find((delta) => delta.type === 'usage')?.usage;
+  };
+
+  test('an answer that is said to have cost nothing is estimated', async () => {
+    expect(await used([says('some text'), ends('stop', counts(0, 0))])).toMatchObject({
+      promptTokens: 2,
+      completionTokens: 3,
+      estimated: true,
+    });
+  });
+
+  test.each(['stop', 'length', 'content_filter'])(
+    'what the endpoint says counts, however it ended (%s)',
+    async (how) => {
+      expect(await used([says('some text'), ends(how, counts(7, 9))])).toMatchObject({
+        promptTokens: 7,
+        completionTokens: 9,
+        estimated: false,
+      });
+    },
+  );
+
+  test('counts that are no numbers of tokens are none', async () => {
+    expect(await used([says('some text'), ends('stop', counts(1e300, -1))])).toMatchObject({ estimated: true });
+  });
+
+  test('where a stream breaks off, what it had said of the prompt counts, and what was written', async () => {
+    const broken = await used([says('four words and some', counts(500, 1)), new Error('cut')]);
+    expect(broken).toMatchObject({ promptTokens: 500, completionTokens: 5, estimated: true });
+  });
+
+  test('calls of the conversation and declared functions count for the estimate', async () => {
+    const plain = await used([says('x'), ends('stop')]);
+    const withCalls = await used([says('x'), ends('stop')], {
+      messages: [
+        { role: 'user', content: 'hello' },
+        { role: 'assistant', content: '', toolCalls: [{ id: 'c', name: 'search', arguments: '{"q":"x"}' }] },
+      ],
+      tools: [{ name: 'search', summary: 'finds', parameters: { type: 'object' } }],
+    });
+    expect(withCalls?.promptTokens).toBeGreaterThan((plain?.promptTokens ?? 0) + 10);
+  });
+});
+
+describe('[P16] an answer without an end', () => {
+  const piece = 'é'.repeat(50_000);
+  const pieces = Math.ceil(limits.generationBytes / 100_000) + 1;
+  test.each([
+    ['text', says(piece)],
+    ['reasoning', { choices: [{ index: 0, delta: { reasoning_content: piece } }] }],
+    ['a call', { choices: [{ index: 0, delta: { tool_calls: [{ index: 0, function: { arguments: piece } }] } }] }],
+  ])('is let go when its %s passes the limit of a generation, and ends by length', async (_, chunk) => {
+    let asked = 0;
+    const endless = {
+      *[Symbol.iterator](): Generator<unknown> {
+        for (; asked < pieces * 3; asked += 1) yield chunk;
+      },
+    };
+    const { deltas, fault } = await setUpChunks([endless]).ask();
+    expect(fault).toBeNull();
+    expect(deltas.at(-1)).toEqual({ type: 'finish', reason: 'length' });
+    expect(deltas.at(-2)).toMatchObject({ usage: { completionTokens: expect.any(Number), estimated: true } });
+    expect(asked).toBeLessThanOrEqual(pieces);
+  });
+});

@@ -1,0 +1,274 @@
+import { describe, expect, test } from 'vitest';
+import type { ModelChoice } from '../../../src/domain/manifest.ts';
+import type { ModelDelta, ModelProvider, ModelRequest } from '../../../src/domain/ports.ts';
+import type { SecretRead } from '../../../src/domain/secrets.ts';
+import { limits } from '../../../src/domain/limits.ts';
+import { Endpoints } from '../../../src/llm/routing/endpoints.ts';
+import { createModel } from '../../../src/llm/routing/select.ts';
+import { FakeClock } from '../../support/fake-clock.ts';
+import { answer, startScriptedLlm } from '../../support/scripted-llm.ts';
+
+const deps = { clock: new FakeClock(), random: () => 0.5, demoDeltaMs: 0 };
+
+const request: ModelRequest = {
+  messages: [{ role: 'user', content: 'hello' }],
+  model: null,
+  temperature: null,
+  maxTokens: null,
+  extra: {},
+  agent: null,
+  signal: new AbortController().signal,
+};
+
+async function read(provider: ModelProvider, asked = request): Promise<ModelDelta[]> {
+  const deltas: ModelDelta[] = [];
+  for await (const delta of provider.stream(asked)) deltas.push(delta);
+  return deltas;
+}
+
+describe('selection', () => {
+  test.each([{}, { baseUrl: null, apiKey: null, model: null }, { baseUrl: ' ', apiKey: '', model: 'x' }])(
+    '[L3] with %j the demo provider answers',
+    (config) => {
+      const { provider, description } = createModel(config, deps);
+      expect(provider.name).toBe('demo');
+      expect(description).toContain('LLM_BASE_URL');
+    },
+  );
+
+  test('[L1] with a base URL the endpoint answers; the description names model and host', async () => {
+    await using server = await startScriptedLlm([answer('ok')]);
+    const { provider, description } = createModel({ baseUrl: server.baseUrl, model: 'm1' }, deps);
+    expect(description).toBe(`m1 at ${new URL(server.baseUrl).host}`);
+    await read(provider);
+    expect(server.requests[0]?.body['model']).toBe('m1');
+  });
+
+  test('[L7] the description never shows the key; a key alone belongs to OpenAI', () => {
+    const { description } = createModel({ apiKey: 'sk-secret', model: 'm' }, deps);
+    expect(description).toBe('m at api.openai.com');
+  });
+
+  test('[L1] a base URL that is none lets the system start, says so, and fails every call', async () => {
+    const { provider, description } = createModel({ baseUrl: 'localhost', model: 'm' }, deps);
+    expect(description).toContain('"localhost" is no http or https address');
+    await expect(read(provider)).rejects.toMatchObject({ code: 'model_rejected' });
+  });
+});
+
+const CHOICE: ModelChoice = { provider: null, model: null, endpoint: null, keySecret: null };
+
+/** An agent's engine; `primary` and the fallbacks say only what they say. */
+function engine(primary: Partial<ModelChoice>, ...fallbacks: Partial<ModelChoice>[]): Engine {
+  return {
+    primary: { ...CHOICE, ...primary },
+    fallbacks: fallbacks.map((fallback) => ({ ...CHOICE, ...fallback })),
+    routing: 'failover',
+    firstTokenMs: null,
+    betweenTokensMs: null,
+    prices: {},
+  };
+}
+
+type Engine = NonNullable<Parameters<typeof createModel>[2]>;
+
+/** Writes down who is asked, with which key; answers everything with one word. */
+function world(secrets: Record<string, string> = {}) {
+  const asked: { url: string; authorization: string | null; gateway: string | null; model: unknown }[] = [];
+  const fetch: typeof globalThis.fetch = (input, init) => {
+    const headers = new Headers(init?.headers);
+    asked.push({
+      url: String(input instanceof Request ? input.url : input),
+      authorization: headers.get('authorization'),
+      gateway: headers.get('cf-aig-authorization'),
+      model: (JSON.parse(String(init?.body)) as { model: unknown }).model,
+    });
+    const chunk = { choices: [{ index: 0, delta: { content: 'ok' }, finish_reason: 'stop' }] };
+    return Promise.resolve(
+      new Response(`data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`, {
+        headers: { 'content-type': 'text/event-stream' },
+      }),
+    );
+  };
+  const refuse = (url: string): string | null => (url.includes('169.254') ? 'leads to a metadata address' : null);
+  const secret = (name: string): SecretRead => {
+    const value = secrets[name];
+    return value === undefined ? { ok: false, reason: `${name} is not set` } : { ok: true, value };
+  };
+  return { asked, deps: { ...deps, fetch, refuse, secret } };
+}
+
+const OWN = { baseUrl: 'https://own.example/v1', apiKey: 'sk-own', model: 'own-model' };
+
+test('[X2] only endpoints that a manifest names go through what judges addresses', async () => {
+  const direct = world();
+  const judged = world({ TOOL_KEY: 'sk-tool-key' });
+  const both = { ...direct.deps, secret: judged.deps.secret, fetchElsewhere: judged.deps.fetch };
+  for (const choice of [
+    {},
+    { model: 'other' },
+    { endpoint: OWN.baseUrl },
+    { endpoint: OWN.baseUrl, keySecret: 'TOOL_KEY' },
+    { endpoint: 'https://theirs.example/v1' },
+    { provider: 'mistral', keySecret: 'TOOL_KEY' } as const,
+    { endpoint: 'https://own.example/v2' },
+  ]) {
+    await read(createModel(OWN, both, engine(choice)).provider);
+  }
+  await read(createModel(OWN, both).provider);
+  expect(direct.asked.map(({ url }) => new URL(url).host)).toEqual(Array.from({ length: 5 }, () => 'own.example'));
+  expect(judged.asked.map(({ url }) => new URL(url).hostname + new URL(url).pathname.slice(0, 4))).toEqual([
+    'theirs.example/v1/',
+    'api.mistral.ai/v1/',
+    'own.example/v2/',
+  ]);
+});
+
+describe('[L1] what a manifest may choose', () => {
+  test('without a choice, and with a model alone, the deployment answers', async () => {
+    const { asked, deps: real } = world();
+    await read(createModel(OWN, real, engine({})).provider);
+    await read(createModel(OWN, real, engine({ model: 'other' })).provider);
+    await read(createModel(OWN, real, engine({ provider: 'openai', model: 'third' })).provider);
+    expect(asked.map(({ url, model, authorization }) => [url, model, authorization])).toEqual([
+      ['https://own.example/v1/chat/completions', 'own-model', 'Bearer sk-own'],
+      ['https://own.example/v1/chat/completions', 'other', 'Bearer sk-own'],
+      ['https://own.example/v1/chat/completions', 'third', 'Bearer sk-own'],
+    ]);
+  });
+
+  test('[L7] another endpoint gets the secret that it names, never the deployment’s key', async () => {
+    const { asked, deps: real } = world({ TOOL_GROQ_KEY: 'gsk-named' });
+    await read(createModel(OWN, real, engine({ provider: 'groq', model: 'm', keySecret: 'TOOL_GROQ_KEY' })).provider);
+    await read(createModel(OWN, real, engine({ endpoint: 'https://else.example/v1', model: 'm' })).provider);
+    await read(createModel(OWN, real, engine({ provider: 'ollama', model: 'm' })).provider);
+    expect(asked.map(({ url, authorization }) => [new URL(url).origin, authorization])).toEqual([
+      ['https://api.groq.com', 'Bearer gsk-named'],
+      ['https://else.example', null],
+      ['http://127.0.0.1:11434', null],
+    ]);
+  });
+
+  test.each([
+    'https://own.example/v1',
+    'https://own.example/v1/',
+    'https://OWN.example:443/v1//',
+    'https://own.example/x/../v1',
+    'https://own.example/x/%2e%2E/v1',
+    'https:\\\\own.example\\v1',
+  ])('[L7] the deployment’s endpoint, however it is written, gets its key: %s', async (endpoint) => {
+    const { asked, deps: real } = world();
+    await read(createModel(OWN, real, engine({ endpoint, model: 'm' })).provider);
+    expect(asked[0]).toMatchObject({ url: 'https://own.example/v1/chat/completions', authorization: 'Bearer sk-own' });
+  });
+
+  test.each([
+    'https://own.example/v2',
+    'https://own.example/',
+    'https://own.example/v1/other',
+    'https://own.example/v10',
+    'https://own.example/V1',
+    'https://own.example/v1/../other',
+    'https://own.example/v1/%2e%2e/other',
+    'https://own.example/v1/..%2fother',
+    'https://own.example/v1/..;/other',
+    'https://own.example//v1',
+    'https://own.example\\other\\v1',
+    'https://own.example/v1?to=',
+    'https://own.example/v1?',
+    'https://own.example/v1#',
+    'https://user@own.example/v1',
+    'https://own.example@else.example/v1',
+    'https://own.example.else.example/v1',
+    'https://own.example:8443/v1',
+    'http://own.example/v1',
+  ])('[L7] another path of the deployment’s own origin does not: %s', async (endpoint) => {
+    const { asked, deps: real } = world();
+    await read(createModel(OWN, real, engine({ endpoint, model: 'm' })).provider).catch(() => null);
+    for (const { authorization } of asked) expect(authorization).toBeNull();
+  });
+
+  test.each([
+    [{ provider: 'groq' as const, model: 'm' }, 'api_key_secret'],
+    [{ provider: 'groq' as const, model: 'm', keySecret: 'TOOL_MISSING' }, 'TOOL_MISSING'],
+    [{ endpoint: 'http://169.254.169.254/v1' }, 'metadata'],
+    [{ provider: 'workers-ai' as const, model: 'm', keySecret: 'TOOL_MISSING' }, 'needs an endpoint'],
+  ])('what cannot be used (%j) is refused with what is missing, and nobody is asked', async (choice, message) => {
+    const { asked, deps: real } = world();
+    await expect(
+      read(createModel({ ...OWN, baseUrl: null, apiKey: 'k' }, real, engine(choice)).provider),
+    ).rejects.toMatchObject({
+      code: 'model_rejected',
+      message: expect.stringContaining(message) as string,
+    });
+    expect(asked).toEqual([]);
+  });
+
+  test('[L3] where nothing is configured, a hosted provider without a secret is the demo', async () => {
+    const { deps: real } = world();
+    expect(createModel({}, real, engine({ provider: 'anthropic', model: 'm' })).description).toContain('demo');
+    expect(createModel(OWN, real, engine({ provider: 'demo' })).description).toContain('demo');
+  });
+
+  test('[L2] a fallback answers for a primary that cannot be used', async () => {
+    const { asked, deps: real } = world();
+    const { provider } = createModel(OWN, real, engine({ provider: 'groq', model: 'm' }, { model: 'spare' }));
+    const deltas = await read(provider);
+    expect(deltas[0]).toMatchObject({ type: 'notice', code: 'model_fallback' });
+    expect(asked.map(({ model }) => model)).toEqual(['spare']);
+  });
+});
+
+test('[L2] a 429 with Retry-After on the key of one owner opens the endpoint for that key, model and owner only', async () => {
+  const clock = new FakeClock();
+  const endpoints = new Endpoints(clock);
+  const asked: (string | null)[] = [];
+  const fetch: typeof globalThis.fetch = (_input, init) => {
+    const authorization = new Headers(init?.headers).get('authorization');
+    asked.push(authorization);
+    if (authorization === 'Bearer of-ann')
+      return Promise.resolve(new Response('{}', { status: 429, headers: { 'retry-after': '99999999' } }));
+    const chunk = { choices: [{ index: 0, delta: { content: 'ok' }, finish_reason: 'stop' }] };
+    const headers = { 'content-type': 'text/event-stream' };
+    return Promise.resolve(new Response(`data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`, { headers }));
+  };
+  const modelFor = (owner: string, value: string, model = 'm'): ModelProvider =>
+    createModel(
+      OWN,
+      { ...deps, clock, fetch, endpoints, owner, secret: () => ({ ok: true, value }) },
+      engine({ provider: 'groq', model, keySecret: 'TOOL_KEY' }),
+    ).provider;
+  await expect(read(modelFor('ann', 'of-ann'))).rejects.toMatchObject({
+    details: { retry_after_ms: limits.retryAfterMaxMs },
+  });
+  await expect(read(modelFor('ann', 'of-ann'))).rejects.toMatchObject({ details: { circuit: 'open' } });
+  expect(asked).toHaveLength(1);
+  await expect(read(modelFor('bob', 'of-bob'))).resolves.toHaveLength(3);
+  await expect(read(modelFor('ann', 'of-ann-2', 'n'))).resolves.toHaveLength(3);
+  clock.advance(limits.breakerOpenMaxMs);
+  await expect(read(modelFor('ann', 'of-ann'))).rejects.toMatchObject({ details: { status: 429 } });
+});
+
+describe('LLM_PROVIDER', () => {
+  test('leads to the provider’s own address', async () => {
+    const { asked, deps: real } = world();
+    await read(createModel({ provider: 'deepseek', apiKey: 'k', model: 'm' }, real).provider);
+    expect(asked[0]?.url).toBe('https://api.deepseek.com/v1/chat/completions');
+  });
+
+  test('the gateway’s key goes in the gateway’s header', async () => {
+    const { asked, deps: real } = world();
+    const baseUrl = 'https://gateway.ai.cloudflare.com/v1/a/g/compat';
+    await read(createModel({ baseUrl, apiKey: 'cf-key', model: 'openai/x' }, real).provider);
+    expect(asked[0]).toMatchObject({ gateway: 'Bearer cf-key', authorization: null });
+    await read(createModel({ provider: 'openai', baseUrl: 'https://proxy.example/v1', apiKey: 'k' }, real).provider);
+    expect(asked[1]).toMatchObject({ gateway: null, authorization: 'Bearer k' });
+  });
+
+  test.each([
+    [{ provider: 'skynet' }, 'LLM_PROVIDER "skynet" is not known'],
+    [{ provider: 'workers-ai', apiKey: 'k' }, 'needs LLM_BASE_URL, such as https://api.cloudflare.com'],
+  ])('%j says what is wrong with it', (config, message) => {
+    expect(createModel(config, deps).description).toContain(message);
+  });
+});

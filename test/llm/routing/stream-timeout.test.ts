@@ -1,0 +1,61 @@
+/** One timer for all pieces of a stream (L2). */
+import { expect, test } from 'vitest';
+import { StreamTimeout } from '../../../src/llm/routing/stream-timeout.ts';
+import { FakeClock } from '../../support/fake-clock.ts';
+
+const late = (): Error => new Error('late');
+const never = (): Promise<never> => new Promise(() => undefined);
+
+/** A clock that counts how many timers were set. */
+class CountingClock extends FakeClock {
+  set = 0;
+
+  override schedule(delayMs: number, callback: () => void): () => void {
+    this.set += 1;
+    return super.schedule(delayMs, callback);
+  }
+}
+
+test('[L2] each piece has its whole time, and a thousand of them set few timers', async () => {
+  const clock = new CountingClock();
+  const patience = new StreamTimeout(clock, new AbortController().signal);
+  for (let piece = 0; piece < 1_000; piece += 1) {
+    clock.advance(9);
+    expect(await patience.wait(Promise.resolve(piece), 1_000, late)).toBe(piece);
+  }
+  expect(clock.set).toBeLessThan(20);
+  const stalled = patience.wait(never(), 1_000, late);
+  const outcome = expect(stalled).rejects.toThrow('late');
+  clock.advance(999);
+  await Promise.resolve();
+  clock.advance(1);
+  await outcome;
+  patience.end();
+  expect(clock.next).toBeNull();
+});
+
+test('[L2] a shorter time than the one before counts from now', async () => {
+  const clock = new FakeClock();
+  const patience = new StreamTimeout(clock, new AbortController().signal);
+  await patience.wait(Promise.resolve(), 60_000, late);
+  const stalled = expect(patience.wait(never(), 100, late)).rejects.toThrow('late');
+  clock.advance(100);
+  await stalled;
+});
+
+test('[L2] an abort ends what is waited for, and what would be', async () => {
+  const abort = new AbortController();
+  const patience = new StreamTimeout(new FakeClock(), abort.signal);
+  const waiting = expect(patience.wait(never(), 1_000, late)).rejects.toThrow('aborted');
+  abort.abort();
+  await waiting;
+  await expect(patience.wait(never(), 1_000, late)).rejects.toThrow('aborted');
+});
+
+test('[L2] time that passes between two pieces, while nobody waits, is nobody’s delay', async () => {
+  const clock = new FakeClock();
+  const patience = new StreamTimeout(clock, new AbortController().signal);
+  await patience.wait(Promise.resolve(), 100, late);
+  clock.advance(10_000);
+  await expect(patience.wait(Promise.resolve('on time'), 100, late)).resolves.toBe('on time');
+});

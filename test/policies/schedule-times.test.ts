@@ -1,0 +1,22 @@
+import { expect, test } from 'vitest';
+import { limits } from '../../src/domain/limits.ts';
+import { nextTime } from '../../src/policies/schedule-times.ts';
+
+const at = (time: string): number => Date.parse(`2026-01-01T${time}Z`);
+const timezone = 'UTC';
+
+test.each([
+  ['every second', '* * * * * *', '12:00:00', '12:00:00', '12:01:00'],
+  ['twice in a minute', '10,40 * * * * *', '12:00:10', '12:00:10', '12:01:10'],
+  ['every minute, handled late', '* * * * *', '12:00:02', '12:00:00', '12:01:00'],
+  ['every minute, after a pause', '* * * * *', '12:10:30', '12:00:00', '12:11:00'],
+  ['every hour', '0 * * * *', '12:00:00', '12:00:00', '13:00:00'],
+])('[M6] two runs of a schedule are at least a minute apart: %s', (_what, cron, now, last, next) => {
+  expect(nextTime({ cron, timezone }, at(now), at(last), limits.cronMinMs)).toBe(at(next));
+});
+
+test('[M6] the operator may allow more', () => {
+  const every = { cron: '* * * * * *', timezone };
+  expect(nextTime(every, at('12:00:00'), at('12:00:00'), 5_000)).toBe(at('12:00:05'));
+  expect(nextTime(every, at('12:00:00'), null, limits.cronMinMs)).toBe(at('12:00:01'));
+});

@@ -1,0 +1,92 @@
+import { describe, expect, test } from 'vitest';
+import type { AgentDefinition, ResolvedAgent } from '../../../src/domain/manifest.ts';
+import { INTERNAL_ACTIONS } from '../../../src/domain/manifest.ts';
+import { bundled } from '../../../src/catalog/bundled.ts';
+import { nativeTools, nativeType } from '../../../src/protocol/native/native-tools.ts';
+import { buildSystemPrompt, estimateTokens } from '../../../src/protocol/prompt/prompt.ts';
+
+function assistant(change: (agent: AgentDefinition) => AgentDefinition = (agent) => agent): ResolvedAgent {
+  const resolved = bundled.agent('assistant');
+  if (resolved === null) throw new Error('the bundled catalogue has no assistant');
+  return { ...resolved, agent: change(resolved.agent) };
+}
+
+describe('[P17] what is declared to the endpoint', () => {
+  test('is what the agent may use, each with a schema of an object, by a name that endpoints accept', () => {
+    const tools = nativeTools(
+      assistant((agent) => ({
+        ...agent,
+        capabilities: ['python', 'shell', 'docker'],
+        internalActions: { enabled: true, allowed: null, blocked: [] },
+        imports: { ...agent.imports, agents: ['helper'], workflows: ['nightly'] },
+      })),
+    );
+    const names = tools.map(({ name }) => name);
+    expect(names).toEqual(
+      expect.arrayContaining(['calculator', 'python', 'shell', 'docker', 'helper', 'nightly', ...INTERNAL_ACTIONS]),
+    );
+    expect(new Set(names).size).toBe(names.length);
+    for (const { name, summary, parameters } of tools) {
+      expect(name).toMatch(/^[\w-]{1,64}$/);
+      expect(summary).not.toBe('');
+      expect(parameters['type']).toBe('object');
+    }
+  });
+
+  test('[X4] leaves out what the agent may not use', () => {
+    const names = nativeTools(
+      assistant((agent) => ({
+        ...agent,
+        capabilities: [],
+        internalActions: { enabled: true, allowed: ['set_variable'], blocked: [] },
+      })),
+    ).map(({ name }) => name);
+    expect(names).not.toContain('python');
+    expect(names.filter((name) => (INTERNAL_ACTIONS as readonly string[]).includes(name))).toEqual(['set_variable']);
+  });
+
+  test('a tool comes before a capability of its name', () => {
+    const resolved = assistant();
+    const echo = resolved.tools.get('echo');
+    if (echo === undefined) throw new Error('the assistant has no echo');
+    const shadowed = { ...resolved, tools: new Map([...resolved.tools, ['python', { ...echo, name: 'python' }]]) };
+    expect(nativeTools(shadowed).filter(({ name }) => name === 'python')).toMatchObject([{ summary: echo.summary }]);
+    expect(nativeType(shadowed, 'python')).toBe('tool');
+    expect(nativeType(resolved, 'python')).toBe('python');
+  });
+});
+
+describe('[P17] what a called name stands for', () => {
+  const resolved = assistant((agent) => ({
+    ...agent,
+    capabilities: ['python'],
+    imports: { ...agent.imports, agents: ['helper'], workflows: ['nightly'] },
+  }));
+
+  test.each([
+    ['calculator', 'tool'],
+    ['python', 'python'],
+    ['shell', 'tool'],
+    ['set_variable', 'internal'],
+    ['helper', 'agent'],
+    ['nightly', 'workflow'],
+    ['nothing', 'tool'],
+    ['__proto__', 'tool'],
+  ])('%s: %s', (name, type) => {
+    expect(nativeType(resolved, name)).toBe(type);
+  });
+});
+
+describe('[P17] the prompt of a model that calls functions', () => {
+  const speaking = (dialect: 'auto' | 'tool_calls', bareText: 'answer' | 'reject' = 'answer'): string =>
+    buildSystemPrompt(assistant((agent) => ({ ...agent, protocol: { ...agent.protocol, dialect, bareText } })));
+
+  test('teaches no tags, and is a fraction of the other', () => {
+    expect(speaking('tool_calls')).not.toMatch(/<(?:action|thought|response)/);
+    expect(estimateTokens(speaking('tool_calls'))).toBeLessThan(estimateTokens(speaking('auto')) / 3);
+  });
+
+  test('[P11] where bare text is no answer, it says what is', () => {
+    expect(speaking('tool_calls', 'reject')).toContain('<response final="true">');
+  });
+});

@@ -1,0 +1,591 @@
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { ActionDeclaration } from '../../../src/domain/action.ts';
+import { limits } from '../../../src/domain/limits.ts';
+import type { ProtocolEvent } from '../../../src/domain/protocol-event.ts';
+import { createParser } from '../../../src/protocol/parser/parser.ts';
+import { createToolCallReader } from '../../../src/protocol/native/tool-calls.ts';
+import type { NativeCall, ToolCallDelta, ToolCallOptions } from '../../../src/protocol/native/tool-calls.ts';
+import { readChunk } from '../../../src/llm/providers/chunk.ts';
+import { actionsOf, cutAtRandom, describe as shown, lines, rejectionsOf, warningsOf } from '../parser/parser-kit.ts';
+
+interface Read {
+  readonly events: ProtocolEvent[];
+  readonly calls: readonly NativeCall[];
+}
+
+const piece = (
+  argumentsDelta: string,
+  { index = 0, id = null, name = null }: { index?: number; id?: string | null; name?: string | null } = {},
+): ToolCallDelta => ({ type: 'tool_call', index, id, name, argumentsDelta });
+
+function options(overrides: Partial<ToolCallOptions> = {}): ToolCallOptions {
+  return { json: 'repair', numbering: { ordinal: 0, autoId: 1 }, typeOf: () => 'tool', ...overrides };
+}
+
+function read(deltas: Iterable<ToolCallDelta>, overrides: Partial<ToolCallOptions> = {}, complete = true): Read {
+  const reader = createToolCallReader(options(overrides));
+  const events: ProtocolEvent[] = [];
+  for (const delta of deltas) events.push(...reader.feed(delta));
+  events.push(...reader.end(complete));
+  return { events, calls: reader.calls };
+}
+
+const whole = (args: string, name = 'search', id: string | null = 'call_1'): ToolCallDelta[] => [
+  piece(args, { id, name }),
+];
+const first = ({ events }: Read): ActionDeclaration | undefined => actionsOf(events)[0];
+
+describe('[P17] what servers send', () => {
+  /** Chunks as they stand in real streams, and the events that they make. */
+  const corpus: readonly (readonly [name: string, deltas: readonly object[], expected: readonly string[]])[] = [
+    [
+      'OpenAI: name first, then the arguments in pieces',
+      [
+        { index: 0, id: 'call_a', type: 'function', function: { name: 'search', arguments: '' } },
+        { index: 0, function: { arguments: '{"q"' } },
+        { index: 0, function: { arguments: ':"x"}' } },
+      ],
+      ['open tool search async', 'action call_a tool:search async {"q":"x"}'],
+    ],
+    [
+      'a whole call in one delta',
+      [{ index: 0, id: 'call_a', type: 'function', function: { name: 'search', arguments: '{"q":"x"}' } }],
+      ['open tool search async', 'action call_a tool:search async {"q":"x"}'],
+    ],
+    [
+      'two calls in one delta, without an index',
+      [
+        { id: 'a', function: { name: 'one', arguments: '{}' } },
+        { id: 'b', function: { name: 'two', arguments: '{}' } },
+      ],
+      ['open tool one async', 'action a tool:one async {}', 'open tool two async', 'action b tool:two async {}'],
+    ],
+    [
+      'a null index',
+      [{ index: null, id: 'a', function: { name: 'one', arguments: '{"n":1}' } }],
+      ['open tool one async', 'action a tool:one async {"n":1}'],
+    ],
+    [
+      'no id at all',
+      [{ index: 0, function: { name: 'one', arguments: '{"n":1}' } }],
+      ['open tool one async', 'action auto_1 tool:one async {"n":1}'],
+    ],
+    [
+      'arguments as an object',
+      [{ index: 0, id: 'a', function: { name: 'one', arguments: { n: 1 } } }],
+      ['open tool one async', 'action a tool:one async {"n":1}'],
+    ],
+    [
+      'no arguments, empty arguments and null',
+      [
+        { index: 0, id: 'a', function: { name: 'one' } },
+        { index: 1, id: 'b', function: { name: 'two', arguments: '' } },
+        { index: 2, id: 'c', function: { name: 'three', arguments: 'null' } },
+        { index: 3, id: 'd', function: { name: 'four', arguments: null } },
+      ],
+      [
+        'open tool one async',
+        'open tool two async',
+        'open tool three async',
+        'open tool four async',
+        'action a tool:one async {}',
+        'action b tool:two async {}',
+        'action c tool:three async {}',
+        'action d tool:four async {}',
+      ],
+    ],
+    [
+      'id and name repeated with every piece',
+      [
+        { index: 0, id: 'a', function: { name: 'one', arguments: '{"n"' } },
+        { index: 0, id: 'a', function: { name: 'one', arguments: ':1}' } },
+        { index: 0, id: 'a', function: { name: 'one', arguments: '' } },
+      ],
+      ['open tool one async', 'action a tool:one async {"n":1}'],
+    ],
+    [
+      'an empty id and name with every further piece',
+      [
+        { index: 0, id: 'a', function: { name: 'one', arguments: '' } },
+        { index: 0, id: '', function: { name: '', arguments: '{"n":1}' } },
+      ],
+      ['open tool one async', 'action a tool:one async {"n":1}'],
+    ],
+    [
+      'another id with every piece of one call',
+      [
+        { index: 0, id: 'a', function: { name: 'one', arguments: '{"n"' } },
+        { index: 0, id: 'b', function: { arguments: ':1}' } },
+      ],
+      ['open tool one async', 'action a tool:one async {"n":1}'],
+    ],
+    [
+      'index 0 for every call, told apart by id',
+      [
+        { index: 0, id: 'a', function: { name: 'one', arguments: '{"n":1}' } },
+        { index: 0, id: 'b', function: { name: 'one', arguments: '{"n":2}' } },
+        { index: 0, id: 'c', function: { name: 'one', arguments: '' } },
+      ],
+      [
+        'open tool one async',
+        'action a tool:one async {"n":1}',
+        'open tool one async',
+        'action b tool:one async {"n":2}',
+        'open tool one async',
+        'action c tool:one async {}',
+      ],
+    ],
+    [
+      'index 0 and no id for every call',
+      [
+        { index: 0, function: { name: 'one', arguments: '{"n":1}' } },
+        { index: 0, function: { name: 'one', arguments: '{"n":2}' } },
+        { index: 0, function: { name: 'two', arguments: '' } },
+      ],
+      [
+        'open tool one async',
+        'action auto_1 tool:one async {"n":1}',
+        'open tool one async',
+        'action auto_2 tool:one async {"n":2}',
+        'open tool two async',
+        'action auto_3 tool:two async {}',
+      ],
+    ],
+    [
+      'one id for different calls',
+      [
+        { index: 0, id: 'call_0', function: { name: 'one', arguments: '{"n":1}' } },
+        { index: 1, id: 'call_0', function: { name: 'one', arguments: '{"n":2}' } },
+      ],
+      [
+        'open tool one async',
+        'action call_0 tool:one async {"n":1}',
+        'open tool one async',
+        'action auto_1 tool:one async {"n":2}',
+      ],
+    ],
+    [
+      'the same call twice',
+      [
+        { index: 0, id: 'a', function: { name: 'one', arguments: '{"n":1}' } },
+        { index: 1, id: 'a', function: { name: 'one', arguments: '{"n":1}' } },
+      ],
+      ['open tool one async', 'action a tool:one async {"n":1}', 'open tool one async', 'warning duplicate_action'],
+    ],
+    [
+      'several calls in turns',
+      [
+        { index: 0, id: 'a', function: { name: 'one', arguments: '{"n"' } },
+        { index: 1, id: 'b', function: { name: 'two', arguments: '{"m":' } },
+        { index: 0, function: { arguments: ':1}' } },
+        { index: 1, function: { arguments: '2}' } },
+      ],
+      [
+        'open tool one async',
+        'open tool two async',
+        'action a tool:one async {"n":1}',
+        'action b tool:two async {"m":2}',
+      ],
+    ],
+    [
+      'arguments encoded twice',
+      [{ index: 0, id: 'a', function: { name: 'one', arguments: '"{\\"n\\": 1}"' } }],
+      ['open tool one async', 'action a tool:one async {"n":1}'],
+    ],
+    [
+      'two objects run into one another',
+      [{ index: 0, id: 'a', function: { name: 'one', arguments: '{"n":1}{"n":2}' } }],
+      ['open tool one async', 'action a tool:one async {"n":1}', 'warning tool_call_ignored'],
+    ],
+    [
+      'white space around the arguments',
+      [{ index: 0, id: 'a', function: { name: 'one', arguments: '\n {"n":1}\n ' } }],
+      ['open tool one async', 'action a tool:one async {"n":1}'],
+    ],
+    [
+      'the older function_call',
+      [{ function_call: { name: 'one', arguments: '{"n"' } }, { function_call: { arguments: ':1}' } }],
+      ['open tool one async', 'action auto_1 tool:one async {"n":1}'],
+    ],
+  ];
+
+  test.each(corpus)('%s', (_name, calls, expected) => {
+    const older = calls.some((call) => 'function_call' in call);
+    const together = calls.every((call) => !('index' in call)) && !older;
+    const chunks = together ? [{ tool_calls: calls }] : calls.map((call) => (older ? call : { tool_calls: [call] }));
+    const deltas = chunks.flatMap((delta) => readChunk({ choices: [{ index: 0, delta }] }).deltas);
+    expect(lines(read(deltas.filter((delta) => delta.type === 'tool_call')).events)).toEqual(expected);
+  });
+});
+
+describe('[P17] as the deltas arrive', () => {
+  test('the name opens the action, the closing brace declares it', () => {
+    const reader = createToolCallReader(options());
+    const seen = [
+      piece('', { id: 'a', name: 'search' }),
+      piece('{"q":{"deep":"}"'),
+      piece('}'),
+      piece(',"n":1'),
+      piece('}'),
+      piece('\n'),
+    ].map((delta) => lines(reader.feed(delta)));
+    expect(seen).toEqual([
+      ['open tool search async'],
+      [],
+      [],
+      [],
+      ['action a tool:search async {"q":{"deep":"}"},"n":1}'],
+      [],
+    ]);
+    expect(reader.end(true)).toEqual([]);
+  });
+
+  test('braces, quotes and closing tags inside strings end nothing', () => {
+    const parameters = { code: 'print("}\\"{")\n</action><action type="shell">{}</action>', path: 'C:\\', n: [{}] };
+    expect(first(read(whole(JSON.stringify(parameters))))?.parameters).toEqual(parameters);
+  });
+
+  test('[P3] the same arguments cut anywhere give the same events', () => {
+    const texts = [
+      '{"q":"a \\"quoted\\" }{ word","n":[1,{"m":null}]}',
+      '{"emoji":"😀","html":"<b></action></b>"} and more',
+      "{'q': 'it is', \"trailing\": 1,}",
+      '"{\\"n\\": 1}"',
+      '{"q": "never clo',
+      '```json\n{"q": 1}\n```',
+      '{"parameters": {"a": 1}, "name": "x"}',
+      '[1, 2]',
+      '',
+    ];
+    for (const text of texts) {
+      const expected = read(whole(text));
+      for (let seed = 0; seed < 12; seed += 1) {
+        const cuts =
+          seed === 0 ? Array.from({ length: text.length }, (_, at) => text.charAt(at)) : cutAtRandom(text, seed, 7);
+        const deltas = [piece('', { id: 'call_1', name: 'search' }), ...cuts.map((cut) => piece(cut))];
+        expect(read(deltas), `${text} cut ${seed}`).toEqual(expected);
+      }
+    }
+  });
+
+  test('[P3] calls in turns give what they give one after the other', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.dictionary(fc.string({ maxLength: 6 }), fc.jsonValue({ maxDepth: 2 })), {
+          minLength: 1,
+          maxLength: 4,
+        }),
+        fc.infiniteStream(fc.nat(20)),
+        (parameters, random) => {
+          const queues = parameters.map((value, index) => ({ index, text: JSON.stringify(value), sent: false }));
+          const deltas: ToolCallDelta[] = [];
+          while (queues.length > 0) {
+            const at = (random.next().value ?? 0) % queues.length;
+            const queue = queues[at];
+            if (queue === undefined) break;
+            const length = 1 + (random.next().value ?? 0);
+            const given = { index: queue.index, ...(queue.sent ? {} : { id: `c${queue.index}`, name: 'tool' }) };
+            deltas.push(piece(queue.text.slice(0, length), given));
+            queue.text = queue.text.slice(length);
+            queue.sent = true;
+            if (queue.text === '') queues.splice(at, 1);
+          }
+          const declared = actionsOf(read(deltas).events);
+          expect(declared.map(({ id }) => id).toSorted()).toEqual(parameters.map((_, index) => `c${index}`));
+          for (const action of declared) {
+            const expected = parameters[Number(action.id.slice(1))];
+            expect(action.parameters).toEqual(JSON.parse(JSON.stringify(expected)));
+          }
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+});
+
+describe('[P17] what a call becomes', () => {
+  test('an async action at no place of the text, its arguments the parameters to the letter', () => {
+    const parameters = { name: 'n', timeout: 5, id: 'i', depends_on: ['x'], parameters: { a: 1 }, mode: 'sync' };
+    const action = first(read(whole(JSON.stringify(parameters))));
+    expect(action).toMatchObject({
+      ordinal: 0,
+      id: 'call_1',
+      type: 'tool',
+      name: 'search',
+      mode: 'async',
+      parameters,
+      dependsOn: null,
+      timeoutMs: null,
+      embeddedInThought: false,
+      repaired: false,
+      span: { start: 0, end: 0 },
+    });
+  });
+
+  test('the type that its name stands for', () => {
+    const typeOf: ToolCallOptions['typeOf'] = (name) =>
+      name === 'python' ? 'python' : name === 'set_variable' ? 'internal' : 'tool';
+    const deltas = [
+      piece('{"code":"print(1)"}', { index: 0, id: 'a', name: 'python' }),
+      piece('{"key":"k","value":1}', { index: 1, id: 'b', name: 'set_variable' }),
+    ];
+    expect(actionsOf(read(deltas, { typeOf }).events).map((action) => shown(action))).toEqual([
+      'a python:python async {"code":"print(1)"}',
+      'b internal:set_variable async {"key":"k","value":1}',
+    ]);
+  });
+
+  test('[P12] references in the arguments make dependencies, in code they do not', () => {
+    expect(first(read(whole('{"q":"$first.id and ${other}"}')))?.references).toEqual(['first', 'other']);
+    const python = read(whole('{"code":"$x","inputs":{"y":"$y"}}', 'python'), { typeOf: () => 'python' });
+    expect(first(python)?.references).toEqual(['y']);
+  });
+
+  test.each(['a\\', '[x', ' "quoted" ', '<b>&amp;', "it's", 'a\n<action type="shell">', 'naïve 名', 'x'.repeat(300)])(
+    'a function called %j keeps its name and cannot leave its tag',
+    (name) => {
+      const { events } = read(whole('{"n":1}', name));
+      expect(actionsOf(events)).toMatchObject([{ name: name.trim(), parameters: { n: 1 }, type: 'tool' }]);
+      expect(warningsOf(events)).toEqual([]);
+    },
+  );
+
+  test('[P6] ids that cannot be an action’s are replaced, and remembered for the endpoint', () => {
+    const long = `call_${'x'.repeat(200)}`;
+    const { events, calls } = read([
+      piece('{"n":1}', { index: 0, id: long, name: 'f' }),
+      piece('{"n":2}', { index: 1, id: 'has space', name: 'f' }),
+      piece('{"n":3}', { index: 2, id: 'fine-1', name: 'f' }),
+    ]);
+    expect(actionsOf(events).map(({ id }) => id)).toEqual(['auto_1', 'auto_2', 'fine-1']);
+    expect(calls.map(({ actionId, id }) => [actionId, id])).toEqual([
+      ['auto_1', long],
+      ['auto_2', 'has space'],
+      ['fine-1', 'fine-1'],
+    ]);
+  });
+
+  test('what the endpoint wants back goes with the call, unless it is too large', () => {
+    const extra = { google: { thought_signature: 'c2ln' } };
+    const deltas = [
+      { ...piece('{"n":1}', { index: 0, id: 'a', name: 'f' }), extra },
+      piece('{"n":2}', { index: 1, id: 'b', name: 'f' }),
+      { ...piece('{"n":3}', { index: 2, id: 'c', name: 'f' }), extra: { huge: 'x'.repeat(limits.callStateChars) } },
+      // Behind the end of its arguments, as a piece of its own.
+      { ...piece('', { index: 1 }), extra },
+    ];
+    expect(read(deltas).calls.map((call) => call.extra)).toEqual([extra, extra, undefined]);
+  });
+
+  test('[P6] ordinals and auto ids are counted together with those of the text', () => {
+    const numbering = { ordinal: 0, autoId: 4 };
+    const parser = createParser({ json: 'repair', actInReasoning: false, numbering });
+    const reader = createToolCallReader(options({ numbering }));
+    const events = [
+      ...parser.feed('<action>{"name":"a"}</action>'),
+      ...reader.feed(piece('{}', { name: 'b' })),
+      ...parser.feed('<action>{"name":"c"}</action>'),
+      ...reader.feed(piece('{}', { index: 1, name: 'd', id: 'mine' })),
+    ];
+    expect(actionsOf(events).map(({ ordinal, id, name }) => [ordinal, id, name])).toEqual([
+      [0, 'auto_4', 'a'],
+      [1, 'auto_5', 'b'],
+      [2, 'auto_6', 'c'],
+      [3, 'mine', 'd'],
+    ]);
+    expect(parser.nextAutoId).toBe(7);
+  });
+});
+
+describe('[P8] arguments that are not strict JSON', () => {
+  test.each([
+    ['{"q": "x",}', { q: 'x' }],
+    ["{'q': 'a}b', 'n': None}", { q: 'a}b', n: null }],
+    ['{"q": "x" /* } */, "n": 1}', { q: 'x', n: 1 }],
+    ['```json\n{"q": "x"}\n```', { q: 'x' }],
+    ['{"code": "one\ntwo"}', { code: 'one\ntwo' }],
+  ])('%j is mended when the generation has ended well', (args, parameters) => {
+    const reader = createToolCallReader(options());
+    expect(actionsOf(reader.feed(piece(args, { id: 'a', name: 'f' })))).toEqual([]);
+    expect(actionsOf(reader.end(true))).toMatchObject([{ parameters }]);
+    // Endpoints parse what is sent back to them.
+    expect(JSON.parse(reader.calls[0]?.arguments ?? '')).toEqual(parameters);
+  });
+
+  test('a mended call is marked, and is refused for unsafe targets and in strict mode', () => {
+    const broken = whole("{'q': 1}");
+    expect(first(read(broken))?.repaired).toBe(true);
+    expect(warningsOf(read(broken).events)).toEqual(['repaired_json']);
+    expect(rejectionsOf(read(broken, { unsafe: () => true }).events)).toMatchObject([{ code: 'repair_refused' }]);
+    expect(rejectionsOf(read(broken, { json: 'strict' }).events)).toMatchObject([{ code: 'invalid_json' }]);
+  });
+
+  test('a rejection names the place in the arguments', () => {
+    const args = '{"a": 1,\n "b" 2}';
+    const [rejection] = rejectionsOf(read(whole(args), { json: 'strict' }).events);
+    expect(rejection).toMatchObject({ id: 'call_1', name: 'search', type: 'tool', mode: 'async', line: 2, column: 6 });
+    expect(rejection?.message).not.toContain('<action');
+    const [other] = rejectionsOf(read(whole('{"b" 2}'), { json: 'strict' }).events);
+    expect(other).toMatchObject({ line: 1, column: 6 });
+  });
+
+  test.each(['[1,2]', '7', '"text"', 'true', 'plain words'])('%j is no object', (args) => {
+    const { events, calls } = read(whole(args));
+    expect(rejectionsOf(events)).toMatchObject([{ code: 'invalid_json', id: 'call_1' }]);
+    expect(calls[0]?.arguments).toBe('{}');
+  });
+
+  test.each(['</action>}', '{"a": 1 </action>, "b": 2}', "{'a': 1}</action><action>{}</action>{}"])(
+    'a closing tag in %j makes no whole of its beginning',
+    (args) => {
+      expect(rejectionsOf(read(whole(args)).events)).toMatchObject([{ code: 'invalid_json' }]);
+    },
+  );
+
+  test('[P8] what follows the object never becomes a field of the action', () => {
+    const action = first(read(whole('{"q":1}, "when": "false", "parameters": {"q": 2}}')));
+    expect(action).toMatchObject({ parameters: { q: 1 }, when: null });
+  });
+});
+
+describe('[P15] what the model did not finish', () => {
+  const cuts = [
+    '{',
+    '{"q',
+    '{"q":"x"',
+    '{"q":{"a":1}',
+    '{"q":{"a":1},',
+    "{'a': '}', 'b': 1",
+    '// note\n{"a": 1',
+    '```json\n{"a": 1',
+  ];
+
+  test.each(cuts)('%j is never run, however the generation ended', (args) => {
+    for (const complete of [true, false]) {
+      expect(rejectionsOf(read(whole(args), {}, complete).events)).toMatchObject([{ code: 'unclosed', id: 'call_1' }]);
+    }
+  });
+
+  test.each(['', 'null', "{'q': 1}", '"{}"'])('%j is not run when the generation was cut', (args) => {
+    expect(rejectionsOf(read(whole(args), {}, false).events)).toMatchObject([{ code: 'unclosed' }]);
+  });
+
+  test('no prefix of strict arguments runs but the whole', () => {
+    const text = JSON.stringify({ q: 'a}"b', list: [{ x: {} }, '}'], deep: { a: { b: 1 } } });
+    for (let at = 1; at < text.length; at += 1) {
+      expect(actionsOf(read(whole(text.slice(0, at))).events), text.slice(0, at)).toEqual([]);
+    }
+    expect(actionsOf(read(whole(text), {}, false).events)).toHaveLength(1);
+  });
+
+  test('a call without a name is rejected', () => {
+    expect(rejectionsOf(read([piece('{"q":1}', { id: 'a' })]).events)).toMatchObject([
+      { code: 'invalid_action', id: 'a', name: null, type: null },
+    ]);
+  });
+
+  test('a name that comes after its arguments is still a call', () => {
+    expect(lines(read([piece('{"q":1}', { id: 'a' }), piece('', { name: 'late' })]).events)).toEqual([
+      'open tool late async',
+      'action a tool:late async {"q":1}',
+    ]);
+  });
+});
+
+describe('[P16] limits', () => {
+  test('arguments past 1 MiB are rejected once, in pieces or whole, and siblings go on', () => {
+    const huge = JSON.stringify({ q: 'x'.repeat(limits.actionBodyBytes) });
+    const inPieces = [
+      piece('', { id: 'a', name: 'f' }),
+      ...(huge.match(/[\s\S]{1,100000}/g) ?? []).map((text) => piece(text)),
+      piece('{}', { index: 1, id: 'b', name: 'g' }),
+    ];
+    const atOnce = [piece(huge, { id: 'a', name: 'f' }), piece('{}', { index: 1, id: 'b', name: 'g' })];
+    for (const deltas of [inPieces, atOnce]) {
+      const { events } = read(deltas);
+      expect(rejectionsOf(events)).toMatchObject([{ code: 'too_large', id: 'a' }]);
+      expect(actionsOf(events).map(({ id }) => id)).toEqual(['b']);
+    }
+    const wide = read(whole(JSON.stringify({ q: 'é'.repeat(limits.actionBodyBytes * 0.6) })));
+    expect(rejectionsOf(wide.events)).toMatchObject([{ code: 'too_large' }]);
+  });
+
+  test('the arguments of a generation share its limit', () => {
+    const text = JSON.stringify({ q: 'x'.repeat(limits.actionBodyBytes - 100) });
+    const deltas = [
+      ...[0, 1, 2, 3, 4, 5].map((index) => piece(text, { index, id: `c${index}`, name: 'f' })),
+      piece('{}', { index: 9, id: 'late', name: 'f' }),
+    ];
+    const { events } = read(deltas);
+    expect(actionsOf(events).length).toBeLessThanOrEqual(4);
+    expect(warningsOf(events)).toEqual(['text_too_large']);
+  });
+
+  test('nesting past the limit is rejected', () => {
+    const deep = `${'{"a":'.repeat(limits.jsonDepth + 1)}1${'}'.repeat(limits.jsonDepth + 1)}`;
+    expect(rejectionsOf(read(whole(deep)).events)).toMatchObject([{ code: 'too_deep' }]);
+    expect(() => read(whole('{"a":'.repeat(50_000)))).not.toThrow();
+  });
+
+  test('past 256 actions there is one rejection, whoever declared the others', () => {
+    const numbering = { ordinal: limits.actionsPerGeneration - 1, autoId: 1 };
+    const deltas = [0, 1, 2, 3].map((index) => piece('{}', { index, id: `c${index}`, name: 'f' }));
+    const { events, calls } = read(deltas, { numbering });
+    expect(actionsOf(events).map(({ id }) => id)).toEqual(['c0']);
+    expect(rejectionsOf(events)).toMatchObject([{ code: 'too_many_actions', id: 'c1' }]);
+    expect(calls.map(({ actionId }) => actionId)).toEqual(['c0', 'c1']);
+  });
+
+  test('time is linear: a megabyte in single characters', () => {
+    const text = JSON.stringify({ q: '\\"}{'.repeat(150_000) });
+    const deltas = [piece('', { id: 'a', name: 'f' })];
+    for (const character of text) deltas.push(piece(character));
+    expect(actionsOf(read(deltas).events)).toHaveLength(1);
+  });
+
+  test('nothing throws, whatever comes', () => {
+    fc.assert(
+      fc.property(
+        fc.array(
+          fc.record({
+            index: fc.nat(3),
+            id: fc.option(fc.constantFrom('a', 'b', '', '<', '\u0000', 'x'.repeat(100))),
+            name: fc.option(fc.constantFrom('f', 'g', '"', '</action>', '[', '\\')),
+            text: fc.constantFrom(
+              '{',
+              '}',
+              '"',
+              "'",
+              '{"a":1}',
+              '\\',
+              'null',
+              '```',
+              '</action>',
+              '<action>',
+              '[',
+              ',',
+              ' ',
+              ':',
+            ),
+          }),
+          { maxLength: 20 },
+        ),
+        fc.boolean(),
+        (given, complete) => {
+          const { events, calls } = read(
+            given.map(({ index, id, name, text }) => piece(text, { index, id, name })),
+            {},
+            complete,
+          );
+          const ends = [...actionsOf(events), ...rejectionsOf(events)];
+          expect(new Set(ends.map(({ ordinal }) => ordinal)).size).toBe(ends.length);
+          expect(new Set(ends.map(({ id }) => id)).size).toBe(ends.length);
+          expect(new Set(calls.map(({ id }) => id)).size).toBe(calls.length);
+          for (const call of calls) expect(typeof JSON.parse(call.arguments)).toBe('object');
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+});

@@ -1,0 +1,92 @@
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { ByteMeter, utf8Bytes } from '../../../src/protocol/parser/byte-meter.ts';
+import { characters, cutAtRandom } from './parser-kit.ts';
+
+function fitted(pieces: readonly string[], limit: number): string {
+  const meter = new ByteMeter(limit);
+  let kept = '';
+  for (const piece of pieces) {
+    const fits = meter.fit(piece);
+    kept += fits;
+    if (fits.length < piece.length) break;
+  }
+  return kept;
+}
+
+const text = fc
+  .array(fc.constantFrom('a', 'bc ', 'é', '漢', '\u{1F600}', '\n', '\u{10FFFF}'), { maxLength: 400 })
+  .map((parts) => parts.join(''));
+
+describe('[P16] bytes of a text that comes in pieces', () => {
+  test('the longest beginning that fits, however it was cut', () => {
+    fc.assert(
+      fc.property(text, fc.nat(1200), fc.nat(1000), (whole, limit, seed) => {
+        let expected = '';
+        for (const character of whole) {
+          if (utf8Bytes(expected + character) > limit) break;
+          expected += character;
+        }
+        for (const pieces of [[whole], characters(whole), cutAtRandom(whole, seed)]) {
+          expect(fitted(pieces, limit)).toBe(expected);
+        }
+      }),
+    );
+  });
+  test('what a place was kept for counts like the rest', () => {
+    fc.assert(
+      fc.property(text, fc.nat(1200), fc.nat(1000), fc.integer({ min: 1, max: 60 }), (whole, limit, seed, most) => {
+        const meter = new ByteMeter(limit);
+        let kept = '';
+        let waiting = '';
+        for (const piece of cutAtRandom(whole, seed)) {
+          if (piece.length <= meter.room && waiting.length < most) {
+            meter.reserve(piece.length);
+            waiting += piece;
+            kept += piece;
+            continue;
+          }
+          if (waiting !== '') meter.takeReserved(waiting);
+          waiting = '';
+          const fits = meter.fit(piece);
+          kept += fits;
+          if (fits.length < piece.length) break;
+        }
+        expect(kept).toBe(fitted([whole], limit));
+      }),
+    );
+  });
+  test('halves of pairs that ASCII keeps apart are no pair, however they are counted', () => {
+    const halves = fc
+      .array(fc.constantFrom('\uD83D', '\uDE00', '\u{1F600}', 'a', 'bc', 'def'), { minLength: 60, maxLength: 200 })
+      .map((parts) => parts.join(''));
+    fc.assert(
+      fc.property(halves, fc.integer({ min: 200, max: 600 }), fc.nat(1000), (whole, limit, seed) => {
+        const meter = new ByteMeter(limit);
+        let kept = '';
+        for (const piece of cutAtRandom(whole, seed, 4)) {
+          if (/^\w+$/.test(piece) && piece.length <= meter.room) {
+            meter.takeAscii(piece.length);
+            kept += piece;
+            continue;
+          }
+          const fits = meter.fit(piece);
+          kept += fits;
+          if (fits.length < piece.length) break;
+        }
+        expect(kept).toBe(fitted([whole], limit));
+      }),
+    );
+  });
+  test('counts as the encoder does, also across its buffer', () => {
+    const long = '漢\u{1F600}é'.repeat(10_000);
+    expect(utf8Bytes(long)).toBe(new TextEncoder().encode(long).length);
+    expect(utf8Bytes('\uD83D')).toBe(3);
+  });
+  test('what was promised to fit does', () => {
+    const meter = new ByteMeter(10_000);
+    meter.fit('x');
+    expect(meter.room).toBeGreaterThan(0);
+    expect(meter.room * 3).toBeLessThanOrEqual(10_000);
+  });
+});

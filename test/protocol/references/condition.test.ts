@@ -1,0 +1,136 @@
+import { describe, expect, test } from 'vitest';
+import type { Json } from '../../../src/domain/json.ts';
+import { limits } from '../../../src/domain/limits.ts';
+import { WorkMeter } from '../../../src/domain/work.ts';
+import { conditionNames, evaluateCondition } from '../../../src/protocol/references/condition.ts';
+
+const VALUES: Record<string, Json> = {
+  n: 6,
+  price: 1.5,
+  s: 'hello',
+  yes: true,
+  list: [1, 2, 3],
+  object: { a: { b: 'c' } },
+  nothing: null,
+};
+
+describe('[S9] names of a condition', () => {
+  test.each([
+    ['n > 1', ['n']],
+    ['$n > 1 && ${object.a}.b == "$not"', ['n', 'object']],
+    ['list.exists(x, x > n) && size(list) > 0', ['n', 'list']],
+    ['type(n) == int', ['n']],
+    ['has(object.a) ? yes : nothing == null', ['object', 'yes', 'nothing']],
+    ['[n, price].size() > 1 || {"k": s}["k"] == "x"', ['n', 'price', 's']],
+    ['list.size() > 0 && map.x', ['list', 'map']],
+    ['n >', []],
+    ['', []],
+  ])('%s', (expression, names) => {
+    expect(conditionNames(expression)).toEqual(names);
+  });
+});
+
+describe('[S9] evaluating', () => {
+  test.each([
+    ['n == 6 && n > 5.5 && n >= 6', true],
+    ['n + 1 == 7', true],
+    ['n * price == 9.0', true],
+    ['$n > 10', false],
+    ['s.contains("ell") && s.startsWith("h")', true],
+    ['object.a.b == "c"', true],
+    ['has(object.x)', false],
+    ['nothing == null', true],
+    ['"b" in object.a', true],
+    ['2 in list', true],
+    ['list.all(x, x < 4)', true],
+    ['list[0] == 1 && size(list) == 3', true],
+    ['yes', true],
+    ['!yes', false],
+  ])('%s is %s', (expression, value) => {
+    expect(evaluateCondition(expression, VALUES)).toEqual({ ok: true, value });
+  });
+  test.each([
+    ['n', /a number/],
+    ['s', /a text/],
+    ['unknown > 1', /"unknown" has no value/],
+    ['toString == 1', /no value/],
+    ['constructor == 1', /no value/],
+    ['object.constructor == 1', /constructor/],
+    ['object.missing == 1', /missing/],
+    ['n >', /cannot be evaluated/],
+    ['s.matches("(a+)+$")', /matches\(\) is not allowed.*contains/],
+    ['list.all(x, list.all(y, x == y))', /inside another/],
+    ['["a"].join("") == "a"', /join/],
+    ['n.foo()', /cannot be evaluated/],
+  ])('%s is an error', (expression, message) => {
+    const result = evaluateCondition(expression, VALUES);
+    expect(result.ok).toBe(false);
+    expect(result.ok ? '' : result.message).toMatch(message);
+  });
+  test('has a limit on its length and its nodes', () => {
+    expect(evaluateCondition(`yes${' '.repeat(limits.conditionChars)}`, VALUES).ok).toBe(false);
+    expect(evaluateCondition(Array.from({ length: 200 }, () => 'yes').join('&&'), VALUES).ok).toBe(false);
+    expect(evaluateCondition(`${'('.repeat(500)}yes${')'.repeat(500)}`, VALUES).ok).toBe(false);
+  });
+});
+
+const numbers = (length: number): number[] => Array.from({ length }, (_, index) => index);
+const long = 'a'.repeat(1_000_000);
+const list = numbers(3_000);
+
+describe('[S9] a condition has a limit of work', () => {
+  test.each<[string, Record<string, Json>]>([
+    ['l.all(x, l == m)', { l: list, m: [...list] }],
+    ['l.all(x, {"a": l} == {"a": m})', { l: list, m: [...list] }],
+    ['l.all(x, [l] == [m])', { l: list, m: [...list] }],
+    ['l.filter(x, x in l).size() > 0', { l: list }],
+    ['l.all(x, x in l)', { l: numbers(1_000).map((index) => ({ index, same: { z: 1 } })) }],
+    ['l.map(x, l + l).size() > 0', { l: list }],
+    ['l.map(x, l) == l.map(x, m)', { l: list, m: [...list] }],
+    ['l.exists(x, x.missing == 1)', { l: numbers(20_000) }],
+    ['l.exists(x, l == m) || true', { l: list, m: [...list, 1].slice(1) }],
+    ['size(l) > 0', { l: numbers(500_000) }],
+    ['size(l) > 0', { l: numbers(100_000).map((index) => ({ index })) }],
+    ['a.contains(b)', { a: long, b: `${'a'.repeat(50_000)}b${'a'.repeat(50_000)}` }],
+    ['a.lastIndexOf(b) > 0', { a: long, b: `${'a'.repeat(5_000)}b` }],
+    ['l.all(x, size(a) > 0)', { a: long, l: list }],
+    ['l.all(x, a.split("").size() > 0)', { a: long, l: list }],
+    ['l.all(x, a < b)', { a: long, b: `${long}b`, l: list }],
+    ['l.all(x, a.lowerAscii() == a)', { a: long, l: list }],
+    ['l.all(x, a + a == a + a)', { a: long, l: list }],
+    ['l.all(x, size(bytes(a)) > 0)', { a: long, l: list }],
+    ['duration(a) == duration("1s")', { a: '1'.repeat(2_000) }],
+    ['duration(a) == duration("1s")', { a: `${'1'.repeat(10_000)}s` }],
+    ['l.all(x, timestamp("2026-01-01T00:00:00Z").getHours("Europe/Paris") >= 0)', { l: list }],
+  ])('%s', (expression, values) => {
+    const result = evaluateCondition(expression, values);
+    expect(result.ok ? '' : result.message).toContain(
+      `needs too much work on these values (allowed: ${limits.conditionSteps}`,
+    );
+  });
+
+  test('and one that is ordinary stays far below it', () => {
+    const rows = numbers(2_000).map((id) => ({ id, name: `row ${id}`, tags: ['a', 'b'], done: id % 2 === 0 }));
+    for (const expression of [
+      'rows.exists(row, row.id == 1999 && "b" in row.tags)',
+      'rows.filter(row, row.done).size() == 1000',
+      'text.contains("needle") == false && size(text) > 10',
+      'duration("1h30m") > duration("10s") && timestamp("2026-01-01T00:00:00Z").getFullYear() == 2026',
+    ]) {
+      expect(evaluateCondition(expression, { rows, text: 'x'.repeat(100_000) })).toEqual({ ok: true, value: true });
+    }
+  });
+
+  test('conditions that ask for the same value pay for its conversion once', () => {
+    const rows = numbers(50_000);
+    const meter = new WorkMeter(limits.conditionSteps);
+    for (let time = 0; time < 100; time += 1) {
+      expect(evaluateCondition('size(rows) == 50000', { rows }, meter)).toEqual({ ok: true, value: true });
+    }
+  });
+
+  test('values that nest too deeply are an error, not a crash', () => {
+    const deep = JSON.parse(`${'['.repeat(50_000)}${']'.repeat(50_000)}`) as Json;
+    expect(evaluateCondition('a == b', { a: deep, b: 1 })).toMatchObject({ ok: false });
+  });
+});
