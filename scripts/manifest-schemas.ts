@@ -35,7 +35,7 @@ function jsonSchemaOf(kind: Kind): JsonObject {
   };
 }
 
-/** Fields of every kind stand in one table of their own. */
+/** Common fields stand in one table of their own. */
 const COMMON = new Set(['kind', 'version', 'name', 'summary', 'description', 'author', 'state', 'tags', 'metadata']);
 
 interface Row {
@@ -176,7 +176,7 @@ const isCommon = ({ field }: Row): boolean => COMMON.has(field);
 
 function page(): string {
   const parts = [
-    `### Fields of every kind\n\n${table(rowsOf('Agent').filter(isCommon))}`,
+    `### Common fields\n\n${table(rowsOf('Agent').filter(isCommon))}`,
     ...KINDS.filter((kind) => kind !== 'Monument').map(
       (kind) => `### ${kind}\n\n${table(rowsOf(kind).filter((row) => !isCommon(row)))}`,
     ),
