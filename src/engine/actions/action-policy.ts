@@ -1,7 +1,7 @@
 /** What the scheduler is told about an action's target, from the agent and its catalogue (X4, S7, S8). */
 import type { ActionDeclaration, ActionPolicy, ActionType, Effects, RetryPolicy } from '../../domain/action.ts';
 import { limits } from '../../domain/limits.ts';
-import type { RelicEndpoint, ResolvedAgent, ToolDefinition } from '../../domain/manifest.ts';
+import type { RelicDefinition, RelicEndpoint, ResolvedAgent, ToolDefinition } from '../../domain/manifest.ts';
 import { nearestNames } from '../../domain/nearest.ts';
 import { internalPolicy } from '../../executors/internal.ts';
 import { relicTarget } from '../../executors/relic.ts';
@@ -28,7 +28,7 @@ export function policyOf(
   resolved: ResolvedAgent | null,
   learned: Estimates,
 ): ActionPolicy {
-  const tool = action.type === 'tool' ? (resolved?.tools.get(action.name) ?? null) : null;
+  const tool = resolved === null ? null : toolOf(action, resolved);
   const endpoint = action.type === 'relic' ? endpointOf(action, resolved) : null;
   const effects = endpoint?.effects ?? effectsOf(action.type, tool);
   const fallbackTimeout = LONG_TYPES.has(action.type) ? limits.longActionTimeoutMs : limits.actionTimeoutMs;
@@ -44,6 +44,22 @@ export function policyOf(
     estimateMs: learned.get(targetOf(action)) ?? action.timeoutMs ?? timeoutMs,
     refusal: resolved === null ? null : refusalOf(action, resolved),
   };
+}
+
+/** The tool that the action calls; null for another type, and for a tool that the agent does not have. */
+export function toolOf(
+  action: Pick<ActionDeclaration, 'type' | 'name'>,
+  resolved: Pick<ResolvedAgent, 'tools'>,
+): ToolDefinition | null {
+  return action.type === 'tool' ? (resolved.tools.get(action.name) ?? null) : null;
+}
+
+/** The relic that the action calls; null for another type, and for a relic that the agent does not have. */
+export function relicOf(
+  action: Pick<ActionDeclaration, 'type' | 'name'>,
+  resolved: Pick<ResolvedAgent, 'relics'>,
+): RelicDefinition | null {
+  return action.type === 'relic' ? (resolved.relics.get(action.name.split('.')[0] ?? '') ?? null) : null;
 }
 
 /** What of a relic an action asks for; null when there is no such relic or endpoint. */

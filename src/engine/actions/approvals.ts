@@ -1,13 +1,13 @@
 /**
- * What people are asked in one run (J8): an action's call as it will be executed, to the letter.
+ * Asks people about actions of one run (J8): about each call exactly as it will be executed.
  *
- * Owns the open questions and the sum of what they hold. Does not own the calls themselves: they stand in the
- * journal, with the question, and are read from there whenever an attempt starts.
+ * Owns the open requests and the sum of what they hold. Does not own the calls: they are in the journal, in the
+ * request's event, and are read from there whenever an attempt starts.
  *
  * Invariants:
- *  1. What is executed is what the question holds: nothing is resolved again, by a retry or after a crash.
- *  2. A question shows its parameters whole or not at all; it always says how long they are, and their digest.
- *  3. A question is decided once, by the first decision that comes before it ends.
+ *  1. The call that is executed is the one in the request: it is not resolved again, by a retry or after a crash.
+ *  2. A request shows its parameters whole or not at all; it always states their size and digest.
+ *  3. A request is decided once, by the first decision that arrives before it ends.
  */
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex } from '@noble/hashes/utils.js';
@@ -15,44 +15,94 @@ import type { ActionDeclaration, ActionError, ActionKey } from '../../domain/act
 import { isJsonObject } from '../../domain/json.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import type { Journal } from '../../journal/journal.ts';
+import { WorkMeter } from '../../domain/work.ts';
+import type { SchedulerInput } from '../../scheduler/types.ts';
+import type { RunInput } from '../run/inbox.ts';
 import type { ResolvedCall } from '../run/resolve-names.ts';
+import { actionInFullSession } from '../session/session-full.ts';
+import type { ActionScope } from './action-scope.ts';
+import { checkCall } from './call-check.ts';
 
-/** A question that can be put: what people see of it, and what only the execution reads. */
-export interface Question {
+/** A request's event: what people see of it, and what only the execution reads. */
+interface ApprovalRequest {
   readonly data: JsonObject;
   readonly state: JsonObject;
   readonly bytes: number;
 }
 
+type Asked = Pick<Extract<SchedulerInput, { type: 'approval_asked' }>, 'key' | 'error'>;
+
 const encoder = new TextEncoder();
 
 export class Approvals {
-  readonly #journal: Journal;
+  readonly #scope: ActionScope;
   readonly #open = new Map<ActionKey, string>();
-  /** The events that hold what was asked about. */
+  /** The events that hold the requests. */
   readonly #asked = new Map<ActionKey, number>();
   #bytes = 0;
-  /** Of all calls that were resolved, also of those that were too large. */
+  /** Of all calls that were resolved for a request, those that were too large among them. */
   #resolvedBytes = 0;
+  /** What checking the requests of the run may cost: one turn makes all of them, without a pause. */
+  readonly #meter = new WorkMeter(limits.schemaSteps);
 
-  constructor(journal: Journal) {
-    this.#journal = journal;
+  constructor(scope: ActionScope) {
+    this.#scope = scope;
   }
 
-  /** The question about an action, or why there is none. */
-  question(action: ActionDeclaration, call: ResolvedCall, approvalId: string): Question | { error: ActionError } {
+  /** Resolves an action for good and asks about it, unless it could not run anyway. */
+  ask(key: ActionKey): Asked {
+    const { context, log, actions, replay } = this.#scope;
+    const recorded = log.replaying ? replay : null;
+    const unasked = recorded?.unaskedOf(key) ?? null;
+    if (unasked !== null) return { key, error: unasked };
+    const asked = recorded?.askedOf(key) ?? null;
+    if (asked !== null) {
+      const { data } = actions.write('approval_requested', key, {});
+      this.#opened(key, String(data['approval_id']), asked);
+      return { key, error: null };
+    }
+    const request = this.#request(key);
+    if ('error' in request) {
+      log.record({ is: 'unasked', at: context.clock.now(), key, error: request.error });
+      return { key, error: request.error };
+    }
+    const seq = actions.append('approval_requested', key, request.data, request.state);
+    this.#opened(key, String(request.data['approval_id']), { seq, bytes: request.bytes });
+    actions.warn(key, request.call);
+    return { key, error: null };
+  }
+
+  #opened(key: ActionKey, approvalId: string, { seq, bytes }: { readonly seq: number; readonly bytes: number }): void {
+    this.#open.set(key, approvalId);
+    this.#asked.set(key, seq);
+    this.#bytes += bytes;
+  }
+
+  /** The request about an action, or why there is none. */
+  #request(key: ActionKey): (ApprovalRequest & { readonly call: ResolvedCall }) | { readonly error: ActionError } {
+    const { context, actions, names } = this.#scope;
+    const action = actions.declaration(key);
+    const refusal = context.journal.full ? actionInFullSession() : this.#exhausted(action);
+    if (refusal !== null) return { error: refusal };
+    const call = names.resolve(key);
+    names.forget(key);
+    const error = checkCall(action, call, context, this.#meter);
+    // A check that took too much work is made again when the action runs.
+    const isUnchecked = call.spent !== true && this.#meter.exceeded;
+    if (error !== null && !isUnchecked) return { error };
+    const approvalId = context.newApprovalId();
     const { parameters, inputs } = call;
     const text = JSON.stringify({ parameters, inputs });
     const content = encoder.encode(text);
     const left = limits.approvalBytesPerRun - this.#bytes;
     this.#resolvedBytes += content.length;
     if (content.length > left) {
-      const message = `Action "${action.id}" needs an approval, and its parameters have ${content.length} bytes with their references resolved; what this run asks about may have ${limits.approvalBytesPerRun} bytes together (left: ${left}). Pass less, or a path into the value`;
+      const message = `Action "${action.id}" needs an approval, and its parameters have ${content.length} bytes with their references resolved; all approval requests of a run may have ${limits.approvalBytesPerRun} bytes together (left: ${left}). Pass less, or a path into the value`;
       return { error: { code: 'approval_too_large', message, retryable: false } };
     }
     const complete = text.length <= limits.approvalChars;
     return {
+      call,
       data: {
         approval_id: approvalId,
         type: action.type,
@@ -67,45 +117,57 @@ export class Approvals {
     };
   }
 
-  /** Why nothing more is resolved for a question of this run; null as long as it is. */
-  exhausted({ id }: ActionDeclaration): ActionError | null {
+  /** Why no further call is resolved for a request of this run; null as long as it may be. */
+  #exhausted({ id }: ActionDeclaration): ActionError | null {
     if (this.#resolvedBytes <= limits.approvalBytesResolvedPerRun) return null;
-    const message = `Action "${id}" needs an approval, and this run has asked for too many of large calls: ${limits.approvalBytesResolvedPerRun} bytes were resolved for them`;
+    const message = `Action "${id}" needs an approval, but the calls that this run has resolved for approval requests exceed ${limits.approvalBytesResolvedPerRun} bytes`;
     return { code: 'approval_too_large', message, retryable: false };
   }
 
-  /** The question stands in the event `seq`. */
-  put(key: ActionKey, approvalId: string, seq: number, bytes: number): void {
-    this.#open.set(key, approvalId);
-    this.#asked.set(key, seq);
-    this.#bytes += bytes;
+  /** @returns whether the decision counts: whether the request was still open */
+  resolve({ key, approved, note, told }: Extract<RunInput, { type: 'approval' }>): boolean {
+    const approval = this.close(key);
+    if (approval === null) {
+      told?.(false);
+      return false;
+    }
+    const { log, actions } = this.#scope;
+    actions.append('approval_resolved', key, { approval_id: approval, approved, ...(note === null ? {} : { note }) });
+    if (told !== undefined) log.afterSync(() => told(true));
+    return true;
   }
 
-  /** The call that was asked about, as the journal holds it; null for an action that nobody was asked about. */
-  call(key: ActionKey): ResolvedCall | null {
-    const seq = this.#asked.get(key);
-    return seq === undefined ? null : callOf(this.#journal.stateAt(seq));
-  }
-
-  has(key: ActionKey): boolean {
-    return this.#asked.has(key);
-  }
-
-  /** The id of an open question, which is open no longer; null when there is none. */
+  /** Closes the action's open request; returns its id, or null when there is none. */
   close(key: ActionKey): string | null {
     const id = this.#open.get(key) ?? null;
     this.#open.delete(key);
     return id;
   }
 
-  /** The action that an open question is about. */
+  /** Whether a person was asked about the action. */
+  has(key: ActionKey): boolean {
+    return this.#asked.has(key);
+  }
+
+  /**
+   * What the action does: the call that a person was asked about, else what its names stand for (P12).
+   *
+   * @returns null where an earlier version asked a person and kept no call
+   */
+  callOf(key: ActionKey): ResolvedCall | null {
+    const seq = this.#asked.get(key);
+    if (seq === undefined) return this.#scope.names.resolve(key);
+    return callOf(this.#scope.context.journal.stateAt(seq));
+  }
+
+  /** The action that an open request is about. */
   keyOf(approvalId: string): ActionKey | null {
     for (const [key, id] of this.#open) if (id === approvalId) return key;
     return null;
   }
 }
 
-/** What a question's event keeps for the execution; null in one of a version that kept nothing. */
+/** The call that a request's event holds; null in an event of an earlier version that kept none. */
 export function callOf(state: JsonObject | null): ResolvedCall | null {
   const call = state?.['call'];
   if (!isJsonObject(call)) return null;

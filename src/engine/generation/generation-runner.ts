@@ -26,7 +26,6 @@ import { planOf } from '../../scheduler/plan.ts';
 import { generationTokens, lookup } from '../../scheduler/step.ts';
 import type { RunState } from '../../scheduler/step.ts';
 import type { SchedulerCommand } from '../../scheduler/types.ts';
-import type { ActionRunner } from '../actions/action-runner.ts';
 import { agentSummary } from './agent-summary.ts';
 import { effectsOf } from '../actions/action-policy.ts';
 import { withoutCleared } from './conversation.ts';
@@ -35,6 +34,7 @@ import type { Inbox, RunInput, StreamPiece } from '../run/inbox.ts';
 import type { Results } from '../run/results.ts';
 import type { RunContext } from '../run/run-context.ts';
 import type { RunLog } from '../run/run-log.ts';
+import type { RunNames } from '../run/run-names.ts';
 import type { Segments } from './segments.ts';
 import { planJson } from './plan-json.ts';
 import { StepFailed, workflowText } from '../workflow/workflow.ts';
@@ -251,10 +251,10 @@ export class GenerationRunner {
   }
 
   /** A reference in the open response is bound here, to what is known at its place (P12). */
-  refer(reference: Reference, producerOf: (name: string) => ActionKey | null, actions: ActionRunner): void {
+  refer(reference: Reference, producerOf: (name: string) => ActionKey | null, names: RunNames): void {
     const producer = producerOf(reference.name);
     if (producer !== null) this.#response.refers.add(producer);
-    this.#segments.refer(reference, () => actions.valueOf(reference.name, producer));
+    this.#segments.refer(reference, () => names.valueOf(reference.name, producer));
   }
 
   /** @param interrupted a crash took the rest of it: then it cannot be the answer (J2) */

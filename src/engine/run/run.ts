@@ -75,7 +75,7 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
         return decide({ type: 'action_declared', at, action: event.action, policy: actions.policy(event.action) });
       case 'action_rejected':
         generations.sawAction();
-        actions.refused(event.rejection);
+        actions.settlements.reject(event.rejection);
         return decide({ type: 'action_refused', at, rejection: event.rejection });
       case 'response_completed': {
         const { final, refers } = generations.closeResponse(event.unclosed, interrupted && event.unclosed);
@@ -85,7 +85,7 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
         return generations.refer(
           event.reference,
           (name): ActionKey | null => lookup(state, name)?.key ?? null,
-          actions,
+          actions.names,
         );
       case 'warning':
         return log.warn(event.code, event.message);
@@ -117,17 +117,17 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
         return decide({ type: 'generation_ended', at, ...generations.end(input) });
       }
       case 'progress':
-        return actions.progress(input);
+        return actions.attempts.progress(input);
       case 'outcome':
-        return decide(actions.outcome(input, at, random));
+        return decide(actions.attempts.ended(input, at, random));
       case 'recalled':
-        return decide(actions.recalled(input, at));
+        return decide(actions.lookups.answered(input, at));
       case 'timer':
-        actions.fired(input.timer);
+        actions.timers.fired(input.timer);
         return decide({ type: 'timer_fired', at, timer: input.timer, random });
       case 'approval':
         // One that came too late decides nothing.
-        if (!actions.approvalResolved(input)) return;
+        if (!actions.approvals.resolve(input)) return;
         return decide({ type: 'approval_resolved', at, key: input.key, approved: input.approved, note: input.note });
       case 'cancel':
         return decide({ type: 'cancel_requested', at, reason: input.reason });
@@ -162,24 +162,28 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
       case 'queue':
         return actions.queued(command.key, command.dependsOn);
       case 'evaluate':
-        return decide({ type: 'condition_evaluated', at: context.clock.now(), ...actions.evaluate(command.key) });
+        return decide({
+          type: 'condition_evaluated',
+          at: context.clock.now(),
+          ...actions.conditions.evaluate(command.key),
+        });
       case 'lookup':
-        return actions.lookup(command.key);
+        return actions.lookups.start(command.key);
       case 'start':
-        return actions.start(command);
+        return actions.attempts.start(command);
       case 'abort':
-        return actions.abort(command.key, command.attempt, command.reason);
+        return actions.attempts.abort(command.key, command.attempt, command.reason);
       case 'retry':
         return actions.retrying(command);
       case 'ask_approval':
-        return decide({ type: 'approval_asked', at: context.clock.now(), ...actions.askApproval(command.key) });
+        return decide({ type: 'approval_asked', at: context.clock.now(), ...actions.approvals.ask(command.key) });
       case 'settle':
         actions.settled(command);
         return segments.advance();
       case 'set_timer':
-        return actions.setTimer(command.timer, command.delayMs);
+        return actions.timers.set(command.timer, command.delayMs);
       case 'clear_timer':
-        return actions.clearTimer(command.timer);
+        return actions.timers.clear(command.timer);
       case 'warn': {
         const about = command.key === null ? null : declarationOf(state, command.key);
         return log.warn(command.code, command.message, about ?? undefined);
@@ -316,10 +320,10 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
   return {
     catchUp: () => segments.catchUp(),
     isParked: () => state.phase === 'parked',
-    wakeAt: () => actions.approvalExpiry(),
-    rest: () => actions.rest(),
-    rouse: () => actions.rouse(),
+    wakeAt: () => actions.timers.approvalExpiry(),
+    rest: () => actions.timers.suspend(),
+    rouse: () => actions.timers.restart(),
     approvalKey: (approvalId) => actions.approvalKey(approvalId),
-    drained: live().finally(() => actions.abortAll()),
+    drained: live().finally(() => actions.dispose()),
   };
 }

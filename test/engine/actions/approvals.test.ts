@@ -219,7 +219,7 @@ describe('[J8] [P12] what a person sees', () => {
     );
     const failed = stage.events.filter(({ type }) => type === 'action_failed');
     const messages = failed.map(({ data }) => String((data['error'] as JsonObject)['message']));
-    const unresolved = messages.filter((message) => message.includes('were resolved for them'));
+    const unresolved = messages.filter((message) => message.includes('has resolved for approval requests'));
     const mostResolved = Math.ceil(limits.approvalBytesResolvedPerRun / bytes) + 1;
     expect(unresolved.length).toBeGreaterThanOrEqual(40 - mostResolved);
     expect(askedOf(stage.events)).toHaveLength(Math.floor(limits.approvalBytesPerRun / bytes));

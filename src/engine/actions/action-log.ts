@@ -1,0 +1,53 @@
+/** Journal events of actions: each carries its action's id and name, and its key for recovery. */
+import type { ActionDeclaration, ActionKey } from '../../domain/action.ts';
+import type { JournaledEventType, SessionEvent } from '../../domain/event.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import { action as declarationOf } from '../../scheduler/step.ts';
+import type { RunState } from '../../scheduler/step.ts';
+import type { ResolvedCall } from '../run/resolve-names.ts';
+import type { RunLog } from '../run/run-log.ts';
+import { iterationOf } from '../run/run-names.ts';
+
+export class ActionLog {
+  readonly #log: RunLog;
+  readonly #state: () => RunState;
+
+  constructor(log: RunLog, state: () => RunState) {
+    this.#log = log;
+    this.#state = state;
+  }
+
+  /** @returns the event's seq */
+  append(type: JournaledEventType, key: ActionKey, data: JsonObject, state: JsonObject = {}): number {
+    return this.write(type, key, data, state).seq ?? 0;
+  }
+
+  /** @param state for recovery; never sent */
+  write(type: JournaledEventType, key: ActionKey, data: JsonObject, state: JsonObject = {}): SessionEvent {
+    return this.#log.write(type, data, {
+      action: this.declaration(key),
+      state: { key, ...state },
+      iteration: iterationOf(key),
+    });
+  }
+
+  /** Warns about references of the action that could not be resolved (P12). */
+  warn(key: ActionKey, { warnings }: Pick<ResolvedCall, 'warnings'>): void {
+    for (const { code, message } of warnings) this.#log.warn(code, message, this.declaration(key));
+  }
+
+  /** @throws when the scheduler has no such action: an error of ours */
+  declaration(key: ActionKey): ActionDeclaration {
+    const found = declarationOf(this.#state(), key);
+    if (found === null) throw new Error(`the scheduler knows no action ${key}`);
+    return found;
+  }
+}
+
+export function errorJson(error: {
+  readonly code: string;
+  readonly message: string;
+  readonly retryable: boolean;
+}): JsonObject {
+  return { code: error.code, message: error.message, retryable: error.retryable };
+}

@@ -1,0 +1,235 @@
+/**
+ * Runs the attempts that the scheduler starts, and reports each outcome.
+ *
+ * Owns running attempts and their abort signals. Does not own when an attempt starts, is repeated or is given up.
+ *
+ * Invariants:
+ *  1. An attempt's executor starts only after `action_started` is on disk; where it may run twice, after it is
+ *     written, so that it is ready when the disk is (J1, J3).
+ *  2. Every attempt that was started reports one outcome; one that ignores its abort reports late
+ *     and the scheduler ignores it (S7, S8).
+ *  3. Every attempt of an action executes the same call: the one that was looked up (P6) or approved (J8), else the one
+ *     that its names were bound to at the first attempt (P12, S7).
+ *  4. Nothing runs a second time after a crash before the executor was asked what became of the attempt (J2).
+ */
+import type { ActionDeclaration, ActionKey, ActionOutcome } from '../../domain/action.ts';
+import { messageOf } from '../../domain/errors.ts';
+import type { VariableStore } from '../../domain/ports.ts';
+import type { ActionContext } from '../../executors/executor.ts';
+import { statusOf } from '../../scheduler/step.ts';
+import type { SchedulerCommand, SchedulerInput } from '../../scheduler/types.ts';
+import { feedRefusal } from '../feeds/feed-sources.ts';
+import { callModel } from '../generation/call-model.ts';
+import type { RunInput } from '../run/inbox.ts';
+import type { ResolvedCall } from '../run/resolve-names.ts';
+import type { RunLog } from '../run/run-log.ts';
+import { policyOf, relicOf, toolOf } from './action-policy.ts';
+import type { ActionScope } from './action-scope.ts';
+import type { Approvals } from './approvals.ts';
+import { admitCall } from './call-check.ts';
+import type { Lookups } from './lookups.ts';
+
+type Start = Extract<SchedulerCommand, { type: 'start' }>;
+
+/** How an attempt comes to its outcome: `execute` does it; `known` asks what an earlier host's attempt came to. */
+type Procedure = (
+  execute: () => Promise<ActionOutcome>,
+  known: (() => Promise<ActionOutcome | null>) | null,
+) => Promise<ActionOutcome>;
+
+export class Attempts {
+  readonly #scope: ActionScope;
+  readonly #approvals: Approvals;
+  readonly #lookups: Lookups;
+  readonly #variables: VariableStore;
+  readonly #running = new Map<ActionKey, { readonly attempt: number; readonly abort: AbortController }>();
+  /** Attempts of a record that is being replayed whose end it does not hold. */
+  readonly #interrupted = new Map<ActionKey, Start>();
+
+  constructor(scope: ActionScope, approvals: Approvals, lookups: Lookups) {
+    this.#scope = scope;
+    this.#approvals = approvals;
+    this.#lookups = lookups;
+    this.#variables = announced(scope.context.variables, scope.log);
+  }
+
+  start(start: Start): void {
+    const { context, log, results, replay, actions, names } = this.#scope;
+    const { key, attempt } = start;
+    results.started(key, context.clock.now());
+    const isRecorded = log.replaying && replay?.startedAt(key) != null;
+    const call = attempt > 1 || isRecorded || this.#approvals.has(key) ? null : names.resolve(key);
+    if (isRecorded) names.pin(key);
+    const seq = actions.append('action_started', key, { attempt }, call === null ? {} : names.record(key));
+    if (call !== null) {
+      names.recorded(key, seq);
+      if (!this.#lookups.has(key)) actions.warn(key, call);
+    }
+    // The crash interrupted it, unless the record goes on to say how it ended.
+    if (log.wasRecorded(seq)) this.#interrupted.set(key, start);
+    else this.#run(start, call ?? this.#approvals.callOf(key), (execute) => execute());
+  }
+
+  /** Recovers the attempts that a crash interrupted (J2). */
+  resume(): void {
+    for (const start of this.#interrupted.values()) {
+      this.#lookups.reclaim(start.key);
+      this.#run(start, this.#approvals.callOf(start.key), (execute, known) =>
+        this.#recoverAttempt(start, execute, known),
+      );
+    }
+    this.#interrupted.clear();
+  }
+
+  /**
+   * The outcome of an attempt that was at work when the host vanished: what its executor knows of it; else an action
+   * that may run twice runs again, and the outcome of any other is unknown (J2, J3).
+   */
+  async #recoverAttempt(
+    { key }: Start,
+    execute: () => Promise<ActionOutcome>,
+    known: (() => Promise<ActionOutcome | null>) | null,
+  ): Promise<ActionOutcome> {
+    const { context, actions } = this.#scope;
+    const action = actions.declaration(key);
+    const mayRepeat = policyOf(action, context.resolved, context.learned).effects !== 'unsafe';
+    try {
+      const found = await known?.();
+      if (found != null && (found.ok || found.error.code !== 'lost' || !mayRepeat)) return found;
+    } catch (fault) {
+      if (!mayRepeat) return unknownOutcome(action, messageOf(fault));
+    }
+    return mayRepeat ? await execute() : unknownOutcome(action, null);
+  }
+
+  /** Runs an attempt once this turn is on disk. */
+  #run({ key, attempt, timeoutMs, budget }: Start, resolved: ResolvedCall | null, procedure: Procedure): void {
+    const { context, log, inbox, actions } = this.#scope;
+    const action = actions.declaration(key);
+    const { parameters, inputs } = resolved ?? { parameters: {}, inputs: {} };
+    const tool = toolOf(action, context.resolved);
+    const abort = new AbortController();
+    this.#running.set(key, { attempt, abort });
+    const executor = context.executors[action.type];
+    const call = {
+      action,
+      runtimeKey: `${context.sessionId}/${context.runNumber}/${key}`,
+      attempt,
+      parameters,
+      inputs,
+      tool,
+      relic: relicOf(action, context.resolved),
+      timeoutMs,
+      budget,
+    };
+    const actionContext = this.#contextOf(key, attempt, abort.signal);
+    const execute = async (): Promise<ActionOutcome> => {
+      // Cancelled in the turn that started it: it has never begun (J5).
+      if (abort.signal.aborted) {
+        const message = `stopped before it began: ${messageOf(abort.signal.reason)}`;
+        return { ok: false, error: { code: 'aborted', message, retryable: false } };
+      }
+      const error = await admitCall(action, resolved, context, abort.signal);
+      return error === null ? await executor.execute(call, actionContext) : { ok: false, error };
+    };
+    const { recover } = executor;
+    const known = recover === undefined ? null : (): Promise<ActionOutcome | null> => recover(call, actionContext);
+    const run = (): void => {
+      procedure(execute, known)
+        .catch((fault: unknown): ActionOutcome => ({
+          ok: false,
+          error: { code: 'executor_fault', message: messageOf(fault), retryable: false },
+        }))
+        .then((outcome) => inbox.put({ type: 'outcome', key, attempt, outcome }));
+    };
+    if (tool === null || tool.effects === 'unsafe') log.afterSync(run);
+    else log.afterWrite(run);
+  }
+
+  #contextOf(key: ActionKey, attempt: number, signal: AbortSignal): ActionContext {
+    const { context, inbox } = this.#scope;
+    const { resolved } = context;
+    return {
+      signal,
+      clock: context.clock,
+      pacer: context.pacer,
+      session: context.sessionId,
+      owner: context.owner ?? null,
+      progress: (data) => inbox.put({ type: 'progress', key, attempt, data }),
+      variables: this.#variables,
+      runner: context.runner,
+      edgeRelics: context.edgeRelics ?? null,
+      children: context.children,
+      fetch: context.fetch,
+      readHtml: context.readHtml,
+      internalActions: resolved.agent.internalActions,
+      runnerNeeds: resolved.agent.runner ?? {},
+      feeds: context.feeds.store(resolved, (feed) => feedRefusal(feed, resolved)),
+      callModel: (request) => callModel(context, request, signal, (usage) => inbox.put({ type: 'usage', usage })),
+    };
+  }
+
+  /** The scheduler's input for an attempt's outcome; its output is staged until the action settles. */
+  ended(
+    { key, attempt, outcome }: Extract<RunInput, { type: 'outcome' }>,
+    at: number,
+    random: number,
+  ): Extract<SchedulerInput, { type: 'attempt_succeeded' | 'attempt_failed' }> {
+    const { results, state } = this.#scope;
+    if (this.#running.get(key)?.attempt === attempt) this.#running.delete(key);
+    if (this.#interrupted.get(key)?.attempt === attempt) this.#interrupted.delete(key);
+    const spent = outcome.spent === undefined ? {} : { spent: outcome.spent };
+    if (!outcome.ok) return { type: 'attempt_failed', at, key, attempt, error: outcome.error, random, ...spent };
+    const refusal = statusOf(state(), key) === 'running' ? results.stageOutput(key, outcome.output) : null;
+    if (refusal !== null) return { type: 'attempt_failed', at, key, attempt, error: refusal, random, ...spent };
+    return { type: 'attempt_succeeded', at, key, attempt, ...spent };
+  }
+
+  /** Live output of a running attempt; that of an earlier one is dropped. */
+  progress({ key, attempt, data }: Extract<RunInput, { type: 'progress' }>): void {
+    const { log, actions } = this.#scope;
+    if (this.#running.get(key)?.attempt === attempt) log.live('progress', data, actions.declaration(key));
+  }
+
+  abort(key: ActionKey, attempt: number, reason: string): void {
+    if (this.#interrupted.get(key)?.attempt === attempt) this.#interrupted.delete(key);
+    const running = this.#running.get(key);
+    if (running?.attempt !== attempt) return;
+    this.#running.delete(key);
+    running.abort.abort(new DOMException(reason, 'AbortError'));
+  }
+
+  abortAll(): void {
+    for (const { abort } of this.#running.values()) abort.abort(new DOMException('the run ended', 'AbortError'));
+    this.#running.clear();
+  }
+
+  /** The action has settled. */
+  forget(key: ActionKey): void {
+    this.#running.delete(key);
+    this.#interrupted.delete(key);
+  }
+}
+
+/** The session's variables for internal actions: every change is an event. */
+function announced(variables: VariableStore, log: RunLog): VariableStore {
+  return {
+    get: (key) => variables.get(key),
+    entries: () => variables.entries(),
+    set: (key, value) => {
+      variables.set(key, value);
+      log.append('variable_changed', { key, value });
+    },
+    delete: (key) => {
+      const existed = variables.delete(key);
+      if (existed) log.append('variable_changed', { key, deleted: true });
+      return existed;
+    },
+  };
+}
+
+function unknownOutcome(action: ActionDeclaration, why: string | null): ActionOutcome {
+  const because = why === null ? '' : ` (${why})`;
+  const message = `Action "${action.id}" was running when its host was restarted, and its outcome is unknown${because}. It may have had its effect: check before you do it again`;
+  return { ok: false, error: { code: 'outcome_unknown', message, retryable: false } };
+}

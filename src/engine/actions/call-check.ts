@@ -1,0 +1,64 @@
+/**
+ * The gate before an executor: whether an action's resolved call may run, and when.
+ *
+ * A call whose check is expensive, or whose parameters are large, waits for a turn of its own on the thread: a run may
+ * start hundreds of them at once.
+ */
+import type { ActionDeclaration, ActionError } from '../../domain/action.ts';
+import { limits } from '../../domain/limits.ts';
+import type { WorkMeter } from '../../domain/work.ts';
+import { validateParameters } from '../../executors/validate-parameters.ts';
+import type { ResolvedCall } from '../run/resolve-names.ts';
+import type { RunContext } from '../run/run-context.ts';
+import { actionInFullSession } from '../session/session-full.ts';
+import { toolOf } from './action-policy.ts';
+
+type Context = Pick<RunContext, 'journal' | 'pacer' | 'resolved'>;
+
+/**
+ * Resolves when the call may begin.
+ *
+ * @param call null where an approved call was not recorded
+ * @returns why it may not begin; null when it may
+ * @throws the signal's reason when it aborts before
+ */
+export async function admitCall(
+  action: ActionDeclaration,
+  call: ResolvedCall | null,
+  context: Context,
+  signal: AbortSignal,
+): Promise<ActionError | null> {
+  if (context.journal.full) return actionInFullSession();
+  if (call === null) return approvalNotRecorded(action);
+  const { renderedChars = 0 } = call;
+  const passOnSteps = (action.span.end - action.span.start + renderedChars) * limits.parameterCharSteps;
+  const check = (paced: WorkMeter): ActionError | null => {
+    if (passOnSteps > limits.busyTurnSteps) paced.charge(passOnSteps);
+    paced.chargeChars(renderedChars);
+    return checkCall(action, call, context, paced.part(limits.schemaSteps));
+  };
+  // More than all of it can be: what is spent decides how long others have their turn.
+  return await context.pacer.run(limits.schemaSteps + limits.substitutedChars + passOnSteps, check, signal);
+}
+
+/** @returns what is wrong with the call; null when nothing is */
+export function checkCall(
+  action: ActionDeclaration,
+  { parameters, spent }: ResolvedCall,
+  { resolved }: Pick<Context, 'resolved'>,
+  meter: WorkMeter,
+): ActionError | null {
+  if (spent === true) {
+    const message = `The references of this run would add more than ${limits.runSubstitutedChars} characters together`;
+    return { code: 'reference_quota', message, retryable: false };
+  }
+  const tool = toolOf(action, resolved);
+  const message = tool === null ? null : validateParameters(tool.parameters, parameters, meter);
+  return message === null ? null : { code: 'invalid_parameters', message, retryable: false };
+}
+
+/** Of a run that an earlier version parked: it kept no call, so what would run now is not what the person approved. */
+function approvalNotRecorded({ id }: ActionDeclaration): ActionError {
+  const message = `Action "${id}" was approved, but the approved call was not recorded: declare the action again`;
+  return { code: 'approval_not_recorded', message, retryable: false };
+}

@@ -1,0 +1,53 @@
+/**
+ * Evaluates the `when` conditions of one run (S9).
+ *
+ * Owns the work that the conditions of the run may still cost together. A result is recorded: after a crash the
+ * condition is not evaluated again.
+ */
+import type { ActionKey } from '../../domain/action.ts';
+import type { Json } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+import { WorkMeter } from '../../domain/work.ts';
+import { conditionNames, evaluateCondition } from '../../protocol/references/condition.ts';
+import type { ConditionResult } from '../../protocol/references/condition.ts';
+import { bindings } from '../../scheduler/step.ts';
+import type { SchedulerInput } from '../../scheduler/types.ts';
+import type { ActionScope } from './action-scope.ts';
+
+export class Conditions {
+  readonly #scope: ActionScope;
+  #stepsLeft: number = limits.conditionStepsPerRun;
+
+  constructor(scope: ActionScope) {
+    this.#scope = scope;
+  }
+
+  evaluate(key: ActionKey): Pick<Extract<SchedulerInput, { type: 'condition_evaluated' }>, 'key' | 'result'> {
+    const { actions, context, log, replay } = this.#scope;
+    const { when } = actions.declaration(key);
+    if (when === null) return { key, result: { ok: true, value: true } };
+    const recorded = log.replaying ? replay?.conditionOf(key) : null;
+    if (recorded != null) return { key, result: recorded };
+    const result = this.#evaluate(key, when);
+    log.record({ is: 'condition', at: context.clock.now(), key, result });
+    return { key, result };
+  }
+
+  #evaluate(key: ActionKey, when: string): ConditionResult {
+    const { names, state } = this.#scope;
+    if (this.#stepsLeft <= 0) {
+      const message = `The conditions of this run have used up their work (allowed: ${limits.conditionStepsPerRun} steps)`;
+      return { ok: false, message };
+    }
+    const bound = bindings(state(), key);
+    const values: Record<string, Json> = {};
+    for (const name of conditionNames(when)) {
+      const value = names.valueOf(name, bound[name] ?? null);
+      if (value.state !== 'unknown') values[name] = value.state === 'value' ? value.value : null;
+    }
+    const meter = new WorkMeter(Math.min(limits.conditionSteps, this.#stepsLeft));
+    const result = evaluateCondition(when, values, meter);
+    this.#stepsLeft -= meter.spent;
+    return result;
+  }
+}

@@ -1,0 +1,34 @@
+/** What a runner is told of an action whose body is still being written, so that a sandbox is warm when it runs (R2). */
+import type { ActionType } from '../../domain/action.ts';
+import type { ResolvedAgent } from '../../domain/manifest.ts';
+import type { PrewarmHint } from '../../domain/ports.ts';
+import type { ProtocolEvent } from '../../domain/protocol-event.ts';
+
+type Hint = Omit<PrewarmHint, 'session'>;
+
+/** @returns null where no action is open when these events end, or where no sandbox would run it */
+export function prewarmHint(events: readonly ProtocolEvent[], resolved: ResolvedAgent): Hint | null {
+  const last = events.findLast(
+    ({ type }) => type === 'action_opened' || type === 'action_declared' || type === 'action_rejected',
+  );
+  return last?.type === 'action_opened' ? hintOf(last.actionType, last.name, resolved) : null;
+}
+
+/** What would run the action, as far as its tag says; null also where the agent may not use it (X4). */
+function hintOf(type: ActionType | null, name: string | null, { agent, tools }: ResolvedAgent): Hint | null {
+  if (type === 'python' || type === 'shell' || type === 'docker') {
+    return agent.capabilities.includes(type)
+      ? { kind: type, runtime: null, ...(type === 'docker' ? {} : agent.runner) }
+      : null;
+  }
+  if ((type !== null && type !== 'tool') || name === null) return null;
+  const implementation = tools.get(name)?.implementation;
+  if (implementation?.type !== 'script') return null;
+  const { runtime, sandbox, labels } = implementation;
+  return {
+    kind: 'tool',
+    runtime,
+    ...(sandbox === undefined ? {} : { sandbox }),
+    ...(labels === undefined ? {} : { labels }),
+  };
+}

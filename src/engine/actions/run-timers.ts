@@ -1,0 +1,102 @@
+/**
+ * The timers of a run: the scheduler sets and clears them, and is told when one fires.
+ *
+ * Owns the timers that are set, and those that a replayed record left running. Does not own what a timer means.
+ *
+ * Invariants:
+ *  1. A timer fires at most once, and never after it was cleared.
+ *  2. While a record is being replayed no timer runs; `resume` starts those that the record left, for the rest of
+ *     their time (J2).
+ *  3. A suspended timer keeps its time but no timer of the platform: the host's alarm wakes the run instead (J8).
+ */
+import type { Clock } from '../../domain/ports.ts';
+import type { TimerId } from '../../scheduler/types.ts';
+import type { Inbox } from '../run/inbox.ts';
+import type { RunLog } from '../run/run-log.ts';
+import type { ActionScope } from './action-scope.ts';
+import { Deadlines } from './deadlines.ts';
+
+export class RunTimers {
+  readonly #clock: Clock;
+  readonly #log: RunLog;
+  readonly #inbox: Inbox;
+  readonly #deadlines: Deadlines;
+  /** `cancel` is null while the timer is suspended. `at`: epoch milliseconds. */
+  readonly #timers = new Map<TimerId, { readonly cancel: (() => void) | null; readonly at: number }>();
+  /** Timers that a record set and has not seen fire. */
+  readonly #recorded = new Map<TimerId, { readonly since: number; readonly delayMs: number }>();
+
+  constructor({ context, log, inbox }: Pick<ActionScope, 'context' | 'log' | 'inbox'>) {
+    this.#clock = context.clock;
+    this.#log = log;
+    this.#inbox = inbox;
+    this.#deadlines = new Deadlines(context.clock);
+  }
+
+  set(timer: TimerId, delayMs: number): void {
+    this.clear(timer);
+    if (this.#log.replaying) {
+      this.#recorded.set(timer, { since: this.#clock.now(), delayMs });
+      return;
+    }
+    const cancel = this.#deadlines.schedule(delayMs, () => {
+      this.#timers.delete(timer);
+      this.#inbox.put({ type: 'timer', timer });
+    });
+    this.#timers.set(timer, { cancel, at: this.#clock.now() + delayMs });
+  }
+
+  clear(timer: TimerId): void {
+    this.#timers.get(timer)?.cancel?.();
+    this.#timers.delete(timer);
+    this.#recorded.delete(timer);
+  }
+
+  /** A timer has fired, now or in the record. */
+  fired(timer: TimerId): void {
+    this.#recorded.delete(timer);
+  }
+
+  /** Starts the timers that a replayed record left running. */
+  resume(): void {
+    const now = this.#clock.now();
+    for (const [timer, { since, delayMs }] of this.#recorded) {
+      // A recovered attempt gets its whole time again: the crash used up part of it.
+      const passedMs = timer.startsWith('timeout:') ? 0 : Math.max(0, now - since);
+      this.set(timer, Math.max(0, delayMs - passedMs));
+    }
+    this.#recorded.clear();
+  }
+
+  /** The run waits for approvals only: a timer of the platform would hold the host for days (J8). */
+  suspend(): void {
+    for (const [timer, { cancel, at }] of this.#timers) {
+      cancel?.();
+      this.#timers.set(timer, { cancel: null, at });
+    }
+  }
+
+  /** The host is at work again: timers that are overdue fire at once. */
+  restart(): void {
+    const now = this.#clock.now();
+    for (const [timer, { cancel, at }] of this.#timers) {
+      if (cancel === null) this.set(timer, Math.max(0, at - now));
+    }
+  }
+
+  cancelAll(): void {
+    for (const { cancel } of this.#timers.values()) cancel?.();
+    this.#timers.clear();
+  }
+
+  /** When the timer fires, epoch milliseconds; null when it is not set. */
+  at(timer: TimerId): number | null {
+    return this.#timers.get(timer)?.at ?? null;
+  }
+
+  /** When the next open approval expires, epoch milliseconds; null when none is open (J8). */
+  approvalExpiry(): number | null {
+    const times = [...this.#timers].flatMap(([timer, { at }]) => (timer.startsWith('approval:') ? [at] : []));
+    return times.length === 0 ? null : Math.min(...times);
+  }
+}
