@@ -4,7 +4,69 @@ export type Json = null | boolean | number | string | Json[] | { [key: string]: 
 /** A JSON object. Read own properties only: keys such as `__proto__` may come from a model. */
 export type JsonObject = { [key: string]: Json };
 
+/** @returns undefined for what is not strict JSON */
+export function parseJson(text: string): Json | undefined {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return undefined;
+  }
+}
+
+/** @returns null for what is not strict JSON of an object */
+export function parseObject(text: string): JsonObject | null {
+  const value = parseJson(text);
+  return isJsonObject(value) ? value : null;
+}
+
 /** Narrows an unknown value to a plain JSON object (not null, not an array). */
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
+
+/** What a JSON text may hold at most: brackets within brackets, values in all, members of one map. */
+export interface JsonTextLimits {
+  readonly depth: number;
+  readonly values?: number;
+  readonly members?: number;
+}
+
+/**
+ * Which limit a JSON text passes, or null. It only counts brackets and commas, so that no deep or large text reaches a
+ * parser that recurses or builds values; whether the text is JSON it does not say.
+ */
+export function exceededLimit(
+  text: string,
+  { depth, values: mostValues = Infinity, members: mostMembers = Infinity }: JsonTextLimits,
+): keyof JsonTextLimits | null {
+  let values = 1;
+  const open: { readonly isMap: boolean; members: number }[] = [];
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) {
+      at += 1;
+      while (at < text.length && text.charCodeAt(at) !== QUOTE) at += text.charCodeAt(at) === BACKSLASH ? 2 : 1;
+    } else if (code === OPENING_BRACE || code === OPENING_BRACKET) {
+      open.push({ isMap: code === OPENING_BRACE, members: 1 });
+      values += 1;
+      if (open.length > depth) return 'depth';
+    } else if (code === CLOSING_BRACE || code === CLOSING_BRACKET) open.pop();
+    else if (code === COMMA) {
+      values += 1;
+      if (values > mostValues) return 'values';
+      const around = open.at(-1);
+      if (around === undefined) continue;
+      around.members += 1;
+      if (around.isMap && around.members > mostMembers) return 'members';
+    }
+  }
+  return null;
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+const OPENING_BRACE = 0x7b;
+const CLOSING_BRACE = 0x7d;
+const OPENING_BRACKET = 0x5b;
+const CLOSING_BRACKET = 0x5d;

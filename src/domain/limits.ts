@@ -465,6 +465,8 @@ export const limits = {
   localFirstTokenMs: 300_000,
   betweenTokensMs: 60_000,
   modelAttempts: 3,
+  /** Longest wait before the second attempt; doubled for each further one, at most `retryMaxDelayMs`. */
+  modelRetryMs: 1_000,
   /** Other models that may stand in for the first. */
   modelFallbacks: 4,
   /** Failures in a row until an endpoint is left alone, and for how long: doubled with each further failure. */

@@ -1,20 +1,35 @@
+/** Waiting on an injected clock: the only two ways to wait in `src/`. */
 import type { Clock } from './ports.ts';
 
 /** Resolves after `delayMs` on the clock; rejects with the signal's reason as soon as it aborts. */
-export function sleep(delayMs: number, clock: Clock, signal: AbortSignal): Promise<void> {
+export function sleep(delayMs: number, clock: Clock, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    if (signal.aborted) {
-      reject(signal.reason as Error);
-      return;
-    }
-    const stop = (): void => {
-      cancel();
-      reject(signal.reason as Error);
-    };
-    const cancel = clock.schedule(delayMs, () => {
-      signal.removeEventListener('abort', stop);
-      resolve();
-    });
-    signal.addEventListener('abort', stop, { once: true });
+    wait(delayMs, clock, signal, resolve, () => reject(signal?.reason as Error));
   });
+}
+
+/** As `sleep`, but an abort ends the wait without an error: the caller looks at the signal itself. */
+export function pause(delayMs: number, clock: Clock, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    wait(delayMs, clock, signal, resolve, resolve);
+  });
+}
+
+function wait(
+  delayMs: number,
+  clock: Clock,
+  signal: AbortSignal | undefined,
+  onTime: () => void,
+  onAbort: () => void,
+): void {
+  if (signal?.aborted === true) return onAbort();
+  const stop = (): void => {
+    cancel();
+    onAbort();
+  };
+  const cancel = clock.schedule(delayMs, () => {
+    signal?.removeEventListener('abort', stop);
+    onTime();
+  });
+  signal?.addEventListener('abort', stop, { once: true });
 }

@@ -36,8 +36,6 @@ interface Used {
   at: number;
 }
 
-const NEVER = new AbortController().signal;
-
 export class Turns {
   readonly clock: Clock;
   /** Nothing that waits begins before. */
@@ -78,8 +76,8 @@ export class Turns {
   }
 
   /** Resolves when it is the share's turn. @throws the signal's reason when it aborts before */
-  async take(share: Share, owner: string, isSmall: boolean, signal: AbortSignal = NEVER): Promise<void> {
-    signal.throwIfAborted();
+  async take(share: Share, owner: string, isSmall: boolean, signal?: AbortSignal): Promise<void> {
+    signal?.throwIfAborted();
     if (this.#lines.size === 0 && this.#untilFree() <= 0) {
       this.#begun = { share, at: this.clock.now() };
       return;
@@ -218,7 +216,7 @@ export class Share {
 
   /** Leaves the thread to others in any case, and resolves when it is its turn again. */
   async rest(): Promise<void> {
-    await sleep(1, this.#turns.clock, NEVER);
+    await sleep(1, this.#turns.clock);
     await this.turn();
   }
 

@@ -1,4 +1,5 @@
 /** The catalogue object of an API key, and what a session keeps of it. */
+import { bytesToHex } from '@noble/hashes/utils.js';
 import { bundled } from '../catalog/bundled.ts';
 import { fromPinned, toPinned } from '../catalog/store/pinned.ts';
 import { withSecrets } from '../catalog/check/secrets.ts';
@@ -103,7 +104,7 @@ export class PinnedManifests {
     if (text === null) return null;
     if (this.#last?.text === text) return this.#last.id;
     const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text)));
-    const id = [...digest.subarray(0, 16)].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+    const id = bytesToHex(digest.subarray(0, 16));
     this.#open();
     for (let piece = 0; piece * PIECE_CHARS < text.length; piece += 1) {
       const part = text.slice(piece * PIECE_CHARS, (piece + 1) * PIECE_CHARS);

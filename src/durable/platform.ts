@@ -1,4 +1,5 @@
 /** Time, randomness and ids from the platform: the only place where they come from. */
+import { bytesToHex } from '@noble/hashes/utils.js';
 import type { Clock, NewId } from '../domain/ports.ts';
 import { Turns } from '../domain/turns.ts';
 
@@ -15,6 +16,5 @@ export const platformTurns = new Turns(platformClock);
 
 /** `ses_` and 128 random bits in hex. */
 export const newId: NewId = (prefix) => {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return `${prefix}_${[...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')}`;
+  return `${prefix}_${bytesToHex(crypto.getRandomValues(new Uint8Array(16)))}`;
 };

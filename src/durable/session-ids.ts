@@ -3,6 +3,7 @@
  * this deployment can make. An id that somebody has made up is known by itself: no object is made to look for it, which
  * would leave a file in the state folder for each.
  */
+import { bytesToHex } from '@noble/hashes/utils.js';
 import { identityOf } from './objects/identity-object.ts';
 import { newId } from './platform.ts';
 import type { Env } from './settings.ts';
@@ -21,7 +22,7 @@ export async function newSessionId(env: Env): Promise<string> {
 /** The id of the session that this starts: the same for the same start. */
 export async function sessionIdOf(env: Env, start: string): Promise<string> {
   const digest = await crypto.subtle.digest('SHA-256', encoder.encode(start));
-  return await withCheck(env, `ses_${hexOf(digest).slice(0, BODY_CHARS + CHECK_CHARS)}`);
+  return await withCheck(env, `ses_${bytesToHex(new Uint8Array(digest)).slice(0, BODY_CHARS + CHECK_CHARS)}`);
 }
 
 /** False = there never was a session with this id. */
@@ -39,7 +40,8 @@ async function withCheck(env: Env, id: string): Promise<string> {
   if (!checked) return id;
   const body = id.slice(0, -CHECK_CHARS);
   const key = await keyOf(secret);
-  return body + hexOf(await crypto.subtle.sign('HMAC', key, encoder.encode(body))).slice(0, CHECK_CHARS);
+  const signature = new Uint8Array(await crypto.subtle.sign('HMAC', key, encoder.encode(body)));
+  return body + bytesToHex(signature).slice(0, CHECK_CHARS);
 }
 
 let imported: { readonly secret: string; readonly key: CryptoKey } | null = null;
@@ -51,8 +53,4 @@ async function keyOf(secret: string): Promise<CryptoKey> {
     imported = { secret, key };
   }
   return imported.key;
-}
-
-function hexOf(bytes: ArrayBuffer): string {
-  return [...new Uint8Array(bytes)].map((byte) => byte.toString(16).padStart(2, '0')).join('');
 }

@@ -1,4 +1,5 @@
 /** The environment, read once and checked: every setting is optional (H8). */
+import { bytesToHex } from '@noble/hashes/utils.js';
 import { parseClocks } from '../domain/clocks.ts';
 import type { ClockLimits } from '../domain/clocks.ts';
 import { limits } from '../domain/limits.ts';
@@ -150,7 +151,7 @@ let ownSecret: string | null = null;
 function tokenSecretOf({ SESSION_TOKEN_SECRET: given, API_KEYS: keys = '' }: Env): string | null {
   const set = parseTokenSecret(given);
   if (set !== null || keys.trim() !== '') return set;
-  ownSecret ??= [...crypto.getRandomValues(new Uint8Array(32))].map((byte) => byte.toString(16)).join('-');
+  ownSecret ??= bytesToHex(crypto.getRandomValues(new Uint8Array(32)));
   return ownSecret;
 }
 

@@ -1,5 +1,5 @@
 /** `type="llm"`: one model call outside the conversation (P6). Idempotent: asked again, it answers again. */
-import { isJsonObject } from '../domain/json.ts';
+import { isJsonObject, parseJson } from '../domain/json.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { WorkMeter } from '../domain/work.ts';
@@ -72,12 +72,8 @@ function jsonIn(text: string): Json | undefined {
   const end = Math.max(text.lastIndexOf('}'), text.lastIndexOf(']'));
   const within = start === -1 || end < start ? undefined : text.slice(start, end + 1);
   for (const candidate of [text, inFence(text), within]) {
-    if (candidate === undefined) continue;
-    try {
-      return JSON.parse(candidate) as Json;
-    } catch {
-      // the next candidate may be it
-    }
+    const value = candidate === undefined ? undefined : parseJson(candidate);
+    if (value !== undefined) return value;
   }
   return undefined;
 }

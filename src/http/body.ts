@@ -1,5 +1,6 @@
 /** Reading request bodies: bounded while they arrive, JSON whatever the content type says (H8). */
 import { EngineError, messageOf } from '../domain/errors.ts';
+import { exceededLimit } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 
 function tooLarge(maxBytes: number): EngineError {
@@ -46,11 +47,11 @@ export async function* readChunks(request: Request, maxBytes: number): AsyncGene
  * @throws EngineError `invalid_json` with line and column where the parser gives them
  */
 export async function readJson(request: Request, maxBytes: number = limits.bodyBytes): Promise<unknown> {
-  return parseJson(await readText(request, maxBytes));
+  return parseBody(await readText(request, maxBytes));
 }
 
 /** @throws EngineError `invalid_json` */
-export function parseJson(text: string): unknown {
+export function parseBody(text: string): unknown {
   if (text.trim() === '') return {};
   const tooMuch = whatIsTooMuch(text);
   if (tooMuch !== null) throw new EngineError('invalid_json', `The body ${tooMuch}`);
@@ -61,32 +62,19 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** Which limit a JSON text passes, or null: counted before anything is made of it, or recurses into it. */
+/** What is wrong with a JSON text that passes a limit, or null. */
 function whatIsTooMuch(text: string): string | null {
-  let values = 1;
-  const open: { readonly isMap: boolean; members: number }[] = [];
-  for (let at = 0; at < text.length; at += 1) {
-    const code = text.charCodeAt(at);
-    if (code === 0x22) {
-      at += 1;
-      while (at < text.length && text.charCodeAt(at) !== 0x22) at += text.charCodeAt(at) === 0x5c ? 2 : 1;
-    } else if (code === 0x7b || code === 0x5b) {
-      open.push({ isMap: code === 0x7b, members: 1 });
-      values += 1;
-      if (open.length > limits.requestDepth) return `is nested deeper than ${limits.requestDepth} levels`;
-    } else if (code === 0x7d || code === 0x5d) open.pop();
-    else if (code === 0x2c) {
-      values += 1;
-      if (values > limits.requestValues) return `holds more than ${limits.requestValues} values`;
-      const around = open.at(-1);
-      if (around === undefined) continue;
-      around.members += 1;
-      if (around.isMap && around.members > limits.requestMembers) {
-        return `has a map of more than ${limits.requestMembers} members`;
-      }
-    }
+  const { requestDepth: depth, requestValues: values, requestMembers: members } = limits;
+  switch (exceededLimit(text, { depth, values, members })) {
+    case 'depth':
+      return `is nested deeper than ${depth} levels`;
+    case 'values':
+      return `holds more than ${values} values`;
+    case 'members':
+      return `has a map of more than ${members} members`;
+    case null:
+      return null;
   }
-  return null;
 }
 
 /** What an execution or a plan was posted as. */
@@ -109,5 +97,5 @@ export async function readProtocolBody(request: Request): Promise<PostedProtocol
   const text = await readText(request);
   // Protocol text has tags; what begins like JSON and has none was meant as JSON.
   const looksLikeJson = /^\s*[{[]/.test(text) && (!text.includes('<') || text.includes('"protocol_text"'));
-  return looksLikeJson ? { json: parseJson(text) } : { text };
+  return looksLikeJson ? { json: parseBody(text) } : { text };
 }

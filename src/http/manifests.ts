@@ -3,7 +3,7 @@ import { Hono } from 'hono';
 import { EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
 import type { Principal } from './auth.ts';
-import { parseJson, readJson, readText } from './body.ts';
+import { parseBody, readJson, readText } from './body.ts';
 import { readForm } from './multipart.ts';
 import { filesQuery, manifestQuery, readQuery } from './query.ts';
 import { manifestFilesBody, validate } from './schemas.ts';
@@ -193,7 +193,7 @@ async function readFiles(request: Request): Promise<Posted> {
   if (type.startsWith('multipart/form-data')) return folder(await readParts(request));
   if (type.startsWith('application/json')) return folder(folderOf(await readJson(request)));
   const text = await readText(request);
-  if (/^\s*\{\s*"files"\s*:/.test(text)) return folder(folderOf(parseJson(text)));
+  if (/^\s*\{\s*"files"\s*:/.test(text)) return folder(folderOf(parseBody(text)));
   if (new TextEncoder().encode(text).length > limits.manifestBytes) {
     throw new EngineError('body_too_large', `A manifest may have at most ${limits.manifestBytes} bytes`, {
       limit_bytes: limits.manifestBytes,

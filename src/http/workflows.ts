@@ -13,7 +13,7 @@ import type { WorkMeter } from '../domain/work.ts';
 import { checkInputs } from '../engine/workflow/workflow-inputs.ts';
 import { firstOwner, isOwner } from './auth.ts';
 import type { ApiKey, Principal } from './auth.ts';
-import { parseJson, readJson, readText } from './body.ts';
+import { parseBody, readJson, readText } from './body.ts';
 import { readQuery, schedulesQuery, webhookQuery } from './query.ts';
 import { eventBody, validate, workflowBody } from './schemas.ts';
 
@@ -169,7 +169,7 @@ export function webhookRoutes(host: WorkflowHost, keys: readonly ApiKey[]): Hono
 }
 
 function inputsOf(text: string): JsonObject {
-  const parsed = parseJson(text);
+  const parsed = parseBody(text);
   if (isJsonObject(parsed)) return parsed;
   throw new EngineError('invalid_json', 'A webhook sends one JSON object, or nothing');
 }

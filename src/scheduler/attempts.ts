@@ -1,5 +1,6 @@
 /** How often and how long an action is tried (S7, S8). Pure arithmetic over declarations and errors. */
 import type { ActionDeclaration, ActionError, ActionPolicy, RetryPolicy } from '../domain/action.ts';
+import { backoffMs } from '../domain/backoff.ts';
 import { limits } from '../domain/limits.ts';
 
 /** A timer delay that every platform can hold. */
@@ -40,19 +41,7 @@ export function attemptsAllowed(action: ActionDeclaration, policy: ActionPolicy,
  * @param attempt the attempt that failed, from 1
  * @param random uniform in [0, 1)
  */
-export function backoffMs(policy: RetryPolicy, attempt: number, error: ActionError, random: number): number {
-  const wished = Math.min(unjittered(policy, attempt), policy.maxDelayMs);
-  const jittered = policy.backoff === 'exponential' ? Math.floor(wished * random) : wished;
-  return Math.min(Math.max(jittered, error.retryAfterMs ?? 0, 0), limits.maxActionTimeoutMs);
-}
-
-function unjittered({ backoff, delayMs }: RetryPolicy, attempt: number): number {
-  switch (backoff) {
-    case 'none':
-      return delayMs;
-    case 'linear':
-      return delayMs * attempt;
-    case 'exponential':
-      return delayMs * 2 ** (attempt - 1);
-  }
+export function retryDelayMs(policy: RetryPolicy, attempt: number, error: ActionError, random: number): number {
+  const delayMs = backoffMs(policy, attempt, random);
+  return Math.min(Math.max(delayMs, error.retryAfterMs ?? 0, 0), limits.maxActionTimeoutMs);
 }

@@ -35,7 +35,7 @@ import { ERROR_TABLE, EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
 import type { ChildBudget, FinishReason, Spent } from '../domain/ports.ts';
 import { NOTHING_SPENT, addSpent } from '../domain/spent.ts';
-import { LONGEST_TIMER_MS, attemptsAllowed, backoffMs, isOverload, timeoutOf } from './attempts.ts';
+import { LONGEST_TIMER_MS, attemptsAllowed, isOverload, retryDelayMs, timeoutOf } from './attempts.ts';
 import { isFinal, saidSomething } from './finality.ts';
 import {
   countSettled,
@@ -559,7 +559,7 @@ function failAttempt(turn: Turn, node: ActionNode, error: ActionError, random: n
   giveBack(state, node);
   release(state, node);
   setStage(state, node, 'retrying');
-  const delayMs = backoffMs(declaration.retry ?? policy.retry, attempt, error, random);
+  const delayMs = retryDelayMs(declaration.retry ?? policy.retry, attempt, error, random);
   out.push({ type: 'retry', key, attempt, delayMs, error });
   out.push({ type: 'set_timer', timer: attemptTimer('retry', node), delayMs });
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
-import { parseJson } from '../../src/http/body.ts';
+import { parseBody } from '../../src/http/body.ts';
 import { readForm } from '../../src/http/multipart.ts';
 
 const faultOf = (work: () => unknown): string => {
@@ -23,12 +23,12 @@ describe('[H8] JSON bodies are counted before they are parsed', () => {
       `more than ${limits.requestMembers} members`,
     ],
   ])('%s', (_what, text, message) => {
-    expect(faultOf(() => parseJson(text))).toContain(message);
+    expect(faultOf(() => parseBody(text))).toContain(message);
   });
 
   test('commas and brackets in texts do not count', () => {
     const text = `${'{[,'.repeat(300_000)}\\"`;
-    expect(parseJson(`{"a": "${text}"}`)).toEqual({ a: `${'{[,'.repeat(300_000)}"` });
+    expect(parseBody(`{"a": "${text}"}`)).toEqual({ a: `${'{[,'.repeat(300_000)}"` });
   });
 });
 

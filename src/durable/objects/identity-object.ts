@@ -2,6 +2,7 @@
  * The one object of a deployment that holds what its session ids are checked with. Made at the first request and kept;
  * it is no setting, because another one would make every session unreachable.
  */
+import { bytesToHex } from '@noble/hashes/utils.js';
 import { DurableObject } from 'cloudflare:workers';
 import type { Env } from '../settings.ts';
 
@@ -30,8 +31,7 @@ export class IdentityObject extends DurableObject<Env> {
     if (known !== undefined) return known;
     // The schedule of the bundled manifests is written by the first request that any version has served.
     const served = await this.env.SCHEDULES.getByName('bundled').isKept();
-    const bytes = crypto.getRandomValues(new Uint8Array(32));
-    const secret = [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+    const secret = bytesToHex(crypto.getRandomValues(new Uint8Array(32)));
     const made: Identity = { secret, checked: !served };
     this.ctx.storage.kv.put(KEY, made);
     await this.ctx.storage.sync();

@@ -12,6 +12,7 @@
  *  3. Whoever asked gets one answer, unless it is released first; nobody who waits holds a claim, so
  *     nobody waits in a circle.
  */
+import { bytesToHex } from '@noble/hashes/utils.js';
 import type { ActionDeclaration, ActionError } from '../../domain/action.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
@@ -181,5 +182,5 @@ function canonical(value: Json): string {
 /** SHA-256, in hexadecimal. */
 async function digest(text: string): Promise<string> {
   const bytes = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text)));
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+  return bytesToHex(bytes);
 }

@@ -1,6 +1,6 @@
 /** `json_query`: a JMESPath expression over JSON data (M3), with a limit of work. */
 import { messageOf } from '../../domain/errors.ts';
-import type { Json } from '../../domain/json.ts';
+import { parseJson, type Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import { WorkExceeded } from '../../domain/work.ts';
 import type { WorkMeter } from '../../domain/work.ts';
@@ -37,9 +37,5 @@ export const jsonQuery: Executor = {
 function fromText(data: Json, meter: WorkMeter): Json {
   if (typeof data !== 'string' || !/^\s*[[{]/.test(data)) return data;
   meter.chargeChars(data.length);
-  try {
-    return JSON.parse(data) as Json;
-  } catch {
-    return data;
-  }
+  return parseJson(data) ?? data;
 }

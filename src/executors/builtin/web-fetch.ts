@@ -1,5 +1,5 @@
 /** `web_fetch`: a web address's readable text, or its JSON (M3, X2). */
-import type { Json, JsonObject } from '../../domain/json.ts';
+import { parseJson, type JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Executor } from '../executor.ts';
 import { failure, failureOf, wrongParameter } from '../failure.ts';
@@ -53,14 +53,6 @@ export const webFetch: Executor = {
 
 function cutText(text: string, maxChars: number, truncated: boolean): JsonObject {
   return { text: text.slice(0, maxChars), truncated: truncated || text.length > maxChars };
-}
-
-function parseJson(text: string): Json | undefined {
-  try {
-    return JSON.parse(text) as Json;
-  } catch {
-    return undefined;
-  }
 }
 
 function shownHeaders(headers: Headers): JsonObject {

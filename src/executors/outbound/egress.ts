@@ -11,12 +11,12 @@
  * 3. A request that may have been sent is not sent again.
  */
 import { messageOf } from '../../domain/errors.ts';
-import { isJsonObject } from '../../domain/json.ts';
+import { parseObject } from '../../domain/json.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Clock } from '../../domain/ports.ts';
 import { OutboundError } from './outbound-error.ts';
-import { neverConnected, objectOf } from '../runner/error.ts';
+import { neverConnected } from '../runner/error.ts';
 import type { RunnerAddress, SigningKey } from '../runner/list.ts';
 import { tokenOf } from '../runner/signature.ts';
 
@@ -109,7 +109,7 @@ export function createRunnerEgress(options: RunnerEgressOptions): Egress {
         order = [runner, ...order.filter((other) => other !== runner)];
         return response;
       }
-      const refusal = refusalOf(response.status, objectOf(await response.text()), runner);
+      const refusal = refusalOf(response.status, parseObject(await response.text()), runner);
       if (refusal.code !== 'egress_unavailable') throw refusal;
       reason = refusal.message;
     }
@@ -121,7 +121,7 @@ export function createRunnerEgress(options: RunnerEgressOptions): Egress {
       const fresh = known.get(host);
       if (fresh !== undefined && fresh.until > clock.now()) return fresh.addresses;
       const response = await ask('/egress/resolve', { session: options.session(), host }, signal, true);
-      const addresses = addressesOf(objectOf(await response.text()));
+      const addresses = addressesOf(parseObject(await response.text()));
       if (addresses.length === 0) throw new OutboundError('fetch_failed', `"${host}" has no address`, true);
       known.delete(host);
       known.set(host, { addresses, until: clock.now() + limits.egressNameMs });
@@ -201,8 +201,7 @@ function addressesOf(answer: JsonObject | null): string[] {
 function decoded(text: string): JsonObject | null {
   try {
     const bytes = Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (char) => char.charCodeAt(0));
-    const value: unknown = JSON.parse(new TextDecoder().decode(bytes));
-    return isJsonObject(value) ? value : null;
+    return parseObject(new TextDecoder().decode(bytes));
   } catch {
     return null;
   }

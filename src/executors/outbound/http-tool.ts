@@ -1,6 +1,6 @@
 /** Tools that are an HTTP endpoint: parameters out as query or JSON body, JSON or text back (M3, X2). */
 import type { ActionOutcome } from '../../domain/action.ts';
-import type { Json, JsonObject } from '../../domain/json.ts';
+import { parseJson, type Json, type JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ToolImplementation } from '../../domain/manifest.ts';
 import { httpFailure, readText } from '../builtin/web-page.ts';
@@ -60,9 +60,6 @@ function withQuery(url: string, parameters: JsonObject): string {
 
 function jsonOr(text: string): Json {
   if (text.trim() === '') return null;
-  try {
-    return JSON.parse(text) as Json;
-  } catch {
-    return text;
-  }
+  const value = parseJson(text);
+  return value === undefined ? text : value;
 }

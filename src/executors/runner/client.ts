@@ -10,13 +10,14 @@
  * 3. A job that is looked up is watched before the runner is asked about it: what happens meanwhile is not missed.
  */
 import { messageOf } from '../../domain/errors.ts';
-import type { JsonObject } from '../../domain/json.ts';
+import { parseObject, type JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Clock, JobResult, RunnerClient, RunnerJob } from '../../domain/ports.ts';
-import { neverConnected, objectOf, refusalOf, RunnerError } from './error.ts';
+import { pause } from '../../domain/sleep.ts';
+import { neverConnected, refusalOf, RunnerError } from './error.ts';
 import type { SigningKey } from './list.ts';
 import { tokenOf } from './signature.ts';
-import { killed, meet, SessionStream, type Transport, watch, type Watched } from './stream.ts';
+import { killed, meet, runnerRetryMs, SessionStream, type Transport, watch, type Watched } from './stream.ts';
 import { broken, relicAnswerOf, wireJob, wireRelicCall } from './wire.ts';
 
 export interface RunnerClientOptions {
@@ -89,20 +90,6 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
     }
   }
 
-  function sleep(ms: number, signal?: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const cancel = clock.schedule(ms, resolve);
-      signal?.addEventListener(
-        'abort',
-        () => {
-          cancel();
-          resolve();
-        },
-        { once: true },
-      );
-    });
-  }
-
   /**
    * Hands a job over. The same id is one execution, so that a lost answer is asked for again.
    *
@@ -119,7 +106,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
       } catch (fault) {
         mayBeThere ||= !neverConnected(fault);
         if (attempt < limits.runnerAttempts && !signal.aborted) {
-          await sleep(limits.runnerRetryMs * attempt, signal);
+          await pause(runnerRetryMs(attempt), clock, signal);
           continue;
         }
         throw new RunnerError('runner_unavailable', `The runner at ${base} could not be reached: ${messageOf(fault)}`, {
@@ -127,7 +114,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
           cause: fault,
         });
       }
-      if (answer.status < 300) return objectOf(answer.text)?.['state'] === 'ended';
+      if (answer.status < 300) return parseObject(answer.text)?.['state'] === 'ended';
       throw refusalOf(answer, base, mayBeThere);
     }
   }
@@ -136,14 +123,14 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
     for (let attempt = 1; attempt <= limits.runnerAttempts; attempt += 1) {
       const answer = await ask('DELETE', pathOf(id)).catch(() => null);
       if (answer !== null && answer.status < 500) return;
-      await sleep(limits.runnerRetryMs * attempt);
+      await pause(runnerRetryMs(attempt), clock);
     }
   }
 
   /** What the runner knows of a job: its record, `null` when it has none, `undefined` when it cannot be asked. */
   async function lookUp(id: string): Promise<JsonObject | null | undefined> {
     const answer = await ask('GET', pathOf(id)).catch(() => null);
-    const said = answer === null ? null : objectOf(answer.text);
+    const said = answer === null ? null : parseObject(answer.text);
     if (answer?.status === 200) return said ?? undefined;
     // what stands before a runner says 404, too, and knows nothing of its jobs
     return answer?.status === 404 && said?.['code'] === 'unknown_job' ? null : undefined;
@@ -155,14 +142,13 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
     for (;;) {
       const record = await lookUp(id);
       if (record !== undefined || signal.aborted || clock.now() >= until) return record;
-      await sleep(limits.runnerRetryMaxMs, signal);
+      await pause(limits.runnerRetryMaxMs, clock, signal);
     }
   }
 
   const transport: Transport = {
     open: (target, signal) => request('GET', target, '', signal),
     lookUp,
-    sleep,
     heard,
     clock,
   };
@@ -257,7 +243,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
       try {
         const text = await response.text();
         if (!response.ok) throw refusalOf({ status: response.status, headers: response.headers, text }, base);
-        return relicAnswerOf(objectOf(text), name);
+        return relicAnswerOf(parseObject(text), name);
       } catch (fault) {
         if (fault instanceof RunnerError) throw fault;
         signal.throwIfAborted();
@@ -288,7 +274,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
       const cancel = clock.schedule(limits.runnerRequestMs / 4, () => stop.abort());
       try {
         const response = await options.fetch(`${base}/health`, { method: 'GET', signal: stop.signal });
-        const said = response.ok ? objectOf(await response.text()) : null;
+        const said = response.ok ? parseObject(await response.text()) : null;
         heard(said?.['status'] === 'healthy');
         return said;
       } catch {

@@ -1,6 +1,6 @@
 /** Why a runner did not take a job, in codes and in its own words (R7, R8). */
 import { EngineError } from '../../domain/errors.ts';
-import { isJsonObject, type JsonObject } from '../../domain/json.ts';
+import { parseObject } from '../../domain/json.ts';
 
 /** What a platform reports when no connection came about, so that nothing can have been sent. */
 const NO_CONNECTION: ReadonlySet<unknown> = new Set([
@@ -56,7 +56,7 @@ export function refusalOf(
   base: string,
   mayBeThere = false,
 ): RunnerError {
-  const detail = objectOf(text)?.['detail'];
+  const detail = parseObject(text)?.['detail'];
   const said = typeof detail === 'string' ? detail : `it answered ${status}`;
   const seconds = Number(headers.get('retry-after') ?? Number.NaN);
   const retryAfterMs = Number.isFinite(seconds) ? seconds * 1_000 : undefined;
@@ -73,7 +73,7 @@ export function refusalOf(
       retryAfterMs,
     });
   }
-  const problem = objectOf(text)?.['code'];
+  const problem = parseObject(text)?.['code'];
   return new RunnerError('runner_rejected', `The runner refused: ${said}`, {
     beforeDispatch: true,
     ...(typeof problem === 'string' ? { problem } : {}),
@@ -88,14 +88,4 @@ export function neverConnected(fault: unknown): boolean {
 
 function isCoded(value: unknown): value is { readonly code: unknown } {
   return typeof value === 'object' && value !== null && 'code' in value;
-}
-
-/** The object that a text is as JSON; null when it is none. */
-export function objectOf(text: string): JsonObject | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isJsonObject(value) ? value : null;
-  } catch {
-    return null;
-  }
 }

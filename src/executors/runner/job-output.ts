@@ -1,5 +1,5 @@
 /** What a program printed, as a value (R3). */
-import type { Json } from '../../domain/json.ts';
+import { exceededLimit, type Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 
 /** The third argument of a reviver: the number as it was written. */
@@ -17,7 +17,7 @@ interface Source {
 export function parseOutput(stdout: string): Json {
   const text = stdout.replace(/\r?\n$/, '');
   const body = text.trim();
-  if (body === '' || depthOf(body) > limits.jsonDepth) return text;
+  if (body === '' || exceededLimit(body, { depth: limits.jsonDepth }) !== null) return text;
   let value: Json;
   try {
     value = JSON.parse(body, keepDigits) as Json;
@@ -42,23 +42,4 @@ function digitsOf(text: string): string {
   const significant = digits.replace(/0+$/, '');
   if (significant === '') return '0';
   return `${sign}${significant}e${Number(exponent) - fraction.length + (digits.length - significant.length)}`;
-}
-
-/** Nesting, counted without building anything; what is no JSON is judged by the parser. */
-function depthOf(text: string): number {
-  let depth = 0;
-  let deepest = 0;
-  let inString = false;
-  for (let at = 0; at < text.length; at += 1) {
-    const char = text.charCodeAt(at);
-    if (inString) {
-      if (char === 0x5c) at += 1;
-      else if (char === 0x22) inString = false;
-    } else if (char === 0x22) inString = true;
-    else if (char === 0x7b || char === 0x5b) {
-      depth += 1;
-      if (depth > deepest) deepest = depth;
-    } else if (char === 0x7d || char === 0x5d) depth -= 1;
-  }
-  return deepest;
 }

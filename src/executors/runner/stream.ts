@@ -10,10 +10,11 @@
  */
 import { createParser } from 'eventsource-parser';
 
-import { isJsonObject, type Json, type JsonObject } from '../../domain/json.ts';
+import { isJsonObject, parseObject, type Json, type JsonObject } from '../../domain/json.ts';
+import { backoffMs } from '../../domain/backoff.ts';
 import { limits } from '../../domain/limits.ts';
+import { pause } from '../../domain/sleep.ts';
 import type { Clock, JobEnd, JobObserver, JobResult } from '../../domain/ports.ts';
-import { objectOf } from './error.ts';
 
 /** A job that somebody waits for. */
 export interface Watched {
@@ -47,11 +48,15 @@ const ENDS: ReadonlySet<string> = new Set<JobEnd>([
   'lost',
   'build_failed',
 ]);
+/** How long to wait before a runner is asked again. @param attempt that failed, from 1 */
+export function runnerRetryMs(attempt: number): number {
+  return backoffMs({ delayMs: limits.runnerRetryMs, maxDelayMs: limits.runnerRetryMaxMs }, attempt);
+}
+
 /** The way to the runner. */
 export interface Transport {
   open(target: string, signal: AbortSignal): Promise<Response>;
   lookUp(id: string): Promise<JsonObject | null | undefined>;
-  sleep(ms: number, signal?: AbortSignal): Promise<void>;
   /** The runner has been heard, or its connection broke off. */
   heard(alive: boolean): void;
   readonly clock: Clock;
@@ -114,7 +119,7 @@ export class SessionStream {
         return;
       }
       await this.#catchUp();
-      await this.#transport.sleep(Math.min(limits.runnerRetryMs * 2 ** cuts, limits.runnerRetryMaxMs), closed);
+      await pause(runnerRetryMs(cuts + 1), this.#transport.clock, closed);
     }
   }
 
@@ -165,7 +170,7 @@ export class SessionStream {
     const seq = Number(id);
     if (!Number.isSafeInteger(seq) || (this.#cursor !== null && seq <= this.#cursor)) return;
     this.#cursor = seq;
-    const event = objectOf(data);
+    const event = parseObject(data);
     const payload = event?.['data'];
     const watched = typeof event?.['job'] === 'string' ? this.#jobs.get(event['job']) : undefined;
     if (watched === undefined || !isJsonObject(payload)) return;

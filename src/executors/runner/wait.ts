@@ -2,6 +2,7 @@
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Clock, JobObserver } from '../../domain/ports.ts';
+import { pause } from '../../domain/sleep.ts';
 import { RunnerError } from './error.ts';
 
 /**
@@ -37,7 +38,7 @@ export async function untilReached<T>(
     told = refused.message;
     const pauseMs = Math.max(limits.runnerWaitPollMs, refused.retryAfterMs ?? 0);
     // oxlint-disable-next-line no-await-in-loop -- one round after the other
-    await pause(clock, Math.min(pauseMs, until - now), signal);
+    await pause(Math.min(pauseMs, until - now), clock, signal);
     signal.throwIfAborted();
   }
 }
@@ -69,16 +70,4 @@ function imagesOf(answer: JsonObject): { readonly name: string; readonly state: 
   const known = images.filter(isJsonObject).map(({ name, state }) => ({ name: String(name), state: String(state) }));
   const order = ['ready', 'failed', 'building', 'waiting'];
   return known.toSorted((one, other) => order.indexOf(one.state) - order.indexOf(other.state));
-}
-
-function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      cancel();
-      signal.removeEventListener('abort', done);
-      resolve();
-    };
-    const cancel = clock.schedule(ms, done);
-    signal.addEventListener('abort', done, { once: true });
-  });
 }

@@ -10,7 +10,7 @@ import { estimateTokens } from '../../domain/tokens.ts';
 import { readMessage, variablesIn } from './reading.ts';
 import { paced, writePlain, writePlan, writeSequel } from './script.ts';
 import type { Passage, StepResult } from './script.ts';
-import { pause } from '../routing/pause.ts';
+import { pause } from '../../domain/sleep.ts';
 
 export interface DemoOptions {
   readonly clock: Clock;
@@ -29,7 +29,7 @@ export function createDemoProvider({ clock, deltaMs = 10 }: DemoOptions): ModelP
     async *stream(request): AsyncGenerator<ModelDelta> {
       let sent = '';
       for (const delta of deltasOf(passages(request))) {
-        if (deltaMs > 0 && !request.signal.aborted) await pause(clock, deltaMs, request.signal);
+        if (deltaMs > 0 && !request.signal.aborted) await pause(deltaMs, clock, request.signal);
         if (request.signal.aborted) break;
         sent += delta;
         yield { type: 'text', text: delta };

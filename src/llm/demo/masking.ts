@@ -1,4 +1,5 @@
 /** Sets aside what must not be cut into clauses: code, JSON, addresses, quoted words, lists of numbers. */
+import { parseJson } from '../../domain/json.ts';
 
 interface Held {
   /** Stands for the value in the masked text: one private-use character. */
@@ -97,17 +98,8 @@ function endOfJson(text: string, start: number): number | null {
     else if (character === '{' || character === '[') depth += 1;
     else if (character === '}' || character === ']') {
       depth -= 1;
-      if (depth === 0) return isJson(text.slice(start, index + 1)) ? index + 1 : null;
+      if (depth === 0) return parseJson(text.slice(start, index + 1)) !== undefined ? index + 1 : null;
     }
   }
   return null;
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
 }

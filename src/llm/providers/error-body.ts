@@ -1,22 +1,14 @@
 /** Error answers, in the many shapes that servers give them, as the one that the client reads. */
 import type { Json, JsonObject } from '../../domain/json.ts';
-import { isJsonObject } from '../../domain/json.ts';
+import { isJsonObject, parseJson } from '../../domain/json.ts';
 
 /**
  * `{"error": {"message", "code"}}` from any of: that itself, a list of one (Gemini), a bare `error`
  * text (Ollama), `message` or `detail` at the top (Mistral, vLLM), `errors` (Cloudflare), plain text.
  */
 export function errorBody(text: string): string {
-  const error = errorOf(parsed(text)) ?? { message: plain(text) };
+  const error = errorOf(parseJson(text)) ?? { message: plain(text) };
   return JSON.stringify({ error });
-}
-
-function parsed(text: string): Json | undefined {
-  try {
-    return JSON.parse(text) as Json;
-  } catch {
-    return undefined;
-  }
 }
 
 function errorOf(value: Json | undefined): JsonObject | null {

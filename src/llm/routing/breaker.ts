@@ -10,6 +10,7 @@
  * 3. half-open -> closed by a success, -> open for twice as long (at most `limits.breakerOpenMaxMs`) by a failure.
  * 4. Every call that was let through reports once: `succeeded`, `failed` or `abandoned`.
  */
+import { backoffMs } from '../../domain/backoff.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Clock } from '../../domain/ports.ts';
 
@@ -20,7 +21,8 @@ export class Breaker {
   readonly #changed: () => void;
   #failures = 0;
   #openUntil: number | null = null;
-  #openMs: number = limits.breakerOpenMs;
+  /** Times in a row that it opened. */
+  #openings = 1;
   #probing = false;
 
   /** @param changed called after every change of the state that a call has caused */
@@ -59,7 +61,7 @@ export class Breaker {
     const wasClosed = this.#openUntil === null;
     this.#failures = 0;
     this.#openUntil = null;
-    this.#openMs = limits.breakerOpenMs;
+    this.#openings = 1;
     this.#probing = false;
     if (!wasClosed) this.#changed();
   }
@@ -69,13 +71,14 @@ export class Breaker {
     this.#failures += 1;
     const asked = retryAfterMs !== null && retryAfterMs > limits.retryMaxDelayMs;
     if (this.#probing) {
-      this.#openMs = Math.min(this.#openMs * 2, limits.breakerOpenMaxMs);
+      this.#openings += 1;
     } else if (this.#openUntil !== null || (this.#failures < limits.breakerFailures && !asked)) {
       // Calls that were under way when it opened change nothing.
       return;
     }
     this.#probing = false;
-    const openMs = asked ? Math.min(Math.max(retryAfterMs, this.#openMs), limits.breakerOpenMaxMs) : this.#openMs;
+    const least = backoffMs({ delayMs: limits.breakerOpenMs, maxDelayMs: limits.breakerOpenMaxMs }, this.#openings);
+    const openMs = asked ? Math.min(Math.max(retryAfterMs, least), limits.breakerOpenMaxMs) : least;
     this.#openUntil = this.#clock.now() + openMs;
     this.#changed();
   }

@@ -30,7 +30,8 @@ import type { Endpoint, Quirk } from './endpoints.ts';
 import { failureOf } from './failure.ts';
 import type { ModelFailure } from './failure.ts';
 import { StreamTimeout } from './stream-timeout.ts';
-import { pause } from './pause.ts';
+import { backoffMs } from '../../domain/backoff.ts';
+import { pause } from '../../domain/sleep.ts';
 
 /** Where a call's chunks come from. */
 export interface Connection {
@@ -114,15 +115,15 @@ class Caller implements ModelProvider {
         });
         const begun = sent.pieces > 0;
         if (!begun && adapt(failure, endpoint.refusedBy(model))) continue;
-        const backoffMs = random() * Math.min(limits.retryMaxDelayMs, limits.retryDelayMs * 2 ** attempt);
-        const delayMs = Math.max(backoffMs, failure.retryAfterMs ?? 0);
+        const retry = { delayMs: limits.modelRetryMs, maxDelayMs: limits.retryMaxDelayMs };
+        const delayMs = Math.max(backoffMs(retry, attempt, random()), failure.retryAfterMs ?? 0);
         const again = failure.retryable && !begun && attempt < limits.modelAttempts && breaker.state === 'closed';
         if (!again || delayMs > limits.retryMaxDelayMs) {
           if (begun) yield { type: 'usage', usage: { ...partly(request, sent), model } };
           throw failure.error;
         }
         attempt += 1;
-        await pause(clock, delayMs, request.signal);
+        await pause(delayMs, clock, request.signal);
         if (request.signal.aborted) end = { finish: 'abort', cut: true };
       }
     }

@@ -16,8 +16,8 @@
  *  5. No input throws.
  */
 import type { ActionDeclaration, ActionRejection, ActionType, RejectionCode } from '../../domain/action.ts';
-import type { Json, JsonObject } from '../../domain/json.ts';
-import { isJsonObject } from '../../domain/json.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import { isJsonObject, parseJson } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ModelDelta } from '../../domain/ports.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
@@ -436,14 +436,6 @@ const ESCAPES: Readonly<Record<string, string>> = {
 
 function escaped(text: string): string {
   return text.replace(/[<>&"']/g, (character) => ESCAPES[character] ?? '');
-}
-
-function parseJson(text: string): Json | undefined {
-  try {
-    return JSON.parse(text) as Json;
-  } catch {
-    return undefined;
-  }
 }
 
 /** UTF-8 bytes; each half of a surrogate pair counts two, so that a cut between them changes nothing. */

@@ -12,15 +12,6 @@ export type ReadBody =
   /** `index`: where in the body the fault is. */
   | { readonly ok: false; readonly code: RejectionCode; readonly message: string; readonly index: number };
 
-/** @returns undefined for what is not strict JSON */
-export function parseJson(text: string): Json | undefined {
-  try {
-    return JSON.parse(text) as Json;
-  } catch {
-    return undefined;
-  }
-}
-
 /** @param value what `parseJson` gave for the source; an empty body is `{}` */
 export function strictBody(value: Json, source: string): ReadBody {
   if (!isJsonObject(value)) {

@@ -15,10 +15,10 @@
  *  5. No input throws.
  */
 import type { ActionDeclaration, ActionType, RejectionCode } from '../../domain/action.ts';
-import type { Json } from '../../domain/json.ts';
+import { parseJson, type Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Finality, ProtocolEvent, Reference, WarningCode } from '../../domain/protocol-event.ts';
-import { brokenBody, parseJson, strictBody } from './action-body.ts';
+import { brokenBody, strictBody } from './action-body.ts';
 import type { ReadBody } from './action-body.ts';
 import { givenId, readFields, readHead, readPlainHead } from './action-fields.ts';
 import type { ActionHead } from './action-fields.ts';
