@@ -2,27 +2,14 @@
  * The action: what the model declares, what the scheduler orders, what an executor runs.
  * Wire names are snake_case (`depends_on`); these are the same things inside.
  */
+import type { ActionType, Effects } from './action-types.ts';
 import type { Json, JsonObject } from './json.ts';
 import type { Spent } from './ports.ts';
 
-export const ACTION_TYPES = [
-  'tool',
-  'agent',
-  'relic',
-  'workflow',
-  'llm',
-  'internal',
-  'python',
-  'shell',
-  'docker',
-] as const;
-export type ActionType = (typeof ACTION_TYPES)[number];
+export type { ActionType, Effects };
 
 export const ACTION_MODES = ['sync', 'async', 'fire_and_forget'] as const;
 export type ActionMode = (typeof ACTION_MODES)[number];
-
-/** What a second execution of the same action would do to the world (S7). Unstated is `unsafe`. */
-export type Effects = 'pure' | 'idempotent' | 'unsafe';
 
 export type Backoff = 'none' | 'linear' | 'exponential';
 

@@ -2,7 +2,8 @@
  * Manifests after validation, with every default filled in: what the engine and the executors read.
  * The YAML side, its tolerance and its messages are the catalogue's (`src/catalog/`).
  */
-import type { ActionType, Effects, RetryPolicy } from './action.ts';
+import type { ActionType, Capability, Effects, ImportedType } from './action-types.ts';
+import type { RetryPolicy } from './action.ts';
 import type { Json, JsonObject } from './json.ts';
 
 export interface ManifestBase {
@@ -135,7 +136,7 @@ export interface AgentDefinition extends ManifestBase {
     readonly relics: readonly string[];
     readonly workflows: readonly string[];
   };
-  readonly capabilities: readonly ('python' | 'shell' | 'docker')[];
+  readonly capabilities: readonly Capability[];
   /** What its python and shell ask of the place that they run at. */
   readonly runner?: RunnerNeeds;
   readonly internalActions: {
@@ -171,7 +172,7 @@ export interface AgentDefinition extends ManifestBase {
 
 /** Where a feed's value comes from (F1). `name` is the source's own: an internal source, a tool, a relic, … */
 export interface FeedSource {
-  readonly type: 'internal' | 'tool' | 'relic' | 'workflow' | 'llm' | 'agent';
+  readonly type: Exclude<ActionType, Capability>;
   readonly name: string;
   /** A relic's endpoint; null for the others. */
   readonly action: string | null;
@@ -266,16 +267,7 @@ export type WorkflowTrigger =
   | { readonly type: 'webhook'; readonly secret: string }
   | { readonly type: 'event'; readonly event: string };
 
-export type StepType =
-  | 'tool'
-  | 'agent'
-  | 'relic'
-  | 'workflow'
-  | 'llm'
-  | 'internal'
-  | 'conditional'
-  | 'parallel'
-  | 'for_each';
+export type StepType = Exclude<ActionType, Capability> | 'conditional' | 'parallel' | 'for_each';
 
 /** One step of a workflow (M6). Fields that a type has no use for are null or empty. */
 export interface WorkflowStep {
@@ -330,18 +322,6 @@ export interface MemoryPolicy {
   readonly summarizeAfter: number | null;
 }
 
-/** What a model may do to its own session (I); the manifest's policy narrows it. */
-export const INTERNAL_ACTIONS = [
-  'add_context_feed',
-  'remove_context_feed',
-  'update_context_feed',
-  'list_context_feeds',
-  'clear_context',
-  'set_variable',
-  'delete_variable',
-] as const;
-export type InternalAction = (typeof INTERNAL_ACTIONS)[number];
-
 /** `protocol:` of an agent's manifest (M8). */
 export interface ProtocolOptions {
   readonly form: 'full' | 'compact';
@@ -371,7 +351,7 @@ export interface ImportedDefinitions {
   /** Sub-agents: what a caller needs to know of them. */
   readonly agents: ReadonlyMap<string, ManifestBase>;
   /** Every name in the catalogue by kind, so that a wrong name can be answered with the nearest ones. */
-  readonly knownNames: Readonly<Record<'tool' | 'agent' | 'relic' | 'workflow', readonly string[]>>;
+  readonly knownNames: Readonly<Record<ImportedType, readonly string[]>>;
   /** What of it came with the deployment, and may use the operator's secrets (X3): the importer itself, and tools by name. */
   readonly bundled?: { readonly subject: boolean; readonly tools: readonly string[] };
 }

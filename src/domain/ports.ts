@@ -2,6 +2,7 @@
  * The outside world as the core sees it. Everything here is an argument, so that a run can be
  * replayed and tested without sleeping; fakes stand only at these interfaces.
  */
+import type { Capability } from './action-types.ts';
 import type { ActionOutcome } from './action.ts';
 import type { Json, JsonObject } from './json.ts';
 import type { ImageBuild, RelicDefinition, SandboxLevel } from './manifest.ts';
@@ -66,7 +67,7 @@ export interface ModelRequest {
   readonly agent: {
     readonly name: string;
     readonly tools: readonly ToolSummary[];
-    readonly capabilities: readonly ('python' | 'shell' | 'docker')[];
+    readonly capabilities: readonly Capability[];
     /** Which form the prompt teaches (P18). */
     readonly form: 'full' | 'compact';
     /** Names of agents that it may ask. */
@@ -123,7 +124,7 @@ export interface RunnerJob {
   /** The runtime key and attempt; the same id twice is one execution. */
   readonly id: string;
   readonly session: string;
-  readonly kind: 'python' | 'shell' | 'docker' | 'tool';
+  readonly kind: Capability | 'tool';
   /** Source text: python code, a shell command line, or a script tool's source; empty for a tool with an image of its own. */
   readonly code: string;
   /** For a script of kind `tool`: which interpreter runs `code`. */
@@ -148,7 +149,7 @@ export interface RunnerJob {
 /** What the runner may hold ready, because an action that needs it has been opened but not closed. */
 export interface PrewarmHint {
   readonly session: string;
-  readonly kind: 'python' | 'shell' | 'docker' | 'tool';
+  readonly kind: Capability | 'tool';
   /** For script tools. */
   readonly runtime: 'python3' | 'node' | 'shell' | null;
   readonly sandbox?: SandboxLevel;

@@ -3,8 +3,9 @@ import { EngineError } from '../domain/errors.ts';
 import type { ActionOutcome } from '../domain/action.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import { INTERNAL_ACTIONS } from '../domain/manifest.ts';
-import type { AgentDefinition, InternalAction } from '../domain/manifest.ts';
+import { INTERNAL_ACTIONS, isInternalAction } from '../domain/action-types.ts';
+import type { InternalAction } from '../domain/action-types.ts';
+import type { AgentDefinition } from '../domain/manifest.ts';
 import type { FeedStore } from '../domain/ports.ts';
 import type { Executor } from './executor.ts';
 import { failure, failureOf, wrongParameter } from './failure.ts';
@@ -20,7 +21,7 @@ export function internalPolicy(
   policy: AgentDefinition['internalActions'],
   name: string,
 ): { readonly code: 'unknown_name' | 'not_allowed'; readonly message: string } | null {
-  if (!isInternal(name)) {
+  if (!isInternalAction(name)) {
     const known = INTERNAL_ACTIONS.join(', ');
     return {
       code: 'unknown_name',
@@ -40,10 +41,6 @@ export function internalPolicy(
   if (policy.blocked.includes(name)) return refuse('is blocked for this agent');
   if (policy.allowed !== null && !policy.allowed.includes(name)) return refuse('is not among those this agent may use');
   return null;
-}
-
-function isInternal(name: string): name is InternalAction {
-  return (INTERNAL_ACTIONS as readonly string[]).includes(name);
 }
 
 export const internalExecutor: Executor = {

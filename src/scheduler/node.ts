@@ -1,4 +1,5 @@
 /** Actions as the scheduler first knows them, before anything has happened to them. */
+import { DEFAULT_ACTION_TYPE } from '../domain/action-types.ts';
 import type { ActionDeclaration, ActionRejection, ActionPolicy } from '../domain/action.ts';
 import type { ActionNode, RunState } from './state.ts';
 
@@ -55,7 +56,7 @@ export function standIn(rejection: ActionRejection): ActionDeclaration {
   return {
     ordinal: rejection.ordinal,
     id: rejection.id,
-    type: rejection.type ?? 'tool',
+    type: rejection.type ?? DEFAULT_ACTION_TYPE,
     mode: rejection.mode ?? 'async',
     name: rejection.name ?? '',
     parameters: {},

@@ -13,6 +13,7 @@
  *     in the part of the graph that changed.
  *  5. `1 <= max <= ceiling` of every limit; only overloads lower it, only successes raise it.
  */
+import { factsOf } from '../domain/action-types.ts';
 import type { ActionDeclaration } from '../domain/action.ts';
 import { limits as bounds } from '../domain/limits.ts';
 import { newLimit } from './state.ts';
@@ -85,10 +86,8 @@ function best(state: RunState): ActionNode | null {
   return awaited !== undefined && before(awaited, background) ? awaited : background;
 }
 
-/** Workflow and agent actions are themselves schedulers of slots (S5). */
 export function needsSlot(node: ActionNode): boolean {
-  const { type } = node.declaration;
-  return type !== 'agent' && type !== 'workflow';
+  return factsOf(node.declaration.type).takesSlot;
 }
 
 function laneOf({ lanes }: RunState, node: ActionNode): ActionNode[] {
@@ -181,21 +180,9 @@ export function speedUp(state: RunState, node: ActionNode): void {
   refill(state, pace);
 }
 
-/** What is slowed as one: a tool, agent, relic or workflow by its name; of the other types the whole type. */
+/** Names what is slowed down together after an overload (S5). */
 function paceNameOf(action: Pick<ActionDeclaration, 'type' | 'name'>): string {
-  switch (action.type) {
-    case 'tool':
-    case 'agent':
-    case 'relic':
-    case 'workflow':
-      return targetOf(action);
-    case 'llm':
-    case 'internal':
-    case 'python':
-    case 'shell':
-    case 'docker':
-      return action.type;
-  }
+  return factsOf(action.type).pacedBy === 'target' ? targetOf(action) : action.type;
 }
 
 function targetOf({ type, name }: Pick<ActionDeclaration, 'type' | 'name'>): string {

@@ -1,18 +1,7 @@
 /** The plan report as text for a terminal (S13): totals, estimates, waves, Gantt chart, dependency tree. */
-import type { ActionMode, ActionType } from '../domain/action.ts';
+import type { ActionMode } from '../domain/action.ts';
+import { factsOf } from '../domain/action-types.ts';
 import type { PlanReport, PlannedAction } from './plan.ts';
-
-const TYPE_ICONS: Readonly<Record<ActionType, string>> = {
-  tool: '🔧',
-  agent: '🤖',
-  relic: '🏺',
-  workflow: '🔀',
-  llm: '🧠',
-  internal: '🔩',
-  python: '🐍',
-  shell: '🐚',
-  docker: '🐳',
-};
 
 const MODE_ICONS: Readonly<Record<ActionMode, string>> = { sync: '⏸️ ', async: '🔄', fire_and_forget: '🔥' };
 
@@ -96,7 +85,7 @@ function waves(report: PlanReport, byId: ReadonlyMap<string, PlannedAction>): st
 
 function actionLine({ id, type, mode, name, estimateMs }: PlannedAction): string {
   const call = name === id || name === type ? '' : ` ${name}`;
-  return `${TYPE_ICONS[type]} ${MODE_ICONS[mode]} ${id}${call === '' ? '' : ` ·${call}`} [${duration(estimateMs)}]`;
+  return `${factsOf(type).icon} ${MODE_ICONS[mode]} ${id}${call === '' ? '' : ` ·${call}`} [${duration(estimateMs)}]`;
 }
 
 /** One bar per action between its earliest start and finish; full blocks on the critical path. */

@@ -30,6 +30,7 @@
  *  8. Work per input is proportional to what it changes: no search over all actions, except at the
  *     end of a generation (over that generation), on a cancel and at the first overload of a target.
  */
+import { factsOf } from '../domain/action-types.ts';
 import type { ActionDeclaration, ActionError, ActionRejection, ActionPolicy, RejectionCode } from '../domain/action.ts';
 import { ERROR_TABLE, EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
@@ -512,7 +513,7 @@ function dispatch(turn: Turn): void {
 
 function start(turn: Turn, node: ActionNode, budget: ChildBudget | null): void {
   node.attempt += 1;
-  if (node.declaration.type === 'llm') turn.state.modelCalls += 1;
+  if (factsOf(node.declaration.type).spends === 'model_call') turn.state.modelCalls += 1;
   const { key, attempt } = node;
   const timeoutMs = timeoutOf(node.declaration, node.policy);
   turn.out.push({ type: 'start', key, attempt, timeoutMs, budget });
@@ -958,7 +959,7 @@ function giveBack(state: RunState, node: ActionNode, spent?: Spent): void {
 }
 
 function startsChild({ declaration: { type } }: ActionNode): boolean {
-  return type === 'agent' || type === 'workflow';
+  return factsOf(type).spends === 'session';
 }
 
 function isPending({ admitted, stage }: ActionNode): boolean {
@@ -968,10 +969,10 @@ function isPending({ admitted, stage }: ActionNode): boolean {
 /** Why an action may not be dispatched, or null. Only what calls models spends calls and tokens. */
 function lackOf(turn: Turn, node: ActionNode): Pick<ActionError, 'code' | 'message'> | null {
   const { state } = turn;
-  const { type } = node.declaration;
-  if (type !== 'llm' && type !== 'agent' && type !== 'workflow') return null;
+  const { spends } = factsOf(node.declaration.type);
+  if (spends === 'nothing') return null;
   const { policy } = state;
-  if (type !== 'llm' && childrenLeft(state) <= 0) {
+  if (spends === 'session' && childrenLeft(state) <= 0) {
     const allowed = `this run may start ${policy.maxChildren ?? 0} sessions, with those that they start`;
     return { code: 'too_many_children', message: `Action "${node.id}" was not started: ${allowed}` };
   }

@@ -1,6 +1,6 @@
 /** A session on node:sqlite with scripted models and a clock that the test moves. */
 import type { ActionOutcome, ActionType } from '../../src/domain/action.ts';
-import { ACTION_TYPES } from '../../src/domain/action.ts';
+import { ACTION_TYPES } from '../../src/domain/action-types.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { AgentDefinition, ResolvedAgent, ResolvedWorkflow, ToolDefinition } from '../../src/domain/manifest.ts';

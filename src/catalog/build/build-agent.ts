@@ -1,5 +1,5 @@
 /** An agent, from what the author wrote to its definition with every default filled in (M8). */
-import { ACTION_TYPES } from '../../domain/action.ts';
+import { ACTION_TYPES } from '../../domain/action-types.ts';
 import type { ActionType } from '../../domain/action.ts';
 import { limits } from '../../domain/limits.ts';
 import { DEFAULT_PROTOCOL } from '../../domain/manifest.ts';

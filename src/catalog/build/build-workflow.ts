@@ -1,7 +1,7 @@
 /** A workflow, from what the author wrote to its definition with every default filled in (M6). */
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import { INTERNAL_ACTIONS } from '../../domain/manifest.ts';
+import { INTERNAL_ACTIONS, isInternalAction } from '../../domain/action-types.ts';
 import type { AgentDefinition, WorkflowDefinition, WorkflowStep, WorkflowTrigger } from '../../domain/manifest.ts';
 import { toBase, toRetry, toTimeoutMs } from './build-base.ts';
 import type { BuildContext } from './build-base.ts';
@@ -153,7 +153,7 @@ function toTarget(
   const { type, target, action } = written;
   if (type === 'internal') {
     const name = target ?? action;
-    if (name === undefined || !(INTERNAL_ACTIONS as readonly string[]).includes(name)) {
+    if (name === undefined || !isInternalAction(name)) {
       const found = name === undefined ? 'is missing' : `"${name}" is not an internal action`;
       context.complain([...field, 'target'], `${found} (allowed: ${INTERNAL_ACTIONS.join(', ')})`);
     }

@@ -4,7 +4,8 @@
  */
 import { z } from 'zod';
 import { limits } from '../../domain/limits.ts';
-import { INTERNAL_ACTIONS, MODEL_PROVIDERS, ROUTING_POLICIES } from '../../domain/manifest.ts';
+import { CAPABILITIES, INTERNAL_ACTIONS } from '../../domain/action-types.ts';
+import { MODEL_PROVIDERS, ROUTING_POLICIES } from '../../domain/manifest.ts';
 import { feedSchema } from './feed.ts';
 import {
   base,
@@ -191,7 +192,7 @@ export const agentSchema = z.strictObject({
     .optional()
     .describe(`Values that are kept current in the prompt, at most ${limits.periodicFeeds} of them periodic.`),
   capabilities: z
-    .array(z.enum(['python', 'shell', 'docker']))
+    .array(z.enum(CAPABILITIES))
     .optional()
     .describe('Code that the agent may run; nothing that is not named here.'),
   internal_actions: z

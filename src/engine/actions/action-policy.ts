@@ -1,4 +1,6 @@
 /** What the scheduler is told about an action's target, from the agent and its catalogue (X4, S7, S8). */
+import { factsOf, isCapability, isImported } from '../../domain/action-types.ts';
+import type { ImportedType } from '../../domain/action-types.ts';
 import type { ActionDeclaration, ActionPolicy, ActionType, Effects, RetryPolicy } from '../../domain/action.ts';
 import { limits } from '../../domain/limits.ts';
 import type { RelicDefinition, RelicEndpoint, ResolvedAgent, ToolDefinition } from '../../domain/manifest.ts';
@@ -6,19 +8,6 @@ import { nearestNames } from '../../domain/nearest.ts';
 import { internalPolicy } from '../../executors/internal.ts';
 import { relicTarget } from '../../executors/relic.ts';
 import type { Estimates } from './learned-durations.ts';
-
-const BUILT_IN_EFFECTS: Readonly<Record<Exclude<ActionType, 'tool'>, Effects>> = {
-  agent: 'unsafe',
-  relic: 'unsafe',
-  workflow: 'unsafe',
-  llm: 'idempotent',
-  internal: 'idempotent',
-  python: 'unsafe',
-  shell: 'unsafe',
-  docker: 'unsafe',
-};
-
-const LONG_TYPES: ReadonlySet<ActionType> = new Set<ActionType>(['agent', 'workflow', 'docker']);
 
 type Refusal = NonNullable<ActionPolicy['refusal']>;
 
@@ -31,8 +20,8 @@ export function policyOf(
   const tool = resolved === null ? null : toolOf(action, resolved);
   const endpoint = action.type === 'relic' ? endpointOf(action, resolved) : null;
   const effects = endpoint?.effects ?? effectsOf(action.type, tool);
-  const fallbackTimeout = LONG_TYPES.has(action.type) ? limits.longActionTimeoutMs : limits.actionTimeoutMs;
-  const timeoutMs = Math.min(tool?.timeoutMs ?? endpoint?.timeoutMs ?? fallbackTimeout, limits.maxActionTimeoutMs);
+  const statedMs = tool?.timeoutMs ?? endpoint?.timeoutMs ?? factsOf(action.type).timeoutMs;
+  const timeoutMs = Math.min(statedMs, limits.maxActionTimeoutMs);
   return {
     effects,
     timeoutMs,
@@ -77,9 +66,9 @@ export function targetOf(action: Pick<ActionDeclaration, 'type' | 'name'>): stri
   return `${action.type}/${action.name}`;
 }
 
-/** Unstated effects are unsafe (S7); what has no manifest goes by its type. */
+/** Of a tool, what its manifest states (S7); otherwise what holds for the type. */
 export function effectsOf(type: ActionType, tool: ToolDefinition | null): Effects {
-  return type === 'tool' ? (tool?.effects ?? 'unsafe') : BUILT_IN_EFFECTS[type];
+  return tool?.effects ?? factsOf(type).effects;
 }
 
 /** How old an equal action's result may be and still stand for this one; null = it may not (P6). Pure targets only. */
@@ -108,34 +97,31 @@ function refusalOf(
   resolved: ResolvedAgent,
 ): Refusal | null {
   const { agent } = resolved;
-  switch (action.type) {
-    case 'tool':
-      if (resolved.tools.has(action.name)) return null;
-      return unknownName('tool', action.name, agent.name, [...resolved.tools.keys()], resolved.knownNames.tool);
-    case 'agent':
-    case 'relic':
-    case 'workflow': {
-      const imported = agent.imports[`${action.type}s`];
-      const name = action.type === 'relic' ? (action.name.split('.')[0] ?? '') : action.name;
-      if (imported.includes(name)) return action.type === 'relic' ? unknownEndpoint(action, resolved) : null;
-      return unknownName(action.type, name, agent.name, imported, resolved.knownNames[action.type]);
-    }
-    case 'python':
-    case 'shell':
-    case 'docker':
-      if (agent.capabilities.includes(action.type)) return null;
-      return {
-        code: 'not_allowed',
-        message: `Agent "${agent.name}" may not run ${action.type} (its capabilities: ${listed(agent.capabilities)})`,
-      };
-    case 'internal': {
-      const why = internalPolicy(agent.internalActions, action.name);
-      // A refused internal action fails rather than being rejected: the executor says so when it is reached.
-      return why !== null && why.code === 'unknown_name' ? { code: 'unknown_name', message: why.message } : null;
-    }
-    case 'llm':
-      return null;
+  const { type } = action;
+  if (isImported(type)) return notImported(action, type, resolved);
+  if (isCapability(type)) {
+    if (agent.capabilities.includes(type)) return null;
+    return {
+      code: 'not_allowed',
+      message: `Agent "${agent.name}" may not run ${type} (its capabilities: ${listed(agent.capabilities)})`,
+    };
   }
+  if (factsOf(type).allowedBy === 'always') return null;
+  // An internal action that is not allowed is not rejected here: it fails when its executor is reached.
+  const why = internalPolicy(agent.internalActions, action.name);
+  return why?.code === 'unknown_name' ? { code: 'unknown_name', message: why.message } : null;
+}
+
+function notImported(
+  action: Pick<ActionDeclaration, 'name' | 'parameters'>,
+  type: ImportedType,
+  resolved: ResolvedAgent,
+): Refusal | null {
+  const { agent, tools, knownNames } = resolved;
+  const imported = type === 'tool' ? [...tools.keys()] : agent.imports[`${type}s`];
+  const name = type === 'relic' ? (action.name.split('.')[0] ?? '') : action.name;
+  if (imported.includes(name)) return type === 'relic' ? unknownEndpoint(action, resolved) : null;
+  return unknownName(type, name, agent.name, imported, knownNames[type]);
 }
 
 /** A relic is imported with its endpoints; one that it does not have is a name like any other. */
@@ -154,7 +140,7 @@ function unknownEndpoint(
 }
 
 function unknownName(
-  kind: 'tool' | 'agent' | 'relic' | 'workflow',
+  kind: ImportedType,
   name: string,
   agentName: string,
   imported: readonly string[],

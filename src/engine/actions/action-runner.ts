@@ -10,6 +10,7 @@
  * Owns what happens when an action is declared and when it settles, where the parts meet. Does not own any decision:
  * nothing is started, repeated or given up here.
  */
+import { forgetsResults } from '../../domain/action-types.ts';
 import type { ActionDeclaration, ActionKey, ActionPolicy } from '../../domain/action.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
 import { isFireAndForget } from '../../scheduler/step.ts';
@@ -119,7 +120,7 @@ export class ActionRunner {
     if (status !== 'completed') return;
     const action = actions.declaration(key);
     // Results of the iterations before this action's lose their names (I).
-    if (action.type === 'internal' && action.name === 'clear_context') this.names.clear(iterationOf(key));
+    if (forgetsResults(action)) this.names.clear(iterationOf(key));
   }
 
   /** The action that an approval id asks about; null also for one that has expired, even if its timer is still to fire. */

@@ -1,5 +1,6 @@
 /** What a runner is told of an action whose body is still being written, so that a sandbox is warm when it runs (R2). */
-import type { ActionType } from '../../domain/action.ts';
+import { factsOf, isCapability } from '../../domain/action-types.ts';
+import type { ActionType } from '../../domain/action-types.ts';
 import type { ResolvedAgent } from '../../domain/manifest.ts';
 import type { PrewarmHint } from '../../domain/ports.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
@@ -16,10 +17,10 @@ export function prewarmHint(events: readonly ProtocolEvent[], resolved: Resolved
 
 /** What would run the action, as far as its tag says; null also where the agent may not use it (X4). */
 function hintOf(type: ActionType | null, name: string | null, { agent, tools }: ResolvedAgent): Hint | null {
-  if (type === 'python' || type === 'shell' || type === 'docker') {
-    return agent.capabilities.includes(type)
-      ? { kind: type, runtime: null, ...(type === 'docker' ? {} : agent.runner) }
-      : null;
+  if (type !== null && isCapability(type)) {
+    // What an agent asks of the runner's sandboxes does not hold for containers.
+    const needs = factsOf(type).runner?.interpreter == null ? {} : agent.runner;
+    return agent.capabilities.includes(type) ? { kind: type, runtime: null, ...needs } : null;
   }
   if ((type !== null && type !== 'tool') || name === null) return null;
   const implementation = tools.get(name)?.implementation;

@@ -1,4 +1,5 @@
 /** The conversation so far, as the model is shown it: read from the journal, so that nothing else must remember it (L5). */
+import { forgetsResults } from '../../domain/action-types.ts';
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ResolvedAgent } from '../../domain/manifest.ts';
@@ -72,7 +73,7 @@ export async function* readTranscript(
 /** The turns without what was found out before the model cleared its context for the last time (I). */
 export function withoutCleared(turns: readonly Turn[]): readonly Turn[] {
   const clears = ({ results }: Turn['generations'][number]): boolean =>
-    results.some(({ name, status }) => name === 'clear_context' && status === 'completed');
+    results.some(({ name, status }) => forgetsResults({ type: 'internal', name }) && status === 'completed');
   const last = turns.findLastIndex(({ generations }) => generations.some(clears));
   if (last < 0) return turns;
   return turns.map((turn, index) => {

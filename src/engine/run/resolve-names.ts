@@ -1,4 +1,5 @@
 /** What the model's names become: parameters and inputs at dispatch (P12, P14), text in responses (P13). */
+import { factsOf } from '../../domain/action-types.ts';
 import type { ActionDeclaration } from '../../domain/action.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { isJsonObject } from '../../domain/json.ts';
@@ -10,7 +11,7 @@ import type { NameValue } from './results.ts';
 /** An action whose parameters are ready for its executor. */
 export interface ResolvedCall {
   readonly parameters: JsonObject;
-  /** Values that reach python, shell and docker as data, by name (P14). */
+  /** Values that reach code as data, by name (P14). */
   readonly inputs: JsonObject;
   readonly warnings: readonly { readonly code: WarningCode; readonly message: string }[];
   /** Values are missing, because the run's references have added too much. */
@@ -30,7 +31,7 @@ interface Sources {
 /** Puts values in the place of an action's references. */
 export function resolveCall(action: ActionDeclaration, sources: Sources): ResolvedCall {
   const lookup: NameLookup = (name) => forParameters(sources.lookup(name));
-  if (action.type !== 'python' && action.type !== 'shell' && action.type !== 'docker') {
+  if (factsOf(action.type).code === null) {
     const { value, ...rest } = substitute(action.parameters, lookup, sources.quota);
     return { parameters: value, inputs: {}, ...rest };
   }

@@ -5,8 +5,9 @@
  * with parameters of the declared shape. What a grammar cannot count stays with the runtime: that ids
  * differ, that names exist when they are referred to, and the limits (P12, P16).
  */
-import { INTERNAL_ACTIONS } from '../../domain/manifest.ts';
-import type { AgentDefinition, InternalAction, ProtocolOptions, ResolvedAgent } from '../../domain/manifest.ts';
+import { INTERNAL_ACTIONS } from '../../domain/action-types.ts';
+import type { InternalAction } from '../../domain/action-types.ts';
+import type { AgentDefinition, ProtocolOptions, ResolvedAgent } from '../../domain/manifest.ts';
 import { isInternalAllowed } from '../prompt/allowed.ts';
 import { JsonGrammar, SchemaGrammar } from './json.ts';
 import type { Property } from './json.ts';

@@ -15,6 +15,7 @@
  *     of all calls together by `limits.generationBytes` (P16).
  *  5. No input throws.
  */
+import { DEFAULT_ACTION_TYPE } from '../../domain/action-types.ts';
 import type { ActionDeclaration, ActionRejection, ActionType, RejectionCode } from '../../domain/action.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { isJsonObject, parseJson } from '../../domain/json.ts';
@@ -283,7 +284,7 @@ class Reader implements ToolCallReader {
     const rejection = rejectionOf({ id, type, name: call.name }, refusal, call.text);
     if (call.id !== null && this.#used.has(call.id)) call.id = null;
     else if (call.id !== null) this.#used.set(call.id, '');
-    this.#tell(call, { id, type: type ?? 'tool', name: call.name ?? 'unnamed', source: '{}' });
+    this.#tell(call, { id, type: type ?? DEFAULT_ACTION_TYPE, name: call.name ?? 'unnamed', source: '{}' });
     this.#events.push({ type: 'action_rejected', rejection: { ...rejection, ordinal: call.ordinal } });
   }
 

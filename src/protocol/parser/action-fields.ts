@@ -2,7 +2,7 @@
  * The fields of an action (P6, P18): from the attributes of its tag and its JSON body to a declaration.
  * Pure: whoever calls knows the place in the text, the ordinal and what came before.
  */
-import { ACTION_TYPES } from '../../domain/action.ts';
+import { ACTION_TYPES, actionTypeOf, DEFAULT_ACTION_TYPE, factsOf } from '../../domain/action-types.ts';
 import type { ActionDeclaration, ActionMode, ActionType, Backoff, RetryPolicy } from '../../domain/action.ts';
 import type { RejectionCode } from '../../domain/action.ts';
 import { isJsonObject } from '../../domain/json.ts';
@@ -81,9 +81,6 @@ type DeclaredFields = Omit<ActionDeclaration, 'ordinal' | 'id' | 'embeddedInThou
 export type ReadFields =
   | { readonly ok: true; readonly fields: DeclaredFields; readonly warnings: readonly FieldWarning[] }
   | { readonly ok: false; readonly code: RejectionCode; readonly message: string };
-
-/** Types whose body without `parameters` is the parameters, and that need no name. */
-const SELF_NAMED: ReadonlySet<ActionType> = new Set(['python', 'shell', 'docker', 'llm']);
 
 /** Every spelling of a field to its place. */
 const PLACES: ReadonlyMap<string, number> = new Map([
@@ -200,7 +197,7 @@ function headOf(given: Given, unknown: string[] | null): ActionHead {
   const name = given[NAME];
   const id = given[ID];
   const said = given[TYPE];
-  const type = typeof said === 'string' ? readType(said) : 'tool';
+  const type = typeof said === 'string' ? actionTypeOf(said) : DEFAULT_ACTION_TYPE;
   if (type !== null && said !== undefined) given[TYPE] = type;
   const known = typeof mode === 'string' ? readMode(mode) : 'sync';
   // The same text, but one that is compared at a glance when the fields are read.
@@ -229,9 +226,9 @@ export function givenId(head: ActionHead, body: JsonObject): string | null {
   return typeof id === 'string' || typeof id === 'number' ? trimmed(String(id)) || head.id : head.id;
 }
 
-/** The body is the parameters: the compact form, or a self-named type without `parameters`. */
+/** The body is the parameters: the compact form, or a type that needs no name, without `parameters`. */
 function isParametersOnly(head: ActionHead, body: JsonObject): boolean {
-  if (head.name === null && (head.type === null || !SELF_NAMED.has(head.type))) return false;
+  if (head.name === null && (head.type === null || factsOf(head.type).named)) return false;
   if (body['parameters'] !== undefined) return false;
   return head.given[PARAMETERS] === undefined || Object.keys(body).length > 0;
 }
@@ -355,8 +352,8 @@ class FieldReader {
 
   #type(): ActionType {
     const given = this.#given[TYPE];
-    if (given === undefined) return 'tool';
-    const type = typeof given === 'string' ? readType(given) : null;
+    if (given === undefined) return DEFAULT_ACTION_TYPE;
+    const type = typeof given === 'string' ? actionTypeOf(given) : null;
     if (type !== null) return type;
     throw new Refusal('invalid_action', `type ${show(given)} does not exist (known: ${ACTION_TYPES.join(', ')})`);
   }
@@ -375,7 +372,7 @@ class FieldReader {
     if (given !== undefined && typeof given !== 'string') {
       throw new Refusal('invalid_action', `name must be a text, not ${show(given)}`);
     }
-    if (SELF_NAMED.has(type)) return type;
+    if (!factsOf(type).named) return type;
     throw new Refusal('invalid_action', `the ${type} action has no name: put "name" into the body`);
   }
 
@@ -528,13 +525,6 @@ class FieldReader {
     const more = which.length > shown.length ? ` and ${which.length - shown.length} more` : '';
     (this.#warnings ??= []).push({ code, message: `${shown.join(', ')}${more}: ${what}` });
   }
-}
-
-function readType(given: string): ActionType | null {
-  for (const known of ACTION_TYPES) if (known === given) return known;
-  const type = given.trim().toLowerCase();
-  if (type === 'context_feed') return 'internal';
-  return ACTION_TYPES.find((known) => known === type) ?? null;
 }
 
 function readMode(given: string): ActionMode | null {

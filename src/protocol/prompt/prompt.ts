@@ -3,36 +3,23 @@
  * alone, so that the same agent always gets the same text and providers can cache it: time, feeds
  * and results come in later messages.
  */
+import {
+  ACTION_TYPES,
+  DEFAULT_ACTION_TYPE,
+  INTERNAL_ACTIONS,
+  factsOf,
+  internalFactsOf,
+  isImported,
+} from '../../domain/action-types.ts';
+import type { ActionType, InternalAction } from '../../domain/action-types.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { isJsonObject } from '../../domain/json.ts';
-import type {
-  AgentDefinition,
-  InternalAction,
-  ProtocolOptions,
-  ResolvedAgent,
-  ToolDefinition,
-} from '../../domain/manifest.ts';
+import type { AgentDefinition, ProtocolOptions, ResolvedAgent, ToolDefinition } from '../../domain/manifest.ts';
 import { isInternalAllowed } from './allowed.ts';
 import { promptExamples, renderAction } from './examples.ts';
 import type { ShownAction } from './examples.ts';
 
 export { estimateTokens } from '../../domain/tokens.ts';
-
-/** An internal action and what it takes, as models are told. */
-type InternalUse = readonly [name: InternalAction, use: string];
-
-const INTERNAL_ACTIONS: readonly InternalUse[] = [
-  ['set_variable', '{key, value}: remember a value for the whole session; read it as $key'],
-  ['delete_variable', '{key}'],
-  [
-    'add_context_feed',
-    '{id, type: on_demand|periodic, interval?, source: {type, name?, action?, params?}}: shown to you at each turn',
-  ],
-  ['update_context_feed', '{id, …the fields to change}'],
-  ['remove_context_feed', '{id}'],
-  ['list_context_feeds', '{}'],
-  ['clear_context', '{}: forget variables and earlier results'],
-];
 
 /** The whole system prompt of an agent; the same for every call until its manifests change. */
 export function buildSystemPrompt(resolved: ResolvedAgent): string {
@@ -200,20 +187,17 @@ function typeOf(spec: JsonObject): string {
 }
 
 function code(agent: AgentDefinition): string {
-  const uses: Readonly<Record<AgentDefinition['capabilities'][number], string>> = {
-    python:
-      'type="python" {code, inputs?}: Python 3 in a sandbox. What it prints is its result (JSON where it can be read as such).',
-    shell: 'type="shell" {command, inputs?}: a shell command line in a sandbox; its standard output is its result.',
-    docker: 'type="docker" {image, command, args?, inputs?}: one container run; its standard output is its result.',
-  };
   if (agent.capabilities.length === 0) return '';
-  return ['# Code', ...agent.capabilities.map((capability) => `- ${uses[capability]}`)].join('\n');
+  return ['# Code', ...agent.capabilities.map((type) => `- type="${type}" ${factsOf(type).prompt ?? ''}`)].join('\n');
 }
 
 function internals(agent: AgentDefinition): string {
   const allowed = internalUses(agent);
   if (allowed.length === 0) return '';
-  return ['# Internal actions (type="internal")', ...allowed.map(([name, use]) => `- ${name} ${use}`)].join('\n');
+  return [
+    '# Internal actions (type="internal")',
+    ...allowed.map((name) => `- ${name} ${internalFactsOf(name).prompt}`),
+  ].join('\n');
 }
 
 function agents({ agent, agents: known }: ResolvedAgent): string {
@@ -259,20 +243,21 @@ function persona(title: string, text: string): string {
 
 /** The types of actions beside tools. */
 function furtherTypes(agent: AgentDefinition): string[] {
-  const { agents, relics, workflows } = agent.imports;
+  const typesBy = (way: ReturnType<typeof factsOf>['allowedBy']): readonly ActionType[] =>
+    ACTION_TYPES.filter((type) => type !== DEFAULT_ACTION_TYPE && factsOf(type).allowedBy === way);
   return [
-    'llm (a model call of its own: {prompt, system?})',
+    ...typesBy('always').map((type) => `${type} (${factsOf(type).prompt ?? ''})`),
     ...agent.capabilities,
-    ...(internalUses(agent).length > 0 ? ['internal'] : []),
-    ...(agents.length > 0 ? ['agent'] : []),
-    ...(relics.length > 0 ? ['relic'] : []),
-    ...(workflows.length > 0 ? ['workflow'] : []),
+    ...(internalUses(agent).length > 0 ? typesBy('internal_actions') : []),
+    ...ACTION_TYPES.filter(isImported).filter(
+      (type) => type !== DEFAULT_ACTION_TYPE && agent.imports[`${type}s`].length > 0,
+    ),
   ];
 }
 
 /** The internal actions that an agent may use. */
-export function internalUses(agent: AgentDefinition): InternalUse[] {
-  return INTERNAL_ACTIONS.filter(([name]) => isInternalAllowed(agent, name));
+export function internalUses(agent: AgentDefinition): InternalAction[] {
+  return INTERNAL_ACTIONS.filter((name) => isInternalAllowed(agent, name));
 }
 
 function oneLine(text: string): string {

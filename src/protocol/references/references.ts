@@ -2,6 +2,7 @@
  * References: how `$name.path[0]` is found in text, and what becomes of it in parameters (P12, P14).
  * What a name stands for is not known here: a lookup says so.
  */
+import { factsOf } from '../../domain/action-types.ts';
 import type { ActionType } from '../../domain/action.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
@@ -341,18 +342,17 @@ function collectNames(value: Json, found: Set<string> | null): Set<string> | nul
   return names;
 }
 
-/** Parameters that reach a process as they were written, never substituted (P14). */
-const CODE_PARAMETERS = ['command', 'script', 'args'] as const;
 const SHELL_NAME = /\\\$|\$\$|\$\{?([A-Za-z_][A-Za-z0-9_]{0,63})(?![A-Za-z0-9_])/g;
 
 /**
- * Every `$name` in the command of a shell or docker action, each once: those that are known become
+ * Every `$name` in code that gets its values as environment variables, each once: those that are known become
  * environment variables and dependencies. Forms of the shell such as `${name:-x}` count.
  */
 export function commandReferences(type: ActionType, parameters: JsonObject): readonly string[] {
-  if (type !== 'shell' && type !== 'docker') return NO_NAMES;
+  const { code } = factsOf(type);
+  if (code?.inputs !== 'environment') return NO_NAMES;
   const names = new Set<string>();
-  for (const key of CODE_PARAMETERS) {
+  for (const key of code.parameters) {
     const value = Object.hasOwn(parameters, key) ? parameters[key] : undefined;
     const texts = Array.isArray(value) ? value : [value];
     for (const text of texts) {
@@ -365,10 +365,10 @@ export function commandReferences(type: ActionType, parameters: JsonObject): rea
 
 /** The names in an action's parameters that make dependencies, for its type (P12, P14). */
 export function parameterReferences(type: ActionType, parameters: JsonObject): readonly string[] {
-  if (type !== 'python' && type !== 'shell' && type !== 'docker') return referenceNames(parameters);
+  if (factsOf(type).code === null) return referenceNames(parameters);
   const inputs = Object.hasOwn(parameters, 'inputs') ? (parameters['inputs'] ?? null) : null;
   const names = referenceNames(inputs);
-  return type === 'python' ? names : [...new Set([...names, ...commandReferences(type, parameters)])];
+  return [...new Set([...names, ...commandReferences(type, parameters)])];
 }
 
 /** What a name stands for when an action is dispatched. `failed` says why there is no value. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { AgentDefinition, ResolvedAgent } from '../../../src/domain/manifest.ts';
-import { INTERNAL_ACTIONS } from '../../../src/domain/manifest.ts';
+import { INTERNAL_ACTIONS } from '../../../src/domain/action-types.ts';
 import { bundled } from '../../../src/catalog/bundled.ts';
 import { nativeTools, nativeType } from '../../../src/protocol/native/native-tools.ts';
 import { buildSystemPrompt, estimateTokens } from '../../../src/protocol/prompt/prompt.ts';
