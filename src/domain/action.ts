@@ -4,7 +4,7 @@
  */
 import type { ActionType, Effects } from './action-types.ts';
 import type { Json, JsonObject } from './json.ts';
-import type { Spent } from './ports.ts';
+import type { Spent } from './spent.ts';
 
 export type { ActionType, Effects };
 

@@ -6,6 +6,7 @@ import type { Capability } from './action-types.ts';
 import type { ActionOutcome } from './action.ts';
 import type { Json, JsonObject } from './json.ts';
 import type { ImageBuild, RelicDefinition, SandboxLevel } from './manifest.ts';
+import type { Spent } from './spent.ts';
 
 /** Time. `now` is epoch milliseconds; `schedule` calls back once, never before `delayMs`, and returns its cancel. */
 export interface Clock {
@@ -290,17 +291,6 @@ export interface ChildBudget {
   readonly actions: number;
   /** Sessions that it may start itself, with those that these start (M7). */
   readonly children: number;
-}
-
-/** What was spent of a budget, with what was started below. */
-export interface Spent {
-  readonly modelCalls: number;
-  readonly tokens: number;
-  /** US dollars, of the calls whose price is known. */
-  readonly cost: number;
-  readonly actions: number;
-  /** Sessions that were started. Absent in what older code has recorded. */
-  readonly children?: number;
 }
 
 /** A run in a session of its own, for an action of another session (M6, M7). */

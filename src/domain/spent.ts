@@ -1,5 +1,15 @@
-/** Sums of what children have spent of their parents' budgets (S12). */
-import type { Spent } from './ports.ts';
+/** What is spent of a budget, and its sums (S12). */
+
+/** What was spent of a budget, with what was started below. */
+export interface Spent {
+  readonly modelCalls: number;
+  readonly tokens: number;
+  /** US dollars, of the calls whose price is known. */
+  readonly cost: number;
+  readonly actions: number;
+  /** Sessions that were started. Absent in what older code has recorded. */
+  readonly children?: number;
+}
 
 export const NOTHING_SPENT: Spent = { modelCalls: 0, tokens: 0, cost: 0, actions: 0, children: 0 };
 

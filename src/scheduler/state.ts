@@ -5,7 +5,8 @@
  * Actions point at each other directly. `snapshot` and `restore` turn that into plain JSON and back (J9).
  */
 import type { ActionDeclaration, ActionKey, ActionMode, ActionPolicy } from '../domain/action.ts';
-import type { FinishReason, Spent } from '../domain/ports.ts';
+import type { FinishReason } from '../domain/ports.ts';
+import type { Spent } from '../domain/spent.ts';
 import type { Finality } from '../domain/protocol-event.ts';
 import { NOTHING_SPENT } from '../domain/spent.ts';
 import type { RunPolicy, Settlement } from './types.ts';

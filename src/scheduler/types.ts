@@ -14,7 +14,8 @@ import type {
   TerminalStatus,
 } from '../domain/action.ts';
 import type { Finality } from '../domain/protocol-event.ts';
-import type { ChildBudget, FinishReason, Spent } from '../domain/ports.ts';
+import type { ChildBudget, FinishReason } from '../domain/ports.ts';
+import type { Spent } from '../domain/spent.ts';
 
 /** What a run may do; fixed at its start. */
 export interface RunPolicy {

@@ -3,7 +3,7 @@ import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test';
 import { env } from 'cloudflare:workers';
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
-import type { Spent } from '../../src/domain/ports.ts';
+import type { Spent } from '../../src/domain/spent.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { childSessions } from '../../src/durable/children.ts';
 import type { Env } from '../../src/durable/settings.ts';

@@ -1,7 +1,8 @@
 /** What sub-agents and workflows may spend of their parent's budget (S12, M7). */
 import { expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
-import type { ChildBudget, Spent } from '../../src/domain/ports.ts';
+import type { ChildBudget } from '../../src/domain/ports.ts';
+import type { Spent } from '../../src/domain/spent.ts';
 import { restore, snapshot, step } from '../../src/scheduler/step.ts';
 import type { SchedulerCommand } from '../../src/scheduler/types.ts';
 import { Driver, essential } from '../support/scheduler-kit.ts';

@@ -6,7 +6,8 @@
  */
 import type { ActionError, ActionKey } from '../../domain/action.ts';
 import type { Json } from '../../domain/json.ts';
-import type { FinishReason, ModelDelta, Spent, Usage } from '../../domain/ports.ts';
+import type { FinishReason, ModelDelta, Usage } from '../../domain/ports.ts';
+import type { Spent } from '../../domain/spent.ts';
 import type { RunPolicy, SchedulerInput, TimerId } from '../../scheduler/types.ts';
 
 export type ToolCallDelta = Extract<ModelDelta, { type: 'tool_call' }>;
