@@ -1,6 +1,6 @@
 /**
- * Writes what the manifest schemas say: JSON Schemas for editors into `manifests/schemas/`, and the tables of
- * fields into `docs/manifests.md`. With `--check` nothing is written, and what is not current is an error.
+ * Generates JSON Schemas for editors (`manifests/schemas/`) and the field reference in `docs/manifests.md` from the
+ * manifest schemas. `--check` writes nothing and fails if a file is not up to date.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,7 +23,7 @@ const KINDS = Object.keys(SCHEMAS) as Kind[];
 
 const root = join(import.meta.dirname, '..');
 
-/** The schema that editors read: `kind` is one word, and notes for editors may stand beside it. */
+/** The schema for editors: restricts `kind` to one kind, in both spellings. */
 function jsonSchemaOf(kind: Kind): JsonObject {
   const schema = z.toJSONSchema(SCHEMAS[kind], { io: 'input', unrepresentable: 'any' }) as JsonObject;
   const properties = isJsonObject(schema['properties']) ? schema['properties'] : {};
@@ -35,7 +35,7 @@ function jsonSchemaOf(kind: Kind): JsonObject {
   };
 }
 
-/** Common fields stand in one table of their own. */
+/** Common fields have their own table. */
 const COMMON = new Set(['kind', 'version', 'name', 'summary', 'description', 'author', 'state', 'tags', 'metadata']);
 
 interface Row {
@@ -44,7 +44,7 @@ interface Row {
   readonly meaning: string;
 }
 
-/** A schema's fields, nested ones behind a dot, the members of a list behind `[]`. */
+/** Lists a schema's fields: nested ones after a dot, members of a list after `[]`. */
 class Fields {
   readonly #root: JsonObject;
   readonly rows: Row[] = [];
@@ -97,7 +97,7 @@ class Fields {
   #type(written: JsonObject, depth: number): string {
     if (typeof written['$ref'] === 'string' && /__schema\d+$/.test(written['$ref'])) {
       const target = this.#target(written);
-      // a reference without fields is any JSON value
+      // a reference to a schema without fields is any JSON value
       return target['properties'] === undefined ? 'anything' : 'map';
     }
     const schema = this.#target(written);
@@ -162,7 +162,7 @@ function rowsOf(kind: Kind): Row[] {
   const seen = new Set<string>();
   const all = new Set(fields.rows.map(({ field }) => field));
   return fields.rows.filter(({ field, type }) => {
-    // one or several of the same, by name or in a list: said once
+    // a field that accepts one or a list: listed once
     if (field.includes('[]') && (all.has(field.replace('[]', '')) || all.has(field.replace('[]', '.<name>'))))
       return false;
     const key = `${field} ${field.endsWith('.type') ? type : ''}`;
@@ -184,7 +184,7 @@ function page(): string {
   return parts.join('\n\n');
 }
 
-/** The page with the tables between the two marks replaced. */
+/** Replaces the tables between the two markers of the page. */
 function withTables(text: string): string {
   const [begin, end] = ['<!-- fields: begin -->', '<!-- fields: end -->'];
   const from = text.indexOf(begin);
@@ -207,7 +207,7 @@ let stale = 0;
 for (const [file, text] of wanted) {
   if (existsSync(file) && readFileSync(file, 'utf8') === text) continue;
   stale += 1;
-  if (check) console.error(`${file.slice(root.length + 1)} is not what the schemas say (run: npm run schemas)`);
+  if (check) console.error(`${file.slice(root.length + 1)} is not up to date (run: npm run schemas)`);
   else {
     mkdirSync(folder, { recursive: true });
     writeFileSync(file, text);

@@ -1,4 +1,4 @@
-/** `context_feeds` of an agent's manifest, and the same map from the model: one schema, one way to a definition (F1). */
+/** Schema of `context_feeds` entries, in manifests and from the model's `add_context_feed` (F1). */
 import { z } from 'zod';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { DEFAULT_CLOCKS } from '../../domain/clocks.ts';
@@ -10,7 +10,7 @@ import { fieldName } from '../check/problem.ts';
 import type { FieldPath } from '../check/problem.ts';
 import { toMs } from './units.ts';
 
-/** Ids stand in attributes of the prompt and in references (P12). */
+/** Ids appear in attributes of the prompt and in references (P12). */
 const feedId = z
   .string()
   .regex(/^[^<>&"'\s\p{Cc}]{1,64}$/u, { error: 'must be 1 to 64 characters without white space and < > & " \'' });
@@ -18,55 +18,46 @@ const feedId = z
 const SOURCE_TYPES = ['internal', 'tool', 'relic', 'workflow', 'llm', 'agent'] as const;
 
 const source = z.strictObject({
-  type: z.enum(SOURCE_TYPES).optional().describe('What gives the value; may stand in the type of the feed instead.'),
-  name: z
-    .string()
-    .min(1)
-    .max(128)
-    .optional()
-    .describe('The tool, relic, workflow or agent; an internal source may stand here, too.'),
+  type: z.enum(SOURCE_TYPES).optional().describe("The source's type; may be given as the feed's type instead."),
+  name: z.string().min(1).max(128).optional().describe('The tool, relic, workflow, agent or internal source.'),
   action: z.string().min(1).max(128).optional().describe("A relic's endpoint, or an internal source."),
   params: jsonMap.optional().describe('Parameters of the call.'),
   parameters: jsonMap.optional().describe('The same as params.'),
 });
 
 export const feedSchema = z.strictObject({
-  id: feedId.describe('What the value is called in the prompt; also readable as $id.'),
+  id: feedId.describe("The feed's name in the prompt; references read it as $id."),
   type: z
     .enum(['on_demand', 'periodic', 'internal', 'relic', 'tool', 'workflow', 'llm'])
     .optional()
-    .describe(
-      'When it is refreshed: on_demand (default) or periodic; a source instead means on demand from that source.',
-    ),
+    .describe('on_demand (default) or periodic; a source type means on demand from that source.'),
   interval: duration
     .optional()
     .describe(
-      `Of periodic feeds: time between refreshes. Default 60 s, at least ${limits.feedMinMs / 1_000} s (FEED_MIN_SECONDS).`,
+      `For periodic feeds: time between refreshes. Default 60 s, minimum ${limits.feedMinMs / 1_000} s (FEED_MIN_SECONDS).`,
     ),
-  cache_ttl: duration
-    .optional()
-    .describe('How long a value counts as fresh. Default 0; of periodic feeds, the interval.'),
+  cache_ttl: duration.optional().describe('How long a value is fresh. Default 0; for periodic feeds, the interval.'),
   max_tokens: count
     .min(1)
     .max(limits.feedsPromptChars / 4)
     .optional()
-    .describe('A longer value is cut, visibly. Default 1000.'),
+    .describe('A longer value is truncated and marked. Default 1000.'),
   enabled: z.boolean().optional().describe('Default true.'),
   source: source.optional().describe('Where the value comes from.'),
   on_error: z
     .enum(['skip', 'use_cached', 'use_default'])
     .optional()
-    .describe('What is shown when the source fails. Default use_cached, or use_default where there is a default.'),
+    .describe('What the prompt shows when the source fails. Default use_cached, or use_default if there is a default.'),
   allow_unsafe: z
     .boolean()
     .optional()
-    .describe('Of periodic feeds: the source may be repeated although its effects are unsafe. Default false.'),
-  default: json.optional().describe('Shown when the source fails and there is nothing better.'),
+    .describe('For periodic feeds: allows a source with unsafe effects. Default false.'),
+  default: json.optional().describe('Shown when the source fails and there is no better value.'),
 });
 
 export type FeedInput = z.infer<typeof feedSchema>;
 
-/** What an internal feed may show (F5). */
+/** Sources of internal feeds (F5). */
 const INTERNAL_SOURCES = [
   'system_clock',
   'random',

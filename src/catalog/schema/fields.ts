@@ -1,10 +1,10 @@
-/** The pieces that the schemas of all kinds are made of: names, texts, durations, sizes, lists of names (M1). */
+/** Building blocks of all manifest schemas: names, texts, durations, sizes, lists of names (M1). */
 import { z } from 'zod';
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import { SANDBOX_LEVELS } from '../../domain/manifest.ts';
 
-/** Names stand in URLs, prompts and sandboxes: no white space, no punctuation but `_` and `-`. */
+/** Names appear in URLs, prompts and sandboxes: no white space, no punctuation except `_` and `-`. */
 const NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
 export const name = z
   .string()
@@ -41,7 +41,7 @@ export const secretName = z
 
 export const names = z.array(z.string().min(1).max(255)).max(limits.manifestImports);
 
-/** Any JSON value. What is checked comes of YAML or JSON, so nothing else can be in it: walking through it would be for nothing. */
+/** Any JSON value. The input was parsed from YAML or JSON, so its values need no validation. */
 export const json = z.unknown() as unknown as z.ZodType<Json>;
 
 /** Any map of JSON values. */
@@ -62,14 +62,12 @@ export const retry = z.union(
   },
 );
 
-/** What code of an agent, a script or a container asks of its runner (R2, R7). */
-const sandbox = z
-  .enum(SANDBOX_LEVELS)
-  .describe('The level that it runs at, or not at all. Default: the best that the runner has.');
+/** Requirements of code, scripts and containers for their runner (R2, R7). */
+const sandbox = z.enum(SANDBOX_LEVELS).describe("Required sandbox level. Default: the runner's best.");
 const runnerLabels = z
   .array(z.string().regex(/^[A-Za-z0-9][\w.-]{0,63}$/, { error: 'must be letters, digits, "_", "." and "-"' }))
   .max(16)
-  .describe('Labels that its runner must have (RUNNER_URLS).');
+  .describe('Labels that the runner must have (RUNNER_URLS).');
 
 export const runnerNeeds = z.strictObject({ sandbox: sandbox.optional(), labels: runnerLabels.optional() });
 
@@ -83,19 +81,19 @@ export const resources = z.strictObject({
 
 export const relativePath = z.string().min(1).max(255);
 
-/** What an image is made of: a folder's file to start with, or the sources themselves. */
+/** Sources of an image: paths of files, or their text. */
 export const imageBuild = z.strictObject({
   base: z
     .enum(['python3', 'node', 'shell'])
     .optional()
-    .describe('What the image begins with; guessed from the entrypoint.'),
+    .describe('Base image; inferred from the entrypoint by default.'),
   files: z
     .union([z.array(relativePath), z.record(relativePath, text)], {
-      error: 'must be a list of paths beside the manifest, or a map of path to text',
+      error: 'must be a list of paths relative to the manifest, or a map of path to text',
     })
     .optional()
-    .describe('Paths beside the manifest, or a map of path to text.'),
-  entrypoint: relativePath.optional().describe('The file that is started.'),
+    .describe('Paths relative to the manifest, or a map of path to text.'),
+  entrypoint: relativePath.optional().describe('The file to start.'),
   requirements: z
     .union([z.array(z.string().min(1).max(200)), z.strictObject({ file: relativePath })], {
       error: 'must be a list of packages, or a map {file: path}',
@@ -112,19 +110,19 @@ export const imports = z.strictObject({
   workflows: names.optional().describe('Workflows, by name or path.'),
 });
 
-/** The fields of every kind. */
+/** Common fields of all kinds. */
 export const base = {
-  kind: z.string().describe('What the document is: Agent, Tool, Relic, Workflow or Monument.'),
+  kind: z.string().describe('Kind of the document: Agent, Tool, Relic, Workflow or Monument.'),
   version: z
     .string()
     .min(1)
     .max(64)
     .meta({ type: ['string', 'number'], description: 'Text; 1.10 without quotes means the text "1.10".' }),
-  name: name.describe('Unique within its kind; what the model and the URLs call it by.'),
-  summary: z.string().min(1).max(500).describe('One sentence; the model reads it when it chooses.'),
-  description: text.optional().describe('Longer, for people.'),
+  name: name.describe('Unique within its kind; used by the model and in URLs.'),
+  summary: z.string().min(1).max(500).describe('One sentence; the model reads it.'),
+  description: text.optional().describe('A longer text for people.'),
   author: z.string().optional().describe('Kept under metadata.'),
-  state: z.string().optional().describe('Kept under metadata, such as draft or stable.'),
-  tags: z.array(z.string()).optional().describe('For people who search.'),
-  metadata: jsonMap.optional().describe('Anything; unknown fields end up here as well, with a warning.'),
+  state: z.string().optional().describe('Kept under metadata, for example draft or stable.'),
+  tags: z.array(z.string()).optional().describe('Search terms for people.'),
+  metadata: jsonMap.optional().describe('Free form; unknown fields are moved here with a warning.'),
 };

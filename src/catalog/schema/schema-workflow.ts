@@ -1,4 +1,4 @@
-/** What authors may write about workflows: when they start, their steps, what comes out (M6). */
+/** Schema of workflow manifests: triggers, steps, outputs (M6). */
 import { z } from 'zod';
 import { limits } from '../../domain/limits.ts';
 import { base, count, duration, imports, json, jsonMap, names, retry, secretName } from './fields.ts';
@@ -7,7 +7,7 @@ const trigger = z.union(
   [
     z.enum(['manual']),
     z.discriminatedUnion('type', [
-      z.strictObject({ type: z.literal('manual') }).describe('Started by a call only.'),
+      z.strictObject({ type: z.literal('manual') }).describe('Started by a call.'),
       z
         .strictObject({
           type: z.literal('scheduled'),
@@ -15,15 +15,15 @@ const trigger = z.union(
             .string()
             .min(1)
             .max(200)
-            .describe(`Five or six fields; times at least ${limits.cronMinMs / 1_000} s apart (CRON_MIN_SECONDS).`),
+            .describe(`Five or six fields; times are at least ${limits.cronMinMs / 1_000} s apart (CRON_MIN_SECONDS).`),
           timezone: z.string().min(1).max(64).optional().describe('An IANA name. Default UTC.'),
-          inputs: jsonMap.optional().describe('What it gets when it starts.'),
+          inputs: jsonMap.optional().describe('Inputs of the scheduled runs.'),
         })
-        .describe('Started by the clock.'),
+        .describe('Started by a schedule.'),
       z
         .strictObject({
           type: z.literal('webhook'),
-          secret: secretName.describe('Name of the secret that signs the calls, TOOL_….'),
+          secret: secretName.describe('Name of the secret that signs the requests, TOOL_….'),
         })
         .describe('Started by a signed request.'),
       z
@@ -33,7 +33,7 @@ const trigger = z.union(
             .string()
             .min(1)
             .max(128)
-            .describe(`Name of the event; at most ${limits.eventWorkflows} workflows wait for one.`),
+            .describe(`Name of the event; at most ${limits.eventWorkflows} workflows per event.`),
         })
         .describe('Started by an event.'),
     ]),
@@ -47,17 +47,17 @@ const step = z.strictObject({
   name: z
     .string()
     .regex(/^[A-Za-z_][A-Za-z0-9_-]{0,63}$/, { error: 'must be letters, digits, "_" and "-", at most 64' })
-    .describe('Unique within its list; how other steps refer to it.'),
+    .describe('Unique within its list; used in references.'),
   type: z
     .enum(['tool', 'agent', 'relic', 'workflow', 'llm', 'internal', 'conditional', 'parallel', 'for_each'])
-    .describe('What kind of step it is.'),
+    .describe('Type of the step.'),
   target: z
     .string()
     .min(1)
     .max(255)
     .optional()
     .describe('The tool, agent, relic, workflow, model or internal action, by name or path.'),
-  action: z.string().min(1).max(64).optional().describe("A relic's endpoint; an internal action may stand here, too."),
+  action: z.string().min(1).max(64).optional().describe("A relic's endpoint, or an internal action."),
   parameters: jsonMap.optional().describe('Values, with references $(steps.s.field), $(trigger.x), $(item).'),
   condition: z
     .string()
@@ -68,8 +68,8 @@ const step = z.strictObject({
   depends_on: z
     .union([z.string(), names])
     .optional()
-    .describe('Steps that it waits for; [] for none. Default: the step before it.'),
-  timeout: duration.optional().describe('Default by the type of its target.'),
+    .describe('Steps to wait for; [] for none. Default: the previous step.'),
+  timeout: duration.optional().describe('Default: by the type of the target.'),
   on_failure: z
     .union(
       [
@@ -84,54 +84,50 @@ const step = z.strictObject({
       { error: 'must be abort, continue, retry or skip, or a map of do and steps' },
     )
     .optional()
-    .describe('Default abort. As a map {do, steps}, the steps run when this one has failed.'),
+    .describe('Default abort. In a map {do, steps}, the steps run after a failure.'),
   get compensate() {
     return z
       .array(step)
       .max(limits.workflowSteps)
       .optional()
-      .describe('Steps that undo or report when this one has failed.');
+      .describe('Steps that run after a failure, to undo or report it.');
   },
   retry_policy: retry.optional().describe('Attempts, or {max_attempts, backoff, delay, max_delay}.'),
   retry: retry.optional().describe('The same as retry_policy.'),
   output_mapping: z
     .record(z.string(), z.string())
     .optional()
-    .describe('Name of an output to the path in the result that it takes. Default: the whole result.'),
+    .describe('Map of output name to a path in the result. Default: the whole result.'),
   get steps() {
     return z
       .array(step)
       .max(limits.workflowSteps)
       .optional()
-      .describe('Of conditional (when true), parallel, and for_each (for every item).');
+      .describe('For conditional (if true), parallel, and for_each (for each item).');
   },
   get else() {
-    return z.array(step).max(limits.workflowSteps).optional().describe('Of conditional: when the condition is false.');
+    return z.array(step).max(limits.workflowSteps).optional().describe('For conditional: if the condition is false.');
   },
   get otherwise() {
     return z.array(step).max(limits.workflowSteps).optional().describe('The same as else.');
   },
-  items: json.optional().describe('Of for_each: a list, or a reference to one; $(item) and $(index) in its steps.'),
+  items: json.optional().describe('For for_each: a list, or a reference to one; steps use $(item) and $(index).'),
   concurrency: count
     .min(1)
     .max(256)
     .optional()
     .describe(
-      'Of for_each and parallel: how many at a time. Default of for_each: max_parallel_steps; of parallel: all.',
+      'For for_each and parallel: maximum concurrency. Default for for_each: max_parallel_steps; for parallel: no limit.',
     ),
 });
 
 export const workflowSchema = z.strictObject({
   ...base,
-  trigger: trigger.optional().describe('What starts it. Default manual.'),
-  inputs: json.optional().describe('As the parameters of a tool. Default: anything is taken.'),
+  trigger: trigger.optional().describe('What starts the workflow. Default manual.'),
+  inputs: json.optional().describe('As the parameters of a tool. Default: any inputs.'),
   parameters: json.optional().describe('The same as inputs.'),
-  import: imports.optional().describe('What the steps use; what they name is imported as it is.'),
-  steps: z
-    .array(step)
-    .min(1)
-    .max(limits.workflowSteps)
-    .describe('What is done, in order unless depends_on says otherwise.'),
+  import: imports.optional().describe('Imports of the steps; targets of steps are imported automatically.'),
+  steps: z.array(step).min(1).max(limits.workflowSteps).describe('Run in order, unless depends_on says otherwise.'),
   outputs: z
     .record(
       z.string(),
@@ -140,14 +136,12 @@ export const workflowSchema = z.strictObject({
       }),
     )
     .optional()
-    .describe('Name of an output to where it is read: steps.s.field, or {source: path}.'),
+    .describe('Map of output name to its source: steps.s.field, or {source: path}.'),
   fail_fast: z
     .boolean()
     .optional()
-    .describe(
-      'After the first failure nothing more starts; when false, what does not depend on it is done first. Default true.',
-    ),
-  max_parallel_steps: count.min(1).max(256).optional().describe('Steps at the same time. Default 5.'),
+    .describe('Starts nothing after the first failure. If false, independent steps still run. Default true.'),
+  max_parallel_steps: count.min(1).max(256).optional().describe('Maximum concurrency of steps. Default 5.'),
 });
 
 export type WorkflowInput = z.infer<typeof workflowSchema>;
