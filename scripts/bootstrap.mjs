@@ -1,6 +1,6 @@
 /**
- * Makes a fresh clone able to run the command behind it: installs the pinned packages (a current Node
- * among them) when they are missing or out of date. Plain JavaScript for whatever Node is there.
+ * Prepares a fresh clone and then runs a command: installs the pinned packages, including a current Node, if they
+ * are missing or out of date. Plain JavaScript, because it runs on the user's Node.
  *
  * usage: node scripts/bootstrap.mjs <command> [arguments…]
  */
@@ -14,12 +14,12 @@ const bin = join(root, 'node_modules', '.bin');
 const major = Number(process.versions.node.split('.')[0]);
 
 if (major < 18) {
-  console.error(`Cortex Edge needs Node 18 or newer to install itself; this is ${process.version}.`);
+  console.error(`Cortex Edge needs Node 18 or newer; this is ${process.version}.`);
   console.error('Install a current Node (https://nodejs.org) and run the same command again.');
   process.exit(1);
 }
 
-/** True when node_modules is there and as new as the lockfile. */
+/** Whether node_modules exists and is at least as new as the lock file. */
 function installed() {
   const marker = join(root, 'node_modules', '.package-lock.json');
   const lock = join(root, 'package-lock.json');
@@ -35,7 +35,7 @@ if (!installed()) {
     shell: process.platform === 'win32',
   });
   if (npm.status !== 0) {
-    console.error('npm ci failed; see its message above. Is the npm registry reachable?');
+    console.error('npm ci failed; see its output above. Check that the npm registry is reachable.');
     process.exit(npm.status ?? 1);
   }
 }
@@ -52,15 +52,15 @@ child.on('error', (fault) => {
   process.exit(1);
 });
 child.on('exit', (code, signal) => process.exit(signal === null ? (code ?? 1) : 128));
-// Ctrl-C reaches the child by itself (same terminal); a signal sent to this process is passed on.
+// Ctrl-C reaches the child directly, because it shares the terminal. Other signals are forwarded.
 process.on('SIGINT', () => undefined);
 for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
 
-/** Between two looks at whether npm is still there, and from then on until a child that does not end is killed. */
+/** Interval of the checks whether npm is alive, and the grace period of the child after npm has gone. */
 const NPM_POLL_MS = 1_000;
 const STOP_MS = 15_000;
 
-/** The parent of a process; null where that cannot be told. */
+/** The parent of a process, or null if it is unknown. */
 function parentOf(pid) {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -70,7 +70,7 @@ function parentOf(pid) {
   }
 }
 
-/** npm, and the shell that it starts a script in: when one of them was killed, nobody can stop the child any more. */
+/** npm runs a script in a shell. If either of them is killed, the user can no longer stop the child. */
 function isShell(pid) {
   try {
     return /^(ba|da|a|k|z)?sh$/.test(readFileSync(`/proc/${pid}/comm`, 'utf8').trim());

@@ -1,6 +1,6 @@
 /**
- * `npm run chat [-- agent]`: a conversation in the terminal with the system at PORT, actions shown as they run, and
- * a question where one waits for an approval.
+ * `npm run chat [-- agent]`: chats in the terminal with the system at PORT, shows actions as they run, and asks for
+ * approvals.
  */
 import { createInterface } from 'node:readline/promises';
 import pc from 'picocolors';
@@ -11,7 +11,7 @@ import { boxed, harmless, visible } from './visible.ts';
 const url = `http://127.0.0.1:${process.env['PORT'] || 8787}`;
 const agent = process.argv[2] ?? 'assistant';
 
-/** A longer call is not printed into the terminal. */
+/** Longer calls are not printed to the terminal. */
 const PRINTED_BYTES = 65_536;
 
 const ENDS = new Set(['agent_completed', 'agent_failed', 'agent_cancelled']);
@@ -29,12 +29,12 @@ async function call(path: string, body?: unknown): Promise<Response> {
     throw new Error(`${problem.code}: ${visible(problem.detail)}`);
   } catch (fault) {
     if (fault instanceof TypeError)
-      throw new Error(`nothing answers at ${url}; run npm start in another terminal`, { cause: fault });
+      throw new Error(`no system at ${url}; run npm start in another terminal`, { cause: fault });
     throw fault;
   }
 }
 
-/** Prints blocks as they grow: a patch that goes on where the last one stopped is just written. */
+/** Prints blocks while they grow: writes only the part of a patch that is new. */
 class Screen {
   #segment = -1;
   #length = 0;
@@ -92,21 +92,21 @@ class Screen {
   }
 }
 
-/** An event of this session, or of one that an action of it has started: those come as its progress. */
+/** Unwraps `progress` events to the innermost event, of a sub-agent or workflow. */
 function innermost(event: WireEvent): WireEvent {
   const inner = event.type === 'progress' ? (event.data['event'] as WireEvent | undefined) : undefined;
   return inner === undefined ? event : innermost(inner);
 }
 
-/** What a person types; null where the input has ended. */
+/** Asks for a line of input; null at the end of the input. */
 type Question = (text: string) => Promise<string | null>;
 
-/** Shows what an action would do, and asks. Null: nobody answered. */
+/** Shows the call of an action and asks for approval. Null: no answer. */
 async function ask(event: WireEvent, question: Question): Promise<boolean | null> {
   const { data, session_id: session, action_id: id, action_name: name } = event;
   const path = `/agent/session/${session}/approvals/${String(data['approval_id'])}`;
   const bytes = Number(data['bytes']);
-  // 0 where a terminal does not know its size.
+  // 0 if the terminal's size is unknown
   const columns = process.stdout.columns || 80;
   const what = [String(data['type']), ...(name === undefined || name === data['type'] ? [] : [name])].join(' ');
   console.log(pc.yellow(`  ? ${visible(`${id} (${what})`)} waits for your approval`));
@@ -115,15 +115,15 @@ async function ask(event: WireEvent, question: Question): Promise<boolean | null
     console.log(boxed(whole['parameters'], columns));
     const inputs = whole['inputs'] as object | undefined;
     if (inputs !== undefined && Object.keys(inputs).length > 0) console.log(`  inputs\n${boxed(inputs, columns)}`);
-  } else console.log(`    too long to show here; read it before you decide: curl ${url}${path}`);
+  } else console.log(`    too long to show; read it before you decide: curl ${url}${path}`);
   console.log(pc.dim(`    ${bytes} bytes, sha256 ${String(data['sha256'])}`));
   const said = await question('  approve? [y/N] ');
   if (said !== null) return /^y(es)?$/i.test(said.trim());
-  console.log(`    answer it with: curl ${url}${path} -d '{"decision": "approve"}'`);
+  console.log(`    decide with: curl ${url}${path} -d '{"decision": "approve"}'`);
   return null;
 }
 
-/** Shows a run to its end; what waits for a person is asked, and its stream taken up again. */
+/** Shows a run to its end. Asks for approvals, then continues with the run's stream. */
 async function follow(answer: Response, question: Question): Promise<void> {
   let stream = answer;
   for (let goesOn = true; goesOn;) {
@@ -140,7 +140,7 @@ async function follow(answer: Response, question: Question): Promise<void> {
         unanswered ||= approved === null;
         const path = `/agent/session/${inner.session_id}/approvals/${String(inner.data['approval_id'])}`;
         if (approved !== null) {
-          // Someone else may have decided in the meantime: that is told, and counts.
+          // Another client may have decided meanwhile; its decision counts.
           await call(path, { decision: approved ? 'approve' : 'deny' }).catch((fault: unknown) => {
             console.log(pc.red(`  ${fault instanceof Error ? fault.message : String(fault)}`));
           });
@@ -159,9 +159,9 @@ try {
   const created = (await (await call(`/agent/${encodeURIComponent(agent)}/session`, {})).json()) as {
     session_id: string;
   };
-  console.log(pc.dim(`session ${created.session_id} with ${agent}; an empty line or Ctrl-D ends`));
+  console.log(pc.dim(`session ${created.session_id} with ${agent}; end with an empty line or Ctrl-D`));
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
-  // Input that comes from a pipe has ended long before its last line is answered.
+  // Piped input ends long before its last line has an answer.
   let open = true;
   terminal.once('close', () => (open = false));
   const prompt = (): void => {

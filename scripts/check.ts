@@ -1,4 +1,4 @@
-/** `npm run check`: everything a machine can say about the code without running it, one line per check. */
+/** `npm run check`: all static checks of the code, one line per check. */
 import { spawnSync } from 'node:child_process';
 import pc from 'picocolors';
 import { ROOT } from './system.ts';
@@ -7,7 +7,7 @@ const CHECKS: readonly (readonly [name: string, command: string, ...args: string
   ['manifests', 'node', 'scripts/bundle-manifests.ts'],
   ['manifest schemas and fields', 'node', 'scripts/manifest-schemas.ts', '--check'],
   ['format', 'oxfmt', '--check', '.'],
-  ['lint and import fence', 'oxlint', '--deny-warnings'],
+  ['lint and import rules', 'oxlint', '--deny-warnings'],
   ['types: core', 'tsc', '-p', 'tsconfig.core.json'],
   ['types: worker', 'tsc', '-p', 'tsconfig.worker.json'],
   ['types: node', 'tsc', '-p', 'tsconfig.node.json'],

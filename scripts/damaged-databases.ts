@@ -1,19 +1,19 @@
-/** Databases of the Worker that are no databases any more: each is set aside before the start, so that the rest serves. */
+/** Sets aside databases of the Worker that are no longer valid, before the start, so that all others can be served. */
 import { closeSync, openSync, readSync, readdirSync, renameSync } from 'node:fs';
 import { join, relative } from 'node:path';
 
 const MAGIC = Buffer.from('SQLite format 3\0', 'latin1');
 const COMPANIONS = ['', '-wal', '-shm'] as const;
 const MARK = '.sqlite.set-aside-';
-/** How many files `setAsideNames` names. */
+/** Maximum number of files that `setAsideNames` returns. */
 const MOST_NAMES = 20;
 
 /**
- * Renames every `.sqlite` file below `folder` that does not begin as one, with its companions. Nothing is deleted, and
- * the object makes a new one. Damage further inside a file shows as `500` of that one object only.
+ * Renames every `.sqlite` file below `folder` without a valid header, with its companions. Nothing is deleted, and the
+ * object creates a new database. Damage elsewhere in a file causes `500` answers of that object only.
  *
- * @param at part of the new names
- * @returns the files by their names now, relative to `folder`
+ * @param at suffix of the new names
+ * @returns the new names, relative to `folder`
  */
 export function setAsideDamaged(folder: string, at: string): string[] {
   const kept: string[] = [];
@@ -26,9 +26,9 @@ export function setAsideDamaged(folder: string, at: string): string[] {
 }
 
 /**
- * What was set aside below `folder` and is still there, by this start or an earlier one.
+ * Files below `folder` that this start or an earlier one has set aside, and that still exist.
  *
- * @returns files relative to `folder`, the newest first, at most 20
+ * @returns paths relative to `folder`, newest first, at most 20
  */
 export function setAsideNames(folder: string): string[] {
   return filesBelow(folder, (name) => name.includes(MARK) && !/-(?:wal|shm)$/.test(name))
@@ -47,7 +47,7 @@ function filesBelow(folder: string, isWanted: (name: string) => boolean): string
       .filter((entry) => entry.isFile() && isWanted(entry.name))
       .map(({ parentPath, name }) => join(parentPath, name));
   } catch {
-    // There is no folder yet.
+    // The folder does not exist yet.
     return [];
   }
 }

@@ -1,6 +1,6 @@
 /**
- * `npm run demo`: the ten-action research assistant, first as a plan, then for real, scaled in time,
- * against the running system (or one that is started for it), with a live timeline.
+ * `npm run demo`: prints the plan of the ten-action research assistant, then runs it with scaled durations against the
+ * running system (or one that it starts), with a live timeline.
  */
 import { readFileSync } from 'node:fs';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { freePort } from './services.ts';
 import { ROOT, startSystem } from './system.ts';
 import { Timeline } from './timeline.ts';
 
-/** One second of the plan takes this many milliseconds in the demo. */
+/** Milliseconds in the demo per second of the plan. */
 const SCALE_MS = Number(process.env['DEMO_MS_PER_SECOND'] ?? 25);
 /** Characters of protocol text per chunk and milliseconds between chunks: about 60 tokens a second. */
 const PACE = { chars: 24, ms: 100 } as const;
@@ -50,7 +50,7 @@ async function show(url: string): Promise<void> {
   const protocol = scaled(plan);
   console.log(
     `\n${pc.bold('Running it')} at ${SCALE_MS} ms per second. Every action is the echo tool with the planned duration, ` +
-      "so that the time measured is the system's own; the text is streamed like a model's.\n",
+      'so the measured time is that of the system; the text is streamed like the output of a model.\n',
   );
   const timeline = new Timeline(labels);
   const response = await fetch(`${url}/execute/streaming_protocol`, {
@@ -73,7 +73,7 @@ async function show(url: string): Promise<void> {
   console.log(summary(plan, timeline));
 }
 
-/** The same graph with durations of the demo's scale. */
+/** The same graph with scaled durations. */
 function scaled(plan: Plan): string {
   const actions = plan.actions.map((action) => {
     const body = {
@@ -100,7 +100,7 @@ function paced(protocol: string): ReadableStream<Uint8Array> {
   });
 }
 
-/** Measured against the estimates, and against the best possible for when each action became known. */
+/** Compares the measurement with the estimates, and with the lower bound for the times at which actions were declared. */
 function summary(plan: Plan, timeline: Timeline): string {
   const rows = new Map(timeline.rows.map((row) => [row.id, row]));
   const start = Math.min(...timeline.rows.map((row) => row.queuedAt));
@@ -116,15 +116,15 @@ function summary(plan: Plan, timeline: Timeline): string {
   const line = (name: string, value: string): string => `  ${name.padEnd(44)}${value}`;
   return [
     pc.bold('Makespan'),
-    line('one after the other (estimate)', atScale(plan.estimates.sequential_ms)),
+    line('sequential (estimate)', atScale(plan.estimates.sequential_ms)),
     line('wave by wave (estimate)', atScale(plan.estimates.waves_ms)),
     line('critical path (estimate)', atScale(plan.estimates.critical_path_ms)),
-    line('bound: each action at its closing tag', `${Math.round(bound)} ms`.padStart(9)),
+    line('lower bound: start at the closing tag', `${Math.round(bound)} ms`.padStart(9)),
     pc.bold(line('measured', `${end - start} ms`.padStart(9))),
   ].join('\n');
 }
 
-/** The system at PORT when there is one, else one of its own on free ports that is stopped at the end. */
+/** Connects to the system at PORT, or starts one on free ports that is stopped at the end. */
 async function connect(): Promise<{ readonly url: string; stop(): Promise<void> }> {
   const url = `http://127.0.0.1:${process.env['PORT'] || 8787}`;
   try {
@@ -133,7 +133,7 @@ async function connect(): Promise<{ readonly url: string; stop(): Promise<void> 
     };
     if (health.service === 'cortex-edge') return { url, stop: async () => undefined };
   } catch {
-    // Nothing is running there.
+    // No system there.
   }
   console.error(pc.dim(`No system at ${url}; starting one for the demo …`));
   const stateDir = mkdtempSync(join(tmpdir(), 'cortex-demo-'));

@@ -1,6 +1,6 @@
 /**
- * `npm run deploy:check`: builds what `npm run deploy` would upload, without a login, and holds it to
- * its limits: 1 MiB gzipped, 200 ms to start.
+ * `npm run deploy:check`: builds what `npm run deploy` would upload, without a login, and checks its limits: 1 MiB
+ * gzipped, 200 ms of start-up.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { gzipSync } from 'node:zlib';
 import { ROOT } from './system.ts';
 
 const MAX_GZIP_BYTES = 1_048_576;
-/** A fifth of the second that Cloudflare allows; three to five times what is seen, so that a busy machine passes. */
+/** A fifth of Cloudflare's limit of one second, and three to five times the usual value, to allow for a busy machine. */
 const MAX_STARTUP_MS = 200;
 const STARTUP_ATTEMPTS = 5;
 
@@ -27,7 +27,7 @@ function wrangler(args: readonly string[], env: Readonly<Record<string, string>>
   return `${result.stdout}${result.stderr}`;
 }
 
-/** CPU time of the start-up profile, without idle, in milliseconds. */
+/** CPU time of the start-up profile without idle time, in milliseconds. */
 function busyMs(profile: {
   nodes: { id: number; callFrame: { functionName: string } }[];
   samples: number[];
@@ -45,14 +45,14 @@ function busyMs(profile: {
   return microseconds / 1_000;
 }
 
-/** In Docker's place: takes the build file that it is given, to its end, and builds nothing. */
+/** A fake Docker: reads the build file to its end and builds nothing. */
 function standIn(directory: string): string {
   const file = join(directory, 'docker');
   writeFileSync(file, '#!/bin/sh\nif [ "$1" = build ]; then cat > /dev/null; fi\n', { mode: 0o755 });
   return file;
 }
 
-/** What else the machine does only adds to a measurement: the least of several counts. */
+/** Other load only increases a measurement, so the minimum of several attempts counts. */
 function measureStartup(profileFile: string): number {
   let least = Infinity;
   for (let attempt = 1; attempt <= STARTUP_ATTEMPTS && least > MAX_STARTUP_MS; attempt += 1) {
@@ -69,7 +69,7 @@ try {
   const gzipBytes = bundle.reduce((sum, name) => sum + gzipSync(readFileSync(join(folder, name))).length, 0);
   console.log(`bundle: ${(gzipBytes / 1_024).toFixed(0)} KiB gzipped (limit ${MAX_GZIP_BYTES / 1_024} KiB)`);
 
-  // everything but the image, which a deploy builds where Docker has its builder
+  // everything except the image, which a deployment builds with Docker
   wrangler(['deploy', '--dry-run', '--env', 'containers'], { WRANGLER_DOCKER_BIN: standIn(folder) });
   console.log('environment containers: complete');
   wrangler(['deploy', '--dry-run', '--env', 'workers-ai']);
@@ -78,7 +78,7 @@ try {
   console.log(`start-up: ${startupMs.toFixed(1)} ms of CPU (limit ${MAX_STARTUP_MS} ms)`);
 
   if (gzipBytes > MAX_GZIP_BYTES || startupMs > MAX_STARTUP_MS) {
-    console.error('The Worker is past its limits.');
+    console.error('The Worker exceeds its limits.');
     process.exitCode = 1;
   }
 } finally {

@@ -1,4 +1,4 @@
-/** A Docker engine for the tests: the one that runs, else one of our own where the engine is installed, stopped at the end. */
+/** A Docker engine for the tests: the running one, or one that is started here (if installed) and stopped at the end. */
 import { mkdirSync, rmSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
@@ -10,23 +10,23 @@ const START_MS = 60_000;
 const STOP_MS = 20_000;
 
 export interface TestEngine {
-  /** Null = where engines listen by themselves. */
+  /** Null for the default socket. */
   readonly socket: string | null;
   stop(): Promise<void>;
 }
 
 /**
- * @param directory where an engine of our own keeps its images, for the next time
- * @returns why there is none, in words, when there is none
+ * @param directory data directory of an engine that is started here; reused by the next run
+ * @returns the engine, or the reason why there is none
  */
 export async function openEngine(directory: string): Promise<TestEngine | string> {
   const named = process.env['DOCKER_HOST'] ?? '';
   if (named !== '') return { socket: null, stop: () => Promise.resolve() };
   if (await answers(DEFAULT_SOCKET)) return { socket: null, stop: () => Promise.resolve() };
   if (process.platform !== 'linux' || process.getuid?.() !== 0)
-    return 'no Docker engine runs, and only root may start one';
+    return 'no Docker engine is running, and only root can start one';
   mkdirSync(directory, { recursive: true });
-  // a path for a socket holds some hundred characters
+  // the path of a socket is limited to about a hundred characters
   const run = `/run/cortex-edge-${process.pid}`;
   mkdirSync(run, { recursive: true });
   const socket = join(run, 'docker.sock');

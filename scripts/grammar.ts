@@ -16,7 +16,7 @@ function readArguments(): { name: string; format: string; form: string | undefin
       allowPositionals: true,
       options: { format: { type: 'string', default: 'gbnf' }, form: { type: 'string' } },
     });
-    if (positionals.length > 1) return fail(`One agent's name was expected, not "${positionals.join(' ')}"`);
+    if (positionals.length > 1) return fail(`expected one agent's name, got "${positionals.join(' ')}"`);
     return { name: positionals[0] ?? 'assistant', format: values.format, form: values.form };
   } catch (fault) {
     return fail(fault instanceof Error ? fault.message : String(fault));
@@ -31,7 +31,7 @@ if (form !== undefined && form !== 'full' && form !== 'compact') {
 const resolved = bundled.agent(name);
 if (resolved === null) {
   const known = bundled.list('agent').map((agent) => agent.name);
-  fail(`No agent is called "${name}" (known: ${known.join(', ')})`);
+  fail(`unknown agent "${name}" (known: ${known.join(', ')})`);
 }
 const grammar = buildGrammar(resolved, form === undefined ? { format } : { format, form });
 process.stdout.write(grammar.text);

@@ -1,23 +1,23 @@
 /**
- * Stands between a service and the process that started it: the service ends when its starter is gone, whatever
- * ended that. Plain JavaScript, so that it is there at once.
+ * Runs a service for a starter and ends the service when the starter dies, for whatever reason. Plain JavaScript,
+ * for a fast start.
  *
  * usage: node scripts/guard.mjs <grace in milliseconds> <command> [arguments…]
  *
- * Standard input is a pipe that the starter holds open; nothing is ever written to it. It closes when the starter
- * closes it or dies. File descriptor 3 takes how the service ended. The guard leads the process group of the service.
+ * The starter holds the other end of standard input open and writes nothing to it. It closes when the starter closes
+ * it or dies. The service's exit status is written to file descriptor 3. The guard leads the service's process group.
  */
 import { spawn } from 'node:child_process';
 import { writeSync } from 'node:fs';
 
-/** What is left of a service whose main process has ended gets so long. */
+/** Grace period of the remaining processes after the service's main process has ended. */
 const REST_MS = 1_000;
 
 const [grace, command, ...args] = process.argv.slice(2);
 const isWindows = process.platform === 'win32';
-// Signals to the group are meant for the service.
+// Signals to the group are for the service; the guard ignores them.
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => undefined);
-// A reader of its output that is gone is no reason to end before the service has.
+// Ignore write errors: the guard must outlive the reader of its output.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 
 const child = spawn(command, args, { stdio: ['ignore', 'inherit', 'inherit'] });
@@ -28,11 +28,11 @@ function signalGroup(signal) {
     if (isWindows) child.kill(signal);
     else process.kill(-process.pid, signal);
   } catch {
-    // nothing is left
+    // the group has no processes
   }
 }
 
-/** TERM to everything, then KILL to everything, this process included. */
+/** Sends TERM to the group, then KILL to the group including this process. */
 function end(graceMs) {
   if (ending) return;
   ending = true;

@@ -1,15 +1,15 @@
 /**
- * The lives of the Worker over a state folder: each start has a number, and those that froze are told to the later ones,
- * which set aside the work that was under way at several of them (docs/decisions/015).
+ * The lives of the Worker: each start of the Worker on a state folder has a number. Later lives are told which earlier
+ * ones froze, and quarantine work that was in progress in several of them (docs/decisions/015).
  *
- * A life counts as frozen only when it was seen to freeze. One that was killed, deployed anew, or ended by a person while
- * it answered, says nothing about its work. A start that was itself killed leaves its last observation behind.
+ * A life counts as frozen only if it was seen to freeze. A life that was killed, redeployed, or stopped while it answered
+ * is no evidence against its work. If `npm start` itself is killed, the file holds its last observation.
  */
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { startLimits } from './start-limits.ts';
 
-/** What was seen last of a life: nothing yet, answers, or none for so long that something is wrong. */
+/** The last observation of a life: none yet, answers, or a long silence. */
 type Phase = 'unknown' | 'answers' | 'silent';
 
 interface Kept {
@@ -30,19 +30,19 @@ export class Lives {
     this.#kept = this.#read();
   }
 
-  /** A new life begins. @returns its number, and which earlier ones froze */
+  /** Starts a new life. @returns its number, and the earlier lives that froze */
   begin(): { readonly life: number; readonly frozen: readonly number[] } {
     if (this.#kept.phase === 'silent') this.froze();
     this.#write({ ...this.#kept, life: this.#kept.life + 1, phase: 'unknown' });
     return this.#kept;
   }
 
-  /** The present life has answered, or not for so long that it may be frozen. */
+  /** Records that the current life answered, or that it has been silent for a long time. */
   seen(phase: 'answers' | 'silent'): void {
     if (this.#kept.phase !== phase) this.#write({ ...this.#kept, phase });
   }
 
-  /** The present life answers nothing any more, and is ended. */
+  /** Records that the current life froze and was ended. */
   froze(): void {
     const { life, frozen } = this.#kept;
     const all = frozen.includes(life) ? frozen : [...frozen, life];
@@ -61,14 +61,14 @@ export class Lives {
     }
   }
 
-  /** What cannot be written is no reason not to serve: then no work is set aside. */
+  /** Ignores write errors: the system can serve without the file, but then quarantines nothing. */
   #write(kept: Kept): void {
     this.#kept = kept;
     try {
       writeFileSync(`${this.#file}.new`, JSON.stringify(kept), { mode: 0o600 });
       renameSync(`${this.#file}.new`, this.#file);
     } catch {
-      // As above.
+      // see above
     }
   }
 }

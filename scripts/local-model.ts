@@ -1,21 +1,21 @@
-/** Finds a model server that runs on this machine already, for `npm start` without any configuration. */
+/** Finds a local model server, for `npm start` without any configuration. */
 
 export interface LocalModel {
-  /** As people call the server. */
+  /** Name of the server, for messages. */
   readonly server: 'Ollama' | 'llama.cpp server';
-  /** Settings of the Worker that lead to it. */
+  /** Settings of the Worker for this server. */
   readonly vars: Readonly<Record<string, string>>;
 }
 
-/** Where these servers listen unless told otherwise. */
+/** Default addresses of the servers. */
 const OLLAMA = 'http://127.0.0.1:11434';
 const LLAMA_CPP = 'http://127.0.0.1:8080';
-/** On one's own machine an answer takes a few milliseconds, or nobody is there. */
+/** A local server answers within a few milliseconds. */
 const PROBE_MS = 400;
 
 /**
- * @param wanted the model's name, where it is set: then a server counts only when it has that model
- * @returns null when there is none, or when it has no model
+ * @param wanted a configured model name; a server without this model is ignored
+ * @returns null if there is no server, or if it has no model
  */
 export async function findLocalModel(
   wanted: string | null,
@@ -29,7 +29,7 @@ export async function findLocalModel(
       vars: { LLM_PROVIDER: 'ollama', LLM_BASE_URL: `${ollama}/v1`, LLM_MODEL: installed },
     };
   }
-  // Port 8080 is everybody's: only a server that names itself counts.
+  // Many programs use port 8080, so the answer must identify llama.cpp.
   const [loaded] = namesIn(models, 'data', 'id');
   if (loaded === undefined || namesIn(models, 'data', 'owned_by')[0] !== 'llamacpp') return null;
   const name = wanted ?? loaded.replace(/^.*[/\\]/, '');
@@ -39,7 +39,7 @@ export async function findLocalModel(
   };
 }
 
-/** Ollama adds `:latest` to names without a tag. */
+/** Ollama appends `:latest` to names without a tag. */
 function fits(name: string, wanted: string | null): boolean {
   return wanted === null || name === wanted || name === `${wanted}:latest`;
 }
@@ -53,7 +53,7 @@ async function probe(url: string): Promise<unknown> {
   }
 }
 
-/** The texts under `field` in the list under `list`. */
+/** The strings in `field` of the objects in the array `list`. */
 function namesIn(answer: unknown, list: string, field: string): string[] {
   if (typeof answer !== 'object' || answer === null) return [];
   const items: unknown = Reflect.get(answer, list);

@@ -1,4 +1,4 @@
-/** Reads a manifest folder and checks it: what the bundler and `npm run validate` share. */
+/** Reads and checks a manifest folder, for the bundler and `npm run validate`. */
 import { isUtf8 } from 'node:buffer';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { isAbsolute, join, relative, sep } from 'node:path';
@@ -16,7 +16,7 @@ const SHIPPED = 'manifests';
 
 interface ManifestFolder {
   readonly files: readonly ManifestFile[];
-  /** Files that are named like manifests, and of which there is no text. */
+  /** Files with the name of a manifest whose text cannot be read. */
   readonly unreadable: readonly ManifestProblem[];
 }
 
@@ -34,34 +34,33 @@ function readFolder(target: string): ManifestFolder {
     const found = stat.size > limits.manifestBytes ? null : readFileSync(path);
     if (found !== null && isUtf8(found) && !found.includes(0)) files.push({ path: file, text: found.toString('utf8') });
     else if (!isFolder || /\.(ya?ml|md|markdown)$/i.test(file)) {
-      const why =
-        found === null ? `has ${stat.size} bytes, of ${limits.manifestBytes} allowed` : 'is not text in UTF-8';
+      const why = found === null ? `has ${stat.size} bytes (maximum ${limits.manifestBytes})` : 'is not UTF-8 text';
       unreadable.push({ file, line: 1, column: 1, field: '', message: `the file ${why}` });
     }
   }
   return { files, unreadable };
 }
 
-/** Every text file under `folder` (or the one file), sorted by path; too large and binary ones are left out. */
+/** All text files below `folder` (or the one file), sorted by path; skips large and binary files. */
 export function readManifestFiles(folder: string): readonly ManifestFile[] {
   return readFolder(folder).files;
 }
 
-/** Loads a folder, or the one file, which is meant to be a manifest then. */
+/** Loads a folder, or a single file that must be a manifest. */
 function load(target: string, common: Catalog | null = null): LoadedManifests {
   const { files, unreadable } = readFolder(target);
-  // What the deployment's clocks may do, where that is set in this folder or in the environment.
+  // the deployment's minimum intervals, from this folder or the environment
   const clocks = parseClocks(settingsOf(join(import.meta.dirname, '..'), process.env).worker);
   const loaded = loadManifests(files, { common, clocks });
   const problems = [...unreadable, ...loaded.problems];
   if (problems.length === 0 && loaded.entries.length === 0 && statSync(target).isFile()) {
-    const message = 'is no manifest: those are YAML, or Markdown whose front matter has a "kind"';
+    const message = 'is not a manifest (expected YAML, or Markdown with "kind" in its front matter)';
     problems.push({ file: target, line: 1, column: 1, field: '', message });
   }
   return { ...loaded, problems };
 }
 
-/** How much of each kind was loaded, in words. */
+/** A summary of the number of manifests of each kind. */
 export function summarise({ catalog }: Pick<LoadedManifests, 'catalog'>): string {
   const counts = CATALOG_KINDS.map((kind) => [kind, catalog.list(kind).length] as const)
     .filter(([, count]) => count > 0)
@@ -69,14 +68,14 @@ export function summarise({ catalog }: Pick<LoadedManifests, 'catalog'>): string
   return `${counts.length > 0 ? counts.join(', ') : 'nothing'} loaded`;
 }
 
-/** Loads a folder and prints what is wrong with it to stderr. */
+/** Loads a folder and prints its issues to stderr. */
 export function checkManifests(folder: string): LoadedManifests {
   return told(load(folder));
 }
 
 /**
- * The same for any folder or file of an author: its imports may mean what is shipped, and what stands inside the
- * shipped folder is judged together with the rest of that.
+ * Loads any folder or file of an author. Imports may refer to bundled manifests, and a path inside the bundled folder is
+ * checked together with all bundled manifests.
  */
 export function checkOwnManifests(target: string): LoadedManifests {
   const inside = relative(SHIPPED, target).split(sep).join('/');

@@ -1,21 +1,21 @@
-/** Says what became of a change in the manifest folder while the system runs. The Worker itself is rebuilt by wrangler. */
+/** Reports changes in the manifest folder while the system runs. wrangler rebuilds the Worker itself. */
 import { statSync, watch } from 'node:fs';
 import { summarise } from './manifest-files.ts';
 import type { checkManifests } from './manifest-files.ts';
 
-/** An editor writes a file in several steps; they count as one change. */
+/** Debounce interval: an editor writes a file in several steps. */
 const QUIET_MS = 150;
 
-/** A file that is there, or one with an extension that is gone: not a folder, nor what an editor had beside it for a moment. */
+/** An existing file, or a deleted one with an extension. Excludes folders and temporary files of editors. */
 function isNamed(path: string): boolean {
   const stat = statSync(path, { throwIfNoEntry: false });
   return stat === undefined ? /\.\w+$/.test(path) : stat.isFile();
 }
 
 /**
- * Calls `report` after each change below `folder`, with what `check` says of it.
+ * Calls `report` after each change below `folder` with the result of `check`.
  *
- * @returns the end of watching
+ * @returns a function that stops watching
  */
 export function watchManifests(
   folder: string,
@@ -37,14 +37,14 @@ export function watchManifests(
         report(`${what} changed: ${summarise(loaded)}; they count from the next message on`, true);
       else {
         const errors = problems.length === 1 ? '1 error' : `${problems.length} errors`;
-        report(`${what} changed: ${errors}, so what was loaded before goes on`, false);
+        report(`${what} changed: ${errors}, so the previous version stays active`, false);
       }
     } catch (fault) {
       report(`${what} changed and cannot be read: ${fault instanceof Error ? fault.message : String(fault)}`, false);
     }
   };
   const watcher = watch(folder, { recursive: true }, (_event, name) => {
-    // schemas for editors are written by a script and are no manifests
+    // a script generates the editors' schemas; they are not manifests
     if (name === null || /(^|[/\\])(schemas[/\\]|\.)|~$|\.sw.$/.test(name)) return;
     changed.add(name);
     if (timer !== null) clearTimeout(timer);

@@ -1,6 +1,6 @@
 /**
- * What an earlier start has left running: its services are written down with what tells each process from a later one
- * with its number, and only those that are still the same are ended.
+ * Ends the processes that an earlier start left running. Each service is recorded with the pid, start time and command of
+ * its processes, so that a later process with the same pid is not ended.
  */
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { listProcesses } from './processes.ts';
 import type { ProcessInfo } from './processes.ts';
 import { startLimits } from './start-limits.ts';
 
-/** A service as it is written down: the leader of its group, and who belongs to it. */
+/** A recorded service: the leader of its process group, and the members of the group. */
 export interface RecordedService {
   readonly name: string;
   readonly group: number;
@@ -18,7 +18,7 @@ export interface RecordedService {
 
 const FILE = 'services.json';
 
-/** Writes down what runs now; what cannot be written is no reason not to serve. */
+/** Records the running services. Ignores write errors: the system can serve without the record. */
 export function recordServices(
   folder: string,
   services: readonly { readonly name: string; readonly pid: number }[],
@@ -32,15 +32,15 @@ export function recordServices(
     writeFileSync(`${file}.new`, JSON.stringify(recorded), { mode: 0o600 });
     renameSync(`${file}.new`, file);
   } catch {
-    // Then a later start has to be told by its user.
+    // Then a later start cannot find them.
   }
 }
 
 /**
- * The processes of the record that still run, with everything in their groups.
+ * The recorded processes that still run, with their whole groups.
  *
- * A recorded process that is the same still (number, start time, command) proves that its group is the recorded one:
- * the number of a group is not given away while the group has members.
+ * If one recorded process is unchanged (pid, start time, command), its group is the recorded one: the system does not
+ * reuse the id of a group that has members.
  */
 export function findOrphans(
   recorded: readonly RecordedService[],
@@ -60,7 +60,7 @@ export function findOrphans(
   });
 }
 
-/** Ends what an earlier start of this folder has left running. @returns what that was, in words; null = nothing */
+/** Ends the processes that an earlier start on this folder left running. @returns a description; null if there were none */
 export async function endOrphans(folder: string): Promise<string | null> {
   const recorded = readRecord(folder);
   const orphans = findOrphans(recorded, listProcesses()).map((orphan) => ({
@@ -99,13 +99,13 @@ function isProcess(value: unknown): boolean {
   return Number.isSafeInteger(pid) && typeof startedAt === 'string' && typeof command === 'string';
 }
 
-/** Each by itself: one that is gone takes no other with it. */
+/** Signals each process separately, so that a missing one does not affect the others. */
 function signal(processes: readonly ProcessInfo[], name: NodeJS.Signals): void {
   for (const { pid } of processes) {
     try {
       process.kill(pid, name);
     } catch {
-      // It is gone already.
+      // the process has ended
     }
   }
 }

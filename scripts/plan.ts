@@ -1,4 +1,4 @@
-/** `npm run plan -- file.xml [agent]`: what protocol text would do; nothing runs. `-` reads standard input. */
+/** `npm run plan -- file.xml [agent]`: dry-runs protocol text. `-` reads standard input. */
 import { readFileSync } from 'node:fs';
 import pc from 'picocolors';
 import { bundled } from '../src/catalog/bundled.ts';
@@ -21,7 +21,7 @@ function read(path: string): string {
 const agent = agentName === undefined ? null : bundled.agent(agentName);
 if (agentName !== undefined && agent === null) {
   const known = bundled.list('agent').map(({ name }) => name);
-  console.error(`No agent is called "${agentName}" (known: ${known.join(', ')})`);
+  console.error(`unknown agent "${agentName}" (known: ${known.join(', ')})`);
   process.exit(1);
 }
 const plan = planText(read(file), agent);

@@ -1,16 +1,16 @@
-/** The processes of this machine: who leads which group, and what tells a process from a later one with its number. */
+/** Lists the processes of this machine with their groups and start times. */
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 
 export interface ProcessInfo {
   readonly pid: number;
   readonly group: number;
-  /** With `pid`, unique on this machine: numbers are used again. */
+  /** Together with `pid`, unique on this machine: pids are reused. */
   readonly startedAt: string;
   readonly command: string;
 }
 
-/** Every process that this user may see, or those that are wanted; those that end meanwhile are left out. */
+/** All visible processes, or those that `isWanted` selects; skips processes that end meanwhile. */
 export function listProcesses(
   isWanted: (process: Pick<ProcessInfo, 'pid' | 'group'>) => boolean = () => true,
 ): ProcessInfo[] {
@@ -24,10 +24,10 @@ function fromProc(isWanted: (process: Pick<ProcessInfo, 'pid' | 'group'>) => boo
     if (!/^\d+$/.test(name)) return [];
     const stat = textOf(`/proc/${name}/stat`);
     if (stat === null) return [];
-    // the name of the program, in brackets, may hold anything
+    // the program's name, in parentheses, may contain any character
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     const [state = '', , group = ''] = fields;
-    // a zombie is nothing but a number that is not free yet
+    // skip zombies: only their pid remains
     if (state === 'Z' || state === 'X') return [];
     const numbers = { pid: Number(name), group: Number(group) };
     const command = isWanted(numbers) ? textOf(`/proc/${name}/cmdline`) : null;

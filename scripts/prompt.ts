@@ -5,13 +5,11 @@ import { buildSystemPrompt, estimateTokens } from '../src/protocol/prompt/prompt
 const [name = 'assistant', ...others] = process.argv.slice(2);
 const resolved = bundled.agent(name);
 if (name.startsWith('-') || others.length > 0) {
-  console.error(
-    `One agent's name was expected, not "${[name, ...others].join(' ')}"\nusage: npm run prompt -- <agent>`,
-  );
+  console.error(`expected one agent's name, got "${[name, ...others].join(' ')}"\nusage: npm run prompt -- <agent>`);
   process.exitCode = 2;
 } else if (resolved === null) {
   const known = bundled.list('agent').map((agent) => agent.name);
-  console.error(`No agent is called "${name}" (known: ${known.join(', ')})`);
+  console.error(`unknown agent "${name}" (known: ${known.join(', ')})`);
   process.exitCode = 1;
 } else {
   const prompt = buildSystemPrompt(resolved);

@@ -1,4 +1,4 @@
-/** `npm run scripted-llm -- script.yml [--port 0]`: a model server for tests, until Ctrl-C (docs/models.md). */
+/** `npm run scripted-llm -- script.yml [--port 0]`: runs a scripted model server until Ctrl-C (docs/models.md). */
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { readScript } from './scripted-llm/script.ts';
@@ -21,7 +21,7 @@ function readArguments(): { file: string; port: number } {
     if (file === undefined || more.length > 0) return fail(USAGE, 2);
     const port = Number(values.port);
     if (/^\d{1,5}$/.test(values.port) && port < 65_536) return { file, port };
-    return fail(`--port "${values.port}" is not a port (0-65535; 0 takes a free one)\n${USAGE}`, 2);
+    return fail(`--port "${values.port}" is not a valid port (0-65535; 0 selects a free one)\n${USAGE}`, 2);
   } catch (fault) {
     return fail(`${messageOf(fault)}\n${USAGE}`, 2);
   }

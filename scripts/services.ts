@@ -1,4 +1,4 @@
-/** Child services in process groups of their own: started, awaited, and stopped with all their children. */
+/** Starts services in their own process groups, waits for them, and stops them with all their children. */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { createServer } from 'node:net';
@@ -10,15 +10,15 @@ const GUARD = fileURLToPath(new URL('guard.mjs', import.meta.url));
 
 export interface Service {
   readonly name: string;
-  /** Leads the process group of the service; ends it when this process ends, whatever ends it (guard.mjs). */
+  /** The guard (guard.mjs). It leads the service's process group and ends the service if this process dies. */
   readonly process: ChildProcess;
-  /** What it printed last, newest at the end; for the message when it fails. */
+  /** The last lines of output, for error messages. */
   readonly tail: readonly string[];
-  /** Resolves with the exit code, or the signal's name. */
+  /** Resolves with the exit code or the name of the signal. */
   readonly exited: Promise<number | string>;
 }
 
-/** Starts a command in a process group of its own. Its output is kept, and shown when `echo` says so. */
+/** Starts a command in its own process group. Keeps the last lines of output, and prints lines that `echo` accepts. */
 export function startService(
   name: string,
   command: string,
@@ -27,9 +27,9 @@ export function startService(
     readonly env: NodeJS.ProcessEnv;
     readonly cwd: string;
     readonly echo: (line: string) => boolean;
-    /** Lines that say nothing about a failure, and are not kept either. */
+    /** Lines that are neither printed nor kept. */
     readonly noise?: (line: string) => boolean;
-    /** What it gets to end by itself when this process is gone. */
+    /** Time to end after this process has died. */
     readonly graceMs?: number;
   },
 ): Service {
@@ -37,7 +37,7 @@ export function startService(
   const child = spawn(process.execPath, [GUARD, grace, command, ...args], {
     cwd: options.cwd,
     env: options.env,
-    // the first is what the guard holds on to, the last is how it tells the end of the service
+    // stdin is the guard's life line, fd 3 reports the service's exit status
     stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
     detached: process.platform !== 'win32',
   });
@@ -66,7 +66,7 @@ export function startService(
   return { name, process: child, tail, exited };
 }
 
-/** TERM to the whole group, then KILL to what is left after `graceMs`. Resolves when nothing is left. */
+/** Sends TERM to the whole group, then KILL after `graceMs`. Resolves when the group is gone. */
 export async function stopService(service: Service, graceMs: number = startLimits.stopGraceMs): Promise<void> {
   const { pid } = service.process;
   if (pid === undefined) return;
@@ -75,7 +75,7 @@ export async function stopService(service: Service, graceMs: number = startLimit
   await killService(service);
 }
 
-/** KILL to the whole group, without a word before. Resolves when its leader is gone. */
+/** Sends KILL to the whole group. Resolves when its leader is gone. */
 export async function killService({ process: leader }: Service): Promise<void> {
   if (leader.pid === undefined) return;
   const isGone = leader.exitCode !== null || leader.signalCode !== null;
@@ -88,14 +88,14 @@ function signalGroup(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(process.platform === 'win32' ? pid : -pid, signal);
   } catch {
-    // The group is gone already.
+    // the group has no processes
   }
 }
 
-/** Why a service does not serve. */
+/** The reason why a service does not serve. */
 export class ServiceError extends Error {
   override readonly name = 'ServiceError';
-  /** `ended` by itself; `frozen`: it takes connections and answers none; `silent`: it does not even do that. */
+  /** `ended`: it exited; `frozen`: it accepts connections but does not answer; `silent`: it accepts no connections. */
   readonly reason: 'ended' | 'frozen' | 'silent';
 
   constructor(reason: ServiceError['reason'], message: string) {
@@ -104,70 +104,69 @@ export class ServiceError extends Error {
   }
 }
 
-/** The answer of a service to one question, as far as it matters. */
+/** The answer to one health check. */
 export type Answer =
-  | { readonly is: 'answer'; readonly ok: boolean; readonly body: unknown }
-  | { readonly is: 'refused' | 'silent' };
+  | { readonly type: 'answer'; readonly ok: boolean; readonly body: unknown }
+  | { readonly type: 'refused' | 'silent' };
 
-/** Asks once. `refused`: nothing listens, or the connection broke; `silent`: no answer within `timeoutMs`. */
+/** Sends one request. `refused`: no connection, or it broke; `silent`: no answer within `timeoutMs`. */
 export async function ask(url: string, timeoutMs: number, headers: Record<string, string> = {}): Promise<Answer> {
   const signal = AbortSignal.timeout(timeoutMs);
   try {
     const response = await fetch(url, { signal, headers });
     const body: unknown = await response.json().catch(() => null);
-    return { is: 'answer', ok: response.ok, body };
+    return { type: 'answer', ok: response.ok, body };
   } catch {
-    return { is: signal.aborted ? 'silent' : 'refused' };
+    return { type: signal.aborted ? 'silent' : 'refused' };
   }
 }
 
-/** What a service says of itself: `starting` means that it is up and takes no work yet. */
+/** The `status` in a health document; `starting` means that the service does not accept work yet. */
 export function statusOf(answer: Answer): string | null {
-  if (answer.is !== 'answer' || typeof answer.body !== 'object' || answer.body === null) return null;
+  if (answer.type !== 'answer' || typeof answer.body !== 'object' || answer.body === null) return null;
   const { status } = answer.body as { readonly status?: unknown };
   return typeof status === 'string' ? status : null;
 }
 
-export interface StreamTimeout {
-  /** Until it answers for the first time. */
+export interface StartTimeouts {
+  /** Until the first answer. */
   readonly startMs: number;
-  /** Until it says that it is not `starting` any more; default: `startMs`. 0 = it is enough that it answers well. */
+  /** Until the status is no longer `starting`; default `startMs`. 0 = any successful answer is sufficient. */
   readonly startingMs?: number;
-  /** Told what it answers meanwhile. */
+  /** Called with the body of each answer. */
   readonly onAnswer?: (body: unknown) => void;
-  /** Told when it takes connections and has answered none of them for `startLimits.lateMs`. */
+  /** Called when the service has accepted connections without answering for `startLimits.lateMs`. */
   readonly onLate?: () => void;
 }
 
 /**
- * Polls `url` until the service answers well and is not `starting` any more.
+ * Polls `url` until the service answers successfully and is not `starting`.
  *
- * @throws ServiceError when it ends first, freezes, or takes longer than it may
+ * @throws ServiceError if it exits, freezes, or exceeds its time limit
  */
-export async function waitUntilHealthy(service: Service, url: string, patience: number | StreamTimeout): Promise<void> {
+export async function waitUntilHealthy(service: Service, url: string, timeouts: number | StartTimeouts): Promise<void> {
   const {
     startMs,
     startingMs = startMs,
     onAnswer,
     onLate,
-  } = typeof patience === 'number' ? { startMs: patience } : patience;
+  } = typeof timeouts === 'number' ? { startMs: timeouts } : timeouts;
   const startedAt = Date.now();
   let died: number | string | null = null;
   let silentSince: number | null = null;
   let isStarting = false;
   void service.exited.then((code) => (died = code));
   while (Date.now() - startedAt < (isStarting ? startingMs : startMs)) {
-    if (died !== null)
-      throw new ServiceError('ended', `${service.name} ended at once (${died}):\n${lastLines(service)}`);
+    if (died !== null) throw new ServiceError('ended', `${service.name} exited (${died}):\n${lastLines(service)}`);
     const answer = await ask(url, startLimits.startAnswerMs);
     isStarting = startingMs > 0 && statusOf(answer) === 'starting';
-    if (answer.is === 'answer') onAnswer?.(answer.body);
-    if (answer.is === 'answer' && answer.ok && !isStarting) return;
-    silentSince = answer.is === 'silent' ? (silentSince ?? Date.now()) : null;
+    if (answer.type === 'answer') onAnswer?.(answer.body);
+    if (answer.type === 'answer' && answer.ok && !isStarting) return;
+    silentSince = answer.type === 'silent' ? (silentSince ?? Date.now()) : null;
     const silentMs = silentSince === null ? 0 : Date.now() - silentSince;
     if (silentMs > startLimits.lateMs) onLate?.();
     if (silentMs > startLimits.startFreezeMs) {
-      const message = `${service.name} takes connections at ${url} and answers none:\n${lastLines(service)}`;
+      const message = `${service.name} accepts connections at ${url} but does not answer:\n${lastLines(service)}`;
       throw new ServiceError('frozen', message);
     }
     await delay(startLimits.startPollMs);
@@ -180,7 +179,7 @@ function lastLines({ tail }: Service): string {
   return tail.join('\n');
 }
 
-/** Whether the port can be bound on loopback. */
+/** Whether the port is free on loopback. */
 export async function portIsFree(port: number): Promise<boolean> {
   return await new Promise((resolve) => {
     const server = createServer();
@@ -189,7 +188,7 @@ export async function portIsFree(port: number): Promise<boolean> {
   });
 }
 
-/** A port that is free on loopback right now. */
+/** Returns a port that is currently free on loopback. */
 export async function freePort(): Promise<number> {
   return await new Promise((resolve, reject) => {
     const server = createServer();

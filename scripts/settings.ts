@@ -1,4 +1,4 @@
-/** Settings of the whole system (docs/operations.md): where they come from, and which service gets which. */
+/** Reads the settings of the whole system (docs/operations.md) and assigns them to services. */
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,18 +12,18 @@ import { parseRunnerUrls, parseSigningKeys } from '../src/executors/runner/list.
 import { parseApiKeys } from '../src/http/auth.ts';
 import { parseTokenSecret } from '../src/http/tokens.ts';
 
-/** What `npm start` itself reads. */
+/** Settings of `npm start` itself. */
 export const START_SETTINGS = ['PORT', 'RUNNER_PORT', 'CORTEX_STATE_DIR'] as const;
 
-/** What the runner is told by `npm start`, whatever the settings say. */
+/** Settings of the runner that `npm start` always overrides. */
 const SET_BY_START: ReadonlySet<string> = new Set(['RUNNER_PORT', 'CORTEX_STATE_DIR', 'RUNNER_SECRET']);
 
-/** Of the machine: what programs that are started need, and how the Docker engine is found. */
+/** Environment variables that child programs and the Docker client need. */
 const MACHINE = (
   'PATH HOME TMPDIR TMP TEMP LANG LC_ALL TZ SystemRoot windir ComSpec PATHEXT ' +
   'XDG_RUNTIME_DIR DOCKER_HOST DOCKER_CERT_PATH DOCKER_TLS_VERIFY NODE_EXTRA_CA_CERTS'
 ).split(' ');
-/** What the development server needs beside that. */
+/** Additional environment variables of wrangler. */
 const WRANGLER = 'USER USERPROFILE APPDATA LOCALAPPDATA XDG_CONFIG_HOME XDG_CACHE_HOME MINIFLARE_WORKERD_PATH'.split(
   ' ',
 );
@@ -36,11 +36,11 @@ export interface SystemSettings {
   readonly worker: Readonly<Record<string, string>>;
   /** For the runner. */
   readonly runner: Readonly<Record<string, string>>;
-  /** Names in the file that nothing reads. */
+  /** Unknown names in the file. */
   readonly unknown: readonly string[];
 }
 
-/** @param file the text of `.dev.vars`; the environment wins over it, and empty values are unset */
+/** @param file the text of `.dev.vars`; the environment takes precedence, and empty values count as unset */
 export function readSettings(environment: Variables, file = ''): SystemSettings {
   const given = new Map<string, string>();
   for (const [name, value] of [...Object.entries(parseEnv(file)), ...Object.entries(environment)]) {
@@ -56,13 +56,13 @@ export function readSettings(environment: Variables, file = ''): SystemSettings 
   };
 }
 
-/** The same from the project's folder. */
+/** Reads the settings of the project in `root`. */
 export function settingsOf(root: string, environment: Variables): SystemSettings {
   const file = join(root, '.dev.vars');
   return readSettings(environment, existsSync(file) ? readFileSync(file, 'utf8') : '');
 }
 
-/** @throws Error that says which setting of the Worker is wrong, and how */
+/** @throws Error that names an invalid setting of the Worker */
 export function checkWorkerSettings(worker: Readonly<Record<string, string>>): void {
   parseApiKeys(worker['API_KEYS']);
   parseTokenSecret(worker['SESSION_TOKEN_SECRET']);
@@ -73,22 +73,22 @@ export function checkWorkerSettings(worker: Readonly<Record<string, string>>): v
   parseClocks(worker);
 }
 
-/** The settings that decide which manifests load. */
+/** The settings that affect which manifests load. */
 export function clockSettings(worker: Variables): NodeJS.ProcessEnv {
   return pick(worker, ['FEED_MIN_SECONDS', 'CRON_MIN_SECONDS']);
 }
 
-/** What the runner's process finds in its environment: nothing but what it needs, no secret of the Worker's. */
+/** Environment of the runner's process: only what it needs, and none of the Worker's secrets. */
 export function runnerEnvironment(environment: Variables, runner: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
   return { ...pick(environment, MACHINE), ...runner };
 }
 
-/** What the development server's process finds in its environment; settings go to the Worker in a file. */
+/** Environment of the wrangler process; the Worker's settings are passed in a file. */
 export function workerEnvironment(environment: Variables): NodeJS.ProcessEnv {
   return pick(environment, [...MACHINE, ...WRANGLER]);
 }
 
-/** The secret that tokens are signed with when none is set: made once for each state folder, read by this user only. */
+/** The default key for signing tokens: generated once per state folder, readable only by this user. */
 export function tokenSecretIn(stateDir: string): string {
   const file = join(stateDir, 'session-token.secret');
   const known = existsSync(file) ? readFileSync(file, 'utf8').trim() : '';
@@ -108,7 +108,7 @@ function isSetting(name: string): boolean {
   return isToolSecret(name) || [START_SETTINGS, WORKER_SETTINGS, RUNNER_SETTINGS].some((names) => isOneOf(names, name));
 }
 
-/** Secrets that manifests may name (X3). */
+/** Secrets that manifests may use (X3). */
 function isToolSecret(name: string): boolean {
   return name.startsWith('TOOL_');
 }

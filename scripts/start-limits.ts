@@ -1,46 +1,46 @@
-/** What bounds `npm start`: how long it waits for a service, and how often it starts one again. Milliseconds. */
+/** Limits of `npm start`: timeouts and restarts of services. Milliseconds. */
 export const startLimits = {
-  /** From the launch of a service until it answers for the first time. */
+  /** From the start of a service to its first answer. */
   startMs: 60_000,
-  /** The same for a runner that says that it is starting: its images may be built from nothing. */
+  /** The same for a runner with status `starting`: it may have to build all base images. */
   runnerStartMs: 900_000,
-  /** A service that takes connections at its start and answers none of them for so long is frozen. */
+  /** A starting service that accepts connections without answering for this time is frozen. */
   startFreezeMs: 30_000,
-  /** All parts serve: how long the Worker may take to say so. */
+  /** From the moment that all services serve until the Worker reports it. */
   readyMs: 10_000,
-  /** Between two looks at a service that starts. */
+  /** Poll interval of a starting service. */
   startPollMs: 50,
-  /** One question to a service that starts, and to one that runs. */
+  /** Timeout of one health check of a starting service, and of a running one. */
   startAnswerMs: 2_000,
   answerMs: 4_000,
-  /** Between two questions to a service that runs. */
+  /** Interval of health checks. */
   checkMs: 1_000,
-  /** After so many answers the processes of a service are written down anew. */
+  /** The processes of a service are recorded again after this many answers. */
   noteEvery: 5,
-  /** Questions in a row without an answer; then the service is frozen. */
+  /** Failed health checks in a row until the service counts as frozen. */
   freezeMisses: 4,
-  /** The same where nothing listens any more, or where a process of the service has gone. */
+  /** The same if the port is closed or a process of the service is gone. */
   deadMisses: 2,
-  /** A start without an answer for so long is written down as one that may be frozen, should it be killed. */
+  /** A starting service that is silent for this time is recorded as possibly frozen, in case this process is killed. */
   lateMs: 10_000,
-  /** Frozen lives of the Worker that are remembered. */
+  /** Number of frozen lives of the Worker that are remembered. */
   frozenLives: 100,
-  /** How often a service that died is started again within `restartWindowMs`, and what is waited before: doubled each time. */
+  /** Maximum restarts of a service that died, per `restartWindowMs`. The backoff doubles each time. */
   restarts: 5,
   restartWindowMs: 600_000,
-  /** The same for one that froze: three such starts are needed for each piece of work that freezes it, to set it aside. */
+  /** The same for one that froze. Each piece of work that freezes it needs three such starts to be quarantined. */
   freezeRestarts: 20,
   freezeWindowMs: 3_600_000,
   restartBackoffMs: 500,
   restartBackoffMaxMs: 8_000,
-  /** TERM, then so long, then KILL. */
+  /** Time between TERM and KILL. */
   stopGraceMs: 5_000,
-  /** The same for what an earlier start has left behind. */
+  /** The same for processes of an earlier start. */
   orphanGraceMs: 3_000,
-  /** How long what was killed may take to be gone. */
+  /** Time until killed processes are gone. */
   killedMs: 5_000,
-  /** Between two looks at whether the process that started this one is still there. */
+  /** Poll interval of the check whether the parent process is alive. */
   starterPollMs: 1_000,
-  /** Between two lines about an image that is being built. */
+  /** Interval of progress messages during an image build. */
   progressMs: 5_000,
 } as const;

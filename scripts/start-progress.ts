@@ -1,4 +1,4 @@
-/** What `npm start` shows while the runner makes its images: which one, how many there are, for how long. */
+/** Progress that `npm start` shows while the runner builds its images: name, number and elapsed time. */
 import { startLimits } from './start-limits.ts';
 
 interface Image {
@@ -8,8 +8,8 @@ interface Image {
 }
 
 /**
- * @param say gets a line for every image that begins and ends, and one every `startLimits.progressMs` in between
- * @returns to be told what the runner's `/health` answers
+ * @param say receives a line when an image starts and ends, and one every `startLimits.progressMs` in between
+ * @returns a function that takes the body of the runner's `/health`
  */
 export function imageProgress(say: (line: string) => void): (health: unknown) => void {
   const told = new Map<string, { state: string; elapsedMs: number }>();

@@ -1,4 +1,4 @@
-/** `npm start`: the runner and the Worker on loopback, one screen that says what is active, a clean stop on Ctrl-C. */
+/** `npm start`: runs the runner and the Worker on loopback, prints what is active, and stops both on Ctrl-C. */
 import { resolve as resolvePath } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pc from 'picocolors';
@@ -6,8 +6,8 @@ import { setAsideDamaged } from './damaged-databases.ts';
 import { findLocalModel } from './local-model.ts';
 import { checkManifests } from './manifest-files.ts';
 import { watchManifests } from './manifest-watch.ts';
-import type { Failure } from './keeper.ts';
-import { failureOf, keepRunning, RestartBudget, startAgain } from './keeper.ts';
+import type { Failure } from './supervisor.ts';
+import { failureOf, supervise, RestartBudget, restart } from './supervisor.ts';
 import { endOrphans } from './orphans.ts';
 import { portIsFree, statusOf } from './services.ts';
 import { startLimits } from './start-limits.ts';
@@ -22,7 +22,7 @@ function port(name: 'PORT' | 'RUNNER_PORT', fallback: number): number {
   if (text === undefined) return fallback;
   const value = Number(text);
   if (Number.isInteger(value) && value > 0 && value < 65_536) return value;
-  fail(`${name}=${text} is not a port (1-65535).`);
+  fail(`${name}=${text} is not a valid port (1-65535).`);
 }
 
 function fail(message: string): never {
@@ -33,7 +33,7 @@ function fail(message: string): never {
 async function requireFree(name: string, number: number): Promise<void> {
   if (await portIsFree(number)) return;
   fail(
-    `Port ${number} is taken by another program.\n  Stop it, or choose another port: ${name}=${number + 100} npm start`,
+    `Port ${number} is in use by another program.\n  Stop that program, or use another port: ${name}=${number + 100} npm start`,
   );
 }
 
@@ -53,7 +53,7 @@ function screen(system: SystemPlan, health: WorkerHealth, auth: string, state: s
       ...(health.set_aside ?? []).map((file) => ({ file, part: 'worker' })),
       ...(health.runner?.set_aside ?? []).map((file) => ({ file, part: 'runner' })),
     ].map(({ file, part }) =>
-      pc.red(`            ${state}/${part}/${file} could not be read; it was set aside, and a new one serves`),
+      pc.red(`            ${state}/${part}/${file} could not be read; it was set aside and replaced with a new one`),
     ),
     `  ${pc.dim('manifests')} manifests/ ${pc.dim('(a change counts from the next message on)')}`,
     '',
@@ -68,7 +68,7 @@ interface LevelReport {
   readonly missing: Readonly<Record<string, string>>;
 }
 
-/** What each interpreter gets, and why it is not the best. */
+/** The active level of each interpreter, and why a better one is not available. */
 function describeSandbox(sandbox: unknown): string {
   if (typeof sandbox === 'string') return sandbox;
   if (typeof sandbox !== 'object' || sandbox === null) return 'unknown';
@@ -83,7 +83,7 @@ function describeSandbox(sandbox: unknown): string {
   return JSON.stringify(sandbox);
 }
 
-// Who reads along may go (`npm start | head`); the services must not be left without the one that stops them.
+// Ignore errors of a closed reader (`npm start | head`): this process must live to stop the services.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 
 const settings = settingsOf(ROOT, process.env);
@@ -92,7 +92,9 @@ const runnerPort = port('RUNNER_PORT', 8790);
 const stateDir = settings.start.CORTEX_STATE_DIR ?? '.cortex';
 const vars: Record<string, string> = { ...settings.worker };
 if (settings.unknown.length > 0) {
-  console.error(pc.red(`.dev.vars: nothing reads ${settings.unknown.join(', ')} (docs/operations.md, Settings)`));
+  console.error(
+    pc.red(`.dev.vars: unknown settings ${settings.unknown.join(', ')} (see docs/operations.md, Settings)`),
+  );
 }
 const configured = ['LLM_PROVIDER', 'LLM_BASE_URL', 'LLM_API_KEY'].some((name) => (vars[name] ?? '') !== '');
 const found = configured ? null : await findLocalModel(vars['LLM_MODEL'] ?? null);
@@ -100,7 +102,7 @@ if (found !== null) {
   Object.assign(vars, found.vars);
   console.error(
     pc.dim(
-      `found ${found.server} on this machine: using its model ${found.vars['LLM_MODEL'] ?? ''} (LLM_PROVIDER=demo for the demo)`,
+      `found a local ${found.server}; using its model ${found.vars['LLM_MODEL'] ?? ''} (LLM_PROVIDER=demo for the demo)`,
     ),
   );
 }
@@ -113,7 +115,7 @@ try {
   fail(fault instanceof Error ? fault.message : String(fault));
 }
 
-/** Kept for as long as this process runs; what cannot be had at all is told by the services themselves. */
+/** Held while this process runs. If the folder cannot be locked at all, the services report the cause. */
 function lock(): (() => void) | null {
   try {
     return lockState(resolvePath(ROOT, stateDir));
@@ -124,7 +126,7 @@ function lock(): (() => void) | null {
 const unlock = lock();
 if (unlock === null) {
   fail(
-    `${stateDir} is in use by another npm start.\n  Stop it, or choose another folder: CORTEX_STATE_DIR=${stateDir}-2 npm start`,
+    `${stateDir} is in use by another npm start.\n  Stop it, or use another folder: CORTEX_STATE_DIR=${stateDir}-2 npm start`,
   );
 }
 
@@ -140,7 +142,7 @@ const damaged = setAsideDamaged(
 );
 for (const file of damaged) {
   console.error(
-    pc.red(`A database was damaged. It is kept as ${stateDir}/worker/${file}, and a new one takes its place.`),
+    pc.red(`A database was damaged. It was renamed to ${stateDir}/worker/${file} and replaced with a new one.`),
   );
 }
 
@@ -173,7 +175,7 @@ const system = planSystem({
   progress,
 });
 const isStopping = (): boolean => stopping;
-const keep = system.parts.map((part) => ({
+const supervised = system.parts.map((part) => ({
   part,
   options: {
     budget: new RestartBudget(Date.now),
@@ -188,33 +190,33 @@ const keep = system.parts.map((part) => ({
   },
 }));
 
-/** A part that freezes at its start is started again; one that ends by itself has something wrong that stays wrong. */
-async function startPart({ part, options }: (typeof keep)[number]): Promise<void> {
+/** Restarts a part that freezes during its start. A part that exits has a permanent error, so it is not restarted. */
+async function startPart({ part, options }: (typeof supervised)[number]): Promise<void> {
   try {
     await part.start();
   } catch (fault) {
     const failure = failureOf(fault);
     if (!isStopping()) options.failed(failure);
     if (failure.why === 'died' || isStopping()) throw fault;
-    if ((await startAgain(part, failure, options)) !== null) throw fault;
+    if ((await restart(part, failure, options)) !== null) throw fault;
   }
 }
 
-/** What the Worker says of the whole, once it says that nothing is missing, or does not say so for a while. */
+/** Waits until the Worker reports `healthy`, or for `readyMs`. */
 async function readHealth(): Promise<WorkerHealth> {
   for (const until = Date.now() + startLimits.readyMs; !isStopping(); await delay(startLimits.startPollMs)) {
     const answer = await system.askHealth();
     const isReady = statusOf(answer) === 'healthy' || Date.now() > until;
-    if (answer.is === 'answer' && answer.ok && isReady) return answer.body as WorkerHealth;
+    if (answer.type === 'answer' && answer.ok && isReady) return answer.body as WorkerHealth;
   }
   throw new Error('stopped');
 }
 
-const starts = keep.map(startPart);
-// Each is watched from the moment that it serves, whatever the others still do.
-const watches = keep.map(async ({ part, options }, at) => {
+const starts = supervised.map(startPart);
+// Each part is watched as soon as it serves, independently of the others.
+const watches = supervised.map(async ({ part, options }, at) => {
   await starts[at];
-  return { part, failure: await keepRunning(part, options) };
+  return { part, failure: await supervise(part, options) };
 });
 for (const watch of watches) watch.catch(() => undefined);
 const health = await Promise.race([Promise.all(starts).then(readHealth), aborted]).catch(async (fault: unknown) => {
@@ -231,7 +233,7 @@ if (health === 'stop') {
 }
 
 const { problems } = checkManifests('manifests');
-if (problems.length > 0) console.error(pc.red('manifests/ has errors, so what was bundled before runs.'));
+if (problems.length > 0) console.error(pc.red('manifests/ has errors; the previous bundle stays active.'));
 console.log(screen(system, health, auth, stateDir));
 const unwatch = watchManifests('manifests', checkManifests, (line, good) =>
   console.error(good ? pc.green(line) : pc.red(line)),
@@ -239,7 +241,7 @@ const unwatch = watchManifests('manifests', checkManifests, (line, good) =>
 const ended = await Promise.race([aborted, ...watches]);
 stopping = true;
 const failed = ended === 'stop' || ended.failure === null ? null : `The ${ended.part.name} ${ended.failure.what}`;
-if (failed !== null) say(`${failed}, and is not started again: it failed too often.`, false);
+if (failed !== null) say(`${failed}. It failed too often and is not restarted.`, false);
 unwatch();
 console.error(pc.dim('stopping …'));
 await system.stop();

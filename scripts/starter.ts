@@ -1,10 +1,10 @@
-/** Whether the process that started this one is still there; without it nothing could stop this one. */
+/** Detects that the process that started this one is gone: then no one could stop this process. */
 import { startLimits } from './start-limits.ts';
 
-/** Set by bootstrap.mjs, with its own number. */
+/** Set by bootstrap.mjs to its process id. */
 const STARTED_BY = 'CORTEX_STARTED_BY';
 
-/** Resolves when bootstrap.mjs has gone without stopping this process; never for a process that it did not start. */
+/** Resolves when bootstrap.mjs has died without stopping this process; never if this process was started directly. */
 export function starterGone(): Promise<void> {
   const starter = process.ppid;
   return new Promise((resolve) => {

@@ -1,13 +1,13 @@
-/** One system to a state folder: two Workers that write the same databases lock each other out in the middle of a run. */
+/** Allows one system per state folder: two Workers on the same databases would lock each other out. */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 
 /**
- * Takes the folder for this process, however that ends: the lock is the operating system's, and nothing is left behind
- * that a killed process would have had to remove.
+ * Locks the folder for this process. The operating system releases the lock when the process ends in any way, so no
+ * stale lock can remain.
  *
- * @returns what gives it back; null when another process has it
+ * @returns a function that releases the lock; null if another process holds it
  */
 export function lockState(folder: string): (() => void) | null {
   mkdirSync(folder, { recursive: true, mode: 0o700 });

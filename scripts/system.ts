@@ -1,4 +1,4 @@
-/** The whole system on this machine: the runner and the Worker, for `npm start`, the demo and the tests. */
+/** Runs the whole system on this machine, the runner and the Worker, for `npm start`, the demo and the tests. */
 import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -8,7 +8,7 @@ import { setAsideNames } from './damaged-databases.ts';
 import { Lives } from './lives.ts';
 import { recordServices } from './orphans.ts';
 import { ask, startService, stopService, waitUntilHealthy } from './services.ts';
-import type { Answer, StreamTimeout, Service } from './services.ts';
+import type { Answer, StartTimeouts, Service } from './services.ts';
 import { clockSettings, readSettings, runnerEnvironment, tokenSecretIn, workerEnvironment } from './settings.ts';
 import { startLimits } from './start-limits.ts';
 import { imageProgress } from './start-progress.ts';
@@ -19,24 +19,24 @@ export interface SystemOptions {
   readonly port: number;
   readonly runnerPort: number;
   readonly stateDir: string;
-  /** Settings of the Worker (H8), without the runner's address and secret, which are made here. */
+  /** Settings of the Worker (H8), except the runner's URL and secret, which are generated here. */
   readonly vars: Readonly<Record<string, string>>;
-  /** False when RUNNER_URLS names runners elsewhere. */
+  /** False if RUNNER_URLS names external runners. */
   readonly ownRunner: boolean;
   readonly runnerEnv?: Readonly<Record<string, string>>;
   readonly progress: (message: string) => void;
 }
 
-/** One of the services, which may be started again. */
+/** A service that can be restarted. */
 export interface Part {
   readonly name: 'runner' | 'Worker';
-  /** Where it is asked whether it is well. */
+  /** URL of its health check. */
   readonly healthUrl: string;
-  /** What runs of it now; null while nothing does. */
+  /** The running instance, or null. */
   readonly service: Service | null;
-  /** Writes down which processes belong to it now, for a later start that finds them without this one. */
+  /** Records its current processes, so that a later start can end them if this process is killed. */
   note(): void;
-  /** Starts it, and resolves when it serves. @throws ServiceError; then `stop` ends what is left of it */
+  /** Starts the service and resolves when it serves. @throws ServiceError; then call `stop` to clean up */
   start(): Promise<void>;
   stop(graceMs?: number): Promise<void>;
 }
@@ -44,7 +44,7 @@ export interface Part {
 export interface System {
   readonly url: string;
   readonly parts: readonly Part[];
-  /** What runs now. */
+  /** The running services. */
   readonly services: readonly Service[];
   readonly health: WorkerHealth;
   stop(): Promise<void>;
@@ -55,23 +55,23 @@ export interface WorkerHealth {
   readonly version: string;
   readonly executors: readonly string[];
   readonly model: string;
-  /** Databases that could not be read and were renamed. */
+  /** Databases that were damaged and renamed. */
   readonly set_aside?: readonly string[];
   readonly runner: {
     readonly status: string;
     readonly sandbox: unknown;
-    /** State files that the runner could not read and has renamed. */
+    /** State files of the runner that were damaged and renamed. */
     readonly set_aside?: readonly string[];
   } | null;
 }
 
-/** Starts both services and resolves when both serve; on a failure nothing is left running. */
+/** Starts all services and resolves when they serve. After a failure, nothing is left running. */
 export async function startSystem(options: SystemOptions): Promise<System> {
   const plan = planSystem(options);
   try {
     await Promise.all(plan.parts.map((part) => part.start()));
     const answer = await plan.askHealth();
-    if (answer.is !== 'answer') throw new Error('The Worker does not say what it serves with');
+    if (answer.type !== 'answer') throw new Error('The Worker does not answer GET /health');
     return { ...plan, services: servicesOf(plan.parts), health: answer.body as WorkerHealth };
   } catch (fault) {
     await plan.stop();
@@ -80,21 +80,21 @@ export async function startSystem(options: SystemOptions): Promise<System> {
 }
 
 export interface SystemPlan extends Pick<System, 'url' | 'parts' | 'stop'> {
-  /** Of the Worker. */
+  /** Lives of the Worker. */
   readonly lives: Lives;
-  /** What the Worker says of the whole, as to a caller with a key. */
+  /** The Worker's `/health`, as a caller with a key sees it. */
   askHealth(): Promise<Answer>;
 }
 
-/** The services of a system, none of them started yet. */
+/** The services of a system, none of them started. */
 export function planSystem(options: SystemOptions): SystemPlan {
   const stateDir = resolve(ROOT, options.stateDir);
-  // Sessions of everyone are in it.
+  // The folder contains everyone's sessions.
   mkdirSync(stateDir, { recursive: true, mode: 0o700 });
   const url = `http://127.0.0.1:${options.port}`;
   const vars: Record<string, string> = { ...options.vars };
   vars['SESSION_TOKEN_SECRET'] ??= tokenSecretIn(stateDir);
-  // here the network of the Worker is this machine's: what a name leads to must be judged (X2)
+  // the Worker shares the network of this machine, so resolved addresses must be checked (X2)
   vars['EGRESS'] ??= 'runner';
   if (options.ownRunner) {
     vars['RUNNER_SECRET'] ??= randomBytes(32).toString('hex');
@@ -122,7 +122,7 @@ export function planSystem(options: SystemOptions): SystemPlan {
           RUNNER_PORT: String(options.runnerPort),
           CORTEX_STATE_DIR: stateDir,
           RUNNER_SECRET: vars['RUNNER_SECRET'] ?? '',
-          // whoever stops the whole system does not wait for its jobs
+          // stopping the system does not wait for jobs
           RUNNER_DRAIN_SECONDS: '0',
           ...options.runnerEnv,
         }),
@@ -134,7 +134,7 @@ export function planSystem(options: SystemOptions): SystemPlan {
       healthUrl,
       launch,
       record,
-      patience: () => ({ startMs, startingMs, onAnswer: imageProgress(options.progress) }),
+      timeouts: () => ({ startMs, startingMs, onAnswer: imageProgress(options.progress) }),
       starting: () => options.progress('starting the runner …'),
     });
   };
@@ -147,10 +147,10 @@ export function planSystem(options: SystemOptions): SystemPlan {
           ...workerEnvironment(process.env),
           CLOUDFLARE_CF_FETCH_ENABLED: 'false',
           WRANGLER_SEND_METRICS: 'false',
-          // A copy of every request, statement and fetch in a file: it costs a third of the Worker's time,
-          // and would keep what stands in URLs.
+          // Logs every request, statement and fetch to a file: it costs a third of the Worker's time, and the log would
+          // contain URLs.
           X_LOCAL_OBSERVABILITY: 'false',
-          // Pages over everybody's sessions that ask for no key.
+          // Pages that show everyone's sessions without a key.
           X_LOCAL_EXPLORER: 'false',
           CORTEX_KEEP_BUNDLE: '1',
           // For the build, which loads the manifests.
@@ -158,9 +158,9 @@ export function planSystem(options: SystemOptions): SystemPlan {
           CI: 'true',
           FORCE_COLOR: '0',
         },
-        // what is wrong with a manifest is said once, by the watcher
+        // the manifest watcher already reports errors of manifests
         echo: (line) => /\b(error|✘)/i.test(line) && !line.includes('[custom build]'),
-        // what the watch asks every second
+        // health checks of the supervisor
         noise: (line) => line.includes('GET /health 200'),
       });
     return partOf({
@@ -168,8 +168,8 @@ export function planSystem(options: SystemOptions): SystemPlan {
       healthUrl: `${url}/health`,
       launch,
       record,
-      // that it answers is enough: what it waits for is a part of its own, or elsewhere
-      patience: () => ({ startMs: startLimits.startMs, startingMs: 0, onLate: () => lives.seen('silent') }),
+      // any answer is sufficient: what the Worker waits for is another service
+      timeouts: () => ({ startMs: startLimits.startMs, startingMs: 0, onLate: () => lives.seen('silent') }),
       serves: () => lives.seen('answers'),
       starting: () => options.progress('starting the Worker …'),
     });
@@ -181,7 +181,7 @@ export function planSystem(options: SystemOptions): SystemPlan {
     parts,
     lives,
     askHealth: async () => {
-      // With API keys, only a caller with one learns which model and which sandbox there are.
+      // With API keys, only a caller with a key sees the model and the sandbox.
       const key = parseApiKeys(vars['API_KEYS'])[0]?.key;
       return await ask(
         `${url}/health`,
@@ -208,14 +208,14 @@ function partOf({
   healthUrl,
   launch,
   record,
-  patience,
+  timeouts,
   starting,
   serves = () => undefined,
 }: Pick<Part, 'name' | 'healthUrl'> & {
   readonly launch: () => Service;
-  /** Writes down what runs now, for a start that finds it without its starter. */
+  /** Records the running processes for a later start. */
   readonly record: () => void;
-  readonly patience: () => StreamTimeout;
+  readonly timeouts: () => StartTimeouts;
   readonly starting: () => void;
   readonly serves?: () => void;
 }): Part {
@@ -232,9 +232,9 @@ function partOf({
       const launched = launch();
       service = launched;
       record();
-      await waitUntilHealthy(launched, healthUrl, patience());
+      await waitUntilHealthy(launched, healthUrl, timeouts());
       serves();
-      // by now its own processes are there
+      // the service has started all its processes
       record();
     },
     async stop(graceMs) {
@@ -259,7 +259,7 @@ function workerArguments(options: SystemOptions, varsFile: string, stateDir: str
   ];
 }
 
-/** Settings go to the Worker in a file that only this user reads, not on a command line that everyone sees. */
+/** Passes settings to the Worker in a file that only this user can read, because command lines are public. */
 function writeVars(stateDir: string, vars: Readonly<Record<string, string>>): string {
   const file = join(stateDir, 'worker.env');
   const lines = Object.entries(vars).map(([key, value]) => `${key}=${JSON.stringify(value)}`);

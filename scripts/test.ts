@@ -1,6 +1,6 @@
 /**
- * `npm test`: bundles the manifests, then runs vitest with the arguments given, with a Docker engine where
- * one runs or can be started. With CI=true no test may be skipped.
+ * `npm test`: bundles the manifests and runs vitest with the given arguments, with a Docker engine if one runs or can be
+ * started. With CI=true, no test may be skipped.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -40,7 +40,7 @@ try {
 rmSync(folder, { recursive: true, force: true });
 process.exit(status);
 
-/** Signals go to vitest, so that what was started for it is stopped after it. */
+/** Forwards signals to vitest, so that resources are cleaned up after it. */
 async function runTests(dockerSocket: string | null): Promise<number> {
   const tests = spawn(
     'vitest',

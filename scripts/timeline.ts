@@ -1,4 +1,4 @@
-/** A Gantt chart of a run in the terminal: redrawn in place on a terminal, drawn once elsewhere. */
+/** A Gantt chart of a run: redrawn in place on a terminal, printed once otherwise. */
 import pc from 'picocolors';
 import type { WireEvent } from './event-client.ts';
 
@@ -35,7 +35,7 @@ export class Timeline {
   take(event: WireEvent): void {
     if (event.type === 'agent_started') this.#startedAt = event.timestamp;
     const id = event.action_id;
-    // What is rejected beside an accepted action of the same id is none of its business.
+    // Ignore a rejected action whose id belongs to an accepted one.
     if (id === undefined || (event.type === 'action_rejected' && this.#rows.has(id))) return;
     const row = this.#rows.get(id) ?? {
       id,
@@ -57,12 +57,12 @@ export class Timeline {
     }
   }
 
-  /** Rows as they were measured, in the order in which the actions were declared. */
+  /** The measured rows, in the order of declaration. */
   get rows(): readonly Readonly<Row>[] {
     return [...this.#rows.values()];
   }
 
-  /** Draws over what was drawn before when the output is a terminal. */
+  /** Replaces the previous drawing, if the output is a terminal. */
   redraw(now: number): void {
     if (!process.stdout.isTTY) return;
     if (this.#drawnLines > 0) process.stdout.write(`\u001b[${this.#drawnLines}A\u001b[J`);

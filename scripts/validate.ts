@@ -1,4 +1,4 @@
-/** `npm run validate -- <folder or file> …`: checks manifests and names every fault by file, line and column. */
+/** `npm run validate -- <folder or file> …`: checks manifests and reports each issue with file, line and column. */
 import { existsSync } from 'node:fs';
 import { checkOwnManifests, summarise } from './manifest-files.ts';
 

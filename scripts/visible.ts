@@ -1,27 +1,27 @@
-/** Text of models and tools for a terminal: what a terminal would obey, or hide, is shown by its number. */
+/** Escapes text of models and tools for terminals: control and invisible characters are shown as code points. */
 
-/** Control characters, everything that has no form of its own, and spaces that look like others. */
+/** Control characters, characters without a glyph, and unusual spaces. */
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|(?! )\p{Zs}/gu;
-/** What a terminal obeys, and what turns the direction of text; line breaks, tabs and emoji sequences stay. */
+/** Characters that control a terminal or the text direction; line breaks, tabs and emoji sequences are kept. */
 const OBEYED = /(?![\n\t])\p{Cc}|[\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069\p{Zl}\p{Zp}]/gu;
 
 function numbered(character: string): string {
   return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
 }
 
-/** One line, every character of which is seen: for names and values that a person decides about. */
+/** Escapes every invisible character, for names and values in approvals. */
 export function visible(text: string): string {
   return text.replace(HIDDEN, numbered);
 }
 
-/** Running text: keeps its lines, and does nothing to the terminal. */
+/** Escapes control characters in running text; keeps its lines. */
 export function harmless(text: string): string {
   return text.replace(OBEYED, numbered);
 }
 
 /**
- * A value as JSON that cannot be taken for anything else: each row of the terminal begins with a bar, so that
- * neither line breaks nor many spaces make a row that looks like ours.
+ * Formats a value as JSON, with a bar at the start of each terminal row. Line breaks and long runs of spaces in the
+ * value therefore cannot imitate our own output.
  */
 export function boxed(value: unknown, columns: number): string {
   const width = Math.max(20, columns - 6);
@@ -32,7 +32,7 @@ export function boxed(value: unknown, columns: number): string {
     .join('\n');
 }
 
-/** Wide characters count as two columns, as most terminals draw them; too narrow a row does no harm. */
+/** Counts wide characters as two columns, like most terminals. */
 function rowsOf(line: string, width: number): string[] {
   const rows: string[] = [];
   let row = '';

@@ -1,4 +1,4 @@
-/** A script in YAML -> what the scripted server answers to each request. */
+/** Converts a YAML script to the replies of the scripted server. */
 import { z } from 'zod';
 import { readYaml } from '../../src/catalog/read/yaml-file.ts';
 import type { ScriptedReply, SeenRequest, StreamStep } from './server.ts';
@@ -10,13 +10,13 @@ const pace = z.strictObject({ chars: z.number().int().min(1).default(4), ms: z.n
 const FAULTS = ['stall', 'cut', 'close', 'garbage', 'wrong_json', 'error'] as const;
 
 const reply = z.strictObject({
-  /** Only for requests of this model, or whose last message holds this text. */
+  /** Only for requests of this model, or whose last message contains this text. */
   when: z.strictObject({ model: z.string().optional(), contains: z.string().optional() }).optional(),
-  /** How often this reply is given, before the next one that fits is; a `when` without it always fits. */
+  /** How often this reply is used before the next matching one; unlimited with `when`. */
   times: z.number().int().min(1).optional(),
   shape: shape.optional(),
   pace: pace.optional(),
-  /** How long nothing comes before the first token. */
+  /** Delay before the first token. */
   first_token_ms: z.number().min(0).optional(),
   reasoning: z.string().optional(),
   text: z.string().optional(),
@@ -24,7 +24,7 @@ const reply = z.strictObject({
     .array(z.strictObject({ id: z.string().optional(), name: z.string(), arguments: z.json().default({}) }))
     .optional(),
   finish: z.string().optional(),
-  /** What is told of the tokens; `none` = nothing is. */
+  /** The reported usage; `none` = no usage. */
   usage: z
     .union([
       z.literal('none'),
@@ -35,7 +35,7 @@ const reply = z.strictObject({
       }),
     ])
     .optional(),
-  /** What goes wrong in the stream, and after how many characters of text. */
+  /** A fault of the stream, after this many characters of text. */
   fault: z
     .union([z.enum(FAULTS), z.strictObject({ type: z.enum(FAULTS), after: z.number().int().min(0).default(0) })], {
       error: `expected one of ${FAULTS.join(', ')}, or {type, after}`,
@@ -58,8 +58,8 @@ type Script = z.infer<typeof script>;
 
 /**
  * @param yaml the script (docs/models.md)
- * @returns the answer to each request; the last reply without `when` repeats
- * @throws Error that names the field
+ * @returns the reply to each request; the last reply without `when` repeats
+ * @throws Error that names the invalid field
  */
 export function readScript(yaml: string): (request: SeenRequest) => ScriptedReply {
   const { documents, faults } = readYaml(yaml.trim() === '' ? '{}' : yaml);
@@ -80,7 +80,7 @@ export function readScript(yaml: string): (request: SeenRequest) => ScriptedRepl
       replies.find((candidate) => candidate.when === undefined && left(candidate)) ??
       replies.findLast((candidate) => candidate.when === undefined);
     if (chosen === undefined)
-      return { status: 400, body: { error: { message: 'no reply of the script fits this request' } } };
+      return { status: 400, body: { error: { message: 'no reply of the script matches this request' } } };
     given.set(chosen, (given.get(chosen) ?? 0) + 1);
     return answerOf(chosen, read.data);
   };
@@ -141,7 +141,7 @@ function broken(fault: (typeof FAULTS)[number]): StreamStep[] {
     case 'garbage':
       return [{ data: '{"choices": [{"delta": ' }, 'CLOSE'];
     case 'wrong_json':
-      // JSON, but nothing that the format knows.
+      // valid JSON of an unknown format
       return [{ chunk: { surprise: [1, 2, 3] } }, { chunk: 'text' }, 'CLOSE'];
     case 'error':
       return [{ chunk: { error: { code: 502, message: 'scripted error in the stream' } } }, 'CLOSE'];

@@ -1,7 +1,6 @@
 /**
- * An OpenAI-compatible model server that says what a script tells it to, at the pace and with the
- * faults that the script names. Replies come from a list (one per request, in order; the last one
- * repeats) or from a function of the request.
+ * An OpenAI-compatible model server that sends scripted replies, with scripted pace and faults. Replies come from a list
+ * (one per request, in order; the last one repeats) or from a function of the request.
  */
 import { createServer } from 'node:http';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
@@ -15,17 +14,17 @@ export type StreamStep =
   | { readonly toolCall: { index: number; id?: string; name?: string; arguments?: string } }
   | { readonly finish: string }
   | { readonly usage: Record<string, unknown> }
-  /** A chunk to the letter. */
+  /** A verbatim chunk. */
   | { readonly chunk: unknown }
-  /** A `data:` line that may be anything. */
+  /** A `data:` line with any content. */
   | { readonly data: string }
   | { readonly comment: string }
   | { readonly pauseMs: number }
-  /** Nothing more comes, and the connection stays open. */
+  /** Sends nothing more and keeps the connection open. */
   | 'STALL'
-  /** The connection is destroyed. */
+  /** Destroys the connection. */
   | 'CUT'
-  /** The body ends properly, but without `[DONE]`. */
+  /** Ends the body without `[DONE]`. */
   | 'CLOSE';
 
 export type ScriptedReply =
@@ -40,19 +39,19 @@ export interface SeenRequest {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: Record<string, unknown>;
-  /** Resolves when the client has let go of the connection before the answer was complete. */
+  /** Resolves when the client closes the connection before the end of the answer. */
   readonly left: Promise<void>;
 }
 
 export interface ScriptedLlm extends AsyncDisposable {
-  /** What to set as `LLM_BASE_URL`. */
+  /** Value for `LLM_BASE_URL`. */
   readonly baseUrl: string;
   readonly requests: readonly SeenRequest[];
-  /** The request with this number, from 0, as soon as it has arrived. */
+  /** Waits for the request with this number, from 0. */
   request(number: number): Promise<SeenRequest>;
 }
 
-/** An answer of one text, in deltas of `deltaChars`, with finish reason and usage. */
+/** A text answer in deltas of `deltaChars`, with finish reason and usage. */
 export function answer(text: string, deltaChars = 4): ScriptedReply {
   const deltas: string[] = [];
   for (let at = 0; at < text.length; at += deltaChars) deltas.push(text.slice(at, at + deltaChars));
@@ -138,7 +137,7 @@ async function stream(steps: readonly StreamStep[], outgoing: ServerResponse): P
   for (const step of steps) {
     if (step === 'STALL') return;
     if (step === 'CUT') {
-      // What was written must have left before the connection goes.
+      // flush before the connection is destroyed
       await new Promise((resolve) => {
         outgoing.write('', resolve);
       });

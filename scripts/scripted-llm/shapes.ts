@@ -1,4 +1,4 @@
-/** How each provider writes the chunks of its streams, and its errors: one row for each preset. */
+/** The format of stream chunks and errors of each provider. */
 import { PRESET_NAMES } from '../../src/llm/providers/presets.ts';
 
 type Fields = Record<string, unknown>;
@@ -22,9 +22,9 @@ export interface Shape {
   readonly comment: string | null;
   text(delta: string): Fields;
   reasoning(delta: string): Fields;
-  /** The chunks of one call; some servers send it whole, others in pieces. */
+  /** The chunks of one call; some servers send it whole, others in fragments. */
   call(call: Call, index: number): readonly Fields[];
-  /** The end of the answer, with what was used where the provider tells. */
+  /** The end of the answer, with usage if the provider reports it. */
   closing(finish: string, tokens: Tokens | null): readonly Fields[];
   /** The body of an error answer. */
   error(status: number, message: string): unknown;
@@ -52,7 +52,7 @@ function usage({ prompt, completion, cached }: Tokens): Fields {
   };
 }
 
-/** A call as OpenAI writes it: the name first, the arguments in pieces. */
+/** A call in OpenAI's format: first the name, then the arguments in fragments. */
 function inPieces({ id, name, arguments: args }: Call, index: number): Fields[] {
   const half = Math.ceil(args.length / 2);
   return [
@@ -79,7 +79,7 @@ const openai: Shape = {
   text: (delta) => chunk({ content: delta }),
   reasoning: (delta) => chunk({ reasoning_content: delta }),
   call: inPieces,
-  // The chunk with the usage has no choices.
+  // the chunk with the usage has no choices
   closing: (finish, tokens) => [
     chunk({}, finish),
     ...(tokens === null ? [] : [{ ...chunk(null), choices: [], usage: usage(tokens) }]),
@@ -101,7 +101,7 @@ const SHAPES: Readonly<Record<(typeof SHAPE_NAMES)[number], Shape>> = {
     reasoning: (delta) =>
       chunk({ role: 'assistant', content: `<thought>${delta}`, extra_content: { google: { thought: true } } }),
     call: (call) => whole(call, { extra_content: { google: { thought_signature: 'c2lnbmF0dXJl' } } }),
-    // It says `stop` behind calls, too, and counts in every chunk.
+    // Gemini also says `stop` after calls, and reports usage in every chunk.
     closing: (finish, tokens) => [
       chunk(
         { role: 'assistant' },
@@ -168,7 +168,7 @@ const SHAPES: Readonly<Record<(typeof SHAPE_NAMES)[number], Shape>> = {
   ollama: {
     ...openai,
     reasoning: (delta) => chunk({ role: 'assistant', content: '', reasoning: delta }),
-    // Every call has the index 0.
+    // every call has index 0
     call: (call) => whole(call, { index: 0 }),
     error: (_status, message) => ({ error: message }),
   },

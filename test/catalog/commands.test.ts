@@ -50,13 +50,13 @@ test('[M1] validate names files of which there is no text, and a file that is no
   const { status, stderr } = validate(odd);
   expect(status).toBe(1);
   expect(stderr.split('\n').filter(Boolean)).toEqual([
-    `error    ${odd}/binary.yaml:1:1: the file is not text in UTF-8`,
-    `error    ${odd}/huge.yaml:1:1: the file has 1048577 bytes, of 1048576 allowed`,
-    `error    ${odd}/latin.yaml:1:1: the file is not text in UTF-8`,
+    `error    ${odd}/binary.yaml:1:1: the file is not UTF-8 text`,
+    `error    ${odd}/huge.yaml:1:1: the file has 1048577 bytes (maximum 1048576)`,
+    `error    ${odd}/latin.yaml:1:1: the file is not UTF-8 text`,
   ]);
   const file = validate(join(odd, 'notes.txt'));
   expect(file.stderr).toBe(
-    `error    ${odd}/notes.txt:1:1: is no manifest: those are YAML, or Markdown whose front matter has a "kind"\n`,
+    `error    ${odd}/notes.txt:1:1: is not a manifest (expected YAML, or Markdown with "kind" in its front matter)\n`,
   );
   expect(file.status).toBe(1);
   rmSync(odd, { recursive: true });

@@ -27,7 +27,7 @@ test('a change is told by the files that an author knows, not by what an editor 
   renameSync(join(folder, 'tools', 'sedA1b2'), join(folder, 'tools', 't.yaml'));
   await says(`${folder}/tools/t.yaml changed: 1 tool loaded; they count from the next message on`);
   writeFileSync(join(folder, 'tools', 't.yaml'), `${TOOL}effects: sometimes\n`);
-  await says(`${folder}/tools/t.yaml changed: 1 error, so what was loaded before goes on`);
+  await says(`${folder}/tools/t.yaml changed: 1 error, so the previous version stays active`);
   rmSync(join(folder, 'tools', 't.yaml'));
   await says(`${folder}/tools/t.yaml changed: nothing loaded; they count from the next message on`);
 });

@@ -543,10 +543,10 @@ describe('the command', () => {
   });
 
   test.each([
-    [['nobody'], 'No agent is called "nobody" (known: '],
+    [['nobody'], 'unknown agent "nobody" (known: '],
     [['assistant', '--format', 'ebnf'], '--format "ebnf" is unknown (known: gbnf, lark)'],
     [['assistant', '--form', 'short'], '--form "short" is unknown (known: full, compact)'],
-    [['assistant', 'lark'], 'One agent\'s name was expected, not "assistant lark"'],
+    [['assistant', 'lark'], 'expected one agent\'s name, got "assistant lark"'],
     [['assistant', '--wrong'], "Unknown option '--wrong'"],
   ])('[P18] %j is refused in words', (args, words) => {
     const { status, stdout, stderr } = run(...args);

@@ -1,17 +1,17 @@
 /** What keeps a service of `npm start` running: how its failures are told apart, and how often it is started again. */
 import { describe, expect, test } from 'vitest';
 
-import { failureOf, RestartBudget, startAgain, watchService } from '../../scripts/keeper.ts';
-import type { Failure, WatchPorts } from '../../scripts/keeper.ts';
+import { failureOf, RestartBudget, restart, watchService } from '../../scripts/supervisor.ts';
+import type { Failure, WatchPorts } from '../../scripts/supervisor.ts';
 import { ServiceError } from '../../scripts/services.ts';
 import type { Answer } from '../../scripts/services.ts';
 import { startLimits } from '../../scripts/start-limits.ts';
 import type { Part } from '../../scripts/system.ts';
 
-const OK: Answer = { is: 'answer', ok: true, body: {} };
-const BROKEN: Answer = { is: 'answer', ok: false, body: null };
-const SILENT: Answer = { is: 'silent' };
-const REFUSED: Answer = { is: 'refused' };
+const OK: Answer = { type: 'answer', ok: true, body: {} };
+const BROKEN: Answer = { type: 'answer', ok: false, body: null };
+const SILENT: Answer = { type: 'silent' };
+const REFUSED: Answer = { type: 'refused' };
 
 /** @param processes what serves, at each look; the last one stays */
 async function watched(
@@ -120,7 +120,7 @@ test('[S10] a service that does not come up is given up when no restart is left,
     next: () => (taken < 3 ? { waitMs: 0, count: `restart ${(taken += 1)}` } : null),
   });
   const failures: Failure[] = [];
-  const last = await startAgain(
+  const last = await restart(
     part,
     { why: 'died', what: 'has ended (1)' },
     {
@@ -133,7 +133,7 @@ test('[S10] a service that does not come up is given up when no restart is left,
   expect(last).toMatchObject({ why: 'frozen', what: 'froze while it was starting' });
   expect([starts, failures.length]).toEqual([3, 3]);
   expect(lines[0]).toBe('The Worker has ended (1); its last lines:');
-  expect(lines.filter((line) => line.startsWith('Starting it again'))).toHaveLength(3);
+  expect(lines.filter((line) => line.startsWith('Restarting it'))).toHaveLength(3);
 });
 
 test.each([

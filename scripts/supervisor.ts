@@ -1,8 +1,8 @@
 /**
- * Keeps a service running: watches it, says why it stopped serving, and starts it again, up to a limit.
+ * Supervises a service: detects that it stopped serving, reports the reason, and restarts it up to a limit.
  *
- * Owns: the watch and the restarts of one part. Does not own: what the part is (system.ts), nor what is done when it
- * is given up.
+ * Owns the health checks and the restarts of one service. Does not own the service's command (system.ts), nor the
+ * reaction to the final failure.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { listProcesses } from './processes.ts';
@@ -11,10 +11,10 @@ import type { Answer, Service } from './services.ts';
 import { startLimits } from './start-limits.ts';
 import type { Part } from './system.ts';
 
-/** `frozen`: all its processes are there and it answers nothing; `died`: it ended, or one of its processes did. */
+/** `frozen`: all its processes exist, but it does not answer; `died`: it or one of its processes ended. */
 export interface Failure {
   readonly why: 'frozen' | 'died';
-  /** For people, behind the name of the part. */
+  /** For people; follows the name of the service. */
   readonly what: string;
 }
 
@@ -23,7 +23,7 @@ const RESTARTS: Readonly<Record<Failure['why'], { readonly most: number; readonl
   frozen: { most: startLimits.freezeRestarts, windowMs: startLimits.freezeWindowMs },
 };
 
-/** How often something may be started again: so often within a time, for each kind of failure, and later each time. */
+/** Limits restarts: a maximum number per time window for each kind of failure, with exponential backoff. */
 export class RestartBudget {
   readonly #now: () => number;
   readonly #at: Record<Failure['why'], number[]> = { died: [], frozen: [] };
@@ -32,7 +32,7 @@ export class RestartBudget {
     this.#now = now;
   }
 
-  /** Takes one restart. @returns what to wait before it, and which one it is in words; null when there is none left */
+  /** Takes one restart. @returns the delay and a description; null if no restart is left */
   next(why: Failure['why']): { readonly waitMs: number; readonly count: string } | null {
     const now = this.#now();
     const { most, windowMs } = RESTARTS[why];
@@ -44,10 +44,10 @@ export class RestartBudget {
   }
 }
 
-/** What a watch needs of the machine; each part of it is the machine's own unless a test says otherwise. */
+/** Access to the machine; tests replace it. */
 export interface WatchPorts {
   readonly ask: (url: string, timeoutMs: number) => Promise<Answer>;
-  /** The programs that serve, of the group that `leader` leads: when one is gone the service has not frozen, it died. */
+  /** The serving processes in the group of `leader`. If one is gone, the service died instead of freezing. */
   readonly serving: (leader: number) => readonly number[];
   readonly pause: (ms: number) => Promise<unknown>;
 }
@@ -61,7 +61,7 @@ const MACHINE: WatchPorts = {
   pause: (ms) => delay(ms, undefined, { ref: false }),
 };
 
-/** Resolves when the service does not serve any more. */
+/** Resolves when the service stops serving. */
 export async function watchService(
   service: Pick<Service, 'process' | 'exited'>,
   healthUrl: string,
@@ -76,7 +76,7 @@ export async function watchService(
     const turn = pause(startLimits.checkMs).then(() => question(healthUrl, startLimits.answerMs));
     const heard = await Promise.race([turn, ended]);
     if ('why' in heard) return heard;
-    if (heard.is === 'answer') {
+    if (heard.type === 'answer') {
       misses = 0;
       answers += 1;
       seen('answers');
@@ -87,31 +87,31 @@ export async function watchService(
     if (misses < startLimits.deadMisses) continue;
     const now = serving(leader);
     const isWhole = known.every((pid) => now.includes(pid));
-    if (isWhole && heard.is === 'silent') seen('silent');
+    if (isWhole && heard.type === 'silent') seen('silent');
     if (!isWhole) return { why: 'died', what: 'has lost one of its processes' };
-    if (heard.is === 'refused') return { why: 'died', what: 'takes no connections any more' };
+    if (heard.type === 'refused') return { why: 'died', what: 'no longer accepts connections' };
     if (misses < startLimits.freezeMisses) continue;
     const seconds = (misses * startLimits.answerMs) / 1_000;
     return { why: 'frozen', what: `has not answered for ${seconds} s` };
   }
 }
 
-export interface KeepOptions {
+export interface SuperviseOptions {
   readonly budget: RestartBudget;
   readonly say: (line: string, isGood: boolean) => void;
-  /** Told of every failure, before anything is done about it. */
+  /** Called for each failure, before the restart. */
   readonly failed: (failure: Failure) => void;
-  /** Told of each answer of a service that runs, and of a longer silence. */
+  /** Called for each answer, and when the service has been silent for several checks. */
   readonly seen: (phase: 'answers' | 'silent') => void;
   readonly isStopping: () => boolean;
 }
 
 /**
- * Keeps a part that runs running.
+ * Supervises a running service.
  *
- * @returns the failure after which no restart is left; null when the system is stopping
+ * @returns the failure after the last allowed restart; null when the system stops
  */
-export async function keepRunning(part: Part, options: KeepOptions): Promise<Failure | null> {
+export async function supervise(part: Part, options: SuperviseOptions): Promise<Failure | null> {
   const { budget, say, failed, isStopping } = options;
   let answers = 0;
   const seen = (phase: 'answers' | 'silent'): void => {
@@ -122,38 +122,38 @@ export async function keepRunning(part: Part, options: KeepOptions): Promise<Fai
   for (;;) {
     const { service } = part;
     if (service === null || isStopping()) return null;
-    // oxlint-disable-next-line no-await-in-loop -- one life after the other
+    // oxlint-disable-next-line no-await-in-loop -- restarts are sequential
     const failure = await watchService(service, part.healthUrl, seen);
     if (isStopping()) return null;
     failed(failure);
     // oxlint-disable-next-line no-await-in-loop -- as above
-    const last = await startAgain(part, failure, { budget, say, failed, isStopping });
+    const last = await restart(part, failure, { budget, say, failed, isStopping });
     if (last !== null || isStopping()) return last;
   }
 }
 
-/** @returns null when it serves again, or the system is stopping; else the failure after which it was given up */
-export async function startAgain(
+/** @returns null if the service serves again or the system stops; otherwise the final failure */
+export async function restart(
   part: Part,
   first: Failure,
-  { budget, say, failed, isStopping }: Omit<KeepOptions, 'seen'>,
+  { budget, say, failed, isStopping }: Omit<SuperviseOptions, 'seen'>,
 ): Promise<Failure | null> {
   for (let failure = first; ;) {
     say(`The ${part.name} ${failure.what}; its last lines:`, false);
     for (const line of part.service?.tail.slice(-5) ?? []) say(`  ${line}`, false);
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    // oxlint-disable-next-line no-await-in-loop -- attempts are sequential
     await part.stop(failure.why === 'frozen' ? 0 : startLimits.orphanGraceMs);
-    const restart = budget.next(failure.why);
-    if (restart === null) return failure;
-    const { waitMs, count } = restart;
-    say(`Starting it again in ${waitMs / 1_000} s (${count}); what it served is on disk.`, false);
+    const granted = budget.next(failure.why);
+    if (granted === null) return failure;
+    const { waitMs, count } = granted;
+    say(`Restarting it in ${waitMs / 1_000} s (${count}). Its data is on disk.`, false);
     // oxlint-disable-next-line no-await-in-loop -- as above
     await delay(waitMs);
     if (isStopping()) return null;
     try {
       // oxlint-disable-next-line no-await-in-loop -- as above
       await part.start();
-      say(`The ${part.name} serves again; what was under way goes on.`, true);
+      say(`The ${part.name} is running again; unfinished work continues.`, true);
       return null;
     } catch (fault) {
       if (isStopping()) return null;
@@ -163,7 +163,7 @@ export async function startAgain(
   }
 }
 
-/** Why a start failed. */
+/** The reason why a start failed. */
 export function failureOf(fault: unknown): Failure {
   if (!(fault instanceof ServiceError)) return { why: 'died', what: `does not start: ${String(fault)}` };
   const what = {
