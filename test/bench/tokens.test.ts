@@ -6,8 +6,7 @@ import { validateParameters } from '../../src/executors/validate-parameters.ts';
 import { buildGrammar } from '../../src/protocol/grammar/grammar.ts';
 import { createParser } from '../../src/protocol/parser/parser.ts';
 import { renderAction } from '../../src/protocol/prompt/examples.ts';
-import { readGbnf } from '../support/grammar-reader.ts';
-import { recogniser } from '../support/grammar-recogniser.ts';
+import { engineFor } from '../support/xgrammar.ts';
 
 const assistant = bundled.agent('assistant');
 if (assistant === null) throw new Error('no assistant');
@@ -22,17 +21,20 @@ describe('the calls that are measured', () => {
     }
   });
 
-  test.each(['full', 'compact'] as const)('[P18] each turn parses clean and stands in the grammar, %s form', (form) => {
-    const accepts = recogniser(readGbnf(buildGrammar(assistant, { format: 'gbnf', form }).text));
-    for (const { calls } of TURNS) {
-      const text = calls.map((call) => renderAction(call, form)).join('\n');
-      const parser = createParser({ json: 'strict', actInReasoning: false });
-      const types = [...parser.feed(text), ...parser.end()].map(({ type }) => type);
-      expect(types.filter((type) => type === 'action_declared')).toHaveLength(calls.length);
-      expect(types.filter((type) => type === 'warning' || type === 'action_rejected')).toEqual([]);
-      expect(accepts(text), text).toBeNull();
-    }
-  });
+  test.each(['full', 'compact'] as const)(
+    '[P18] each turn parses clean and is in the grammar, %s form',
+    async (form) => {
+      const engine = await engineFor(buildGrammar(assistant, { format: 'gbnf', form }).text);
+      for (const { calls } of TURNS) {
+        const text = calls.map((call) => renderAction(call, form)).join('\n');
+        const parser = createParser({ json: 'strict', actInReasoning: false });
+        const types = [...parser.feed(text), ...parser.end()].map(({ type }) => type);
+        expect(types.filter((type) => type === 'action_declared')).toHaveLength(calls.length);
+        expect(types.filter((type) => type === 'warning' || type === 'action_rejected')).toEqual([]);
+        expect(engine.refusal(text), text).toBeNull();
+      }
+    },
+  );
 });
 
 describe.each(Object.entries(ENCODINGS))('in tokens of %s', (_, count) => {

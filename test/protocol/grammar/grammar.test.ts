@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { bundled } from '../../../src/catalog/bundled.ts';
 import { isJsonObject } from '../../../src/domain/json.ts';
@@ -9,21 +10,15 @@ import type { AgentDefinition, ResolvedAgent, ToolDefinition } from '../../../sr
 import type { ProtocolEvent } from '../../../src/domain/protocol-event.ts';
 import { policyOf } from '../../../src/engine/actions/action-policy.ts';
 import { demoText } from '../../../src/llm/demo/demo.ts';
-import { validateParameters } from '../../../src/executors/validate-parameters.ts';
 import { buildGrammar } from '../../../src/protocol/grammar/grammar.ts';
-import type { GrammarFormat } from '../../../src/protocol/grammar/grammar.ts';
 import { createParser } from '../../../src/protocol/parser/parser.ts';
 import { promptExamples, renderAction } from '../../../src/protocol/prompt/examples.ts';
-import { readGbnf, readLark } from '../../support/grammar-reader.ts';
-import type { Grammar } from '../../support/grammar-reader.ts';
-import { recogniser } from '../../support/grammar-recogniser.ts';
-import type { Recogniser } from '../../support/grammar-recogniser.ts';
-import { sampler } from '../../support/grammar-sampler.ts';
+import { engineFor } from '../../support/xgrammar.ts';
+import type { Engine } from '../../support/xgrammar.ts';
 
 type Form = 'full' | 'compact';
 const FORMS: readonly Form[] = ['full', 'compact'];
-const FORMATS: readonly GrammarFormat[] = ['gbnf', 'lark'];
-const SAMPLES = 60;
+const TEXTS = 40;
 
 function shipped(name: string): ResolvedAgent {
   const found = bundled.agent(name);
@@ -129,102 +124,58 @@ const AGENTS = new Map([
   ['everything', EVERYTHING],
 ]);
 
-function read(resolved: ResolvedAgent, format: GrammarFormat, form: Form): Grammar {
-  const { text } = buildGrammar(resolved, { format, form });
-  return format === 'gbnf' ? readGbnf(text) : readLark(text);
-}
-
 function parse(text: string): ProtocolEvent[] {
   const parser = createParser({ json: 'strict', actInReasoning: false });
   return [...parser.feed(text), ...parser.end()];
 }
 
+const engines = new Map<string, Promise<Engine>>();
+
+/** Kept, since compiling takes most of the time. */
+function engine(resolved: ResolvedAgent, form: Form): Promise<Engine> {
+  const { text } = buildGrammar(resolved, { format: 'gbnf', form });
+  const known = engines.get(text) ?? engineFor(text);
+  engines.set(text, known);
+  return known;
+}
+
 describe.each([...AGENTS.keys()])('the grammar of %s', (name) => {
   const resolved = AGENTS.get(name) ?? shipped(name);
 
-  describe.each(FORMS)('%s form', (form) => {
-    const grammars = new Map(FORMATS.map((format) => [format, read(resolved, format, form)]));
-    const recognisers = new Map([...grammars].map(([format, grammar]) => [format, recogniser(grammar)]));
-
-    test.each(FORMATS)(
-      '[P18] every sentence of the %s grammar parses clean and names only what the agent has',
-      (format) => {
-        const grammar = grammars.get(format);
-        if (grammar === undefined) throw new Error(format);
-        const spelled = (rule: string): string => (format === 'gbnf' ? rule : rule.replaceAll('-', '_'));
-        const [id, reference] = format === 'gbnf' ? ['id', 'reference'] : ['ID', 'REFERENCE'];
-        const withReferences = sampler(grammar, { distinct: [id] });
-        const withValues = sampler(grammar, { distinct: [id], avoid: [reference] });
-        for (let seed = 0; seed < SAMPLES; seed += 1) {
-          const { text, used } = seed % 3 === 0 ? withReferences(seed) : withValues(seed);
-          const events = parse(text);
-          const count = (type: ProtocolEvent['type']): number => events.filter((event) => event.type === type).length;
-          const uses = (...rules: string[]): number =>
-            rules.reduce((total, rule) => total + (used.get(spelled(rule)) ?? 0), 0);
-          const context = `seed ${seed}: ${JSON.stringify(text)}`;
-          const faults = events.filter(
-            ({ type }) => type === 'warning' || type === 'action_rejected' || type === 'text',
-          );
-          expect(faults, context).toEqual([]);
-          // what the grammar took for an action, a thought, a response, the parser does too, and nothing else
-          expect([count('action_declared'), count('thought_completed'), count('response_completed')], context).toEqual([
-            uses('action'),
-            uses('idle-thought', 'acting-thought'),
-            uses('response'),
-          ]);
-          for (const event of events) {
-            if (event.type !== 'action_declared') continue;
-            const { action } = event;
-            expect(policyOf(action, resolved, new Map()).refusal, context).toBeNull();
-            const schema = action.type === 'tool' ? resolved.tools.get(action.name)?.parameters : undefined;
-            // a reference stands for a value of any type until dispatch
-            if (schema === undefined || seed % 3 === 0) continue;
-            expect(validateParameters(schema, action.parameters), context).toBeNull();
-          }
-        }
-      },
-    );
-
-    test('[P18] both notations admit the same sentences, and in Lark every lexeme is the longest', () => {
-      for (const [from, to] of [
-        ['gbnf', 'lark'],
-        ['lark', 'gbnf'],
-      ] as const) {
-        const grammar = grammars.get(from);
-        const accepts = recognisers.get(to);
-        if (grammar === undefined || accepts === undefined) throw new Error(from);
-        const sample = sampler(grammar);
-        for (let seed = 1_000; seed < 1_000 + SAMPLES / 4; seed += 1) {
-          const { text } = sample(seed);
-          const stopped = accepts(text);
-          expect(stopped, `${to}, seed ${seed}: ${JSON.stringify(text.slice(0, (stopped ?? 0) + 1))}`).toBeNull();
+  test.each(FORMS)(
+    '[P18] what XGrammar writes under it parses clean and names only what the agent has, %s form',
+    async (form) => {
+      const { write } = await engine(resolved, form);
+      for (let seed = 0; seed < TEXTS; seed += 1) {
+        const text = await write(seed);
+        const events = parse(text);
+        const context = `seed ${seed}: ${JSON.stringify(text)}`;
+        const faults = events.filter((event) =>
+          event.type === 'action_rejected'
+            ? event.rejection.code !== 'duplicate_id'
+            : event.type === 'warning' || event.type === 'text',
+        );
+        expect(faults, context).toEqual([]);
+        expect(
+          events.some(({ type }) => type === 'response_completed' || type === 'action_declared'),
+          context,
+        ).toBe(true);
+        for (const event of events) {
+          if (event.type !== 'action_declared') continue;
+          expect(policyOf(event.action, resolved, new Map()).refusal, context).toBeNull();
         }
       }
-    });
-  });
+    },
+  );
 });
 
-const acceptors = new Map<string, Recogniser>();
-
-/** The assistant's are kept: they are asked often. */
-function acceptor(resolved: ResolvedAgent, format: GrammarFormat, form: Form): Recogniser {
-  const key = `${format} ${form}`;
-  const isKept = resolved === ASSISTANT;
-  const known = isKept ? acceptors.get(key) : undefined;
-  const accepts = known ?? recogniser(read(resolved, format, form));
-  if (isKept) acceptors.set(key, accepts);
-  return accepts;
-}
-
-/** Fails with the place at which the grammar stopped. */
-function expectAccepted(accepts: Recogniser, text: string): void {
-  const stopped = accepts(text);
-  const characters = Array.from(text);
-  const shown =
-    stopped === null
-      ? ''
-      : `…${characters.slice(Math.max(0, stopped - 60), stopped).join('')}⟦${characters.slice(stopped, stopped + 20).join('')}`;
-  expect(stopped, shown).toBeNull();
+/** Fails with the place at which the engine refuses the text. */
+function expectAccepted({ refusal }: Engine, text: string): void {
+  const stopped = refusal(text);
+  expect(
+    stopped,
+    stopped === null ? '' : `…${text.slice(Math.max(0, stopped - 60), stopped)}⟦${text.slice(stopped, stopped + 20)}`,
+  ).toBeNull();
 }
 
 /** The tools that the prompt's examples make up, as they use them. */
@@ -237,21 +188,17 @@ const MADE_UP = agentWith(
   { capabilities: ['python', 'shell'], internalActions: { enabled: true, allowed: null, blocked: [] } },
 );
 
-describe.each(FORMATS)('what the %s grammar admits', (format) => {
-  test.each(FORMS)('[L4] every example of the prompt, %s form', (form) => {
-    const accepts = acceptor(MADE_UP, format, form);
-    for (const { text } of promptExamples({ form, python: true, shell: true, variables: true, feeds: true })) {
-      expectAccepted(accepts, text);
-    }
+describe('what the grammar admits', () => {
+  test.each(FORMS)('[L4] every example of the prompt, %s form', async (form) => {
+    const examples = promptExamples({ form, python: true, shell: true, variables: true, feeds: true });
+    for (const { text } of examples) expectAccepted(await engine(MADE_UP, form), text);
   });
 
-  test.each(FORMS)('[L3] what the demo model says, %s form', (form) => {
-    const resolved = ASSISTANT;
-    const accepts = acceptor(resolved, format, form);
+  test.each(FORMS)('[L3] what the demo model says, %s form', async (form) => {
     const agent = {
       name: 'assistant',
-      tools: [...resolved.tools.values()],
-      capabilities: resolved.agent.capabilities,
+      tools: [...ASSISTANT.tools.values()],
+      capabilities: ASSISTANT.agent.capabilities,
       form,
     };
     for (const content of [
@@ -259,34 +206,32 @@ describe.each(FORMATS)('what the %s grammar admits', (format) => {
       'what is 17 * 23 + 4',
       'fetch https://example.com and the headings of https://example.com and show progress',
       'statistics of this text: a < b, "quoted" and </thought>',
-      'query {"a": [1, 2]} for a[0]',
       'wait 2 seconds and 3 seconds in parallel',
       'remember my city is Oslo',
       'do something that fails',
       'what can you do?',
     ]) {
-      expectAccepted(accepts, demoText({ messages: [{ role: 'user', content }], agent }));
+      expectAccepted(await engine(ASSISTANT, form), demoText({ messages: [{ role: 'user', content }], agent }));
     }
   });
 
-  test.each(FORMS)('[M3] every example of a shipped tool, %s form', (form) => {
-    const resolved = ASSISTANT;
-    const accepts = acceptor(resolved, format, form);
-    for (const { name, examples } of resolved.tools.values()) {
+  test.each(FORMS)('[M3] every example of a shipped tool, %s form', async (form) => {
+    const { refusal } = await engine(ASSISTANT, form);
+    for (const { name, examples } of ASSISTANT.tools.values()) {
       for (const parameters of examples) {
-        if (isJsonObject(parameters)) expectAccepted(accepts, renderAction({ name, parameters }, form));
+        if (isJsonObject(parameters)) expect(refusal(renderAction({ name, parameters }, form))).toBeNull();
       }
     }
   });
 
-  test('[P6] every field of an action, in the body or, in the compact form, in the tag', () => {
+  test('[P6] every field of an action, in the body or, in the compact form, in the tag', async () => {
     expectAccepted(
-      acceptor(ASSISTANT, format, 'full'),
+      await engine(ASSISTANT, 'full'),
       `<action type="tool" mode="async" id="a1">{"name": "echo", "parameters": {}, "depends_on": ["b", "c"],
  "output_key": "out", "wait_for_all": false, "timeout": 0.5, "retry": 10, "on_error": "skip", "when": "b.ok && size(c) > 0", "priority": -3, "idempotency_key": "k-1", "cache_ttl": 60}</action>`,
     );
     const tag = `<action name="echo" id="a1" mode="async" depends_on="b, c" output_key="out" wait_for_all="false" timeout="0.5" retry="10" on_error="skip" when="b.ok && size(c) > 0" priority="-3" idempotency_key="k-1" cache_ttl="60">`;
-    expectAccepted(acceptor(ASSISTANT, format, 'compact'), `${tag}{}</action>`);
+    expectAccepted(await engine(ASSISTANT, 'compact'), `${tag}{}</action>`);
     const [declared] = parse(`${tag}{}</action>`).flatMap((event) =>
       event.type === 'action_declared' ? [event.action] : [],
     );
@@ -298,28 +243,26 @@ describe.each(FORMATS)('what the %s grammar admits', (format) => {
     });
   });
 
-  test('[P12] a reference where a value of any type may stand', () => {
-    const accepts = acceptor(ASSISTANT, format, 'compact');
-    expectAccepted(
-      accepts,
-      '<action name="web_fetch">{"url":"$links[0].href","max_chars":"$limit","raw":"${a.b}"}</action>',
-    );
-    expect(accepts('<action name="web_fetch">{"url":"x","max_chars":"many"}</action>')).not.toBeNull();
-    expect(accepts('<action name="web_fetch">{"url":"x","max_chars":"$limit and more"}</action>')).not.toBeNull();
+  test('[P12] a reference where a value of any type may stand', async () => {
+    const { refusal } = await engine(ASSISTANT, 'compact');
+    const call = (value: string): string =>
+      `<action name="web_fetch">{"url":"$links[0].href","max_chars":${value}}</action>`;
+    expect([call('"$limit"'), call('"${a.b}"')].map(refusal)).toEqual([null, null]);
+    for (const value of ['"many"', '"$limit and more"']) expect(refusal(call(value))).not.toBeNull();
   });
 
   const response = (text: string): string => `<response final="true">${text}</response>`;
   test.each([
-    ['HTML, generics and comparisons', '<div>List<int> a<b && c << 2 <T> </div> <! </ <'],
-    ['names that begin like a tag', '<actions> <thoughtful> </responses> <respons'],
+    ['HTML, generics and comparisons', '<div>List<int> a<b && c << 2 <T> </div> <!'],
+    ['names that begin like a tag', '<actions> <thoughtful> <respons'],
     ['quoted tags of the protocol', '<action name="x">{}</action> and <thought> and <system>'],
     ['a fence with tags in it', 'So:\n```xml\n<action>{}</action>\n```\nDone'],
     ['a fence at the very beginning and end', '```\ncode\n```'],
     ['inline code in three backticks', 'a ```b``` c'],
     ['references and dollars', '$5, $$, $report.title[0] and ${a-b}'],
     ['nothing', ''],
-  ])('[P9] in a response: %s', (_, text) => {
-    expectAccepted(acceptor(ASSISTANT, format, 'full'), response(text));
+  ])('[P9] in a response: %s', async (_, text) => {
+    expectAccepted(await engine(ASSISTANT, 'full'), response(text));
   });
 
   test.each<readonly [string, string]>([
@@ -334,11 +277,10 @@ describe.each(FORMATS)('what the %s grammar admits', (format) => {
     ['a missing parameter', '<action name="calculator">{}</action>'],
     ['an empty parameter that must not be', '<action name="calculator">{"expression":""}</action>'],
     ['an unknown parameter', '<action name="calculator">{"expression":"1","x":1}</action>'],
-    ['a wrong type', '<action name="echo">{"delay_ms":"soon"}</action>'],
-    ['a number out of range', '<action name="echo">{"delay_ms":3600001}</action>'],
+    ['a wrong type', '<action name="text_stats">{"text":"x","top":"many"}</action>'],
+    ['a number with the wrong sign', '<action name="text_stats">{"text":"x","top":-1}</action>'],
     ['a value that is not in the enum', '<action name="web_fetch">{"url":"x","method":"POST"}</action>'],
     ['a parameter twice', '<action name="calculator">{"expression":"1","expression":"2"}</action>'],
-    ['a declared parameter disguised as a further one', '<action name="echo">{"x":1,"delay_ms":"soon"}</action>'],
     ['a capability that the agent lacks', '<action type="docker">{"image":"a","command":"b"}</action>'],
     ['an internal action that does not exist', '<action type="internal" name="reboot">{}</action>'],
     ['an id that is none', '<action name="echo" id="a b">{}</action>'],
@@ -364,78 +306,62 @@ describe.each(FORMATS)('what the %s grammar admits', (format) => {
       ] as const,
       [`<${name} at the end of a line of a thought`, `<thought>a <${name}\n> b</thought>${response('x')}`] as const,
     ]),
-  ])('[P18] it refuses %s', (_, text) => {
-    expect(acceptor(ASSISTANT, format, 'compact')(text)).not.toBeNull();
+  ])('[P18] it refuses %s', async (_, text) => {
+    expect((await engine(ASSISTANT, 'compact')).refusal(text)).not.toBeNull();
   });
-  test('[P18] it refuses an internal action that this agent is not allowed', () => {
+
+  test('[P18] it refuses an internal action that this agent is not allowed', async () => {
     const text = '<action type="internal" name="list_context_feeds">{}</action>';
     const { agent } = ASSISTANT;
     const internalActions = { ...agent.internalActions, enabled: true, blocked: ['list_context_feeds' as const] };
-    expect(acceptor(ASSISTANT, format, 'compact')(text)).toBeNull();
-    expect(acceptor({ ...ASSISTANT, agent: { ...agent, internalActions } }, format, 'compact')(text)).not.toBeNull();
+    const blocked = { ...ASSISTANT, agent: { ...agent, internalActions } };
+    expect((await engine(ASSISTANT, 'compact')).refusal(text)).toBeNull();
+    expect((await engine(blocked, 'compact')).refusal(text)).not.toBeNull();
+  });
+
+  test.each([
+    ['generics and comparisons', 'a < b, List<int>, <T>, <table>, i <= 3, << and </div>'],
+    ['inline code and dashes', '- `x`\n- ~5 minutes\n``y`` z'],
+    ['a fence', '\n```py\nif a < b:\n    print("`x`")\n```\n'],
+  ])('[P1] in a thought: %s', async (_, text) => {
+    expectAccepted(await engine(ASSISTANT, 'full'), `<thought>${text}</thought>${response('x')}`);
   });
 });
 
 describe('parameters', () => {
-  const one = (schema: JsonObject): { schema: JsonObject; resolved: ResolvedAgent } => {
-    const whole = { type: 'object', properties: { v: schema }, required: ['v'], additionalProperties: false };
-    return { schema: whole, resolved: agentWith([tool('t', whole)]) };
-  };
-
-  const NUMBERS = [
-    -1000.5, -100, -12.51, -12.5, -12.49, -8, -7, -1, -0.5, 0, 0.04, 0.05, 0.050_1, 0.5, 0.95, 0.951, 1, 1.5,
-  ].concat([
-    1.51, 2.999, 3, 3.01, 9, 10, 99, 100, 101, 999, 1000, 1986, 1987, 1999.999, 2000, 2031, 2031.01, 2032, 99_999, 1e6,
-    123_456_789,
-  ]);
-  const BOUNDS: readonly JsonObject[] = [
-    { minimum: 0 },
-    { minimum: 1, maximum: 10 },
-    { minimum: 0.05, maximum: 0.95 },
-    { exclusiveMinimum: 0, exclusiveMaximum: 1 },
-    { minimum: -12.5, maximum: 1.5 },
-    { exclusiveMinimum: -12.5, maximum: 3 },
-    { exclusiveMaximum: -7 },
-    { maximum: 0 },
-    { minimum: 1987, maximum: 2031 },
-    { minimum: 100, exclusiveMaximum: 1000 },
-    { minimum: 7, maximum: 7 },
-    { minimum: 99 },
-    { minimum: 3, exclusiveMinimum: 2.5, maximum: 3.01 },
-    { exclusiveMinimum: 2031 },
-    { minimum: -100, maximum: -1 },
-    {},
-  ];
-  test.each(BOUNDS.flatMap((bounds) => ['integer', 'number'].map((type) => ({ type, ...bounds }))))(
-    '[M3] numbers within %j are admitted, others are not',
-    (schema) => {
-      const { schema: whole, resolved } = one(schema);
-      const accepts = acceptor(resolved, 'gbnf', 'compact');
-      for (const v of NUMBERS) {
-        const valid = validateParameters(whole, { v }) === null;
-        expect({ v, admitted: accepts(`<action name="t">{"v":${v}}</action>`) === null }).toEqual({
-          v,
-          admitted: valid,
-        });
-      }
-    },
-  );
+  const one = (schema: JsonObject): ResolvedAgent =>
+    agentWith([tool('t', { type: 'object', properties: { v: schema }, required: ['v'], additionalProperties: false })]);
 
   test.each<[string, JsonObject, readonly Json[], readonly Json[]]>([
-    ['lengths', { type: 'string', minLength: 2, maxLength: 3 }, ['ab', 'äöü', '😀😀'], ['a', 'abcd', 5]],
+    ['lengths', { type: 'string', minLength: 3, maxLength: 4 }, ['abc', 'äöüß', '😀😀😀'], ['ab', 'abcde', 5]],
     ['an enum of any type', { enum: ['a', 1, null, [1]] }, ['a', 1, null, [1]], ['b', 2, [2], {}]],
+    ['an awkward enum', { enum: ['a "quoted" one', '</action>', 'a\\b\n'] }, ['</action>', 'a\\b\n'], ['a']],
     ['a constant', { const: { a: [true] } }, [{ a: [true] }], [{ a: [false] }, {}]],
+    ['integers', { type: 'integer' }, [-12, 0, 7], [1.5, '1']],
+    ['integers that are not negative', { type: 'integer', minimum: 0, maximum: 10 }, [0, 10], [-1, 100]],
+    ['integers of at least one', { type: 'integer', minimum: 1, maximum: 9 }, [1, 9], [0, -1, 10]],
+    ['numbers', { type: 'number' }, [-1.5, 0, 1e21], ['1', null]],
     [
       'items and their number',
-      { type: 'array', items: { type: 'integer' }, minItems: 1, maxItems: 2 },
-      [[1], [1, 2]],
-      [[], [1, 2, 3], ['a']],
+      { type: 'array', items: { type: 'integer' }, minItems: 2, maxItems: 3 },
+      [
+        [1, 2],
+        [1, 2, 3],
+      ],
+      [[1], [1, 2, 3, 4], ['a', 'b']],
     ],
+    ['many items', { type: 'array', items: { type: 'null' }, minItems: 2 }, [[null, null, null]], [[null], []]],
     [
       'an object of numbers',
       { type: 'object', additionalProperties: { type: 'number' } },
       [{}, { a: 1, b: 2.5 }],
       [{ a: 'x' }],
+    ],
+    [
+      'declared and further properties',
+      { type: 'object', properties: { a: { type: 'null' } }, additionalProperties: { type: 'boolean' } },
+      [{}, { a: null }, { a: null, b: true }, { b: true, c: false }],
+      [{ b: 1 }, { b: true, a: 1 }],
     ],
     ['several types', { type: ['integer', 'null', 'boolean'] }, [1, null, false], ['x', 1.5, []]],
     [
@@ -444,90 +370,105 @@ describe('parameters', () => {
       [3, [null]],
       ['x', [1]],
     ],
+    [
+      'all of several schemas',
+      {
+        type: 'object',
+        properties: { a: { type: 'integer' } },
+        allOf: [{ properties: { a: { minimum: 0 }, b: {} }, required: ['a'] }],
+      },
+      [{ a: 5 }, { a: 5, b: 'x' }],
+      [{}, { a: -5 }],
+    ],
     ['no type, but properties', { properties: { a: { type: 'integer' } }, required: ['a'] }, [{ a: 1 }], [{}, [], 1]],
     ['anything', {}, ['x', 1.5e3, [], [{ a: null }], {}], []],
     ['an empty object', { type: 'object', additionalProperties: false }, [{}], [{ a: 1 }]],
-  ])('[M3] %s', (_, schema, good, bad) => {
-    const { resolved } = one(schema);
-    for (const format of FORMATS) {
-      const accepts = acceptor(resolved, format, 'full');
-      const call = (v: Json): string => renderAction({ name: 't', parameters: { v } }, 'full');
-      for (const v of good) expectAccepted(accepts, call(v));
-      for (const v of bad) expect(accepts(call(v)), JSON.stringify(v)).not.toBeNull();
-    }
+  ])('[M3] %s', async (_, schema, good, bad) => {
+    const { refusal } = await engine(one(schema), 'full');
+    const isAdmitted = (v: Json): boolean => refusal(renderAction({ name: 't', parameters: { v } }, 'full')) === null;
+    expect(good.filter((v) => !isAdmitted(v))).toEqual([]);
+    expect(bad.filter(isAdmitted)).toEqual([]);
   });
 
-  test('[M3] optional ones may be left out anywhere, and come in the order of the schema', () => {
-    const letters = { a: { type: 'null' }, b: { type: 'null' }, c: { type: 'null' }, d: { type: 'null' } };
-    for (const required of [[], ['b'], ['a', 'd']]) {
-      const resolved = agentWith([
-        tool('t', { type: 'object', properties: letters, required, additionalProperties: false }),
-      ]);
-      const accepts = acceptor(resolved, 'gbnf', 'compact');
-      for (let mask = 0; mask < 16; mask += 1) {
-        const names = Object.keys(letters).filter((_, index) => (mask & (1 << index)) !== 0);
-        const body = JSON.stringify(Object.fromEntries(names.map((name) => [name, null])));
-        const complete = required.every((name) => names.includes(name));
-        expect({ body, admitted: accepts(`<action name="t">${body}</action>`) === null }).toEqual({
-          body,
-          admitted: complete,
-        });
-      }
-      expect(accepts('<action name="t">{"d":null,"a":null}</action>')).not.toBeNull();
-    }
-  });
+  test.each([[[]], [['b']], [['a', 'd']]])(
+    '[M3] required are %j: others may be left out anywhere, and all come in the order of the schema',
+    async (required) => {
+      const letters = { a: { type: 'null' }, b: { type: 'null' }, c: { type: 'null' }, d: { type: 'null' } };
+      const { refusal } = await engine(
+        agentWith([tool('t', { type: 'object', properties: letters, required, additionalProperties: false })]),
+        'compact',
+      );
+      const isAdmitted = (names: readonly string[]): boolean =>
+        refusal(`<action name="t">{${names.map((name) => `"${name}":null`).join(',')}}</action>`) === null;
+      const subsets = Array.from({ length: 16 }, (_, mask) =>
+        Object.keys(letters).filter((_name, index) => (mask & (1 << index)) !== 0),
+      );
+      expect(subsets.filter(isAdmitted)).toEqual(
+        subsets.filter((names) => required.every((name) => names.includes(name))),
+      );
+      expect(isAdmitted(['d', 'b', 'a'])).toBe(false);
+    },
+  );
 
-  test('[P18] a tool with a parameter called parameters is called so that it reaches it', () => {
+  test('[P18] a tool with a parameter called parameters is called so that it reaches it', async () => {
     const resolved = agentWith([tool('t', { type: 'object', properties: { parameters: { type: 'integer' } } })]);
     const text = '<action name="t">{"parameters":{"parameters":5}}</action>';
-    expectAccepted(acceptor(resolved, 'gbnf', 'compact'), text);
+    expectAccepted(await engine(resolved, 'compact'), text);
     const [action] = parse(text).flatMap((event) => (event.type === 'action_declared' ? [event.action] : []));
     expect(action?.parameters).toEqual({ parameters: 5 });
   });
 
-  test('[M3] what a grammar cannot say is noted, with the place', () => {
-    const { notes, text } = buildGrammar(one({ type: 'string', pattern: '^a', maxLength: 5_000 }).resolved, {
-      format: 'gbnf',
-      form: 'full',
-    });
-    expect(notes).toEqual([
+  test('[M3] what the grammar does not say is noted, with the place', () => {
+    const resolved = one({ type: 'string', pattern: '^a', maxLength: 5_000 });
+    expect(buildGrammar(resolved, { format: 'gbnf', form: 'full' }).notes).toEqual([
       't-v: "pattern" is not in the grammar; it is checked before dispatch',
-      't-v: "maxLength" (5000) is not in the grammar; it is checked before dispatch',
+      't-v: "maxLength" is not in the grammar; it is checked before dispatch',
     ]);
-    expect(() => readGbnf(text)).not.toThrow();
   });
 
-  test('[M3] schemas that lead nowhere or in a circle still give a grammar', () => {
+  test('[M3] schemas that lead nowhere or in a circle still give a grammar', async () => {
     const schema: JsonObject = {
       type: 'object',
       properties: { a: { $ref: '#/$defs/loop' }, b: { $ref: '#/nowhere' }, c: { $ref: '#' }, d: false },
       $defs: { loop: { $ref: '#/$defs/loop' } },
     };
     const resolved = agentWith([tool('t', schema)]);
-    expectAccepted(acceptor(resolved, 'lark', 'compact'), '<action name="t">{"a":1,"b":[],"c":{"a":2}}</action>');
+    expectAccepted(await engine(resolved, 'compact'), '<action name="t">{"a":1,"b":[],"c":{"a":2}}</action>');
   });
 });
 
-describe.each(FORMATS)('%s for every reader', (format) => {
-  const lines = [...AGENTS.values()]
-    .slice(0, 2)
-    .flatMap((resolved) => FORMS.flatMap((form) => buildGrammar(resolved, { format, form }).text.split('\n')));
-  const classes = lines.flatMap((line) =>
-    [...line.matchAll(/\[\^?((?:\\.|[^\]\\])*)\]/g)].map(([, body = '']) => body),
-  );
-
-  test('[P18] escapes in classes have four digits, and none stands before what could be another digit', () => {
-    expect(classes.length).toBeGreaterThan(100);
-    for (const body of classes) {
-      const escapes = [...body.matchAll(/\\(.)/gs)].map(([, letter = '']) => letter);
-      expect(escapes.filter((letter) => !'\\nrtu[]'.includes(letter))).toEqual([]);
-      expect(body).not.toMatch(/\\u00[01][0-9A-F](?=[0-9A-Fa-f])/);
+describe('for engines with a lexer', () => {
+  test.each(FORMS)('[P18] a lexeme (in capitals) is made of lexemes only, %s form', (form) => {
+    const { text } = buildGrammar(EVERYTHING, { format: 'gbnf', form });
+    const rules = [...text.matchAll(/^([A-Z-]+) ::= (.*)$/gm)];
+    expect(rules.length).toBeGreaterThan(20);
+    for (const [, name, body = ''] of rules) {
+      expect(body.replace(/"(?:[^"\\]|\\.)*"|\[(?:[^\]\\]|\\.)*\]/g, ''), name).not.toMatch(/[a-z]/);
     }
   });
 
-  test('[P18] classes hold ASCII alone: negated ones of more are not read alike', () => {
-    for (const body of classes) expect(body).not.toMatch(/[^ -~]|\\u(?!00[0-7])/);
+  test('[P18] Lark has its own signs for rules, classes and counts', () => {
+    const { text } = buildGrammar(ASSISTANT, { format: 'lark', form: 'compact' });
+    expect(text).toMatch(/^\/\/ Protocol text of the agent "assistant"/);
+    expect(text).toContain('\nstart: GAP? (idle_thought GAP?)* work');
+    expect(text).toContain('\nGAP: /[ \\t\\n]{1,8}/\n');
+    expect(text).toContain('(COMMA (WEB_EXTRACT_SELECTORS_ITEM | REFERENCE))~0..49');
+    expect(text).toContain('" idempotency_key=" KEY');
+    expect(text.replace(/"(?:[^"\\]|\\.)*"|\/\[(?:[^\]\\]|\\.)*\][^/ ]*\//g, '')).not.toMatch(/::=|[[\]{}-]/);
   });
+});
+
+test('[P18] the Worker does not hold the generator', () => {
+  const seen = new Set<string>();
+  const visit = (file: string): void => {
+    if (seen.has(file)) return;
+    seen.add(file);
+    for (const [, path = ''] of readFileSync(file, 'utf8').matchAll(/from '(\.[^']+\.ts)'/g))
+      visit(join(dirname(file), path));
+  };
+  visit(join(import.meta.dirname, '../../../src/worker.ts'));
+  expect(seen.size).toBeGreaterThan(100);
+  expect([...seen].filter((file) => file.includes('/grammar/'))).toEqual([]);
 });
 
 describe('the command', () => {
@@ -545,8 +486,6 @@ describe('the command', () => {
   test.each([
     [['nobody'], 'unknown agent "nobody" (known: '],
     [['assistant', '--format', 'ebnf'], '--format "ebnf" is unknown (known: gbnf, lark)'],
-    [['assistant', '--form', 'short'], '--form "short" is unknown (known: full, compact)'],
-    [['assistant', 'lark'], 'expected one agent\'s name, got "assistant lark"'],
     [['assistant', '--wrong'], "Unknown option '--wrong'"],
   ])('[P18] %j is refused in words', (args, words) => {
     const { status, stdout, stderr } = run(...args);

@@ -1,0 +1,28 @@
+/** A literal, a class with its count, a count, `::=`, or a name. */
+const TOKENS =
+  /"(?:[^"\\]|\\.)*"|(\[(?:[^\]\\]|\\.)*\])([*+?]|\{\d+(?:,\d*)?\})?|\{(\d+)(?:,(\d+))?\}|( ::= )|([A-Za-z][A-Za-z0-9-]*)/gm;
+
+/**
+ * The same grammar in the notation of llguidance. Names in capitals are lexemes there too.
+ *
+ * @param gbnf counts of the kind `{n,}` stand behind classes only: Lark has none for rules
+ */
+export function toLark(gbnf: string): string {
+  return gbnf
+    .split('\n')
+    .map((line) => (line.startsWith('#') ? `//${line.slice(1)}` : larkRule(line)))
+    .join('\n');
+}
+
+function larkRule(line: string): string {
+  return line.replace(
+    TOKENS,
+    (whole, characters?: string, count?: string, min?: string, max?: string, defined?: string, name?: string) => {
+      if (characters !== undefined) return `/${characters.replaceAll('/', '\\/')}${count ?? ''}/`;
+      if (min !== undefined) return max === undefined ? `~${min}` : `~${min}..${max}`;
+      if (defined !== undefined) return ': ';
+      if (name !== undefined) return name === 'root' ? 'start' : name.replaceAll('-', '_');
+      return whole;
+    },
+  );
+}
