@@ -17,7 +17,7 @@ import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import { WorkMeter } from '../../domain/work.ts';
 import type { SchedulerInput } from '../../scheduler/types.ts';
-import type { RunInput } from '../run/inbox.ts';
+import type { RunInput } from '../run/run-input.ts';
 import type { ResolvedCall } from '../run/resolve-names.ts';
 import { actionInFullSession } from '../session/session-full.ts';
 import type { ActionScope } from './action-scope.ts';
@@ -63,7 +63,7 @@ export class Approvals {
     }
     const request = this.#request(key);
     if ('error' in request) {
-      log.record({ is: 'unasked', at: context.clock.now(), key, error: request.error });
+      log.record({ type: 'approval_asked', at: context.clock.now(), key, error: request.error });
       return { key, error: request.error };
     }
     const seq = actions.append('approval_requested', key, request.data, request.state);
@@ -125,7 +125,7 @@ export class Approvals {
   }
 
   /** @returns whether the decision counts: whether the request was still open */
-  resolve({ key, approved, note, told }: Extract<RunInput, { type: 'approval' }>): boolean {
+  resolve({ key, approved, note, told }: Extract<RunInput, { type: 'approval_resolved' }>): boolean {
     const approval = this.close(key);
     if (approval === null) {
       told?.(false);

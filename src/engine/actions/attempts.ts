@@ -20,7 +20,7 @@ import { statusOf } from '../../scheduler/step.ts';
 import type { SchedulerCommand, SchedulerInput } from '../../scheduler/types.ts';
 import { feedRefusal } from '../feeds/feed-sources.ts';
 import { callModel } from '../generation/call-model.ts';
-import type { RunInput } from '../run/inbox.ts';
+import type { RunInput } from '../run/run-input.ts';
 import type { ResolvedCall } from '../run/resolve-names.ts';
 import type { RunLog } from '../run/run-log.ts';
 import { policyOf, relicOf, toolOf } from './action-policy.ts';
@@ -140,7 +140,7 @@ export class Attempts {
           ok: false,
           error: { code: 'executor_fault', message: messageOf(fault), retryable: false },
         }))
-        .then((outcome) => inbox.put({ type: 'outcome', key, attempt, outcome }));
+        .then((outcome) => inbox.put({ type: 'attempt_ended', key, attempt, outcome }));
     };
     if (tool === null || tool.effects === 'unsafe') log.afterSync(run);
     else log.afterWrite(run);
@@ -171,7 +171,7 @@ export class Attempts {
 
   /** The scheduler's input for an attempt's outcome; its output is staged until the action settles. */
   ended(
-    { key, attempt, outcome }: Extract<RunInput, { type: 'outcome' }>,
+    { key, attempt, outcome }: Extract<RunInput, { type: 'attempt_ended' }>,
     at: number,
     random: number,
   ): Extract<SchedulerInput, { type: 'attempt_succeeded' | 'attempt_failed' }> {

@@ -29,7 +29,7 @@ export class Conditions {
     const recorded = log.replaying ? replay?.conditionOf(key) : null;
     if (recorded != null) return { key, result: recorded };
     const result = this.#evaluate(key, when);
-    log.record({ is: 'condition', at: context.clock.now(), key, result });
+    log.record({ type: 'condition_evaluated', at: context.clock.now(), key, result });
     return { key, result };
   }
 

@@ -12,7 +12,7 @@ import type { ActionKey } from '../../domain/action.ts';
 import { EngineError } from '../../domain/errors.ts';
 import type { Json } from '../../domain/json.ts';
 import type { SchedulerInput } from '../../scheduler/types.ts';
-import type { RunInput } from '../run/inbox.ts';
+import type { RunInput } from '../run/run-input.ts';
 import type { ResolvedCall } from '../run/resolve-names.ts';
 import { cacheTtlOf, effectsOf, toolOf } from './action-policy.ts';
 import type { ActionScope } from './action-scope.ts';

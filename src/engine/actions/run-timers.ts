@@ -41,7 +41,7 @@ export class RunTimers {
     }
     const cancel = this.#deadlines.schedule(delayMs, () => {
       this.#timers.delete(timer);
-      this.#inbox.put({ type: 'timer', timer });
+      this.#inbox.put({ type: 'timer_fired', timer });
     });
     this.#timers.set(timer, { cancel, at: this.#clock.now() + delayMs });
   }

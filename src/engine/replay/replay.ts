@@ -18,8 +18,8 @@ import type { JournaledEventType, SessionEvent } from '../../domain/event.ts';
 import type { Json } from '../../domain/json.ts';
 import type { RunRecord } from '../../domain/session.ts';
 import type { Journal } from '../../journal/journal.ts';
-import type { ConditionResult, RecordedInput } from '../run/recorded-input.ts';
-import { recordedFrom } from '../run/recorded-input.ts';
+import { decodeInputs } from '../run/input-codec.ts';
+import type { ConditionResult, RecordedInput } from '../run/run-input.ts';
 
 /** Made by what was so at the moment, or beside the run's own turns. */
 const UNREPEATED: ReadonlySet<JournaledEventType> = new Set<JournaledEventType>([
@@ -67,13 +67,13 @@ export class Replay {
     let recoveries = 0;
     const takeLooseBefore = (seq: number): void => {
       for (let row = loose[next]; row !== undefined && row.afterSeq < seq; row = loose[++next]) {
-        inputs.push(...recordedFrom(row.inputs));
+        inputs.push(...decodeInputs(row.inputs));
       }
     };
     for (const { event, state } of journal.eventsOf(run)) {
       const seq = event.seq ?? 0;
       takeLooseBefore(seq);
-      inputs.push(...recordedFrom(state?.['in']));
+      inputs.push(...decodeInputs(state?.['in']));
       lastSeq = seq;
       const key = state?.['key'];
       const type = event.type as JournaledEventType;
@@ -89,12 +89,12 @@ export class Replay {
       events.push(type === 'action_completed' ? { ...event, data: {} } : event);
     }
     takeLooseBefore(Infinity);
-    if (lastSeq > 0 && inputs[0]?.is !== 'start') {
+    if (lastSeq > 0 && inputs[0]?.type !== 'run_started') {
       throw new EngineError('not_recoverable', `Run ${run.runId} has no record that it could go on from`);
     }
     for (const input of inputs) {
-      if (input.is === 'condition') this.#conditions.set(input.key, input.result);
-      if (input.is === 'unasked') this.#unasked.set(input.key, input.error);
+      if (input.type === 'condition_evaluated') this.#conditions.set(input.key, input.result);
+      if (input.type === 'approval_asked') this.#unasked.set(input.key, input.error);
     }
     this.inputs = inputs;
     this.recoveries = recoveries;

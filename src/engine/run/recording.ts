@@ -1,13 +1,12 @@
-/** A run's inputs to their record and back (J9). What only people see, such as progress, is not recorded. */
+/** From an input that arrives to its record, and from the record back to the input (J9). */
 import type { ActionOutcome } from '../../domain/action.ts';
 import type { GenerationRunner } from '../generation/generation-runner.ts';
-import type { RunInput, StreamPiece } from './inbox.ts';
-import type { RecordedInput } from './recorded-input.ts';
 import type { Replay } from '../replay/replay.ts';
 import type { RunContext } from './run-context.ts';
+import type { RecordedInput, RunInput, StreamPiece } from './run-input.ts';
 import type { RunLog } from './run-log.ts';
 
-/** Keeps an input that has arrived now. */
+/** Records an input that has arrived now. Not recorded: what only people see, such as progress. */
 export function recordInput(
   log: RunLog,
   source: RunContext['source'],
@@ -16,49 +15,42 @@ export function recordInput(
   random: number,
 ): void {
   // The posted text is in the journal already: its length is enough.
-  const whole = source.type === 'text' && source.text !== null;
+  const posted = source.type === 'text' && source.text !== null;
   const say = (pieces: readonly StreamPiece[]): void => {
     for (const piece of pieces) {
-      if ('delta' in piece) log.record({ is: 'call', at, delta: piece.delta });
-      else if (whole) log.record({ is: 'posted', at, chars: piece.text.length });
-      else log.record({ is: 'text', at, text: piece.text });
+      if ('delta' in piece) log.record({ type: 'tool_call', at, delta: piece.delta });
+      else if (posted) log.record({ type: 'posted_text', at, chars: piece.text.length });
+      else log.record({ type: 'text', at, text: piece.text });
     }
   };
   switch (input.type) {
     case 'protocol':
       return say(input.said);
-    case 'reasoning':
-      return log.record({ is: 'reasoning', at, text: input.text });
-    case 'usage':
-      return log.record({ is: 'usage', at, usage: input.usage });
-    case 'generation_ended':
-      say(input.said);
-      return log.record({ is: 'ended', at, finish: input.finish, error: input.error });
-    case 'outcome': {
-      const { key, attempt, outcome } = input;
+    case 'generation_ended': {
+      const { type, said, finish, error } = input;
+      say(said);
+      return log.record({ type, at, finish, error });
+    }
+    case 'attempt_ended': {
+      const { type, key, attempt, outcome } = input;
       const spent = outcome.spent === undefined ? {} : { spent: outcome.spent };
-      return log.record({
-        is: 'outcome',
-        at,
-        key,
-        attempt,
-        error: outcome.ok ? null : outcome.error,
-        random,
-        ...spent,
-      });
+      return log.record({ type, at, key, attempt, error: outcome.ok ? null : outcome.error, random, ...spent });
     }
     case 'recalled': {
-      const { key, found } = input;
-      return log.record({ is: 'recalled', at, key, found: found.type === 'refused' ? found.error : found.type });
+      const { type, key, found } = input;
+      return log.record({ type, at, key, found: found.type === 'refused' ? { error: found.error } : found.type });
     }
-    case 'timer':
-      return log.record({ is: 'timer', at, timer: input.timer, random });
-    case 'approval':
-      return log.record({ is: 'approval', at, key: input.key, approved: input.approved, note: input.note });
-    case 'cancel':
-      return log.record({ is: 'cancel', at, reason: input.reason });
-    case 'idle':
-      return log.record({ is: 'idle', at });
+    case 'approval_resolved': {
+      const { type, key, approved, note } = input;
+      return log.record({ type, at, key, approved, note });
+    }
+    case 'timer_fired':
+      return log.record({ ...input, at, random });
+    case 'reasoning':
+    case 'usage':
+    case 'cancel_requested':
+    case 'generation_idle':
+      return log.record({ ...input, at });
     case 'token':
     case 'progress':
     case 'feed':
@@ -67,59 +59,49 @@ export function recordInput(
   }
 }
 
-/** The input that was recorded, with what its piece of text meant and what its action gave. */
+/** The input that was recorded, with the events that its text gave and the output of its action. */
 export function inputOf(
-  recorded: Exclude<RecordedInput, { is: 'start' | 'condition' | 'unasked' }>,
+  recorded: Exclude<RecordedInput, { type: 'run_started' | 'condition_evaluated' | 'approval_asked' }>,
   replay: Replay,
   generations: GenerationRunner,
 ): RunInput {
-  switch (recorded.is) {
+  switch (recorded.type) {
     case 'text':
-    case 'posted':
-    case 'call': {
-      const said = saidOf(recorded, generations);
-      return { type: 'protocol', said: [said], events: generations.reread(said) };
-    }
-    case 'reasoning':
-      return { type: 'reasoning', text: recorded.text };
-    case 'usage':
-      return { type: 'usage', usage: recorded.usage };
-    case 'ended': {
-      const { finish, error } = recorded;
-      return { type: 'generation_ended', finish, error, ...generations.rereadEnd(finish) };
-    }
-    case 'outcome': {
-      const { key, attempt, error } = recorded;
-      const outcome: ActionOutcome = error === null ? { ok: true, output: replay.outputOf(key) } : { ok: false, error };
-      return { type: 'outcome', key, attempt, outcome };
+      return reread({ text: recorded.text }, generations);
+    case 'posted_text':
+      return reread(generations.rereadPosted(recorded.chars), generations);
+    case 'tool_call':
+      return reread({ delta: recorded.delta }, generations);
+    case 'generation_ended':
+      return { ...recorded, ...generations.rereadEnd(recorded.finish) };
+    case 'attempt_ended': {
+      const { type, key, attempt, error } = recorded;
+      const spent = recorded.spent === undefined ? {} : { spent: recorded.spent };
+      const outcome: ActionOutcome =
+        error === null ? { ok: true, output: replay.outputOf(key), ...spent } : { ok: false, error, ...spent };
+      return { type, key, attempt, outcome };
     }
     case 'recalled': {
-      const { key, found } = recorded;
-      if (found === 'outcome')
-        return { type: 'recalled', key, found: { type: 'outcome', output: replay.outputOf(key) } };
-      if (found === 'nothing') return { type: 'recalled', key, found: { type: 'nothing' } };
-      return { type: 'recalled', key, found: { type: 'refused', error: found } };
+      const { type, key, found } = recorded;
+      if (found === 'nothing') return { type, key, found: { type: found } };
+      if (found === 'outcome') return { type, key, found: { type: found, output: replay.outputOf(key) } };
+      return { type, key, found: { type: 'refused', error: found.error } };
     }
-    case 'timer':
-      return { type: 'timer', timer: recorded.timer };
-    case 'approval':
-      return { type: 'approval', key: recorded.key, approved: recorded.approved, note: recorded.note };
-    case 'cancel':
-      return { type: 'cancel', reason: recorded.reason };
-    case 'idle':
-      return { type: 'idle' };
+    case 'reasoning':
+    case 'usage':
+    case 'timer_fired':
+    case 'approval_resolved':
+    case 'cancel_requested':
+    case 'generation_idle':
+      return recorded;
   }
 }
 
-/** What chance gave at the time. */
-export function randomOf(recorded: RecordedInput): number {
-  return 'random' in recorded ? recorded.random : 0;
+function reread(said: StreamPiece, generations: GenerationRunner): RunInput {
+  return { type: 'protocol', said: [said], events: generations.reread(said) };
 }
 
-function saidOf(
-  recorded: Extract<RecordedInput, { is: 'text' | 'posted' | 'call' }>,
-  generations: GenerationRunner,
-): StreamPiece {
-  if (recorded.is === 'call') return { delta: recorded.delta };
-  return recorded.is === 'text' ? { text: recorded.text } : generations.rereadPosted(recorded.chars);
+/** The random number that was drawn at the time. */
+export function randomOf(recorded: RecordedInput): number {
+  return 'random' in recorded ? recorded.random : 0;
 }

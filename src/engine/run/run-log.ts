@@ -17,8 +17,8 @@ import type { Json, JsonObject } from '../../domain/json.ts';
 import type { Clock } from '../../domain/ports.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Journal } from '../../journal/journal.ts';
-import { addRecorded, recordedJson } from './recorded-input.ts';
-import type { RecordedInput } from './recorded-input.ts';
+import { addRecorded, encodeInputs } from './input-codec.ts';
+import type { RecordedInput } from './run-input.ts';
 import { isRepeated } from '../replay/replay.ts';
 import type { Replay } from '../replay/replay.ts';
 
@@ -98,9 +98,9 @@ export class RunLog {
     const { length } = this.#unsaved;
     const small = this.#unsavedChars <= limits.unsavedTextChars * 2 && length <= 100;
     const unsaved = this.#takeUnsaved();
-    if (small && length > 0) this.#journal.addInputs(this.#runNumber, recordedJson(unsaved));
+    if (small && length > 0) this.#journal.addInputs(this.#runNumber, encodeInputs(unsaved));
     // A row holds so much and no more (J6).
-    else for (const input of unsaved) this.#journal.addInputs(this.#runNumber, recordedJson([input]));
+    else for (const input of unsaved) this.#journal.addInputs(this.#runNumber, encodeInputs([input]));
   }
 
   #takeUnsaved(): RecordedInput[] {
@@ -131,7 +131,7 @@ export class RunLog {
       const recorded = this.#replay.match(type, options.action?.id ?? null);
       if (recorded !== null) return recorded;
     }
-    const told = this.#unsaved.length === 0 ? {} : { in: recordedJson(this.#takeUnsaved()) };
+    const told = this.#unsaved.length === 0 ? {} : { in: encodeInputs(this.#takeUnsaved()) };
     const state = { ...options.state, ...told };
     const event = this.#journal.append({
       type,

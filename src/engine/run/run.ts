@@ -16,7 +16,8 @@ import type { RunState } from '../../scheduler/step.ts';
 import type { RunPolicy, SchedulerCommand, SchedulerInput } from '../../scheduler/types.ts';
 import { ActionRunner } from '../actions/action-runner.ts';
 import { GenerationRunner, INTERRUPTED } from '../generation/generation-runner.ts';
-import type { Inbox, RunInput } from './inbox.ts';
+import type { Inbox } from './inbox.ts';
+import type { RunInput } from './run-input.ts';
 import { inputOf, randomOf, recordInput } from './recording.ts';
 import type { Replay } from '../replay/replay.ts';
 import { RunClock } from './run-clock.ts';
@@ -118,21 +119,22 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
       }
       case 'progress':
         return actions.attempts.progress(input);
-      case 'outcome':
+      case 'attempt_ended':
         return decide(actions.attempts.ended(input, at, random));
       case 'recalled':
         return decide(actions.lookups.answered(input, at));
-      case 'timer':
+      case 'timer_fired':
         actions.timers.fired(input.timer);
-        return decide({ type: 'timer_fired', at, timer: input.timer, random });
-      case 'approval':
-        // One that came too late decides nothing.
-        if (!actions.approvals.resolve(input)) return;
-        return decide({ type: 'approval_resolved', at, key: input.key, approved: input.approved, note: input.note });
-      case 'cancel':
-        return decide({ type: 'cancel_requested', at, reason: input.reason });
-      case 'idle':
-        return decide({ type: 'generation_idle', at });
+        return decide({ ...input, at, random });
+      case 'approval_resolved': {
+        const { type, key, approved, note } = input;
+        // A decision that came too late changes nothing.
+        if (actions.approvals.resolve(input)) decide({ type, at, key, approved, note });
+        return;
+      }
+      case 'cancel_requested':
+      case 'generation_idle':
+        return decide({ ...input, at });
       case 'feed':
         log.append('context_feed_updated', input.data);
         return;
@@ -213,7 +215,7 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
 
   const begin = (policy: RunPolicy): void => {
     const at = clock.now();
-    log.record({ is: 'start', at, policy });
+    log.record({ type: 'run_started', at, policy });
     generations.announceStart();
     decide({ type: 'run_started', at, policy });
   };
@@ -222,8 +224,8 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
   const goOn = (record: Replay): void => {
     for (const recorded of record.inputs) {
       clock.at = recorded.at;
-      if (recorded.is === 'start') begin(recorded.policy);
-      else if (recorded.is !== 'condition' && recorded.is !== 'unasked')
+      if (recorded.type === 'run_started') begin(recorded.policy);
+      else if (recorded.type !== 'condition_evaluated' && recorded.type !== 'approval_asked')
         perceive(inputOf(recorded, record, generations), randomOf(recorded));
     }
     record.finish();
@@ -258,7 +260,7 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
     while (!progress.drained) {
       for (const input of await inbox.take(turn)) {
         // The run ends with the cancel: what its model call has used is told before (L6).
-        const usage = input.type === 'cancel' ? generations.spent() : null;
+        const usage = input.type === 'cancel_requested' ? generations.spent() : null;
         if (usage !== null) perceive({ type: 'usage', usage }, context.random());
         perceive(input, context.random());
         if (journal.work - charged < limits.runTurnSteps) continue;
@@ -298,7 +300,7 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
     resting = true;
     clock.schedule(0, () => {
       resting = false;
-      inbox.put({ type: 'idle' });
+      inbox.put({ type: 'generation_idle' });
     });
   };
 

@@ -31,7 +31,7 @@ import { OutcomeCache } from '../actions/outcome-cache.ts';
 import { fetchFeed } from '../feeds/feed-sources.ts';
 import { Feeds, viewJson } from '../feeds/feeds.ts';
 import type { FetchFeed } from '../feeds/feeds.ts';
-import type { RunInput } from '../run/inbox.ts';
+import type { RunInput } from '../run/run-input.ts';
 import { LearnedDurations } from '../actions/learned-durations.ts';
 import { resolveAgentVariables } from './resolve-agent-variables.ts';
 import { Broadcaster } from './broadcaster.ts';
@@ -203,7 +203,7 @@ export class Session {
     if (this.#journal.full) throw new EngineError('session_full', sessionFull('takes no further message'));
     for (const active of this.#active.values()) {
       if (active.end === 'waiting')
-        this.#put(active, { type: 'cancel', reason: 'a new message came instead of an approval' });
+        this.#put(active, { type: 'cancel_requested', reason: 'a new message came instead of an approval' });
     }
     const current = this.#answering();
     if (current !== null && request.ifBusy === 'reject') {
@@ -247,7 +247,7 @@ export class Session {
     await this.recover();
     if (this.#beginning !== null) await this.#beginning.done;
     const active = [...this.#active];
-    for (const [, run] of active) this.#put(run, { type: 'cancel', reason });
+    for (const [, run] of active) this.#put(run, { type: 'cancel_requested', reason });
     const waiting = this.#waiting.splice(0).map(({ run }) => run);
     const batch = waiting.map((run) => {
       this.#journal.startRun(run, this.#ports.clock.now());
@@ -275,7 +275,7 @@ export class Session {
       this.#goOn(run, active);
       try {
         const counts = await new Promise<boolean>((told) => {
-          active.inbox.put({ type: 'approval', key, approved, note, told });
+          active.inbox.put({ type: 'approval_resolved', key, approved, note, told });
           // A run that ends first was not told.
           active.live.drained.catch(() => undefined).finally(() => told(false));
         });

@@ -353,6 +353,45 @@ describe('[J2] a model run goes on with another generation', () => {
     expect(world.executed).toHaveLength(1);
   });
 
+  test('[S12] what children had spent before the crash is spent after it', async () => {
+    const helper = (id: string): string =>
+      `<action type="agent" id="${id}" mode="async">{"name": "helper", "parameters": {"message": "hi"}}</action>`;
+    const spent = { modelCalls: 7, tokens: 0, cost: 0, actions: 0, children: 1 };
+    let children = 0;
+    const { world, first, next } = await hostsOf({
+      ...speaking(
+        [helper('a'), ACTION('slow', { a: '$a' }, { ms: 1_000 })],
+        [helper('b')],
+        ['<response final="true">done</response>'],
+      ),
+      agent: (agent) => ({
+        ...agent,
+        imports: { ...agent.imports, agents: ['helper'] },
+        budgets: { ...agent.budgets, modelCalls: 10 },
+      }),
+      executors: {
+        tool: async (call, context) => await world.execute(call, context),
+        // oxlint-disable-next-line require-await -- the interface is asynchronous
+        agent: async () => {
+          children += 1;
+          return { ok: true, output: 'hello', spent };
+        },
+      },
+    });
+    await send(first, 'go');
+    await settle();
+    expect(children).toBe(1);
+    const second = await next();
+    await live(world, second);
+    // 10 calls: 7 of the child, 2 of generations, and one is kept for the answer.
+    expect((await lastResult(second)).actions).toMatchObject([
+      { id: 'a', status: 'completed' },
+      { id: 'slow', status: 'completed' },
+      { id: 'b', status: 'failed', error: { code: 'budget_exceeded' } },
+    ]);
+    expect(children).toBe(1);
+  });
+
   test('a pure action runs again, as the same attempt', async () => {
     const { world, first, next } = await hostsOf(
       speaking([ACTION('x', {}, { ms: 1_000 }), '<response final="true">$x</response>']),

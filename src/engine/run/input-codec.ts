@@ -1,0 +1,103 @@
+/**
+ * The stored form of a run's inputs (J9).
+ *
+ * Runs that are alive while a new version is deployed continue from what the old version stored: the names in
+ * `STORED_AS` never change, and a type that is no longer written can still be read.
+ */
+import { EngineError } from '../../domain/errors.ts';
+import { isJsonObject } from '../../domain/json.ts';
+import type { Json, JsonObject } from '../../domain/json.ts';
+import type { RecordedInput } from './run-input.ts';
+
+/** What each type is called in the field `is`. The other fields are stored as they are, except in `recalled`. */
+const STORED_AS = {
+  run_started: 'start',
+  text: 'text',
+  posted_text: 'posted',
+  reasoning: 'reasoning',
+  tool_call: 'call',
+  usage: 'usage',
+  generation_ended: 'ended',
+  attempt_ended: 'outcome',
+  recalled: 'recalled',
+  condition_evaluated: 'condition',
+  approval_asked: 'unasked',
+  timer_fired: 'timer',
+  approval_resolved: 'approval',
+  cancel_requested: 'cancel',
+  generation_idle: 'idle',
+} as const satisfies Record<RecordedInput['type'], string>;
+
+const TYPES: ReadonlyMap<Json | undefined, string> = new Map(
+  Object.entries(STORED_AS).map(([type, stored]) => [stored, type]),
+);
+
+/** The stored form: plain JSON. */
+export function encodeInputs(inputs: readonly RecordedInput[]): Json {
+  return inputs.map(encode);
+}
+
+/** @throws EngineError `not_recoverable` where an input is not one that this version knows */
+export function decodeInputs(json: Json | undefined): readonly RecordedInput[] {
+  return Array.isArray(json) ? json.map(decode) : [];
+}
+
+function encode(input: RecordedInput): JsonObject {
+  const { type, at, ...fields } = input;
+  const stored = { is: STORED_AS[type], at, ...fields } as unknown as JsonObject;
+  if (input.type !== 'recalled' || typeof input.found === 'string') return stored;
+  return { ...stored, found: input.found.error as unknown as Json };
+}
+
+function decode(stored: Json): RecordedInput {
+  const { is, ...fields } = isJsonObject(stored) ? stored : {};
+  const type = TYPES.get(is);
+  if (type === undefined || typeof fields['at'] !== 'number') {
+    const found = JSON.stringify(is ?? null).slice(0, 40);
+    throw new EngineError('not_recoverable', `The record of the run holds an input of the unknown type ${found}`);
+  }
+  const { found } = fields;
+  const input = type === 'recalled' && isJsonObject(found) ? { ...fields, found: { error: found } } : fields;
+  return { type, ...input } as unknown as RecordedInput;
+}
+
+/** A longer text is stored in several pieces, so that each fits in a row, however it is escaped. */
+const PIECE_CHARS = 100_000;
+
+/**
+ * Adds an input to a list, as one with the last where both are pieces of the same text.
+ *
+ * @returns how many characters of text it brought
+ */
+export function addRecorded(list: RecordedInput[], input: RecordedInput): number {
+  const last = list.at(-1);
+  switch (input.type) {
+    case 'text':
+    case 'reasoning': {
+      if (last?.type === input.type && last.text.length + input.text.length <= PIECE_CHARS) {
+        list[list.length - 1] = { ...last, text: last.text + input.text };
+      } else {
+        for (let start = 0; start < input.text.length; start += PIECE_CHARS) {
+          list.push({ ...input, text: input.text.slice(start, start + PIECE_CHARS) });
+        }
+      }
+      return input.text.length;
+    }
+    case 'posted_text':
+      if (last?.type === 'posted_text') list[list.length - 1] = { ...last, chars: last.chars + input.chars };
+      else list.push(input);
+      return 0;
+    case 'tool_call': {
+      const { argumentsDelta } = input.delta;
+      list.push({ ...input, delta: { ...input.delta, argumentsDelta: argumentsDelta.slice(0, PIECE_CHARS) } });
+      for (let start = PIECE_CHARS; start < argumentsDelta.length; start += PIECE_CHARS) {
+        const rest = argumentsDelta.slice(start, start + PIECE_CHARS);
+        list.push({ ...input, delta: { ...input.delta, argumentsDelta: rest } });
+      }
+      return argumentsDelta.length;
+    }
+    default:
+      list.push(input);
+      return 0;
+  }
+}

@@ -1,0 +1,157 @@
+/** The stored form of a run's inputs: what an earlier version stored is read, and what is stored is read back. */
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { ActionError } from '../../../src/domain/action.ts';
+import type { Json } from '../../../src/domain/json.ts';
+import { addRecorded, decodeInputs, encodeInputs } from '../../../src/engine/run/input-codec.ts';
+import type { RecordedInput } from '../../../src/engine/run/run-input.ts';
+import { MODEL } from '../../support/scheduler-kit.ts';
+
+const ERROR: ActionError = { code: 'timeout', message: 'too late', retryable: true };
+const SPENT = { modelCalls: 1, tokens: 20, cost: 0.5, actions: 2, children: 1 };
+const USAGE = { promptTokens: 3, completionTokens: 4, cachedTokens: 1, estimated: false };
+const DELTA = { type: 'tool_call', index: 0, id: 'c1', name: 'echo', argumentsDelta: '{"a":' } as const;
+
+/** Every input in the form that is stored in live sessions, beside what it means. It never changes; it may grow. */
+const STORED: readonly (readonly [stored: string, input: RecordedInput])[] = [
+  [`{"is":"start","at":1,"policy":${JSON.stringify(MODEL)}}`, { type: 'run_started', at: 1, policy: MODEL }],
+  ['{"is":"text","at":2,"text":"<thought>"}', { type: 'text', at: 2, text: '<thought>' }],
+  ['{"is":"posted","at":3,"chars":12}', { type: 'posted_text', at: 3, chars: 12 }],
+  ['{"is":"reasoning","at":4,"text":"hm"}', { type: 'reasoning', at: 4, text: 'hm' }],
+  [`{"is":"call","at":5,"delta":${JSON.stringify(DELTA)}}`, { type: 'tool_call', at: 5, delta: DELTA }],
+  [`{"is":"usage","at":6,"usage":${JSON.stringify(USAGE)}}`, { type: 'usage', at: 6, usage: USAGE }],
+  [
+    '{"is":"ended","at":7,"finish":"stop","error":null}',
+    { type: 'generation_ended', at: 7, finish: 'stop', error: null },
+  ],
+  [
+    '{"is":"outcome","at":8,"key":"1/0","attempt":1,"error":null,"random":0.25}',
+    { type: 'attempt_ended', at: 8, key: '1/0', attempt: 1, error: null, random: 0.25 },
+  ],
+  [
+    `{"is":"outcome","at":9,"key":"1/1","attempt":2,"error":${JSON.stringify(ERROR)},"random":0.5,"spent":${JSON.stringify(SPENT)}}`,
+    { type: 'attempt_ended', at: 9, key: '1/1', attempt: 2, error: ERROR, random: 0.5, spent: SPENT },
+  ],
+  [
+    '{"is":"recalled","at":10,"key":"1/2","found":"outcome"}',
+    { type: 'recalled', at: 10, key: '1/2', found: 'outcome' },
+  ],
+  [
+    '{"is":"recalled","at":11,"key":"1/2","found":"nothing"}',
+    { type: 'recalled', at: 11, key: '1/2', found: 'nothing' },
+  ],
+  [
+    `{"is":"recalled","at":12,"key":"1/2","found":${JSON.stringify(ERROR)}}`,
+    { type: 'recalled', at: 12, key: '1/2', found: { error: ERROR } },
+  ],
+  [
+    '{"is":"condition","at":13,"key":"1/3","result":{"ok":true,"value":false}}',
+    { type: 'condition_evaluated', at: 13, key: '1/3', result: { ok: true, value: false } },
+  ],
+  [
+    `{"is":"unasked","at":14,"key":"1/4","error":${JSON.stringify(ERROR)}}`,
+    { type: 'approval_asked', at: 14, key: '1/4', error: ERROR },
+  ],
+  [
+    '{"is":"timer","at":15,"timer":"timeout:1/1#2","random":0.75}',
+    { type: 'timer_fired', at: 15, timer: 'timeout:1/1#2', random: 0.75 },
+  ],
+  [
+    '{"is":"approval","at":16,"key":"1/5","approved":false,"note":"no"}',
+    { type: 'approval_resolved', at: 16, key: '1/5', approved: false, note: 'no' },
+  ],
+  ['{"is":"cancel","at":17,"reason":"user"}', { type: 'cancel_requested', at: 17, reason: 'user' }],
+  ['{"is":"idle","at":18}', { type: 'generation_idle', at: 18 }],
+];
+
+test.each(STORED)('[J9] %s is read as it was meant, and written as it was', (stored, input) => {
+  expect(decodeInputs([JSON.parse(stored) as Json])).toEqual([input]);
+  expect(JSON.stringify(encodeInputs([input]))).toBe(`[${stored}]`);
+});
+
+test('[J9] what is written is read back, whatever it holds', () => {
+  const key = fc.tuple(fc.nat(), fc.nat()).map(([iteration, ordinal]) => `${iteration}/${ordinal}`);
+  const error = fc.record<ActionError>(
+    {
+      code: fc.string(),
+      message: fc.string(),
+      retryable: fc.boolean(),
+      retryAfterMs: fc.nat(),
+      overloaded: fc.boolean(),
+    },
+    { requiredKeys: ['code', 'message', 'retryable'] },
+  );
+  const ended = fc.record({ code: fc.string(), message: fc.string() });
+  const random = fc.double({ min: 0, max: 1, noNaN: true });
+  const text = fc.string({ unit: 'binary' });
+  const spent = fc.record({ modelCalls: fc.nat(), tokens: fc.nat(), cost: fc.nat(), actions: fc.nat() });
+  const of = (type: RecordedInput['type'], fields: fc.Arbitrary<object>): fc.Arbitrary<RecordedInput> =>
+    fc.tuple(fc.nat(), fields).map(([at, rest]) => ({ type, at, ...rest }) as unknown as RecordedInput);
+  const found = fc.oneof(
+    fc.constantFrom('outcome', 'nothing'),
+    error.map((why) => ({ error: why })),
+  );
+  const result = fc.oneof(
+    fc.boolean().map((value) => ({ ok: true, value })),
+    fc.string().map((message) => ({ ok: false, message })),
+  );
+  const inputs: Record<RecordedInput['type'], fc.Arbitrary<RecordedInput>> = {
+    run_started: of('run_started', fc.constant({ policy: MODEL })),
+    text: of('text', fc.record({ text })),
+    posted_text: of('posted_text', fc.record({ chars: fc.nat() })),
+    reasoning: of('reasoning', fc.record({ text })),
+    tool_call: of(
+      'tool_call',
+      fc.record({ delta: fc.record({ type: fc.constant('tool_call'), argumentsDelta: text }) }),
+    ),
+    usage: of('usage', fc.record({ usage: fc.dictionary(fc.string(), fc.nat()) })),
+    generation_ended: of(
+      'generation_ended',
+      fc.record({ finish: fc.constantFrom('stop', 'error'), error: fc.option(ended) }),
+    ),
+    attempt_ended: of(
+      'attempt_ended',
+      fc.record(
+        { key, attempt: fc.nat(), error: fc.option(error), random, spent },
+        { requiredKeys: ['key', 'attempt', 'error', 'random'] },
+      ),
+    ),
+    recalled: of('recalled', fc.record({ key, found })),
+    condition_evaluated: of('condition_evaluated', fc.record({ key, result })),
+    approval_asked: of('approval_asked', fc.record({ key, error })),
+    timer_fired: of('timer_fired', fc.record({ timer: fc.string(), random })),
+    approval_resolved: of(
+      'approval_resolved',
+      fc.record({ key, approved: fc.boolean(), note: fc.option(fc.string()) }),
+    ),
+    cancel_requested: of('cancel_requested', fc.record({ reason: fc.string() })),
+    generation_idle: of('generation_idle', fc.constant({})),
+  };
+  const any = fc.array(fc.oneof(...Object.values(inputs)));
+  fc.assert(
+    fc.property(any, (list) => {
+      const stored = JSON.parse(JSON.stringify(encodeInputs(list))) as Json;
+      expect(decodeInputs(stored)).toEqual(JSON.parse(JSON.stringify(list)));
+    }),
+  );
+});
+
+test.each([[{ is: 'later', at: 1 }], [{ at: 1 }], [{ is: 'idle' }], ['idle'], [null]])(
+  '[J9] %j is no input that this version knows: the run does not continue from it',
+  (stored) => {
+    expect(() => decodeInputs([stored as Json])).toThrow(expect.objectContaining({ code: 'not_recoverable' }));
+  },
+);
+
+test('[J6] pieces of one text are stored as one, up to what fits in a row', () => {
+  const list: RecordedInput[] = [];
+  expect(addRecorded(list, { type: 'text', at: 1, text: 'ab' })).toBe(2);
+  expect(addRecorded(list, { type: 'text', at: 2, text: 'cd' })).toBe(2);
+  expect(addRecorded(list, { type: 'reasoning', at: 3, text: 'ef' })).toBe(2);
+  addRecorded(list, { type: 'text', at: 4, text: 'x'.repeat(250_000) });
+  addRecorded(list, { type: 'posted_text', at: 5, chars: 3 });
+  addRecorded(list, { type: 'posted_text', at: 6, chars: 4 });
+  expect(
+    list.map((input) => ('text' in input ? input.text.length : input.type === 'posted_text' ? input.chars : 0)),
+  ).toEqual([4, 2, 100_000, 100_000, 50_000, 7]);
+});
