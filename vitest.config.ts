@@ -1,56 +1,54 @@
+import { availableParallelism } from 'node:os';
 import { cloudflareTest } from '@cloudflare/vitest-plugin';
 import { defineConfig } from 'vitest/config';
 
-/** What is waited for may take as long as a busy machine takes. */
-const patient = { poll: { timeout: 15_000 } };
+/** Time-outs only end a test that hangs: a busy machine may take long. */
+const patient = { testTimeout: 120_000, hookTimeout: 120_000, expect: { poll: { timeout: 60_000, interval: 20 } } };
+
+/** Tests that start processes: each file gets a process of its own. */
+const PROCESSES = ['container-runner/**/*.test.ts', 'test/scripts/**/*.test.ts', 'test/packaging.test.ts'];
 
 export default defineConfig({
   test: {
+    // The tests of the whole system mostly wait, so more files run than there are cores. vitest starts with project
+    // "e2e", whose files take longest.
+    maxWorkers: Math.max(2, availableParallelism()) * 2,
     projects: [
       {
         test: {
-          name: 'node',
-          include: ['test/**/*.test.ts', 'container-runner/**/*.test.ts'],
-          exclude: ['test/runtime/**', 'test/e2e/**', 'test/latency/**', '**/node_modules/**'],
+          ...patient,
+          name: 'e2e',
+          include: ['test/e2e/**/*.test.ts'],
+          globalSetup: ['./test/support/e2e-setup.ts'],
           environment: 'node',
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
-          expect: patient,
+        },
+      },
+      {
+        test: {
+          ...patient,
+          name: 'processes',
+          include: PROCESSES,
+          environment: 'node',
+        },
+      },
+      {
+        // Without isolation a worker imports the sources once for all of its files.
+        test: {
+          ...patient,
+          name: 'node',
+          include: ['test/**/*.test.ts'],
+          exclude: ['test/runtime/**', 'test/e2e/**', ...PROCESSES],
+          environment: 'node',
+          isolate: false,
         },
       },
       {
         plugins: [cloudflareTest({ wrangler: { configPath: './wrangler.toml' }, remoteBindings: false })],
         test: {
+          ...patient,
           name: 'workerd',
           include: ['test/runtime/**/*.test.ts'],
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
-          expect: patient,
           globalSetup: ['./test/support/contract-llm.ts'],
-        },
-      },
-      {
-        test: {
-          name: 'e2e',
-          include: ['test/e2e/**/*.test.ts'],
-          globalSetup: ['./test/support/base-images.ts'],
-          environment: 'node',
-          testTimeout: 120_000,
-          expect: patient,
-          hookTimeout: 120_000,
-          fileParallelism: false,
-        },
-      },
-      {
-        // Measures how long one caller waits for another, so it has the machine for itself: after all others.
-        test: {
-          name: 'latency',
-          include: ['test/latency/**/*.test.ts'],
-          environment: 'node',
-          sequence: { groupOrder: 1 },
-          testTimeout: 180_000,
-          hookTimeout: 120_000,
-          fileParallelism: false,
         },
       },
     ],

@@ -24,6 +24,11 @@ export interface SystemOptions {
   /** False if RUNNER_URLS names external runners. */
   readonly ownRunner: boolean;
   readonly runnerEnv?: Readonly<Record<string, string>>;
+  /**
+   * Folder of a Worker that is built already, with its `wrangler.toml`: nothing is bundled, and changes are not seen.
+   * Default: the environment's CORTEX_BUILT_WORKER, which the tests set; else the Worker is built from the sources.
+   */
+  readonly builtWorker?: string;
   readonly progress: (message: string) => void;
 }
 
@@ -247,9 +252,11 @@ function partOf({
 }
 
 function workerArguments(options: SystemOptions, varsFile: string, stateDir: string): string[] {
+  const built = options.builtWorker ?? process.env['CORTEX_BUILT_WORKER'] ?? '';
   return [
     join(ROOT, 'node_modules/wrangler/bin/wrangler.js'),
     'dev',
+    ...(built === '' ? [] : [`--config=${join(built, 'wrangler.toml')}`]),
     '--ip=127.0.0.1',
     `--port=${options.port}`,
     '--inspector-port=0',

@@ -20,7 +20,8 @@ const bundled = spawnSync('node', ['scripts/bundle-manifests.ts'], { cwd: ROOT, 
 if (bundled.status !== 0) process.exit(bundled.status ?? 1);
 
 const folder = mkdtempSync(join(tmpdir(), 'cortex-test-'));
-const reportFile = join(folder, 'report.json');
+// Set by scripts/steady.ts, which reads the report.
+const reportFile = process.env['CORTEX_TEST_REPORT'] ?? join(folder, 'report.json');
 const engine = await openEngine(join(tmpdir(), 'cortex-edge-test-engine'));
 if (typeof engine === 'string') console.log(`Without a Docker engine: ${engine}`);
 let status = await runTests(typeof engine === 'string' ? null : engine.socket);

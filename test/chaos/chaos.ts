@@ -2,8 +2,8 @@
  * Kills the whole system again and again while it works, starts it again from what is on disk, and
  * checks in the end that nothing was lost and nothing was done twice (J1-J5, S7, S10).
  *
- * The kills are SIGKILL to whole process groups, of the Worker, of the runner or of both, at moments that
- * come from the seed.
+ * The kills are SIGKILL to whole process groups, of the Worker, of the runner or of both. The seed says when: after how
+ * many events of the newest run, so that a slow machine is killed at the same points.
  */
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -32,6 +32,8 @@ export interface ChaosReport {
 export interface ChaosOptions {
   readonly kills: number;
   readonly seed: number;
+  /** Runs that begin before each kill. Default: 1. */
+  readonly runsPerKill?: number;
   readonly progress: (line: string) => void;
 }
 
@@ -48,6 +50,7 @@ interface Talk {
 const ENDS: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled']);
 const ACTION_ENDS = /^action_(completed|failed|skipped|cancelled|rejected)$/;
 const SECRET = 'f'.repeat(64);
+const MOST_EVENTS_BEFORE_KILL = 12;
 
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   await using world = await openWorld(scriptOf);
@@ -81,16 +84,19 @@ class Chaos {
   async run(): Promise<ChaosReport> {
     this.#ports = { worker: await freePort(), runner: await freePort() };
     const names = Object.keys(WORKLOADS);
-    const { kills } = this.#options;
+    const { kills, runsPerKill = 1 } = this.#options;
     for (let kill = 0; kill < kills; kill += 1) {
       await this.#start();
-      const workload = names[kill % names.length] ?? 'diamond';
-      await this.#talk(workload);
+      const workloads = Array.from(
+        { length: runsPerKill },
+        (_, at) => names[(kill * runsPerKill + at) % names.length] ?? 'diamond',
+      );
+      for (const workload of workloads) await this.#talk(workload);
       const leave = new AbortController();
       const work = this.#work(leave.signal);
-      await delay(50 + Math.floor(this.#random() * 1_200));
+      await Promise.race([work, this.#seen(Math.floor(this.#random() * MOST_EVENTS_BEFORE_KILL))]);
       const what = (['both', 'worker', 'both', 'runner'] as const)[Math.floor(this.#random() * 4)] ?? 'both';
-      this.#options.progress(`kill ${kill + 1} of ${kills}: ${what}, during ${workload}`);
+      this.#options.progress(`kill ${kill + 1} of ${kills}: ${what}, during ${workloads.join(' and ')}`);
       await this.#kill(what);
       // Those whose Worker lives on lose their connection, too.
       leave.abort();
@@ -109,6 +115,14 @@ class Chaos {
         .length,
       faults: this.#faults,
     };
+  }
+
+  /** Resolves when the reader of the newest run has seen so many events, or does not see them in time. */
+  async #seen(events: number): Promise<void> {
+    for (const deadline = Date.now() + 20_000; Date.now() < deadline; await delay(5)) {
+      const newest = this.#talks.at(-1);
+      if (newest === undefined || newest.seen.size >= events) return;
+    }
   }
 
   async stop(): Promise<void> {

@@ -1,5 +1,6 @@
 /** node:sqlite as the journal's database; `sync` can be slowed, failed and counted. */
 import { DatabaseSync } from 'node:sqlite';
+import type { StatementSync } from 'node:sqlite';
 import type { SqlDatabase, SqlRow, SqlValue } from '../../src/domain/ports.ts';
 
 export interface NodeSql extends SqlDatabase {
@@ -13,11 +14,21 @@ export interface NodeSql extends SqlDatabase {
 /** @param path of a file; default: in memory */
 export function openNodeSql(path = ':memory:'): NodeSql {
   const db = new DatabaseSync(path);
+  // Preparing a statement costs more than most of them take.
+  const statements = new Map<string, StatementSync>();
+  const prepared = (text: string): StatementSync => {
+    let statement = statements.get(text);
+    if (statement === undefined) {
+      statement = db.prepare(text);
+      statements.set(text, statement);
+    }
+    return statement;
+  };
   const sql: NodeSql = {
     syncs: 0,
     onSync: async () => undefined,
     exec(text: string, ...parameters: SqlValue[]): SqlRow[] {
-      return db.prepare(text).all(...parameters) as SqlRow[];
+      return prepared(text).all(...parameters) as SqlRow[];
     },
     transaction<T>(body: () => T): T {
       db.exec('BEGIN');

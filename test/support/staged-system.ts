@@ -1,9 +1,10 @@
-/** The whole system from a copy of the sources, with manifests of a test’s or benchmark’s own in its catalogue. */
+/** The whole system from a copy of the sources, with manifests of a test’s or benchmark’s own in its catalogue, built once. */
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { ROOT } from '../../scripts/system.ts';
+import { buildWorker } from './built-worker.ts';
 import type * as SystemModule from '../../scripts/system.ts';
 
 const COPIED = ['src', 'scripts', 'manifests', 'container-runner', 'wrangler.toml', 'package.json'] as const;
@@ -17,7 +18,10 @@ export interface Stage extends Disposable {
 /** @param manifests texts by path, such as `tools/search.yaml` */
 export async function stage(manifests: Readonly<Record<string, string>>): Promise<Stage> {
   const root = mkdtempSync(join(tmpdir(), 'cortex-stage-'));
-  const remove = (): void => rmSync(root, { recursive: true, force: true });
+  const folders = [root];
+  const remove = (): void => {
+    for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+  };
   try {
     for (const name of COPIED) cpSync(join(ROOT, name), join(root, name), { recursive: true });
     symlinkSync(join(ROOT, 'node_modules'), join(root, 'node_modules'), 'dir');
@@ -27,7 +31,13 @@ export async function stage(manifests: Readonly<Record<string, string>>): Promis
       writeFileSync(file, text);
     }
     const module = (await import(pathToFileURL(join(root, 'scripts/system.ts')).href)) as typeof SystemModule;
-    return { root, startSystem: module.startSystem, [Symbol.dispose]: remove };
+    const builtWorker = await buildWorker(root);
+    folders.push(builtWorker);
+    return {
+      root,
+      startSystem: (options) => module.startSystem({ ...options, builtWorker }),
+      [Symbol.dispose]: remove,
+    };
   } catch (fault) {
     remove();
     throw fault;

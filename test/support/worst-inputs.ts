@@ -1,6 +1,6 @@
 /**
  * The most expensive inputs that parsers, evaluations and stores admit, and those just past their bounds, as one tenant
- * can send them. The end-to-end test of neighbours sends them all; docs/operations.md lists the bounds.
+ * can send them. `npm run bench:neighbours` sends them all; docs/operations.md lists the bounds.
  */
 
 /** A caller with an API key of its own. */

@@ -1,0 +1,111 @@
+/**
+ * The worst inputs of one tenant leave the thread to others (X2), in steps of work, which no machine changes. How long
+ * others wait beside them in the whole system is measured by `npm run bench:neighbours`.
+ */
+import { expect, test } from 'vitest';
+import { limits } from '../../src/domain/limits.ts';
+import { Share, Turns } from '../../src/domain/turns.ts';
+import { VERSION } from '../../src/domain/version.ts';
+import { createApp } from '../../src/http/app.ts';
+import { SessionTokens } from '../../src/http/tokens.ts';
+import { hastyClock } from '../support/hasty-clock.ts';
+import { noWorkflows } from '../support/no-workflows.ts';
+import { runText, say, sessionKit } from '../support/session-kit.ts';
+import type { SessionKit } from '../support/session-kit.ts';
+import { WORST_INPUTS } from '../support/worst-inputs.ts';
+import type { Tenant } from '../support/worst-inputs.ts';
+
+/** Those that need nothing but a session or a request; stores, catalogues and clocks have their own tests of steps. */
+const INPUTS = WORST_INPUTS.filter(
+  ({ name, prepare }) =>
+    /^(?:json_query|condition|references|actions|plan|messages): /.test(name) && prepare === undefined,
+);
+
+/** What the shares of one tenant did together. */
+class Account {
+  readonly turns = new Turns(hastyClock());
+  steps = 0;
+  waits = 0;
+
+  share(): Share {
+    return new CountedShare(this);
+  }
+}
+
+class CountedShare extends Share {
+  readonly #account: Account;
+
+  constructor(account: Account) {
+    super(account.turns, () => 'mallory');
+    this.#account = account;
+  }
+
+  override charge(steps: number): void {
+    this.#account.steps += steps;
+    super.charge(steps);
+  }
+
+  override async turn(signal?: AbortSignal): Promise<void> {
+    this.#account.waits += 1;
+    await super.turn(signal);
+  }
+
+  override another(): Share {
+    return this.#account.share();
+  }
+}
+
+function tenant(account: Account): Tenant {
+  const share = (): Share => account.share();
+  const sessions = new Map<string, SessionKit>();
+  const begin = (): Promise<SessionKit> =>
+    sessionKit({ share: share(), script: Array.from({ length: 10 }, () => '<response final="true">hi</response>') });
+  const nothing = async (): Promise<never> => await Promise.reject(new Error('not called'));
+  const edge = createApp({
+    shareOf: share,
+    version: VERSION,
+    auth: { keys: [], allowedOrigins: [] },
+    tokens: new SessionTokens(
+      () => '',
+      () => 0,
+    ),
+    now: () => 0,
+    newSessionId: nothing,
+    mayBeSession: nothing,
+    agent: async () => null,
+    manifests: { ask: async () => [] },
+    createSession: nothing,
+    forward: nothing,
+    workflows: noWorkflows,
+    executions: nothing,
+    status: nothing,
+    log: () => undefined,
+  });
+  return {
+    longSession: '',
+    async request(_method, path, body) {
+      const asked = body as { readonly protocol_text: string; readonly content: string };
+      const ok = (value: unknown): { status: number; text: string } => ({ status: 200, text: JSON.stringify(value) });
+      if (path === '/execute/direct') return ok(await runText(await begin(), asked.protocol_text));
+      if (path === '/agent/assistant/session') {
+        const id = `ses_${sessions.size}`;
+        sessions.set(id, await begin());
+        return ok({ session_id: id });
+      }
+      const kit = sessions.get(/\/session\/(\w+)\/message$/.exec(path)?.[1] ?? '');
+      if (kit !== undefined) return ok(await say(kit, asked.content));
+      const answered = await edge.fetch(
+        new Request(`http://localhost${path}`, { method: 'POST', body: JSON.stringify(body) }),
+      );
+      return { status: answered.status, text: await answered.text() };
+    },
+  };
+}
+
+test.each(INPUTS)('[X2] $name: what is more than a turn waits for its turns', async ({ send, answer }) => {
+  const account = new Account();
+  expect((await send(tenant(account))).text).toMatch(answer);
+  if (account.steps <= limits.turnSteps) return;
+  // Nothing interrupts an evaluation, and parallel actions are charged together.
+  expect(account.steps / account.waits).toBeLessThanOrEqual(4 * limits.querySteps);
+});

@@ -1,0 +1,26 @@
+/**
+ * What the tests of the whole system share: the built Worker, and the base images of the runner. On a fresh machine the
+ * images take longer than a start may take in a test; without a Docker engine there are none.
+ */
+import { rmSync } from 'node:fs';
+import { BASE_NAMES, BaseImages } from '../../container-runner/images/base-images.ts';
+import { connectEngine } from '../../container-runner/sandbox/docker-engine.ts';
+import { ROOT } from '../../scripts/system.ts';
+import { buildWorker } from './built-worker.ts';
+
+export async function setup(): Promise<() => void> {
+  const built = await buildWorker(ROOT);
+  process.env['CORTEX_BUILT_WORKER'] = built;
+  await buildImages();
+  return () => rmSync(built, { recursive: true, force: true });
+}
+
+async function buildImages(): Promise<void> {
+  const socket = process.env['RUNNER_DOCKER'];
+  if (socket === undefined) return;
+  const images = new BaseImages({ docker: await connectEngine(socket), own: {}, progress: () => undefined });
+  for (const name of BASE_NAMES) {
+    // oxlint-disable-next-line no-await-in-loop -- each may take all of the machine
+    await images.ensure(name).catch(() => undefined);
+  }
+}
