@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { RUNNER_SETTINGS } from '../container-runner/config.ts';
 import { parseClocks } from '../src/domain/clocks.ts';
-import { WORKER_SETTINGS } from '../src/durable/setting-names.ts';
+import { WORKER_SETTINGS } from '../src/settings/setting-names.ts';
 import { parseRateLimit } from '../src/policies/rate-limit.ts';
 import { parseSessionExpiry } from '../src/policies/session-expiry.ts';
 import { parseRunnerUrls, parseSigningKeys } from '../src/executors/runner/list.ts';

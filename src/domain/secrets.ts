@@ -45,7 +45,7 @@ export type NamedSecret =
 /** What the name of a secret in a manifest stands for. */
 export function namedSecret(name: string, { owner, owners, bundled }: SecretUser): NamedSecret {
   const known = new Set(owners);
-  if (!name.startsWith(PREFIX)) return { ok: false, reason: `${name} does not begin with ${PREFIX}` };
+  if (!isSecretName(name)) return { ok: false, reason: `${name} does not begin with ${PREFIX}` };
   if (owner === null) {
     return known.size === 0 ? { ok: true, variables: [name] } : { ok: false, reason: `${name} needs an API key` };
   }
@@ -86,9 +86,14 @@ export function readSecret(name: string, user: SecretUser, lookup: (variable: st
   return { ok: false, reason: `${name} is not set (set ${named.variables.join(' or ')} in the Worker's environment)` };
 }
 
+/** Whether a variable of the environment is a secret for manifests. */
+export function isSecretName(variable: string): boolean {
+  return variable.startsWith(PREFIX);
+}
+
 /** Whether a variable of the environment may come into a session of this owner. */
 export function isWithinReach(variable: string, { owner, owners }: Omit<SecretUser, 'bundled'>): boolean {
-  if (!variable.startsWith(PREFIX)) return false;
+  if (!isSecretName(variable)) return false;
   const others = owners.filter((other) => other !== owner);
   return others.length === 0 || !others.some((other) => variable.startsWith(prefixOf(other)));
 }

@@ -3,16 +3,16 @@ import { bytesToHex } from '@noble/hashes/utils.js';
 import { bundled } from '../catalog/bundled.ts';
 import { fromPinned, toPinned } from '../catalog/store/pinned.ts';
 import { withSecrets } from '../catalog/check/secrets.ts';
-import { EngineError } from '../domain/errors.ts';
 import type { ResolvedAgent, ResolvedWorkflow, WorkflowDefinition } from '../domain/manifest.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import type { ManifestHost } from '../http/manifests.ts';
-import type { CatalogObject, Refusal } from './objects/catalog-object.ts';
-import { scopeOf } from './secrets.ts';
-import type { Env } from './settings.ts';
+import { scopeOf } from '../settings/secrets.ts';
+import { objectName } from './env.ts';
+import type { CatalogRpc, Env, Remote } from './env.ts';
+import { valueOf } from './reply.ts';
 
-function catalogFor(env: Env, owner: string | null): DurableObjectStub<CatalogObject> {
-  return env.CATALOGS.getByName(owner === null ? 'local' : `key:${owner}`);
+function catalogFor(env: Env, owner: string | null): Remote<CatalogRpc> {
+  return env.CATALOGS.getByName(objectName(owner)) as unknown as Remote<CatalogRpc>;
 }
 
 /** Requests after which other workflows may be due. */
@@ -20,26 +20,17 @@ const CHANGES: ReadonlySet<string> = new Set(['put', 'remove', 'upload', 'replac
 
 /** Tells the clock of the namespace's own scheduled workflows; the common ones are told by the Worker (M6). */
 async function keepOwnSchedules(env: Env, owner: string | null): Promise<void> {
-  await env.SCHEDULES.getByName(owner === null ? 'local' : `key:${owner}`).follow(owner);
+  await env.SCHEDULES.getByName(objectName(owner)).follow(owner);
 }
 
 export function manifestHost(env: Env): ManifestHost {
   return {
     async ask(owner, request) {
-      const answer = JSON.parse(await catalogFor(env, owner).ask(JSON.stringify(request), owner)) as
-        | { readonly ok: unknown }
-        | { readonly refused: Refusal };
-      if ('ok' in answer) {
-        if (CHANGES.has(request.do)) await keepOwnSchedules(env, owner);
-        return answer.ok;
-      }
-      throw errorOf(answer.refused);
+      const answer = valueOf(await catalogFor(env, owner).ask(request, owner));
+      if (CHANGES.has(request.do)) await keepOwnSchedules(env, owner);
+      return answer;
     },
   };
-}
-
-function errorOf({ code, message, details }: Refusal): EngineError {
-  return new EngineError(code, message, { ...details });
 }
 
 /** As it is kept with a run; null when there is none of this name. */
@@ -49,9 +40,7 @@ async function resolve(
   kind: 'agent' | 'workflow',
   name: string,
 ): Promise<string | null> {
-  const { pinned, refused } = await catalogFor(env, owner).resolve(kind, name);
-  if (refused !== undefined) throw errorOf(refused);
-  return pinned;
+  return valueOf(await catalogFor(env, owner).resolve(kind, name));
 }
 
 /** The names of the common manifests cannot be taken: they are found here, without asking. */
@@ -74,7 +63,7 @@ export async function workflowOf(env: Env, owner: string | null, name: string): 
 
 /** Every workflow of the namespace, the common ones included, by name. */
 export async function workflowsOf(env: Env, owner: string | null): Promise<WorkflowDefinition[]> {
-  const all = JSON.parse(await catalogFor(env, owner).workflows()) as WorkflowDefinition[];
+  const all = await catalogFor(env, owner).workflows();
   return all.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 

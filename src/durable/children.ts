@@ -14,7 +14,7 @@ import { Share } from '../domain/turns.ts';
 import { Pacer } from '../domain/work.ts';
 import { platformTurns } from './platform.ts';
 import { sessionIdOf } from './session-ids.ts';
-import type { Env } from './settings.ts';
+import type { Env } from './env.ts';
 
 const ENDS: ReadonlySet<string> = new Set(['agent_completed', 'agent_failed', 'agent_cancelled']);
 
@@ -179,7 +179,7 @@ class Child {
       actions: result.actions.length,
       children: 1,
     };
-    const below = JSON.parse(await this.#stub.spentBelow()) as Spent;
+    const below = await this.#stub.spentBelow();
     return {
       sessionId: this.#record.session_id,
       status: result.status === 'completed' || result.status === 'cancelled' ? result.status : 'failed',

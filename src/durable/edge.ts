@@ -8,14 +8,15 @@ import { createApp } from '../http/app.ts';
 import type { MissingPart } from '../http/health.ts';
 import { SessionTokens } from '../http/tokens.ts';
 import { agentOf, manifestHost } from './catalogs.ts';
-import { endpointStatus } from './objects/endpoint-status-object.ts';
 import { indexFor } from './executions.ts';
 import { describeModel } from './model.ts';
 import { platformClock, platformTurns } from './platform.ts';
 import { runnerOf } from './runner.ts';
 import { mayBeSession, newSessionId } from './session-ids.ts';
-import { readSettings, secretsOf } from './settings.ts';
-import type { Env } from './settings.ts';
+import { secretsOf } from '../settings/secrets.ts';
+import { readSettings } from '../settings/settings.ts';
+import { objectName } from './env.ts';
+import type { Env } from './env.ts';
 import { keepSchedules, workflowHost } from './workflows.ts';
 
 type App = ReturnType<typeof createApp>;
@@ -43,7 +44,7 @@ function appFor(env: Env): App {
     executions: (owner, page) => indexFor(env, owner).list(page),
     status: async (owner) => {
       // One for each request: no request may wait for another one's answer.
-      const runners = runnerOf(settings);
+      const runners = runnerOf(env, settings);
       const runner = (await runners?.health()) ?? null;
       const works = runner?.['status'] === 'healthy';
       const missing: MissingPart[] =
@@ -51,7 +52,7 @@ function appFor(env: Env): App {
           ? []
           : [{ part: 'runner', reason: describeAbsence(runner), workedBefore: runnerWorked }];
       runnerWorked ||= works;
-      const endpoints = await endpointStatus(env, owner)
+      const endpoints = await env.ENDPOINTS.getByName(objectName(owner))
         .list()
         .catch(() => []);
       const { setAside } = settings;

@@ -1,11 +1,11 @@
 /** The index object of an API key, and what it is told of an execution. */
 import type { ExecutionEntry } from '../http/app.ts';
 import type { RunRecord, SessionRecord } from '../domain/session.ts';
-import type { ExecutionIndexObject } from './objects/execution-index-object.ts';
-import type { Env } from './settings.ts';
+import { objectName } from './env.ts';
+import type { Env, ExecutionIndexRpc } from './env.ts';
 
-export function indexFor(env: Env, owner: string | null): DurableObjectStub<ExecutionIndexObject> {
-  return env.EXECUTIONS.getByName(owner === null ? 'local' : `key:${owner}`);
+export function indexFor(env: Env, owner: string | null): DurableObjectStub<ExecutionIndexRpc> {
+  return env.EXECUTIONS.getByName(objectName(owner));
 }
 
 export function executionEntry(record: SessionRecord, run: RunRecord): ExecutionEntry {

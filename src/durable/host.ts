@@ -2,8 +2,8 @@
 import { Suspects } from '../engine/replay/suspects.ts';
 import { RecoveryQueue } from '../engine/replay/recovery-queue.ts';
 import { platformClock } from './platform.ts';
-import { readSettings } from './settings.ts';
-import type { Env } from './settings.ts';
+import { readSettings } from '../settings/settings.ts';
+import type { Env } from './env.ts';
 import { durableSql } from './sql-storage.ts';
 
 /** One for all objects that share this thread. */

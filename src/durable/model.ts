@@ -12,10 +12,11 @@ import { Endpoints } from '../llm/routing/endpoints.ts';
 import type { EndpointReport } from '../llm/routing/endpoints.ts';
 import { createModel } from '../llm/routing/select.ts';
 import type { ModelDeps } from '../llm/routing/select.ts';
-import { endpointStatus } from './objects/endpoint-status-object.ts';
 import { platformClock } from './platform.ts';
-import { secretFor } from './secrets.ts';
-import type { Env, Settings } from './settings.ts';
+import { secretFor } from '../settings/secrets.ts';
+import type { Settings } from '../settings/settings.ts';
+import { objectName } from './env.ts';
+import type { Env } from './env.ts';
 
 /** What is known of endpoints: of all sessions in this isolate together, for as long as it lives. */
 const endpoints = new Endpoints(platformClock, (report, owner) => tellHealth(report, owner));
@@ -48,7 +49,7 @@ export function modelOf(
 ): ModelProvider {
   tellHealth = (report, whose) => {
     // Said in the turn of the session whose call it was, which is alive until its run ends; nobody waits for it.
-    endpointStatus(env, whose)
+    env.ENDPOINTS.getByName(objectName(whose))
       .tell(report)
       .catch(() => undefined);
   };

@@ -6,7 +6,9 @@
  */
 import { DurableObject } from 'cloudflare:workers';
 import { limits } from '../domain/limits.ts';
-import type { Env } from './settings.ts';
+import { pause } from '../domain/sleep.ts';
+import type { Env } from './env.ts';
+import { platformClock } from './platform.ts';
 
 const PORT = 8790;
 
@@ -31,9 +33,7 @@ export class RunnerContainer extends DurableObject<Env> {
         return await container.getTcpPort(PORT).fetch(request.url, again);
       } catch (fault) {
         if (Date.now() >= until) return unavailable(fault instanceof Error ? fault.message : String(fault));
-        await new Promise((resolve) => {
-          setTimeout(resolve, limits.containerPollMs);
-        });
+        await pause(limits.containerPollMs, platformClock);
       }
     }
   }

@@ -6,13 +6,14 @@ import type { Egress } from '../executors/outbound/egress.ts';
 import { createRunnerClient } from '../executors/runner/client.ts';
 import { createRunnerPool } from '../executors/runner/pool.ts';
 import { newId, platformClock } from './platform.ts';
-import type { Settings } from './settings.ts';
+import type { Settings } from '../settings/settings.ts';
+import type { Env } from './env.ts';
 
 type Reach = (input: string, init: RequestInit) => Promise<Response>;
 
-function reachOf({ containers, runnerHeaders }: Settings): Reach {
+function reachOf({ RUNNERS: containers }: Env, { hasContainers, runnerHeaders }: Settings): Reach {
   return (input, init) =>
-    containers === null
+    containers === undefined || !hasContainers
       ? fetch(input, { ...init, headers: { ...runnerHeaders, ...(init.headers as Record<string, string>) } })
       : containers.getByName(new URL(input).hostname).fetch(input, init);
 }
@@ -22,7 +23,7 @@ function reachOf({ containers, runnerHeaders }: Settings): Reach {
  *
  * @param owner the API key whose session asks
  */
-export function runnerOf(settings: Settings, owner: () => string | null = () => null): RunnerClient | null {
+export function runnerOf(env: Env, settings: Settings, owner: () => string | null = () => null): RunnerClient | null {
   const { runners, runnerKey } = settings;
   if (runners.length === 0 || runnerKey === null) return null;
   return createRunnerPool({
@@ -32,7 +33,7 @@ export function runnerOf(settings: Settings, owner: () => string | null = () => 
       createRunnerClient({
         baseUrl,
         key: runnerKey,
-        fetch: reachOf(settings),
+        fetch: reachOf(env, settings),
         clock: platformClock,
         tenant: isShared(settings) ? owner : () => null,
         newNonce: () => newId('run'),
@@ -48,6 +49,7 @@ function isShared({ keys }: Settings): boolean {
 
 /** Undefined where the platform sends what tools ask for. */
 export function egressOf(
+  env: Env,
   settings: Settings,
   session: () => { readonly session_id: string; readonly owner: string | null },
 ): Egress | undefined {
@@ -55,7 +57,7 @@ export function egressOf(
   return createRunnerEgress({
     runners: settings.runners,
     key: settings.runnerKey,
-    fetch: reachOf(settings),
+    fetch: reachOf(env, settings),
     clock: platformClock,
     newNonce: () => newId('run'),
     session: () => session().session_id,

@@ -3,17 +3,17 @@ import { bundled } from '../catalog/bundled.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { SessionRecord } from '../domain/session.ts';
-import type { ScheduleOutlook, WorkflowHost } from '../http/workflows.ts';
-import { identityOf } from './objects/identity-object.ts';
+import type { WorkflowHost } from '../http/workflows.ts';
 import { workflowOf, workflowsOf } from './catalogs.ts';
 import { Share } from '../domain/turns.ts';
 import { Pacer } from '../domain/work.ts';
 import { platformClock, platformTurns } from './platform.ts';
-import { schedulesOf } from './schedules.ts';
 import { firstOwner, parseApiKeys } from '../http/auth.ts';
-import { newSessionId, sessionIdOf } from './session-ids.ts';
-import { secretFor } from './secrets.ts';
-import type { Env } from './settings.ts';
+import { schedulesOf } from '../policies/schedule-times.ts';
+import { secretFor } from '../settings/secrets.ts';
+import { objectName } from './env.ts';
+import type { Env, Remote, ScheduleRpc } from './env.ts';
+import { identityOf, newSessionId, sessionIdOf } from './session-ids.ts';
 
 const pacerOf = (owner: string | null): Pacer => new Pacer(new Share(platformTurns, () => owner));
 
@@ -37,9 +37,10 @@ export function workflowHost(env: Env): WorkflowHost {
     },
     schedules: async (owner, count) => {
       const common = owner === firstOwner(parseApiKeys(env.API_KEYS)) ? ['bundled'] : [];
-      const names = [owner === null ? 'local' : `key:${owner}`, ...common];
-      const found = await Promise.all(names.map((name) => env.SCHEDULES.getByName(name).outlook(count)));
-      return found.flatMap((json) => JSON.parse(json) as ScheduleOutlook[]);
+      const names = [objectName(owner), ...common];
+      const schedules = env.SCHEDULES as unknown as { getByName(name: string): Remote<ScheduleRpc> };
+      const found = await Promise.all(names.map((name) => schedules.getByName(name).outlook(count)));
+      return found.flat();
     },
   };
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
-import { nextTime } from '../../src/policies/schedule-times.ts';
+import { nextTime, nextTimes, withNextTimes } from '../../src/policies/schedule-times.ts';
 
 const at = (time: string): number => Date.parse(`2026-01-01T${time}Z`);
 const timezone = 'UTC';
@@ -19,4 +19,33 @@ test('[M6] the operator may allow more', () => {
   const every = { cron: '* * * * * *', timezone };
   expect(nextTime(every, at('12:00:00'), at('12:00:00'), 5_000)).toBe(at('12:00:05'));
   expect(nextTime(every, at('12:00:00'), null, limits.cronMinMs)).toBe(at('12:00:01'));
+});
+
+const daily = { workflow: 'w', cron: '0 3 * * *', timezone: 'UTC', inputs: {} };
+
+test('[M6] an unchanged schedule keeps its next time; a changed or new one gets its own', () => {
+  const before = [{ ...daily, nextAt: at('01:00:00') }];
+  expect(withNextTimes([daily], before, at('00:00:00'), 60_000)).toEqual([{ ...daily, nextAt: at('01:00:00') }]);
+  expect(withNextTimes([{ ...daily, inputs: { a: 1 } }], before, at('00:00:00'), 60_000)[0]).toMatchObject({
+    nextAt: at('01:00:00'),
+  });
+  expect(withNextTimes([{ ...daily, cron: '0 5 * * *' }], before, at('00:00:00'), 60_000)[0]).toMatchObject({
+    nextAt: at('05:00:00'),
+  });
+  expect(withNextTimes([{ ...daily, workflow: 'v' }], before, at('00:00:00'), 60_000)[0]).toMatchObject({
+    nextAt: at('03:00:00'),
+  });
+});
+
+test('[M6] a schedule that is never due is left out', () => {
+  expect(withNextTimes([{ ...daily, cron: '0 0 30 2 *' }], [], at('00:00:00'), 60_000)).toEqual([]);
+});
+
+test('[M6] the outlook begins with the time that is known', () => {
+  const day = 86_400_000;
+  expect(nextTimes(daily, at('03:00:00'), 3, 60_000)).toEqual([
+    at('03:00:00'),
+    at('03:00:00') + day,
+    at('03:00:00') + 2 * day,
+  ]);
 });

@@ -6,7 +6,7 @@ import { limits } from '../../src/domain/limits.ts';
 import type { Spent } from '../../src/domain/spent.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { childSessions } from '../../src/durable/children.ts';
-import type { Env } from '../../src/durable/settings.ts';
+import type { Env } from '../../src/durable/env.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { call, events, execute, post } from './client.ts';
 import type { WireEvent } from './client.ts';
@@ -119,7 +119,7 @@ steps:
     const asked: string[] = [];
     const vanishing = {
       startChild: () => Promise.resolve('run_1'),
-      spentBelow: () => Promise.resolve('{"modelCalls":0,"tokens":0,"cost":0,"actions":0,"children":0}'),
+      spentBelow: () => Promise.resolve({ modelCalls: 0, tokens: 0, cost: 0, actions: 0, children: 0 }),
       fetch: (request: Request) => {
         const { pathname } = new URL(request.url);
         asked.push(pathname);

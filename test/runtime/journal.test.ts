@@ -2,7 +2,7 @@ import { env } from 'cloudflare:workers';
 import { runInDurableObject } from 'cloudflare:test';
 import { describe } from 'vitest';
 import { durableSql } from '../../src/durable/sql-storage.ts';
-import type { Env } from '../../src/durable/settings.ts';
+import type { Env } from '../../src/durable/env.ts';
 import { journalContract } from '../journal/journal-contract.ts';
 
 let objects = 0;

@@ -3,7 +3,7 @@ import { createExecutionContext, waitOnExecutionContext } from 'cloudflare:test'
 import { env } from 'cloudflare:workers';
 import { expect, test } from 'vitest';
 import { edge } from '../../src/durable/edge.ts';
-import type { Env } from '../../src/durable/settings.ts';
+import type { Env } from '../../src/durable/env.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 
 const keyed: Env = { ...(env as unknown as Env), API_KEYS: 'ann:admin:key-of-ann,bob:admin:key-of-bob' };

@@ -2,7 +2,8 @@
 import { env } from 'cloudflare:workers';
 import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test';
 import { expect, test } from 'vitest';
-import type { Env } from '../../src/durable/settings.ts';
+import type { EdgeRelicCall } from '../../src/domain/ports.ts';
+import type { Env, RelicRpc, Remote } from '../../src/durable/env.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { call, events, execute, newSession, post } from './client.ts';
 
@@ -114,15 +115,16 @@ test('[R6] what has expired is removed by the alarm', async () => {
 
 test("[R6] a session's end takes its own relics along", async () => {
   const id = await newSession(agent);
-  const stub = RELICS.getByName(JSON.stringify([id, 'event_log']));
+  const stub = RELICS.getByName(JSON.stringify([id, 'event_log'])) as unknown as Remote<RelicRpc>;
   const append = { space: id, endpoint: 'append', parameters: { entry: 'x' }, key: 'k' };
   const implementation = { type: 'edge', store: 'log', ttlMs: null, quotaBytes: 1e6, schema: [] };
-  await stub.call(JSON.stringify({ ...append, relic: { name: 'event_log', implementation, persistent: true } }));
+  const relic = { name: 'event_log', implementation, persistent: true };
+  expect(await stub.call({ ...append, relic } as unknown as EdgeRelicCall)).toMatchObject({ ok: true });
   await runInDurableObject(SESSIONS.getByName(id), (_object, { storage }) => {
     storage.kv.put('edgeRelics', ['event_log']);
   });
   expect((await call(`/agent/session/${id}`, { method: 'DELETE' })).status).toBe(204);
-  expect(await stub.lookup('k')).toBe('null');
+  expect(await stub.lookup('k')).toBeNull();
 });
 
 test('[R6] what an execution or a child kept for itself goes when its run has ended', async () => {

@@ -2,7 +2,7 @@ import { env } from 'cloudflare:workers';
 import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test';
 import { expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
-import type { Env } from '../../src/durable/settings.ts';
+import type { Env } from '../../src/durable/env.ts';
 import { call, execute, newSession, post } from './client.ts';
 
 const { SESSIONS } = env as unknown as Env;

@@ -13,7 +13,7 @@ import {
   workerEnvironment,
 } from '../../scripts/settings.ts';
 import { ROOT } from '../../scripts/system.ts';
-import { WORKER_SETTINGS } from '../../src/durable/setting-names.ts';
+import { WORKER_SETTINGS } from '../../src/settings/setting-names.ts';
 
 /** Names in the first column of the table below a heading. */
 function documented(file: string, heading: string): string[] {

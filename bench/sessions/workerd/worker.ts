@@ -1,6 +1,6 @@
 /** Our Worker as it is, with the objects that it is compared with beside it. */
 import { edge } from '../../../src/durable/edge.ts';
-import type { Env } from '../../../src/durable/settings.ts';
+import type { Env } from '../../../src/durable/env.ts';
 import type { BareObject } from './bare-object.ts';
 import type { BurstObject } from './burst-object.ts';
 

@@ -1,7 +1,6 @@
 /**
  * The catalogue of one API key's namespace as an object of its own (M4). Knows the platform; what a change
- * means is the store's (catalog/store/store.ts). Answers are JSON text, refusals included: classes do not survive
- * the way between objects.
+ * means is the store's (catalog/store/store.ts).
  */
 import { DurableObject } from 'cloudflare:workers';
 import { bundled, bundledSources } from '../../catalog/bundled.ts';
@@ -9,17 +8,18 @@ import { graphOf, renderGraph } from '../../catalog/store/graph.ts';
 import type { ManifestFile } from '../../catalog/load.ts';
 import { toPinned } from '../../catalog/store/pinned.ts';
 import type { ManifestStore } from '../../catalog/store/store.ts';
-import { EngineError } from '../../domain/errors.ts';
-import type { ErrorCode } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
+import type { WorkflowDefinition } from '../../domain/manifest.ts';
 import type { CatalogRequest } from '../../http/manifests.ts';
 import { platformClock } from '../platform.ts';
-import { refusedSecret } from '../secrets.ts';
-import { readSettings } from '../settings.ts';
-import type { Env } from '../settings.ts';
+import { refusedSecret } from '../../settings/secrets.ts';
+import { readSettings } from '../../settings/settings.ts';
+import type { CatalogRpc, Env } from '../env.ts';
+import { replyOf } from '../reply.ts';
+import type { Reply } from '../reply.ts';
 import { durableSql } from '../sql-storage.ts';
 
-export class CatalogObject extends DurableObject<Env> {
+export class CatalogObject extends DurableObject<Env> implements CatalogRpc {
   #opened: Promise<ManifestStore> | null = null;
   #owner: string | null = null;
 
@@ -39,53 +39,27 @@ export class CatalogObject extends DurableObject<Env> {
     return this.#opened;
   }
 
-  /** @param owner the API key whose catalogue it is
-   * @returns JSON `{ok}` with the answer, or `{refused: {code, message, details}}` */
-  async ask(request: string, owner: string | null): Promise<string> {
+  async ask(request: CatalogRequest, owner: string | null): Promise<Reply<unknown>> {
     this.#owner = owner;
-    try {
-      const answer = await answerOf(await this.#store(), JSON.parse(request) as CatalogRequest);
-      // nobody is told of a change that is not on disk
+    return await replyOf(async () => {
+      const answer = await answerOf(await this.#store(), request);
+      // The answer to a change is sent once the change is on disk.
       await this.ctx.storage.sync();
-      return JSON.stringify({ ok: answer ?? null });
-    } catch (fault) {
-      return JSON.stringify({ refused: refusalOf(fault) });
-    }
+      return answer ?? null;
+    });
   }
 
-  /** What an agent or a workflow means now, as a run keeps it; null when there is none. */
-  async resolve(kind: 'agent' | 'workflow', name: string): Promise<Resolution> {
-    try {
+  async resolve(kind: 'agent' | 'workflow', name: string): Promise<Reply<string | null>> {
+    return await replyOf(async () => {
       const store = await this.#store();
       const found = kind === 'agent' ? store.agent(name) : store.workflow(name);
-      return { pinned: found === null ? null : toPinned(found) };
-    } catch (fault) {
-      return { refused: refusalOf(fault) };
-    }
+      return found === null ? null : toPinned(found);
+    });
   }
 
-  /** @returns JSON of all workflow definitions */
-  async workflows(): Promise<string> {
-    return JSON.stringify((await this.#store()).data.workflows);
+  async workflows(): Promise<WorkflowDefinition[]> {
+    return [...(await this.#store()).data.workflows];
   }
-}
-
-/** What an error of ours is on its way between objects. */
-export interface Refusal {
-  readonly code: ErrorCode;
-  readonly message: string;
-  readonly details: Readonly<Record<string, unknown>>;
-}
-
-export type Resolution =
-  | { readonly pinned: string | null; readonly refused?: undefined }
-  | { readonly refused: Refusal; readonly pinned?: undefined };
-
-/** @throws what is no error of ours */
-function refusalOf(fault: unknown): Refusal {
-  if (!(fault instanceof EngineError)) throw fault;
-  const { code, message, details } = fault;
-  return { code, message, details };
 }
 
 async function answerOf(store: ManifestStore, request: CatalogRequest): Promise<unknown> {

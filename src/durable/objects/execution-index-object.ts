@@ -4,10 +4,10 @@
  */
 import { DurableObject } from 'cloudflare:workers';
 import type { ExecutionEntry, ExecutionsPage } from '../../http/app.ts';
-import { readSettings } from '../settings.ts';
-import type { Env } from '../settings.ts';
+import { readSettings } from '../../settings/settings.ts';
+import type { Env, ExecutionIndexRpc } from '../env.ts';
 
-export class ExecutionIndexObject extends DurableObject<Env> {
+export class ExecutionIndexObject extends DurableObject<Env> implements ExecutionIndexRpc {
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     ctx.storage.sql.exec(

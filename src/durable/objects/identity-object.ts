@@ -4,18 +4,12 @@
  */
 import { bytesToHex } from '@noble/hashes/utils.js';
 import { DurableObject } from 'cloudflare:workers';
-import type { Env } from '../settings.ts';
-
-export interface Identity {
-  /** Hex. */
-  readonly secret: string;
-  /** False where sessions may exist from before ids carried a check: then any id may be one. */
-  readonly checked: boolean;
-}
+import type { Identity } from '../../policies/session-ids.ts';
+import type { Env, IdentityRpc } from '../env.ts';
 
 const KEY = 'identity';
 
-export class IdentityObject extends DurableObject<Env> {
+export class IdentityObject extends DurableObject<Env> implements IdentityRpc {
   #made: Promise<Identity> | null = null;
 
   identity(): Promise<Identity> {
@@ -37,15 +31,4 @@ export class IdentityObject extends DurableObject<Env> {
     await this.ctx.storage.sync();
     return made;
   }
-}
-
-let known: Identity | null = null;
-
-/**
- * Asked for once in the life of an isolate: it never changes. The answer is kept and not its promise, which would never
- * settle where the request that asked first is cancelled.
- */
-export async function identityOf(env: Env): Promise<Identity> {
-  known ??= await env.IDENTITY.getByName('deployment').identity();
-  return known;
 }

@@ -4,16 +4,16 @@
  */
 import { DurableObject } from 'cloudflare:workers';
 import type { ActionOutcome } from '../../domain/action.ts';
-import type { EdgeRelicCall, EdgeRelics } from '../../domain/ports.ts';
+import type { EdgeRelicCall } from '../../domain/ports.ts';
 import { RelicStore } from '../../edge-relics/store.ts';
 import { limits } from '../../domain/limits.ts';
 import { Share } from '../../domain/turns.ts';
 import { Pacer } from '../../domain/work.ts';
 import { platformClock, platformTurns } from '../platform.ts';
-import type { Env } from '../settings.ts';
+import type { Env, RelicRpc } from '../env.ts';
 import { durableSql } from '../sql-storage.ts';
 
-export class RelicObject extends DurableObject<Env> {
+export class RelicObject extends DurableObject<Env> implements RelicRpc {
   #store: RelicStore | null = null;
   /** The calls so far: each waits for the one before it, so that a pause changes no order. */
   #calls: Promise<unknown> = Promise.resolve();
@@ -33,13 +33,11 @@ export class RelicObject extends DurableObject<Env> {
     return this.#store;
   }
 
-  /** @param call an `EdgeRelicCall` as JSON; @returns an `ActionOutcome` as JSON */
-  async call(call: string): Promise<string> {
-    const read = JSON.parse(call) as EdgeRelicCall;
-    const outcome = await this.#inTurn(read);
-    const { persistent, idleMs } = read.relic;
+  async call(call: EdgeRelicCall): Promise<ActionOutcome> {
+    const outcome = await this.#inTurn(call);
+    const { persistent, idleMs } = call.relic;
     await this.#arm(persistent ? null : platformClock.now() + idleMs);
-    return JSON.stringify(outcome);
+    return outcome;
   }
 
   /** A call cannot be interrupted, and takes its turn among the expensive evaluations of this thread. */
@@ -54,9 +52,9 @@ export class RelicObject extends DurableObject<Env> {
   }
 
   /** What a call with this key has done, once the calls before this question are done. */
-  async lookup(key: string): Promise<string> {
+  async lookup(key: string): Promise<ActionOutcome | null> {
     await this.#calls;
-    return JSON.stringify(this.#open().lookup(key));
+    return this.#open().lookup(key);
   }
 
   /** Forgets everything. */
@@ -85,32 +83,4 @@ export class RelicObject extends DurableObject<Env> {
     const at = expiry === null ? idleAt : Math.min(expiry, idleAt ?? expiry);
     if (at !== null) await this.ctx.storage.setAlarm(at);
   }
-}
-
-const KEPT = 'edgeRelics';
-
-function stubOf(env: Env, space: string, relic: string): DurableObjectStub<RelicObject> {
-  return env.RELICS.getByName(JSON.stringify([space, relic]));
-}
-
-/** The edge relics as one session sees them; it keeps the names of its own, so that they can end with it. */
-export function edgeRelics(env: Env, storage: DurableObjectStorage, session: () => string): EdgeRelics {
-  return {
-    async call(call) {
-      const { space, relic } = call;
-      const own = storage.kv.get<string[]>(KEPT) ?? [];
-      if (space === session() && !own.includes(relic.name)) storage.kv.put(KEPT, [...own, relic.name]);
-      return JSON.parse(await stubOf(env, space, relic.name).call(JSON.stringify(call))) as ActionOutcome;
-    },
-    async lookup({ space, relic, key }) {
-      return JSON.parse(await stubOf(env, space, relic.name).lookup(key)) as ActionOutcome | null;
-    },
-  };
-}
-
-/** Ends the session's own edge relics with everything that they hold. */
-export async function forgetRelics(env: Env, storage: DurableObjectStorage, session: string): Promise<void> {
-  const own = storage.kv.get<string[]>(KEPT) ?? [];
-  await Promise.all(own.map((relic) => stubOf(env, session, relic).forget()));
-  storage.kv.delete(KEPT);
 }

@@ -12,7 +12,6 @@
  */
 import { DurableObject } from 'cloudflare:workers';
 import { bundled } from '../../catalog/bundled.ts';
-import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import { isOwner, parseApiKeys } from '../../http/auth.ts';
 import type { ScheduleOutlook } from '../../http/workflows.ts';
@@ -20,30 +19,17 @@ import { workflowsOf } from '../catalogs.ts';
 import type { RecoveryQueue } from '../../engine/replay/recovery-queue.ts';
 import { recoveryQueueOf } from '../host.ts';
 import { platformClock } from '../platform.ts';
-import { nextTime } from '../../policies/schedule-times.ts';
-import { schedulesOf } from '../schedules.ts';
+import { nextTime, nextTimes, schedulesOf, withNextTimes } from '../../policies/schedule-times.ts';
+import type { KeptSchedule, Schedule } from '../../policies/schedule-times.ts';
 import { sessionIdOf } from '../session-ids.ts';
-import { readSettings } from '../settings.ts';
-import type { Env } from '../settings.ts';
+import { readSettings } from '../../settings/settings.ts';
+import type { Env, ScheduleRpc } from '../env.ts';
 import { startWorkflow } from '../workflows.ts';
-
-export interface Schedule {
-  readonly workflow: string;
-  readonly cron: string;
-  /** IANA. */
-  readonly timezone: string;
-  readonly inputs: JsonObject;
-}
-
-interface Kept extends Schedule {
-  /** Epoch milliseconds. */
-  readonly nextAt: number;
-}
 
 /** By which names notes about starts that are taken up go (take-ups.ts). */
 const STARTS = 'start of ';
 
-export class ScheduleObject extends DurableObject<Env> {
+export class ScheduleObject extends DurableObject<Env> implements ScheduleRpc {
   #following: Promise<void> = Promise.resolve();
   readonly #recoveryQueue: RecoveryQueue;
 
@@ -69,14 +55,9 @@ export class ScheduleObject extends DurableObject<Env> {
 
   /** Replaces what is scheduled; one that is as it was keeps its next time. */
   async keep(schedules: readonly Schedule[], owner: string | null): Promise<void> {
-    const before = new Map(this.#all().map((kept) => [kept.workflow, kept]));
+    const kept = withNextTimes(schedules, this.#all(), platformClock.now(), this.#minMs);
     this.ctx.storage.sql.exec(`DELETE FROM schedules`);
-    for (const schedule of schedules) {
-      const known = before.get(schedule.workflow);
-      const same = known?.cron === schedule.cron && known.timezone === schedule.timezone;
-      const nextAt = same ? known.nextAt : nextTime(schedule, platformClock.now(), null, this.#minMs);
-      if (nextAt !== null) this.#write({ ...schedule, nextAt });
-    }
+    for (const schedule of kept) this.#write(schedule);
     this.ctx.storage.kv.put('owner', owner);
     await this.#arm(0);
   }
@@ -92,19 +73,19 @@ export class ScheduleObject extends DurableObject<Env> {
   }
 
   /** What is due when, soonest first. */
-  upcoming(): readonly Kept[] {
+  upcoming(): readonly KeptSchedule[] {
     return this.#all().sort((a, b) => a.nextAt - b.nextAt);
   }
 
-  /** The same, each with its next `count` times. @returns JSON of `ScheduleOutlook[]` */
-  async outlook(count: number): Promise<string> {
+  /** The same, each with its next `count` times. */
+  async outlook(count: number): Promise<ScheduleOutlook[]> {
     const outlook: ScheduleOutlook[] = [];
     for (const { nextAt, ...schedule } of this.upcoming()) {
       outlook.push({ ...schedule, next: nextTimes(schedule, nextAt, count, this.#minMs) });
       // Each time takes a tenth of a millisecond and more; others have their turn in between.
       if (count > 1) await scheduler.wait(limits.catalogPauseMs);
     }
-    return JSON.stringify(outlook);
+    return outlook;
   }
 
   /** Starts what is due. Runs again after a crash: each start is one session, however often it is asked for. */
@@ -126,7 +107,7 @@ export class ScheduleObject extends DurableObject<Env> {
   }
 
   /** @returns whether it has been started, or is left out */
-  async #startUnlessFrozen(kept: Kept, owner: string | null): Promise<boolean> {
+  async #startUnlessFrozen(kept: KeptSchedule, owner: string | null): Promise<boolean> {
     const aside = await this.#recoveryQueue.take(`${STARTS}${kept.workflow}`);
     if (aside === null) return await this.#start(kept, owner);
     log(`schedule of "${kept.workflow}" is set aside until the catalogue changes: ${aside}`);
@@ -134,7 +115,7 @@ export class ScheduleObject extends DurableObject<Env> {
   }
 
   /** @returns whether it has been started */
-  async #start({ workflow, inputs, nextAt }: Kept, owner: string | null): Promise<boolean> {
+  async #start({ workflow, inputs, nextAt }: KeptSchedule, owner: string | null): Promise<boolean> {
     try {
       const record = {
         session_id: await sessionIdOf(this.env, `schedule ${workflow} ${nextAt} ${this.ctx.id.toString()}`),
@@ -155,13 +136,13 @@ export class ScheduleObject extends DurableObject<Env> {
   }
 
   /** To its next time; one that has been changed or taken away meanwhile stays as it is. */
-  #advance(kept: Kept, now: number): void {
+  #advance(kept: KeptSchedule, now: number): void {
     const before = JSON.stringify(kept);
     const next = nextTime(kept, now, kept.nextAt, this.#minMs);
     if (next === null) {
       this.ctx.storage.sql.exec(`DELETE FROM schedules WHERE workflow = ? AND data = ?`, kept.workflow, before);
     } else {
-      const data = JSON.stringify({ ...kept, nextAt: next } satisfies Kept);
+      const data = JSON.stringify({ ...kept, nextAt: next } satisfies KeptSchedule);
       this.ctx.storage.sql.exec(
         `UPDATE schedules SET data = ? WHERE workflow = ? AND data = ?`,
         data,
@@ -179,14 +160,14 @@ export class ScheduleObject extends DurableObject<Env> {
     await this.ctx.storage.setAlarm(soonest.nextAt > now ? soonest.nextAt : now + retryMs);
   }
 
-  #all(): Kept[] {
+  #all(): KeptSchedule[] {
     return this.ctx.storage.sql
       .exec(`SELECT data FROM schedules`)
       .toArray()
-      .map((row) => JSON.parse(String(row['data'])) as Kept);
+      .map((row) => JSON.parse(String(row['data'])) as KeptSchedule);
   }
 
-  #write(kept: Kept): void {
+  #write(kept: KeptSchedule): void {
     this.ctx.storage.sql.exec(
       `INSERT OR REPLACE INTO schedules (workflow, data) VALUES (?, ?)`,
       kept.workflow,
@@ -197,15 +178,4 @@ export class ScheduleObject extends DurableObject<Env> {
 
 function log(message: string): void {
   console.error(JSON.stringify({ level: 'error', message })); // oxlint-disable-line no-console -- the platform's log
-}
-
-function nextTimes(schedule: Schedule, first: number, count: number, minMs: number): number[] {
-  const times = [first];
-  for (let last = first; times.length < count;) {
-    const next = nextTime(schedule, last, last, minMs);
-    if (next === null) break;
-    times.push(next);
-    last = next;
-  }
-  return times;
 }

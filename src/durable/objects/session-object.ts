@@ -7,6 +7,7 @@ import { EngineError } from '../../domain/errors.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ChildRequest } from '../../domain/ports.ts';
+import type { Spent } from '../../domain/spent.ts';
 import { lateRedactor, redactor } from '../../engine/session/redact.ts';
 import { Session } from '../../engine/session/session.ts';
 import { createOutboundFetch } from '../../executors/outbound/outbound.ts';
@@ -24,11 +25,12 @@ import { modelOf } from '../model.ts';
 import { recoveryQueueOf } from '../host.ts';
 import { Share } from '../../domain/turns.ts';
 import { newId, platformClock, platformTurns } from '../platform.ts';
-import { takeTurn } from './rate-limit-object.ts';
-import { edgeRelics, forgetRelics } from './relic-object.ts';
+import { edgeRelics, forgetRelics } from '../relics.ts';
 import { egressOf, runnerOf } from '../runner.ts';
-import { readSettings, secretsOf } from '../settings.ts';
-import type { Env } from '../settings.ts';
+import { rateLimited } from '../../policies/rate-limit.ts';
+import { secretsOf } from '../../settings/secrets.ts';
+import { readSettings } from '../../settings/settings.ts';
+import type { Env, SessionRpc } from '../env.ts';
 import { durableSql } from '../sql-storage.ts';
 
 /** The platform's log. */
@@ -46,7 +48,7 @@ function openJournal(storage: DurableObjectStorage): Journal | EngineError {
   }
 }
 
-export class SessionObject extends DurableObject<Env> {
+export class SessionObject extends DurableObject<Env> implements SessionRpc {
   #opened: Session | EngineError;
   #app: Pick<ReturnType<typeof createSessionApp>, 'fetch'>;
 
@@ -67,8 +69,8 @@ export class SessionObject extends DurableObject<Env> {
     const journal = openJournal(ctx.storage);
     if (journal instanceof EngineError) return journal;
     const settings = readSettings(env);
-    const runner = runnerOf(settings, () => this.#session.record.owner);
-    const egress = egressOf(settings, () => this.#session.record);
+    const runner = runnerOf(env, settings, () => this.#session.record.owner);
+    const egress = egressOf(env, settings, () => this.#session.record);
     const pinned = new PinnedManifests(env, ctx.storage);
     const redact = lateRedactor(() => secretsOf(env, this.#session.record));
     const redactLog = lateRedactor(() => secretsOf(env));
@@ -126,10 +128,19 @@ export class SessionObject extends DurableObject<Env> {
     return createSessionApp({
       session,
       clock: platformClock,
-      admit: async () => await takeTurn(this.env, readSettings(this.env), this.#session.record),
+      admit: () => this.#admit(),
       destroy: () => this.#destroy(),
       log: (line) => log(redactor(secretsOf(this.env))(line)),
     });
+  }
+
+  /** @returns the refusal, or null where there is room for another request or no limit */
+  async #admit(): Promise<EngineError | null> {
+    const { rateLimit } = readSettings(this.env);
+    if (rateLimit === null) return null;
+    const { owner, agent } = this.#session.record;
+    const retryAfterMs = await this.env.RATES.getByName(JSON.stringify([owner, agent])).take(rateLimit);
+    return retryAfterMs === null ? null : rateLimited(agent, rateLimit, retryAfterMs);
   }
 
   /** Nothing is at work for now. */
@@ -152,7 +163,9 @@ export class SessionObject extends DurableObject<Env> {
 
   async #forgetRelics(): Promise<void> {
     const { session_id: space } = this.#session.record;
-    this.ctx.waitUntil(runnerOf(readSettings(this.env))?.stopRelics(space, { forget: true }) ?? Promise.resolve());
+    this.ctx.waitUntil(
+      runnerOf(this.env, readSettings(this.env))?.stopRelics(space, { forget: true }) ?? Promise.resolve(),
+    );
     await forgetRelics(this.env, this.ctx.storage, space);
   }
 
@@ -185,9 +198,8 @@ export class SessionObject extends DurableObject<Env> {
     await Promise.all([this.#session.create(record, state), this.#arm()]);
   }
 
-  /** @returns a `Spent` as JSON: what the sessions have spent that this one started, with those below */
-  spentBelow(): string {
-    return JSON.stringify(spentBelow(this.ctx.storage));
+  spentBelow(): Spent {
+    return spentBelow(this.ctx.storage);
   }
 
   /** Starts the one run of this session, a child's or a workflow's, once; returns its id (M6, M7). */

@@ -1,9 +1,8 @@
-/** The environment, read once and checked: every setting is optional (H8). */
+/** The Worker's variables, read and checked: every setting is optional (H8). Pure. */
 import { bytesToHex } from '@noble/hashes/utils.js';
 import { parseClocks } from '../domain/clocks.ts';
 import type { ClockLimits } from '../domain/clocks.ts';
 import { limits } from '../domain/limits.ts';
-import { isWithinReach } from '../domain/secrets.ts';
 import type { ApiKey } from '../http/auth.ts';
 import { parseApiKeys } from '../http/auth.ts';
 import { parseTokenSecret } from '../http/tokens.ts';
@@ -15,37 +14,20 @@ import { parseRateLimit } from '../policies/rate-limit.ts';
 import { parseSessionExpiry } from '../policies/session-expiry.ts';
 import type { HostLife } from '../engine/replay/recovery-queue.ts';
 import type { ModelConfig } from '../llm/routing/select.ts';
-import type { AiBinding } from '../llm/providers/workers-ai.ts';
 import type { WorkerSettings } from './setting-names.ts';
-import type { CatalogObject } from './objects/catalog-object.ts';
-import type { EndpointStatusObject } from './objects/endpoint-status-object.ts';
-import type { ExecutionIndexObject } from './objects/execution-index-object.ts';
-import type { IdentityObject } from './objects/identity-object.ts';
-import type { RateLimitObject } from './objects/rate-limit-object.ts';
-import type { RelicObject } from './objects/relic-object.ts';
-import type { ScheduleObject } from './objects/schedule-object.ts';
-import type { RunnerContainer } from './runner-container.ts';
-import type { SessionObject } from './objects/session-object.ts';
 
-/** Bindings and variables of the Worker (wrangler.toml, `.dev.vars`, secrets). */
-export interface Env extends WorkerSettings {
-  readonly SESSIONS: DurableObjectNamespace<SessionObject>;
-  readonly EXECUTIONS: DurableObjectNamespace<ExecutionIndexObject>;
-  readonly RATES: DurableObjectNamespace<RateLimitObject>;
-  readonly ENDPOINTS: DurableObjectNamespace<EndpointStatusObject>;
-  readonly SCHEDULES: DurableObjectNamespace<ScheduleObject>;
-  readonly CATALOGS: DurableObjectNamespace<CatalogObject>;
-  readonly RELICS: DurableObjectNamespace<RelicObject>;
-  readonly IDENTITY: DurableObjectNamespace<IdentityObject>;
-  /** Workers AI, in the environment `workers-ai` only (wrangler.toml). */
-  readonly AI?: AiBinding;
-  /** Runners as Cloudflare Containers, in the environment `containers` only (wrangler.toml). */
-  readonly RUNNERS?: DurableObjectNamespace<RunnerContainer>;
+/** Variables of the Worker. */
+export interface Variables extends WorkerSettings {
   /** Made by `npm start`: which start of the Worker this is, and which earlier ones froze (docs/decisions/015). */
   readonly HOST_LIFE?: string;
   readonly HOST_FROZEN?: string;
   /** Databases that `npm start` has set aside, separated by commas. */
   readonly HOST_SET_ASIDE?: string;
+}
+
+/** The binding of runners as Cloudflare Containers, where the deployment has it. */
+interface Containers {
+  readonly RUNNERS?: unknown;
 }
 
 export interface Settings {
@@ -57,8 +39,8 @@ export interface Settings {
   readonly runners: readonly RunnerAddress[];
   /** Sent with every request to runners elsewhere. */
   readonly runnerHeaders: Readonly<Record<string, string>>;
-  /** Where the runners are when they are Cloudflare Containers. */
-  readonly containers: DurableObjectNamespace<RunnerContainer> | null;
+  /** The runners are Cloudflare Containers: they are reached over the binding, and `runners` has one address for each. */
+  readonly hasContainers: boolean;
   /** What requests to runners are signed with; null when nothing is set. */
   readonly runnerKey: SigningKey | null;
   readonly allowHosts: readonly string[];
@@ -74,14 +56,15 @@ export interface Settings {
   readonly setAside: readonly string[];
 }
 
-export function readSettings(env: Env): Settings {
+/** @throws EngineError `internal` for a setting that cannot be read */
+export function readSettings(env: Variables & Containers): Settings {
   return {
     model: { provider: env.LLM_PROVIDER, baseUrl: env.LLM_BASE_URL, apiKey: env.LLM_API_KEY, model: env.LLM_MODEL },
     keys: parseApiKeys(env.API_KEYS),
     allowedOrigins: list(env.ALLOWED_ORIGINS),
     tokenSecret: () => tokenSecretOf(env),
     runners: runnersOf(env),
-    containers: containersOf(env),
+    hasContainers: hasContainers(env),
     runnerHeaders: accessHeaders(env),
     runnerKey: parseSigningKeys(env.RUNNER_SECRET)[0] ?? null,
     allowHosts: list(env.ALLOW_HOSTS),
@@ -94,61 +77,38 @@ export function readSettings(env: Env): Settings {
   };
 }
 
-function hostOf({ HOST_LIFE: life = '', HOST_FROZEN: frozen }: Env): HostLife {
+function hostOf({ HOST_LIFE: life = '', HOST_FROZEN: frozen }: Variables): HostLife {
   const isWatched = /^\d{1,15}$/.test(life);
   return { life: isWatched ? Number(life) : null, frozen: isWatched ? list(frozen).map(Number) : [] };
 }
 
-function setAsideOf({ HOST_SET_ASIDE: names }: Env): readonly string[] {
+function setAsideOf({ HOST_SET_ASIDE: names }: Variables): readonly string[] {
   return list(names);
 }
 
-/** Runners elsewhere go before containers: whoever names them wants those. */
-function containersOf({ RUNNERS: containers, RUNNER_URLS: urls = '' }: Env): Settings['containers'] {
-  return urls === '' ? (containers ?? null) : null;
+/** Runners that RUNNER_URLS names go before containers. */
+function hasContainers({ RUNNERS: containers, RUNNER_URLS: urls = '' }: Variables & Containers): boolean {
+  return urls === '' && containers !== undefined;
 }
 
-function accessHeaders({ RUNNER_ACCESS_ID: id = '', RUNNER_ACCESS_SECRET: secret = '' }: Env): Record<string, string> {
+function accessHeaders({
+  RUNNER_ACCESS_ID: id = '',
+  RUNNER_ACCESS_SECRET: secret = '',
+}: Variables): Record<string, string> {
   return id === '' || secret === '' ? {} : { 'cf-access-client-id': id, 'cf-access-client-secret': secret };
 }
 
-function runnersOf(env: Env): readonly RunnerAddress[] {
-  if (containersOf(env) === null) return parseRunnerUrls(env.RUNNER_URLS);
+function runnersOf(env: Variables & Containers): readonly RunnerAddress[] {
+  if (!hasContainers(env)) return parseRunnerUrls(env.RUNNER_URLS);
   const count = Math.min(Math.max(1, Math.trunc(Number(env.RUNNER_INSTANCES ?? 1)) || 1), limits.containerInstances);
   return Array.from({ length: count }, (_, at) => ({ url: `http://runner-${at}`, labels: [] }));
-}
-
-/**
- * Every value of the environment that must never be shown (X3).
- *
- * @param user whose session shows something: the secrets of other API keys cannot get there, and taking them out
- *   would tell whoever guesses at them when a guess is right; null = the operator's log, which shows none at all
- */
-export function secretsOf(env: Env, user: { readonly owner: string | null } | null = null): string[] {
-  const all = parseApiKeys(env.API_KEYS);
-  const owners = all.map(({ name }) => name);
-  const tools = Object.entries(env).flatMap(([name, value]) => {
-    const within = user === null ? name.startsWith('TOOL_') : isWithinReach(name, { owner: user.owner, owners });
-    return within && typeof value === 'string' ? [value] : [];
-  });
-  const keys = all.filter(({ name }) => user === null || name === user.owner).map(({ key }) => key);
-  const runnerKeys = parseSigningKeys(env.RUNNER_SECRET).map(({ secret }) => secret);
-  return [
-    env.LLM_API_KEY,
-    env.RUNNER_SECRET,
-    env.RUNNER_ACCESS_SECRET,
-    env.SESSION_TOKEN_SECRET,
-    ...runnerKeys,
-    ...keys,
-    ...tools,
-  ].filter((secret) => secret !== undefined);
 }
 
 /** Signs session tokens where nothing is configured: for this machine only, until the process ends. */
 let ownSecret: string | null = null;
 
 /** With API keys the secret has to be set: one that came of the keys could be guessed at by whoever holds a token. */
-function tokenSecretOf({ SESSION_TOKEN_SECRET: given, API_KEYS: keys = '' }: Env): string | null {
+function tokenSecretOf({ SESSION_TOKEN_SECRET: given, API_KEYS: keys = '' }: Variables): string | null {
   const set = parseTokenSecret(given);
   if (set !== null || keys.trim() !== '') return set;
   ownSecret ??= bytesToHex(crypto.getRandomValues(new Uint8Array(32)));

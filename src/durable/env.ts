@@ -1,0 +1,107 @@
+/**
+ * What the Worker is deployed with (wrangler.toml, `.dev.vars`, secrets), and how its objects are called: the RPC
+ * interface of each. The classes in `objects/` implement these interfaces; nothing here imports them, so the types have
+ * no circles. Values go through RPC as they are (structured clones), errors of ours as a `Reply`.
+ */
+import type { ActionOutcome } from '../domain/action.ts';
+import type { JsonObject } from '../domain/json.ts';
+import type { WorkflowDefinition } from '../domain/manifest.ts';
+import type { ChildRequest, EdgeRelicCall } from '../domain/ports.ts';
+import type { SessionRecord } from '../domain/session.ts';
+import type { Spent } from '../domain/spent.ts';
+import type { ExecutionEntry, ExecutionsPage } from '../http/app.ts';
+import type { CatalogRequest } from '../http/manifests.ts';
+import type { ScheduleOutlook } from '../http/workflows.ts';
+import type { AiBinding } from '../llm/providers/workers-ai.ts';
+import type { EndpointReport } from '../llm/routing/endpoints.ts';
+import type { KeptSchedule, Schedule } from '../policies/schedule-times.ts';
+import type { Identity } from '../policies/session-ids.ts';
+import type { Variables } from '../settings/settings.ts';
+import type { Reply } from './reply.ts';
+
+export interface Env extends Variables {
+  readonly SESSIONS: DurableObjectNamespace<SessionRpc>;
+  readonly EXECUTIONS: DurableObjectNamespace<ExecutionIndexRpc>;
+  readonly RATES: DurableObjectNamespace<RateLimitRpc>;
+  readonly ENDPOINTS: DurableObjectNamespace<EndpointStatusRpc>;
+  readonly SCHEDULES: DurableObjectNamespace<ScheduleRpc>;
+  readonly CATALOGS: DurableObjectNamespace<CatalogRpc>;
+  readonly RELICS: DurableObjectNamespace<RelicRpc>;
+  readonly IDENTITY: DurableObjectNamespace<IdentityRpc>;
+  /** Workers AI, in the environment `workers-ai` only (wrangler.toml). */
+  readonly AI?: AiBinding;
+  /** Runners as Cloudflare Containers, in the environment `containers` only (wrangler.toml). */
+  readonly RUNNERS?: DurableObjectNamespace;
+}
+
+/** The name of the objects of one API key; null = the deployment has no keys. */
+export function objectName(owner: string | null): string {
+  return owner === null ? 'local' : `key:${owner}`;
+}
+
+/** An object of `T` as its callers see it. The platform's own type of a stub does not end where values are `Json`. */
+export type Remote<T> = {
+  readonly [Method in keyof T]: T[Method] extends (...parameters: infer P) => infer R
+    ? (...parameters: P) => Promise<Awaited<R>>
+    : never;
+};
+
+export interface SessionRpc extends Rpc.DurableObjectBranded {
+  create(record: SessionRecord, state: JsonObject): Promise<void>;
+  /** Starts the one run of this session, a child's or a workflow's, once; returns its id (M6, M7). */
+  startChild(record: SessionRecord, request: ChildRequest): Promise<string>;
+  /** The session's own HTTP surface (http/session-app.ts). */
+  fetch(request: Request): Promise<Response>;
+  /** What the sessions have spent that this one started, with those below. */
+  spentBelow(): Spent;
+}
+
+export interface ExecutionIndexRpc extends Rpc.DurableObjectBranded {
+  record(entry: ExecutionEntry): void;
+  forget(executionIds: readonly string[]): void;
+  list(page: ExecutionsPage): ExecutionEntry[];
+}
+
+export interface RateLimitRpc extends Rpc.DurableObjectBranded {
+  /** @returns null, or for how many milliseconds there is no room */
+  take(perMinute: number): number | null;
+}
+
+export interface EndpointStatusRpc extends Rpc.DurableObjectBranded {
+  tell(report: EndpointReport): void;
+  /** Those that are not closed. */
+  list(): EndpointReport[];
+}
+
+export interface ScheduleRpc extends Rpc.DurableObjectBranded {
+  /** Takes what the catalogue of `owner` schedules now. */
+  follow(owner: string | null): Promise<void>;
+  /** Replaces what is scheduled. */
+  keep(schedules: readonly Schedule[], owner: string | null): Promise<void>;
+  /** Whether anything has been kept here before. */
+  isKept(): boolean;
+  /** What is due when, soonest first. */
+  upcoming(): readonly KeptSchedule[];
+  /** The same, each with its next `count` times. */
+  outlook(count: number): Promise<ScheduleOutlook[]>;
+}
+
+export interface CatalogRpc extends Rpc.DurableObjectBranded {
+  /** @param owner the API key whose catalogue it is */
+  ask(request: CatalogRequest, owner: string | null): Promise<Reply<unknown>>;
+  /** What an agent or a workflow means now, as text that a run keeps (`fromPinned`); null when there is none. */
+  resolve(kind: 'agent' | 'workflow', name: string): Promise<Reply<string | null>>;
+  workflows(): Promise<WorkflowDefinition[]>;
+}
+
+export interface RelicRpc extends Rpc.DurableObjectBranded {
+  call(call: EdgeRelicCall): Promise<ActionOutcome>;
+  /** What a call with this key has done, once the calls before this question are done. */
+  lookup(key: string): Promise<ActionOutcome | null>;
+  /** Forgets everything. */
+  forget(): Promise<void>;
+}
+
+export interface IdentityRpc extends Rpc.DurableObjectBranded {
+  identity(): Promise<Identity>;
+}

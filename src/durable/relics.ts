@@ -1,0 +1,31 @@
+/** The edge relics of a session: each is an object of its own (R6). */
+import type { EdgeRelics } from '../domain/ports.ts';
+import type { Env, RelicRpc, Remote } from './env.ts';
+
+const KEPT = 'edgeRelics';
+
+function stubOf(env: Env, space: string, relic: string): Remote<RelicRpc> {
+  return env.RELICS.getByName(JSON.stringify([space, relic])) as unknown as Remote<RelicRpc>;
+}
+
+/** The edge relics as one session sees them; it keeps the names of its own, so that they can end with it. */
+export function edgeRelics(env: Env, storage: DurableObjectStorage, session: () => string): EdgeRelics {
+  return {
+    async call(call) {
+      const { space, relic } = call;
+      const own = storage.kv.get<string[]>(KEPT) ?? [];
+      if (space === session() && !own.includes(relic.name)) storage.kv.put(KEPT, [...own, relic.name]);
+      return await stubOf(env, space, relic.name).call(call);
+    },
+    async lookup({ space, relic, key }) {
+      return await stubOf(env, space, relic.name).lookup(key);
+    },
+  };
+}
+
+/** Ends the session's own edge relics with everything that they hold. */
+export async function forgetRelics(env: Env, storage: DurableObjectStorage, session: string): Promise<void> {
+  const own = storage.kv.get<string[]>(KEPT) ?? [];
+  await Promise.all(own.map((relic) => stubOf(env, session, relic).forget()));
+  storage.kv.delete(KEPT);
+}

@@ -1,0 +1,56 @@
+/**
+ * Ids of sessions: `ses_`, 96 bits that are random or derived from what started the session, and a check of 32 bits that
+ * only this deployment can make. An invented id is recognised without asking any object for it, which would leave a file
+ * in the state folder for each.
+ */
+import { bytesToHex } from '@noble/hashes/utils.js';
+
+export interface Identity {
+  /** Hex: what the ids of this deployment are checked with. */
+  readonly secret: string;
+  /** False where sessions may exist from before ids carried a check: then any id may be one. */
+  readonly checked: boolean;
+}
+
+const BODY_CHARS = 24;
+const CHECK_CHARS = 8;
+const SESSION_ID = /^ses_[0-9a-f]{32}$/;
+
+const encoder = new TextEncoder();
+
+/** The id of the session that this starts: the same for the same start. */
+export async function derivedSessionId(identity: Identity, start: string): Promise<string> {
+  const digest = await crypto.subtle.digest('SHA-256', encoder.encode(start));
+  const id = `ses_${bytesToHex(new Uint8Array(digest)).slice(0, BODY_CHARS + CHECK_CHARS)}`;
+  return await withCheck(identity, id);
+}
+
+/** False = there never was a session with this id. */
+export async function isSessionId(identity: Identity, id: string): Promise<boolean> {
+  if (!SESSION_ID.test(id)) return false;
+  const expected = await withCheck(identity, id);
+  let difference = 0;
+  for (let at = 0; at < id.length; at += 1) difference |= id.charCodeAt(at) ^ expected.charCodeAt(at);
+  return difference === 0;
+}
+
+/** The same id with its check in place of its last characters; unchanged where ids carry none. */
+export async function withCheck({ secret, checked }: Identity, id: string): Promise<string> {
+  if (!checked) return id;
+  const body = id.slice(0, -CHECK_CHARS);
+  const signature = await crypto.subtle.sign('HMAC', await keyOf(secret), encoder.encode(body));
+  return body + bytesToHex(new Uint8Array(signature)).slice(0, CHECK_CHARS);
+}
+
+type Key = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
+
+let imported: { readonly secret: string; readonly key: Key } | null = null;
+
+async function keyOf(secret: string): Promise<Key> {
+  if (imported?.secret !== secret) {
+    const algorithm = { name: 'HMAC', hash: 'SHA-256' };
+    const key = await crypto.subtle.importKey('raw', encoder.encode(secret), algorithm, false, ['sign']);
+    imported = { secret, key };
+  }
+  return imported.key;
+}
