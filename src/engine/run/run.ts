@@ -72,18 +72,18 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
     const at = context.clock.now();
     switch (event.type) {
       case 'action_declared':
-        generations.sawAction();
+        generations.blocks.sawAction();
         return decide({ type: 'action_declared', at, action: event.action, policy: actions.policy(event.action) });
       case 'action_rejected':
-        generations.sawAction();
+        generations.blocks.sawAction();
         actions.settlements.reject(event.rejection);
         return decide({ type: 'action_refused', at, rejection: event.rejection });
       case 'response_completed': {
-        const { final, refers } = generations.closeResponse(event.unclosed, interrupted && event.unclosed);
+        const { final, refers } = generations.blocks.closeResponse(event.unclosed, interrupted && event.unclosed);
         return decide({ type: 'response_closed', at, final, refers });
       }
       case 'response_reference':
-        return generations.refer(
+        return generations.blocks.refer(
           event.reference,
           (name): ActionKey | null => lookup(state, name)?.key ?? null,
           actions.names,
@@ -93,7 +93,7 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
       case 'action_opened':
         return;
       default:
-        return generations.text(event, interrupted);
+        return generations.blocks.text(event, interrupted);
     }
   };
 
@@ -103,19 +103,19 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
     recordInput(log, context.source, input, at, random);
     switch (input.type) {
       case 'protocol':
-        generations.endReasoning();
+        generations.blocks.endReasoning();
         for (const event of input.events) read(event, false);
         return actions.prewarm(input.events);
       case 'reasoning':
-        return generations.reasoning(input.text);
+        return generations.blocks.reasoning(input.text);
       case 'token':
         return log.live('llm_token', { token: input.text });
       case 'usage':
-        return decide({ type: 'usage_recorded', at, ...generations.recordUsage(input.usage) });
+        return decide({ type: 'usage_recorded', at, ...generations.usage.record(input.usage) });
       case 'generation_ended': {
-        generations.endReasoning();
+        generations.blocks.endReasoning();
         for (const event of input.events) read(event, input.error?.code === INTERRUPTED);
-        return decide({ type: 'generation_ended', at, ...generations.end(input) });
+        return decide({ type: 'generation_ended', at, ...generations.ended(input) });
       }
       case 'progress':
         return actions.attempts.progress(input);
@@ -260,7 +260,7 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
     while (!progress.drained) {
       for (const input of await inbox.take(turn)) {
         // The run ends with the cancel: what its model call has used is told before (L6).
-        const usage = input.type === 'cancel_requested' ? generations.spent() : null;
+        const usage = input.type === 'cancel_requested' ? generations.usage.estimateOpenCall() : null;
         if (usage !== null) perceive({ type: 'usage', usage }, context.random());
         perceive(input, context.random());
         if (journal.work - charged < limits.runTurnSteps) continue;

@@ -1,0 +1,74 @@
+/**
+ * Reads one generation: text and native calls become protocol events, live and from a record alike (P3).
+ *
+ * Owns the parser, the reader of native calls and the text so far, to the letter. Does not own where the text comes
+ * from, nor what the events lead to.
+ */
+import type { ActionType } from '../../domain/action.ts';
+import { limits } from '../../domain/limits.ts';
+import type { FinishReason } from '../../domain/ports.ts';
+import type { ProtocolEvent } from '../../domain/protocol-event.ts';
+import { nativeType } from '../../protocol/native/native-tools.ts';
+import { createToolCallReader } from '../../protocol/native/tool-calls.ts';
+import type { NativeCall, ToolCallReader } from '../../protocol/native/tool-calls.ts';
+import { createParser } from '../../protocol/parser/parser.ts';
+import type { ProtocolParser } from '../../protocol/parser/parser.ts';
+import { effectsOf } from '../actions/action-policy.ts';
+import type { StreamPiece } from '../run/run-input.ts';
+import type { RunContext } from '../run/run-context.ts';
+
+/** What the end of a generation adds, and the generation as it was. */
+export interface ReadEnd {
+  readonly events: readonly ProtocolEvent[];
+  /** The text to the letter (L5). */
+  readonly text: string;
+  readonly calls: readonly NativeCall[];
+}
+
+export class GenerationReader {
+  readonly #text: ProtocolParser;
+  readonly #calls: ToolCallReader;
+  readonly #pieces: string[] = [];
+  #chars = 0;
+
+  /** @param autoId number of the next automatic action id, counted through the run */
+  constructor({ resolved, source }: Pick<RunContext, 'resolved' | 'source'>, autoId: number) {
+    const { json, actInReasoning } = resolved.agent.protocol;
+    // Both readers number the generation's actions together.
+    const shared = {
+      json,
+      numbering: { ordinal: 0, autoId },
+      unsafe: (type: ActionType, name: string) => effectsOf(type, resolved.tools.get(name) ?? null) === 'unsafe',
+    };
+    this.#text = createParser({
+      ...shared,
+      actInReasoning,
+      // What a workflow writes is one generation, however long it takes.
+      ...(source.type === 'workflow' ? { maxActions: limits.actionsPerRun } : {}),
+    });
+    this.#calls = createToolCallReader({ ...shared, typeOf: (name) => nativeType(resolved, name) });
+  }
+
+  /** @returns the events that this piece completes */
+  feed(piece: StreamPiece): readonly ProtocolEvent[] {
+    if ('delta' in piece) return this.#calls.feed(piece.delta);
+    this.#pieces.push(piece.text);
+    this.#chars += piece.text.length;
+    return this.#text.feed(piece.text);
+  }
+
+  end(finish: FinishReason): ReadEnd {
+    // Text before calls: the model wrote it first.
+    const events = [...this.#text.end(), ...this.#calls.end(finish === 'stop' || finish === 'tool_calls')];
+    return { events, text: this.#pieces.join(''), calls: this.#calls.calls };
+  }
+
+  /** Characters of text that were read. */
+  get chars(): number {
+    return this.#chars;
+  }
+
+  get nextAutoId(): number {
+    return this.#text.nextAutoId;
+  }
+}

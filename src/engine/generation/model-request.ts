@@ -1,0 +1,60 @@
+/** The request for one generation: prompt, conversation, feeds and limits, as the agent's manifest wants them (L5). */
+import type { JsonObject } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+import type { ResolvedAgent } from '../../domain/manifest.ts';
+import type { ChatMessage, ModelRequest } from '../../domain/ports.ts';
+import { estimateTokens } from '../../domain/tokens.ts';
+import { nativeTools } from '../../protocol/native/native-tools.ts';
+import { buildMessages } from '../../protocol/prompt/feedback.ts';
+import type { FeedReport, Turn } from '../../protocol/prompt/feedback.ts';
+import { buildSystemPrompt } from '../../protocol/prompt/prompt.ts';
+import { agentSummary } from './agent-summary.ts';
+import { withoutCleared } from './conversation.ts';
+
+export function modelRequest(given: {
+  readonly resolved: ResolvedAgent;
+  /** Turns of earlier runs, oldest first. */
+  readonly history: readonly Turn[];
+  /** The turn that the generation belongs to. */
+  readonly turn: Turn;
+  readonly feeds: readonly FeedReport[];
+  /** Whether it is the run's last generation. */
+  readonly last: boolean;
+  /** Tokens that the run may still use without those of its last generation; null without such a budget. */
+  readonly tokensLeft: number | null;
+  readonly signal: AbortSignal;
+}): ModelRequest {
+  const { resolved, history, turn, feeds, last, tokensLeft, signal } = given;
+  const { agent } = resolved;
+  const parameters: JsonObject = { ...agent.engine.parameters };
+  const { temperature, max_tokens: maxTokens, ...extra } = parameters;
+  const turns = withoutCleared([...history.slice(-limits.historyTurns), turn]);
+  const messages = buildMessages({
+    system: buildSystemPrompt(resolved),
+    history: turns.slice(0, -1),
+    memory: agent.memory,
+    current: { ...(turns.at(-1) ?? turn), last, feeds },
+  });
+  // Declaring functions costs tokens, so it is done where the manifest asks for it; and where the
+  // conversation holds calls already: endpoints refuse those without the functions.
+  const native = agent.protocol.dialect === 'tool_calls' || messages.some(({ toolCalls }) => toolCalls !== undefined);
+  const wished = typeof maxTokens === 'number' ? maxTokens : null;
+  return {
+    messages,
+    // The router chooses among the agent's models.
+    model: null,
+    temperature: typeof temperature === 'number' ? temperature : null,
+    maxTokens: last ? limits.lastGenerationTokens : mostTokens(messages, wished, tokensLeft),
+    extra,
+    agent: agentSummary(resolved),
+    ...(native ? { tools: nativeTools(resolved), answerOnly: last } : {}),
+    signal,
+  };
+}
+
+/** What the generation may write, so that the tokens of the last one stay set aside (S12). */
+function mostTokens(messages: readonly ChatMessage[], wished: number | null, left: number | null): number | null {
+  if (left === null) return wished;
+  const prompt = messages.reduce((sum, { content }) => sum + estimateTokens(content), 0);
+  return Math.min(wished ?? Infinity, Math.max(limits.leastGenerationTokens, left - prompt));
+}

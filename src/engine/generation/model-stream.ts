@@ -1,0 +1,179 @@
+/**
+ * One generation, from its source to the run:
+ *
+ *   provider -> deltas -> text -> parser -> protocol events -> inbox -> the loop in run/run.ts
+ *
+ * A generation's text comes from a model, from the client who posted it, or from a workflow. Whatever happens to the
+ * source, exactly one `generation_ended` follows.
+ */
+import { EngineError, messageOf } from '../../domain/errors.ts';
+import { limits } from '../../domain/limits.ts';
+import type { FinishReason, ModelRequest } from '../../domain/ports.ts';
+import type { ProtocolEvent } from '../../domain/protocol-event.ts';
+import { reasoningAsText } from '../../llm/providers/reasoning-text.ts';
+import type { Inbox } from '../run/inbox.ts';
+import type { RunContext, RunSource } from '../run/run-context.ts';
+import type { RunInput, StreamPiece } from '../run/run-input.ts';
+import { StepFailed } from '../workflow/workflow.ts';
+import type { GenerationReader } from './generation-reader.ts';
+import type { RunUsage } from './run-usage.ts';
+
+interface Stream {
+  readonly context: RunContext;
+  readonly inbox: Inbox;
+  readonly reader: GenerationReader;
+  readonly usage: RunUsage;
+  /** Makes the request to the model, once its feeds have answered. */
+  readonly request: (source: ModelSource, signal: AbortSignal) => Promise<ModelRequest>;
+  /** Writes the text of a workflow. */
+  readonly write: (source: WorkflowSource) => AsyncIterable<string>;
+}
+
+/** Where the pieces and events of one generation go. */
+interface Sink {
+  /** Reads a piece, and passes on the events that it completes. */
+  feed(piece: StreamPiece): void;
+  /** Passes on events, with the pieces that they came of. */
+  put(events: readonly ProtocolEvent[]): void;
+}
+
+type ModelSource = Extract<RunSource, { type: 'model' }>;
+type WorkflowSource = Extract<RunSource, { type: 'workflow' }>;
+type Ended = Extract<RunInput, { type: 'generation_ended' }>;
+
+/** The code of a source's fault that has none of its own. Posted text that breaks off is the client's doing. */
+const FAULTS = { text: 'input_cut', workflow: 'step_failed', model: 'model_unavailable' } as const;
+
+/** What a reader is told once when the manifest wants no native calls (P17). */
+const IGNORED_CALL: ProtocolEvent = {
+  type: 'warning',
+  code: 'tool_call_ignored',
+  message: 'The model called functions natively, which the manifest turns off (protocol.dialect: protocol)',
+  offset: 0,
+};
+
+/** @param skip characters of posted text that were read before a crash */
+export async function streamGeneration(stream: Stream, signal: AbortSignal, skip: number): Promise<void> {
+  const { inbox, reader, usage } = stream;
+  const { source } = stream.context;
+  /** Pieces that have completed no event yet. */
+  let said: StreamPiece[] = [];
+  const put = (events: readonly ProtocolEvent[]): void => {
+    if (events.length === 0) return;
+    inbox.put({ type: 'protocol', said, events });
+    said = [];
+  };
+  const feed = (piece: StreamPiece): void => {
+    said.push(piece);
+    put(reader.feed(piece));
+  };
+  let finish: FinishReason = 'stop';
+  let error: Ended['error'] = null;
+  try {
+    switch (source.type) {
+      case 'model':
+        finish = await readModel(stream, source, { feed, put }, signal);
+        break;
+      case 'text':
+        await readPosted(stream, inPieces(source.chunks, skip), { feed, put }, signal);
+        break;
+      case 'workflow':
+        for await (const text of untilAborted(stream.write(source), signal)) feed({ text });
+    }
+  } catch (fault) {
+    finish = 'error';
+    const code = fault instanceof EngineError || fault instanceof StepFailed ? fault.code : FAULTS[source.type];
+    error = { code, message: messageOf(fault) };
+  }
+  if (signal.aborted) {
+    finish = 'abort';
+    const estimated = usage.estimateOpenCall();
+    if (estimated !== null) inbox.put({ type: 'usage', usage: estimated });
+  }
+  usage.closeCall();
+  inbox.put({ type: 'generation_ended', finish, said, ...reader.end(finish), error });
+}
+
+async function readModel(
+  { context, inbox, usage, request }: Stream,
+  source: ModelSource,
+  { feed, put }: Sink,
+  signal: AbortSignal,
+): Promise<FinishReason> {
+  const { dialect, actInReasoning } = context.resolved.agent.protocol;
+  let finish: FinishReason = 'stop';
+  let ignored = false;
+  const asked = await request(source, signal);
+  if (!signal.aborted) usage.openCall(asked.messages);
+  const deltas = context.model.stream(asked);
+  for await (const delta of actInReasoning ? reasoningAsText(deltas) : deltas) {
+    if (signal.aborted && delta.type !== 'usage') break;
+    usage.received(delta);
+    switch (delta.type) {
+      case 'text':
+        if (source.tokens) inbox.put({ type: 'token', text: delta.text });
+        feed({ text: delta.text });
+        break;
+      case 'reasoning':
+        inbox.put({ type: 'reasoning', text: delta.text });
+        break;
+      case 'tool_call':
+        if (dialect !== 'protocol') feed({ delta });
+        else if (!ignored) put([IGNORED_CALL]);
+        ignored = true;
+        break;
+      case 'usage':
+        // Not after a cancel, which has counted an estimate already (L6).
+        if (usage.closeCall()) inbox.put({ type: 'usage', usage: delta.usage });
+        break;
+      case 'notice':
+        put([{ type: 'warning', code: delta.code, message: delta.message, offset: 0 }]);
+        break;
+      case 'finish':
+        finish = delta.reason;
+    }
+  }
+  return finish;
+}
+
+/** A text that was posted whole takes many turns, so that other sessions of the thread have theirs in between. */
+async function readPosted(
+  { context, inbox }: Stream,
+  pieces: AsyncIterable<string>,
+  { feed }: Sink,
+  signal: AbortSignal,
+): Promise<void> {
+  const { share } = context;
+  if (share.isDue) await share.turn();
+  for await (const text of pieces) {
+    if (signal.aborted) return;
+    feed({ text });
+    share.charge(text.length * limits.textCharSteps);
+    if (text.length === limits.turnChars) await inbox.turnOver(signal);
+  }
+}
+
+/** The text after its first `skip` characters, in pieces of at most `limits.turnChars`. */
+async function* inPieces(chunks: AsyncIterable<string>, skip: number): AsyncGenerator<string> {
+  let left = skip;
+  for await (const chunk of chunks) {
+    const begin = Math.min(left, chunk.length);
+    left -= begin;
+    for (let at = begin; at < chunk.length; at += limits.turnChars) yield chunk.slice(at, at + limits.turnChars);
+  }
+}
+
+/** Ends with the signal, even when the source yields nothing more. */
+async function* untilAborted(chunks: AsyncIterable<string>, signal: AbortSignal): AsyncGenerator<string> {
+  const iterator = chunks[Symbol.asyncIterator]();
+  const aborted = new Promise<IteratorResult<string>>((resolve) => {
+    const stop = (): void => resolve({ done: true, value: undefined });
+    if (signal.aborted) stop();
+    else signal.addEventListener('abort', stop, { once: true });
+  });
+  for (;;) {
+    const next = await Promise.race([iterator.next(), aborted]);
+    if (next.done === true || signal.aborted) return;
+    yield next.value;
+  }
+}

@@ -1,0 +1,112 @@
+/**
+ * What the model calls of one run use: tokens and costs, summed up and written (L6, S12).
+ *
+ * Owns the totals, and an estimate of the call that is in progress. Does not own the budgets: the scheduler is told.
+ *
+ * Invariant: every model call is counted once, by what its endpoint reports, or by an estimate when it is cancelled.
+ */
+import type { ChatMessage, ModelDelta, Usage } from '../../domain/ports.ts';
+import { estimateTokens, textBytes, tokensOf } from '../../domain/tokens.ts';
+import { costOf } from '../../llm/routing/prices.ts';
+import type { RunContext } from '../run/run-context.ts';
+import type { RunLog } from '../run/run-log.ts';
+
+interface Totals {
+  prompt_tokens: number;
+  completion_tokens: number;
+  cached_tokens: number;
+  model_calls: number;
+  estimated: boolean;
+  /** US dollars; absent as long as no call had a known price. */
+  cost?: number;
+}
+
+export class RunUsage {
+  readonly #context: Pick<RunContext, 'resolved' | 'policy'>;
+  readonly #log: RunLog;
+  readonly #totals: Totals = {
+    prompt_tokens: 0,
+    completion_tokens: 0,
+    cached_tokens: 0,
+    model_calls: 0,
+    estimated: false,
+  };
+  /** The model call that has not reported its usage yet; `bytes` of its answer so far. */
+  #open: { readonly messages: readonly ChatMessage[]; bytes: number } | null = null;
+  #hasWarned = false;
+
+  constructor(context: Pick<RunContext, 'resolved' | 'policy'>, log: RunLog) {
+    this.#context = context;
+    this.#log = log;
+  }
+
+  get totals(): Readonly<Totals> {
+    return { ...this.#totals };
+  }
+
+  openCall(messages: readonly ChatMessage[]): void {
+    this.#open = { messages, bytes: 0 };
+  }
+
+  received(delta: ModelDelta): void {
+    if (this.#open !== null) this.#open.bytes += deltaBytes(delta);
+  }
+
+  /** @returns whether a call was open, whose usage is still to be counted */
+  closeCall(): boolean {
+    const wasOpen = this.#open !== null;
+    this.#open = null;
+    return wasOpen;
+  }
+
+  /** Closes the open call; returns what it has used so far, by estimate, or null when no call is open. */
+  estimateOpenCall(): Usage | null {
+    const call = this.#open;
+    if (call === null) return null;
+    this.#open = null;
+    const promptTokens = call.messages.reduce((sum, { content }) => sum + estimateTokens(content), 0);
+    return { promptTokens, completionTokens: tokensOf(call.bytes), cachedTokens: 0, estimated: true };
+  }
+
+  /** Writes and sums up what a model call used; `cost` is there when the model's price is known (S12). */
+  record(usage: Usage): { readonly tokens: number; readonly cost?: number } {
+    this.#totals.prompt_tokens += usage.promptTokens;
+    this.#totals.completion_tokens += usage.completionTokens;
+    this.#totals.cached_tokens += usage.cachedTokens;
+    this.#totals.model_calls += 1;
+    this.#totals.estimated ||= usage.estimated;
+    const cost = costOf(usage, this.#context.resolved.agent.engine.prices);
+    if (cost !== null) this.#totals.cost = dollars((this.#totals.cost ?? 0) + cost);
+    else this.#warnUnpriced(usage);
+    this.#log.append('usage', {
+      prompt_tokens: usage.promptTokens,
+      completion_tokens: usage.completionTokens,
+      cached_tokens: usage.cachedTokens,
+      ...(usage.estimated ? { estimated: true } : {}),
+      ...(usage.model === undefined ? {} : { model: usage.model }),
+      ...(cost === null ? {} : { cost: dollars(cost) }),
+    });
+    return { tokens: usage.promptTokens + usage.completionTokens, ...(cost === null ? {} : { cost }) };
+  }
+
+  /** Warns once about a cost budget that does not see a call. */
+  #warnUnpriced({ model }: Usage): void {
+    if (this.#context.policy.cost == null || this.#hasWarned) return;
+    this.#hasWarned = true;
+    const which = model === undefined ? 'a model that is not named' : `the model "${model}"`;
+    this.#log.warn(
+      'unknown_price',
+      `The price of ${which} is not known: its calls do not count for the cost budget (add it under cognitive_engine.prices)`,
+    );
+  }
+}
+
+function deltaBytes(delta: ModelDelta): number {
+  if (delta.type === 'tool_call') return textBytes(delta.name ?? '') + textBytes(delta.argumentsDelta);
+  return delta.type === 'text' || delta.type === 'reasoning' ? textBytes(delta.text) : 0;
+}
+
+/** Without the noise of binary fractions: a billionth is far below any price. */
+function dollars(cost: number): number {
+  return Math.round(cost * 1e9) / 1e9;
+}
