@@ -1,0 +1,104 @@
+/** What a run of the session is made of: its agent, the source of its text, its policy. */
+import { EngineError } from '../../domain/errors.ts';
+import { isJsonObject } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+import type { AgentDefinition, ResolvedAgent, ResolvedWorkflow } from '../../domain/manifest.ts';
+import type { ChildBudget } from '../../domain/ports.ts';
+import type { RunRecord, SessionRecord } from '../../domain/session.ts';
+import type { RunPolicy } from '../../scheduler/types.ts';
+import { readConversation } from '../generation/conversation.ts';
+import type { RunSource } from '../run/run-context.ts';
+import { agentOfWorkflow } from '../workflow/workflow-agent.ts';
+import { resolveAgentVariables } from './resolve-agent-variables.ts';
+import type { SessionPorts } from './session-ports.ts';
+
+type Ports = Pick<SessionPorts, 'journal' | 'resolve' | 'workflow'>;
+
+/** The session's record. @throws EngineError `unknown_session` when there is none */
+export function recordOf({ journal }: Pick<SessionPorts, 'journal'>): SessionRecord {
+  const { record } = journal;
+  if (record === null) throw new EngineError('unknown_session', 'There is no session with this id');
+  return record;
+}
+
+/**
+ * @param chunks of text that is arriving; null where there is none, or where a crash took it
+ * @throws EngineError `unknown_workflow`
+ */
+export function sourceOf(ports: Ports, { run, input }: RunRecord, chunks: AsyncIterable<string> | null): RunSource {
+  const { content, text, tokens, type } = input;
+  if (type === 'workflow') {
+    const { workflow } = requireWorkflow(ports, input);
+    return { type, definition: workflow, inputs: isJsonObject(input['inputs']) ? input['inputs'] : {} };
+  }
+  if (typeof content === 'string') {
+    const history = readConversation(ports.journal, run);
+    return { type: 'model', content, tokens: tokens === true, history };
+  }
+  const whole = typeof text === 'string' ? text : null;
+  return { type: 'text', chunks: chunks ?? restOf(whole), text: whole };
+}
+
+/**
+ * The agent of a run, with the session's variables in its texts; null when it is not in the catalogue any more.
+ *
+ * @throws EngineError `unknown_workflow`
+ */
+export function agentOfRun(ports: Ports, { input }: RunRecord): ResolvedAgent | null {
+  const record = recordOf(ports);
+  const resolved =
+    record.workflow === undefined
+      ? ports.resolve(record.agent, pinOf(input))
+      : agentOfWorkflow(requireWorkflow(ports, input));
+  return resolved === null ? null : resolveAgentVariables(resolved, record);
+}
+
+/** The session's agent as its latest run saw it; null for a workflow, and where it is not in the catalogue any more. */
+export function currentAgent(ports: Ports): ResolvedAgent | null {
+  const record = recordOf(ports);
+  if (record.workflow !== undefined) return null;
+  return ports.resolve(record.agent, pinOf(ports.journal.runs(1)[0]?.input ?? {}));
+}
+
+function requireWorkflow(ports: Ports, input: RunRecord['input']): ResolvedWorkflow {
+  const { workflow = '' } = recordOf(ports);
+  const found = ports.workflow(workflow, pinOf(input));
+  if (found !== null) return found;
+  throw new EngineError('unknown_workflow', `No workflow is called "${workflow.slice(0, limits.excerptChars)}"`);
+}
+
+/** What the manifests of a run are found by. */
+function pinOf({ manifests }: RunRecord['input']): string | null {
+  return typeof manifests === 'string' ? manifests : null;
+}
+
+/** What the agent's manifest allows, within what a parent has set aside for the run (S12). */
+export function runPolicy(agent: AgentDefinition, source: RunSource['type'], input: RunRecord['input']): RunPolicy {
+  const given = input['budget'] as ChildBudget | null | undefined;
+  const least = (own: number | null, most: number | null | undefined): number | null =>
+    own === null || most == null ? (own ?? most ?? null) : Math.min(own, most);
+  const { budgets, loop, protocol } = agent;
+  return {
+    source: source === 'model' ? 'model' : 'text',
+    maxParallelActions: loop.maxParallelActions,
+    maxParallelByType: loop.maxParallelByType,
+    maxIterations: loop.maxIterations,
+    maxActions: Math.min(budgets.actions, given?.actions ?? Infinity),
+    seconds: Math.min(budgets.seconds, given?.seconds ?? Infinity),
+    modelCalls: Math.min(budgets.modelCalls, given?.modelCalls ?? Infinity),
+    tokens: least(budgets.tokens, given?.tokens),
+    cost: least(budgets.cost, given?.cost),
+    maxChildren: given?.children ?? limits.childrenPerRun,
+    failFast: loop.failFast,
+    responseDefault: protocol.responseDefault,
+    onFailedFinal: protocol.onFailedFinal,
+  };
+}
+
+/** The text of a run that goes on: whole where it was posted whole; else the client's stream is gone. */
+async function* restOf(whole: string | null): AsyncGenerator<string> {
+  if (whole === null) {
+    throw new Error('The session was restarted while the text was still arriving');
+  }
+  yield whole;
+}

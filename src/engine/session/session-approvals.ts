@@ -1,0 +1,56 @@
+/**
+ * Decisions about actions that wait for a person (J8).
+ *
+ * Invariant: the first decision counts. Another one that arrives while it is being written is refused.
+ */
+import { EngineError } from '../../domain/errors.ts';
+import { limits } from '../../domain/limits.ts';
+import { approvalClosed, approvalView } from '../actions/approval-view.ts';
+import type { ApprovalView } from '../actions/approval-view.ts';
+import type { SessionScope } from './session-ports.ts';
+import type { SessionRuns } from './session-runs.ts';
+
+export class SessionApprovals {
+  readonly #scope: Pick<SessionScope, 'journal' | 'clock'>;
+  readonly #runs: SessionRuns;
+  /** Approvals whose decision is not on disk yet. */
+  readonly #deciding = new Set<string>();
+
+  constructor(scope: Pick<SessionScope, 'journal' | 'clock'>, runs: SessionRuns) {
+    this.#scope = scope;
+    this.#runs = runs;
+  }
+
+  /** Resolves when the decision is on disk (J1). @throws EngineError `unknown_approval`, `approval_closed` */
+  async decide(approvalId: string, approved: boolean, note: string | null): Promise<void> {
+    const found = this.#runs.waitingFor(approvalId);
+    if (found !== null) {
+      const { run, active, key } = found;
+      if (this.#deciding.has(approvalId)) throw approvalClosed(approvalId, 'deciding');
+      this.#deciding.add(approvalId);
+      this.#runs.resume(run);
+      try {
+        const counts = await new Promise<boolean>((told) => {
+          active.put({ type: 'approval_resolved', key, approved, note, told });
+          // A run that ends first was not told.
+          active.live.drained.catch(() => undefined).finally(() => told(false));
+        });
+        if (counts) return;
+      } finally {
+        this.#deciding.delete(approvalId);
+      }
+    }
+    throw approvalClosed(approvalId, this.view(approvalId).status);
+  }
+
+  /** The whole call that a person is, or was, asked about. @throws EngineError `unknown_approval` */
+  view(approvalId: string): ApprovalView {
+    const { journal, clock } = this.#scope;
+    const found = approvalView(journal, approvalId, clock.now(), this.#runs.waitingFor(approvalId) !== null);
+    if (found !== null) return found;
+    throw new EngineError(
+      'unknown_approval',
+      `No approval of this session has the id "${approvalId.slice(0, limits.excerptChars)}"`,
+    );
+  }
+}

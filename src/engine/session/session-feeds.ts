@@ -1,0 +1,85 @@
+/**
+ * A session's feeds between its model calls: periodic refreshes, and what readers hear of changes (F3).
+ *
+ * Owns no feed: what feeds show is in feeds/feeds.ts. While nobody has used the session for a while, no feed is
+ * refreshed.
+ */
+import type { JsonObject } from '../../domain/json.ts';
+import type { ResolvedAgent } from '../../domain/manifest.ts';
+import { runIdOf } from '../../journal/journal.ts';
+import { fetchFeed } from '../feeds/feed-sources.ts';
+import { viewJson } from '../feeds/feeds.ts';
+import type { FetchFeed } from '../feeds/feeds.ts';
+import { resolveAgentVariables } from './resolve-agent-variables.ts';
+import { currentAgent, recordOf } from './run-setup.ts';
+import type { SessionMemory } from './session-memory.ts';
+import type { SessionScope } from './session-ports.ts';
+import type { SessionRecovery } from './session-recovery.ts';
+import type { SessionRuns } from './session-runs.ts';
+
+export class SessionFeeds {
+  readonly #scope: SessionScope;
+  readonly #memory: SessionMemory;
+  readonly #runs: SessionRuns;
+  readonly #recovery: SessionRecovery;
+
+  constructor(scope: SessionScope, memory: SessionMemory, runs: SessionRuns, recovery: SessionRecovery) {
+    this.#scope = scope;
+    this.#memory = memory;
+    this.#runs = runs;
+    this.#recovery = recovery;
+  }
+
+  /** The session's feeds as they are (F1). */
+  list(): JsonObject[] {
+    const agent = currentAgent(this.#scope);
+    return agent === null ? [] : this.#memory.feeds.list(agent).map(viewJson);
+  }
+
+  /** When a periodic feed is due, epoch milliseconds; Infinity when none is. */
+  nextRefresh(isIdle: boolean): number {
+    const agent = this.#mayRefresh(isIdle) ? currentAgent(this.#scope) : null;
+    return (agent === null ? null : this.#memory.feeds.due(agent).next) ?? Infinity;
+  }
+
+  /** Refreshes the periodic feeds that are due. */
+  async refresh(isIdle: boolean): Promise<void> {
+    const agent = this.#mayRefresh(isIdle) ? currentAgent(this.#scope) : null;
+    if (agent === null) return;
+    await Promise.all(
+      this.#memory.feeds.due(agent).now.map(async (feed) => {
+        if (await this.#recovery.admitFeed(feed)) await this.#memory.feeds.refresh(feed, this.#fetch(agent));
+      }),
+    );
+    await this.#scope.journal.sync();
+  }
+
+  /** Readers hear of a feed through the run that is at work, else directly, in the order of the journal. */
+  changed(data: JsonObject): void {
+    const atWork = this.#runs.active.find(({ isHeld }) => isHeld);
+    if (atWork !== undefined) return atWork.put({ type: 'feed', data });
+    const { journal, clock } = this.#scope;
+    const runId = runIdOf(recordOf(this.#scope).session_id, journal.runs(1)[0]?.run ?? 0);
+    const event = journal.append({ type: 'context_feed_updated', runId, iteration: 0, at: clock.now(), data });
+    this.#runs.tell([], [event]).catch((fault: unknown) => this.#scope.log(fault));
+  }
+
+  /** Not where nobody listens, nor where there is no room for what a feed brings. */
+  #mayRefresh(isIdle: boolean): boolean {
+    return !this.#scope.journal.full && !isIdle;
+  }
+
+  #fetch(agent: ResolvedAgent): FetchFeed {
+    const record = recordOf(this.#scope);
+    const ports = {
+      ...this.#scope,
+      record,
+      resolved: resolveAgentVariables(agent, record),
+      model: this.#scope.modelFor(agent),
+      variables: this.#memory.variables,
+      used: (): void => undefined,
+      moment: null,
+    };
+    return (feed, signal) => fetchFeed(feed, ports, signal);
+  }
+}

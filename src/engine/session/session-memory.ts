@@ -1,0 +1,33 @@
+/** What the runs of one session share. Variables and durations are read from the journal when they are first used. */
+import { limits } from '../../domain/limits.ts';
+import { LearnedDurations } from '../actions/learned-durations.ts';
+import { OutcomeCache } from '../actions/outcome-cache.ts';
+import { Feeds } from '../feeds/feeds.ts';
+import type { RunContext } from '../run/run-context.ts';
+import type { SessionPorts } from './session-ports.ts';
+import { SessionVariables } from './session-variables.ts';
+
+export class SessionMemory implements Pick<RunContext, 'variables' | 'learned' | 'earlier' | 'feeds'> {
+  readonly earlier: OutcomeCache;
+  readonly feeds: Feeds;
+  readonly #journal: SessionPorts['journal'];
+  #variables: SessionVariables | null = null;
+  #learned: LearnedDurations | null = null;
+
+  /** @param changed told when a feed shows something else */
+  constructor({ journal, clock, feedMinMs }: SessionPorts, changed: ConstructorParameters<typeof Feeds>[3]) {
+    this.#journal = journal;
+    this.earlier = new OutcomeCache(journal, clock);
+    this.feeds = new Feeds(journal, clock, feedMinMs ?? limits.feedMinMs, changed);
+  }
+
+  get variables(): SessionVariables {
+    this.#variables ??= new SessionVariables(this.#journal);
+    return this.#variables;
+  }
+
+  get learned(): LearnedDurations {
+    this.#learned ??= new LearnedDurations(this.#journal.durations());
+    return this.#learned;
+  }
+}
