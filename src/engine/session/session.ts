@@ -144,7 +144,8 @@ export class Session {
     }
     if (this.#journal.full) throw new EngineError('session_full', sessionFull('takes no further message'));
     for (const active of this.#runs.active) {
-      if (active.end === 'waiting') active.put({ type: 'cancel_requested', reason: 'a new message came instead of an approval' });
+      if (active.end === 'waiting')
+        active.put({ type: 'cancel_requested', reason: 'a new message came instead of an approval' });
     }
     const current = this.#runs.answering;
     if (current !== null && request.ifBusy === 'reject') {
