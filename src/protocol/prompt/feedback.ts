@@ -44,7 +44,7 @@ interface Generation {
 export type Cut = Extract<FinishReason, 'length' | 'content_filter' | 'error' | 'abort'>;
 
 /** One message of the user and what the model made of it, generation by generation. */
-export interface Turn {
+export interface ChatTurn {
   readonly user: string;
   readonly generations: readonly Generation[];
   /** How the turn ended when it did not end with an answer: the model is told. */
@@ -59,7 +59,7 @@ export interface FeedReport {
 }
 
 /** The turn that is going on: its generations so far, all of which had a sequel. */
-export interface CurrentTurn extends Turn {
+export interface CurrentTurn extends ChatTurn {
   /** The generation to come may only answer (S11). */
   readonly last?: boolean;
   readonly feeds?: readonly FeedReport[];
@@ -96,7 +96,7 @@ const LEAST_SHOWN_CHARS = 64;
  */
 export function buildMessages(conversation: {
   readonly system: string;
-  readonly history: readonly Turn[];
+  readonly history: readonly ChatTurn[];
   /** How much of the history is shown to the letter; all of it when it is left out. */
   readonly memory?: MemoryPolicy;
   readonly current: CurrentTurn;
@@ -123,8 +123,8 @@ export function buildMessages(conversation: {
  */
 export function buildTranscript(conversation: {
   readonly system: string;
-  readonly history: readonly Turn[];
-  readonly turn: Turn;
+  readonly history: readonly ChatTurn[];
+  readonly turn: ChatTurn;
 }): { readonly messages: ChatMessage[]; readonly context: number } {
   const { history, turn } = conversation;
   const budget = budgetFor(history, turn);
@@ -137,7 +137,7 @@ export function buildTranscript(conversation: {
 }
 
 /** @param ahead the notice before the generation to come; null when the turn is over */
-function addTurn(messages: MessageList, turn: Turn, budget: ResultBudget, ahead: string | null): void {
+function addTurn(messages: MessageList, turn: ChatTurn, budget: ResultBudget, ahead: string | null): void {
   messages.user(escapeReservedTags(legible(turn.user), 'runtime'));
   for (const [index, generation] of turn.generations.entries()) {
     const { text, calls = [], results, cut: broke = null } = generation;
@@ -161,7 +161,7 @@ function addTurn(messages: MessageList, turn: Turn, budget: ResultBudget, ahead:
 const KEEP_ALL: MemoryPolicy = { maxTurns: null, summarizeAfter: null };
 
 /** Newest first: when the budget ends, the oldest results are the ones that are left out. */
-function budgetFor(history: readonly Turn[], current: Turn): ResultBudget {
+function budgetFor(history: readonly ChatTurn[], current: ChatTurn): ResultBudget {
   const generations = [...history, current].flatMap((turn) => turn.generations);
   const latest = latestOf(generations.map(({ results }) => results));
   const budget = new ResultBudget(limits.resultsPromptChars);
