@@ -107,26 +107,24 @@ function foldTurn(user: string, stored: Iterable<StoredEvent>): ChatTurn {
         ...rest,
       });
     };
-    const stated = event.data['ms'] ?? state?.['ms'];
-    const ms = typeof stated === 'number' ? stated : null;
     switch (event.type) {
       case 'action_completed':
         report('completed', {
-          ms,
-          output: event.data['output'] ?? null,
+          ms: event.data.ms,
+          output: event.data.output,
           ...(typeof state?.['output_key'] === 'string' ? { outputKey: state['output_key'] } : {}),
         });
         break;
       case 'action_failed':
-        report('failed', { ms, note: errorLine(event.data['error']) });
+        report('failed', { ms: event.data.ms ?? null, note: errorLine(event.data.error) });
         break;
       case 'action_skipped':
         report('skipped', {
-          note: [event.data['reason'], event.data['because']].filter((part) => part != null).join(': '),
+          note: [event.data.reason, event.data.because].filter((part) => part !== null).join(': '),
         });
         break;
       case 'action_cancelled':
-        report('cancelled', { note: String(event.data['reason'] ?? '') });
+        report('cancelled', { note: event.data.reason });
         break;
       case 'action_rejected':
         report('rejected', { note: errorLine(event.data) });
@@ -142,11 +140,11 @@ function foldTurn(user: string, stored: Iterable<StoredEvent>): ChatTurn {
         blocks = [];
         break;
       case 'thought_completed':
-        blocks.push(`<thought>${String(event.data['content'] ?? '')}</thought>`);
+        blocks.push(`<thought>${event.data.content}</thought>`);
         break;
       case 'text_completed':
       case 'response_completed':
-        blocks.push(String(event.data['content'] ?? ''));
+        blocks.push(event.data.content);
         break;
       case 'agent_completed':
         note = null;
@@ -155,7 +153,7 @@ function foldTurn(user: string, stored: Iterable<StoredEvent>): ChatTurn {
         note = 'This run was cancelled before it was done. Do not take it up again unless you are asked to.';
         break;
       case 'agent_failed':
-        note = `This run failed (${errorLine(event.data['error'])}). Do not take it up again unless you are asked to.`;
+        note = `This run failed (${errorLine(event.data.error)}). Do not take it up again unless you are asked to.`;
         break;
       default:
         break;
@@ -178,7 +176,6 @@ function callsOf(stored: Json | undefined): NativeCall[] {
   return Array.isArray(stored) ? (stored as unknown as NativeCall[]) : [];
 }
 
-function errorLine(error: Json | undefined): string {
-  if (typeof error !== 'object' || error === null || Array.isArray(error)) return 'failed';
-  return `${String(error['code'])}: ${String(error['message'])}`;
+function errorLine({ code, message }: { readonly code: string; readonly message: string }): string {
+  return `${code}: ${message}`;
 }
