@@ -22,7 +22,7 @@ import { limits } from '../../domain/limits.ts';
 import type { FeedDefinition, ResolvedAgent } from '../../domain/manifest.ts';
 import type { Clock, FeedStore } from '../../domain/ports.ts';
 import type { Journal } from '../../journal/journal.ts';
-import type { FeedReport } from '../../protocol/prompt/feedback.ts';
+import type { FeedReport } from '../../protocol/prompt/chat-turn.ts';
 
 /** What is known of a feed beside its definition. */
 interface Known {

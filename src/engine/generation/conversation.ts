@@ -5,7 +5,7 @@ import { limits } from '../../domain/limits.ts';
 import type { ResolvedAgent } from '../../domain/manifest.ts';
 import type { RunRecord } from '../../domain/session.ts';
 import type { Journal, StoredEvent } from '../../journal/journal.ts';
-import type { ActionReport, Cut, ChatTurn } from '../../protocol/prompt/feedback.ts';
+import type { ActionReport, Cut, ChatTurn } from '../../protocol/prompt/chat-turn.ts';
 import type { NativeCall } from '../../protocol/native/tool-calls.ts';
 import { trainingExample } from '../../protocol/prompt/transcript.ts';
 import { ordinalOf } from '../run/run-names.ts';

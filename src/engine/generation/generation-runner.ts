@@ -10,7 +10,7 @@ import type { JsonObject } from '../../domain/json.ts';
 import type { FinishReason, Usage } from '../../domain/ports.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
 import type { NativeCall } from '../../protocol/native/tool-calls.ts';
-import type { Cut, FeedReport, ChatTurn } from '../../protocol/prompt/feedback.ts';
+import type { Cut, FeedReport, ChatTurn } from '../../protocol/prompt/chat-turn.ts';
 import { planOf } from '../../scheduler/plan.ts';
 import { generationTokens, lookup } from '../../scheduler/step.ts';
 import type { RunState } from '../../scheduler/step.ts';

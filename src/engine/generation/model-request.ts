@@ -6,7 +6,7 @@ import type { ChatMessage, ModelRequest } from '../../domain/ports.ts';
 import { estimateTokens } from '../../domain/tokens.ts';
 import { nativeTools } from '../../protocol/native/native-tools.ts';
 import { buildMessages } from '../../protocol/prompt/feedback.ts';
-import type { FeedReport, ChatTurn } from '../../protocol/prompt/feedback.ts';
+import type { FeedReport, ChatTurn } from '../../protocol/prompt/chat-turn.ts';
 import { buildSystemPrompt } from '../../protocol/prompt/prompt.ts';
 import { agentSummary } from './agent-summary.ts';
 import { withoutCleared } from './conversation.ts';

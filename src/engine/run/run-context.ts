@@ -19,7 +19,7 @@ import type { Pacer } from '../../domain/work.ts';
 import type { Executor } from '../../executors/executor.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { RunPolicy, SchedulerCommand } from '../../scheduler/types.ts';
-import type { ChatTurn } from '../../protocol/prompt/feedback.ts';
+import type { ChatTurn } from '../../protocol/prompt/chat-turn.ts';
 import type { SessionRecord } from '../../domain/session.ts';
 import type { OutcomeCache } from '../actions/outcome-cache.ts';
 import type { Feeds } from '../feeds/feeds.ts';

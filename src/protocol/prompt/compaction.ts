@@ -5,7 +5,7 @@
  */
 import { limits } from '../../domain/limits.ts';
 import type { MemoryPolicy } from '../../domain/manifest.ts';
-import type { ChatTurn } from './feedback.ts';
+import type { ChatTurn } from './chat-turn.ts';
 import { legible, escapeReservedTags } from './escape-reserved-tags.ts';
 import { createParser } from '../parser/parser.ts';
 

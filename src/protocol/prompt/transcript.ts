@@ -7,7 +7,7 @@ import { isJsonObject } from '../../domain/json.ts';
 import type { Json } from '../../domain/json.ts';
 import type { ResolvedAgent } from '../../domain/manifest.ts';
 import { buildTranscript, calledResults } from './feedback.ts';
-import type { ChatTurn } from './feedback.ts';
+import type { ChatTurn } from './chat-turn.ts';
 import { renderAction } from './examples.ts';
 import { buildSystemPrompt } from './prompt.ts';
 import type { NativeCall } from '../native/tool-calls.ts';

@@ -7,7 +7,7 @@ import type { ChatMessage, Clock, ModelDelta, ModelRequest } from '../../../src/
 import type { ProtocolEvent } from '../../../src/domain/protocol-event.ts';
 import { createDemoProvider, demoText } from '../../../src/llm/demo/demo.ts';
 import { buildMessages } from '../../../src/protocol/prompt/feedback.ts';
-import type { ActionReport, CurrentTurn, ChatTurn } from '../../../src/protocol/prompt/feedback.ts';
+import type { ActionReport, CurrentTurn, ChatTurn } from '../../../src/protocol/prompt/chat-turn.ts';
 import { createParser } from '../../../src/protocol/parser/parser.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { limits } from '../../../src/domain/limits.ts';
 import { compact } from '../../../src/protocol/prompt/compaction.ts';
 import { buildMessages } from '../../../src/protocol/prompt/feedback.ts';
-import type { ChatTurn } from '../../../src/protocol/prompt/feedback.ts';
+import type { ChatTurn } from '../../../src/protocol/prompt/chat-turn.ts';
 
 const turn = (n: number): ChatTurn => ({
   user: `question ${n}`,
