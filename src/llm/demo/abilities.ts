@@ -1,0 +1,110 @@
+/** What an agent can be asked for: its sub-agents, workflows and relics by their names, and the rest by examples (L3). */
+import { isJsonObject } from '../../domain/json.ts';
+import type { Json, JsonObject } from '../../domain/json.ts';
+import type { Agent, StepDraft } from './capabilities.ts';
+
+/** One name that can be called, with the JSON Schema of what it takes. */
+interface Callable {
+  readonly name: string;
+  readonly parameters: JsonObject;
+}
+
+/**
+ * The step that a clause asks for by a name of the agent's own, or null.
+ *
+ * @param words the clause as it was written
+ * @param data the JSON that stands in it, if any
+ */
+export function readCall(words: string, data: string | null, agent: Agent): StepDraft | null {
+  const [, asked = '', message = ''] = /^ask (?:the )?([\w-]+)\s*(?::|\bto\b)?\s*(.+)$/i.exec(words) ?? [];
+  const colleague = named(agent.agents ?? [], asked);
+  if (colleague !== null && message !== '') {
+    return {
+      key: `answer_of_${word(colleague)}`,
+      label: `ask ${colleague}: ${message}`,
+      type: 'agent',
+      name: colleague,
+      parameters: { message },
+    };
+  }
+  const called = /^(?:run )?(?:the )?(?:workflow )?([\w-]+(?:\.[\w-]+)?)\b/i.exec(words)?.[1] ?? '';
+  const parameters = data === null ? {} : parsed(data);
+  for (const type of ['workflow', 'relic'] as const) {
+    const target = named(
+      (agent[`${type}s`] ?? []).map(({ name }) => name),
+      called,
+    );
+    if (target === null || parameters === null) continue;
+    return { key: word(target), label: `the ${type} ${target}`, type, name: target, parameters };
+  }
+  return null;
+}
+
+export interface Ability {
+  readonly what: string;
+  /** A message that asks for it. */
+  readonly example: string;
+}
+
+/** What can be asked of this agent, what shows most first. */
+export function abilities(agent: Agent, feeds: readonly string[]): Ability[] {
+  const { agents = [], workflows = [], relics = [], capabilities } = agent;
+  const has = (tool: string): boolean => agent.tools.some(({ name }) => name === tool);
+  const python = capabilities.includes('python');
+  const shell = capabilities.includes('shell');
+  const writes = relics.filter(({ name }) => /\.(?:set|append|execute)$/.test(name));
+  const reads = relics.filter(({ name }) => /\.(?:list|tail|query|get)$/.test(name));
+  const candidates: (readonly [what: string, example: string | false])[] = [
+    ...agents.slice(0, 1).map((name) => {
+      const asks = ['6 * 7', '2 ^ 10', '100 / 8'].map((sum) => `ask ${name} to calculate ${sum}`);
+      return ['ask other agents', asks.join('; ')] as const;
+    }),
+    ...workflows.slice(0, 1).map((one) => ['run a workflow', `run ${exampleOf(one)}`] as const),
+    ...[...writes.slice(0, 1), ...reads.slice(0, 1)].map((one) => ['use a relic', exampleOf(one)] as const),
+    [
+      'compute and list',
+      python && shell && 'compute 2**200 in python and list the files in shell at the same time, then sum it up',
+    ],
+    ['wait, to show what runs in parallel', has('echo') && 'wait 2 seconds and 3 seconds in parallel'],
+    ['run Python', python && 'what is the 50th fibonacci number, and the first 20 primes? show progress'],
+    ['run shell commands', shell && 'run `ls -la` in the shell'],
+    ['calculate', has('calculator') && 'what is (3 + 4) * 12'],
+    ['read a web page', has('web_fetch') && 'fetch https://example.com'],
+    ['measure a text', has('text_stats') && 'statistics of this text: …'],
+    ['query JSON', has('json_query') && 'query {"a": [1, 2]} for a[0]'],
+    ['remember something for this session', 'remember my city is Oslo'],
+    ...feeds.slice(0, 1).map((feed) => ['show a feed', `what is the ${feed}`] as const),
+  ];
+  return candidates.flatMap(([what, example]) => (example === false ? [] : [{ what, example }]));
+}
+
+function exampleOf({ name, parameters }: Callable): string {
+  const sample = sampleOf(parameters, '');
+  return isJsonObject(sample) && Object.keys(sample).length > 0 ? `${name} ${JSON.stringify(sample)}` : name;
+}
+
+/** A value that fits the schema: what it requires, and nothing else. */
+function sampleOf(schema: Json | undefined, name: string): Json {
+  const { type, properties, required, items, minimum } = isJsonObject(schema ?? null) ? (schema as JsonObject) : {};
+  if (type === 'integer' || type === 'number') return typeof minimum === 'number' ? Math.max(minimum, 2) : 2;
+  if (type === 'array') return [sampleOf(items, name.replace(/s$/, ''))];
+  if (type !== 'object') return name === 'sql' ? 'SELECT 1' : name;
+  const needed = Array.isArray(required) ? required.filter((one) => typeof one === 'string') : [];
+  const known = isJsonObject(properties ?? null) ? (properties as JsonObject) : {};
+  return Object.fromEntries(needed.map((key) => [key, sampleOf(known[key], key)]));
+}
+
+function named(names: readonly string[], written: string): string | null {
+  const wanted = written.toLowerCase();
+  return names.find((name) => name.toLowerCase() === wanted) ?? null;
+}
+
+/** As an output key. */
+function word(name: string): string {
+  return name.replace(/\W+/g, '_').slice(0, 40);
+}
+
+function parsed(data: string): JsonObject | null {
+  const value: unknown = JSON.parse(data);
+  return isJsonObject(value) ? value : null;
+}
