@@ -171,10 +171,11 @@ class Child {
     const result: RunResult = await response.json();
     const outputs = result.actions.find(({ id }) => this.#record.workflow !== undefined && id === OUTPUTS);
     const { usage } = result;
+    const count = (name: string): number => (typeof usage[name] === 'number' ? usage[name] : 0);
     const own: Spent = {
-      modelCalls: usage.model_calls,
-      tokens: usage.prompt_tokens + usage.completion_tokens,
-      cost: usage.cost ?? 0,
+      modelCalls: count('model_calls'),
+      tokens: count('prompt_tokens') + count('completion_tokens'),
+      cost: count('cost'),
       actions: result.actions.length,
       children: 1,
     };
@@ -183,7 +184,7 @@ class Child {
       sessionId: this.#record.session_id,
       status: result.status === 'completed' || result.status === 'cancelled' ? result.status : 'failed',
       output: outputs?.output ?? result.response,
-      error: result.error,
+      error: result.error as ChildEnd['error'],
       spent: addSpent(own, below),
     };
   }

@@ -12,8 +12,8 @@
  *  5. A stream that was opened with a session token ends when the token expires, after a comment that says so.
  *  6. What one turn sends is one chunk, encoded once for all readers that want the same.
  */
-import { encodeEvent, isTextPatch, RUN_TERMINAL_EVENTS } from '../domain/event.ts';
-import type { EventOf, EventType, SessionEvent, TextPatch } from '../domain/event.ts';
+import { encodeEvent, RUN_TERMINAL_EVENTS } from '../domain/event.ts';
+import type { EventType, LiveEventType, SessionEvent } from '../domain/event.ts';
 import { limits } from '../domain/limits.ts';
 import type { Clock } from '../domain/ports.ts';
 import type { Slices } from '../domain/work.ts';
@@ -24,7 +24,7 @@ import type { Heartbeat } from './heartbeat.ts';
 export interface EventSource {
   /** A page of journaled events after this one, bounded in number and size; empty when there are no more. */
   events(after: number): readonly SessionEvent[];
-  openBlocks(): readonly TextPatch[];
+  openBlocks(): readonly SessionEvent[];
   listen(listener: EventListener): () => void;
   /** Nothing of this run will come any more: all of it is in the journal. */
   hasEnded(runId: string): boolean;
@@ -35,15 +35,12 @@ const HEARTBEAT = encoder.encode(': heartbeat\n\n');
 const EXPIRED = encoder.encode(': the session token has expired; the run goes on\n\n');
 
 /** The patches of a block, by the event that closes it. */
-const PATCH_OF = {
-  thought_completed: 'thought',
-  text_completed: 'text',
-  response_completed: 'response',
-} as const satisfies Partial<Record<EventType, TextPatch['type']>>;
-
-function closesBlock(event: SessionEvent): event is EventOf<keyof typeof PATCH_OF> {
-  return Object.hasOwn(PATCH_OF, event.type);
-}
+const PATCH_OF = new Map<EventType, LiveEventType>([
+  ['thought_completed', 'thought'],
+  ['text_completed', 'text'],
+  ['response_completed', 'response'],
+]);
+const PATCHES: ReadonlySet<EventType> = new Set(PATCH_OF.values());
 
 /** One frame: `id` for journaled events only, so that a client resumes where the journal can go on. */
 export function sseFrame(event: SessionEvent): string {
@@ -163,8 +160,8 @@ class Reader {
     this.#liveAt = this.#cursor;
     this.#caughtUp.clear();
     // A block whose opening event this reader has not had yet comes with its own first patch.
-    const open = this.#source.openBlocks().filter(({ data }) => data.segment <= this.#cursor);
-    for (const { data } of open) this.#caughtUp.add(data.segment);
+    const open = this.#source.openBlocks().filter((patch) => segmentOf(patch) <= this.#cursor);
+    for (const patch of open) this.#caughtUp.add(segmentOf(patch));
     if (open.length > 0) this.#send(controller, open);
   }
 
@@ -193,20 +190,18 @@ class Reader {
 
   /** Whether this is about a block of which earlier patches have passed this reader by. */
   #lacks(event: SessionEvent): boolean {
-    if (!closesBlock(event) && !(this.#live && isTextPatch(event))) return false;
-    const { segment } = event.data;
+    if (!PATCH_OF.has(event.type) && !(this.#live && PATCHES.has(event.type))) return false;
+    const segment = segmentOf(event);
     return this.#live ? segment <= this.#liveAt && !this.#caughtUp.has(segment) : segment <= this.#cutAt;
   }
 
   /** The event itself; where patches were missed, the closing event behind the whole text, and no other patch. */
   #whole(event: SessionEvent): readonly SessionEvent[] {
     if (!this.#lacks(event)) return [event];
-    if (!closesBlock(event)) return [];
+    const type = PATCH_OF.get(event.type);
+    if (type === undefined) return [];
     const { segment, content } = event.data;
-    const { session_id, run_id, iteration, timestamp } = event;
-    const head = { session_id, run_id, iteration, timestamp };
-    const data = { segment, offset: 0, delta: content };
-    return [{ seq: null, type: PATCH_OF[event.type], ...head, data }, event];
+    return [{ ...event, seq: null, type, data: { segment: segment ?? 0, offset: 0, delta: content ?? '' } }, event];
   }
 
   /** What is in the reader's queue was sent in time; nothing more is. */
@@ -219,6 +214,10 @@ class Reader {
     this.#leave();
     controller.close();
   }
+}
+
+function segmentOf({ data }: SessionEvent): number {
+  return Number(data['segment'] ?? Infinity);
 }
 
 export function eventStream(

@@ -4,8 +4,9 @@ import type { ActionDeclaration } from '../../domain/action.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { Reference, WarningCode } from '../../domain/protocol-event.ts';
-import { commandReferences, follow, renderText, substitute } from '../../protocol/references/references.ts';
-import type { NameLookup, SubstitutionQuota } from '../../protocol/references/references.ts';
+import { commandReferences } from '../../protocol/references/references.ts';
+import { follow, renderText, substitute } from '../../protocol/references/substitution.ts';
+import type { NameLookup, SubstitutionQuota } from '../../protocol/references/substitution.ts';
 import type { NameValue } from './results.ts';
 
 /** An action whose parameters are ready for its executor. */

@@ -15,7 +15,7 @@ import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { CachedOutcome } from '../../journal/journal.ts';
-import { newSubstitutionQuota } from '../../protocol/references/references.ts';
+import { newSubstitutionQuota } from '../../protocol/references/substitution.ts';
 import { action as declarationOf, bindings, dependenciesOf, statusOf } from '../../scheduler/step.ts';
 import type { RunState } from '../../scheduler/step.ts';
 import { resolveCall } from './resolve-names.ts';

@@ -1,80 +1,117 @@
-/** An action's body as a JSON object (P6, P8): strict, else mended, else refused with the place of the fault. */
-import type { RejectionCode } from '../../domain/action.ts';
-import { isJsonObject } from '../../domain/json.ts';
-import type { Json, JsonObject } from '../../domain/json.ts';
-import { limits } from '../../domain/limits.ts';
-import { mayHaveLostDigits, parseExactly } from './exact-json.ts';
-import { findJsonFault } from './json-fault.ts';
-import { repairObject } from './json-repair.ts';
-
-export type ReadBody =
-  | { readonly ok: true; readonly body: JsonObject; readonly repaired: boolean }
-  /** `index`: where in the body the fault is. */
-  | { readonly ok: false; readonly code: RejectionCode; readonly message: string; readonly index: number };
-
-/** @param value what `parseJson` gave for the source; an empty body is `{}` */
-export function strictBody(value: Json, source: string): ReadBody {
-  if (!isJsonObject(value)) {
-    return { ok: false, code: 'invalid_json', message: 'The body must be one JSON object', index: 0 };
-  }
-  const found = inspect(value, limits.jsonDepth);
-  if (found === DEEP) return TOO_DEEP;
-  const exact = found === INEXACT ? parseExactly(source) : value;
-  return { ok: true, body: isJsonObject(exact) ? exact : value, repaired: false };
-}
-
 /**
- * A body that is not strict JSON.
+ * The body of one action as it arrives (P7): keeps its text and says which `</action>` ends it.
  *
- * @param depth of its nesting, as far as it could be told
- * @param mend whether it may be mended
+ * Owns the text of the open body. Does not own what the body means (action-json.ts, action-fields.ts).
+ *
+ * Invariants:
+ *  1. Each character is scanned at most once, and only if a tag in the body asks for it.
+ *  2. At most `limits.actionBodyBytes` characters are kept; past that the scanner alone finds the end.
+ *  3. The lines of the body are counted when it is over, or as its text is dropped.
  */
-export function brokenBody(source: string, depth: number, mend: boolean): ReadBody {
-  if (depth > limits.jsonDepth) return TOO_DEEP;
-  // The library recurses, so brackets are counted before it sees them.
-  const body = mend && bracketDepth(source) <= limits.jsonDepth ? repairObject(source) : null;
-  if (body !== null) return inspect(body, limits.jsonDepth) === DEEP ? TOO_DEEP : { ok: true, body, repaired: true };
-  const fault = findJsonFault(source);
-  return {
-    ok: false,
-    code: 'invalid_json',
-    message: `The body is not a JSON object: ${fault?.reason ?? 'it cannot be read'}`,
-    index: fault?.index ?? 0,
-  };
-}
+import { parseJson } from '../../domain/json.ts';
+import type { Json } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+import type { BodyText } from './action-json.ts';
+import { utf8Bytes } from './byte-meter.ts';
+import { JsonScanner } from './json-scanner.ts';
+import type { TextPosition } from './text-position.ts';
 
-const TOO_DEEP: ReadBody = {
-  ok: false,
-  code: 'too_deep',
-  message: `The body is nested deeper than ${limits.jsonDepth} levels`,
-  index: 0,
-};
+export class ActionBody implements BodyText {
+  readonly #position: TextPosition;
+  readonly #scanner = new JsonScanner();
+  /** Offset of the first character that is kept. */
+  #offset = 0;
+  #scanned = '';
+  /** What the scanner has not seen. */
+  #fresh = '';
+  #dropped = false;
+  #ignored = false;
+  #value: Json | undefined = undefined;
 
-const FINE = 0;
-const INEXACT = 1;
-const DEEP = 2;
-
-/** Whether a value is nested deeper than `depth`, or holds a number that may have lost digits. Never recurses deeper. */
-function inspect(value: Json, depth: number): number {
-  if (typeof value === 'number') return mayHaveLostDigits(value) ? INEXACT : FINE;
-  if (typeof value !== 'object' || value === null) return FINE;
-  if (depth === 0) return DEEP;
-  let worst = FINE;
-  if (Array.isArray(value)) {
-    for (const item of value) worst = Math.max(worst, inspect(item, depth - 1));
-  } else {
-    for (const key in value) worst = Math.max(worst, inspect(value[key] ?? null, depth - 1));
+  constructor(position: TextPosition) {
+    this.#position = position;
   }
-  return worst;
-}
 
-/** Upper bound of the nesting that a lenient reader could see. */
-function bracketDepth(text: string): number {
-  let depth = 0;
-  let deepest = 0;
-  for (const [bracket] of text.matchAll(/[{}[\]]/g)) {
-    if (bracket === '{' || bracket === '[') deepest = Math.max(deepest, (depth += 1));
-    else depth = Math.max(0, depth - 1);
+  /**
+   * @param offset of the body's first character
+   * @param ignored whether the action is only read over: its value is not needed
+   */
+  begin(offset: number, ignored: boolean): void {
+    this.#offset = offset;
+    this.#scanned = '';
+    this.#fresh = '';
+    this.#dropped = false;
+    this.#ignored = ignored;
+    this.#value = undefined;
+    if (this.#scanner.used) this.#scanner.reset();
   }
-  return deepest;
+
+  /** The body is not read as JSON: the next `</action>` ends it. */
+  giveUp(): void {
+    this.#scanner.giveUp();
+  }
+
+  add(text: string): void {
+    this.#fresh = this.#fresh === '' ? text : this.#fresh + text;
+    if (this.#dropped || this.#scanned.length + this.#fresh.length > limits.actionBodyBytes) this.#drop();
+  }
+
+  /** The body is over. */
+  end(): void {
+    this.#position.countLines(this.source, this.#offset);
+    this.#scanned = '';
+    this.#fresh = '';
+  }
+
+  /** Whether a tag here cannot end the action, because it is in a string. */
+  get hidesTag(): boolean {
+    this.#scan();
+    return this.#scanner.hidesTag;
+  }
+
+  /** Whether an `</action>` here ends the action. */
+  get endsHere(): boolean {
+    // A body that is strict JSON as a whole needs no scan.
+    if (!this.#dropped && !this.#ignored && !this.#scanner.used) {
+      this.#value = parseJson(this.#fresh);
+      if (this.#value !== undefined) return true;
+    }
+    this.#scan();
+    return !this.#scanner.inString;
+  }
+
+  get source(): string {
+    return this.#scanned === '' ? this.#fresh : this.#scanned + this.#fresh;
+  }
+
+  get value(): Json | undefined {
+    return this.#value;
+  }
+
+  get depth(): number {
+    this.#scan();
+    return this.#scanner.maxDepth;
+  }
+
+  get tooLarge(): boolean {
+    if (this.#dropped) return true;
+    const { source } = this;
+    // A character has at most three bytes.
+    return source.length * 3 > limits.actionBodyBytes && utf8Bytes(source) > limits.actionBodyBytes;
+  }
+
+  #scan(): void {
+    if (this.#fresh === '') return;
+    this.#scanner.scan(this.#fresh);
+    this.#scanned = this.#scanned === '' ? this.#fresh : this.#scanned + this.#fresh;
+    this.#fresh = '';
+  }
+
+  #drop(): void {
+    this.#dropped = true;
+    this.#scan();
+    this.#position.countLines(this.#scanned, this.#offset);
+    this.#offset += this.#scanned.length;
+    this.#scanned = '';
+  }
 }

@@ -16,12 +16,9 @@ const scratch = new Uint8Array(8_192);
 
 export class ByteMeter {
   readonly #limit: number;
-  /** Of the text so far, less what is gathered and what is reserved. */
+  /** Of the text so far, less what is gathered. */
   #bytes = 0;
   #gathered = '';
-  /** A piece ended with the first half of a pair, perhaps the last one. */
-  #half = false;
-  #reserved = 0;
   /** So close to the limit that every character is counted; `#gathered` then only tells that a pair is half read. */
   #exact = false;
   /** Characters that certainly fit: so many may be passed to `take`. */
@@ -35,7 +32,6 @@ export class ByteMeter {
   /** Counts a piece of at most `room` characters. */
   take(piece: string): void {
     this.room -= piece.length;
-    if (isHighSurrogate(piece.charCodeAt(piece.length - 1))) this.#half = true;
     if (piece.length < LONG_PIECE_CHARS) {
       this.#gathered += piece;
       if (this.#gathered.length >= GATHERED_CHARS) this.#countCoalesced();
@@ -45,26 +41,6 @@ export class ByteMeter {
     // Half a pair is left.
     this.#gathered = this.#gathered === '' ? piece : this.#gathered + piece;
     this.#countCoalesced();
-  }
-
-  /** Counts a piece of at most `room` characters that are all ASCII. */
-  takeAscii(chars: number): void {
-    this.room -= chars;
-    this.#bytes += chars;
-    if (this.#half) this.#partHalves();
-  }
-
-  /** Keeps a place for at most `room` characters that `takeReserved` will count, before anything else is counted. */
-  reserve(chars: number): void {
-    this.room -= chars;
-    this.#reserved += chars;
-  }
-
-  /** Counts characters for which a place was kept. */
-  takeReserved(piece: string): void {
-    this.#reserved -= piece.length;
-    this.room += piece.length;
-    this.take(piece);
   }
 
   /** Counts any piece; returns the beginning of it that fits, whole characters only. */
@@ -80,7 +56,7 @@ export class ByteMeter {
 
   #certain(): number {
     // The one byte is for the second half of a pair whose first half comes last.
-    return Math.floor((this.#limit - this.#bytes - 1) / 3) - this.#gathered.length - this.#reserved;
+    return Math.floor((this.#limit - this.#bytes - 1) / 3) - this.#gathered.length;
   }
 
   #countCoalesced(): void {
@@ -90,13 +66,6 @@ export class ByteMeter {
     this.#bytes += utf8Bytes(whole);
     this.#gathered = whole.length === text.length ? '' : text.slice(whole.length);
     this.room = this.#certain();
-  }
-
-  /** A second half that comes later is not that one's: of the characters counted last, one stands between them. */
-  #partHalves(): void {
-    this.#half = false;
-    this.#gathered += ' ';
-    this.#bytes -= 1;
   }
 
   #beExact(): void {

@@ -11,45 +11,55 @@
  *  3. Once malformed, always malformed: at the first token that tolerant JSON has no place for, or at
  *     a raw line break inside a string.
  */
-import { isSpace } from './tags.ts';
+import {
+  ASTERISK,
+  BACKSLASH,
+  BACKTICK,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COLON,
+  COMMA,
+  DOLLAR,
+  DOUBLE_QUOTE,
+  LINE_FEED,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  SINGLE_QUOTE,
+  SLASH,
+  isSpace,
+  isWordCharacter,
+} from './characters.ts';
 
-const START = 0;
-const FENCE_RUN = 1;
-const FENCE_INFO = 2;
-/** A value, a key or a closing bracket may stand here. */
-const EXPECT = 3;
-/** A value or a key has ended. */
-const AFTER = 4;
-const WORD = 5;
-const STRING = 6;
-const ESCAPE = 7;
-const SLASH_SEEN = 8;
-const LINE_COMMENT = 9;
-const BLOCK_COMMENT = 10;
-const BLOCK_COMMENT_STAR = 11;
-/** The outermost bracket has closed. */
-const END = 12;
-const MALFORMED = 13;
-const MALFORMED_STRING = 14;
-
-const LINE_FEED = 10;
-const QUOTE = 34;
-const APOSTROPHE = 39;
-const ASTERISK = 42;
-const COMMA = 44;
-const SLASH = 47;
-const COLON = 58;
-const OPEN_BRACKET = 91;
-const BACKSLASH = 92;
-const CLOSE_BRACKET = 93;
-const BACKTICK = 96;
-const OPEN_BRACE = 123;
-const CLOSE_BRACE = 125;
+/** Numbers, because a step is taken for every character. */
+const State = {
+  /** Before the outermost bracket. */
+  start: 0,
+  /** A value, a key or a closing bracket may follow. */
+  expect: 1,
+  /** A value or a key has ended. */
+  after: 2,
+  word: 3,
+  string: 4,
+  escape: 5,
+  /** Behind a `/` that must begin a comment. */
+  slash: 6,
+  lineComment: 7,
+  blockComment: 8,
+  blockCommentStar: 9,
+  fenceRun: 10,
+  fenceInfo: 11,
+  /** The outermost bracket has closed. */
+  end: 12,
+  malformed: 13,
+  /** As `malformed`, by a raw line break inside a string. */
+  malformedString: 14,
+} as const;
+type State = (typeof State)[keyof typeof State];
 
 export class JsonScanner {
-  #state = START;
+  #state: State = State.start;
   /** Where a comment returns to. */
-  #outer = START;
+  #outer: State = State.start;
   #quote = 0;
   #depth = 0;
   #run = 0;
@@ -60,8 +70,8 @@ export class JsonScanner {
   used = false;
 
   reset(): void {
-    this.#state = START;
-    this.#outer = START;
+    this.#state = State.start;
+    this.#outer = State.start;
     this.#depth = 0;
     this.#run = 0;
     this.#lineBlank = true;
@@ -70,12 +80,12 @@ export class JsonScanner {
   }
 
   get malformed(): boolean {
-    return this.#state >= MALFORMED;
+    return this.#state === State.malformed || this.#state === State.malformedString;
   }
 
   /** The next character stands inside a string; false once the body is malformed. */
   get inString(): boolean {
-    return this.#state === STRING || this.#state === ESCAPE;
+    return this.#state === State.string || this.#state === State.escape;
   }
 
   /**
@@ -83,13 +93,13 @@ export class JsonScanner {
    * and not first on its line.
    */
   get hidesTag(): boolean {
-    return this.inString || (this.#state === MALFORMED_STRING && !this.#lineBlank);
+    return this.inString || (this.#state === State.malformedString && !this.#lineBlank);
   }
 
   /** Nothing that follows is JSON: the next closing tag ends the body. */
   giveUp(): void {
     this.used = true;
-    this.#state = MALFORMED;
+    this.#state = State.malformed;
   }
 
   scan(text: string): void {
@@ -100,81 +110,81 @@ export class JsonScanner {
     scanning: while (index < end) {
       const code = text.charCodeAt(index);
       switch (state) {
-        case STRING:
-          if (code === BACKSLASH) state = ESCAPE;
-          else if (code === this.#quote) state = AFTER;
+        case State.string:
+          if (code === BACKSLASH) state = State.escape;
+          else if (code === this.#quote) state = State.after;
           else if (code === LINE_FEED) {
-            state = MALFORMED_STRING;
+            state = State.malformedString;
             break scanning;
           }
           break;
-        case ESCAPE:
-          state = STRING;
+        case State.escape:
+          state = State.string;
           break;
-        case START:
-        case END:
+        case State.start:
+        case State.end:
           if (isSpace(code)) break;
-          if (state === START && (code === OPEN_BRACE || code === OPEN_BRACKET)) {
+          if (state === State.start && (code === OPEN_BRACE || code === OPEN_BRACKET)) {
             state = this.#open();
           } else if (code === SLASH) {
             this.#outer = state;
-            state = SLASH_SEEN;
+            state = State.slash;
           } else if (code === BACKTICK) {
             this.#outer = state;
             this.#run = 1;
-            state = FENCE_RUN;
-          } else state = MALFORMED;
+            state = State.fenceRun;
+          } else state = State.malformed;
           break;
-        case EXPECT:
+        case State.expect:
           if (isSpace(code)) break;
-          if (code === QUOTE || code === APOSTROPHE) {
+          if (code === DOUBLE_QUOTE || code === SINGLE_QUOTE) {
             this.#quote = code;
-            state = STRING;
+            state = State.string;
           } else if (code === OPEN_BRACE || code === OPEN_BRACKET) state = this.#open();
           else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) state = this.#close();
           else if (code === SLASH) {
             this.#outer = state;
-            state = SLASH_SEEN;
-          } else state = isWordCharacter(code) ? WORD : MALFORMED;
+            state = State.slash;
+          } else state = isWordOfModel(code) ? State.word : State.malformed;
           break;
-        case WORD:
-          if (isWordCharacter(code)) break;
-          state = AFTER;
+        case State.word:
+          if (isWordOfModel(code)) break;
+          state = State.after;
           continue;
-        case AFTER:
+        case State.after:
           if (isSpace(code)) break;
-          if (code === COMMA || code === COLON) state = EXPECT;
+          if (code === COMMA || code === COLON) state = State.expect;
           else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) state = this.#close();
           else if (code === SLASH) {
             this.#outer = state;
-            state = SLASH_SEEN;
-          } else state = MALFORMED;
+            state = State.slash;
+          } else state = State.malformed;
           break;
-        case SLASH_SEEN:
-          if (code === SLASH) state = LINE_COMMENT;
-          else state = code === ASTERISK ? BLOCK_COMMENT : MALFORMED;
+        case State.slash:
+          if (code === SLASH) state = State.lineComment;
+          else state = code === ASTERISK ? State.blockComment : State.malformed;
           break;
-        case LINE_COMMENT:
+        case State.lineComment:
           if (code === LINE_FEED) state = this.#outer;
           break;
-        case BLOCK_COMMENT:
-          if (code === ASTERISK) state = BLOCK_COMMENT_STAR;
+        case State.blockComment:
+          if (code === ASTERISK) state = State.blockCommentStar;
           break;
-        case BLOCK_COMMENT_STAR:
+        case State.blockCommentStar:
           if (code === SLASH) state = this.#outer;
-          else if (code !== ASTERISK) state = BLOCK_COMMENT;
+          else if (code !== ASTERISK) state = State.blockComment;
           break;
-        case FENCE_RUN:
+        case State.fenceRun:
           if (code === BACKTICK) this.#run += 1;
-          else if (this.#run < 3) state = MALFORMED;
+          else if (this.#run < 3) state = State.malformed;
           else {
-            state = FENCE_INFO;
+            state = State.fenceInfo;
             continue;
           }
           break;
-        case FENCE_INFO:
+        case State.fenceInfo:
           if (code === LINE_FEED) state = this.#outer;
-          else if (code === OPEN_BRACE && this.#outer === START) state = this.#open();
+          else if (code === OPEN_BRACE && this.#outer === State.start) state = this.#open();
           break;
         default:
           break scanning;
@@ -182,19 +192,19 @@ export class JsonScanner {
       index += 1;
     }
     this.#state = state;
-    if (state === MALFORMED_STRING) this.#trackLine(text.slice(index));
+    if (state === State.malformedString) this.#trackLine(text.slice(index));
   }
 
-  #open(): number {
+  #open(): State {
     this.#depth += 1;
     if (this.#depth > this.maxDepth) this.maxDepth = this.#depth;
-    return EXPECT;
+    return State.expect;
   }
 
-  #close(): number {
-    if (this.#depth === 0) return MALFORMED;
+  #close(): State {
+    if (this.#depth === 0) return State.malformed;
     this.#depth -= 1;
-    return this.#depth === 0 ? END : AFTER;
+    return this.#depth === 0 ? State.end : State.after;
   }
 
   #trackLine(text: string): void {
@@ -204,17 +214,11 @@ export class JsonScanner {
   }
 }
 
-/** Letters, digits and what numbers and names of models hold; everything beyond ASCII. */
-function isWordCharacter(code: number): boolean {
-  const letter = code | 32;
-  return (
-    (letter >= 97 && letter <= 122) ||
-    (code >= 48 && code <= 57) ||
-    code === 45 ||
-    code === 43 ||
-    code === 46 ||
-    code === 95 ||
-    code === 36 ||
-    code > 127
-  );
+/** What numbers and names hold that models write; everything beyond ASCII. */
+function isWordOfModel(code: number): boolean {
+  return isWordCharacter(code) || code === HYPHEN || code === PLUS || code === DOT || code === DOLLAR || code > 127;
 }
+
+const PLUS = 43;
+const HYPHEN = 45;
+const DOT = 46;

@@ -3,14 +3,12 @@ import type { Json, JsonObject } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import {
   commandReferences,
-  follow,
   parameterReferences,
   referenceNames,
-  renderText,
   scanText,
-  substitute,
 } from '../../../src/protocol/references/references.ts';
-import type { NameLookup } from '../../../src/protocol/references/references.ts';
+import { follow, renderText, substitute } from '../../../src/protocol/references/substitution.ts';
+import type { NameLookup } from '../../../src/protocol/references/substitution.ts';
 
 const VALUES: Record<string, Json> = {
   n: 5,

@@ -1,0 +1,42 @@
+/** Character codes that the protocol's grammars know, and its classes of characters. */
+
+export const TAB = 9;
+export const LINE_FEED = 10;
+export const CARRIAGE_RETURN = 13;
+export const SPACE = 32;
+export const DOUBLE_QUOTE = 34;
+export const DOLLAR = 36;
+export const SINGLE_QUOTE = 39;
+export const ASTERISK = 42;
+export const COMMA = 44;
+export const SLASH = 47;
+export const COLON = 58;
+export const LESS = 60;
+export const EQUALS = 61;
+export const GREATER = 62;
+export const OPEN_BRACKET = 91;
+export const BACKSLASH = 92;
+export const CLOSE_BRACKET = 93;
+export const UNDERSCORE = 95;
+export const BACKTICK = 96;
+export const OPEN_BRACE = 123;
+export const CLOSE_BRACE = 125;
+export const TILDE = 126;
+export const BYTE_ORDER_MARK = 0xfeff;
+
+/** White space of the protocol: the ASCII kind. */
+export function isSpace(code: number): boolean {
+  return code === SPACE || (code >= TAB && code <= CARRIAGE_RETURN);
+}
+
+/** The ASCII letters and digits, and `_`. */
+export function isWordCharacter(code: number): boolean {
+  const letter = code | 32;
+  return (letter >= 97 && letter <= 122) || (code >= 48 && code <= 57) || code === UNDERSCORE;
+}
+
+/** `indexOf`, but the length of the text where the character does not occur. */
+export function indexOrEnd(text: string, character: string, from: number): number {
+  const found = text.indexOf(character, from);
+  return found === -1 ? text.length : found;
+}

@@ -1,0 +1,143 @@
+/**
+ * Code fences in the text of a block (P9): what is between them is quoted, so tags in it mean nothing.
+ *
+ * Owns where on its line the text is, and the open fence. Does not own the text.
+ *
+ * Invariants:
+ *  1. A fence is a line that begins with at least three backticks or tildes; it is closed by a line of at least as
+ *     many of the same and nothing else.
+ *  2. Only the beginning of a line is read character by character.
+ */
+import { BACKTICK, BYTE_ORDER_MARK, DOLLAR, LESS, LINE_FEED, TILDE, isSpace } from './characters.ts';
+import type { Block } from './block-writer.ts';
+import type { TextPosition } from './text-position.ts';
+import type { Wrapper } from './wrapper.ts';
+
+type Place =
+  /** Only white space on the line so far. */
+  | 'line_start'
+  /** In the backticks or tildes of what may be a fence. */
+  | 'marks'
+  /** Behind them. */
+  | 'info'
+  | 'inside_line';
+
+/** Fewest backticks or tildes of a fence. */
+export const FENCE_MARKS = 3;
+
+export class Fences {
+  readonly #position: TextPosition;
+  readonly #wrapper: Wrapper;
+  #place: Place = 'line_start';
+  /** The character of the open fence; 0 for none. */
+  #open = 0;
+  #openMarks = 0;
+  /** Of the line that may be a fence. */
+  #mark = 0;
+  #marks = 0;
+  #infoBlank = true;
+
+  constructor(position: TextPosition, wrapper: Wrapper) {
+    this.#position = position;
+    this.#wrapper = wrapper;
+  }
+
+  get open(): boolean {
+    return this.#open !== 0;
+  }
+
+  get atLineStart(): boolean {
+    return this.#place === 'line_start';
+  }
+
+  get insideLine(): boolean {
+    return this.#place === 'inside_line';
+  }
+
+  /** A block begins or ends: no fence is open. */
+  reset(atLineStart: boolean): void {
+    this.#open = 0;
+    this.#openMarks = 0;
+    this.#place = atLineStart ? 'line_start' : 'inside_line';
+  }
+
+  enterLine(): void {
+    this.#place = 'inside_line';
+  }
+
+  enterLineStart(): void {
+    this.#place = 'line_start';
+  }
+
+  /** A line ended. @param next offset of the character behind its line feed */
+  endLine(next: number): void {
+    if (this.#place === 'info' || (this.#place === 'marks' && this.#isFence())) {
+      const opens = this.#open === 0;
+      this.#open = opens ? this.#mark : 0;
+      this.#openMarks = opens ? this.#marks : 0;
+    }
+    this.#place = 'line_start';
+    this.#position.endLine(next);
+  }
+
+  /**
+   * Reads the beginning of a line, and of those that follow as long as they are short.
+   *
+   * @returns the index of the first character inside a line; or, still at the start of a line, of a `<` or of a mark
+   *   that may begin the wrapper's line
+   */
+  readLineStart(text: string, from: number, block: Block): number {
+    let index = from;
+    for (; index < text.length && this.#place !== 'inside_line';) {
+      const code = text.charCodeAt(index);
+      if (code === LINE_FEED) {
+        index += 1;
+        this.endLine(this.#position.base + index);
+        continue;
+      }
+      switch (this.#place) {
+        case 'line_start':
+          if (isSpace(code) || (code === BYTE_ORDER_MARK && this.#position.base + index === 0)) break;
+          if (code === LESS) return index;
+          if (code !== BACKTICK && code !== TILDE) return this.#enter(index);
+          if (block === 'text' && !this.open && this.#wrapper.mayBeginWith(code)) return index;
+          if (this.open && this.#open !== code) return this.#enter(index);
+          this.#place = 'marks';
+          this.#mark = code;
+          this.#marks = 1;
+          break;
+        case 'marks':
+          if (code === this.#mark) {
+            this.#marks += 1;
+            break;
+          }
+          if (!this.#isFence()) return this.#enter(index);
+          this.#place = 'info';
+          this.#infoBlank = true;
+          continue;
+        case 'info':
+          if (isSpace(code)) break;
+          if (this.open) {
+            // Behind a closing fence there is nothing but perhaps the end of the block.
+            if (code === LESS && this.#infoBlank) this.reset(false);
+            return this.#enter(index);
+          }
+          if (code === LESS || (code === DOLLAR && block === 'response')) return this.#enter(index);
+          if (code === BACKTICK && this.#mark === BACKTICK) return this.#enter(index);
+          this.#infoBlank = false;
+          break;
+      }
+      index += 1;
+    }
+    return index;
+  }
+
+  #enter(index: number): number {
+    this.#place = 'inside_line';
+    return index;
+  }
+
+  #isFence(): boolean {
+    return this.#marks >= Math.max(FENCE_MARKS, this.#openMarks);
+  }
+}

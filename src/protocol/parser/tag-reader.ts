@@ -1,0 +1,131 @@
+/**
+ * The tag that is being read, from the end of its name to its `>` (P1, P5, P16).
+ *
+ * Owns the text of that tag and its place. Does not own what the tag means in the open block.
+ *
+ * Invariants:
+ *  1. Each character is looked at once, however the text was cut.
+ *  2. A tag ends after at most `limits.tagBytes` characters, or is `too_long`.
+ */
+import { limits } from '../../domain/limits.ts';
+import { utf8Bytes } from './byte-meter.ts';
+import { GREATER, LESS, isSpace } from './characters.ts';
+import { TagHead } from './tag-head.ts';
+import { matchTag } from './tags.ts';
+import type { Tag } from './tags.ts';
+import type { TextPosition } from './text-position.ts';
+
+/**
+ * What the text decided about the tag.
+ *  - `goes_on`: it ended before anything was decided
+ *  - `maybe_tag`: it ended in a `<` that may begin another tag
+ *  - `ends`, `self_closing`: at its `>`
+ *  - `ends_before`: at the body's `{`, which shows that an earlier `>` was the end
+ *  - `another_tag`: another tag begins before its end
+ *  - `too_long`: it has too many characters
+ *  - `no_tag`: something follows the name of a closing tag
+ */
+export type TagOutcome =
+  | 'goes_on'
+  | 'maybe_tag'
+  | 'ends'
+  | 'self_closing'
+  | 'ends_before'
+  | 'another_tag'
+  | 'too_long'
+  | 'no_tag';
+
+export class TagReader {
+  readonly head = new TagHead();
+  /** The name as written, with its `<` or `</`. */
+  written = '';
+  offset = 0;
+  line = 1;
+  column = 1;
+  /** Where the text goes on after `read`. */
+  next = 0;
+  /** After `ends_before`: what follows the `>`. */
+  behind = '';
+  #closing = false;
+  /** White space in a closing tag. */
+  #space = '';
+
+  begin(tag: Tag, text: string, at: number, position: TextPosition): void {
+    this.written = text.slice(at, at + tag.headChars);
+    this.offset = position.base + at;
+    this.line = position.line;
+    this.column = position.column(this.offset);
+    this.head.reset(tag.kind === 'action');
+    this.#closing = tag.closing;
+    this.#space = '';
+  }
+
+  /** The tag as written, so far. */
+  get source(): string {
+    return this.written + this.inner;
+  }
+
+  /** What follows the name. */
+  get inner(): string {
+    return this.#closing ? this.#space : this.head.text;
+  }
+
+  /** Offset of the first character behind the name. */
+  get innerOffset(): number {
+    return this.offset + this.written.length;
+  }
+
+  get tooManyBytes(): boolean {
+    const chars = this.written.length + this.inner.length;
+    // A character has at most three bytes.
+    return chars * 3 > limits.tagBytes && utf8Bytes(this.source) > limits.tagBytes;
+  }
+
+  /** Reads on; `next` says how far. */
+  read(text: string, from: number): TagOutcome {
+    const room = limits.tagBytes - this.written.length - this.inner.length;
+    return this.#closing ? this.#readClosing(text, from, from + room) : this.#readOpening(text, from, from + room);
+  }
+
+  /** Takes the beginning of another tag, that was held back, for a part of this one. */
+  takeHeld(held: string): void {
+    if (held === '') return;
+    this.head.takeLess();
+    this.head.read(held, 1, held.length);
+  }
+
+  #readOpening(text: string, from: number, limit: number): TagOutcome {
+    const to = Math.min(text.length, limit);
+    for (let index = from; ;) {
+      index = this.head.read(text, index, to);
+      this.next = index;
+      if (index === to) return to === limit ? 'too_long' : 'goes_on';
+      switch (text.charCodeAt(index)) {
+        case LESS: {
+          const another = matchTag(text, index);
+          if (another !== null) return another === 'more' ? 'maybe_tag' : 'another_tag';
+          this.head.takeLess();
+          index += 1;
+          break;
+        }
+        case GREATER:
+          this.next = index + 1;
+          return this.head.end() ? 'self_closing' : 'ends';
+        default:
+          this.behind = this.head.cutAtDoubtfulEnd();
+          return 'ends_before';
+      }
+    }
+  }
+
+  #readClosing(text: string, from: number, limit: number): TagOutcome {
+    let index = from;
+    while (index < text.length && index < limit && isSpace(text.charCodeAt(index))) index += 1;
+    if (index > from) this.#space += text.slice(from, index);
+    this.next = index;
+    if (index === text.length) return 'goes_on';
+    if (text.charCodeAt(index) !== GREATER || index >= limit) return 'no_tag';
+    this.next = index + 1;
+    return 'ends';
+  }
+}

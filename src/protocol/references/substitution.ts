@@ -1,0 +1,197 @@
+/** Substitution: values take the place of references in an action's parameters (P12). */
+import type { Json, JsonObject } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+import type { PathStep, Reference, WarningCode } from '../../domain/protocol-event.ts';
+import { scanText } from './references.ts';
+
+/** What a name stands for when an action is dispatched. `failed` says why there is no value. */
+export type NameLookup = (
+  name: string,
+) =>
+  | { readonly known: true; readonly value: Json }
+  | { readonly known: true; readonly failed: 'failed' | 'skipped' | 'rejected' | 'cancelled' | 'pending' | 'left_out' }
+  | { readonly known: false };
+
+export interface SubstitutionWarning {
+  readonly code: WarningCode;
+  readonly message: string;
+}
+
+/**
+ * Puts values in the place of references, through arrays and objects, in one pass: what a value holds
+ * is not looked at again (P12).
+ *
+ * A string that is exactly one reference becomes the value itself; an embedded reference becomes text.
+ * A path that leads nowhere is null, in text nothing; a producer without a value is null, in text
+ * `[name: failed]`; an unknown name stays as it is. What would add more than
+ * `limits.substitutedChars` is left out.
+ *
+ * @param quota what the actions of a run share: the characters that are rendered for them are taken from it
+ * @returns `renderedChars`: what was taken from the quota. `spent` where it did not suffice: then values are missing.
+ *   Warnings: at most one `unknown_reference` and one `truncated` warning, and one `missing_path` for
+ *   each reference concerned
+ */
+export function substitute(
+  parameters: JsonObject,
+  lookup: NameLookup,
+  quota: SubstitutionQuota = newSubstitutionQuota(),
+): { value: JsonObject; warnings: SubstitutionWarning[]; spent: boolean; renderedChars: number } {
+  const before = quota.charsLeft;
+  const substitution = new Substitution(lookup, quota);
+  const value = substitution.object(parameters);
+  const { spent } = substitution;
+  return { value, warnings: substitution.warnings(), spent, renderedChars: before - quota.charsLeft };
+}
+
+/** What the references of a run's actions may still add to parameters, in UTF-16 units. */
+export interface SubstitutionQuota {
+  charsLeft: number;
+}
+
+export function newSubstitutionQuota(): SubstitutionQuota {
+  return { charsLeft: limits.runSubstitutedChars };
+}
+
+type Found =
+  | { readonly state: 'value'; readonly value: Json; readonly text: string }
+  | { readonly state: 'nothing'; readonly text: string }
+  | { readonly state: 'unknown' };
+
+class Substitution {
+  readonly #lookup: NameLookup;
+  /** What each name stands for: asked once, however many paths lead into it. */
+  readonly #named = new Map<string, ReturnType<NameLookup>>();
+  /** By spelling: each reference is looked up, walked and rendered once. */
+  readonly #found = new Map<string, Found>();
+  readonly #unknown = new Set<string>();
+  readonly #missing: string[] = [];
+  readonly #quota: SubstitutionQuota;
+  /** The run's quota did not suffice. */
+  spent = false;
+  #charsLeft: number = limits.substitutedChars;
+  #leftOut: string | null = null;
+
+  constructor(lookup: NameLookup, quota: SubstitutionQuota) {
+    this.#lookup = lookup;
+    this.#quota = quota;
+  }
+
+  object(value: JsonObject): JsonObject {
+    // fromEntries defines own properties, also one called `__proto__`.
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, this.#any(item)]));
+  }
+
+  warnings(): SubstitutionWarning[] {
+    const warnings: SubstitutionWarning[] = this.#missing.map((raw) => ({
+      code: 'missing_path',
+      message: `${raw}: there is nothing at this path; it became null`,
+    }));
+    if (this.#unknown.size > 0) {
+      const names = [...this.#unknown].slice(0, 10).join(', ');
+      warnings.push({
+        code: 'unknown_reference',
+        message: `${names}: nothing of this name was declared before; left as written`,
+      });
+    }
+    if (this.#leftOut !== null) {
+      warnings.push({
+        code: 'truncated',
+        message: `The references of one action may add ${limits.substitutedChars} characters; ${this.#leftOut} and what follows was left out`,
+      });
+    }
+    return warnings;
+  }
+
+  #any(value: Json): Json {
+    if (typeof value === 'string') return value.includes('$') ? this.#string(value) : value;
+    if (Array.isArray(value)) return value.map((item) => this.#any(item));
+    return typeof value === 'object' && value !== null ? this.object(value) : value;
+  }
+
+  #string(text: string): Json {
+    const parts = scanText(text);
+    const [only] = parts;
+    if (parts.length === 1 && typeof only === 'object') {
+      const found = this.#find(only);
+      if (found.state === 'unknown') return text;
+      if (found.state === 'nothing' || !this.#afford(only, found.text)) return null;
+      return found.value;
+    }
+    return parts
+      .map((part) => {
+        if (typeof part === 'string') return part;
+        const found = this.#find(part);
+        if (found.state === 'unknown') return part.raw;
+        return this.#afford(part, found.text) ? found.text : '';
+      })
+      .join('');
+  }
+
+  #find(reference: Reference): Found {
+    const known = this.#found.get(reference.raw);
+    if (known !== undefined) return known;
+    const found = this.#resolve(reference);
+    this.#found.set(reference.raw, found);
+    return found;
+  }
+
+  #resolve(reference: Reference): Found {
+    let named = this.#named.get(reference.name);
+    if (named === undefined) {
+      named = this.#lookup(reference.name);
+      this.#named.set(reference.name, named);
+    }
+    if (!named.known) {
+      this.#unknown.add(reference.raw);
+      return { state: 'unknown' };
+    }
+    // What no room is left for is not rendered.
+    if (this.#leftOut !== null) return { state: 'nothing', text: '' };
+    if ('failed' in named) return { state: 'nothing', text: `[${reference.name}: ${named.failed}]` };
+    const { found, value } = follow(named.value, reference.path);
+    if (found && this.#quota.charsLeft <= 0) {
+      // Rendering is part of the work that the quota bounds.
+      this.spent = true;
+      return { state: 'nothing', text: '' };
+    }
+    if (found) return { state: 'value', value, text: renderText(value) };
+    this.#missing.push(reference.raw);
+    return { state: 'nothing', text: '' };
+  }
+
+  #afford(reference: Reference, text: string): boolean {
+    // What is left out was rendered, so it counts for the run as well.
+    this.#quota.charsLeft -= text.length;
+    if (this.#quota.charsLeft < 0) this.spent = true;
+    if (text.length > this.#charsLeft || this.spent) {
+      this.#leftOut ??= reference.raw;
+      this.#charsLeft = 0;
+      return false;
+    }
+    this.#charsLeft -= text.length;
+    return true;
+  }
+}
+
+/** A value as text: strings raw, other scalars as JSON writes them, objects and arrays as compact JSON. */
+export function renderText(value: Json): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** Walks a path through own properties and array items only. `value` is null where the path leads nowhere. */
+export function follow(value: Json, path: readonly PathStep[]): { found: boolean; value: Json } {
+  let current: Json = value;
+  for (const step of path) {
+    if (typeof current !== 'object' || current === null) return { found: false, value: null };
+    const next: Json | undefined = Array.isArray(current)
+      ? /^\d+$/.test(String(step))
+        ? current[Number(step)]
+        : undefined
+      : Object.hasOwn(current, step)
+        ? current[step]
+        : undefined;
+    if (next === undefined) return { found: false, value: null };
+    current = next;
+  }
+  return { found: true, value: current };
+}
