@@ -1,6 +1,8 @@
 import { availableParallelism } from 'node:os';
 import { cloudflareTest } from '@cloudflare/vitest-plugin';
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer } from 'vitest/node';
+import type { TestSpecification } from 'vitest/node';
 
 /** Time-outs only end a test that hangs: a busy machine may take long. */
 const patient = { testTimeout: 120_000, hookTimeout: 120_000, expect: { poll: { timeout: 60_000, interval: 20 } } };
@@ -8,10 +10,20 @@ const patient = { testTimeout: 120_000, hookTimeout: 120_000, expect: { poll: { 
 /** Tests that start processes: each file gets a process of its own. */
 const PROCESSES = ['container-runner/**/*.test.ts', 'test/scripts/**/*.test.ts', 'test/packaging.test.ts'];
 
+/** Files that take long begin first, so that none of them is left for the end. */
+const ORDER = ['e2e', 'processes', 'workerd', 'node'];
+
+class LongFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ project }: TestSpecification): number => ORDER.indexOf(project.name);
+    return (await super.sort(files)).toSorted((a, b) => rank(a) - rank(b));
+  }
+}
+
 export default defineConfig({
   test: {
-    // The tests of the whole system mostly wait, so more files run than there are cores. vitest starts with project
-    // "e2e", whose files take longest.
+    sequence: { sequencer: LongFirst },
+    // The tests of the whole system mostly wait, so more files run than there are cores.
     maxWorkers: Math.max(2, availableParallelism()) * 2,
     projects: [
       {

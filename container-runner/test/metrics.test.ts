@@ -22,7 +22,7 @@ test('[R1] counts what runs, what has ended and how, and requests by route', asy
   await runner.put('ses/1', job({ kind: 'python', code: 'x' }));
   await runner.put('ses/2', job({ kind: 'shell', code: 'y' }));
   sandbox.started[0]?.end({ exitCode: 1 });
-  await vi.waitFor(async () => expect(await read()).toContain('end="exited"} 1'), { timeout: 15_000 });
+  await vi.waitFor(async () => expect(await read()).toContain('end="exited"} 1'), { timeout: 60_000 });
   await new RelicCaller(runner, 'ses_1').call('r', { image: 'x', port: 80, health: { path: '/health' } }, ['GET', '/']);
   const text = await read();
   for (const line of [

@@ -26,14 +26,14 @@ describe('over the API', () => {
     expect(await answer.json()).toEqual({ held: true });
     await runner.put('a', job({ kind: 'python', code: '1' }));
     await runner.put('b', job({ kind: 'python', code: '2' }));
-    await vi.waitFor(() => expect(sandbox.started.map(({ held }) => held)).toEqual([true, false]), { timeout: 15_000 });
+    await vi.waitFor(() => expect(sandbox.started.map(({ held }) => held)).toEqual([true, false]), { timeout: 60_000 });
   });
 
   test("what is held for one session, or one interpreter, is no other one's", async () => {
     await prewarm({ session: 'ses_other', kind: 'python' });
     await prewarm({ session: 'ses_test', kind: 'tool', runtime: 'node' });
     await runner.put('a', job({ kind: 'python', code: '1' }));
-    await vi.waitFor(() => expect(sandbox.started.map(({ held }) => held)).toEqual([false]), { timeout: 15_000 });
+    await vi.waitFor(() => expect(sandbox.started.map(({ held }) => held)).toEqual([false]), { timeout: 60_000 });
   });
 
   test('for images it is the one that the session used last, and nothing before that', async () => {
@@ -45,12 +45,12 @@ describe('over the API', () => {
         other.put(id, job({ kind: 'docker', image, command: 'id' }));
       expect(await (await hint('ses_test')).json()).toEqual({ held: false });
       await run('a', 'busybox');
-      await vi.waitFor(() => expect(containers.started.map(({ held }) => held)).toEqual([false]), { timeout: 15_000 });
+      await vi.waitFor(() => expect(containers.started.map(({ held }) => held)).toEqual([false]), { timeout: 60_000 });
       expect(await (await hint('ses_test')).json()).toEqual({ held: true });
       expect(await (await hint('ses_other')).json()).toEqual({ held: false });
       await run('b', 'python');
       await run('c', 'busybox');
-      await vi.waitFor(() => expect(containers.started.length).toBe(3), { timeout: 15_000 });
+      await vi.waitFor(() => expect(containers.started.length).toBe(3), { timeout: 60_000 });
       const held = containers.started.filter((program) => program.held);
       expect(held.map(({ launch }) => 'image' in launch && launch.image)).toEqual(['busybox']);
       expect(containers.heldImages).toEqual(['busybox']);
@@ -162,9 +162,9 @@ describe('the pool', () => {
       return Promise.resolve(warm);
     });
     pool.fill();
-    await vi.waitFor(() => expect(pool.ready).toBe(1), { timeout: 15_000 });
+    await vi.waitFor(() => expect(pool.ready).toBe(1), { timeout: 60_000 });
     made[0]?.die();
-    await vi.waitFor(() => expect(pool.ready).toBe(1), { timeout: 15_000 });
+    await vi.waitFor(() => expect(pool.ready).toBe(1), { timeout: 60_000 });
     expect(await pool.take()).toBe(made[1]);
     await pool.close();
   });
@@ -177,12 +177,12 @@ describe('the pool', () => {
       return broken ? Promise.reject(new Error('no engine')) : Promise.resolve(new Warm());
     });
     pool.fill();
-    await vi.waitFor(() => expect(made).toBe(3), { timeout: 15_000 });
+    await vi.waitFor(() => expect(made).toBe(3), { timeout: 60_000 });
     await expect(pool.take()).rejects.toThrow('no engine');
     expect(made).toBe(4);
     broken = false;
     await pool.take();
-    await vi.waitFor(() => expect(pool.ready).toBe(1), { timeout: 15_000 });
+    await vi.waitFor(() => expect(pool.ready).toBe(1), { timeout: 60_000 });
     await pool.close();
   });
 });

@@ -40,7 +40,7 @@ test('[R1] while its sandboxes are tried it answers: it is starting, and takes n
   const url = `http://127.0.0.1:${port}`;
   const starting = startRunner({ sandboxes: [sandbox], port });
   const health = await vi.waitFor(async () => (await (await fetch(`${url}/health`)).json()) as object, {
-    timeout: 15_000,
+    timeout: 60_000,
   });
   expect(health).toMatchObject({ status: 'starting', executors: [], starting: { images: [] } });
   const refused = await fetch(`${url}/jobs/1`, {

@@ -19,7 +19,7 @@ import type { ScriptedLlm } from '../support/scripted-llm.ts';
 
 const SECRET = 'of the end-to-end tests, long enough for anyone';
 const skip = reasonToSkip('docker');
-const WAIT = { timeout: 20_000, interval: 200 };
+const WAIT = { timeout: 60_000, interval: 200 };
 
 interface RunnerProcess {
   readonly url: string;

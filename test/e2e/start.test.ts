@@ -101,7 +101,7 @@ describe.each<{ sandbox: string; env: Record<string, string>; signal: 'SIGINT' |
           value: { processors: expect.any(Number) as number },
         });
       },
-      { timeout: 30_000, interval: 200 },
+      { timeout: 60_000, interval: 200 },
     );
   });
 

@@ -89,7 +89,7 @@ test('[H5] runs are of the key that started them', async () => {
   expect((await as('bob', `/agent/session/${session}`, { method: 'DELETE' })).status).toBe(404);
   expect((await as('bob', `/executions/${run}`)).status).toBe(404);
   await expect
-    .poll(async () => JSON.stringify(await read('ann', '/executions')), { timeout: 15_000 })
+    .poll(async () => JSON.stringify(await read('ann', '/executions')), { timeout: 60_000 })
     .toContain(session);
   expect(JSON.stringify(await read('bob', '/executions'))).not.toContain(session);
 });

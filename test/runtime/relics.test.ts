@@ -165,7 +165,7 @@ outputs: { word: steps.look }
         (_object, { storage }) =>
           storage.sql.exec(`SELECT name FROM sqlite_master WHERE name LIKE 'cortex_relic_%'`).toArray().length,
       );
-    await expect.poll(tables, { timeout: 15_000 }).toBe(0);
+    await expect.poll(tables, { timeout: 60_000 }).toBe(0);
   }
 });
 

@@ -161,7 +161,7 @@ describe('[M6] workflows', () => {
       return executions.filter(({ agent }) => agent === 'data_pipeline');
     };
     await expect
-      .poll(async () => (await listed()).filter(({ status }) => status === 'completed').length, { timeout: 15_000 })
+      .poll(async () => (await listed()).filter(({ status }) => status === 'completed').length, { timeout: 60_000 })
       .toBeGreaterThan(0);
     const before = (await listed()).length;
     await runInDurableObject(stub, (_, { storage }) => {
@@ -196,7 +196,7 @@ describe('[M6] workflows', () => {
     for (let start = 1; start <= limits.frozenStarts; start += 1) {
       await dueAt(4_000 + start);
       await runDurableObjectAlarm(stub());
-      await expect.poll(() => startedAt(4_000 + start), { timeout: 15_000 }).toBe(true);
+      await expect.poll(() => startedAt(4_000 + start), { timeout: 60_000 }).toBe(true);
       expect(await notes()).toEqual([{ lives: JSON.stringify(Array.from({ length: start }, () => 0)), aside: 0 }]);
       await abortAllDurableObjects();
     }
@@ -241,7 +241,7 @@ describe('[M6] workflows', () => {
     await due(3_000);
     await runDurableObjectAlarm(stub);
     expect([await nextOf('data_pipeline'), await nextOf('broken')]).toEqual([next, undefined]);
-    await expect.poll(runs, { timeout: 15_000 }).toContain('3000');
+    await expect.poll(runs, { timeout: 60_000 }).toContain('3000');
     expect(await runs()).not.toContain('2000');
   });
 

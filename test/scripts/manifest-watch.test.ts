@@ -21,7 +21,7 @@ test('a change is told by the files that an author knows, not by what an editor 
     stop();
     rmSync(folder, { recursive: true, force: true });
   });
-  const says = (line: string): Promise<void> => vi.waitFor(() => expect(told).toContain(line), { timeout: 15_000 });
+  const says = (line: string): Promise<void> => vi.waitFor(() => expect(told).toContain(line), { timeout: 60_000 });
   // As `sed -i` and many editors do it.
   writeFileSync(join(folder, 'tools', 'sedA1b2'), TOOL);
   renameSync(join(folder, 'tools', 'sedA1b2'), join(folder, 'tools', 't.yaml'));

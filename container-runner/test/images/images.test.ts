@@ -16,7 +16,6 @@ import { connectEngine } from '../../sandbox/docker-engine.ts';
 import { dockerSocket, reasonToSkip } from '../support/levels.ts';
 import { type JobBody, type Result, startRunner, type TestRunner } from '../support/test-runner.ts';
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 const skip = reasonToSkip('docker');
 
 describe.skipIf(skip !== null)(`images${skip === null ? '' : ` (skipped: ${skip})`}`, () => {
@@ -75,7 +74,7 @@ describe.skipIf(skip !== null)(`images${skip === null ? '' : ` (skipped: ${skip}
             expect(record.state).toBe('ended');
             return record;
           },
-          { timeout: 15_000, interval: 20 },
+          { timeout: 60_000, interval: 20 },
         );
       }
       expect(await runIt(`${session}_1`)).toMatchObject({ stdout: 'hello\n' });
@@ -87,10 +86,10 @@ describe.skipIf(skip !== null)(`images${skip === null ? '' : ` (skipped: ${skip}
           if (found === undefined) throw new Error('nothing is held yet');
           return docker.getContainer(found.Id);
         },
-        { timeout: 15_000, interval: 20 },
+        { timeout: 60_000, interval: 20 },
       );
       await held.kill();
-      await vi.waitFor(() => expect(held.inspect()).rejects.toThrow(), { timeout: 15_000, interval: 20 });
+      await vi.waitFor(() => expect(held.inspect()).rejects.toThrow(), { timeout: 60_000, interval: 20 });
       expect(await runIt(`${session}_2`)).toMatchObject({ end: 'exited', exit_code: 0, stdout: 'hello\n' });
     });
 
@@ -267,7 +266,7 @@ ENTRYPOINT ["sh", "-c", "sleep 2; ls /data; grep -E ' (/data|/tmp|/deep/er) ' /p
         `more than ${limits.buildLogBytes} bytes`,
       );
       // the builder has stopped, too
-      await vi.waitFor(async () => expect(await buildersOf(docker)).toEqual([]), { timeout: 30_000 });
+      await vi.waitFor(async () => expect(await buildersOf(docker)).toEqual([]), { timeout: 60_000 });
     });
 
     /** Everything in the engine that a build has made. */
@@ -286,7 +285,7 @@ RUN head -c 3000000000 /dev/zero > /second; sleep 609
       const result = await run(tool({ files: { Dockerfile: dockerfile } }));
       expect(result).toMatchObject({ end: 'build_failed' });
       expect(result.stderr).toContain(`it wrote more than ${limits.buildMeans.diskMb} MiB`);
-      await vi.waitFor(async () => expect(await traces()).toBe(before), { timeout: 30_000 });
+      await vi.waitFor(async () => expect(await traces()).toBe(before), { timeout: 60_000 });
     });
 
     test('[R2] a step of a build starts no more processes than it may', async () => {
@@ -310,7 +309,7 @@ COPY --from=a /x /x
 RUN exit 3
 `;
       expect(await run(tool({ files: { Dockerfile: failing } }))).toMatchObject({ end: 'build_failed' });
-      await vi.waitFor(async () => expect(await traces()).toBe(before), { timeout: 30_000 });
+      await vi.waitFor(async () => expect(await traces()).toBe(before), { timeout: 60_000 });
       const good = failing.replace('RUN exit 3', 'LABEL cortex-edge.build=forged\nENTRYPOINT ["sh", "-c", "cat /x"]');
       expect(await run(tool({ files: { Dockerfile: good } }))).toMatchObject({ end: 'exited', exitCode: 0 });
       const marks = (await docker.listImages({ all: true })).map(({ Labels: labels }) => labels?.['cortex-edge.build']);
@@ -320,15 +319,15 @@ RUN exit 3
     test('[R3] a build that nobody waits for any more is ended', async () => {
       const build = { files: { Dockerfile: `FROM busybox\nRUN echo ${randomUUID()}; sleep 607\n` } };
       for (const id of ['left-1', 'left-2']) await runner.put(id, { session: 'ses_left', ...tool(build) });
-      await vi.waitFor(async () => expect((await buildersOf(docker)).length).toBe(1), { timeout: 30_000 });
+      await vi.waitFor(async () => expect((await buildersOf(docker)).length).toBe(1), { timeout: 60_000 });
       await runner.ask('DELETE', '/jobs/left-1');
       await vi.waitFor(
         async () => expect(await (await runner.ask('GET', '/jobs/left-1')).json()).toMatchObject({ end: 'killed' }),
-        { timeout: 30_000 },
+        { timeout: 60_000 },
       );
       expect((await buildersOf(docker)).length).toBe(1);
       await runner.ask('DELETE', '/jobs/left-2');
-      await vi.waitFor(async () => expect(await buildersOf(docker)).toEqual([]), { timeout: 30_000 });
+      await vi.waitFor(async () => expect(await buildersOf(docker)).toEqual([]), { timeout: 60_000 });
     });
 
     test('[R3] a runner that stops ends what it builds', async () => {
@@ -336,9 +335,9 @@ RUN exit 3
       const build = { files: { Dockerfile: `FROM busybox\nRUN echo ${randomUUID()}; sleep 607\n` } };
       const session = randomUUID();
       await second.put(session, { session, ...tool(build) });
-      await vi.waitFor(async () => expect((await buildersOf(docker)).length).toBe(1), { timeout: 30_000 });
+      await vi.waitFor(async () => expect((await buildersOf(docker)).length).toBe(1), { timeout: 60_000 });
       await second.close();
-      await vi.waitFor(async () => expect(await buildersOf(docker)).toEqual([]), { timeout: 30_000 });
+      await vi.waitFor(async () => expect(await buildersOf(docker)).toEqual([]), { timeout: 60_000 });
     });
 
     test.each([

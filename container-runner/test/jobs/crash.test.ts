@@ -14,7 +14,7 @@ import { descendantsOf } from '../../sandbox/process-tree.ts';
 import { dockerSocket, reasonToSkip } from '../support/levels.ts';
 import { SECRET, signed, startRunner } from '../support/test-runner.ts';
 
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
+vi.setConfig({ testTimeout: 300_000 });
 const MAIN = fileURLToPath(new URL('../../main.ts', import.meta.url));
 
 let stateDir: string;
@@ -61,7 +61,7 @@ async function begin(url: string, id: string): Promise<void> {
     limits: { timeout_ms: 600_000 },
   });
   expect((await fetch(await signed(url, 'PUT', `/jobs/${id}`, body))).status).toBe(202);
-  await vi.waitFor(async () => expect((await recordOf(url, id)).stdout).toBe('in\n'), { timeout: 30_000 });
+  await vi.waitFor(async () => expect((await recordOf(url, id)).stdout).toBe('in\n'), { timeout: 60_000 });
 }
 
 async function containersOf(docker: Docker): Promise<number> {
@@ -85,7 +85,7 @@ describe('the runner is killed while a job runs', () => {
     const tree = descendantsOf(first.child.pid ?? 0);
     expect(tree.length).toBeGreaterThan(2);
     first.child.kill('SIGKILL');
-    await vi.waitFor(() => expect(tree.filter(isAlive)).toEqual([]), { timeout: 30_000 });
+    await vi.waitFor(() => expect(tree.filter(isAlive)).toEqual([]), { timeout: 60_000 });
     const second = await launch('bubblewrap');
     expect(await recordOf(second.url, 'a')).toMatchObject({
       state: 'ended',
@@ -110,10 +110,10 @@ describe('the runner is killed while a job runs', () => {
       const hello = JSON.stringify({ kind: 'shell', session: 's', code: 'echo hello' });
       await fetch(await signed(second.url, 'PUT', '/jobs/b', hello));
       await vi.waitFor(async () => expect((await recordOf(second.url, 'b')).stdout).toBe('hello\n'), {
-        timeout: 30_000,
+        timeout: 60_000,
       });
       second.child.kill('SIGTERM');
-      await vi.waitFor(async () => expect(await containersOf(docker)).toBe(0), { timeout: 30_000 });
+      await vi.waitFor(async () => expect(await containersOf(docker)).toBe(0), { timeout: 60_000 });
     },
   );
 });
@@ -130,7 +130,9 @@ describe('the engine goes away while a job runs', () => {
       const data = await fs.mkdtemp(path.join(os.tmpdir(), 'cortex-crash-'));
       const socket = path.join(directory, 'docker.sock');
       let engine = await startEngine(directory, data, socket);
-      const runner = await startRunner({ sandbox: 'docker', dockerSocket: socket, warm: 1, stateDir });
+      // The new engine has no images; only the small one is built in it.
+      const baseImages = { python3: 'none', node: 'none', pip: 'none' };
+      const runner = await startRunner({ sandbox: 'docker', dockerSocket: socket, warm: 1, stateDir, baseImages });
       try {
         await runner.put('a', {
           session: 'ses',
@@ -154,7 +156,7 @@ describe('the engine goes away while a job runs', () => {
             });
             expect(left).toEqual([]);
           },
-          { timeout: 30_000, interval: 200 },
+          { timeout: 60_000, interval: 200 },
         );
         expect(await runner.run({ kind: 'shell', code: 'echo hello' })).toMatchObject({
           exitCode: 0,

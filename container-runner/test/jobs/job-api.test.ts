@@ -224,11 +224,11 @@ describe('admission', () => {
 
     // as places come free, those that wait start in their order, each once
     for (let next = 0; next < room; next += 1) {
-      await vi.waitFor(() => expect(sandbox.started.length).toBeGreaterThan(next), { timeout: 15_000 });
+      await vi.waitFor(() => expect(sandbox.started.length).toBeGreaterThan(next), { timeout: 60_000 });
       sandbox.started[next]?.end();
     }
     await vi.waitFor(async () => expect(await healthOf()).toMatchObject({ running: 0, queued: 0 }), {
-      timeout: 15_000,
+      timeout: 60_000,
     });
     expect(sandbox.started.length).toBe(room);
     expect((await runner.put(`job-${at}`, hello)).status).toBe(202);

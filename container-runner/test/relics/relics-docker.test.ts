@@ -18,7 +18,8 @@ import { KEY_VALUE, pythonRelic, RelicCaller, SQL_STORE } from '../support/relic
 import { SECRET, signed, startRunner, type TestRunner } from '../support/test-runner.ts';
 
 const skip = reasonToSkip('docker');
-const SLOW = 60_000;
+/** Only ends a test that hangs: containers start slowly on a busy machine. */
+const SLOW = 300_000;
 
 describe.skipIf(skip !== null)(`relics in containers${skip === null ? '' : ` (skipped: ${skip})`}`, () => {
   let docker: Docker;
@@ -178,16 +179,19 @@ describe.skipIf(skip !== null)(`relics in containers${skip === null ? '' : ` (sk
       SLOW,
     );
 
-    test.each([
-      "ATTACH DATABASE '/tmp/x' AS x",
-      'PRAGMA max_page_count = 100000000',
-      'PRAGMA journal_mode = OFF',
-      "SELECT load_extension('/tmp/x')",
-    ])(
-      '[X4] %s is refused',
-      async (statement) => {
-        const { status } = await sql('/execute', { sql: statement });
-        expect([400, 403]).toContain(status);
+    test(
+      '[X4] statements that reach beyond the database are refused',
+      async () => {
+        for (const statement of [
+          "ATTACH DATABASE '/tmp/x' AS x",
+          'PRAGMA max_page_count = 100000000',
+          'PRAGMA journal_mode = OFF',
+          "SELECT load_extension('/tmp/x')",
+        ]) {
+          // oxlint-disable-next-line no-await-in-loop -- each on the same database
+          const { status } = await sql('/execute', { sql: statement });
+          expect([400, 403], statement).toContain(status);
+        }
       },
       SLOW,
     );
@@ -208,7 +212,7 @@ describe.skipIf(skip !== null)(`relics in containers${skip === null ? '' : ` (sk
               body: { rows: [[20, 190]] },
             });
           },
-          { timeout: 30_000 },
+          { timeout: 60_000 },
         );
       },
       SLOW,
@@ -340,7 +344,7 @@ self.say({"pid": os.getpid()})`),
         // on a busy machine the next one may seem stuck as well
         const restarts = expect.toSatisfy((count) => Number(count) >= 1) as number;
         await vi.waitFor(async () => expect(await session.list()).toMatchObject([{ state: 'running', restarts }]), {
-          timeout: 30_000,
+          timeout: 60_000,
           interval: 200,
         });
         expect(await session.call('stuck', stuck, ['GET', '/x'])).toMatchObject({ status: 200 });
@@ -352,9 +356,9 @@ self.say({"pid": os.getpid()})`),
       '[R5] not used for its idle time, it is stopped',
       async () => {
         await session.call('key_value', { ...KEY_VALUE, idle_ms: 300 }, ['GET', '/health']);
-        await vi.waitFor(async () => expect(await session.list()).toEqual([]), { timeout: 30_000, interval: 50 });
+        await vi.waitFor(async () => expect(await session.list()).toEqual([]), { timeout: 60_000, interval: 50 });
         await vi.waitFor(async () => expect(await ofRelics('containers', space)).toEqual([]), {
-          timeout: 30_000,
+          timeout: 60_000,
           interval: 50,
         });
       },
@@ -393,8 +397,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
 http.server.ThreadingHTTPServer(("0.0.0.0", int(os.environ["RELIC_PORT"])), Handler).serve_forever()
 `);
     const EVIL_STATE = { ...EVIL, persistent: true };
-    const evil = (caller: RelicCaller, name: string, code: string, relic: Record<string, unknown> = EVIL) =>
-      caller.call(name, relic, ['POST', '/', { code }]);
+    const evil = (
+      caller: RelicCaller,
+      name: string,
+      code: string,
+      relic: Record<string, unknown> = EVIL,
+      timeoutMs?: number,
+    ) => caller.call(name, relic, ['POST', '/', { code }], timeoutMs);
 
     test(
       '[R5] one session cannot reach the relics of another, nor the machine, by address or by name',
@@ -436,21 +445,33 @@ for host in ${JSON.stringify([at(theirs), ...gateways, '172.17.0.1'])}:
       SLOW,
     );
 
-    test.each([
+    const HOARDERS = [
       ['bytes', 'for i in range(40): open(f"/state/{i}", "wb").write(b"x" * 4_000_000)', 'more than 64 MiB'],
       ['files', 'for i in range(20_000): os.close(os.open(f"/state/{i}", os.O_CREAT))', 'more than 16384 files'],
       ['hidden directories', 'os.makedirs("/state/a/b"); os.chmod("/state/a", 0)', 'cannot be read'],
-    ])(
-      '[R5] one that keeps too many %s is ended, and says so from then on',
-      async (_, code, words) => {
+    ] as const;
+    test(
+      '[R5] one that keeps too many bytes, files or hidden directories is ended, and says so from then on',
+      async () => {
         const narrow = await startRunner({ sandbox: 'docker', warm: 0, operatorLimits: { ...MAXIMA, diskMb: 64 } });
         try {
           const caller = new RelicCaller(narrow, space);
-          const filled = await evil(caller, 'hoarder', `import os\n${code}\nimport time; time.sleep(20)`, EVIL_STATE);
-          expect(filled.error?.code).toBe('relic_broken');
-          const reply = await caller.call('hoarder', EVIL_STATE, ['GET', '/'], 20_000);
-          expect(reply.error?.message).toContain('its state is not kept within bounds');
-          expect(reply.error?.message).toContain(words);
+          await Promise.all(
+            HOARDERS.map(async ([what, code, words]) => {
+              const name = `hoarder_of_${what.replace(' ', '_')}`;
+              const filled = await evil(
+                caller,
+                name,
+                `import os\n${code}\nimport time; time.sleep(600)`,
+                EVIL_STATE,
+                120_000,
+              );
+              expect(filled.error?.code, what).toBe('relic_broken');
+              const reply = await caller.call(name, EVIL_STATE, ['GET', '/']);
+              expect(reply.error?.message, what).toContain('its state is not kept within bounds');
+              expect(reply.error?.message, what).toContain(words);
+            }),
+          );
           await caller.stop(true);
         } finally {
           await narrow.close();
@@ -472,6 +493,7 @@ for host in ${JSON.stringify([at(theirs), ...gateways, '172.17.0.1'])}:
           RUNNER_SECRET: SECRET,
           RUNNER_PORT: '0',
           RUNNER_SANDBOX: 'docker',
+          RUNNER_WARM: '0',
           CORTEX_STATE_DIR: stateDir,
         },
         stdio: ['ignore', 'pipe', 'ignore'],

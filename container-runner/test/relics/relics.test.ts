@@ -324,7 +324,7 @@ describe('over HTTP', () => {
       expect((await session.call('r', definition, ['TRACE', '/'])).httpStatus).toBe(400);
       expect((await fetch(`${runner.url}/relics?space=ses_http`)).status).toBe(401);
       await session.stop(true);
-      await vi.waitFor(async () => expect(await session.list()).toEqual([]), { timeout: 15_000 });
+      await vi.waitFor(async () => expect(await session.list()).toEqual([]), { timeout: 60_000 });
       const health = (await (await fetch(`${runner.url}/health`)).json()) as Record<string, unknown>;
       expect(health).toMatchObject({ relics: { level: 'fake', running: 0 }, executors: ['tool', 'relic'] });
     } finally {

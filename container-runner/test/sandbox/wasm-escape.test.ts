@@ -4,11 +4,9 @@ import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { startRunner, type TestRunner } from '../support/test-runner.ts';
-
-vi.setConfig({ testTimeout: 90_000 });
 
 let runner: TestRunner;
 let directory: string;
@@ -28,7 +26,7 @@ beforeAll(async () => {
   });
   port = (listener.address() as net.AddressInfo).port;
   runner = await startRunner({ sandbox: 'wasm', warm: 2 });
-}, 90_000);
+});
 afterAll(async () => {
   await runner.close();
   listener.close();

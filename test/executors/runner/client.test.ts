@@ -145,7 +145,7 @@ async function program(at: number): Promise<FakeSandbox['started'][number]> {
       if (started === undefined) throw new Error(`only ${sandbox.started.length} programs were started`);
       return started;
     },
-    { timeout: 15_000 },
+    { timeout: 60_000 },
   );
 }
 
@@ -156,7 +156,7 @@ async function untilSo(check: () => void | Promise<void>): Promise<void> {
       clock.advance(limits.runnerRetryMaxMs);
       await check();
     },
-    { timeout: 15_000, interval: 10 },
+    { timeout: 60_000, interval: 10 },
   );
 }
 
@@ -178,7 +178,7 @@ describe('a job', () => {
     const running = start();
     const started = await program(0);
     started.print('one');
-    await vi.waitFor(() => expect(running.output).toEqual(['stdout:one']), { timeout: 15_000 });
+    await vi.waitFor(() => expect(running.output).toEqual(['stdout:one']), { timeout: 60_000 });
     started.print('two');
     started.end({ exitCode: 3 });
     expect(await running.result).toEqual({
@@ -235,7 +235,7 @@ describe('a job', () => {
     await third.result;
     expect(wire.count('GET', '/events')).toBe(2);
     clock.advance(limits.runnerLingerMs);
-    await vi.waitFor(() => expect(clock.pending).toBe(0), { timeout: 15_000 });
+    await vi.waitFor(() => expect(clock.pending).toBe(0), { timeout: 60_000 });
   });
 
   test('[R7] two requests never carry the same token', async () => {
@@ -279,7 +279,7 @@ test('[R2] a hint reaches the runner, and nobody waits for it', async () => {
   client.prewarm({ session: 'ses_1', kind: 'tool', runtime: 'node' });
   // this runner has no containers and says so, which nobody waits for either
   const statuses = (): number[] => answered.toSorted((one, other) => one - other);
-  await vi.waitFor(() => expect(statuses()).toEqual([202, 202, 202, 422]), { timeout: 15_000 });
+  await vi.waitFor(() => expect(statuses()).toEqual([202, 202, 202, 422]), { timeout: 60_000 });
   expect(wire.count('POST', '/prewarm')).toBe(4);
   wire.before = () => {
     throw new Error('gone');
@@ -308,7 +308,7 @@ describe('a bad network', () => {
     const running = start();
     const started = await program(0);
     started.print('before ');
-    await vi.waitFor(() => expect(running.output.length).toBe(1), { timeout: 15_000 });
+    await vi.waitFor(() => expect(running.output.length).toBe(1), { timeout: 60_000 });
     wire.before = ({ path }) => {
       if (path.startsWith('/events')) throw new Error('no way');
     };
@@ -340,7 +340,7 @@ describe('a bad network', () => {
       path.startsWith('/events') && wire.count('GET', '/events') === 1 ? new Response(new ReadableStream()) : response;
     const running = start();
     (await program(0)).end();
-    await vi.waitFor(() => expect(wire.count('GET', '/events')).toBe(1), { timeout: 15_000 });
+    await vi.waitFor(() => expect(wire.count('GET', '/events')).toBe(1), { timeout: 60_000 });
     clock.advance(limits.runnerSilenceMs);
     await untilSo(() => expect(running.settled).toBe(true));
     expect(await running.result).toMatchObject({ end: 'exited' });
@@ -349,7 +349,7 @@ describe('a bad network', () => {
   test('[R1] a runner that is gone for good: the job is lost', async () => {
     const running = start();
     (await program(0)).print('half');
-    await vi.waitFor(() => expect(running.output.length).toBe(1), { timeout: 15_000 });
+    await vi.waitFor(() => expect(running.output.length).toBe(1), { timeout: 60_000 });
     wire.before = () => {
       throw new Error('gone');
     };
@@ -372,13 +372,13 @@ describe('a bad network', () => {
     try {
       const first = start(job(), through);
       (await program(0)).print('half');
-      await vi.waitFor(() => expect(first.output.length).toBe(1), { timeout: 15_000 });
+      await vi.waitFor(() => expect(first.output.length).toBe(1), { timeout: 60_000 });
       moved = true;
       wire.cut();
       const second = start(job(), through);
       await untilSo(() => expect(first.settled).toBe(true));
       expect(await first.result).toMatchObject({ end: 'lost', stdout: 'half' });
-      await vi.waitFor(() => expect(anew.started.length).toBe(1), { timeout: 15_000 });
+      await vi.waitFor(() => expect(anew.started.length).toBe(1), { timeout: 60_000 });
       anew.started[0]?.end({ exitCode: 9 });
       await untilSo(() => expect(second.settled).toBe(true));
       expect(await second.result).toMatchObject({ end: 'exited', exitCode: 9 });
@@ -396,7 +396,7 @@ describe('a refusal', () => {
         const { jobs } = (await (await fetch(`${runner.url}/health`)).json()) as { jobs: { queued: number } };
         expect(jobs.queued).toBe(runnerLimits.jobsQueued);
       },
-      { timeout: 15_000 },
+      { timeout: 60_000 },
     );
     const fault = await start().result.catch((thrown: unknown) => thrown);
     expect(fault).toBeInstanceOf(RunnerError);
@@ -475,10 +475,10 @@ describe('an abort', () => {
     const running = start();
     const started = await program(0);
     started.print('half');
-    await vi.waitFor(() => expect(running.output.length).toBe(1), { timeout: 15_000 });
+    await vi.waitFor(() => expect(running.output.length).toBe(1), { timeout: 60_000 });
     running.stop.abort(new Error('timeout'));
     expect(await running.result).toMatchObject({ end: 'killed', exitCode: null, stdout: 'half' });
-    await vi.waitFor(() => expect(started.signals).toEqual(['TERM']), { timeout: 15_000 });
+    await vi.waitFor(() => expect(started.signals).toEqual(['TERM']), { timeout: 60_000 });
   });
 
   test('[R4] before the runner answered: the job does not go on', async () => {
@@ -502,7 +502,7 @@ describe('an abort', () => {
     running.stop.abort();
     expect(await running.result).toMatchObject({ end: 'killed' });
     release();
-    await vi.waitFor(() => expect(started.signals).toEqual(['TERM']), { timeout: 15_000 });
+    await vi.waitFor(() => expect(started.signals).toEqual(['TERM']), { timeout: 60_000 });
   });
 
   test('[R4] before the start: nothing is sent', async () => {
@@ -576,9 +576,9 @@ describe('a look-up after a crash', () => {
     const started = await program(0);
     started.print('before ');
     const { found, output } = lookUp(what);
-    await vi.waitFor(() => expect(output.join('')).toBe('stdout:before '), { timeout: 15_000 });
+    await vi.waitFor(() => expect(output.join('')).toBe('stdout:before '), { timeout: 60_000 });
     started.print('after');
-    await vi.waitFor(() => expect(output).toEqual(['stdout:before ', 'stdout:after']), { timeout: 15_000 });
+    await vi.waitFor(() => expect(output).toEqual(['stdout:before ', 'stdout:after']), { timeout: 60_000 });
     started.end({ exitCode: 0 });
     expect(await found).toMatchObject({ end: 'exited', exitCode: 0, stdout: 'before after' });
     expect(sandbox.started.length).toBe(1);
@@ -613,11 +613,11 @@ describe('a look-up after a crash', () => {
       signal: new AbortController().signal,
       output: (_stream, text) => output.push(text),
     });
-    await vi.waitFor(() => expect(wire.count('GET', '/jobs')).toBe(1), { timeout: 15_000 });
+    await vi.waitFor(() => expect(wire.count('GET', '/jobs')).toBe(1), { timeout: 60_000 });
     started.print('two ');
     started.print('three');
     started.end({ exitCode: 0 });
-    await vi.waitFor(async () => expect((await second.record(what.id))?.['state']).toBe('ended'), { timeout: 15_000 });
+    await vi.waitFor(async () => expect((await second.record(what.id))?.['state']).toBe('ended'), { timeout: 60_000 });
     release();
     expect(await found).toMatchObject({ end: 'exited', stdout: 'one two three' });
     expect(output.join('')).toBe('one two three');
@@ -665,6 +665,6 @@ describe('a look-up after a crash', () => {
     const { found, stop } = lookUp(what);
     stop.abort();
     expect(await found).toMatchObject({ end: 'killed' });
-    await vi.waitFor(() => expect(started.signals).toEqual(['TERM']), { timeout: 15_000 });
+    await vi.waitFor(() => expect(started.signals).toEqual(['TERM']), { timeout: 60_000 });
   });
 });

@@ -94,7 +94,7 @@ async function spread(total: number): Promise<number[]> {
       expect(counts.reduce((sum, count) => sum + count, 0)).toBe(total);
       return counts;
     },
-    { timeout: 15_000 },
+    { timeout: 60_000 },
   );
 }
 
@@ -104,7 +104,7 @@ async function untilSo(check: () => void): Promise<void> {
       clock.advance(500);
       check();
     },
-    { timeout: 15_000, interval: 10 },
+    { timeout: 60_000, interval: 10 },
   );
 }
 
@@ -163,7 +163,7 @@ describe('the choice', () => {
       await vi.waitFor(
         async () =>
           expect(await (await strong.ask('GET', '/jobs/strong-1')).json()).toMatchObject({ sandbox: 'bubblewrap' }),
-        { timeout: 15_000 },
+        { timeout: 60_000 },
       );
       await strong.ask('DELETE', '/jobs/strong-1');
       expect((await done).end).toBe('killed');
@@ -239,7 +239,7 @@ describe('a runner that is down', () => {
     await spread(1);
     const gone = nodes.find(({ sandbox }) => sandbox.started.length === 1);
     if (gone === undefined) throw new Error('nobody runs it');
-    await vi.waitFor(() => expect(gone.asked).toContain('GET events'), { timeout: 15_000 });
+    await vi.waitFor(() => expect(gone.asked).toContain('GET events'), { timeout: 60_000 });
     gone.cut = true;
     cuts.get(gone)?.();
     const others = (): FakeSandbox['started'] =>

@@ -111,7 +111,7 @@ async function untilSo(check: () => void): Promise<void> {
       clock.advance(1_000);
       check();
     },
-    { timeout: 15_000, interval: 1 },
+    { timeout: 60_000, interval: 1 },
   );
 }
 
