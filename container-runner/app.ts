@@ -1,4 +1,4 @@
-/** The routes of the runner (R1), their authorisation and their refusals. Decides nothing about jobs. */
+/** The routes of the runner (R1): authentication and error answers. Makes no decisions about jobs. */
 import { Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { routePath } from 'hono/route';
@@ -10,13 +10,13 @@ import { eventStream } from './jobs/event-stream.ts';
 import { interpreterOf, jobId, parseJob, parsePrewarm, sessionId } from './jobs/job.ts';
 import type { Jobs } from './jobs/jobs.ts';
 import type { JobRecord, Ledger } from './ledger/ledger.ts';
-import { LedgerFault } from './ledger/ledger-fault.ts';
+import { LedgerError } from './ledger/ledger-error.ts';
 import { limits } from './limits.ts';
 import type { OperatorLimits } from './operator-limits.ts';
 import type { Metrics } from './metrics.ts';
 import type { Prewarmer } from './prewarm.ts';
-import { Refusal } from './problem.ts';
-import { tenantOf } from './share.ts';
+import { RunnerError } from './problem.ts';
+import { tenantOf } from './fair-share.ts';
 import type { Relics } from './relics/relics.ts';
 import { addRelicRoutes } from './relics/routes.ts';
 import type { SandboxRegistry } from './sandbox/registry.ts';
@@ -30,13 +30,13 @@ export interface AppParts {
   readonly sandboxes: SandboxRegistry;
   readonly relics: Relics;
   readonly prewarmer: Prewarmer;
-  /** Null when it is switched off. */
+  /** Null when it is disabled. */
   readonly egress: Egress | null;
   readonly authority: Authority;
   readonly metrics: Metrics;
   readonly operatorLimits: OperatorLimits;
   readonly log: Logger;
-  /** Aborted when the runner stops: ends the event streams. */
+  /** Aborted when the runner stops; ends the event streams. */
   readonly stopping: AbortSignal;
 }
 
@@ -46,25 +46,25 @@ export function createApp(parts: AppParts): Hono {
   const app = new Hono();
 
   app.onError((fault) => {
-    if (fault instanceof Refusal) return fault.toResponse();
-    if (fault instanceof LedgerFault) {
-      log.error({ reason: fault.message }, 'the ledger cannot be used');
+    if (fault instanceof RunnerError) return fault.toResponse();
+    if (fault instanceof LedgerError) {
+      log.error({ reason: fault.message }, 'the ledger is not usable');
       const headers = { 'retry-after': String(limits.ledgerRetrySeconds) };
-      return new Refusal('storage', fault.message, headers).toResponse();
+      return new RunnerError('storage', fault.message, headers).toResponse();
     }
     log.error({ reason: fault.message, stack: fault.stack }, 'request failed');
-    return new Refusal('internal', 'The request failed; the runner goes on').toResponse();
+    return new RunnerError('internal', 'The request failed because of an internal error').toResponse();
   });
   app.use(async (c, next) => {
     const startedAt = performance.now();
     await next();
-    // by the pattern of the route: ids would make a figure of each
+    // the route's pattern, because ids would create a time series each
     const route = routePath(c, -1);
     metrics.requestAnswered(c.req.method, route, c.res.status);
     const ms = Math.round(performance.now() - startedAt);
     log.debug({ method: c.req.method, route, status: c.res.status, ms }, 'request');
   });
-  app.notFound((c) => new Refusal('not_found', `No route ${c.req.method} ${c.req.path}`).toResponse());
+  app.notFound((c) => new RunnerError('not_found', `No route ${c.req.method} ${c.req.path}`).toResponse());
 
   app.get('/health', (c) => {
     const sandbox = sandboxes.report();
@@ -90,12 +90,12 @@ export function createApp(parts: AppParts): Hono {
   });
   app.get('/metrics', async (c) => c.text(await metrics.text(), 200, { 'content-type': metrics.contentType }));
 
-  // everything below is for the holder of the secret
+  // all routes below need a signed request
   app.use(
     bodyLimit({
       maxSize: limits.bodyBytes,
       onError: () => {
-        throw new Refusal('body_too_large', `The body is larger than ${limits.bodyBytes} bytes`);
+        throw new RunnerError('body_too_large', `The body is larger than ${limits.bodyBytes} bytes`);
       },
     }),
   );
@@ -141,10 +141,10 @@ export function createApp(parts: AppParts): Hono {
   });
   app.get('/events', (c) => {
     const session = sessionId.safeParse(c.req.query('session'));
-    if (!session.success) throw new Refusal('invalid_request', 'session: a session id is needed');
+    if (!session.success) throw new RunnerError('invalid_request', 'session: expected a session id');
     const after = c.req.query('after') ?? c.req.header('last-event-id');
     if (after !== undefined && !/^\d{1,15}$/.test(after)) {
-      throw new Refusal('invalid_request', 'after: the number of an event is needed');
+      throw new RunnerError('invalid_request', 'after: expected the number of an event');
     }
     return eventStream(
       ledger,
@@ -159,13 +159,13 @@ export function createApp(parts: AppParts): Hono {
 
   function idOf(text: string): string {
     const id = jobId.safeParse(text);
-    if (!id.success) throw new Refusal('invalid_request', `job id: ${id.error.issues[0]?.message ?? 'not valid'}`);
+    if (!id.success) throw new RunnerError('invalid_request', `job id: ${id.error.issues[0]?.message ?? 'not valid'}`);
     return id.data;
   }
   function recordOf(text: string): JobRecord {
     const id = idOf(text);
     const record = ledger.job(id);
-    if (record === null) throw new Refusal('unknown_job', `No job ${JSON.stringify(id)}`);
+    if (record === null) throw new RunnerError('unknown_job', `No job ${JSON.stringify(id)}`);
     return record;
   }
   return app;

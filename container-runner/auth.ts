@@ -1,6 +1,6 @@
 /**
- * Who may give orders (R7): requests carry a short-lived JWT (HS256) over the method, the path with its
- * query, and the hash of the body. Each token is good once.
+ * Authenticates requests (R7). A request carries a short-lived JWT (HS256) over the method, the path with its query, and
+ * the hash of the body. Each token is valid once.
  */
 import { createHash } from 'node:crypto';
 
@@ -9,29 +9,29 @@ import { errors, jwtVerify } from 'jose';
 import type { Key } from './keys.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import { limits } from './limits.ts';
-import { Refusal } from './problem.ts';
+import { RunnerError } from './problem.ts';
 
 const AUDIENCE = 'cortex-runner';
 
 export interface SignedRequest {
   readonly method: string;
-  /** Path and query as they were sent. */
+  /** Path and query as sent. */
   readonly target: string;
   readonly authorization: string | null;
   readonly body: string;
 }
 
 export interface Authority {
-  /** @throws Refusal `unauthorized`, which says what is wrong and nothing about the secret */
+  /** @throws RunnerError `unauthorized`; the message names the problem and reveals nothing about the secret */
   check(request: SignedRequest): Promise<void>;
 }
 
 /**
- * @param keys shared with the Worker; a token without `kid` is checked with the one that has no id
- * @param ledger remembers spent tokens, also over a restart
+ * @param keys keys shared with the Worker; a token without `kid` uses the key without an id
+ * @param ledger stores used tokens, so that they stay used after a restart
  * @param now epoch milliseconds
- * @param publicHost when set, only requests that were signed for this host and port are taken, so that one for
- *   another runner with the same keys cannot be sent here again
+ * @param publicHost if set, accepts only requests that were signed for this host and port. Otherwise, a request for
+ *   another runner with the same keys could be replayed here
  */
 export function createAuthority(
   keys: readonly Key[],
@@ -42,17 +42,17 @@ export function createAuthority(
   return {
     async check({ method, target, authorization, body }) {
       const [scheme, token] = authorization?.split(' ') ?? [];
-      if (scheme?.toLowerCase() !== 'bearer' || token === undefined) refuse('it carries no token');
+      if (scheme?.toLowerCase() !== 'bearer' || token === undefined) refuse('it has no token');
       const claims = await verify(token, keys, now());
       if (claims['htm'] !== method) refuse('it was signed for another method');
       if (claims['htu'] !== target) refuse('it was signed for another path');
       if (publicHost !== null && claims['hst'] !== publicHost) refuse('it was signed for another runner');
       if (claims['bod'] !== createHash('sha256').update(body, 'utf8').digest('base64url')) {
-        refuse('its body is not the one that was signed');
+        refuse('its body differs from the signed one');
       }
       const { iat, exp, jti } = claims;
       if (typeof iat !== 'number' || typeof exp !== 'number' || exp - iat > limits.tokenSeconds) {
-        refuse(`it is signed for longer than ${limits.tokenSeconds} s`);
+        refuse(`its token is valid for longer than ${limits.tokenSeconds} s`);
       }
       if (typeof jti !== 'string' || jti.length < 16 || jti.length > 128) refuse('its token has no id');
       if (!ledger.spend(jti, (exp + limits.clockSkewSeconds) * 1_000)) refuse('its token was used before');
@@ -80,10 +80,10 @@ async function verify(token: string, keys: readonly Key[], at: number): Promise<
 
 function keyOf(keys: readonly Key[], kid: string | undefined): Uint8Array {
   const key = keys.find(({ id }) => id === (kid ?? null));
-  if (key === undefined) refuse('its key is not one of those that are valid here');
+  if (key === undefined) refuse('its key is unknown');
   return key.secret;
 }
 
 function refuse(why: string): never {
-  throw new Refusal('unauthorized', `The request is refused: ${why}`, { 'www-authenticate': 'Bearer' });
+  throw new RunnerError('unauthorized', `The request is not authorized: ${why}`, { 'www-authenticate': 'Bearer' });
 }

@@ -13,28 +13,28 @@ export interface RunnerConfig {
   readonly stateDir: string;
   /** A secret, or a list of `id=secret` (keys.ts). */
   readonly secret: string;
-  /** Host and port by which the Worker knows this runner; null = any. */
+  /** Host and port of this runner as the Worker sees it; null = any. */
   readonly publicHost?: string | null;
-  /** The only level to use; null = the best that works. */
+  /** The only level to use; null = the best available one. */
   readonly sandbox: SandboxLevel | null;
-  /** Jobs may run as plain processes of this machine's user. */
+  /** Allows jobs as plain processes of this machine's user. */
   readonly allowProcess: boolean;
-  /** Sends requests of tools, for a Worker that cannot pin addresses (X2); false = refuses them. */
+  /** Sends outbound requests of tools, for a Worker that cannot pin addresses (X2); false = rejects them. */
   readonly egress?: boolean;
   readonly logLevel: string;
-  /** What jobs and relics may ask for at most; those of limits.ts where it is absent. */
+  /** Maximum resources of jobs and relics; default: limits.ts. */
   readonly operatorLimits?: OperatorLimits;
-  /** Milliseconds that running jobs get to end by themselves when the runner is told to stop. */
+  /** Time for running jobs to end after SIGTERM, in milliseconds. */
   readonly drainMs?: number;
-  /** Path of the Docker engine's socket; null = where engines listen, `off` = no engine. */
+  /** Path of the Docker engine's socket; null = the default, `off` = no engine. */
   readonly dockerSocket: string | null;
-  /** Sandboxes held ready, of each kind. */
+  /** Number of warm sandboxes of each kind. */
   readonly warm: number;
-  /** Images that jobs may name, as patterns; what is not in the engine is not fetched. */
+  /** Images that jobs may name, as patterns; images are never pulled. */
   readonly images: readonly string[];
-  /** Where pip looks for the packages of tools; null = where it looks by itself. */
+  /** Package index for the packages of tools; null = pip's default. */
   readonly pipIndex: string | null;
-  /** Images of the operator's instead of those made from the parts of this machine. */
+  /** Images of the operator that replace the built base images. */
   readonly baseImages: { readonly shell?: string; readonly python3?: string; readonly node?: string };
 }
 
@@ -45,7 +45,9 @@ const environment = z.object({
   RUNNER_PORT: z.coerce.number().int().min(0).max(65_535).default(8790),
   CORTEX_STATE_DIR: z.string().min(1).default('.cortex'),
   RUNNER_SECRET: z
-    .string({ error: `is not set; it is shared with the Worker and has at least ${limits.secretChars} characters` })
+    .string({
+      error: `is not set; set it to a secret of at least ${limits.secretChars} characters, the same as for the Worker`,
+    })
     .min(limits.secretChars, `must have at least ${limits.secretChars} characters`)
     .superRefine((text, context) => {
       try {
@@ -54,7 +56,7 @@ const environment = z.object({
         context.addIssue({ code: 'custom', message: fault instanceof Error ? fault.message : 'is not valid' });
       }
     }),
-  RUNNER_PUBLIC_URL: z.url({ protocol: /^https?$/, error: 'must be an http or https address' }).optional(),
+  RUNNER_PUBLIC_URL: z.url({ protocol: /^https?$/, error: 'must be an HTTP(S) URL' }).optional(),
   RUNNER_SANDBOX: z.enum(SANDBOX_LEVELS).optional(),
   RUNNER_ALLOW_PROCESS: flag.default(false),
   RUNNER_DOCKER: z.string().optional(),
@@ -74,12 +76,12 @@ const environment = z.object({
   RUNNER_LOG: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
 });
 
-/** Every variable that the runner reads. */
+/** Every environment variable that the runner reads. */
 export const RUNNER_SETTINGS: readonly string[] = Object.keys(environment.shape);
 
-/** @throws Error that names each wrong variable */
+/** @throws Error that names each invalid variable */
 export function readConfig(variables: Readonly<Record<string, string | undefined>>): RunnerConfig {
-  // an empty variable is one that was not set
+  // an empty variable counts as unset
   const given = Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== ''));
   const parsed = environment.safeParse(given);
   if (!parsed.success) {

@@ -1,20 +1,20 @@
 /**
- * Closes what the starter of this process left open (R2). Node opens its own descriptors so that they end with
- * `exec`; those that a shell, a supervisor or npm had open do not, and every sandbox would inherit them: a file that
- * only the administrator may read, a log, a socket.
+ * Closes inherited file descriptors (R2). Node opens its own descriptors with close-on-exec. Descriptors of a shell, a
+ * supervisor or npm have no such flag, so every sandbox would inherit them: for example a file that only the
+ * administrator may read, a log, or a socket.
  */
 import fs from 'node:fs';
 
-/** Standard input, output and error; sandboxes never get these: each has pipes of its own. */
+/** Standard input, output and error. Sandboxes have their own pipes for these. */
 const STANDARD = 2;
-/** `O_CLOEXEC`, the same number on all architectures that Node runs on. */
+/** `O_CLOEXEC`; the same value on all architectures that Node supports. */
 const CLOSES_ON_EXEC = 0o2000000;
 
 /**
  * Descriptors above 2 that a child process would inherit.
  *
- * Other systems have no list of flags. They need none: there, libuv starts children with nothing but their own
- * descriptors (macOS, Windows).
+ * Other systems have no list of descriptor flags and need none: there, libuv passes only explicit descriptors to children
+ * (macOS, Windows).
  */
 export function inheritable(): number[] {
   if (process.platform !== 'linux') return [];
@@ -25,12 +25,12 @@ export function inheritable(): number[] {
 }
 
 /**
- * Closes them. Call it once, before anything is started: what is opened later is Node's, and closes on `exec`.
+ * Closes them. Call it once at startup; descriptors that Node opens later have close-on-exec.
  *
- * @throws Error when one is still open afterwards
+ * @throws Error if one of them is still open afterwards
  */
 export function closeInherited(): void {
-  // a channel to a parent that forked us is one of them; closing it under libuv would be a fault
+  // an IPC channel to the parent is among them; libuv must close it
   if (process.connected) process.disconnect();
   for (const descriptor of inheritable()) fs.closeSync(descriptor);
   const left = inheritable();
@@ -42,7 +42,7 @@ function passesExec(descriptor: number): boolean {
     const flags = /^flags:\s*([0-7]+)$/m.exec(fs.readFileSync(`/proc/self/fdinfo/${descriptor}`, 'utf8'))?.[1];
     return flags === undefined || (Number.parseInt(flags, 8) & CLOSES_ON_EXEC) === 0;
   } catch {
-    // closed meanwhile: the one that read the directory
+    // closed meanwhile: the descriptor that read the directory
     return false;
   }
 }

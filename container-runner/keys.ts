@@ -1,8 +1,8 @@
-/** The keys that signed requests may be checked with (R7): one secret, or several by id, so that they can be changed in turn. */
+/** Keys for checking signed requests (R7): one secret, or several with ids for key rotation. */
 import { limits } from './limits.ts';
 
 export interface Key {
-  /** What a token names as its `kid`; null for a secret without an id. */
+  /** The `kid` of a token; null for a secret without an id. */
   readonly id: string | null;
   readonly secret: Uint8Array;
 }
@@ -12,7 +12,7 @@ const NAMED = /^([A-Za-z0-9][\w.-]{0,31})=(.{32,})$/;
 /**
  * Reads a secret, or a list of `id=secret` separated by commas; a plain secret may end with the `=` of base64.
  *
- * @throws Error that names a key which is too short, or an id that stands twice
+ * @throws Error that names a key that is too short, or a duplicate id
  */
 export function parseKeys(text: string): Key[] {
   const pieces = text.split(/[\s,]+/).filter(Boolean);
@@ -25,6 +25,6 @@ export function parseKeys(text: string): Key[] {
     return { id, secret: new TextEncoder().encode(secret) };
   });
   const twice = keys.find(({ id }, at) => keys.findIndex((other) => other.id === id) !== at);
-  if (twice !== undefined) throw new Error(`${twice.id ?? 'a secret without an id'} stands there twice`);
+  if (twice !== undefined) throw new Error(`${twice.id ?? 'a secret without an id'} is a duplicate`);
   return keys;
 }

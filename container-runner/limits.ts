@@ -1,16 +1,16 @@
 /**
- * Every limit of the runner, with unit and reason. Sizes in `Bytes` are UTF-8. What is past a limit
- * gets a named refusal or a named end; nothing is lost in silence.
+ * Every limit of the runner, with unit and reason. Sizes in `Bytes` are UTF-8. A request or a job that exceeds a limit
+ * gets an error or an end with a code; nothing is dropped silently.
  */
 export const limits = {
-  // --- admission (R8); the operator may say otherwise (operator-limits.ts), up to what begins with `most` ---
-  /** Sandboxes at work at once; each is a process of its own. */
+  // --- admission (R8); the operator can change these (operator-limits.ts), up to the `most…` values ---
+  /** Concurrent jobs; each runs in a separate process. */
   jobsRunning: 8,
-  /** Accepted jobs that wait for a place; past it 429. */
+  /** Queued jobs; further jobs get 429. */
   jobsQueued: 64,
   mostJobsRunning: 1_024,
   mostJobsQueued: 65_536,
-  /** What `Retry-After` says, in seconds: about one short job. */
+  /** `Retry-After` in seconds: about one short job. */
   retryAfterSeconds: 1,
 
   // --- requests ---
@@ -18,34 +18,34 @@ export const limits = {
   bodyBytes: 12_582_912,
   jobIdChars: 256,
   sessionChars: 128,
-  /** Nesting of `inputs`; deeper ones are refused before they are parsed. */
+  /** Nesting of `inputs`; deeper input is rejected before parsing. */
   jsonDepth: 64,
 
-  // --- authorisation (R7) ---
-  /** A signed request is good for so long. */
+  // --- authentication (R7) ---
+  /** Lifetime of a signed request. */
   tokenSeconds: 60,
-  /** Clocks of the Worker and the runner may differ by so much. */
+  /** Maximum difference between the clocks of the Worker and the runner. */
   clockSkewSeconds: 10,
   secretChars: 32,
-  /** Of a tenant's name, as the Worker says it. */
+  /** Length of a tenant's name. */
   tenantChars: 200,
 
-  // --- a job's means (R3, R4); `max…` are the operator's to change, up to what begins with `most` ---
-  /** Each of stdout and stderr; past it the job ends as `output_limit`. */
+  // --- resources of a job (R3, R4); the operator can change `max…`, up to the `most…` values ---
+  /** Each of stdout and stderr; beyond it the job ends as `output_limit`. */
   outputBytes: 1_048_576,
   minOutputBytes: 1_024,
-  /** Output events are cut to this, so that a reader's frame stays small. */
+  /** Output events are split at this length, to keep a reader's frames small. */
   outputEventChars: 65_536,
-  /** An argument, and the environment as a whole, are left out above it: the system refuses 128 KiB. */
+  /** Maximum of one argument, and of the whole environment. The system rejects 128 KiB. */
   argumentBytes: 98_304,
   timeoutMs: 60_000,
   maxTimeoutMs: 3_600_000,
   memoryMb: 256,
   minMemoryMb: 64,
   maxMemoryMb: 2_048,
-  /** TERM, then so long, then KILL. */
+  /** Time between TERM and KILL. */
   killGraceMs: 2_000,
-  /** How long the pipes of a dead process may stay open. */
+  /** How long pipes of a dead process may stay open. */
   drainMs: 1_000,
   processes: 64,
   maxProcesses: 512,
@@ -55,81 +55,81 @@ export const limits = {
   maxCpus: 64,
   mostCpus: 1_024,
   openFiles: 256,
-  /** One file that a job writes, and the work directory and the temporary one, each. */
+  /** Maximum of one file, and of the work directory and the temporary directory each. */
   diskMb: 64,
   maxDiskMb: 2_048,
-  /** Of memory and of files in memory: a terabyte. */
+  /** Maximum of memory and of files in memory: a terabyte. */
   mostMebibytes: 1_048_576,
-  /** A place in memory of a service's container. */
+  /** A tmpfs in a service's container. */
   scratchBytes: 67_108_864,
 
   // --- relics (R5) ---
   relicNameChars: 64,
   relicPathChars: 8_192,
-  /** Relics that run at once, in all and of one session. */
+  /** Concurrent relics, in total and per scope. */
   relicsRunning: 16,
-  relicsPerSpace: 8,
+  relicsPerScope: 8,
   mostRelics: 1_024,
-  /** Calls at work in one relic, and calls that wait for it; past them 429. */
+  /** Concurrent calls of one relic, and queued calls; further calls get 429. */
   relicCalls: 16,
   relicCallsWaiting: 64,
-  /** One answer. */
+  /** Size of one answer. */
   relicAnswerBytes: 1_048_576,
-  /** From its start until it has answered its health check. */
+  /** From the start until the first successful health check. */
   relicStartMs: 15_000,
   relicStartMaxMs: 120_000,
   relicStartPollMs: 20,
   relicHealthMs: 10_000,
   relicHealthMinMs: 100,
-  /** A check may take as long as the time between two, within these. */
+  /** The timeout of a health check is its interval, within these bounds. */
   relicHealthTimeoutMs: 5_000,
   relicHealthLeastMs: 500,
-  /** Health checks in a row without an answer; then it is restarted. */
+  /** Failed health checks in a row until the relic is restarted. */
   relicHealthMisses: 3,
   relicIdleMs: 600_000,
   relicIdleMaxMs: 7 * 24 * 3_600_000,
-  /** Before a restart, doubled with each further death in a row. */
+  /** Backoff before a restart; doubled after each death in a row. */
   relicBackoffMs: 100,
   relicBackoffMaxMs: 30_000,
-  /** Deaths in a row after which it is not started any more of itself, and how long calls are then refused. */
+  /** Deaths in a row until the relic pauses, and the duration of the pause. */
   relicDeaths: 5,
   relicRestMs: 30_000,
-  /** Having run for so long, a relic's earlier deaths are forgotten. */
+  /** Deaths are forgotten after the relic has run for this time. */
   relicStableMs: 60_000,
   relicProcesses: 64,
-  /** What has to stay free on the disk that states are on: relics that keep one end below it. */
+  /** Minimum free disk space; below it, relics with state are stopped. */
   relicSpareBytes: 1_073_741_824,
-  /** Relics whose state is kept, running or not. */
+  /** Relics with stored state, running or not. */
   relicStates: 256,
-  /** The end of what a relic printed, told with its death. */
+  /** Maximum of the last output that is reported with a relic's death. */
   relicTailChars: 2_000,
 
-  // --- requests of tools (egress/) ---
-  /** One question to a name server; it is asked twice. */
+  // --- outbound requests of tools (egress/) ---
+  /** Timeout of one DNS query; there are two attempts. */
   egressQueryMs: 1_500,
-  /** From a name to its addresses, whatever is asked. */
+  /** Timeout of name resolution in total. */
   egressResolveMs: 5_000,
-  /** Questions to the system's resolver at once: each blocks one of four threads that files and hashes need, too. */
+  /** Concurrent queries of the system's resolver. Each blocks one of four threads that file access and hashing share. */
   egressLookups: 2,
-  /** Of one name. */
+  /** Addresses of one name. */
   egressAddresses: 16,
   hostChars: 253,
-  /** Requests at once, in all and of one session; past them 429. */
+  /** Concurrent requests, in total and per session; further ones get 429. */
   egressRunning: 256,
   egressPerSession: 32,
   egressHeaders: 64,
   egressUrlChars: 16_384,
   /** One answer, after decompression. */
   egressBytes: 67_108_864,
-  /** An idle connection is kept so long: less than most servers keep theirs. */
+  /** Lifetime of an idle connection: less than that of most servers. */
   egressIdleMs: 4_000,
-  /** Idle connections to one place. */
+  /** Idle connections per destination. */
   egressIdleSockets: 4,
 
   // --- prewarm ---
-  /** A sandbox is held for a session so long; a model writes the body of an action meanwhile. */
+  /** How long a sandbox is reserved for a session: the time in which a model writes the body of an action. */
   prewarmMs: 15_000,
-  /** Held at once, for everybody together. */
+  /** Concurrent reservations in total. */
   prewarmed: 16,
   /** Sessions whose last image is remembered. */
   prewarmSessions: 1_024,
@@ -139,67 +139,67 @@ export const limits = {
   buildFiles: 256,
   buildRequirements: 64,
   buildMs: 300_000,
-  buildMeans: { memoryMb: 1_024, cpus: 2, processes: 128, diskMb: 512 },
-  /** Of a Dockerfile; each is an image of its own while it is built. */
+  buildResources: { memoryMb: 1_024, cpus: 2, processes: 128, diskMb: 512 },
+  /** Instructions of a Dockerfile; each one creates an intermediate image. */
   buildInstructions: 128,
-  /** How often it is looked at what a build has written. */
-  buildLookMs: 1_000,
-  /** Images of tools that are kept; past it those go that were not used for the longest time. */
+  /** Interval at which the size of a build is checked. */
+  buildPollMs: 1_000,
+  /** Cached tool images; beyond it, the least recently used ones are removed. */
   toolImages: 256,
-  /** What a build may say; past it the build ends. */
+  /** Maximum log of a build; beyond it, the build is aborted. */
   buildLogBytes: 1_048_576,
-  /** What of a build's log stands in the error of one that failed. */
+  /** Part of the build log in the error of a failed build. */
   buildLogChars: 4_000,
 
   // --- ledger (R1) ---
-  /** Ended jobs and their events are kept so long. */
+  /** Retention of ended jobs and their events. */
   retentionMs: 24 * 3_600_000,
-  /** Past it the oldest ended jobs are forgotten earlier. */
+  /** Beyond this size, the oldest ended jobs are deleted earlier. */
   ledgerBytes: 536_870_912,
   pruneEveryMs: 300_000,
-  /** What jobs may print, as JSON, until the size is looked at again without waiting for that. */
+  /** The ledger's size is checked after this many characters of new output. */
   ledgerSlackChars: 33_554_432,
-  /** A job whose end could not be written, as on a full disk, is tried again so much later. */
+  /** Delay of a retry when a job's end cannot be written, for example because the disk is full. */
   ledgerRetryMs: 1_000,
-  /** What a caller is told meanwhile, in seconds. */
+  /** `Retry-After` meanwhile, in seconds. */
   ledgerRetrySeconds: 5,
-  /** Tokens of one minute, remembered while the ledger cannot be written; past it requests are refused. */
+  /** Used tokens that are kept in memory while the ledger cannot be written; beyond it, requests are rejected. */
   tokensInMemory: 100_000,
-  /** Names of files that were set aside, in `/health`. */
+  /** Files that were set aside and that `/health` lists. */
   setAsideNames: 20,
-  /** Jobs that ended this recently are part of a stream that is opened without a place to resume from. */
+  /** A stream without a position starts with jobs that ended within this time. */
   recentMs: 60_000,
 
   // --- events ---
   heartbeatMs: 5_000,
-  /** Rows read from the ledger at a time for one reader. */
+  /** Rows read from the ledger per query for one reader. */
   eventRows: 256,
 
   // --- start and stop ---
-  /** What running jobs get to end by themselves when the runner is told to stop, in seconds. */
+  /** Time for running jobs to end after SIGTERM, in seconds. */
   drainSeconds: 25,
   maxDrainSeconds: 3_600,
-  /** What a refused caller is told meanwhile: the next runner, or the next life of this one. */
+  /** `Retry-After` while the runner drains. */
   stoppingRetrySeconds: 5,
-  /** What a caller is told while the runner starts. */
+  /** `Retry-After` while the runner starts. */
   startingRetrySeconds: 1,
-  /** Sandboxes held ready, of each kind. */
+  /** Warm sandboxes of each kind. */
   warm: 2,
   maxWarm: 32,
-  /** After one was taken, the next one is begun so much later. */
+  /** Delay before a used sandbox is replaced. */
   refillMs: 40,
   warmUpMs: 30_000,
   probeMs: 10_000,
 
   // --- Docker engine (R2) ---
-  /** What the engine may take for an answer that needs no work. */
+  /** Timeout of the engine for simple requests. */
   engineMs: 10_000,
-  /** What it may take to make and to start a container, when much is going on. */
+  /** Timeout for creating and starting a container under load. */
   engineStartMs: 30_000,
-  /** After a kill: what still stands then is the engine's to end, and the job is `lost`. */
+  /** Timeout for killing a container; after it, the job is `lost`. */
   engineKillMs: 15_000,
-  /** A job's container that ended so long ago and still stands has no runner any more. */
+  /** An exited job container of this age has no runner. */
   abandonedMs: 60_000,
-  /** Files, directories and links in each of the places that a job may write to, and in the state of a relic. */
+  /** Files, directories and links in each writable directory of a job, and in the state of a relic. */
   inodes: 16_384,
 } as const;

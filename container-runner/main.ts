@@ -1,4 +1,4 @@
-/** Starts the runner with the settings of the environment; SIGTERM drains it, SIGINT or a second SIGTERM stops it at once. */
+/** Starts the runner with settings from the environment. SIGTERM drains it; SIGINT or a second SIGTERM stops it at once. */
 import { readConfig } from './config.ts';
 import { closeInherited } from './descriptors.ts';
 import { createRunner } from './runner.ts';
@@ -19,16 +19,16 @@ const runner = await Promise.resolve()
 function explain(fault: unknown): string {
   if (!(fault instanceof Error)) return String(fault);
   if ('code' in fault && fault.code === 'EADDRINUSE') {
-    return `port ${process.env['RUNNER_PORT'] ?? '8790'} is taken; set RUNNER_PORT to another one`;
+    return `port ${process.env['RUNNER_PORT'] ?? '8790'} is in use; set RUNNER_PORT to another port`;
   }
   return fault.message;
 }
 
-// before the ready line: whoever reads it may signal at once
+// before the ready line, because its reader may send a signal immediately
 let stopping = false;
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   process.on(signal, () => {
-    // a person at a keyboard, and whoever asks twice, does not wait
+    // Ctrl-C and a second signal do not wait
     const atOnce = stopping || signal === 'SIGINT';
     stopping = true;
     void (atOnce ? runner.close() : runner.drain()).then(() => process.exit(0));

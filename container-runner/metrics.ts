@@ -1,4 +1,4 @@
-/** Figures for Prometheus (R1): what runs now, what has ended and how, and how long it took. Names, no contents. */
+/** Prometheus metrics (R1): current load, ended jobs, and durations. No contents. */
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 
 import type { JobCounts } from './jobs/jobs.ts';
@@ -31,39 +31,33 @@ export function createMetrics(sources: MetricSources): Metrics {
   function gauge(name: string, help: string, read: () => number): void {
     const made: Gauge = new Gauge({ name: `cortex_runner_${name}`, help, registers, collect: () => made.set(read()) });
   }
-  gauge('jobs_running', 'Jobs that run now.', () => sources.jobs.counts.running);
-  gauge('jobs_queued', 'Accepted jobs that wait for a place.', () => sources.jobs.counts.queued);
-  gauge('jobs_max_running', 'Places for jobs.', () => sources.maxRunning);
-  gauge('relics_running', 'Relics that run or are being started.', () => sources.relics.running);
-  gauge(
-    'relic_restarts',
-    'Deaths of relics since the start that were followed by a restart.',
-    () => sources.relics.restarts,
-  );
-  gauge('prewarmed', 'Sandboxes that are held for a session.', () => sources.prewarmer.held);
+  gauge('jobs_running', 'Running jobs.', () => sources.jobs.counts.running);
+  gauge('jobs_queued', 'Queued jobs.', () => sources.jobs.counts.queued);
+  gauge('jobs_max_running', 'Maximum number of running jobs.', () => sources.maxRunning);
+  gauge('relics_running', 'Running and starting relics.', () => sources.relics.running);
+  gauge('relic_restarts', 'Restarts of relics since the start of the runner.', () => sources.relics.restarts);
+  gauge('prewarmed', 'Sandboxes that are reserved for a session.', () => sources.prewarmer.held);
   gauge('ledger_bytes', 'Size of the job ledger.', () => sources.ledger.sizeBytes);
-  gauge('draining', '1 when no new jobs are taken because the runner is about to stop.', () =>
-    sources.draining() ? 1 : 0,
-  );
+  gauge('draining', '1 while the runner is stopping and accepts no new jobs.', () => (sources.draining() ? 1 : 0));
   new Gauge({ name: 'cortex_runner_info', help: 'Version of the runner.', labelNames: ['version'], registers }).set(
     { version: VERSION },
     1,
   );
   const ended = new Counter({
     name: 'cortex_runner_jobs_ended_total',
-    help: 'Jobs that ended since the start.',
+    help: 'Ended jobs since the start of the runner.',
     labelNames: ['kind', 'sandbox', 'end'],
     registers,
   });
   const waited = new Histogram({
     name: 'cortex_runner_job_wait_seconds',
-    help: 'From the request to the start of a job.',
+    help: 'Time from the request to the start of a job.',
     buckets: SECONDS,
     registers,
   });
   const ran = new Histogram({
     name: 'cortex_runner_job_seconds',
-    help: 'From the start to the end of a job.',
+    help: 'Time from the start to the end of a job.',
     labelNames: ['kind', 'sandbox'],
     buckets: SECONDS,
     registers,

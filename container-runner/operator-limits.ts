@@ -1,11 +1,11 @@
-/** What a job or a relic may ask for at most, and how many run at once: the operator's to say, within reason. */
+/** Maximum resources of a job or a relic, and concurrency; the operator can set them within bounds. */
 import { z } from 'zod';
 
 import { limits } from './limits.ts';
-import { Refusal } from './problem.ts';
+import { RunnerError } from './problem.ts';
 
 export interface OperatorLimits {
-  /** Jobs that run at once, and accepted ones that wait. */
+  /** Running jobs, and queued ones. */
   readonly running: number;
   readonly queued: number;
   readonly relics: number;
@@ -30,7 +30,7 @@ export const MAXIMA: OperatorLimits = {
 const whole = (least: number, most: number): z.ZodOptional<z.ZodCoercedNumber> =>
   z.coerce.number().int().min(least).max(most).optional();
 
-/** Never below what a program gets that asks for nothing: such a one runs everywhere. */
+/** Lower bounds are the default resources, so that a job without limits runs on every runner. */
 export const operatorLimitVariables = {
   RUNNER_MAX_JOBS: whole(1, limits.mostJobsRunning),
   RUNNER_MAX_QUEUED: whole(0, limits.mostJobsQueued),
@@ -58,7 +58,7 @@ export function operatorLimitsOf(given: {
   };
 }
 
-/** What is asked for, by the names of the API. */
+/** Requested resources, with the names of the API. */
 interface Asked {
   readonly timeout_ms?: number;
   readonly memory_mb?: number;
@@ -67,8 +67,8 @@ interface Asked {
   readonly disk_mb?: number;
 }
 
-/** @throws Refusal `invalid_request` that names what is too much, and what is allowed */
-export function refuseTooMuch(asked: Asked, operatorLimits: OperatorLimits): void {
+/** @throws RunnerError `invalid_request` that names the exceeded limit */
+export function requireWithinLimits(asked: Asked, operatorLimits: OperatorLimits): void {
   const pairs = [
     ['timeout_ms', asked.timeout_ms, operatorLimits.timeoutMs],
     ['memory_mb', asked.memory_mb, operatorLimits.memoryMb],
@@ -77,6 +77,6 @@ export function refuseTooMuch(asked: Asked, operatorLimits: OperatorLimits): voi
     ['disk_mb', asked.disk_mb, operatorLimits.diskMb],
   ] as const;
   for (const [name, wanted = 0, most] of pairs) {
-    if (wanted > most) throw new Refusal('invalid_request', `${name}: ${wanted} (this runner allows at most ${most})`);
+    if (wanted > most) throw new RunnerError('invalid_request', `${name}: ${wanted} (maximum of this runner: ${most})`);
   }
 }

@@ -1,13 +1,11 @@
 /**
- * Sandboxes that are held ready for a session, because it will need one soon: the model has begun to
- * write the action, and its end meets a warm interpreter, or a container of the image that the session
- * used last.
+ * Reserves sandboxes for sessions that will need one soon. When the model begins to write an action, the runner reserves a
+ * warm interpreter, or a container of the image that the session used last.
  *
- * Owns: what is held, and which image each session used last. Does not own: which sandbox a job gets when
- * nothing is held for it.
+ * Owns the reservations, and the last image of each session. Does not own the choice of a sandbox without a reservation.
  * Invariants:
- * 1. What is held is used once, by a job of the session that it was held for, or released after `limits.prewarmMs`.
- * 2. At most `limits.prewarmed` are held; past it a wish is not granted, and nothing is lost by that.
+ * 1. A reservation is used once, by a job of its session, or released after `limits.prewarmMs`.
+ * 2. There are at most `limits.prewarmed` reservations; further requests are ignored without harm.
  */
 import { limits } from './limits.ts';
 import type { SandboxRegistry } from './sandbox/registry.ts';
@@ -20,9 +18,9 @@ interface Entry<What> {
 
 export class Prewarmer {
   readonly #sandboxes: SandboxRegistry;
-  readonly #interpreters = new Shelf<Launch>();
-  readonly #images = new Shelf<ImageLaunch>();
-  /** By session, the latest last. */
+  readonly #interpreters = new Reservations<Launch>();
+  readonly #images = new Reservations<ImageLaunch>();
+  /** By session, most recent last. */
   readonly #lastImage = new Map<string, string>();
   #closed = false;
 
@@ -30,7 +28,7 @@ export class Prewarmer {
     this.#sandboxes = sandboxes;
   }
 
-  /** How many are held now. */
+  /** Number of reservations. */
   get held(): number {
     return this.#interpreters.count + this.#images.count;
   }
@@ -40,10 +38,10 @@ export class Prewarmer {
   }
 
   /**
-   * Holds a sandbox for a job that will come; returns at once.
+   * Reserves a sandbox for an expected job; returns immediately.
    *
-   * @returns false where nothing is held: the place is full, or the sandbox knows no waiting
-   * @throws Refusal `unsupported` where such a job could not run
+   * @returns false if nothing is reserved: the limit is reached, or the sandbox has no warm instances
+   * @throws RunnerError `unsupported` if such a job could not run
    */
   hold(session: string, interpreter: Interpreter, asked: SandboxLevel | undefined): boolean {
     const sandbox = this.#sandboxes.choose(interpreter, asked);
@@ -52,16 +50,16 @@ export class Prewarmer {
     return true;
   }
 
-  /** What is held for such a job, if anything; it is the caller's from now on. */
+  /** Takes the reservation for such a job, if there is one. */
   async take(session: string, sandbox: Sandbox, interpreter: Interpreter): Promise<Held | null> {
     return await this.#interpreters.take(keyOf(session, sandbox, interpreter));
   }
 
   /**
-   * The same for a program of an image: which one is not known yet, so that it is the one that the session used last.
+   * Reserves a container. The image of the next job is unknown, so the session's last image is used.
    *
-   * @returns false also where the session has used none
-   * @throws Refusal `unsupported` where no image could run
+   * @returns false also if the session has not used an image
+   * @throws RunnerError `unsupported` if no image can run here
    */
   holdImage(session: string, asked: SandboxLevel | undefined): boolean {
     const sandbox = this.#sandboxes.chooseForImage(asked);
@@ -71,7 +69,7 @@ export class Prewarmer {
     return true;
   }
 
-  /** What is held of an image, if anything; remembers it for the next time. */
+  /** Takes the reservation for an image, if there is one, and remembers the image. */
   async takeImage(session: string, sandbox: Sandbox, image: string): Promise<Held<ImageLaunch> | null> {
     this.#lastImage.delete(session);
     this.#lastImage.set(session, image);
@@ -80,21 +78,21 @@ export class Prewarmer {
     return await this.#images.take(keyOf(session, sandbox, image));
   }
 
-  /** Releases everything; resolves when that is done. */
+  /** Releases all reservations; resolves when that is done. */
   async close(): Promise<void> {
     this.#closed = true;
     await Promise.all([this.#interpreters.clear(), this.#images.clear()]);
   }
 }
 
-/** What is held, by key. */
-class Shelf<What> {
+/** Reservations by key. */
+class Reservations<What> {
   readonly #entries = new Map<string, Entry<What>[]>();
   count = 0;
 
   put(key: string, holding: Promise<Held<What>>): void {
     const entry: Entry<What> = {
-      // one that could not be made is no reason to fail: the job will say why
+      // ignore the error: the job will report it
       held: holding.catch(() => null),
       timer: setTimeout(() => {
         this.#forget(key, entry);

@@ -1,33 +1,33 @@
-/** Refusals, as RFC 9457 documents with a stable code. Branch on `code`, never on the message. */
+/** Errors as RFC 9457 problem documents with a stable code. Branch on `code`, never on the message. */
 
 const PROBLEMS = {
   invalid_request: { status: 400, title: 'The request is not valid' },
   invalid_json: { status: 400, title: 'The body is not JSON' },
-  unauthorized: { status: 401, title: 'A signed request is needed' },
-  not_found: { status: 404, title: 'No such route' },
-  unknown_job: { status: 404, title: 'No such job' },
+  unauthorized: { status: 401, title: 'The request must be signed' },
+  not_found: { status: 404, title: 'Unknown route' },
+  unknown_job: { status: 404, title: 'Unknown job' },
   id_conflict: { status: 409, title: 'The id was used for another job' },
   body_too_large: { status: 413, title: 'The body is too large' },
-  unsupported: { status: 422, title: 'No sandbox here runs this' },
-  busy: { status: 429, title: 'Too many jobs are waiting' },
-  egress_off: { status: 403, title: 'The runner sends no requests for tools' },
-  egress_refused: { status: 403, title: 'The runner sends nothing there' },
-  egress_failed: { status: 502, title: 'The request had no answer' },
-  egress_timeout: { status: 504, title: 'The request had no answer in time' },
-  storage: { status: 503, title: 'The ledger of the runner cannot be used' },
+  unsupported: { status: 422, title: 'No sandbox supports this' },
+  busy: { status: 429, title: 'The runner is full' },
+  egress_off: { status: 403, title: 'Outbound requests are disabled' },
+  egress_refused: { status: 403, title: 'The address is not allowed' },
+  egress_failed: { status: 502, title: 'The outbound request failed' },
+  egress_timeout: { status: 504, title: 'The outbound request timed out' },
+  storage: { status: 503, title: 'The ledger of the runner is not usable' },
   starting: { status: 503, title: 'The runner is starting' },
   stopping: { status: 503, title: 'The runner is stopping' },
-  internal: { status: 500, title: 'Something went wrong in the runner' },
+  internal: { status: 500, title: 'Internal error of the runner' },
 } as const satisfies Record<string, { readonly status: number; readonly title: string }>;
 
 export type ProblemCode = keyof typeof PROBLEMS;
 
-/** A refusal with a stable code; the app answers with its document. */
-export class Refusal extends Error {
-  override readonly name = 'Refusal';
+/** An error with a stable code; the app answers with its document. */
+export class RunnerError extends Error {
+  override readonly name = 'RunnerError';
   readonly code: ProblemCode;
   readonly headers: Readonly<Record<string, string>>;
-  /** Further members of the document. */
+  /** Additional members of the document. */
   readonly members: Readonly<Record<string, boolean>>;
 
   constructor(

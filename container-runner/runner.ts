@@ -1,4 +1,4 @@
-/** Puts the runner together: ledger, sandboxes, jobs, routes, server. */
+/** Assembles the runner: ledger, sandboxes, jobs, routes, server. */
 import type { AddressInfo } from 'node:net';
 
 import { createAdaptorServer, type ServerType } from '@hono/node-server';
@@ -13,11 +13,11 @@ import type { Egress } from './egress/routes.ts';
 import { createSender } from './egress/send.ts';
 import { Jobs } from './jobs/jobs.ts';
 import { parseKeys } from './keys.ts';
-import { openLedger } from './ledger/ledger-open.ts';
+import { openLedger } from './ledger/open-ledger.ts';
 import { limits } from './limits.ts';
 import { MAXIMA } from './operator-limits.ts';
-import { openRelics } from './relics/open.ts';
-import type { RelicHost } from './relics/service.ts';
+import { openRelics } from './relics/open-relics.ts';
+import type { RelicHost } from './relics/relic-service.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import { Prewarmer } from './prewarm.ts';
 import { BubblewrapSandbox } from './sandbox/bubblewrap.ts';
@@ -34,27 +34,27 @@ export interface RunnerOptions extends RunnerConfig {
   /** Epoch milliseconds. */
   readonly now?: () => number;
   readonly log?: Logger;
-  /** Instead of the sandboxes of this machine. */
+  /** Replaces the sandboxes of this machine. */
   readonly sandboxes?: readonly Sandbox[];
-  /** Instead of the place for relics of this machine. */
+  /** Replaces the relic host of this machine. */
   readonly relicHost?: RelicHost;
-  /** Instead of the network of this machine. */
+  /** Replaces the network of this machine. */
   readonly egressParts?: Egress;
 }
 
 export interface Runner {
   readonly url: string;
   readonly sandboxes: SandboxRegistry;
-  /** Takes no new jobs, lets those that run end by themselves within the time that is set, then closes. */
+  /** Accepts no new jobs, waits for running ones up to the drain time, then closes. */
   drain(): Promise<void>;
-  /** Ends running jobs and everything that they started, then closes; resolves when nothing is left. */
+  /** Kills running jobs and closes; resolves when everything is cleaned up. */
   close(): Promise<void>;
 }
 
 /**
- * Listens first, so that callers hear that the runner is starting; resolves when it takes jobs.
+ * Starts the server first, so that callers see that the runner is starting. Resolves when it accepts jobs.
  *
- * @throws Error when the port is taken or the ledger cannot be opened
+ * @throws Error if the port is in use or the ledger cannot be opened
  */
 export async function createRunner(options: RunnerOptions): Promise<Runner> {
   const now = options.now ?? Date.now;
@@ -75,7 +75,7 @@ export async function createRunner(options: RunnerOptions): Promise<Runner> {
   }
 }
 
-/** Everything behind the server. */
+/** Everything except the server. */
 async function openRunner(
   options: RunnerOptions,
   server: ServerType,
@@ -89,7 +89,7 @@ async function openRunner(
   const stopping = new AbortController();
   const state = new StateFolder(options.stateDir, {
     now,
-    onSetAside: (file, reason) => log.error({ file, reason }, 'a file that cannot be used was set aside; it is kept'),
+    onSetAside: (file, reason) => log.error({ file, reason }, 'an unusable file was renamed and replaced'),
   });
   const ledger = openLedger(state, now);
   const { sandboxes, absent } =
@@ -152,7 +152,7 @@ async function openRunner(
     stopping.abort();
     await new Promise<void>((resolve) => {
       server.close(() => resolve());
-      // streams have ended; what is idle needs no farewell
+      // all streams have ended; only idle connections remain
       setTimeout(() => 'closeAllConnections' in server && server.closeAllConnections(), 50);
     });
     sender.close();
@@ -164,13 +164,13 @@ async function openRunner(
   const host = address.family === 'IPv6' ? `[${address.address}]` : address.address;
   async function drain(): Promise<void> {
     const { running, queued } = jobs.counts;
-    log.info({ running, queued, ms: options.drainMs }, 'draining: no new jobs are taken');
+    log.info({ running, queued, ms: options.drainMs }, 'draining: no new jobs are accepted');
     relics.drain();
     let timer: NodeJS.Timeout | undefined;
     const patience = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, options.drainMs ?? limits.drainSeconds * 1_000);
     });
-    // what closes meanwhile has no need of patience
+    // `close` skips the wait
     await Promise.race([jobs.drain(), patience, new Promise((resolve) => (hurry = () => resolve(null)))]);
     clearTimeout(timer);
     await (closing ??= close());
@@ -196,7 +196,7 @@ function sandboxesOf(
   const absent = new Map<SandboxLevel, string>();
   const sandboxes: Sandbox[] = [];
   const wanted = (level: SandboxLevel): boolean => options.sandbox === null || options.sandbox === level;
-  if (options.dockerSocket === 'off') absent.set('docker', 'switched off (RUNNER_DOCKER=off)');
+  if (options.dockerSocket === 'off') absent.set('docker', 'disabled (RUNNER_DOCKER=off)');
   else if (wanted('docker')) {
     const docker = new DockerSandbox({
       socket: options.dockerSocket,
@@ -211,9 +211,9 @@ function sandboxesOf(
     sandboxes.push(docker);
   }
   if (wanted('bubblewrap')) sandboxes.push(new BubblewrapSandbox(options.warm));
-  if (!options.allowProcess) absent.set('process', 'not allowed; RUNNER_ALLOW_PROCESS=1 allows it');
+  if (!options.allowProcess) absent.set('process', 'disabled; set RUNNER_ALLOW_PROCESS=1 to enable it');
   else if (wanted('process')) {
-    log.warn('jobs may run as plain processes, with the rights of this user (RUNNER_ALLOW_PROCESS)');
+    log.warn('jobs may run as plain processes with the permissions of this user (RUNNER_ALLOW_PROCESS)');
     sandboxes.push(new ProcessSandbox());
   }
   if (wanted('wasm')) {

@@ -1,17 +1,17 @@
-/** What a runner says while it starts: which images it makes, and that it takes no jobs yet. */
-import { Refusal } from './problem.ts';
+/** Answers requests while the runner starts: reports the progress of base images, and rejects jobs. */
+import { RunnerError } from './problem.ts';
 import { limits } from './limits.ts';
 import { SERVICE, VERSION } from './version.ts';
 
 export type ImageState = 'waiting' | 'building' | 'ready' | 'failed';
 
-/** A base image on its way; told by whoever makes it. */
+/** Called by the builder with the progress of a base image. */
 export type ImageListener = (name: string, state: ImageState) => void;
 
 export interface ImageReport {
   readonly name: string;
   readonly state: ImageState;
-  /** Since the build began; of a finished one, how long it took. */
+  /** Time since the start of the build, or the duration of a finished one. */
   readonly elapsed_ms: number;
 }
 
@@ -33,12 +33,12 @@ export class Startup {
     this.#images.set(name, { state, since, endedAt: ended ? now : null });
   };
 
-  /** Answers every request until the runner is ready: 503 is said before anything happens. */
+  /** Answers every request until the runner is ready. */
   readonly fetch = (request: Request): Response => {
     const { pathname } = new URL(request.url);
     if (request.method === 'GET' && pathname === '/health') return Response.json(this.#health());
     const retry = { 'retry-after': String(limits.startingRetrySeconds) };
-    return new Refusal('starting', 'The runner is starting and takes no jobs yet', retry).toResponse();
+    return new RunnerError('starting', 'The runner is starting and does not accept jobs yet', retry).toResponse();
   };
 
   #health(): Record<string, unknown> {

@@ -1,6 +1,6 @@
 /**
- * The runner's state folder (R1). A file in it that cannot be used is set aside: it keeps its content under another
- * name, the runner goes on with a new one, and `/health` and the log name it until the operator removes it.
+ * The runner's state folder (R1). An unusable file is set aside: it is renamed, the runner creates a new one, and
+ * `/health` and the log name the renamed file until the operator removes it.
  */
 import fs from 'node:fs';
 import path from 'node:path';
@@ -8,13 +8,13 @@ import path from 'node:path';
 import { limits } from './limits.ts';
 
 const MARK = '.set-aside-';
-/** What SQLite keeps beside a database. */
+/** Additional files of a SQLite database. */
 const COMPANIONS = ['-wal', '-shm', '-journal'] as const;
 
 export interface StateOptions {
   /** Epoch milliseconds. */
   readonly now: () => number;
-  /** Told of every file that is set aside, by its new name. */
+  /** Called with the new name of each file that is set aside. */
   readonly onSetAside: (name: string, reason: string) => void;
 }
 
@@ -22,19 +22,19 @@ export class StateFolder {
   readonly directory: string;
   readonly #options: StateOptions;
 
-  /** @param stateDir the folder of the whole system; the runner's own is `runner/` below it */
+  /** @param stateDir the state folder of the whole system; the runner uses its subfolder `runner/` */
   constructor(stateDir: string, options: StateOptions) {
     this.directory = path.resolve(stateDir, 'runner');
     this.#options = options;
   }
 
-  /** @throws Error of the file system that says why it cannot be made */
+  /** @throws Error of the file system if it cannot be created */
   create(): void {
     if (fs.existsSync(this.directory) && fs.statSync(this.directory).isDirectory()) return;
     try {
       fs.mkdirSync(this.directory, { recursive: true });
     } catch {
-      // a recursive one says ENOENT on a disk that is read-only
+      // with `recursive`, the error would be ENOENT on a read-only disk
       fs.mkdirSync(this.directory);
     }
   }
@@ -44,10 +44,10 @@ export class StateFolder {
   }
 
   /**
-   * Renames a file, with what SQLite keeps beside it, so that its name is free.
+   * Renames a file and SQLite's additional files, so that the name is free.
    *
-   * @returns the name that it has now
-   * @throws Error of the file system when it cannot be renamed
+   * @returns the new name
+   * @throws Error of the file system if it cannot be renamed
    */
   setAside(name: string, reason: string): string {
     const at = new Date(this.#options.now()).toISOString().replaceAll(/[:.]/g, '-');
@@ -60,13 +60,13 @@ export class StateFolder {
     return kept;
   }
 
-  /** Frees a name that is taken by something else than a file, such as a directory or a pipe. */
+  /** Sets aside anything with this name that is not a file, such as a directory or a pipe. */
   requireFile(name: string): void {
     const taken = [name, ...COMPANIONS.map((suffix) => name + suffix)].find((each) => !mayBeFile(this.file(each)));
     if (taken !== undefined) this.setAside(name, `${taken} is not a file`);
   }
 
-  /** Names of what was set aside and is still there, the newest first, at most `limits.setAsideNames`. */
+  /** Existing files that were set aside, newest first, at most `limits.setAsideNames`. */
   setAsideNames(): string[] {
     try {
       return fs
@@ -88,12 +88,12 @@ function exists(file: string): boolean {
   return fs.lstatSync(file, { throwIfNoEntry: false }) !== undefined;
 }
 
-/** A file, a link to one, or nothing yet. */
+/** Whether the path is a file, a link to a file, or missing. */
 function mayBeFile(file: string): boolean {
   try {
     return fs.statSync(file, { throwIfNoEntry: false })?.isFile() ?? true;
   } catch (fault) {
-    // a loop of links leads nowhere; what this user may not look at is not judged here
+    // ELOOP is a loop of links; other errors are reported when the file is used
     return !(fault instanceof Error && 'code' in fault && fault.code === 'ELOOP');
   }
 }

@@ -1,12 +1,11 @@
 /**
- * Watches one started program to its end: reads what it prints, counts it, and ends it at its time
- * limit, at the output limit or when asked (R3, R4).
+ * Supervises a started program: reads and limits its output, and ends it at its timeout, at the output limit or on
+ * request (R3, R4).
  *
  * Invariants:
- * 1. Resolves once, when nothing of the program is left.
- * 2. The first reason to end it is the one that counts; a program that ends by itself before a signal
- *    reached it has `exited`.
- * 3. Output is always read, so that the program never waits for us; what is past the limit is dropped.
+ * 1. Resolves once, when the whole program is gone.
+ * 2. The first reason to end the program counts. A program that ends before a signal reached it has `exited`.
+ * 3. Output is always read, so the program never blocks; output beyond the limit is dropped.
  */
 import type { Readable } from 'node:stream';
 
@@ -16,9 +15,9 @@ import type { SandboxProcess } from './sandbox/sandbox.ts';
 
 export interface Supervision {
   readonly timeoutMs: number;
-  /** Of each stream. */
+  /** For each stream. */
   readonly outputBytes: number;
-  /** Aborted to kill the job. */
+  /** Aborts to kill the job. */
   readonly signal: AbortSignal;
   readonly output: (stream: 'stdout' | 'stderr', text: string) => void;
 }
@@ -61,13 +60,13 @@ export async function supervise(
   if (ended.lost === true) return { end: 'lost', exitCode: null, truncated };
   if (ended.oom) return { end: 'oom', exitCode: ended.exitCode, truncated };
   if (ended.exitCode === null) {
-    // by a signal that is not ours, nor the memory limit's
+    // killed by a foreign signal, and not by the memory limit
     return { end: 'killed', exitCode: null, truncated };
   }
   return { end: 'exited', exitCode: ended.exitCode, truncated };
 }
 
-/** Decodes a stream as UTF-8, cut anywhere; what is no UTF-8, and NUL, becomes U+FFFD. */
+/** Decodes a stream as UTF-8; invalid bytes and NUL become U+FFFD. */
 function read(stream: Readable, outputBytes: number, emit: (text: string) => void, onLimit: () => void): void {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   let room = outputBytes;
@@ -95,8 +94,8 @@ function read(stream: Readable, outputBytes: number, emit: (text: string) => voi
   stream.once('end', () => {
     if (!over) say(decoder.decode());
   });
-  // a broken pipe is the end of it
+  // a broken pipe is the end of the stream
   stream.on('error', () => undefined);
-  // a stream that was read and paused before does not start again by itself
+  // a stream that was paused must be resumed explicitly
   stream.resume();
 }

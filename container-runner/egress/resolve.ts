@@ -1,29 +1,29 @@
 /**
- * Names to addresses, for requests that the Worker judges (X2).
+ * Resolves names for outbound requests; the Worker checks the addresses (X2).
  *
- * Owns: which resolver is asked, and for how long. Does not own: which addresses are allowed; the Worker judges them.
+ * Owns the choice of the resolver and its timeouts. Does not own the rules for addresses.
  * Invariants:
- * 1. A slow name takes no place from other work: the first question goes over sockets of its own. The system's resolver,
- *    which blocks a thread, is asked only for what that does not know, by few callers at once.
- * 2. Every address that is known of a name is given, at most `limits.egressAddresses`.
+ * 1. A slow name does not block other work: DNS queries use separate sockets. The system's resolver blocks a thread, so
+ *    it is used only for names that DNS does not know, with limited concurrency.
+ * 2. The result contains all known addresses of a name, at most `limits.egressAddresses`.
  */
 import dns from 'node:dns/promises';
 
 import { limits } from '../limits.ts';
 
-/** @throws Error that says why a name has no address */
+/** @throws Error with the reason why a name has no address */
 export type Resolve = (host: string) => Promise<readonly string[]>;
 
 export interface Resolvers {
-  /** Asks name servers. */
+  /** Queries DNS servers. */
   readonly network: Resolve;
-  /** Asks the operating system: its hosts file and its own services, too. */
+  /** Queries the operating system, including the hosts file. */
   readonly system: Resolve;
 }
 
 const SYSTEM: Resolvers = {
   async network(host) {
-    // of its own each time: the name servers of a laptop change
+    // a new resolver each time, because the DNS servers of a laptop change
     const resolver = new dns.Resolver({ timeout: limits.egressQueryMs, tries: 2 });
     const found = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)]);
     const addresses = found.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));

@@ -1,7 +1,7 @@
 /**
- * Requests of tools, sent by the runner (X2): the Worker asks for the addresses of a name, judges them, and has the
- * request sent to them. So no other answer of the name can come between the judgement and the connection, which the
- * Worker's own `fetch` has no way to prevent. Redirects are the Worker's: it judges each hop.
+ * Outbound requests of tools (X2). The Worker asks for the addresses of a name, checks them, and has the request sent to
+ * one of them. This prevents DNS rebinding between the check and the connection, which the Worker's own `fetch` cannot
+ * prevent. The Worker follows redirects itself and checks each hop.
  */
 import { Buffer } from 'node:buffer';
 import { validateHeaderName, validateHeaderValue } from 'node:http';
@@ -15,19 +15,19 @@ import { z } from 'zod';
 
 import { parseBody, sessionId } from '../jobs/job.ts';
 import { limits } from '../limits.ts';
-import { Refusal } from '../problem.ts';
-import { mayTake, tenantOf } from '../share.ts';
+import { RunnerError } from '../problem.ts';
+import { hasCapacity, tenantOf } from '../fair-share.ts';
 import type { Resolve } from './resolve.ts';
-import { AddressRefused, type Incoming, SendFault, type Sender } from './send.ts';
+import { BlockedAddressError, type Incoming, SendError, type Sender } from './send.ts';
 
 export interface Egress {
   readonly resolve: Resolve;
   readonly sender: Sender;
 }
 
-/** Status and headers of the answer, as base64url of JSON; its body is the body. */
+/** Status and headers of the answer as base64url of JSON; the body is sent as the body. */
 const HEAD = 'x-cortex-egress';
-/** What frames a message or names its server is this side's. */
+/** Headers that this side sets: message framing and the server's name. */
 const REFUSED_HEADERS =
   /^(host|connection|keep-alive|content-length|transfer-encoding|te|trailer|upgrade|expect|http2-settings|proxy-.*)$/i;
 
@@ -61,7 +61,7 @@ const sendRequest = z.strictObject({
 });
 
 export function addEgressRoutes(app: Hono, egress: Egress | null): void {
-  /** What is under way. */
+  /** Requests in progress. */
   const atWork = new Set<{ readonly session: string; readonly tenant: string | null }>();
 
   app.post('/egress/resolve', async (c) => {
@@ -91,24 +91,24 @@ export function addEgressRoutes(app: Hono, egress: Egress | null): void {
       return answerOf(c, answer);
     } catch (fault) {
       end();
-      if (timeout.aborted) throw new Refusal('egress_timeout', `no answer within ${request.timeout_ms} ms`);
-      if (fault instanceof AddressRefused) throw new Refusal('egress_refused', fault.message);
-      throw failed(messageOf(fault), fault instanceof SendFault && fault.beforeDispatch);
+      if (timeout.aborted) throw new RunnerError('egress_timeout', `no answer within ${request.timeout_ms} ms`);
+      if (fault instanceof BlockedAddressError) throw new RunnerError('egress_refused', fault.message);
+      throw failed(messageOf(fault), fault instanceof SendError && fault.beforeDispatch);
     }
   });
 
-  /** @throws Refusal `busy` */
+  /** @throws RunnerError `busy` */
   function enter(session: string, tenant: string | null): () => void {
     const count = (matches: (one: { session: string; tenant: string | null }) => boolean): number =>
       [...atWork].filter(matches).length;
     const inSession = count((one) => one.session === session);
     const own = count((one) => one.tenant === tenant);
     const shares = { own, used: atWork.size, most: limits.egressRunning };
-    if (inSession >= limits.egressPerSession || !mayTake(tenant, shares)) {
-      const ofKey = tenant === null ? '' : `, ${own} of this API key, which must leave as many free`;
-      throw new Refusal(
+    if (inSession >= limits.egressPerSession || !hasCapacity(tenant, shares)) {
+      const ofKey = tenant === null ? '' : `, ${own} of this API key (at least as many must remain free)`;
+      throw new RunnerError(
         'busy',
-        `${atWork.size} requests are under way, ${inSession} of them of this session${ofKey} (allowed: ${limits.egressRunning} and ${limits.egressPerSession})`,
+        `${atWork.size} requests are in progress, ${inSession} of them of this session${ofKey} (maximum: ${limits.egressRunning} and ${limits.egressPerSession})`,
         { 'retry-after': String(limits.retryAfterSeconds) },
       );
     }
@@ -128,11 +128,11 @@ export function addEgressRoutes(app: Hono, egress: Egress | null): void {
 }
 
 function switchedOn(egress: Egress | null): Egress {
-  if (egress === null) throw new Refusal('egress_off', 'It is switched off here (RUNNER_EGRESS=0)');
+  if (egress === null) throw new RunnerError('egress_off', 'Outbound requests are disabled (RUNNER_EGRESS=0)');
   return egress;
 }
 
-/** Piped by hand: a body that fails after its beginning ends the connection, and the caller sees that it is not whole. */
+/** Writes to the socket directly: a body that fails halfway closes the connection, so the caller sees a truncated body. */
 function answerOf(c: Context, { status, headers, body }: Incoming): Response {
   const { outgoing } = c.env as Partial<HttpBindings>;
   if (outgoing === undefined) throw new Error('The runner is served by @hono/node-server');
@@ -141,7 +141,7 @@ function answerOf(c: Context, { status, headers, body }: Incoming): Response {
     'content-type': 'application/octet-stream',
     'cache-control': 'no-store',
   });
-  // a caller waits for the head, not for the first bytes of the body
+  // the caller waits for the headers, not for the first bytes of the body
   outgoing.flushHeaders();
   pipeline(body, outgoing, () => undefined);
   return RESPONSE_ALREADY_SENT;
@@ -160,8 +160,8 @@ function wrongHeader(headers: Readonly<Record<string, string>>): (name: string) 
   };
 }
 
-function failed(detail: string, beforeDispatch: boolean): Refusal {
-  return new Refusal('egress_failed', detail, {}, { before_dispatch: beforeDispatch });
+function failed(detail: string, beforeDispatch: boolean): RunnerError {
+  return new RunnerError('egress_failed', detail, {}, { before_dispatch: beforeDispatch });
 }
 
 function messageOf(fault: unknown): string {

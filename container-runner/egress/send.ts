@@ -1,12 +1,12 @@
 /**
- * One HTTP request to addresses that were judged beforehand (X2).
+ * Sends one HTTP request to verified addresses (X2).
  *
- * Owns: connections. Does not own: names, redirects, what an answer means.
+ * Owns connections. Does not own name resolution, redirects or the interpretation of answers.
  * Invariants:
- * 1. A connection goes to one of the given addresses and to nothing else; the host's name is told to the server (`Host`
- *    and SNI), and never asked for again.
- * 2. A connection is used again only for the same session, host and addresses.
- * 3. Addresses of this machine, and of its own network in IPv6, are refused whatever the caller says of them.
+ * 1. A connection goes to one of the given addresses only. The host name is sent to the server (`Host` and SNI) and is
+ *    never resolved again.
+ * 2. A connection is reused only for the same session, host and addresses.
+ * 3. Addresses of this machine and of its own IPv6 networks are always rejected.
  */
 import http from 'node:http';
 import https from 'node:https';
@@ -18,17 +18,17 @@ import { constants, createBrotliDecompress, createGunzip, createInflate } from '
 import { limits } from '../limits.ts';
 
 export interface Outgoing {
-  /** Whose request it is: sessions share no connection. */
+  /** Sessions do not share connections. */
   readonly session: string;
   readonly url: URL;
   readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | null;
-  /** Where a connection may go. */
+  /** Allowed addresses. */
   readonly addresses: readonly string[];
-  /** The body ends there, after decompression. */
+  /** Maximum size of the body after decompression; the rest is dropped. */
   readonly maxBytes: number;
-  /** Ends the request, and the body. */
+  /** Aborts the request and the body. */
   readonly signal: AbortSignal;
 }
 
@@ -38,10 +38,10 @@ export interface Incoming {
   readonly body: Readable;
 }
 
-/** No answer came. */
-export class SendFault extends Error {
-  override readonly name = 'SendFault';
-  /** No byte of the request has left. */
+/** The request got no answer. */
+export class SendError extends Error {
+  override readonly name = 'SendError';
+  /** Whether no byte of the request was sent. */
   readonly beforeDispatch: boolean;
 
   constructor(message: string, beforeDispatch: boolean, cause?: unknown) {
@@ -50,22 +50,22 @@ export class SendFault extends Error {
   }
 }
 
-/** An address that this machine does not send to. */
-export class AddressRefused extends Error {
-  override readonly name = 'AddressRefused';
+/** The address belongs to this machine or its network. */
+export class BlockedAddressError extends Error {
+  override readonly name = 'BlockedAddressError';
 }
 
 export interface Sender {
-  /** @throws SendFault, AddressRefused */
+  /** @throws SendError, BlockedAddressError */
   send(outgoing: Outgoing): Promise<Incoming>;
-  /** Ends every connection. */
+  /** Closes all connections. */
   close(): void;
 }
 
 export interface SenderOptions {
-  /** Addresses of this machine's interfaces, with their networks (`fd00::1/64`). */
+  /** CIDR addresses of this machine's interfaces (`fd00::1/64`). */
   readonly interfaces?: () => readonly string[];
-  /** Certificates to trust beside the usual ones. */
+  /** Additional trusted certificates. */
   readonly ca?: string;
 }
 
@@ -73,10 +73,10 @@ interface Pooled {
   readonly pool?: string;
 }
 
-/** What only this hop is about, and what is undone here. */
+/** Hop-by-hop headers, and headers of the decoded transfer and content encodings. */
 const DROPPED =
   /^(connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|content-encoding|content-length)$/i;
-/** An interface of a tunnel may name half of the world as its network. */
+/** Minimum prefix length: an interface of a tunnel may have a network as large as half of the address space. */
 const WIDEST_NETWORK = 48;
 const REPEATABLE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
@@ -101,14 +101,14 @@ export function createSender({ interfaces = ownInterfaces, ca }: SenderOptions =
   return {
     async send(outgoing) {
       const { url, session, addresses } = outgoing;
-      const refused = ownAmong(addresses, interfaces());
+      const refused = findOwnAddress(addresses, interfaces());
       if (refused !== null) {
-        throw new AddressRefused(`it leads to ${refused}, an address of the runner's own machine or network`);
+        throw new BlockedAddressError(`its address ${refused} is an address of the runner's own machine or network`);
       }
       const agent = url.protocol === 'https:' ? agents['https:'] : agents['http:'];
       const answer = await ask(outgoing, {
         lookup: only(addresses),
-        // what may not be sent twice gets a connection that the server is not just about to close
+        // a request that must not be sent twice gets a new connection, because the server may be closing an idle one
         ...(REPEATABLE.has(outgoing.method) ? { agent } : { agent: false }),
         pool: JSON.stringify([session, ...addresses]),
         ...(ca === undefined ? {} : { ca }),
@@ -136,7 +136,7 @@ function ask(outgoing: Outgoing, options: https.RequestOptions & Pooled): Promis
       signal,
     });
     const fail = (fault: Error): void =>
-      reject(signal.aborted ? signal.reason : new SendFault(reasonOf(fault), !connected, fault));
+      reject(signal.aborted ? signal.reason : new SendError(reasonOf(fault), !connected, fault));
     request.once('socket', (socket) => {
       if (!socket.connecting) {
         connected = true;
@@ -147,7 +147,7 @@ function ask(outgoing: Outgoing, options: https.RequestOptions & Pooled): Promis
       });
     });
     request.once('response', resolve);
-    // a server that answers with another protocol
+    // the server switches to another protocol
     request.once('upgrade', (_, socket) => {
       socket.destroy();
       fail(new Error('the server changed the protocol'));
@@ -157,12 +157,12 @@ function ask(outgoing: Outgoing, options: https.RequestOptions & Pooled): Promis
   });
 }
 
-/** Answers with the judged addresses whatever it is asked for. */
+/** A lookup function that always returns the verified addresses. */
 function only(addresses: readonly string[]): LookupFunction {
   const all = addresses.map((address) => ({ address, family: isIP(address) }));
   return (_host, options, callback) => {
     const [first] = all;
-    if (first === undefined) callback(new Error('there is no address'), '', 0);
+    if (first === undefined) callback(new Error('no address'), '', 0);
     else if (options.all === true) callback(null, all);
     else callback(null, first.address, first.family);
   };
@@ -177,7 +177,7 @@ function headersOf({ rawHeaders }: http.IncomingMessage): [string, string][] {
   return headers;
 }
 
-/** The body as text or bytes of the page, with nothing of the transfer left, up to the limit. */
+/** The body without transfer and content encoding, truncated at the limit. */
 function bodyOf(answer: http.IncomingMessage, { maxBytes, signal }: Outgoing): Readable {
   const decoders = (answer.headers['content-encoding'] ?? '')
     .toLowerCase()
@@ -200,7 +200,7 @@ function bodyOf(answer: http.IncomingMessage, { maxBytes, signal }: Outgoing): R
     },
   });
   const stages: Readable[] = [answer];
-  // one of each at most: a stack of them is a bomb
+  // at most one encoding: stacked encodings are a decompression bomb
   const [encoding = ''] = decoders.length === 1 ? decoders : [];
   const decoder = DECODERS[encoding]?.();
   const end = (fault?: Error | null): void => {
@@ -216,7 +216,7 @@ function bodyOf(answer: http.IncomingMessage, { maxBytes, signal }: Outgoing): R
     decoder.once('error', end);
   }
   answer.once('error', end);
-  answer.once('aborted', () => end(new Error('the server broke off')));
+  answer.once('aborted', () => end(new Error('the server closed the connection')));
   counted.once('close', stop);
   const onAbort = (): void => void counted.destroy(signal.reason instanceof Error ? signal.reason : undefined);
   signal.addEventListener('abort', onAbort, { once: true });
@@ -224,7 +224,7 @@ function bodyOf(answer: http.IncomingMessage, { maxBytes, signal }: Outgoing): R
   return counted;
 }
 
-/** An answer to HEAD says that its body would be compressed, and has none. */
+/** The answer to HEAD may announce a compressed body, but has none. */
 const LENIENT = { finishFlush: constants.Z_SYNC_FLUSH };
 const DECODERS: Readonly<Record<string, () => Transform>> = {
   gzip: () => createGunzip(LENIENT),
@@ -233,8 +233,8 @@ const DECODERS: Readonly<Record<string, () => Transform>> = {
   br: () => createBrotliDecompress({ finishFlush: constants.BROTLI_OPERATION_FLUSH }),
 };
 
-/** The first address that belongs to this machine, or in IPv6 to a network that it stands in; else null. */
-function ownAmong(addresses: readonly string[], interfaces: readonly string[]): string | null {
+/** The first address that belongs to this machine or to one of its IPv6 networks, or null. */
+function findOwnAddress(addresses: readonly string[], interfaces: readonly string[]): string | null {
   const own = new BlockList();
   for (const cidr of interfaces) {
     const [address = '', bits = ''] = cidr.split('/');
@@ -251,7 +251,7 @@ function ownInterfaces(): string[] {
 }
 
 function reasonOf(fault: Error): string {
-  // several addresses, several faults
+  // an AggregateError has one error per address
   const inner = fault instanceof AggregateError ? (fault.errors[0] as unknown) : fault;
   return inner instanceof Error && inner.message !== '' ? inner.message : fault.message || 'the connection failed';
 }

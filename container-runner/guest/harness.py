@@ -13,7 +13,7 @@ def run(entry, path, inputs_path, args):
     import types
 
     for stream in (sys.stdout, sys.stderr):
-        # a reader sees each line when it is printed; half a surrogate pair is no reason to fail
+        # line buffering shows each line immediately; lone surrogates must not cause an error
         stream.reconfigure(encoding="utf-8", errors="surrogatepass", line_buffering=True)
 
     name = "code.py" if entry == "code" else "tool.py"
@@ -43,7 +43,7 @@ def run(entry, path, inputs_path, args):
 
 
 def remember(name, source):
-    """Lets tracebacks quote the source, which stands in no file of that name."""
+    """Lets tracebacks quote the source, which is not in a file of that name."""
     import linecache
 
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)

@@ -1,12 +1,11 @@
 /**
- * Closes what Node's permission model leaves open, for a process that is about to run foreign code.
+ * Removes what Node's permission model leaves available, for a process that will run foreign code.
  *
- * The permission model takes away files, child processes, workers, addons and the inspector;
- * `--disallow-code-generation-from-strings` takes away `Function` and `eval`. Left are the network,
- * signals to other processes, and the ways to a built-in module that offers them. Foreign code here
- * has no syntax of its own, only what it can reach from objects that it is given; so it is enough
- * that nothing reachable leads to a module or a socket. `start` of the sandbox adds what the
- * operating system offers on top.
+ * The permission model blocks files, child processes, workers, addons and the inspector.
+ * `--disallow-code-generation-from-strings` blocks `Function` and `eval`. The network, signals to other processes and
+ * the ways to load a built-in module remain. Foreign code cannot bring its own JavaScript; it can only use objects that
+ * it reaches. It is therefore sufficient that no reachable object leads to a module or a socket. The sandbox's `start`
+ * adds the protection of the operating system.
  */
 import dgram from 'node:dgram';
 import dns from 'node:dns';
@@ -61,12 +60,12 @@ function denied(): never {
   throw new Error('Not available in this sandbox');
 }
 
-/** What was there is gone: nothing holds it any more, so that it does not matter whether it can be set again. */
+/** Replaces a member. The original is no longer referenced, so it does not matter whether the member can be set again. */
 function seal(owner: object, name: string): void {
   if (name in owner) Object.defineProperty(owner, name, { value: denied, writable: true, configurable: true });
 }
 
-/** @param importers prefixes of the URLs of modules that may go on importing, for code that loads its parts late */
+/** @param importers URL prefixes of modules that may still import, for code that loads its parts lazily */
 export function lockDown(importers: readonly string[] = []): void {
   for (const name of GLOBALS) {
     if (name in globalThis)
@@ -82,7 +81,7 @@ export function lockDown(importers: readonly string[] = []): void {
       if (typeof Reflect.get(owner, name) === 'function') Reflect.set(owner, name, denied);
     }
   }
-  // standard input is a handle of the kind that also reaches the sockets of daemons
+  // the handle of standard input has a type that also gives access to sockets
   const handle: unknown = Reflect.get(process.stdin, '_handle');
   if (typeof handle === 'object' && handle !== null) {
     const prototype = Object.getPrototypeOf(handle) as object;

@@ -1,8 +1,8 @@
 /**
  * An embedded CPython (WebAssembly), started by the runner under Node's permission model.
- * `python.ts run PYODIDE_DIR HARNESS [SNAPSHOT]` waits for one job and ends with its exit code;
- * `python.ts snapshot PYODIDE_DIR HARNESS` writes the memory of a loaded interpreter to stdout:
- * restoring it takes a quarter of the time of loading one.
+ * `python.ts run PYODIDE_DIR HARNESS [SNAPSHOT]` waits for one job and exits with its exit code.
+ * `python.ts snapshot PYODIDE_DIR HARNESS` writes the memory of a loaded interpreter to stdout; restoring it takes a
+ * quarter of the loading time.
  */
 import fs from 'node:fs';
 import os from 'node:os';
@@ -13,14 +13,14 @@ import type * as Pyodide from 'pyodide';
 import { lockDown } from './lockdown.ts';
 import { receiveJob, sayReady, writeAll } from './wire.ts';
 
-/** What the interpreter has loaded when it is ready: most programs begin with some of these. */
+/** Modules in the snapshot: most programs import some of these. */
 const PRELOAD =
   'import asyncio, collections, csv, datetime, io, itertools, json, linecache, math, os, random, re, statistics, sys, time, traceback, types';
 const HOME = '/work';
 const PROGRAM = '/cortex/program.py';
 const INPUTS = '/cortex/inputs.json';
 
-/** Pyodide's own options for snapshots; not part of its stable interface, so the runner works without them too. */
+/** Pyodide's snapshot options. They are not part of its stable API, so the runner also works without them. */
 interface SnapshotOptions {
   readonly _makeSnapshot?: boolean;
   readonly _loadSnapshot?: Uint8Array;
@@ -31,7 +31,7 @@ interface SnapshotMaker {
 
 const [mode, directory = '', harnessPath = '', snapshotPath] = process.argv.slice(2);
 
-// Emscripten asks for these constants by a way that the permission model closes
+// Emscripten reads these constants through `process.binding`, which the permission model blocks
 Reflect.set(process, 'binding', (name: string) => {
   if (name === 'constants') return { fs: fs.constants, os: os.constants };
   throw new Error('Not available in this sandbox');
@@ -42,7 +42,7 @@ async function load(options: SnapshotOptions): Promise<Pyodide.PyodideAPI> {
   const { loadPyodide } = (await import(url)) as typeof Pyodide;
   const config: Pyodide.PyodideConfig & SnapshotOptions = {
     indexURL: `${directory}/`,
-    // Python's `js` module shows this object instead of the process's globals
+    // Python's `js` module shows this object instead of the global object
     jsglobals: Object.create(null) as object,
     env: { HOME, LANG: 'C.UTF-8' },
     ...options,
@@ -64,8 +64,8 @@ async function serve(): Promise<never> {
     python.runPython(PRELOAD);
     python.runPython(fs.readFileSync(harnessPath, 'utf8').replace(/^if __name__ [^]*/m, ''));
   }
-  // a restored interpreter would repeat the random numbers of its snapshot; and the first ones need a
-  // module that `lockDown` takes away
+  // A restored interpreter would repeat the random numbers of its snapshot. Seeding needs a module that `lockDown`
+  // removes.
   python.FS.mkdirTree('/cortex');
   python.FS.mkdirTree(HOME);
   python.runPython(

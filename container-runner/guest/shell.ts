@@ -1,7 +1,7 @@
 /**
  * An interpreted shell with virtual files, started by the runner under Node's permission model.
- * `shell.ts BUNDLE_URL PACKAGE_URL...` waits for one job and ends with its exit code. Output comes when the script
- * has ended: the interpreter collects it.
+ * `shell.ts BUNDLE_URL PACKAGE_URL...` waits for one job and exits with its exit code. The interpreter buffers output
+ * until the script ends.
  */
 import { Buffer } from 'node:buffer';
 
@@ -13,14 +13,14 @@ import { receiveJob, sayReady, writeAll } from './wire.ts';
 const HOME = '/work';
 const PROGRAM = '/cortex/program.sh';
 const INPUTS = '/cortex/inputs.json';
-/** Loops of ordinary scripts fit; what never ends is stopped by the time limit. */
+/** Enough for the loops of ordinary scripts; the time limit stops endless ones. */
 const STEPS = 5_000_000;
 const MEBIBYTE = 1_048_576;
 
 const [bundleUrl = '', ...packages] = process.argv.slice(2);
 const { Bash } = (await import(bundleUrl)) as typeof JustBash;
 
-// the first script loads what every script needs
+// the first script loads modules that every script needs
 await new Bash({ cwd: HOME, files: { [`${HOME}/.keep`]: '' } }).exec(
   'echo "${x:-1}" | cat | head -n 1 >/dev/null; [ -d / ] && ls',
 );

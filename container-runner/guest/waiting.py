@@ -1,4 +1,4 @@
-"""A Python that is loaded ahead of time and waits for its one job: JSON on standard input, to the end.
+"""A preloaded Python that waits for its one job: JSON on standard input, up to its end.
 
 Appended to `harness.py`, whose `run` it calls, and started with `python3 -c`, so that any image with a
 python3 will do. As the first process of a container it forks the program and is init to it: it passes
@@ -12,7 +12,7 @@ def wait():
 
     text = sys.stdin.buffer.read()
     if not text:
-        # nobody wants it any more
+        # the runner does not need it any more
         os._exit(0)
     job = json.loads(text)
     del text
@@ -25,7 +25,7 @@ def wait():
 
 
 def become(job):
-    """The files, the environment and the standard input that the job's program finds."""
+    """Prepares the files, the environment and the standard input of the job's program."""
     import os
     import random
 

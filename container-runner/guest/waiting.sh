@@ -1,6 +1,6 @@
-# Waits for one job as a tar archive on standard input, in an image that need not have anything, and is
-# init to it: passes TERM on, and ends everything at the deadline should nobody else be there to.
-# Called as `busybox sh -c … BUSYBOX`; the archive holds `start` (sets the words to run and the deadline) and `stdin`.
+# Waits for one job as a tar archive on standard input, in an image that may have no programs, and acts as init:
+# it forwards TERM, and kills everything at the deadline in case the runner is gone.
+# Usage: `busybox sh -c … BUSYBOX`. The archive has `start` (sets the command and the deadline) and `stdin`.
 busybox=$0
 trap 'kill -TERM -1' TERM
 cd /cortex && "$busybox" tar xf - 2>/dev/null || exit 0

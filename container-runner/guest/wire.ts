@@ -1,7 +1,7 @@
-/** How the runner and an embedded interpreter talk: one JSON document in, raw output out, one byte for "ready". */
+/** Protocol between the runner and an embedded interpreter: one JSON document in, raw output out, one byte for "ready". */
 import fs from 'node:fs';
 
-/** The job as the runner writes it to standard input, once, then closes. */
+/** The job; the runner writes it to standard input and closes it. */
 export interface GuestJob {
   readonly entry: 'code' | 'tool';
   readonly source: string;
@@ -13,7 +13,7 @@ export interface GuestJob {
   readonly memoryMb: number;
 }
 
-/** File descriptor of the pipe on which the guest says that it is ready. */
+/** File descriptor of the pipe for the "ready" byte. */
 const READY_FD = 3;
 
 export function sayReady(): void {
@@ -21,7 +21,7 @@ export function sayReady(): void {
   fs.closeSync(READY_FD);
 }
 
-/** Waits for the job. Null when the runner went away or changed its mind. */
+/** Waits for the job. Null if the runner is gone or has cancelled it. */
 export async function receiveJob(): Promise<GuestJob | null> {
   let text = '';
   process.stdin.setEncoding('utf8');
@@ -31,7 +31,7 @@ export async function receiveJob(): Promise<GuestJob | null> {
 
 const sleeper = new Int32Array(new SharedArrayBuffer(4));
 
-/** Writes everything, also to a pipe that is full for the moment. */
+/** Writes everything, waiting while the pipe is full. */
 export function writeAll(fd: 1 | 2, bytes: Uint8Array): void {
   for (let offset = 0; offset < bytes.length;) {
     try {

@@ -1,11 +1,11 @@
 /**
- * Base images by what they are for: the operator's own where one is named, else built from the parts
- * of this machine, once for each content.
+ * Base images by purpose: the operator's image if one is configured, otherwise an image built from this machine's
+ * programs, once per content.
  *
- * Owns: the tags `cortex-edge/{name}:{hash of the content}`. Does not own: images that others made.
+ * Owns the tags `cortex-edge/{name}:{hash of the content}`. Does not own other images.
  * Invariants:
- * 1. A tag stands for one content: what is in the engine already is not built again.
- * 2. Whoever asks at the same time waits for the same build.
+ * 1. A tag identifies one content; an existing image is not built again.
+ * 2. Concurrent requests share one build.
  */
 import { createHash } from 'node:crypto';
 import fs from 'node:fs/promises';
@@ -29,7 +29,7 @@ const PARTS: Readonly<Record<BaseName, () => Promise<Part[]>>> = {
   node: nodeParts,
   pip: pipParts,
 };
-/** The plain names by which people ask for these images. */
+/** Common names for these images. */
 export const BASE_ALIASES: ReadonlyMap<string, BaseName> = new Map([
   ['busybox', 'shell'],
   ['shell', 'shell'],
@@ -37,19 +37,19 @@ export const BASE_ALIASES: ReadonlyMap<string, BaseName> = new Map([
   ['python3', 'python3'],
   ['node', 'node'],
 ]);
-/** Where every base image that is made here has its programs. */
+/** PATH of every base image that is built here. */
 const PATH = '/usr/local/bin:/usr/bin:/bin';
 const HASH_CHARS = 24;
-/** The engine cuts what a step prints into much shorter pieces. */
+/** Maximum length of a progress line; the engine splits output into much shorter lines. */
 const MAX_LINE_CHARS = 4_194_304;
 
 export interface BaseImageOptions {
   readonly docker: Docker;
-  /** Images that the operator wants instead, by reference. */
+  /** Images of the operator, by reference. */
   readonly own: Readonly<Partial<Record<BaseName, string>>>;
-  /** Told what is being built, in lines for people. */
+  /** Called with progress messages. */
   readonly progress: (line: string) => void;
-  /** Told how far each image is. */
+  /** Called with the state of each image. */
   readonly onImage?: ImageListener | undefined;
 }
 
@@ -61,7 +61,7 @@ export class BaseImages {
     this.#options = options;
   }
 
-  /** Reference of the image, which is in the engine. @throws Error in words for people, when it cannot be had */
+  /** Returns the reference of an existing image, building it if necessary. @throws Error with a message for users */
   ensure(name: BaseName): Promise<string> {
     const known = this.#known.get(name);
     if (known !== undefined) return known;
@@ -72,7 +72,7 @@ export class BaseImages {
     ensured.then(
       () => onImage?.(name, 'ready'),
       () => {
-        // what failed may work later, when the operator has installed what is missing
+        // a retry may succeed, for example after the operator has installed a missing package
         this.#known.delete(name);
         onImage?.(name, 'failed');
       },
@@ -85,7 +85,7 @@ export class BaseImages {
     const chosen = own[name];
     if (chosen !== undefined) {
       if (await hasImage(docker, chosen)) return chosen;
-      throw new Error(`the image ${chosen} is not in the engine (docker pull ${chosen})`);
+      throw new Error(`the image ${chosen} is missing in the engine (run docker pull ${chosen})`);
     }
     const parts = await PARTS[name]();
     const content = await contentOf(parts);
@@ -124,10 +124,10 @@ export async function hasImage(docker: Docker, reference: string): Promise<boole
 }
 
 /**
- * Follows a stream of progress to its end.
+ * Reads a progress stream to its end.
  *
- * @param onLine told each line that the engine says
- * @throws Error with the engine's words, when it reports one
+ * @param onLine called with each line of output
+ * @throws Error with the engine's message if it reports an error
  */
 export async function finished(
   answer: NodeJS.ReadableStream,
@@ -146,7 +146,7 @@ export async function finished(
     const lines = (rest + decoder.decode(chunk as Buffer, { stream: true })).split('\n');
     rest = lines.pop() ?? '';
     for (const line of lines) take(line);
-    if (rest.length > MAX_LINE_CHARS) throw new Error('the engine sent a line without an end');
+    if (rest.length > MAX_LINE_CHARS) throw new Error('the engine sent a line that is too long');
   }
   take(rest);
   if (fault !== null) throw new Error(fault);
@@ -161,7 +161,7 @@ function progressOf(text: string): Record<string, unknown> | null {
   }
 }
 
-/** Identity and size: two machines with the same files get the same image. */
+/** Hash and size. Machines with the same files get the same image. */
 async function contentOf(parts: readonly Part[]): Promise<{ readonly hash: string; readonly bytes: number }> {
   const hash = createHash('sha256');
   let bytes = 0;
@@ -203,7 +203,7 @@ async function packParts(archive: Pack, parts: readonly Part[]): Promise<void> {
         break;
       case 'file': {
         const known = await fs.stat(part.source);
-        // Python takes its compiled files for stale when the time of the source is another one
+        // Python ignores compiled files if the source has a different mtime
         const entry = archive.entry({ name, mode: known.mode & 0o755, size: known.size, mtime: known.mtime });
         await pipeline(createReadStream(part.source), entry);
         break;

@@ -1,23 +1,23 @@
-/** Names of images: what may be asked for at all, and what an operator allows. */
+/** Validates names of images, and matches them against the operator's patterns. */
 import { z } from 'zod';
 
 const MAX_CHARS = 255;
-/** `[host[:port]/]path[:tag][@digest]`, as the engine has it: lower case, no `..`, nothing that a shell or a path reads. */
+/** `[host[:port]/]path[:tag][@digest]` in the engine's form: lower case, no `..`, no special characters of shells and paths. */
 const REFERENCE =
   /^(?:[a-z0-9]+(?:[.-][a-z0-9]+)*(?::\d{1,5})?\/)?[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*)*(?::\w[\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?$/;
 
 export const imageReference = z
   .string()
   .max(MAX_CHARS)
-  .regex(REFERENCE, 'must be the name of an image, such as python:3.12-slim or registry.example/team/tool:1');
+  .regex(REFERENCE, 'must be the name of an image, for example python:3.12-slim or registry.example/team/tool:1');
 
-/** `*` stands for anything, also for a slash. */
+/** `*` matches anything, including slashes. */
 export const imagePattern = z
   .string()
   .max(MAX_CHARS)
-  .regex(/^[\w./:@*-]+$/, 'must be the name of an image, with * for anything');
+  .regex(/^[\w./:@*-]+$/, 'must be the name of an image; * matches anything');
 
-/** Whether one of the patterns fits the name, with the tag `latest` where it has none. */
+/** Whether a pattern matches the name; a name without tag has the tag `latest`. */
 export function isAllowed(reference: string, patterns: readonly string[]): boolean {
   const last = reference.slice(reference.lastIndexOf('/') + 1);
   const full = /[:@]/.test(last) ? reference : `${reference}:latest`;

@@ -1,7 +1,6 @@
 /**
- * The parts of this machine that base images are made of, where there is no registry to ask: a static
- * busybox, the system's Python with its standard library, the Node that runs the runner, and the
- * libraries that they load.
+ * The programs of this machine that base images are built from, because a registry may be unavailable: a static busybox,
+ * the system's Python with its standard library, the Node that runs the runner, and the libraries that they load.
  */
 import { execFile } from 'node:child_process';
 import fs from 'node:fs/promises';
@@ -10,25 +9,25 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** One entry of an image; paths are absolute inside it. */
+/** One entry of an image, with its absolute path in the image. */
 export type Part =
   | { readonly kind: 'directory'; readonly path: string; readonly mode: number }
   | { readonly kind: 'link'; readonly path: string; readonly target: string }
   | { readonly kind: 'text'; readonly path: string; readonly text: string }
   | { readonly kind: 'file'; readonly path: string; readonly source: string };
 
-/** The user that programs run as in every sandbox with containers. */
+/** The user id of programs in containers. */
 export const SANDBOX_UID = 1_000;
 
 const BUSYBOX = ['/bin/busybox', '/usr/bin/busybox', '/usr/local/bin/busybox'];
 const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
 const PASSWD = `root:x:0:0:root:/:/bin/sh\nsandbox:x:${SANDBOX_UID}:${SANDBOX_UID}::/work:/bin/sh\n`;
 const GROUP = `root:x:0:\nsandbox:x:${SANDBOX_UID}:\n`;
-/** Parts of a standard library that no program misses. */
+/** Parts of the standard library that are left out. */
 const UNNEEDED =
   /^(test|tests|idlelib|tkinter|turtledemo|turtle\.py|lib2to3|ensurepip|site-packages|dist-packages|config-.*)$/;
 
-/** The least that every image has: a shell with the common commands, and the places that the sandbox mounts over. */
+/** The minimum of every image: a shell with the common commands, and the mount points of the sandbox. */
 async function basicParts(): Promise<Part[]> {
   const busybox = await staticBusybox();
   const { stdout } = await run(busybox, ['--list'], { env: {} });
@@ -47,12 +46,12 @@ async function basicParts(): Promise<Part[]> {
   ];
 }
 
-/** @throws Error where there is none, or it is not Linux's */
+/** @throws Error if busybox-static is missing, or this is not Linux */
 export async function shellParts(): Promise<Part[]> {
   return await basicParts();
 }
 
-/** @throws Error where there is no Python, or one of another system */
+/** @throws Error if Python is missing, or this is not Linux */
 export async function pythonParts(): Promise<Part[]> {
   const { executable, library } = await systemPython();
   const files = await filesBelow(library);
@@ -67,7 +66,7 @@ export async function pythonParts(): Promise<Part[]> {
   ];
 }
 
-/** Python with pip, to build images with packages in them. @throws Error where there is no pip */
+/** Python with pip, for building images with packages. @throws Error if pip is missing */
 export async function pipParts(): Promise<Part[]> {
   const { pip, library } = await systemPython();
   if (pip === null) throw new Error('pip is not installed for the system Python');
@@ -87,7 +86,7 @@ export async function pipParts(): Promise<Part[]> {
   ];
 }
 
-/** @throws Error where Node is not Linux's */
+/** @throws Error if this is not Linux */
 export async function nodeParts(): Promise<Part[]> {
   const node = await fs.realpath(process.execPath);
   return [
@@ -102,11 +101,11 @@ function link(from: string, target: string): Part {
 }
 
 async function staticBusybox(): Promise<string> {
-  if (process.platform !== 'linux') throw new Error('images are made of the parts of a Linux system; this is none');
+  if (process.platform !== 'linux') throw new Error('base images can be built on Linux only');
   for (const place of BUSYBOX) {
     const known = await fs.stat(place).catch(() => null);
     if (known?.isFile() !== true) continue;
-    // the loader refuses what is linked statically
+    // ldd fails for statically linked programs
     const dynamic = await run('ldd', [place]).then(
       ({ stdout }) => stdout.includes('=>') || stdout.includes('ld-'),
       () => false,
@@ -119,7 +118,7 @@ async function staticBusybox(): Promise<string> {
 interface Python {
   readonly executable: string;
   readonly library: string;
-  /** Directory of its pip. */
+  /** Directory of the system's pip. */
   readonly pip: string | null;
 }
 
@@ -136,7 +135,7 @@ print(json.dumps({"executable": os.path.realpath(sys.executable), "library": sys
   throw new Error('python3 is not installed');
 }
 
-/** Files of a package or a library, without what nobody needs; links are followed. */
+/** Files of a package or a library, without unneeded ones; follows links. */
 async function filesBelow(directory: string): Promise<string[]> {
   const found: string[] = [];
   const open = [directory];
@@ -153,7 +152,7 @@ async function filesBelow(directory: string): Promise<string[]> {
   return found.toSorted();
 }
 
-/** Shared libraries at the paths where the loader looks, and the loader. */
+/** Shared libraries at the paths where the loader looks for them, and the loader. */
 async function librariesOf(files: readonly string[]): Promise<Part[]> {
   const { stdout } = await run('ldd', [...files], { maxBuffer: 16 * 1_048_576 });
   const libraries = new Set<string>();

@@ -1,12 +1,12 @@
 /**
- * Images of tools: made from the files of their manifest, once for each content (R3).
+ * Tool images: built from the files of a manifest, once per content (R3).
  *
- * Owns: the tags `cortex-edge/tool:{hash}`. Does not own: base images; the jobs that wait for a build.
+ * Owns the tags `cortex-edge/tool:{hash}`. Does not own base images, or the jobs that wait for a build.
  * Invariants:
- * 1. A tag stands for one content and one base: what is in the engine already is not built again.
- * 2. Who asks for the same image at the same time waits for the same build; one that has no asker left is ended.
- * 3. A build that failed leaves no image and no container.
- * 4. At most `limits.toolImages` are kept, the latest used ones.
+ * 1. A tag identifies one content and one base; an existing image is not built again.
+ * 2. Concurrent requests for an image share one build. A build without waiting requests is aborted.
+ * 3. A failed build leaves no image and no container.
+ * 4. At most `limits.toolImages` are kept, the most recently used ones.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
@@ -19,13 +19,13 @@ import { startContainer } from '../sandbox/docker-container.ts';
 import { LABEL, messageOf } from '../sandbox/docker-engine.ts';
 import { CONTAINER, hardened } from '../sandbox/docker-hardening.ts';
 import { BASE_ALIASES, type BaseImages, finished, hasImage } from './base-images.ts';
-import { BUILD_LABEL, watchBuild } from './build-watch.ts';
-import { followable } from './dockerfile.ts';
+import { BUILD_LABEL, monitorBuild } from './build-monitor.ts';
+import { sanitizeDockerfile } from './dockerfile.ts';
 import { DOCKERFILE, type ImageBuild } from './image-build.ts';
 import { imageReference, isAllowed } from './image-name.ts';
 import { SANDBOX_UID } from './local-parts.ts';
 
-/** Changes when images are made in another way. */
+/** Version of the build procedure; part of the content hash. */
 const RECIPE = 1;
 const HASH_CHARS = 24;
 const APP = '/app';
@@ -34,7 +34,7 @@ const REQUIREMENTS = 'requirements.txt';
 const MEBIBYTE = 1_048_576;
 const CPU_PERIOD_US = 100_000;
 
-/** The image could not be made; the message ends with what the build said last. */
+/** The image could not be built; the message ends with the last output of the build. */
 export class BuildFailure extends Error {
   override readonly name = 'BuildFailure';
 }
@@ -43,25 +43,25 @@ export interface ToolImageOptions {
   readonly docker: Docker;
   readonly base: BaseImages;
   readonly seccomp: string;
-  /** Labels of the containers that a build needs. */
+  /** Labels of the build's containers. */
   readonly labels: Readonly<Record<string, string>>;
-  /** Images that a Dockerfile may begin with. */
+  /** Images that a Dockerfile may use. */
   readonly allowed: readonly string[];
-  /** Where pip looks for packages; null = where it looks by itself. */
+  /** Package index for pip; null = pip's default. */
   readonly pipIndex: string | null;
 }
 
 interface Building {
   readonly done: Promise<void>;
   readonly stop: AbortController;
-  /** Those who ask for it. */
+  /** Number of waiting requests. */
   askers: number;
 }
 
 export class ToolImages {
   readonly #options: ToolImageOptions;
   readonly #building = new Map<string, Building>();
-  /** When images were used last, by reference; those of an earlier life count as older. */
+  /** Last use of images by reference; images that this process has not used count as older. */
   readonly #used = new Map<string, number>();
 
   constructor(options: ToolImageOptions) {
@@ -69,10 +69,10 @@ export class ToolImages {
   }
 
   /**
-   * Reference of the image, which is in the engine.
+   * Returns the reference of an existing image, building it if necessary.
    *
-   * @param progress told what the build says, as it comes
-   * @param signal ends the asking; the build goes on for others that want the same image
+   * @param progress called with the output of the build
+   * @param signal cancels this request; the build continues for other requests
    * @throws BuildFailure
    */
   async ensure(build: ImageBuild, progress: (text: string) => void, signal?: AbortSignal): Promise<string> {
@@ -92,16 +92,16 @@ export class ToolImages {
         await known.done.catch(() => undefined);
         continue;
       }
-      if (known !== undefined) progress('the same image is being built already; waiting for it\n');
+      if (known !== undefined) progress('waiting for a running build of the same image\n');
       await this.#ask(known ?? this.#begin(build, ground, reference, progress), signal);
       return reference;
     }
   }
 
-  /** Ends what is being built; resolves when nothing is left of it. */
+  /** Aborts all builds; resolves when they are cleaned up. */
   async close(): Promise<void> {
     const building = [...this.#building.values()];
-    for (const { stop } of building) stop.abort(new Error('the runner is about to stop'));
+    for (const { stop } of building) stop.abort(new Error('the runner is stopping'));
     await Promise.allSettled(building.map(({ done }) => done));
   }
 
@@ -122,11 +122,11 @@ export class ToolImages {
       await (signal === undefined ? building.done : Promise.race([building.done, abortion(signal)]));
     } finally {
       building.askers -= 1;
-      if (building.askers === 0) building.stop.abort(new Error('what it was for has ended'));
+      if (building.askers === 0) building.stop.abort(new Error('no job waits for it any more'));
     }
   }
 
-  /** Images of tools past the limit; one that a container uses stays. */
+  /** Removes tool images beyond the limit, except those that containers use. */
   async #forgetOld(): Promise<void> {
     const { docker } = this.#options;
     const images = await docker.listImages({ filters: { reference: [`${LABEL}/tool`] } }).catch(() => []);
@@ -149,14 +149,14 @@ export class ToolImages {
   ): Promise<void> {
     const log = new Tail();
     const { buildMs, buildLogBytes } = limits;
-    const timer = setTimeout(() => stop.abort(new Error(`it was not done in ${buildMs / 1_000} s`)), buildMs);
+    const timer = setTimeout(() => stop.abort(new Error(`it took longer than ${buildMs / 1_000} s`)), buildMs);
     let room: number = buildLogBytes;
     function say(text: string): void {
       if (stop.signal.aborted) return;
       const legal = text.replaceAll('\0', '\uFFFD').toWellFormed();
       room -= Buffer.byteLength(legal);
       if (room < 0) {
-        stop.abort(new Error(`it said more than ${buildLogBytes} bytes`));
+        stop.abort(new Error(`its log exceeded ${buildLogBytes} bytes`));
         return;
       }
       log.add(legal);
@@ -168,14 +168,14 @@ export class ToolImages {
       else await this.#follow(build, reference, say, stop);
       say(`built ${reference}\n`);
     } catch (fault) {
-      // what was stopped fails in many words; the reason is the one that counts
+      // after an abort, the reason of the abort is the useful message
       throw new BuildFailure(`${messageOf(stop.signal.aborted ? stop.signal.reason : fault)}\n${log.text}`);
     } finally {
       clearTimeout(timer);
     }
   }
 
-  /** Files, and packages where there are any, on top of a base image. */
+  /** Adds files and packages to a base image. */
   async #assemble(
     build: ImageBuild,
     ground: string,
@@ -215,9 +215,9 @@ export class ToolImages {
   }
 
   /**
-   * What pip installs, as an archive of the directory `packages`. pip runs as an unprivileged user in a
-   * container that has the network but nothing else, and takes wheels alone: a source package brings a
-   * program that would run with that network.
+   * Installs packages with pip and returns an archive of the directory `packages`. pip runs as an unprivileged user in a
+   * separate container with a network, and installs wheels only: a source package is a program that would run with that
+   * network.
    */
   async #packages(
     requirements: readonly string[],
@@ -226,7 +226,7 @@ export class ToolImages {
   ): Promise<NodeJS.ReadableStream> {
     const { docker, base, seccomp, labels, pipIndex } = this.#options;
     const image = await base.ensure('pip');
-    const means = { ...limits.buildMeans, timeoutMs: limits.buildMs };
+    const means = { ...limits.buildResources, timeoutMs: limits.buildMs };
     const target = '/work/packages';
     const script = `cat > /tmp/${REQUIREMENTS}
 python3 -m pip --no-cache-dir --disable-pip-version-check --no-input install --only-binary :all: --retries 1 --timeout 15 --target ${target} -r /tmp/${REQUIREMENTS} >&2 || exit 1
@@ -257,7 +257,7 @@ tar cf - -C /work packages`;
     return Readable.from(chunks);
   }
 
-  /** A Dockerfile, by the engine's own builder, without a network. */
+  /** Builds a Dockerfile with the engine's builder, without a network. */
   async #follow(
     build: ImageBuild,
     reference: string,
@@ -265,12 +265,12 @@ tar cf - -C /work packages`;
     stop: AbortController,
   ): Promise<void> {
     const { docker, labels } = this.#options;
-    const { memoryMb, cpus } = limits.buildMeans;
+    const { memoryMb, cpus } = limits.buildResources;
     const mark = randomUUID();
     const lookUp = (name: string): Promise<string> => this.#groundOf(name);
-    const dockerfile = await followable(build.files[DOCKERFILE] ?? '', lookUp, `${BUILD_LABEL}=${mark}`);
+    const dockerfile = await sanitizeDockerfile(build.files[DOCKERFILE] ?? '', lookUp, `${BUILD_LABEL}=${mark}`);
     const files = { ...build.files, [DOCKERFILE]: dockerfile };
-    const watch = await watchBuild(docker, mark, (reason) => stop.abort(reason));
+    const watch = await monitorBuild(docker, mark, (reason) => stop.abort(reason));
     try {
       const answer = await docker.buildImage(Readable.from([await archiveOf(files, '')]), {
         t: reference,
@@ -283,7 +283,7 @@ tar cf - -C /work packages`;
         cpuperiod: CPU_PERIOD_US,
         cpuquota: cpus * CPU_PERIOD_US,
         labels: { ...labels, [LABEL]: 'tool' },
-        // the builder stops when its reader is gone
+        // the builder stops when the connection is closed
         abortSignal: stop.signal,
       });
       await finished(answer, say);
@@ -292,23 +292,23 @@ tar cf - -C /work packages`;
     }
   }
 
-  /** An image that a Dockerfile names, as the engine knows it. @throws Error for one that is not allowed, or not there */
+  /** Resolves an image in a Dockerfile. @throws Error if it is not allowed or missing */
   async #groundOf(name: string): Promise<string> {
     const { docker, base, allowed } = this.#options;
     const plain = imageReference.safeParse(name).success;
-    if (!plain) throw new Error(`${name} is no name of an image`);
+    if (!plain) throw new Error(`${name} is not the name of an image`);
     const alias = BASE_ALIASES.get(name.replace(/:latest$/, ''));
     const isThere = await hasImage(docker, name);
     if (alias !== undefined && !isThere) return await base.ensure(alias);
     if (!isAllowed(name, allowed)) {
       throw new Error(`the operator does not allow the image ${name} (allowed: ${allowed.join(', ')})`);
     }
-    if (!isThere) throw new Error(`the image ${name} is not in the engine`);
+    if (!isThere) throw new Error(`the image ${name} is missing in the engine`);
     return name;
   }
 }
 
-/** An index that the operator named is trusted as it stands, also without TLS. */
+/** An index of the operator is trusted, also without TLS. */
 function pipSettings(index: string | null): string[] {
   return index === null ? [] : [`PIP_INDEX_URL=${index}`, `PIP_TRUSTED_HOST=${new URL(index).host}`];
 }
@@ -325,7 +325,7 @@ async function archiveOf(files: Readonly<Record<string, string>>, prefix: string
   return Buffer.concat(chunks);
 }
 
-/** Tags of the images past `most`: first those that this life of the runner has not used, the oldest of them first. */
+/** Tags of the images beyond `most`: first those that this process has not used, oldest first. */
 export function leastUsed(
   images: readonly { readonly RepoTags?: readonly string[] | undefined; readonly Created: number }[],
   used: ReadonlyMap<string, number>,
@@ -339,10 +339,10 @@ export function leastUsed(
     .flatMap(({ RepoTags: tags = [] }) => tags);
 }
 
-/** Rejects when the signal says so. */
+/** Rejects when the signal aborts. */
 function abortion(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
-    const stop = (): void => reject(new Error('stopped while its image was being made'));
+    const stop = (): void => reject(new Error('stopped while its image was being built'));
     signal.addEventListener('abort', stop, { once: true });
     if (signal.aborted) stop();
   });

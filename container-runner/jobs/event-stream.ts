@@ -1,4 +1,4 @@
-/** A session's events as Server-Sent Events: what a reader missed, then what happens, with a heartbeat (R1). */
+/** A session's events as Server-Sent Events: missed events, then live ones, with a heartbeat (R1). */
 import type { Ledger } from '../ledger/ledger.ts';
 import { limits } from '../limits.ts';
 
@@ -9,10 +9,10 @@ const HEADERS = {
 };
 
 /**
- * Reads from the ledger as fast as the reader takes it: nothing is queued for a slow one.
+ * Reads from the ledger at the reader's speed, so a slow reader needs no queue.
  *
- * @param after number of the last event that the reader has; null = from what is unfinished or fresh
- * @param signal ends the stream, for the reader's leaving and for the runner's stop
+ * @param after number of the reader's last event; null = start with unfinished and recently ended jobs
+ * @param signal ends the stream when the reader disconnects or the runner stops
  */
 export function eventStream(ledger: Ledger, session: string, after: number | null, signal: AbortSignal): Response {
   const encoder = new TextEncoder();
@@ -34,7 +34,7 @@ export function eventStream(ledger: Ledger, session: string, after: number | nul
   const body = new ReadableStream<Uint8Array>(
     {
       start(controller) {
-        // headers reach the reader with the first bytes
+        // the first bytes flush the headers
         controller.enqueue(encoder.encode(': open\n\n'));
         unwatch = ledger.watch(session, () => {
           fresh = true;
@@ -74,7 +74,7 @@ export function eventStream(ledger: Ledger, session: string, after: number | nul
       },
       cancel: end,
     },
-    // one batch ahead of the reader
+    // prefetch one batch
     { highWaterMark: 1 },
   );
   return new Response(body, { headers: HEADERS });

@@ -1,11 +1,11 @@
-/** How a job's values reach its program: as data in a file, on stdin, in argv and in variables, never as code (P14, R3). */
+/** Passes a job's values to its program as data: in a file, on stdin, in argv and in variables, never as code (P14, R3). */
 import type { ImageBuild } from '../images/image-build.ts';
 import type { JobRequest } from './job.ts';
 import { limits } from '../limits.ts';
-import { Refusal } from '../problem.ts';
+import { RunnerError } from '../problem.ts';
 import type { ImageLaunch, Launch } from '../sandbox/sandbox.ts';
 
-/** Names that a loader, a shell, an interpreter or a common tool takes orders from. */
+/** Environment variables that change the behaviour of loaders, shells, interpreters and common tools. */
 const RESERVED_NAMES = new Set(
   `PATH HOME IFS ENV BASH BASHOPTS SHELLOPTS SHELL PS0 PS1 PS2 PS3 PS4 PROMPT_COMMAND CDPATH GLOBIGNORE FIGNORE
    OPTIND OPTERR OPTARG EXECIGNORE FCEDIT EDITOR VISUAL PAGER MANPAGER LESSOPEN LESSCLOSE BROWSER POSIXLY_CORRECT
@@ -24,7 +24,7 @@ function bytesOf(text: string): number {
   return encoder.encode(text).byteLength;
 }
 
-/** What a job runs: source text by an interpreter, or a program of an image, which may first have to be made. */
+/** A program: source code for an interpreter, a program in an image, or one whose image must be built first. */
 export type Program =
   | { readonly kind: 'source'; readonly launch: Launch }
   | { readonly kind: 'image'; readonly launch: ImageLaunch }
@@ -32,11 +32,11 @@ export type Program =
 
 /**
  * The program to run, with its data.
- * - python: `inputs` is predefined; standard input is at its end.
- * - shell, docker: each input is a variable of its name: strings as they are, others as compact JSON.
+ * - python: `inputs` is predefined; standard input is empty.
+ * - shell, docker: each input is a variable: strings verbatim, others as compact JSON.
  * - tool: the inputs as JSON in the first argument, on standard input and in the file.
  *
- * @throws Refusal `invalid_request` for what no process can be given
+ * @throws RunnerError `invalid_request` for values that cannot be passed to a process
  */
 export function programOf(job: JobRequest): Program {
   const inputsJson = JSON.stringify(job.inputs);
@@ -64,9 +64,9 @@ export function programOf(job: JobRequest): Program {
       const words = [job.command ?? '', ...job.args];
       const size = words.reduce((sum, word) => sum + bytesOf(word) + 1, 0);
       if (size > limits.argumentBytes) {
-        throw new Refusal(
+        throw new RunnerError(
           'invalid_request',
-          `command and args: ${size} bytes together (allowed: ${limits.argumentBytes})`,
+          `command and args: ${size} bytes in total (maximum ${limits.argumentBytes})`,
         );
       }
       const launch = {
@@ -95,10 +95,10 @@ function source(launch: Launch): Program {
 }
 
 function refuseNul(field: string, text: string): void {
-  if (text.includes('\0')) throw new Refusal('invalid_request', `${field}: must not contain a NUL character`);
+  if (text.includes('\0')) throw new RunnerError('invalid_request', `${field}: must not contain a NUL character`);
 }
 
-/** Inputs as variables; what is reserved, misnamed or too large is in the file only. */
+/** Inputs as variables. Reserved, invalid and large ones are only in the file. */
 function variablesOf(inputs: Readonly<Record<string, unknown>>): Record<string, string> {
   const variables: Record<string, string> = {};
   let room: number = limits.argumentBytes;
@@ -106,7 +106,7 @@ function variablesOf(inputs: Readonly<Record<string, unknown>>): Record<string, 
     if (!isVariable(name)) continue;
     const text = typeof value === 'string' ? value : JSON.stringify(value);
     if (text.includes('\0')) {
-      throw new Refusal('invalid_request', `inputs.${name}: a variable must not contain a NUL character`);
+      throw new RunnerError('invalid_request', `inputs.${name}: a variable must not contain a NUL character`);
     }
     const size = bytesOf(name) + bytesOf(text) + 2;
     if (size > room) continue;
@@ -116,7 +116,7 @@ function variablesOf(inputs: Readonly<Record<string, unknown>>): Record<string, 
   return variables;
 }
 
-/** Whether an input of this name may become a variable. */
+/** Whether an input with this name may become a variable. */
 export function isVariable(name: string): boolean {
   return VARIABLE_NAME.test(name) && !RESERVED_NAMES.has(name) && !RESERVED_PATTERN.test(name);
 }

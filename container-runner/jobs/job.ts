@@ -1,13 +1,13 @@
-/** A job as the Worker asks for it (R1), and what becomes of it. */
+/** A job request of the Worker (R1), and its outcome. */
 import { z } from 'zod';
 
 import { imageBuild } from '../images/image-build.ts';
 import { imageReference } from '../images/image-name.ts';
 import { limits } from '../limits.ts';
-import { Refusal } from '../problem.ts';
+import { RunnerError } from '../problem.ts';
 import { type Interpreter, INTERPRETERS, SANDBOX_LEVELS } from '../sandbox/sandbox.ts';
 
-/** A runtime key with its attempt: no white space, no controls, nothing that a path or a log line could trip over. */
+/** A runtime key with its attempt; only characters that are safe in paths and log lines. */
 export const jobId = z
   .string()
   .max(limits.jobIdChars)
@@ -17,7 +17,7 @@ export const sessionId = z
   .max(limits.sessionChars)
   .regex(/^[\w.:~@-]+$/, 'letters, digits and _.:~@- only');
 
-/** What is too much, the operator says (operator-limits.ts). */
+/** The operator sets the maxima (operator-limits.ts). */
 const jobLimits = z.strictObject({
   timeout_ms: z.int().min(1).default(limits.timeoutMs),
   memory_mb: z.int().min(limits.minMemoryMb).default(limits.memoryMb),
@@ -31,20 +31,20 @@ const common = {
   session: sessionId,
   inputs: z.record(z.string(), z.json()).default({}),
   limits: jobLimits.prefault({}),
-  /** A level that must not be replaced by a weaker one. */
+  /** A required level; never replaced by a weaker one. */
   sandbox: z.enum(SANDBOX_LEVELS).optional(),
 };
 
-/** Closed: what is not named here cannot be asked for. */
+/** Closed: unknown fields are rejected. */
 const jobRequest = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('python'), code: z.string(), ...common }),
   z.strictObject({ kind: z.literal('shell'), code: z.string(), ...common }),
   z.strictObject({
     kind: z.literal('docker'),
     image: imageReference,
-    /** A shell command; without it, what the image says. */
+    /** A shell command; default: the image's own command. */
     command: z.string().optional(),
-    /** Follow the command as they are. */
+    /** Appended to the command verbatim. */
     args: z.array(z.string()).max(limits.imageArguments).default([]),
     ...common,
   }),
@@ -61,13 +61,13 @@ const jobRequest = z.discriminatedUnion('kind', [
       const { runtime, code, image, build } = value;
       const ways = [code, image, build].filter((way) => way !== undefined).length;
       if (ways === 1 && (code === undefined) === (runtime === undefined)) return;
-      const message = 'a tool is its code with a runtime, or an image, or a build';
+      const message = 'a tool needs code with a runtime, or an image, or a build';
       issues.push({ code: 'custom', message, path: [code === undefined ? 'code' : 'runtime'], input: value });
     }),
 ]);
 export type JobRequest = z.infer<typeof jobRequest>;
 
-/** A job that will come: enough of it to hold a sandbox ready. */
+/** An expected job, with the fields that are needed to reserve a sandbox. */
 const prewarmRequest = z.strictObject({
   session: sessionId,
   kind: z.enum(['python', 'shell', 'docker', 'tool']),
@@ -76,7 +76,7 @@ const prewarmRequest = z.strictObject({
 });
 export type PrewarmRequest = z.infer<typeof prewarmRequest>;
 
-/** What will run it; null where that is an image's own business. */
+/** The interpreter of the job; null for images, which bring their own. */
 export function interpreterOf({ kind, runtime }: PrewarmRequest): Interpreter | null {
   switch (kind) {
     case 'python':
@@ -90,46 +90,46 @@ export function interpreterOf({ kind, runtime }: PrewarmRequest): Interpreter | 
   }
 }
 
-/** Why a job ended (R4); `build_failed`: its image could not be made, and it never ran. */
+/** Why a job ended (R4); `build_failed`: its image could not be built, and it never ran. */
 export type JobEnd = 'exited' | 'timeout' | 'killed' | 'oom' | 'output_limit' | 'lost' | 'build_failed';
 
 export interface Outcome {
   readonly end: JobEnd;
-  /** Null unless the program ended by itself. */
+  /** Null unless the program ended on its own. */
   readonly exitCode: number | null;
   readonly truncated: boolean;
 }
 
-/** @throws Refusal `invalid_json`, `invalid_request` */
+/** @throws RunnerError `invalid_json`, `invalid_request` */
 export function parseJob(text: string): JobRequest {
   return parseBody(text, jobRequest);
 }
 
-/** @throws Refusal `invalid_json`, `invalid_request` */
+/** @throws RunnerError `invalid_json`, `invalid_request` */
 export function parsePrewarm(text: string): PrewarmRequest {
   return parseBody(text, prewarmRequest);
 }
 
-/** A body by its schema, after its nesting. @throws Refusal `invalid_json`, `invalid_request` */
+/** Parses a body and checks its nesting. @throws RunnerError `invalid_json`, `invalid_request` */
 export function parseBody<Schema extends z.ZodType>(text: string, schema: Schema): z.output<Schema> {
   if (depthOf(text) > limits.jsonDepth) {
-    throw new Refusal('invalid_request', `The body is nested deeper than ${limits.jsonDepth} levels`);
+    throw new RunnerError('invalid_request', `The body is nested deeper than ${limits.jsonDepth} levels`);
   }
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch (fault) {
-    throw new Refusal('invalid_json', fault instanceof Error ? fault.message : 'not JSON');
+    throw new RunnerError('invalid_json', fault instanceof Error ? fault.message : 'not JSON');
   }
   const parsed = schema.safeParse(value);
   if (!parsed.success) {
     const said = parsed.error.issues.map((issue) => `${issue.path.join('.') || 'body'}: ${issue.message}`);
-    throw new Refusal('invalid_request', said.slice(0, 5).join('; '));
+    throw new RunnerError('invalid_request', said.slice(0, 5).join('; '));
   }
   return parsed.data;
 }
 
-/** Nesting of a JSON text, counted without building it: a deep one must not reach a recursive parser. */
+/** Nesting of a JSON text, counted without parsing, because the parser is recursive. */
 function depthOf(text: string): number {
   let depth = 0;
   let deepest = 0;

@@ -1,13 +1,13 @@
 /**
- * Admission and running (R8): bounded places, a bounded queue, one execution per id.
+ * Admits and runs jobs (R8): bounded concurrency, a bounded queue, one execution per id.
  *
- * Owns: which jobs run and wait. Does not own: their records (the ledger), their processes (the sandbox).
+ * Owns the running and queued jobs. Does not own their records (the ledger) and their processes (the sandbox).
  * Invariants:
- * 1. At most `operatorLimits.running` run and `operatorLimits.queued` wait; what is past it is refused before anything is recorded.
- * 2. Waiting jobs of a tenant start in the order in which they came; among tenants, one with the fewest running is next.
- * 3. No tenant takes all places, neither of those that run nor of those that wait (share.ts).
- * 4. Every accepted job ends in the ledger exactly once, whatever happens to its sandbox. Where the ledger cannot be
- *    written, its end waits in memory and is tried again.
+ * 1. At most `operatorLimits.running` run and `operatorLimits.queued` wait; others are rejected before anything is recorded.
+ * 2. Queued jobs of a tenant start in order; among tenants, one with the fewest running jobs is next.
+ * 3. No tenant can use the whole capacity, of running or of queued jobs (fair-share.ts).
+ * 4. Every accepted job ends in the ledger exactly once, whatever happens to its sandbox. If the ledger cannot be
+ *    written, the end is kept in memory and retried.
  */
 import { createHash } from 'node:crypto';
 
@@ -18,19 +18,19 @@ import { BuildFailure } from '../images/tool-images.ts';
 import { type Program, programOf } from './job-data.ts';
 import type { JobRequest, Outcome } from './job.ts';
 import type { JobRecord, Ledger } from '../ledger/ledger.ts';
-import { LedgerFault } from '../ledger/ledger-fault.ts';
+import { LedgerError } from '../ledger/ledger-error.ts';
 import { limits } from '../limits.ts';
-import { type OperatorLimits, refuseTooMuch } from '../operator-limits.ts';
-import { Refusal } from '../problem.ts';
+import { type OperatorLimits, requireWithinLimits } from '../operator-limits.ts';
+import { RunnerError } from '../problem.ts';
 import type { Prewarmer } from '../prewarm.ts';
-import { mayTake } from '../share.ts';
+import { hasCapacity } from '../fair-share.ts';
 import type { SandboxRegistry } from '../sandbox/registry.ts';
 import type { Sandbox, SandboxProcess } from '../sandbox/sandbox.ts';
 import { supervise } from '../supervise.ts';
 
 interface Entry {
   readonly id: string;
-  /** Null where there is one. */
+  /** Null if there is only one. */
   readonly tenant: string | null;
   readonly session: string;
   readonly sandbox: Sandbox;
@@ -55,7 +55,7 @@ export class Jobs {
   readonly #queue: Entry[] = [];
   readonly #running = new Map<string, { readonly entry: Entry; readonly done: Promise<void> }>();
   readonly #onEnd: (job: JobRecord) => void;
-  /** Ends that could not be written; as many as jobs that ran since, and those end with a full disk at once. */
+  /** Ends that could not be written yet; few, because jobs end at once when the disk is full. */
   readonly #unwritten: { readonly entry: Entry; readonly outcome: Outcome }[] = [];
   #retry: NodeJS.Timeout | undefined;
   #stopping = false;
@@ -67,7 +67,7 @@ export class Jobs {
     readonly prewarmer: Prewarmer;
     readonly operatorLimits: OperatorLimits;
     readonly log: Logger;
-    /** Told of every job that has ended. */
+    /** Called for every job that has ended. */
     readonly onEnd?: (job: JobRecord) => void;
   }) {
     this.#ledger = options.ledger;
@@ -84,10 +84,10 @@ export class Jobs {
   }
 
   /**
-   * Accepts a job, or finds it accepted before.
+   * Accepts a job, or finds an accepted one with the id.
    *
-   * @returns the job's record, and whether this request is the one that created it
-   * @throws Refusal `id_conflict`, `invalid_request`, `unsupported`, `busy`, `stopping`
+   * @returns the job's record, and whether this request created it
+   * @throws RunnerError `id_conflict`, `invalid_request`, `unsupported`, `busy`, `stopping`
    */
   submit(
     id: string,
@@ -98,16 +98,16 @@ export class Jobs {
     const known = this.#ledger.job(id);
     if (known !== null) {
       if (known.requestHash !== '' && known.requestHash !== requestHash) {
-        throw new Refusal('id_conflict', `The id ${JSON.stringify(id)} was used for a job with another body`);
+        throw new RunnerError('id_conflict', `The id ${JSON.stringify(id)} was used for a job with another body`);
       }
       return { record: known, created: false };
     }
     if (this.#stopping) {
-      throw new Refusal('stopping', 'The runner is about to stop and takes no new jobs', {
+      throw new RunnerError('stopping', 'The runner is stopping and accepts no new jobs', {
         'retry-after': String(limits.stoppingRetrySeconds),
       });
     }
-    refuseTooMuch(request.limits, this.#operatorLimits);
+    requireWithinLimits(request.limits, this.#operatorLimits);
     const program = programOf(request);
     const sandbox = this.#sandboxFor(program, request);
     this.#admit(tenant);
@@ -123,11 +123,11 @@ export class Jobs {
     });
     this.#startNext();
     const record = this.#ledger.job(id);
-    if (record === null) throw new Error(`The ledger does not hold job ${JSON.stringify(id)}`);
+    if (record === null) throw new Error(`The ledger has no job ${JSON.stringify(id)}`);
     return { record, created: true };
   }
 
-  /** Ends a job; one that is not known yet will never start. */
+  /** Kills a job; an unknown id will never start. */
   kill(id: string): void {
     const running = this.#running.get(id);
     if (running !== undefined) {
@@ -136,7 +136,7 @@ export class Jobs {
     }
     const index = this.#queue.findIndex((entry) => entry.id === id);
     const [entry] = index < 0 ? [] : this.#queue.splice(index, 1);
-    if (entry === undefined) this.#ledger.bury(id);
+    if (entry === undefined) this.#ledger.recordKilled(id);
     else this.#finish(entry, { end: 'killed', exitCode: null, truncated: false });
   }
 
@@ -144,13 +144,13 @@ export class Jobs {
     return this.#stopping;
   }
 
-  /** Takes no new jobs; resolves when those that were accepted have ended. */
+  /** Accepts no new jobs; resolves when all accepted jobs have ended. */
   async drain(): Promise<void> {
     this.#stopping = true;
     while (this.#running.size > 0) await Promise.all([...this.#running.values()].map(({ done }) => done));
   }
 
-  /** Takes no new jobs and ends those that run; resolves when all have ended. */
+  /** Accepts no new jobs and kills the running ones; resolves when all have ended. */
   async stop(): Promise<void> {
     this.#stopping = true;
     for (const entry of this.#queue.splice(0)) this.#finish(entry, { end: 'killed', exitCode: null, truncated: false });
@@ -161,16 +161,16 @@ export class Jobs {
     clearTimeout(this.#retry);
   }
 
-  /** @throws Refusal `busy` where it could neither run nor wait */
+  /** @throws RunnerError `busy` if there is no capacity for running or queueing */
   #admit(tenant: string | null): void {
     const { running, queued } = this.#operatorLimits;
     const waits = this.#queue.filter((entry) => entry.tenant === tenant).length;
     if (waits === 0 && this.#mayRun(tenant)) return;
-    if (mayTake(tenant, { own: waits, used: this.#queue.length, most: queued })) return;
+    if (hasCapacity(tenant, { own: waits, used: this.#queue.length, most: queued })) return;
     const own = tenant === null ? '' : `, ${this.#runningOf(tenant)} and ${waits} of them for this API key`;
-    throw new Refusal(
+    throw new RunnerError(
       'busy',
-      `${this.#running.size} jobs run and ${this.#queue.length} wait${own} (allowed: ${running} and ${queued}${tenant === null ? '' : ', of which one key gets what leaves as much to others'})`,
+      `${this.#running.size} jobs are running and ${this.#queue.length} are queued${own} (maximum ${running} and ${queued}${tenant === null ? '' : '; a key must leave as much capacity free as it uses'})`,
       { 'retry-after': String(limits.retryAfterSeconds) },
     );
   }
@@ -182,14 +182,14 @@ export class Jobs {
   }
 
   #mayRun(tenant: string | null): boolean {
-    return mayTake(tenant, {
+    return hasCapacity(tenant, {
       own: this.#runningOf(tenant),
       used: this.#running.size,
       most: this.#operatorLimits.running,
     });
   }
 
-  /** Of those whose turn it may be, the first of the tenant with the fewest running. */
+  /** Among the jobs that may start, the first of the tenant with the fewest running jobs. */
   #takeNext(): Entry | undefined {
     let next: { readonly at: number; readonly own: number } | null = null;
     const seen = new Set<string | null>();
@@ -229,7 +229,7 @@ export class Jobs {
           try {
             this.#ledger.output(id, session, stream, text);
           } catch (fault) {
-            // output that cannot be kept is output that no reader gets: the job ends, and how far it came is not known
+            // readers cannot get output that is not stored, so the job ends as lost
             if (!unkept) this.#log.error({ job: id, reason: messageOf(fault) }, 'the ledger cannot be written');
             unkept = true;
             stop.abort();
@@ -238,12 +238,12 @@ export class Jobs {
       });
       if (unkept) outcome = { end: 'lost', exitCode: null, truncated: true };
     } catch (fault) {
-      if (fault instanceof LedgerFault) {
+      if (fault instanceof LedgerError) {
         this.#log.error({ job: id, reason: fault.message }, 'the ledger cannot be written');
         this.#finish(entry, { end: 'lost', exitCode: null, truncated: false });
         return;
       }
-      // the program never ran: its outcome is that of one that could not be started
+      // the program never ran: treated like a program that could not be started
       if (fault instanceof BuildFailure && !stop.signal.aborted) {
         this.#tell(entry, fault.message);
         this.#finish(entry, { end: 'build_failed', exitCode: null, truncated: false });
@@ -264,7 +264,7 @@ export class Jobs {
   #sandboxFor(program: Program, { sandbox }: JobRequest): Sandbox {
     if (program.kind === 'source') return this.#sandboxes.choose(program.launch.interpreter, sandbox);
     if (program.kind === 'image' && !isAllowed(program.launch.image, this.#images)) {
-      throw new Refusal(
+      throw new RunnerError(
         'unsupported',
         `The operator does not allow the image ${program.launch.image} (allowed: ${this.#images.join(', ')})`,
       );
@@ -319,7 +319,7 @@ export class Jobs {
     }
   }
 
-  /** False when the ledger cannot be written; the next start finds the job unfinished and calls it lost. */
+  /** False if the ledger cannot be written; the next start marks the unfinished job as lost. */
   #write({ id, session }: Entry, outcome: Outcome): boolean {
     try {
       this.#ledger.finish(id, session, outcome);
@@ -337,10 +337,10 @@ export class Jobs {
   }
 }
 
-/** Rejects when the signal says so. */
+/** Rejects when the signal aborts. */
 function aborted(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
-    const stop = (): void => reject(new Error('stopped while its image was being made'));
+    const stop = (): void => reject(new Error('stopped while its image was being built'));
     signal.addEventListener('abort', stop, { once: true });
     if (signal.aborted) stop();
   });

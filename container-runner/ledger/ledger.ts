@@ -1,26 +1,26 @@
 /**
  * The ledger (R1): every job with its outcome, and every event of every session, in SQLite.
  *
- * Owns: which jobs exist, the order of events, replayed tokens. Does not own: running processes.
+ * Owns the set of jobs, the order of events, and used tokens. Does not own running processes.
  * Invariants:
- * 1. A job id stands for one request for ever: adding it again changes nothing.
- * 2. A job ends once; later ends are ignored. After its `exited` event none follows.
- * 3. Event numbers grow over all sessions and are never used again, also after a restart, and also in a new ledger
- *    behind one that was set aside: its first number is the time.
- * 4. Opening the ledger leaves no job without an owner: what was queued or running is `lost`.
- * 5. Opening it repairs rows that nothing could read.
- * 6. A disk that is full or broken is a `LedgerFault`.
+ * 1. A job id identifies one request: adding it again changes nothing.
+ * 2. A job ends once; later ends are ignored. No event follows its `exited` event.
+ * 3. Event numbers increase over all sessions and are never reused, also after a restart, and also in a new ledger that
+ *    replaces one that was set aside: its first number is the current time.
+ * 4. Opening the ledger marks queued and running jobs as `lost`.
+ * 5. Opening the ledger repairs rows that cannot be parsed.
+ * 6. A full or broken disk causes a `LedgerError`.
  */
 import fs from 'node:fs';
 import path from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 
 import type { JobEnd, Outcome } from '../jobs/job.ts';
-import { LedgerFault, reasonOf } from './ledger-fault.ts';
-import { checkTables, repairRows } from './ledger-repair.ts';
+import { LedgerError, reasonOf } from './ledger-error.ts';
+import { checkTables, repairRows } from './repair-ledger.ts';
 import { limits } from '../limits.ts';
 
-/** `build`: what the build of a job's image said. */
+/** `build`: output of the build of a job's image. */
 export type EventType = 'started' | 'build' | 'stdout' | 'stderr' | 'exited';
 
 export interface LedgerEvent {
@@ -48,7 +48,7 @@ export interface JobRecord {
 
 export const LEDGER_FILE = 'jobs.sqlite';
 const SCHEMA_VERSION = 1;
-/** Jobs that are forgotten at a time when the ledger is too large. */
+/** Number of jobs that are deleted at a time when the ledger is too large. */
 const PRUNE_STEP = 10;
 const SCHEMA = `
   CREATE TABLE jobs (
@@ -72,25 +72,25 @@ export class Ledger {
   readonly #db: DatabaseSync;
   readonly #now: () => number;
   readonly #maxBytes: number;
-  /** Characters of events since the size was looked at. */
+  /** Characters of events since the last size check. */
   #sinceMeasured = 0;
   readonly #statements = new Map<string, StatementSync>();
   readonly #listeners = new Map<string, Set<() => void>>();
 
-  /** Tokens that were spent while the ledger could not be written, with their ends. */
-  readonly #spentHere = new Map<string, number>();
+  /** Tokens that were used while the ledger could not be written, with their expiry. */
+  readonly #spentInMemory = new Map<string, number>();
 
   /**
    * @param file path of the database, or `:memory:`
-   * @param maxBytes what ended jobs may take
-   * @throws LedgerFault when the file was written by a newer version, or cannot be written
+   * @param maxBytes maximum size
+   * @throws LedgerError if the file was written by a newer version, or cannot be written
    * @throws Error of SQLite or the file system
-   * @see openLedger, which sets a file aside that is no ledger
+   * @see openLedger, which handles a file that is not a ledger
    */
   constructor(file: string, now: () => number, maxBytes: number = limits.ledgerBytes) {
     if (file !== ':memory:') {
       fs.mkdirSync(path.dirname(file), { recursive: true });
-      // what jobs printed is for the runner's user alone
+      // only the runner's user may read the output of jobs
       fs.closeSync(fs.openSync(file, 'a', 0o600));
     }
     this.#maxBytes = maxBytes;
@@ -100,8 +100,8 @@ export class Ledger {
       this.#db.exec('PRAGMA busy_timeout = 5000; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;');
       const version = Number(this.#db.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0);
       if (version > SCHEMA_VERSION) {
-        throw new LedgerFault(
-          `The ledger ${file} was written by a newer version (schema ${version}, known: ${SCHEMA_VERSION}). Start that version, or move the file away to begin a new ledger`,
+        throw new LedgerError(
+          `The ledger ${file} was written by a newer version (schema ${version}, known: ${SCHEMA_VERSION}). Start that version, or move the file away to create a new ledger`,
         );
       }
       if (version === 0) {
@@ -111,7 +111,7 @@ export class Ledger {
         checkTables(this.#db);
         repairRows(this.#db, now());
       }
-      this.#loseAbandoned();
+      this.#markAbandonedLost();
       this.prune();
     } catch (fault) {
       this.#db.close();
@@ -124,7 +124,7 @@ export class Ledger {
     this.#db.close();
   }
 
-  /** Adds a job; false when the id is known already. */
+  /** Adds a job; false if the id is known. */
   add(job: {
     readonly id: string;
     readonly session: string;
@@ -142,13 +142,13 @@ export class Ledger {
     return changes === 1;
   }
 
-  /** Takes back a job that was added and refused. */
+  /** Removes a job that was added and then rejected. */
   remove(id: string): void {
     this.#run(`DELETE FROM jobs WHERE id = ? AND state = 'queued'`, id);
   }
 
-  /** Records that an unknown job was killed, so that it does not start when its request comes late. */
-  bury(id: string): void {
+  /** Records that an unknown job was killed, so that it does not start if its request arrives later. */
+  recordKilled(id: string): void {
     this.#run(
       `INSERT OR IGNORE INTO jobs (id, session, kind, state, request_hash, created_at, ended_at, end)
        VALUES (?, '', '', 'ended', '', ?, ?, 'killed')`,
@@ -167,7 +167,7 @@ export class Ledger {
     this.#append(session, id, stream, { text });
   }
 
-  /** Ends a job; false when it has ended before. */
+  /** Ends a job; false if it has already ended. */
   finish(id: string, session: string, outcome: Outcome): boolean {
     const at = this.#now();
     try {
@@ -189,11 +189,11 @@ export class Ledger {
       }
       this.#db.exec('COMMIT');
       if (changes === 1) this.#notify(session);
-      // between two rounds of pruning, jobs could print many times what is kept
+      // jobs could print much more than the limit between two prunings
       if (this.#sinceMeasured > limits.ledgerSlackChars) this.#shrink();
       return changes === 1;
     } catch (fault) {
-      // a full disk has ended the transaction already
+      // a full disk has already rolled the transaction back
       if (this.#db.isTransaction) this.#db.exec('ROLLBACK');
       throw named(fault);
     }
@@ -204,7 +204,7 @@ export class Ledger {
     return row === undefined ? null : recordOf(row);
   }
 
-  /** Everything that a job printed on one stream. */
+  /** The complete output of a job on one stream. */
   printed(id: string, stream: 'stdout' | 'stderr'): string {
     const rows = this.#all('SELECT data FROM events WHERE job = ? AND type = ? ORDER BY seq', id, stream);
     return rows.map((row) => (JSON.parse(String(row['data'])) as { text: string }).text).join('');
@@ -229,7 +229,7 @@ export class Ledger {
     }));
   }
 
-  /** Where a reader begins that has no place to resume from: before the first event of what is unfinished or fresh. */
+  /** Position for a reader without one: before the first event of unfinished and recently ended jobs. */
   startingPoint(session: string): number {
     const row = this.#get(
       `SELECT MIN(seq) AS seq FROM events WHERE session = ? AND job IN
@@ -242,7 +242,7 @@ export class Ledger {
     return Number(this.#get('SELECT MAX(seq) AS seq FROM events WHERE session = ?', session)?.['seq'] ?? 0);
   }
 
-  /** Calls back after every append to the session; returns the end of it. */
+  /** Calls `listener` after every append to the session; returns a function that stops it. */
   watch(session: string, listener: () => void): () => void {
     const listeners = this.#listeners.get(session) ?? new Set();
     this.#listeners.set(session, listeners);
@@ -254,26 +254,26 @@ export class Ledger {
   }
 
   /**
-   * Remembers a token's id; false when it was used before (R7). Where it cannot be written, it is remembered for as
-   * long as the runner runs: jobs can still be asked for and killed when the disk is full.
+   * Records the use of a token; false if it was used before (R7). If the ledger cannot be written, the token is kept in
+   * memory, so that jobs can still be queried and killed when the disk is full.
    *
-   * @throws LedgerFault past `limits.tokensInMemory`
+   * @throws LedgerError beyond `limits.tokensInMemory`
    */
   spend(tokenId: string, expiresAt: number): boolean {
-    if (this.#spentHere.has(tokenId)) return false;
+    if (this.#spentInMemory.has(tokenId)) return false;
     try {
       return this.#run('INSERT OR IGNORE INTO tokens (id, expires_at) VALUES (?, ?)', tokenId, expiresAt).changes === 1;
     } catch (fault) {
-      if (!(fault instanceof LedgerFault)) throw fault;
+      if (!(fault instanceof LedgerError)) throw fault;
       if (this.#get('SELECT 1 FROM tokens WHERE id = ?', tokenId) !== undefined) return false;
-      for (const [id, end] of this.#spentHere) if (end < this.#now()) this.#spentHere.delete(id);
-      if (this.#spentHere.size >= limits.tokensInMemory) throw fault;
-      this.#spentHere.set(tokenId, expiresAt);
+      for (const [id, end] of this.#spentInMemory) if (end < this.#now()) this.#spentInMemory.delete(id);
+      if (this.#spentInMemory.size >= limits.tokensInMemory) throw fault;
+      this.#spentInMemory.set(tokenId, expiresAt);
       return true;
     }
   }
 
-  /** Forgets what is older than the retention or past the ledger's size, oldest first, and tokens that have expired. */
+  /** Deletes jobs beyond the retention or the maximum size, oldest first, and expired tokens. */
   prune(): void {
     const before = this.#now() - limits.retentionMs;
     this.#forget('SELECT id FROM jobs WHERE ended_at < ?', before);
@@ -292,20 +292,20 @@ export class Ledger {
     }
   }
 
-  /** Removes the jobs of a selection with their events; says how many. */
+  /** Deletes the selected jobs with their events; returns their number. */
   #forget(selection: string, value: number): number {
     this.#run(`DELETE FROM events WHERE job IN (${selection})`, value);
     return this.#run(`DELETE FROM jobs WHERE id IN (${selection})`, value).changes;
   }
 
-  /** Of what is kept; free pages are used again. */
+  /** Size of the used pages. */
   get sizeBytes(): number {
     const pragma = (name: string): number =>
       Number(Object.values(this.#db.prepare(`PRAGMA ${name}`).get() ?? {})[0] ?? 0);
     return (pragma('page_count') - pragma('freelist_count')) * pragma('page_size');
   }
 
-  #loseAbandoned(): void {
+  #markAbandonedLost(): void {
     for (const row of this.#all(`SELECT id, session FROM jobs WHERE state <> 'ended'`)) {
       this.finish(String(row['id']), String(row['session']), { end: 'lost', exitCode: null, truncated: false });
     }
@@ -359,10 +359,10 @@ export class Ledger {
   }
 }
 
-/** The fault with a name that callers can branch on, where it is the disk's. */
+/** Converts an error of the disk to a `LedgerError`. */
 function named(fault: unknown): unknown {
   const reason = reasonOf(fault);
-  return reason === null ? fault : new LedgerFault(`The ledger ${LEDGER_FILE} failed: ${reason}`, { cause: fault });
+  return reason === null ? fault : new LedgerError(`The ledger ${LEDGER_FILE} failed: ${reason}`, { cause: fault });
 }
 
 function recordOf(row: Row): JobRecord {

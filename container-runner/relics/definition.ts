@@ -1,4 +1,4 @@
-/** What the Worker says about a relic and a call to it (R5). Closed: what is not named here cannot be asked for. */
+/** Schema of relic definitions and calls from the Worker (R5). Closed: unknown fields are rejected. */
 import { z } from 'zod';
 
 import { imageBuild } from '../images/image-build.ts';
@@ -11,13 +11,13 @@ export const relicName = z
   .max(limits.relicNameChars)
   .regex(/^[a-z0-9][a-z0-9_-]*$/, 'lower case letters, digits and _- only');
 
-/** Whose relics these are: a session's id, or another name for those that several sessions share. */
-export const relicSpace = sessionId;
+/** The owner of relics: a session's id, or another name for relics that several sessions share. */
+export const relicScope = sessionId;
 
 const path = z
   .string()
   .max(limits.relicPathChars)
-  .regex(/^\/[\w~!$&'()*+,;=:@%/.?-]*$/, 'must be a path, escaped where it has to be');
+  .regex(/^\/[\w~!$&'()*+,;=:@%/.?-]*$/, 'must be a percent-encoded path');
 
 export const relicDefinition = z
   .strictObject({
@@ -37,19 +37,19 @@ export const relicDefinition = z
   })
   .refine(({ image, build: built }) => (image === null) !== (built === null), {
     path: ['image'],
-    error: 'either image or build is needed',
+    error: 'expected either image or build',
   });
 export type RelicSpec = z.infer<typeof relicDefinition>;
 
 export const relicCall = z.strictObject({
   method: z.enum(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']),
   path,
-  /** Text of the request's JSON body. */
+  /** JSON text of the request's body. */
   body: z.string().nullable().default(null),
 });
 export type RelicCall = z.infer<typeof relicCall>;
 
-const target = { space: relicSpace, relic: relicDefinition };
+const target = { space: relicScope, relic: relicDefinition };
 
 export const startRequest = z.strictObject(target);
 

@@ -1,14 +1,13 @@
 /**
- * Relics in containers (R5). A relic is two of them: its proxy, which has the network and speaks for us, and
- * the service, which shares the proxy's network and nothing else.
+ * Relics in containers (R5). A relic is a pair of containers: a proxy, which is attached to the network, and the service,
+ * which shares the proxy's network namespace and nothing else.
  *
- * Owns: containers, networks and volumes with this runner's label and the word `relic`.
- * Does not own: images that were there before.
+ * Owns the containers, networks and volumes with this runner's label and the word `relic`. Does not own existing images.
  *
  * Invariants:
- * 1. A space has a network of its own without a way out: no gateway, so that the machine itself is out of reach.
- * 2. No port is published and nothing of the machine is mounted.
- * 3. State stands in a volume that belongs to the space and the name, and to no container.
+ * 1. Each scope has a separate network without a gateway, so the machine and the internet are unreachable.
+ * 2. No port is published and no directory of the machine is mounted.
+ * 3. State is in a volume that belongs to the scope and the name, not to a container.
  */
 import { createHash } from 'node:crypto';
 import type { Duplex } from 'node:stream';
@@ -23,34 +22,34 @@ import { limits } from '../limits.ts';
 import { LABEL, messageOf, statusOf, within } from '../sandbox/docker-engine.ts';
 import { hardened, placesOf } from '../sandbox/docker-hardening.ts';
 import { demultiplex } from '../sandbox/docker-streams.ts';
-import { mayTake } from '../share.ts';
+import { hasCapacity } from '../fair-share.ts';
 import type { RelicSpec } from './definition.ts';
-import { RelicProxy, doorCommand, tailOf } from './relic-proxy.ts';
-import type { RelicHost, RelicId, RelicService } from './service.ts';
+import { RelicProxy, proxyCommand, tailOf } from './relic-proxy.ts';
+import type { RelicHost, RelicId, RelicService } from './relic-service.ts';
 
 export interface DockerHostOptions {
   readonly docker: Docker;
   readonly images: BaseImages;
-  /** Images that are made of a manifest's files. */
+  /** Builder of images from a manifest's files. */
   readonly built: ToolImages;
-  /** Images that may be named, as patterns. */
+  /** Images that manifests may name, as patterns. */
   readonly allowed: readonly string[];
-  /** The system call filter, as the engine takes it. */
+  /** The system call filter in the engine's format. */
   readonly seccomp: string;
-  /** Which runner made it. */
+  /** Identity of this runner. */
   readonly owner: string;
   readonly ownerLabel: string;
   readonly log: (message: string) => void;
-  /** What the state of one relic may take on the disk. */
+  /** Maximum disk scope of one relic's state. */
   readonly stateBytes: number;
 }
 
 const STATE = '/state';
 const USER = `${SANDBOX_UID}:${SANDBOX_UID}`;
 const DOOR_MEMORY_MB = 64;
-/** Whose state a volume holds. */
+/** Label of the API key that owns a volume. */
 const TENANT = `${LABEL}.tenant`;
-/** In the proxy itself, where no program may listen on such a port. */
+/** In the proxy's network namespace, where no program can bind this port. */
 const NO_NAME_SERVER = '127.0.0.1';
 
 export class DockerRelicHost implements RelicHost {
@@ -77,55 +76,55 @@ export class DockerRelicHost implements RelicHost {
 
   async close(): Promise<void> {
     await this.#options.built.close();
-    await Promise.all([...this.#networks.keys()].map((space) => this.leave(space)));
+    await Promise.all([...this.#networks.keys()].map((scope) => this.leave(scope)));
   }
 
-  async leave(space: string): Promise<void> {
-    const network = this.#networks.get(space);
-    this.#networks.delete(space);
+  async leave(scope: string): Promise<void> {
+    const network = this.#networks.get(scope);
+    this.#networks.delete(scope);
     const name = await network?.catch(() => undefined);
     if (name !== undefined) await this.#quietly(this.#options.docker.getNetwork(name).remove());
   }
 
-  async forget({ space, name }: { readonly space: string; readonly name: string | null }): Promise<void> {
+  async forget({ scope, name }: { readonly scope: string; readonly name: string | null }): Promise<void> {
     const { docker } = this.#options;
-    const label = [...this.#labels('relic'), ...labelsOf(space, name)].map(([key, value]) => `${key}=${value}`);
+    const label = [...this.#labels('relic'), ...labelsOf(scope, name)].map(([key, value]) => `${key}=${value}`);
     const { Volumes: volumes } = await docker.listVolumes({ filters: { label } });
     await Promise.all(volumes.map(({ Name: volume }) => this.#quietly(docker.getVolume(volume).remove())));
   }
 
   async start(id: RelicId, spec: RelicSpec, tenant: string | null): Promise<RelicService> {
     const { docker, images } = this.#options;
-    const [doorImage, image, network, volume] = await Promise.all([
+    const [proxyImage, image, network, volume] = await Promise.all([
       images.ensure('python3'),
       this.#imageOf(spec),
-      this.#network(id.space),
+      this.#network(id.scope),
       spec.persistent ? this.#volume(id, tenant) : null,
     ]);
-    const doorContainer = await docker.createContainer(this.#doorOptions(id, spec, doorImage, network, volume));
+    const proxyContainer = await docker.createContainer(this.#proxyOptions(id, spec, proxyImage, network, volume));
     let service: Docker.Container | null = null;
     let issue: string | null = null;
     try {
-      const doorStream = (await doorContainer.attach({
+      const proxyStream = (await proxyContainer.attach({
         stream: true,
         stdin: true,
         stdout: true,
         stderr: true,
         hijack: true,
       })) as Duplex;
-      doorStream.on('error', () => undefined);
-      await doorContainer.start();
-      const printed = demultiplex(doorStream);
+      proxyStream.on('error', () => undefined);
+      await proxyContainer.start();
+      const printed = demultiplex(proxyStream);
       printed.stderr.resume();
-      const proxy = new RelicProxy(doorStream, printed.stdout, (why) => {
+      const proxy = new RelicProxy(proxyStream, printed.stdout, (why) => {
         if (issue !== null) return;
-        issue = `its state is not kept within bounds: ${why}`;
-        // the proxy lives until it is killed: without this it would still answer for a service that must not serve
+        issue = `its state exceeds a limit: ${why}`;
+        // the proxy would otherwise answer for a stopped service until it is killed
         proxy.close(issue);
-        void this.#quietly(doorContainer.kill());
+        void this.#quietly(proxyContainer.kill());
       });
       const { Config: config } = await docker.getImage(image).inspect();
-      const options = this.#serviceOptions(id, spec, image, doorContainer.id, volume, config.Volumes);
+      const options = this.#serviceOptions(id, spec, image, proxyContainer.id, volume, config.Volumes);
       service = await docker.createContainer(options);
       const said = (await service.attach({ stream: true, stdout: true, stderr: true })) as unknown as Duplex;
       said.on('error', () => undefined);
@@ -133,43 +132,43 @@ export class DockerRelicHost implements RelicHost {
       const printedLast = tailOf([stdout, stderr]);
       const tail = (): string => issue ?? printedLast();
       await service.start();
-      return this.#running(service, doorContainer, proxy, doorStream, said, tail);
+      return this.#running(service, proxyContainer, proxy, proxyStream, said, tail);
     } catch (fault) {
-      await Promise.all([service, doorContainer].map((container) => container && this.#discard(container)));
+      await Promise.all([service, proxyContainer].map((container) => container && this.#discard(container)));
       throw new Error(issue ?? messageOf(fault), { cause: fault });
     }
   }
 
   #running(
     service: Docker.Container,
-    doorContainer: Docker.Container,
+    proxyContainer: Docker.Container,
     proxy: RelicProxy,
-    doorStream: Duplex,
+    proxyStream: Duplex,
     said: Duplex,
     tail: () => string,
   ): RelicService {
     const exit = service.wait().then(
       ({ StatusCode: code }: { readonly StatusCode: number }) => `exit code ${code}`,
-      () => 'the engine lost it',
+      () => 'the engine lost the container',
     );
-    const shut = doorContainer.wait().then(
+    const shut = proxyContainer.wait().then(
       () => 'its proxy ended',
-      () => 'the engine lost its proxy',
+      () => 'the engine lost the proxy',
     );
     const ended = Promise.race([exit, shut]).then(async (how) => {
       proxy.close();
-      // first the connections, then the containers: a kill waits for readers
-      doorStream.destroy();
+      // close the connections first, because killing a container waits for readers
+      proxyStream.destroy();
       said.destroy();
       const words = tail();
-      await Promise.all([this.#discard(service), this.#discard(doorContainer)]);
+      await Promise.all([this.#discard(service), this.#discard(proxyContainer)]);
       return words === '' ? `it ended (${how})` : `it ended (${how}): ${words}`;
     });
     return {
       ask: (call, timeoutMs) => proxy.ask(call, timeoutMs),
       ended,
       stop: async () => {
-        // the engine sends TERM, waits, and kills
+        // the engine sends TERM, waits, and sends KILL
         await this.#quietly(within(limits.engineMs, service.stop({ t: Math.ceil(limits.killGraceMs / 1_000) })));
         await this.#quietly(service.kill());
         await ended;
@@ -177,7 +176,7 @@ export class DockerRelicHost implements RelicHost {
     };
   }
 
-  #doorOptions(
+  #proxyOptions(
     id: RelicId,
     spec: RelicSpec,
     image: string,
@@ -187,7 +186,7 @@ export class DockerRelicHost implements RelicHost {
     const state = volume === null ? null : { place: STATE, bytes: this.#options.stateBytes };
     return {
       Image: image,
-      Entrypoint: doorCommand('python3', spec.port, state),
+      Entrypoint: proxyCommand('python3', spec.port, state),
       Cmd: [],
       User: USER,
       Hostname: id.name,
@@ -200,12 +199,12 @@ export class DockerRelicHost implements RelicHost {
       HostConfig: {
         ...hardened({ ...meansOf(spec), memoryMb: DOOR_MEMORY_MB }, this.#options.seccomp),
         NetworkMode: network,
-        // the engine asks these for names that it does not know: by itself it would ask the machine's, past the network
+        // without this, the engine would forward DNS queries to the machine's name servers, outside of the network
         Dns: [NO_NAME_SERVER],
         DnsOptions: [],
         DnsSearch: [],
         Tmpfs: {},
-        // to measure it
+        // for measuring it
         Mounts: volume === null ? [] : [{ Type: 'volume', Source: volume, Target: STATE, ReadOnly: true }],
       } as Docker.HostConfig,
       NetworkingConfig: { EndpointsConfig: { [network]: { Aliases: [id.name] } } },
@@ -216,7 +215,7 @@ export class DockerRelicHost implements RelicHost {
     id: RelicId,
     spec: RelicSpec,
     image: string,
-    doorId: string,
+    proxyId: string,
     volume: string | null,
     declared: unknown,
   ): Docker.ContainerCreateOptions {
@@ -229,14 +228,14 @@ export class DockerRelicHost implements RelicHost {
       User: USER,
       Env: [`RELIC_STATE=${STATE}`, `RELIC_PORT=${spec.port}`, `PORT=${spec.port}`, 'HOME=/tmp'],
       Labels: this.#labelled(id),
-      // the runner asks by itself, over the proxy
+      // the runner checks the health through the proxy
       Healthcheck: { Test: ['NONE'] },
       AttachStdout: true,
       AttachStderr: true,
       HostConfig: {
         ...host,
-        NetworkMode: `container:${doorId}`,
-        // a first process has no default for TERM: with another one before it every program ends when asked to
+        NetworkMode: `container:${proxyId}`,
+        // pid 1 ignores TERM by default; with an init process, every program ends on TERM
         Init: true,
         Tmpfs: places,
         Mounts: [
@@ -255,40 +254,40 @@ export class DockerRelicHost implements RelicHost {
       throw new Error(`the operator does not allow the image ${name} (allowed: ${allowed.join(', ')})`);
     }
     if (!(await hasImage(docker, name)))
-      throw new Error(`the image ${name} is not in the engine (docker pull ${name})`);
+      throw new Error(`the image ${name} is missing in the engine (run docker pull ${name})`);
     return name;
   }
 
-  #network(space: string): Promise<string> {
-    const known = this.#networks.get(space);
+  #network(scope: string): Promise<string> {
+    const known = this.#networks.get(scope);
     if (known !== undefined) return known;
     const { docker } = this.#options;
-    const name = `${LABEL}-relics-${idOf(this.#options.owner, space)}`;
+    const name = `${LABEL}-relics-${idOf(this.#options.owner, scope)}`;
     const made = docker
       .createNetwork({
         Name: name,
         Internal: true,
         CheckDuplicate: true,
-        // without an address of the machine on it there is no gateway to reach the machine by
+        // without an address on the bridge there is no gateway, so the machine is unreachable
         Options: { 'com.docker.network.bridge.inhibit_ipv4': 'true' },
-        Labels: Object.fromEntries([...this.#labels('relic'), ...labelsOf(space, null)]),
+        Labels: Object.fromEntries([...this.#labels('relic'), ...labelsOf(scope, null)]),
       } as Docker.NetworkCreateOptions)
       .then(
         () => name,
         (fault: unknown) => {
           if (statusOf(fault) === 409) return name;
-          this.#networks.delete(space);
+          this.#networks.delete(scope);
           throw new Error(messageOf(fault));
         },
       );
-    this.#networks.set(space, made);
+    this.#networks.set(scope, made);
     return made;
   }
 
-  /** The volume of a relic's state, which the unprivileged user may write. */
+  /** The volume of a relic's state, writable by the unprivileged user. */
   async #volume(id: RelicId, tenant: string | null): Promise<string> {
     const { docker, images, owner } = this.#options;
-    const name = `${LABEL}-relic-${idOf(owner, id.space, id.name)}`;
+    const name = `${LABEL}-relic-${idOf(owner, id.scope, id.name)}`;
     const known = await docker
       .getVolume(name)
       .inspect()
@@ -302,11 +301,11 @@ export class DockerRelicHost implements RelicHost {
       Name: name,
       Labels: Object.fromEntries([
         ...this.#labels('relic'),
-        ...labelsOf(id.space, id.name),
+        ...labelsOf(id.scope, id.name),
         ...(tenant === null ? [] : [[TENANT, tenant] as const]),
       ]),
     });
-    // whoever mounts it first decides about its owner
+    // the first mount of a volume sets its owner
     const container = await docker.createContainer({
       Image: await images.ensure('shell'),
       Cmd: ['/bin/chown', USER, STATE],
@@ -335,14 +334,14 @@ export class DockerRelicHost implements RelicHost {
     return name;
   }
 
-  /** @throws Error when as many states are kept as may be */
+  /** @throws Error if the maximum number of states is reached */
   async #admitState(tenant: string | null): Promise<void> {
     const label = this.#labels('relic').map(([key, value]) => `${key}=${value}`);
     const { Volumes: volumes } = await this.#options.docker.listVolumes({ filters: { label } });
     const own = volumes.filter(({ Labels: labels }) => (labels?.[TENANT] ?? null) === tenant).length;
-    if (mayTake(tenant, { own, used: volumes.length, most: limits.relicStates })) return;
+    if (hasCapacity(tenant, { own, used: volumes.length, most: limits.relicStates })) return;
     throw new Error(
-      `${volumes.length} relics keep their state here, ${own} of them of this API key (allowed: ${limits.relicStates}); those of sessions go with them`,
+      `${volumes.length} relics have stored state, ${own} of them of this API key (maximum ${limits.relicStates}); deleting a session deletes its states`,
     );
   }
 
@@ -354,15 +353,15 @@ export class DockerRelicHost implements RelicHost {
     ];
   }
 
-  #labelled({ space, name }: RelicId): Record<string, string> {
-    return Object.fromEntries([...this.#labels('relic'), ...labelsOf(space, name)]);
+  #labelled({ scope, name }: RelicId): Record<string, string> {
+    return Object.fromEntries([...this.#labels('relic'), ...labelsOf(scope, name)]);
   }
 
   async #discard(container: Docker.Container): Promise<void> {
     await this.#quietly(within(limits.engineMs, container.remove({ force: true, v: false })));
   }
 
-  /** What cannot be removed now is removed at the next start. */
+  /** Ignores errors: the next start removes what remains. */
   async #quietly(work: Promise<unknown>): Promise<void> {
     await work.catch(() => undefined);
   }
@@ -372,11 +371,12 @@ function meansOf({ memory_mb: memoryMb, cpus }: RelicSpec): Parameters<typeof ha
   return { memoryMb, cpus, processes: limits.relicProcesses, diskMb: limits.diskMb, timeoutMs: limits.maxTimeoutMs };
 }
 
-function labelsOf(space: string, name: string | null): (readonly [string, string])[] {
-  return [[`${LABEL}.space`, space], ...(name === null ? [] : ([[`${LABEL}.name`, name]] as const))];
+function labelsOf(scope: string, name: string | null): (readonly [string, string])[] {
+  // the label's name is part of stored volumes
+  return [[`${LABEL}.space`, scope], ...(name === null ? [] : ([[`${LABEL}.name`, name]] as const))];
 }
 
-/** A name of the engine's for what may have any characters. */
+/** A valid engine name for strings with any characters. */
 function idOf(...parts: readonly string[]): string {
   return createHash('sha256').update(parts.join('\0')).digest('hex').slice(0, 32);
 }

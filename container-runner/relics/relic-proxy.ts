@@ -1,10 +1,11 @@
 /**
- * Our side of a proxy (relic_proxy.py): calls as lines of JSON to its standard input, answers from its output.
+ * Client of a relic's proxy (relic_proxy.py): sends calls as lines of JSON to its standard input, and reads answers from
+ * its output.
  *
- * Owns: the calls that are under way. Does not own: the process or container of the proxy.
+ * Owns the calls in progress. Does not own the proxy's process or container.
  * Invariants:
- * 1. Every call settles once: with its answer, at its time limit, or when the proxy ends.
- * 2. The proxy's output is always read, whoever waits for it.
+ * 1. Every call settles once: with its answer, at its timeout, or when the proxy ends.
+ * 2. The proxy's output is always read, even without calls.
  */
 import type { Readable, Writable } from 'node:stream';
 import fs from 'node:fs';
@@ -14,21 +15,21 @@ import { z } from 'zod';
 
 import { limits } from '../limits.ts';
 import type { RelicCall } from './definition.ts';
-import type { RelicAnswer } from './service.ts';
+import type { RelicAnswer } from './relic-service.ts';
 
 const SOURCE = fs.readFileSync(fileURLToPath(new URL('relic_proxy.py', import.meta.url)), 'utf8');
-/** The proxy's own limit comes first, so that it says what happened. */
+/** The proxy's own timeout is shorter, so that it can report what happened. */
 const SPARE_MS = 500;
 
-/** What may stand where a relic keeps its state. */
+/** Limits of a relic's state. */
 export interface StateBounds {
-  /** The directory, as the proxy sees it. */
+  /** The directory in the proxy's container. */
   readonly place: string;
   readonly bytes: number;
 }
 
-/** The proxy as an argument list for Python, where nothing can be written. */
-export function doorCommand(python: string, port: number, state: StateBounds | null = null): string[] {
+/** The command line of the proxy. The source is an argument, because the file system is read-only. */
+export function proxyCommand(python: string, port: number, state: StateBounds | null = null): string[] {
   const figures = [port, limits.relicAnswerBytes, limits.relicCalls].map(String);
   const bounds =
     state === null ? [] : [state.place, ...[state.bytes, limits.inodes, limits.relicSpareBytes].map(String)];
@@ -43,7 +44,7 @@ const line = z.intersection(
     z.object({ end: z.literal('broken'), why: z.string() }),
     z.object({ end: z.literal('timeout') }),
     z.object({ end: z.literal('too_large') }),
-    /** Said without being asked: what is wrong with the state, if anything is. */
+    /** Sent without a request: the violated limit of the state, or null. */
     z.object({ end: z.literal('state'), why: z.string().nullable() }),
   ]),
 );
@@ -55,7 +56,7 @@ export class RelicProxy {
   #last = 0;
   #closed = false;
 
-  /** @param onState told why the state may not stay as it is */
+  /** @param onState called with the limit that the state violates */
   constructor(input: Writable, output: Readable, onState: (why: string) => void = () => undefined) {
     this.#input = input;
     this.#onState = onState;
@@ -81,7 +82,7 @@ export class RelicProxy {
     });
   }
 
-  /** Nothing goes through from now on: what became of the calls under way is not known any more. */
+  /** Ends all calls. Their outcome is unknown. */
   close(why = 'the relic ended'): void {
     this.#closed = true;
     for (const settle of this.#waiting.values()) settle({ end: 'broken', why });
@@ -102,10 +103,10 @@ export class RelicProxy {
   }
 }
 
-/** Lines of UTF-8, cut anywhere on the way; one that is longer than any answer can be is dropped. */
+/** Reads UTF-8 lines; drops a line that is longer than any valid answer. */
 function readLines(stream: Readable, receive: (text: string) => void): void {
   const decoder = new TextDecoder();
-  // an answer as JSON text may be six times as long as its bytes
+  // JSON escapes may multiply the size of an answer by six
   const longest = 8 * limits.relicAnswerBytes;
   let pieces: string[] = [];
   let length = 0;
@@ -124,7 +125,7 @@ function readLines(stream: Readable, receive: (text: string) => void): void {
   stream.on('error', () => undefined);
 }
 
-/** Keeps the end of what a stream says, for messages. */
+/** Keeps the last output of streams, for messages. */
 export function tailOf(streams: readonly Readable[]): () => string {
   const decoder = new TextDecoder();
   let tail = '';

@@ -1,23 +1,23 @@
 /**
- * One relic: started when it is needed, kept alive while it is used, stopped when it is not (R5).
+ * One relic: starts on demand, is kept alive while it is used, and stops when idle (R5).
  *
- * Owns: its service, and when that is started, checked, restarted and stopped. Does not own: what it
- * runs in (the host), which relics there are (relics.ts).
+ * Owns its service: start, health checks, restarts and stop. Does not own the container (the host) and the set of relics
+ * (relics.ts).
  *
  * Invariants:
- * 1. At most one service of a relic runs: the next one starts when nothing is left of the last.
- * 2. A call that reached nobody is made again while its time lasts; one that may have reached the service never is.
- * 3. A service that dies is started again, later each time; after several deaths in a row it rests, and calls say so.
- * 4. Stopped once, it stays stopped.
+ * 1. At most one service of a relic runs: the next one starts after the last one is gone.
+ * 2. A call that did not reach the service is retried until its timeout. A call that may have reached it is never retried.
+ * 3. A service that dies is restarted with backoff. After several deaths in a row it pauses, and calls report that.
+ * 4. A stopped relic stays stopped.
  */
 import type { Logger } from 'pino';
 
 import { limits } from '../limits.ts';
-import { Refusal } from '../problem.ts';
+import { RunnerError } from '../problem.ts';
 import type { RelicCall, RelicSpec } from './definition.ts';
-import type { RelicAnswer, RelicHost, RelicId, RelicService } from './service.ts';
+import type { RelicAnswer, RelicHost, RelicId, RelicService } from './relic-service.ts';
 
-/** Time as relics use it. `after` calls back once and returns its cancel. */
+/** Clock of relics. `after` calls back once and returns a cancel function. */
 export interface RelicClock {
   now(): number;
   after(ms: number, callback: () => void): () => void;
@@ -31,30 +31,30 @@ export interface RelicReport {
   readonly calls: number;
   readonly startedAt: number | null;
   readonly usedAt: number;
-  /** What it said before it died the last time. */
-  readonly lastWords: string | null;
+  /** Output before its last death. */
+  readonly lastOutput: string | null;
 }
 
 export interface RelicOptions {
   readonly id: RelicId;
   readonly spec: RelicSpec;
-  /** Null where there is one. */
+  /** Null if there is only one. */
   readonly tenant: string | null;
   readonly host: RelicHost;
   readonly clock: RelicClock;
   readonly log: Logger;
-  /** Told once, when it has stopped of itself. */
+  /** Called once, when it has stopped because it was idle. */
   readonly onIdle: () => void;
 }
 
-/** A relic that cannot be had now: nothing was sent to it. */
+/** The relic is unavailable now; nothing was sent to it. */
 export class RelicUnavailable extends Error {
   override readonly name = 'RelicUnavailable';
 }
 
 export class Relic {
   readonly #options: RelicOptions;
-  /** The service, or the one that is being brought up; null while it rests. */
+  /** The service, or the one that is starting; null during a pause. */
   #ready: Promise<RelicService> | null = null;
   #service: RelicService | null = null;
   #startedAt: number | null = null;
@@ -62,7 +62,7 @@ export class Relic {
   #deaths = 0;
   #restarts = 0;
   #restUntil = 0;
-  #lastWords: string | null = null;
+  #lastOutput: string | null = null;
   #atWork = 0;
   #waiting: (() => void)[] = [];
   #stopping: Promise<void> | null = null;
@@ -92,21 +92,21 @@ export class Relic {
       calls: this.#atWork + this.#waiting.length,
       startedAt: this.#startedAt,
       usedAt: this.#usedAt,
-      lastWords: this.#lastWords,
+      lastOutput: this.#lastOutput,
     };
   }
 
-  /** Resolves when it answers. @throws RelicUnavailable */
+  /** Resolves when it is ready. @throws RelicUnavailable */
   async start(): Promise<void> {
     this.#usedAt = this.#options.clock.now();
     await this.#running();
   }
 
   /**
-   * One call.
+   * Makes one call.
    *
-   * @throws RelicUnavailable when nothing was sent to it within the time
-   * @throws Refusal `busy` when too many calls wait already
+   * @throws RelicUnavailable if nothing was sent within the timeout
+   * @throws RunnerError `busy` if too many calls are queued
    */
   async call(call: RelicCall, timeoutMs: number): Promise<RelicAnswer> {
     const { clock } = this.#options;
@@ -119,7 +119,7 @@ export class Relic {
         if (left <= 0) throw new RelicUnavailable(this.#late(timeoutMs));
         const answer = await service.ask(call, left);
         if (answer.end !== 'refused') return answer;
-        // it has died, or listens no more: its keeper will see to that
+        // the service died or closed its port: wait for the restart
         if (clock.now() >= until) throw new RelicUnavailable(this.#late(timeoutMs));
         await this.#pause(limits.relicStartPollMs);
       }
@@ -128,7 +128,7 @@ export class Relic {
     }
   }
 
-  /** Resolves when nothing of it is left but its state. */
+  /** Resolves when only its state remains. */
   stop(): Promise<void> {
     return (this.#stopping ??= this.#end());
   }
@@ -148,10 +148,10 @@ export class Relic {
     }
     if (this.#ready === null && clock.now() < this.#restUntil) {
       const seconds = Math.ceil((this.#restUntil - clock.now()) / 1_000);
-      const said = this.#lastWords === null ? '' : `: ${this.#lastWords}`;
+      const said = this.#lastOutput === null ? '' : `: ${this.#lastOutput}`;
       return Promise.reject(
         new RelicUnavailable(
-          `The relic ${id.name} died ${limits.relicDeaths} times in a row and is tried again in ${seconds} s${said}`,
+          `The relic ${id.name} died ${limits.relicDeaths} times in a row and restarts in ${seconds} s${said}`,
         ),
       );
     }
@@ -185,23 +185,23 @@ export class Relic {
           return service;
         }
         await service.stop();
-        this.#lastWords = issue;
+        this.#lastOutput = issue;
       } catch (fault) {
-        this.#lastWords = fault instanceof Error ? fault.message : String(fault);
+        this.#lastOutput = fault instanceof Error ? fault.message : String(fault);
       }
       this.#deaths += 1;
       log.warn(
-        { relic: id.name, space: id.space, deaths: this.#deaths, reason: this.#lastWords },
+        { relic: id.name, scope: id.scope, deaths: this.#deaths, reason: this.#lastOutput },
         'relic did not start',
       );
       if (this.#deaths >= limits.relicDeaths) {
         this.#restUntil = clock.now() + limits.relicRestMs;
-        throw new RelicUnavailable(`The relic ${id.name} does not start: ${this.#lastWords}`);
+        throw new RelicUnavailable(`The relic ${id.name} does not start: ${this.#lastOutput}`);
       }
     }
   }
 
-  /** Waits for its first answer; says what is wrong when none comes. */
+  /** Waits for the first successful health check; returns the reason if there is none. */
   async #greet(service: RelicService): Promise<string | null> {
     const { spec, clock } = this.#options;
     const until = clock.now() + spec.health.start_ms;
@@ -213,10 +213,10 @@ export class Relic {
         limits.relicHealthTimeoutMs,
       );
       if (isHealthy(answer)) return null;
-      if (words !== null) return words === '' ? 'it ended at once and said nothing' : words;
+      if (words !== null) return words === '' ? 'it ended at once without output' : words;
       if (this.#stop.signal.aborted) return 'it was stopped';
       if (clock.now() >= until) {
-        const found = answer.end === 'answered' ? `it answers ${answer.status}` : `no answer (${answer.end})`;
+        const found = answer.end === 'answered' ? `status ${answer.status}` : `no answer (${answer.end})`;
         return `after ${spec.health.start_ms / 1_000} s GET ${spec.health.path} at port ${spec.port}: ${found}`;
       }
       await this.#pause(limits.relicStartPollMs);
@@ -228,7 +228,7 @@ export class Relic {
     this.#service = service;
     this.#startedAt = clock.now();
     this.#checkHealth(service, 0);
-    log.info({ relic: id.name, space: id.space, restarts: this.#restarts }, 'relic runs');
+    log.info({ relic: id.name, scope: id.scope, restarts: this.#restarts }, 'relic runs');
     void service.ended.then((words) => this.#died(service, words));
   }
 
@@ -242,8 +242,8 @@ export class Relic {
     if (clock.now() - (this.#startedAt ?? 0) >= limits.relicStableMs) this.#deaths = 0;
     this.#deaths += 1;
     this.#restarts += 1;
-    this.#lastWords = words;
-    log.warn({ relic: id.name, space: id.space, deaths: this.#deaths, reason: words }, 'relic died');
+    this.#lastOutput = words;
+    log.warn({ relic: id.name, scope: id.scope, deaths: this.#deaths, reason: words }, 'relic died');
     if (this.#deaths >= limits.relicDeaths) this.#restUntil = clock.now() + limits.relicRestMs;
     else this.#bringUp();
   }
@@ -260,7 +260,7 @@ export class Relic {
         if (this.#service !== service) return undefined;
         const missed = isHealthy(answer) ? 0 : misses + 1;
         if (missed < limits.relicHealthMisses) return this.#checkHealth(service, missed);
-        log.warn({ relic: id.name, space: id.space, answer: answer.end }, 'relic is not healthy');
+        log.warn({ relic: id.name, scope: id.scope, answer: answer.end }, 'relic is unhealthy');
         return service.stop();
       });
     });
@@ -282,9 +282,9 @@ export class Relic {
       return;
     }
     if (this.#waiting.length >= limits.relicCallsWaiting) {
-      throw new Refusal(
+      throw new RunnerError(
         'busy',
-        `${this.#atWork} calls are at work in the relic ${this.#options.id.name} and ${this.#waiting.length} wait for it`,
+        `${this.#atWork} calls of the relic ${this.#options.id.name} are running and ${this.#waiting.length} are queued`,
         { 'retry-after': String(limits.retryAfterSeconds) },
       );
     }
@@ -297,14 +297,14 @@ export class Relic {
       await this.#within(timeoutMs, turn);
     } catch (fault) {
       const at = this.#waiting.indexOf(enter);
-      // its turn came in the same moment
+      // it was granted a place at the same time
       if (at < 0) this.#leave();
       else this.#waiting.splice(at, 1);
       throw fault;
     }
   }
 
-  /** The place goes to the next one that waits, if there is one. */
+  /** Passes the place to the next waiting call. */
   #leave(): void {
     this.#usedAt = this.#options.clock.now();
     const next = this.#waiting.shift();
@@ -334,7 +334,7 @@ export class Relic {
   }
 
   #late(ms: number): string {
-    const said = this.#lastWords === null ? '' : ` (${this.#lastWords})`;
+    const said = this.#lastOutput === null ? '' : ` (${this.#lastOutput})`;
     return `The relic ${this.#options.id.name} was not ready within ${Math.round(ms) / 1_000} s${said}`;
   }
 }

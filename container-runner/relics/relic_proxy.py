@@ -1,7 +1,7 @@
-"""The door of a relic: speaks HTTP to the service beside it, told by lines of JSON on standard input.
+"""The proxy of a relic: reads calls as lines of JSON on standard input and speaks HTTP to the service.
 
-Runs in the service's network and nowhere else, so that the service needs no published port and
-nobody else gets to it. One line in is one call, one line out is its answer, in any order.
+Runs in the service's network namespace only, so the service needs no published port and is unreachable for
+others. One input line is one call, and one output line is its answer, in any order.
 """
 
 import concurrent.futures
@@ -14,7 +14,7 @@ import time
 
 HOST = "127.0.0.1"
 PORT, LIMIT, WORKERS = (int(word) for word in sys.argv[1:4])
-# where the service keeps its state, and what may stand there; nothing for one without
+# the directory of the service's state and its limits; empty for a service without state
 STATE, STATE_BYTES, STATE_FILES = (sys.argv[4:5] or [""])[0], *(int(word) for word in (sys.argv[5:7] or [0, 0]))
 
 answering = threading.Lock()
@@ -28,7 +28,7 @@ def answer(number, **fields):
 
 
 def connect(deadline):
-    """A connection, or None when nobody listens: then nothing was sent, and the call may be made again."""
+    """Returns a connection, or None if there is none: then nothing was sent, and the call may be repeated."""
     connection = http.client.HTTPConnection(HOST, PORT, timeout=max(0.1, deadline - time.monotonic()))
     try:
         connection.connect()
@@ -38,7 +38,7 @@ def connect(deadline):
 
 
 def read(response, connection, deadline):
-    """The body, or None when it is too large. The time limit holds for all of it, not for each piece."""
+    """Returns the body, or None if it is too large. The timeout covers the whole body, not each chunk."""
     pieces, size = [], 0
     while True:
         left = deadline - time.monotonic()
@@ -81,7 +81,7 @@ def call(order):
 
 
 def measure():
-    """Bytes on disk and names below STATE; counts no further than what is allowed, so that a look has an end."""
+    """Measures bytes and entries below STATE. Stops at the limit, so its duration is bounded."""
     size, files, open_ = 0, 0, [STATE]
     while open_:
         with os.scandir(open_.pop()) as entries:
@@ -102,10 +102,10 @@ def look(spare):
     try:
         why = measure()
     except FileNotFoundError:
-        # something went while it was looked at
+        # an entry was deleted during the measurement
         why = None
     except OSError as fault:
-        # what cannot be read cannot be measured
+        # the size of an unreadable directory is unknown
         why = f"a directory in it cannot be read ({fault.strerror})"
     if disk.f_bavail * disk.f_frsize < spare:
         why = f"less than {spare >> 20} MiB are free on the disk of this machine"
@@ -116,14 +116,14 @@ def keep_looking(spare):
     while True:
         started = time.monotonic()
         look(spare)
-        # a fifth of the time at most
+        # measure for at most a fifth of the time
         time.sleep(max(1, 4 * (time.monotonic() - started)))
 
 
 def main():
     if STATE:
         spare = int(sys.argv[7])
-        # before the first call: one that has too much serves none
+        # before the first call: a state beyond its limits must not be served
         look(spare)
         threading.Thread(target=keep_looking, args=(spare,), daemon=True).start()
     with concurrent.futures.ThreadPoolExecutor(WORKERS) as workers:

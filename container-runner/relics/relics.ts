@@ -1,35 +1,35 @@
 /**
- * All relics of this runner (R5): which there are, whose they are, and how many there may be.
+ * All relics of this runner (R5): their owners and their number.
  *
- * Owns: the relics by space and name. Does not own: the life of a single one (relic.ts).
+ * Owns the relics by scope and name. Does not own the life cycle of a single one (relic.ts).
  *
  * Invariants:
- * 1. A relic is reached only by naming its space: one session's is out of reach of another's calls.
- * 2. A definition that changed takes the place of the former one, on the same state.
- * 3. A new relic of a name starts when its predecessor has gone.
+ * 1. A call needs the relic's scope, so one session cannot reach another session's relics.
+ * 2. A changed definition replaces the previous one and keeps the state.
+ * 3. A new relic starts after its predecessor of the same name is gone.
  */
 import { createHash } from 'node:crypto';
 
 import type { Logger } from 'pino';
 
 import { limits } from '../limits.ts';
-import { type OperatorLimits, refuseTooMuch } from '../operator-limits.ts';
-import { Refusal } from '../problem.ts';
-import { mayTake } from '../share.ts';
+import { type OperatorLimits, requireWithinLimits } from '../operator-limits.ts';
+import { RunnerError } from '../problem.ts';
+import { hasCapacity } from '../fair-share.ts';
 import type { RelicCall, RelicSpec } from './definition.ts';
 import { Relic, type RelicClock, type RelicReport } from './relic.ts';
-import type { RelicAnswer, RelicHost, RelicId } from './service.ts';
+import type { RelicAnswer, RelicHost, RelicId } from './relic-service.ts';
 
 interface Entry {
   readonly id: RelicId;
-  /** Null where there is one. */
+  /** Null if there is only one. */
   readonly tenant: string | null;
   readonly hash: string;
   readonly relic: Relic;
 }
 
 export interface RelicsOptions {
-  /** Null: why there are none here. */
+  /** Null: the reason why there are none. */
   readonly host: RelicHost | null;
   readonly absence: string;
   readonly clock: RelicClock;
@@ -44,7 +44,7 @@ export interface RelicListing extends RelicReport, RelicId {
 export class Relics {
   readonly #options: RelicsOptions;
   readonly #entries = new Map<string, Entry>();
-  /** What is still being stopped, by key. */
+  /** Relics that are stopping, by key. */
   readonly #going = new Map<string, Promise<void>>();
   #formerRestarts = 0;
   #stopped = false;
@@ -53,7 +53,7 @@ export class Relics {
     this.#options = options;
   }
 
-  /** Where relics run; null where they do not. */
+  /** The sandbox level of relics; null if they cannot run. */
   get level(): string | null {
     return this.#options.host?.level ?? null;
   }
@@ -72,34 +72,34 @@ export class Relics {
     return this.#formerRestarts + now;
   }
 
-  /** Starts no further relics; those that run go on. */
+  /** Starts no more relics; running ones continue. */
   drain(): void {
     this.#stopped = true;
   }
 
-  list(space: string | null): RelicListing[] {
+  list(scope: string | null): RelicListing[] {
     const level = this.level ?? 'none';
     return [...this.#entries.values()]
-      .filter(({ id }) => space === null || id.space === space)
+      .filter(({ id }) => scope === null || id.scope === scope)
       .map(({ id, relic }) => ({ ...id, level, ...relic.report() }));
   }
 
   /**
-   * Finds the relic, or makes it; it starts with its first call.
+   * Finds or creates a relic; it starts with its first call.
    *
-   * @throws Refusal `unsupported`, `busy`, `stopping`
+   * @throws RunnerError `unsupported`, `busy`, `stopping`
    */
   async find(id: RelicId, spec: RelicSpec, tenant: string | null = null): Promise<Pick<Relic, 'start' | 'call'>> {
     const { host, absence, clock, log, operatorLimits } = this.#options;
     if (host === null) {
-      throw new Refusal(
+      throw new RunnerError(
         'unsupported',
-        `This runner has no place for relics: ${absence}. It needs a Docker engine (on Debian: apt-get install docker.io); a relic at the edge needs neither (implementation: {type: edge})`,
+        `This runner cannot run relics: ${absence}. Install a Docker engine (on Debian: apt-get install docker.io), or use an edge relic (implementation: {type: edge})`,
       );
     }
-    refuseTooMuch(spec, operatorLimits);
+    requireWithinLimits(spec, operatorLimits);
     const refusal = host.refusal(spec);
-    if (refusal !== null) throw new Refusal('unsupported', `The relic ${id.name} cannot run here: ${refusal}`);
+    if (refusal !== null) throw new RunnerError('unsupported', `The relic ${id.name} cannot run here: ${refusal}`);
     const key = keyOf(id);
     const hash = createHash('sha256').update(JSON.stringify(spec)).digest('base64url');
     for (;;) {
@@ -111,11 +111,11 @@ export class Relics {
       await going;
     }
     if (this.#stopped) {
-      throw new Refusal('stopping', 'The runner is about to stop and starts no relics', {
+      throw new RunnerError('stopping', 'The runner is stopping and starts no relics', {
         'retry-after': String(limits.stoppingRetrySeconds),
       });
     }
-    this.#admit(id.space, tenant);
+    this.#admit(id.scope, tenant);
     const relic: Relic = new Relic({ id, spec, tenant, host, clock, log, onIdle: () => void this.#remove(entry) });
     const entry: Entry = { id, tenant, hash, relic };
     this.#entries.set(key, entry);
@@ -127,17 +127,17 @@ export class Relics {
     return await relic.call(call, timeoutMs);
   }
 
-  /** Stops the relics of a space, or one of them. `forget` removes their state, too. */
-  async stop(space: string, name: string | null, forget: boolean): Promise<number> {
+  /** Stops the relics of a scope, or one of them. `forget` also deletes their state. */
+  async stop(scope: string, name: string | null, forget: boolean): Promise<number> {
     const entries = [...this.#entries.values()].filter(
-      ({ id }) => id.space === space && (name === null || id.name === name),
+      ({ id }) => id.scope === scope && (name === null || id.name === name),
     );
     await Promise.all(entries.map((entry) => this.#remove(entry)));
-    if (forget) await this.#options.host?.forget({ space, name });
+    if (forget) await this.#options.host?.forget({ scope, name });
     return entries.length;
   }
 
-  /** Stops all of them; their state stays. */
+  /** Stops all relics; keeps their state. */
   async close(): Promise<void> {
     this.#stopped = true;
     await Promise.all([...this.#entries.values()].map((entry) => this.#remove(entry)));
@@ -157,34 +157,34 @@ export class Relics {
         )
         .then(() => {
           this.#going.delete(key);
-          return this.#leave(entry.id.space);
+          return this.#leave(entry.id.scope);
         });
       this.#going.set(key, gone);
     }
     await this.#going.get(key);
   }
 
-  async #leave(space: string): Promise<void> {
-    // what is still being stopped holds the space, too
-    const inUse = [...this.#entries.keys(), ...this.#going.keys()].some((key) => key.startsWith(`${space}/`));
-    if (!inUse) await this.#options.host?.leave(space).catch(() => undefined);
+  async #leave(scope: string): Promise<void> {
+    // stopping relics also use the scope's network
+    const inUse = [...this.#entries.keys(), ...this.#going.keys()].some((key) => key.startsWith(`${scope}/`));
+    if (!inUse) await this.#options.host?.leave(scope).catch(() => undefined);
   }
 
-  #admit(space: string, tenant: string | null): void {
+  #admit(scope: string, tenant: string | null): void {
     const entries = [...this.#entries.values()];
-    const inSpace = entries.filter(({ id }) => id.space === space).length;
+    const inScope = entries.filter(({ id }) => id.scope === scope).length;
     const own = entries.filter((entry) => entry.tenant === tenant).length;
     const { relics } = this.#options.operatorLimits;
-    if (inSpace < limits.relicsPerSpace && mayTake(tenant, { own, used: entries.length, most: relics })) return;
-    const ofKey = tenant === null ? '' : `, ${own} for this API key, which must leave as many free`;
-    throw new Refusal(
+    if (inScope < limits.relicsPerScope && hasCapacity(tenant, { own, used: entries.length, most: relics })) return;
+    const ofKey = tenant === null ? '' : `, ${own} for this API key (at least as many must remain free)`;
+    throw new RunnerError(
       'busy',
-      `${entries.length} relics run here, ${inSpace} of them for this session${ofKey} (allowed: ${relics} and ${limits.relicsPerSpace})`,
+      `${entries.length} relics are running, ${inScope} of them for this session${ofKey} (maximum ${relics} and ${limits.relicsPerScope})`,
       { 'retry-after': String(limits.retryAfterSeconds) },
     );
   }
 }
 
-function keyOf({ space, name }: RelicId): string {
-  return `${space}/${name}`;
+function keyOf({ scope, name }: RelicId): string {
+  return `${scope}/${name}`;
 }

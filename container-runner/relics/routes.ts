@@ -1,24 +1,24 @@
-/** The relics' part of the API (R5): call, start, list, stop. All of it is for the holder of a key. */
+/** Routes for relics (R5): call, start, list, stop. All need a signed request. */
 import type { Context, Hono } from 'hono';
 
 import { parseBody } from '../jobs/job.ts';
-import { refuseTooMuch } from '../operator-limits.ts';
-import { Refusal } from '../problem.ts';
-import { tenantOf } from '../share.ts';
-import { callRequest, relicName, relicSpace, startRequest } from './definition.ts';
+import { requireWithinLimits } from '../operator-limits.ts';
+import { RunnerError } from '../problem.ts';
+import { tenantOf } from '../fair-share.ts';
+import { callRequest, relicName, relicScope, startRequest } from './definition.ts';
 import { RelicUnavailable } from './relic.ts';
 import type { RelicListing, Relics } from './relics.ts';
-import type { RelicAnswer } from './service.ts';
+import type { RelicAnswer } from './relic-service.ts';
 
-/** Why a call has no answer; branch on the code. */
+/** Error codes of calls; branch on the code. */
 type CallProblem = 'relic_unavailable' | 'relic_broken' | 'relic_timeout' | 'relic_answer_too_large';
 
 export function addRelicRoutes(app: Hono, relics: Relics): void {
   app.post('/relics/:name/call', async (c) => {
     const name = nameOf(c);
-    const { space, relic: spec, call, timeout_ms: timeoutMs } = parseBody(await c.req.text(), callRequest);
-    refuseTooMuch({ timeout_ms: timeoutMs }, relics.operatorLimits);
-    const relic = await relics.find({ space, name }, spec, tenantOf(c.req.query('tenant')));
+    const { space: scope, relic: spec, call, timeout_ms: timeoutMs } = parseBody(await c.req.text(), callRequest);
+    requireWithinLimits({ timeout_ms: timeoutMs }, relics.operatorLimits);
+    const relic = await relics.find({ scope, name }, spec, tenantOf(c.req.query('tenant')));
     const startedAt = performance.now();
     return late(async () => {
       const answer = await relic.call(call, timeoutMs);
@@ -27,8 +27,8 @@ export function addRelicRoutes(app: Hono, relics: Relics): void {
   });
   app.post('/relics/:name/start', async (c) => {
     const name = nameOf(c);
-    const { space, relic: spec } = parseBody(await c.req.text(), startRequest);
-    const relic = await relics.find({ space, name }, spec, tenantOf(c.req.query('tenant')));
+    const { space: scope, relic: spec } = parseBody(await c.req.text(), startRequest);
+    const relic = await relics.find({ scope, name }, spec, tenantOf(c.req.query('tenant')));
     return late(async () => {
       await relic.start();
       return { state: 'running' };
@@ -36,32 +36,32 @@ export function addRelicRoutes(app: Hono, relics: Relics): void {
   });
   app.get('/relics', (c) => {
     const space = c.req.query('space');
-    return c.json({ relics: relics.list(space === undefined ? null : spaceOf(c)).map(listingJson) });
+    return c.json({ relics: relics.list(space === undefined ? null : scopeOf(c)).map(listingJson) });
   });
   app.delete('/relics', async (c) => {
     const name = c.req.query('name');
     if (name !== undefined) checkName(name);
-    const stopped = await relics.stop(spaceOf(c), name ?? null, c.req.query('forget') === 'true');
+    const stopped = await relics.stop(scopeOf(c), name ?? null, c.req.query('forget') === 'true');
     return c.json({ stopped });
   });
 }
 
 /**
- * An answer that comes later, with headers at once: a caller has few connections that may wait for
- * headers. What went wrong after that stands in the body as `error`.
+ * Sends the headers at once and the answer later, because a caller has few connections that may wait for headers. Errors
+ * after the headers are in the body as `error`.
  */
 function late(work: () => Promise<Record<string, unknown>>): Response {
   const body = new ReadableStream<Uint8Array>({
     async start(controller) {
       const encoder = new TextEncoder();
-      // white space before JSON is JSON, and takes the headers along
+      // white space before JSON is valid, and flushes the headers
       controller.enqueue(encoder.encode('\n'));
       const said = await work().catch((fault: unknown) => ({ error: problemOf(fault) }));
       try {
         controller.enqueue(encoder.encode(JSON.stringify(said)));
         controller.close();
       } catch {
-        // the caller has left
+        // the caller has disconnected
       }
     },
   });
@@ -73,9 +73,9 @@ function answerJson(answer: RelicAnswer, name: string, timeoutMs: number): Recor
     case 'answered':
       return { status: answer.status, type: answer.type, body: answer.body };
     case 'refused':
-      return problem('relic_unavailable', `Nobody listens in the relic ${name}`, true);
+      return problem('relic_unavailable', `The relic ${name} accepts no connections`, true);
     case 'broken':
-      return problem('relic_broken', `The relic ${name} broke off the call: ${answer.why}`, false);
+      return problem('relic_broken', `The relic ${name} ended the call: ${answer.why}`, false);
     case 'timeout':
       return problem('relic_timeout', `The relic ${name} did not answer in ${timeoutMs / 1_000} s`, false);
     case 'too_large':
@@ -91,14 +91,14 @@ function problemOf(fault: unknown): Record<string, unknown> {
   if (fault instanceof RelicUnavailable) {
     return { code: 'relic_unavailable', message: fault.message, before_dispatch: true };
   }
-  if (fault instanceof Refusal) return { code: fault.code, message: fault.message, before_dispatch: true };
+  if (fault instanceof RunnerError) return { code: fault.code, message: fault.message, before_dispatch: true };
   const message = fault instanceof Error ? fault.message : String(fault);
   return { code: 'internal', message, before_dispatch: false };
 }
 
 function listingJson(relic: RelicListing): Record<string, unknown> {
   return {
-    space: relic.space,
+    space: relic.scope,
     name: relic.name,
     level: relic.level,
     state: relic.state,
@@ -106,7 +106,7 @@ function listingJson(relic: RelicListing): Record<string, unknown> {
     calls: relic.calls,
     started_at: relic.startedAt,
     used_at: relic.usedAt,
-    last_words: relic.lastWords,
+    last_words: relic.lastOutput,
   };
 }
 
@@ -116,12 +116,12 @@ function nameOf(c: Context): string {
 
 function checkName(text: string): string {
   const name = relicName.safeParse(text);
-  if (!name.success) throw new Refusal('invalid_request', `name: ${name.error.issues[0]?.message ?? 'not valid'}`);
+  if (!name.success) throw new RunnerError('invalid_request', `name: ${name.error.issues[0]?.message ?? 'not valid'}`);
   return name.data;
 }
 
-function spaceOf(c: Context): string {
-  const space = relicSpace.safeParse(c.req.query('space'));
-  if (!space.success) throw new Refusal('invalid_request', 'space: the id of a session or another space is needed');
-  return space.data;
+function scopeOf(c: Context): string {
+  const scope = relicScope.safeParse(c.req.query('space'));
+  if (!scope.success) throw new RunnerError('invalid_request', 'space: expected a session id or another scope');
+  return scope.data;
 }

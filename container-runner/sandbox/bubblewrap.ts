@@ -1,10 +1,10 @@
 /**
- * The operating system's own interpreters in Linux namespaces (R2), by bubblewrap.
+ * The operating system's interpreters in Linux namespaces, through bubblewrap (R2).
  *
- * A program sees: /usr read-only, an own /proc, /dev and hostname, empty /work and /tmp in memory, its
- * data in /cortex. It has no network, no capabilities, no way to other processes, an unprivileged user
- * where the runner is root, a system call filter, and limits on memory, processes, files and time.
- * Everything that it starts lives in one pid namespace and ends with it.
+ * A program sees /usr read-only, its own /proc, /dev and hostname, empty /work and /tmp in memory, and its data in
+ * /cortex. It has no network, no capabilities and no access to other processes. It runs as an unprivileged user if the
+ * runner is root, with a system call filter and limits on memory, processes, files and time. All its processes are in
+ * one pid namespace and end with it.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -21,27 +21,27 @@ import { LOADED_PYTHON, loadedJob } from './loaded-python.ts';
 import { baseEnvironment, commandOf, HARNESS, isHeapExhausted, PROGRAM_FILE, quoted } from './system-programs.ts';
 import { deathOf, stateOf, WarmPool, type Warmable, type WarmState } from './warm-pool.ts';
 
-/** Where bubblewrap reads from and writes to. It closes each when it has read it: nothing of them reaches the program. */
+/** Descriptors that bubblewrap reads or writes. It closes each after use, so the program inherits none. */
 const FD = { arguments: 3, passwd: 4, info: 5, seccomp: 6, harness: 7, program: 8, inputs: 9, start: 10 } as const;
-/** The files from here on are for a program that is not loaded yet. */
+/** The descriptors from here on pass files to a program that is not preloaded. */
 const FIRST_FILE = FD.harness;
 const END_OF_FILES = FD.start + 1;
-/** Jobs of a privileged runner each get a user of their own: limits on processes count by user. */
+/** Each job of a privileged runner has its own user id, because process limits count per user. */
 const FIRST_UID = 62_000;
-/** Who a program believes to be. */
+/** The user id inside the namespace. */
 const INNER_ID = 1_000;
 const PASSWD = `sandbox:x:${INNER_ID}:${INNER_ID}::/work:/bin/sh\n`;
-/** Parts of /etc without which programs of /usr do not work; nothing in them is secret. */
+/** Parts of /etc that programs in /usr need; they contain no secrets. */
 const ETC = ['/etc/alternatives', '/etc/ld.so.cache', '/etc/ld.so.conf', '/etc/ld.so.conf.d', '/etc/localtime'];
 const TOP = ['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32'];
 const NODE = '/cortex-node';
 const PYTHON = '/usr/bin/python3';
 const INPUTS = '/cortex/inputs.json';
 const ENVIRONMENT = baseEnvironment('/work', '/tmp', INPUTS);
-/** The code and the inputs of a job, twice where they also come on standard input. */
+/** The code and the inputs of a job, twice if they are also on standard input. */
 const DATA_BYTES = 4 * limits.bodyBytes;
 
-/** A sandbox that waits for its one program. */
+/** A sandbox that waits for its program. */
 interface Waiting extends Warmable {
   run(launch: Launch): SandboxProcess;
 }
@@ -49,14 +49,14 @@ interface Waiting extends Warmable {
 export class BubblewrapSandbox implements Sandbox {
   readonly level = 'bubblewrap';
   readonly #pools: Readonly<Record<Interpreter, WarmPool<Waiting>>>;
-  /** Memory and process limits over the whole tree, where the system lets us set them. */
+  /** Memory and process limits for the whole tree, if cgroups are writable. */
   #cgroups: Cgroups | null = null;
   readonly #harness = fs.readFileSync(HARNESS, 'utf8');
   readonly #seccomp = seccompFilter(process.arch);
   readonly #privileged = process.getuid?.() === 0;
   readonly #slots = new Set<number>();
 
-  /** @param warm sandboxes held ready, of each kind */
+  /** @param warm number of warm sandboxes of each kind */
   constructor(warm: number) {
     const pool = (interpreter: Interpreter, loaded: boolean): WarmPool<Waiting> =>
       new WarmPool(
@@ -87,7 +87,7 @@ export class BubblewrapSandbox implements Sandbox {
     const start = async (launch: Launch): Promise<SandboxProcess> =>
       (await this.#open(launch.interpreter, launch, false)).run(launch);
     const shell = await probeBy(start, 'shell');
-    // without namespaces nothing else will work either
+    // without namespaces, nothing else works either
     if (!shell.ok) return everywhere(shell);
     this.#cgroups = openCgroups();
     if (this.#cgroups !== null && !(await probeBy(start, 'shell')).ok) {
@@ -130,9 +130,9 @@ export class BubblewrapSandbox implements Sandbox {
   }
 
   /**
-   * A sandbox that is set up and waits for its program.
+   * Prepares a sandbox that waits for its program.
    *
-   * @param loaded the interpreter is loaded too, and reads its job; otherwise bubblewrap waits for the files
+   * @param loaded whether the interpreter is preloaded and reads its job; otherwise bubblewrap waits for the files
    */
   async #open(interpreter: Interpreter, resources: ResourceLimits, loaded: boolean): Promise<Waiting> {
     const slot = this.#takeSlot();
@@ -157,7 +157,7 @@ export class BubblewrapSandbox implements Sandbox {
     const child = spawn(command, args, {
       cwd: '/',
       env: {},
-      // bubblewrap would hand down what it does not read
+      // an ignored descriptor would be inherited
       stdio: Array.from({ length: loaded ? FIRST_FILE : END_OF_FILES }, (_, fd) =>
         fd === FD.seccomp && this.#seccomp === null ? 'ignore' : 'pipe',
       ),
@@ -198,7 +198,7 @@ export class BubblewrapSandbox implements Sandbox {
           ended,
           terminate: () => {
             const init = first();
-            // the namespace's own first process is bubblewrap's and only waits
+            // the first process of the namespace is bubblewrap's
             if (init === null) child.kill('SIGKILL');
             else signalAll(descendantsOf(init), 'SIGTERM');
           },
@@ -227,7 +227,7 @@ export class BubblewrapSandbox implements Sandbox {
     return [
       ...words(`--unshare-user --unshare-all --die-with-parent --new-session --cap-drop ALL --clearenv`),
       ...words(`--uid ${INNER_ID} --gid ${INNER_ID} --hostname sandbox --info-fd ${FD.info}`),
-      // the filter refuses new namespaces; where there is none, the namespace itself does
+      // the filter blocks new namespaces; without a filter, bubblewrap does
       ...words(this.#seccomp === null ? '--disable-userns' : `--seccomp ${FD.seccomp}`),
       ...words('--ro-bind /usr /usr'),
       ...TOP.flatMap(topLevel),
@@ -237,7 +237,7 @@ export class BubblewrapSandbox implements Sandbox {
       ...(interpreter === 'node' ? ['--ro-bind', process.execPath, NODE] : []),
       ...(loaded
         ? words(`${place(DATA_BYTES)} /cortex`)
-        : // read in this order, each to its end: the first one is what a sandbox ahead of its time waits for
+        : // bubblewrap reads these in order; a warm sandbox waits for the first one
           [
             ...words(`${file} ${FD.harness} /cortex/harness.py`),
             ...words(`${file} ${FD.program} /cortex/${PROGRAM_FILE[interpreter]}`),
@@ -248,7 +248,7 @@ export class BubblewrapSandbox implements Sandbox {
   }
 }
 
-/** What is run when the files are there: the program, with its own variables alone. */
+/** The start script: runs the program with its own variables only. */
 function startOf(launch: Launch): string {
   const command = commandOf(launch, {
     program: `/cortex/${PROGRAM_FILE[launch.interpreter]}`,
@@ -267,7 +267,7 @@ function words(text: string): string[] {
 
 const SHELL = fs.existsSync('/usr/bin/bash') || fs.existsSync('/bin/bash') ? '/bin/bash' : '/bin/sh';
 
-/** On merged systems /bin and its like are links into /usr; elsewhere they are bound as they are. */
+/** On merged-usr systems, /bin and others are links into /usr; elsewhere they are bind-mounted. */
 function topLevel(place: string): string[] {
   const known = fs.lstatSync(place, { throwIfNoEntry: false });
   if (known === undefined) return [];
@@ -280,9 +280,9 @@ function dropTo(uid: number): string[] {
   );
 }
 
-/** Limits per process, set inside the namespace, so that they count nothing outside it. */
+/** Limits per process, set inside the namespace, so that only its processes count. */
 function limiter(interpreter: Interpreter, { memoryMb, processes, diskMb, timeoutMs }: ResourceLimits): string[] {
-  // node maps much that it never touches
+  // node maps much memory that it never touches
   const dataMb = interpreter === 'node' ? memoryMb + 512 : memoryMb;
   return [
     'prlimit',
@@ -296,7 +296,7 @@ function limiter(interpreter: Interpreter, { memoryMb, processes, diskMb, timeou
   ];
 }
 
-/** The pid of the namespace's first process, once bubblewrap has told it. */
+/** Returns the pid of the namespace's first process once bubblewrap has reported it. */
 function initOf(pipe: unknown): () => number | null {
   const readable = pipe as NodeJS.ReadableStream | null;
   let said = '';

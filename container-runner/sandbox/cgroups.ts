@@ -1,6 +1,6 @@
 /**
- * Limits over a whole tree of processes, where the control groups of the system may be written:
- * memory and number of processes, and whether the memory limit ended something (R4).
+ * Limits for a whole process tree, if cgroups are writable: memory, number of processes, and whether the memory limit
+ * killed a process (R4).
  */
 import fs from 'node:fs';
 import path from 'node:path';
@@ -14,35 +14,35 @@ const CPU_PERIOD_US = 100_000;
 const REMOVE_ATTEMPTS = 50;
 const REMOVE_EVERY_MS = 20;
 const FAMILY = 'cortex-runner-';
-/** One family of groups for each time that this process opens them. */
+/** Each call of `openCgroups` uses separate groups. */
 let opened = 0;
 
-/** What a whole tree of processes may take. */
+/** Limits of a process tree. */
 type TreeLimits = Pick<ResourceLimits, 'memoryMb' | 'processes' | 'cpus'>;
 
-/** The control group of one job. */
+/** The cgroup of one job. */
 export interface JobCgroup {
-  /** The words to put before a command, so that it begins inside. */
+  /** Command prefix that moves the process into the group. */
   readonly prefix: readonly string[];
-  /** Whether the memory limit ended a process of the job. */
+  /** Whether the memory limit killed a process of the job. */
   ranOut(): boolean;
 }
 
 export interface Cgroups {
   create(slot: number, resources: TreeLimits): JobCgroup;
-  /** Removes the groups; waits for what is just dying in them. */
+  /** Removes the groups; waits for dying processes. */
   close(): Promise<void>;
 }
 
-/** One hierarchy: everything in version 2, one controller each in version 1. */
+/** One hierarchy: all controllers in version 2, one controller in version 1. */
 interface Hierarchy {
   readonly root: string;
   limit(directory: string, resources: TreeLimits): void;
 }
 
-/** Null where no limits can be set; found out by setting some. */
+/** Null if cgroups are not writable, which is tested by setting limits. */
 export function openCgroups(): Cgroups | null {
-  // time on the processors is shared out where it can be; without the rest there is no limit worth the name
+  // the CPU controller is optional, the others are required
   for (const hierarchies of [VERSION_2, VERSION_1, VERSION_1.filter(({ root }) => !root.endsWith('cpu'))]) {
     const cgroups = tryOpen(hierarchies);
     if (cgroups !== null) return cgroups;
@@ -65,7 +65,7 @@ const VERSION_1: readonly Hierarchy[] = [
   {
     root: '/sys/fs/cgroup/memory',
     limit: (directory, { memoryMb }) => {
-      // the limit with swap may never be below the one without
+      // the limit with swap must not be lower than the limit without
       writeIfThere(directory, 'memory.memsw.limit_in_bytes', -1);
       write(directory, 'memory.limit_in_bytes', memoryMb * MEBIBYTE);
       writeIfThere(directory, 'memory.memsw.limit_in_bytes', memoryMb * MEBIBYTE);
@@ -87,7 +87,7 @@ function tryOpen(hierarchies: readonly Hierarchy[]): Cgroups | null {
   const parents = hierarchies.map(({ root }) => path.join(root, name));
   const cgroups: Cgroups = {
     create(slot, resources) {
-      // the interpreters' own code counts too
+      // leave room for the interpreter itself
       const directories = parents.map((parent) => path.join(parent, String(slot)));
       hierarchies.forEach(({ limit }, at) => {
         const directory = directories[at] ?? '';
@@ -124,7 +124,7 @@ function tryOpen(hierarchies: readonly Hierarchy[]): Cgroups | null {
   }
 }
 
-/** How often the memory limit ended a process. */
+/** How often the memory limit killed a process. */
 function kills(directories: readonly string[]): number {
   for (const directory of directories) {
     for (const file of ['memory.events', 'memory.oom_control']) {
@@ -140,17 +140,17 @@ function kills(directories: readonly string[]): number {
 }
 
 function write(directory: string, file: string, value: number | string): void {
-  // a file that is not there is not to be made: this may be an ordinary directory
+  // never create the file: the path may be an ordinary directory
   fs.writeFileSync(path.join(directory, file), String(value), { flag: 'r+' });
 }
 
-/** Controllers for the groups below. */
+/** Enables the controllers for child groups. */
 function enable(parent: string): void {
   write(parent, 'cgroup.subtree_control', '+memory +pids');
   try {
     write(parent, 'cgroup.subtree_control', '+cpu');
   } catch {
-    // not handed down to us
+    // not delegated to this process
   }
 }
 
@@ -158,7 +158,7 @@ function writeIfThere(directory: string, file: string, value: number | string): 
   if (fs.existsSync(path.join(directory, file))) write(directory, file, value);
 }
 
-/** Groups of runners that were killed. */
+/** Removes groups of runners that were killed. */
 function removeAbandoned(root: string): void {
   for (const name of namesIn(root)) {
     if (!name.startsWith(FAMILY)) continue;
@@ -167,7 +167,7 @@ function removeAbandoned(root: string): void {
   }
 }
 
-/** False while something is still in it. */
+/** False if it still contains processes. */
 function removeGroup(group: string): boolean {
   for (const slot of namesIn(group)) if (/^\d+$/.test(slot)) removeDirectory(path.join(group, slot));
   removeDirectory(group);
@@ -186,6 +186,6 @@ function removeDirectory(directory: string): void {
   try {
     fs.rmdirSync(directory);
   } catch {
-    // not there, or something is still in it
+    // missing, or not empty
   }
 }

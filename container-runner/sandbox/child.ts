@@ -1,4 +1,4 @@
-/** A child process as a `SandboxProcess`: what is common to every sandbox that starts one. */
+/** A child process as a `SandboxProcess`: common code of the sandboxes. */
 import type { ChildProcess } from 'node:child_process';
 import type { Readable } from 'node:stream';
 
@@ -11,14 +11,14 @@ export interface ChildWithPipes {
   readonly stderr: Readable;
 }
 
-/** @throws Error when the child was started without pipes or could not be started */
+/** @throws Error if the child has no pipes or could not be started */
 export function withPipes(child: ChildProcess): ChildWithPipes {
   const { stdout, stderr } = child;
   if (stdout === null || stderr === null) throw new Error('The child was started without pipes for its output');
   return { child, stdout, stderr };
 }
 
-/** Resolves when the program runs. @throws Error when it could not be started, such as one that is not installed */
+/** Resolves when the program is running. @throws Error if it could not be started, for example if it is not installed */
 export function spawned(child: ChildProcess): Promise<void> {
   return new Promise((resolve, reject) => {
     child.once('spawn', resolve);
@@ -28,7 +28,7 @@ export function spawned(child: ChildProcess): Promise<void> {
   });
 }
 
-/** Gives `text` to a pipe and closes it. A reader that does not read, or is gone, is no fault of ours. */
+/** Writes `text` to a pipe and closes it. Ignores errors of a closed pipe. */
 export function feed(pipe: unknown, text: string | Uint8Array): void {
   const writable = pipe as NodeJS.WritableStream | null | undefined;
   if (writable === null || writable === undefined) return;
@@ -37,9 +37,8 @@ export function feed(pipe: unknown, text: string | Uint8Array): void {
 }
 
 /**
- * Resolves once the child has ended and its pipes are closed; pipes that something else holds open
- * are given up after `limits.drainMs`. Waits for `exit` and not for `close` alone: a grandchild can
- * hold a pipe for ever.
+ * Resolves when the child has exited and its pipes are closed, or `limits.drainMs` after the exit. `close` alone is not
+ * sufficient: a grandchild can keep a pipe open indefinitely.
  */
 export function endOf(
   { child, stdout, stderr }: ChildWithPipes,
@@ -64,7 +63,7 @@ export function endOf(
   });
 }
 
-/** A process that stands for itself: it has no children, or they end with it. */
+/** A process without children, or whose children end with it. */
 export function singleProcess(
   pipes: ChildWithPipes,
   isOom: (exitCode: number | null, signal: string | null) => boolean,

@@ -1,11 +1,11 @@
 /**
- * One container, from its creation to its removal: it waits for a job, runs it, and is never used again.
+ * One container, from creation to removal: it waits for a job, runs it, and is never reused.
  *
- * Owns: the container and the connection to it. Does not own: what it waits with (the guest), the pool.
+ * Owns the container and its connection. Does not own the waiting program (the guest) and the pool.
  * Invariants:
  * 1. `ended` resolves once, whatever the engine does: with the program's end, or as `lost`.
- * 2. No end waits for a reader: the connection is cut before the engine is told to kill.
- * 3. A container that was created is removed, or left to the reaper with its label.
+ * 2. Killing does not wait for a reader: the connection is closed before the engine gets the request.
+ * 3. Every created container is removed, either here or by the reaper through its label.
  */
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -24,17 +24,17 @@ const REMOVE_EVERY_MS = 500;
 
 export interface Container extends Warmable {
   readonly id: string;
-  /** Changes what it may take, while it waits. */
+  /** Changes its resource limits while it waits. */
   adjust(resources: Record<string, number>): Promise<void>;
-  /** Gives it its job. */
+  /** Starts its job. */
   run(job: Buffer): SandboxProcess;
-  /** Resolves when it is gone from the engine, or nobody can say. */
+  /** Resolves when it is removed, or when the engine does not answer. */
   readonly removed: Promise<void>;
 }
 
-/** @throws Error of the engine when it could not be created or started; nothing is left of it then */
+/** @throws Error of the engine if it could not be created or started; it is cleaned up then */
 export async function startContainer(docker: Docker, options: Docker.ContainerCreateOptions): Promise<Container> {
-  // an engine that dies owes its answers for ever
+  // an engine that dies never answers
   const container = await within(limits.engineStartMs, docker.createContainer(options));
   try {
     const attaching = container.attach({ stream: true, stdin: true, stdout: true, stderr: true, hijack: true });
@@ -88,7 +88,7 @@ async function endOf(container: Docker.Container, connection: Duplex, killing: A
     connection.once('close', resolve);
     connection.once('end', resolve);
   });
-  // an engine that does not even end what it was told to kill has lost it
+  // if the engine cannot even kill the container, the container is lost
   let impatience: NodeJS.Timeout | undefined;
   const given = new Promise<null>((resolve) => {
     killing.addEventListener('abort', () => {
@@ -106,7 +106,7 @@ async function endOf(container: Docker.Container, connection: Duplex, killing: A
   ]);
   settled.abort();
   clearTimeout(impatience);
-  // what it printed last may still be on its way
+  // the last output may still be in transit
   let drain: NodeJS.Timeout | undefined;
   await Promise.race([closed, new Promise((resolve) => (drain = setTimeout(resolve, limits.drainMs)))]);
   clearTimeout(drain);
@@ -116,16 +116,16 @@ async function endOf(container: Docker.Container, connection: Duplex, killing: A
     ({ State }) => State,
     () => null,
   );
-  // the engine is gone, and nobody knows by whom it was ended
+  // the engine is gone, so it is unknown what killed the container
   if (state === null && status === KILLED) return { exitCode: null, signal: null, oom: false, lost: true };
   return { exitCode: status, signal: null, oom: state?.OOMKilled === true };
 }
 
 /**
- * The connection has closed: as a rule because the program has ended, and the answer to `wait` is on its way.
- * An engine that went away owes that answer for ever, and its client does not say so; it is asked.
+ * Called when the connection has closed. Usually the program has ended and the answer to `wait` follows. An engine that
+ * died never sends that answer and its client reports no error, so the engine is queried.
  *
- * @returns the exit code; null when there is nobody to ask
+ * @returns the exit code; null if the engine does not answer
  */
 async function afterClosing(container: Docker.Container, settled: AbortSignal): Promise<number | null> {
   for (;;) {
@@ -140,7 +140,7 @@ async function afterClosing(container: Docker.Container, settled: AbortSignal): 
   }
 }
 
-/** Tries until the engine says that it is gone; what an engine that is away still has is the reaper's. */
+/** Retries until the container is removed; if the engine is unavailable, the reaper removes it later. */
 async function remove(container: Docker.Container): Promise<void> {
   for (let attempt = 1; attempt <= REMOVE_ATTEMPTS; attempt += 1) {
     const gone = await within(limits.engineMs, container.remove({ force: true, v: true })).then(

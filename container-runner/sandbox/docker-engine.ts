@@ -1,16 +1,16 @@
-/** The Docker engine of this machine, or why there is none. */
+/** Connects to the Docker engine of this machine. */
 import Docker from 'dockerode';
 
 import { limits } from '../limits.ts';
 
-/** What marks everything that a runner makes in the engine. */
+/** Label prefix of everything that a runner creates in the engine. */
 export const LABEL = 'cortex-edge';
 
 /**
- * Connects and asks for its version.
+ * Connects to the engine and checks its version.
  *
- * @param socket path of the engine's socket; null = as `DOCKER_HOST` says, else where engines listen
- * @throws Error in words for people, when none answers
+ * @param socket path of the engine's socket; null = `DOCKER_HOST`, or else the default
+ * @throws Error with a message for users if no engine answers
  */
 export async function connectEngine(socket: string | null): Promise<Docker> {
   const docker = new Docker(socket === null ? {} : { socketPath: socket });
@@ -20,11 +20,11 @@ export async function connectEngine(socket: string | null): Promise<Docker> {
       throw new Error(`no Docker engine answers: ${messageOf(fault)}`);
     },
   );
-  if (system !== 'linux') throw new Error(`the Docker engine runs ${system} containers; linux is needed`);
+  if (system !== 'linux') throw new Error(`the Docker engine runs ${system} containers; Linux containers are required`);
   return docker;
 }
 
-/** Waits no longer than this: an engine that hangs must not make us hang. */
+/** Rejects after a timeout, because an engine may hang. */
 export function within<T>(milliseconds: number, promise: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error(`no answer in ${milliseconds} ms`)), milliseconds);
@@ -32,14 +32,14 @@ export function within<T>(milliseconds: number, promise: Promise<T>): Promise<T>
   });
 }
 
-/** The HTTP status of the engine's refusal; null when it said nothing. */
+/** The HTTP status of the engine's error; null if there was no answer. */
 export function statusOf(fault: unknown): number | null {
   return fault instanceof Error && 'statusCode' in fault && typeof fault.statusCode === 'number'
     ? fault.statusCode
     : null;
 }
 
-/** What the engine said, without the frame that its client puts around it. */
+/** The engine's error message without the client's prefix. */
 export function messageOf(fault: unknown): string {
   if (!(fault instanceof Error)) return String(fault);
   const said = 'json' in fault ? (fault.json as { readonly message?: unknown } | null)?.message : undefined;

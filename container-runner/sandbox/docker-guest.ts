@@ -1,6 +1,6 @@
 /**
- * How a job reaches a container that waits for it: over standard input, to its end. A loaded Python
- * takes it as JSON; everything else is unpacked by a busybox and then run.
+ * Passes a job to a waiting container through standard input. A preloaded Python gets JSON; otherwise busybox unpacks an
+ * archive and runs the program.
  */
 import fs from 'node:fs';
 
@@ -15,23 +15,23 @@ const ENVIRONMENT = baseEnvironment('/work', '/tmp', INPUTS);
 
 const SHELL_GUEST = fs.readFileSync(new URL('../guest/waiting.sh', import.meta.url), 'utf8');
 
-/** Where the guest's own busybox is found in an image that need not have one. */
+/** Mount point of the guest's busybox, for images without one. */
 export const TOOLS = '/cortex-guest';
 
-/** The command of a container that waits for a job of an interpreter. */
+/** Command of a container that waits for a job of an interpreter. */
 export function waitingFor(interpreter: Interpreter): string[] {
   return interpreter === 'python3'
     ? ['python3', ...LOADED_PYTHON]
     : ['/bin/busybox', 'sh', '-c', SHELL_GUEST, '/bin/busybox'];
 }
 
-/** The same in an image of somebody else's. */
+/** The same for a foreign image. */
 export function waitingInImage(): string[] {
   const busybox = `${TOOLS}/busybox`;
   return [busybox, 'sh', '-c', SHELL_GUEST, busybox];
 }
 
-/** A job as the waiting container reads it. */
+/** Encodes a job for the waiting container. */
 export function jobBytes(launch: Launch): Promise<Buffer> | Buffer {
   if (launch.interpreter === 'python3') return Buffer.from(loadedJob(launch));
   const program = `/cortex/${PROGRAM_FILE[launch.interpreter]}`;
@@ -54,14 +54,14 @@ export function jobBytes(launch: Launch): Promise<Buffer> | Buffer {
 }
 
 /**
- * A job for a program of an image. Its command is a shell's, so that `$name` is the input of that name,
- * and the arguments follow it as they are.
+ * Encodes a job for a program of an image. Its command is a shell command, so `$name` is the input of that name, and the
+ * arguments are appended verbatim.
  *
- * @param own the image's entry point and command, run where the job has none
+ * @param own the image's entry point and command, for a job without a command
  */
 export function imageJobBytes(launch: ImageLaunch, own: readonly string[]): Promise<Buffer> {
   const busybox = `${TOOLS}/busybox`;
-  // the image's shell where it has one: its users know that one
+  // prefer the image's own shell, which its users expect
   const shell = [busybox, 'sh', '-c', `[ -x /bin/sh ] && exec /bin/sh "$@"; exec ${busybox} sh "$@"`, 'sh'];
   const command =
     launch.command === null
@@ -75,7 +75,7 @@ export function imageJobBytes(launch: ImageLaunch, own: readonly string[]): Prom
   );
 }
 
-/** Files in the order of their names, and `start`, which says what to run. */
+/** An archive of the files, sorted by name, with `start`, which holds the command. */
 async function archive(
   files: Readonly<Record<string, string>>,
   command: readonly string[],

@@ -1,7 +1,6 @@
 /**
- * What a container may do, whatever runs in it (R2): no network, nothing but its own files and those in
- * memory, no capabilities, no new rights, an unprivileged user, a system call filter, and a limit on
- * everything that can be used up.
+ * Hardening of every container (R2): no network, no files except its own and those in memory, no capabilities, no new
+ * privileges, an unprivileged user, a system call filter, and limits on all resources.
  */
 import path from 'node:path';
 
@@ -13,11 +12,11 @@ import type { ResourceLimits } from './sandbox.ts';
 
 const MEBIBYTE = 1_048_576;
 const USER = `${SANDBOX_UID}:${SANDBOX_UID}`;
-/** The guest's own: first process, deadline, and what they start. */
+/** Processes of the guest: init, deadline and their children. */
 const GUEST_PROCESSES = 6;
-/** The data of a job: its code and inputs, twice where they also come on standard input. */
+/** The code and the inputs of a job, twice if they are also on standard input. */
 const DATA_BYTES = 4 * limits.bodyBytes;
-/** What of the kernel is nobody's business; the engine's own list, and all of /sys. */
+/** Hidden kernel interfaces: the engine's default list, and all of /sys. */
 const MASKED = [
   '/sys',
   '/proc/acpi',
@@ -33,11 +32,11 @@ const MASKED = [
 ];
 const READ_ONLY = ['/proc/bus', '/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger'];
 
-/** The resources that can be changed while a container runs. */
+/** The resources that can be changed in a running container. */
 export function adjustable(resources: ResourceLimits): Record<string, number> {
   return {
     Memory: resources.memoryMb * MEBIBYTE,
-    // together with swap: none of it
+    // memory plus swap: no swap
     MemorySwap: resources.memoryMb * MEBIBYTE,
     NanoCpus: Math.round(resources.cpus * 1e9),
     PidsLimit: resources.processes + GUEST_PROCESSES,
@@ -56,7 +55,7 @@ export function hardened(resources: ResourceLimits, seccomp: string): Docker.Hos
     SecurityOpt: ['no-new-privileges', `seccomp=${seccomp}`],
     IpcMode: 'private',
     CgroupnsMode: 'private',
-    // what a program prints goes to the one who is attached; kept twice it would fill the disk
+    // output goes to the attached connection only; a log would fill the disk
     LogConfig: { Type: 'none', Config: {} },
     Tmpfs: {
       '/work': memoryPlace(disk),
@@ -71,7 +70,7 @@ export function hardened(resources: ResourceLimits, seccomp: string): Docker.Hos
       ulimit('memlock', 0),
       ulimit('msgqueue', 0),
     ],
-    // before the runner and the engine, whatever else is short of memory
+    // when memory is short, the kernel kills jobs before the runner and the engine
     OomScoreAdj: 500,
     MaskedPaths: MASKED,
     ReadonlyPaths: READ_ONLY,
@@ -80,10 +79,10 @@ export function hardened(resources: ResourceLimits, seccomp: string): Docker.Hos
 }
 
 /**
- * What an image declares as volumes, in memory: the engine would make each a directory of the machine's disk,
- * which the program may fill, whatever else is read-only.
+ * Mounts the volumes that an image declares as tmpfs. The engine would create a directory on the machine's disk for each,
+ * which the program could fill.
  *
- * @param taken places that are something else already
+ * @param taken paths that already have another mount
  */
 export function placesOf(volumes: unknown, diskMb: number, taken: readonly string[]): Docker.MountConfig {
   if (typeof volumes !== 'object' || volumes === null) return [];
@@ -98,12 +97,12 @@ export function placesOf(volumes: unknown, diskMb: number, taken: readonly strin
     }));
 }
 
-/** Common to every container of the sandbox. */
+/** Options of every container. */
 export const CONTAINER = {
   User: USER,
   WorkingDir: '/work',
   Hostname: 'sandbox',
-  // an image's own would run beside the program, and before it
+  // the image's own check would run beside the program
   Healthcheck: { Test: ['NONE'] },
   NetworkDisabled: true,
   OpenStdin: true,
@@ -114,7 +113,7 @@ export const CONTAINER = {
   Tty: false,
 } as const satisfies Docker.ContainerCreateOptions;
 
-/** A file system in memory: counted as the container's own, with a bound on its files as well. */
+/** A tmpfs: it counts as the container's memory, and its number of files is limited. */
 function memoryPlace(bytes: number): string {
   return `rw,exec,nosuid,nodev,mode=0755,uid=${SANDBOX_UID},gid=${SANDBOX_UID},size=${bytes},nr_inodes=${limits.inodes}`;
 }

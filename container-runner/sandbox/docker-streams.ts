@@ -1,4 +1,4 @@
-/** What a container prints, which the engine sends over one connection in frames of eight bytes and a payload. */
+/** Decodes a container's output: the engine multiplexes it in frames with an eight-byte header. */
 import type { Readable } from 'node:stream';
 import { PassThrough } from 'node:stream';
 
@@ -11,15 +11,15 @@ export interface Printed {
 }
 
 /**
- * Takes the frames apart. Never makes the engine wait: one that waits for its reader does not end a
- * container either. Both streams end with the connection, whatever became of it.
+ * Splits the frames. Never applies backpressure, because an engine that waits for its reader does not end the container.
+ * Both streams end with the connection.
  */
 export function demultiplex(connection: Readable): Printed {
   const stdout = new PassThrough();
   const stderr = new PassThrough();
   let header = Buffer.alloc(0);
   let target = stdout;
-  /** Payload bytes of the current frame that are still to come. */
+  /** Remaining payload bytes of the current frame. */
   let missing = 0;
 
   connection.on('data', (chunk: Buffer) => {
@@ -46,7 +46,7 @@ export function demultiplex(connection: Readable): Printed {
   };
   connection.once('end', end);
   connection.once('close', end);
-  // a connection that breaks is one that has ended
+  // a broken connection has ended
   connection.on('error', end);
   return { stdout, stderr };
 }

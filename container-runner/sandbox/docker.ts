@@ -1,11 +1,11 @@
 /**
- * Programs in containers of a Docker engine (R2): the strongest level. Each program has a container of
- * its own, which is used once; a few wait ahead of time with their interpreter loaded.
+ * Programs in containers of a Docker engine (R2): the strongest level. Each program has its own container, which is used
+ * once. Some containers are warm, with a preloaded interpreter.
  *
- * Owns: every container in the engine with this runner's label. Does not own: images (images/).
+ * Owns the containers with this runner's label. Does not own images (images/).
  * Invariants:
- * 1. No container without the whole hardening; where part of it cannot be had the level is not available.
- * 2. What an earlier life of this runner left in the engine is removed before the first program starts.
+ * 1. Every container has the complete hardening; if a part is unavailable, the level is unavailable.
+ * 2. Containers of an earlier process are removed before the first program starts.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import fs from 'node:fs/promises';
@@ -40,21 +40,21 @@ import {
 import { seccompProfile } from './seccomp.ts';
 import { deathOf, stateOf, WarmPool, type WarmState } from './warm-pool.ts';
 
-/** Says which runner a container belongs to. */
+/** Label with the runner that owns a container. */
 export const OWNER = `${LABEL}.runner`;
 
 export interface DockerOptions {
-  /** Path of the engine's socket; null = as `DOCKER_HOST` says, else where engines listen. */
+  /** Path of the engine's socket; null = `DOCKER_HOST`, or else the default. */
   readonly socket: string | null;
   readonly state: StateFolder;
-  /** Containers held ready, of each kind. */
+  /** Number of warm containers of each kind. */
   readonly warm: number;
   readonly images: BaseImageOptions['own'];
-  /** Images that a Dockerfile may begin with, as patterns. */
+  /** Images that a Dockerfile may use, as patterns. */
   readonly allowed: readonly string[];
   readonly pipIndex: string | null;
   readonly log: (message: string) => void;
-  /** Told how far each base image is. */
+  /** Called with the state of each base image. */
   readonly onImage?: BaseImageOptions['onImage'];
 }
 
@@ -126,7 +126,7 @@ export class DockerSandbox implements Sandbox {
   }
 
   async start(launch: Launch): Promise<SandboxProcess> {
-    // a file system's size is fixed when it is made
+    // the size of a tmpfs cannot be changed
     if (launch.diskMb !== STANDARD.diskMb) return await this.#cold(launch);
     return await give(await this.#pools[launch.interpreter].take(), launch);
   }
@@ -165,7 +165,7 @@ export class DockerSandbox implements Sandbox {
     };
   }
 
-  /** A container of an image that waits for its program, and what the image runs by itself. */
+  /** Creates a container of an image that waits for its program, and returns the image's own command. */
   async #createInImage(
     name: string,
     resources: ResourceLimits,
@@ -184,13 +184,13 @@ export class DockerSandbox implements Sandbox {
     return await this.#engine().tools.ensure(build, progress, signal);
   }
 
-  /** An image of the engine; the plainest names stand for what is made here, where nobody else has them. */
+  /** Resolves an image of the engine. Common names fall back to the base images. */
   async #imageOf(name: string): Promise<string> {
     const { docker, images } = this.#engine();
     if (await hasImage(docker, name)) return name;
     const base = BASE_ALIASES.get(name.replace(/:latest$/, ''));
     if (base !== undefined) return await images.ensure(base);
-    throw new Error(`the image ${name} is not in the engine; the operator puts it there (docker pull ${name})`);
+    throw new Error(`the image ${name} is missing in the engine (the operator can run docker pull ${name})`);
   }
 
   async close(): Promise<void> {
@@ -231,7 +231,7 @@ export class DockerSandbox implements Sandbox {
     return container;
   }
 
-  /** A volume with a busybox, for images that have none; the engine fills it from the shell's image. */
+  /** A volume with busybox, for images without one; the engine fills it from the shell image. */
   #toolsVolume(): Promise<string> {
     this.#tools ??= this.#makeTools().catch((fault: unknown) => {
       this.#tools = null;
@@ -256,7 +256,7 @@ export class DockerSandbox implements Sandbox {
     return name;
   }
 
-  /** One's own of an earlier run, and what any runner that is gone has left: a living one removes what has ended. */
+  /** Removes containers of an earlier process, and exited ones of any dead runner; a live runner removes its own. */
   async #reap(): Promise<void> {
     const { docker, owner } = this.#engine();
     const all = await docker.listContainers({ all: true, filters: { label: [OWNER] } });
@@ -273,24 +273,24 @@ export class DockerSandbox implements Sandbox {
       }),
     );
     const found = abandoned.filter((id) => id !== null);
-    if (found.length > 0) this.#options.log(`removing ${found.length} containers that an earlier run left behind`);
+    if (found.length > 0) this.#options.log(`removing ${found.length} containers of an earlier run`);
     await Promise.all(
       found.map((id) =>
         docker
           .getContainer(id)
           .remove({ force: true, v: true })
-          .catch((fault: unknown) => this.#options.log(`the container ${id} stays: ${messageOf(fault)}`)),
+          .catch((fault: unknown) => this.#options.log(`the container ${id} was not removed: ${messageOf(fault)}`)),
       ),
     );
   }
 
   #engine(): Connected {
-    if (this.#connected === null) throw new Error('The Docker engine was not found when the runner started');
+    if (this.#connected === null) throw new Error('There was no Docker engine when the runner started');
     return this.#connected;
   }
 }
 
-/** The container's one job, with the resources that it asks for. */
+/** Starts the container's job with its resources. */
 async function give(container: Container, launch: Launch): Promise<SandboxProcess> {
   try {
     const job = await jobBytes(launch);
@@ -310,7 +310,7 @@ async function giveToImage(
 ): Promise<SandboxProcess> {
   try {
     if (launch.command === null && own.length === 0) {
-      throw new Error(`the image ${launch.image} has no command of its own, and none was named`);
+      throw new Error(`the image ${launch.image} has no default command, and the job names none`);
     }
     const job = await imageJobBytes(launch, own);
     if (otherMeans) await container.adjust(adjustable(launch));
@@ -323,13 +323,13 @@ async function giveToImage(
 
 const IDENTITY = 'instance';
 
-/** The same over restarts, so that a runner knows its own containers from another's. */
+/** Identity of this runner, stable across restarts, to recognise its own containers. */
 export async function identityOf(state: StateFolder): Promise<string> {
   state.requireFile(IDENTITY);
   const file = state.file(IDENTITY);
   const known = await fs.readFile(file, 'utf8').catch(() => null);
   if (known !== null && /^[\w-]{36}$/.test(known)) return known;
-  if (known !== null) state.setAside(IDENTITY, 'it holds no identity');
+  if (known !== null) state.setAside(IDENTITY, 'it does not contain an id');
   const fresh = randomUUID();
   await fs.mkdir(state.directory, { recursive: true });
   await fs.writeFile(file, fresh, { mode: 0o644 });

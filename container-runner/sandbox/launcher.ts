@@ -1,26 +1,26 @@
 /**
- * What the operating system offers on top of the embedded sandbox, where it does: a network namespace
- * with nothing in it, an unprivileged user, death with the runner, a limit on data memory. Each part is
- * tried once at start; what does not work is left out, and `/health` says what is used.
+ * Additional protection of the embedded sandbox by the operating system, if available: an empty network namespace, an
+ * unprivileged user, termination with the runner, and a limit on data memory. Each part is tested at startup; `/health`
+ * shows what is used.
  */
 import { spawn } from 'node:child_process';
 
 import { limits } from '../limits.ts';
 
 export interface Launcher {
-  /** Names of what is used, for people. */
+  /** Names of the parts in use, for people. */
   readonly uses: readonly string[];
-  /** The words to put before the command. */
+  /** The command prefix. */
   prefix(memoryMb: number): readonly string[];
 }
 
 export const NO_LAUNCHER: Launcher = { uses: [], prefix: () => [] };
 
-/** What an interpreter needs besides the memory of its job: its own code, the snapshot, the heap of Node. */
+/** Memory of the interpreter itself: code, snapshot, and Node's heap. */
 const BASE_MEMORY_MB = 1_024;
 const MEBIBYTE = 1_048_576;
 
-/** Nobody's: a broken-out interpreter may not even signal the runner. */
+/** A dedicated user id, so that an escaped interpreter cannot signal the runner. */
 const UID = 61_999;
 const SETPRIV = 'setpriv --no-new-privs --pdeathsig KILL';
 const DROP = `--reuid=${UID} --regid=${UID} --clear-groups --bounding-set=-all --inh-caps=-all`;
@@ -40,9 +40,9 @@ const COMBINATIONS: readonly { readonly uses: readonly string[]; readonly words:
 ];
 
 /**
- * Tries the strongest combination first, by running Node with it.
+ * Tests the combinations by running Node with them, strongest first.
  *
- * @param needed files that the interpreters read: a user of their own may not be let in everywhere
+ * @param needed files that the interpreters read; another user may lack the permission
  */
 export async function findLauncher(needed: readonly string[]): Promise<Launcher> {
   if (process.platform !== 'linux') return NO_LAUNCHER;

@@ -1,4 +1,4 @@
-/** A Python of the system that is loaded ahead of time, in a container or a namespace, and takes its job as JSON. */
+/** A preloaded Python of the system, in a container or a namespace; it reads its job as JSON. */
 import fs from 'node:fs';
 
 import { limits } from '../limits.ts';
@@ -8,16 +8,16 @@ import { baseEnvironment, HARNESS, PROGRAM_FILE } from './system-programs.ts';
 const PROGRAM = `/cortex/${PROGRAM_FILE.python3}`;
 const INPUTS = '/cortex/inputs.json';
 const STDIN = '/cortex/stdin';
-/** How long after its time limit a job ends whose runner is gone. */
+/** Time after its timeout at which a job ends if the runner is gone. */
 const DEADLINE_MS = 30_000;
 const SOURCE =
   fs.readFileSync(HARNESS, 'utf8').replace(/^if __name__ [^]*/m, '') +
   fs.readFileSync(new URL('../guest/waiting.py', import.meta.url), 'utf8');
 
-/** The words behind `python3`. Isolated: no variables, no user's packages, no current directory on the module path. */
+/** Arguments of `python3`. Isolated: no variables, no user packages, no current directory in the module path. */
 export const LOADED_PYTHON: readonly string[] = ['-I', '-X', 'utf8', '-c', SOURCE];
 
-/** The job as the loaded interpreter reads it from its standard input, to the end. */
+/** Encodes the job for the preloaded interpreter. */
 export function loadedJob(launch: Launch): string {
   return JSON.stringify({
     entry: launch.entry,
@@ -31,7 +31,7 @@ export function loadedJob(launch: Launch): string {
   });
 }
 
-/** Seconds after which a guest ends by itself, should nobody else be there to end it. */
+/** Seconds after which a guest ends itself, in case the runner is gone. */
 export function deadlineOf(timeoutMs: number): number {
   return Math.ceil((timeoutMs + limits.killGraceMs + DEADLINE_MS) / 1_000);
 }

@@ -1,4 +1,4 @@
-/** Which directories the code of an npm package lives in, with everything that it depends on. */
+/** Finds the directories of an npm package and its dependencies. */
 import fs from 'node:fs';
 import path from 'node:path';
 
@@ -6,7 +6,7 @@ interface Manifest {
   readonly dependencies?: Readonly<Record<string, string>>;
 }
 
-/** @param directory of the package itself, which comes first; optional dependencies that are absent are left out */
+/** @param directory of the package, which is the first result; missing optional dependencies are skipped */
 export function packageTree(directory: string): string[] {
   const found = new Set<string>();
   const open = [directory];
@@ -22,7 +22,7 @@ export function packageTree(directory: string): string[] {
   return [...found];
 }
 
-/** Where a package that is required in `from` is found: in the closest `node_modules` on the way up. */
+/** Resolves a package from `from`: the closest `node_modules` upwards. */
 function nearest(from: string, name: string): string | null {
   for (let at = from; ; at = path.dirname(at)) {
     const candidate = path.join(at, 'node_modules', name);

@@ -1,4 +1,4 @@
-/** Finds out what a sandbox can run, by running it. */
+/** Tests what a sandbox can run, by running a program. */
 import { limits } from '../limits.ts';
 import type { Availability, Interpreter, Launch, Sandbox } from './sandbox.ts';
 import { unavailable } from './sandbox.ts';
@@ -33,7 +33,7 @@ export async function probeBy(start: Sandbox['start'], interpreter: Interpreter)
     clearTimeout(timer);
     if (exitCode === 0 && said.stdout === 'ok\n') return { ok: true };
     return unavailable(
-      `a trial ended with ${signal ?? `exit code ${exitCode ?? 'unknown'}`}: ${said.stderr.trim() || 'no message'}`,
+      `a test ended with ${signal ?? `exit code ${exitCode ?? 'unknown'}`}: ${said.stderr.trim() || 'no message'}`,
     );
   } catch (fault) {
     return unavailable(fault instanceof Error ? fault.message : String(fault));

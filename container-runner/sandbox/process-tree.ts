@@ -1,7 +1,7 @@
-/** Finding and signalling every process of a tree, on Linux, through /proc; elsewhere nothing is found. */
+/** Finds and signals all processes of a tree through /proc. Finds nothing on systems other than Linux. */
 import fs from 'node:fs';
 
-/** Children of children of `pid`, without itself. */
+/** All descendants of `pid`, without `pid`. */
 export function descendantsOf(pid: number): number[] {
   const found: number[] = [];
   const open = [pid];
@@ -14,7 +14,7 @@ export function descendantsOf(pid: number): number[] {
   return found;
 }
 
-/** Processes whose environment holds `NAME=value`, however far they have got away from their parent. */
+/** Processes with `NAME=value` in their environment, even if they left the process group. */
 export function marked(variable: string): number[] {
   return pids().filter((pid) => {
     try {
@@ -25,7 +25,7 @@ export function marked(variable: string): number[] {
   });
 }
 
-/** A process that is gone already is none of our business. */
+/** Ignores processes that have ended. */
 export function signalAll(targets: readonly number[], signal: 'SIGTERM' | 'SIGKILL'): void {
   for (const pid of targets) {
     try {

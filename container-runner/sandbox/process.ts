@@ -1,8 +1,7 @@
 /**
- * No sandbox: programs run as plain processes of the runner's user, with its rights to files and the
- * network. For machines that are themselves a sandbox; used only where the operator said so.
- * The environment is empty but for the job's own variables, the work directory is removed afterwards,
- * and the limits are those that `prlimit` sets, where there is one.
+ * No sandbox: programs run as plain processes of the runner's user, with its permissions and network. For machines that are
+ * themselves a sandbox; only if the operator enables it. The environment contains only the job's variables, the work
+ * directory is removed afterwards, and `prlimit` sets the limits, if available.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -17,7 +16,7 @@ import { descendantsOf, marked, signalAll } from './process-tree.ts';
 import type { Availability, Interpreter, Launch, Sandbox, SandboxProcess } from './sandbox.ts';
 import { baseEnvironment, commandOf, HARNESS, isHeapExhausted, PROGRAM_FILE } from './system-programs.ts';
 
-/** Names a job's processes, so that those that left their group are found too. */
+/** Environment variable that marks a job's processes, to find those that left the group. */
 const MARK = 'CORTEX_RUN';
 
 export class ProcessSandbox implements Sandbox {
@@ -60,7 +59,7 @@ export class ProcessSandbox implements Sandbox {
       cwd: work,
       env: { ...baseEnvironment(work, work, inputs), ...launch.env, [MARK]: mark },
       stdio: ['pipe', 'pipe', 'pipe'],
-      // a group of its own, to signal as a whole
+      // a separate group, to signal all processes
       detached: true,
     });
     const pipes = withPipes(child);
@@ -86,6 +85,6 @@ export class ProcessSandbox implements Sandbox {
   }
 
   async close(): Promise<void> {
-    // nothing is held ready
+    // no warm instances
   }
 }

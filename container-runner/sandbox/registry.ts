@@ -1,5 +1,5 @@
-/** Which sandboxes work here, and which one a job gets: the best that runs its interpreter, or exactly the one asked for (R2). */
-import { Refusal } from '../problem.ts';
+/** Chooses the sandbox of a job: the best level that runs its interpreter, or exactly the requested one (R2). */
+import { RunnerError } from '../problem.ts';
 import {
   type Availability,
   INTERPRETERS,
@@ -16,19 +16,19 @@ interface Entry {
   readonly interpreters: Readonly<Record<Interpreter, Availability>>;
 }
 
-/** What `/health` shows. */
+/** Part of `/health`. */
 export interface SandboxReport {
-  /** The level that each interpreter gets when nothing is asked for. */
+  /** The default level of each interpreter. */
   readonly active: Readonly<Record<Interpreter, SandboxLevel | null>>;
-  /** Set when the operator fixed the level. */
+  /** Set if the operator fixed the level. */
   readonly forced: SandboxLevel | null;
-  /** More sandboxes are being made ready. */
+  /** Whether warm sandboxes are still being created. */
   readonly filling: boolean;
   readonly levels: readonly {
     readonly level: SandboxLevel;
     readonly interpreters: readonly Interpreter[];
     readonly hardening: readonly string[];
-    /** Sandboxes that wait for a program. */
+    /** Number of warm sandboxes. */
     readonly ready: number;
     /** Why an interpreter does not run at this level. */
     readonly missing: Readonly<Partial<Record<Interpreter, string>>>;
@@ -53,8 +53,8 @@ export class SandboxRegistry {
   /**
    * Probes every sandbox.
    *
-   * @param absent levels that are not even tried, and why
-   * @param forced the only level that may be used
+   * @param absent levels that are not probed, with the reason
+   * @param forced the only allowed level
    */
   static async open(
     sandboxes: readonly Sandbox[],
@@ -75,10 +75,13 @@ export class SandboxRegistry {
     return registry;
   }
 
-  /** @throws Refusal `unsupported`, which says why */
+  /** @throws RunnerError `unsupported` with the reasons */
   choose(interpreter: Interpreter, asked: SandboxLevel | undefined): Sandbox {
     if (asked !== undefined && this.#forced !== null && asked !== this.#forced) {
-      throw new Refusal('unsupported', `The operator allows only the sandbox ${this.#forced} (asked for: ${asked})`);
+      throw new RunnerError(
+        'unsupported',
+        `The operator allows only the sandbox ${this.#forced} (requested: ${asked})`,
+      );
     }
     const wanted = asked ?? this.#forced;
     const candidates = this.#entries.filter(({ sandbox }) => wanted === null || sandbox.level === wanted);
@@ -91,15 +94,15 @@ export class SandboxRegistry {
     for (const [level, reason] of this.#absent) {
       if (wanted === null || wanted === level) reasons.push(`${level}: ${reason}`);
     }
-    throw new Refusal('unsupported', `No sandbox here runs ${interpreter} (${reasons.join('; ')})`);
+    throw new RunnerError('unsupported', `No available sandbox runs ${interpreter} (${reasons.join('; ')})`);
   }
 
-  /** For programs of images: a sandbox that has containers. @throws Refusal `unsupported`, which says why */
+  /** For programs of images: a sandbox with containers. @throws RunnerError `unsupported` with the reason */
   chooseForImage(asked: SandboxLevel | undefined): Sandbox {
-    // a shell is the least that every container has
+    // every container can run a shell
     const sandbox = this.choose('shell', asked ?? 'docker');
     if (sandbox.startImage === undefined) {
-      throw new Refusal('unsupported', `The sandbox ${sandbox.level} runs no images; docker does`);
+      throw new RunnerError('unsupported', `The sandbox ${sandbox.level} cannot run images; use docker`);
     }
     return sandbox;
   }
@@ -130,7 +133,7 @@ export class SandboxRegistry {
     return { active, forced: this.#forced, filling, levels };
   }
 
-  /** What a job gets that asks for nothing. */
+  /** The default for jobs without a requested level. */
   #best(interpreter: Interpreter): Entry | undefined {
     return this.#entries.find(
       ({ sandbox, interpreters }) =>

@@ -1,6 +1,6 @@
 /**
- * What a sandbox is to the rest of the runner (R2): it starts one program with given data and can
- * end everything that the program started. It knows nothing of jobs, sessions, ids or HTTP.
+ * The interface of sandboxes (R2): a sandbox starts one program with given data and can end all its processes. It does not
+ * know jobs, sessions, ids and HTTP.
  */
 import type { Readable } from 'node:stream';
 
@@ -8,26 +8,26 @@ import type { ImageBuild } from '../images/image-build.ts';
 import { limits } from '../limits.ts';
 import type { WarmState } from './warm-pool.ts';
 
-/** Best first. A level that is asked for is never replaced by a weaker one. */
+/** Best first. A requested level is never replaced by a weaker one. */
 export const SANDBOX_LEVELS = ['docker', 'bubblewrap', 'wasm', 'process'] as const;
 export type SandboxLevel = (typeof SANDBOX_LEVELS)[number];
 
 export const INTERPRETERS = ['python3', 'shell', 'node'] as const;
 export type Interpreter = (typeof INTERPRETERS)[number];
 
-/** What a program may take. Each sandbox enforces what it can; the supervisor sees to time and output in any case. */
+/** Resource limits of a program. Each sandbox enforces what it can; the supervisor always limits time and output. */
 export interface ResourceLimits {
   readonly memoryMb: number;
-  /** Processors' worth of time; fractions are fine. */
+  /** CPU time per second; fractions are allowed. */
   readonly cpus: number;
-  /** Processes and threads at once. */
+  /** Concurrent processes and threads. */
   readonly processes: number;
-  /** The largest file, and each of the places that may be written to. */
+  /** Maximum file size, and size of each writable directory. */
   readonly diskMb: number;
   readonly timeoutMs: number;
 }
 
-/** What a program gets that asks for nothing; what waits ahead of time waits with this. */
+/** Default resources, and those of warm sandboxes. */
 export const STANDARD: ResourceLimits = {
   memoryMb: limits.memoryMb,
   cpus: limits.cpus,
@@ -36,7 +36,7 @@ export const STANDARD: ResourceLimits = {
   timeoutMs: limits.maxTimeoutMs,
 };
 
-/** Whether a program can take what waits with the standard resources; its time is the supervisor's in any case. */
+/** Whether a program can use a warm sandbox; its timeout does not matter, because the supervisor enforces it. */
 export function isStandard({ memoryMb, cpus, processes, diskMb }: ResourceLimits): boolean {
   return (
     memoryMb === STANDARD.memoryMb &&
@@ -46,26 +46,26 @@ export function isStandard({ memoryMb, cpus, processes, diskMb }: ResourceLimits
   );
 }
 
-/** One program to run. Values travel in `inputsJson`, `env`, `args` and `stdin`, never inside `source` (P14). */
+/** One program to run. Values are passed in `inputsJson`, `env`, `args` and `stdin`, never inside `source` (P14). */
 export interface Launch extends ResourceLimits {
   readonly interpreter: Interpreter;
-  /** `code`: an action's own code, with `inputs` predefined for python; `tool`: a script as its manifest has it (R3). */
+  /** `code`: an action's own code, with `inputs` predefined for python; `tool`: an unmodified script of a manifest (R3). */
   readonly entry: 'code' | 'tool';
   readonly source: string;
-  /** What the file named by `CORTEX_INPUTS` holds. */
+  /** Content of the file named by `CORTEX_INPUTS`. */
   readonly inputsJson: string;
   readonly args: readonly string[];
-  /** The whole of standard input; empty = end of file at once. */
+  /** The complete standard input; empty = end of file. */
   readonly stdin: string;
-  /** Variables on top of the sandbox's own few; names are already judged. */
+  /** Variables in addition to the sandbox's own; their names are validated. */
   readonly env: Readonly<Record<string, string>>;
 }
 
 /** One program of an image, with its data. */
 export interface ImageLaunch extends ResourceLimits {
-  /** Reference of an image that is in the engine. */
+  /** Reference of an existing image. */
   readonly image: string;
-  /** A shell command, which `args` follow as they are; null = the image's own. */
+  /** A shell command to which `args` are appended verbatim; null = the image's own. */
   readonly command: string | null;
   readonly args: readonly string[];
   readonly inputsJson: string;
@@ -74,58 +74,58 @@ export interface ImageLaunch extends ResourceLimits {
 }
 
 export interface ProcessEnd {
-  /** Null when a signal ended it. */
+  /** Null if a signal ended it. */
   readonly exitCode: number | null;
   readonly signal: string | null;
-  /** The memory limit ended it (R4). */
+  /** The memory limit killed it (R4). */
   readonly oom: boolean;
-  /** What ran it went away, and nobody knows how it ended. */
+  /** Its host disappeared, and its end is unknown. */
   readonly lost?: boolean;
 }
 
-/** A started program with everything that it starts. */
+/** A started program with all its processes. */
 export interface SandboxProcess {
   readonly stdout: Readable;
   readonly stderr: Readable;
-  /** Resolves when nothing of it is left and its pipes are closed. Never rejects. */
+  /** Resolves when all its processes are gone and its pipes are closed. Never rejects. */
   readonly ended: Promise<ProcessEnd>;
-  /** Asks the whole tree to stop (TERM). */
+  /** Sends TERM to the whole tree. */
   terminate(): void;
-  /** Ends the whole tree at once (KILL). */
+  /** Sends KILL to the whole tree. */
   kill(): void;
 }
 
-/** What an interpreter needs to run here, or why it cannot. */
+/** Whether an interpreter can run here, or why not. */
 export type Availability = { readonly ok: true } | { readonly ok: false; readonly reason: string };
 
-/** A sandbox that is kept for somebody, and used or released. */
+/** A reserved sandbox; it is used or released. */
 export interface Held<What = Launch> {
   start(launch: What): Promise<SandboxProcess>;
-  /** Back to those who have asked for nothing. */
+  /** Returns it to the pool. */
   release(): void;
 }
 
 export interface Sandbox {
   readonly level: SandboxLevel;
-  /** What of the operating system it uses beyond the least, for people; known after `probe`. */
+  /** Additional protection by the operating system, for people; known after `probe`. */
   readonly hardening?: readonly string[];
-  /** What is held ready now. */
+  /** State of the warm sandboxes. */
   readonly warm?: WarmState;
-  /** Found out by running something, not by looking. Called once, before `start`. */
+  /** Tests the interpreters by running programs. Called once, before `start`. */
   probe(): Promise<Readonly<Record<Interpreter, Availability>>>;
-  /** Holds an interpreter ready, because jobs for it will come; returns at once. */
+  /** Starts warming an interpreter for expected jobs; returns immediately. */
   prepare?(interpreter: Interpreter): void;
-  /** @throws Error when the program could not be started at all */
+  /** @throws Error if the program could not be started */
   start(launch: Launch): Promise<SandboxProcess>;
-  /** Takes one that is ready out of turn, or makes one. @throws Error when it could not be made */
+  /** Reserves a warm sandbox, or creates one. @throws Error if that fails */
   hold?(interpreter: Interpreter): Promise<Held>;
-  /** Programs of images; only where there are containers. @throws Error when the image is not there or does not start */
+  /** Runs a program of an image; only with containers. @throws Error if the image is missing or does not start */
   startImage?(launch: ImageLaunch): Promise<SandboxProcess>;
-  /** Makes one for a program of an image. @throws Error when it could not be made */
+  /** Reserves a container of an image. @throws Error if that fails */
   holdImage?(image: string): Promise<Held<ImageLaunch>>;
-  /** Makes a tool's image, or finds it made. @throws BuildFailure */
+  /** Builds a tool's image, or finds an existing one. @throws BuildFailure */
   buildImage?(build: ImageBuild, progress: (text: string) => void, signal: AbortSignal): Promise<string>;
-  /** Ends what is held ready. Started programs are their starter's. */
+  /** Ends the warm sandboxes. Started programs belong to their caller. */
   close(): Promise<void>;
 }
 

@@ -1,21 +1,20 @@
 /**
- * One filter of system calls for every sandbox that has a kernel under it: as classic BPF for
- * `bwrap --seccomp`, and as a profile for the Docker engine. Everything that a program needs passes;
- * what is for debuggers, drivers, administrators and breaking out fails with EPERM, as if there were
- * no right to it.
+ * The system call filter of all sandboxes with kernel access: as classic BPF for `bwrap --seccomp`, and as a profile for
+ * the Docker engine. Calls that programs need are allowed. Calls for debuggers, drivers, administration and sandbox
+ * escapes fail with EPERM.
  */
 
 interface Architecture {
-  /** The engine's name for it. */
+  /** The engine's name of the architecture. */
   readonly engine: string;
-  /** `AUDIT_ARCH_*`: calls in another mode of the processor would have other numbers. */
+  /** `AUDIT_ARCH_*`. Call numbers differ in other modes of the CPU. */
   readonly audit: number;
-  /** Numbers from here on belong to another table (x32). */
+  /** First call number of another table (x32). */
   readonly foreignFrom: number | null;
   readonly calls: Readonly<Record<string, number>>;
 }
 
-/** New enough to have the same number everywhere. */
+/** New calls, which have the same number on all architectures. */
 const COMMON = {
   io_uring_setup: 425,
   io_uring_enter: 426,
@@ -152,7 +151,7 @@ const ARCHITECTURES: Readonly<Record<string, Architecture>> = {
   },
 };
 
-/** Allowed for some arguments only, or answered in a way of their own. */
+/** Allowed for some arguments only, or with a special error. */
 const SPECIAL: ReadonlySet<string> = new Set(['clone', 'clone3', 'socket', 'ioctl']);
 
 const EPERM = 1;
@@ -162,11 +161,11 @@ const RETURN_ALLOW = 0x7fff0000;
 const RETURN_ERROR = 0x00050000;
 const RETURN_KILL = 0x80000000;
 
-/** Namespaces of every kind: CLONE_NEWTIME is for clone3 alone. */
+/** All namespace flags; CLONE_NEWTIME works with clone3 only. */
 const CLONE_NAMESPACES = 0x7e020000;
 /** AF_UNIX, AF_INET, AF_INET6. */
 const ADDRESS_FAMILIES = [1, 2, 10];
-/** Both put words into the mouth of a terminal: TIOCSTI, TIOCLINUX. */
+/** TIOCSTI and TIOCLINUX inject input into a terminal. */
 const TERMINAL_INPUT = [0x5412, 0x541c];
 
 const LOAD = 0x20;
@@ -181,7 +180,7 @@ const argument = (index: number): number => 16 + 8 * index;
 
 type Instruction = readonly [code: number, ifTrue: number, ifFalse: number, value: number];
 
-/** The filter as bytes, or null for an architecture that is not known here. */
+/** The filter as bytes; null for unsupported architectures. */
 export function seccompFilter(architecture: string): Buffer | null {
   const known = ARCHITECTURES[architecture];
   if (known === undefined) return null;
@@ -194,7 +193,7 @@ export function seccompFilter(architecture: string): Buffer | null {
     [LOAD, 0, 0, NUMBER],
     ...(foreignFrom === null ? [] : whenAtLeast(foreignFrom, ENOSYS)),
     ...Object.entries(calls).flatMap(([name, call]) => (SPECIAL.has(name) ? [] : whenEqual(call, EPERM))),
-    // libraries fall back to clone, whose arguments can be judged
+    // libraries fall back to clone, whose arguments can be checked
     ...whenEqual(number('clone3'), ENOSYS),
     ...onCall(number('clone'), [
       [LOAD, 0, 0, argument(0)],
@@ -223,7 +222,7 @@ export function seccompFilter(architecture: string): Buffer | null {
   return bytes;
 }
 
-/** A rule of the engine's profile: these calls, with these arguments, are answered with this error. */
+/** A rule of the engine's profile: these calls with these arguments return this error. */
 interface ProfileRule {
   readonly names: readonly string[];
   readonly action: 'SCMP_ACT_ERRNO';
@@ -236,13 +235,13 @@ interface ProfileRule {
   }[];
 }
 
-/** An `int` fills half of a register; the rest is whatever the caller left there. */
+/** An `int` uses half of a register; the upper half is undefined. */
 const LOW_HALF = 0xffffffff;
 
 /**
- * The same filter as a profile of the Docker engine, whose own default lets rings, tracing and
- * virtual sockets through; null for an architecture that is not known here. Calls of another mode of
- * the processor (x86, x32) are killed: the profile names one architecture.
+ * The same filter as a Docker profile, because Docker's default allows io_uring, ptrace and virtual sockets. Null for
+ * unsupported architectures. Calls in another CPU mode (x86, x32) kill the process, because the profile names one
+ * architecture.
  */
 export function seccompProfile(architecture: string): string | null {
   const known = ARCHITECTURES[architecture];
@@ -256,7 +255,7 @@ export function seccompProfile(architecture: string): string | null {
     syscalls: [
       rule(denied, EPERM),
       rule(['clone3'], ENOSYS),
-      // a mask stands for "all of these bits": each kind of namespace is a rule of its own
+      // a mask compares all of its bits, so each namespace flag needs a separate rule
       ...bitsOf(CLONE_NAMESPACES).map((bit) => rule(['clone'], EPERM, masked(0, bit, bit))),
       ...families.map((family) => rule(['socket'], EAFNOSUPPORT, masked(0, LOW_HALF, family))),
       rule(['socket'], EAFNOSUPPORT, { index: 0, value: highest, valueTwo: 0, op: 'SCMP_CMP_GT' }),
@@ -291,7 +290,7 @@ function whenAtLeast(value: number, error: number): Instruction[] {
   ];
 }
 
-/** Runs `body` for this call only; what falls out of its end is allowed. The call's number is loaded before and after. */
+/** Runs `body` for one call number; calls that fall through are allowed. Expects the number loaded, and loads it again. */
 function onCall(call: number, body: readonly Instruction[]): Instruction[] {
   return [[JUMP_EQUAL, 0, body.length + 1, call], ...body, [RETURN, 0, 0, RETURN_ALLOW]];
 }

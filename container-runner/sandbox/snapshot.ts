@@ -1,4 +1,4 @@
-/** The memory of a loaded interpreter, kept in a file: restoring it is some five times faster than loading. */
+/** Stores the memory of a loaded interpreter in a file. Restoring it is about five times faster than loading. */
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import fs from 'node:fs/promises';
@@ -12,7 +12,7 @@ export interface SnapshotSource {
   readonly harness: string;
   /** The interpreter's directory. */
   readonly pyodide: string;
-  /** The command that writes a snapshot to its standard output. */
+  /** The command that writes a snapshot to standard output. */
   readonly build: () => string[];
   readonly warn: (message: string) => void;
 }
@@ -20,9 +20,9 @@ export interface SnapshotSource {
 const ENDING = '.snapshot';
 
 /**
- * The file of the snapshot that fits this interpreter, this Node and this harness; built if there is
- * none. Its name holds the hash of its content: one that was cut off or changed is set aside, since every
- * interpreter would fail with it. Null when it cannot be had: interpreters are then loaded the slow way.
+ * Returns the snapshot file for this interpreter, Node and harness; creates it if necessary. Its name contains the hash of
+ * its content; a truncated or changed file is set aside, because every interpreter would fail with it. Null if there is
+ * no snapshot: interpreters are then loaded the slow way.
  */
 export async function snapshotOf(source: SnapshotSource): Promise<string | null> {
   const { state } = source;
@@ -45,7 +45,7 @@ export async function snapshotOf(source: SnapshotSource): Promise<string | null>
       const bytes = await fs.readFile(state.file(name)).catch(() => null);
       if (bytes === null) continue;
       if (name === nameOf(family, bytes)) return state.file(name);
-      state.setAside(name, 'its content is not what its name says');
+      state.setAside(name, 'its content does not match the hash in its name');
     }
     const bytes = await outputOf(source.build());
     const name = nameOf(family, bytes);
@@ -56,7 +56,7 @@ export async function snapshotOf(source: SnapshotSource): Promise<string | null>
     return state.file(name);
   } catch (fault) {
     source.warn(
-      `No snapshot of the python interpreter; each one takes seconds to load (${fault instanceof Error ? fault.message : String(fault)})`,
+      `No snapshot of the Python interpreter; each start takes seconds (${fault instanceof Error ? fault.message : String(fault)})`,
     );
     return null;
   }

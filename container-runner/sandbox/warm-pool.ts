@@ -1,12 +1,12 @@
 /**
- * Holds a few interpreters ready, because loading one takes longer than most jobs.
+ * Keeps some interpreters warm, because loading one takes longer than most jobs.
  *
- * Owns: the ones that are ready or loading. Does not own: one that was taken.
+ * Owns the warm and the loading interpreters. Does not own those that were taken.
  * Invariants:
- * 1. Each runs one program at most; one that was taken and not used may come back.
- * 2. At most one is loading for the pool at a time, so that refilling does not slow down what runs.
- * 3. One that dies while it waits is dropped and replaced; three deaths in a row stop the refilling,
- *    and `take` loads one itself and reports why it cannot.
+ * 1. Each interpreter runs at most one program; one that was taken but not used may be returned.
+ * 2. At most one interpreter is loading per pool, so that refilling does not slow down running jobs.
+ * 3. One that dies while waiting is replaced. After three deaths in a row the pool is no longer refilled, and `take`
+ *    loads an interpreter itself and reports the error.
  */
 
 import { limits } from '../limits.ts';
@@ -17,15 +17,15 @@ export interface WarmState {
 }
 
 export interface Warmable {
-  /** Calls back when it is dead, also when it has died before. */
+  /** Calls back when it dies, or immediately if it is dead. */
   onDeath(listener: () => void): void;
-  /** Resolves when nothing of it is left. */
+  /** Resolves when it is cleaned up. */
   dispose(): void | Promise<void>;
 }
 
 const MAX_DEATHS = 3;
 
-/** Whether one that is kept outside of a pool has died: what it was kept for gets another one then. */
+/** Detects the death of an instance that is kept outside of the pool. */
 export function deathOf(warm: Warmable): () => boolean {
   let died = false;
   warm.onDeath(() => {
@@ -34,7 +34,7 @@ export function deathOf(warm: Warmable): () => boolean {
   return () => died;
 }
 
-/** The state of several pools together, for people. */
+/** The combined state of several pools, for `/health`. */
 export function stateOf(pools: Readonly<Record<string, WarmPool<Warmable>>>): WarmState {
   const all = Object.values(pools);
   return { ready: all.reduce((sum, { ready }) => sum + ready, 0), filling: all.some(({ filling }) => filling) };
@@ -50,7 +50,7 @@ export class WarmPool<T extends Warmable> {
   #deaths = 0;
   #closed = false;
 
-  /** @param createNow what to make when none is ready and somebody waits, where that is another thing */
+  /** @param createNow creates an instance for a waiting caller, if that differs from a warm one */
   constructor(size: number, create: () => Promise<T>, createNow: () => Promise<T> = create) {
     this.#size = size;
     this.#create = create;
@@ -61,17 +61,17 @@ export class WarmPool<T extends Warmable> {
     return this.#ready.length;
   }
 
-  /** More will be ready in a moment. */
+  /** Whether an instance is loading. */
   get filling(): boolean {
     return this.#loading !== null || this.#soon !== undefined;
   }
 
-  /** One that is ready, else a new one. @throws Error when none could be made */
+  /** Returns a warm instance, or a new one. @throws Error if none could be created */
   async take(): Promise<T> {
     return await this.#take(this.#createNow);
   }
 
-  /** The same for somebody who has time: a new one is as good as those that are ready. */
+  /** The same for a caller without urgency: creates an instance like the warm ones. */
   async reserve(): Promise<T> {
     return await this.#take(this.#create);
   }
@@ -88,13 +88,13 @@ export class WarmPool<T extends Warmable> {
     return fresh;
   }
 
-  /** Takes back one that nobody has used. */
+  /** Takes an unused instance back. */
   giveBack(warm: T): void {
     if (this.#closed || this.#ready.length >= this.#size) void warm.dispose();
     else this.#add(warm);
   }
 
-  /** Begins to fill the pool; returns at once. */
+  /** Starts filling the pool; returns immediately. */
   fill(): void {
     if (this.#closed || this.#loading !== null || this.#ready.length >= this.#size || this.#deaths >= MAX_DEATHS)
       return;
@@ -111,7 +111,7 @@ export class WarmPool<T extends Warmable> {
     await Promise.all(this.#ready.splice(0).map((warm) => warm.dispose()));
   }
 
-  /** The one that was just taken goes first: making the next one costs its program time that it is waiting for. */
+  /** Delays refilling, because loading would slow down the program that was just started. */
   #fillSoon(): void {
     this.#soon ??= setTimeout(() => {
       this.#soon = undefined;
@@ -134,7 +134,7 @@ export class WarmPool<T extends Warmable> {
 
   #add(warm: T): void {
     this.#ready.push(warm);
-    // one that has died already says so at once
+    // calls back immediately if it is already dead
     warm.onDeath(() => {
       const index = this.#ready.indexOf(warm);
       if (index < 0) return;

@@ -1,11 +1,10 @@
 /**
- * The embedded sandbox (R2): CPython compiled to WebAssembly for python, an interpreted shell with
- * virtual files for shell. Needs nothing installed and works on every operating system.
+ * The embedded sandbox (R2): CPython in WebAssembly for python, and an interpreted shell with virtual files. It needs no
+ * installation and works on every operating system.
  *
- * Every job gets a process of its own: empty environment, Node's permission model (no files but the
- * interpreter's own, no child processes, no workers, no addons), no code from strings, memory limits
- * of V8 and of WebAssembly, no network (`guest/lockdown.ts`, and a network namespace where the
- * system lets us have one). Interpreters are loaded ahead of time and used once.
+ * Every job has a separate process: an empty environment, Node's permission model (no files except the interpreter's, no
+ * child processes, no workers, no addons), no code from strings, memory limits of V8 and WebAssembly, and no network
+ * (`guest/lockdown.ts`, and a network namespace if available). Interpreters are preloaded and used once.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -24,9 +23,9 @@ import { unavailable } from './sandbox.ts';
 import { snapshotOf } from './snapshot.ts';
 import { deathOf, stateOf, WarmPool, type Warmable, type WarmState } from './warm-pool.ts';
 
-/** Pages of 64 KiB that WebAssembly memory grows by. */
+/** WebAssembly memory has pages of 64 KiB. */
 const PAGES_PER_MEBIBYTE = 16;
-/** How a process ends that V8 ended for want of memory: by SIGABRT or SIGTRAP, or with the shell's code for it. */
+/** How V8 ends a process that is out of memory: with a signal, or the shell's exit code for it. */
 const OUT_OF_MEMORY = { signals: ['SIGABRT', 'SIGTRAP', 'SIGILL'], codes: [134, 133] };
 
 const GUEST = fileURLToPath(new URL('../guest/', import.meta.url));
@@ -35,14 +34,14 @@ const SHELL_BUNDLE = import.meta.resolve('just-bash');
 const SHELL_PACKAGES = packageTree(packageOf(fileURLToPath(SHELL_BUNDLE)));
 
 export interface WasmOptions {
-  /** Where the interpreter's snapshot is kept. */
+  /** State folder of the snapshot. */
   readonly state: StateFolder;
-  /** Interpreters held ready, of each kind. */
+  /** Number of warm interpreters of each kind. */
   readonly warm: number;
   readonly warn: (message: string) => void;
 }
 
-/** A loaded interpreter that waits for its job. */
+/** A preloaded interpreter that waits for its job. */
 interface Guest extends Warmable {
   readonly child: ChildProcess;
 }
@@ -172,7 +171,7 @@ export class WasmSandbox implements Sandbox {
   }
 }
 
-/** Gives a loaded interpreter its one job. */
+/** Starts the job of a preloaded interpreter. */
 function run({ child }: Guest, launch: Launch): SandboxProcess {
   const job: GuestJob = {
     entry: launch.entry,
@@ -193,7 +192,7 @@ function run({ child }: Guest, launch: Launch): SandboxProcess {
   return process;
 }
 
-/** A file where the snapshot will stand, to see who may read there. */
+/** A file at the snapshot's location, to test read permissions. */
 async function traceIn(state: StateFolder): Promise<string> {
   const name = 'readable';
   state.requireFile(name);
@@ -202,20 +201,20 @@ async function traceIn(state: StateFolder): Promise<string> {
   return state.file(name);
 }
 
-/** The directory of the package that a file belongs to. */
+/** The package directory of a file. */
 function packageOf(file: string): string {
   let at = path.dirname(file);
   while (!existsSync(path.join(at, 'package.json'))) at = path.dirname(at);
   return at;
 }
 
-/** Windows programs do not start without it; nowhere else is anything needed. */
+/** Windows programs need SystemRoot; other systems need nothing. */
 export function emptyEnvironment(): Record<string, string> {
   const root = process.env['SystemRoot'];
   return process.platform === 'win32' && root !== undefined ? { SystemRoot: root } : {};
 }
 
-/** Waits for the guest's "ready"; what it prints before that is the reason when it never comes. */
+/** Waits for the guest's "ready" byte; its output up to then explains a failure. */
 function ready(child: ChildProcess): Promise<Guest> {
   return new Promise((resolve, reject) => {
     let said = '';

@@ -149,7 +149,7 @@ describe('keys by id', () => {
   test.each([
     ['a=short', 'must have at least'],
     [`a=${NEW},b=short`, 'must have at least'],
-    [`a=${NEW},a=${old}`, 'a stands there twice'],
+    [`a=${NEW},a=${old}`, 'a is a duplicate'],
   ])('[R7] the keys %s are refused at start', (keys, why) => {
     expect(() => parseKeys(keys)).toThrow(why);
   });

@@ -102,8 +102,8 @@ describe('SIGTERM', () => {
       RUNNER_DRAIN_SECONDS: drainSeconds,
     });
     const { url } = await readyOf(service);
-    const code = 'touch here; while [ ! -e "$door" ]; do sleep 0.05; done; echo finished';
-    const body = JSON.stringify({ kind: 'shell', session: 's', code, inputs: { door: path.join(stateDir, 'door') } });
+    const code = 'touch here; while [ ! -e "$proxy" ]; do sleep 0.05; done; echo finished';
+    const body = JSON.stringify({ kind: 'shell', session: 's', code, inputs: { proxy: path.join(stateDir, 'proxy') } });
     expect((await fetch(await signed(url, 'PUT', '/jobs/a', body))).status).toBe(202);
     return { service, url };
   };
@@ -125,7 +125,7 @@ describe('SIGTERM', () => {
     expect(await (await fetch(`${url}/health`)).json()).toMatchObject({ status: 'draining', jobs: { running: 1 } });
     expect(await (await fetch(`${url}/metrics`)).text()).toContain('cortex_runner_draining 1');
     // the same job is still the same job
-    await fs.writeFile(path.join(stateDir, 'door'), '');
+    await fs.writeFile(path.join(stateDir, 'proxy'), '');
     expect(await service.ended).toBe(0);
     const next = launch({ RUNNER_SANDBOX: 'wasm' });
     const again = await readyOf(next);
@@ -209,7 +209,7 @@ test('[H8] a port that is taken: says so and what to do', async () => {
   const { port } = holder.address() as net.AddressInfo;
   const service = launch({ RUNNER_PORT: String(port), RUNNER_SANDBOX: 'process', RUNNER_ALLOW_PROCESS: '1' });
   expect(await service.ended).toBe(1);
-  expect(service.err()).toContain(`port ${port} is taken; set RUNNER_PORT`);
+  expect(service.err()).toContain(`port ${port} is in use; set RUNNER_PORT`);
   holder.close();
 });
 

@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 
 import { Ledger } from '../ledger/ledger.ts';
-import { openLedger } from '../ledger/ledger-open.ts';
+import { openLedger } from '../ledger/open-ledger.ts';
 import { StateFolder } from '../state.ts';
 import { FakeSandbox } from './support/fake-sandbox.ts';
 import { job, SECRET, signed, startRunner, type TestRunner } from './support/test-runner.ts';
@@ -156,9 +156,7 @@ describe('the ledger is', () => {
 test('[R1] a file has the name of the folder: the start is refused with its name', async () => {
   await fs.rm(directory, { recursive: true });
   await fs.writeFile(directory, '');
-  await expect(start()).rejects.toThrow(
-    /runner\/jobs\.sqlite cannot be used: something else has the name of its folder/,
-  );
+  await expect(start()).rejects.toThrow(/runner\/jobs\.sqlite cannot be used: its folder is not a directory/);
   await fs.rm(directory);
 });
 

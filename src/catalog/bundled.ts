@@ -1,4 +1,4 @@
-/** The manifests that were bundled at build (M4): common to everyone, read-only. */
+/** The bundled manifests (M4): shared by all tenants, read-only. */
 import { bundledCatalog, bundledSources } from './bundled.generated.ts';
 import { createCatalog } from './catalog.ts';
 import type { Catalog } from './catalog.ts';

@@ -1,6 +1,6 @@
 /**
- * The catalogue: what may be looked up by name. Built from validated plain data, so that the Worker
- * neither parses YAML nor checks schemas when it starts.
+ * The catalogue: looks definitions up by name. It is built from validated plain data, so the Worker neither parses YAML
+ * nor validates schemas when it starts.
  */
 import type { JsonObject } from '../domain/json.ts';
 import type {
@@ -19,7 +19,7 @@ import { nearestNames } from '../domain/nearest.ts';
 export const CATALOG_KINDS = ['agent', 'tool', 'relic', 'workflow', 'monument'] as const;
 export type CatalogKind = (typeof CATALOG_KINDS)[number];
 
-/** A collection, listed with its own fields as they were written (M1). */
+/** A collection, listed with its own fields (M1). */
 export interface MonumentDefinition extends ManifestBase {
   readonly kind: 'Monument';
   readonly body: JsonObject;
@@ -40,27 +40,27 @@ export interface CatalogData {
   readonly workflows: readonly WorkflowDefinition[];
   readonly monuments: readonly MonumentDefinition[];
   /**
-   * Definitions whose name another folder's one has, too: each belongs to the importers that it stands
-   * nearest to, `agent/writer`, and goes there before the other one (M2).
+   * Definitions whose name is also used in another folder. Each belongs to the importers that are nearest to it
+   * (`agent/writer`), and takes precedence over the other one for them (M2).
    */
   readonly scoped?: readonly { readonly importer: string; readonly definition: AnyDefinition }[];
 }
 
 export interface Catalog {
   readonly data: CatalogData;
-  /** The agent with the definitions that it imports (X4), or null when there is none of this name. */
+  /** The agent with the definitions that it imports (X4), or null. */
   agent(name: string): ResolvedAgent | null;
-  /** The workflow with the definitions that its steps use, or null when there is none of this name. */
+  /** The workflow with the definitions that its steps use, or null. */
   workflow(name: string): ResolvedWorkflow | null;
   tool(name: string): ToolDefinition | null;
   relic(name: string): RelicDefinition | null;
-  /** What there is of a kind, by name. */
+  /** All definitions of a kind, sorted by name. */
   list(kind: CatalogKind): readonly AnyDefinition[];
-  /** Up to three names that a wrong one may have been meant to be, best first. */
+  /** Up to three similar names, best first. */
   nearest(kind: CatalogKind, name: string): readonly string[];
 }
 
-/** @param isBundled tells the definitions that came with the deployment (X3); default: none */
+/** @param isBundled recognises bundled definitions (X3); default: none */
 export function createCatalog(
   data: CatalogData,
   isBundled: (definition: AnyDefinition) => boolean = () => false,
@@ -87,7 +87,7 @@ export function createCatalog(
       definition,
     ]),
   );
-  /** What an importer means by a name: its own folder's definition before the common one. */
+  /** Resolves a name for an importer: the definition of its own folder takes precedence. */
   const pick = <K extends keyof typeof knownNames>(importer: string, kind: K, names: readonly string[]) => {
     const found = new Map<string, NonNullable<ReturnType<(typeof kinds)[K]['get']>>>();
     for (const name of names) {
@@ -135,7 +135,7 @@ function summaryOf({ name, version, summary, description, tags, metadata }: Agen
   return { name, version, summary, description, tags, metadata };
 }
 
-/** A feed that names a relic and no endpoint asks its first one. */
+/** A feed with a relic but without an endpoint uses the relic's first endpoint. */
 function withEndpoint(feed: FeedDefinition, relics: ReadonlyMap<string, RelicDefinition>): FeedDefinition {
   const { source } = feed;
   if (source.type !== 'relic' || source.action !== null) return feed;

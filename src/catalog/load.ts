@@ -1,6 +1,6 @@
 /**
- * Files in, catalogue out: the one way from YAML to definitions (M1-M3, M8). Pure: it reads nothing
- * but the files that it is given. What cannot be loaded is reported; the rest loads.
+ * Loads manifest files into a catalogue (M1-M3, M8). Pure: reads only the given files. Manifests with errors are
+ * reported; the others load.
  */
 import type { z } from 'zod';
 import type { Json, JsonObject } from '../domain/json.ts';
@@ -38,61 +38,61 @@ import { workflowSchema } from './schema/schema-workflow.ts';
 import { secretsNamedBy } from './check/secrets.ts';
 
 /**
- * One file of a manifest folder. YAML files are manifests, and so are Markdown files whose front matter
- * has a `kind`; the others are what manifests name by path.
+ * One file of a manifest folder: a YAML manifest, a Markdown file whose front matter has a `kind`, or a file that manifests
+ * refer to by path.
  */
 export interface ManifestFile {
-  /** Relative to the folder's parent or absolute, with `/`; shown in problems as it is. */
+  /** Relative to the folder's parent, or absolute, with `/`; used in messages. */
   readonly path: string;
   readonly text: string;
 }
 
 export interface LoadedManifests {
-  /** What loaded without an error. */
+  /** The manifests without errors. */
   readonly catalog: Catalog;
   readonly problems: readonly ManifestProblem[];
   readonly warnings: readonly ManifestProblem[];
-  /** Every definition that loaded, with where it stands and how it was written. */
+  /** Every loaded definition with its position and source. */
   readonly entries: readonly ManifestEntry[];
-  /** The files as they were read, by path: to be given to the next load. */
+  /** The parsed files by path, for reuse by the next load. */
   readonly read: ReadonlyMap<string, ReadFile>;
 }
 
 export interface ManifestEntry {
   readonly definition: AnyDefinition;
   readonly file: string;
-  /** The document as it was written. */
+  /** Source text of the document. */
   readonly source: string;
 }
 
 export interface LoadOptions {
-  /** What bare names may mean beside the files; its names are taken. */
+  /** Definitions that imports can refer to in addition to the files; their names are reserved. */
   readonly common?: Catalog | null;
-  /** Why a manifest in `file` may not name this secret, or null (X3). */
+  /** Why a manifest in `file` must not use this secret, or null (X3). */
   readonly refuseSecret?: (name: string, file: string) => string | null;
-  /** How often clocks may start work (F3, M6). Default: what holds where nothing is set. */
+  /** Minimum intervals of feeds and schedules (F3, M6). Default: the built-in ones. */
   readonly clocks?: ClockLimits;
-  /** Whether a document was taken before, as it is: the limits of clocks do not refuse it. Default: none was. */
+  /** Whether an unchanged document is already stored: then the minimum intervals do not reject it. Default: none. */
   readonly isKept?: (kind: CatalogKind, name: string, source: string) => boolean;
-  /** Files of an earlier load: those whose text is the same are not read again. */
+  /** Parsed files of an earlier load; files with the same text are not parsed again. */
   readonly read?: ReadonlyMap<string, ReadFile>;
 }
 
 const IMPORTABLE = { agents: 'agent', tools: 'tool', relics: 'relic', workflows: 'workflow' } as const;
 
-/** A document of this load. */
+/** A document in this load. */
 interface Found extends Omit<ReadDocument, 'built'> {
   readonly read: ReadDocument;
-  /** Another folder's definition has the name, and is the one that everybody else finds (M2). */
+  /** Another folder has a definition with the same name that takes precedence for other importers (M2). */
   readonly scoped: boolean;
 }
 
-/** Thrown at the last problem that a file may have; the rest of the file is not looked at. */
+/** Thrown when a file reaches the maximum number of issues; the rest of the file is not checked. */
 class TooManyProblems extends Error {
   override readonly name = 'TooManyProblems';
 }
 
-/** Loads every manifest among `files`. Never throws for what an author wrote. */
+/** Loads all manifests in `files`. Never throws for errors in manifests. */
 export function loadManifests(files: readonly ManifestFile[], options: LoadOptions = {}): LoadedManifests {
   const loader = new Loader(files, options);
   let step = loader.next();
@@ -101,9 +101,9 @@ export function loadManifests(files: readonly ManifestFile[], options: LoadOptio
 }
 
 /**
- * The same, in slices of bounded work.
+ * The same, in slices of limited work.
  *
- * @param pause called between slices; lets others of the thread go on
+ * @param pause called between slices, so that other work can run
  */
 export async function loadManifestsInSlices(
   files: readonly ManifestFile[],
@@ -138,9 +138,9 @@ class Loader {
   readonly #steps: Iterator<number, LoadedManifests> = this.#load();
   readonly #found: Found[] = [];
   readonly #index: ImportIndex<Found>;
-  /** Who means a definition that only its own folder finds. */
+  /** Importers of definitions that only their own folder uses. */
   readonly #bound: { readonly importer: Found; readonly target: Found }[] = [];
-  /** What stands in an import, so that importers of what did not load can be told. */
+  /** Imports by importer, to report targets that did not load. */
   readonly #imported = new Map<Found, Map<string, { readonly target: Found; readonly field: FieldPath }>>();
   readonly #built = new Map<Found, AnyDefinition>();
 
@@ -156,7 +156,7 @@ class Loader {
     this.#index = new ImportIndex(this.#paths, (path) => this.#texts.has(path), common);
   }
 
-  /** The next step of the work: the characters that it went through, or, at the end, the result. */
+  /** The next slice: the number of processed characters, or the final result. */
   next(): IteratorResult<number, LoadedManifests> {
     return withSuggestions(this.#suggestions, () => this.#steps.next());
   }
@@ -189,7 +189,7 @@ class Loader {
       if (!this.#built.has(importer)) continue;
       for (const { target, field } of targets.values()) {
         if (this.#built.has(target)) continue;
-        const message = `the ${target.kind} "${target.name}" did not load, so it is left out`;
+        const message = `the ${target.kind} "${target.name}" did not load and is omitted`;
         this.#warn(importer, { path: field, part: 'value', message });
       }
     }
@@ -209,7 +209,7 @@ class Loader {
     };
   }
 
-  /** Workflows that start themselves without end; what their runs may start has its own limit (M7). */
+  /** Warns about workflows that always start themselves; at run time, the number of runs is limited (M7). */
   *#warnOfCircles(): Generator<number, void> {
     const own = new Map(
       [...this.#built.values()].flatMap((one) => (one.kind === 'Workflow' ? [[one.name, one] as const] : [])),
@@ -238,7 +238,7 @@ class Loader {
     };
   }
 
-  /** Takes out the workflows that are too many for the clock or for an event; those that were taken before go first. */
+  /** Removes workflows that exceed the limits of schedules and events; workflows that are already stored take precedence. */
   #countTriggers(): void {
     const count = new TriggerCount(this.#common?.data.workflows ?? []);
     const kept: [Found, WorkflowDefinition][] = [];
@@ -259,7 +259,7 @@ class Loader {
     return this.#isKept(kind, name, document.source);
   }
 
-  /** Checks the feeds of every agent that was built, with what it imports of these files. */
+  /** Checks the feeds of every agent, with its imports. */
   *#checkAgents(): Generator<number, void> {
     const catalog = createCatalog(this.#data());
     for (const [found, definition] of this.#built) {
@@ -302,7 +302,7 @@ class Loader {
     }
   }
 
-  /** Whether everything that a definition came of is as it was. */
+  /** Whether everything that a definition depends on is unchanged. */
   #means(found: Found, { files, targets }: BuiltDefinition): boolean {
     return (
       files.every(({ path, text }) => this.#texts.get(this.#paths.meant(found.file, path)) === text) &&
@@ -313,7 +313,7 @@ class Loader {
     );
   }
 
-  /** Reports every secret that the definition must not name. */
+  /** Reports every secret that the definition must not use. */
   #mayName(found: Found, definition: AnyDefinition): boolean {
     let may = true;
     for (const { name, path } of secretsNamedBy(definition)) {
@@ -329,24 +329,24 @@ class Loader {
     const { kind, name, file } = read;
     const found: Found = { ...read, read, scoped: false };
     if (this.#found.length >= limits.catalogDefinitions) {
-      const message = `the folder holds more than ${limits.catalogDefinitions} manifests`;
+      const message = `the folder has more than ${limits.catalogDefinitions} manifests`;
       return this.#report(found, { path: ['kind'], part: 'value', message });
     }
     const same = name === '' ? [] : this.#index.named(kind, name);
     const [first] = same;
     const at = { path: ['name'], part: 'value' } as const;
     if (name !== '' && this.#index.isCommon(kind, name)) {
-      const message = `"${name}" is the name of ${article(kind)} ${kind} that comes with the system and cannot be changed`;
+      const message = `"${name}" is the name of a bundled ${kind}, which cannot be changed`;
       return this.#report(found, { ...at, message });
     }
     if (first === undefined) return this.#take(found);
     const { line } = first.document.place(['name']);
     const message = `there is already ${article(kind)} ${kind} "${name}", in ${first.file}:${line}`;
-    // agents, workflows and monuments are called by their names; tools and relics belong to who imports them
+    // agents, workflows and monuments are called by name; tools and relics belong to their importers
     if ((kind !== 'tool' && kind !== 'relic') || this.#index.inSameFolder(kind, name, file)) {
       return this.#report(found, { ...at, message });
     }
-    this.#warn(found, { ...at, message: `${message}; importers that stand nearer to this one find this one` });
+    this.#warn(found, { ...at, message: `${message}; importers that are nearer to this one use it` });
     return this.#take({ ...found, scoped: true });
   }
 
@@ -355,7 +355,7 @@ class Loader {
     this.#index.add(found);
   }
 
-  /** Checks and builds one definition; null when anything about it is an error. */
+  /** Validates and builds one definition; null if it has errors. */
   #build<Input, T extends AnyDefinition>(
     found: Found,
     schema: z.ZodType<Input>,
@@ -368,24 +368,24 @@ class Loader {
     if (checked.value === null) return null;
 
     const before = this.#problems.length;
-    const complain = (path: FieldPath, message: string): void => this.#report(found, { path, part: 'value', message });
+    const addIssue = (path: FieldPath, message: string): void => this.#report(found, { path, part: 'value', message });
     const files: BuiltDefinition['files'][number][] = [];
     const targets: BuiltDefinition['targets'][number][] = [];
     let left = limits.definitionChars;
     const definition = build(checked.value, {
-      complain,
+      addIssue,
       unknown: checked.unknown,
       clocks: this.#wasTaken(found) ? null : this.#clocks,
       work: new WorkMeter(limits.manifestSchemaSteps),
       readFile: (path, field) => {
         const text = this.#texts.get(this.#paths.meant(file, path));
         if (text === undefined) {
-          complain(field, `names the file "${path}", but there is no ${relativeTo(file, path)}`);
+          addIssue(field, `names the file "${path}", but there is no ${relativeTo(file, path)}`);
           return null;
         }
         left -= text.length;
         if (left < 0) {
-          const message = `the files that the manifest names have more than ${limits.definitionChars} characters together`;
+          const message = `the files that the manifest names have more than ${limits.definitionChars} characters in total`;
           this.#report(found, { path: field, part: 'value', message });
           throw new TooManyProblems();
         }
@@ -403,7 +403,7 @@ class Loader {
     return definition;
   }
 
-  /** One import, by path or by bare name, to the name it stands for (M2). */
+  /** Resolves an import, by path or by name (M2). */
   #resolve(written: string, kind: ImportKind, importer: Found, field: FieldPath): string | null {
     const meant = this.#index.look(written, kind, importer);
     if ('message' in meant) {
@@ -413,14 +413,14 @@ class Loader {
     return meant.target === null ? meant.name : this.#bind(importer, meant.target, field);
   }
 
-  /** Notes who means what; one importer cannot mean two definitions by one name. */
+  /** Records the target of an import; one importer cannot use two definitions with the same name. */
   #bind(importer: Found, target: Found, field: FieldPath): string | null {
     const key = `${target.kind}/${target.name}`;
     const bound = this.#imported.get(importer) ?? new Map<string, { target: Found; field: FieldPath }>();
     this.#imported.set(importer, bound);
     const other = bound.get(key);
     if (other !== undefined && other.target !== target) {
-      const message = `"${target.name}" already stands for the ${target.kind} in ${other.target.file}`;
+      const message = `"${target.name}" already refers to the ${target.kind} in ${other.target.file}`;
       this.#report(importer, { path: field, part: 'value', message });
       return null;
     }
@@ -431,7 +431,7 @@ class Loader {
     return target.name;
   }
 
-  /** @throws TooManyProblems at the last one that a file may have */
+  /** @throws TooManyProblems when the file has the maximum number of issues */
   #report(found: Found, issue: Issue): void {
     const told = (this.#told.get(found.file) ?? 0) + 1;
     if (told <= limits.manifestProblems) {
@@ -466,7 +466,7 @@ function problemOf({ file, document, normalised }: Found, issue: Issue): Manifes
   return { file, line, column, field: fieldName(path), message: issue.message };
 }
 
-/** Whether building it means judging a cron expression. */
+/** Whether the document has a cron expression. */
 function isScheduled({ kind, normalised: { value } }: Found): boolean {
   const trigger = kind === 'workflow' && isJsonObject(value) ? value['trigger'] : null;
   return isJsonObject(trigger) && trigger['type'] === 'scheduled';

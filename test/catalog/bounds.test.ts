@@ -104,7 +104,7 @@ describe('[M1] what a manifest says is checked in bounded work', () => {
     );
     const { entries, problems } = load(folder);
     expect(entries).toHaveLength(limits.catalogDefinitions);
-    expect(problems[0]?.message).toBe(`the folder holds more than ${limits.catalogDefinitions} manifests`);
+    expect(problems[0]?.message).toBe(`the folder has more than ${limits.catalogDefinitions} manifests`);
   });
 });
 

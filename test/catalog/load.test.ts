@@ -184,7 +184,7 @@ test.each(['', '   \n\n', '# only a comment\n', '---\n'])(
   (text) => {
     const [problem, ...rest] = load({ 'empty.yaml': text }).problems;
     expect(problem).toMatchObject({ file: 'empty.yaml', line: 1, column: 1 });
-    expect(problem?.message).toMatch(/empty/);
+    expect(problem?.message).toMatch(/empty|only comments/);
     expect(rest).toEqual([]);
   },
 );
@@ -270,7 +270,7 @@ test.each([
   ],
   ['nesting without end', `kind: Tool\na: ${'['.repeat(20_000)}`, /nests deeper|not valid YAML/],
   ['100 levels', `kind: Tool\na: ${'['.repeat(100)}${']'.repeat(100)}`, /nests deeper than 64 levels/],
-  ['not a number', 'kind: Tool\na: .nan\n', /not a number that JSON can hold/],
+  ['not a number', 'kind: Tool\na: .nan\n', /not a valid JSON number/],
   ['a binary tag', 'kind: Tool\na: !!binary aGk=\n', /not supported|not valid YAML|unresolved/i],
 ])('[M1] %s is a fault of the file, not a crash', (_what, text, message) => {
   const { problems } = load({ 'x.yaml': text });
@@ -308,8 +308,8 @@ test('[M2] a missing import names the importer, the place and the nearest names'
   ).toEqual([
     'agents/a.yaml:7:11: import.tools[0]: agent "a" imports the tool "serch", which does not exist (nearest: search)',
     'agents/a.yaml:7:18: import.tools[1]: agent "a" imports the tool "../tools/none.yaml", but there is no file tools/none.yaml',
-    'agents/a.yaml:7:38: import.tools[2]: agent "a" imports the tool "../tools/two.yaml", but tools/two.yaml holds several (x, y); import one by name',
-    'agents/a.yaml:7:57: import.tools[3]: agent "a" imports the tool "./b.yaml", but agents/b.yaml holds no tool',
+    'agents/a.yaml:7:38: import.tools[2]: agent "a" imports the tool "../tools/two.yaml", but tools/two.yaml contains several (x, y); import one by name',
+    'agents/a.yaml:7:57: import.tools[3]: agent "a" imports the tool "./b.yaml", but agents/b.yaml contains no tool',
   ]);
 });
 

@@ -228,6 +228,6 @@ describe('over the wire', () => {
   test("[R5] a session's end stops its relics and takes their state along", async () => {
     await client.stopRelics('ses_1', { forget: true });
     expect(host.started.every(({ stopped }) => stopped)).toBe(true);
-    expect(host.forgotten).toEqual([{ space: 'ses_1', name: null }]);
+    expect(host.forgotten).toEqual([{ scope: 'ses_1', name: null }]);
   });
 });

@@ -83,7 +83,7 @@ describe('[M4] the catalogue', () => {
     await put('agent/holder', agent('holder', 'held'));
     const refused = await (await remove('tool/held')).json<{ code: string; detail: string }>();
     expect(refused.code).toBe('manifest_in_use');
-    expect(refused.detail).toContain('agent "holder" would not load any more');
+    expect(refused.detail).toContain('agent "holder" would no longer load');
     expect((await remove('agent/holder')).status).toBe(204);
     expect((await remove('tool/held')).status).toBe(204);
     expect((await call('/manifests/tool/held')).status).toBe(404);

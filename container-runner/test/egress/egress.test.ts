@@ -396,7 +396,10 @@ describe('addresses of this machine', () => {
       maxBytes: 1,
       signal: AbortSignal.timeout(5_000),
     });
-    await expect(asked).rejects.toMatchObject({ name: 'AddressRefused', message: expect.stringContaining(address) });
+    await expect(asked).rejects.toMatchObject({
+      name: 'BlockedAddressError',
+      message: expect.stringContaining(address),
+    });
     sender.close();
   });
 });

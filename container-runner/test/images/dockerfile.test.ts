@@ -1,7 +1,7 @@
 /** What of a tool's Dockerfile the engine's builder gets to see (R3, X2). */
 import { describe, expect, test } from 'vitest';
 
-import { followable } from '../../images/dockerfile.ts';
+import { sanitizeDockerfile } from '../../images/dockerfile.ts';
 import { imageBuild } from '../../images/image-build.ts';
 import { limits } from '../../limits.ts';
 
@@ -11,7 +11,7 @@ const lookUp = async (name: string): Promise<string> => {
   throw new Error(`the operator does not allow the image ${name}`);
 };
 
-describe('what is followed', () => {
+describe('accepted Dockerfiles', () => {
   test('[R3] instructions, each on one line, on images by the names that the engine has for them', async () => {
     const dockerfile = `# a comment
 FROM python AS First
@@ -26,7 +26,7 @@ COPY --from=0 /y /y
 COPY --from=python /z /z
 RUN echo --from=evil:1 \\\\ $HOME $((1<<2)) $(( 1 << 2 )) <<<x
 VOLUME /data`;
-    expect(await followable(dockerfile, lookUp)).toBe(`FROM cortex-edge/python3:abc AS First
+    expect(await sanitizeDockerfile(dockerfile, lookUp)).toBe(`FROM cortex-edge/python3:abc AS First
 RUN echo "a  b"     && exit 0
 FROM busybox
 COPY --from=first --chown=1:1 ["a  b", "/x"]
@@ -38,21 +38,23 @@ VOLUME /data
   });
 
   test('[R3] lines may end as on Windows, and begin with a byte order mark', async () => {
-    expect(await followable('\uFEFFFROM scratch\r\nCOPY a /a\r\n', lookUp)).toBe('FROM scratch\nCOPY a /a\n');
+    expect(await sanitizeDockerfile('\uFEFFFROM scratch\r\nCOPY a /a\r\n', lookUp)).toBe('FROM scratch\nCOPY a /a\n');
   });
 });
 
 test('[R3] everything that is built carries the mark, which no label of the Dockerfile can change', async () => {
   const dockerfile = 'FROM busybox AS a\nLABEL m=2 x="y"\nRUN a\nFROM python\nlabel m=3\nENV m=4\n';
-  expect(await followable(dockerfile, lookUp, 'm=1')).toBe(
+  expect(await sanitizeDockerfile(dockerfile, lookUp, 'm=1')).toBe(
     'FROM busybox AS a\nLABEL m=1\nRUN a\nFROM cortex-edge/python3:abc\nLABEL m=1\nENV m=4\n',
   );
 });
 
 test('[R3] more instructions than may be are refused before anything is built', async () => {
   const of = (count: number): string => `FROM busybox\n${'RUN true\n'.repeat(count - 1)}`;
-  await expect(followable(of(limits.buildInstructions), lookUp)).resolves.toContain('RUN true');
-  await expect(followable(of(limits.buildInstructions + 1), lookUp)).rejects.toThrow('129 instructions (allowed: 128)');
+  await expect(sanitizeDockerfile(of(limits.buildInstructions), lookUp)).resolves.toContain('RUN true');
+  await expect(sanitizeDockerfile(of(limits.buildInstructions + 1), lookUp)).rejects.toThrow(
+    '129 instructions (maximum 128)',
+  );
 });
 
 describe('what is refused', () => {
@@ -84,7 +86,7 @@ describe('what is refused', () => {
     ['a backslash that is left over', 'FROM busybox\nRUN a \\ \\\n\n'],
     ['nothing that an instruction is', 'FROM busybox\n<<EOF'],
   ])('[R3] %s', async (_name, dockerfile) => {
-    await expect(followable(dockerfile, lookUp)).rejects.toThrow(/line \d+ of the Dockerfile/);
+    await expect(sanitizeDockerfile(dockerfile, lookUp)).rejects.toThrow(/line \d+ of the Dockerfile/);
   });
 });
 

@@ -162,7 +162,7 @@ describe.skipIf(skip !== null)(`images${skip === null ? '' : ` (skipped: ${skip}
     test('[R2] an image that is not there is not fetched: it says so', async () => {
       const result = await run(command('id', { image: 'cortex-edge/absent:1' }));
       expect(result).toMatchObject({ end: 'exited', exitCode: 126 });
-      expect(result.stderr).toContain('the image cortex-edge/absent:1 is not in the engine');
+      expect(result.stderr).toContain('the image cortex-edge/absent:1 is missing in the engine');
     });
 
     test('[R2] no weaker level runs images', async () => {
@@ -224,7 +224,7 @@ with open(os.environ["CORTEX_INPUTS"]) as file:
       expect(await run(tool(shell, { inputs: { a: 1 } }))).toMatchObject({ stdout: '{"a":1}', exitCode: 3 });
     });
 
-    test('[R3] a Dockerfile is followed, without a network', async () => {
+    test('[R3] a Dockerfile is built without a network', async () => {
       const dockerfile = `FROM python AS first
 RUN python3 -c "print(6 * 7)" > /answer
 FROM busybox
@@ -284,12 +284,12 @@ RUN head -c 3000000000 /dev/zero > /second; sleep 609
 `;
       const result = await run(tool({ files: { Dockerfile: dockerfile } }));
       expect(result).toMatchObject({ end: 'build_failed' });
-      expect(result.stderr).toContain(`it wrote more than ${limits.buildMeans.diskMb} MiB`);
+      expect(result.stderr).toContain(`it wrote more than ${limits.buildResources.diskMb} MiB`);
       await vi.waitFor(async () => expect(await traces()).toBe(before), { timeout: 60_000 });
     });
 
     test('[R2] a step of a build starts no more processes than it may', async () => {
-      const most = limits.buildMeans.processes;
+      const most = limits.buildResources.processes;
       const dockerfile = `FROM busybox
 RUN echo ${randomUUID()}; sleep 1; i=0; while [ $i -lt ${3 * most} ]; do sleep 3 & i=$((i+1)); done; ls -d /proc/[0-9]* | wc -l > /count; true
 ENTRYPOINT ["sh", "-c", "cat /count"]
@@ -341,8 +341,8 @@ RUN exit 3
     });
 
     test.each([
-      ['an address to fetch', 'FROM busybox\nADD http://169.254.169.254/latest /x\n', ['ADD is not followed']],
-      ['an address by way of a variable', 'FROM busybox\nARG u=http://1.1.1.1/\nadd $u /x\n', ['ADD is not followed']],
+      ['an address to fetch', 'FROM busybox\nADD http://169.254.169.254/latest /x\n', ['ADD is not supported']],
+      ['an address by way of a variable', 'FROM busybox\nARG u=http://1.1.1.1/\nadd $u /x\n', ['ADD is not supported']],
       [
         'files of an image that is not allowed',
         'FROM busybox\nCOPY --from=alpine:3 /x /x\n',
@@ -350,7 +350,7 @@ RUN exit 3
       ],
       ['an instruction in two lines', 'FR\\\nOM alpine:3\n', ['does not allow the image alpine:3']],
       ['a step that fails', 'FROM busybox\nRUN echo before && exit 3\n', ['non-zero code: 3', 'before']],
-      ['an image that is not there', 'FROM cortex-edge/absent:1\n', ['cortex-edge/absent:1 is not in the engine']],
+      ['an image that is not there', 'FROM cortex-edge/absent:1\n', ['cortex-edge/absent:1 is missing in the engine']],
       ['an image that is not allowed', 'FROM alpine:3\n', ['does not allow the image alpine:3']],
       ['what no builder knows', 'FROM busybox\nNONSENSE\n', ['NONSENSE']],
     ])('[R3] %s: build_failed with what the build said', async (_name, dockerfile, said) => {

@@ -294,10 +294,10 @@ describe('what is refused before anything happens', () => {
     const other = await startRunner({ sandboxes: [new FakeSandbox()], operatorLimits });
     try {
       const wishes = [
-        [{ memory_mb: 4_097 }, 'memory_mb: 4097 (this runner allows at most 4096)'],
-        [{ cpus: 2.5 }, 'cpus: 2.5 (this runner allows at most 2)'],
-        [{ processes: 65 }, 'processes: 65 (this runner allows at most 64)'],
-        [{ timeout_ms: 120_001 }, 'timeout_ms: 120001 (this runner allows at most 120000)'],
+        [{ memory_mb: 4_097 }, 'memory_mb: 4097 (maximum of this runner: 4096)'],
+        [{ cpus: 2.5 }, 'cpus: 2.5 (maximum of this runner: 2)'],
+        [{ processes: 65 }, 'processes: 65 (maximum of this runner: 64)'],
+        [{ timeout_ms: 120_001 }, 'timeout_ms: 120001 (maximum of this runner: 120000)'],
       ] as const;
       for (const [wish, detail] of wishes) {
         const answer = await other.put('a', { ...hello, limits: wish });
@@ -308,7 +308,7 @@ describe('what is refused before anything happens', () => {
       expect((await other.put('c', hello)).status).toBe(202);
       expect(await problemOf(await other.put('d', hello))).toMatchObject({
         code: 'busy',
-        detail: '1 jobs run and 1 wait (allowed: 1 and 1)',
+        detail: '1 jobs are running and 1 are queued (maximum 1 and 1)',
       });
       expect(await (await other.ask('GET', '/health')).json()).toMatchObject({
         jobs: { running: 1, queued: 1, max_running: 1, max_queued: 1 },

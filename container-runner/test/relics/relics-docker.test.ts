@@ -372,7 +372,7 @@ self.say({"pid": os.getpid()})`),
           'GET',
           '/',
         ]);
-        expect(reply.error?.message).toContain('the image nowhere/at-all:1 is not in the engine');
+        expect(reply.error?.message).toContain('the image nowhere/at-all:1 is missing in the engine');
       },
       SLOW,
     );
@@ -468,7 +468,7 @@ for host in ${JSON.stringify([at(theirs), ...gateways, '172.17.0.1'])}:
               );
               expect(filled.error?.code, what).toBe('relic_broken');
               const reply = await caller.call(name, EVIL_STATE, ['GET', '/']);
-              expect(reply.error?.message, what).toContain('its state is not kept within bounds');
+              expect(reply.error?.message, what).toContain('its state exceeds a limit');
               expect(reply.error?.message, what).toContain(words);
             }),
           );

@@ -7,7 +7,7 @@ import { MAXIMA } from '../../operator-limits.ts';
 import { relicDefinition, type RelicSpec } from '../../relics/definition.ts';
 import { Relics } from '../../relics/relics.ts';
 import type { RelicClock } from '../../relics/relic.ts';
-import type { RelicAnswer } from '../../relics/service.ts';
+import type { RelicAnswer } from '../../relics/relic-service.ts';
 import { FakeRelicHost, type FakeService } from '../support/fake-relic-host.ts';
 import { RelicCaller } from '../support/relic-kit.ts';
 import { startRunner } from '../support/test-runner.ts';
@@ -61,8 +61,8 @@ beforeEach(() => {
 const spec = (more: Record<string, unknown> = {}): RelicSpec =>
   relicDefinition.parse({ image: 'busybox', port: 80, health: { path: '/health' }, ...more });
 const get = { method: 'GET', path: '/x', body: null } as const;
-const call = (space = 'ses_1', definition = spec(), timeoutMs = 10_000): Promise<RelicAnswer> =>
-  relics.call({ space, name: 'r' }, definition, get, timeoutMs);
+const call = (scope = 'ses_1', definition = spec(), timeoutMs = 10_000): Promise<RelicAnswer> =>
+  relics.call({ scope, name: 'r' }, definition, get, timeoutMs);
 const last = (): FakeService => {
   const service = host.started.at(-1);
   if (service === undefined) throw new Error('nothing was started');
@@ -215,10 +215,10 @@ describe('a relic', () => {
 });
 
 describe('whose it is', () => {
-  test('[R5] a name is a relic of its own in each space', async () => {
+  test('[R5] a name is a relic of its own in each scope', async () => {
     await call('ses_1');
     await call('ses_2');
-    expect(host.started.map(({ id }) => id.space)).toEqual(['ses_1', 'ses_2']);
+    expect(host.started.map(({ id }) => id.scope)).toEqual(['ses_1', 'ses_2']);
   });
 
   test('[R5] the end of a session stops its relics and no others', async () => {
@@ -226,12 +226,12 @@ describe('whose it is', () => {
     await call('ses_2');
     expect(await relics.stop('ses_1', null, true)).toBe(1);
     expect(host.started.map(({ stopped }) => stopped)).toEqual([true, false]);
-    expect(host.forgotten).toEqual([{ space: 'ses_1', name: null }]);
+    expect(host.forgotten).toEqual([{ scope: 'ses_1', name: null }]);
   });
 
-  test('[R5] a space is left once, when the last of its relics has stopped', async () => {
-    await relics.call({ space: 'ses_1', name: 'fast' }, spec(), get, 1_000);
-    await relics.call({ space: 'ses_1', name: 'slow' }, spec(), get, 1_000);
+  test('[R5] a scope is left once, when the last of its relics has stopped', async () => {
+    await relics.call({ scope: 'ses_1', name: 'fast' }, spec(), get, 1_000);
+    await relics.call({ scope: 'ses_1', name: 'slow' }, spec(), get, 1_000);
     const slow = last();
     let finish: () => void = () => undefined;
     const held = new Promise<void>((resolve) => {
@@ -251,11 +251,11 @@ describe('whose it is', () => {
   });
 
   test('[R8] a session has its share of places, and so have all', async () => {
-    for (let at = 0; at < limits.relicsPerSpace; at += 1) {
+    for (let at = 0; at < limits.relicsPerScope; at += 1) {
       // oxlint-disable-next-line no-await-in-loop -- one after the other
-      await relics.call({ space: 'ses_1', name: `r${at}` }, spec(), get, 1_000);
+      await relics.call({ scope: 'ses_1', name: `r${at}` }, spec(), get, 1_000);
     }
-    await expect(relics.call({ space: 'ses_1', name: 'more' }, spec(), get, 1_000)).rejects.toMatchObject({
+    await expect(relics.call({ scope: 'ses_1', name: 'more' }, spec(), get, 1_000)).rejects.toMatchObject({
       code: 'busy',
     });
     expect(await call('ses_2')).toMatchObject({ end: 'answered' });
@@ -264,7 +264,7 @@ describe('whose it is', () => {
   test('[R5] one tenant does not take all places', async () => {
     const take = async (tenant: string, at: number): Promise<unknown> =>
       await relics
-        .find({ space: `ses_${tenant}_${at}`, name: 'r' }, spec(), tenant)
+        .find({ scope: `ses_${tenant}_${at}`, name: 'r' }, spec(), tenant)
         .catch((fault: Error & { readonly code: string }) => fault.code);
     const taken = await Promise.all(Array.from({ length: MAXIMA.relics }, (_, at) => take('ann', at)));
     expect(taken.filter((one) => one === 'busy')).toHaveLength(MAXIMA.relics / 2);
@@ -280,7 +280,7 @@ describe('whose it is', () => {
       log: pino({ level: 'silent' }),
       operatorLimits: MAXIMA,
     });
-    await expect(none.call({ space: 'ses_1', name: 'r' }, spec(), get, 1_000)).rejects.toThrow(
+    await expect(none.call({ scope: 'ses_1', name: 'r' }, spec(), get, 1_000)).rejects.toThrow(
       'no Docker engine answers',
     );
   });

@@ -1,6 +1,6 @@
 /** A place for relics whose services do what the test says. */
 import type { RelicCall, RelicSpec } from '../../relics/definition.ts';
-import type { RelicAnswer, RelicHost, RelicId, RelicService } from '../../relics/service.ts';
+import type { RelicAnswer, RelicHost, RelicId, RelicService } from '../../relics/relic-service.ts';
 
 export class FakeService {
   readonly id: RelicId;
@@ -48,7 +48,7 @@ export class FakeRelicHost implements RelicHost {
   readonly level = 'fake';
   readonly started: FakeService[] = [];
   readonly left: string[] = [];
-  readonly forgotten: { readonly space: string; readonly name: string | null }[] = [];
+  readonly forgotten: { readonly scope: string; readonly name: string | null }[] = [];
   /** Called with every service before it is given out; may throw. */
   prepare: (service: FakeService) => void = () => undefined;
 
@@ -71,13 +71,13 @@ export class FakeRelicHost implements RelicHost {
     });
   }
 
-  forget(which: { readonly space: string; readonly name: string | null }): Promise<void> {
+  forget(which: { readonly scope: string; readonly name: string | null }): Promise<void> {
     this.forgotten.push(which);
     return Promise.resolve();
   }
 
-  leave(space: string): Promise<void> {
-    this.left.push(space);
+  leave(scope: string): Promise<void> {
+    this.left.push(scope);
     return Promise.resolve();
   }
 

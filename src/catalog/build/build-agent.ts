@@ -1,4 +1,4 @@
-/** An agent, from what the author wrote to its definition with every default filled in (M8). */
+/** Builds an agent's definition from its manifest, with all defaults (M8). */
 import { ACTION_TYPES } from '../../domain/action-types.ts';
 import type { ActionType } from '../../domain/action.ts';
 import { limits } from '../../domain/limits.ts';
@@ -85,15 +85,15 @@ function toFeeds(written: readonly FeedInput[], context: BuildContext): FeedDefi
   let periodic = 0;
   return written.map((feed, index) => {
     const field = ['context_feeds', index];
-    if (seen.has(feed.id)) context.complain([...field, 'id'], `there is already a feed "${feed.id}"`);
+    if (seen.has(feed.id)) context.addIssue([...field, 'id'], `there is already a feed "${feed.id}"`);
     seen.add(feed.id);
     if (feed.type === 'periodic') periodic += 1;
     if (feed.type === 'periodic' && periodic > limits.periodicFeeds && context.clocks !== null) {
       const message = `"${feed.id}" is periodic feed number ${periodic} (allowed for one agent: ${limits.periodicFeeds})`;
-      context.complain([...field, 'type'], message);
+      context.addIssue([...field, 'type'], message);
     }
     return toFeed(feed, context.clocks?.feedMinMs ?? null, (path, message) =>
-      context.complain([...field, ...path], message),
+      context.addIssue([...field, ...path], message),
     );
   });
 }
@@ -124,7 +124,7 @@ function toPersona(persona: PersonaInput, context: BuildContext): AgentDefinitio
     return typeof written === 'string' ? written : (context.readFile(written.file, [...field, 'file']) ?? '');
   };
   if (persona.agent === undefined && persona.file === undefined) {
-    context.complain(['persona'], 'needs "agent": the text that tells the model who it is');
+    context.addIssue(['persona'], 'needs "agent": the text that describes the agent to the model');
   }
   const agent = persona.agent ?? (persona.file === undefined ? undefined : { file: persona.file });
   return {

@@ -1,4 +1,4 @@
-/** What the definitions of all kinds have in common: base fields, retries, time limits, images (M1). */
+/** Common parts of all definitions: base fields, retries, timeouts, images (M1). */
 import type { RetryPolicy } from '../../domain/action.ts';
 import type { ClockLimits } from '../../domain/clocks.ts';
 import type { JsonObject } from '../../domain/json.ts';
@@ -9,16 +9,16 @@ import type { FieldPath } from '../check/problem.ts';
 import type { ToolInput } from '../schema/schema.ts';
 import { toMs } from '../schema/units.ts';
 
-/** What building a definition may ask of the loader. */
+/** What a builder gets from the loader. */
 export interface BuildContext {
-  complain(path: FieldPath, message: string): void;
-  /** The text of a file named in a manifest, by its path relative to it; complains and gives null when there is none. */
+  addIssue(path: FieldPath, message: string): void;
+  /** The text of a file, by its path relative to the manifest; reports an issue and returns null if it is missing. */
   readFile(path: string, field: FieldPath): string | null;
   /** Unknown fields by path, kept under `metadata`. */
   readonly unknown: JsonObject;
-  /** How often clocks may start work; null for a manifest that was taken before, which goes on as it is. */
+  /** Minimum intervals of feeds and schedules; null for a manifest that is already stored, which stays valid. */
   readonly clocks: ClockLimits | null;
-  /** Charged for reading schemas; one meter for the whole manifest. */
+  /** Charged for parsing schemas; one meter for the whole manifest. */
   readonly work: WorkMeter;
 }
 
@@ -56,12 +56,12 @@ export function toRetry(retry: NonNullable<ToolInput['retry']>): RetryPolicy {
 export function toTimeoutMs(
   timeout: number | string | undefined,
   field: FieldPath,
-  context: Pick<BuildContext, 'complain'>,
+  context: Pick<BuildContext, 'addIssue'>,
 ): number | null {
   if (timeout === undefined) return null;
   const ms = toMs(timeout);
   if (ms < 1 || ms > limits.maxActionTimeoutMs) {
-    context.complain(field, `must be between 1 ms and ${limits.maxActionTimeoutMs / 1_000} s, found ${timeout}`);
+    context.addIssue(field, `must be between 1 ms and ${limits.maxActionTimeoutMs / 1_000} s, found ${timeout}`);
   }
   return ms;
 }
@@ -72,12 +72,12 @@ const RUNTIME_BY_SUFFIX: readonly (readonly [RegExp, ScriptRuntime])[] = [
   [/\.(sh|bash)$/, 'shell'],
 ];
 
-/** The interpreter that a script's path speaks of. */
+/** Infers the interpreter from a script's file extension. */
 export function runtimeOf(path: string): ScriptRuntime | undefined {
   return RUNTIME_BY_SUFFIX.find(([suffix]) => suffix.test(path))?.[1];
 }
 
-/** As the executors read them: what is not asked for is not there. */
+/** Converts runner requirements to the executors' form; omits absent fields. */
 export function toNeeds(
   written: { readonly sandbox?: SandboxLevel | undefined; readonly labels?: readonly string[] | undefined } | undefined,
 ): RunnerNeeds {
@@ -90,14 +90,14 @@ export function toNeeds(
 
 type BuildInput = NonNullable<Extract<ToolInput['implementation'], { type: 'container' }>['build']>;
 
-/** Exactly one of an image by name and what it is made of. */
+/** Requires exactly one of an image name and a build. */
 export function toImage(
   written: { readonly image?: string | undefined; readonly build?: BuildInput | undefined },
   context: BuildContext,
 ): { readonly image: string | null; readonly build: ImageBuild | null } {
   const { image, build } = written;
   if ((image === undefined) === (build === undefined)) {
-    context.complain(['implementation'], 'needs exactly one of "image" (by name) and "build" (what it is made of)');
+    context.addIssue(['implementation'], 'needs exactly one of "image" (a name) and "build" (its files)');
   }
   return { image: image ?? null, build: build === undefined ? null : toBuild(build, context) };
 }
@@ -108,7 +108,7 @@ function toBuild(build: BuildInput, context: BuildContext): ImageBuild {
   if (Array.isArray(build.files)) {
     for (const [index, path] of build.files.entries()) {
       const text = context.readFile(path, [...field, 'files', index]);
-      // an image knows its files by their names inside: the folder beside the manifest is where they are taken from
+      // in the image, files are relative to the entry point's folder
       if (text !== null) files[inside(path, build.entrypoint)] = text;
     }
   } else Object.assign(files, build.files);
@@ -121,7 +121,7 @@ function toBuild(build: BuildInput, context: BuildContext): ImageBuild {
     }
   }
   if (build.entrypoint === undefined && !Object.hasOwn(files, 'Dockerfile')) {
-    context.complain([...field, 'entrypoint'], 'is missing: the file that is started');
+    context.addIssue([...field, 'entrypoint'], 'is missing: the file to start');
   }
   const { requirements = [] } = build;
   return {
@@ -132,7 +132,7 @@ function toBuild(build: BuildInput, context: BuildContext): ImageBuild {
   };
 }
 
-/** `./search/lib/a.py` beside the entry point `./search/main.py` is `lib/a.py` inside the image. */
+/** Maps `./search/lib/a.py` to `lib/a.py` if the entry point is `./search/main.py`. */
 function inside(path: string, entrypoint: string | undefined): string {
   const plain = path.replace(/^(\.{0,2}\/)+/, '');
   const folder = (entrypoint ?? '').replace(/^(\.{0,2}\/)+/, '').replace(/[^/]*$/, '');

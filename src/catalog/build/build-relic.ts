@@ -1,4 +1,4 @@
-/** A relic, from what the author wrote to its definition with every default filled in (R5, R6). */
+/** Builds a relic's definition from its manifest, with all defaults (R5, R6). */
 import { limits } from '../../domain/limits.ts';
 import type { RelicDefinition, RelicEndpoint, RelicImplementation } from '../../domain/manifest.ts';
 import { toBase, toImage, toNeeds, toTimeoutMs } from './build-base.ts';
@@ -18,7 +18,7 @@ export function toRelic(input: RelicInput, context: BuildContext): RelicDefiniti
       ? edgeEndpoints(implementation.store, written, context)
       : written.map((one) => toEndpoint(one, null, context));
   if (implementation.type === 'container' && endpoints.length === 0 && input.endpoints === undefined) {
-    context.complain(['endpoints'], 'is missing: what the service can be asked to do');
+    context.addIssue(['endpoints'], 'is missing: the endpoints of the service');
   }
   return {
     kind: 'Relic',
@@ -35,17 +35,17 @@ function toImplementation(input: RelicInput, context: BuildContext): RelicImplem
   const written = input.implementation;
   if (written.type === 'edge') {
     if (written.schema !== undefined && written.store !== 'sql') {
-      context.complain(['implementation', 'schema'], `counts for sql stores only, this one is ${written.store}`);
+      context.addIssue(['implementation', 'schema'], `is allowed for sql stores only, this one is ${written.store}`);
     }
     const quotaBytes = written.quota === undefined ? limits.relicQuotaBytes : toBytes(written.quota);
     if (quotaBytes > limits.relicQuotaMostBytes) {
       const most = limits.relicQuotaMostBytes / 1_048_576;
-      context.complain(['implementation', 'quota'], `is more than an edge relic may hold (${most} MiB)`);
+      context.addIssue(['implementation', 'quota'], `is more than an edge relic may hold (${most} MiB)`);
     }
     const schema = [written.schema ?? []].flat();
     if (schema.length > limits.relicSchemaStatements) {
       const most = limits.relicSchemaStatements;
-      context.complain(['implementation', 'schema'], `has ${schema.length} statements (allowed: ${most})`);
+      context.addIssue(['implementation', 'schema'], `has ${schema.length} statements (allowed: ${most})`);
     }
     return {
       type: 'edge',
@@ -78,28 +78,28 @@ interface WrittenEndpoint {
   readonly spec: EndpointInput;
 }
 
-/** Both forms, a map by name and a list, as one list; a name alone picks a standard endpoint. */
+/** Both forms of endpoints, a map and a list, as a list; a bare name selects a built-in endpoint. */
 function writtenEndpoints({ endpoints }: RelicInput, context: BuildContext): WrittenEndpoint[] {
   const found: WrittenEndpoint[] = [];
   const entries = Array.isArray(endpoints)
     ? endpoints.map((spec, index) => ({ name: typeof spec === 'string' ? spec : spec.name, key: index, spec }))
     : Object.entries(endpoints ?? {}).map(([key, spec]) => ({ name: spec.name ?? key, key, spec }));
   if (entries.length > limits.relicEndpoints) {
-    context.complain(['endpoints'], `has ${entries.length} endpoints (allowed: ${limits.relicEndpoints})`);
+    context.addIssue(['endpoints'], `has ${entries.length} endpoints (allowed: ${limits.relicEndpoints})`);
     return [];
   }
   for (const { name, key, spec } of entries) {
     const path = ['endpoints', key];
     if (name === undefined || !/^[A-Za-z_][A-Za-z0-9_-]{0,63}$/.test(name)) {
-      context.complain(path, name === undefined ? 'has no "name"' : `"${name}" is not a name for an endpoint`);
+      context.addIssue(path, name === undefined ? 'has no "name"' : `"${name}" is not a name for an endpoint`);
     } else if (found.some((other) => other.name === name)) {
-      context.complain(path, `there is already an endpoint "${name}"`);
+      context.addIssue(path, `there is already an endpoint "${name}"`);
     } else found.push({ name, path, spec: typeof spec === 'string' ? {} : spec });
   }
   return found;
 }
 
-/** Edge stores do what they do: a manifest picks among their endpoints and words them. */
+/** Edge stores have fixed endpoints: a manifest selects some of them and may change their summaries. */
 function edgeEndpoints(
   store: 'kv' | 'log' | 'sql',
   written: readonly WrittenEndpoint[],
@@ -113,12 +113,12 @@ function edgeEndpoints(
     const names = standard.map(({ name }) => name);
     const [near] = nearestNames(one.name, names);
     const meant = near === undefined ? '' : `. Did you mean ${near}?`;
-    context.complain(one.path, `a ${store} store has no endpoint "${one.name}" (allowed: ${names.join(', ')})${meant}`);
+    context.addIssue(one.path, `a ${store} store has no endpoint "${one.name}" (allowed: ${names.join(', ')})${meant}`);
     return [];
   });
 }
 
-/** @param standard what an edge store has under this name; its parameters cannot be changed */
+/** @param standard an edge store's built-in endpoint with this name; its parameters cannot be changed */
 function toEndpoint(
   { name, path, spec }: WrittenEndpoint,
   standard: RelicEndpoint | null,
@@ -134,7 +134,7 @@ function toEndpoint(
       standard?.parameters ??
       toParameterSchema(
         schema ?? null,
-        (fault) => context.complain([...path, field, ...fault.path], fault.message),
+        (fault) => context.addIssue([...path, field, ...fault.path], fault.message),
         context.work,
       ),
     returns: spec.returns ?? standard?.returns ?? null,

@@ -1,4 +1,4 @@
-/** A tool, from what the author wrote to its definition with every default filled in (M3). */
+/** Builds a tool's definition from its manifest, with all defaults (M3). */
 import type { ScriptRuntime, ToolDefinition, ToolImplementation } from '../../domain/manifest.ts';
 import { runtimeOf, toBase, toImage, toNeeds, toRetry, toTimeoutMs } from './build-base.ts';
 import type { BuildContext } from './build-base.ts';
@@ -8,7 +8,7 @@ import { toCpus, toMebibytes, toMs } from '../schema/units.ts';
 
 export function toTool(input: ToolInput, context: BuildContext): ToolDefinition {
   if (input.parameters !== undefined && input.parameters_schema !== undefined) {
-    context.complain(['parameters_schema'], 'stands beside "parameters"; write one of the two');
+    context.addIssue(['parameters_schema'], 'duplicates "parameters"; use one of them');
   }
   const field = input.parameters === undefined ? 'parameters_schema' : 'parameters';
   const timeout = input.timeout ?? input.implementation.resources?.timeout;
@@ -19,7 +19,7 @@ export function toTool(input: ToolInput, context: BuildContext): ToolDefinition 
     implementation: toImplementation(input, context),
     parameters: toParameterSchema(
       input.parameters ?? input.parameters_schema ?? null,
-      (fault) => context.complain([field, ...fault.path], fault.message),
+      (fault) => context.addIssue([field, ...fault.path], fault.message),
       context.work,
     ),
     returns: input.returns ?? null,
@@ -62,11 +62,11 @@ function toScript(
 ): { readonly runtime: ScriptRuntime; readonly source: string } {
   const { script, entrypoint } = written;
   if ((script === undefined) === (entrypoint === undefined)) {
-    context.complain(['implementation'], 'needs exactly one of "entrypoint" (a path) and "script" (the source itself)');
+    context.addIssue(['implementation'], 'needs exactly one of "entrypoint" (a path) and "script" (the source itself)');
   }
   const runtime = written.runtime === 'python' ? 'python3' : (written.runtime ?? runtimeOf(entrypoint ?? ''));
   if (runtime === undefined) {
-    context.complain(['implementation', 'runtime'], 'is missing (allowed: python3, node, shell)');
+    context.addIssue(['implementation', 'runtime'], 'is missing (allowed: python3, node, shell)');
   }
   const source =
     script ?? (entrypoint === undefined ? null : context.readFile(entrypoint, ['implementation', 'entrypoint']));

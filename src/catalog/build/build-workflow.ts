@@ -1,4 +1,4 @@
-/** A workflow, from what the author wrote to its definition with every default filled in (M6). */
+/** Builds a workflow's definition from its manifest, with all defaults (M6). */
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import { INTERNAL_ACTIONS, isInternalAction } from '../../domain/action-types.ts';
@@ -12,17 +12,17 @@ import { toParameterSchema } from './parameters.ts';
 import type { FieldPath } from '../check/problem.ts';
 import type { StepInput, WorkflowInput } from '../schema/schema-workflow.ts';
 
-/** Kinds of steps that name a manifest. */
+/** Types of steps whose target is a manifest. */
 export const STEP_KINDS = ['tool', 'agent', 'relic', 'workflow'] as const;
 export type StepKind = (typeof STEP_KINDS)[number];
 
 export interface WorkflowContext extends BuildContext {
   readonly imports: AgentDefinition['imports'];
-  /** The name that a step's target stands for; complains and gives null when there is none. */
+  /** Resolves a step's target to a name; reports an issue and returns null if there is none. */
   target(written: string, kind: StepKind, field: FieldPath): string | null;
 }
 
-/** Anything may come in where a workflow says nothing of its inputs. */
+/** A workflow without declared inputs accepts any inputs. */
 const ANYTHING: JsonObject = { type: 'object', additionalProperties: true };
 
 export function toWorkflow(input: WorkflowInput, context: WorkflowContext): WorkflowDefinition {
@@ -37,7 +37,7 @@ export function toWorkflow(input: WorkflowInput, context: WorkflowContext): Work
   const inputs =
     written === undefined || written === null
       ? ANYTHING
-      : toParameterSchema(written, (fault) => context.complain([field, ...fault.path], fault.message), context.work);
+      : toParameterSchema(written, (fault) => context.addIssue([field, ...fault.path], fault.message), context.work);
   checkWorkflow(input, inputs, context);
   return {
     kind: 'Workflow',
@@ -62,22 +62,22 @@ export function toWorkflow(input: WorkflowInput, context: WorkflowContext): Work
   };
 }
 
-/** `$(steps.s.field)` and `steps.s.field` mean the same where only a path may stand. */
+/** Accepts `$(steps.s.field)` and `steps.s.field` in fields that hold only a path. */
 function plainPath(source: string): string {
   return /^\s*\$[({](.*)[)}]\s*$/.exec(source)?.[1]?.trim() ?? source.trim();
 }
 
-function toTrigger(written: WorkflowInput['trigger'], { complain, clocks }: BuildContext): WorkflowTrigger {
+function toTrigger(written: WorkflowInput['trigger'], { addIssue, clocks }: BuildContext): WorkflowTrigger {
   if (written === undefined || typeof written === 'string' || written.type === 'manual') return { type: 'manual' };
   switch (written.type) {
     case 'scheduled': {
       const timezone = written.timezone ?? 'UTC';
       if (!isTimezone(timezone)) {
-        complain(['trigger', 'timezone'], `"${timezone}" is not an IANA time zone, such as Europe/Berlin`);
+        addIssue(['trigger', 'timezone'], `"${timezone}" is not an IANA time zone, such as Europe/Berlin`);
       }
       const cron = written.cron.trim();
       const issue = cronIssue(cron, clocks?.cronMinMs ?? null);
-      if (issue !== null) complain(['trigger', 'cron'], issue);
+      if (issue !== null) addIssue(['trigger', 'cron'], issue);
       return { type: 'scheduled', cron, timezone, inputs: (written.inputs ?? {}) as JsonObject };
     }
     case 'webhook':
@@ -103,12 +103,12 @@ interface Building {
 function toSteps(written: readonly StepInput[], field: FieldPath, depth: number, building: Building): WorkflowStep[] {
   const { context } = building;
   if (depth > limits.workflowDepth) {
-    context.complain(field, `steps stand deeper than ${limits.workflowDepth} lists within lists`);
+    context.addIssue(field, `the steps are nested deeper than ${limits.workflowDepth} lists`);
     return [];
   }
   const names = new Set<string>();
   for (const [index, { name }] of written.entries()) {
-    if (names.has(name)) context.complain([...field, index, 'name'], `there is already a step "${name}" in this list`);
+    if (names.has(name)) context.addIssue([...field, index, 'name'], `there is already a step "${name}" in this list`);
     names.add(name);
   }
   const steps = written.map((step, index) => toStep(step, [...field, index], depth, building));
@@ -155,22 +155,22 @@ function toTarget(
     const name = target ?? action;
     if (name === undefined || !isInternalAction(name)) {
       const found = name === undefined ? 'is missing' : `"${name}" is not an internal action`;
-      context.complain([...field, 'target'], `${found} (allowed: ${INTERNAL_ACTIONS.join(', ')})`);
+      context.addIssue([...field, 'target'], `${found} (allowed: ${INTERNAL_ACTIONS.join(', ')})`);
     }
     return { target: name ?? null, action: null };
   }
   if (!isStepKind(type)) return { target: target ?? null, action: action ?? null };
   if (target === undefined) {
-    context.complain([...field, 'target'], `is missing: which ${type} the step uses`);
+    context.addIssue([...field, 'target'], `is missing: which ${type} the step uses`);
     return { target: null, action: null };
   }
-  // `store.get` names a relic and its endpoint, a path names a file
+  // `store.get` is a relic and its endpoint, a path is a file
   const [relic = '', endpoint] =
     type === 'relic' && action === undefined && !/[/\\]|\.ya?ml$/i.test(target) ? target.split('.', 2) : [target];
   const name = context.target(relic, type, [...field, 'target']);
   if (name !== null) used[type].add(name);
   if (type === 'relic' && (action ?? endpoint) === undefined) {
-    context.complain([...field, 'action'], 'is missing: which endpoint of the relic is asked');
+    context.addIssue([...field, 'action'], 'is missing: the endpoint of the relic');
   }
   return { target: name ?? relic, action: type === 'relic' ? (action ?? endpoint ?? null) : null };
 }
@@ -179,42 +179,42 @@ function isStepKind(type: StepInput['type']): type is StepKind {
   return (STEP_KINDS as readonly string[]).includes(type);
 }
 
-/** What a type of step needs, and what it has no use for. */
-function checkFields(step: StepInput, field: FieldPath, { complain }: BuildContext): void {
+/** Reports missing and unsupported fields of a step's type. */
+function checkFields(step: StepInput, field: FieldPath, { addIssue }: BuildContext): void {
   const { type } = step;
   const need = (name: 'condition' | 'items' | 'steps', what: string): void => {
-    if (step[name] === undefined) complain([...field, name], `is missing: ${what}`);
+    if (step[name] === undefined) addIssue([...field, name], `is missing: ${what}`);
   };
   if (type === 'conditional') {
     need('condition', 'what decides');
     if ((step.steps ?? step.else ?? step.otherwise) === undefined)
-      need('steps', 'what is done when the condition is true');
+      need('steps', 'the steps to run if the condition is true');
   } else if (step.else !== undefined)
-    complain([...field, 'else'], `counts for conditional steps only, this one is ${type}`);
-  if (type === 'parallel') need('steps', 'what is done at the same time');
+    addIssue([...field, 'else'], `is allowed for conditional steps only, this one is ${type}`);
+  if (type === 'parallel') need('steps', 'the steps to run in parallel');
   if (type === 'for_each') {
     need('items', 'the list, or a reference to one');
-    need('steps', 'what is done for every item');
+    need('steps', 'the steps to run for each item');
   } else if (step.items !== undefined)
-    complain([...field, 'items'], `counts for for_each steps only, this one is ${type}`);
+    addIssue([...field, 'items'], `is allowed for for_each steps only, this one is ${type}`);
   if (step.steps !== undefined && type !== 'conditional' && type !== 'parallel' && type !== 'for_each') {
-    complain([...field, 'steps'], `counts for conditional, parallel and for_each steps only, this one is ${type}`);
+    addIssue([...field, 'steps'], `is allowed for conditional, parallel and for_each steps only, this one is ${type}`);
   }
 }
 
-/** Dependencies name steps of the same list. */
+/** Dependencies must name steps of the same list. */
 function checkDependencies(
   steps: readonly WorkflowStep[],
   names: ReadonlySet<string>,
   field: FieldPath,
-  { complain }: BuildContext,
+  { addIssue }: BuildContext,
 ): void {
   for (const [index, { dependsOn }] of steps.entries()) {
     for (const [place, name] of (dependsOn ?? []).entries()) {
       if (names.has(name)) continue;
       const near = nearestNames(name, [...names]);
       const hint = near.length > 0 ? `did you mean ${near[0]}?` : `known: ${[...names].join(', ')}`;
-      complain([...field, index, 'depends_on', place], `no step of this list is called "${name}" (${hint})`);
+      addIssue([...field, index, 'depends_on', place], `no step of this list is called "${name}" (${hint})`);
     }
   }
 }

@@ -1,4 +1,4 @@
-/** What every edge store can be asked to do (R6): the endpoints that a manifest need not write down. */
+/** Built-in endpoints of edge stores (R6). */
 import type { Effects } from '../../domain/action.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
@@ -120,7 +120,7 @@ const SQL = [
   ]),
 ];
 
-/** The endpoints of each kind of store; the first one is asked when a feed names none. */
+/** The endpoints of each kind of store; a feed without an endpoint uses the first one. */
 export const EDGE_ENDPOINTS: Readonly<Record<'kv' | 'log' | 'sql', readonly RelicEndpoint[]>> = {
   kv: KV,
   log: LOG,

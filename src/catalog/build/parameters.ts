@@ -1,5 +1,5 @@
 /**
- * The three ways to write a tool's parameters (a list, a map, a JSON Schema) as one JSON Schema (M3).
+ * Converts the three forms of a tool's parameters (a list, a map, a JSON Schema) to one JSON Schema (M3).
  */
 import { checkValue } from '../../bounded/schema-check.ts';
 import { PreparedSchema } from '../../bounded/schema.ts';
@@ -16,7 +16,7 @@ export interface ParameterIssue {
   readonly message: string;
 }
 
-/** Type names that authors use, and what JSON Schema calls them; null = any value. */
+/** Aliases of type names, and their JSON Schema names; null = any value. */
 const TYPES: Readonly<Record<string, string | null>> = {
   string: 'string',
   str: 'string',
@@ -44,33 +44,33 @@ const SCHEMA_KEYWORDS = new Set(
   unevaluatedProperties definitions examples`.split(/\s+/),
 );
 
-/** A tool without parameters takes none. */
+/** The schema of a tool without parameters. */
 export const NO_PARAMETERS: JsonObject = { type: 'object', properties: {}, additionalProperties: false };
 
 /**
- * Any of the three forms to one JSON Schema of the parameters object.
+ * Converts any of the three forms to a JSON Schema of the parameters object.
  *
- * In a list or a map, a spec is optional unless it says `required: true`; a bare type is required
- * unless it ends in `?`; unknown parameters are refused. A JSON Schema is taken as it stands.
+ * In a list or a map, a spec is optional unless it has `required: true`; a bare type is required unless it ends in `?`;
+ * unknown parameters are rejected. A JSON Schema is used unchanged.
  *
- * @param complain is told of every fault, with its path inside `written`
- * @param work charged for reading schemas and patterns; one meter for a whole manifest
+ * @param addIssue receives each issue with its path inside `written`
+ * @param work charged for parsing schemas and patterns; one meter for a whole manifest
  */
 export function toParameterSchema(
   written: Json,
-  complain: (issue: ParameterIssue) => void,
+  addIssue: (issue: ParameterIssue) => void,
   work: WorkMeter = new WorkMeter(limits.manifestSchemaSteps),
 ): JsonObject {
   if (written === null) return NO_PARAMETERS;
-  if (Array.isArray(written)) return fromList(written, complain, work);
+  if (Array.isArray(written)) return fromList(written, addIssue, work);
   if (!isJsonObject(written)) {
-    complain({
+    addIssue({
       path: [],
       message: `expected a list, a map of name to type, or a JSON Schema, found ${typeName(written)} ${quoted(written, limits.excerptChars)}`,
     });
     return NO_PARAMETERS;
   }
-  return isSchema(written) ? checkedSchema(written, complain, work) : fromMap(written, complain, work);
+  return isSchema(written) ? checkedSchema(written, addIssue, work) : fromMap(written, addIssue, work);
 }
 
 interface Parameter {
@@ -80,7 +80,7 @@ interface Parameter {
   readonly path: FieldPath;
 }
 
-/** A map is a JSON Schema when it says so itself: `type: object`, `$schema`, or only schema keywords. */
+/** A map is a JSON Schema if it has `type: object` or `$schema`, or only schema keywords. */
 function isSchema(map: JsonObject): boolean {
   if (map['type'] === 'object' || Object.hasOwn(map, '$schema')) return true;
   const keys = Object.keys(map);
@@ -90,85 +90,85 @@ function isSchema(map: JsonObject): boolean {
   return holdsSchemas && keys.every((key) => SCHEMA_KEYWORDS.has(key));
 }
 
-function fromList(list: readonly Json[], complain: (issue: ParameterIssue) => void, work: WorkMeter): JsonObject {
+function fromList(list: readonly Json[], addIssue: (issue: ParameterIssue) => void, work: WorkMeter): JsonObject {
   const entries: Parameter[] = [];
   const seen = new Set<string>();
   for (const [index, item] of list.entries()) {
     if (!isJsonObject(item) || typeof item['name'] !== 'string') {
-      complain({
+      addIssue({
         path: [index],
         message: `expected a map with "name" and "type", found ${quoted(item, limits.excerptChars)}`,
       });
       continue;
     }
     const { name, ...spec } = item;
-    if (!checkName(name, [index, 'name'], complain)) continue;
-    if (seen.has(name)) complain({ path: [index, 'name'], message: `parameter "${name}" is given twice` });
+    if (!checkName(name, [index, 'name'], addIssue)) continue;
+    if (seen.has(name)) addIssue({ path: [index, 'name'], message: `parameter "${name}" is given twice` });
     seen.add(name);
-    entries.push({ name, ...fromSpec(spec, [index], complain), path: [index] });
+    entries.push({ name, ...fromSpec(spec, [index], addIssue), path: [index] });
   }
-  return schemaOf(entries, complain, work);
+  return schemaOf(entries, addIssue, work);
 }
 
-function fromMap(map: JsonObject, complain: (issue: ParameterIssue) => void, work: WorkMeter): JsonObject {
+function fromMap(map: JsonObject, addIssue: (issue: ParameterIssue) => void, work: WorkMeter): JsonObject {
   const entries: Parameter[] = [];
   for (const [name, spec] of Object.entries(map)) {
-    if (!checkName(name, [name], complain)) continue;
+    if (!checkName(name, [name], addIssue)) continue;
     if (typeof spec === 'string') {
       const optional = spec.endsWith('?');
-      const schema = typeSchema(optional ? spec.slice(0, -1) : spec, [name], complain);
+      const schema = typeSchema(optional ? spec.slice(0, -1) : spec, [name], addIssue);
       entries.push({ name, schema, required: !optional, path: [name] });
     } else if (isJsonObject(spec)) {
-      entries.push({ name, ...fromSpec(spec, [name], complain), path: [name] });
+      entries.push({ name, ...fromSpec(spec, [name], addIssue), path: [name] });
     } else {
-      complain({
+      addIssue({
         path: [name],
         message: `expected a type such as string, or a map with "type", found ${quoted(spec, limits.excerptChars)}`,
       });
     }
   }
-  return schemaOf(entries, complain, work);
+  return schemaOf(entries, addIssue, work);
 }
 
-function checkName(name: Json | undefined, path: FieldPath, complain: (issue: ParameterIssue) => void): name is string {
+function checkName(name: Json | undefined, path: FieldPath, addIssue: (issue: ParameterIssue) => void): name is string {
   if (typeof name === 'string' && PARAMETER_NAME.test(name) && name !== '__proto__') return true;
-  complain({
+  addIssue({
     path,
     message: `${quoted(name, limits.excerptChars)} is not a parameter name (allowed: a letter or _, then up to 63 letters, digits, _ - . $)`,
   });
   return false;
 }
 
-/** One spec of a list or map: `required` and the type's short forms are ours, the rest is JSON Schema. */
+/** One spec of a list or map: `required` and the abbreviated types are ours, other fields are JSON Schema. */
 function fromSpec(
   spec: JsonObject,
   path: FieldPath,
-  complain: (issue: ParameterIssue) => void,
+  addIssue: (issue: ParameterIssue) => void,
 ): { readonly schema: JsonObject; readonly required: boolean } {
   const { type, required, ...rest } = spec;
-  // a nested schema may carry its own list of required properties; that one stays
+  // a nested schema may have its own list of required properties, which is kept
   if (Array.isArray(required)) rest['required'] = required;
   else if (required !== undefined && typeof required !== 'boolean') {
-    complain({
+    addIssue({
       path: [...path, 'required'],
       message: `expected true or false, found ${quoted(required, limits.excerptChars)}`,
     });
   }
   if (type === undefined) return { schema: rest, required: required === true };
-  const typed = typeof type === 'string' ? typeSchema(type, [...path, 'type'], complain) : { type };
+  const typed = typeof type === 'string' ? typeSchema(type, [...path, 'type'], addIssue) : { type };
   return { schema: { ...typed, ...rest }, required: required === true };
 }
 
 /** `string`, `int`, `string[]`, `array<string>`, `any` as a schema. */
-function typeSchema(written: string, path: FieldPath, complain: (issue: ParameterIssue) => void): JsonObject {
-  // the longest name of a type has 8 letters; the form nests, and each level looks through what is left
+function typeSchema(written: string, path: FieldPath, addIssue: (issue: ParameterIssue) => void): JsonObject {
+  // type names have at most 8 letters; a nested form is scanned at each level, so its length is limited
   const name = written.length > limits.excerptChars ? '' : written.trim().toLowerCase();
   const items = /^(?:array|list)<(.+)>$/.exec(name)?.[1] ?? /^(.+)\[\]$/.exec(name)?.[1];
-  if (items !== undefined) return { type: 'array', items: typeSchema(items, path, complain) };
+  if (items !== undefined) return { type: 'array', items: typeSchema(items, path, addIssue) };
   const type = Object.hasOwn(TYPES, name) ? TYPES[name] : undefined;
   if (type === null) return {};
   if (type !== undefined) return { type };
-  complain({
+  addIssue({
     path,
     message: `unknown type ${quoted(written, limits.excerptChars)} (allowed: ${SCHEMA_TYPES.join(', ')}, any, string[])`,
   });
@@ -177,11 +177,11 @@ function typeSchema(written: string, path: FieldPath, complain: (issue: Paramete
 
 function schemaOf(
   entries: readonly Parameter[],
-  complain: (issue: ParameterIssue) => void,
+  addIssue: (issue: ParameterIssue) => void,
   work: WorkMeter,
 ): JsonObject {
   for (const entry of entries) {
-    const report = (path: FieldPath, message: string): void => complain({ path: [...entry.path, ...path], message });
+    const report = (path: FieldPath, message: string): void => addIssue({ path: [...entry.path, ...path], message });
     checkSchema(entry.schema, entry.schema, report);
     prepare(entry.schema, report, work);
   }
@@ -194,31 +194,31 @@ function schemaOf(
   };
 }
 
-function checkedSchema(schema: JsonObject, complain: (issue: ParameterIssue) => void, work: WorkMeter): JsonObject {
+function checkedSchema(schema: JsonObject, addIssue: (issue: ParameterIssue) => void, work: WorkMeter): JsonObject {
   let faults = 0;
   const report = (path: FieldPath, message: string): void => {
     faults += 1;
-    complain({ path, message });
+    addIssue({ path, message });
   };
   checkSchema(schema, schema, report);
   const prepared = prepare(schema, report, work);
   if (faults > 0 || prepared === null) return NO_PARAMETERS;
   if (schema['type'] !== undefined && schema['type'] !== 'object') {
-    complain({
+    addIssue({
       path: ['type'],
       message: `parameters are an object, so "type" must be object, found ${quoted(schema['type'], limits.excerptChars)}`,
     });
   }
   try {
-    // finds what only a full walk finds, such as a $ref that leads to itself
+    // a full walk also finds errors such as a $ref to itself
     checkValue(prepared, {}, new WorkMeter(limits.manifestSchemaSteps));
   } catch (fault) {
-    complain({ path: [], message: `not a usable JSON Schema: ${messageOf(fault)}` });
+    addIssue({ path: [], message: `not a usable JSON Schema: ${messageOf(fault)}` });
   }
   return { type: 'object', ...schema };
 }
 
-/** Reads a schema as its check will, patterns included; null when all the schemas together take too long. */
+/** Compiles a schema and its patterns; null if all schemas together exceed the work limit. */
 function prepare(
   schema: JsonObject,
   report: (path: FieldPath, message: string) => void,
@@ -235,7 +235,7 @@ function prepare(
   }
 }
 
-/** What a validator would only stumble over when the tool is called: wrong types, lost references. */
+/** Finds errors that a validator would report only when the tool is called: wrong types, missing references. */
 function checkSchema(
   schema: Json,
   root: JsonObject,
@@ -264,10 +264,7 @@ function checkSchema(
   }
   const target = schema['$ref'];
   if (typeof target === 'string' && !leadsSomewhere(target, root)) {
-    report(
-      [...path, '$ref'],
-      `${quoted(target, limits.excerptChars)} leads nowhere (allowed: "#/…" inside this schema)`,
-    );
+    report([...path, '$ref'], `${quoted(target, limits.excerptChars)} does not exist (allowed: "#/…" in this schema)`);
   }
   for (const key of ['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas']) {
     const members = schema[key];
@@ -285,7 +282,7 @@ function checkSchema(
   }
 }
 
-/** Whether a `$ref` points at something in the same schema. Other documents are never fetched. */
+/** Whether a `$ref` has a target in the same schema. Other documents are never fetched. */
 function leadsSomewhere(target: string, root: JsonObject): boolean {
   if (target === '#') return true;
   if (!target.startsWith('#/')) return false;

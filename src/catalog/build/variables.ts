@@ -4,10 +4,9 @@
 const OPENING = /\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]{0,63})(\}|:-)/g;
 
 /**
- * Replaces `${NAME}` by its value and `${NAME:-default}` by its value or, where it is unset or
- * empty, by the default. A name without value and default stays as it is written; `$${` is a
- * literal `${`. One pass: values are data and are not resolved again. Only own properties of
- * `variables` count, and nothing else is read: never the process environment.
+ * Replaces `${NAME}` with its value, and `${NAME:-default}` with its value or, if it is unset or empty, the default. A name
+ * without value and default is left unchanged; `$${` is a literal `${`. Values are data and are not resolved again. Only
+ * own properties of `variables` are read, never the process environment.
  */
 export function resolveVariables(text: string, variables: Readonly<Record<string, string>>): string {
   let resolved = '';
@@ -19,7 +18,7 @@ export function resolveVariables(text: string, variables: Readonly<Record<string
     let fallback: string | null = null;
     if (after === ':-') {
       const close = text.indexOf('}', end);
-      // no later default can be closed either: scanning on for each would take quadratic time
+      // no later default can be closed either; continuing the scan would take quadratic time
       if (close === -1) break;
       fallback = text.slice(end, close);
       end = close + 1;

@@ -1,4 +1,4 @@
-/** Whether the sources of an agent's feeds are its own, and may be asked as often as the feeds ask them (F1, S7, X4). */
+/** Checks that the sources of an agent's feeds are imported, and that periodic ones are safe to repeat (F1, S7, X4). */
 import type { Effects } from '../../domain/action.ts';
 import type { FeedSource, ResolvedAgent } from '../../domain/manifest.ts';
 import type { Catalog } from '../catalog.ts';
@@ -10,7 +10,7 @@ interface FeedIssues {
   readonly warnings: readonly { readonly path: FieldPath; readonly message: string }[];
 }
 
-/** @param common what the agent imports beside the files that it was loaded with */
+/** @param common bundled definitions that the agent may import */
 export function checkFeeds(resolved: ResolvedAgent, common: Catalog | null): FeedIssues {
   const errors: { path: FieldPath; message: string }[] = [];
   const warnings: { path: FieldPath; message: string }[] = [];
@@ -31,7 +31,7 @@ export function checkFeeds(resolved: ResolvedAgent, common: Catalog | null): Fee
   return { errors, warnings };
 }
 
-/** Null for what is not there; that is complained of elsewhere. */
+/** Null for a missing source, which is reported elsewhere. */
 function effectsOf(source: FeedSource, { tools, relics }: ResolvedAgent, common: Catalog | null): Effects | null {
   const { type, name, action } = source;
   if (type === 'tool') return (tools.get(name) ?? common?.tool(name))?.effects ?? null;

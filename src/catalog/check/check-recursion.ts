@@ -1,11 +1,11 @@
-/** Whether a workflow always starts itself, by itself or by way of others: such a run could not complete (M6, M7). */
+/** Finds workflows that always start themselves, directly or through others: such a run cannot complete (M6, M7). */
 import { limits } from '../../domain/limits.ts';
 import type { WorkflowDefinition, WorkflowStep } from '../../domain/manifest.ts';
 
-/** Circles are looked for among so many workflows that start each other; longer ones are left to the limit of depth. */
+/** Maximum length of a detected cycle; longer ones are stopped by the depth limit at run time. */
 const LONGEST = 4 * limits.childDepth;
 
-/** @returns the names along the circle, from the workflow to itself; null where a condition or a list may end it */
+/** @returns the names along the cycle, from the workflow to itself; null if a condition or a list may end it */
 export function circleOf(
   workflow: WorkflowDefinition,
   all: ReadonlyMap<string, WorkflowDefinition>,
@@ -25,7 +25,7 @@ export function circleOf(
   return null;
 }
 
-/** Workflows that steps start whatever happens before. */
+/** Workflows that the steps start unconditionally. */
 function alwaysStarted(steps: readonly WorkflowStep[]): string[] {
   return steps.flatMap(({ type, target, condition, steps: inner }) => {
     if (condition !== null) return [];

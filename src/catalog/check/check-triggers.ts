@@ -1,25 +1,25 @@
-/** How many workflows of one catalogue the clock, or one event, may start (M6). */
+/** Limits the number of schedules, and of workflows per event, in a catalogue (M6). */
 import { limits } from '../../domain/limits.ts';
 import type { WorkflowDefinition } from '../../domain/manifest.ts';
 import type { FieldPath } from './problem.ts';
 
-/** Names that a message lists. */
+/** Maximum number of names in a message. */
 const LISTED = 10;
 
 export class TriggerCount {
   readonly #scheduled: string[] = [];
   readonly #waiting = new Map<string, string[]>();
 
-  /** @param common workflows that come with the system: an event starts them as well, their schedules are apart */
+  /** @param common bundled workflows: they count for events, but their schedules are counted separately */
   constructor(common: readonly WorkflowDefinition[]) {
     for (const { name, trigger } of common) if (trigger.type === 'event') this.#waitingFor(trigger.event).push(name);
   }
 
   /**
-   * Counts a workflow, unless it is one too many.
+   * Counts a workflow, unless it exceeds a limit.
    *
-   * @param isKept it was taken before: it counts, and stays
-   * @returns what is wrong with it, or null
+   * @param isKept whether it is already stored: then it is counted and kept
+   * @returns the issue, or null
    */
   admit(
     { name, trigger }: WorkflowDefinition,
@@ -30,7 +30,7 @@ export class TriggerCount {
         const others = this.#scheduled;
         if (isKept || others.length < limits.schedules) others.push(name);
         else {
-          const message = `"${name}" is one schedule too many: the catalogue has ${others.length} (allowed: ${limits.schedules}): ${listed(others)}`;
+          const message = `"${name}" exceeds the maximum of ${limits.schedules} schedules in the catalogue: ${listed(others)}`;
           return { path: ['trigger'], message };
         }
         return null;
@@ -39,7 +39,7 @@ export class TriggerCount {
         const others = this.#waitingFor(trigger.event);
         if (isKept || others.length < limits.eventWorkflows) others.push(name);
         else {
-          const message = `"${name}" is one workflow too many for the event "${trigger.event}": ${others.length} wait for it (allowed: ${limits.eventWorkflows}): ${listed(others)}`;
+          const message = `"${name}" exceeds the maximum of ${limits.eventWorkflows} workflows for the event "${trigger.event}": ${listed(others)}`;
           return { path: ['trigger', 'event'], message };
         }
         return null;

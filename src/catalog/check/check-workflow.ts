@@ -1,9 +1,9 @@
 /**
- * What a workflow's texts name, before it ever runs (M1, M6): steps and inputs that exist, in an order in
- * which they can be done, and ids that its actions can have.
+ * Checks the references in a workflow's texts before it runs (M1, M6): steps and inputs must exist, the order must be
+ * possible, and the ids of the actions must be valid.
  *
- * Scopes are those of the engine: a list sees its own steps, those within them but for what a `for_each`
- * does for every item, and what the lists around it see.
+ * Scopes are those of the engine: a list sees its own steps, their inner steps except those of a `for_each`, and what the
+ * enclosing lists see.
  */
 import type { JsonObject } from '../../domain/json.ts';
 import { isJsonObject } from '../../domain/json.ts';
@@ -16,37 +16,37 @@ import type { StepInput, WorkflowInput } from '../schema/schema-workflow.ts';
 
 /** One list of steps. */
 interface Level {
-  /** The step whose list it is; null for the workflow's own. */
+  /** The step that contains this list; null for the workflow's own list. */
   readonly holder: { readonly level: Level; readonly place: number } | null;
-  /** What can be named here: the place in this list of the step that it is, or stands in. */
+  /** Visible names: the position in this list of the step itself, or of the step that contains it. */
   readonly places: ReadonlyMap<string, number>;
-  /** For each step, the places of those in this list that must have settled before it. */
+  /** For each step, the positions in this list of the steps that must settle before it. */
   readonly needs: readonly Set<number>[];
-  /** Each step after the one before it, where it says nothing else. */
+  /** Whether steps without dependencies run in order. */
   readonly inOrder: boolean;
   readonly inLoop: boolean;
-  /** Runs only after its holder has failed, and so waits for nobody. */
+  /** Compensation: runs only after the containing step has failed, so it has no dependencies. */
   readonly undoes: boolean;
 }
 
 interface Reading {
-  /** Characters that the conditions may still have. */
+  /** Remaining characters for conditions. */
   readonly conditions: { left: number };
-  readonly context: Pick<BuildContext, 'complain'>;
-  /** Names of inputs; null = anything may come in. */
+  readonly context: Pick<BuildContext, 'addIssue'>;
+  /** Names of inputs; null = any inputs. */
   readonly inputs: ReadonlySet<string> | null;
 }
 
-/** White space belongs to the path here and is trimmed: two ways to match it would take quadratic time. */
+/** White space is part of the path and trimmed later: two ways to match it would take quadratic time. */
 const REFERENCE = /\$\(([^()]*)\)/g;
 const ROOTS = ['steps', 'trigger', 'item', 'index'] as const;
-/** What stands between the id of a `for_each` and the names of its steps, as long as it can be. */
+/** The longest infix between the id of a `for_each` and the names of its steps. */
 const INDEX = `_${limits.actionsPerRun - 1}_`;
 
 export function checkWorkflow(
   { steps, outputs }: WorkflowInput,
   inputs: JsonObject,
-  context: Pick<BuildContext, 'complain'>,
+  context: Pick<BuildContext, 'addIssue'>,
 ): void {
   const { properties, additionalProperties } = inputs;
   const closed = additionalProperties === false && isJsonObject(properties ?? {});
@@ -83,7 +83,10 @@ function checkList(
   for (const [place, step] of steps.entries()) {
     const at = [...field, place];
     if (around.undoes && isGroup(step)) {
-      reading.context.complain([...at, 'type'], `what undoes a step is a single action, and ${step.type} is a group`);
+      reading.context.addIssue(
+        [...at, 'type'],
+        `compensation steps must be single actions, and ${step.type} is a group`,
+      );
     }
     readTexts(step.parameters, [...at, 'parameters'], level, place, reading);
     readTexts(step.items, [...at, 'items'], level, place, reading);
@@ -102,7 +105,7 @@ function isGroup({ type }: StepInput): boolean {
   return type === 'conditional' || type === 'parallel' || type === 'for_each';
 }
 
-/** The step and what can be named within it from around. */
+/** The names of the step and of its inner steps that are visible outside. */
 function namesOf(step: StepInput): string[] {
   if (step.type === 'for_each') return [step.name];
   const inner = [...(step.steps ?? []), ...(step.else ?? []), ...(step.otherwise ?? [])];
@@ -144,13 +147,13 @@ function readCondition(text: string, field: FieldPath, level: Level, place: numb
   const before = reading.conditions.left;
   reading.conditions.left -= text.length;
   if (reading.conditions.left < 0) {
-    const message = `the conditions of the workflow have more than ${limits.workflowConditionChars} characters together`;
-    if (before >= 0) reading.context.complain(field, message);
+    const message = `the conditions of the workflow have more than ${limits.workflowConditionChars} characters in total`;
+    if (before >= 0) reading.context.addIssue(field, message);
     return;
   }
   const why = whyNotCel(text);
   if (why !== null) {
-    reading.context.complain(field, `is not a condition in CEL, such as "steps.a.size() > 0": ${why}`);
+    reading.context.addIssue(field, `is not a condition in CEL, such as "steps.a.size() > 0": ${why}`);
     return;
   }
   for (const { path } of namesInCondition(text)) {
@@ -158,7 +161,7 @@ function readCondition(text: string, field: FieldPath, level: Level, place: numb
   }
 }
 
-/** Where a path leads: how many lists up, and to which place in that one; null for what is no step. */
+/** Target of a path: the number of lists upwards and the position there; null if it is not a step. */
 interface Lead {
   readonly up: number;
   readonly place: number;
@@ -175,23 +178,23 @@ function checkPath(path: string, field: FieldPath, level: Level, { context, inpu
       known.push(...at.places.keys());
       up += 1;
     }
-    context.complain(
+    context.addIssue(
       field,
       `$(${path}): no step that can be seen from here is called "${name}" (${hint(name, known)})`,
     );
   } else if (root === 'trigger') {
     if (name === '' || inputs === null || inputs.has(name)) return null;
-    context.complain(field, `$(${path}): the workflow has no input "${name}" (${hint(name, [...inputs])})`);
+    context.addIssue(field, `$(${path}): the workflow has no input "${name}" (${hint(name, [...inputs])})`);
   } else if (root === 'item' || root === 'index') {
-    if (!level.inLoop) context.complain(field, `$(${path}): there is an ${root} only in the steps of a for_each`);
+    if (!level.inLoop) context.addIssue(field, `$(${path}): there is an ${root} only in the steps of a for_each`);
   } else if (path.includes('.') || nearestNames(root, ROOTS).length > 0) {
-    // Any other `$(word)` means itself.
-    context.complain(field, `$(${path}): "${root}" means nothing here (known: ${ROOTS.join(', ')})`);
+    // any other `$(word)` is literal text
+    context.addIssue(field, `$(${path}): "${root}" is unknown here (known: ${ROOTS.join(', ')})`);
   }
   return null;
 }
 
-/** A step waits for what it refers to; where that stands in a list further up, the step of that list does which holds it. */
+/** Records a dependency. If the referenced step is in an outer list, it applies to the step there that contains this one. */
 function note(lead: Lead | null, level: Level, place: number): void {
   if (lead === null) return;
   let at = level;
@@ -212,7 +215,7 @@ function checkOrder(steps: readonly StepInput[], { needs }: Level, field: FieldP
     }
   };
   drop((place) => [...(needs[place] ?? [])].every((needed) => !stuck.has(needed)));
-  // What only waits for a circle is in none.
+  // steps that only wait for a cycle are not part of it
   drop((place) => ![...stuck].some((other) => needs[other]?.has(place) === true));
   const [first] = stuck;
   if (first === undefined) return;
@@ -221,20 +224,20 @@ function checkOrder(steps: readonly StepInput[], { needs }: Level, field: FieldP
     circle.length === 1
       ? `the step ${circle.join('')} waits for itself`
       : `the steps ${circle.slice(0, 10).join(', ')} wait for each other`;
-  context.complain([...field, first, steps[first]?.depends_on === undefined ? 'name' : 'depends_on'], message);
+  context.addIssue([...field, first, steps[first]?.depends_on === undefined ? 'name' : 'depends_on'], message);
 }
 
-/** Ids of actions: unique where they stand side by side, and short enough with what the lists around put before them. */
+/** Checks the ids of actions: unique among siblings, and short enough with the prefixes of the enclosing lists. */
 function checkIds(
   steps: readonly StepInput[],
   field: FieldPath,
   prefix: string,
   taken: Map<string, string>,
-  context: Pick<BuildContext, 'complain'>,
+  context: Pick<BuildContext, 'addIssue'>,
 ): void {
   const claim = (id: string, name: string, at: FieldPath): void => {
     const other = taken.get(id);
-    if (other !== undefined) context.complain(at, `there is already a step "${other}" whose id would be the same`);
+    if (other !== undefined) context.addIssue(at, `there is already a step "${other}" whose id would be the same`);
     taken.set(id, name);
   };
   const names = new Set<string>();
@@ -248,7 +251,7 @@ function checkIds(
     const longest = group ? gate : id;
     if (longest.length > limits.idChars) {
       const message = `the ids of its actions would have up to ${longest.length} characters with the names around it (allowed: ${limits.idChars})`;
-      context.complain(at, message);
+      context.addIssue(at, message);
       continue;
     }
     claim(id, step.name, at);
@@ -257,7 +260,7 @@ function checkIds(
       const inner = [...field, place, ...name];
       if (undoes) checkIds(list, inner, `${id}_undo_`, new Map(), context);
       else if (step.type === 'for_each') checkIds(list, inner, `${id}${INDEX}`, new Map(), context);
-      // One branch runs: the other may have the same names.
+      // only one branch runs, so the other may use the same names
       else if (name[0] === 'steps') checkIds(list, inner, prefix, taken, context);
       else checkIds(list, inner, prefix, without(taken, step.steps ?? [], prefix), context);
     }

@@ -1,36 +1,35 @@
 /**
- * Where the condition of a step names things of its workflow (M6): `steps`, `trigger`, `item` and `index`,
- * bare or as `$(…)`. Words in quotes are text, members of other values are theirs, and a comprehension's
- * own variable is its own.
+ * Finds references in the condition of a step (M6): `steps`, `trigger`, `item` and `index`, plain or as `$(…)`. Ignores
+ * words in quotes, members of other values, and variables of comprehensions.
  */
 import { parse } from '@marcbachmann/cel-js';
 
 export interface NamedInCondition {
-  /** Where the name stands in the text, with all that is its writing. */
+  /** Position of the reference in the text, including its syntax. */
   readonly start: number;
   readonly end: number;
-  /** `['steps', 'a', 'rows']`; the name of a method that is called on it is not part of it. */
+  /** `['steps', 'a', 'rows']`, without the name of a method that is called on it. */
   readonly path: readonly string[];
-  /** Only whether it is there is asked: `has(item.price)`. */
+  /** Whether only its existence is tested: `has(item.price)`. */
   readonly asked: boolean;
 }
 
-/** A quote that is never closed goes to the end: looked for again from each further one, it would cost the square of the length. */
+/** An unclosed quote extends to the end of the text; searching again from each further quote would take quadratic time. */
 const QUOTED = /"(?:[^"\\]|\\.)*(?:"|\\?$)|'(?:[^'\\]|\\.)*(?:'|\\?$)/g;
 const QUOTED_OR_DOLLAR = /("(?:[^"\\]|\\.)*(?:"|\\?$)|'(?:[^'\\]|\\.)*(?:'|\\?$))|\$(?:\{([\w.[\]]+)\}|(?=[A-Za-z_]))/g;
 const QUOTED_REFERENCE = /^["']\$\(\s*((?:steps|trigger|item|index)(?:\.\w+)*)\s*\)["']$/;
 const NAMED =
   /\$\(\s*((?:steps|trigger|item|index)(?:\.\w+)*)\s*\)|(?<![\w.$]|\.\s+)\$?((?:steps|trigger|item|index)\b(?:\.[A-Za-z_]\w*)*)(\s*\()?/g;
 const COMPREHENSION = /\.(?:all|exists|exists_one|map|filter)\(\s*(\w+)\s*,/g;
-/** White space that may stand between `has(` and a name. */
+/** Maximum white space between `has(` and a name. */
 const HAS_CHARS = 64;
 const HAS_OPENS = /\bhas\(\s*$/;
 const HAS_ENDS = /^\s*\)/;
 
-/** In their order. */
+/** In order of appearance. */
 export function namesInCondition(text: string): NamedInCondition[] {
   const found: NamedInCondition[] = [];
-  // Quoted text is blanked out at its length, so that places stay places.
+  // blank out quoted text, keeping positions
   const bare = text.replaceAll(QUOTED, (quoted, start: number) => {
     const path = QUOTED_REFERENCE.exec(quoted)?.[1]?.split('.');
     if (path !== undefined) found.push({ start, end: start + quoted.length, path, asked: false });
@@ -56,7 +55,7 @@ export function namesInCondition(text: string): NamedInCondition[] {
   return found.toSorted((a, b) => a.start - b.start);
 }
 
-/** Why the text cannot be read as CEL at all; null when it can. What its names stand for only a run knows. */
+/** Why the text is not valid CEL; null if it is. Only a run knows the values of the names. */
 export function whyNotCel(text: string): string | null {
   let plain = '';
   let at = 0;
@@ -66,7 +65,7 @@ export function whyNotCel(text: string): string | null {
   }
   plain += text.slice(at);
   try {
-    // Other names may have a `$` as well.
+    // other names may also have a `$`
     parse(plain.replace(QUOTED_OR_DOLLAR, (_all, quoted?: string, braced?: string) => quoted ?? braced ?? ''));
     return null;
   } catch (fault) {
@@ -74,7 +73,7 @@ export function whyNotCel(text: string): string | null {
   }
 }
 
-/** Variables of comprehensions, and from where to where they are theirs. */
+/** Variables of comprehensions, with their range. */
 function boundIn(bare: string): { readonly name: string; readonly from: number; readonly to: number }[] {
   const ends = closings(bare);
   return [...bare.matchAll(COMPREHENSION)].map(({ 0: opening, 1: name = '', index }) => {
@@ -83,7 +82,7 @@ function boundIn(bare: string): { readonly name: string; readonly from: number; 
   });
 }
 
-/** For each opening parenthesis, the place behind the one that closes it. */
+/** Maps each opening parenthesis to the position after its closing one. */
 function closings(text: string): ReadonlyMap<number, number> {
   const ends = new Map<number, number>();
   const open: number[] = [];

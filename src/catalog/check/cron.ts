@@ -1,29 +1,29 @@
-/** Whether a cron expression is one, and how close together its times are (M6). */
+/** Validates cron expressions and their frequency (M6). */
 import { Cron, CronPattern } from 'croner';
 
 const DAY_SECONDS = 86_400;
-/** Days that are looked at for two that follow each other: four years and a day, which include a leap day. */
+/** Number of days searched for consecutive days: four years and a day, which include a leap day. */
 const DAYS = 1_462;
 const FIRST_NOON = Date.UTC(2027, 0, 1, 12);
 
 /**
- * What is wrong with a schedule's expression, or null.
+ * The issue of a schedule's expression, or null.
  *
- * @param minMs least time between two runs; null = any
+ * @param minMs minimum time between two runs; null = no minimum
  */
 export function cronIssue(cron: string, minMs: number | null): string | null {
   const fault = cronFault(cron);
-  if (fault !== null) return `"${cron}" is not a time by five or six fields: ${fault}`;
+  if (fault !== null) return `"${cron}" is not a cron expression with five or six fields: ${fault}`;
   if (minMs === null) return null;
   const least = leastGapSeconds(cron, minMs / 1_000);
   if (least * 1_000 >= minMs) return null;
   return `"${cron}" has times that are ${least} s apart (allowed: at least ${minMs / 1_000} s, the setting CRON_MIN_SECONDS)`;
 }
 
-/** Why a time can never come, or null. Judged in UTC: looking for a date takes ten times as long in other time zones. */
+/** Why there is no such time, or null. Uses UTC, because searching for a date is ten times slower in other time zones. */
 function cronFault(cron: string): string | null {
   const fields = cron.split(/\s+/).length;
-  if (fields !== 5 && fields !== 6) return `it has ${fields}`;
+  if (fields !== 5 && fields !== 6) return `it has ${fields} fields`;
   try {
     return new Cron(cron, { timezone: 'UTC' }).nextRun() === null ? 'there is no such time' : null;
   } catch (fault) {
@@ -32,13 +32,14 @@ function cronFault(cron: string): string | null {
 }
 
 /**
- * The least time between two times of an expression, on the clock's face: daylight saving time is left out of account.
+ * The minimum gap between two times of an expression on the clock face, ignoring daylight saving time.
  *
- * Every day that matches has the same times, all combinations of its hours, minutes and seconds. So the least gap is
- * between neighbours in one of the three lists, or from the last time of a day to the first one of the next. No time
- * is looked for, and the work does not depend on the expression.
+ * Every matching day has the same times: all combinations of its hours, minutes and seconds. The minimum gap is therefore
+ * between neighbours in one of the three lists, or from the last time of a day to the first one of the next day. No
+ * times are enumerated, so the cost does not depend on the expression.
  *
- * @param wanted a gap between days is looked for only when it would be less than this
+ * @param wanted gaps between days are computed only if they could be less than this
+ * @returns seconds; Infinity for one time per day that is at least `wanted` from the next
  * @returns seconds; Infinity for one time a day that is not less than `wanted` from the next
  */
 export function leastGapSeconds(cron: string, wanted: number): number {
@@ -54,7 +55,7 @@ export function leastGapSeconds(cron: string, wanted: number): number {
   return overnight < Math.min(least, wanted) && hasDaysInARow(cron) ? overnight : least;
 }
 
-/** What a field allows, in order: croner holds a 1 for each of its values. */
+/** The allowed values of a field, in order: croner stores a 1 for each value. */
 function allowed(field: readonly number[]): number[] {
   return field.flatMap((is, value) => (is === 1 ? [value] : []));
 }

@@ -1,6 +1,6 @@
 /**
- * Checks a document against a schema and says what is wrong in an author's words: which field, what
- * was found, what is allowed (M1). Unknown fields are moved aside, not refused.
+ * Validates a document against a schema and reports issues in the author's terms: the field, what was found, what is
+ * allowed (M1). Unknown fields are moved to `metadata`, not rejected.
  */
 import type { z } from 'zod';
 import { isJsonObject } from '../../domain/json.ts';
@@ -12,28 +12,28 @@ import type { FieldPath } from './problem.ts';
 
 export interface Issue {
   readonly path: FieldPath;
-  /** Whether the issue is about the field's name or about its value. */
+  /** Whether the issue is about the field's name or its value. */
   readonly part: 'key' | 'value';
   readonly message: string;
 }
 
 export interface Checked<T> {
-  /** Null when there are errors. */
+  /** Null if there are errors. */
   readonly value: T | null;
   readonly errors: readonly Issue[];
   readonly warnings: readonly Issue[];
-  /** Unknown fields by their path (`loop.speed`), with what they held; they end up under `metadata`. */
+  /** Unknown fields by path (`loop.speed`) with their values; they are moved to `metadata`. */
   readonly unknown: JsonObject;
 }
 
-/** Checks `written` (not changed). Unknown fields at any depth become warnings. */
+/** Validates `written` without changing it. Unknown fields at any depth become warnings. */
 export function check<T>(schema: z.ZodType<T>, written: JsonObject): Checked<T> {
   const value = structuredClone(written);
   const unknown: JsonObject = {};
   const warnings: Issue[] = [];
 
   let result = schema.safeParse(value);
-  // taking unknown fields out lets their siblings be judged; each round removes at least one
+  // removing unknown fields allows their siblings to be validated; each round removes at least one
   while (!result.success) {
     let removed = 0;
     for (const issue of result.error.issues) {
@@ -64,7 +64,7 @@ export function check<T>(schema: z.ZodType<T>, written: JsonObject): Checked<T> 
 
 function toIssues(issue: z.core.$ZodIssue, value: JsonObject, parent: FieldPath): Issue[] {
   const path = [...parent, ...plainPath(issue.path)];
-  // where the value has the right shape for one member of a union, that member knows best
+  // if the value has the shape of one member of a union, report that member's issue
   const branch =
     issue.code === 'invalid_union'
       ? issue.errors.find((errors) => errors.length > 0 && errors.every((error) => error.path.length > 0))
@@ -87,7 +87,7 @@ function sentence(issue: z.core.$ZodIssue, found: Json | undefined): string {
         : `${quoted(found, limits.excerptChars)} is not allowed (allowed: ${allowed.join(', ')})${meant(found, allowed)}`;
     }
     case 'invalid_union': {
-      // a discriminated union names the field that chooses; a plain one carries its own sentence
+      // a discriminated union names its discriminant; a plain union has its own message
       const choices = choicesOf(issue);
       if (choices !== null) {
         return `${found === undefined ? 'is missing' : `${quoted(found, limits.excerptChars)} is not allowed`} (allowed: ${choices.join(', ')})${meant(found, choices)}`;
@@ -143,10 +143,10 @@ function at(value: Json, path: FieldPath): Json | undefined {
   return current;
 }
 
-/** The field names that the schema knows at `path`, for suggestions; empty where it cannot be told. */
+/** The known field names at `path`, for suggestions; empty if unknown. */
 function fieldsOf(schema: z.ZodType, path: FieldPath): string[] {
   let current: unknown = schema;
-  // an item of a list has the fields of the list's schema
+  // list items have the fields of the list's schema
   for (const step of path) if (typeof step === 'string') current = unwrapped(current)?.[step];
   return Object.keys(unwrapped(current) ?? {});
 }

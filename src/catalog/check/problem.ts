@@ -1,20 +1,20 @@
-/** What is wrong with a manifest, and where: the one shape that authors read (M1). */
+/** An issue of a manifest with its position (M1). */
 
 import { excerptOf } from '../../bounded/json-size.ts';
 
 /** One issue. Lines and columns are 1-based; columns count UTF-16 units. */
 export interface ManifestProblem {
-  /** The file as it was named to the loader. */
+  /** The file name as given to the loader. */
   readonly file: string;
   readonly line: number;
   readonly column: number;
-  /** The field's path, such as `loop.max_iterations` or `parameters[2].type`; empty for the whole document. */
+  /** The field's path, for example `loop.max_iterations` or `parameters[2].type`; empty for the whole document. */
   readonly field: string;
   /** What was found and what is allowed. */
   readonly message: string;
 }
 
-/** `file:line:column: field: message`, the form that editors make clickable. */
+/** `file:line:column: field: message`, which editors recognise as a link. */
 export function formatProblem(problem: ManifestProblem): string {
   const field = problem.field === '' ? '' : `${problem.field}: `;
   return `${problem.file}:${problem.line}:${problem.column}: ${field}${problem.message}`;
@@ -32,10 +32,10 @@ export function fieldName(path: FieldPath): string {
   return name;
 }
 
-/** A value as it is quoted in a message: its JSON, cut. */
+/** A value as JSON for messages, truncated. */
 export const quoted = excerptOf;
 
-/** `null`, `list`, `map`, `string`, …: types under the names that YAML authors use. */
+/** `null`, `list`, `map`, `string`, …: the type names that YAML authors use. */
 export function typeName(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'list';

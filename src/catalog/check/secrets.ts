@@ -1,6 +1,6 @@
 /**
- * Secrets in manifests (X3): only those that begin with `TOOL_`, only in the requests of tools, only when they run,
- * and only those of the API key whose session it is, or of the operator for what came with the deployment.
+ * Secrets in manifests (X3): only names that begin with `TOOL_`, only in requests of tools at run time, and only secrets of
+ * the session's API key, or of the operator for bundled manifests.
  */
 import type { ImportedDefinitions, ToolDefinition } from '../../domain/manifest.ts';
 import { readSecret } from '../../domain/secrets.ts';
@@ -15,10 +15,10 @@ export interface SecretScope extends Omit<SecretUser, 'bundled'> {
 }
 
 /**
- * The definitions with `${TOOL_…}` in place in addresses and headers of http tools. A tool whose secret cannot be had
- * says so when it is called.
+ * Replaces `${TOOL_…}` in URLs and headers of http tools. A tool without access to its secret fails with the reason when
+ * it is called.
  *
- * @param allowed names that an agent allows its tools; none = what the tools name
+ * @param allowed names that an agent allows its tools; default: those that the tools name
  */
 export function withSecrets<T extends ImportedDefinitions>(
   definitions: T,
@@ -43,13 +43,13 @@ export function withSecrets<T extends ImportedDefinitions>(
             return written;
           }
           filled = true;
-          // what a secret holds is no text with variables in it
+          // escape `${` in the secret's value
           return read.value.split('${').join('$${');
         }),
       );
       const { implementation } = ready;
       if (implementation.type !== 'http' || (!filled && missing.length === 0)) return [name, ready];
-      // Whoever imports the operator's tool must not lead its request, and the secret in it, elsewhere.
+      // an agent that imports a bundled tool must not redirect its request, which contains the operator's secret
       const sealed = shared && user.bundled && bundled?.subject !== true;
       const [reason] = missing;
       const marks = { ...(sealed ? { sealed } : {}), ...(reason === undefined ? {} : { missingSecret: reason }) };
@@ -59,7 +59,7 @@ export function withSecrets<T extends ImportedDefinitions>(
   return { ...definitions, tools };
 }
 
-/** A tool with its request's texts replaced; the same tool when it makes none. */
+/** Replaces texts in a tool's request; returns the same tool if it makes no request. */
 export function inRequest(
   tool: ToolDefinition,
   fill: (text: string) => string,
@@ -71,7 +71,7 @@ export function inRequest(
   return { ...tool, implementation: { ...implementation, url: fillUrl(implementation.url), headers } };
 }
 
-/** Every secret that a definition names, with its field. */
+/** Every secret in a definition, with its field. */
 export function secretsNamedBy(definition: AnyDefinition): { readonly name: string; readonly path: FieldPath }[] {
   const inText = (text: string, path: FieldPath): { name: string; path: FieldPath }[] =>
     [...text.matchAll(NAMED)].map(([, name = '']) => ({ name, path }));

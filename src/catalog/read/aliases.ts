@@ -1,7 +1,6 @@
 /**
- * Other ways in which manifests are written, brought to the one that the schemas know (M1): `executor` or
- * `execution` for `implementation`, a runtime for a type, Markdown with front matter. Says where a field
- * stood before, so that issues speak of what the author wrote.
+ * Normalises aliases in manifests (M1): `executor` or `execution` for `implementation`, a runtime as type, Markdown with
+ * front matter. Keeps the original paths of fields, so that issues refer to what the author wrote.
  */
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
@@ -10,13 +9,13 @@ import type { FieldPath } from '../check/problem.ts';
 
 export interface Normalised {
   readonly value: JsonObject;
-  /** The path of a field as the author wrote it. */
+  /** The original path of a field. */
   original(path: FieldPath): FieldPath;
 }
 
-/** Names that `implementation` goes by, best first. */
+/** Aliases of `implementation`, in order of precedence. */
 const IMPLEMENTATION = ['implementation', 'executor', 'execution', 'service'] as const;
-/** Other names of fields, by the one that the schemas know. */
+/** Aliases of fields, with their schema names. */
 const FIELDS: Readonly<Record<string, string>> = {
   timeout_seconds: 'timeout',
   input_schema: 'parameters',
@@ -47,7 +46,7 @@ export function normalise(kind: CatalogKind, written: JsonObject): Normalised {
   const chosen = IMPLEMENTATION.find((name) => Object.hasOwn(written, name));
   for (const [name, member] of Object.entries(written)) {
     const known = name === chosen ? 'implementation' : kind === 'tool' ? (FIELDS[name] ?? name) : name;
-    // where both are written, the one that the schema knows counts, and the other is complained about
+    // if both names are present, the schema's name is used and the alias is reported
     const target = known !== name && Object.hasOwn(written, known) ? name : known;
     value[target] = member;
     fields.set(target, name);
@@ -94,7 +93,7 @@ function implementation(kind: 'tool' | 'relic', written: Json, names: Map<string
   return value;
 }
 
-/** `executor: python` and the like; the rest of it stands elsewhere or nowhere. */
+/** Expands `executor: python` and the like. */
 function fromWord(kind: 'tool' | 'relic', word: string): Json {
   if (kind === 'relic') return STORES.has(word) ? { type: 'edge', store: word } : word;
   return BUILTINS.has(word) ? { type: 'builtin', entrypoint: word } : word;
@@ -113,7 +112,7 @@ function relicType(value: JsonObject): string | null {
   return value['image'] !== undefined || value['build'] !== undefined ? 'container' : null;
 }
 
-/** The front matter of a Markdown file with its fences, and the text behind it; null when there is none. */
+/** Splits a Markdown file into front matter (with its fences) and body; null if there is no front matter. */
 export function splitFrontMatter(text: string): { readonly yaml: string; readonly body: string } | null {
   const opening = /^\uFEFF?---[ \t]*\r?\n/.exec(text);
   if (opening === null) return null;
@@ -127,7 +126,7 @@ export function splitFrontMatter(text: string): { readonly yaml: string; readonl
   };
 }
 
-/** The text of a Markdown manifest as the field that it stands for: an agent's persona, else the description. */
+/** Uses the body of a Markdown manifest as an agent's persona, or as the description. */
 export function withBody(kind: CatalogKind, value: JsonObject, body: string): JsonObject {
   if (body === '') return value;
   if (kind !== 'agent') return value['description'] === undefined ? { ...value, description: body } : value;

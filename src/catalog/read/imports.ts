@@ -1,4 +1,4 @@
-/** What the imports of manifests mean: names and paths to documents (M2). Looks up in constant time, whatever the folder holds. */
+/** Resolves imports (M2): names and paths to documents, in constant time. */
 import type { Catalog, CatalogKind } from '../catalog.ts';
 import { nearestNames } from '../../domain/nearest.ts';
 import { folderOf } from './paths.ts';
@@ -12,10 +12,10 @@ interface Importable {
   readonly name: string;
 }
 
-/** What an import means: a document, a common definition (no target), or nothing. */
+/** Result of an import: a document, a bundled definition (without target), or an error. */
 export type Meant<T> =
   | { readonly name: string; readonly target: T | null }
-  /** Made only where it is shown: looking for near names takes time. */
+  /** Computed lazily, because searching for similar names takes time. */
   | { readonly message: () => string };
 
 export class ImportIndex<T extends Importable> {
@@ -52,7 +52,7 @@ export class ImportIndex<T extends Importable> {
     return this.#common.get(kind)?.has(name) === true;
   }
 
-  /** Whether a definition of this name stands in the folder of `file`. */
+  /** Whether the folder of `file` has a definition with this name. */
   inSameFolder(kind: CatalogKind, name: string, file: string): boolean {
     return this.#folders.has(`${kind}/${name} ${folderOf(file)}`);
   }
@@ -75,10 +75,10 @@ export class ImportIndex<T extends Importable> {
     if (!this.#isFile(path)) return { message: () => `${who}, but there is no file ${path}` };
     const inside = this.#inFile.get(`${kind} ${path}`) ?? [];
     const [only] = inside;
-    if (only === undefined) return { message: () => `${who}, but ${path} holds no ${kind}` };
+    if (only === undefined) return { message: () => `${who}, but ${path} contains no ${kind}` };
     if (inside.length > 1) {
       const some = inside.slice(0, 10).map(({ name }) => name);
-      return { message: () => `${who}, but ${path} holds several (${some.join(', ')}); import one by name` };
+      return { message: () => `${who}, but ${path} contains several (${some.join(', ')}); import one by name` };
     }
     return { name: only.name, target: only };
   }
@@ -90,7 +90,7 @@ function grouped<T>(groups: Map<string, T[]>, key: string): T[] {
   return group;
 }
 
-/** Of definitions with one name, the one whose folder shares most with the importer's; among equals the common one. */
+/** Of several definitions with one name, the one whose folder shares the longest path with the importer's. */
 function nearest<T extends Importable>(candidates: readonly T[], importer: string): T | null {
   const [only, ...others] = candidates;
   if (only === undefined || others.length === 0) return only ?? null;
@@ -100,7 +100,7 @@ function nearest<T extends Importable>(candidates: readonly T[], importer: strin
   for (const candidate of candidates) {
     const to = folderOf(candidate.file).split('/');
     const differs = to.findIndex((step, index) => step !== from[index]);
-    // a folder of the importer's own counts for more than one that both only pass through
+    // prefer the importer's own folder to one that only shares a prefix
     const shared = differs === -1 ? to.length : differs;
     if (shared > most) {
       best = candidate;

@@ -1,10 +1,10 @@
-/** Paths as manifests write them, and the files of a folder that they mean (M2). */
+/** Resolves paths in manifests to files of a folder (M2). */
 
 export function folderOf(file: string): string {
   return file.slice(0, Math.max(0, file.lastIndexOf('/')));
 }
 
-/** The path of `path` as seen from the folder of `file`, with `.` and `..` worked out. */
+/** Resolves `path` relative to the folder of `file`, including `.` and `..`. */
 export function relativeTo(file: string, path: string): string {
   const folder = file.slice(0, file.lastIndexOf('/') + 1);
   return normalPath(/^([/\\]|[A-Za-z]:)/.test(path) ? path : `${folder}${path}`);
@@ -20,10 +20,10 @@ export function normalPath(path: string): string {
   return `${path.startsWith('/') ? '/' : ''}${steps.join('/')}`;
 }
 
-/** Finds files by their paths, or by the ends of them. */
+/** Finds files by path, or by the end of their path. */
 export class PathIndex {
   readonly #paths: ReadonlySet<string>;
-  /** The file that ends so; null for several. Made when the first absolute path is looked up. */
+  /** Files by the end of their path; null if there are several. Created at the first absolute path. */
   #ends: Map<string, string | null> | null = null;
 
   constructor(paths: Iterable<string>) {
@@ -31,14 +31,14 @@ export class PathIndex {
   }
 
   /**
-   * The path that a manifest means: relative to its own folder, or, when absolute, the file whose path
-   * ends like it. A folder of manifests may stand anywhere, so where it stood for its author says nothing.
+   * Resolves a path in a manifest: relative to its folder, or, if absolute, to the file whose path ends with it. A manifest
+   * folder may be anywhere, so the absolute path on the author's machine has no meaning.
    */
   meant(file: string, written: string): string {
     const path = relativeTo(file, written);
     if (!/^([/\\]|[A-Za-z]:[/\\])/.test(written) || this.#paths.has(path)) return path;
     const ends = this.#indexed();
-    // the last step alone is not enough to tell a file
+    // the file name alone is not sufficient
     const rest = path.replace(/^[A-Za-z]:/, '').replace(/^\/+/, '');
     for (let from = 0; rest.includes('/', from); from = rest.indexOf('/', from) + 1) {
       const found = ends.get(rest.slice(from)) ?? null;

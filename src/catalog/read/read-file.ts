@@ -1,6 +1,6 @@
 /**
- * One file of a manifest folder, to its documents (M1). What a file holds depends on its text alone, so that it can be
- * remembered as long as the text stays the same.
+ * Parses one file of a manifest folder into documents (M1). The result depends on the text only, so it can be reused while
+ * the text is unchanged.
  */
 import { limits } from '../../domain/limits.ts';
 import type { AnyDefinition, CatalogKind } from '../catalog.ts';
@@ -22,23 +22,23 @@ export const KINDS = {
   monument: 'Monument',
 } as const;
 
-/** A document of one of the kinds. */
+/** A document of a known kind. */
 export interface ReadDocument {
   readonly file: string;
   readonly kind: CatalogKind;
-  /** Empty where there is none. */
+  /** Empty if it has none. */
   readonly name: string;
   readonly document: YamlDocument;
   readonly normalised: Normalised;
-  /** What it was built to, as long as what it names means the same. */
+  /** Its definition, while everything that it depends on is unchanged. */
   built: BuiltDefinition | null;
 }
 
-/** A definition without problems, and everything outside its document that it came of. */
+/** A definition without issues, with everything outside its document that it depends on. */
 export interface BuiltDefinition {
   readonly definition: AnyDefinition;
   readonly warnings: readonly Issue[];
-  /** Files that it names, with what they held. */
+  /** The files that it names, with their text. */
   readonly files: readonly { readonly path: string; readonly text: string }[];
   readonly targets: readonly {
     readonly written: string;
@@ -53,15 +53,15 @@ export interface ReadFile {
   readonly text: string;
   readonly documents: readonly ReadDocument[];
   readonly problems: readonly ManifestProblem[];
-  /** How much there was to read: characters and tokens of YAML. */
+  /** Size of the input: characters and YAML tokens. */
   readonly size: number;
   readonly tokens: number;
 }
 
 /**
- * Reads YAML files, and Markdown files whose front matter has a kind; others hold no manifest.
+ * Reads YAML files, and Markdown files whose front matter has a kind; other files contain no manifest.
  *
- * @param quota tokens that the files of one load share
+ * @param quota tokens that all files of a load share
  */
 export function readManifestFile(path: string, text: string, quota: TokenQuota): ReadFile {
   if (/\.ya?ml$/i.test(path)) return readDocuments({ path, text }, text, null, quota);
@@ -90,7 +90,7 @@ function readDocuments(
     found.push({
       file: path,
       kind,
-      // a longer one is no name; the schema says so
+      // a longer name is invalid, which the schema reports
       name: typeof value['name'] === 'string' && value['name'].length <= 64 ? value['name'] : '',
       document: body === null ? document : { ...document, source: text },
       normalised: normalise(kind, body === null ? value : withBody(kind, value, body)),

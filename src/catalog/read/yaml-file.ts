@@ -1,6 +1,6 @@
 /**
- * YAML text to plain JSON, with the place of every field kept, so that a issue about a value
- * can name its line and column (M1). Knows YAML, nothing of manifests.
+ * Parses YAML to plain JSON with the position of every field, so that issues have line and column (M1). Knows nothing about
+ * manifests.
  */
 import { Composer, isAlias, isCollection, isMap, isNode, isPair, isScalar, isSeq, LineCounter } from 'yaml';
 import type { Document, Node } from 'yaml';
@@ -16,14 +16,14 @@ interface Place {
   readonly column: number;
 }
 
-/** One document of a file: a map, and where its fields stand. */
+/** One document of a file: a map with the positions of its fields. */
 export interface YamlDocument {
   readonly value: JsonObject;
-  /** The text of this document. */
+  /** Source text of this document. */
   readonly source: string;
-  /** The place of the field, or of the nearest enclosing one that exists; `key` asks for its name instead of its value. */
+  /** Position of the field, or of its nearest existing parent; `key` returns the position of its name. */
   place(path: FieldPath, part?: 'key' | 'value'): Place;
-  /** Frees the syntax tree; `place` reads the text again when it is called after this. */
+  /** Frees the syntax tree; `place` parses the text again if it is called later. */
   release(): void;
 }
 
@@ -31,7 +31,7 @@ interface YamlFault extends Place {
   readonly message: string;
 }
 
-/** The documents of a file that could be read, and what was wrong with the others. */
+/** The valid documents of a file, and the errors of the others. */
 export interface YamlFile {
   readonly documents: readonly YamlDocument[];
   readonly faults: readonly YamlFault[];
@@ -40,11 +40,11 @@ export interface YamlFile {
 const START: Place = { line: 1, column: 1 };
 
 /**
- * Reads a file of one or several YAML 1.2 documents. The only way from YAML to values in the system. Never throws:
- * syntax errors, duplicate keys, values that JSON has no form for, alias bombs, and texts past `limits.yamlChars`,
- * `limits.yamlTokens`, `limits.manifestNodes` or `limits.jsonDepth` are faults.
+ * Reads a file with one or several YAML 1.2 documents. All YAML in the system is read here. Never throws: syntax errors,
+ * duplicate keys, values without a JSON form, alias bombs, and texts beyond `limits.yamlChars`, `limits.yamlTokens`,
+ * `limits.manifestNodes` or `limits.jsonDepth` are returned as errors.
  *
- * @param quota what the files of one load share
+ * @param quota tokens that all files of a load share
  */
 export function readYaml(text: string, quota: TokenQuota = { left: limits.catalogTokens }): YamlFile {
   if (text.trim() === '')
@@ -64,7 +64,7 @@ export function readYaml(text: string, quota: TokenQuota = { left: limits.catalo
       faults.push({ ...placeAt(syntax.offset), message: `not valid YAML: ${syntax.message}` });
       continue;
     }
-    // an empty document, such as the one after a closing `---`
+    // an empty document, for example after a closing `---`
     const { contents } = document;
     if (contents === null || (isScalar(contents) && contents.value === null)) continue;
     const start = placeAt(contents.range?.[0] ?? 0);
@@ -75,8 +75,7 @@ export function readYaml(text: string, quota: TokenQuota = { left: limits.catalo
       documents.push(locatable(text, index, { document, placeAt }, value.json, source));
     } else faults.push({ ...start, message: 'a manifest is a map of fields, such as "kind: Agent"' });
   }
-  if (documents.length === 0 && faults.length === 0)
-    return fault(START, 'the file is empty but for comments; it holds no manifest');
+  if (documents.length === 0 && faults.length === 0) return fault(START, 'the file has only comments and no manifest');
   return { documents, faults };
 }
 
@@ -94,12 +93,12 @@ function compose(text: string, quota: TokenQuota): Composed {
   };
   const read = readTokens(text, counter.addNewLine, quota);
   if ('flaw' in read) return { placeAt, parsed: [], flaw: read.flaw };
-  // The composer makes an Error for every slip in the text, and the traces cost more than the rest of its work.
+  // The composer creates an Error for every mistake, and stack traces would cost more than the rest of its work.
   const errors = Error as { stackTraceLimit?: number };
   const before = errors.stackTraceLimit ?? 10;
   errors.stackTraceLimit = 0;
   try {
-    // The library compares each key with all before it: keys are checked for duplicates here, in linear time.
+    // The library compares each key with all previous ones; duplicates are checked here in linear time instead.
     return {
       placeAt,
       parsed: [...new Composer({ uniqueKeys: false, version: '1.2' }).compose(read.tokens)],
@@ -110,7 +109,7 @@ function compose(text: string, quota: TokenQuota): Composed {
   }
 }
 
-/** A key that is a collection or an alias, or that its map has twice; null when there is none. */
+/** A key that is a collection, an alias or a duplicate; null if there is none. */
 function keyFlaw(node: unknown): YamlFlaw | null {
   if (!isCollection(node)) return null;
   const seen = new Set<string>();
@@ -138,7 +137,7 @@ function fault(place: Place, message: string): YamlFile {
   return { documents: [], faults: [{ ...place, message }] };
 }
 
-/** The document as JSON, or a sentence on why it has none. */
+/** The document as JSON, or the reason why it has none. */
 function toJson(document: Document.Parsed): { readonly json: Json } | string {
   let raw: unknown;
   try {
@@ -155,7 +154,7 @@ function toJson(document: Document.Parsed): { readonly json: Json } | string {
   return reason ?? { json: raw as Json };
 }
 
-/** What a document may still hold, its aliases expanded. */
+/** The remaining size of a document with expanded aliases. */
 interface Allowance {
   nodes: number;
   chars: number;
@@ -163,12 +162,12 @@ interface Allowance {
 
 function whyNotJson(value: unknown, depth: number, left: Allowance): string | null {
   left.nodes -= 1;
-  if (left.nodes < 0) return `the document holds more than ${limits.manifestNodes} values, its aliases expanded`;
+  if (left.nodes < 0) return `the document has more than ${limits.manifestNodes} values with expanded aliases`;
   if (typeof value === 'string') left.chars -= value.length;
-  if (left.chars < 0) return `the document holds more than ${limits.manifestBytes} characters, its aliases expanded`;
+  if (left.chars < 0) return `the document has more than ${limits.manifestBytes} characters with expanded aliases`;
   if (depth > limits.jsonDepth) return `the document nests deeper than ${limits.jsonDepth} levels`;
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return null;
-  if (typeof value === 'number') return Number.isFinite(value) ? null : `${value} is not a number that JSON can hold`;
+  if (typeof value === 'number') return Number.isFinite(value) ? null : `${value} is not a valid JSON number`;
   if (typeof value !== 'object') return `a ${typeof value} is not a JSON value`;
   if (value instanceof Map || value instanceof Set || value instanceof Date || value instanceof Uint8Array) {
     return 'YAML tags such as !!set, !!timestamp or !!binary are not supported';

@@ -1,20 +1,20 @@
 /**
- * YAML text to the library's tokens, with every bound checked before anything is composed (M1): composing nested,
- * wide or complex keys takes more than linear time. Lexing and token parsing take linear time.
+ * Converts YAML text to the library's tokens and checks all limits before anything is composed (M1): composing nested, wide
+ * or complex keys takes more than linear time. Lexing and token parsing take linear time.
  */
 import { CST, Lexer, Parser } from 'yaml';
 import { limits } from '../../domain/limits.ts';
 
-/** What is wrong with a text, and at which offset. */
+/** An error in a text, with its offset. */
 export interface YamlFlaw {
   readonly offset: number;
   readonly message: string;
 }
 
-/** Marks that the lexer puts between tokens; they are not part of the text. */
+/** Markers that the lexer inserts between tokens; they are not part of the text. */
 const MARKS: ReadonlySet<string> = new Set([CST.DOCUMENT, CST.FLOW_END, CST.SCALAR]);
 
-/** How many more tokens may be read. */
+/** Remaining number of tokens. */
 export interface TokenQuota {
   left: number;
 }
@@ -22,10 +22,10 @@ export interface TokenQuota {
 /**
  * The token tree of every document in `text`.
  *
- * @param onNewLine is told the offset of every line
- * @param quota tokens that the files of one load share; what is read is taken from it
- * @returns the first flaw where a bound is passed, or where the text uses what manifests do not support: directives other
- *   than `%YAML 1.2`, and explicit keys (`? key`)
+ * @param onNewLine receives the offset of every line
+ * @param quota tokens that all files of a load share; reduced by what is read
+ * @returns the first violation of a limit, or use of an unsupported feature: directives other than `%YAML 1.2`, and
+ *   explicit keys (`? key`)
  */
 export function readTokens(
   text: string,
@@ -88,7 +88,7 @@ export function readTokens(
     }
     for (const token of parser.end()) tokens.push(token);
   } catch (fault) {
-    // the token parser closes nested collections by recursion
+    // the token parser is recursive when it closes nested collections
     if (fault instanceof RangeError) return flaw(0, tooDeep());
     throw fault;
   }
@@ -104,7 +104,7 @@ function tooDeep(): string {
   return `the file nests deeper than ${limits.jsonDepth} levels`;
 }
 
-/** The offset of the first collection that is nested too deep, or null. Not recursive. */
+/** The offset of the first collection beyond the maximum depth, or null. Not recursive. */
 function tooDeepAt(tokens: readonly CST.Token[]): number | null {
   const open: { readonly token: CST.Token; readonly depth: number }[] = tokens.map((token) => ({ token, depth: 0 }));
   for (let next = open.pop(); next !== undefined; next = open.pop()) {

@@ -70,23 +70,23 @@ const INTERNAL_SOURCES = [
 ] as const;
 
 /**
- * One feed with its defaults.
+ * Converts a feed to its definition, with defaults.
  *
- * @param minMs least period of a periodic feed; null = any
- * @param complain is told of what is missing or does not fit together, by its path inside the feed
+ * @param minMs minimum interval of a periodic feed; null = no minimum
+ * @param addIssue receives each issue with its path inside the feed
  */
 export function toFeed(
   input: FeedInput,
   minMs: number | null,
-  complain: (path: FieldPath, message: string) => void,
+  addIssue: (path: FieldPath, message: string) => void,
 ): FeedDefinition {
   const periodic = input.type === 'periodic';
   const byDefaultMs = Math.max(limits.feedIntervalMs, minMs ?? 0);
   const intervalMs = periodic ? toMs(input.interval ?? byDefaultMs / 1_000) : null;
-  if (!periodic && input.interval !== undefined) complain(['interval'], 'counts for periodic feeds only');
-  if (!periodic && input.allow_unsafe === true) complain(['allow_unsafe'], 'counts for periodic feeds only');
+  if (!periodic && input.interval !== undefined) addIssue(['interval'], 'is allowed for periodic feeds only');
+  if (!periodic && input.allow_unsafe === true) addIssue(['allow_unsafe'], 'is allowed for periodic feeds only');
   if (intervalMs !== null && minMs !== null && intervalMs < minMs) {
-    complain(
+    addIssue(
       ['interval'],
       `must be at least ${minMs / 1_000} s (the setting FEED_MIN_SECONDS), found ${input.interval}`,
     );
@@ -98,24 +98,24 @@ export function toFeed(
     cacheTtlMs: input.cache_ttl === undefined ? (intervalMs ?? 0) : toMs(input.cache_ttl),
     maxTokens: input.max_tokens ?? limits.feedTokens,
     enabled: input.enabled ?? true,
-    source: toSource(input, complain),
+    source: toSource(input, addIssue),
     onError: input.on_error ?? (input.default === undefined ? 'use_cached' : 'use_default'),
     defaultValue: (input.default ?? null) as Json,
     ...(input.allow_unsafe === true ? { allowUnsafe: true } : {}),
   };
 }
 
-function toSource(input: FeedInput, complain: (path: FieldPath, message: string) => void): FeedSource {
+function toSource(input: FeedInput, addIssue: (path: FieldPath, message: string) => void): FeedSource {
   const { source: written } = input;
   const said = input.type === 'on_demand' || input.type === 'periodic' ? undefined : input.type;
   const type = written?.type ?? said;
   if (type === undefined) {
-    complain(
+    addIssue(
       written === undefined ? ['source'] : ['source', 'type'],
       `is missing (allowed: ${SOURCE_TYPES.join(', ')})`,
     );
   } else if (said !== undefined && said !== type) {
-    complain(['source', 'type'], `is ${type}, but the type of the feed is ${said}`);
+    addIssue(['source', 'type'], `is ${type}, but the type of the feed is ${said}`);
   }
   const params = written?.params ?? written?.parameters ?? {};
   const internal = type === 'internal';
@@ -123,10 +123,10 @@ function toSource(input: FeedInput, complain: (path: FieldPath, message: string)
   const [name = '', endpoint = null] = type === 'relic' ? (target ?? '').split('.', 2) : [target ?? ''];
   if (internal && !(INTERNAL_SOURCES as readonly string[]).includes(name)) {
     const found = target === undefined ? 'is missing' : `"${name}" is not an internal source`;
-    complain(['source', 'action'], `${found} (allowed: ${INTERNAL_SOURCES.join(', ')})`);
+    addIssue(['source', 'action'], `${found} (allowed: ${INTERNAL_SOURCES.join(', ')})`);
   }
   if (type !== undefined && type !== 'llm' && !internal && name === '') {
-    complain(['source', 'name'], `is missing: which ${type} gives the value`);
+    addIssue(['source', 'name'], `is missing: which ${type} gives the value`);
   }
   const action = internal ? null : (written?.action ?? endpoint);
   return {
@@ -138,9 +138,9 @@ function toSource(input: FeedInput, complain: (path: FieldPath, message: string)
 }
 
 /**
- * A feed as the model adds it, by the same rules as a manifest's.
+ * Validates a feed that the model adds, with the rules of manifests.
  *
- * @returns the definition, or sentences on what is wrong with it
+ * @returns the definition, or its errors
  */
 export function readFeed(
   written: JsonObject,

@@ -1,4 +1,4 @@
-/** Who uses what: the dependency graph of a catalogue, for programs and for people (M4). */
+/** The dependency graph of a catalogue, as data and as text (M4). */
 import { limits } from '../../domain/limits.ts';
 import type { AgentDefinition } from '../../domain/manifest.ts';
 import { CATALOG_KINDS, createCatalog } from '../catalog.ts';
@@ -12,7 +12,7 @@ export interface ManifestGraph {
     readonly name: string;
     readonly version: string;
   }[];
-  /** `how`: as an import, or as the source of a feed. */
+  /** `how`: through an import, or as the source of a feed. */
   readonly edges: readonly { readonly from: string; readonly to: string; readonly how: 'import' | 'feed' }[];
 }
 
@@ -46,8 +46,8 @@ export function graphOf(data: CatalogData): ManifestGraph {
 }
 
 /**
- * The graph as trees for a terminal: what nobody uses stands at the left, below it what it uses. What has been
- * shown before is not unfolded again, so that circles end; nor is what stands deeper than `limits.graphDepth`.
+ * Draws the graph as trees: unused definitions are roots, with their dependencies below them. A node is expanded only once,
+ * so that cycles end, and only up to depth `limits.graphDepth`.
  */
 export function renderGraph({ nodes, edges }: ManifestGraph): string {
   const uses = new Map<string, Map<string, { feed: boolean }>>();
@@ -83,7 +83,7 @@ export function renderGraph({ nodes, edges }: ManifestGraph): string {
     below(id, '', 1);
   };
   for (const { id, version } of nodes) if (!used.has(id)) root(id, version);
-  // what is left stands in circles that nobody outside uses
+  // the rest are cycles that nothing else uses
   for (const { id, version } of nodes) if (!shown.has(id)) root(id, version);
   if (left > 0) lines.push(`… and ${left} lines more`);
   return `${lines.join('\n')}\n`;

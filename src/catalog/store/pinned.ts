@@ -1,4 +1,4 @@
-/** What a run has looked up, as text: kept with the run, so that it means the same after a change or a crash (M4). */
+/** Serialises the definitions of a run, which stay the same after a change of the catalogue or a crash (M4). */
 import type {
   ImportedDefinitions,
   ManifestBase,
@@ -39,7 +39,7 @@ export function toPinned({
   return JSON.stringify(pinned);
 }
 
-/** @returns the agent or the workflow that `toPinned` was given */
+/** @returns the agent or workflow that was passed to `toPinned` */
 export function fromPinned(text: string): ResolvedAgent | ResolvedWorkflow {
   const { subject, tools, relics, workflows, agents, knownNames } = JSON.parse(text) as Pinned;
   const byName = <T extends ManifestBase>(items: readonly T[]): Map<string, T> =>

@@ -1,8 +1,8 @@
 /**
- * The tables of one namespace's catalogue: files, versions of manifests, which of them are current, and what only one
- * importer finds. Knows SQL, nothing of what loads.
+ * The tables of one namespace's catalogue: files, versions of manifests, current versions, and definitions that belong to
+ * one importer. Knows SQL, and nothing about loading.
  *
- * A row that cannot be read is told of and left alone: it stays in the database, and the rest is served.
+ * A row that cannot be read is reported and kept; all other rows are served.
  */
 import { messageOf } from '../../domain/errors.ts';
 import { isJsonObject } from '../../domain/json.ts';
@@ -18,7 +18,7 @@ export interface ManifestRef {
   readonly name: string;
 }
 
-/** A manifest that is current. */
+/** The current version of a manifest. */
 export interface CurrentRow extends ManifestRef {
   readonly revision: number;
   readonly version: string;
@@ -27,7 +27,7 @@ export interface CurrentRow extends ManifestRef {
   readonly updatedAt: number;
 }
 
-/** What cannot be served, and why. */
+/** A manifest that cannot be served, with the reason. */
 export interface DamagedRow extends ManifestRef {
   readonly error: string;
 }
@@ -68,7 +68,7 @@ export class ManifestTables {
     );
   }
 
-  /** Writes what has changed from `before` to `after`. */
+  /** Writes the differences between `before` and `after`. */
   writeFiles(before: ReadonlyMap<string, string>, after: ReadonlyMap<string, string>): void {
     for (const path of before.keys()) if (!after.has(path)) this.#sql.exec(`DELETE FROM files WHERE path = ?`, path);
     for (const [path, text] of after) {
@@ -99,7 +99,7 @@ export class ManifestTables {
       });
   }
 
-  /** What is current, without what cannot be read. */
+  /** The current definitions, except those that cannot be read. */
   definitions(): { readonly data: CatalogData; readonly damaged: readonly DamagedRow[] } {
     const damaged: DamagedRow[] = [];
     const own: AnyDefinition[] = [];
@@ -150,7 +150,7 @@ export class ManifestTables {
     };
   }
 
-  /** One version; its definition, or why it cannot be read. */
+  /** One version with its definition, or the reason why it cannot be read. */
   version(
     { kind, name }: ManifestRef,
     revision: number,
@@ -165,7 +165,7 @@ export class ManifestTables {
     return { file: String(row?.['file']), source: String(row?.['source']), definition };
   }
 
-  /** The documents that are current, as they were written, by `kind/name`; white space around them is left out. */
+  /** Source texts of the current documents, trimmed, by `kind/name`. */
   sources(): Map<string, string> {
     const rows = this.#sql.exec(
       `SELECT m.kind, m.name, m.source FROM manifests m JOIN current USING (kind, name, revision)`,
@@ -173,7 +173,7 @@ export class ManifestTables {
     return new Map(rows.map((row) => [`${String(row['kind'])}/${String(row['name'])}`, String(row['source']).trim()]));
   }
 
-  /** Documents of a file, as they were written. */
+  /** Source texts of a file's documents. */
   sourcesIn(file: string): (ManifestRef & { readonly source: string })[] {
     return this.#sql
       .exec(
@@ -186,7 +186,7 @@ export class ManifestTables {
       });
   }
 
-  /** @param staying what is current after this, beside what is kept */
+  /** @param staying the current manifests after this, in addition to those passed to `keep` */
   clear(staying: readonly ManifestRef[]): void {
     const stays = new Set(staying.map(({ kind, name }) => `${kind}/${name}`));
     const rows = this.#sql.exec(`SELECT kind, name, revision FROM current`);
@@ -207,7 +207,7 @@ export class ManifestTables {
     this.#sql.exec(`INSERT INTO scoped (importer, definition) VALUES (?, ?)`, importer, JSON.stringify(definition));
   }
 
-  /** Makes a definition current: as the revision that it was, or as a new one when it has changed. */
+  /** Makes a definition current: with its old revision if unchanged, otherwise with a new one. */
   keep(ref: ManifestRef, { definition, file, source }: ManifestEntry, was: number | null, now: number): void {
     const { kind, name } = ref;
     const text = JSON.stringify(definition);
@@ -259,25 +259,25 @@ function kindOf(row: SqlRow): CatalogKind | null {
   return isKind(kind) ? kind : null;
 }
 
-/** A stored definition, or why it is none that can be served. */
+/** A stored definition, or the reason why it cannot be served. */
 function readDefinition(text: unknown, kind: CatalogKind | null, name: string | null): AnyDefinition | string {
-  if (typeof text !== 'string') return 'what is stored of it cannot be read: the row is missing or is not text';
+  if (typeof text !== 'string') return 'its stored definition cannot be read: the row is missing or not text';
   let value: Json;
   try {
     value = JSON.parse(text) as Json;
   } catch (fault) {
-    return `what is stored of it cannot be read: ${messageOf(fault).slice(0, 200)}`;
+    return `its stored definition cannot be read: ${messageOf(fault).slice(0, 200)}`;
   }
   const lacks = whatIsMissing(value);
-  if (lacks !== null) return `what is stored of it cannot be used: ${lacks}`;
+  if (lacks !== null) return `its stored definition cannot be used: ${lacks}`;
   const definition = value as unknown as AnyDefinition;
   if (kind !== null && (definition.kind.toLowerCase() !== kind || definition.name !== name)) {
-    return 'what is stored of it is another manifest';
+    return 'its stored definition is another manifest';
   }
   return definition;
 }
 
-/** Members that everything else relies on, by kind; `[]` marks lists. */
+/** Members that other code relies on, by kind; `[]` marks lists. */
 const MEMBERS: Readonly<Record<CatalogKind, readonly string[]>> = {
   agent: ['persona', 'engine', 'imports', 'feeds[]', 'loop', 'protocol', 'budgets', 'variables', 'secrets[]'],
   tool: ['implementation', 'parameters'],

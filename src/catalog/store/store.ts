@@ -1,18 +1,16 @@
 /**
- * The catalogue of one namespace: what its people have put in, by versions, on top of what comes with the
- * system (M4).
+ * The catalogue of one namespace: uploaded manifests with versions, in addition to the bundled ones (M4).
  *
- * Owns: the tables of its database (store-tables.ts). Does not own: the common
- * manifests, who may change what (http), and which versions a run keeps (the session).
+ * Owns the tables of its database (store-tables.ts). Does not own the bundled manifests, authorisation (http), and the
+ * versions that a run keeps (the session).
  *
  * Invariants:
- *  1. What is current has loaded without an error, with everything that it imports, when it was put in.
- *  2. A change is taken as a whole or not at all; nothing that was current stops loading by it.
- *  3. A version, once given, always means the same text, until it makes room.
- *  4. Changes are worked out one after another, in slices of bounded work; what is asked meanwhile is answered from what
- *     is stored.
- *  5. A stored manifest that cannot be read, or that the loader does not take any more, is listed with its error, stays in
- *     the database and stops no change of another one.
+ *  1. Every current manifest loaded without errors, with all its imports, when it was uploaded.
+ *  2. A change is applied completely or not at all; it never breaks another current manifest.
+ *  3. A version always refers to the same text, until it is deleted to make room.
+ *  4. Changes are processed one after another in slices of limited work; meanwhile, requests see the stored state.
+ *  5. A stored manifest that cannot be read, or that the loader no longer accepts, is listed with its error, stays in the
+ *     database, and does not block changes of other manifests.
  */
 import { DEFAULT_CLOCKS } from '../../domain/clocks.ts';
 import type { ClockLimits } from '../../domain/clocks.ts';
@@ -32,7 +30,7 @@ import type { CurrentRow, DamagedRow, ManifestRef, RevisionRow } from './store-t
 
 export type { ManifestRef };
 
-/** A manifest as it is listed. `revision` counts the changes under one name, from 1; null for the common ones. */
+/** A listed manifest. `revision` counts the changes of one name, from 1; null for bundled ones. */
 export interface ListedManifest {
   readonly kind: CatalogKind;
   readonly name: string;
@@ -40,47 +38,47 @@ export interface ListedManifest {
   readonly revision: number | null;
   readonly summary: string;
   readonly tags: readonly string[];
-  /** Whether it comes with the system and cannot be changed. */
+  /** Whether it is bundled and cannot be changed. */
   readonly common: boolean;
-  /** Epoch milliseconds; null for the common ones. */
+  /** Epoch milliseconds; null for bundled ones. */
   readonly updatedAt: number | null;
-  /** Why it is set aside: it cannot be read any more, or would not load. */
+  /** Why it is quarantined: it cannot be read, or no longer loads. */
   readonly error?: string;
 }
 
 export interface StoredManifest extends ListedManifest {
-  /** Null when it cannot be read any more. */
+  /** Null if it cannot be read. */
   readonly definition: AnyDefinition | null;
-  /** YAML as it was written; null where it is not known. */
+  /** Source YAML; null if unknown. */
   readonly source: string | null;
   readonly file: string | null;
   readonly versions: readonly RevisionRow[];
 }
 
-/** What a change did, or, where nothing was taken, would do. */
+/** The effect of a change, or of a validation. */
 export interface ChangeReport {
   readonly manifests: readonly ListedManifest[];
-  /** Of the files that were given. */
+  /** Issues of the given files. */
   readonly problems: readonly ManifestProblem[];
   readonly warnings: readonly ManifestProblem[];
 }
 
-/** The same, with what was there before and is not any more. */
+/** The same, with the manifests that were removed. */
 export interface ReplaceReport extends ChangeReport {
   readonly removed: readonly ManifestRef[];
 }
 
-/** Why a manifest may not name this secret, or null. */
+/** Why a manifest must not use this secret, or null. */
 export type SecretCheck = (name: string) => string | null;
 
 interface Plan {
   readonly files: ReadonlyMap<string, string>;
   readonly loaded: LoadedManifests;
   readonly report: Omit<ChangeReport, 'manifests'>;
-  /** Of the files that were given, also those that the report leaves out. */
+  /** All issues of the given files, including those that the report omits. */
   readonly allProblems: readonly ManifestProblem[];
   readonly taken: readonly ManifestEntry[];
-  /** What is current, was not touched, and did not load before this change either. */
+  /** Current manifests that were not changed and did not load before this change either. */
   readonly stale: readonly DamagedRow[];
 }
 
@@ -92,23 +90,23 @@ export class ManifestStore {
   readonly #pause: () => Promise<void>;
   readonly #clocks: () => ClockLimits;
   #whole: { readonly catalog: Catalog; readonly damaged: readonly DamagedRow[] } | null = null;
-  /** What the loader did not take any more when it last went through the stored files. */
+  /** Stored manifests that the loader rejected at the last load. */
   #stale: readonly DamagedRow[] = [];
-  /** The stored files, once they have been needed. */
+  /** The stored files; read when they are first needed. */
   #files: ReadonlyMap<string, string> | null = null;
-  /** Of stored files, what a load has read. */
+  /** Parsed stored files. */
   #read: ReadonlyMap<string, ReadFile> = new Map();
-  /** Definitions that are current, as they are stored. */
+  /** Current definitions as stored. */
   readonly #kept = new WeakMap<AnyDefinition, Omit<ManifestEntry, 'definition'>>();
   readonly #sizes = new WeakMap<AnyDefinition, number>();
   #last: Promise<unknown> = Promise.resolve();
   #waiting = 0;
 
   /**
-   * @param sources the common manifests as they were written, by `kind/name`
-   * @param refuseSecret why a manifest may not name a secret, or null (X3)
-   * @param pause lets others of the thread go on, between slices of work
-   * @param clocks how often clocks may start work (F3, M6)
+   * @param sources source texts of the bundled manifests, by `kind/name`
+   * @param refuseSecret why a manifest must not use a secret, or null (X3)
+   * @param pause called between slices, so that other work can run
+   * @param clocks minimum intervals of feeds and schedules (F3, M6)
    */
   constructor(
     sql: SqlDatabase,
@@ -138,7 +136,7 @@ export class ManifestStore {
     return this.#current().catalog.workflow(name);
   }
 
-  /** The namespace's own and the common ones. */
+  /** The namespace's definitions and the bundled ones. */
   get data(): CatalogData {
     return this.#current().catalog.data;
   }
@@ -162,9 +160,9 @@ export class ManifestStore {
   }
 
   /**
-   * One manifest, as it is now or as it was.
+   * One manifest, in its current version or an older one.
    *
-   * @param wanted the author's version (its latest revision), or a revision
+   * @param wanted a version (its latest revision), or a revision
    * @throws EngineError `unknown_manifest`
    */
   get(ref: ManifestRef, wanted: { readonly version?: string; readonly revision?: number } = {}): StoredManifest {
@@ -196,9 +194,9 @@ export class ManifestStore {
   }
 
   /**
-   * Puts one manifest in, or a new version of it.
+   * Adds one manifest, or a new version of it.
    *
-   * @throws EngineError `invalid_manifest` with the problems, `manifest_read_only`, `manifest_in_use`, `catalog_busy`
+   * @throws EngineError `invalid_manifest` with the issues, `manifest_read_only`, `manifest_in_use`, `catalog_busy`
    */
   async put(ref: ManifestRef, text: string, now: number): Promise<ChangeReport> {
     return await this.#inTurn(async () => {
@@ -208,7 +206,7 @@ export class ManifestStore {
       if (home !== null && others.length > 0) {
         throw new EngineError(
           'manifest_in_use',
-          `The ${ref.kind} "${ref.name}" stands in ${home} together with others; send that file to /manifests instead`,
+          `The ${ref.kind} "${ref.name}" is in ${home} together with others; upload that file to /manifests instead`,
         );
       }
       const path = home ?? `${ref.kind}s/${ref.name}.yaml`;
@@ -219,23 +217,22 @@ export class ManifestStore {
         const found = taken.length === 0 ? 'none' : taken.slice(0, 10).join(', ');
         throw new EngineError(
           'invalid_manifest',
-          `The body must hold the ${ref.kind} "${ref.name}" and nothing else, it holds: ${found}`,
+          `The body must contain only the ${ref.kind} "${ref.name}", found: ${found}`,
         );
       }
       return this.#take(plan, now);
     });
   }
 
-  /** Takes files in: what loads is taken, what does not is reported and left out. */
+  /** Adds files: manifests without errors are added, the others are reported. */
   async upload(files: readonly ManifestFile[], now: number): Promise<ChangeReport> {
     return await this.#inTurn(async () => this.#take(await this.#planOfWhatLoads(files), now));
   }
 
   /**
-   * Makes the catalogue what these files are, as a whole: what is not among them goes. Versions of what goes
-   * can still be asked for.
+   * Replaces the whole catalogue with these files. Old versions can still be read.
    *
-   * @throws EngineError `invalid_manifest` with the problems; then nothing has changed
+   * @throws EngineError `invalid_manifest` with the issues; then nothing has changed
    */
   async replace(files: readonly ManifestFile[], now: number): Promise<ReplaceReport> {
     return await this.#inTurn(async () => {
@@ -249,7 +246,7 @@ export class ManifestStore {
     });
   }
 
-  /** What `upload` would say; nothing is changed. */
+  /** Returns what `upload` would return; nothing changes. */
   async validate(files: readonly ManifestFile[]): Promise<ChangeReport> {
     const { report, taken } = await this.#inTurn(async () => await this.#plan(files, { lenient: true }));
     const manifests = taken.map(({ definition }) => ({
@@ -260,7 +257,7 @@ export class ManifestStore {
   }
 
   /**
-   * Takes one manifest out. Its versions can still be asked for.
+   * Removes one manifest. Its versions can still be read.
    *
    * @throws EngineError `unknown_manifest`, `manifest_read_only`, `manifest_in_use` naming the importers
    */
@@ -277,15 +274,15 @@ export class ManifestStore {
   }
 
   /**
-   * Runs one change after the other: while one pauses, nothing else may change what it started from.
+   * Runs changes one after another: while one is paused, no other may change its starting point.
    *
-   * @throws EngineError `catalog_busy` when too many wait
+   * @throws EngineError `catalog_busy` if too many are queued
    */
   async #inTurn<T>(work: () => Promise<T>): Promise<T> {
     if (this.#waiting >= limits.catalogQueue) {
       throw new EngineError(
         'catalog_busy',
-        `${this.#waiting} changes and checks of the catalogue are waiting (allowed: ${limits.catalogQueue})`,
+        `${this.#waiting} changes and validations of the catalogue are queued (maximum ${limits.catalogQueue})`,
       );
     }
     this.#waiting += 1;
@@ -298,7 +295,7 @@ export class ManifestStore {
     }
   }
 
-  /** Files that do not load, or that would take something away that loaded before, are left out as they are. */
+  /** Skips files that do not load, or that would break manifests that loaded before. */
   async #planOfWhatLoads(files: readonly ManifestFile[]): Promise<Plan> {
     const first = await this.#plan(files, { lenient: true });
     const faulty = new Set(first.allProblems.map(({ file }) => file));
@@ -312,21 +309,21 @@ export class ManifestStore {
   }
 
   /**
-   * What becomes of the catalogue with these files.
+   * Computes the catalogue after a change.
    *
-   * @throws EngineError `manifest_in_use` when something else would not load any more; `invalid_manifest` past a limit
+   * @throws EngineError `manifest_in_use` if another manifest would no longer load; `invalid_manifest` beyond a limit
    */
   async #plan(
     given: readonly ManifestFile[],
     options: {
-      /** Paths that go. */
+      /** Paths to remove. */
       readonly without?: readonly string[];
       readonly removed?: readonly ManifestRef[];
-      /** The files are all that there will be. */
+      /** The files replace all stored ones. */
       readonly whole?: boolean;
-      /** Only look; what would be lost is the caller's business. */
+      /** Do not throw for manifests that would be lost. */
       readonly lenient?: boolean;
-      /** What an earlier plan has read. */
+      /** Parsed files of an earlier plan. */
       readonly read?: ReadonlyMap<string, ReadFile>;
     } = {},
   ): Promise<Plan> {
@@ -365,7 +362,7 @@ export class ManifestStore {
       const named = lost.slice(0, 10).map(({ kind, name }) => `${kind} "${name}"`);
       throw new EngineError(
         'manifest_in_use',
-        `${named.join(', ')} would not load any more: ${why.slice(0, 5).join('; ')}`,
+        `${named.join(', ')} would no longer load: ${why.slice(0, 5).join('; ')}`,
         { problems: why.slice(0, limits.manifestIssues) },
       );
     }
@@ -384,7 +381,7 @@ export class ManifestStore {
       [...files].map(([path, text]) => ({ path, text })),
       {
         common: this.#common,
-        // What is there already was taken when it was given; a run judges it again.
+        // stored manifests were checked when they were uploaded, and are checked again at run time
         refuseSecret: (name, file) => (changed.has(file) ? this.#refuseSecret(name) : null),
         clocks: this.#clocks(),
         isKept: (kind, name, source) => sources.get(`${kind}/${name}`) === source.trim(),
@@ -394,7 +391,7 @@ export class ManifestStore {
     );
   }
 
-  /** Which of these do not load from the stored files as they are: no change is to blame for them. */
+  /** Those that do not load from the stored files either, so the change did not cause it. */
   async #staleAmong(gone: readonly CurrentRow[]): Promise<DamagedRow[]> {
     const loaded = await this.#load(this.#stored(), this.#read, new Set());
     const loads = new Set(loaded.entries.map(({ definition }) => `${kindOf(definition)}/${definition.name}`));
@@ -402,12 +399,12 @@ export class ManifestStore {
       .filter(({ kind, name }) => !loads.has(`${kind}/${name}`))
       .map(({ kind, name, file }) => {
         const problem = loaded.problems.find((one) => one.file === file);
-        const why = problem === undefined ? `its file ${file} does not hold it any more` : formatProblem(problem);
-        return { kind, name, error: `does not load any more, and is served as it was: ${why}` };
+        const why = problem === undefined ? `its file ${file} no longer contains it` : formatProblem(problem);
+        return { kind, name, error: `no longer loads, and is served unchanged: ${why}` };
       });
   }
 
-  /** @throws EngineError `invalid_manifest` past the limits of one definition, and of all together */
+  /** @throws EngineError `invalid_manifest` beyond the limits of one definition, and of all together */
   #refuseTooLarge({ entries, catalog }: LoadedManifests): void {
     let all = 0;
     for (const { definition } of entries) {
@@ -420,7 +417,7 @@ export class ManifestStore {
       }
       all += chars;
     }
-    // each importer of a definition that only its folder finds has its own copy
+    // each importer of a folder's own definition has a copy of it
     for (const { definition } of catalog.data.scoped ?? []) all += this.#sizeOf(definition);
     if (all > limits.catalogDefinitionChars) {
       throw new EngineError(
@@ -443,7 +440,7 @@ export class ManifestStore {
     return this.#files;
   }
 
-  /** Keeps what has been read of files that are stored, within `limits.catalogMemoryChars`. */
+  /** Keeps parsed stored files, within `limits.catalogMemoryChars`. */
   #remember(read: ReadonlyMap<string, ReadFile>, stored: ReadonlyMap<string, string>): void {
     let left: number = limits.catalogMemoryChars;
     const kept = [...read].filter(([path, { text, size }]) => {
@@ -490,10 +487,10 @@ export class ManifestStore {
     return this.#whole;
   }
 
-  /** The common definitions and the namespace's own. */
+  /** The bundled definitions and the namespace's own. */
   #together(own: CatalogData): Catalog {
     const { data } = this.#common;
-    // By identity: an own definition may have the name of one that came with the deployment later.
+    // compare by identity: an uploaded definition may have the name of one that is bundled later
     const bundled = new Set(CATALOG_KINDS.flatMap((kind): readonly AnyDefinition[] => data[`${kind}s`]));
     for (const { definition } of data.scoped ?? []) bundled.add(definition);
     return createCatalog(
@@ -516,16 +513,20 @@ export class ManifestStore {
   #refuseDamaged({ kind, name }: ManifestRef): void {
     const damaged = this.#current().damaged.find((one) => one.kind === kind && one.name === name);
     if (damaged === undefined) return;
-    throw new EngineError('manifest_damaged', `The ${kind} "${name}" is set aside: ${damaged.error}. Put it in again`, {
-      manifest: { kind, name },
-    });
+    throw new EngineError(
+      'manifest_damaged',
+      `The ${kind} "${name}" is quarantined: ${damaged.error}. Upload it again`,
+      {
+        manifest: { kind, name },
+      },
+    );
   }
 
   #refuseCommon({ kind, name }: ManifestRef): void {
     if (!this.#common.list(kind).some((definition) => definition.name === name)) return;
     throw new EngineError(
       'manifest_read_only',
-      `The ${kind} "${name}" comes with the system and cannot be changed; choose another name for yours`,
+      `The ${kind} "${name}" is bundled and cannot be changed; choose another name`,
     );
   }
 
@@ -550,12 +551,12 @@ function invalid({ problems, warnings }: Plan['report']): EngineError {
   return new EngineError('invalid_manifest', lines.slice(0, 5).join('; '), { problems, warnings });
 }
 
-/** The first of them, and how many there are more. */
+/** The first issues, and the number of the others. */
 function shown(issues: readonly ManifestProblem[]): readonly ManifestProblem[] {
   const rest = issues.length - limits.manifestIssues;
   const first = issues[limits.manifestIssues];
   if (first === undefined) return issues;
-  return [...issues.slice(0, limits.manifestIssues), { ...first, message: `${rest} further ones are not listed` }];
+  return [...issues.slice(0, limits.manifestIssues), { ...first, message: `${rest} more are not listed` }];
 }
 
 function kindOf(definition: AnyDefinition): CatalogKind {
@@ -585,7 +586,7 @@ function listed(
   };
 }
 
-/** What is known of a manifest whose definition cannot be read. */
+/** A listed manifest whose definition cannot be read. */
 function setAside(
   { kind, name, error }: DamagedRow,
   row: { readonly revision: number; readonly version: string; readonly updatedAt: number } | null,

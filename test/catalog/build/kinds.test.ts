@@ -99,8 +99,8 @@ endpoints:
       'a kv store has no endpoint "gett" (allowed: get, set, delete, list, increment). Did you mean get?',
     ],
     ['implementation: {type: edge, store: graph}', '"graph" is not allowed (allowed: kv, log, sql)'],
-    ['implementation: {type: edge, store: kv, schema: [x]}', 'counts for sql stores only, this one is kv'],
-    ['implementation: {type: container, image: x}', 'is missing: what the service can be asked to do'],
+    ['implementation: {type: edge, store: kv, schema: [x]}', 'is allowed for sql stores only, this one is kv'],
+    ['implementation: {type: container, image: x}', 'is missing: the endpoints of the service'],
     [
       'implementation: {type: container}\nendpoints: {a: {}}',
       'needs exactly one of "image" (by name) and "build" (what it is made of)',
@@ -202,11 +202,11 @@ outputs: {text: steps.get.body, all: {source: $(steps.each)}}`),
     ['steps: [{name: a, type: internal, target: set_var}]', 'steps[0].target: "set_var" is not an internal action'],
     [
       'steps: [{name: a, type: llm}]\ntrigger: {type: scheduled, cron: "* *"}',
-      'trigger.cron: "* *" is not a time by five or six fields: it has 2',
+      'trigger.cron: "* *" is not a cron expression with five or six fields: it has 2 fields',
     ],
     [
       'steps: [{name: a, type: llm}]\ntrigger: {type: scheduled, cron: "0 99 * * *"}',
-      'trigger.cron: "0 99 * * *" is not a time by five or six fields',
+      'trigger.cron: "0 99 * * *" is not a cron expression with five or six fields',
     ],
     [
       'steps: [{name: a, type: llm}]\ntrigger: {type: scheduled, cron: "* * * * *", timezone: Mars/North}',
@@ -247,7 +247,7 @@ outputs: {text: steps.get.body, all: {source: $(steps.each)}}`),
     ],
     [
       'steps: [{name: a, type: llm, parameters: {prompt: $(env.HOME)}}]',
-      '$(env.HOME): "env" means nothing here (known: steps, trigger, item, index)',
+      '$(env.HOME): "env" is unknown here (known: steps, trigger, item, index)',
     ],
     ['steps: [{name: a, type: llm, parameters: {p: $(steps.a)}}]', 'steps[0].name: the step a waits for itself'],
     [
@@ -272,7 +272,7 @@ outputs: {text: steps.get.body, all: {source: $(steps.each)}}`),
     ],
     [
       'steps: [{name: a, type: llm, compensate: [{name: u, type: parallel, steps: []}]}]',
-      'steps[0].compensate[0].type: what undoes a step is a single action, and parallel is a group',
+      'steps[0].compensate[0].type: compensation steps must be single actions, and parallel is a group',
     ],
   ])('[M1] %j is refused in words', (rest, message) => {
     expect(problemsOf({ 'fetch.yaml': TOOL, 'w.yaml': workflow(rest) }).join('\n')).toContain(message);
@@ -297,7 +297,7 @@ describe('[F1] [S7] sources of feeds', () => {
       '{workflows: [flow]}',
       'the workflow "flow" has unsafe effects, and a periodic feed would repeat them; declare its effects where they are others, or say allow_unsafe: true in the feed',
     ],
-    ['{id: f, allow_unsafe: true, source: {type: internal, name: usage}}', '{}', 'counts for periodic feeds only'],
+    ['{id: f, allow_unsafe: true, source: {type: internal, name: usage}}', '{}', 'is allowed for periodic feeds only'],
   ])('%s is refused', (feed, imports, message) => {
     const files = { 'a.yaml': agent(feed, imports), 'store.yaml': store, 'fetch.yaml': tool('') };
     const flow = workflow('steps: [{name: a, type: llm}]').replace('name: w\n', 'name: flow\n');
@@ -428,7 +428,7 @@ context_feeds:
     ],
     [
       { id: 'a', type: 'on_demand', interval: 5, source: { type: 'internal', name: 'usage' } },
-      'interval: counts for periodic feeds only',
+      'interval: is allowed for periodic feeds only',
     ],
   ])('[F1] %j is refused in words', (written, message) => {
     const read = readFeed(written);

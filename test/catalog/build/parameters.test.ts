@@ -89,7 +89,7 @@ test.each<[string, Json, string]>([
   [
     'a reference to nothing',
     { type: 'object', properties: { a: { $ref: '#/$defs/none' } } },
-    'properties/a/$ref: "#/$defs/none" leads nowhere',
+    'properties/a/$ref: "#/$defs/none" does not exist',
   ],
   [
     'a schema of a list',

@@ -152,14 +152,16 @@ describe('[M6] workflows that a clock or an event starts', () => {
     expect(catalog.list('workflow')).toHaveLength(limits.schedules);
     expect(problems).toHaveLength(900);
     expect(formatProblem(problems[0] ?? expect.fail())).toBe(
-      'w0100.yaml:5:10: trigger: "w0100" is one schedule too many: the catalogue has 100 (allowed: 100): w0000, w0001, w0002, w0003, w0004, w0005, w0006, w0007, w0008, w0009 and 90 more',
+      'w0100.yaml:5:10: trigger: "w0100" exceeds the maximum of 100 schedules in the catalogue: w0000, w0001, w0002, w0003, w0004, w0005, w0006, w0007, w0008, w0009 and 90 more',
     );
     const store = openStore();
-    await expect(store.replace(files.slice(0, 101), 1)).rejects.toThrow(/"w0100" is one schedule too many/);
+    await expect(store.replace(files.slice(0, 101), 1)).rejects.toThrow(/"w0100" exceeds the maximum of 100 schedules/);
     await store.upload(files.slice(0, 450), 2);
     expect(store.data.workflows.filter(({ trigger }) => trigger.type === 'scheduled')).toHaveLength(100);
     const ref = { kind: 'workflow', name: 'extra' } as const;
-    await expect(store.put(ref, scheduled('extra').text, 3)).rejects.toThrow(/"extra" is one schedule too many/);
+    await expect(store.put(ref, scheduled('extra').text, 3)).rejects.toThrow(
+      /"extra" exceeds the maximum of 100 schedules/,
+    );
     await store.remove({ kind: 'workflow', name: 'w0007' }, 4);
     await store.put(ref, scheduled('extra').text, 5);
   });
@@ -170,7 +172,7 @@ describe('[M6] workflows that a clock or an event starts', () => {
     expect(catalog.list('workflow')).toHaveLength(limits.eventWorkflows - 1);
     expect(problems).toHaveLength(981);
     expect(formatProblem(problems[0] ?? expect.fail())).toMatch(
-      /^w0019\.yaml:5:\d+: trigger\.event: "w0019" is one workflow too many for the event "order": 20 wait for it \(allowed: 20\): shipped, w0000, .* and 10 more$/,
+      /^w0019\.yaml:5:\d+: trigger\.event: "w0019" exceeds the maximum of 20 workflows for the event "order": shipped, w0000, .* and 10 more$/,
     );
     expect(problemsOf(many(100, (at) => waiting(named('w', at), `event${at % 5}`)))).toEqual([]);
   });
@@ -180,7 +182,7 @@ describe('[M6] workflows that a clock or an event starts', () => {
     const files = many(100, (at) => scheduled(named('w', at)));
     await store.upload([flow('a', '{type: manual}'), ...files], 1);
     await expect(store.put({ kind: 'workflow', name: 'a' }, scheduled('a').text, 2)).rejects.toThrow(
-      /invalid|"a" is one schedule too many/,
+      /invalid|"a" exceeds the maximum of 100 schedules/,
     );
     expect(store.list('workflow').filter(({ error }) => error !== undefined)).toEqual([]);
   });

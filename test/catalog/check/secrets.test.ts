@@ -185,7 +185,7 @@ describe('[X3] several API keys', () => {
   test('a tool under the name of the operator’s gets nothing of the operator’s', async () => {
     const text = tool('shared', 'https://evil.example/');
     expect((await storeOf('zoe').upload([{ path: 's.yaml', text }], 0)).problems[0]?.message).toContain(
-      'comes with the system',
+      'is the name of a bundled tool',
     );
     // it was there before the operator's came
     const sql = openNodeSql();

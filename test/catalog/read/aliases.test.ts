@@ -115,8 +115,8 @@ describe('imports', () => {
     });
     expect(loaded.problems).toEqual([]);
     expect(loaded.warnings.map(formatProblem)).toEqual([
-      'west/look.yaml:3:7: name: there is already a tool "look", in east/look.yaml:3; importers that stand nearer to this one find this one',
-      'west/memo.yaml:3:7: name: there is already a relic "memo", in east/memo.yaml:3; importers that stand nearer to this one find this one',
+      'west/look.yaml:3:7: name: there is already a tool "look", in east/look.yaml:3; importers that are nearer to this one use it',
+      'west/memo.yaml:3:7: name: there is already a relic "memo", in east/memo.yaml:3; importers that are nearer to this one use it',
     ]);
     const meant = (name: string): unknown[] => {
       const resolved = loaded.catalog.agent(name);
@@ -134,7 +134,7 @@ describe('imports', () => {
       'y/look.yaml': tool('look'),
     });
     expect(loaded.problems.map(formatProblem)).toEqual([
-      'a.yaml:6:33: import.tools[1]: "look" already stands for the tool in x/look.yaml',
+      'a.yaml:6:33: import.tools[1]: "look" already refers to the tool in x/look.yaml',
     ]);
   });
 
@@ -142,7 +142,7 @@ describe('imports', () => {
     const loaded = load({ 'a.yaml': agent('a', 'import: {tools: [t]}'), 't.yaml': tool('t', 'executor: {type: zzz}') });
     expect(said(loaded)).toEqual([
       't.yaml:5:18: executor.type: "zzz" is not allowed (allowed: builtin, script, http, container, mcp)',
-      'a.yaml:6:18: import.tools[0]: the tool "t" did not load, so it is left out',
+      'a.yaml:6:18: import.tools[0]: the tool "t" did not load and is omitted',
     ]);
     expect(loaded.catalog.agent('a')?.tools.size).toBe(0);
   });
@@ -167,7 +167,7 @@ describe('imports', () => {
     const loaded = loadManifests(files, { common });
     expect(said(loaded)).toEqual([
       'a.yaml:6:31: import.tools[1]: agent "a" imports the tool "comon_tool", which does not exist (nearest: common_tool)',
-      'b.yaml:3:7: name: "shipped" is the name of an agent that comes with the system and cannot be changed',
+      'b.yaml:3:7: name: "shipped" is the name of a bundled agent, which cannot be changed',
     ]);
     expect(loaded.catalog.agent('c')?.agent.imports.tools).toEqual(['common_tool']);
   });

@@ -131,7 +131,7 @@ describe('[M4] what is stored and cannot be used is set aside', () => {
     expect(graphOf(store.data).nodes.map(({ id }) => id)).toEqual(['agent/b', 'tool/common', 'tool/t', 'tool/u']);
     expect(store.list('agent')).toMatchObject([
       { name: 'b', revision: 1 },
-      { name: 'a', revision: 1, common: false, error: expect.stringContaining('what is stored of it') as string },
+      { name: 'a', revision: 1, common: false, error: expect.stringContaining('its stored definition') as string },
     ]);
     expect(store.get({ kind: 'agent', name: 'a' })).toMatchObject({
       definition: null,

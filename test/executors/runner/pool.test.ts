@@ -328,7 +328,7 @@ describe('relics', () => {
       { signal: new AbortController().signal },
     );
   const holders = (space: string): Node[] =>
-    nodes.filter(({ relics }) => relics.started.some(({ id }) => id.space === space));
+    nodes.filter(({ relics }) => relics.started.some(({ id }) => id.scope === space));
 
   test('[R5] every Worker finds the same runner for a relic, and spaces spread over them', async () => {
     const spaces = Array.from({ length: 16 }, (_, at) => `ses_${at}`);
@@ -357,7 +357,7 @@ describe('relics', () => {
 
   test('[R5] the end of a session reaches all of them', async () => {
     await poolOf().stopRelics('ses_1', { forget: true });
-    expect(nodes.map(({ relics }) => relics.forgotten)).toEqual(nodes.map(() => [{ space: 'ses_1', name: null }]));
+    expect(nodes.map(({ relics }) => relics.forgotten)).toEqual(nodes.map(() => [{ scope: 'ses_1', name: null }]));
   });
 });
 

@@ -1,8 +1,8 @@
-/** What SQLite and the file system say of the ledger, in words for the operator and for the caller (R1). */
+/** Classifies errors of SQLite and the file system for the ledger (R1). */
 
-/** The ledger is there and cannot do what is asked: the disk is full, read-only or broken. */
-export class LedgerFault extends Error {
-  override readonly name = 'LedgerFault';
+/** The ledger cannot be used: the disk is full, read-only or broken. */
+export class LedgerError extends Error {
+  override readonly name = 'LedgerError';
 }
 
 /** SQLite's primary result codes. */
@@ -17,9 +17,9 @@ const CODES = {
   cannotOpen: 14,
   noDatabase: 26,
 };
-const OF_THE_DISK: Readonly<Record<number, string>> = {
-  [CODES.busy]: 'another process holds it',
-  [CODES.locked]: 'another process holds it',
+const SQLITE_REASONS: Readonly<Record<number, string>> = {
+  [CODES.busy]: 'another process has locked it',
+  [CODES.locked]: 'another process has locked it',
   [CODES.readOnly]: 'it is read-only',
   [CODES.io]: 'the disk reports an error',
   [CODES.corrupt]: 'its content is damaged; the next start sets it aside',
@@ -27,30 +27,30 @@ const OF_THE_DISK: Readonly<Record<number, string>> = {
   [CODES.cannotOpen]: 'it cannot be opened',
   [CODES.noDatabase]: 'its content is damaged; the next start sets it aside',
 };
-const OF_THE_SYSTEM: Readonly<Record<string, string>> = {
+const FILE_REASONS: Readonly<Record<string, string>> = {
   EROFS: 'the disk is read-only',
-  EACCES: 'this user may not write it',
-  EPERM: 'this user may not write it',
+  EACCES: 'this user has no write permission',
+  EPERM: 'this user has no write permission',
   ENOSPC: 'no space is left on the disk',
   EDQUOT: 'the quota of this user is used up',
   EIO: 'the disk reports an error',
-  EEXIST: 'something else has the name of its folder',
-  ENOTDIR: 'something else has the name of its folder',
+  EEXIST: 'its folder is not a directory',
+  ENOTDIR: 'its folder is not a directory',
 };
 
-/** Whether opening a file failed because of what is in it: it is no ledger, or a damaged one. */
-export function isGarbage(fault: unknown): boolean {
+/** Whether a file could not be opened because of its content: it is damaged, or not a ledger. */
+export function isInvalidFile(fault: unknown): boolean {
   const code = primaryCode(fault);
-  // tables that are missing, or are others than ours, are a plain error
+  // missing or foreign tables are a plain SQLITE_ERROR
   return code === CODES.error || code === CODES.corrupt || code === CODES.noDatabase;
 }
 
-/** Why a ledger that may be good cannot be used now; null for any other fault. */
+/** Why an intact ledger cannot be used now; null for other errors. */
 export function reasonOf(fault: unknown): string | null {
   const code = primaryCode(fault);
-  if (code !== null) return OF_THE_DISK[code] ?? null;
+  if (code !== null) return SQLITE_REASONS[code] ?? null;
   if (fault instanceof Error && 'code' in fault && typeof fault.code === 'string') {
-    return OF_THE_SYSTEM[fault.code] ?? null;
+    return FILE_REASONS[fault.code] ?? null;
   }
   return null;
 }

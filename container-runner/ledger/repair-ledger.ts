@@ -1,4 +1,4 @@
-/** Checks a ledger that was there before: its pages, its tables, and every row that something would choke on (R1). */
+/** Checks an existing ledger: its pages, its tables, and rows that readers could not parse (R1). */
 import type { DatabaseSync } from 'node:sqlite';
 
 const COLUMNS = {
@@ -7,23 +7,23 @@ const COLUMNS = {
   tokens: 'id, expires_at',
 } as const;
 
-/** A row that is no error of SQLite, so that opening such a file fails like any other that is no ledger. */
+/** Has SQLite's error code for a damaged file, so callers handle it like SQLite's own errors. */
 class DamagedFile extends Error {
   readonly errcode = 11;
 }
 
-/** @throws Error of SQLite when a page is damaged or a table is not as it should be */
+/** @throws Error of SQLite if a page is damaged or a table has the wrong columns */
 export function checkTables(db: DatabaseSync): void {
-  // some 0.1 s for 100 MB
-  const said = Object.values(db.prepare('PRAGMA quick_check(1)').get() ?? {})[0];
-  if (said !== 'ok') throw new DamagedFile(String(said));
+  // takes about 0.1 s for 100 MB
+  const result = Object.values(db.prepare('PRAGMA quick_check(1)').get() ?? {})[0];
+  if (result !== 'ok') throw new DamagedFile(String(result));
   for (const [table, columns] of Object.entries(COLUMNS)) {
     db.prepare(`SELECT ${columns} FROM ${table} LIMIT 1`).get();
   }
 }
 
-/** Payloads of the right shape for each type of event, in one line: a reader's frame ends with it. */
-const SOUND = `
+/** Condition for valid payloads of each event type. They must be one line, because SSE frames end at line breaks. */
+const VALID_PAYLOAD = `
   CASE WHEN json_valid(data) AND instr(data, char(10)) = 0 AND instr(data, char(13)) = 0 THEN
     CASE type
       WHEN 'started' THEN json_type(data, '$.sandbox') = 'text'
@@ -37,14 +37,14 @@ const REPAIRS = [
      WHEN 'started' THEN '{"sandbox":"unknown"}'
      WHEN 'exited' THEN '{"end":"lost","exit_code":null,"truncated":false}'
      ELSE '{"text":"\uFFFD"}' END
-   WHERE ${SOUND} IS NOT 1`,
-  // an end that nobody knows is the end of a job that was lost; what has not ended is lost by the next step
+   WHERE ${VALID_PAYLOAD} IS NOT 1`,
+  // an unknown end becomes `lost`; opening the ledger then marks unfinished jobs as lost
   `UPDATE jobs SET state = 'running' WHERE state NOT IN ('queued', 'running', 'ended')`,
   `UPDATE jobs SET end = 'lost', exit_code = NULL WHERE state = 'ended' AND (end IS NULL OR end NOT IN
      ('exited', 'timeout', 'killed', 'oom', 'output_limit', 'lost', 'build_failed'))`,
 ];
 
-/** Repairs them, so that one broken row fails no request for the others. */
+/** Repairs rows, so that one damaged row does not fail requests for others. */
 export function repairRows(db: DatabaseSync, now: number): void {
   for (const repair of REPAIRS) db.exec(repair);
   db.prepare(`UPDATE jobs SET ended_at = ? WHERE state = 'ended' AND ended_at IS NULL`).run(now);

@@ -1,12 +1,12 @@
 /**
- * What the engine's builder has no bounds for: how many processes a step starts, and how much a build writes to the
- * machine's disk. Every image and container of a build carries a label of its own (`followable` puts it behind each FROM).
+ * Limits what the engine's builder does not limit: the processes of a step, and the disk space of a build. Each image and
+ * container of a build has a unique label (`sanitizeDockerfile` adds it after each FROM).
  *
- * Owns: images and containers with that label, but for the one that is tagged. Does not own: the build itself.
+ * Owns the images and containers with that label, except the tagged one. Does not own the build itself.
  * Invariants:
- * 1. A step has its limit of processes some milliseconds after its start.
- * 2. A build that has written more than it may is ended at the next look.
- * 3. Afterwards nothing of it is left but the image that was tagged, and what that stands on.
+ * 1. A step gets its process limit some milliseconds after its start.
+ * 2. A build that exceeds its disk limit is aborted at the next check.
+ * 3. After the build, only the tagged image and its layers remain.
  */
 import type { Readable } from 'node:stream';
 
@@ -17,20 +17,20 @@ import { LABEL, within } from '../sandbox/docker-engine.ts';
 
 export const BUILD_LABEL = `${LABEL}.build`;
 const MEBIBYTE = 1_048_576;
-/** A chain of images goes leaf by leaf, where the engine does not take the chain at once. */
+/** Images are removed leaf by leaf, if the engine does not remove the whole chain. */
 const MOST_PASSES = 4;
 
-export interface BuildWatch {
-  /** Resolves when it is over and what is left of the build is removed. */
+export interface BuildMonitor {
+  /** Stops monitoring and removes the remains of the build. */
   end(): Promise<void>;
 }
 
 /**
- * @param mark the label's value, which no other build has
- * @param stop told why the build has to end
+ * @param mark the unique value of the label
+ * @param stop called with the reason to abort the build
  */
-export async function watchBuild(docker: Docker, mark: string, stop: (reason: Error) => void): Promise<BuildWatch> {
-  const { processes, diskMb } = limits.buildMeans;
+export async function monitorBuild(docker: Docker, mark: string, stop: (reason: Error) => void): Promise<BuildMonitor> {
+  const { processes, diskMb } = limits.buildResources;
   const filters = { label: [`${BUILD_LABEL}=${mark}`] };
   const events = (await docker.getEvents({
     filters: { ...filters, type: ['container'], event: ['start'] },
@@ -41,7 +41,7 @@ export async function watchBuild(docker: Docker, mark: string, stop: (reason: Er
   });
 
   async function bound(id: string): Promise<void> {
-    // one that has ended already needs none
+    // fails if the container has already ended
     await docker
       .getContainer(id)
       .update({ PidsLimit: processes })
@@ -55,7 +55,7 @@ export async function watchBuild(docker: Docker, mark: string, stop: (reason: Er
         { readonly Id: string; readonly SizeRw?: number }[]
       >,
     ]);
-    // in case the event was missed
+    // in case the start event was missed
     await Promise.all(containers.map(({ Id: id }) => bound(id)));
     const sizes = new Map(images.map(({ Id: id, Size: size }) => [id, size]));
     const layers = images.map(({ ParentId: parent, Size: size }) => size - (sizes.get(parent) ?? size));
@@ -66,7 +66,7 @@ export async function watchBuild(docker: Docker, mark: string, stop: (reason: Er
     try {
       if ((await measure()) > diskMb * MEBIBYTE) stop(new Error(`it wrote more than ${diskMb} MiB`));
     } catch {
-      // an engine that does not answer ends the build by itself
+      // if the engine does not answer, the build fails anyway
     }
   }
 
@@ -75,7 +75,7 @@ export async function watchBuild(docker: Docker, mark: string, stop: (reason: Er
     looking ??= look().finally(() => {
       looking = null;
     });
-  }, limits.buildLookMs);
+  }, limits.buildPollMs);
 
   return {
     async end() {
@@ -97,7 +97,7 @@ async function remove(docker: Docker, filters: { readonly label: string[] }): Pr
       ({ Id: id, RepoTags: tags }) => !parents.has(id) && (tags ?? []).every((tag) => tag === '<none>:<none>'),
     );
     if (leaves.length === 0) return;
-    // the engine takes what a leaf alone stands on with it
+    // the engine also removes parents without other children
     await Promise.allSettled(leaves.map(({ Id: id }) => docker.getImage(id).remove()));
   }
 }

@@ -1,4 +1,4 @@
-/** Finds the place where relics run on this machine, or says why there is none. */
+/** Selects where relics run on this machine, or explains why they cannot. */
 import type { Logger } from 'pino';
 
 import { MAXIMA } from '../operator-limits.ts';
@@ -12,7 +12,7 @@ import type { StateFolder } from '../state.ts';
 import { DockerRelicHost } from './docker-host.ts';
 import type { RelicClock } from './relic.ts';
 import { Relics } from './relics.ts';
-import type { RelicHost } from './service.ts';
+import type { RelicHost } from './relic-service.ts';
 
 type Settings = Pick<
   RunnerConfig,
@@ -27,7 +27,7 @@ const systemClock: RelicClock = {
   },
 };
 
-/** @param given a place of the caller's, instead of the machine's */
+/** @param given a host of the caller, instead of Docker */
 export async function openRelics(
   settings: Settings,
   state: StateFolder,
@@ -45,10 +45,10 @@ export async function openRelics(
   }
 }
 
-/** @throws Error in words for people, when relics cannot run in containers here */
+/** @throws Error with a message for users if relics cannot run in containers */
 async function dockerHost(settings: Settings, state: StateFolder, log: Logger): Promise<DockerRelicHost> {
   const { dockerSocket, sandbox, baseImages, images: allowed, pipIndex } = settings;
-  if (dockerSocket === 'off') throw new Error('the Docker engine is switched off (RUNNER_DOCKER=off)');
+  if (dockerSocket === 'off') throw new Error('the Docker engine is disabled (RUNNER_DOCKER=off)');
   if (sandbox !== null && sandbox !== 'docker') throw new Error(`the operator allows only the sandbox ${sandbox}`);
   const seccomp = seccompProfile(process.arch);
   if (seccomp === null) throw new Error(`there is no system call filter for ${process.arch}`);
