@@ -12,7 +12,7 @@ import { SESSION_ID, sessionKit, settle } from '../test/support/session-kit.ts';
 import type { SessionKit } from '../test/support/session-kit.ts';
 import { ROOT } from '../scripts/system.ts';
 import { percentile, table, writeSection } from './report.ts';
-import { writeBars } from './sessions/chart.ts';
+import { barsOfOneUnit, writeBars } from './chart.ts';
 
 /** US dollars, beyond what the paid plan includes: developers.cloudflare.com/durable-objects/platform/pricing, 2026. */
 const PRICES = {
@@ -305,18 +305,14 @@ function report(): string {
   const money = (value: number): string => `$${value.toFixed(4)}`;
   writeBars(
     join(ROOT, 'docs/journal.svg'),
-    'What 1,000 runs cost at list prices, US cents',
+    { title: 'What 1,000 runs cost at list prices', note: 'US cents; each group has its own scale.' },
     runs.map((run) => {
       const cost = costOf(run);
-      return {
-        title: run.name,
-        unit: '¢',
-        bars: [
-          { label: 'rows', value: cost.rows * 100 },
-          { label: 'requests', value: cost.requests * 100 },
-          { label: 'time (GB-s)', value: cost.time * 100 },
-        ],
-      };
+      return barsOfOneUnit(run.name, '¢', [
+        { label: 'rows', value: cost.rows * 100 },
+        { label: 'requests', value: cost.requests * 100 },
+        { label: 'time (GB-s)', value: cost.time * 100 },
+      ]);
     }),
   );
   return `Counted over real sessions on SQLite in Node, with a model that speaks ${PACE.tokens} tokens a second on a clock of its own.

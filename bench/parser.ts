@@ -9,7 +9,7 @@ import { runInNewContext } from 'node:vm';
 import { createParser } from '../src/protocol/parser/parser.ts';
 import { freePort, startService, stopService, waitUntilHealthy } from '../scripts/services.ts';
 import { ROOT } from '../scripts/system.ts';
-import { writeChart } from './parser/chart.ts';
+import { writeLines } from './chart.ts';
 import { CONTESTANTS, DECLARING } from './parser/contestants.ts';
 import type { Contestant } from './parser/contestants.ts';
 import { cut, workloads } from './parser/text.ts';
@@ -43,9 +43,12 @@ for (const workload of TEXTS) {
   console.error(`${workload.name}: done`);
 }
 const mixed = rates.get('mixed') ?? [];
-writeChart(
+writeLines(
   join(ROOT, 'docs/parser.svg'),
-  'Reading a generation, mixed text, Node',
+  {
+    title: 'Reading a generation, mixed text, Node',
+    note: 'MB/s over characters in a chunk; higher is better',
+  },
   SIZES,
   NAMES.map((name, index) => ({
     label: name,

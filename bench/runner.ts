@@ -12,7 +12,7 @@ import { freePort, startService, stopService, waitUntilHealthy } from '../script
 import { ROOT } from '../scripts/system.ts';
 import { connectEngine } from '../container-runner/sandbox/docker-engine.ts';
 import { descendantsOf } from '../container-runner/sandbox/process-tree.ts';
-import { barChart } from './runner/chart.ts';
+import { writeBars } from './chart.ts';
 import { percentile, table, writeSection } from './report.ts';
 
 const SAMPLES = Number(process.env['BENCH_SAMPLES'] ?? 40);
@@ -133,12 +133,26 @@ const notes: string[] = [];
 for (const level of LEVELS) await measure(level);
 
 const svg = 'docs/benchmarks-runner.svg';
-barChart(
+const shown = rows.map(({ level, program, cold, pooled, prewarmed }) => ({
+  title: `${level}, ${program}`,
+  bars: Object.entries({ cold, pooled, prewarmed })
+    .map(([label, samples]) => ({ label, ms: percentile(samples, 0.5) }))
+    .filter(({ ms }) => Number.isFinite(ms)),
+}));
+const most = Math.max(10, ...shown.flatMap(({ bars }) => bars.map(({ ms }) => ms)));
+writeBars(
   join(ROOT, svg),
-  'From the closing tag to the first byte of output (p50)',
-  rows.map(({ level, program, cold, pooled, prewarmed }) => ({
-    name: `${level}, ${program}`,
-    bars: { cold: percentile(cold, 0.5), pooled: percentile(pooled, 0.5), prewarmed: percentile(prewarmed, 0.5) },
+  {
+    title: 'From the closing tag to the first byte of output (p50)',
+    note: 'Milliseconds on a logarithmic axis from 1 ms; shorter is better.',
+  },
+  shown.map(({ title, bars }) => ({
+    title,
+    bars: bars.map(({ label, ms }) => ({
+      label,
+      share: Math.log10(ms) / Math.log10(most),
+      shown: `${ms.toFixed(1)} ms`,
+    })),
   })),
 );
 const body = [

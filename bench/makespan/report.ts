@@ -1,7 +1,7 @@
 /** The tables, the words and the chart. */
 import { table, writeSection } from '../report.ts';
-import { writeChart } from './chart.ts';
-import type { BarGroup } from './chart.ts';
+import { writeBars } from '../chart.ts';
+import type { BarGroup } from '../chart.ts';
 import type { DispatchFigures } from './dispatch.ts';
 import type { Workload } from './workloads.ts';
 
@@ -59,9 +59,19 @@ nothing for network, journal and HTTP.`,
     notMeasured(minutes),
   ].join('\n\n');
   if (chart !== null) {
-    writeChart(
+    const groups = rows.map((row) => barsOf(row, peers));
+    const longest = Math.max(...groups.flatMap(({ bars }) => bars.map(({ share }) => share)));
+    writeBars(
       chart,
-      rows.map((row) => barsOf(row, peers)),
+      {
+        title: 'From the message to the end of the answer',
+        note: "Bars in multiples of the row's lower bound (dashed); shorter is better.",
+      },
+      groups.map(({ title, bars }) => ({
+        title,
+        bars: bars.map((bar) => ({ ...bar, share: bar.share / longest })),
+      })),
+      1 / longest,
     );
     writeSection('Makespan', 'npm run bench:makespan', body);
   }
@@ -233,17 +243,22 @@ function notMeasured(minutes: number): string {
   the last table. Rows below 7 s are medians of three runs, the others single runs. The whole took ${minutes.toFixed(0)} minutes.`;
 }
 
+/** `share` is in multiples of the bound. */
 function barsOf({ workload, nativeMs, wavesMs, peersMs, own }: Row, peers: readonly string[]): BarGroup {
-  const peer = ['#8fa3b8', '#7d93ab', '#6b839d'];
+  const bar = (label: string, ms: number, colour: string): BarGroup['bars'][number] => ({
+    label,
+    share: ms / own.one.boundMs,
+    shown: `${seconds(ms)} s`,
+    colour,
+  });
   return {
     title: workload.name,
-    boundMs: own.one.boundMs,
     bars: [
-      { label: 'plan, then waves (computed)', ms: wavesMs, colour: '#d9d9d9' },
-      { label: 'native parallel, ideal (computed)', ms: nativeMs, colour: '#c4c4c4' },
-      ...peersMs.map((ms, at) => ({ label: peers[at] ?? '', ms, colour: peer[at] ?? '#888' })),
-      { label: 'this system, compact', ms: own.compact.ms, colour: '#3a9b6f' },
-      { label: 'this system, one generation', ms: own.one.ms, colour: '#1f7a52' },
+      bar('plan, then waves (computed)', wavesMs, '#d9d9d9'),
+      bar('native parallel, ideal (computed)', nativeMs, '#c4c4c4'),
+      ...peersMs.map((ms, at) => bar(peers[at] ?? '', ms, ['#8fa3b8', '#7d93ab', '#6b839d'][at] ?? '#888')),
+      bar('this system, compact', own.compact.ms, '#3a9b6f'),
+      bar('this system, one generation', own.one.ms, '#1f7a52'),
     ],
   };
 }

@@ -19,6 +19,7 @@ export type StreamStep =
   /** A `data:` line with any content. */
   | { readonly data: string }
   | { readonly comment: string }
+  /** 0: one turn of the event loop. */
   | { readonly pauseMs: number }
   /** Sends nothing more and keeps the connection open. */
   | 'STALL'
@@ -163,9 +164,11 @@ async function stream(steps: readonly StreamStep[], outgoing: ServerResponse): P
     else if ('data' in step) send(step.data);
     else if ('comment' in step) outgoing.write(`: ${step.comment}\n\n`);
     else {
-      await new Promise((resolve) => {
-        setTimeout(resolve, step.pauseMs);
+      await new Promise<void>((resolve) => {
+        if (step.pauseMs === 0) setImmediate(resolve);
+        else setTimeout(resolve, step.pauseMs);
       });
+      if (outgoing.destroyed) return;
     }
   }
   send('[DONE]');
