@@ -1,7 +1,7 @@
 /**
  * Native function calls, piece by piece as OpenAI-compatible servers send them, to the same protocol
- * events as text gives (P17). A call whose arguments are complete is written out as protocol text and
- * read by the parser, so that limits, repair and rejections are the same by construction.
+ * events as text gives (P17). A call whose arguments are complete passes the same checks as an action in the text
+ * (`readAction`), so that limits, repair and rejections are the same by construction.
  *
  * Owns the calls that are still being written. Does not own the text beside them, nor whether a name
  * exists: it asks what type of action a name stands for, and the scheduler judges.
@@ -16,15 +16,21 @@
  *  5. No input throws.
  */
 import { DEFAULT_ACTION_TYPE } from '../../domain/action-types.ts';
-import type { ActionDeclaration, ActionRejection, ActionType, RejectionCode } from '../../domain/action.ts';
+import type { ActionRejection, ActionType } from '../../domain/action.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { isJsonObject, parseJson } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ModelDelta } from '../../domain/ports.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
 import { idIssue } from '../references/ids.ts';
-import { createParser } from '../parser/parser.ts';
-import type { Numbering, ParserOptions } from '../parser/parser.ts';
+import { ActionBody } from '../parser/action-body.ts';
+import { headFrom } from '../parser/action-head.ts';
+import type { Numbering, Rejection } from '../parser/action-reader.ts';
+import { excerptAround, excerptOf, placeOf } from '../parser/excerpt.ts';
+import type { ParserOptions } from '../parser/parser.ts';
+import { declarationOf, readAction } from '../parser/read-action.ts';
+import type { ReadAction } from '../parser/read-action.ts';
+import { TextPosition } from '../parser/text-position.ts';
 
 export type ToolCallDelta = Extract<ModelDelta, { type: 'tool_call' }>;
 
@@ -211,7 +217,7 @@ class Reader implements ToolCallReader {
     });
   }
 
-  /** Declares or rejects the call, whichever the parser says of it. */
+  /** Declares or rejects the call, whose arguments are complete. */
   #settle(call: Call, source: string): void {
     const name = call.name ?? '';
     const print = JSON.stringify([name, source]);
@@ -230,62 +236,42 @@ class Reader implements ToolCallReader {
     const read = this.#read({ id, type, name, source });
     if (call.id !== null && !this.#used.has(call.id)) this.#used.set(call.id, print);
     else call.id = null;
-    for (const warning of read.warnings) this.#events.push(warning);
-    if (read.rejection !== null) {
+    if (!read.ok) {
       this.#tell(call, { id, type, name, source: '{}' });
       this.#events.push({
         type: 'action_rejected',
-        rejection: { ...read.rejection, ordinal: call.ordinal, id, type, mode: 'async', name },
+        rejection: rejectionOf({ ordinal: call.ordinal, id, type, name }, read, source, { index: read.index }),
       });
       return;
     }
-    const { action } = read;
-    this.#tell(call, { id, type, name, source: action.repaired ? JSON.stringify(action.parameters) : source });
-    this.#events.push({
-      type: 'action_declared',
-      action: { ...action, ordinal: call.ordinal, span: NOWHERE },
-    });
+    for (const { code, message } of read.warnings) this.#events.push({ type: 'warning', code, message, offset: 0 });
+    const { fields, repaired } = read;
+    this.#tell(call, { id, type, name, source: repaired ? JSON.stringify(fields.parameters) : source });
+    const declared = { ordinal: call.ordinal, id, embeddedInThought: false, repaired, span: NOWHERE };
+    this.#events.push({ type: 'action_declared', action: declarationOf(fields, declared) });
   }
 
-  /** The call as protocol text, through the parser. */
-  #read({ id, type, name, source }: { id: string; type: ActionType; name: string; source: string }): {
-    warnings: ProtocolEvent[];
-  } & ({ rejection: null; action: ActionDeclaration } | { rejection: Omit<ActionRejection, 'ordinal'> }) {
+  /** The arguments are parameters, whatever they are called (P18). */
+  #read({ id, type, name, source }: { id: string; type: ActionType; name: string; source: string }): ReadAction {
+    const body = new ActionBody(new TextPosition());
+    body.begin(0, false);
+    body.add(source);
+    if (body.tooLarge) return { ok: false, id, index: null, ...tooLarge() };
     const { json, unsafe } = this.#options;
-    const parser = createParser({ json, actInReasoning: false, ...(unsafe === undefined ? {} : { unsafe }) });
-    const tag = `<action type="${type}" name=" ${escaped(name)} " id=" ${escaped(id)} " mode="async">`;
-    // Arguments are parameters whatever they are called (P18), also one that is called "parameters".
-    const value = source.includes('parameters') ? parseJson(source) : undefined;
-    const wrap = isJsonObject(value) && Object.hasOwn(value, 'parameters');
-    const text = `${tag}${wrap ? `{"parameters":${source}}` : source}</action>`;
-    const warnings: ProtocolEvent[] = [];
-    for (const event of [...parser.feed(text), ...parser.end()]) {
-      if (event.type === 'warning') warnings.push({ ...event, offset: 0 });
-      else if (event.type === 'action_declared') {
-        // A closing tag in arguments that are no JSON must not make a whole of their beginning.
-        if (event.action.span.end !== text.length) break;
-        return { warnings, rejection: null, action: event.action };
-      } else if (event.type === 'action_rejected') {
-        const { rejection } = event;
-        // The place is counted in the arguments; the tag is not the model's.
-        const column = rejection.line === 1 ? Math.max(1, rejection.column - tag.length) : rejection.column;
-        const excerpt = rejection.excerpt.startsWith('<action') ? excerptOf(source) : rejection.excerpt;
-        return { warnings: [], rejection: { ...rejection, column, excerpt } };
-      }
-    }
-    return { warnings: [], rejection: rejectionOf({ id, type, name }, invalidJson(), source) };
+    const repair = json === 'strict' ? null : { charsLeft: limits.repairCharsPerGeneration };
+    return readAction(headFrom({ type, name, id, mode: 'async' }), body, { repair, unsafe, form: 'parameters' });
   }
 
-  /** Rejects a call that the parser need not see. */
-  #reject(call: Call, refusal: Refusal): void {
+  /** Rejects a call whose arguments are not read. */
+  #reject(call: Call, rejection: Rejection): void {
     call.warned = true;
     const id = this.#actionId(call);
     const type = call.name === null ? null : this.#options.typeOf(call.name);
-    const rejection = rejectionOf({ id, type, name: call.name }, refusal, call.text);
+    const told = rejectionOf({ ordinal: call.ordinal, id, type, name: call.name }, rejection, call.text);
     if (call.id !== null && this.#used.has(call.id)) call.id = null;
     else if (call.id !== null) this.#used.set(call.id, '');
     this.#tell(call, { id, type: type ?? DEFAULT_ACTION_TYPE, name: call.name ?? 'unnamed', source: '{}' });
-    this.#events.push({ type: 'action_rejected', rejection: { ...rejection, ordinal: call.ordinal } });
+    this.#events.push({ type: 'action_rejected', rejection: told });
   }
 
   #tell(call: Call, told: { id: string; type: ActionType; name: string; source: string }): void {
@@ -329,36 +315,38 @@ function isKept(extra: JsonObject): boolean {
   return JSON.stringify(extra).length <= limits.callStateChars;
 }
 
-/** A native call stands at no place of the text. */
+/** A native call is not in the text. */
 const NOWHERE = { start: 0, end: 0 };
 
-type Refusal = { readonly code: RejectionCode; readonly message: string };
-
-function tooMany(most: number): Refusal {
+function tooMany(most: number): Rejection {
   return { code: 'too_many_actions', message: `More than ${most} actions; this one and all that follow are ignored` };
 }
 
-function tooLarge(): Refusal {
+function tooLarge(): Rejection {
   return { code: 'too_large', message: `The arguments are longer than ${limits.actionBodyBytes} bytes` };
 }
 
-function invalidJson(): Refusal {
-  return { code: 'invalid_json', message: 'The arguments are not a JSON object' };
-}
-
+/** @param read set when the arguments were read; `index`: of the error in them, null for the call as a whole */
 function rejectionOf(
-  action: { readonly id: string; readonly type: ActionType | null; readonly name: string | null },
-  { code, message }: Refusal,
+  action: Pick<ActionRejection, 'ordinal' | 'id' | 'type' | 'name'>,
+  { code, message }: Rejection,
   source: string,
-): Omit<ActionRejection, 'ordinal'> {
+  read: { readonly index: number | null } | null = null,
+): ActionRejection {
+  const { ordinal, id, type, name } = action;
+  const index = read?.index ?? null;
+  const { line, column } = placeOf(source, index ?? 0);
   return {
-    ...action,
+    ordinal,
+    id,
+    type,
     mode: 'async',
+    name,
     code,
-    message: `Action "${excerptOf(action.id)}": ${message}`,
-    line: 1,
-    column: 1,
-    excerpt: excerptOf(source),
+    message: `Action "${excerptOf(id)}"${read === null ? '' : `, line ${line}`}: ${message}`,
+    line,
+    column,
+    excerpt: index === null ? excerptOf(source) : excerptAround(source, index),
   };
 }
 
@@ -427,18 +415,6 @@ class ObjectEnd {
   }
 }
 
-const ESCAPES: Readonly<Record<string, string>> = {
-  '<': '&lt;',
-  '>': '&gt;',
-  '&': '&amp;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
-
-function escaped(text: string): string {
-  return text.replace(/[<>&"']/g, (character) => ESCAPES[character] ?? '');
-}
-
 /** UTF-8 bytes; each half of a surrogate pair counts two, so that a cut between them changes nothing. */
 function bytesOf(text: string): number {
   let bytes = 0;
@@ -447,11 +423,4 @@ function bytesOf(text: string): number {
     bytes += code < 0x80 ? 1 : code < 0x800 || (code >= 0xd800 && code <= 0xdfff) ? 2 : 3;
   }
   return bytes;
-}
-
-/** Cut to `limits.excerptChars`, whole characters only. */
-function excerptOf(text: string): string {
-  const cut = text.slice(0, limits.excerptChars);
-  const last = cut.charCodeAt(cut.length - 1);
-  return text.length > cut.length && last >= 0xd800 && last <= 0xdbff ? cut.slice(0, -1) : cut;
 }

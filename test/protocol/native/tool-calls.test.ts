@@ -443,6 +443,20 @@ describe('[P8] arguments that are not strict JSON', () => {
     },
   );
 
+  test('[P18] mended arguments are parameters too, also one that is called "parameters"', () => {
+    const action = first(read(whole("{'parameters': {'a': 1}, 'id': 'x', 'timeout': 5}")));
+    expect(action).toMatchObject({
+      id: 'call_1',
+      parameters: { parameters: { a: 1 }, id: 'x', timeout: 5 },
+      timeoutMs: null,
+    });
+  });
+
+  test('a tag in them is text: a rejection names the place of the error', () => {
+    const [rejection] = rejectionsOf(read(whole('{"a": <thought> 1}')).events);
+    expect(rejection).toMatchObject({ code: 'invalid_json', line: 1, column: 7 });
+  });
+
   test('[P8] what follows the object never becomes a field of the action', () => {
     const action = first(read(whole('{"q":1}, "when": "false", "parameters": {"q": 2}}')));
     expect(action).toMatchObject({ parameters: { q: 1 }, when: null });
