@@ -1,9 +1,9 @@
 /**
- * Our faults and the user's bad requests. A model's mistake is never thrown: it becomes an event
- * and a line for the model. One class, a closed set of codes, one table.
+ * Our failures and invalid requests. A model's mistake is never thrown: it becomes an event and a line for the model.
+ * One class, a closed set of codes, one table.
  */
 
-/** How a caller should treat the error: `no` never try again as is; `later` the same request may work later. */
+/** How a caller should treat the error: `no`: do not retry; `later`: the same request may succeed later. */
 export type RetryClass = 'no' | 'later';
 
 interface ErrorRow {
@@ -60,11 +60,11 @@ export const ERROR_TABLE = {
 
 export type ErrorCode = keyof typeof ERROR_TABLE;
 
-/** A fault with a stable code. Branch on `code`, never on the message. */
+/** An error with a stable code. Branch on `code`, never on the message. */
 export class EngineError extends Error {
   override readonly name = 'EngineError';
   readonly code: ErrorCode;
-  /** Members added to the problem document, such as `issues` or `run_id`. */
+  /** Additional members of the problem document, for example `issues` or `run_id`. */
   readonly details: Readonly<Record<string, unknown>>;
 
   constructor(code: ErrorCode, message: string, details: Readonly<Record<string, unknown>> = {}, cause?: unknown) {

@@ -1,6 +1,6 @@
 /**
- * Every limit of the system, with unit and reason. Sizes in `Bytes` are UTF-8; in `Chars`, UTF-16
- * code units. A block past its limit gets a named error; nothing crashes and nothing is lost in silence.
+ * Every limit of the system, with unit and reason. Sizes in `Bytes` are UTF-8; in `Chars`, UTF-16 code units. What
+ * exceeds a limit gets an error with a code; nothing crashes and nothing is dropped silently.
  */
 export const limits = {
   // --- protocol (P16) ---
@@ -19,24 +19,24 @@ export const limits = {
   idempotencyKeyChars: 256,
   /** A `$name.path[0]` longer than this is text: what is held back while streaming stays bounded (P4). */
   referenceChars: 512,
-  /** Parser warnings of one generation; the rest is summed up in one. */
+  /** Parser warnings per generation; the rest is reported in one warning. */
   warningsPerGeneration: 100,
-  /** A body that is not strict JSON and longer than this is refused: mending costs more than linear time (P8). */
+  /** Maximum body that is repaired if it is not strict JSON: repair takes more than linear time (P8). */
   repairChars: 65_536,
-  /** Quotes in such a body: each may be where any string ends. */
+  /** Quotes in such a body: each may be the end of a string. */
   repairQuotes: 16_384,
-  /** Mended text of one generation, all bodies together: bounds what hostile text can cost. */
+  /** Repaired text per generation, all bodies together: bounds the cost of hostile text. */
   repairCharsPerGeneration: 262_144,
-  /** What the references of one action may add to its parameters; past it a value is left out (P12). */
+  /** What the references of one action may add to its parameters; beyond it, values are omitted (P12). */
   substitutedChars: 8_388_608,
-  /** The same for all attempts of a run together: what is rendered for them takes time and memory. */
+  /** The same for all attempts of a run, because rendering takes time and memory. */
   runSubstitutedChars: 16_777_216,
-  /** What the references of a run's responses may be rendered to, all together (P13). */
+  /** Rendered size of all references in a run's responses (P13). */
   runResponseChars: 4_194_304,
   /** A `when` expression, and the nodes of its syntax tree (S9). */
   conditionChars: 2_000,
   conditionNodes: 256,
-  /** How deep the values of a condition may nest; what one evaluation may cost, and all those of a run, in steps of about 50 ns (S9). */
+  /** Depth of a condition's values; cost of one evaluation and of all evaluations of a run, in steps of about 50 ns (S9). */
   conditionDepth: 200,
   conditionSteps: 400_000,
   conditionStepsPerRun: 4_000_000,
@@ -45,51 +45,51 @@ export const limits = {
   /** A response after its references are expanded (P13). */
   responseBytes: 1_048_576,
 
-  /** Steps of work for which the thread is left free for a millisecond: 1,000,000 take about 50 ms and are followed by 100. */
+  /** Steps of work per millisecond of pause: 1,000,000 steps take about 50 ms and are followed by 100 ms. */
   stepsPerPauseMs: 10_000,
-  /** The longest of these pauses. */
+  /** The longest pause. */
   pauseMs: 200,
-  /** A pause that is longer than any, however far apart the times are that objects of a thread see: the clock was put back. */
+  /** A longer pause than this means that the clock was set back. */
   pauseMostMs: 2_000,
-  /** What a session or a request does before it has to take a turn, about 5 ms; what an owner does before all of its do. */
+  /** Work after which a session or a request queues, about 5 ms; and after which all work of an owner queues. */
   turnSteps: 100_000,
   busyTurnSteps: 60_000,
   ownerSteps: 400_000,
-  /** What a run does in one turn, about 10 ms, with as many inputs as there are. */
+  /** Work of a run per step, about 10 ms, regardless of the number of inputs. */
   runTurnSteps: 200_000,
-  /** For so long after its last work an owner is a neighbour of others. */
+  /** How long an owner counts as active for others after its last work. */
   neighbourMs: 10_000,
-  /** What an event of a run stands for, and a character of it: they are parsed, decided on, journaled and sent. */
+  /** Cost of a run's event, and of each of its characters: parsing, deciding, journaling and sending. */
   eventSteps: 2_000,
   eventCharSteps: 3,
-  /** A character of an action's parameters, references written out: they are checked, passed on, and taken secrets out of. */
+  /** Cost of a character of an action's parameters with resolved references: validation, transfer, redaction. */
   parameterCharSteps: 2,
-  /** What reading a character of a model's text stands for, a request, a byte of its body, and a session that it makes. */
+  /** Cost of a character of model text, of a request, of a byte of its body, and of creating a session. */
   textCharSteps: 2,
   requestSteps: 20_000,
   bodyByteSteps: 1,
   sessionSteps: 300_000,
-  /** Evaluations that take less wait for nothing. */
+  /** Evaluations below this cost never wait. */
   probeSteps: 5_000,
   /** How long those in front are guessed to take; after so much silence one of them is gone. */
   turnGuessMs: 2,
   turnBeginMs: 4,
   turnStaleMs: 2_000,
-  /** Owners whose use of the thread is remembered, before those without any are forgotten. */
+  /** Owners whose use of the thread is remembered. */
   ownersRemembered: 1_000,
 
-  /** Of a posted program, what is parsed in one turn. */
+  /** Characters of a posted program that are parsed per slice. */
   turnChars: 8_192,
 
   // --- reading a session ---
-  /** JSON that a request reads of a session, or sends of it, before others of the thread have their turn. One event at least. */
+  /** JSON that a request reads from or sends of a session per slice; at least one event. */
   sliceChars: 262_144,
-  /** What an event that is read counts for beside its text, and one that is passed over. */
+  /** Cost of an event that is read, in addition to its text, and of one that is skipped. */
   eventChars: 512,
   passedEventChars: 16,
-  /** Events that one statement passes over. */
+  /** Events that one statement skips. */
   passedEvents: 10_000,
-  /** The same where their data is searched, up to `artifactBytes` of each; and characters searched in the time of reading one. */
+  /** The same if their data is searched, up to `artifactBytes` each; and characters searched in the time of reading one. */
   searchedEvents: 500,
   searchedCharsPerChar: 16,
 
@@ -101,7 +101,7 @@ export const limits = {
   actionTimeoutMs: 60_000,
   /** agent, workflow and docker (S8). */
   longActionTimeoutMs: 300_000,
-  /** An operator's ceiling for what an action may ask for. */
+  /** Maximum timeout of an action. */
   maxActionTimeoutMs: 3_600_000,
   retryAttempts: 3,
   maxRetryAttempts: 10,
@@ -110,185 +110,185 @@ export const limits = {
   /** Iterations without a response and without an accepted action before the run fails (S11). */
   idleIterations: 2,
   lastGenerationTokens: 1_024,
-  /** What a generation may write at least, however little is left: less would be no answer. */
+  /** Minimum tokens of a generation; fewer are not enough for an answer. */
   leastGenerationTokens: 256,
-  /** From the end of a run's seconds to the end of its last generation (S12). */
+  /** From the end of the time budget to the end of the last generation (S12). */
   lastGenerationMs: 60_000,
-  /** Generations in a row that may break off by an error before the run fails (P15). */
+  /** Interrupted generations in a row until the run fails (P15). */
   brokenGenerations: 2,
-  /** A call that a person is asked about, as JSON: past it the event names digest and size, and the call is read by itself (J8). */
+  /** A call that awaits approval, as JSON: beyond it, the event has digest and size, and the call is read separately (J8). */
   approvalChars: 16_384,
-  /** All calls that one run asks about, as JSON: they stay in the journal, and one turn may ask about all of them. */
+  /** All calls of a run that await approval, as JSON: they stay in the journal, and one step may request all of them. */
   approvalBytesPerRun: 16_777_216,
-  /** Calls that were resolved for a question, those that were refused as too large among them. */
+  /** All calls that were prepared for approval, including those that were rejected as too large. */
   approvalBytesResolvedPerRun: 67_108_864,
-  /** An approval that nobody gives counts as denied (J8). */
+  /** An approval without a decision counts as denied after this time (J8). */
   approvalExpiryMs: 7 * 24 * 3_600_000,
 
   // --- earlier outcomes and durations (P6, S5) ---
-  /** Cached results of a session; the oldest make room. */
+  /** Cached results per session; the oldest are removed. */
   cachedOutcomes: 1_000,
-  /** A longer result, as JSON, is not cached: every hit writes it into the journal once more. */
+  /** A longer result, as JSON, is not cached, because each hit is written to the journal again. */
   cachedOutcomeChars: 262_144,
-  /** Idempotency keys that a session remembers; the oldest make room. */
+  /** Idempotency keys per session; the oldest are removed. */
   idempotencyKeys: 10_000,
-  /** Targets whose durations a session remembers. */
+  /** Targets per session whose durations are learned. */
   learnedDurations: 1_000,
-  /** Latest completed actions that durations are read back from, and how many events are looked through for them. */
+  /** Completed actions from which durations are rebuilt, and events that are searched for them. */
   durationsRead: 500,
   durationsEvents: 20_000,
 
-  /** Completed actions of earlier runs that names can stand for; the oldest have none any more (P12). */
+  /** Completed actions of earlier runs that names can refer to; the oldest are removed (P12). */
   outcomeCache: 20_000,
-  /** Outcomes of earlier runs that one run may refer to, all together. */
+  /** Outcomes of earlier runs that one run may reference, in total. */
   outcomeCacheBytes: 16_777_216,
 
   // --- session ---
   messageBytes: 1_048_576,
   queuedMessages: 8,
   sessionExpiryMs: 30 * 24 * 3_600_000,
-  /** What a deployment may choose in its place. */
+  /** Range of the deployment's setting. */
   sessionExpiryLeastMs: 60_000,
   sessionExpiryMostMs: 3_650 * 24 * 3_600_000,
   watchdogMs: 30_000,
   cancelGraceMs: 5_000,
-  /** Generations of one run that a crash may cut; after them it fails (J2). */
+  /** Generations of a run that a crash may interrupt; then it fails (J2). */
   cutGenerations: 3,
-  /** How often one run is taken up again after a crash, whatever it was doing: what kills its host each time must end. */
+  /** Recoveries of one run: a run that kills its host each time must end. */
   recoveries: 20,
-  /** Starts of the host in a row that ended because it answered nothing any more, after which work that was taken up at each of them is set aside. */
+  /** Frozen starts in a row after which work that was in progress in each of them is quarantined. */
   frozenStarts: 3,
-  /** A host that lives so long after it took up a piece of work has not been frozen by it. */
+  /** A host that lives for this time after it resumed some work was not frozen by it. */
   provenMs: 10_000,
-  /** Between two pieces of work that are taken up after a freeze in which both were under way. */
+  /** Distance between pieces of work that were both in progress at a freeze. */
   suspectSlotMs: 1_000,
-  /** What a suspect that has the host to itself gets beyond `provenMs`: its note has to be gone before the next one begins. */
+  /** Additional time of a suspect that runs alone: its note must be removed before the next one starts. */
   suspectMarginMs: 5_000,
   variables: 1_000,
   variableBytes: 262_144,
-  /** All variables of a session, names and values as JSON: every run has them in memory, and `GET …/state` sends them. */
+  /** All variables of a session, names and values as JSON: every run has them in memory, and `GET …/state` returns them. */
   variablesBytes: 4_194_304,
-  /** What a client keeps with a session; it stands in the session's own row. */
+  /** A client's metadata of a session; stored in the session's row. */
   metadataBytes: 65_536,
   /**
-   * A session's database, past which it takes no message and starts no action. A tenth of what the platform lets an
-   * object hold: what is at work ends within its own limits, and reading, exporting and deleting need little room.
+   * A session's database; beyond it, the session accepts no message and starts no action. A tenth of the platform's limit:
+   * active work ends within its own limits, and reading, exporting and deleting need little space.
    */
   sessionBytes: 1_073_741_824,
 
   // --- sub-agents and workflows (M7) ---
-  /** How many sessions may stand above one that an action started. */
+  /** Maximum depth of sub-agents and workflows. */
   childDepth: 5,
-  /** What the start of a child counts for, in steps of work. */
+  /** Cost of starting a child, in steps. */
   childStartSteps: 200_000,
-  /** Sessions below one run: those that its actions start, with those that these start. Each gets a part of what is left. */
+  /** Sessions below one run, including indirect ones. Each child gets a share of the remaining number. */
   childrenPerRun: 64,
-  /** Between two tries to reach a child whose stream broke off. */
+  /** Delay between attempts to reconnect to a child. */
   childRetryMs: 200,
   childRetryMaxMs: 5_000,
-  /** How far the time of a signed webhook may be from ours. */
+  /** Maximum age of a signed webhook. */
   webhookSeconds: 300,
-  /** A scheduled run that could not be started for so long is left out. */
+  /** A scheduled run that could not start for this time is skipped. */
   scheduleGiveUpMs: 3_600_000,
-  /** Least time between two runs of a schedule, where the operator says nothing (`CRON_MIN_SECONDS`). */
+  /** Default minimum time between two runs of a schedule (`CRON_MIN_SECONDS`). */
   cronMinMs: 60_000,
-  /** What the operator may say at most, for schedules and for feeds. */
+  /** Maximum of the operator's settings for schedules and feeds. */
   clockMinMostSeconds: 86_400,
-  /** Schedules of one catalogue: all of them may be due in the same minute. */
+  /** Schedules per catalogue: all of them may be due at the same time. */
   schedules: 100,
-  /** Between the starts of two schedules that are due at once. */
+  /** Distance between starts of schedules that are due at the same time. */
   scheduleSpacingMs: 100,
-  /** Workflows that one event starts, those that come with the system among them. */
+  /** Workflows per event, including bundled ones. */
   eventWorkflows: 20,
-  /** What judging one cron expression counts for in a slice of loading, in characters: up to 10 ms. */
+  /** Cost of validating one cron expression in a slice of loading, in characters: up to 10 ms. */
   cronChars: 4_096,
 
   // --- journal (J6) ---
-  /** A stored row; larger payloads stand in chunk rows. Production rows hold 2 MB. */
+  /** Maximum size of a stored row; larger values use chunk rows. Production rows hold 2 MB. */
   rowBytes: 1_000_000,
-  /** Events of one turn that are written by one statement, as JSON: three bytes a character stay below a row's size. */
+  /** Events that one statement writes, as JSON: at three bytes per character they fit in a row. */
   batchChars: 262_144,
-  /** A longer value is not read together with the rest of a page, but by itself. */
+  /** Longer values are read separately from the rest of a page. */
   inlineBytes: 16_384,
-  /** Brackets within brackets in an outcome. */
+  /** Depth of an outcome. */
   outcomeDepth: 250,
-  /** One action's outcome; the rest is cut with a marker. */
+  /** One action's outcome; the rest is truncated with a marker. */
   outcomeBytes: 8_388_608,
   outcomesInMemoryBytes: 8_388_608,
-  /** A larger output can be fetched by itself; so can the files in an output. */
+  /** Larger outputs, and files in outputs, are artifacts. */
   artifactBytes: 32_768,
   filesPerOutcome: 100,
   fileNameChars: 100,
-  /** What is read for one page of the list of artifacts. */
+  /** Bytes that are read per page of the list of artifacts. */
   artifactPageBytes: 16_777_216,
-  /** All outcomes of one run together: a result that repeats others cannot grow without end. */
+  /** All outcomes of one run: bounds results that repeat others. */
   runOutcomeBytes: 16_777_216,
-  /** Streamed text is written when so much of it, or so old a piece, stands in memory only (J6). */
+  /** Streamed text is written to the journal at this size or age (J6). */
   unsavedTextChars: 2_048,
   unsavedTextMs: 1_000,
 
   // --- prompt (L5) ---
-  /** One result told to the model; the full value stays under its reference. */
+  /** One result in a prompt; references still resolve to the full value. */
   resultPromptChars: 16_384,
   resultsPromptChars: 131_072,
   /** All feeds of one prompt, about 8,000 tokens (F4). */
   feedsPromptChars: 32_000,
-  /** One feed, when its manifest does not say (F1). */
+  /** Default size of one feed (F1). */
   feedTokens: 1_000,
   /** Feeds of an agent's manifest. */
   feeds: 64,
   feedIntervalMs: 60_000,
-  /** How long a model call waits for its feeds, all of them together (F2). */
+  /** How long a model call waits for all of its feeds (F2). */
   feedDeadlineMs: 2_000,
-  /** A feed that takes longer is given up altogether. */
+  /** Timeout of a feed's fetch. */
   feedFetchMs: 60_000,
-  /** Periodic feeds stand still when nobody has said anything for so long (F3). */
+  /** Periodic feeds pause after this time without a message (F3). */
   feedIdleMs: 600_000,
   /** What `recent_actions` shows (F5). */
   recentActions: 10,
-  /** Least period of a periodic feed, where the operator says nothing (`FEED_MIN_SECONDS`). */
+  /** Default minimum interval of a periodic feed (`FEED_MIN_SECONDS`). */
   feedMinMs: 5_000,
-  /** Periodic feeds of an agent, and of a session with those that the model has added. */
+  /** Periodic feeds per agent, and per session including those that the model has added. */
   periodicFeeds: 8,
   historyTurns: 200,
-  /** Earlier turns with more bytes or events together are left out, oldest first: about 500,000 tokens. */
+  /** Earlier turns beyond this size or number of events are omitted, oldest first: about 500,000 tokens. */
   historyBytes: 2_097_152,
   historyEvents: 10_000,
-  /** What is read of one long result of an earlier turn: more than the prompt shows. */
+  /** Characters that are read of a long result of an earlier turn: more than the prompt shows. */
   historyResultChars: 32_768,
-  /** What is told of older turns (`memory`): of one question or answer, and altogether. */
+  /** Summary of older turns (`memory`): one question or answer, and in total. */
   summaryTurnChars: 300,
   summaryChars: 16_384,
 
   // --- http ---
   bodyBytes: 8_388_608,
-  /** Read and thrown away past a body's limit, so that the client gets its answer. */
+  /** Bytes that are read and discarded beyond a body's limit, so that the client gets its answer. */
   bodyDrainBytes: 67_108_864,
-  /** Brackets within brackets in a request's JSON. */
+  /** Depth of a request's JSON. */
   requestDepth: 64,
-  /** Values in a request's JSON, and members of one map of it: what is made of a small text, and checked one by one. */
+  /** Values in a request's JSON, and members of one map, because each is validated. */
   requestValues: 200_000,
   requestMembers: 5_000,
   heartbeatMs: 5_000,
-  /** Live events waiting for one slow reader; past it they are left to the journal, and read there when there is room. */
+  /** Live events queued for a slow reader; beyond it, the reader falls back to the journal. */
   readerQueueBytes: 1_048_576,
-  /** Text patches that follow each other sooner are sent together: no eye sees it, and each chunk has its price. */
+  /** Coalescing window of text patches: imperceptible, and fewer chunks. */
   patchCoalesceMs: 8,
-  /** What is read from the journal ahead of one reader. */
+  /** Bytes that are prefetched from the journal for one reader. */
   readerPageBytes: 262_144,
-  /** Streams that are open on one session. */
+  /** Open streams per session. */
   readersPerSession: 1_000,
-  /** A page of history holds no further run past so much text. */
+  /** A page of history ends after this much text. */
   historyPageChars: 4_194_304,
   /** A page of history, executions or events. */
   pageRows: 100,
 
-  /** Of an API key's name: it goes into names of objects, and to the runner. */
+  /** Length of an API key's name: it is part of names of objects, and is sent to the runner. */
   keyNameChars: 64,
 
-  /** A session token, and how long one is good for: without a wish, and at most (H5). */
+  /** Length of a session token, its default lifetime, and its maximum lifetime (H5). */
   sessionTokenChars: 2_048,
-  /** Of the secret that signs them: a shorter one could be found by trying, by anyone who holds a token. */
+  /** Minimum length of the signing secret: the holder of a token could find a shorter one by trial. */
   tokenSecretChars: 32,
   sessionTokenSeconds: 3_600,
   sessionTokenMaxSeconds: 7 * 24 * 3_600,
@@ -296,18 +296,18 @@ export const limits = {
   // --- manifests (M1) ---
   /** One manifest file, or a file that a manifest names. */
   manifestBytes: 1_048_576,
-  /** YAML of one file: about 50 ms of reading at the worst. A larger text (a script, a persona) is a file that a manifest names. */
+  /** YAML of one file: at most about 50 ms of parsing. Longer texts (scripts, personas) belong in separate files. */
   yamlChars: 262_144,
-  /** The lexer's tokens of one file, line ends and spaces included: about 3,000 lines, 50 ms of reading. */
+  /** Lexer tokens of one file, including line ends and spaces: about 3,000 lines, 50 ms of parsing. */
   yamlTokens: 20_000,
   /** Aliases of one YAML file. */
   manifestAliases: 100,
-  /** Values of one YAML document, its aliases expanded. */
+  /** Values of one YAML document with expanded aliases. */
   manifestNodes: 20_000,
 
-  /** Problems, and warnings, that are told of one file; the rest of it is not looked at. */
+  /** Errors, and warnings, reported per file; the rest of the file is not checked. */
   manifestProblems: 100,
-  /** Characters that are read or built before others of the thread have their turn. */
+  /** Characters that are parsed or built per slice. */
   manifestSliceChars: 8_192,
   /** Conditions of one workflow, all together. */
   workflowConditionChars: 65_536,
@@ -320,19 +320,19 @@ export const limits = {
   /** Files and bytes of one namespace's catalogue (M4). */
   catalogFiles: 500,
   catalogBytes: 4_194_304,
-  /** Definitions of one namespace's catalogue, as JSON, with the files that they name: a file that several name counts each time. */
+  /** Definitions of a catalogue, as JSON, including named files; a file that several name counts each time. */
   catalogDefinitionChars: 4_194_304,
-  /** YAML of which a catalogue keeps what it has read, so that a change reads only what it changes. */
+  /** YAML for which a catalogue keeps the parsed form, so that a change parses only what it changes. */
   catalogMemoryChars: 4_194_304,
-  /** Changes and checks of one catalogue that wait for each other. */
+  /** Queued changes and validations of one catalogue. */
   catalogQueue: 32,
-  /** Between two slices of a load: others of the thread have their turn. */
+  /** Pause between two slices of a load, for other work. */
   catalogPauseMs: 2,
-  /** One definition with the files that it names: a row of storage holds it. */
+  /** One definition with the files that it names; it must fit in a row. */
   definitionChars: 600_000,
-  /** Versions of one manifest that are kept; the oldest make room. */
+  /** Versions per manifest; the oldest are removed. */
   manifestVersions: 50,
-  /** Steps in one list of a workflow, and lists within lists (M6). */
+  /** Steps in one list of a workflow, and nested lists (M6). */
   workflowSteps: 100,
   workflowDepth: 8,
 
@@ -340,46 +340,46 @@ export const limits = {
   relicKeyChars: 512,
   /** A page of keys, entries or rows. */
   relicPageRows: 1_000,
-  /** What an edge relic may hold when its manifest does not say. */
+  /** Default quota of an edge relic. */
   relicQuotaBytes: 10_485_760,
-  /** Beside the quota: the store's own tables. */
+  /** Size of the store's own tables, in addition to the quota. */
   relicOwnBytes: 65_536,
   relicValueBytes: 524_288,
   /** Of entries or rows in one answer. */
   relicAnswerChars: 1_048_576,
-  /** What is looked at for one page of keys or of the log, however little of it is shown. */
+  /** Rows scanned for one page of keys or of the log. */
   relicScannedRows: 5_000,
   relicScannedBytes: 4_194_304,
-  /** Expired entries that one alarm removes; the next one follows at once. */
+  /** Expired entries that one alarm removes; the next alarm follows immediately. */
   relicPurgedRows: 1_000,
-  /** What a manifest may let an edge relic hold. */
+  /** Maximum quota of an edge relic. */
   relicQuotaMostBytes: 268_435_456,
   relicStatementChars: 65_536,
-  /** Brackets within brackets, and the instructions of the program that SQLite makes of a statement. */
+  /** Depth of a statement, and the instructions of its compiled program. */
   relicStatementDepth: 100,
   relicProgramInstructions: 12_000,
-  /** `SELECT`s of one statement, with those that its views and common table expressions stand for. */
+  /** `SELECT`s of one statement, including expanded views and common table expressions. */
   relicStatementSelects: 64,
-  /** Words of one statement when names of columns are replaced by what they stand for, as SQLite does. */
+  /** Tokens of one statement after expanding columns, as SQLite does. */
   relicWrittenTokens: 300_000,
-  /** The same for a table's generated columns: how often one may be written out in another. */
+  /** The same for a table's generated columns. */
   relicGeneratedCopies: 1_000,
-  /** Calls of functions in one statement, and window functions among them: SQLite compares them with each other. */
+  /** Function calls in one statement, and window functions among them: SQLite compares them with each other. */
   relicStatementCalls: 500,
   relicStatementWindows: 20,
-  /** Joins of one statement by `NATURAL` or `USING`, for which SQLite compares all columns. */
+  /** Joins of one statement with `NATURAL` or `USING`, for which SQLite compares all columns. */
   relicNamedJoins: 6,
-  /** Work of one statement at most, in units of about ten nanoseconds: it cannot be interrupted. */
+  /** Maximum cost of one statement in units of about ten nanoseconds, because it cannot be interrupted. */
   relicStatementWork: 20_000_000,
-  /** How many of these units are one step of other evaluations. */
+  /** Units per step of other evaluations. */
   relicWorkPerStep: 5,
-  /** What the calls of one store are charged at most, in steps; the limits of each kind of call lie below. */
+  /** Maximum charge of one store's calls, in steps; each kind of call has a lower limit. */
   relicCallSteps: 10_000_000,
-  /** What a statement is charged that was judged and refused. */
+  /** Charge for a statement that was analysed and rejected. */
   relicRefusalSteps: 500_000,
-  /** An entry that is looked at for a page. */
+  /** Cost of an entry that is scanned for a page. */
   relicRowSteps: 40,
-  /** Tables, indexes and views of one store, and the characters of their definitions: SQLite reads all of them anew. */
+  /** Tables, indexes and views of one store, and the characters of their definitions: SQLite parses all of them again. */
   relicSchemaObjects: 200,
   relicSchemaChars: 131_072,
   /** Statements in the manifest of a store. */
@@ -387,108 +387,108 @@ export const limits = {
   /** SQLite's own limits in a Durable Object: the longest value, and the longest pattern of LIKE. */
   relicSqliteValueBytes: 4_194_304,
   relicPatternBytes: 50,
-  /** Rows of the tables of one statement that are counted before it runs; a scan of more is refused. */
+  /** Rows that are counted before a statement runs; a scan of more is rejected. */
   relicCountedRows: 500_000,
-  /** Values of tables and indexes that are measured for one statement; what is not counts as the longest possible. */
+  /** Values that are measured for one statement; others count as the longest possible. */
   relicMeasuredValues: 500_000,
-  /** Calls whose outcome an edge relic remembers, so that none takes effect twice. */
+  /** Calls whose outcome an edge relic remembers, for idempotency. */
   relicRememberedCalls: 1_000,
-  /** The longest time that an entry can be given: ten years. */
+  /** Maximum lifetime of an entry: ten years. */
   relicTtlMs: 315_360_000_000,
   relicIdleMs: 600_000,
   relicHealthMs: 10_000,
   relicStartMs: 30_000,
 
   // --- secrets (X3) ---
-  /** Shorter values are words more often than secrets; taking them out would only shred texts. */
+  /** Shorter values are usually ordinary words and are not redacted. */
   secretChars: 6,
 
-  // --- evaluations: what one may cost, in steps of about 50 ns ---
-  /** A JMESPath expression, the names, operators and brackets in it, and how deep it, its data and its result nest. */
+  // --- evaluations: limits of one evaluation, in steps of about 50 ns ---
+  /** A JMESPath expression, its names, operators and brackets, and the depth of it, its data and its result. */
   queryChars: 8_192,
   queryTokens: 1_000,
   queryDepth: 200,
   querySteps: 1_000_000,
-  /** A query's result as JSON, with parts that it holds several times counted each time. */
+  /** A query's result as JSON, counting shared parts each time. */
   queryResultChars: 2_097_152,
-  /** An expression of the calculator, and what its evaluation may cost. */
+  /** An expression of the calculator, and the cost of its evaluation. */
   calculatorChars: 65_536,
   calculatorSteps: 1_000_000,
-  /** A regular expression of a schema, and its states when its repetitions are written out. */
+  /** A regular expression in a schema, and its states with expanded repetitions. */
   patternChars: 500,
   patternStates: 1_000,
-  /** A JSON Schema: its parts with its references followed, how deep it nests, and what one check of a value may cost. */
+  /** A JSON Schema: its parts with resolved references, its depth, and the cost of one validation. */
   schemaParts: 5_000,
   schemaDepth: 300,
   schemaSteps: 1_000_000,
-  /** Reading the schemas and patterns of one manifest. */
+  /** Parsing the schemas and patterns of one manifest. */
   manifestSchemaSteps: 500_000,
-  /** Looking for the names that mistyped ones in one folder of manifests were meant to be. */
+  /** Searching for names similar to unknown ones in one folder of manifests. */
   manifestSuggestionSteps: 2_000_000,
-  /** Problems, and warnings, of one request that are listed. */
+  /** Errors, and warnings, listed per request. */
   manifestIssues: 1_000,
   /** Definitions of one folder of manifests. */
   catalogDefinitions: 2_000,
-  /** Protocol text that `POST /plan` reads; a generation may have more. */
+  /** Protocol text of `POST /plan`; a generation may be longer. */
   planChars: 1_048_576,
-  /** Lines of a drawn graph of manifests, and how deep one unfolds. */
+  /** Lines of a drawn graph of manifests, and its depth. */
   graphLines: 5_000,
   graphDepth: 40,
-  /** What a check says of a value; the rest is left out. */
+  /** Errors of one validation; the rest is omitted. */
   schemaErrors: 100,
 
   // --- outbound http (X2) ---
   fetchBytes: 2_097_152,
   fetchRedirects: 5,
   fetchTimeoutMs: 30_000,
-  /** What a runner is told of a name counts so long; connections go to what was judged, so that it need not be shorter. */
+  /** How long a resolved name is cached. Connections go to the checked addresses, so it need not be shorter. */
   egressNameMs: 10_000,
   egressNames: 256,
-  /** An answer of a model through a runner; the runner takes no more. */
+  /** A model's answer through a runner, which is also the runner's limit. */
   egressModelBytes: 67_108_864,
-  /** Tags and texts that are read of one web page; the rest is left out. */
+  /** Tags and texts of one web page; the rest is omitted. */
   htmlEvents: 50_000,
-  /** Tags and texts, and bytes, that are read of a web page in one turn. */
+  /** Tags and texts, and bytes, of a web page per slice. */
   htmlEventsPerTurn: 500,
   htmlPieceBytes: 16_384,
-  /** Text that the selectors of one request find together. */
+  /** Text that the selectors of one request match, in total. */
   htmlMatchedChars: 4_194_304,
-  /** CSS selectors of one request, and the length of one: each is tried on every element. */
+  /** CSS selectors per request, and their length: each is matched against every element. */
   htmlSelectors: 20,
   htmlSelectorChars: 200,
 
   // --- model (L2) ---
-  /** An id or a signature that an endpoint gives a native call, to get it back with the conversation (P17). */
+  /** An id or a signature of a native call, which is sent back with the conversation (P17). */
   callStateChars: 16_384,
   firstTokenMs: 60_000,
-  /** Of a model on one's own machine, which may have to be loaded first. */
+  /** For a local model, which may have to be loaded first. */
   localFirstTokenMs: 300_000,
   betweenTokensMs: 60_000,
   modelAttempts: 3,
-  /** Longest wait before the second attempt; doubled for each further one, at most `retryMaxDelayMs`. */
+  /** Maximum delay before the second attempt; doubled for each further one, up to `retryMaxDelayMs`. */
   modelRetryMs: 1_000,
-  /** Other models that may stand in for the first. */
+  /** Fallback models. */
   modelFallbacks: 4,
-  /** Failures in a row until an endpoint is left alone, and for how long: doubled with each further failure. */
+  /** Failures in a row until the circuit breaker opens, and for how long; doubled with each further failure. */
   breakerFailures: 5,
   breakerOpenMs: 30_000,
   breakerOpenMaxMs: 300_000,
-  /** A time to the first token says nothing any more when it is older; then the endpoint is tried anew. */
+  /** Lifetime of a measured time to the first token; then the endpoint is measured again. */
   latencySampleMs: 600_000,
-  /** Endpoints whose ways and failures are remembered for one API key, and models of one endpoint; the oldest make room. */
+  /** Remembered endpoints per API key, and models per endpoint; the oldest are removed. */
   knownEndpoints: 100,
   knownModels: 100,
-  /** Longest wait that somebody else's server can ask for by `Retry-After`. */
+  /** Maximum `Retry-After` of external servers. */
   retryAfterMaxMs: 300_000,
-  /** A breaker's last word counts for so long where nothing more is heard of it. */
+  /** Lifetime of a circuit breaker's last report. */
   endpointReportMs: 900_000,
-  /** One line of a model's stream, and an error answer: what a broken or hostile endpoint may make us hold. */
+  /** One line of a model's stream, and an error answer: bounds memory for broken or hostile endpoints. */
   modelLineBytes: 8_388_608,
   modelErrorBytes: 65_536,
-  /** After the finish reason, for the usage that some endpoints send behind it. */
+  /** Wait after the finish reason, for endpoints that send usage after it. */
   usageGraceMs: 2_000,
 
-  /** What the demo model reads of one message: its patterns take more than linear time (L3). */
+  /** Characters of a message that the demo model reads: its patterns take more than linear time (L3). */
   demoMessageChars: 8_192,
 
   // --- runner (R3, R8) ---
@@ -496,42 +496,42 @@ export const limits = {
   jobInputBytes: 8_388_608,
   jobsRunning: 8,
   jobsQueued: 64,
-  /** A signed request to the runner is good for so long (R7). */
+  /** Lifetime of a signed request to the runner (R7). */
   runnerTokenSeconds: 60,
-  /** The runner's answer to one request; jobs are accepted at once. */
+  /** Timeout of a request to the runner, which accepts jobs immediately. */
   runnerRequestMs: 10_000,
-  /** Tries to hand over one job; the runner takes an id only once. */
+  /** Attempts to submit one job; the runner accepts an id only once. */
   runnerAttempts: 3,
   runnerRetryMs: 100,
   runnerRetryMaxMs: 2_000,
-  /** Without a byte for so long, heartbeats included, the stream of job events counts as cut. */
+  /** The stream of job events counts as cut after this time without a byte, including heartbeats. */
   runnerSilenceMs: 15_000,
-  /** A running job whose runner cannot be reached for so long counts as lost. */
+  /** A running job is lost after its runner has been unreachable for this time. */
   runnerLostMs: 30_000,
-  /** The stream of job events stays open for so long after the last job. */
+  /** How long the stream of job events stays open after the last job. */
   runnerLingerMs: 5_000,
-  /** With several runners: what an idempotent job's own one may be out of reach before another one runs it (R7). */
+  /** With several runners: how long an idempotent job's runner may be unreachable before another one runs the job (R7). */
   runnerMoveMs: 5_000,
-  /** A sign of life of a runner that is older says nothing: it is asked before a job is handed over. */
+  /** How long a sign of life of a runner is valid; then it is checked before a job is submitted. */
   runnerAliveMs: 2_000,
-  /** Where no runner can be reached, how often they are asked while an action waits. */
+  /** Poll interval of runners while an action waits for one. */
   runnerWaitPollMs: 500,
-  /** An action stops waiting for a runner so long before its time is up, to say why (a tenth of a shorter time). */
+  /** An action stops waiting for a runner this long before its timeout, to report why (a tenth of a shorter timeout). */
   runnerWaitMarginMs: 500,
-  /** A runner that could not be reached is left out of the choice for so long. */
+  /** How long an unreachable runner is not chosen. */
   runnerDownMs: 5_000,
-  /** How old a runner's load may be when a runner is chosen. */
+  /** Maximum age of a runner's load. */
   runnerLoadMs: 2_000,
-  /** The choice does not wait longer for a runner's load, if another one has answered. */
+  /** Maximum wait for a runner's load, if another one has answered. */
   runnerChoiceMs: 300,
-  /** On top of a relic call's own time, for the way there and a start. */
+  /** Allowance for network and start-up, in addition to a relic call's timeout. */
   relicGraceMs: 5_000,
-  /** A runner in a Cloudflare Container: how long it may take to answer for the first time, and how often it is asked. */
+  /** A runner in a Cloudflare Container: maximum time to its first answer, and poll interval. */
   containerStartMs: 8_000,
   containerPollMs: 100,
-  /** Without a request for so long it sleeps. */
+  /** It sleeps after this time without a request. */
   containerIdleMs: 600_000,
   containerInstances: 20,
-  /** Sessions whose runner is remembered; the oldest make room. */
+  /** Sessions whose runner is remembered; the oldest are removed. */
   runnerSessions: 1_000,
 } as const;

@@ -80,7 +80,7 @@ describe('[M1] what a manifest says is checked in bounded work', () => {
     const text = agent('').replace('persona: p', `persona: {agent: p, examples: [${examples}]}`);
     const { problems } = load({ 'x.yaml': text, 'big.txt': 'x'.repeat(100_000) });
     expect(problems.map(formatProblem)).toEqual([
-      expect.stringContaining(`more than ${limits.definitionChars} characters together`),
+      expect.stringContaining(`more than ${limits.definitionChars} characters in total`),
     ]);
   });
 
@@ -88,7 +88,7 @@ describe('[M1] what a manifest says is checked in bounded work', () => {
     const wide = step(`condition: "${'a + '.repeat(490)}a"`);
     const steps = many(60, (at) => wide.replace('name: s', `name: s${at}`));
     expect(problemsOf(workflow(steps))).toEqual([
-      expect.stringContaining(`more than ${limits.workflowConditionChars} characters together`),
+      expect.stringContaining(`more than ${limits.workflowConditionChars} characters in total`),
     ]);
   });
 

@@ -68,7 +68,7 @@ test('[J2] a run that is under way at three starts that freeze is set aside by n
     await expect
       .poll(() => system.output().match(/(?:has not answered|froze while)/g)?.length ?? 0, LATER)
       .toBe(freeze);
-    await expect.poll(() => system.output().match(/The Worker serves again/g)?.length ?? 0, LATER).toBe(freeze);
+    await expect.poll(() => system.output().match(/The Worker is running again/g)?.length ?? 0, LATER).toBe(freeze);
   }
   await expect
     .poll(async () => await result(system, poison), LATER)

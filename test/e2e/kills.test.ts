@@ -98,7 +98,7 @@ describe('a service that dies or freezes is started again', () => {
       kill(withCommand(descendants(system), 'container-runner/main.ts'));
       const result = await execute(system, PYTHON);
       expect(result).toMatchObject({ status: 'completed', response: '42' });
-      await expect.poll(() => system.output(), LATER).toContain('The runner serves again');
+      await expect.poll(() => system.output(), LATER).toContain('The runner is running again');
     },
     LONG,
   );
@@ -131,7 +131,7 @@ describe('a service that dies or freezes is started again', () => {
         )
         .toBe(1);
       kill(withCommand(descendants(system), '/workerd serve'));
-      await expect.poll(() => system.output(), LATER).toContain('The Worker serves again');
+      await expect.poll(() => system.output(), LATER).toContain('The Worker is running again');
       await Promise.all([upload, waiting]);
       expect(system.output()).toMatch(/restart 1 of at most 5 within 10 minutes/);
       await expect
@@ -156,7 +156,7 @@ describe('a service that dies or freezes is started again', () => {
       const said = system.output().length;
       kill(stopped, 'SIGSTOP');
       await expect.poll(() => system.output().slice(said), LATER).toContain('The Worker has not answered for 16 s');
-      await expect.poll(() => system.output().slice(said), LATER).toContain('The Worker serves again');
+      await expect.poll(() => system.output().slice(said), LATER).toContain('The Worker is running again');
       expect(stopped.filter(isAlive)).toEqual([]);
       const found = await (await fetch(`${system.url}/executions/${kept.run_id}`)).json();
       expect(found).toMatchObject({ status: 'completed', response: 'kept' });

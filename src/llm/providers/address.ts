@@ -1,10 +1,10 @@
-/** The address of a model endpoint, and which ones are the deployment's own. */
+/** The URL of a model endpoint, and the comparison with the deployment's own. */
 import { EngineError } from '../../domain/errors.ts';
 
 /**
- * The origin of a base URL: the only place that the key is sent to (L7).
+ * The origin of a base URL, the only destination of the key (L7).
  *
- * @throws EngineError `model_rejected` where it is not an http or https address
+ * @throws EngineError `model_rejected` if it is not an HTTP(S) URL
  */
 export function originOf(baseUrl: string): string {
   const base = URL.canParse(baseUrl) ? new URL(baseUrl) : null;
@@ -15,9 +15,9 @@ export function originOf(baseUrl: string): string {
 }
 
 /**
- * Whether an address that a manifest names is the deployment's own endpoint, so that its key may go there: same scheme,
- * host and port, and the same base path after `.` and `..` are worked out. Trailing slashes do not count. An address
- * with a user, a query or a fragment is never the same: a client that appends its route to it would ask for another path.
+ * Whether a manifest's URL is the deployment's own endpoint, so that its key may be sent there: the same scheme, host, port
+ * and normalised base path, ignoring trailing slashes. A URL with a user, a query or a fragment is never the same, because
+ * appending a route to it would request another path.
  */
 export function isSameEndpoint(own: string, other: string): boolean {
   if (!URL.canParse(own) || !URL.canParse(other) || /[?#]/.test(other)) return false;

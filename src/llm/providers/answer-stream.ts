@@ -1,24 +1,24 @@
 /**
- * The bytes of a model's answer on their way to the client library: listened to for their end mark, held to
- * the limit of a line, and made a stream of where they are none.
+ * Passes the bytes of a model's answer to the client library: detects the end marker, limits the length of lines, and
+ * converts an answer that is not a stream.
  *
  * Invariants
- * 1. Bytes of a stream pass as they came, each chunk at once. (A transform stream would cost several times as much.)
- * 2. At most `limits.modelLineBytes` are held: of an answer that is one JSON object, instead of a stream.
+ * 1. Bytes of a stream pass unchanged, each chunk immediately. (A transform stream would cost several times as much.)
+ * 2. At most `limits.modelLineBytes` are buffered, for an answer that is one JSON object instead of a stream.
  */
 import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
 
 export interface AnswerOptions {
-  /** How messages name the endpoint. */
+  /** The endpoint's name in messages. */
   readonly endpoint: string;
-  /** Set when the stream has said its end mark. */
+  /** Set when the stream has sent its end marker. */
   readonly end: { marked: boolean };
-  /** The answer says of itself that it is a web page. */
+  /** The answer's content type is HTML. */
   readonly page: boolean;
 }
 
-/** An answer of one JSON object becomes a stream of one event. A web page errors the stream with `model_rejected`. */
+/** Converts an answer of one JSON object to a stream of one event. A web page causes `model_rejected`. */
 export function answerStream(body: ReadableStream<Uint8Array>, options: AnswerOptions): ReadableStream<Uint8Array> {
   const answer = new Answer(body.getReader(), options);
   return new ReadableStream<Uint8Array>(
@@ -34,9 +34,9 @@ export function answerStream(body: ReadableStream<Uint8Array>, options: AnswerOp
   );
 }
 
-/** The end mark of a stream; within the JSON of a chunk no line begins. */
+/** The end marker of a stream; JSON in a chunk has no line breaks. */
 const END_MARK = /[\r\n]data: ?\[DONE\]/;
-/** The end mark and the line ends that servers put around it. */
+/** The end marker and the line ends around it. */
 const END_MARK_BYTES = 32;
 const LINE_FEED = 0x0a;
 const SPACE = 0x20;
@@ -71,7 +71,7 @@ class Answer {
     }
   }
 
-  /** The client reads to the end mark and no further. */
+  /** Cancels the rest: the client reads up to the end marker. */
   async leave(reason: unknown): Promise<void> {
     this.#options.end.marked = true;
     await this.#reader.cancel(reason);
@@ -106,7 +106,7 @@ class Answer {
 
 const PAGE = 'answered with a web page; is its address complete (many end in /v1)?';
 
-/** Whether an answer is one JSON object or a stream of events; white space says neither. */
+/** Whether an answer is one JSON object or a stream of events; unknown while there is only white space. */
 function beginningOf(bytes: Uint8Array): 'unknown' | 'stream' | 'object' {
   const first = bytes.find((byte) => byte > SPACE);
   return first === undefined ? 'unknown' : first === OPEN_BRACE ? 'object' : 'stream';

@@ -1,4 +1,4 @@
-/** Reads the chunks of OpenAI-compatible streams, as the many servers that speak the format really send them. */
+/** Parses the chunks of OpenAI-compatible streams, in the variants that servers send. */
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { FinishReason, ModelDelta, Usage } from '../../domain/ports.ts';
@@ -11,7 +11,7 @@ export interface ReadChunk {
 
 const NOTHING: ReadChunk = { deltas: [], finish: null, usage: null };
 
-/** @param chunk anything; what has not the expected shape is no delta, never an error */
+/** @param chunk any value; an unexpected shape has no deltas and is not an error */
 export function readChunk(chunk: unknown): ReadChunk {
   if (!isJsonObject(chunk)) return NOTHING;
   const choice = Array.isArray(chunk['choices']) ? chunk['choices'].find((item) => indexOf(item, 0) === 0) : null;
@@ -23,17 +23,17 @@ export function readChunk(chunk: unknown): ReadChunk {
 }
 
 function deltasOf(choice: JsonObject): ReadChunk['deltas'] {
-  // A few servers send a whole message, not a delta, when they do not stream.
+  // Some servers send a whole message instead of a delta when they do not stream.
   const delta = isJsonObject(choice['delta']) ? choice['delta'] : choice['message'];
   if (!isJsonObject(delta)) return [];
   const deltas: ReadChunk['deltas'][number][] = [];
   const thought = thoughtOf(delta);
   const reasoning = textOf(delta['reasoning_content']) || textOf(delta['reasoning']) || thought;
   if (reasoning !== '') deltas.push({ type: 'reasoning', text: reasoning });
-  // A refusal is what the model says, only in a field of its own.
+  // a refusal is text of the model in a separate field
   const text = isThought(delta) ? '' : textOf(delta['content']) || textOf(delta['refusal']);
   if (text !== '') deltas.push({ type: 'text', text });
-  // `function_call` is what `tool_calls` was before there could be several.
+  // `function_call` is the older form of `tool_calls`
   const older = isJsonObject(delta['function_call']) ? [{ function: delta['function_call'] }] : [];
   const calls: readonly Json[] = Array.isArray(delta['tool_calls']) ? delta['tool_calls'] : older;
   for (const [position, call] of calls.entries()) {
@@ -52,7 +52,7 @@ function deltasOf(choice: JsonObject): ReadChunk['deltas'] {
   return deltas;
 }
 
-/** Reasoning that comes as content: in parts of its own (Mistral), or marked as a whole (Gemini). */
+/** Reasoning that is sent as content: in separate parts (Mistral), or marked as a whole (Gemini). */
 function thoughtOf(delta: JsonObject): string {
   const { content } = delta;
   if (isThought(delta)) return textOf(content).replace(/<\/?thought>/g, '');
@@ -98,7 +98,7 @@ function finishOf(reason: Json | undefined): FinishReason | null {
   }
 }
 
-/** Token counts in the fields of the format. */
+/** Token counts in the standard fields. */
 export function usageOf(usage: Json | undefined): Usage | null {
   if (!isJsonObject(usage)) return null;
   const details = isJsonObject(usage['prompt_tokens_details']) ? usage['prompt_tokens_details'] : {};

@@ -1,4 +1,4 @@
-/** Error answers, in the many shapes that servers give them, as the one that the client reads. */
+/** Converts the error answers of different servers to the form that the client library reads. */
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { isJsonObject, parseJson } from '../../domain/json.ts';
 
@@ -23,7 +23,7 @@ function errorOf(value: Json | undefined): JsonObject | null {
   return { ...value, message: typeof said === 'string' ? said : JSON.stringify(said) };
 }
 
-/** What a page of a proxy says, without its markup. Looks at each character once: a page may be hostile. */
+/** The text of a proxy's error page, without markup. Takes linear time, because a page may be hostile. */
 function plain(text: string): string {
   const lower = text.toLowerCase();
   let said = '';

@@ -1,10 +1,10 @@
 /**
- * Any OpenAI-compatible endpoint, through the `openai` package (L1). What all connections have in
- * common, retries and time-outs, is `caller.ts`.
+ * Any OpenAI-compatible endpoint, through the `openai` package (L1). Retries and timeouts are common to all connections
+ * and are in `caller.ts`.
  *
  * Invariants
- * 1. The key is sent to the origin of the base URL and nowhere else: redirects are not followed (L7).
- * 2. One client for each request: nothing of one call is seen by another.
+ * 1. The key is sent only to the origin of the base URL: redirects are not followed (L7).
+ * 2. Each request has a separate client, so calls share no state.
  */
 import OpenAI from 'openai';
 import type { ChatCompletionCreateParamsStreaming } from 'openai/resources/chat/completions';
@@ -23,9 +23,9 @@ import type { ProviderQuirks, Preset } from './presets.ts';
 import { requestBody } from './wire.ts';
 
 export interface OpenAiOptions {
-  /** Up to and without `/chat/completions`, such as `https://api.openai.com/v1`. */
+  /** Without `/chat/completions`, for example `https://api.openai.com/v1`. */
   readonly baseUrl: string;
-  /** Null for endpoints without one: no header is sent. */
+  /** Null for endpoints without a key: no header is sent. */
   readonly apiKey: string | null;
   /** `authorization` unless the preset says otherwise. */
   readonly keyHeader?: Preset['keyHeader'];
@@ -34,14 +34,14 @@ export interface OpenAiOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly quirks?: ProviderQuirks;
-  /** What is remembered of the endpoint; a fresh one when it is left out. */
+  /** The remembered state of the endpoint; default: a new one. */
   readonly endpoint?: Endpoint;
   readonly firstTokenMs?: number | null;
   readonly betweenTokensMs?: number | null;
   readonly fetch?: typeof globalThis.fetch;
 }
 
-/** @throws EngineError `model_rejected` where the base URL is not an http or https address */
+/** @throws EngineError `model_rejected` if the base URL is not an HTTP(S) URL */
 export function createOpenAiProvider(options: OpenAiOptions): ModelProvider {
   const { clock, random, defaultModel, quirks = GENERIC } = options;
   const origin = originOf(options.baseUrl);
@@ -71,20 +71,20 @@ class OpenAiConnection implements Connection {
   async open(request: ModelRequest, call: Parameters<Connection['open']>[1]): Promise<AsyncIterable<unknown>> {
     const { quirks = GENERIC } = this.#options;
     const body = requestBody(request, { model: call.model, quirks, refused: call.refused });
-    // The manifest may pass fields that no type knows; the endpoint is the judge of them.
+    // The manifest may pass fields without types; the endpoint validates them.
     return await this.#client(call.end).chat.completions.create(
       body as unknown as ChatCompletionCreateParamsStreaming,
       { signal: call.signal },
     );
   }
 
-  /** A client for one request. @param end told when the stream has said its end mark */
+  /** A client for one request. @param end set when the stream has sent its end marker */
   #client(end: { marked: boolean }): OpenAI {
     const { apiKey, baseUrl, keyHeader = 'authorization' } = this.#options;
     const named = keyHeader === 'authorization' ? apiKey : null;
     return new OpenAI({
       baseURL: baseUrl,
-      // The client insists on one; the header is taken out again where there is none.
+      // The client requires a key; the header is removed if there is none.
       apiKey: named ?? 'none',
       ...(named === null
         ? {
@@ -99,14 +99,14 @@ class OpenAiConnection implements Connection {
       adminAPIKey: null,
       webhookSecret: null,
       maxRetries: 0,
-      // The time-outs are the caller's; the client's own must not come first.
+      // `caller.ts` enforces the timeouts, so the client's own must be longer.
       timeout: limits.maxActionTimeoutMs,
       logLevel: 'off',
       fetch: (input: string | URL | Request, init?: RequestInit) => this.#fetch(end, input, init),
     });
   }
 
-  /** The one way out: checks where the key goes and listens for the end mark of the stream. */
+  /** All requests pass here: checks the destination of the key and detects the end marker of the stream. */
   async #fetch(end: { marked: boolean }, input: string | URL | Request, init?: RequestInit): Promise<Response> {
     const url = new URL(input instanceof Request ? input.url : input);
     if (url.origin !== this.#origin) {
@@ -126,7 +126,7 @@ class OpenAiConnection implements Connection {
   }
 }
 
-/** As much of an error answer as is read; the rest is not waited for. */
+/** The beginning of an error answer; does not wait for the rest. */
 async function beginningOf(response: Response): Promise<string> {
   if (response.body === null) return '';
   const reader = response.body.getReader();

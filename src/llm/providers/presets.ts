@@ -1,43 +1,42 @@
 /**
- * What is known of each provider (L1): its address, how it wants the key, and where its quirks of the
- * OpenAI format differs. Data only; `openai.ts` acts on it. What an endpoint refuses beyond this is
- * learned from its answers.
+ * Provider presets (L1): URL, key header, and deviations from the OpenAI format. Data only; `openai.ts` uses it. Other
+ * unsupported fields are learned from the endpoint's answers.
  */
 import { limits } from '../../domain/limits.ts';
 import type { ModelProviderName } from '../../domain/manifest.ts';
 
-/** How the requests of a quirks differ. Answers are read the same way from all of them (`chunk.ts`). */
+/** Deviations of requests. Answers of all providers are parsed in the same way (`chunk.ts`). */
 export interface ProviderQuirks {
-  /** Takes `stream_options: {include_usage}`. Those that do not, count without being asked or not at all. */
+  /** Supports `stream_options: {include_usage}`. Others report usage without it, or not at all. */
   readonly streamOptions: boolean;
   readonly maxTokensField: 'max_tokens' | 'max_completion_tokens';
-  /** Sent where nothing else says so, because the endpoint's own default is too short to act in. */
+  /** Sent by default if the endpoint's own default is too short. */
   readonly defaultMaxTokens: number | null;
-  /** Higher ones are refused. */
+  /** Higher temperatures are rejected. */
   readonly maxTemperature: number;
   /** Ids of native calls: any, or exactly nine letters and digits. */
   readonly callIds: 'any' | 'nine';
-  /** Whether a user's message may follow a `tool` message at once. */
+  /** Whether a user message may directly follow a `tool` message. */
   readonly userAfterTool: boolean;
-  /** Loading a local model into memory counts for the first token. */
+  /** Includes loading a local model into memory. */
   readonly firstTokenMs: number;
 }
 
 export interface Preset {
   readonly title: string;
-  /** Null where the address is the user's own: `example` shows its form. */
+  /** Null if the user must configure the URL; `example` shows its form. */
   readonly baseUrl: string | null;
   readonly example: string;
-  /** Recognises the provider by the address alone; `host` or `host:port`. */
+  /** Hosts that identify the provider; `host` or `host:port`. */
   readonly hosts: readonly string[];
-  /** The header that carries the key; null = the endpoint wants none. */
+  /** The header for the key; null = the endpoint needs no key. */
   readonly keyHeader: 'authorization' | 'cf-aig-authorization' | null;
-  /** Runs on one's own machine and costs nothing by the token. */
+  /** Runs on the local machine; tokens are free. */
   readonly local: boolean;
   readonly quirks: ProviderQuirks;
 }
 
-/** An endpoint of which nothing is known beforehand. */
+/** An unknown endpoint. */
 export const GENERIC: ProviderQuirks = {
   streamOptions: true,
   maxTokensField: 'max_tokens',
@@ -173,7 +172,7 @@ export function isPresetName(name: string): name is Named {
   return Object.hasOwn(PRESETS, name);
 }
 
-/** The preset that an address belongs to, or null: a compatible endpoint that nothing is known of. */
+/** The preset for a URL, or null for an unknown compatible endpoint. */
 export function presetAt(baseUrl: string): Named | null {
   if (!URL.canParse(baseUrl)) return null;
   const { host } = new URL(baseUrl);

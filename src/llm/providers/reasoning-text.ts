@@ -1,10 +1,9 @@
-/** Reasoning that comes beside the text, as if the model had written it there: for agents that may act in it (P9). */
+/** Converts reasoning to text, for agents that may act in it (P9). */
 import type { ModelDelta } from '../../domain/ports.ts';
 
 /**
- * Turns the reasoning before the first text or call into a `<think>` block of the text, in which the
- * parser finds actions. Reasoning that comes later stays beside the text: it may stand in the middle
- * of a block.
+ * Turns the reasoning before the first text or call into a `<think>` block, in which the parser finds actions. Later
+ * reasoning is not converted, because it may arrive in the middle of a block.
  */
 export async function* reasoningAsText(deltas: AsyncIterable<ModelDelta>): AsyncGenerator<ModelDelta> {
   let place: 'before' | 'within' | 'behind' = 'before';

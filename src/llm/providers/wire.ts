@@ -1,4 +1,4 @@
-/** A model request as the fields of an OpenAI-compatible one, in an endpoint's quirks (L1). */
+/** Converts a model request to an OpenAI-compatible one, with the provider's deviations (L1). */
 import type { JsonObject } from '../../domain/json.ts';
 import type { ChatMessage, ModelRequest } from '../../domain/ports.ts';
 import type { Quirk } from '../routing/endpoints.ts';
@@ -7,7 +7,7 @@ import type { ProviderQuirks } from './presets.ts';
 /**
  * The body of a streaming request.
  *
- * @param refused what this model has refused before
+ * @param refused fields that this model has rejected before
  */
 export function requestBody(
   request: ModelRequest,
@@ -56,7 +56,7 @@ function messagesFor(
   return shown.map((message) => toWire(message, idOf));
 }
 
-/** For models without a system role: what the system says opens the first user message. */
+/** For models without a system role: moves the system prompt to the first user message. */
 function systemAsUser(messages: readonly ChatMessage[]): ChatMessage[] {
   const system = messages.filter(({ role }) => role === 'system').map(({ content }) => content);
   const rest = messages.filter(({ role }) => role !== 'system');
@@ -65,7 +65,7 @@ function systemAsUser(messages: readonly ChatMessage[]): ChatMessage[] {
   return [{ role: 'user', content: system.join('\n\n') }, ...rest];
 }
 
-/** For endpoints that want the assistant's word between a tool's answer and the user. */
+/** For endpoints that require an assistant message between a tool's answer and a user message. */
 function bridged(messages: readonly ChatMessage[]): ChatMessage[] {
   return messages.flatMap((message, index): ChatMessage[] =>
     message.role === 'user' && messages[index - 1]?.role === 'tool'
@@ -74,7 +74,7 @@ function bridged(messages: readonly ChatMessage[]): ChatMessage[] {
   );
 }
 
-/** The id itself where it is nine letters and digits, else nine that stand for it. */
+/** Keeps an id of nine letters and digits; derives nine characters from any other id. */
 function nineCharacters(id: string): string {
   if (/^[A-Za-z0-9]{9}$/.test(id)) return id;
   let hash = 0xcbf29ce484222325n;
@@ -87,7 +87,7 @@ function nineCharacters(id: string): string {
 function toWire({ role, content, toolCallId, toolCalls }: ChatMessage, idOf: (id: string) => string): JsonObject {
   return {
     role,
-    // Beside calls, null is how the API says that there is no text; some endpoints refuse an empty one.
+    // With calls, the API uses null for missing text; some endpoints reject an empty string.
     content: content === '' && toolCalls !== undefined ? null : content,
     ...(toolCallId === undefined ? {} : { tool_call_id: idOf(toolCallId) }),
     ...(toolCalls === undefined

@@ -1,6 +1,6 @@
 /**
- * Models through the Workers AI binding (L1): no address, no key. Newer models stream in the OpenAI
- * format, older ones in the platform's own (`{"response": "…"}`); both are read.
+ * Models through the Workers AI binding (L1), without URL and key. Newer models stream in the OpenAI format, older ones in
+ * the platform's format (`{"response": "…"}`); both are supported.
  */
 import { createParser } from 'eventsource-parser';
 import { EngineError } from '../../domain/errors.ts';
@@ -16,7 +16,7 @@ import type { Endpoint } from '../routing/endpoints.ts';
 import { PRESETS } from './presets.ts';
 import { requestBody } from './wire.ts';
 
-/** What this needs of the binding. */
+/** The used part of the binding. */
 export interface AiBinding {
   run(model: string, inputs: Record<string, unknown>, options?: { readonly signal?: AbortSignal }): Promise<unknown>;
 }
@@ -63,13 +63,13 @@ class BindingConnection implements Connection {
     } catch (fault) {
       throw faultOf(fault);
     }
-    // A model that cannot stream answers with the whole.
+    // a model that cannot stream returns the whole answer
     if (!(answer instanceof ReadableStream)) return once(answer, call.end);
     return events(answer as ReadableStream<Uint8Array>, call);
   }
 }
 
-/** The binding tells what went wrong in its message only: `3040: Capacity temporarily exceeded`. */
+/** The binding reports errors only in the message: `3040: Capacity temporarily exceeded`. */
 function faultOf(fault: unknown): unknown {
   if (!(fault instanceof Error)) return fault;
   const rejected = /\b(5007|5005|5004|3003|3006|3036|5018|5019)\b|no such model|invalid (input|prompt)|bad input/i;
@@ -91,7 +91,7 @@ async function* events(
   const parser = createParser({ onEvent: ({ data }) => void ready.push(data) });
   const decoder = new TextDecoder();
   const reader = body.getReader();
-  // What waits in `read` is let go at once; the platform stops generating.
+  // cancelling also releases a waiting `read`; the platform stops generating
   const leave = (): void => void reader.cancel().catch(() => undefined);
   signal.addEventListener('abort', leave, { once: true });
   try {
@@ -124,7 +124,7 @@ export function readBindingChunk(chunk: unknown): ReadChunk {
   return { deltas, finish, usage: usageOf(chunk['usage']) };
 }
 
-/** Some models answer with a number or an object where they were asked for JSON. */
+/** Some models answer with a number or an object if JSON was requested. */
 function responseText(response: Json | undefined): string {
   if (response == null) return '';
   return typeof response === 'string' ? response : JSON.stringify(response);

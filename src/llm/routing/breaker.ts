@@ -1,14 +1,14 @@
 /**
- * The circuit breaker of one endpoint (L2): after too many failures in a row it is left alone for a
- * while, then tried by a single call.
+ * The circuit breaker of one endpoint (L2): opens after several failures in a row, then lets a single call test the
+ * endpoint.
  *
- * Owns the count of failures and the time of the next try. Does not own what counts as a failure.
+ * Owns the count of failures and the time of the next call. Does not own the definition of a failure.
  *
  * Invariants
- * 1. closed -> open after `limits.breakerFailures` failures in a row, or when the endpoint asks to be left alone.
- * 2. open -> half-open when its time is over; then exactly one call is let through until it reports.
- * 3. half-open -> closed by a success, -> open for twice as long (at most `limits.breakerOpenMaxMs`) by a failure.
- * 4. Every call that was let through reports once: `succeeded`, `failed` or `abandoned`.
+ * 1. closed -> open after `limits.breakerFailures` failures in a row, or when the endpoint requests a pause.
+ * 2. open -> half-open after its time; then exactly one call is allowed until it reports.
+ * 3. half-open -> closed after a success, -> open for twice as long (at most `limits.breakerOpenMaxMs`) after a failure.
+ * 4. Every allowed call reports once: `succeeded`, `failed` or `abandoned`.
  */
 import { backoffMs } from '../../domain/backoff.ts';
 import { limits } from '../../domain/limits.ts';
@@ -21,11 +21,11 @@ export class Breaker {
   readonly #changed: () => void;
   #failures = 0;
   #openUntil: number | null = null;
-  /** Times in a row that it opened. */
+  /** Number of consecutive openings. */
   #openings = 1;
   #probing = false;
 
-  /** @param changed called after every change of the state that a call has caused */
+  /** @param changed called after every state change that a call causes */
   constructor(clock: Pick<Clock, 'now'>, changed: () => void = () => {}) {
     this.#clock = clock;
     this.#changed = changed;
@@ -41,12 +41,12 @@ export class Breaker {
     return this.#failures;
   }
 
-  /** When the next call is let through, epoch milliseconds; null while it is closed. */
+  /** When the next call is allowed, epoch milliseconds; null while closed. */
   get openUntil(): number | null {
     return this.#openUntil;
   }
 
-  /** @returns null = call; else for how many milliseconds the endpoint is left alone */
+  /** @returns null if the call is allowed; otherwise the remaining time in milliseconds */
   enter(): number | null {
     if (this.#openUntil === null) return null;
     const leftMs = this.#openUntil - this.#clock.now();
@@ -66,14 +66,14 @@ export class Breaker {
     if (!wasClosed) this.#changed();
   }
 
-  /** @param retryAfterMs for how long the endpoint itself asked to be left alone */
+  /** @param retryAfterMs the pause that the endpoint requested */
   failed(retryAfterMs: number | null = null): void {
     this.#failures += 1;
     const asked = retryAfterMs !== null && retryAfterMs > limits.retryMaxDelayMs;
     if (this.#probing) {
       this.#openings += 1;
     } else if (this.#openUntil !== null || (this.#failures < limits.breakerFailures && !asked)) {
-      // Calls that were under way when it opened change nothing.
+      // calls that started before it opened change nothing
       return;
     }
     this.#probing = false;
@@ -83,7 +83,7 @@ export class Breaker {
     this.#changed();
   }
 
-  /** The call ended without saying anything about the endpoint. */
+  /** The call ended without information about the endpoint. */
   abandoned(): void {
     if (!this.#probing) return;
     this.#probing = false;

@@ -1,16 +1,16 @@
 /**
- * One model call over any connection: time-outs, retries, the endpoint's breaker and what a call cost (L2, L6).
+ * One model call over any connection: timeouts, retries, the circuit breaker and usage (L2, L6).
  *
- * Owns when a call is tried again and when it has failed. Does not own the wire (the connection does),
- * fallback to another model (`router.ts`) or what a broken stream means to a run.
+ * Owns retries and the decision that a call has failed. Does not own the wire format (the connection), the fallback to
+ * another model (`router.ts`) and the effect of a broken stream on a run.
  *
  * Invariants
- * 1. Nothing is tried again once a delta has been passed on.
+ * 1. Nothing is retried after a delta has been passed on.
  * 2. Every stream that is not broken by an error ends with `usage`, then `finish`.
  * 3. When the consumer stops reading or aborts, the connection's signal is aborted.
- * 4. Every attempt that the breaker let through tells it once how the endpoint did.
- * 5. Past `limits.generationBytes` of text, reasoning and calls together an answer ends by `length`, and the
- *    endpoint is let go; of what was passed on only the size is kept.
+ * 4. Every attempt that the breaker allowed reports its result once.
+ * 5. Beyond `limits.generationBytes` of text, reasoning and calls, an answer ends with `length` and the connection is
+ *    closed; only the size of what was passed on is kept.
  */
 import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
@@ -33,10 +33,10 @@ import { StreamTimeout } from './stream-timeout.ts';
 import { backoffMs } from '../../domain/backoff.ts';
 import { pause } from '../../domain/sleep.ts';
 
-/** Where a call's chunks come from. */
+/** Source of a call's chunks. */
 export interface Connection {
   readonly name: string;
-  /** Taken out of whatever the endpoint says. */
+  /** Redacted from the endpoint's messages. */
   readonly secret: string | null;
   /** Sends the request; resolves when the answer begins. */
   open(
@@ -45,11 +45,11 @@ export interface Connection {
       readonly model: string;
       readonly refused: ReadonlySet<Quirk>;
       readonly signal: AbortSignal;
-      /** Set when the stream has said its end mark. */
+      /** Set when the stream has sent its end marker. */
       readonly end: { marked: boolean };
     },
   ): Promise<AsyncIterable<unknown>>;
-  /** @param chunk anything */
+  /** @param chunk any value */
   read(chunk: unknown): ReadChunk;
 }
 
@@ -64,14 +64,14 @@ export interface CallerOptions {
 }
 
 type Content = ReadChunk['deltas'][number];
-/** What was passed on of an answer, and what the endpoint has said of the tokens so far. */
+/** What was passed on of an answer, and the usage reported so far. */
 interface Sent {
   pieces: number;
   bytes: number;
   usage: Usage | null;
 }
 
-/** `cut` = by us: what the endpoint would have said of the tokens never came. */
+/** `cut` = ended by us, so the endpoint's final usage is missing. */
 type End = { readonly finish: FinishReason; readonly cut: boolean };
 
 export function createCaller(connection: Connection, options: CallerOptions): ModelProvider {
@@ -139,7 +139,7 @@ class Caller implements ModelProvider {
     const startedAt = clock.now();
     const end = { marked: false };
     let finish: FinishReason | null = null;
-    /** Of the last piece that said something: pieces without anything in them are no tokens. */
+    /** Time of the last chunk with content; empty chunks do not count as tokens. */
     let heardAt = startedAt;
     sent.usage = null;
     let reported = false;
@@ -161,7 +161,7 @@ class Caller implements ModelProvider {
       const iterator = chunks[Symbol.asyncIterator]();
       for (;;) {
         const next = await wait(iterator.next()).catch((fault: unknown) => {
-          // The answer is complete; what may still have come was only the usage.
+          // the answer is complete; only usage could still follow
           if (finish !== null && !request.signal.aborted) return { done: true, value: undefined } as const;
           throw fault;
         });
@@ -207,7 +207,7 @@ class Caller implements ModelProvider {
     }
   }
 
-  /** Waits for `work` as long as the stage of the answer allows. */
+  /** Waits for `work` with the timeout of the answer's current stage. */
   #wait<T>(
     patience: StreamTimeout,
     work: Promise<T>,
@@ -234,7 +234,7 @@ class Caller implements ModelProvider {
   }
 }
 
-/** A refusal is an answer: the endpoint works. Too many requests are no failure either, unless it wants a rest. */
+/** A rejection shows that the endpoint works. A 429 is no failure either, unless it requests a pause. */
 function tell(breaker: Breaker, { error, status, retryAfterMs }: ModelFailure): void {
   const rests = retryAfterMs !== null && retryAfterMs > limits.retryMaxDelayMs;
   if (error.code === 'model_rejected') breaker.succeeded();
@@ -251,9 +251,9 @@ const QUIRKS: readonly (readonly [Quirk, RegExp])[] = [
   ['system', /(system|developer) (role|message)|(role|message)\W{1,4}(system|developer)|["'`](system|developer)["'`]/i],
 ];
 
-/** Notes a field that the endpoint has just refused; false when it refused something else, or says so again. */
+/** Records a field that the endpoint rejected; false if it rejected something else, or the same field again. */
 function adapt({ status, error }: ModelFailure, refused: Set<Quirk>): boolean {
-  // Some servers answer 500 when a model's chat template does not take what it is given.
+  // Some servers answer 500 if a model's chat template does not support a message.
   if (status !== 400 && status !== 422 && status !== 500) return false;
   const quirk = QUIRKS.find(([, pattern]) => pattern.test(error.message))?.[0];
   if (quirk === undefined || refused.has(quirk)) return false;
@@ -267,14 +267,14 @@ function bytesOf(delta: Content): number {
     : textBytes(delta.text);
 }
 
-/** What a complete answer used: as the endpoint says, unless it says that an answer cost nothing at all (L6). */
+/** Usage of a complete answer: as reported, unless the endpoint reports zero (L6). */
 function wholly(request: ModelRequest, sent: Sent): Usage {
   const { usage, pieces } = sent;
   const counted = usage !== null && (usage.promptTokens > 0 || usage.completionTokens > 0 || pieces === 0);
   return counted ? usage : estimate(request, sent);
 }
 
-/** What an answer used that broke off: what the endpoint had said of it may have been said too early. */
+/** Usage of an interrupted answer: the endpoint's report may be incomplete. */
 function partly(request: ModelRequest, sent: Sent): Usage {
   const estimated = estimate(request, sent);
   const { usage } = sent;
@@ -287,7 +287,7 @@ function partly(request: ModelRequest, sent: Sent): Usage {
   };
 }
 
-/** For endpoints that count nothing themselves (L6). */
+/** For endpoints that report no usage (L6). */
 function estimate({ messages, tools = [] }: ModelRequest, { bytes }: Sent): Usage {
   const calls = messages.flatMap(({ toolCalls = [] }) => toolCalls.map((call) => call.name + call.arguments));
   const prompt = [...messages.map(({ content }) => content), ...calls].reduce(

@@ -1,6 +1,6 @@
 /**
- * Which model endpoints are in trouble, put together from the reports of many isolates: each tells of the changes of its
- * own breakers, and the latest report on a model of an endpoint counts.
+ * Collects the failing model endpoints from reports of many isolates. Each isolate reports the state changes of its circuit
+ * breakers; the latest report per endpoint and model counts.
  */
 import { limits } from '../../domain/limits.ts';
 import type { EndpointReport } from './endpoints.ts';
@@ -24,7 +24,7 @@ export class EndpointReports {
     const place = JSON.stringify([report.endpoint, report.key, report.model]);
     this.#told.delete(place);
     if (report.state !== 'closed') this.#told.set(place, { ...report, at: now });
-    // An isolate that is gone never closes its breaker.
+    // a discarded isolate never closes its breaker, so reports expire
     for (const [known, { at }] of this.#told) {
       if (now - at > limits.endpointReportMs || this.#told.size > limits.knownEndpoints) this.#told.delete(known);
     }

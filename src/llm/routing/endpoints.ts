@@ -1,28 +1,27 @@
 /**
- * What is remembered of model endpoints between calls: which fields they refuse, whether they work,
- * how fast they answer. Lives as long as the isolate; forgetting it costs a refused request, never a
- * wrong answer.
+ * The remembered state of model endpoints: unsupported fields, circuit breakers, latency. It lives as long as the isolate;
+ * losing it costs a rejected request, never a wrong answer.
  *
  * Invariants
- * 1. What one API key has seen of an endpoint never counts for another, whatever it makes the endpoint answer.
- * 2. Endpoints are told apart by API key, address and the name of the secret whose value is sent; within one, each
- *    model has its own breaker, refusals and latency. The value of a secret is not kept here.
- * 3. Each API key has its own bound, so that none makes another one's endpoints forgotten.
+ * 1. The state is separate for each API key: one key's errors never affect another key.
+ * 2. Endpoints are identified by API key, URL and the name of the secret. Each model of an endpoint has its own breaker,
+ *    rejected fields and latency. The value of a secret is not stored.
+ * 3. Each API key has its own limit, so no key can displace the endpoints of another key.
  */
 import { limits } from '../../domain/limits.ts';
 import type { Clock } from '../../domain/ports.ts';
 import { Breaker } from './breaker.ts';
 import type { BreakerState } from './breaker.ts';
 
-/** Request fields that some models refuse; left out, or written in another way, once one has said so. */
+/** Request fields that some models reject; after a rejection they are omitted or sent in another form. */
 export type Quirk = 'stream_options' | 'max_tokens' | 'temperature' | 'tool_choice' | 'system' | 'user_after_tool';
 
-/** How one model of an endpoint is doing, as `/health` shows it. */
+/** State of one model of an endpoint, for `/health`. */
 export interface EndpointReport {
   /** Scheme and host, never a path or a key. */
   readonly endpoint: string;
   readonly model: string;
-  /** Name of the secret whose value is sent; null = the deployment's key, or none. */
+  /** Name of the secret; null = the deployment's key, or none. */
   readonly key: string | null;
   readonly state: BreakerState;
   /** In a row. */
@@ -31,19 +30,19 @@ export interface EndpointReport {
   readonly next_try_at: number | null;
 }
 
-/** What tells one endpoint from another. */
+/** Identity of an endpoint. */
 export interface EndpointIdentity {
   /** Name of the API key whose sessions call it; null without keys. */
   readonly owner: string | null;
   /** Its base URL, or how a binding is called. */
   readonly address: string;
-  /** Name of the secret whose value is sent, never the value; null = the deployment's key, or none. */
+  /** Name of the secret, never its value; null = the deployment's key, or none. */
   readonly key: string | null;
-  /** How messages and reports name it. */
+  /** Name in messages and reports. */
   readonly name: string;
 }
 
-/** How much a new sample counts against what was learned before. */
+/** Weight of a new sample in the moving average. */
 const WEIGHT = 0.3;
 
 interface Model {
@@ -53,7 +52,7 @@ interface Model {
 }
 
 export class Endpoint {
-  /** As messages and reports name it. */
+  /** Name in messages and reports. */
   readonly name: string;
   readonly #key: string | null;
   readonly #clock: Pick<Clock, 'now'>;
@@ -75,7 +74,7 @@ export class Endpoint {
     return this.#of(model).breaker;
   }
 
-  /** What this model has refused so far; callers add to it. */
+  /** Fields that this model has rejected; callers add to it. */
   refusedBy(model: string): Set<Quirk> {
     return this.#of(model).refused;
   }
@@ -86,7 +85,7 @@ export class Endpoint {
     this.#of(model).latency = { ms: learned, at: this.#clock.now() };
   }
 
-  /** Milliseconds to the first token; null when there is no sample, or none that still counts. */
+  /** Milliseconds to the first token; null without a recent sample. */
   latencyOf(model: string): number | null {
     const sample = this.#models.get(model)?.latency ?? null;
     return sample === null || this.#clock.now() - sample.at > limits.latencySampleMs ? null : sample.ms;
@@ -111,7 +110,7 @@ export class Endpoints {
   readonly #changed: (report: EndpointReport, owner: string | null) => void;
   readonly #known = new Map<string | null, Map<string, Endpoint>>();
 
-  /** @param changed told of every change of a breaker, and whose sessions caused it */
+  /** @param changed called for every change of a breaker, with the owner of the session that caused it */
   constructor(clock: Pick<Clock, 'now'>, changed: (report: EndpointReport, owner: string | null) => void = () => {}) {
     this.#clock = clock;
     this.#changed = changed;
@@ -134,7 +133,7 @@ export class Endpoints {
   }
 }
 
-/** The oldest goes where another one would be too many. */
+/** Removes the oldest entry if the limit is reached. */
 function makeRoom(known: Map<string, unknown>, most: number): void {
   if (known.size < most) return;
   const oldest = known.keys().next();

@@ -1,4 +1,4 @@
-/** What went wrong at a model endpoint, and whether trying again may help. */
+/** Classifies errors of model endpoints, and whether a retry may help. */
 import { APIConnectionError, APIError } from 'openai';
 import { EngineError, messageOf } from '../../domain/errors.ts';
 import { isJsonObject } from '../../domain/json.ts';
@@ -7,7 +7,7 @@ import { limits } from '../../domain/limits.ts';
 export interface ModelFailure {
   readonly error: EngineError;
   readonly retryable: boolean;
-  /** What the endpoint asked for by `Retry-After`. */
+  /** The endpoint's `Retry-After`. */
   readonly retryAfterMs: number | null;
   readonly status: number | null;
 }
@@ -16,8 +16,8 @@ const QUOTED_CHARS = 400;
 const OVERLOADED: ReadonlySet<number> = new Set([408, 409, 425, 429]);
 
 /**
- * @param endpoint how messages name it: the origin, never the key
- * @param secret removed from whatever the endpoint says
+ * @param endpoint its name in messages: the origin, never the key
+ * @param secret redacted from the endpoint's messages
  */
 export function failureOf(
   fault: unknown,
@@ -60,13 +60,13 @@ export function failureOf(
   };
 }
 
-/** A fault of ours, also where the client wrapped it as one of the connection. */
+/** Our own error, even if the client wrapped it as a connection error. */
 function engineErrorIn(fault: unknown): EngineError | null {
   if (fault instanceof EngineError) return fault;
   return fault instanceof APIConnectionError && fault.cause instanceof EngineError ? fault.cause : null;
 }
 
-/** The HTTP status, or the one that an error inside the stream carries as its code. */
+/** The HTTP status, or the status in an error inside the stream. */
 function statusOf(fault: APIError): number | null {
   if (fault.status !== undefined) return fault.status;
   const inner: unknown = fault.error;
@@ -76,7 +76,7 @@ function statusOf(fault: APIError): number | null {
 
 function quoted(fault: unknown, secret: string | null): string {
   let cause = fault;
-  // "Connection error." says nothing; the reason is a cause or two below it.
+  // "Connection error." is not informative; the reason is one or two causes deeper
   while (cause instanceof Error && cause.cause instanceof Error) cause = cause.cause;
   const outer = messageOf(fault);
   const inner = messageOf(cause);
@@ -97,7 +97,7 @@ function retryAfter(headers: Headers | undefined, now: number): number | null {
   return Number.isNaN(date) ? null : atMost(date - now);
 }
 
-/** A server that is not ours does not say for how long we wait. */
+/** Limits the wait that an external server requests. */
 function atMost(ms: number): number {
   return Math.min(Math.max(0, ms), limits.retryAfterMaxMs);
 }

@@ -1,7 +1,7 @@
 /**
- * What models cost (S12): list prices in US dollars per million tokens, as their makers publish them
- * for plain, uncached text at the shortest context. Data, not a bill: discounts, batches, long
- * contexts and gateways differ, and prices change. A manifest's `cognitive_engine.prices` goes first.
+ * Model prices (S12): list prices in US dollars per million tokens, as published for plain, uncached text at the shortest
+ * context. Estimates only: discounts, batches, long contexts and gateways differ, and prices change. A manifest's
+ * `cognitive_engine.prices` takes precedence.
  */
 import type { ModelPrice } from '../../domain/manifest.ts';
 import type { Usage } from '../../domain/ports.ts';
@@ -55,8 +55,8 @@ function familyOf(model: string): string {
 /**
  * What one model call cost.
  *
- * @param own prices from the agent's manifest, by the model's name as it is asked for
- * @returns US dollars, or null when the model or its price is not known
+ * @param own prices of the agent's manifest, by requested model name
+ * @returns US dollars, or null if the model or its price is unknown
  */
 export function costOf(usage: Usage, own: Readonly<Record<string, ModelPrice>>): number | null {
   const price = usage.model === undefined ? null : priceOf(usage.model, own);

@@ -1,10 +1,10 @@
-/** Which of an agent's models answers, and who stands in for it (L1, L2). */
+/** Chooses which of an agent's models answers, with fallbacks (L1, L2). */
 import { EngineError } from '../../domain/errors.ts';
 import type { RoutingPolicy } from '../../domain/manifest.ts';
 import type { ModelDelta, ModelProvider, ModelRequest } from '../../domain/ports.ts';
 import { estimateTokens } from '../../domain/tokens.ts';
 
-/** One of the models that an agent names, in its manifest's order. */
+/** One of an agent's models, in the manifest's order. */
 export interface Candidate {
   readonly provider: ModelProvider;
   /** Null = the deployment's own. */

@@ -103,7 +103,7 @@ endpoints:
     ['implementation: {type: container, image: x}', 'is missing: the endpoints of the service'],
     [
       'implementation: {type: container}\nendpoints: {a: {}}',
-      'needs exactly one of "image" (by name) and "build" (what it is made of)',
+      'needs exactly one of "image" (a name) and "build" (its files)',
     ],
     ['implementation: {type: edge, store: kv}\nendpoints: [get, get]', 'there is already an endpoint "get"'],
   ])('[M1] %j is refused in words', (rest, message) => {
