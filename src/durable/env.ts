@@ -6,9 +6,9 @@
 import type { ActionOutcome } from '../domain/action.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { WorkflowDefinition } from '../domain/manifest.ts';
-import type { ChildRequest, EdgeRelicCall } from '../domain/ports.ts';
+import type { ChildEnd, ChildRequest, EdgeRelicCall } from '../domain/ports.ts';
 import type { SessionRecord } from '../domain/session.ts';
-import type { Spent } from '../domain/spent.ts';
+import type { EventBatch } from '../engine/session/broadcaster.ts';
 import type { ExecutionEntry, ExecutionsPage } from '../http/app.ts';
 import type { CatalogRequest } from '../http/manifests.ts';
 import type { ScheduleOutlook } from '../http/workflows.ts';
@@ -52,8 +52,16 @@ export interface SessionRpc extends Rpc.DurableObjectBranded {
   startChild(record: SessionRecord, request: ChildRequest): Promise<string>;
   /** The session's own HTTP surface (http/session-app.ts). */
   fetch(request: Request): Promise<Response>;
-  /** What the sessions have spent that this one started, with those below. */
-  spentBelow(): Spent;
+  /**
+   * Gives the events after this one to the session that started it, as they come, one batch after the other, until `take`
+   * answers false or the session is deleted.
+   */
+  follow(after: number, take: (batch: EventBatch) => boolean | Promise<boolean>): Promise<Reply<null>>;
+  /** How the run ended, and what was spent by it and below it. */
+  childEnd(runId: string): Promise<Reply<ChildEnd>>;
+  cancelChild(reason: string): Promise<Reply<null>>;
+  /** Deletes the session and those that it started. */
+  remove(): Promise<Reply<null>>;
 }
 
 export interface ExecutionIndexRpc extends Rpc.DurableObjectBranded {

@@ -8,7 +8,6 @@ import { EngineError } from '../domain/errors.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { Clock } from '../domain/ports.ts';
-import type { EventListener } from '../engine/session/broadcaster.ts';
 import type { Session } from '../engine/session/session.ts';
 import type { RunRecord } from '../domain/session.ts';
 import { artifactResponse } from './artifact.ts';
@@ -31,7 +30,7 @@ import { approvalBody, cancelBody, executeBody, messageBody, validate, workflowB
 import { PatchCoalescer } from './patch-coalescer.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { eventStream, SSE_HEADERS } from './sse.ts';
-import type { StreamExpiry } from './sse.ts';
+import type { EventSource, StreamExpiry } from './sse.ts';
 
 /** Headers by which the Worker tells the object what it has established; never taken from a client. */
 export const PRINCIPAL_HEADER = 'x-cortex-principal';
@@ -52,7 +51,7 @@ export function createSessionApp({ session, clock, destroy, admit, log }: Sessio
   // every session has an app of its own: a router that is ready at once, not one that prepares for many requests
   const app = new Hono({ router: new LinearRouter() });
   const heartbeat = new Heartbeat(clock);
-  const gather = new PatchCoalescer(clock, (listener) => session.listen(listener));
+  const source = eventSource(session, clock);
 
   app.onError((fault, c) => {
     const line = faultLine(fault, { method: c.req.method, path: new URL(c.req.url).pathname });
@@ -266,13 +265,6 @@ export function createSessionApp({ session, clock, destroy, admit, log }: Sessio
   const resultOf = async (request: Request, run: RunRecord, headers?: Record<string, string>): Promise<Response> =>
     await jsonAnswer(session.read().result(run), headers, { closed: closedBy(request) });
 
-  const source = {
-    events: (after: number) => session.events(after),
-    openBlocks: () => session.openBlocks(),
-    listen: (listener: EventListener) => gather.listen(listener),
-    hasEnded: (runId: string) => session.hasEnded(runId),
-  };
-
   const answer = async (request: Request, run: RunRecord, after: number, stream: boolean): Promise<Response> => {
     const json = !stream || (request.headers.get('accept') ?? '').includes('application/json');
     const headers = { 'x-session-id': session.record.session_id, 'x-run-id': run.runId };
@@ -286,6 +278,17 @@ export function createSessionApp({ session, clock, destroy, admit, log }: Sessio
   };
 
   return app;
+}
+
+/** A session's events for its readers, patches gathered. */
+export function eventSource(session: Session, clock: Clock): EventSource {
+  const gather = new PatchCoalescer(clock, (listener) => session.listen(listener));
+  return {
+    events: (after) => session.events(after),
+    openBlocks: () => session.openBlocks(),
+    listen: (listener) => gather.listen(listener),
+    hasEnded: (runId) => session.hasEnded(runId),
+  };
 }
 
 function tokenExpired(details: JsonObject = {}): EngineError {

@@ -79,10 +79,31 @@ interface StreamOptions {
   readonly slices?: Slices;
 }
 
-type Controller = ReadableStreamDefaultController<Uint8Array>;
+/** What a reader is sent: bytes for a client, the events themselves for the session that started this one. */
+interface Wire<Chunk> {
+  readonly encode: (batch: EventBatch) => Chunk;
+  readonly sizeBytes: (chunk: Chunk) => number;
+  readonly heartbeat: Chunk | null;
+  readonly expired: Chunk | null;
+}
+
+const SSE: Wire<Uint8Array> = {
+  encode: encodeBatch,
+  sizeBytes: (chunk) => chunk.byteLength,
+  heartbeat: HEARTBEAT,
+  expired: EXPIRED,
+};
+
+const VALUES: Wire<EventBatch> = {
+  encode: (batch) => batch,
+  sizeBytes: (batch) => encodeBatch(batch).byteLength,
+  heartbeat: null,
+  expired: null,
+};
 
 /** One reader's place: in the journal, or at its end and live. */
-class Reader {
+class Reader<Chunk> {
+  readonly #wire: Wire<Chunk>;
   readonly #source: EventSource;
   readonly #runId: string | null;
   readonly #expiry: StreamExpiry | null;
@@ -98,7 +119,8 @@ class Reader {
   readonly #caughtUp = new Set<number>();
   #leave = (): void => undefined;
 
-  constructor(source: EventSource, options: StreamOptions) {
+  constructor(wire: Wire<Chunk>, source: EventSource, options: StreamOptions) {
+    this.#wire = wire;
     this.#expiry = options.expiry ?? null;
     this.#slices = options.slices ?? null;
     this.#source = source;
@@ -107,7 +129,7 @@ class Reader {
     this.#cutAt = options.after;
   }
 
-  start(controller: Controller, heartbeat: Heartbeat): void {
+  start(controller: ReadableStreamDefaultController<Chunk>, heartbeat: Heartbeat | null): void {
     const stopListening = this.#source.listen((batch) => {
       if (batch === null) return this.#finish(controller);
       if (!this.#live) return;
@@ -115,20 +137,21 @@ class Reader {
       this.#live = false;
       this.#cutAt = this.#cursor;
     });
-    const stopHeartbeat = heartbeat.add(() => {
-      if ((controller.desiredSize ?? 0) > 0) controller.enqueue(HEARTBEAT);
+    const beat = this.#wire.heartbeat;
+    const stopHeartbeat = heartbeat?.add(() => {
+      if (beat !== null && (controller.desiredSize ?? 0) > 0) controller.enqueue(beat);
     });
     const { clock, at } = this.#expiry ?? { clock: null, at: 0 };
     const stopWaiting = clock?.schedule(Math.max(0, at - clock.now()), () => this.#expire(controller));
     this.#leave = () => {
       stopListening();
-      stopHeartbeat();
+      stopHeartbeat?.();
       stopWaiting?.();
     };
   }
 
   /** The reader has room: what it lacks comes from the journal, a slice in one turn, until it is at its end. */
-  async pull(controller: Controller): Promise<void> {
+  async pull(controller: ReadableStreamDefaultController<Chunk>): Promise<void> {
     if (this.#live) return;
     const roomBytes = (): number => (controller.desiredSize ?? 0) - (limits.readerQueueBytes - limits.readerPageBytes);
     while (roomBytes() > 0) {
@@ -153,7 +176,7 @@ class Reader {
     this.#leave();
   }
 
-  #goLive(controller: Controller): void {
+  #goLive(controller: ReadableStreamDefaultController<Chunk>): void {
     // A client that comes back after the end has it all: its stream ends too.
     if (this.#runId !== null && this.#source.hasEnded(this.#runId)) return this.#finish(controller);
     this.#live = true;
@@ -166,7 +189,7 @@ class Reader {
   }
 
   /** Enqueues what the reader wants of a batch, as one chunk; true when the stream is over. */
-  #send(controller: Controller, batch: EventBatch): boolean {
+  #send(controller: ReadableStreamDefaultController<Chunk>, batch: EventBatch): boolean {
     let chosen: readonly SessionEvent[] = batch;
     if (!batch.every((event) => this.#wants(event) && !this.#lacks(event))) {
       chosen = batch.filter((event) => this.#wants(event)).flatMap((event) => this.#whole(event));
@@ -174,8 +197,8 @@ class Reader {
     const end = this.#runId === null ? -1 : chosen.findIndex(({ type }) => RUN_TERMINAL_EVENTS.has(type));
     if (end !== -1) chosen = chosen.slice(0, end + 1);
     if (chosen.length > 0) {
-      const chunk = encodeBatch(chosen);
-      this.#sentBytes += chunk.length;
+      const chunk = this.#wire.encode(chosen);
+      this.#sentBytes += this.#wire.sizeBytes(chunk);
       controller.enqueue(chunk);
     }
     this.#cursor = chosen.findLast(({ seq }) => seq !== null)?.seq ?? this.#cursor;
@@ -205,12 +228,12 @@ class Reader {
   }
 
   /** What is in the reader's queue was sent in time; nothing more is. */
-  #expire(controller: Controller): void {
-    controller.enqueue(EXPIRED);
+  #expire(controller: ReadableStreamDefaultController<Chunk>): void {
+    if (this.#wire.expired !== null) controller.enqueue(this.#wire.expired);
     this.#finish(controller);
   }
 
-  #finish(controller: Controller): void {
+  #finish(controller: ReadableStreamDefaultController<Chunk>): void {
     this.#leave();
     controller.close();
   }
@@ -220,19 +243,37 @@ function segmentOf({ data }: SessionEvent): number {
   return Number(data['segment'] ?? Infinity);
 }
 
+/** A client's stream. */
 export function eventStream(
   source: EventSource,
   heartbeat: Heartbeat,
   options: StreamOptions,
 ): ReadableStream<Uint8Array> {
-  const reader = new Reader(source, options);
-  return new ReadableStream<Uint8Array>(
+  return streamOf(SSE, source, heartbeat, options);
+}
+
+/** The same as values, for a reader in another object. */
+export function batchStream(source: EventSource, options: StreamOptions): ReadableStream<EventBatch> {
+  return streamOf(VALUES, source, null, options);
+}
+
+function streamOf<Chunk>(
+  wire: Wire<Chunk>,
+  source: EventSource,
+  heartbeat: Heartbeat | null,
+  options: StreamOptions,
+): ReadableStream<Chunk> {
+  const reader = new Reader(wire, source, options);
+  return new ReadableStream<Chunk>(
     {
       start: (controller) => reader.start(controller, heartbeat),
       pull: (controller) => reader.pull(controller),
       cancel: () => reader.cancel(),
     },
-    { highWaterMark: limits.readerQueueBytes, size: (chunk) => chunk?.byteLength ?? 0 },
+    {
+      highWaterMark: limits.readerQueueBytes,
+      size: (chunk) => (chunk === undefined ? 0 : wire.sizeBytes(chunk)),
+    },
   );
 }
 

@@ -116,23 +116,22 @@ steps:
   });
 
   test('[J5] a child whose host vanishes as it is cancelled is asked again', async () => {
-    const asked: string[] = [];
+    const clock = new FakeClock();
+    const cancels: number[] = [];
     const vanishing = {
       startChild: () => Promise.resolve('run_1'),
-      spentBelow: () => Promise.resolve({ modelCalls: 0, tokens: 0, cost: 0, actions: 0, children: 0 }),
-      fetch: (request: Request) => {
-        const { pathname } = new URL(request.url);
-        asked.push(pathname);
-        if (pathname === '/events') return new Promise<Response>(() => undefined);
-        if (pathname === '/cancel' && asked.filter((path) => path === '/cancel').length < 3) {
-          return Promise.reject(new Error('the host has vanished'));
-        }
-        return Promise.resolve(
-          Response.json({ status: 'cancelled', response: '', error: null, actions: [], usage: {} }),
-        );
+      cancelChild: () => {
+        cancels.push(clock.now());
+        return cancels.length < 3
+          ? Promise.reject(new Error('the host has vanished'))
+          : Promise.resolve({ type: 'ok', value: null });
+      },
+      childEnd: () => {
+        const spent = { modelCalls: 0, tokens: 0, cost: 0, actions: 0, children: 1 };
+        const value = { sessionId: 's', status: 'cancelled', output: '', error: null, spent };
+        return Promise.resolve({ type: 'ok', value });
       },
     };
-    const clock = new FakeClock();
     const storage = { kv: { put: () => undefined } } as unknown as DurableObjectStorage;
     const platform = { SESSIONS: { getByName: () => vanishing } } as unknown as Env;
     const parent = { session_id: 's', agent: 'a', user_id: null, owner: null, kind: 'chat', metadata: {} } as const;
@@ -140,7 +139,7 @@ steps:
     const request = { key: 'k', kind: 'agent', name: 'a', message: 'm', inputs: {}, budget: null } as const;
     const end = children.run(request, { signal: AbortSignal.abort('enough'), event: () => undefined });
     for (let turn = 0; turn < 100 && clock.next === null; turn += 1) await Promise.resolve();
-    while (asked.filter((path) => path === '/cancel').length < 3) {
+    while (cancels.length < 3) {
       if (clock.next !== null) clock.advance(clock.next - clock.now());
       await new Promise((resolve) => setTimeout(resolve, 0));
     }

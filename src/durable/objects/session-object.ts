@@ -6,15 +6,17 @@ import { DurableObject } from 'cloudflare:workers';
 import { EngineError } from '../../domain/errors.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import type { ChildRequest } from '../../domain/ports.ts';
-import type { Spent } from '../../domain/spent.ts';
+import type { ChildEnd, ChildRequest } from '../../domain/ports.ts';
 import { lateRedactor, redactor } from '../../engine/session/redact.ts';
+import type { EventBatch } from '../../engine/session/broadcaster.ts';
+import { childEnd } from '../../engine/session/child-end.ts';
 import { Session } from '../../engine/session/session.ts';
 import { createOutboundFetch } from '../../executors/outbound/outbound.ts';
 import { createExecutors } from '../../executors/registry.ts';
 import { isOwner, parseApiKeys } from '../../http/auth.ts';
 import { problemResponse } from '../../http/problem.ts';
-import { createSessionApp } from '../../http/session-app.ts';
+import { createSessionApp, eventSource } from '../../http/session-app.ts';
+import { batchStream } from '../../http/sse.ts';
 import { Journal } from '../../journal/journal.ts';
 import type { SessionRecord } from '../../domain/session.ts';
 import { PinnedManifests } from '../catalogs.ts';
@@ -31,6 +33,8 @@ import { rateLimited } from '../../policies/rate-limit.ts';
 import { secretsOf } from '../../settings/secrets.ts';
 import { readSettings } from '../../settings/settings.ts';
 import type { Env, SessionRpc } from '../env.ts';
+import { replyOf } from '../reply.ts';
+import type { Reply } from '../reply.ts';
 import { durableSql } from '../sql-storage.ts';
 
 /** The platform's log. */
@@ -176,7 +180,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     try {
       await Promise.all([
         this.#forgetRelics(),
-        endChildren(this.env, this.ctx.storage, record),
+        endChildren(this.env, this.ctx.storage),
         record.kind === 'execution'
           ? indexFor(this.env, record.owner).forget(this.#session.runs().map(({ runId }) => runId))
           : null,
@@ -198,8 +202,46 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     await Promise.all([this.#session.create(record, state), this.#arm()]);
   }
 
-  spentBelow(): Spent {
-    return spentBelow(this.ctx.storage);
+  async follow(after: number, take: (batch: EventBatch) => boolean | Promise<boolean>): Promise<Reply<null>> {
+    return await replyOf(async () => {
+      const session = await this.#woken('to read');
+      const source = eventSource(session, platformClock);
+      const { slices } = session.read();
+      const batches = batchStream(source, { after: Math.min(after, session.lastSeq), runId: null, slices });
+      // Leaving the loop, or a parent that is gone, cancels the stream.
+      for await (const batch of batches) if (!(await take(batch))) break;
+      return null;
+    });
+  }
+
+  async childEnd(runId: string): Promise<Reply<ChildEnd>> {
+    return await replyOf(async () => {
+      const session = await this.#woken('to read');
+      return await childEnd(session.read(), session.record, session.run(runId), spentBelow(this.ctx.storage));
+    });
+  }
+
+  async cancelChild(reason: string): Promise<Reply<null>> {
+    return await replyOf(async () => {
+      await (await this.#woken('to act')).cancel(reason);
+      return null;
+    });
+  }
+
+  async remove(): Promise<Reply<null>> {
+    return await replyOf(async () => {
+      await (await this.#woken('to act')).dispose('the session was deleted');
+      await this.#destroy();
+      return null;
+    });
+  }
+
+  /** The session, with what an earlier host left. @throws EngineError `unknown_session` */
+  async #woken(purpose: 'to act' | 'to read'): Promise<Session> {
+    const session = this.#session;
+    void session.record;
+    await session.recover(purpose);
+    return session;
   }
 
   /** Starts the one run of this session, a child's or a workflow's, once; returns its id (M6, M7). */

@@ -13,6 +13,7 @@ import type { Artifact, ArtifactEntry } from '../../domain/artifact.ts';
 import { EngineError } from '../../domain/errors.ts';
 import { encodeEvent } from '../../domain/event.ts';
 import type { SessionEvent } from '../../domain/event.ts';
+import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ResolvedAgent } from '../../domain/manifest.ts';
 import type { RunRecord, SessionRecord } from '../../domain/session.ts';
@@ -23,6 +24,7 @@ import { artifactsOf, eventOfArtifact, outputJson } from '../../journal/artifact
 import type { Journal } from '../../journal/journal.ts';
 import { readTranscript } from '../generation/conversation.ts';
 import { RunAnswer, RunFold } from '../run/run-result.ts';
+import type { RunResult } from '../run/run-result.ts';
 import type { VariablesSnapshot } from './session-variables.ts';
 
 export class SessionReading {
@@ -86,6 +88,19 @@ export class SessionReading {
       await this.#took(text.length + limits.eventChars);
     }
     yield `],${JSON.stringify({ ...rest, started_at: startedAt, ended_at: endedAt }).slice(1)}`;
+  }
+
+  /** How a run ended, as values. @param id of the action whose output is wanted, too */
+  async outcome(
+    run: RunRecord,
+    id: string,
+  ): Promise<Pick<RunResult, 'response' | 'error' | 'usage'> & { readonly actions: number; readonly output: Json }> {
+    const fold = new RunFold(run.status);
+    await this.#each(run, fold);
+    const { response, actions, error, usage } = fold.outline;
+    const seq = actions.find(({ action }) => action.id === id)?.outputSeq ?? null;
+    const output = seq === null ? null : (this.#required(seq).data['output'] ?? null);
+    return { response, error, usage, actions: actions.length, output };
   }
 
   /** A list that was put together, with what stands before and behind it, in pieces. */

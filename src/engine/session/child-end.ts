@@ -1,0 +1,32 @@
+/** How the one run of a child ended, as its parent wants to know it (M7, S12). */
+import type { ChildEnd } from '../../domain/ports.ts';
+import type { RunRecord, SessionRecord } from '../../domain/session.ts';
+import { addSpent } from '../../domain/spent.ts';
+import type { Spent } from '../../domain/spent.ts';
+import { OUTPUTS } from '../workflow/workflow.ts';
+import type { SessionReading } from './session-reading.ts';
+
+/** @param below what the sessions have spent that the child started */
+export async function childEnd(
+  reading: SessionReading,
+  record: SessionRecord,
+  run: RunRecord,
+  below: Spent,
+): Promise<ChildEnd> {
+  const { response, actions, output, error, usage } = await reading.outcome(run, OUTPUTS);
+  const count = (name: string): number => (typeof usage[name] === 'number' ? usage[name] : 0);
+  const own: Spent = {
+    modelCalls: count('model_calls'),
+    tokens: count('prompt_tokens') + count('completion_tokens'),
+    cost: count('cost'),
+    actions,
+    children: 1,
+  };
+  return {
+    sessionId: record.session_id,
+    status: run.status === 'completed' || run.status === 'cancelled' ? run.status : 'failed',
+    output: record.workflow === undefined ? response : (output ?? response),
+    error: error as ChildEnd['error'],
+    spent: addSpent(own, below),
+  };
+}
