@@ -52,6 +52,7 @@ export default defineConfig({
           exclude: ['test/runtime/**', 'test/e2e/**', ...PROCESSES],
           environment: 'node',
           isolate: false,
+          setupFiles: ['./test/support/fixed-seed.ts'],
         },
       },
       {

@@ -35,55 +35,38 @@ async function expectAgreement(text: string, seed: number): Promise<void> {
 describe('the parser and HTMLRewriter behind an escaping filter', () => {
   /** Where they disagreed once, or came close to it. */
   const SEEDS = [1, 20_261_121, -1_640_531_527, -1_432_066_225, 568_631_483];
-  test.each([...SEEDS, null])('[P1] [P3] [P9] agree on random documents, seed %s', async (seed) => {
+  test.each(SEEDS)('[P1] [P3] [P9] agree on random documents, seed %s', async (seed) => {
     const property = fc.asyncProperty(documents, fc.nat(1_000), async ({ text }, cuts) => {
       await expectAgreement(text, cuts);
     });
-    await fc.assert(property, { numRuns: RUNS, ...(seed === null ? {} : { seed }) });
+    await fc.assert(property, { numRuns: RUNS, seed });
   });
 
-  test.each([...SEEDS, null])(
-    '[P1] [P5] [P7] agree on damaged ones that are documents still, seed %s',
-    async (seed) => {
-      const damage = fc.record({
-        at: fc.nat(2_000),
-        remove: fc.nat(3),
-        insert: fc.constantFrom(
-          '',
-          'x',
-          ' ',
-          '\n',
-          '<',
-          '>',
-          '<b>',
-          '</',
-          '&lt;',
-          'é',
-          '<thoughts>',
-          '</actions>',
-          '$$',
-        ),
-      });
-      let compared = 0;
-      const property = fc.asyncProperty(
-        documents,
-        fc.array(damage, { maxLength: 3 }),
-        fc.nat(1_000),
-        async (made, all, cuts) => {
-          let { text } = made;
-          for (const { at, remove, insert } of all) {
-            const place = at % (text.length + 1);
-            text = text.slice(0, place) + insert + text.slice(place + remove);
-          }
-          if (!isComparable(text, parse(text)) || escapeAllButTags(text) === null) return;
-          compared += 1;
-          await expectAgreement(text, cuts);
-        },
-      );
-      await fc.assert(property, { numRuns: RUNS * 2, ...(seed === null ? {} : { seed }) });
-      expect(compared).toBeGreaterThan(RUNS / 4);
-    },
-  );
+  test.each(SEEDS)('[P1] [P5] [P7] agree on damaged ones that are documents still, seed %s', async (seed) => {
+    const damage = fc.record({
+      at: fc.nat(2_000),
+      remove: fc.nat(3),
+      insert: fc.constantFrom('', 'x', ' ', '\n', '<', '>', '<b>', '</', '&lt;', 'é', '<thoughts>', '</actions>', '$$'),
+    });
+    let compared = 0;
+    const property = fc.asyncProperty(
+      documents,
+      fc.array(damage, { maxLength: 3 }),
+      fc.nat(1_000),
+      async (made, all, cuts) => {
+        let { text } = made;
+        for (const { at, remove, insert } of all) {
+          const place = at % (text.length + 1);
+          text = text.slice(0, place) + insert + text.slice(place + remove);
+        }
+        if (!isComparable(text, parse(text)) || escapeAllButTags(text) === null) return;
+        compared += 1;
+        await expectAgreement(text, cuts);
+      },
+    );
+    await fc.assert(property, { numRuns: RUNS * 2, seed });
+    expect(compared).toBeGreaterThan(RUNS / 4);
+  });
 
   const comparable = Object.entries(CORPUS).filter(
     ([, text]) => isComparable(text, parse(text)) && escapeAllButTags(text) !== null,

@@ -390,7 +390,11 @@ describe('a bad network', () => {
 
 describe('a refusal', () => {
   test('[R8] a full runner: busy, before dispatch, with the time to wait', async () => {
-    const full = Array.from({ length: runnerLimits.jobsRunning + runnerLimits.jobsQueued }, () => start());
+    // Those that run must not reach their time limit before the queue is full.
+    const long = { timeoutMs: 600_000, memoryMb: null };
+    const full = Array.from({ length: runnerLimits.jobsRunning + runnerLimits.jobsQueued }, () =>
+      start(job({ limits: long })),
+    );
     await vi.waitFor(
       async () => {
         const { jobs } = (await (await fetch(`${runner.url}/health`)).json()) as { jobs: { queued: number } };
