@@ -113,7 +113,7 @@ const job = (more: Partial<RunnerJob> = {}): RunnerJob => ({
   code: 'print(1)',
   runtime: null,
   inputs: { x: [1, 'é'] },
-  limits: { timeoutMs: 5_000, memoryMb: null },
+  limits: { timeoutMs: 60_000, memoryMb: null },
   ...more,
 });
 
