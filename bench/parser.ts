@@ -123,9 +123,6 @@ function expectTheSameWork(): void {
 /** What is asked of the parser, and what these figures say of it. */
 function targets(): string[][] {
   const list = (values: readonly string[]): string => (values.length === 0 ? 'yes' : `no: ${values.join('; ')}`);
-  const short = shares(mixed).flatMap((share, index) =>
-    share < 0.8 ? [`${share.toFixed(2)} at ${SIZES[index] ?? 0}`] : [],
-  );
   const behind = [...rates].flatMap(([text, rows]) =>
     rows.flatMap((row, index) =>
       MARKUP.filter((name) => (row.get(name) ?? 0) >= (row.get(OWN) ?? 0)).map(
@@ -149,7 +146,6 @@ function targets(): string[][] {
   );
   const kept = Math.max(retained.fed, retained.open);
   return [
-    ['mixed text: at least 0.8 of the better bare scan at every chunk size', list(short)],
     ['ahead of every markup parser, every text, every chunk size', list(behind)],
     ['three times htmlparser2 from 256 characters up', list(thrice)],
     ['closing tag to event, chunks up to 256: p50 at most 2 µs, p99 at most 5 µs', list(late)],
