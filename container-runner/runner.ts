@@ -145,7 +145,7 @@ async function openRunner(
   pruning.unref();
 
   let closing: Promise<void> | null = null;
-  let hurry: () => void = () => undefined;
+  let skipWait: () => void = () => undefined;
   async function close(): Promise<void> {
     clearInterval(pruning);
     await jobs.stop();
@@ -167,11 +167,11 @@ async function openRunner(
     log.info({ running, queued, ms: options.drainMs }, 'draining: no new jobs are accepted');
     relics.drain();
     let timer: NodeJS.Timeout | undefined;
-    const patience = new Promise<void>((resolve) => {
+    const drainTimeout = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, options.drainMs ?? limits.drainSeconds * 1_000);
     });
     // `close` skips the wait
-    await Promise.race([jobs.drain(), patience, new Promise((resolve) => (hurry = () => resolve(null)))]);
+    await Promise.race([jobs.drain(), drainTimeout, new Promise((resolve) => (skipWait = () => resolve(null)))]);
     clearTimeout(timer);
     await (closing ??= close());
   }
@@ -180,7 +180,7 @@ async function openRunner(
     url: `http://${host}:${address.port}`,
     sandboxes: registry,
     close: () => {
-      hurry();
+      skipWait();
       return (closing ??= close());
     },
   };

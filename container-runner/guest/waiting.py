@@ -2,7 +2,7 @@
 
 Appended to `harness.py`, whose `run` it calls, and started with `python3 -c`, so that any image with a
 python3 will do. As the first process of a container it forks the program and is init to it: it passes
-TERM on, reaps what is orphaned, and ends everything at the job's deadline should nobody else be there to.
+TERM on, reaps what is orphaned, and ends everything at the job's deadline in case the runner is gone.
 """
 
 

@@ -250,13 +250,13 @@ export class Relic {
 
   #checkHealth(service: RelicService, misses: number): void {
     const { clock, spec, log, id } = this.#options;
-    const patienceMs = Math.min(
+    const timeoutMs = Math.min(
       limits.relicHealthTimeoutMs,
       Math.max(spec.health.interval_ms, limits.relicHealthLeastMs),
     );
     this.#cancelHealth = clock.after(spec.health.interval_ms, () => {
       const check = { method: 'GET', path: spec.health.path, body: null } as const;
-      void service.ask(check, patienceMs).then((answer) => {
+      void service.ask(check, timeoutMs).then((answer) => {
         if (this.#service !== service) return undefined;
         const missed = isHealthy(answer) ? 0 : misses + 1;
         if (missed < limits.relicHealthMisses) return this.#checkHealth(service, missed);

@@ -89,10 +89,10 @@ async function endOf(container: Docker.Container, connection: Duplex, killing: A
     connection.once('end', resolve);
   });
   // if the engine cannot even kill the container, the container is lost
-  let impatience: NodeJS.Timeout | undefined;
+  let killTimer: NodeJS.Timeout | undefined;
   const given = new Promise<null>((resolve) => {
     killing.addEventListener('abort', () => {
-      impatience = setTimeout(() => resolve(null), limits.engineKillMs);
+      killTimer = setTimeout(() => resolve(null), limits.engineKillMs);
     });
   });
   const settled = new AbortController();
@@ -105,7 +105,7 @@ async function endOf(container: Docker.Container, connection: Duplex, killing: A
     closed.then(() => afterClosing(container, settled.signal)),
   ]);
   settled.abort();
-  clearTimeout(impatience);
+  clearTimeout(killTimer);
   // the last output may still be in transit
   let drain: NodeJS.Timeout | undefined;
   await Promise.race([closed, new Promise((resolve) => (drain = setTimeout(resolve, limits.drainMs)))]);

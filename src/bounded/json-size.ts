@@ -1,8 +1,8 @@
-/** Sizes and excerpts of JSON values without writing them out: a value that holds one part many times can be huge as text. */
+/** Sizes and excerpts of JSON values without serialising them: a value with shared parts can be huge as text. */
 import type { Json } from '../domain/json.ts';
 import type { WorkMeter } from '../domain/work.ts';
 
-/** Says that a value nests too deeply. */
+/** Thrown if a value is nested too deeply. */
 export class TooDeep extends Error {
   override readonly name = 'TooDeep';
 }
@@ -10,8 +10,8 @@ export class TooDeep extends Error {
 /**
  * The length of a value's JSON, without escapes; parts that occur several times count each time.
  *
- * @param most the walk ends where the length passes it, and gives Infinity
- * @param depth brackets within brackets that are allowed
+ * @param most beyond this length the walk stops and returns Infinity
+ * @param depth maximum depth
  * @param meter charged one step for each part
  * @throws TooDeep, WorkExceeded
  */
@@ -44,7 +44,7 @@ export function jsonChars(value: unknown, most: number, depth: number, meter: Wo
   return chars > most ? Infinity : chars;
 }
 
-/** The start of a value's JSON, with `…` where it was cut; looks no further than it shows. */
+/** The start of a value's JSON, with `…` if it was truncated; reads no more than it shows. */
 export function excerptOf(value: unknown, maxChars: number): string {
   const text = start(value as Json | undefined, maxChars);
   return text.length > maxChars ? `${text.slice(0, maxChars)}…` : text;

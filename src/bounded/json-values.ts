@@ -27,7 +27,7 @@ export function sameJson(left: Json, right: Json, meter: WorkMeter, depth = 0): 
   );
 }
 
-/** Each part is written into a text of its own. */
+/** Each part is written to a separate string. */
 const CANONICAL_STEPS = 6;
 
 /** A text that is the same for values that are the same. @throws TooDeep, WorkExceeded */

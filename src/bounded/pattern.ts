@@ -1,8 +1,8 @@
 /**
- * Regular expressions that others wrote, matched in time linear in the text (RE2). The engine's own would
- * take longer than the session lives for `^(a+)+$` and 40 letters.
+ * Matches untrusted regular expressions in linear time (RE2). JavaScript's own engine would take years for
+ * `^(a+)+$` and 40 letters.
  *
- * The language is that of JSON Schema (ECMAScript, flag `u`) without what needs backtracking: lookaheads,
+ * The language is that of JSON Schema (ECMAScript, flag `u`) without features that need backtracking: lookaheads,
  * lookbehinds and back references.
  */
 import { RE2JS } from 're2js';
@@ -20,7 +20,7 @@ export type CompiledPattern =
   /** To be read behind the pattern: `is not a regular expression`. */
   | { readonly ok: false; readonly reason: string };
 
-/** Reading an expression, and each of its states; as measured: up to 5 microseconds for a state. */
+/** Cost of parsing an expression, and of each state: measured up to 5 microseconds per state. */
 const COMPILE_STEPS = 1_000;
 const COMPILE_STEPS_PER_STATE = 100;
 /** A class of Unicode has hundreds of ranges, so that it costs more than others. */
@@ -66,7 +66,7 @@ function refused(reason: string): CompiledPattern {
   return { ok: false, reason };
 }
 
-/** Only reads the expression; nothing is matched with it. */
+/** Only parses the expression; matches nothing. */
 function isEcmaScript(source: string): boolean {
   try {
     return new RegExp(source, 'u') instanceof RegExp;
@@ -111,7 +111,7 @@ const OUTSIDE: Readonly<Record<string, string>> = {
   '\\S': `[^${SPACE}]`,
 };
 
-/** What the two languages write alike and mean differently. */
+/** Translates syntax with a different meaning in the two languages. */
 function translated(source: string): string {
   let result = '';
   for (const [token] of source.matchAll(ATOM)) {

@@ -24,7 +24,7 @@ export interface SchemaError {
 }
 
 /**
- * @returns what is wrong, at most `limits.schemaErrors` entries; empty when the value matches
+ * @returns the errors, at most `limits.schemaErrors`; empty if the value matches
  * @throws WorkExceeded, UnusableSchema
  */
 export function checkValue(
@@ -38,15 +38,15 @@ export function checkValue(
   return check.errors;
 }
 
-/** Applying a schema to a value costs about as much as so many visits of a node. */
+/** Cost of applying a schema to a value, in visits of a node. */
 const APPLY_STEPS = 6;
 
-/** To note that a member was looked at, and to pass it on. */
+/** Cost of recording an evaluated member. */
 const EVALUATED_STEPS = 8;
 
 type Step = string | number;
 
-/** A place in the value and in the schema; written out only for errors. */
+/** A position in the value and in the schema; formatted only for errors. */
 interface Place {
   readonly outer: Place | null;
   /** From the outer place: the member of the value, if it is another one, and the way in the schema. */
@@ -56,7 +56,7 @@ interface Place {
 
 const TOP: Place = { outer: null, members: [], keywords: [] };
 
-/** Members and items that some schema has looked at (`unevaluatedProperties`, `unevaluatedItems`). */
+/** Members and items that a schema has evaluated (`unevaluatedProperties`, `unevaluatedItems`). */
 class Evaluated {
   readonly names = new Set<string>();
   readonly items = new Set<number>();
@@ -72,7 +72,7 @@ interface Applied {
   readonly schema: JsonObject;
   readonly value: Json;
   readonly place: Place;
-  /** Null where no schema asks for it. */
+  /** Null if no schema needs it. */
   readonly seen: Evaluated | null;
 }
 
@@ -87,7 +87,7 @@ class Check {
     this.#meter = meter;
   }
 
-  /** Whether the value matches; `errors` says why not. */
+  /** Whether the value matches; otherwise `errors` has the reasons. */
   apply(schema: Json, value: Json, place: Place, seen: Evaluated | null): boolean {
     this.#meter.charge(APPLY_STEPS);
     if (schema === true) return true;
@@ -155,7 +155,7 @@ class Check {
     return valid;
   }
 
-  /** What a schema has looked at counts only where it matches. */
+  /** Evaluated members count only if the schema matches. */
   #same({ value, place, seen }: Applied, schema: Json, keywords: readonly Step[]): boolean {
     const inner = seen === null ? null : new Evaluated();
     const valid = this.apply(schema, value, below(place, keywords), inner);
@@ -437,7 +437,7 @@ class Check {
     return list;
   }
 
-  /** The names of a map in the schema; listed once for all the values that it is applied to. */
+  /** The names of a map in the schema; computed once for all values. */
   #names(members: JsonObject | null): readonly string[] {
     if (members === null) return [];
     const names = this.#schema.namesOf(members);
@@ -464,7 +464,7 @@ class Check {
   }
 }
 
-/** A big whole number is made of the digits. */
+/** Cost of the arithmetic with big integers. */
 const MULTIPLE_STEPS = 80;
 /** Names of members may be long. */
 const MESSAGE_CHARS = 1_000;

@@ -22,7 +22,7 @@ export class UnusableSchema extends Error {
   override readonly name = 'UnusableSchema';
 }
 
-/** Keywords by what stands under them. */
+/** Keywords by the type of their value. */
 const ONE = `additionalItems additionalProperties contains else if not propertyNames then unevaluatedItems
   unevaluatedProperties`.split(/\s+/);
 const LISTS = ['allOf', 'anyOf', 'oneOf', 'prefixItems'];
@@ -32,7 +32,7 @@ export class PreparedSchema {
   readonly root: JsonObject;
   /** In the order of the schema; empty when it can be used. */
   readonly issues: readonly SchemaIssue[];
-  /** Whether any part asks what others have looked at. */
+  /** Whether any part uses `unevaluatedProperties` or `unevaluatedItems`. */
   readonly tracksEvaluated: boolean;
   readonly #patterns = new Map<string, Pattern>();
   readonly #anchors = new Map<string, JsonObject>();
@@ -88,7 +88,7 @@ export class PreparedSchema {
     return pattern;
   }
 
-  /** What a `$ref` points at. @throws UnusableSchema when it points at nothing in this schema */
+  /** What a `$ref` points at. @throws UnusableSchema if it has no target in this schema */
   target(reference: string): Json {
     let target = this.#targets.get(reference);
     if (target === undefined) {
@@ -131,7 +131,7 @@ export class PreparedSchema {
   }
 }
 
-/** The schemas that stand directly in a schema, with where they stand. */
+/** The direct subschemas of a schema, with their paths. */
 function* subschemas(schema: JsonObject): Generator<readonly [path: readonly (string | number)[], schema: Json]> {
   for (const keyword of ONE) {
     const member = schema[keyword];

@@ -58,12 +58,12 @@ export interface ActionDeclaration {
    */
   readonly references: readonly string[];
   readonly embeddedInThought: boolean;
-  /** The body was not strict JSON and was mended (P8). */
+  /** The body was not strict JSON and was repaired (P8). */
   readonly repaired: boolean;
   readonly span: TextSpan;
 }
 
-/** An `<action>` that cannot be accepted, and what the model should know to mend it. */
+/** An `<action>` that cannot be accepted, and what the model needs to know to correct it. */
 export interface ActionRejection {
   readonly ordinal: number;
   readonly id: string;

@@ -1,12 +1,12 @@
-/** How often a deployment's clocks may start work: two settings, each with a default (H8). */
+/** Minimum intervals of periodic feeds and schedules: two settings, each with a default (H8). */
 import { EngineError } from './errors.ts';
 import { limits } from './limits.ts';
 
-/** What the operator allows, in milliseconds. */
+/** Minimum intervals in milliseconds. */
 export interface ClockLimits {
-  /** Least period of a periodic feed (F3). */
+  /** Minimum interval of a periodic feed (F3). */
   readonly feedMinMs: number;
-  /** Least time between two runs of a schedule (M6). */
+  /** Minimum time between two runs of a schedule (M6). */
   readonly cronMinMs: number;
 }
 
@@ -25,7 +25,7 @@ export function parseClocks({ FEED_MIN_SECONDS: feed, CRON_MIN_SECONDS: cron }: 
   };
 }
 
-/** @returns milliseconds; null where nothing is set */
+/** @returns milliseconds; null if not set */
 function parseSeconds(name: string, text: string | undefined): number | null {
   const written = text?.trim() ?? '';
   if (written === '') return null;

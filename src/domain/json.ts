@@ -24,7 +24,7 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** What a JSON text may hold at most: brackets within brackets, values in all, members of one map. */
+/** Limits of a JSON text: depth, number of values, members of one map. */
 export interface JsonTextLimits {
   readonly depth: number;
   readonly values?: number;
@@ -32,8 +32,8 @@ export interface JsonTextLimits {
 }
 
 /**
- * Which limit a JSON text passes, or null. It only counts brackets and commas, so that no deep or large text reaches a
- * parser that recurses or builds values; whether the text is JSON it does not say.
+ * The limit that a JSON text exceeds, or null. Only counts brackets and commas, so that deep or large texts never reach
+ * a recursive parser. Does not check whether the text is valid JSON.
  */
 export function exceededLimit(
   text: string,

@@ -75,7 +75,7 @@ export interface ToolDefinition extends ManifestBase {
   readonly examples: readonly Json[];
 }
 
-/** The providers whose ways are known (docs/models.md); `openai` also stands for any compatible endpoint. */
+/** Provider presets (docs/models.md); `openai` also fits any compatible endpoint. */
 export const MODEL_PROVIDERS = [
   'openai',
   'anthropic',
@@ -217,7 +217,7 @@ export type RelicImplementation =
   | {
       readonly type: 'edge';
       readonly store: 'kv' | 'log' | 'sql';
-      /** How long an entry lives that says nothing of its own; null = for ever. */
+      /** Default lifetime of an entry; null = unlimited. */
       readonly ttlMs: number | null;
       readonly quotaBytes: number;
       /** Of `sql`: statements that run once, when the store is made. */
@@ -316,7 +316,7 @@ export interface WorkflowDefinition extends ManifestBase {
 
 /** How much of a conversation goes to the model again (M8). */
 export interface MemoryPolicy {
-  /** Turns kept to the letter; older ones are left out or summarised. Null: `limits.historyTurns`. */
+  /** Turns that are kept verbatim; older ones are omitted or summarised. Null: `limits.historyTurns`. */
   readonly maxTurns: number | null;
   /** Turns after which the older ones are summarised; null = never. */
   readonly summarizeAfter: number | null;

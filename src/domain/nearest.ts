@@ -1,4 +1,4 @@
-/** The names that a mistyped one was most likely meant to be (M3). */
+/** Suggests names that are similar to an unknown one (M3). */
 import type { WorkMeter } from './work.ts';
 
 /** Names compared at most: a huge catalogue must not make one typing mistake expensive. */
@@ -7,7 +7,7 @@ const COMPARED_CHARS = 48;
 const MOST_EDITS = 6;
 const SUGGESTIONS = 3;
 
-/** What suggestions may still cost in the work that is under way; null outside of such work. */
+/** Remaining work for suggestions in the current operation; null outside of one. */
 let budget: WorkMeter | null = null;
 
 /**

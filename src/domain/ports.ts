@@ -1,6 +1,6 @@
 /**
  * The outside world as the core sees it. Everything here is an argument, so that a run can be
- * replayed and tested without sleeping; fakes stand only at these interfaces.
+ * replayed and tested without sleeping; fakes implement only these interfaces.
  */
 import type { Capability } from './action-types.ts';
 import type { ActionOutcome } from './action.ts';
@@ -46,7 +46,7 @@ export interface ChatMessage {
   }[];
 }
 
-/** A tool as a model is told about it. */
+/** A tool as described to a model. */
 export interface ToolSummary {
   readonly name: string;
   readonly summary: string;
@@ -109,7 +109,7 @@ export type ModelDelta =
       /** What the endpoint wants back with the call as it is, such as a signature. */
       readonly extra?: JsonObject;
     }
-  /** Something that the reader of the run should know, such as that another model stands in. */
+  /** Information for the readers of the run, for example that a fallback model answers. */
   | { readonly type: 'notice'; readonly code: 'model_fallback'; readonly message: string }
   | { readonly type: 'usage'; readonly usage: Usage }
   | { readonly type: 'finish'; readonly reason: FinishReason };
@@ -126,7 +126,7 @@ export interface RunnerJob {
   readonly id: string;
   readonly session: string;
   readonly kind: Capability | 'tool';
-  /** Source text: python code, a shell command line, or a script tool's source; empty for a tool with an image of its own. */
+  /** Source text: python code, a shell command line, or a script tool's source; empty for a tool with an image. */
   readonly code: string;
   /** For a script of kind `tool`: which interpreter runs `code`. */
   readonly runtime: 'python3' | 'node' | 'shell' | null;
@@ -139,7 +139,7 @@ export interface RunnerJob {
   /** `inputs` of python, shell and docker; the parameters of a tool (R3). */
   readonly inputs: JsonObject;
   readonly limits: { readonly timeoutMs: number; readonly memoryMb: number | null; readonly cpus?: number };
-  /** The level that it runs at, or not at all (R2). */
+  /** Required sandbox level (R2). */
   readonly sandbox?: SandboxLevel;
   /** Labels that a runner must have to get the job (R7). */
   readonly labels?: readonly string[];
@@ -147,7 +147,7 @@ export interface RunnerJob {
   readonly movable?: boolean;
 }
 
-/** What the runner may hold ready, because an action that needs it has been opened but not closed. */
+/** A sandbox that the runner may reserve, because an action that needs it has been opened. */
 export interface PrewarmHint {
   readonly session: string;
   readonly kind: Capability | 'tool';
@@ -157,7 +157,7 @@ export interface PrewarmHint {
   readonly labels?: readonly string[];
 }
 
-/** Why a job ended (R4); `build_failed`: its image could not be made, and it never ran. */
+/** Why a job ended (R4); `build_failed`: its image could not be built, and it never ran. */
 export type JobEnd = 'exited' | 'timeout' | 'killed' | 'oom' | 'output_limit' | 'lost' | 'build_failed';
 
 export interface JobResult {
@@ -170,7 +170,7 @@ export interface JobResult {
 
 /** One request to a relic that runs as a service. */
 export interface RelicCall {
-  /** Whose it is: the session's id, or a name that all sessions of a key share. */
+  /** Scope: the session's id, or a name that all sessions of a key share. */
   readonly space: string;
   readonly relic: RelicDefinition;
   readonly method: string;
@@ -186,13 +186,13 @@ export type RelicAnswer =
       readonly ok: false;
       readonly code: 'relic_unavailable' | 'relic_broken' | 'relic_timeout' | 'relic_answer_too_large';
       readonly message: string;
-      /** Nothing reached the service. */
+      /** Nothing was sent to the service. */
       readonly beforeDispatch: boolean;
     };
 
 /** One request to an edge relic (R6). */
 export interface EdgeRelicCall {
-  /** Whose it is: the session's id, or a name that all sessions of a key share. */
+  /** Scope: the session's id, or a name that all sessions of a key share. */
   readonly space: string;
   /** Name of the API key that asks; null without keys. */
   readonly owner: string | null;
@@ -211,12 +211,12 @@ export interface EdgeRelics {
   lookup(call: Pick<EdgeRelicCall, 'space' | 'relic' | 'key'>): Promise<ActionOutcome | null>;
 }
 
-/** What a caller hears of a job while it waits. Aborting `signal` kills the job. */
+/** Callbacks while a caller waits for a job. Aborting `signal` kills the job. */
 export interface JobObserver {
   readonly signal: AbortSignal;
-  /** What it prints; `build`: what the making of its image says beforehand, which is no part of its output. */
+  /** Output of the job; `build`: output of the build of its image, which is not part of the job's output. */
   readonly output: (stream: 'stdout' | 'stderr' | 'build', text: string) => void;
-  /** Told why the job waits before it is handed over, each time that the reason changes. */
+  /** Called with the reason why the job waits before it is submitted, whenever the reason changes. */
   readonly waiting?: (reason: string) => void;
 }
 
@@ -293,13 +293,13 @@ export interface ChildBudget {
   readonly children: number;
 }
 
-/** A run in a session of its own, for an action of another session (M6, M7). */
+/** A run in a separate session, for an action of another session (M6, M7). */
 export interface ChildRequest {
   /** Runtime key and attempt of the action: the same key is the same child, however often it is asked for (J2). */
   readonly key: string;
   readonly kind: 'agent' | 'workflow';
   readonly name: string;
-  /** What a sub-agent is told; empty for a workflow. */
+  /** Message to a sub-agent; empty for a workflow. */
   readonly message: string;
   /** A sub-agent's first variables; a workflow's inputs. */
   readonly inputs: JsonObject;

@@ -8,7 +8,7 @@ export type PathStep = string | number;
 export interface Reference {
   readonly name: string;
   readonly path: readonly PathStep[];
-  /** The reference to the letter, shown when the name is unknown. */
+  /** The reference verbatim, shown if the name is unknown. */
   readonly raw: string;
 }
 

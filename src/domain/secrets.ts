@@ -38,11 +38,11 @@ export interface SecretUser {
 }
 
 export type NamedSecret =
-  /** Variables of the environment that the name stands for, the first that is set counts. */
+  /** Environment variables for the name; the first one that is set counts. */
   | { readonly ok: true; readonly variables: readonly [string, ...string[]] }
   | { readonly ok: false; readonly reason: string };
 
-/** What the name of a secret in a manifest stands for. */
+/** Resolves the name of a secret in a manifest. */
 export function namedSecret(name: string, { owner, owners, bundled }: SecretUser): NamedSecret {
   const known = new Set(owners);
   if (!isSecretName(name)) return { ok: false, reason: `${name} does not begin with ${PREFIX}` };

@@ -1,5 +1,5 @@
 /**
- * A rough size in tokens where no tokenizer is at hand: four UTF-8 bytes a token, at least one for
+ * A rough size in tokens without a tokenizer: four UTF-8 bytes a token, at least one for
  * any text. Good enough for budgets and for marked estimates, never for bills.
  */
 export function estimateTokens(text: string): number {

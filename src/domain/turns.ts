@@ -1,18 +1,17 @@
 /**
- * Who works next: one thread serves the sessions of all owners, and nothing takes it away from what runs on it.
+ * Fair scheduling of owners: one thread serves the sessions of all owners, without preemption.
  *
- * Owns how much of the thread each owner has used lately, and the line of those that wait. Does not own what is done
- * in a turn. All sessions of a thread share one `Turns`; each session, and each long request, has a `Share` of it.
+ * Owns the recent usage of each owner, and the queue. Does not own the work of a turn. All sessions of a thread share one `Turns`; each session, and each long request, has a `Share` of it.
  *
  * Invariants:
- *  1. Little work waits for nothing: a share takes turns only past `limits.turnSteps` of its own, or past
+ *  1. Little work never waits: a share queues only past `limits.turnSteps` of its own, or past
  *     `limits.busyTurnSteps` and for its first work while its owner uses more than half of the thread.
  *  2. One share begins a turn at a time; where another owner has worked lately, only after twice the time that the work
  *     before it took, so that others have theirs.
  *  3. Of those that wait, the owner who has used least lately goes first, however many shares of each wait; of one owner,
  *     small work.
  *  4. An owner who is alone waits for no pauses.
- *  5. No share waits for a promise of another one: each waits by its own timer and looks again. One that looks no more
+ *  5. No share waits for a promise of another one: each waits by its own timer and polls. One that stops polling
  *     loses its place.
  */
 import { limits } from './limits.ts';
@@ -160,7 +159,7 @@ export class Turns {
     for (const lane of [line.small, line.large]) {
       while (lane[0] !== undefined && lane[0].wakeAt < before) lane.shift();
     }
-    // An owner who has used less, and of whom nobody looks any more, would hold up the others.
+    // An owner with less usage who has stopped polling would block the others.
     const first = this.#first();
     const front = first === null ? undefined : this.#lines.get(first);
     if (first === null || front === undefined || front === line) return;
@@ -201,7 +200,7 @@ export class Share {
     this.#turns.charge(this, this.#owner(), steps);
   }
 
-  /** Whether the share has to take a turn before it goes on. */
+  /** Whether the share must queue before it continues. */
   get isDue(): boolean {
     const steps = this.#used === null ? limits.turnSteps : left(this.#used, this.#turns.clock.now());
     return steps > limits.turnSteps || (steps > limits.busyTurnSteps && this.#turns.isBusy(this.#owner()));
@@ -220,7 +219,7 @@ export class Share {
     await this.turn();
   }
 
-  /** A share of the same owner, for a request of its own. */
+  /** A separate share of the same owner, for one request. */
   another(): Share {
     return new Share(this.#turns, this.#owner);
   }

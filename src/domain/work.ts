@@ -49,7 +49,7 @@ export class WorkMeter {
     this.#whole?.charge(steps);
   }
 
-  /** A meter for a part of the work, with a limit of its own. */
+  /** A meter for a part of the work, with a separate limit. */
   part(allowed: number): WorkMeter {
     return new WorkMeter(allowed, this);
   }

@@ -1,4 +1,4 @@
-/** Sub-agents and workflows: sessions that a session starts, each in an object of its own (M7). */
+/** Sub-agents and workflows: sessions that a session starts, each in a separate object (M7). */
 import { backoffMs } from '../domain/backoff.ts';
 import { EngineError } from '../domain/errors.ts';
 import type { JsonObject } from '../domain/json.ts';
@@ -61,7 +61,7 @@ export function spentBelow(storage: DurableObjectStorage): Spent {
   return sum;
 }
 
-/** Deletes every session that this one started, and with them those below. One that is gone already is no matter. */
+/** Deletes every session that this one started, and their children. Ignores sessions that are already deleted. */
 export async function endChildren(env: Env, storage: DurableObjectStorage): Promise<void> {
   const ids = [...storage.kv.list({ prefix: KEPT })].map(([key]) => key.slice(KEPT.length));
   await Promise.allSettled(ids.map((id) => sessionOf(env, id).remove()));
@@ -72,10 +72,10 @@ function sessionOf(env: Env, id: string): Remote<SessionRpc> {
 }
 
 /**
- * The record of the child with this key. Its id comes of the key, which only its parent knows: so a
+ * The record of the child with this key. Its id derives from the key, which only its parent knows: so a
  * parent that has lost everything else finds it again.
  *
- * @throws EngineError `too_deep` when too many sessions stand above it
+ * @throws EngineError `too_deep` beyond the maximum depth
  */
 async function childRecord(
   env: Env,

@@ -71,7 +71,7 @@ export interface ExecutionIndexRpc extends Rpc.DurableObjectBranded {
 }
 
 export interface RateLimitRpc extends Rpc.DurableObjectBranded {
-  /** @returns null, or for how many milliseconds there is no room */
+  /** @returns null, or the milliseconds until the next request is allowed */
   take(perMinute: number): number | null;
 }
 

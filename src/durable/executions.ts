@@ -1,4 +1,4 @@
-/** The index object of an API key, and what it is told of an execution. */
+/** The index object of an API key, and the reports about executions. */
 import type { ExecutionEntry } from '../http/app.ts';
 import type { RunRecord, SessionRecord } from '../domain/session.ts';
 import { objectName } from './env.ts';

@@ -9,7 +9,7 @@ import { decodeHTML } from 'entities';
 import { limits } from '../domain/limits.ts';
 import type { HtmlReader } from '../domain/ports.ts';
 
-/** Elements whose text nobody reads. */
+/** Elements whose text is ignored. */
 const UNREADABLE = 'script, style, noscript, template, svg, iframe, head title';
 /** Elements after which a line ends. */
 const BLOCKS = 'p, div, br, li, tr, h1, h2, h3, h4, h5, h6, section, article, header, footer, blockquote, pre, table';
@@ -118,7 +118,7 @@ function nextTurn(): Promise<void> {
   });
 }
 
-/** The same answer, whose body comes in small pieces, each in a turn of its own, and ends at `enough`. */
+/** The same answer with its body in small slices, which ends at `enough`. */
 function inPieces(page: Response, enough: () => boolean): Response {
   if (page.body === null) return page;
   const reader = page.body.getReader();

@@ -48,7 +48,7 @@ export function modelOf(
   egress: Egress | undefined,
 ): ModelProvider {
   tellHealth = (report, whose) => {
-    // Said in the turn of the session whose call it was, which is alive until its run ends; nobody waits for it.
+    // Said in the turn of the session whose call it was, which is alive until its run ends; not awaited.
     env.ENDPOINTS.getByName(objectName(whose))
       .tell(report)
       .catch(() => undefined);

@@ -1,4 +1,4 @@
-/** The edge relics of a session: each is an object of its own (R6). */
+/** The edge relics of a session: each is a separate object (R6). */
 import type { EdgeRelics } from '../domain/ports.ts';
 import type { Env, RelicRpc, Remote } from './env.ts';
 
@@ -8,7 +8,7 @@ function stubOf(env: Env, space: string, relic: string): Remote<RelicRpc> {
   return env.RELICS.getByName(JSON.stringify([space, relic])) as unknown as Remote<RelicRpc>;
 }
 
-/** The edge relics as one session sees them; it keeps the names of its own, so that they can end with it. */
+/** The edge relics as one session sees them; it stores the names of its own relics, to delete them with the session. */
 export function edgeRelics(env: Env, storage: DurableObjectStorage, session: () => string): EdgeRelics {
   return {
     async call(call) {

@@ -1,6 +1,6 @@
 /**
  * A runner as a Cloudflare Container, in the environment `containers` only (wrangler.toml): the same image that is
- * hosted elsewhere, started with the first request and left to sleep when nobody asks any more.
+ * hosted elsewhere, started with the first request and put to sleep when idle.
  *
  * Owns: the container's start. Does not own: jobs; what the container knew is gone when it stops.
  */

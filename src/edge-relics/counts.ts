@@ -5,7 +5,7 @@
  *  1. An instruction runs at most once in each turn of the innermost loop around it.
  *  2. A loop turns at most as often as it is entered, plus as often as an instruction runs that every turn
  *     passes and that is bounded by itself: going on to the next row, or taking a coroutine's next row.
- *  3. A cursor goes on at most as often as it has rows, for each time that it is positioned.
+ *  3. A cursor advances at most as often as it has rows, for each time that it is positioned.
  *  4. A table of the statement's own has at most as many rows as are put into it.
  */
 import type { Instruction, Loop, Program, Routine } from './flow.ts';
@@ -206,7 +206,7 @@ export class Counts {
     });
   }
 
-  /** How often a cursor goes on by one row, altogether. */
+  /** Total number of steps of a cursor. */
   #passes(cursor: number, isBackwards: boolean): number {
     return this.#once(`p${cursor}${isBackwards ? 'b' : ''}`, () => {
       let sum = 0;

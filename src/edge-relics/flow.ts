@@ -51,7 +51,7 @@ interface Callee {
   readonly begin: number;
   /** The first instruction behind it. */
   readonly end: number;
-  /** Where its caller goes on. */
+  /** Where its caller continues. */
   readonly resume: number;
 }
 

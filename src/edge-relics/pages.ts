@@ -97,7 +97,7 @@ export interface LogPage {
 
 export interface LogEntries {
   readonly entries: readonly JsonObject[];
-  /** The number of the entry to go on behind; null: there are no more. */
+  /** The number of the last entry on the page; null: there are no more. */
   readonly next: number | null;
 }
 

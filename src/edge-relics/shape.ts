@@ -250,7 +250,7 @@ export function textsOf(statement: readonly Token[], others: readonly (readonly 
   };
 }
 
-/** Bytes of the longest pattern that stands in the text; as many as SQLite allows where one does not. */
+/** Bytes of the longest pattern in the text; SQLite's maximum if one is not in the text. */
 function patternBytes(texts: readonly (readonly Token[])[]): number {
   let most = 1;
   for (const tokens of texts) {
@@ -265,12 +265,12 @@ function patternBytes(texts: readonly (readonly Token[])[]): number {
   return Math.min(most, limits.relicPatternBytes);
 }
 
-/** Whether what stands before this is a value by itself, with no operator that makes more of it. */
+/** Whether the text before this is a plain value, without an operator that could enlarge it. */
 function isAlone(after: Token | undefined): boolean {
   return after?.word !== '|' && after?.word !== '-' && after?.word !== 'COLLATE';
 }
 
-/** Rows of the largest document that `json_each` gets; null when one does not stand in the text. */
+/** Rows of the largest document that `json_each` gets; null if one is not in the text. */
 function jsonItems(texts: readonly (readonly Token[])[]): number | null {
   let most = 1;
   for (const call of callsOf(texts, ['JSON_EACH', 'JSON_TREE'])) {
@@ -281,7 +281,7 @@ function jsonItems(texts: readonly (readonly Token[])[]): number | null {
   return most;
 }
 
-/** Bytes of an argument, where it is a value that stands in the text. */
+/** Bytes of an argument, if it is a literal. */
 function saidBytes(argument: readonly Token[] | undefined): number | null {
   const [value, ...more] = argument ?? [];
   return more.length === 0 && (value?.kind === 'text' || value?.kind === 'slot') ? value.bytes : null;

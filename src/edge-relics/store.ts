@@ -248,7 +248,7 @@ export class RelicStore {
       after: Number(after),
       since: this.#time(parameters['since'], 0),
       until: this.#time(parameters['until'], Number.MAX_SAFE_INTEGER),
-      // As it stands in the JSON.
+      // As in the JSON.
       filter: JSON.stringify(text(filter)).slice(1, -1),
       limit: pageOf(parameters),
       now: this.#now(),
@@ -260,7 +260,7 @@ export class RelicStore {
     if (typeof said === 'number') return said;
     const [, amount, unit = ''] = /^(\d+(?:\.\d+)?)([smhd])$/.exec(text(said)) ?? [];
     const at = amount === undefined ? Date.parse(text(said)) : this.#now() - Number(amount) * (UNITS[unit] ?? 0);
-    if (Number.isNaN(at)) throw new RelicFault('invalid_parameters', `"${text(said)}" is no time`);
+    if (Number.isNaN(at)) throw new RelicFault('invalid_parameters', `"${text(said)}" is not a time`);
     return Math.round(at);
   }
 

@@ -1,4 +1,4 @@
-/** `type="agent"` and `type="workflow"`: a session of its own, whose events show under the action (M6, M7). */
+/** `type="agent"` and `type="workflow"`: a separate session, whose events appear under the action (M6, M7). */
 import type { ActionOutcome } from '../domain/action.ts';
 import { isJsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';

@@ -22,7 +22,7 @@ export interface ActionCall {
   readonly runtimeKey: string;
   /** From 1; also the fencing number (S7). */
   readonly attempt: number;
-  /** Parameters after substitution; for python and shell the code and command are to the letter (P14). */
+  /** Parameters after substitution; for python and shell, code and command are verbatim (P14). */
   readonly parameters: JsonObject;
   /** Values that reach python, shell and docker as data (P14). */
   readonly inputs: JsonObject;

@@ -32,8 +32,11 @@ export const llmExecutor: Executor = {
       const first = await judged(text, schema);
       if (first.ok) return { ok: true, output: first.value };
       if (first.issue.includes(UNCHECKED)) return unusableSchema(first.issue);
-      // One round to mend it: most models do when they are told what is wrong.
-      const second = await judged(await ask([{ role: 'assistant', content: text }, mendIt(first.issue)]), schema);
+      // One repair round: most models succeed when they get the error.
+      const second = await judged(
+        await ask([{ role: 'assistant', content: text }, repairRequest(first.issue)]),
+        schema,
+      );
       return second.ok ? { ok: true, output: second.value } : failure('invalid_output', second.issue);
     } catch (fault) {
       return failureOf(fault, signal, 'model_unavailable');
@@ -56,7 +59,7 @@ function judge(text: string, schema: JsonObject, meter: WorkMeter): Judged {
   return { ok: false, issue: `the model's JSON does not match output_schema: ${issue}` };
 }
 
-function mendIt(issue: string): Further[number] {
+function repairRequest(issue: string): Further[number] {
   const what = issue.replace("the model's JSON", 'your JSON').replace('the model answered', 'you answered');
   return { role: 'user', content: `That cannot be used: ${what}. Answer again, with the JSON value and nothing else.` };
 }
@@ -78,7 +81,7 @@ function jsonIn(text: string): Json | undefined {
   return undefined;
 }
 
-/** What stands in the first block of code, between its lines of fences; looks at each line once. */
+/** Content of the first fenced code block; reads each line once. */
 function inFence(text: string): string | undefined {
   const opening = /```(?:json)?[^\S\n]*\n/i.exec(text);
   if (opening === null) return undefined;

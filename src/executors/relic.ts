@@ -171,7 +171,7 @@ function textOf(value: Json): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** A part of a path; a lone surrogate, which no path can hold, becomes U+FFFD, and dots are no way up. */
+/** A part of a path; a lone surrogate, which is invalid in a path, becomes U+FFFD; dots cannot leave the path. */
 function escaped(text: string): string {
   const part = encodeURIComponent(text.toWellFormed());
   return /^\.{1,2}$/.test(part) ? part.replaceAll('.', '%2E') : part;

@@ -1,4 +1,4 @@
-/** Checks a tool's parameters against its JSON Schema, in words that a model can mend its call with (M3). */
+/** Checks a tool's parameters against its JSON Schema, with messages that help a model to correct its call (M3). */
 import { TooDeep } from '../bounded/json-size.ts';
 import { checkValue } from '../bounded/schema-check.ts';
 import type { SchemaError } from '../bounded/schema-check.ts';
@@ -175,7 +175,7 @@ function ruleAt(schema: JsonObject, location: string): Json | undefined {
   return current;
 }
 
-/** The schema that a keyword stands in. */
+/** The schema that contains a keyword. */
 function ownerOf(schema: JsonObject, keywordLocation: string): JsonObject | null {
   const owner = ruleAt(schema, keywordLocation.slice(0, keywordLocation.lastIndexOf('/')));
   return isJsonObject(owner) ? owner : null;

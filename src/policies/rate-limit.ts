@@ -7,7 +7,7 @@ const MINUTE_MS = 60_000;
  * Takes one request, if there is room for it.
  *
  * @param emptyAt when everything that was taken so far will have run out, epoch milliseconds
- * @returns the new `emptyAt`, and null or for how many milliseconds there is no room
+ * @returns the new `emptyAt`, and null or the milliseconds until the next request is allowed
  */
 export function takeRequest(
   emptyAt: number,

@@ -137,7 +137,7 @@ describe('[H8] npm start', () => {
   test.each([
     ['SESSION_TOKEN_SECRET', 'short', 'at least 32 characters'],
     ['API_KEYS', 'ann:admin:k1,ANN:run:k2', 'cannot both be used'],
-    ['RUNNER_URLS', 'ftp://x', 'no http or https address'],
+    ['RUNNER_URLS', 'ftp://x', 'not an HTTP(S) URL'],
     ['RATE_LIMIT', 'many', 'RATE_LIMIT'],
     ['CRON_MIN_SECONDS', '0', 'CRON_MIN_SECONDS'],
     ['FEED_MIN_SECONDS', '0.5', 'FEED_MIN_SECONDS'],

@@ -1,5 +1,5 @@
 /**
- * The catalogue of one API key's namespace as an object of its own (M4). Knows the platform; what a change
+ * The catalogue of one API key's namespace as a separate object (M4). Knows the platform; what a change
  * means is the store's (catalog/store/store.ts).
  */
 import { DurableObject } from 'cloudflare:workers';

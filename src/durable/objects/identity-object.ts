@@ -1,6 +1,6 @@
 /**
  * The one object of a deployment that holds what its session ids are checked with. Made at the first request and kept;
- * it is no setting, because another one would make every session unreachable.
+ * it is not a setting, because changing it would make every session unreachable.
  */
 import { bytesToHex } from '@noble/hashes/utils.js';
 import { DurableObject } from 'cloudflare:workers';

@@ -2,7 +2,7 @@
  * When which workflow is due (M6): one object for a namespace's scheduled workflows, one alarm for all.
  *
  * Invariants:
- *  1. A due time starts its workflow once: the session's id comes of the workflow's name and that time.
+ *  1. A due time starts its workflow once: the session's id derives from the workflow's name and that time.
  *  2. Times that passed while nothing could run are made up for once, not once each.
  *  3. One workflow that cannot be started holds up no other, and does not stop the clock: the alarm is armed
  *     again before anything is started, and what did not start is due until it is given up.

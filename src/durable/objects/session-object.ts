@@ -253,7 +253,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
   }
 
   /**
-   * The session's one alarm: for runs that nobody owns, approvals that expire, periodic feeds, and the
+   * The session's one alarm: for runs without a live host, approvals that expire, periodic feeds, and the
    * session's own end (J2, J8, F3). Re-arms first, starts the work without containing it, never throws.
    */
   override async alarm(): Promise<void> {
@@ -279,7 +279,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     }
   }
 
-  /** Nothing goes on by itself for an API key that is gone; it goes on when there is such a key again (H5). */
+  /** Background work pauses while its API key does not exist (H5). */
   #isServed(): boolean {
     return !this.#session.exists || isOwner(parseApiKeys(this.env.API_KEYS), this.#session.record.owner);
   }

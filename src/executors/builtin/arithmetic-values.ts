@@ -1,6 +1,6 @@
 /** Values of arithmetic: exact whole numbers where both sides are whole, doubles otherwise; and the functions on them. */
 
-/** What is wrong with an expression, in words that help to mend it. */
+/** An error in an expression, with a message that helps to correct it. */
 export class ArithmeticError extends Error {
   override readonly name = 'ArithmeticError';
 }

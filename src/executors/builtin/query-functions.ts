@@ -232,7 +232,7 @@ function replaced(text: string, sought: string, by: string, count: number | unde
     const at = indexOfText(result, sought);
     if (at === -1) break;
     const [before, after] = [result.slice(0, at), result.slice(at + sought.length)];
-    // `$` in the replacement may stand for all the text before or after the match.
+    // `$` in the replacement may mean the whole text before or after the match.
     meter.chargeChars(result.length + by.length + (by.split('$').length - 1) * result.length);
     const stands: Readonly<Record<string, string>> = { $$: '$', '$&': sought, '$`': before, "$'": after };
     result = before + by.replaceAll(/\$[$&`']/g, (sign) => stands[sign] ?? sign) + after;

@@ -2,7 +2,7 @@
  * JMESPath with a limit of work. The library parses and holds the functions; its syntax tree is walked here,
  * so that every node and every function's own work is charged before it is done (`query-functions.ts`).
  *
- * The language has no loops of its own, but `map`, `sort_by` and projections nest: a query of 100 characters
+ * The language has no explicit loops, but `map`, `sort_by` and projections nest: a query of 100 characters
  * on 600 numbers can ask for 600 to the power of five steps, and one of 20 for a result of gigabytes, because
  * parts of the result are shared in memory and written out one by one.
  */
@@ -53,7 +53,7 @@ class QueryEvaluation implements Interpreter, Sizes {
   readonly #root: Value;
   readonly #meter: WorkMeter;
   readonly #functions: Functions;
-  /** Expressions that the query itself holds: `&name`. Data of the same shape is no expression. */
+  /** Expressions that the query itself holds: `&name`. Data of the same shape is not an expression. */
   readonly #references = new WeakSet<object>();
   readonly #keyCounts = new WeakMap<object, number>();
   #scope: Scope | null = null;

@@ -17,7 +17,7 @@ const PRIVATE_SUFFIXES = (
 /** Public names that resolve to whatever address is written in them, or to loopback. */
 const REBINDING_SUFFIXES = ['nip.io', 'sslip.io', 'xip.io', 'localtest.me', 'lvh.me', 'vcap.me', 'lacolhost.com'];
 const ALLOWED_PORTS: ReadonlySet<number> = new Set([80, 443, 8080, 8443]);
-// white space, controls, backslashes: the URL parser drops or mends them, so what was judged by eye is not what is fetched
+// white space, controls, backslashes: the URL parser drops or rewrites them, so the fetched URL would differ from the checked one
 // oxlint-disable-next-line no-control-regex -- control characters are what this looks for
 const SUSPICIOUS = /[\u0000-\u0020\u007f-\u009f\\\u00a0\u2028\u2029]/;
 

@@ -48,7 +48,7 @@ export interface RunnerEgressOptions {
   readonly clock: Clock;
   /** A new random string of at least 16 characters with every call. */
   readonly newNonce: () => string;
-  /** Whose requests they are: sessions share no connection. */
+  /** Sessions do not share connections. */
   readonly session: () => string;
   /** The API key of the session, where several share the runners; null = they are not shared. */
   readonly tenant?: () => string | null;

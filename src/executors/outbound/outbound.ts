@@ -194,7 +194,7 @@ function redirectTarget(response: Response): string | null {
 }
 
 function nextUrl(location: string, from: URL): string {
-  // a location is judged as it was written where it is absolute: resolving would mend its tabs away
+  // an absolute location is checked as written, because resolving would remove its tabs
   if (/^[a-z][a-z0-9+.-]*:/i.test(location) || !URL.canParse(location, from.href)) return location;
   return new URL(location, from).href;
 }

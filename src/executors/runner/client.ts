@@ -6,7 +6,7 @@
  * this object goes away.
  * Invariants:
  * 1. `run` settles once: with the job's end, or with a `RunnerError` when the job was not taken.
- * 2. After an abort the runner is told to kill the job, also when it had not yet answered whether it took it.
+ * 2. After an abort the job is killed, even if the runner has not yet confirmed it.
  * 3. A job that is looked up is watched before the runner is asked about it: what happens meanwhile is not missed.
  */
 import { messageOf } from '../../domain/errors.ts';
@@ -97,7 +97,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
    */
   async function submit(job: RunnerJob, signal: AbortSignal): Promise<boolean> {
     const body = JSON.stringify(wireJob(job));
-    // an attempt without an answer may have brought the job there, whatever becomes of the next ones
+    // an attempt without an answer may have submitted the job, regardless of later attempts
     let mayBeThere = false;
     for (let attempt = 1; ; attempt += 1) {
       let answer: Awaited<ReturnType<typeof ask>>;
@@ -132,7 +132,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
     const answer = await ask('GET', pathOf(id)).catch(() => null);
     const said = answer === null ? null : parseObject(answer.text);
     if (answer?.status === 200) return said ?? undefined;
-    // what stands before a runner says 404, too, and knows nothing of its jobs
+    // a proxy in front of the runner may also answer 404, without knowing its jobs
     return answer?.status === 404 && said?.['code'] === 'unknown_job' ? null : undefined;
   }
 
@@ -184,7 +184,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
             },
           );
           onAbort = () => {
-            // what comes after this is nobody's any more
+            // later output has no receiver
             stream.remove(job.id);
             void taken.then((mayRun) => (mayRun ? kill(job.id) : undefined));
             resolve(killed(watched));

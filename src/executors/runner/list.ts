@@ -20,7 +20,7 @@ const NAMED_KEY = /^([A-Za-z0-9][\w.-]{0,31})=(.{32,})$/;
 /**
  * Reads `https://a.example#gpu,docker, https://b.example`: addresses, each with its labels behind `#`.
  *
- * @throws EngineError `internal` for what is no address or no label
+ * @throws EngineError `internal` for an invalid URL or label
  */
 export function parseRunnerUrls(text: string | undefined): RunnerAddress[] {
   const runners: { readonly url: string; readonly labels: string[] }[] = [];
@@ -29,12 +29,15 @@ export function parseRunnerUrls(text: string | undefined): RunnerAddress[] {
     const isUrl = /^https?:\/\//i.test(url) && URL.canParse(url);
     const last = runners.at(-1);
     if (!isUrl && (fragments.length > 0 || last === undefined)) {
-      throw new EngineError('internal', `RUNNER_URLS: "${piece}" is no http or https address`);
+      throw new EngineError('internal', `RUNNER_URLS: "${piece}" is not an HTTP(S) URL`);
     }
     const labels = isUrl ? fragments.filter(Boolean) : [piece];
     const wrong = labels.find((label) => !LABEL.test(label));
     if (wrong !== undefined) {
-      throw new EngineError('internal', `RUNNER_URLS: "${wrong}" is no label (letters, digits and _.- are allowed)`);
+      throw new EngineError(
+        'internal',
+        `RUNNER_URLS: "${wrong}" is not a valid label (allowed: letters, digits and _.-)`,
+      );
     }
     if (isUrl) runners.push({ url: url.replace(/\/+$/, ''), labels });
     else last?.labels.push(...labels);

@@ -154,7 +154,7 @@ export function createRunnerPool({ runners, connect, clock }: RunnerPoolOptions)
       observe.signal.throwIfAborted();
       if (place === null) {
         if (lost !== null) return lost;
-        throw refused ?? nobodyRuns(job, places);
+        throw refused ?? noRunnerFor(job, places);
       }
       tried.add(place);
       const away = await unreachable(place);
@@ -182,7 +182,7 @@ export function createRunnerPool({ runners, connect, clock }: RunnerPoolOptions)
   async function holderOf(id: string): Promise<Place | null | undefined> {
     const records = await Promise.all(places.map(async (place) => ({ place, record: await place.client.record(id) })));
     const known = records.filter(({ record }) => isJsonObject(record));
-    // a job that was moved stands on two runners: the one that lost it knows less
+    // two runners know a job that was moved; the one that lost it knows less
     const best = known.find(({ record }) => record?.['end'] !== 'lost') ?? known[0];
     if (best !== undefined) return best.place;
     return records.every(({ record }) => record === null) ? null : undefined;
@@ -209,7 +209,7 @@ export function createRunnerPool({ runners, connect, clock }: RunnerPoolOptions)
   }
 
   /**
-   * The runner of a relic: always the same one for a space and a name, since its state stands there. Null
+   * The runner of a relic: always the same one for a scope and a name, because it holds the state. Null
    * when it is out of reach and the relic has state; without state the next one takes it.
    */
   async function relicPlace(space: string, relic: RelicDefinition): Promise<Place | null> {
@@ -333,7 +333,7 @@ function loadOf({ health, since }: Place): number {
   return (number('running') + number('queued') + since) / Math.max(1, number('max_running'));
 }
 
-function nobodyRuns({ kind, sandbox, labels = [] }: RunnerJob, places: readonly Place[]): RunnerError {
+function noRunnerFor({ kind, sandbox, labels = [] }: RunnerJob, places: readonly Place[]): RunnerError {
   const level = sandbox === undefined ? '' : ` in the sandbox ${sandbox}`;
   const what = labels.length > 0 ? `has the labels ${labels.join(', ')}` : `runs ${kind}${level}`;
   const known = places.map(({ address }) => address.labels.join('+') || 'none').join('; ');

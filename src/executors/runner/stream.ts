@@ -157,7 +157,7 @@ export class SessionStream {
         parser.feed(decoder.decode(value, { stream: true }));
       }
     } catch {
-      // a cut is no fault: the caller asks about its jobs and connects again
+      // a cut is not an error: the caller queries its jobs and reconnects
       return heard;
     } finally {
       cancelSilence();

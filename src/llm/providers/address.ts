@@ -9,7 +9,7 @@ import { EngineError } from '../../domain/errors.ts';
 export function originOf(baseUrl: string): string {
   const base = URL.canParse(baseUrl) ? new URL(baseUrl) : null;
   if (base === null || !/^https?:$/.test(base.protocol)) {
-    throw new EngineError('model_rejected', `"${baseUrl}" is no http or https address of a model endpoint`);
+    throw new EngineError('model_rejected', `the model endpoint "${baseUrl}" is not an HTTP(S) URL`);
   }
   return base.origin;
 }

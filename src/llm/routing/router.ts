@@ -13,7 +13,7 @@ export interface Candidate {
   readonly label: string;
   /** Whether its endpoint takes calls at the moment. */
   readonly available: () => boolean;
-  /** Learned milliseconds to the first token; null = not known, or not any more. */
+  /** Measured milliseconds to the first token; null = no recent measurement. */
   readonly latencyMs: () => number | null;
   /** US dollars of a call of this size; null = not known. */
   readonly cost: (promptTokens: number, completionTokens: number) => number | null;
@@ -25,10 +25,10 @@ const EXPECTED_COMPLETION_TOKENS = 500;
 /**
  * Streams from the candidate that the policy puts first; when that throws before its first text,
  * reasoning or tool call, from the next. What breaks later is thrown on: half an answer cannot be
- * continued by another model. Every switch is told by a `notice`.
+ * continued by another model. A `notice` reports every fallback.
  *
  * A request that names a model goes to the candidate of that model, else to the first one under that
- * name; the others stand in with their own.
+ * name; fallbacks use their own.
  */
 export function createRouter(candidates: readonly Candidate[], policy: RoutingPolicy): ModelProvider {
   const [primary] = candidates;

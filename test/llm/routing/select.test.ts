@@ -51,7 +51,7 @@ describe('selection', () => {
 
   test('[L1] a base URL that is none lets the system start, says so, and fails every call', async () => {
     const { provider, description } = createModel({ baseUrl: 'localhost', model: 'm' }, deps);
-    expect(description).toContain('"localhost" is no http or https address');
+    expect(description).toContain('the model endpoint "localhost" is not an HTTP(S) URL');
     await expect(read(provider)).rejects.toMatchObject({ code: 'model_rejected' });
   });
 });
