@@ -5,7 +5,7 @@ import { BaseSequencer } from 'vitest/node';
 import type { TestSpecification } from 'vitest/node';
 
 /** Time-outs only end a test that hangs: a busy machine may take long. */
-const patient = { testTimeout: 120_000, hookTimeout: 120_000, expect: { poll: { timeout: 60_000, interval: 20 } } };
+const patient = { testTimeout: 300_000, hookTimeout: 300_000, expect: { poll: { timeout: 60_000, interval: 20 } } };
 
 /** Tests that start processes: each file gets a process of its own. */
 const PROCESSES = ['container-runner/**/*.test.ts', 'test/scripts/**/*.test.ts', 'test/packaging.test.ts'];

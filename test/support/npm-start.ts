@@ -57,7 +57,7 @@ export async function start(env: Record<string, string> = {}, command?: readonly
     { PORT: String(port), RUNNER_PORT: String(await freePort()), CORTEX_STATE_DIR: stateFolder(), ...env },
     command,
   );
-  await vi.waitFor(() => expect(started.output()).toContain('is ready'), { timeout: 110_000, interval: 50 });
+  await vi.waitFor(() => expect(started.output()).toContain('is ready'), { timeout: 200_000, interval: 50 });
   return { ...started, url: `http://127.0.0.1:${port}` };
 }
 

@@ -348,7 +348,7 @@ print(open("/proc/self/status").read())`;
 
 /** Registers the table's tests for one level. */
 export function describeAbuse(level: Level): void {
-  vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
+  vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 });
   const skip = reasonToSkip(level);
   describe.skipIf(skip !== null)(`${level}${skip === null ? '' : ` (skipped: ${skip})`}`, () => {
     let runner: TestRunner;
