@@ -1,48 +1,42 @@
 /**
- * Session events: what the journal holds and clients read (H3). Payload names are the wire names,
- * so that what is stored is what is sent (replays are byte-identical, J4).
+ * Session events: what the journal holds and clients read (H3). Their types come from the schemas in
+ * event-schemas.ts, which this file imports as types only. Payload names are the wire names, so that what
+ * is stored is what is sent (replays are byte-identical, J4).
  */
+import type { EventDataOf, JOURNALED, LIVE } from './event-schemas.ts';
 import type { JsonObject } from './json.ts';
 
+type Tables = typeof JOURNALED & typeof LIVE;
+
 /** Events with a seq: written to the journal before they are sent (J1). */
-export const JOURNALED_EVENTS = [
-  'agent_started',
-  'iteration_started',
-  'plan_generated',
-  'iteration_completed',
-  'usage',
-  'warning',
-  'budget_exceeded',
-  'agent_waiting',
-  'agent_completed',
-  'agent_failed',
-  'agent_cancelled',
-  'thought_started',
-  'thought_completed',
-  'text_started',
-  'text_completed',
-  'response_started',
-  'response_completed',
-  'action_queued',
-  'action_started',
-  'action_retrying',
-  'action_completed',
-  'action_failed',
-  'action_skipped',
-  'action_cancelled',
-  'action_rejected',
-  'approval_requested',
-  'approval_resolved',
-  'context_feed_updated',
-  'variable_changed',
-] as const;
-export type JournaledEventType = (typeof JOURNALED_EVENTS)[number];
-
+export type JournaledEventType = keyof typeof JOURNALED;
 /** Events without a seq: live patches that the journal's text supersedes (J4). */
-export const LIVE_EVENTS = ['thought', 'text', 'response', 'llm_token', 'progress'] as const;
-export type LiveEventType = (typeof LIVE_EVENTS)[number];
-
+export type LiveEventType = keyof typeof LIVE;
 export type EventType = JournaledEventType | LiveEventType;
+
+/** What an event says, by type. */
+export type EventData = { readonly [T in EventType]: Readonly<EventDataOf<Tables[T]>> };
+
+interface EventHead {
+  readonly session_id: string;
+  readonly run_id: string;
+  readonly iteration: number;
+  /** Epoch milliseconds. */
+  readonly timestamp: number;
+  readonly action_id?: string;
+  readonly action_name?: string;
+}
+
+/** One event as clients see it (H2). `seq` is null for live events. */
+export type EventOf<T extends EventType> = T extends EventType
+  ? EventHead & {
+      readonly seq: T extends LiveEventType ? null : number;
+      readonly type: T;
+      readonly data: EventData[T];
+    } & (Tables[T]['about'] extends 'action' ? { readonly action_id: string } : unknown)
+  : never;
+
+export type SessionEvent = EventOf<EventType>;
 
 /** The events that end a run, and with it the stream of the request that started it. */
 export const RUN_TERMINAL_EVENTS: ReadonlySet<EventType> = new Set<EventType>([
@@ -52,37 +46,48 @@ export const RUN_TERMINAL_EVENTS: ReadonlySet<EventType> = new Set<EventType>([
   'agent_waiting',
 ]);
 
-/** One event as clients see it (H2). `seq` is null for live events. */
-export interface SessionEvent {
-  readonly seq: number | null;
-  readonly type: EventType;
-  readonly session_id: string;
-  readonly run_id: string;
-  readonly iteration: number;
-  /** Epoch milliseconds. */
-  readonly timestamp: number;
-  readonly action_id?: string;
-  readonly action_name?: string;
-  readonly data: JsonObject;
+/** What an event's writer reads of it. */
+export interface Written<T extends JournaledEventType> {
+  /** 0 where the event stays unwritten: a replay does not make it again. */
+  readonly seq: number;
+  readonly data: EventData[T];
 }
 
 /** One row to append: an event plus what only recovery needs (`state`), never sent to clients. */
-export interface JournalEntry {
-  readonly type: JournaledEventType;
+export interface JournalEntry<T extends JournaledEventType = JournaledEventType> {
+  readonly type: T;
   readonly runId: string;
   readonly iteration: number;
   readonly at: number;
   readonly actionId?: string;
   readonly actionName?: string;
-  readonly data: JsonObject;
+  readonly data: EventData[T];
   readonly state?: JsonObject;
 }
 
-/** The data of events that were read, as text: most are sent on without ever being parsed. */
-const unparsed = new WeakMap<SessionEvent, string>();
+/** What every event of a session or a row of the journal says beside its data. */
+export type StoredHead = EventHead & { readonly seq: number | null; readonly type: EventType };
 
-/** An event whose data is the JSON `text`, which is parsed when somebody asks for it. */
-export function storedEvent(head: Omit<SessionEvent, 'data'>, text: string): SessionEvent {
+/** A piece of an open block's text. */
+export type TextPatch = EventOf<'thought' | 'text' | 'response'>;
+
+export function isTextPatch(event: SessionEvent): event is TextPatch {
+  return event.type === 'text' || event.type === 'response' || event.type === 'thought';
+}
+
+/** One patch for two, where the second continues exactly where the first ends; else null. */
+export function joinPatches(first: SessionEvent, second: SessionEvent): TextPatch | null {
+  if (!isTextPatch(first) || !isTextPatch(second) || first.type !== second.type) return null;
+  const { segment, offset, delta } = first.data;
+  if (segment !== second.data.segment || offset + delta.length !== second.data.offset) return null;
+  return { ...first, data: { segment, offset, delta: delta + second.data.delta } };
+}
+
+/** The data of events that were read, as text: most are sent on without ever being parsed. */
+const unparsed = new WeakMap<object, string>();
+
+/** An event whose data is the JSON `text`, parsed on first access. What the journal holds was checked when it was written. */
+export function storedEvent(head: StoredHead, text: string): SessionEvent {
   // Either the text or what was made of it is held.
   let data: JsonObject | string = text;
   const event = {
@@ -96,7 +101,7 @@ export function storedEvent(head: Omit<SessionEvent, 'data'>, text: string): Ses
     },
   };
   unparsed.set(event, text);
-  return event;
+  return event as unknown as SessionEvent;
 }
 
 /** The data of an event as JSON. */

@@ -1,5 +1,6 @@
 /** The one interface of all action types. An executor knows how to do a thing, never when. */
 import type { ActionDeclaration, ActionOutcome } from '../domain/action.ts';
+import type { EventData } from '../domain/event.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Pacer } from '../domain/work.ts';
 import type { AgentDefinition, RelicDefinition, RunnerNeeds, ToolDefinition } from '../domain/manifest.ts';
@@ -46,7 +47,7 @@ export interface ActionContext {
   /** Name of the API key that the session belongs to; null without keys. */
   readonly owner?: string | null;
   /** Live output for people; not journaled (J4). */
-  progress(data: JsonObject): void;
+  progress(data: EventData['progress']): void;
   readonly variables: VariableStore;
   /** Which internal actions the agent's manifest allows. */
   readonly internalActions: AgentDefinition['internalActions'];

@@ -7,6 +7,7 @@
  *  2. A journaled event takes what waits before it along, at once. So does the first patch after a pause.
  *  3. A patch waits at most `limits.patchCoalesceMs`.
  */
+import { joinPatches } from '../domain/event.ts';
 import type { SessionEvent } from '../domain/event.ts';
 import { limits } from '../domain/limits.ts';
 import type { Clock } from '../domain/ports.ts';
@@ -59,7 +60,7 @@ export class PatchCoalescer {
 
   #join(event: SessionEvent): void {
     const last = this.#waiting.at(-1);
-    const joined = last === undefined ? null : continued(last, event);
+    const joined = last === undefined ? null : joinPatches(last, event);
     if (joined === null) this.#waiting.push(event);
     else this.#waiting[this.#waiting.length - 1] = joined;
   }
@@ -76,14 +77,4 @@ export class PatchCoalescer {
     this.#sentAt = this.#clock.now();
     for (const reader of this.#readers) reader(batch);
   }
-}
-
-/** One patch for two, where the second goes on exactly where the first stops; else null. */
-function continued(first: SessionEvent, second: SessionEvent): SessionEvent | null {
-  if (first.seq !== null || second.seq !== null || first.type !== second.type) return null;
-  const { segment, offset, delta } = first.data;
-  const further = second.data['delta'];
-  if (typeof delta !== 'string' || typeof further !== 'string' || typeof offset !== 'number') return null;
-  if (segment !== second.data['segment'] || offset + delta.length !== second.data['offset']) return null;
-  return { ...first, data: { ...first.data, delta: delta + further } };
 }

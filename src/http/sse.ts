@@ -12,8 +12,8 @@
  *  5. A stream that was opened with a session token ends when the token expires, after a comment that says so.
  *  6. What one turn sends is one chunk, encoded once for all readers that want the same.
  */
-import { encodeEvent, RUN_TERMINAL_EVENTS } from '../domain/event.ts';
-import type { EventType, LiveEventType, SessionEvent } from '../domain/event.ts';
+import { encodeEvent, isTextPatch, RUN_TERMINAL_EVENTS } from '../domain/event.ts';
+import type { EventOf, EventType, SessionEvent, TextPatch } from '../domain/event.ts';
 import { limits } from '../domain/limits.ts';
 import type { Clock } from '../domain/ports.ts';
 import type { Slices } from '../domain/work.ts';
@@ -24,7 +24,7 @@ import type { Heartbeat } from './heartbeat.ts';
 export interface EventSource {
   /** A page of journaled events after this one, bounded in number and size; empty when there are no more. */
   events(after: number): readonly SessionEvent[];
-  openBlocks(): readonly SessionEvent[];
+  openBlocks(): readonly TextPatch[];
   listen(listener: EventListener): () => void;
   /** Nothing of this run will come any more: all of it is in the journal. */
   hasEnded(runId: string): boolean;
@@ -35,12 +35,15 @@ const HEARTBEAT = encoder.encode(': heartbeat\n\n');
 const EXPIRED = encoder.encode(': the session token has expired; the run goes on\n\n');
 
 /** The patches of a block, by the event that closes it. */
-const PATCH_OF = new Map<EventType, LiveEventType>([
-  ['thought_completed', 'thought'],
-  ['text_completed', 'text'],
-  ['response_completed', 'response'],
-]);
-const PATCHES: ReadonlySet<EventType> = new Set(PATCH_OF.values());
+const PATCH_OF = {
+  thought_completed: 'thought',
+  text_completed: 'text',
+  response_completed: 'response',
+} as const satisfies Partial<Record<EventType, TextPatch['type']>>;
+
+function closesBlock(event: SessionEvent): event is EventOf<keyof typeof PATCH_OF> {
+  return Object.hasOwn(PATCH_OF, event.type);
+}
 
 /** One frame: `id` for journaled events only, so that a client resumes where the journal can go on. */
 export function sseFrame(event: SessionEvent): string {
@@ -183,8 +186,8 @@ class Reader<Chunk> {
     this.#liveAt = this.#cursor;
     this.#caughtUp.clear();
     // A block whose opening event this reader has not had yet comes with its own first patch.
-    const open = this.#source.openBlocks().filter((patch) => segmentOf(patch) <= this.#cursor);
-    for (const patch of open) this.#caughtUp.add(segmentOf(patch));
+    const open = this.#source.openBlocks().filter(({ data }) => data.segment <= this.#cursor);
+    for (const { data } of open) this.#caughtUp.add(data.segment);
     if (open.length > 0) this.#send(controller, open);
   }
 
@@ -213,18 +216,20 @@ class Reader<Chunk> {
 
   /** Whether this is about a block of which earlier patches have passed this reader by. */
   #lacks(event: SessionEvent): boolean {
-    if (!PATCH_OF.has(event.type) && !(this.#live && PATCHES.has(event.type))) return false;
-    const segment = segmentOf(event);
+    if (!closesBlock(event) && !(this.#live && isTextPatch(event))) return false;
+    const { segment } = event.data;
     return this.#live ? segment <= this.#liveAt && !this.#caughtUp.has(segment) : segment <= this.#cutAt;
   }
 
   /** The event itself; where patches were missed, the closing event behind the whole text, and no other patch. */
   #whole(event: SessionEvent): readonly SessionEvent[] {
     if (!this.#lacks(event)) return [event];
-    const type = PATCH_OF.get(event.type);
-    if (type === undefined) return [];
+    if (!closesBlock(event)) return [];
     const { segment, content } = event.data;
-    return [{ ...event, seq: null, type, data: { segment: segment ?? 0, offset: 0, delta: content ?? '' } }, event];
+    const { session_id, run_id, iteration, timestamp } = event;
+    const head = { session_id, run_id, iteration, timestamp };
+    const data = { segment, offset: 0, delta: content };
+    return [{ seq: null, type: PATCH_OF[event.type], ...head, data }, event];
   }
 
   /** What is in the reader's queue was sent in time; nothing more is. */
@@ -237,10 +242,6 @@ class Reader<Chunk> {
     this.#leave();
     controller.close();
   }
-}
-
-function segmentOf({ data }: SessionEvent): number {
-  return Number(data['segment'] ?? Infinity);
 }
 
 /** A client's stream. */

@@ -7,7 +7,7 @@
  */
 import type { ArtifactEntry } from '../domain/artifact.ts';
 import { encodeData } from '../domain/event.ts';
-import type { SessionEvent } from '../domain/event.ts';
+import type { EventOf, SessionEvent } from '../domain/event.ts';
 import { limits } from '../domain/limits.ts';
 import { endOf, itemsAt, membersAt, stringAt } from './raw-json.ts';
 import type { Place } from './raw-json.ts';
@@ -34,10 +34,10 @@ export function eventOfArtifact(id: string): number | null {
 }
 
 /** What an action gave, as JSON: cut out of its event's data, without making values of it. */
-export function outputJson(completed: SessionEvent): string {
+export function outputJson(completed: EventOf<'action_completed'>): string {
   const text = encodeData(completed);
   if (text.startsWith(OUTPUT)) return text.slice(OUTPUT.length, endOf(text, OUTPUT.length));
-  return JSON.stringify(completed.data['output'] ?? null);
+  return JSON.stringify(completed.data.output ?? null);
 }
 
 /** What one event holds: the whole output, where it is large, then its files. */
@@ -46,7 +46,7 @@ export function artifactsOf(event: SessionEvent): LazyArtifact[] {
   const output = outputJson(event);
   const common = {
     run_id: event.run_id,
-    action_id: event.action_id ?? null,
+    action_id: event.action_id,
     action_name: event.action_name ?? null,
     created_at: event.timestamp,
   };

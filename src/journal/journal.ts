@@ -12,7 +12,7 @@
  *  5. Events of one turn are written together, before any other statement of the journal and before `sync`.
  */
 import { storedEvent } from '../domain/event.ts';
-import type { EventType, JournalEntry, SessionEvent } from '../domain/event.ts';
+import type { EventOf, EventType, JournalEntry, JournaledEventType, SessionEvent } from '../domain/event.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import type { RunRecord, RunStatus, SessionRecord } from '../domain/session.ts';
 import { limits } from '../domain/limits.ts';
@@ -23,6 +23,13 @@ import { createSessionTable, migrate, schemaVersion } from './schema.ts';
 export interface StoredEvent {
   readonly event: SessionEvent;
   readonly state: JsonObject | null;
+}
+
+/** A request for approval, with the event that ended it. */
+export interface StoredApproval {
+  readonly event: EventOf<'approval_requested'>;
+  readonly state: JsonObject | null;
+  readonly end: SessionEvent | null;
 }
 
 /** Part of what was asked for, small enough for one turn. */
@@ -182,7 +189,7 @@ export class Journal {
   }
 
   /** Takes one event and returns it with its sequence number. On disk only after `sync`. */
-  append(entry: JournalEntry): SessionEvent {
+  append<T extends JournaledEventType>(entry: JournalEntry<T>): EventOf<T> {
     const record = this.#requireRecord();
     const seq = this.#lastSeq + 1;
     const json = JSON.stringify(entry.data);
@@ -456,7 +463,8 @@ export class Journal {
 
   /** The output that an `action_completed` event holds; null when there is none. */
   outputAt(seq: number): Json {
-    return this.range({ after: seq - 1, limit: 1 })[0]?.event.data['output'] ?? null;
+    const stored = this.range({ after: seq - 1, limit: 1 })[0];
+    return stored === undefined ? null : outputOf(stored.event);
   }
 
   /** What only recovery reads of an event; null where there is nothing. */
@@ -465,23 +473,24 @@ export class Journal {
   }
 
   /** A request for approval, with the event that ended it; null when no request has this id (J8). */
-  approval(id: string): { readonly asked: StoredEvent; readonly end: SessionEvent | null } | null {
+  approval(id: string): StoredApproval | null {
     const record = this.#requireRecord();
     const row = this.#find(
       `SELECT * FROM events WHERE type = 'approval_requested' AND data ->> '$.approval_id' = ? ORDER BY seq DESC LIMIT 1`,
       id,
     )[0];
     if (row === undefined) return null;
-    const asked = this.#read(record.session_id, row);
+    const { event, state } = this.#read(record.session_id, row);
+    if (event.type !== 'approval_requested') return null;
     const end = this.#find(
       `SELECT * FROM events WHERE seq > ? AND run = ? AND iteration = ? AND action_id = ?
          AND type IN ('approval_resolved', 'action_failed', 'action_cancelled') ORDER BY seq LIMIT 1`,
-      asked.event.seq ?? 0,
+      event.seq,
       row['run'] ?? 0,
       row['iteration'] ?? 0,
       row['action_id'] ?? '',
     )[0];
-    return { asked, end: end === undefined ? null : this.#read(record.session_id, end).event };
+    return { event, state, end: end === undefined ? null : this.#read(record.session_id, end).event };
   }
 
   /** What stands for actions with this key, with its output; null when there is none. */
@@ -498,7 +507,7 @@ export class Journal {
       seq,
       at: Number(row['at']),
       expiresAt: row['expires_at'] === null ? null : Number(row['expires_at']),
-      output: this.#read(record.session_id, event).event.data['output'] ?? null,
+      output: outputOf(this.#read(record.session_id, event).event),
     };
   }
 
@@ -788,6 +797,10 @@ export class Journal {
   }
 }
 
+function outputOf(event: SessionEvent): Json {
+  return event.type === 'action_completed' ? event.data.output : null;
+}
+
 /** The beginning of the output in the beginning of an `action_completed` event's JSON: text, or JSON as text. */
 function beginningOf(data: string): string {
   const output = data.slice('{"output":'.length);
@@ -809,8 +822,8 @@ export function runNumberOf(runId: string): number {
   return match === null ? 0 : Number(match[1]);
 }
 
-function toEvent(sessionId: string, seq: number, entry: JournalEntry): SessionEvent {
-  return {
+function toEvent<T extends JournaledEventType>(sessionId: string, seq: number, entry: JournalEntry<T>): EventOf<T> {
+  const event = {
     seq,
     type: entry.type,
     session_id: sessionId,
@@ -821,6 +834,7 @@ function toEvent(sessionId: string, seq: number, entry: JournalEntry): SessionEv
     ...(entry.actionName === undefined ? {} : { action_name: entry.actionName }),
     data: entry.data,
   };
+  return event as unknown as EventOf<T>;
 }
 
 function eventOf(sessionId: string, row: SqlRow, data: string): SessionEvent {

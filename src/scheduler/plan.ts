@@ -18,8 +18,6 @@ import type { ActionNode, RunState } from './state.ts';
 import { initialState, step } from './step.ts';
 import type { RunPolicy, SchedulerInput } from './types.ts';
 
-export { renderPlan } from './render-plan.ts';
-
 /** One action of a plan, with its dependencies already resolved to ids. */
 export interface PlannedAction {
   readonly id: string;

@@ -1,9 +1,12 @@
 /**
  * The scheduler: decides what happens in a run, and does nothing.
  *
- * `step(state, input)` takes one thing that happened and returns what is to be done about it. It has
- * no clock, no randomness and no I/O (S1): time and chance are fields of the inputs, so the same
- * inputs give the same commands, always.
+ * `step(state, input)` takes one input and returns the commands that follow from it. It has no clock, no
+ * randomness and no I/O (S1): time and random numbers are fields of the inputs, so the same inputs always give
+ * the same commands.
+ *
+ * The file is long because it is one state machine: declaring, starting, settling and ending call each other.
+ * Parts with a duty of their own have files: `graph`, `ready`, `attempts`, `budgets`, `verdict`, `finality`.
  *
  * Owns the state of every action and of the loop: graph, ready set, attempts, budgets, finality.
  * Does not own values: results, variables and feeds are the engine's.
@@ -32,13 +35,23 @@
  */
 import { factsOf } from '../domain/action-types.ts';
 import type { ActionDeclaration, ActionError, ActionRejection, ActionPolicy, RejectionCode } from '../domain/action.ts';
-import { ERROR_TABLE, EngineError } from '../domain/errors.ts';
+import { EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
-import type { ChildBudget, FinishReason } from '../domain/ports.ts';
-import type { Spent } from '../domain/spent.ts';
-import { NOTHING_SPENT, addSpent } from '../domain/spent.ts';
-import { LONGEST_TIMER_MS, attemptsAllowed, isOverload, retryDelayMs, timeoutOf } from './attempts.ts';
-import { isFinal, saidSomething } from './finality.ts';
+import type { ChildBudget } from '../domain/ports.ts';
+import { NOTHING_SPENT } from '../domain/spent.ts';
+import { attemptsAllowed, isOverload, retryDelayMs, timeoutOf } from './attempts.ts';
+import {
+  armBudget,
+  budgetError,
+  callsLeft,
+  disarmBudget,
+  exceed,
+  exceedCost,
+  giveBack,
+  lackOf,
+  reserve,
+  tokensLeft,
+} from './budgets.ts';
 import {
   countSettled,
   dependencyAtEnd,
@@ -55,11 +68,13 @@ import {
   unknownDependency,
 } from './graph.ts';
 import { newNode, sameAction, standIn, policyOfRefused } from './node.ts';
-import { dequeue, enqueue, limit, release, slowDown, speedUp, takeNext } from './ready.ts';
 import { isStuck } from './queries.ts';
+import { dequeue, enqueue, limit, release, slowDown, speedUp, takeNext } from './ready.ts';
 import { newGeneration } from './state.ts';
-import type { ActionNode, BudgetName, Generation, RunState, Stage } from './state.ts';
+import type { ActionNode, Generation, RunState, Stage } from './state.ts';
+import type { RunError, StepFrame } from './step-frame.ts';
 import type { SchedulerCommand, SchedulerInput, Settlement } from './types.ts';
+import { brokeOff, judge } from './verdict.ts';
 
 export { initialState } from './state.ts';
 export type { RunState } from './state.ts';
@@ -76,16 +91,7 @@ export {
   statusOf,
 } from './queries.ts';
 
-/** One input being decided: what is said so far, and what has settled but not yet told its dependents. */
-interface Turn {
-  readonly state: RunState;
-  readonly at: number;
-  readonly out: SchedulerCommand[];
-  readonly settled: ActionNode[];
-}
-
 type Input<Type extends SchedulerInput['type']> = Extract<SchedulerInput, { type: Type }>;
-type RunError = { readonly code: string; readonly message: string };
 
 /**
  * Decides one input.
@@ -96,10 +102,10 @@ type RunError = { readonly code: string; readonly message: string };
  * @see docs/scheduling.md
  */
 export function step(state: RunState, input: SchedulerInput): { state: RunState; commands: SchedulerCommand[] } {
-  const turn: Turn = { state, at: input.at, out: [], settled: [] };
-  take(turn, input);
-  advance(turn);
-  return { state, commands: turn.out };
+  const frame: StepFrame = { state, at: input.at, out: [], settled: [] };
+  take(frame, input);
+  advance(frame);
+  return { state, commands: frame.out };
 }
 
 const SPEECH: ReadonlySet<SchedulerInput['type']> = new Set([
@@ -109,79 +115,79 @@ const SPEECH: ReadonlySet<SchedulerInput['type']> = new Set([
   'generation_ended',
 ]);
 
-function take(turn: Turn, input: SchedulerInput): void {
+function take(frame: StepFrame, input: SchedulerInput): void {
   // Who was thought to be silent has something to say after all.
-  if (turn.state.generation?.streaming === true && SPEECH.has(input.type)) resume(turn);
+  if (frame.state.generation?.streaming === true && SPEECH.has(input.type)) resume(frame);
   switch (input.type) {
     case 'run_started':
-      return startRun(turn, input);
+      return startRun(frame, input);
     case 'action_declared':
-      return declare(turn, input.action, input.policy);
+      return declare(frame, input.action, input.policy);
     case 'action_refused':
-      return refuse(turn, input.rejection);
+      return refuse(frame, input.rejection);
     case 'response_closed':
-      return closeResponse(turn, input);
+      return closeResponse(frame, input);
     case 'generation_ended':
-      return endGeneration(turn, input);
+      return endGeneration(frame, input);
     case 'generation_idle':
-      return generationIdle(turn);
+      return generationIdle(frame);
     case 'condition_evaluated':
-      return conditionEvaluated(turn, input);
+      return conditionEvaluated(frame, input);
     case 'recalled':
-      return recalled(turn, input);
+      return recalled(frame, input);
     case 'attempt_succeeded':
-      return attemptSucceeded(turn, input);
+      return attemptSucceeded(frame, input);
     case 'attempt_failed':
-      return attemptFailed(turn, input);
+      return attemptFailed(frame, input);
     case 'timer_fired':
-      return timerFired(turn, input);
+      return timerFired(frame, input);
     case 'approval_asked':
-      return approvalAsked(turn, input);
+      return approvalAsked(frame, input);
     case 'approval_resolved':
-      return approvalResolved(turn, input);
+      return approvalResolved(frame, input);
     case 'usage_recorded':
-      turn.state.tokens += input.tokens;
-      turn.state.cost += input.cost ?? 0;
+      frame.state.tokens += input.tokens;
+      frame.state.cost += input.cost ?? 0;
       return;
     case 'cancel_requested':
-      return cancelRun(turn, input.reason);
+      return cancelRun(frame, input.reason);
   }
 }
 
 /** Lets everything follow that now can: cascades, starts, the end of the iteration or of the run. */
-function advance(turn: Turn): void {
-  const { state } = turn;
-  settleDown(turn);
+function advance(frame: StepFrame): void {
+  const { state } = frame;
+  settleDown(frame);
   const wasLive = state.phase === 'live';
-  review(turn);
+  review(frame);
   if (state.phase !== 'ended') return;
   // fire_and_forget actions now have the slots to themselves (S5).
-  if (wasLive) settleDown(turn);
+  if (wasLive) settleDown(frame);
   if (state.open + state.openBackground > 0) return;
   state.phase = 'drained';
-  turn.out.push({ type: 'drained' });
+  frame.out.push({ type: 'drained' });
 }
 
-function settleDown(turn: Turn): void {
+function settleDown(frame: StepFrame): void {
   do {
-    propagate(turn);
-    dispatch(turn);
-  } while (turn.settled.length > 0);
+    propagate(frame);
+    dispatch(frame);
+  } while (frame.settled.length > 0);
 }
 
 // --- declaring ---------------------------------------------------------------------------------
 
-function declare(turn: Turn, action: ActionDeclaration, policy: ActionPolicy): void {
-  const { state } = turn;
+function declare(frame: StepFrame, action: ActionDeclaration, policy: ActionPolicy): void {
+  const { state } = frame;
   const generation = openGeneration(state);
   if (generation === null) return;
   const namesake = state.ids.get(action.id);
   if (namesake !== undefined && namesake.iteration === generation.iteration && namesake.admitted) {
-    return declareAgain(turn, generation, namesake, action, policy);
+    return declareAgain(frame, generation, namesake, action, policy);
   }
   const node = addNode(state, generation, action, policy, false);
-  const refusal = refusalOf(turn, generation, node);
-  if (refusal !== null) return rejectAtOnce(turn, generation, node, refusal.code, refusal.message);
+  const refusal = refusalOf(frame, generation, node);
+  if (refusal !== null) return rejectAtOnce(frame, generation, node, refusal.code, refusal.message);
 
   const dependencies: ActionNode[] = [];
   let unknown: Set<string> | null = null;
@@ -196,7 +202,7 @@ function declare(turn: Turn, action: ActionDeclaration, policy: ActionPolicy): v
     if (dependency !== null) dependOn(dependency);
     else if (name === node.id) {
       if (namesake === undefined) {
-        return rejectAtOnce(turn, generation, node, 'dependency_cycle', dependencyCycle(node, []));
+        return rejectAtOnce(frame, generation, node, 'dependency_cycle', dependencyCycle(node, []));
       }
       dependOn(namesake);
     } else (unknown ??= new Set<string>()).add(name);
@@ -213,7 +219,8 @@ function declare(turn: Turn, action: ActionDeclaration, policy: ActionPolicy): v
   const waiters = generation.pending.get(action.id);
   if (waiters !== undefined) {
     const circle = pathBetween(state, dependencies, waiters);
-    if (circle !== null) return rejectAtOnce(turn, generation, node, 'dependency_cycle', dependencyCycle(node, circle));
+    if (circle !== null)
+      return rejectAtOnce(frame, generation, node, 'dependency_cycle', dependencyCycle(node, circle));
   }
 
   admit(state, node);
@@ -230,20 +237,20 @@ function declare(turn: Turn, action: ActionDeclaration, policy: ActionPolicy): v
   }
   node.dependencies = dependencies;
   for (const dependency of dependencies) {
-    awaited(turn, dependency);
+    awaited(frame, dependency);
     link(state, node, dependency);
   }
   placeBehindBarriers(generation, node);
-  if (unknown === null) queue(turn, node);
-  if (waiters !== undefined) bindWaiters(turn, generation, node);
-  if (generation.failedFast) settle(turn, node, { status: 'cancelled', reason: 'fail_fast' });
-  else if (generation.stopped) settle(turn, node, { status: 'cancelled', reason: 'budget_exceeded' });
-  else consider(turn, node);
+  if (unknown === null) queue(frame, node);
+  if (waiters !== undefined) bindWaiters(frame, generation, node);
+  if (generation.failedFast) settle(frame, node, { status: 'cancelled', reason: 'fail_fast' });
+  else if (generation.stopped) settle(frame, node, { status: 'cancelled', reason: 'budget_exceeded' });
+  else consider(frame, node);
 }
 
 /** An id repeated in one generation (P6): the same action to the letter is ignored, another one refused. */
 function declareAgain(
-  turn: Turn,
+  frame: StepFrame,
   generation: Generation,
   first: ActionNode,
   action: ActionDeclaration,
@@ -251,44 +258,44 @@ function declareAgain(
 ): void {
   if (sameAction(first.declaration, action)) {
     const message = `Action "${action.id}" was declared twice, word for word: the second is ignored`;
-    turn.out.push({ type: 'warn', code: 'duplicate_action', message, key: first.key });
+    frame.out.push({ type: 'warn', code: 'duplicate_action', message, key: first.key });
     return;
   }
-  const node = addNode(turn.state, generation, action, policy, false);
+  const node = addNode(frame.state, generation, action, policy, false);
   const message = `The id "${action.id}" already belongs to another action of this generation: give each its own id`;
-  settle(turn, node, { status: 'rejected', code: 'duplicate_id', message });
+  settle(frame, node, { status: 'rejected', code: 'duplicate_id', message });
 }
 
-function refuse(turn: Turn, rejection: ActionRejection): void {
-  const { state } = turn;
+function refuse(frame: StepFrame, rejection: ActionRejection): void {
+  const { state } = frame;
   const generation = openGeneration(state);
   if (generation === null) return;
   const node = addNode(state, generation, standIn(rejection), policyOfRefused, true);
   const namesake = state.ids.get(node.id);
   if (namesake !== undefined && namesake.iteration === generation.iteration) {
-    settle(turn, node, { status: 'rejected', code: rejection.code, message: rejection.message });
-  } else rejectAtOnce(turn, generation, node, rejection.code, rejection.message);
+    settle(frame, node, { status: 'rejected', code: rejection.code, message: rejection.message });
+  } else rejectAtOnce(frame, generation, node, rejection.code, rejection.message);
 }
 
 /** Rejects an action that was never admitted; what waits for its id is told. */
 function rejectAtOnce(
-  turn: Turn,
+  frame: StepFrame,
   generation: Generation,
   node: ActionNode,
   code: RejectionCode,
   message: string,
 ): void {
-  register(turn.state, node);
-  settle(turn, node, { status: 'rejected', code, message });
-  if (generation.pending.has(node.id)) bindWaiters(turn, generation, node);
+  register(frame.state, node);
+  settle(frame, node, { status: 'rejected', code, message });
+  if (generation.pending.has(node.id)) bindWaiters(frame, generation, node);
 }
 
 function refusalOf(
-  turn: Turn,
+  frame: StepFrame,
   generation: Generation,
   node: ActionNode,
 ): { readonly code: RejectionCode; readonly message: string } | null {
-  const { state } = turn;
+  const { state } = frame;
   if (generation.last) {
     return {
       code: 'not_allowed',
@@ -298,7 +305,7 @@ function refusalOf(
   const { maxActions } = state.policy;
   const taken = state.admittedActions + state.reserved.actions;
   if (taken >= maxActions) {
-    exceed(turn, 'actions', maxActions, taken + 1);
+    exceed(frame, 'actions', maxActions, taken + 1);
     return {
       code: 'budget_exceeded',
       message: `Action "${node.id}" was not run: a run may hold ${maxActions} actions`,
@@ -336,18 +343,18 @@ function admit(state: RunState, node: ActionNode): void {
   limit(state, node);
 }
 
-function queue(turn: Turn, node: ActionNode): void {
+function queue(frame: StepFrame, node: ActionNode): void {
   if (node.queued) return;
   node.queued = true;
-  const { generation } = turn.state;
+  const { generation } = frame.state;
   if (generation?.iteration === node.iteration) generation.accepted += 1;
-  turn.out.push({ type: 'queue', key: node.key, dependsOn: node.dependencies.map(({ key }) => key) });
+  frame.out.push({ type: 'queue', key: node.key, dependsOn: node.dependencies.map(({ key }) => key) });
 }
 
 /** A fire_and_forget action that something waits for is async (S4). */
-function awaited(turn: Turn, node: ActionNode): void {
+function awaited(frame: StepFrame, node: ActionNode): void {
   if (node.mode !== 'fire_and_forget' || !node.admitted) return;
-  const { state } = turn;
+  const { state } = frame;
   const { heap, stage } = node;
   if (heap !== null) dequeue(state, node);
   node.mode = 'async';
@@ -359,26 +366,26 @@ function awaited(turn: Turn, node: ActionNode): void {
   }
   if (heap !== null) enqueue(state, node);
   const message = `Action "${node.id}" is fire_and_forget, but something waits for it: it runs as async`;
-  turn.out.push({ type: 'warn', code: 'fire_and_forget_awaited', message, key: node.key });
+  frame.out.push({ type: 'warn', code: 'fire_and_forget_awaited', message, key: node.key });
 }
 
 /** Binds everything that waits for this id, declared at last (S3). */
-function bindWaiters(turn: Turn, generation: Generation, node: ActionNode): void {
+function bindWaiters(frame: StepFrame, generation: Generation, node: ActionNode): void {
   const waiters = (generation.pending.get(node.id) ?? []).filter(({ stage }) => stage === 'waiting');
   generation.pending.delete(node.id);
   if (waiters.length === 0) return;
-  for (const waiter of waiters) bindLate(turn, waiter, node.id, node);
+  for (const waiter of waiters) bindLate(frame, waiter, node.id, node);
   if (node.stage !== 'settled') {
-    for (const freed of exemptFromBarriers(turn.state, generation, waiters, node)) consider(turn, freed);
+    for (const freed of exemptFromBarriers(frame.state, generation, waiters, node)) consider(frame, freed);
   }
   for (const waiter of waiters) {
     if (waiter.unresolved.length > 0) continue;
-    queue(turn, waiter);
-    consider(turn, waiter);
+    queue(frame, waiter);
+    consider(frame, waiter);
   }
 }
 
-function bindLate(turn: Turn, waiter: ActionNode, name: string, dependency: ActionNode): void {
+function bindLate(frame: StepFrame, waiter: ActionNode, name: string, dependency: ActionNode): void {
   waiter.unresolved = waiter.unresolved.filter((other) => other !== name);
   // What `depends_on` names is known to the references too, though it was declared later (P12).
   const { references } = waiter.declaration;
@@ -390,20 +397,20 @@ function bindLate(turn: Turn, waiter: ActionNode, name: string, dependency: Acti
     }
   }
   if (waiter.dependencies.includes(dependency)) return;
-  awaited(turn, dependency);
+  awaited(frame, dependency);
   waiter.dependencies = [...waiter.dependencies, dependency];
-  link(turn.state, waiter, dependency);
+  link(frame.state, waiter, dependency);
 }
 
-function closeResponse(turn: Turn, { final, refers }: Input<'response_closed'>): void {
-  const { state } = turn;
+function closeResponse(frame: StepFrame, { final, refers }: Input<'response_closed'>): void {
+  const { state } = frame;
   const generation = openGeneration(state);
   if (generation === null) return;
   const producers: ActionNode[] = [];
   for (const key of refers) {
     const node = state.byKey.get(key);
     if (node === undefined) continue;
-    awaited(turn, node);
+    awaited(frame, node);
     producers.push(node);
   }
   generation.responses.push({ final, refers: producers });
@@ -412,35 +419,35 @@ function closeResponse(turn: Turn, { final, refers }: Input<'response_closed'>):
 // --- becoming ready --------------------------------------------------------------------------------
 
 /** Moves a waiting action on if nothing holds it back any more (S2, S3, S4). */
-function consider(turn: Turn, node: ActionNode): void {
+function consider(frame: StepFrame, node: ActionNode): void {
   if (node.stage !== 'waiting') return;
   const { waitForAll } = node.declaration;
   if (node.doomedBy !== null) {
     const hopeless = waitForAll || (node.unmet === 0 && node.successes + node.nulls === 0);
     if (hopeless && (waitForAll || node.unresolved.length === 0)) {
-      return settle(turn, node, { status: 'skipped', reason: 'dependency', because: node.doomedBy.id });
+      return settle(frame, node, { status: 'skipped', reason: 'dependency', because: node.doomedBy.id });
     }
   }
   if (node.unresolved.length > 0 || node.barred !== 'open') return;
   if (node.unmet > 0 && (waitForAll || node.successes === 0)) return;
-  if (node.declaration.when === null) return prepare(turn, node);
-  setStage(turn.state, node, 'evaluating');
-  turn.out.push({ type: 'evaluate', key: node.key });
+  if (node.declaration.when === null) return prepare(frame, node);
+  setStage(frame.state, node, 'evaluating');
+  frame.out.push({ type: 'evaluate', key: node.key });
 }
 
-function conditionEvaluated(turn: Turn, { key, result }: Input<'condition_evaluated'>): void {
-  const node = turn.state.byKey.get(key);
+function conditionEvaluated(frame: StepFrame, { key, result }: Input<'condition_evaluated'>): void {
+  const node = frame.state.byKey.get(key);
   if (node?.stage !== 'evaluating') return;
   if (!result.ok) {
     const error = { code: 'condition_error', message: result.message, retryable: false };
-    settle(turn, node, { status: 'failed', error });
-  } else if (result.value) prepare(turn, node);
-  else settle(turn, node, { status: 'skipped', reason: 'condition', because: null });
+    settle(frame, node, { status: 'failed', error });
+  } else if (result.value) prepare(frame, node);
+  else settle(frame, node, { status: 'skipped', reason: 'condition', because: null });
 }
 
 /** Everything that it waited for is there: held until its generation has ended well (S14), or asked about (J8), or ready. */
-function prepare(turn: Turn, node: ActionNode): void {
-  const { state } = turn;
+function prepare(frame: StepFrame, node: ActionNode): void {
+  const { state } = frame;
   const { generation } = state;
   if (
     node.policy.dispatch === 'after_generation' &&
@@ -449,49 +456,50 @@ function prepare(turn: Turn, node: ActionNode): void {
   ) {
     return setStage(state, node, 'held');
   }
-  if (!node.policy.needsApproval) return lookup(turn, node);
+  if (!node.policy.needsApproval) return lookup(frame, node);
   setStage(state, node, 'asking');
-  turn.out.push({ type: 'ask_approval', key: node.key });
-  turn.out.push({ type: 'set_timer', timer: `approval:${node.key}`, delayMs: limits.approvalExpiryMs });
+  frame.out.push({ type: 'ask_approval', key: node.key });
+  frame.out.push({ type: 'set_timer', timer: `approval:${node.key}`, delayMs: limits.approvalExpiryMs });
 }
 
-function approvalAsked(turn: Turn, { key, error }: Input<'approval_asked'>): void {
-  const node = turn.state.byKey.get(key);
+function approvalAsked(frame: StepFrame, { key, error }: Input<'approval_asked'>): void {
+  const node = frame.state.byKey.get(key);
   if (node?.stage !== 'asking') return;
-  if (error === null) setStage(turn.state, node, 'approval');
-  else settle(turn, node, { status: 'failed', error });
+  if (error === null) setStage(frame.state, node, 'approval');
+  else settle(frame, node, { status: 'failed', error });
 }
 
-function approvalResolved(turn: Turn, { key, approved, note }: Input<'approval_resolved'>): void {
-  const node = turn.state.byKey.get(key);
+function approvalResolved(frame: StepFrame, { key, approved, note }: Input<'approval_resolved'>): void {
+  const node = frame.state.byKey.get(key);
   if (node?.stage !== 'approval') return;
-  resume(turn);
+  resume(frame);
   if (approved) {
-    turn.out.push({ type: 'clear_timer', timer: `approval:${key}` });
-    lookup(turn, node);
-  } else deny(turn, node, note === null ? `Action "${node.id}" was denied` : `Action "${node.id}" was denied: ${note}`);
+    frame.out.push({ type: 'clear_timer', timer: `approval:${key}` });
+    lookup(frame, node);
+  } else
+    deny(frame, node, note === null ? `Action "${node.id}" was denied` : `Action "${node.id}" was denied: ${note}`);
 }
 
-function deny(turn: Turn, node: ActionNode, message: string): void {
-  settle(turn, node, { status: 'failed', error: { code: 'approval_denied', message, retryable: false } });
+function deny(frame: StepFrame, node: ActionNode, message: string): void {
+  settle(frame, node, { status: 'failed', error: { code: 'approval_denied', message, retryable: false } });
 }
 
 /**
  * Nothing holds it back any more: where an earlier outcome may stand for it, that is asked first.
  * It needs no slot, so a hit completes at once, however busy the run is (P6).
  */
-function lookup(turn: Turn, node: ActionNode): void {
-  if (node.policy.reuse !== true) return makeReady(turn.state, node);
-  setStage(turn.state, node, 'recalling');
-  turn.out.push({ type: 'lookup', key: node.key });
+function lookup(frame: StepFrame, node: ActionNode): void {
+  if (node.policy.reuse !== true) return makeReady(frame.state, node);
+  setStage(frame.state, node, 'recalling');
+  frame.out.push({ type: 'lookup', key: node.key });
 }
 
-function recalled(turn: Turn, { key, found }: Input<'recalled'>): void {
-  const node = turn.state.byKey.get(key);
+function recalled(frame: StepFrame, { key, found }: Input<'recalled'>): void {
+  const node = frame.state.byKey.get(key);
   if (node?.stage !== 'recalling') return;
-  if (found === 'nothing') makeReady(turn.state, node);
-  else if (found === 'outcome') settle(turn, node, { status: 'completed' });
-  else settle(turn, node, { status: 'failed', error: found.error });
+  if (found === 'nothing') makeReady(frame.state, node);
+  else if (found === 'outcome') settle(frame, node, { status: 'completed' });
+  else settle(frame, node, { status: 'failed', error: found.error });
 }
 
 function makeReady(state: RunState, node: ActionNode): void {
@@ -502,23 +510,23 @@ function makeReady(state: RunState, node: ActionNode): void {
 // --- attempts --------------------------------------------------------------------------------------
 
 /** Starts what may start, most urgent first (S2, S5). */
-function dispatch(turn: Turn): void {
-  const { state } = turn;
+function dispatch(frame: StepFrame): void {
+  const { state } = frame;
   for (let node = takeNext(state); node !== null; node = takeNext(state)) {
-    const lack = lackOf(turn, node);
+    const lack = lackOf(frame, node);
     setStage(state, node, 'running');
-    if (lack === null) start(turn, node, reserve(turn, node));
-    else settle(turn, node, { status: 'failed', error: { ...lack, retryable: false } });
+    if (lack === null) start(frame, node, reserve(frame, node));
+    else settle(frame, node, { status: 'failed', error: { ...lack, retryable: false } });
   }
 }
 
-function start(turn: Turn, node: ActionNode, budget: ChildBudget | null): void {
+function start(frame: StepFrame, node: ActionNode, budget: ChildBudget | null): void {
   node.attempt += 1;
-  if (factsOf(node.declaration.type).spends === 'model_call') turn.state.modelCalls += 1;
+  if (factsOf(node.declaration.type).spends === 'model_call') frame.state.modelCalls += 1;
   const { key, attempt } = node;
   const timeoutMs = timeoutOf(node.declaration, node.policy);
-  turn.out.push({ type: 'start', key, attempt, timeoutMs, budget });
-  turn.out.push({ type: 'set_timer', timer: attemptTimer('timeout', node), delayMs: timeoutMs });
+  frame.out.push({ type: 'start', key, attempt, timeoutMs, budget });
+  frame.out.push({ type: 'set_timer', timer: attemptTimer('timeout', node), delayMs: timeoutMs });
 }
 
 /** Names the attempt, so that a timer which fires while it is being cleared cannot hit the next attempt. */
@@ -531,23 +539,23 @@ function runningNode(state: RunState, key: string, attempt: number): ActionNode 
   return node?.stage === 'running' && node.attempt === attempt ? node : null;
 }
 
-function attemptSucceeded(turn: Turn, { key, attempt, spent }: Input<'attempt_succeeded'>): void {
-  const node = runningNode(turn.state, key, attempt);
+function attemptSucceeded(frame: StepFrame, { key, attempt, spent }: Input<'attempt_succeeded'>): void {
+  const node = runningNode(frame.state, key, attempt);
   if (node === null) return;
-  giveBack(turn.state, node, spent);
-  speedUp(turn.state, node);
-  settle(turn, node, { status: 'completed' });
+  giveBack(frame.state, node, spent);
+  speedUp(frame.state, node);
+  settle(frame, node, { status: 'completed' });
 }
 
-function attemptFailed(turn: Turn, { key, attempt, error, random, spent }: Input<'attempt_failed'>): void {
-  const node = runningNode(turn.state, key, attempt);
+function attemptFailed(frame: StepFrame, { key, attempt, error, random, spent }: Input<'attempt_failed'>): void {
+  const node = runningNode(frame.state, key, attempt);
   if (node === null) return;
-  giveBack(turn.state, node, error.beforeDispatch === true ? NOTHING_SPENT : spent);
-  failAttempt(turn, node, error, random);
+  giveBack(frame.state, node, error.beforeDispatch === true ? NOTHING_SPENT : spent);
+  failAttempt(frame, node, error, random);
 }
 
-function failAttempt(turn: Turn, node: ActionNode, error: ActionError, random: number): void {
-  const { state, out } = turn;
+function failAttempt(frame: StepFrame, node: ActionNode, error: ActionError, random: number): void {
+  const { state, out } = frame;
   const { declaration, policy, key, attempt } = node;
   if (isOverload(error)) {
     const slowed = slowDown(state, node);
@@ -556,7 +564,7 @@ function failAttempt(turn: Turn, node: ActionNode, error: ActionError, random: n
       out.push({ type: 'warn', code: 'overloaded', message, key });
     }
   }
-  if (attempt >= attemptsAllowed(declaration, policy, error)) return settle(turn, node, { status: 'failed', error });
+  if (attempt >= attemptsAllowed(declaration, policy, error)) return settle(frame, node, { status: 'failed', error });
   out.push({ type: 'clear_timer', timer: attemptTimer('timeout', node) });
   giveBack(state, node);
   release(state, node);
@@ -566,37 +574,37 @@ function failAttempt(turn: Turn, node: ActionNode, error: ActionError, random: n
   out.push({ type: 'set_timer', timer: attemptTimer('retry', node), delayMs });
 }
 
-function timerFired(turn: Turn, { timer, random }: Input<'timer_fired'>): void {
-  if (timer === 'budget') return timeIsUp(turn);
+function timerFired(frame: StepFrame, { timer, random }: Input<'timer_fired'>): void {
+  if (timer === 'budget') return timeIsUp(frame);
   const [kind, rest = ''] = timer.split(':', 2);
   const [key = '', attempt] = rest.split('#', 2);
-  const node = turn.state.byKey.get(key);
+  const node = frame.state.byKey.get(key);
   if (node === undefined) return;
   if (kind === 'approval') {
     if (node.stage !== 'approval') return;
-    resume(turn);
-    deny(turn, node, `Nobody approved action "${node.id}" in time`);
+    resume(frame);
+    deny(frame, node, `Nobody approved action "${node.id}" in time`);
   } else if (node.attempt !== Number(attempt)) {
     return;
   } else if (kind === 'timeout' && node.stage === 'running') {
     const seconds = timeoutOf(node.declaration, node.policy) / 1000;
-    turn.out.push({ type: 'abort', key, attempt: node.attempt, reason: 'timeout' });
+    frame.out.push({ type: 'abort', key, attempt: node.attempt, reason: 'timeout' });
     const message = `Action "${node.id}" did not finish within ${seconds} s`;
-    failAttempt(turn, node, { code: 'timeout', message, retryable: true }, random ?? 1);
+    failAttempt(frame, node, { code: 'timeout', message, retryable: true }, random ?? 1);
   } else if (kind === 'retry' && node.stage === 'retrying') {
-    makeReady(turn.state, node);
+    makeReady(frame.state, node);
   }
 }
 
 // --- settling --------------------------------------------------------------------------------------
 
 /** Ends an action, once (S10). What depends on it hears of it in `propagate`. */
-function settle(turn: Turn, node: ActionNode, settlement: Settlement): void {
+function settle(frame: StepFrame, node: ActionNode, settlement: Settlement): void {
   if (node.stage === 'settled') return;
-  const { state, out } = turn;
+  const { state, out } = frame;
   const { key } = node;
   giveBack(state, node);
-  if (settlement.status !== 'rejected') queue(turn, node);
+  if (settlement.status !== 'rejected') queue(frame, node);
   switch (node.stage) {
     case 'running':
       release(state, node);
@@ -623,7 +631,7 @@ function settle(turn: Turn, node: ActionNode, settlement: Settlement): void {
     else state.open -= 1;
   }
   out.push({ type: 'settle', key, attempt: node.attempt, ...settlement });
-  turn.settled.push(node);
+  frame.settled.push(node);
 }
 
 /** Whether dependents go on: with a result, or with null in its place (S6). */
@@ -642,37 +650,37 @@ function isSatisfied(node: ActionNode, settlement: Settlement): boolean {
 }
 
 /** Tells dependents and barriers of everything that has settled, in cascade. */
-function propagate(turn: Turn): void {
-  const { state, settled } = turn;
+function propagate(frame: StepFrame): void {
+  const { state, settled } = frame;
   for (const node of settled) {
     for (const dependent of node.dependents) {
       if (dependent.stage !== 'waiting') continue;
       dependent.unmet -= 1;
       countSettled(dependent, node);
-      consider(turn, dependent);
+      consider(frame, dependent);
     }
     const { generation } = state;
     if (generation?.iteration === node.iteration && node.declaration.mode === 'sync') {
-      for (const freed of liftBarrier(generation, node)) consider(turn, freed);
+      for (const freed of liftBarrier(generation, node)) consider(frame, freed);
     }
-    if (node.settlement?.status === 'failed') failFast(turn, node);
+    if (node.settlement?.status === 'failed') failFast(frame, node);
   }
   settled.length = 0;
 }
 
-function failFast(turn: Turn, node: ActionNode): void {
-  const { state } = turn;
+function failFast(frame: StepFrame, node: ActionNode): void {
+  const { state } = frame;
   if (!state.policy.failFast || node.satisfied || node.mode === 'fire_and_forget') return;
   if (state.generation !== null) state.generation.failedFast = true;
-  for (const other of state.nodes) cancel(turn, other, 'fail_fast');
+  for (const other of state.nodes) cancel(frame, other, 'fail_fast');
 }
 
 /** Ends an action that has not settled; a running attempt is aborted and not waited for. */
-function cancel(turn: Turn, node: ActionNode, reason: string): void {
+function cancel(frame: StepFrame, node: ActionNode, reason: string): void {
   if (node.stage === 'settled') return;
   const { key, attempt, stage } = node;
-  if (stage === 'running') turn.out.push({ type: 'abort', key, attempt, reason });
-  settle(turn, node, { status: 'cancelled', reason });
+  if (stage === 'running') frame.out.push({ type: 'abort', key, attempt, reason });
+  settle(frame, node, { status: 'cancelled', reason });
 }
 
 function setStage(state: RunState, node: ActionNode, stage: Stage): void {
@@ -690,8 +698,8 @@ function isActive(stage: Stage): boolean {
 
 // --- the end of a generation -------------------------------------------------------------------------
 
-function endGeneration(turn: Turn, { finish, answered, error }: Input<'generation_ended'>): void {
-  const { state } = turn;
+function endGeneration(frame: StepFrame, { finish, answered, error }: Input<'generation_ended'>): void {
+  const { state } = frame;
   const generation = openGeneration(state);
   if (generation === null) return;
   generation.streaming = false;
@@ -700,20 +708,20 @@ function endGeneration(turn: Turn, { finish, answered, error }: Input<'generatio
   generation.answered = answered;
   if (brokeOff(finish)) {
     // Only what has started follows its course (P15).
-    for (const node of generation.nodes) if (!hasStarted(node)) cancel(turn, node, `generation_${finish}`);
-    reportPlan(turn, generation);
+    for (const node of generation.nodes) if (!hasStarted(node)) cancel(frame, node, `generation_${finish}`);
+    reportPlan(frame, generation);
   } else {
-    bindTheRest(turn, generation);
-    reportPlan(turn, generation);
+    bindTheRest(frame, generation);
+    reportPlan(frame, generation);
     for (const node of generation.nodes) {
       if (node.policy.dispatch !== 'after_generation' || hasStarted(node)) continue;
-      if (finish === 'length') cancel(turn, node, 'generation_length');
-      else if (node.stage === 'held') prepare(turn, node);
+      if (finish === 'length') cancel(frame, node, 'generation_length');
+      else if (node.stage === 'held') prepare(frame, node);
     }
   }
 }
 
-function reportPlan({ out }: Turn, { accepted, iteration }: Generation): void {
+function reportPlan({ out }: StepFrame, { accepted, iteration }: Generation): void {
   if (accepted > 0) out.push({ type: 'report_plan', iteration });
 }
 
@@ -721,13 +729,9 @@ function hasStarted(node: ActionNode): boolean {
   return node.attempt > 0;
 }
 
-function brokeOff(finish: FinishReason): boolean {
-  return finish === 'content_filter' || finish === 'error' || finish === 'abort';
-}
-
 /** Nothing more will be declared: every open `depends_on` name gets its meaning or is unknown (S3). */
-function bindTheRest(turn: Turn, generation: Generation): void {
-  const { state } = turn;
+function bindTheRest(frame: StepFrame, generation: Generation): void {
+  const { state } = frame;
   generation.pending.clear();
   for (const node of generation.nodes) {
     if (node.stage !== 'waiting' || node.unresolved.length === 0) continue;
@@ -740,324 +744,112 @@ function bindTheRest(turn: Turn, generation: Generation): void {
     const unknown = names.filter((name) => !found.has(name));
     if (unknown.length > 0) {
       const message = unknownDependency(state, node, unknown);
-      settle(turn, node, { status: 'rejected', code: 'unknown_dependency', message });
+      settle(frame, node, { status: 'rejected', code: 'unknown_dependency', message });
       continue;
     }
     const circle = pathBetween(state, [...found.values()], [node]);
     if (circle !== null) {
       const message = dependencyCycle(node, circle.slice(0, -1));
-      settle(turn, node, { status: 'rejected', code: 'dependency_cycle', message });
+      settle(frame, node, { status: 'rejected', code: 'dependency_cycle', message });
       continue;
     }
     for (const [name, dependency] of found) {
-      bindLate(turn, node, name, dependency);
+      bindLate(frame, node, name, dependency);
       if (dependency.stage === 'settled') continue;
-      for (const freed of exemptFromBarriers(state, generation, [node], dependency)) consider(turn, freed);
+      for (const freed of exemptFromBarriers(state, generation, [node], dependency)) consider(frame, freed);
     }
-    queue(turn, node);
-    consider(turn, node);
+    queue(frame, node);
+    consider(frame, node);
   }
 }
 
 // --- the loop ----------------------------------------------------------------------------------------
 
-function startRun(turn: Turn, { policy, at }: Input<'run_started'>): void {
-  const { state } = turn;
+function startRun(frame: StepFrame, { policy, at }: Input<'run_started'>): void {
+  const { state } = frame;
   if (state.phase !== 'new') throw new EngineError('internal', 'The run was started twice');
   state.phase = 'live';
   state.policy = { ...policy, maxParallelActions: Math.max(1, policy.maxParallelActions) };
   state.since = at;
   if (policy.source === 'model' && policy.modelCalls < 1) {
-    exceed(turn, 'model_calls', policy.modelCalls, 1);
-    return endRun(turn, 'failed', budgetError(state, 'model_calls'));
+    exceed(frame, 'model_calls', policy.modelCalls, 1);
+    return endRun(frame, 'failed', budgetError(state, 'model_calls'));
   }
-  if (policy.seconds > 0) armBudget(turn, policy.seconds * 1000);
-  startIteration(turn, 1, false);
+  if (policy.seconds > 0) armBudget(frame, policy.seconds * 1000);
+  startIteration(frame, 1, false);
 }
 
-function startIteration({ state, out }: Turn, iteration: number, last: boolean): void {
+function startIteration({ state, out }: StepFrame, iteration: number, last: boolean): void {
   state.generation = newGeneration(iteration, last);
   if (state.policy.source === 'model') state.modelCalls += 1;
   out.push({ type: 'start_iteration', iteration, last });
 }
 
 /** Completes the iteration when nothing of it is left, or parks the run when only humans can move it on. */
-function review(turn: Turn): void {
-  const { state } = turn;
+function review(frame: StepFrame): void {
+  const { state } = frame;
   const { generation, phase } = state;
   if (phase !== 'live' || generation === null || generation.streaming) return;
-  if (state.open === 0) completeIteration(turn, generation);
-  else if (state.active === 0 && state.asking > 0) park(turn);
+  if (state.open === 0) completeIteration(frame, generation);
+  else if (state.active === 0 && state.asking > 0) park(frame);
 }
 
-function completeIteration(turn: Turn, generation: Generation): void {
-  const { state } = turn;
+function completeIteration(frame: StepFrame, generation: Generation): void {
+  const { state } = frame;
   const verdict = judge(state, generation);
-  turn.out.push({ type: 'complete_iteration', iteration: generation.iteration, final: verdict.type === 'answered' });
+  frame.out.push({ type: 'complete_iteration', iteration: generation.iteration, final: verdict.type === 'answered' });
   switch (verdict.type) {
     case 'answered':
-      return endRun(turn, 'completed', null);
+      return endRun(frame, 'completed', null);
     case 'failed':
-      return endRun(turn, 'failed', verdict.error);
+      return endRun(frame, 'failed', verdict.error);
     case 'go_on':
-      return nextIteration(turn, generation.iteration + 1);
+      return nextIteration(frame, generation.iteration + 1);
   }
 }
 
-type Verdict =
-  | { readonly type: 'answered' }
-  | { readonly type: 'failed'; readonly error: RunError }
-  | { readonly type: 'go_on' };
-
-/** What a settled generation means for the run (P10, P15, S11). */
-function judge(state: RunState, generation: Generation): Verdict {
-  const { finish } = generation;
-  const broke = finish !== null && brokeOff(finish) && !generation.stopped;
-  if (state.policy.source === 'text') {
-    return broke ? { type: 'failed', error: breakError(generation) } : { type: 'answered' };
-  }
-  if (broke && breakError(generation).code === INTERRUPTED && !isFinal(state, generation)) {
-    state.interrupted += 1;
-    return state.interrupted > limits.cutGenerations ? { type: 'failed', error: exhausted(state) } : { type: 'go_on' };
-  }
-  if (generation.last) {
-    if (saidSomething(generation)) return { type: 'answered' };
-    return { type: 'failed', error: broke ? breakError(generation) : lastError(state) };
-  }
-  if (isFinal(state, generation)) return { type: 'answered' };
-  if (broke) {
-    state.broken += 1;
-    const error = breakError(generation);
-    return state.broken >= limits.brokenGenerations || isHopeless(error.code)
-      ? { type: 'failed', error }
-      : { type: 'go_on' };
-  }
-  state.broken = 0;
-  state.idle = generation.responses.length > 0 || generation.accepted > 0 || generation.stopped ? 0 : state.idle + 1;
-  if (state.idle >= limits.idleIterations) {
-    const message = `The model neither answered nor declared an action that could be accepted, ${state.idle} times in a row`;
-    return { type: 'failed', error: { code: 'no_progress', message } };
-  }
-  return { type: 'go_on' };
-}
-
-function breakError({ error, finish }: Generation): RunError {
-  if (error !== null) return error;
-  return { code: `generation_${finish ?? 'error'}`, message: `The generation ended early: ${finish ?? 'error'}` };
-}
-
-/** The code of a generation that a crash of the host cut: nobody's fault, counted apart (J2). */
-const INTERRUPTED = 'interrupted';
-
-function exhausted({ interrupted }: RunState): RunError {
-  const message = `The host was restarted during ${interrupted} generations of this run: it is given up`;
-  return { code: 'recovery_exhausted', message };
-}
-
-/** An error that asking again cannot mend. */
-function isHopeless(code: string): boolean {
-  return Object.hasOwn(ERROR_TABLE, code) && ERROR_TABLE[code as keyof typeof ERROR_TABLE].retry === 'no';
-}
-
-function lastError(state: RunState): RunError {
-  const [first] = state.exceeded;
-  if (first !== undefined && first !== 'iterations') return budgetError(state, first);
-  const { maxIterations } = state.policy;
-  return {
-    code: 'max_iterations',
-    message: `No answer within ${maxIterations} iterations, nor in the last generation after them`,
-  };
-}
-
-function nextIteration(turn: Turn, iteration: number): void {
-  const { state } = turn;
+function nextIteration(frame: StepFrame, iteration: number): void {
+  const { state } = frame;
   const { policy } = state;
   const { maxIterations } = policy;
-  if (maxIterations > 0 && iteration > maxIterations) exceed(turn, 'iterations', maxIterations, maxIterations);
+  if (maxIterations > 0 && iteration > maxIterations) exceed(frame, 'iterations', maxIterations, maxIterations);
   const calls = callsLeft(state);
   const tokens = tokensLeft(state);
   // One call and some tokens are set aside for the last generation (S12).
-  if (calls <= 0) exceed(turn, 'model_calls', policy.modelCalls, state.modelCalls);
-  if (policy.tokens !== null && tokens <= 0) exceed(turn, 'tokens', policy.tokens, state.tokens);
-  exceedCost(turn);
-  if (state.exceeded.length === 0) return startIteration(turn, iteration, false);
-  if (calls < 0) return endRun(turn, 'failed', budgetError(state, 'model_calls'));
-  if (tokens < 0) return endRun(turn, 'failed', budgetError(state, 'tokens'));
-  startIteration(turn, iteration, true);
+  if (calls <= 0) exceed(frame, 'model_calls', policy.modelCalls, state.modelCalls);
+  if (policy.tokens !== null && tokens <= 0) exceed(frame, 'tokens', policy.tokens, state.tokens);
+  exceedCost(frame);
+  if (state.exceeded.length === 0) return startIteration(frame, iteration, false);
+  if (calls < 0) return endRun(frame, 'failed', budgetError(state, 'model_calls'));
+  if (tokens < 0) return endRun(frame, 'failed', budgetError(state, 'tokens'));
+  startIteration(frame, iteration, true);
 }
 
-// --- budgets (S12) -----------------------------------------------------------------------------------
-
-/** Model calls beyond the one that is set aside for the last generation. */
-function callsLeft({ policy, modelCalls, reserved }: RunState): number {
-  return policy.modelCalls - modelCalls - reserved.modelCalls - (policy.source === 'model' ? 1 : 0);
-}
-
-/** Sessions that may still be started. */
-function childrenLeft({ policy, children, reserved }: RunState): number {
-  return (policy.maxChildren ?? Infinity) - children - (reserved.children ?? 0);
-}
-
-/** Tokens beyond those set aside for the last generation. */
-function tokensLeft({ policy, tokens, reserved }: RunState): number {
-  if (policy.tokens === null) return Infinity;
-  return policy.tokens - tokens - reserved.tokens - (policy.source === 'model' ? limits.lastGenerationTokens : 0);
-}
-
-/**
- * Sets aside what a child may spend (S12): an equal part of what is left, for itself, for every child
- * that waits, and for what comes after them. Null for actions that start no child.
- */
-function reserve({ state, at }: Turn, node: ActionNode): ChildBudget | null {
-  if (!startsChild(node)) return null;
-  const { policy, generation, reserved } = state;
-  const waiting =
-    generation?.nodes.filter((other) => other !== node && startsChild(other) && isPending(other)).length ?? 0;
-  const part = (left: number): number => Math.max(0, left) / (waiting + 2);
-  const usedMs = state.elapsedMs + (at - state.since);
-  const actionsLeft = Math.max(0, policy.maxActions - state.admittedActions - reserved.actions);
-  const budget: ChildBudget = {
-    seconds: policy.seconds > 0 ? Math.max(1, policy.seconds - usedMs / 1_000) : limits.runSeconds,
-    modelCalls: Math.max(1, Math.floor(part(callsLeft(state)))),
-    tokens: policy.tokens === null ? null : Math.max(1, Math.floor(part(tokensLeft(state)))),
-    cost: policy.cost == null ? null : part(policy.cost - state.cost - reserved.cost),
-    // A child can answer without an action, so what is not there is not lent.
-    actions: Math.min(actionsLeft, Math.max(1, Math.floor(part(actionsLeft)))),
-    children: childrenLent(state, waiting),
-  };
-  const { modelCalls, actions, tokens, cost, children } = budget;
-  node.reserved = { modelCalls, actions, tokens: tokens ?? 0, cost: cost ?? 0, children: children + 1 };
-  state.reserved = addSpent(reserved, node.reserved);
-  state.directChildren += 1;
-  return budget;
-}
-
-/**
- * Sessions that a child may start itself: two thirds of what is left beside it, less what is kept for its
- * siblings. Half of all is theirs, or one for each that waits: what a model goes on to declare is not known yet.
- */
-function childrenLent(state: RunState, waiting: number): number {
-  const { maxChildren } = state.policy;
-  if (maxChildren === undefined) return limits.childrenPerRun;
-  const kept = Math.max(waiting, Math.ceil(maxChildren / 2) - 1 - state.directChildren);
-  return Math.ceil((Math.max(0, childrenLeft(state) - 1 - kept) * 2) / 3);
-}
-
-/**
- * A child's end, or its attempt's: what was set aside and not spent is free again (S12). Sessions whose
- * number is not known count as started: a child that timed out may have started as many as it was lent.
- */
-function giveBack(state: RunState, node: ActionNode, spent?: Spent): void {
-  if (node.reserved === null) return;
-  state.reserved = addSpent(state.reserved, node.reserved, -1);
-  state.children += spent?.children ?? node.reserved.children ?? 0;
-  node.reserved = null;
-  if (spent === undefined) return;
-  state.modelCalls += spent.modelCalls;
-  state.tokens += spent.tokens;
-  state.cost += spent.cost;
-  state.admittedActions += spent.actions;
-}
-
-function startsChild({ declaration: { type } }: ActionNode): boolean {
-  return factsOf(type).spends === 'session';
-}
-
-function isPending({ admitted, stage }: ActionNode): boolean {
-  return admitted && stage !== 'running' && stage !== 'settled';
-}
-
-/** Why an action may not be dispatched, or null. Only what calls models spends calls and tokens. */
-function lackOf(turn: Turn, node: ActionNode): Pick<ActionError, 'code' | 'message'> | null {
-  const { state } = turn;
-  const { spends } = factsOf(node.declaration.type);
-  if (spends === 'nothing') return null;
-  const { policy } = state;
-  if (spends === 'session' && childrenLeft(state) <= 0) {
-    const allowed = `this run may start ${policy.maxChildren ?? 0} sessions, with those that they start`;
-    return { code: 'too_many_children', message: `Action "${node.id}" was not started: ${allowed}` };
-  }
-  const message = budgetLack(turn, node);
-  return message === null ? null : { code: 'budget_exceeded', message };
-}
-
-function budgetLack(turn: Turn, node: ActionNode): string | null {
-  const { state } = turn;
-  const { policy } = state;
-  if (callsLeft(state) <= 0) {
-    exceed(turn, 'model_calls', policy.modelCalls, state.modelCalls);
-    return `No model call is left for action "${node.id}": the run may make ${policy.modelCalls}, and keeps one for its answer`;
-  }
-  if (policy.tokens !== null && tokensLeft(state) <= 0) {
-    exceed(turn, 'tokens', policy.tokens, state.tokens);
-    return `No tokens are left for action "${node.id}": the run may use ${policy.tokens}, and keeps some for its answer`;
-  }
-  if (exceedCost(turn))
-    return `No money is left for action "${node.id}": the run may spend ${policy.cost ?? 0} US dollars`;
-  return null;
-}
-
-/** What a call will cost is known only after it: so the budget is over when it is reached, and the last generation may pass it. */
-function exceedCost(turn: Turn): boolean {
-  const { policy, cost, reserved } = turn.state;
-  if (policy.cost == null || cost + reserved.cost < policy.cost) return false;
-  exceed(turn, 'cost', policy.cost, cost);
-  return true;
-}
-
-/** Reports a budget as exceeded, once; the next generation is then the last one. */
-function exceed({ state, out }: Turn, budget: BudgetName, limit: number, used: number): void {
-  if (state.exceeded.includes(budget)) return;
-  state.exceeded.push(budget);
-  out.push({ type: 'budget_exceeded', budget, limit, used });
-}
-
-function budgetError({ policy }: RunState, budget: BudgetName): RunError {
-  const allowed = {
-    iterations: `${policy.maxIterations} iterations`,
-    seconds: `${policy.seconds} s`,
-    model_calls: `${policy.modelCalls} model calls`,
-    tokens: `${policy.tokens ?? 0} tokens`,
-    cost: `${policy.cost ?? 0} US dollars`,
-    actions: `${policy.maxActions} actions`,
-  }[budget];
-  return { code: 'budget_exceeded', message: `The run's budget of ${allowed} is spent, and there is no answer` };
-}
-
-function armBudget({ state, out }: Turn, remainingMs: number): void {
-  state.budgetTimer = true;
-  out.push({ type: 'set_timer', timer: 'budget', delayMs: Math.min(remainingMs, LONGEST_TIMER_MS) });
-}
-
-function disarmBudget({ state, out }: Turn): void {
-  if (!state.budgetTimer) return;
-  state.budgetTimer = false;
-  out.push({ type: 'clear_timer', timer: 'budget' });
-}
+// --- the end of the seconds ----------------------------------------------------------------------------
 
 /**
  * The seconds are over: awaited work is given up and the model gets one last generation, with a
  * deadline of its own. When that is over too, or there is no model, the run ends.
  */
-function timeIsUp(turn: Turn): void {
-  const { state, at, out } = turn;
+function timeIsUp(frame: StepFrame): void {
+  const { state, at, out } = frame;
   const { policy, generation } = state;
   if (state.phase !== 'live' || generation === null || !state.budgetTimer) return;
   state.budgetTimer = false;
   const usedMs = state.elapsedMs + (at - state.since);
   if (!state.overtime) {
     const remainingMs = policy.seconds * 1000 - usedMs;
-    if (remainingMs > 0) return armBudget(turn, remainingMs);
-    exceed(turn, 'seconds', policy.seconds, usedMs / 1000);
+    if (remainingMs > 0) return armBudget(frame, remainingMs);
+    exceed(frame, 'seconds', policy.seconds, usedMs / 1000);
   }
-  if (state.overtime || policy.source === 'text' || generation.last) return abandon(turn, 'budget_exceeded', false);
+  if (state.overtime || policy.source === 'text' || generation.last) return abandon(frame, 'budget_exceeded', false);
   state.overtime = true;
   if (generation.streaming) {
     generation.stopped = true;
     out.push({ type: 'stop_generation' });
   }
-  for (const node of state.nodes) if (!isLeftRunning(node)) cancel(turn, node, 'budget_exceeded');
-  armBudget(turn, limits.lastGenerationMs);
+  for (const node of state.nodes) if (!isLeftRunning(node)) cancel(frame, node, 'budget_exceeded');
+  armBudget(frame, limits.lastGenerationMs);
 }
 
 /** A fire_and_forget action that has been dispatched is the session's to finish (S4); no budget calls it back. */
@@ -1068,57 +860,57 @@ function isLeftRunning(node: ActionNode): boolean {
 // --- waiting for approvals (J8) ------------------------------------------------------------------------
 
 /** Only humans can move the run on: its stream may end, and the seconds stop to count. */
-function park(turn: Turn): void {
-  const { state, at } = turn;
+function park(frame: StepFrame): void {
+  const { state, at } = frame;
   state.phase = 'parked';
   state.elapsedMs += at - state.since;
-  disarmBudget(turn);
-  turn.out.push({ type: 'end_run', status: 'waiting', error: null });
+  disarmBudget(frame);
+  frame.out.push({ type: 'end_run', status: 'waiting', error: null });
 }
 
 /** The text goes on only after an approval: that is waited for as at the end of a text. */
-function generationIdle(turn: Turn): void {
-  if (isStuck(turn.state)) park(turn);
+function generationIdle(frame: StepFrame): void {
+  if (isStuck(frame.state)) park(frame);
 }
 
-function resume(turn: Turn): void {
-  const { state, at } = turn;
+function resume(frame: StepFrame): void {
+  const { state, at } = frame;
   if (state.phase !== 'parked') return;
   state.phase = 'live';
   state.since = at;
   const { seconds } = state.policy;
-  if (state.overtime) armBudget(turn, limits.lastGenerationMs);
-  else if (seconds > 0) armBudget(turn, Math.max(0, seconds * 1000 - state.elapsedMs));
+  if (state.overtime) armBudget(frame, limits.lastGenerationMs);
+  else if (seconds > 0) armBudget(frame, Math.max(0, seconds * 1000 - state.elapsedMs));
 }
 
 // --- the end of the run ----------------------------------------------------------------------------------
 
-function endRun(turn: Turn, status: 'completed' | 'failed' | 'cancelled', error: RunError | null): void {
-  disarmBudget(turn);
-  turn.state.phase = 'ended';
-  turn.out.push({ type: 'end_run', status, error });
+function endRun(frame: StepFrame, status: 'completed' | 'failed' | 'cancelled', error: RunError | null): void {
+  disarmBudget(frame);
+  frame.state.phase = 'ended';
+  frame.out.push({ type: 'end_run', status, error });
 }
 
-function cancelRun(turn: Turn, reason: string): void {
-  const { state } = turn;
+function cancelRun(frame: StepFrame, reason: string): void {
+  const { state } = frame;
   if (state.phase === 'ended') {
-    for (const node of state.nodes) cancel(turn, node, reason);
-  } else if (state.phase === 'live' || state.phase === 'parked') abandon(turn, reason, true);
+    for (const node of state.nodes) cancel(frame, node, reason);
+  } else if (state.phase === 'live' || state.phase === 'parked') abandon(frame, reason, true);
 }
 
 /** Ends the run now: stops the stream, gives up what has not settled, and does not wait for any of it (J5). */
-function abandon(turn: Turn, reason: string, cancelled: boolean): void {
-  const { state, out } = turn;
+function abandon(frame: StepFrame, reason: string, cancelled: boolean): void {
+  const { state, out } = frame;
   const { generation } = state;
   if (generation?.streaming === true) {
     generation.streaming = false;
     out.push({ type: 'stop_generation' });
   }
   for (const node of state.nodes) {
-    if (cancelled || !isLeftRunning(node)) cancel(turn, node, reason);
+    if (cancelled || !isLeftRunning(node)) cancel(frame, node, reason);
   }
-  propagate(turn);
+  propagate(frame);
   if (generation !== null) out.push({ type: 'complete_iteration', iteration: generation.iteration, final: false });
-  if (cancelled) endRun(turn, 'cancelled', null);
-  else endRun(turn, 'failed', budgetError(state, 'seconds'));
+  if (cancelled) endRun(frame, 'cancelled', null);
+  else endRun(frame, 'failed', budgetError(state, 'seconds'));
 }

@@ -14,7 +14,7 @@ function patch(offset: number, delta: string, segment = 1): SessionEvent {
 }
 
 function journaled(seq: number): SessionEvent {
-  return { ...base, seq, type: 'warning', data: {} };
+  return { ...base, seq, type: 'warning', data: { code: 'c', message: '' } };
 }
 
 function gathered() {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { SessionEvent } from '../../src/domain/event.ts';
+import type { EventType, SessionEvent, TextPatch } from '../../src/domain/event.ts';
 import { limits } from '../../src/domain/limits.ts';
 import { Share, Turns } from '../../src/domain/turns.ts';
 import { Slices } from '../../src/domain/work.ts';
@@ -7,13 +7,28 @@ import { Broadcaster } from '../../src/engine/session/broadcaster.ts';
 import { Heartbeat } from '../../src/http/heartbeat.ts';
 import { eventStream } from '../../src/http/sse.ts';
 import { FakeClock } from '../support/fake-clock.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
+import { anyData } from '../support/events.ts';
 
-function event(seq: number | null, more: Partial<SessionEvent> = {}): SessionEvent {
-  return { seq, type: 'warning', session_id: 's', run_id: 'run_1', iteration: 1, timestamp: 0, data: {}, ...more };
+const base = { session_id: 's', run_id: 'run_1', iteration: 1, timestamp: 0 };
+
+function event(seq: number, more: { type?: EventType; run_id?: string; data?: JsonObject } = {}): SessionEvent {
+  const { type = 'warning', data = {}, ...rest } = more;
+  return { seq, type, ...base, ...rest, data: anyData(data) } as SessionEvent;
+}
+
+function textPatch(
+  type: TextPatch['type'],
+  segment: number,
+  offset: number,
+  delta: string,
+  runId = 'run_1',
+): TextPatch {
+  return { seq: null, type, ...base, run_id: runId, data: { segment, offset, delta } };
 }
 
 /** A session with `stored` in its journal. */
-function source(stored: SessionEvent[], open: SessionEvent[] = [], ended = false) {
+function source(stored: SessionEvent[], open: TextPatch[] = [], ended = false) {
   const hub = new Broadcaster();
   return {
     hub,
@@ -49,7 +64,7 @@ test('[J4] a reader who comes back with an id gets exactly the missing events, t
 });
 
 test('[H2] a frame has id, event and data; live patches have no id', async () => {
-  const patch = event(null, { type: 'thought', data: { segment: 1, offset: 0, delta: 'a' } });
+  const patch = textPatch('thought', 1, 0, 'a');
   const stream = eventStream(source([event(1)], [patch]), new Heartbeat(new FakeClock()), { after: 0, runId: null });
   const [journaled, live] = await frames(stream, 2);
   expect(journaled).toBe(`id: 1\nevent: warning\ndata: ${JSON.stringify(event(1))}`);
@@ -57,7 +72,7 @@ test('[H2] a frame has id, event and data; live patches have no id', async () =>
 });
 
 test('[J4] an open block is sent whole only to a reader who has its opening event', async () => {
-  const patch = event(null, { type: 'thought', data: { segment: 9, offset: 0, delta: 'a' } });
+  const patch = textPatch('thought', 9, 0, 'a');
   const stream = eventStream(source([event(1)], [patch]), new Heartbeat(new FakeClock()), { after: 0, runId: null });
   expect(ids(await frames(stream, 1))).toEqual(['1']);
 });
@@ -109,8 +124,7 @@ test('[J4] what waits for a reader who never reads is bounded, from the journal 
 });
 
 test('[J4] a block whose patches were missed comes whole before its closing event', async () => {
-  const patch = (offset: number, delta: string): SessionEvent =>
-    event(null, { type: 'response', data: { segment: 2, offset, delta } });
+  const patch = (offset: number, delta: string): TextPatch => textPatch('response', 2, offset, delta);
   const closed = event(3, { type: 'response_completed', data: { segment: 2, content: 'hello' } });
   const whole = patch(0, 'hello');
   const deltas = (all: string[]): unknown[] =>

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import * as fc from 'fast-check';
 import type { SessionEvent } from '../../src/domain/event.ts';
-import { RUN_TERMINAL_EVENTS } from '../../src/domain/event.ts';
+import { isTextPatch, RUN_TERMINAL_EVENTS } from '../../src/domain/event.ts';
 import type { ModelDelta } from '../../src/domain/ports.ts';
 import type { Session } from '../../src/engine/session/session.ts';
 import { Heartbeat } from '../../src/http/heartbeat.ts';
@@ -51,21 +51,22 @@ class Client {
     this.frames += 1;
     const event = JSON.parse(/^data: (.*)$/m.exec(frame)?.[1] ?? 'null') as SessionEvent | null;
     if (event === null) return;
-    const segment = Number(event.data['segment']);
     const id = /^id: (\d+)$/m.exec(frame)?.[1];
     if (id !== undefined) {
       this.lastSeq = Number(id);
       this.journaled.push(`${frame}\n\n`);
     }
-    if (typeof event.data['delta'] === 'string') {
-      this.text.set(
-        segment,
-        (this.text.get(segment) ?? '').slice(0, Number(event.data['offset'])) + event.data['delta'],
-      );
-    }
-    if (event.type.endsWith('_completed') && typeof event.data['content'] === 'string') {
-      this.ends.set(segment, this.text.get(segment) ?? event.data['content']);
-      this.closing.set(segment, event.data['content']);
+    if (isTextPatch(event)) {
+      const { segment, offset, delta } = event.data;
+      this.text.set(segment, (this.text.get(segment) ?? '').slice(0, offset) + delta);
+    } else if (
+      event.type === 'thought_completed' ||
+      event.type === 'text_completed' ||
+      event.type === 'response_completed'
+    ) {
+      const { segment, content } = event.data;
+      this.ends.set(segment, this.text.get(segment) ?? content);
+      this.closing.set(segment, content);
     }
     this.over ||= RUN_TERMINAL_EVENTS.has(event.type);
   }

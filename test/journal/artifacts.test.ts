@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { SessionEvent } from '../../src/domain/event.ts';
+import type { EventOf, SessionEvent } from '../../src/domain/event.ts';
 import type { Json } from '../../src/domain/json.ts';
 import { limits } from '../../src/domain/limits.ts';
 import { createSessionApp } from '../../src/http/session-app.ts';
@@ -7,7 +7,7 @@ import { artifactsOf } from '../../src/journal/artifacts.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { runText, sessionKit } from '../support/session-kit.ts';
 
-function completed(output: Json): SessionEvent {
+function completed(output: Json): EventOf<'action_completed'> {
   return {
     seq: 7,
     type: 'action_completed',
@@ -17,7 +17,7 @@ function completed(output: Json): SessionEvent {
     timestamp: 5,
     action_id: 'a',
     action_name: 'echo',
-    data: { output },
+    data: { output, ms: 0, attempt: 1 },
   };
 }
 
@@ -38,7 +38,7 @@ describe('[J6] what is an artifact', () => {
     const [asJson] = artifactsOf(completed({ long }));
     expect(asJson?.entry).toMatchObject({ id: 'art_7', name: 'a.json', content_type: 'application/json' });
     expect(JSON.parse(text.decode(asJson?.read()))).toEqual({ long });
-    expect(artifactsOf({ ...completed(`${long}!`), type: 'action_failed' })).toEqual([]);
+    expect(artifactsOf({ ...completed(`${long}!`), type: 'action_failed' } as unknown as SessionEvent)).toEqual([]);
   });
 
   test('files of any size, by both forms', () => {

@@ -2,10 +2,12 @@
 import { expect, test } from 'vitest';
 import type { JournalEntry, SessionEvent } from '../../src/domain/event.ts';
 import { encodeEvent } from '../../src/domain/event.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
 import { limits } from '../../src/domain/limits.ts';
 import type { SqlDatabase } from '../../src/domain/ports.ts';
 import { Journal } from '../../src/journal/journal.ts';
 import type { SessionRecord } from '../../src/domain/session.ts';
+import { anyData, membersOf } from '../support/events.ts';
 
 const RECORD: SessionRecord = {
   session_id: `ses_${'0'.repeat(31)}1`,
@@ -18,8 +20,8 @@ const RECORD: SessionRecord = {
 };
 const RUN_ID = `run_${'0'.repeat(31)}1_1`;
 
-function entry(data: JournalEntry['data'], more: Partial<JournalEntry> = {}): JournalEntry {
-  return { type: 'warning', runId: RUN_ID, iteration: 1, at: 5, data, ...more };
+function entry(data: JsonObject, more: Partial<JournalEntry> = {}): JournalEntry {
+  return { type: 'warning', runId: RUN_ID, iteration: 1, at: 5, data: anyData(data), ...more };
 }
 
 /** `withDb` gives the body an empty database; `reopen` is what a new instance of the object would see. */
@@ -122,7 +124,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       full = false;
       expect(journal.append(entry({ n: 5 })).seq).toBe(2);
       await journal.sync();
-      expect(new Journal(db).range({ after: 0, limit: 9 }).map(({ event }) => event.data['n'])).toEqual([1, 5]);
+      expect(new Journal(db).range({ after: 0, limit: 9 }).map(({ event }) => membersOf(event)['n'])).toEqual([1, 5]);
     }));
 
   test('[J6] an event takes over nothing of the long values of one that could not be written', () =>
@@ -148,7 +150,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       journal.append(entry({ long }));
       await journal.sync();
       const stored = new Journal(db).range({ after: 0, limit: 9 });
-      expect(stored.map(({ event, state }) => [event.seq, event.data['long'], state])).toEqual([
+      expect(stored.map(({ event, state }) => [event.seq, membersOf(event)['long'], state])).toEqual([
         [1, 'no', null],
         [2, long, null],
       ]);
@@ -162,7 +164,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       journal.append(entry({ text }, { state: { copy: text } }));
       await journal.sync();
       const [stored] = new Journal(db).range({ after: 0, limit: 1 });
-      expect(stored?.event.data['text']).toBe(text);
+      expect(membersOf(stored?.event)['text']).toBe(text);
       expect(stored?.state?.['copy']).toBe(text);
       const longest = db.exec(`SELECT MAX(LENGTH(CAST(text AS BLOB))) AS bytes FROM chunks`)[0]?.['bytes'];
       expect(Number(longest)).toBeLessThanOrEqual(limits.rowBytes);
@@ -306,7 +308,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
     withDb(async (db) => {
       const journal = new Journal(db);
       journal.create(RECORD);
-      const done = (state: JournalEntry['data']): void =>
+      const done = (state: JsonObject): void =>
         void journal.append(entry({ output: null }, { type: 'action_completed', state }));
       for (let ms = 0; ms < limits.durationsRead + 2; ms += 1) done({ key: '1/0', target: 'tool/x', ms });
       done({ key: '1/1' });

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { encodeData, encodeEvent, storedEvent } from '../../src/domain/event.ts';
-import type { SessionEvent } from '../../src/domain/event.ts';
+import type { EventOf } from '../../src/domain/event.ts';
 import type { Json, JsonObject } from '../../src/domain/json.ts';
 import { outputJson } from '../../src/journal/artifacts.ts';
 import { itemsAt, membersAt, stringAt } from '../../src/journal/raw-json.ts';
@@ -24,7 +24,8 @@ const tricky = fc.oneof(
 );
 
 const head = { seq: 7, type: 'action_completed', session_id: 's', run_id: 'r', iteration: 1, timestamp: 0 } as const;
-const stored = (data: JsonObject): SessionEvent => storedEvent(head, JSON.stringify(data));
+const stored = (data: JsonObject): EventOf<'action_completed'> =>
+  storedEvent(head, JSON.stringify(data)) as EventOf<'action_completed'>;
 
 describe('[J4] an event that was read', () => {
   test('is encoded as it was sent, parsed or not', () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { buildPlan, planOf, planStatically, renderPlan } from '../../src/scheduler/plan.ts';
+import { buildPlan, planOf, planStatically } from '../../src/scheduler/plan.ts';
+import { renderPlan } from '../../src/scheduler/render-plan.ts';
 import type { PlanEntry, PlannedAction } from '../../src/scheduler/plan.ts';
 import type { ActionDeclaration, ActionRejection } from '../../src/domain/action.ts';
 import { Driver, declaration, policy } from '../support/scheduler-kit.ts';

@@ -17,6 +17,7 @@ import type { ActionCall, ActionContext, Executor } from '../../src/executors/ex
 import { createExecutors } from '../../src/executors/registry.ts';
 import { Share, Turns } from '../../src/domain/turns.ts';
 import { Journal } from '../../src/journal/journal.ts';
+import { checkEvent } from './event-check.ts';
 import { FakeClock } from './fake-clock.ts';
 import { hastyClock } from './hasty-clock.ts';
 import { openNodeSql } from './node-sql.ts';
@@ -121,7 +122,10 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
     redact: redactor(options.secrets ?? []),
     log: (fault) => void faults.push(fault),
   });
-  session.listen((batch) => events.push(...(batch ?? [])));
+  session.listen((batch) => {
+    events.push(...(batch ?? []));
+    for (const event of batch ?? []) checkEvent(event);
+  });
   if (!session.exists) {
     await session.create(
       {

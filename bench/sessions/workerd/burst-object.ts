@@ -2,6 +2,7 @@
 import { DurableObject } from 'cloudflare:workers';
 import { durableSql } from '../../../src/durable/sql-storage.ts';
 import { platformClock } from '../../../src/durable/platform.ts';
+import type { SessionEvent } from '../../../src/domain/event.ts';
 import { Broadcaster } from '../../../src/engine/session/broadcaster.ts';
 import { Heartbeat } from '../../../src/http/heartbeat.ts';
 import { eventStream, SSE_HEADERS } from '../../../src/http/sse.ts';
@@ -33,12 +34,18 @@ export class BurstObject extends DurableObject {
     const body = eventStream(source, new Heartbeat(platformClock), { after, runId });
     const send = async (): Promise<void> => {
       for (let turn = 0; turn < turns; turn += 1) {
-        const batch = [];
+        const batch: SessionEvent[] = [];
         for (let n = 0; n < events; n += 1) {
-          const data = { output: { n, text: 'a result of an action' }, ms: 3, attempt: 1 };
           if (live) {
             const head = { seq: null, type: 'progress', session_id: SESSION, run_id: runId } as const;
-            batch.push({ ...head, iteration: 1, timestamp: at, action_id: `a${n}`, action_name: 'echo', data });
+            batch.push({
+              ...head,
+              iteration: 1,
+              timestamp: at,
+              action_id: `a${n}`,
+              action_name: 'echo',
+              data: { text: 'a result of an action' },
+            });
           } else {
             batch.push(
               journal.append({
@@ -48,7 +55,7 @@ export class BurstObject extends DurableObject {
                 at,
                 actionId: `a${n}`,
                 actionName: 'echo',
-                data,
+                data: { output: { n, text: 'a result of an action' }, ms: 3, attempt: 1 },
               }),
             );
           }
@@ -58,7 +65,14 @@ export class BurstObject extends DurableObject {
         // The next turn of the event loop: what was sent can leave.
         await new Promise((resolve) => setTimeout(resolve, 0));
       }
-      journal.append({ type: 'agent_completed', runId, iteration: 1, at, data: {} });
+      const usage = { prompt_tokens: 0, completion_tokens: 0, cached_tokens: 0, model_calls: 0, estimated: false };
+      journal.append({
+        type: 'agent_completed',
+        runId,
+        iteration: 1,
+        at,
+        data: { response: '', iterations: 1, usage },
+      });
       await journal.sync();
       hub.publish([]);
       const last = source.events(journal.lastSeq - 1);

@@ -34,10 +34,9 @@ describe('names', () => {
     expect(imageReference.safeParse(name).success).toBe(false);
   });
 
-  test('a name that is almost one is judged in time that grows with its length alone', () => {
-    const startedAt = performance.now();
-    for (const filler of ['a-', 'a.', 'a__', 'a/', '1.1-']) imageReference.safeParse(`${filler.repeat(60)}!`);
-    expect(performance.now() - startedAt).toBeLessThan(10_000);
+  test.each(['a-', 'a.', 'a__', 'a/', '1.1-'])('%s many times is judged without backtracking', (filler) => {
+    // A pattern that backtracks would not end: the time-out of the test is what fails then.
+    expect(imageReference.safeParse(`${filler.repeat(60)}!`).success).toBe(false);
   });
 });
 

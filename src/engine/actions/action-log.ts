@@ -1,6 +1,6 @@
 /** Journal events of actions: each carries its action's id and name, and its key for recovery. */
 import type { ActionDeclaration, ActionKey } from '../../domain/action.ts';
-import type { JournaledEventType, SessionEvent } from '../../domain/event.ts';
+import type { EventData, JournaledEventType, Written } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { action as declarationOf } from '../../scheduler/step.ts';
 import type { RunState } from '../../scheduler/step.ts';
@@ -18,12 +18,12 @@ export class ActionLog {
   }
 
   /** @returns the event's seq */
-  append(type: JournaledEventType, key: ActionKey, data: JsonObject, state: JsonObject = {}): number {
-    return this.write(type, key, data, state).seq ?? 0;
+  append<T extends JournaledEventType>(type: T, key: ActionKey, data: EventData[T], state: JsonObject = {}): number {
+    return this.write(type, key, data, state).seq;
   }
 
   /** @param state for recovery; never sent */
-  write(type: JournaledEventType, key: ActionKey, data: JsonObject, state: JsonObject = {}): SessionEvent {
+  write<T extends JournaledEventType>(type: T, key: ActionKey, data: EventData[T], state: JsonObject = {}): Written<T> {
     return this.#log.write(type, data, {
       action: this.declaration(key),
       state: { key, ...state },
@@ -48,6 +48,6 @@ export function errorJson(error: {
   readonly code: string;
   readonly message: string;
   readonly retryable: boolean;
-}): JsonObject {
+}): EventData['action_failed']['error'] {
   return { code: error.code, message: error.message, retryable: error.retryable };
 }

@@ -1,7 +1,8 @@
 /** An approval as people read it (J8): the whole call that they decide about, and what came of it. */
 import { EngineError } from '../../domain/errors.ts';
+import type { ActionType } from '../../domain/action.ts';
 import type { SessionEvent } from '../../domain/event.ts';
-import type { Json, JsonObject } from '../../domain/json.ts';
+import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Journal } from '../../journal/journal.ts';
 import { callOf } from './approvals.ts';
@@ -16,14 +17,14 @@ export interface ApprovalView {
   readonly iteration: number;
   readonly action_id: string;
   readonly name: string | null;
-  readonly type: Json;
+  readonly type: ActionType;
   readonly requested_at: number;
   readonly expires_at: number;
   readonly decided_at: number | null;
   readonly note: string | null;
   /** Of the UTF-8 text of `JSON.stringify({ parameters, inputs })`. */
-  readonly sha256: Json;
-  readonly bytes: Json;
+  readonly sha256: string;
+  readonly bytes: number;
   readonly parameters: JsonObject | null;
   readonly inputs: JsonObject | null;
 }
@@ -33,32 +34,31 @@ export function approvalView(journal: Journal, id: string, now: number, open: bo
   if (!/^apr_[0-9a-f]{32}$/.test(id)) return null;
   const found = journal.approval(id);
   if (found === null) return null;
-  const { event, state } = found.asked;
+  const { event, state, end } = found;
   const { data, timestamp } = event;
   const call = callOf(state);
   const expires = timestamp + limits.approvalExpiryMs;
-  const end = found.end;
   return {
     approval_id: id,
     status: end === null && open ? 'open' : endOf(end, (end?.timestamp ?? now) >= expires),
     run_id: event.run_id,
     iteration: event.iteration,
-    action_id: event.action_id ?? '',
+    action_id: event.action_id,
     name: event.action_name ?? null,
-    type: data['type'] ?? null,
+    type: data.type,
     requested_at: timestamp,
     expires_at: expires,
     decided_at: end?.timestamp ?? null,
-    note: typeof end?.data['note'] === 'string' ? end.data['note'] : null,
-    sha256: data['sha256'] ?? null,
-    bytes: data['bytes'] ?? null,
+    note: end?.type === 'approval_resolved' ? (end.data.note ?? null) : null,
+    sha256: data.sha256,
+    bytes: data.bytes,
     parameters: call?.parameters ?? null,
     inputs: call?.inputs ?? null,
   };
 }
 
 function endOf(end: SessionEvent | null, late: boolean): ApprovalStatus {
-  if (end?.type === 'approval_resolved') return end.data['approved'] === true ? 'approved' : 'denied';
+  if (end?.type === 'approval_resolved') return end.data.approved ? 'approved' : 'denied';
   return late ? 'expired' : 'cancelled';
 }
 

@@ -12,6 +12,7 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex } from '@noble/hashes/utils.js';
 import type { ActionDeclaration, ActionError, ActionKey } from '../../domain/action.ts';
+import type { EventData } from '../../domain/event.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
@@ -25,9 +26,8 @@ import { checkCall } from './call-check.ts';
 
 /** A request's event: what people see of it, and what only the execution reads. */
 interface ApprovalRequest {
-  readonly data: JsonObject;
+  readonly data: EventData['approval_requested'];
   readonly state: JsonObject;
-  readonly bytes: number;
 }
 
 type Asked = Pick<Extract<SchedulerInput, { type: 'approval_asked' }>, 'key' | 'error'>;
@@ -57,8 +57,8 @@ export class Approvals {
     if (unasked !== null) return { key, error: unasked };
     const asked = recorded?.askedOf(key) ?? null;
     if (asked !== null) {
-      const { data } = actions.write('approval_requested', key, {});
-      this.#opened(key, String(data['approval_id']), asked);
+      const { seq, data } = actions.write('approval_requested', key, asked.data);
+      this.#opened(key, seq, data);
       return { key, error: null };
     }
     const request = this.#request(key);
@@ -67,13 +67,13 @@ export class Approvals {
       return { key, error: request.error };
     }
     const seq = actions.append('approval_requested', key, request.data, request.state);
-    this.#opened(key, String(request.data['approval_id']), { seq, bytes: request.bytes });
+    this.#opened(key, seq, request.data);
     actions.warn(key, request.call);
     return { key, error: null };
   }
 
-  #opened(key: ActionKey, approvalId: string, { seq, bytes }: { readonly seq: number; readonly bytes: number }): void {
-    this.#open.set(key, approvalId);
+  #opened(key: ActionKey, seq: number, { approval_id: id, bytes }: EventData['approval_requested']): void {
+    this.#open.set(key, id);
     this.#asked.set(key, seq);
     this.#bytes += bytes;
   }
@@ -113,7 +113,6 @@ export class Approvals {
         ...(complete && Object.keys(inputs).length > 0 ? { inputs } : {}),
       },
       state: { call: { parameters, inputs } },
-      bytes: content.length,
     };
   }
 

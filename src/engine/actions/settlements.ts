@@ -69,7 +69,7 @@ export class Settlements {
       if (!log.replaying) context.learned.learn(target, ms);
       Object.assign(state, { target, ms });
     }
-    return actions.append('action_completed', key, { output, ms, attempt, ...(cached ? { cached } : {}) }, state);
+    return actions.append('action_completed', key, { output, ms, attempt, ...(cached ? { cached: true } : {}) }, state);
   }
 
   /** Rejected by the parser, which knows the place in the text, or by the policy. */

@@ -15,13 +15,14 @@
  *     older definition says beyond that is refreshed with the prompt, or at the least period (F3).
  */
 import { EngineError, messageOf } from '../../domain/errors.ts';
+import type { EventData } from '../../domain/event.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { FeedDefinition, ResolvedAgent } from '../../domain/manifest.ts';
 import type { Clock, FeedStore } from '../../domain/ports.ts';
 import type { Journal } from '../../journal/journal.ts';
-import type { FeedReport } from '../../protocol/prompt/feedback.ts';
+import type { FeedReport } from '../../protocol/prompt/chat-turn.ts';
 
 /** What is known of a feed beside its definition. */
 interface Known {
@@ -53,14 +54,19 @@ export class Feeds {
   readonly #clock: Clock;
   readonly #minMs: number;
   /** Told of every change: for the event that readers see. */
-  readonly #changed: (data: JsonObject) => void;
+  readonly #changed: (data: EventData['context_feed_updated']) => void;
   #known: Map<string, Known> | null = null;
   readonly #fetching = new Map<string, Promise<void>>();
   /** Feeds that missed a deadline and have not answered since. */
   readonly #late = new Set<string>();
 
   /** @param minMs least period of a periodic feed */
-  constructor(journal: Journal, clock: Clock, minMs: number, changed: (data: JsonObject) => void) {
+  constructor(
+    journal: Journal,
+    clock: Clock,
+    minMs: number,
+    changed: (data: EventData['context_feed_updated']) => void,
+  ) {
     this.#journal = journal;
     this.#clock = clock;
     this.#minMs = minMs;

@@ -5,13 +5,13 @@ import { limits } from '../../domain/limits.ts';
 import type { ResolvedAgent } from '../../domain/manifest.ts';
 import type { RunRecord } from '../../domain/session.ts';
 import type { Journal, StoredEvent } from '../../journal/journal.ts';
-import type { ActionReport, Cut, Turn } from '../../protocol/prompt/feedback.ts';
+import type { ActionReport, Cut, ChatTurn } from '../../protocol/prompt/chat-turn.ts';
 import type { NativeCall } from '../../protocol/native/tool-calls.ts';
 import { trainingExample } from '../../protocol/prompt/transcript.ts';
 import { ordinalOf } from '../run/run-names.ts';
 
 /** The turns of the runs before `run`, oldest first: the latest ones that fit in `limits.history…`. */
-export function readConversation(journal: Journal, run: number): Turn[] {
+export function readConversation(journal: Journal, run: number): ChatTurn[] {
   return [...runsBefore(journal, run)]
     .map(({ content, record }) => foldTurn(content, journal.conversationOf(record)))
     .reverse();
@@ -48,7 +48,7 @@ export async function* readTranscript(
   took: (chars: number) => Promise<void>,
 ): AsyncGenerator<string> {
   const safe = (_key: string, value: unknown): unknown => (typeof value === 'string' ? redact(value) : value);
-  const turns: { readonly status: RunRecord['status']; readonly turn: Turn }[] = [];
+  const turns: { readonly status: RunRecord['status']; readonly turn: ChatTurn }[] = [];
   for (const { record, content, bytes } of runsBefore(journal, Number.MAX_SAFE_INTEGER)) {
     await took(bytes);
     const stored: StoredEvent[] = [];
@@ -58,7 +58,7 @@ export async function* readTranscript(
     }
     turns.push({ status: record.status, turn: foldTurn(content, stored) });
   }
-  const history: Turn[] = [];
+  const history: ChatTurn[] = [];
   for (const { status, turn } of turns.reverse()) {
     const example = status === 'completed' ? trainingExample({ resolved, history, turn }) : null;
     history.push(turn);
@@ -71,8 +71,8 @@ export async function* readTranscript(
 }
 
 /** The turns without what was found out before the model cleared its context for the last time (I). */
-export function withoutCleared(turns: readonly Turn[]): readonly Turn[] {
-  const clears = ({ results }: Turn['generations'][number]): boolean =>
+export function withoutCleared(turns: readonly ChatTurn[]): readonly ChatTurn[] {
+  const clears = ({ results }: ChatTurn['generations'][number]): boolean =>
     results.some(({ name, status }) => forgetsResults({ type: 'internal', name }) && status === 'completed');
   const last = turns.findLastIndex(({ generations }) => generations.some(clears));
   if (last < 0) return turns;
@@ -89,8 +89,8 @@ function cleared(report: ActionReport): ActionReport {
   return report.status === 'completed' ? { ...report, output: '[cleared]' } : report;
 }
 
-function foldTurn(user: string, stored: Iterable<StoredEvent>): Turn {
-  const generations: Turn['generations'][number][] = [];
+function foldTurn(user: string, stored: Iterable<StoredEvent>): ChatTurn {
+  const generations: ChatTurn['generations'][number][] = [];
   let results: ActionReport[] = [];
   /** Blocks of the generation that is being read: all that is left of one that was cut off. */
   let blocks: string[] = [];
@@ -107,26 +107,24 @@ function foldTurn(user: string, stored: Iterable<StoredEvent>): Turn {
         ...rest,
       });
     };
-    const stated = event.data['ms'] ?? state?.['ms'];
-    const ms = typeof stated === 'number' ? stated : null;
     switch (event.type) {
       case 'action_completed':
         report('completed', {
-          ms,
-          output: event.data['output'] ?? null,
+          ms: event.data.ms,
+          output: event.data.output,
           ...(typeof state?.['output_key'] === 'string' ? { outputKey: state['output_key'] } : {}),
         });
         break;
       case 'action_failed':
-        report('failed', { ms, note: errorLine(event.data['error']) });
+        report('failed', { ms: event.data.ms ?? null, note: errorLine(event.data.error) });
         break;
       case 'action_skipped':
         report('skipped', {
-          note: [event.data['reason'], event.data['because']].filter((part) => part != null).join(': '),
+          note: [event.data.reason, event.data.because].filter((part) => part !== null).join(': '),
         });
         break;
       case 'action_cancelled':
-        report('cancelled', { note: String(event.data['reason'] ?? '') });
+        report('cancelled', { note: event.data.reason });
         break;
       case 'action_rejected':
         report('rejected', { note: errorLine(event.data) });
@@ -142,11 +140,11 @@ function foldTurn(user: string, stored: Iterable<StoredEvent>): Turn {
         blocks = [];
         break;
       case 'thought_completed':
-        blocks.push(`<thought>${String(event.data['content'] ?? '')}</thought>`);
+        blocks.push(`<thought>${event.data.content}</thought>`);
         break;
       case 'text_completed':
       case 'response_completed':
-        blocks.push(String(event.data['content'] ?? ''));
+        blocks.push(event.data.content);
         break;
       case 'agent_completed':
         note = null;
@@ -155,7 +153,7 @@ function foldTurn(user: string, stored: Iterable<StoredEvent>): Turn {
         note = 'This run was cancelled before it was done. Do not take it up again unless you are asked to.';
         break;
       case 'agent_failed':
-        note = `This run failed (${errorLine(event.data['error'])}). Do not take it up again unless you are asked to.`;
+        note = `This run failed (${errorLine(event.data.error)}). Do not take it up again unless you are asked to.`;
         break;
       default:
         break;
@@ -178,7 +176,6 @@ function callsOf(stored: Json | undefined): NativeCall[] {
   return Array.isArray(stored) ? (stored as unknown as NativeCall[]) : [];
 }
 
-function errorLine(error: Json | undefined): string {
-  if (typeof error !== 'object' || error === null || Array.isArray(error)) return 'failed';
-  return `${String(error['code'])}: ${String(error['message'])}`;
+function errorLine({ code, message }: { readonly code: string; readonly message: string }): string {
+  return `${code}: ${message}`;
 }

@@ -10,7 +10,7 @@ import type { JsonObject } from '../../domain/json.ts';
 import type { FinishReason, Usage } from '../../domain/ports.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
 import type { NativeCall } from '../../protocol/native/tool-calls.ts';
-import type { Cut, FeedReport, Turn } from '../../protocol/prompt/feedback.ts';
+import type { Cut, FeedReport, ChatTurn } from '../../protocol/prompt/chat-turn.ts';
 import { planOf } from '../../scheduler/plan.ts';
 import { generationTokens, lookup } from '../../scheduler/step.ts';
 import type { RunState } from '../../scheduler/step.ts';
@@ -55,7 +55,7 @@ export class GenerationRunner {
   /** How the current generation broke off; null when it did not (P15). */
   #cut: Cut | null = null;
   #calls: readonly NativeCall[] = [];
-  readonly #turn: { readonly user: string; readonly generations: Turn['generations'][number][] };
+  readonly #turn: { readonly user: string; readonly generations: ChatTurn['generations'][number][] };
 
   constructor(given: {
     readonly context: RunContext;
@@ -209,7 +209,7 @@ export class GenerationRunner {
     );
   }
 
-  #iterationResults(): Turn['generations'][number]['results'] {
+  #iterationResults(): ChatTurn['generations'][number]['results'] {
     return this.#results
       .ofIteration(this.#log.iteration)
       .filter((result) => !result.silent)

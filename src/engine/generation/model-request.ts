@@ -6,7 +6,7 @@ import type { ChatMessage, ModelRequest } from '../../domain/ports.ts';
 import { estimateTokens } from '../../domain/tokens.ts';
 import { nativeTools } from '../../protocol/native/native-tools.ts';
 import { buildMessages } from '../../protocol/prompt/feedback.ts';
-import type { FeedReport, Turn } from '../../protocol/prompt/feedback.ts';
+import type { FeedReport, ChatTurn } from '../../protocol/prompt/chat-turn.ts';
 import { buildSystemPrompt } from '../../protocol/prompt/prompt.ts';
 import { agentSummary } from './agent-summary.ts';
 import { withoutCleared } from './conversation.ts';
@@ -14,9 +14,9 @@ import { withoutCleared } from './conversation.ts';
 export function modelRequest(given: {
   readonly resolved: ResolvedAgent;
   /** Turns of earlier runs, oldest first. */
-  readonly history: readonly Turn[];
+  readonly history: readonly ChatTurn[];
   /** The turn that the generation belongs to. */
-  readonly turn: Turn;
+  readonly turn: ChatTurn;
   readonly feeds: readonly FeedReport[];
   /** Whether it is the run's last generation. */
   readonly last: boolean;

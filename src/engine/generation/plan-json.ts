@@ -1,8 +1,8 @@
 /** The plan report on the wire: `plan_generated` and `POST /plan` share these members. */
-import type { JsonObject } from '../../domain/json.ts';
+import type { EventData } from '../../domain/event.ts';
 import type { PlanReport } from '../../scheduler/plan.ts';
 
-export function planJson(report: PlanReport): JsonObject {
+export function planJson(report: PlanReport): EventData['plan_generated'] {
   return {
     total: report.actions.length,
     by_type: { ...report.byType },

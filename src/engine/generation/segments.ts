@@ -12,10 +12,9 @@
  *  4. A substituted value is text: nothing in it is parsed or substituted again (X1, P12).
  *  5. The references of a run render at most `limits.runResponseChars`; after them each response is cut.
  */
-import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Finality, Reference } from '../../domain/protocol-event.ts';
-import type { SessionEvent } from '../../domain/event.ts';
+import type { EventData, TextPatch } from '../../domain/event.ts';
 import type { NameValue } from '../run/results.ts';
 import type { RunLog } from '../run/run-log.ts';
 
@@ -62,9 +61,9 @@ export class Segments {
     this.#streamThoughts = options.streamThoughts;
   }
 
-  open(kind: BlockKind, final: Finality = null, data: JsonObject = {}): void {
+  open(kind: BlockKind, final: Finality = null, data: EventData['thought_started'] = {}): void {
     if (this.#open !== null) this.#below.push(this.#open);
-    const segment = this.#log.append(`${kind}_started`, kind === 'response' ? { final, ...data } : data);
+    const segment = this.#log.append(`${kind}_started`, kind === 'response' ? { final } : data);
     this.#open = {
       kind,
       segment,
@@ -144,11 +143,11 @@ export class Segments {
   }
 
   /** Whole-text patches of the blocks that are open now, for a reader who comes late (J4). */
-  catchUp(): SessionEvent[] {
+  catchUp(): TextPatch[] {
     const open = this.#open === null ? this.#below : [...this.#below, this.#open];
     return [...new Set([...this.#held, ...open])]
       .filter((block) => block.content !== '' && (block.kind !== 'thought' || this.#streamThoughts))
-      .map((block) => this.#log.patch(block.kind, { segment: block.segment, offset: 0, delta: block.content }));
+      .map((block) => this.#log.liveEvent(block.kind, { segment: block.segment, offset: 0, delta: block.content }));
   }
 
   #flush(block: Block): void {
@@ -225,7 +224,7 @@ export class Segments {
       { iteration: block.iteration },
     );
     // What was written counts, where the block was closed before a crash already.
-    const content = String(data['content']);
+    const { content } = data;
     if (block.kind === 'response') this.#responses.push({ content, final: block.final });
     if (block.kind === 'text') this.#bareText.push({ iteration: block.iteration, content });
   }

@@ -2,7 +2,7 @@
  * Ends a run that nobody owns any more: the object vanished, or our own code failed. Every action
  * that was accepted gets its terminal event (S10), then the run gets its own (J3).
  */
-import type { EventType, JournaledEventType, SessionEvent } from '../../domain/event.ts';
+import type { EventData, EventType, JournaledEventType, SessionEvent } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { RunRecord, RunStatus } from '../../domain/session.ts';
@@ -45,7 +45,12 @@ export function endAbandonedRun(
     else if (ACTION_ENDS.has(event.type as JournaledEventType)) open.delete(key);
   }
   const appended: SessionEvent[] = [];
-  const append = (type: JournaledEventType, data: JsonObject, about: SessionEvent | null, state?: JsonObject): void => {
+  const append = <T extends JournaledEventType>(
+    type: T,
+    data: EventData[T],
+    about: SessionEvent | null,
+    state?: JsonObject,
+  ): void => {
     appended.push(
       journal.append({
         type,

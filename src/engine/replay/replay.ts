@@ -14,7 +14,7 @@
  */
 import type { ActionError } from '../../domain/action.ts';
 import { EngineError } from '../../domain/errors.ts';
-import type { JournaledEventType, SessionEvent } from '../../domain/event.ts';
+import type { EventOf, JournaledEventType, Written } from '../../domain/event.ts';
 import type { Json } from '../../domain/json.ts';
 import type { RunRecord } from '../../domain/session.ts';
 import type { Journal } from '../../journal/journal.ts';
@@ -28,11 +28,8 @@ const UNREPEATED: ReadonlySet<JournaledEventType> = new Set<JournaledEventType>(
   'context_feed_updated',
 ]);
 
-/** A request for approval: its event, and the bytes of what was asked about. */
-interface Asked {
-  readonly seq: number;
-  readonly bytes: number;
-}
+/** A recorded event that the run makes again. */
+type Recorded = Pick<EventOf<JournaledEventType>, 'seq' | 'type' | 'run_id' | 'action_id' | 'data'>;
 
 export function isRepeated(type: JournaledEventType): boolean {
   return !UNREPEATED.has(type);
@@ -42,12 +39,12 @@ export class Replay {
   readonly inputs: readonly RecordedInput[];
   /** How often the run was taken up again before. */
   readonly recoveries: number;
-  readonly #events: readonly SessionEvent[];
+  readonly #events: readonly Recorded[];
   readonly #lastSeq: number;
   readonly #outputs = new Map<string, number>();
   readonly #estimates = new Map<string, number>();
   readonly #conditions = new Map<string, ConditionResult>();
-  readonly #asked = new Map<string, Asked>();
+  readonly #asked = new Map<string, EventOf<'approval_requested'>>();
   readonly #unasked = new Map<string, ActionError>();
   readonly #started = new Map<string, number>();
   readonly #load: (seq: number) => Json;
@@ -60,7 +57,7 @@ export class Replay {
    */
   constructor(journal: Journal, run: RunRecord) {
     const inputs: RecordedInput[] = [];
-    const events: SessionEvent[] = [];
+    const events: Recorded[] = [];
     const loose = journal.looseInputs(run.run);
     let next = 0;
     let lastSeq = 0;
@@ -80,13 +77,12 @@ export class Replay {
       if (typeof key === 'string') {
         if (type === 'action_completed') this.#outputs.set(key, seq);
         if (type === 'action_queued') this.#estimates.set(key, Number(state?.['estimate'] ?? 0));
-        if (type === 'approval_requested') this.#asked.set(key, { seq, bytes: Number(event.data['bytes'] ?? 0) });
+        if (event.type === 'approval_requested') this.#asked.set(key, event);
         if (type === 'action_started' && !this.#started.has(key)) this.#started.set(key, seq);
       }
-      if (type === 'warning' && event.data['code'] === 'run_recovered') recoveries += 1;
+      if (event.type === 'warning' && event.data.code === 'run_recovered') recoveries += 1;
       if (!isRepeated(type)) continue;
-      // What a completed action gave is read when it is asked for: all of them may be large.
-      events.push(type === 'action_completed' ? { ...event, data: {} } : event);
+      events.push(event.type === 'action_completed' ? withoutOutput(event) : (event as Recorded));
     }
     takeLooseBefore(Infinity);
     if (lastSeq > 0 && inputs[0]?.type !== 'run_started') {
@@ -125,14 +121,14 @@ export class Replay {
    *
    * @throws EngineError `not_recoverable` when another one stands there
    */
-  match(type: JournaledEventType, actionId: string | null): SessionEvent | null {
+  match<T extends JournaledEventType>(type: T, actionId: string | null): Written<T> | null {
     const recorded = this.#events[this.#place];
     if (recorded === undefined) return null;
     if (recorded.type !== type || (recorded.action_id ?? null) !== actionId) {
       throw divergence(recorded, actionId === null ? type : `${type} of "${actionId}"`);
     }
     this.#place += 1;
-    return recorded;
+    return recorded as unknown as Written<T>;
   }
 
   /** Whether an event was on disk before the crash. */
@@ -152,7 +148,7 @@ export class Replay {
   }
 
   /** What a person was asked about an action; null when nobody was. */
-  askedOf(key: string): Asked | null {
+  askedOf(key: string): EventOf<'approval_requested'> | null {
     return this.#asked.get(key) ?? null;
   }
 
@@ -171,10 +167,15 @@ export class Replay {
   }
 }
 
-function divergence(recorded: SessionEvent, made: string): EngineError {
+/** Outputs are read when they are asked for: all of them may be large. */
+function withoutOutput({ seq, type, run_id, action_id }: EventOf<'action_completed'>): Recorded {
+  return { seq, type, run_id, action_id, data: { output: null, ms: 0, attempt: 0 } };
+}
+
+function divergence(recorded: Recorded, made: string): EngineError {
   const id = recorded.action_id === undefined ? '' : ` of "${recorded.action_id}"`;
   return new EngineError(
     'not_recoverable',
-    `The record of run ${recorded.run_id} holds ${recorded.type}${id} at ${recorded.seq ?? 0}, where this version would write ${made}`,
+    `The record of run ${recorded.run_id} holds ${recorded.type}${id} at ${recorded.seq}, where this version would write ${made}`,
   );
 }

@@ -19,7 +19,7 @@ import type { Pacer } from '../../domain/work.ts';
 import type { Executor } from '../../executors/executor.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { RunPolicy, SchedulerCommand } from '../../scheduler/types.ts';
-import type { Turn } from '../../protocol/prompt/feedback.ts';
+import type { ChatTurn } from '../../protocol/prompt/chat-turn.ts';
 import type { SessionRecord } from '../../domain/session.ts';
 import type { OutcomeCache } from '../actions/outcome-cache.ts';
 import type { Feeds } from '../feeds/feeds.ts';
@@ -27,7 +27,12 @@ import type { LearnedDurations } from '../actions/learned-durations.ts';
 
 /** Where the text of the run's generations comes from. */
 export type RunSource =
-  | { readonly type: 'model'; readonly content: string; readonly history: readonly Turn[]; readonly tokens: boolean }
+  | {
+      readonly type: 'model';
+      readonly content: string;
+      readonly history: readonly ChatTurn[];
+      readonly tokens: boolean;
+    }
   /** `text`: all of it, where it was posted whole; null while it is still arriving. */
   | { readonly type: 'text'; readonly chunks: AsyncIterable<string>; readonly text: string | null }
   /** The text is written as the steps go on (M6). */

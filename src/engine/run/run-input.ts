@@ -5,7 +5,7 @@
  * engine adds only what the scheduler does not know: text, live output, outcomes with their values.
  */
 import type { ActionError, ActionKey, ActionOutcome } from '../../domain/action.ts';
-import type { JsonObject } from '../../domain/json.ts';
+import type { EventData } from '../../domain/event.ts';
 import type { FinishReason, ModelDelta, Usage } from '../../domain/ports.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
 import type { Spent } from '../../domain/spent.ts';
@@ -60,11 +60,16 @@ export type RunInput =
     }
   | { readonly type: 'recalled'; readonly key: ActionKey; readonly found: Recalled }
   /** Live output of an attempt; not recorded (J4). */
-  | { readonly type: 'progress'; readonly key: ActionKey; readonly attempt: number; readonly data: JsonObject }
+  | {
+      readonly type: 'progress';
+      readonly key: ActionKey;
+      readonly attempt: number;
+      readonly data: EventData['progress'];
+    }
   /** A piece of the model's text, for readers that asked for tokens; not recorded. */
   | { readonly type: 'token'; readonly text: string }
   /** A change of a feed that readers are told; not recorded (F2). */
-  | { readonly type: 'feed'; readonly data: JsonObject }
+  | { readonly type: 'feed'; readonly data: EventData['context_feed_updated'] }
   /** Time to write what is in memory only (J6). */
   | { readonly type: 'save' };
 

@@ -12,8 +12,16 @@
  *     has gathered (J6, J9).
  *  5. While a record is being replayed nothing is written, done or sent that the record holds.
  */
-import type { EventType, JournaledEventType, LiveEventType, SessionEvent } from '../../domain/event.ts';
-import type { Json, JsonObject } from '../../domain/json.ts';
+import { joinPatches } from '../../domain/event.ts';
+import type {
+  EventData,
+  EventOf,
+  JournaledEventType,
+  LiveEventType,
+  SessionEvent,
+  Written,
+} from '../../domain/event.ts';
+import type { JsonObject } from '../../domain/json.ts';
 import type { Clock } from '../../domain/ports.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Journal } from '../../journal/journal.ts';
@@ -120,14 +128,14 @@ export class RunLog {
   }
 
   /** Appends one event; returns its seq. `state` is for recovery and is never sent. */
-  append(type: JournaledEventType, data: JsonObject, options: AppendOptions = {}): number {
-    return this.write(type, data, options).seq ?? 0;
+  append<T extends JournaledEventType>(type: T, data: EventData[T], options: AppendOptions = {}): number {
+    return this.write(type, data, options).seq;
   }
 
   /** Appends one event, or finds it in the record; what it returns holds then what was written at the time. */
-  write(type: JournaledEventType, data: JsonObject, options: AppendOptions = {}): SessionEvent {
+  write<T extends JournaledEventType>(type: T, data: EventData[T], options: AppendOptions = {}): Written<T> {
     if (this.#replay?.going === true) {
-      if (!isRepeated(type)) return this.patch(type, data, options.action);
+      if (!isRepeated(type)) return { seq: 0, data };
       const recorded = this.#replay.match(type, options.action?.id ?? null);
       if (recorded !== null) return recorded;
     }
@@ -144,7 +152,7 @@ export class RunLog {
       ...(Object.keys(state).length === 0 ? {} : { state }),
     });
     this.#outgoing.push(event);
-    return event;
+    return { seq: event.seq ?? 0, data };
   }
 
   warn(code: string, message: string, action?: ActionLabel): void {
@@ -152,22 +160,18 @@ export class RunLog {
   }
 
   /** Sends a live event: no seq, not journaled (J4). Text patches that continue each other are joined. */
-  live(type: LiveEventType, data: JsonObject, action?: ActionLabel): void {
+  live<T extends LiveEventType>(type: T, data: EventData[T], action?: ActionLabel): void {
     if (this.replaying) return;
+    const event = this.liveEvent(type, data, action);
     const last = this.#outgoing.at(-1);
-    if (last !== undefined && continues(last, type, data)) {
-      this.#outgoing[this.#outgoing.length - 1] = {
-        ...last,
-        data: { ...last.data, delta: `${String(last.data['delta'])}${String(data['delta'])}` },
-      };
-      return;
-    }
-    this.#outgoing.push(this.patch(type, data, action));
+    const joined = last === undefined ? null : joinPatches(last, event);
+    if (joined === null) this.#outgoing.push(event);
+    else this.#outgoing[this.#outgoing.length - 1] = joined;
   }
 
   /** A live event that is not sent to everyone: what a reader who comes late must be told. */
-  patch(type: EventType, data: JsonObject, action?: ActionLabel): SessionEvent {
-    return {
+  liveEvent<T extends LiveEventType>(type: T, data: EventData[T], action?: ActionLabel): EventOf<T> {
+    const event = {
       seq: null,
       type,
       session_id: this.#sessionId,
@@ -178,6 +182,7 @@ export class RunLog {
       ...(action?.name == null ? {} : { action_name: action.name }),
       data,
     };
+    return event as unknown as EventOf<T>;
   }
 
   /** Something that may be done twice, to do once this turn is written; nothing is heard of it before it is on disk. */
@@ -216,17 +221,4 @@ async function isPending(synced: Promise<void>): Promise<boolean> {
   synced.then(settled, settled);
   await Promise.resolve();
   return pending;
-}
-
-/** Whether `data` goes on exactly where the patch `last` stops. */
-function continues(last: SessionEvent, type: LiveEventType, data: JsonObject): boolean {
-  if (last.seq !== null || last.type !== type) return false;
-  const { segment, offset, delta } = last.data as Record<string, Json | undefined>;
-  return (
-    typeof segment === 'number' &&
-    typeof offset === 'number' &&
-    typeof delta === 'string' &&
-    segment === data['segment'] &&
-    offset + delta.length === data['offset']
-  );
 }

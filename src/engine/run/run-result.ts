@@ -2,20 +2,40 @@
  * A run as one JSON document (H7), folded from its events: the journal is the only source. What takes up much room is
  * left there until it is sent: what actions gave, and responses.
  */
-import type { Json, JsonObject } from '../../domain/json.ts';
-import type { EventType, SessionEvent } from '../../domain/event.ts';
+import type { ActionMode, ActionType } from '../../domain/action.ts';
+import type { EventData, EventOf, EventType, SessionEvent } from '../../domain/event.ts';
+import type { Json } from '../../domain/json.ts';
 import type { RunStatus } from '../../domain/session.ts';
 
 type ActionStatusJson = 'queued' | 'running' | 'completed' | 'failed' | 'skipped' | 'cancelled' | 'rejected';
 
+/** Why an action has no output. */
+type ActionErrorJson =
+  | EventData['action_failed']['error']
+  | { readonly code: 'skipped'; readonly reason: string; readonly because: string | null }
+  | { readonly code: string; readonly message: string };
+
+/** What the model calls of a run have used. */
+interface UsageJson {
+  prompt_tokens: number;
+  completion_tokens: number;
+  cached_tokens: number;
+  model_calls: number;
+  /** There where an endpoint did not say what a call used. */
+  estimated?: true;
+  /** US dollars, as far as prices are known. */
+  cost?: number;
+}
+
 interface ActionJson {
   id: string;
   name: string | null;
-  type: Json;
-  mode: Json;
+  /** Null for a rejected action that had none. */
+  type: ActionType | null;
+  mode: ActionMode | null;
   status: ActionStatusJson;
   output: Json;
-  error: Json;
+  error: ActionErrorJson | null;
   attempts: number;
   queued_at: number | null;
   started_at: number | null;
@@ -31,16 +51,16 @@ export interface RunResult {
   readonly actions: readonly Readonly<ActionJson>[];
   /** What a person is asked; there only while the run waits for answers (J8). */
   readonly approvals?: readonly {
-    readonly approval_id: Json;
+    readonly approval_id: string;
     readonly action_id: string;
     readonly name: string | null;
-    readonly sha256: Json;
-    readonly bytes: Json;
+    readonly sha256: string;
+    readonly bytes: number;
   }[];
   readonly warnings: readonly { readonly code: string; readonly message: string }[];
-  readonly usage: JsonObject;
+  readonly usage: Readonly<UsageJson>;
   readonly iterations: number;
-  readonly error: Json;
+  readonly error: { readonly code: string; readonly message: string } | null;
   readonly started_at: number;
   readonly ended_at: number | null;
 }
@@ -67,16 +87,15 @@ export class RunAnswer {
   #bare: string[] = [];
   #iteration = 0;
 
-  add({ type, data, iteration }: SessionEvent): void {
-    const content = String(data['content'] ?? '');
-    if (type === 'response_completed') {
-      this.#last = content;
-      if (data['final'] === true) this.#final = content;
-    } else if (type === 'text_completed') {
+  add(event: SessionEvent): void {
+    if (event.type === 'response_completed') {
+      this.#last = event.data.content;
+      if (event.data.final === true) this.#final = event.data.content;
+    } else if (event.type === 'text_completed') {
       // Earlier generations spoke beside their actions (P11).
-      if (iteration !== this.#iteration) this.#bare = [];
-      this.#iteration = iteration;
-      this.#bare.push(content);
+      if (event.iteration !== this.#iteration) this.#bare = [];
+      this.#iteration = event.iteration;
+      this.#bare.push(event.data.content);
     }
   }
 
@@ -94,16 +113,8 @@ export class RunFold {
   readonly #answer = new RunAnswer();
   readonly #responses: { seq: number; final: boolean | null }[] = [];
   readonly #warnings: { code: string; message: string }[] = [];
-  readonly #approvals = new Map<Json, NonNullable<RunResult['approvals']>[number]>();
-  readonly #usage: {
-    prompt_tokens: number;
-    completion_tokens: number;
-    cached_tokens: number;
-    model_calls: number;
-    /** There where an endpoint did not say what a call used. */
-    estimated?: true;
-    cost?: number;
-  } = {
+  readonly #approvals = new Map<string, NonNullable<RunResult['approvals']>[number]>();
+  readonly #usage: UsageJson = {
     prompt_tokens: 0,
     completion_tokens: 0,
     cached_tokens: 0,
@@ -111,7 +122,7 @@ export class RunFold {
   };
   #atWork = 0;
   #iterations = 0;
-  #error: Json = null;
+  #error: RunResult['error'] = null;
 
   constructor(status: RunStatus) {
     this.#status = status;
@@ -136,30 +147,29 @@ export class RunFold {
   }
 
   add(event: SessionEvent): void {
-    const { data } = event;
     this.#iterations = Math.max(this.#iterations, event.iteration);
     switch (event.type) {
       case 'action_queued':
         this.#actionOf(event);
         break;
       case 'approval_requested': {
-        const id = data['approval_id'] ?? null;
-        this.#approvals.set(id, {
-          approval_id: id,
-          action_id: event.action_id ?? '',
+        const { approval_id, sha256, bytes } = event.data;
+        this.#approvals.set(approval_id, {
+          approval_id,
+          action_id: event.action_id,
           name: event.action_name ?? null,
-          sha256: data['sha256'] ?? null,
-          bytes: data['bytes'] ?? null,
+          sha256,
+          bytes,
         });
         break;
       }
       case 'approval_resolved':
-        this.#approvals.delete(data['approval_id'] ?? null);
+        this.#approvals.delete(event.data.approval_id);
         break;
       case 'action_started': {
         const { action } = this.#actionOf(event);
         action.status = 'running';
-        action.attempts = Number(data['attempt'] ?? 1);
+        action.attempts = event.data.attempt;
         action.started_at ??= event.timestamp;
         break;
       }
@@ -167,65 +177,64 @@ export class RunFold {
         this.#end(event, 'completed').outputSeq = event.seq;
         break;
       case 'action_failed':
-        this.#end(event, 'failed').action.error = data['error'] ?? null;
+        this.#end(event, 'failed').action.error = event.data.error;
         break;
       case 'action_skipped':
         this.#end(event, 'skipped').action.error = {
           code: 'skipped',
-          reason: data['reason'] ?? null,
-          because: data['because'] ?? null,
+          reason: event.data.reason,
+          because: event.data.because,
         };
         break;
       case 'action_cancelled':
-        this.#end(event, 'cancelled').action.error = { code: 'cancelled', message: data['reason'] ?? null };
+        this.#end(event, 'cancelled').action.error = { code: 'cancelled', message: event.data.reason };
         break;
       case 'action_rejected':
-        this.#end(event, 'rejected').action.error = { code: data['code'] ?? null, message: data['message'] ?? null };
+        this.#end(event, 'rejected').action.error = { code: event.data.code, message: event.data.message };
         break;
       case 'response_completed':
         this.#answer.add(event);
-        this.#responses.push({ seq: event.seq ?? 0, final: finality(data['final']) });
+        this.#responses.push({ seq: event.seq ?? 0, final: event.data.final });
         break;
       case 'text_completed':
         this.#answer.add(event);
         break;
       case 'warning':
-        this.#warnings.push({ code: String(data['code']), message: String(data['message']) });
+        this.#warnings.push({ code: event.data.code, message: event.data.message });
         break;
       case 'usage':
-        this.#use(data);
+        this.#use(event.data);
         break;
       case 'agent_failed':
-        this.#error = data['error'] ?? null;
+        this.#error = event.data.error;
         break;
       default:
         break;
     }
   }
 
-  #use(data: JsonObject): void {
+  #use({ prompt_tokens, completion_tokens, cached_tokens, estimated, cost }: EventData['usage']): void {
     const usage = this.#usage;
-    usage.prompt_tokens += Number(data['prompt_tokens'] ?? 0);
-    usage.completion_tokens += Number(data['completion_tokens'] ?? 0);
-    usage.cached_tokens += Number(data['cached_tokens'] ?? 0);
+    usage.prompt_tokens += prompt_tokens;
+    usage.completion_tokens += completion_tokens;
+    usage.cached_tokens += cached_tokens;
     usage.model_calls += 1;
-    if (data['estimated'] === true) usage.estimated = true;
-    if (typeof data['cost'] === 'number') {
-      usage.cost = Math.round(((usage.cost ?? 0) + data['cost']) * 1e9) / 1e9;
-    }
+    if (estimated === true) usage.estimated = true;
+    if (cost !== undefined) usage.cost = Math.round(((usage.cost ?? 0) + cost) * 1e9) / 1e9;
   }
 
-  #actionOf(event: SessionEvent): OutlinedAction {
+  #actionOf(event: ActionEvent): OutlinedAction {
     const key = `${event.iteration}/${event.action_id}`;
     // What is rejected was never queued: whatever else has its id is another action, with a row of its own.
     const known = event.type === 'action_rejected' ? undefined : this.#accepted.get(key);
     if (known !== undefined) return known;
+    const { type, mode } = hasKind(event) ? event.data : { type: null, mode: null };
     const fresh: OutlinedAction = {
       action: {
-        id: event.action_id ?? '',
+        id: event.action_id,
         name: event.action_name ?? null,
-        type: event.data['type'] ?? null,
-        mode: event.data['mode'] ?? null,
+        type,
+        mode,
         status: 'queued',
         error: null,
         attempts: 0,
@@ -241,7 +250,7 @@ export class RunFold {
     return fresh;
   }
 
-  #end(event: SessionEvent, status: ActionStatusJson): OutlinedAction {
+  #end(event: ActionEvent, status: ActionStatusJson): OutlinedAction {
     const outlined = this.#actionOf(event);
     const { action } = outlined;
     if (action.ended_at === null) this.#atWork -= 1;
@@ -261,6 +270,17 @@ interface OutlinedAction {
   outputSeq: number | null;
 }
 
-function finality(value: Json | undefined): boolean | null {
-  return typeof value === 'boolean' ? value : null;
+/** What a row of the document begins or ends with. */
+type ActionEvent = EventOf<
+  | 'action_queued'
+  | 'action_started'
+  | 'action_completed'
+  | 'action_failed'
+  | 'action_skipped'
+  | 'action_cancelled'
+  | 'action_rejected'
+>;
+
+function hasKind(event: ActionEvent): event is EventOf<'action_queued' | 'action_rejected'> {
+  return event.type === 'action_queued' || event.type === 'action_rejected';
 }

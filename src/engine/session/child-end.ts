@@ -14,11 +14,10 @@ export async function childEnd(
   below: Spent,
 ): Promise<ChildEnd> {
   const { response, actions, output, error, usage } = await reading.outcome(run, OUTPUTS);
-  const count = (name: string): number => (typeof usage[name] === 'number' ? usage[name] : 0);
   const own: Spent = {
-    modelCalls: count('model_calls'),
-    tokens: count('prompt_tokens') + count('completion_tokens'),
-    cost: count('cost'),
+    modelCalls: usage.model_calls,
+    tokens: usage.prompt_tokens + usage.completion_tokens,
+    cost: usage.cost ?? 0,
     actions,
     children: 1,
   };
@@ -26,7 +25,7 @@ export async function childEnd(
     sessionId: record.session_id,
     status: run.status === 'completed' || run.status === 'cancelled' ? run.status : 'failed',
     output: record.workflow === undefined ? response : (output ?? response),
-    error: error as ChildEnd['error'],
+    error,
     spent: addSpent(own, below),
   };
 }

@@ -5,6 +5,7 @@
 import { TooDeep } from '../../bounded/json-size.ts';
 import type { ActionOutcome, ActionType } from '../../domain/action.ts';
 import { messageOf } from '../../domain/errors.ts';
+import type { EventData } from '../../domain/event.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ActionContext, Executor } from '../../executors/executor.ts';
@@ -114,9 +115,9 @@ function redacting(executor: Executor, redact: Redactor): Executor {
 /** Live output without secrets, also where one is cut in two: the end of a line that goes on waits for what follows. */
 class Progress {
   readonly context: ActionContext;
-  readonly #tell: (data: JsonObject) => void;
+  readonly #tell: (data: EventData['progress']) => void;
   readonly #redact: Redactor;
-  readonly #held = new Map<string, JsonObject & { readonly text: string }>();
+  readonly #held = new Map<string, EventData['progress'] & { readonly text: string }>();
 
   constructor(context: ActionContext, redact: Redactor) {
     this.#redact = redact;
@@ -124,10 +125,10 @@ class Progress {
     this.context = { ...context, progress: (data) => this.#take(data) };
   }
 
-  #take(data: JsonObject): void {
-    if (typeof data['text'] !== 'string') return this.#tell(redactJson(data, this.#redact) as JsonObject);
-    const stream = String(data['stream'] ?? '');
-    const text = this.#redact((this.#held.get(stream)?.text ?? '') + data['text']);
+  #take(data: EventData['progress']): void {
+    if (data.text === undefined) return this.#tell(redactJson({ ...data }, this.#redact) as EventData['progress']);
+    const { stream = '' } = data;
+    const text = this.#redact((this.#held.get(stream)?.text ?? '') + data.text);
     const open = this.#redact.openChars(text);
     this.#held.delete(stream);
     if (open > 0) this.#held.set(stream, { ...data, text: text.slice(-open) });

@@ -4,6 +4,7 @@
  * Owns no feed: what feeds show is in feeds/feeds.ts. While nobody has used the session for a while, no feed is
  * refreshed.
  */
+import type { EventData } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { ResolvedAgent } from '../../domain/manifest.ts';
 import { runIdOf } from '../../journal/journal.ts';
@@ -55,7 +56,7 @@ export class SessionFeeds {
   }
 
   /** Readers hear of a feed through the run that is at work, else directly, in the order of the journal. */
-  changed(data: JsonObject): void {
+  changed(data: EventData['context_feed_updated']): void {
     const atWork = this.#runs.active.find(({ isHeld }) => isHeld);
     if (atWork !== undefined) return atWork.put({ type: 'feed', data });
     const { journal, clock } = this.#scope;

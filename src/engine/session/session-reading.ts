@@ -12,7 +12,7 @@
 import type { Artifact, ArtifactEntry } from '../../domain/artifact.ts';
 import { EngineError } from '../../domain/errors.ts';
 import { encodeEvent } from '../../domain/event.ts';
-import type { SessionEvent } from '../../domain/event.ts';
+import type { EventOf, EventType } from '../../domain/event.ts';
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ResolvedAgent } from '../../domain/manifest.ts';
@@ -21,6 +21,7 @@ import type { Share } from '../../domain/turns.ts';
 import { Slices } from '../../domain/work.ts';
 
 import { artifactsOf, eventOfArtifact, outputJson } from '../../journal/artifacts.ts';
+import type { LazyArtifact } from '../../journal/artifacts.ts';
 import type { Journal } from '../../journal/journal.ts';
 import { readTranscript } from '../generation/conversation.ts';
 import { RunAnswer, RunFold } from '../run/run-result.ts';
@@ -46,8 +47,8 @@ export class SessionReading {
   /** What a run has answered: of one that completed, without reading through all of its events. */
   async answer(run: RunRecord): Promise<string> {
     const last = run.status === 'completed' && run.lastSeq !== null ? this.#journal.event(run.lastSeq) : null;
-    const response = last?.type === 'agent_completed' ? last.data['response'] : undefined;
-    if (typeof response === 'string') {
+    const response = last?.type === 'agent_completed' ? last.data.response : null;
+    if (response !== null) {
       await this.#took(response.length + limits.eventChars);
       return response;
     }
@@ -75,14 +76,14 @@ export class SessionReading {
     yield `${open({ session_id: this.#record.session_id, run_id: runId, status, response })},"responses":[`;
     await this.#took(response.length);
     for (const [index, { seq, final }] of responses.entries()) {
-      const content = String(this.#required(seq).data['content'] ?? '');
+      const { content } = this.#required(seq, 'response_completed').data;
       yield `${index === 0 ? '' : ','}${JSON.stringify({ content, final })}`;
       await this.#took(content.length + limits.eventChars);
     }
     yield '],"actions":[';
     for (const [index, { action, outputSeq }] of actions.entries()) {
       const { id, name, type, mode, status: end, ...more } = action;
-      const output = outputSeq === null ? 'null' : outputJson(this.#required(outputSeq));
+      const output = outputSeq === null ? 'null' : outputJson(this.#required(outputSeq, 'action_completed'));
       const text = `${open({ id, name, type, mode, status: end })},"output":${output},${JSON.stringify(more).slice(1)}`;
       yield `${index === 0 ? '' : ','}${text}`;
       await this.#took(text.length + limits.eventChars);
@@ -99,7 +100,7 @@ export class SessionReading {
     await this.#each(run, fold);
     const { response, actions, error, usage } = fold.outline;
     const seq = actions.find(({ action }) => action.id === id)?.outputSeq ?? null;
-    const output = seq === null ? null : (this.#required(seq).data['output'] ?? null);
+    const output = seq === null ? null : this.#required(seq, 'action_completed').data.output;
     return { response, error, usage, actions: actions.length, output };
   }
 
@@ -123,7 +124,7 @@ export class SessionReading {
         until: this.#until,
         only: ['action_queued'],
       });
-      if (found.some(({ data }) => data['type'] === 'relic')) return true;
+      if (found.some(({ type, data }) => type === 'action_queued' && data.type === 'relic')) return true;
       after = next;
       await this.#took(chars);
     }
@@ -196,7 +197,7 @@ export class SessionReading {
         if (artifacts.length >= limits.pageRows || sizeBytes > limits.artifactPageBytes) {
           return { artifacts, next: last };
         }
-        for (const { entry } of artifactsOf(await this.#large(seq))) {
+        for (const { entry } of await this.#artifactsAt(seq)) {
           sizeBytes += entry.size_bytes;
           artifacts.push(entry);
         }
@@ -211,8 +212,8 @@ export class SessionReading {
   /** @throws EngineError `unknown_artifact` */
   async artifact(id: string): Promise<Artifact> {
     const seq = eventOfArtifact(id);
-    const event = seq === null || this.#journal.event(seq) === null ? null : await this.#large(seq);
-    const found = event === null ? undefined : artifactsOf(event).find(({ entry }) => entry.id === id);
+    const artifacts = seq === null || this.#journal.event(seq) === null ? [] : await this.#artifactsAt(seq);
+    const found = artifacts.find(({ entry }) => entry.id === id);
     if (found !== undefined) return { ...found.entry, bytes: found.read() };
     throw new EngineError('unknown_artifact', `This session has no artifact "${id.slice(0, limits.excerptChars)}"`);
   }
@@ -224,11 +225,12 @@ export class SessionReading {
     }
   }
 
-  /** An event whose data is looked through: others have their turn before, where it is long. */
-  async #large(seq: number): Promise<SessionEvent> {
+  /** The artifacts of one event, whose data is looked through: others have their turn before, where it is long. */
+  async #artifactsAt(seq: number): Promise<LazyArtifact[]> {
     // It is gone through three times.
     await this.#took(this.#journal.dataBytes(seq) * 3);
-    return this.#required(seq);
+    const event = this.#journal.event(seq);
+    return event === null ? [] : artifactsOf(event);
   }
 
   /** Folds all of a run that belongs to this reading. */
@@ -250,10 +252,10 @@ export class SessionReading {
     return isOver ? Math.min(run.lastSeq ?? this.#until, this.#until) : this.#until;
   }
 
-  #required(seq: number): SessionEvent {
+  #required<T extends EventType>(seq: number, type: T): EventOf<T> {
     const event = this.#journal.event(seq);
-    if (event === null) throw new Error(`event ${seq} is not in the journal`);
-    return event;
+    if (event?.type !== type) throw new Error(`event ${seq} is no ${type}`);
+    return event as EventOf<T>;
   }
 
   /** @throws EngineError `unknown_session` where it was deleted while others had their turn */

@@ -11,8 +11,7 @@
  */
 import type { ActionKey } from '../../domain/action.ts';
 import { EngineError, messageOf } from '../../domain/errors.ts';
-import type { SessionEvent } from '../../domain/event.ts';
-import type { JsonObject } from '../../domain/json.ts';
+import type { EventData, SessionEvent } from '../../domain/event.ts';
 import { limits } from '../../domain/limits.ts';
 import type { RunRecord } from '../../domain/session.ts';
 import { runIdOf } from '../../journal/journal.ts';
@@ -300,13 +299,13 @@ export class SessionRuns {
   }
 
   /** Ends a run that could not start; the runs behind it go on (J3). */
-  #fail(run: number, error: JsonObject): void {
+  #fail(run: number, error: EventData['agent_failed']['error']): void {
     const told = this.tell([run], [this.#close(run, 'agent_failed', { error })]);
     this.#scope.hold(told.finally(() => this.next()));
   }
 
   /** Writes the end of a run that has no engine; to be told once it is on disk. */
-  #close(run: number, type: 'agent_failed' | 'agent_cancelled', data: JsonObject): SessionEvent {
+  #close<T extends 'agent_failed' | 'agent_cancelled'>(run: number, type: T, data: EventData[T]): SessionEvent {
     const at = this.#scope.clock.now();
     const runId = runIdOf(recordOf(this.#scope).session_id, run);
     const event = this.#journal.append({ type, runId, iteration: 0, at, data });

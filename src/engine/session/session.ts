@@ -17,7 +17,7 @@
  *  3. The checks of a message and the creation of its run happen in one synchronous stretch.
  */
 import { EngineError } from '../../domain/errors.ts';
-import type { SessionEvent } from '../../domain/event.ts';
+import type { SessionEvent, TextPatch } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ChildRequest } from '../../domain/ports.ts';
@@ -315,7 +315,7 @@ export class Session {
   }
 
   /** Whole-text patches of every open block: what a reader who has just caught up still lacks (J4). */
-  openBlocks(): SessionEvent[] {
+  openBlocks(): TextPatch[] {
     return this.#runs.active.flatMap(({ live }) => live.catchUp());
   }
 

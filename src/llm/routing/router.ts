@@ -60,25 +60,25 @@ export function createRouter(candidates: readonly Candidate[], policy: RoutingPo
   };
 }
 
-interface Turn {
+interface RouterAttempt {
   readonly candidate: Candidate;
   readonly model: string | null;
 }
 
-/** Who is asked in which order; those whose endpoint is left alone at the moment come last. */
-function order(candidates: readonly Candidate[], policy: RoutingPolicy, request: ModelRequest): Turn[] {
+/** The order in which models are tried; those whose endpoint is not available at the moment come last. */
+function order(candidates: readonly Candidate[], policy: RoutingPolicy, request: ModelRequest): RouterAttempt[] {
   const ranked = rank(candidates, policy, request);
   const wanted = request.model;
-  const turns = ranked.map((candidate): Turn => ({ candidate, model: candidate.model }));
+  const attempts = ranked.map((candidate): RouterAttempt => ({ candidate, model: candidate.model }));
   if (wanted !== null) {
     const own = candidates.find(({ model }) => model === wanted) ?? candidates[0];
     if (own !== undefined) {
-      const others = turns.filter(({ candidate, model }) => candidate !== own || model !== wanted);
-      turns.splice(0, turns.length, { candidate: own, model: wanted }, ...others);
+      const others = attempts.filter(({ candidate, model }) => candidate !== own || model !== wanted);
+      attempts.splice(0, attempts.length, { candidate: own, model: wanted }, ...others);
     }
   }
-  const open = turns.filter(({ candidate }) => candidate.available());
-  return [...open, ...turns.filter((turn) => !open.includes(turn))];
+  const open = attempts.filter(({ candidate }) => candidate.available());
+  return [...open, ...attempts.filter((attempt) => !open.includes(attempt))];
 }
 
 function rank(candidates: readonly Candidate[], policy: RoutingPolicy, request: ModelRequest): Candidate[] {

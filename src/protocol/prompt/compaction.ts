@@ -5,7 +5,7 @@
  */
 import { limits } from '../../domain/limits.ts';
 import type { MemoryPolicy } from '../../domain/manifest.ts';
-import type { Turn } from './feedback.ts';
+import type { ChatTurn } from './chat-turn.ts';
 import { legible, escapeReservedTags } from './escape-reserved-tags.ts';
 import { createParser } from '../parser/parser.ts';
 
@@ -15,9 +15,9 @@ import { createParser } from '../parser/parser.ts';
  *   begins as the one before, and providers can cache it.
  */
 export function compact(
-  history: readonly Turn[],
+  history: readonly ChatTurn[],
   { maxTurns, summarizeAfter }: MemoryPolicy,
-): { readonly notice: string | null; readonly kept: readonly Turn[] } {
+): { readonly notice: string | null; readonly kept: readonly ChatTurn[] } {
   const most = Math.min(maxTurns ?? limits.historyTurns, summarizeAfter ?? limits.historyTurns, limits.historyTurns);
   if (history.length <= most) return { notice: null, kept: history };
   const step = Math.max(1, Math.floor(most / 2));
@@ -35,7 +35,7 @@ function turns(count: number): string {
 }
 
 /** A line of what was asked and one of what was answered, newest turns first in line for the room. */
-function summary(older: readonly Turn[]): string[] {
+function summary(older: readonly ChatTurn[]): string[] {
   const lines: string[] = [];
   let left: number = limits.summaryChars;
   for (const turn of older.toReversed()) {
@@ -49,7 +49,7 @@ function summary(older: readonly Turn[]): string[] {
 }
 
 /** What the user was told last: the last response, else what stood outside of all blocks. */
-function answerOf({ generations, note }: Turn): string {
+function answerOf({ generations, note }: ChatTurn): string {
   if (note != null) return note;
   const parser = createParser({ json: 'strict', actInReasoning: false });
   let response: string | null = null;
@@ -75,7 +75,7 @@ function shortened(text: string): string {
 }
 
 /** Every name of an older result that no later one has taken over. */
-function valueNames(older: readonly Turn[], kept: readonly Turn[]): string {
+function valueNames(older: readonly ChatTurn[], kept: readonly ChatTurn[]): string {
   const shown = new Set(kept.flatMap(namesOf));
   const names = [...new Set(older.toReversed().flatMap((turn) => namesOf(turn).toReversed()))].filter(
     (name) => !shown.has(name),
@@ -91,7 +91,7 @@ function valueNames(older: readonly Turn[], kept: readonly Turn[]): string {
   return fitting.toReversed().join(', ');
 }
 
-function namesOf({ generations }: Turn): string[] {
+function namesOf({ generations }: ChatTurn): string[] {
   return generations.flatMap(({ results }) =>
     results.flatMap(({ id, outputKey, status }) => (status === 'completed' ? [outputKey ?? id] : [])),
   );

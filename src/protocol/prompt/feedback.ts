@@ -5,65 +5,14 @@
  * outside is escaped first, so that a result can neither end its block nor look like an action.
  * The model's own text goes back to the letter, references unsubstituted.
  */
-import type { TerminalStatus } from '../../domain/action.ts';
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { MemoryPolicy } from '../../domain/manifest.ts';
-import type { ChatMessage, FinishReason } from '../../domain/ports.ts';
+import type { ChatMessage } from '../../domain/ports.ts';
 import { compact } from './compaction.ts';
 import { legible, escapeReservedTags } from './escape-reserved-tags.ts';
 import type { NativeCall } from '../native/tool-calls.ts';
-
-/** How one action ended, as the model is told. */
-export interface ActionReport {
-  readonly id: string;
-  /** Its place in its generation; an id may belong to a rejected action as well. */
-  readonly ordinal?: number;
-  readonly name: string | null;
-  readonly status: TerminalStatus;
-  readonly outputKey?: string | null;
-  /** Duration in milliseconds; null when it never started. */
-  readonly ms: number | null;
-  /** Of a completed action. */
-  readonly output?: Json;
-  /** Of any other: why, in a line. */
-  readonly note?: string | null;
-}
-
-/** What the model said and called in one go, and what came of it. */
-interface Generation {
-  readonly text: string;
-  /** Its native calls (P17); their results go back as messages of their own. */
-  readonly calls?: readonly NativeCall[];
-  readonly results: readonly ActionReport[];
-  /** How it ended, where that was before its end (P15). */
-  readonly cut?: Cut;
-}
-
-/** The ways in which a generation breaks off. */
-export type Cut = Extract<FinishReason, 'length' | 'content_filter' | 'error' | 'abort'>;
-
-/** One message of the user and what the model made of it, generation by generation. */
-export interface Turn {
-  readonly user: string;
-  readonly generations: readonly Generation[];
-  /** How the turn ended when it did not end with an answer: the model is told. */
-  readonly note?: string;
-}
-
-/** The value of a feed at the start of an iteration (F2). */
-export interface FeedReport {
-  readonly id: string;
-  readonly value: Json;
-  readonly ageMs: number;
-}
-
-/** The turn that is going on: its generations so far, all of which had a sequel. */
-export interface CurrentTurn extends Turn {
-  /** The generation to come may only answer (S11). */
-  readonly last?: boolean;
-  readonly feeds?: readonly FeedReport[];
-}
+import type { ActionReport, ChatTurn, CurrentTurn, Cut, FeedReport, Generation } from './chat-turn.ts';
 
 const NOTHING_RAN = '<system>No action ran. Declare one, or answer in <response final="true">.</system>';
 const GO_ON = '<system>These are the results. Go on: act again, or answer in <response final="true">.</system>';
@@ -96,7 +45,7 @@ const LEAST_SHOWN_CHARS = 64;
  */
 export function buildMessages(conversation: {
   readonly system: string;
-  readonly history: readonly Turn[];
+  readonly history: readonly ChatTurn[];
   /** How much of the history is shown to the letter; all of it when it is left out. */
   readonly memory?: MemoryPolicy;
   readonly current: CurrentTurn;
@@ -123,8 +72,8 @@ export function buildMessages(conversation: {
  */
 export function buildTranscript(conversation: {
   readonly system: string;
-  readonly history: readonly Turn[];
-  readonly turn: Turn;
+  readonly history: readonly ChatTurn[];
+  readonly turn: ChatTurn;
 }): { readonly messages: ChatMessage[]; readonly context: number } {
   const { history, turn } = conversation;
   const budget = budgetFor(history, turn);
@@ -137,7 +86,7 @@ export function buildTranscript(conversation: {
 }
 
 /** @param ahead the notice before the generation to come; null when the turn is over */
-function addTurn(messages: MessageList, turn: Turn, budget: ResultBudget, ahead: string | null): void {
+function addTurn(messages: MessageList, turn: ChatTurn, budget: ResultBudget, ahead: string | null): void {
   messages.user(escapeReservedTags(legible(turn.user), 'runtime'));
   for (const [index, generation] of turn.generations.entries()) {
     const { text, calls = [], results, cut: broke = null } = generation;
@@ -161,7 +110,7 @@ function addTurn(messages: MessageList, turn: Turn, budget: ResultBudget, ahead:
 const KEEP_ALL: MemoryPolicy = { maxTurns: null, summarizeAfter: null };
 
 /** Newest first: when the budget ends, the oldest results are the ones that are left out. */
-function budgetFor(history: readonly Turn[], current: Turn): ResultBudget {
+function budgetFor(history: readonly ChatTurn[], current: ChatTurn): ResultBudget {
   const generations = [...history, current].flatMap((turn) => turn.generations);
   const latest = latestOf(generations.map(({ results }) => results));
   const budget = new ResultBudget(limits.resultsPromptChars);

@@ -7,7 +7,7 @@ import { isJsonObject } from '../../domain/json.ts';
 import type { Json } from '../../domain/json.ts';
 import type { ResolvedAgent } from '../../domain/manifest.ts';
 import { buildTranscript, calledResults } from './feedback.ts';
-import type { Turn } from './feedback.ts';
+import type { ChatTurn } from './chat-turn.ts';
 import { renderAction } from './examples.ts';
 import { buildSystemPrompt } from './prompt.ts';
 import type { NativeCall } from '../native/tool-calls.ts';
@@ -22,8 +22,8 @@ export interface TrainingMessage {
 /** @returns null where the model said nothing in the run */
 export function trainingExample(run: {
   readonly resolved: ResolvedAgent;
-  readonly history: readonly Turn[];
-  readonly turn: Turn;
+  readonly history: readonly ChatTurn[];
+  readonly turn: ChatTurn;
 }): { readonly messages: readonly TrainingMessage[] } | null {
   const { agent } = run.resolved;
   const { form } = agent.protocol;
@@ -46,7 +46,7 @@ export function trainingExample(run: {
 }
 
 /** The turn as if the model had written its calls into its text; calls that were refused teach nothing. */
-function asText(turn: Turn, form: 'full' | 'compact'): Turn {
+function asText(turn: ChatTurn, form: 'full' | 'compact'): ChatTurn {
   return {
     user: turn.user,
     generations: turn.generations.map((generation) => {

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { ActionOutcome } from '../../../src/domain/action.ts';
-import type { SessionEvent } from '../../../src/domain/event.ts';
+import type { EventOf, SessionEvent } from '../../../src/domain/event.ts';
 import type { Json, JsonObject } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { ToolDefinition } from '../../../src/domain/manifest.ts';
@@ -12,6 +12,7 @@ import { MortalSql, openNodeSql } from '../../support/node-sql.ts';
 import type { CrashPoint } from '../../support/node-sql.ts';
 import { runText, sessionKit, settle, variablesOf } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
+import { eventsOf, membersOf } from '../../support/events.ts';
 
 const supervised: NonNullable<KitOptions['agent']> = (agent) => ({
   ...agent,
@@ -51,9 +52,9 @@ const ACTION = (id: string, name: string, parameters: JsonObject, fields: JsonOb
 const SET = (id: string, value: Json, fields: JsonObject = {}): string =>
   `<action type="internal" mode="async" id="${id}">${JSON.stringify({ name: 'set_variable', parameters: { key: 'to', value }, ...fields })}</action>`;
 
-const askedOf = (events: readonly SessionEvent[]): readonly SessionEvent[] =>
-  events.filter(({ type }) => type === 'approval_requested');
-const idOf = (event: SessionEvent | undefined): string => String(event?.data['approval_id']);
+type Asked = EventOf<'approval_requested'>;
+const askedOf = (events: readonly SessionEvent[]): readonly Asked[] => eventsOf(events, 'approval_requested');
+const idOf = (event: Asked | undefined): string => event?.data.approval_id ?? '';
 const digest = (parameters: JsonObject, inputs: JsonObject = {}): string =>
   createHash('sha256').update(JSON.stringify({ parameters, inputs })).digest('hex');
 
@@ -172,7 +173,7 @@ describe('[J8] [P12] what a person sees', () => {
     const hidden = `${'harmless '.repeat(limits.approvalChars / 8)}; rm -rf /`;
     await stage.run(ACTION('a', 'pay', { to: 'Ann', text: hidden }));
     const [asked] = askedOf(stage.events);
-    const { parameters, inputs, ...shown } = asked?.data ?? {};
+    const { parameters, inputs, ...shown } = membersOf(asked);
     expect([parameters, inputs]).toEqual([undefined, undefined]);
     expect(shown).toMatchObject({ complete: false, sha256: digest({ to: 'Ann', text: hidden }) });
     expect(shown['bytes']).toBeGreaterThan(limits.approvalChars);
@@ -198,8 +199,8 @@ describe('[J8] [P12] what a person sees', () => {
       ...['a', 'b', 'c', 'd'].map((id) => ACTION(id, 'pay', { text: '$big' })),
     );
     expect(askedOf(stage.events).map(({ action_id: id }) => id)).toEqual(['a', 'b', 'c']);
-    const failed = stage.events.filter(({ type }) => type === 'action_failed');
-    expect(failed.map(({ data }) => (data['error'] as JsonObject)['code'])).toEqual(['approval_too_large']);
+    const failed = eventsOf(stage.events, 'action_failed');
+    expect(failed.map(({ data }) => data.error.code)).toEqual(['approval_too_large']);
     const kit = await stage.start();
     expect(kit.faults).toEqual([]);
     expect(kit.session.runs().at(-1)).toMatchObject({ status: 'waiting' });
@@ -217,8 +218,8 @@ describe('[J8] [P12] what a person sees', () => {
       ACTION('big', 'free', {}),
       ...Array.from({ length: 40 }, (_, at) => `<action type="python" mode="async" id="a${at}">${code}</action>`),
     );
-    const failed = stage.events.filter(({ type }) => type === 'action_failed');
-    const messages = failed.map(({ data }) => String((data['error'] as JsonObject)['message']));
+    const failed = eventsOf(stage.events, 'action_failed');
+    const messages = failed.map(({ data }) => data.error.message);
     const unresolved = messages.filter((message) => message.includes('has resolved for approval requests'));
     const mostResolved = Math.ceil(limits.approvalBytesResolvedPerRun / bytes) + 1;
     expect(unresolved.length).toBeGreaterThanOrEqual(40 - mostResolved);
@@ -232,7 +233,7 @@ describe('[J8] what was approved is what runs', () => {
     stage.ends.push(OK);
     await stage.run(SET('s1', 'Ann'), '<response final="false">$s1.value</response>');
     await stage.run(ACTION('a', 'pay', { to: '$to', text: 'for $to' }), SET('s2', 'Mallory'));
-    expect(askedOf(stage.events)[0]?.data['parameters']).toEqual({ to: 'Ann', text: 'for Ann' });
+    expect(askedOf(stage.events)[0]?.data.parameters).toEqual({ to: 'Ann', text: 'for Ann' });
     expect(await variablesOf(stage.kit.session)).toEqual({ to: 'Mallory' });
     await stage.decide();
     expect(stage.calls.map(({ parameters }) => parameters)).toEqual([{ to: 'Ann', text: 'for Ann' }]);
@@ -242,7 +243,7 @@ describe('[J8] what was approved is what runs', () => {
     const stage = await scene();
     stage.ends.push(OK);
     await stage.run(ACTION('a', 'pay', { to: '$to' }), SET('s', 'Mallory'));
-    expect(askedOf(stage.events)[0]?.data['parameters']).toEqual({ to: '$to' });
+    expect(askedOf(stage.events)[0]?.data.parameters).toEqual({ to: '$to' });
     await stage.decide();
     expect(stage.calls[0]?.parameters).toEqual({ to: '$to' });
   });
@@ -273,7 +274,7 @@ describe('[J8] what was approved is what runs', () => {
       `<action type="python" mode="async" id="p">${JSON.stringify({ parameters: code, depends_on: ['fast', 'slow', 's1'], wait_for_all: false })}</action>`,
       SET('s2', 'Mallory'),
     );
-    const inputs = askedOf(stage.events)[0]?.data['inputs'];
+    const inputs = askedOf(stage.events)[0]?.data.inputs;
     expect(inputs).toMatchObject({ slow: null, to: expect.any(String) });
     await stage.decide();
     expect(stage.calls.at(-1)?.inputs).toEqual(inputs);
@@ -293,8 +294,8 @@ describe('[J8] what was approved is what runs', () => {
     await stage.decide(true, 2);
     await stage.ended();
     expect(stage.calls.map(({ parameters }) => parameters)).toEqual([{ to: 'Ann' }, { to: 'Mallory' }]);
-    const ends = stage.events.filter(({ type, action_id: id }) => type === 'action_completed' && id?.length === 1);
-    expect(ends.map(({ data }) => [data['output'], data['cached'] ?? false])).toEqual([
+    const ends = eventsOf(stage.events, 'action_completed').filter(({ action_id: id }) => id.length === 1);
+    expect(ends.map(({ data }) => [data.output, data.cached ?? false])).toEqual([
       ['for Ann', false],
       ['for Mallory', false],
       ['for Ann', true],
@@ -333,7 +334,7 @@ describe('[J8] what was approved is what runs', () => {
         for (let turn = 0; turn < 20 && !stage.crashed; turn += 1) {
           await settle();
           for (const { data } of askedOf(stage.events)) {
-            void stage.kit.session.resolveApproval(String(data['approval_id']), true, null).catch(() => undefined);
+            void stage.kit.session.resolveApproval(data.approval_id, true, null).catch(() => undefined);
           }
           await settle();
           stage.clock.advance(limits.retryMaxDelayMs);
@@ -346,15 +347,15 @@ describe('[J8] what was approved is what runs', () => {
         if (kit.session.runCount < 2) await stage.run(...text);
         for (let turn = 0; turn < 20; turn += 1) {
           await settle();
-          for (const event of kit.session.events(0).filter(({ type }) => type === 'approval_requested')) {
+          for (const event of askedOf(kit.session.events(0))) {
             void kit.session.resolveApproval(idOf(event), true, null).catch(() => undefined);
           }
           await settle();
           stage.clock.advance(limits.retryMaxDelayMs);
         }
         expect(kit.faults, `crash at append ${atAppend}`).toEqual([]);
-        const asked = kit.session.events(0).filter(({ type }) => type === 'approval_requested');
-        const shown = new Map(asked.map(({ action_id: id, data }) => [id, data['parameters']]));
+        const asked = askedOf(kit.session.events(0));
+        const shown = new Map(asked.map(({ action_id: id, data }) => [id, data.parameters]));
         expect(shown.size).toBe(2);
         for (const { action, parameters } of stage.calls) expect(parameters).toEqual(shown.get(action.id));
         expect(kit.session.runs().at(-1), `crash at append ${atAppend}`).toMatchObject({ status: 'completed' });
@@ -371,7 +372,7 @@ describe('[J8] what was approved is what runs', () => {
     await stage.decide();
     expect(stage.calls).toEqual([]);
     const end = stage.events.find(({ type }) => type === 'action_failed');
-    expect(end?.data['error']).toMatchObject({ code: 'approval_not_recorded' });
+    expect(membersOf(end)['error']).toMatchObject({ code: 'approval_not_recorded' });
   });
 });
 

@@ -3,6 +3,7 @@ import { limits } from '../../../src/domain/limits.ts';
 import { LearnedDurations } from '../../../src/engine/actions/learned-durations.ts';
 import { runText, sessionKit, settle } from '../../support/session-kit.ts';
 import type { SessionKit } from '../../support/session-kit.ts';
+import { eventsOf, membersOf } from '../../support/events.ts';
 
 const act = (id: string, delayMs: number, more: object = {}): string =>
   `<action type="tool" mode="async" id="${id}">${JSON.stringify({ name: 'echo', parameters: { delay_ms: delayMs }, ...more })}</action>`;
@@ -36,8 +37,7 @@ test('[S5] the target that was not heard of for longest makes room', () => {
 
 test('[S13] what a run has learned is in the plan of the next one, and of the session’s next instance', async () => {
   const kit = await sessionKit();
-  const estimate = (events: typeof kit.events): unknown =>
-    events.findLast(({ type }) => type === 'plan_generated')?.data['estimates'];
+  const estimate = (events: typeof kit.events): unknown => eventsOf(events, 'plan_generated').at(-1)?.data.estimates;
   const first = runText(kit, act('a', 4_000));
   await asleep(kit);
   kit.clock.advance(4_000);
@@ -57,5 +57,5 @@ test('[S5] what was recalled is not what it takes', async () => {
   await first;
   for (const id of ['b', 'c', 'd']) await runText(kit, act(id, 4_000, cached));
   const plan = kit.events.findLast(({ type }) => type === 'plan_generated');
-  expect(plan?.data['estimates']).toMatchObject({ sequential_ms: 4_000 });
+  expect(membersOf(plan)['estimates']).toMatchObject({ sequential_ms: 4_000 });
 });

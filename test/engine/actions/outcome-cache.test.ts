@@ -8,6 +8,7 @@ import { Journal } from '../../../src/journal/journal.ts';
 import type { SessionKit } from '../../support/session-kit.ts';
 import { runText, sessionKit, settle } from '../../support/session-kit.ts';
 import type { NodeSql } from '../../support/node-sql.ts';
+import { eventsOf } from '../../support/events.ts';
 
 const act = (id: string, parameters: object = {}, more: object = {}): string =>
   `<action type="tool" mode="async" id="${id}">${JSON.stringify({ name: 'echo', parameters, ...more })}</action>`;
@@ -114,7 +115,7 @@ describe('[P6] cache_ttl', () => {
     await runText(kit, act('a', { x: 1 }, { cache_ttl: 60 }));
     const busy = Array.from({ length: 5 }, (_, at) => act(`busy${at}`)).join('');
     void runText(kit, `${busy}${act('b', { x: 1 }, { cache_ttl: 60 })}`);
-    await until(() => kit.events.some(({ data }) => data['cached'] === true));
+    await until(() => eventsOf(kit.events, 'action_completed').some(({ data }) => data.cached === true));
     expect(kit.events.findLast(({ type }) => type === 'action_completed')?.action_id).toBe('b');
     await kit.session.cancel('enough');
   });

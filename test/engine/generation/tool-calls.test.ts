@@ -4,6 +4,7 @@ import type { AgentDefinition, ProtocolOptions } from '../../../src/domain/manif
 import type { ModelDelta } from '../../../src/domain/ports.ts';
 import { say, sessionKit, settle, variablesOf } from '../../support/session-kit.ts';
 import type { Script } from '../../support/session-kit.ts';
+import { membersOf } from '../../support/events.ts';
 
 const call = (name: string, args: string, id: string | null = null, index = 0): ModelDelta => ({
   type: 'tool_call',
@@ -186,7 +187,7 @@ describe('[P11] text beside calls', () => {
     });
     expect((await say(kit, 'go')).response).toBe('Sure. It is 4.');
     const blocks = kit.events.filter(({ type }) => /^(thought|text)_/.test(type));
-    expect(blocks.map(({ type, data }) => [type, data['content'] ?? null])).toEqual([
+    expect(blocks.map((event) => [event.type, membersOf(event)['content'] ?? null])).toEqual([
       ['thought_started', null],
       ['thought_completed', 'hm'],
       ['text_started', null],

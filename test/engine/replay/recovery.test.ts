@@ -12,6 +12,7 @@ import { MortalSql, openNodeSql } from '../../support/node-sql.ts';
 import type { CrashPoint } from '../../support/node-sql.ts';
 import { sessionKit, settle, resultOf } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
+import { eventsOf, membersOf } from '../../support/events.ts';
 
 /** What outlives the hosts: the disk, the time, the world that actions change, and what was sent to readers. */
 class World {
@@ -250,9 +251,9 @@ function checkJournal({ world, last }: { world: World; last: Host }): void {
       `ends of ${id ?? ''}`,
     ).toHaveLength(1);
   }
-  for (const type of ['thought', 'text', 'response']) {
+  for (const type of ['thought', 'text', 'response'] as const) {
     const started = events.filter((event) => event.type === `${type}_started`).map(({ seq }) => seq);
-    const completed = events.filter((event) => event.type === `${type}_completed`).map(({ data }) => data['segment']);
+    const completed = eventsOf(events, `${type}_completed`).map(({ data }) => data.segment);
     expect(completed.toSorted(), `blocks of ${type}`).toEqual(started.toSorted());
   }
   expect(last.kit.session.runs().map(({ status }) => status)).not.toContain('running');
@@ -417,9 +418,9 @@ describe('[J2] a model run goes on with another generation', () => {
     const result = await lastResult(second);
     expect(result).toMatchObject({ status: 'completed', response: 'shorter' });
     expect(result.responses[0]?.content).toMatch(/^a long answer\. /);
-    const cut = world.sent.filter(({ data }) => data['cut'] === true);
+    const cut = world.sent.filter((event) => membersOf(event)['cut'] === true);
     expect(cut.map(({ type }) => type)).toEqual(['response_completed']);
-    expect(world.sent.filter(({ data }) => data['code'] === 'run_recovered')).toHaveLength(1);
+    expect(eventsOf(world.sent, 'warning').filter(({ data }) => data.code === 'run_recovered')).toHaveLength(1);
     expect(JSON.stringify(model.asked[1]?.messages)).toContain('cut off');
   });
 
@@ -544,11 +545,11 @@ describe('[J8] approvals', () => {
     expect(one.kit.session.busy).toBe(false);
     expect(one.kit.session.nextWake()).toBe(world.clock.now() + limits.approvalExpiryMs);
     const asked = world.sent.find(({ type }) => type === 'approval_requested');
-    await one.kit.session.resolveApproval(String(asked?.data['approval_id']), true, 'go ahead');
+    await one.kit.session.resolveApproval(String(membersOf(asked)['approval_id']), true, 'go ahead');
     await live(world, one);
     expect(await lastResult(one)).toMatchObject({ status: 'completed', response: 'done' });
     expect(world.executed).toHaveLength(1);
-    expect(world.sent.filter(({ data }) => data['code'] === 'run_recovered')).toEqual([]);
+    expect(eventsOf(world.sent, 'warning').filter(({ data }) => data.code === 'run_recovered')).toEqual([]);
   });
 
   test('a denial after a restart is told to the model', async () => {
@@ -560,7 +561,7 @@ describe('[J8] approvals', () => {
     await send(first, 'do it');
     const one = await next();
     const asked = world.sent.find(({ type }) => type === 'approval_requested');
-    await one.kit.session.resolveApproval(String(asked?.data['approval_id']), false, 'too dangerous');
+    await one.kit.session.resolveApproval(String(membersOf(asked)['approval_id']), false, 'too dangerous');
     await live(world, one);
     expect(await lastResult(one)).toMatchObject({ status: 'completed', response: 'a pity' });
     expect(JSON.stringify(model.asked[1]?.messages)).toContain('too dangerous');

@@ -3,6 +3,7 @@ import type { AgentDefinition } from '../../../src/domain/manifest.ts';
 import type { ModelDelta } from '../../../src/domain/ports.ts';
 import { say, sessionKit, settle } from '../../support/session-kit.ts';
 import type { SessionKit } from '../../support/session-kit.ts';
+import { eventsOf, membersOf } from '../../support/events.ts';
 
 const act = (id: string, parameters: object = {}): string =>
   `<action type="tool" mode="async" id="${id}">${JSON.stringify({ name: 'echo', parameters })}</action>`;
@@ -103,10 +104,8 @@ describe('[S12] each budget, from the manifest to the last generation', () => {
     expect(result).toMatchObject({ status: 'completed', response: 'enough', iterations: 3 });
     expect(exceeded(kit)).toEqual([{ budget: 'cost', limit: 1, used: 1 }]);
     expect(result.usage).toMatchObject({ cost: 1.1 });
-    expect(kit.events.at(-1)?.data['usage']).toMatchObject({ cost: 1.1 });
-    expect(kit.events.filter(({ type }) => type === 'usage').map(({ data }) => data['cost'])).toEqual([
-      0.25, 0.75, 0.1,
-    ]);
+    expect(membersOf(kit.events.at(-1))['usage']).toMatchObject({ cost: 1.1 });
+    expect(eventsOf(kit.events, 'usage').map(({ data }) => data.cost)).toEqual([0.25, 0.75, 0.1]);
     expect(result.warnings).toEqual([]);
   });
 

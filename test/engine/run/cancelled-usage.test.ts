@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { ModelDelta, ModelRequest } from '../../../src/domain/ports.ts';
 import { sessionKit, settle, resultOf } from '../../support/session-kit.ts';
 import type { SessionKit } from '../../support/session-kit.ts';
+import { eventsOf } from '../../support/events.ts';
 
 type Speech = (request: ModelRequest) => AsyncGenerator<ModelDelta>;
 
@@ -41,7 +42,7 @@ describe('[L6] a cancelled generation was paid for', () => {
     expect(usage).toMatchObject({ model_calls: 1, completion_tokens: 9, estimated: true });
     expect(Number(usage['prompt_tokens'])).toBeGreaterThan(100);
     expect(kit.events.find(({ type }) => type === 'usage')?.data).toMatchObject({ estimated: true });
-    expect(kit.events.find(({ type }) => type === 'agent_cancelled')?.data['usage']).toMatchObject({
+    expect(eventsOf(kit.events, 'agent_cancelled')[0]?.data.usage).toMatchObject({
       model_calls: 1,
       completion_tokens: 9,
     });
@@ -56,7 +57,7 @@ describe('[L6] a cancelled generation was paid for', () => {
       };
       await new Promise((resolve) => request.signal.addEventListener('abort', resolve));
     });
-    expect(kit.events.filter(({ type }) => type === 'usage').map(({ data }) => data['prompt_tokens'])).toEqual([7]);
+    expect(eventsOf(kit.events, 'usage').map(({ data }) => data.prompt_tokens)).toEqual([7]);
   });
 });
 
@@ -77,6 +78,6 @@ test('[L6] a generation that the budget of seconds stops says what it used', asy
   await settle();
   kit.clock.advance(10_000);
   await kit.session.ended(run.run);
-  const used = kit.events.filter(({ type }) => type === 'usage').map(({ data }) => data['prompt_tokens']);
+  const used = eventsOf(kit.events, 'usage').map(({ data }) => data.prompt_tokens);
   expect(used).toEqual([77]);
 });

@@ -4,6 +4,7 @@ import { EngineError } from '../../../src/domain/errors.ts';
 import type { ActionCall, ActionContext } from '../../../src/executors/executor.ts';
 import { runText, say, sessionKit, settle, resultOf, variablesOf } from '../../support/session-kit.ts';
 import type { SessionKit } from '../../support/session-kit.ts';
+import { eventsOf } from '../../support/events.ts';
 
 const echo = (id: string, parameters: object = {}, more: object = {}): string =>
   `<action type="tool" mode="async" id="${id}">${JSON.stringify({ name: 'echo', parameters, ...more })}</action>`;
@@ -211,8 +212,7 @@ describe('[P13] references in responses', () => {
       `${echo('slow')}<response final="false">Got $slow, at last.</response><response final="true">Meanwhile.</response>`,
     );
     await settle();
-    const shown = (): string[] =>
-      kit.events.filter(({ type }) => type === 'response').map(({ data }) => String(data['delta']));
+    const shown = (): string[] => eventsOf(kit.events, 'response').map(({ data }) => data.delta);
     expect(shown()).toEqual(
       ['Got', 'Meanwhile.'].map((text, index) => (index === 0 ? expect.stringMatching(/^Got ?$/) : text)),
     );

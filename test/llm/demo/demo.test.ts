@@ -7,7 +7,7 @@ import type { ChatMessage, Clock, ModelDelta, ModelRequest } from '../../../src/
 import type { ProtocolEvent } from '../../../src/domain/protocol-event.ts';
 import { createDemoProvider, demoText } from '../../../src/llm/demo/demo.ts';
 import { buildMessages } from '../../../src/protocol/prompt/feedback.ts';
-import type { ActionReport, CurrentTurn, Turn } from '../../../src/protocol/prompt/feedback.ts';
+import type { ActionReport, CurrentTurn, ChatTurn } from '../../../src/protocol/prompt/chat-turn.ts';
 import { createParser } from '../../../src/protocol/parser/parser.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 
@@ -67,12 +67,12 @@ function read(text: string): Said {
   };
 }
 
-function say(user: string, options: { agent?: Agent; history?: readonly Turn[] } = {}): Said {
+function say(user: string, options: { agent?: Agent; history?: readonly ChatTurn[] } = {}): Said {
   const { agent = assistant, history = [] } = options;
   return read(demoText({ messages: messagesOf({ user, generations: [] }, history), agent }));
 }
 
-function messagesOf(current: CurrentTurn, history: readonly Turn[] = []): ChatMessage[] {
+function messagesOf(current: CurrentTurn, history: readonly ChatTurn[] = []): ChatMessage[] {
   return buildMessages({ system: 'SYSTEM', history, current });
 }
 

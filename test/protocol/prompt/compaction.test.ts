@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest';
 import { limits } from '../../../src/domain/limits.ts';
 import { compact } from '../../../src/protocol/prompt/compaction.ts';
 import { buildMessages } from '../../../src/protocol/prompt/feedback.ts';
-import type { Turn } from '../../../src/protocol/prompt/feedback.ts';
+import type { ChatTurn } from '../../../src/protocol/prompt/chat-turn.ts';
 
-const turn = (n: number): Turn => ({
+const turn = (n: number): ChatTurn => ({
   user: `question ${n}`,
   generations: [
     {
@@ -22,7 +22,7 @@ const turn = (n: number): Turn => ({
     },
   ],
 });
-const conversation = (length: number): Turn[] => Array.from({ length }, (_, index) => turn(index));
+const conversation = (length: number): ChatTurn[] => Array.from({ length }, (_, index) => turn(index));
 
 describe('[M8] memory', () => {
   test('without a policy everything is kept', () => {
@@ -65,7 +65,7 @@ describe('[M8] memory', () => {
     ],
     ['no quoted block', '<response>write &lt;b> or <b>this</b></response>', 'write &lt;b> or <b>this</b>'],
   ])('of an answer %s is told', (_, text, said) => {
-    const older: Turn = { user: 'q', generations: [{ text, results: [] }] };
+    const older: ChatTurn = { user: 'q', generations: [{ text, results: [] }] };
     const { notice } = compact([older, turn(1), turn(2)], { maxTurns: 1, summarizeAfter: 1 });
     expect(notice).toContain(`- User: q\n  You: ${said}\n`);
   });
@@ -74,7 +74,7 @@ describe('[M8] memory', () => {
     '[P3] an answer that is nothing but "%s" is read once, however long it is',
     (piece) => {
       const text = piece.repeat(limits.generationBytes / 4 / piece.length);
-      const older: Turn = { user: 'q', generations: [{ text, results: [] }] };
+      const older: ChatTurn = { user: 'q', generations: [{ text, results: [] }] };
       const { notice } = compact([older, turn(1), turn(2)], { maxTurns: 1, summarizeAfter: 1 });
       expect(notice).toContain('- User: q');
     },
@@ -87,7 +87,7 @@ describe('[M8] memory', () => {
   });
 
   test('a name that a later turn has taken over is not told as an older value', () => {
-    const again: Turn = {
+    const again: ChatTurn = {
       user: 'x',
       generations: [{ text: '', results: [{ id: 'a1', name: 'echo', status: 'completed', ms: 1 }] }],
     };
@@ -127,11 +127,11 @@ describe('[M8] memory', () => {
 
 test('[L5] a cut result names its reference as long as the name is its own, also in later runs', () => {
   const long = 'x'.repeat(limits.resultPromptChars * 2);
-  const run = (id: string): Turn => ({
+  const run = (id: string): ChatTurn => ({
     user: 'u',
     generations: [{ text: 'said', results: [{ id, name: 'web_fetch', status: 'completed', ms: 1, output: long }] }],
   });
-  const shown = (history: Turn[]): string =>
+  const shown = (history: ChatTurn[]): string =>
     JSON.stringify(buildMessages({ system: 'S', history, current: { user: 'next', generations: [] } }));
   expect(shown([run('page'), run('other')]).match(/the whole value is in \$(\w+)/g)).toEqual([
     'the whole value is in $page',

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../../src/domain/limits.ts';
 import { buildMessages, renderFeeds, renderResults } from '../../../src/protocol/prompt/feedback.ts';
-import type { ActionReport } from '../../../src/protocol/prompt/feedback.ts';
+import type { ActionReport } from '../../../src/protocol/prompt/chat-turn.ts';
 import type { NativeCall } from '../../../src/protocol/native/tool-calls.ts';
 import { escapeReservedTags, RESERVED_TAGS } from '../../../src/protocol/prompt/escape-reserved-tags.ts';
 

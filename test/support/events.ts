@@ -1,0 +1,18 @@
+/** Session events in tests. */
+import type { EventData, EventOf, EventType, SessionEvent } from '../../src/domain/event.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
+
+/** The events of one type. */
+export function eventsOf<T extends EventType>(events: readonly SessionEvent[], type: T): EventOf<T>[] {
+  return events.filter((event): event is EventOf<T> => event.type === type);
+}
+
+/** An event's data as bare JSON, for tests that look at members of any type. */
+export function membersOf(event: SessionEvent | undefined): JsonObject {
+  return { ...event?.data } as JsonObject;
+}
+
+/** Data that no event has, for tests of what only passes it on. */
+export function anyData(data: JsonObject): EventData['warning'] {
+  return data as unknown as EventData['warning'];
+}
