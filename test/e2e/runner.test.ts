@@ -19,6 +19,8 @@ import type { ScriptedLlm } from '../support/scripted-llm.ts';
 
 const SECRET = 'of the end-to-end tests, long enough for anyone';
 const skip = reasonToSkip('docker');
+/** A sandbox that has to start first may take longer than an action otherwise may. */
+const PATIENT = 'timeout="200"';
 const WAIT = { timeout: 60_000, interval: 200 };
 
 interface RunnerProcess {
@@ -214,7 +216,7 @@ describe('a runner that is not there yet', () => {
       const response = await fetch(`${system.url}/execute/direct`, {
         method: 'POST',
         body: JSON.stringify({
-          protocol_text: `${action('python', 'x', { code: 'print(6*7)' })}<response final="true">$x</response>`,
+          protocol_text: `${action('python', 'x', { code: 'print(6*7)' }, PATIENT)}<response final="true">$x</response>`,
         }),
       });
       let text = '';
@@ -256,7 +258,7 @@ describe('two runners', () => {
   });
 
   test('[R7] one is killed: the other one takes new jobs', async () => {
-    const text = `${action('python', 'x', { code: 'print(6*7)' })}<response final="true">$x</response>`;
+    const text = `${action('python', 'x', { code: 'print(6*7)' }, PATIENT)}<response final="true">$x</response>`;
     expect((await execute(system, 'assistant', text)).response).toBe('42');
     const [first] = runners;
     if (first !== undefined) await stop(first, 'SIGKILL');
