@@ -256,8 +256,8 @@ export class Session {
    *
    * @param purpose a reader does not wait for work that has to wait for its own turn
    */
-  async recover(purpose: 'to act' | 'to read' = 'to act'): Promise<void> {
-    if (this.exists) await this.#recovery.recover(purpose);
+  recover(purpose: 'to act' | 'to read' = 'to act'): Promise<void> {
+    return this.exists ? this.#recovery.recover(purpose) : Promise.resolve();
   }
 
   /**
