@@ -1,6 +1,6 @@
 /** The OpenAPI 3.1 document (H4), from the same schemas that validate requests. */
 import * as z from 'zod';
-import { ERROR_TABLE } from '../domain/errors.ts';
+import * as answers from './responses.ts';
 import {
   artifactsQuery,
   deleteQuery,
@@ -49,6 +49,10 @@ interface Route {
   readonly query?: Query;
   readonly answer: 'json' | 'jsonl' | 'sse' | 'sse_or_json' | 'file' | 'none';
   readonly status?: number;
+  /** What a JSON answer holds. */
+  readonly response?: z.ZodType;
+  /** Other statuses with the same answer. */
+  readonly further?: readonly number[];
 }
 
 /** Every route of the system; a test checks that this table and the routers agree. */
@@ -59,16 +63,25 @@ export const ROUTES: readonly Route[] = [
     summary: 'Whether the system is up, and what is active',
     query: healthQuery,
     answer: 'json',
+    response: answers.health,
+    further: [503],
   },
-  { method: 'get', path: '/openapi.json', summary: 'This document', answer: 'json' },
+  { method: 'get', path: '/openapi.json', summary: 'This document', answer: 'json', response: answers.document },
   {
     method: 'get',
     path: '/executors',
     summary: 'Action types, where they run and whether they are available',
     answer: 'json',
+    response: answers.executors,
   },
-  { method: 'get', path: '/agents', summary: 'Agents in the catalogue', answer: 'json' },
-  { method: 'get', path: '/manifests', summary: 'Everything in the catalogue', answer: 'json' },
+  { method: 'get', path: '/agents', summary: 'Agents in the catalogue', answer: 'json', response: answers.agents },
+  {
+    method: 'get',
+    path: '/manifests',
+    summary: 'Everything in the catalogue',
+    answer: 'json',
+    response: answers.manifests,
+  },
   {
     method: 'post',
     path: '/manifests',
@@ -76,6 +89,8 @@ export const ROUTES: readonly Route[] = [
     yaml: 'folder',
     query: filesQuery,
     answer: 'json',
+    response: answers.manifestReport,
+    further: [207],
     status: 201,
   },
   {
@@ -86,6 +101,7 @@ export const ROUTES: readonly Route[] = [
     yaml: 'folder',
     query: filesQuery,
     answer: 'json',
+    response: answers.manifestReplacement,
   },
   {
     method: 'post',
@@ -94,18 +110,21 @@ export const ROUTES: readonly Route[] = [
     yaml: 'folder',
     query: filesQuery,
     answer: 'json',
+    response: answers.manifestCheck,
   },
   {
     method: 'get',
     path: '/manifests/graph',
     summary: 'Who uses what; as text with `Accept: text/plain`',
     answer: 'json',
+    response: answers.manifestGraph,
   },
   {
     method: 'get',
     path: '/manifests/{kind}',
     summary: 'One kind: agent, tool, relic, workflow, monument',
     answer: 'json',
+    response: answers.manifests,
   },
   {
     method: 'get',
@@ -113,6 +132,7 @@ export const ROUTES: readonly Route[] = [
     summary: 'One manifest with its versions; as it was written with `Accept: application/yaml`',
     query: manifestQuery,
     answer: 'json',
+    response: answers.manifestDetail,
   },
   {
     method: 'put',
@@ -120,6 +140,8 @@ export const ROUTES: readonly Route[] = [
     summary: 'Put one manifest in, or a new version of it (role admin)',
     yaml: 'one',
     answer: 'json',
+    response: answers.manifestChange,
+    further: [200],
     status: 201,
   },
   {
@@ -135,9 +157,10 @@ export const ROUTES: readonly Route[] = [
     summary: 'Create a session with an agent',
     body: createSessionBody,
     answer: 'json',
+    response: answers.createdSession,
     status: 201,
   },
-  { method: 'get', path: '/agent/session/{id}', summary: 'The session', answer: 'json' },
+  { method: 'get', path: '/agent/session/{id}', summary: 'The session', answer: 'json', response: answers.session },
   {
     method: 'delete',
     path: '/agent/session/{id}',
@@ -153,6 +176,7 @@ export const ROUTES: readonly Route[] = [
     body: messageBody,
     query: messageQuery,
     answer: 'sse_or_json',
+    response: answers.runResult,
   },
   {
     method: 'post',
@@ -161,6 +185,7 @@ export const ROUTES: readonly Route[] = [
     body: tokenBody,
     query: tokensQuery,
     answer: 'json',
+    response: answers.token,
     status: 201,
   },
   {
@@ -176,6 +201,7 @@ export const ROUTES: readonly Route[] = [
     summary: 'Messages and answers, in order: the newest page, or the one before a run',
     query: runsQuery,
     answer: 'json',
+    response: answers.history,
   },
   {
     method: 'get',
@@ -196,6 +222,7 @@ export const ROUTES: readonly Route[] = [
     summary: 'Large outputs and files of actions',
     query: artifactsQuery,
     answer: 'json',
+    response: answers.artifacts,
   },
   {
     method: 'get',
@@ -208,28 +235,44 @@ export const ROUTES: readonly Route[] = [
     path: '/agent/session/{id}/feeds',
     summary: 'Context feeds: their definitions, latest values, and what went wrong',
     answer: 'json',
+    response: answers.feeds,
   },
-  { method: 'get', path: '/agent/session/{id}/state', summary: 'Session variables', answer: 'json' },
+  {
+    method: 'get',
+    path: '/agent/session/{id}/state',
+    summary: 'Session variables',
+    answer: 'json',
+    response: answers.state,
+  },
   {
     method: 'get',
     path: '/agent/session/{id}/runs',
     summary: 'Runs of the session, in order: the newest page, or the one before a run',
     query: runsQuery,
     answer: 'json',
+    response: answers.runs,
   },
-  { method: 'get', path: '/agent/session/{id}/runs/{run}', summary: 'One run as a document', answer: 'json' },
+  {
+    method: 'get',
+    path: '/agent/session/{id}/runs/{run}',
+    summary: 'One run as a document',
+    answer: 'json',
+    response: answers.runResult,
+  },
   {
     method: 'post',
     path: '/agent/session/{id}/cancel',
     summary: 'Cancel what runs and what waits',
     body: cancelBody,
     answer: 'json',
+    response: answers.cancelled,
   },
   {
     method: 'get',
     path: '/agent/session/{id}/approvals/{approval}',
     summary: 'What a person is asked: the whole call as it will run, its size and digest, and what was decided',
     answer: 'json',
+    response: answers.approval,
   },
   {
     method: 'post',
@@ -237,14 +280,22 @@ export const ROUTES: readonly Route[] = [
     summary: 'Answer an approval request; the first answer counts, 409 for one that comes later',
     body: approvalBody,
     answer: 'json',
+    response: answers.decision,
   },
-  { method: 'get', path: '/workflows', summary: 'Workflows: their triggers, inputs and steps', answer: 'json' },
+  {
+    method: 'get',
+    path: '/workflows',
+    summary: 'Workflows: their triggers, inputs and steps',
+    answer: 'json',
+    response: answers.workflows,
+  },
   {
     method: 'get',
     path: '/schedules',
     summary: 'Scheduled workflows of this key, soonest first, each with its next times',
     query: schedulesQuery,
     answer: 'json',
+    response: answers.schedules,
   },
   {
     method: 'post',
@@ -252,6 +303,7 @@ export const ROUTES: readonly Route[] = [
     summary: 'Run a workflow; its outputs are the answer',
     body: workflowBody,
     answer: 'sse_or_json',
+    response: answers.runResult,
   },
   {
     method: 'post',
@@ -259,6 +311,7 @@ export const ROUTES: readonly Route[] = [
     summary: 'Start every workflow that waits for this event',
     body: eventBody,
     answer: 'json',
+    response: answers.startedByEvent,
     status: 202,
   },
   {
@@ -267,6 +320,7 @@ export const ROUTES: readonly Route[] = [
     summary: 'Start a workflow by a signed request, without a key: `x-cortex-signature: t=<seconds>,v1=<hex>`',
     query: webhookQuery,
     answer: 'json',
+    response: answers.startedByWebhook,
     status: 202,
   },
   {
@@ -277,6 +331,7 @@ export const ROUTES: readonly Route[] = [
     plainText: true,
     query: executeQuery,
     answer: 'sse_or_json',
+    response: answers.runResult,
   },
   {
     method: 'post',
@@ -286,6 +341,7 @@ export const ROUTES: readonly Route[] = [
     plainText: true,
     query: executeQuery,
     answer: 'sse_or_json',
+    response: answers.runResult,
   },
   {
     method: 'post',
@@ -295,6 +351,7 @@ export const ROUTES: readonly Route[] = [
     plainText: true,
     query: planQuery,
     answer: 'json',
+    response: answers.plan,
   },
   {
     method: 'get',
@@ -302,9 +359,23 @@ export const ROUTES: readonly Route[] = [
     summary: 'Executions, newest first',
     query: executionsQuery,
     answer: 'json',
+    response: answers.executions,
   },
-  { method: 'get', path: '/executions/{id}', summary: 'One execution as a document', answer: 'json' },
-  { method: 'post', path: '/executions/{id}/cancel', summary: 'Cancel an execution', body: cancelBody, answer: 'json' },
+  {
+    method: 'get',
+    path: '/executions/{id}',
+    summary: 'One execution as a document',
+    answer: 'json',
+    response: answers.runResult,
+  },
+  {
+    method: 'post',
+    path: '/executions/{id}/cancel',
+    summary: 'Cancel an execution',
+    body: cancelBody,
+    answer: 'json',
+    response: answers.cancelled,
+  },
 ];
 
 /** What each route takes in its query, by `routeKey`. */
@@ -329,19 +400,7 @@ export function openApiDocument(version: string): Record<string, unknown> {
         sessionToken: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
         sessionTokenInQuery: { type: 'apiKey', in: 'query', name: 'token' },
       },
-      schemas: {
-        Problem: {
-          type: 'object',
-          required: ['type', 'title', 'status', 'code', 'detail'],
-          properties: {
-            type: { type: 'string' },
-            title: { type: 'string' },
-            status: { type: 'integer' },
-            code: { type: 'string', enum: Object.keys(ERROR_TABLE) },
-            detail: { type: 'string' },
-          },
-        },
-      },
+      schemas: answers.componentSchemas(),
     },
   };
 }
@@ -361,12 +420,10 @@ function operation(route: Route): Record<string, unknown> {
     };
   }
   if (route.plainText === true) content['text/plain'] = { schema: { type: 'string' } };
-  const answers: Record<string, unknown> = {};
-  if (route.answer === 'file') answers['application/octet-stream'] = { schema: { type: 'string', format: 'binary' } };
-  if (route.answer === 'jsonl') answers['application/jsonl'] = { schema: { type: 'string' } };
-  if (route.answer === 'json' || route.answer === 'sse_or_json')
-    answers['application/json'] = { schema: { type: 'object' } };
-  if (route.answer.startsWith('sse')) answers['text/event-stream'] = { schema: { type: 'string' } };
+  const responses = [route.status ?? 200, ...(route.further ?? [])].map((status) => [
+    String(status),
+    responseOf(route),
+  ]);
   return {
     summary: route.summary,
     parameters: [
@@ -375,14 +432,26 @@ function operation(route: Route): Record<string, unknown> {
     ],
     ...(Object.keys(content).length === 0 ? {} : { requestBody: { content } }),
     responses: {
-      [String(route.status ?? 200)]: {
-        description: 'Done',
-        ...(Object.keys(answers).length === 0 ? {} : { content: answers }),
-      },
+      ...(Object.fromEntries(responses) as Record<string, object>),
       default: {
         description: 'A problem, with a stable code',
-        content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
+        content: { 'application/problem+json': { schema: answers.responseSchema(answers.problem) } },
       },
     },
   };
+}
+
+/** What a route answers when nothing is wrong. */
+function responseOf({ answer, response }: Route): object {
+  const event = answers.responseSchema(answers.sessionEvent);
+  const content: Record<string, unknown> = {};
+  if (answer === 'file') content['application/octet-stream'] = { schema: { type: 'string', format: 'binary' } };
+  if (answer === 'jsonl') content['application/jsonl'] = { schema: { type: 'string' } };
+  if (response !== undefined) content['application/json'] = { schema: answers.responseSchema(response) };
+  if (answer.startsWith('sse')) {
+    // The schema is that of each frame's data.
+    const schema = { type: 'string', contentMediaType: 'application/json', contentSchema: event };
+    content['text/event-stream'] = { schema };
+  }
+  return { description: 'Done', ...(Object.keys(content).length === 0 ? {} : { content }) };
 }

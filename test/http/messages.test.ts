@@ -6,6 +6,7 @@ import { createSessionApp, EXPIRY_HEADER } from '../../src/http/session-app.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { sessionKit, settle } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';
+import { checkedFetch, SESSION_PATH } from '../support/response-check.ts';
 
 interface Talk {
   readonly kit: SessionKit;
@@ -32,11 +33,12 @@ async function talk(): Promise<Talk> {
     destroy: async () => undefined,
     log: () => undefined,
   });
+  const fetch = checkedFetch(app, SESSION_PATH);
   return {
     kit,
     speak: () => mute.resolve(),
     send: async (content, { key, query = '', stream = false } = {}) =>
-      await app.fetch(
+      await fetch(
         new Request(`http://session/message${query}`, {
           method: 'POST',
           headers: key === undefined ? {} : { 'idempotency-key': key },

@@ -13,6 +13,7 @@ import rootPackage from '../../package.json' with { type: 'json' };
 import { FakeClock } from '../support/fake-clock.ts';
 import { sessionKit } from '../support/session-kit.ts';
 import { noWorkflows } from '../support/no-workflows.ts';
+import { EVENT_SCHEMAS } from '../../src/domain/event-schemas.ts';
 
 /** Routes that the Worker uses between itself and the object; no client sees them. */
 const INTERNAL = /session\/\{id\}\/-\//;
@@ -244,6 +245,41 @@ test('[H4] bodies come from the schemas that validate them', () => {
     document.paths['/agent/session/{id}/message']?.['post']?.requestBody?.content['application/json']?.schema;
   expect(Object.keys(body?.properties ?? {})).toEqual(['content', 'stream', 'llm_tokens']);
   expect(body?.required).toEqual(['content']);
+});
+
+describe('[H4] the document', () => {
+  const document = openApiDocument(VERSION) as unknown as {
+    paths: Record<string, Record<string, { responses: Record<string, { content?: Record<string, object> }> }>>;
+    components: { schemas: Record<string, object> };
+  };
+
+  test('declares each event, and the union of them as what streams hold', () => {
+    const { schemas } = document.components;
+    const events = Object.values(schemas).filter(
+      (schema) => 'properties' in schema && 'seq' in Object(schema.properties),
+    );
+    expect(events).toHaveLength(EVENT_SCHEMAS.size);
+    expect(schemas['SessionEvent']).toMatchObject({ anyOf: expect.any(Array) });
+    const stream = document.paths['/agent/session/{id}/events']?.['get']?.responses['200'];
+    expect(stream?.content?.['text/event-stream']).toMatchObject({
+      schema: { contentSchema: { $ref: '#/components/schemas/SessionEvent' } },
+    });
+  });
+
+  test('declares the members of every JSON answer, and refers to what it holds', () => {
+    for (const [path, item] of Object.entries(document.paths)) {
+      for (const { responses } of Object.values(item)) {
+        for (const { content } of Object.values(responses)) {
+          const answer = content?.['application/json'];
+          if (answer === undefined) continue;
+          const text = JSON.stringify(answer);
+          expect(text.includes('"properties"') || text.includes('"$ref"'), path).toBe(true);
+        }
+      }
+    }
+    const references = JSON.stringify(document).matchAll(/"#\/components\/schemas\/([^"]+)"/g);
+    for (const [, name = ''] of references) expect(document.components.schemas).toHaveProperty([name]);
+  });
 });
 
 test('the version is the package’s', () => {

@@ -10,6 +10,7 @@ import type { MissingPart } from '../../src/http/health.ts';
 import { EXPIRY_HEADER, PRINCIPAL_HEADER } from '../../src/http/session-app.ts';
 import { parseTokenSecret, SessionTokens } from '../../src/http/tokens.ts';
 import { noWorkflows } from '../support/no-workflows.ts';
+import { checkedFetch } from '../support/response-check.ts';
 
 const SECRET = 'a secret for signing that nobody knows';
 const ID = `ses_${'1'.repeat(32)}`;
@@ -59,7 +60,7 @@ function edge(
     log: (line) => lines.push(line),
   });
   const call = async (path: string, init: RequestInit = {}): Promise<Response> =>
-    await app.fetch(
+    await checkedFetch(app)(
       new Request(`http://127.0.0.1:8787${path}`, { ...init, headers: { host: '127.0.0.1:8787', ...init.headers } }),
     );
   const post = (path: string, body: unknown, headers: Record<string, string>): Promise<Response> =>

@@ -11,6 +11,7 @@ import { parseApiKeys } from '../../src/http/auth.ts';
 import { SessionTokens } from '../../src/http/tokens.ts';
 import type { WorkflowHost } from '../../src/http/workflows.ts';
 import { noWorkflows } from '../support/no-workflows.ts';
+import { checkedFetch } from '../support/response-check.ts';
 
 const NOW = 1_790_000_000_000;
 const SECRET = 'what only both sides know';
@@ -99,12 +100,16 @@ function worker() {
     body: string,
     headers: Record<string, string> = {},
   ): Promise<[number, JsonObject]> => {
-    const response = await app.fetch(new Request(`http://edge.example${path}`, { method: 'POST', body, headers }));
+    const response = await checkedFetch(app)(
+      new Request(`http://edge.example${path}`, { method: 'POST', body, headers }),
+    );
     return [response.status, (await response.json()) as JsonObject];
   };
   const get = async (path: string, key: string): Promise<JsonObject> => {
     const headers = { authorization: `Bearer ${key}` };
-    return (await (await app.fetch(new Request(`http://edge.example${path}`, { headers }))).json()) as JsonObject;
+    return (await (
+      await checkedFetch(app)(new Request(`http://edge.example${path}`, { headers }))
+    ).json()) as JsonObject;
   };
   return { started, asked, post, get };
 }

@@ -6,6 +6,7 @@ import { createSessionApp } from '../../src/http/session-app.ts';
 import { artifactsOf } from '../../src/journal/artifacts.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { runText, sessionKit } from '../support/session-kit.ts';
+import { checkedFetch, SESSION_PATH } from '../support/response-check.ts';
 
 function completed(output: Json): EventOf<'action_completed'> {
   return {
@@ -90,7 +91,8 @@ describe('[J6] over the session’s surface', () => {
     await runText(kit, `${actions}<response final="true">done</response>`);
     const destroy = async (): Promise<void> => undefined;
     const app = createSessionApp({ session: kit.session, clock: new FakeClock(), destroy, log: () => undefined });
-    return async (path, headers = {}) => await app.fetch(new Request(`http://session${path}`, { headers }));
+    return async (path, headers = {}) =>
+      await checkedFetch(app, SESSION_PATH)(new Request(`http://session${path}`, { headers }));
   }
 
   test('they are listed, and fetched as something that no browser runs', async () => {

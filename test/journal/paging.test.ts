@@ -9,6 +9,7 @@ import { openNodeSql } from '../support/node-sql.ts';
 import type { NodeSql } from '../support/node-sql.ts';
 import { say, SESSION_ID, sessionKit } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';
+import { checkedFetch, SESSION_PATH } from '../support/response-check.ts';
 
 interface Message {
   readonly role: string;
@@ -19,7 +20,7 @@ interface Message {
 function surface(kit: SessionKit, destroy: () => Promise<void> = async () => undefined) {
   const app = createSessionApp({ session: kit.session, clock: new FakeClock(), destroy, log: () => undefined });
   return async (path: string, method = 'GET'): Promise<Response> =>
-    await app.fetch(new Request(`http://session${path}`, { method }));
+    await checkedFetch(app, SESSION_PATH)(new Request(`http://session${path}`, { method }));
 }
 
 async function talk(messages: number, text = (n: number): string => `question ${n}`): Promise<SessionKit> {

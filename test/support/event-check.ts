@@ -2,6 +2,7 @@
  * Checks that events are what their schemas say: all members that are declared, and no other. Every session
  * of the session kit is checked in this way; a test that wrote something else fails when it ends.
  */
+import type * as z from 'zod';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import { EVENT_SCHEMAS } from '../../src/domain/event-schemas.ts';
 
@@ -24,9 +25,14 @@ export function checkEvent(event: SessionEvent): void {
 export function eventIssue(event: SessionEvent): string | null {
   const schema = EVENT_SCHEMAS.get(event.type);
   if (schema === undefined) return `${event.type}: no schema`;
-  const parsed = schema.safeParse(event);
-  if (!parsed.success) return `${event.type}: ${parsed.error.message}`;
-  const undeclared = undeclaredMember(event, parsed.data, event.type);
+  return schemaIssue(schema, event, event.type);
+}
+
+/** What is wrong with a value: what its schema refuses, or members that it does not declare. */
+export function schemaIssue(schema: z.ZodType, value: unknown, name: string): string | null {
+  const parsed = schema.safeParse(value);
+  if (!parsed.success) return `${name}: ${parsed.error.message}`;
+  const undeclared = undeclaredMember(value, parsed.data, name);
   return undeclared === null ? null : `${undeclared}: not in the schema`;
 }
 

@@ -1,0 +1,128 @@
+/** Answers of the routes are what the OpenAPI document declares (H4). */
+import { describe, expect, test } from 'vitest';
+import { createApp } from '../../src/http/app.ts';
+import { createSessionApp } from '../../src/http/session-app.ts';
+import { SessionTokens } from '../../src/http/tokens.ts';
+import { Share, Turns } from '../../src/domain/turns.ts';
+import { FakeClock } from '../support/fake-clock.ts';
+import { hastyClock } from '../support/hasty-clock.ts';
+import { noWorkflows } from '../support/no-workflows.ts';
+import { checkedFetch, SESSION_PATH } from '../support/response-check.ts';
+import { runText, say, sessionKit } from '../support/session-kit.ts';
+import type { SessionKit } from '../support/session-kit.ts';
+
+function surface(kit: SessionKit): (path: string, body?: unknown) => Promise<[number, unknown]> {
+  const destroy = async (): Promise<void> => undefined;
+  const app = createSessionApp({ session: kit.session, clock: new FakeClock(), destroy, log: () => undefined });
+  const fetch = checkedFetch(app, SESSION_PATH);
+  return async (path, body) => {
+    const init = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) };
+    const response = await fetch(new Request(`http://session${path}`, init));
+    return [response.status, await response.json()];
+  };
+}
+
+const ACTIONS = [
+  '<action type="tool" mode="async" id="a">{"name": "echo", "parameters": {"q": 1}}</action>',
+  '<action type="tool" mode="async" id="b">{"name": "no_such_tool", "parameters": {}}</action>',
+  '<action type="tool" mode="async" id="c">{"name": "calculator", "parameters": {"expression": "1/"}}</action>',
+  '<action type="tool" mode="async" id="d">{"name": "echo", "depends_on": ["c"], "parameters": {}}</action>',
+  '<action type="tool" mode="async" id="e">{"name": "echo", "when": "1 == 2", "parameters": {}}</action>',
+  '<action type="tool" mode="async" id="f">{broken</action>',
+  '<response final="true">done: $a</response>',
+].join('\n');
+
+describe('[H4] a session', () => {
+  test.each(['/', '/history', '/runs', '/artifacts', '/feeds', '/state'])('GET %s', async (path) => {
+    const kit = await sessionKit({ script: ['<response final="true">hello</response>'] });
+    await say(kit, 'hi');
+    await runText(kit, ACTIONS);
+    expect(await surface(kit)(path)).toEqual([200, expect.any(Object)]);
+  });
+
+  test('GET /runs/{run}, with every way in which an action ends', async () => {
+    const kit = await sessionKit();
+    const { run_id: run } = await runText(kit, ACTIONS);
+    const [status, document] = await surface(kit)(`/runs/${run}`);
+    expect(status).toBe(200);
+    const { actions } = document as { actions: { id: string; status: string }[] };
+    expect(Object.fromEntries(actions.map(({ id, status: end }) => [id, end]))).toMatchObject({
+      a: 'completed',
+      b: 'rejected',
+      c: 'failed',
+      d: 'skipped',
+      f: 'rejected',
+      e: 'skipped',
+    });
+  });
+
+  test('approvals', async () => {
+    const kit = await sessionKit({ agent: (agent) => ({ ...agent, loop: { ...agent.loop, mode: 'supervised' } }) });
+    const { run_id: run, approvals = [] } = await runText(
+      kit,
+      '<action type="python" mode="async" id="a">{"parameters": {"code": "1"}}</action>',
+    );
+    const [{ approval_id: id } = { approval_id: '' }] = approvals;
+    const ask = surface(kit);
+    expect((await ask(`/approvals/${id}`))[0]).toBe(200);
+    expect((await ask(`/runs/${run}`))[1]).toMatchObject({ status: 'waiting' });
+    expect(await ask(`/approvals/${id}`, { approve: false })).toEqual([200, { approval_id: id, decision: 'deny' }]);
+    expect((await ask(`/approvals/${id}`, { approve: true }))[0]).toBe(409);
+    expect((await ask('/cancel', {}))[0]).toBe(200);
+  });
+});
+
+describe('[H4] the Worker', () => {
+  const nothing = async (): Promise<never> => await Promise.reject(new Error('not called'));
+  const fetch = checkedFetch(
+    createApp({
+      shareOf: (owner) => new Share(new Turns(hastyClock()), () => owner),
+      version: '0',
+      auth: { keys: [], allowedOrigins: [] },
+      tokens: new SessionTokens(
+        () => '',
+        () => 0,
+      ),
+      now: () => 0,
+      newSessionId: async () => `ses_${'1'.repeat(32)}`,
+      mayBeSession: async () => true,
+      agent: async () => null,
+      manifests: { ask: async () => [] },
+      createSession: nothing,
+      forward: nothing,
+      workflows: noWorkflows,
+      executions: async () => [
+        { execution_id: 'run_1', session_id: 'ses_1', agent: 'a', status: 'running', started_at: 1, ended_at: null },
+      ],
+      status: async () => ({
+        executors: [{ type: 'tool', available: true }],
+        model: 'm',
+        runner: null,
+        missing: [{ part: 'runner', reason: 'none answers', workedBefore: false }],
+      }),
+      log: () => undefined,
+    }),
+  );
+
+  test.each([
+    '/health',
+    '/openapi.json',
+    '/executors',
+    '/agents',
+    '/manifests',
+    '/executions',
+    '/workflows',
+    '/schedules',
+  ])('GET %s', async (path) => {
+    expect((await fetch(new Request(`http://127.0.0.1:8787${path}`))).status).toBe(200);
+  });
+
+  test('GET /health?ready answers 503 with the same document', async () => {
+    expect((await fetch(new Request('http://127.0.0.1:8787/health?ready'))).status).toBe(503);
+  });
+
+  test('POST /plan', async () => {
+    const init = { method: 'POST', body: JSON.stringify({ protocol_text: ACTIONS }) };
+    expect((await fetch(new Request('http://127.0.0.1:8787/plan', init))).status).toBe(200);
+  });
+});
