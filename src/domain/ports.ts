@@ -14,6 +14,13 @@ export interface Clock {
   schedule(delayMs: number, callback: () => void): () => void;
 }
 
+/** The operator's log. `fields` are data beside the message, such as the request or a stack. */
+export type Logger = (
+  level: 'info' | 'warn' | 'error',
+  message: string,
+  fields?: Readonly<Record<string, unknown>>,
+) => void;
+
 /** 128-bit random ids with a readable prefix, `ses_…`, `run_…`. */
 export type NewId = (prefix: 'ses' | 'run' | 'apr') => string;
 

@@ -3,7 +3,6 @@ import { Share } from '../domain/turns.ts';
 import { VERSION } from '../domain/version.ts';
 import { executorList } from '../executors/registry.ts';
 import { describeAbsence } from '../executors/runner/wait.ts';
-import { redactor } from '../engine/session/redact.ts';
 import { createApp } from '../http/app.ts';
 import type { MissingPart } from '../http/health.ts';
 import { SessionTokens } from '../http/tokens.ts';
@@ -13,10 +12,10 @@ import { describeModel } from './model.ts';
 import { platformClock, platformTurns } from './platform.ts';
 import { runnerOf } from './runner.ts';
 import { mayBeSession, newSessionId } from './session-ids.ts';
-import { secretsOf } from '../settings/secrets.ts';
 import { readSettings } from '../settings/settings.ts';
 import { objectName } from './env.ts';
 import type { Env } from './env.ts';
+import { loggerOf } from './log.ts';
 import { keepSchedules, workflowHost } from './workflows.ts';
 
 type App = ReturnType<typeof createApp>;
@@ -59,7 +58,7 @@ function appFor(env: Env): App {
       const model = describeModel(env, settings);
       return { executors: executorList(runner), model, endpoints, runner, missing, setAside };
     },
-    log: (line) => console.error(redactor(secretsOf(env))(line)), // oxlint-disable-line no-console -- the platform's log
+    log: loggerOf(env),
   });
   apps.set(env, app);
   return app;

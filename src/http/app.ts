@@ -2,6 +2,7 @@
  * The Worker's surface: who may call, which agent, which session; everything about one session is
  * passed on to its object (H1). Decides nothing about runs.
  */
+import type { Logger } from '../domain/ports.ts';
 import { Hono } from 'hono';
 import { EngineError } from '../domain/errors.ts';
 import type { JsonObject } from '../domain/json.ts';
@@ -16,7 +17,7 @@ import { readJson, readProtocolBody, readText } from './body.ts';
 import { healthDocument, healthStatus } from './health.ts';
 import type { SystemStatus } from './health.ts';
 import { openApiDocument, QUERIES } from './openapi.ts';
-import { faultLine, problemResponse } from './problem.ts';
+import { logFault, problemResponse } from './problem.ts';
 import { executeQuery, executionsQuery, healthQuery, onlyDeclared, planQuery, readQuery } from './query.ts';
 import { createSessionBody, executeBody, planBody, tokenBody, validate } from './schemas.ts';
 import { manifestRoutes } from './manifests.ts';
@@ -65,7 +66,7 @@ export interface AppOptions {
   readonly workflows: WorkflowHost;
   /** A share of the thread for one request of this key. */
   readonly shareOf: (owner: string | null) => Share;
-  readonly log: (line: string) => void;
+  readonly log: Logger;
 }
 
 type Env = { Variables: { principal: Principal; token: SessionToken | null } };
@@ -83,8 +84,7 @@ export function createApp(options: AppOptions): Hono<Env> {
   const { auth, agent, forward } = options;
 
   app.onError((fault, c) => {
-    const line = faultLine(fault, { method: c.req.method, path: new URL(c.req.url).pathname });
-    if (line !== null) options.log(line);
+    logFault(options.log, fault, { method: c.req.method, path: new URL(c.req.url).pathname });
     return problemResponse(fault);
   });
   app.notFound((c) =>

@@ -1,4 +1,5 @@
 /** Errors on the wire: RFC 9457 problem documents with a stable `code` (H4). */
+import type { Logger } from '../domain/ports.ts';
 import { EngineError, ERROR_TABLE, messageOf } from '../domain/errors.ts';
 
 export interface Problem {
@@ -42,9 +43,13 @@ export function problemResponse(fault: unknown): Response {
   });
 }
 
-/** One line for the log of a fault that is ours, or null for a caller's mistake. */
-export function faultLine(fault: unknown, request: { readonly method: string; readonly path: string }): string | null {
-  if (fault instanceof EngineError && fault.status < 500) return null;
+/** Logs a fault that is ours, and nothing for a caller's mistake. */
+export function logFault(
+  log: Logger,
+  fault: unknown,
+  request: { readonly method: string; readonly path: string },
+): void {
+  if (fault instanceof EngineError && fault.status < 500) return;
   const stack = fault instanceof Error ? fault.stack : undefined;
-  return JSON.stringify({ level: 'error', ...request, message: messageOf(fault), stack });
+  log('error', messageOf(fault), { ...request, stack });
 }

@@ -7,13 +7,13 @@ import { LinearRouter } from 'hono/router/linear-router';
 import { EngineError } from '../domain/errors.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import type { Clock } from '../domain/ports.ts';
+import type { Clock, Logger } from '../domain/ports.ts';
 import type { Session } from '../engine/session/session.ts';
 import type { RunRecord } from '../domain/session.ts';
 import { artifactResponse } from './artifact.ts';
 import { readChunks, readJson } from './body.ts';
 import { jsonAnswer, LINES_HEADERS, textStream } from './lines.ts';
-import { faultLine, problemResponse } from './problem.ts';
+import { logFault, problemResponse } from './problem.ts';
 import { QUERIES } from './openapi.ts';
 import {
   artifactsQuery,
@@ -44,7 +44,7 @@ export interface SessionAppOptions {
   readonly destroy: () => Promise<void>;
   /** Why there is no room for another request of this caller to this agent, or null. */
   readonly admit?: () => Promise<EngineError | null>;
-  readonly log: (line: string) => void;
+  readonly log: Logger;
 }
 
 export function createSessionApp({ session, clock, destroy, admit, log }: SessionAppOptions): Hono {
@@ -54,8 +54,7 @@ export function createSessionApp({ session, clock, destroy, admit, log }: Sessio
   const source = eventSource(session, clock);
 
   app.onError((fault, c) => {
-    const line = faultLine(fault, { method: c.req.method, path: new URL(c.req.url).pathname });
-    if (line !== null) log(line);
+    logFault(log, fault, { method: c.req.method, path: new URL(c.req.url).pathname });
     return problemResponse(fault);
   });
   app.notFound(() => problemResponse(new EngineError('not_found', 'No such route under this session')));

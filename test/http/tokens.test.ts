@@ -57,7 +57,7 @@ function edge(
       runner: null,
       missing: options.missing ?? [],
     }),
-    log: (line) => lines.push(line),
+    log: (_level, message, fields) => lines.push(`${message} ${JSON.stringify(fields)}`),
   });
   const call = async (path: string, init: RequestInit = {}): Promise<Response> =>
     await checkedFetch(app)(

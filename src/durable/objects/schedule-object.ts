@@ -24,6 +24,7 @@ import type { KeptSchedule, Schedule } from '../../policies/schedule-times.ts';
 import { sessionIdOf } from '../session-ids.ts';
 import { readSettings } from '../../settings/settings.ts';
 import type { Env, ScheduleRpc } from '../env.ts';
+import { loggerOf } from '../log.ts';
 import { startWorkflow } from '../workflows.ts';
 
 /** By which names notes about starts that are taken up go (take-ups.ts). */
@@ -110,7 +111,7 @@ export class ScheduleObject extends DurableObject<Env> implements ScheduleRpc {
   async #startUnlessFrozen(kept: KeptSchedule, owner: string | null): Promise<boolean> {
     const aside = await this.#recoveryQueue.take(`${STARTS}${kept.workflow}`);
     if (aside === null) return await this.#start(kept, owner);
-    log(`schedule of "${kept.workflow}" is set aside until the catalogue changes: ${aside}`);
+    loggerOf(this.env)('error', `schedule of "${kept.workflow}" is set aside until the catalogue changes: ${aside}`);
     return true;
   }
 
@@ -130,7 +131,7 @@ export class ScheduleObject extends DurableObject<Env> implements ScheduleRpc {
       await startWorkflow(this.env, record, inputs);
       return true;
     } catch (fault) {
-      log(`schedule of "${workflow}": ${String(fault)}`);
+      loggerOf(this.env)('error', `schedule of "${workflow}": ${String(fault)}`);
       return false;
     }
   }
@@ -174,8 +175,4 @@ export class ScheduleObject extends DurableObject<Env> implements ScheduleRpc {
       JSON.stringify(kept),
     );
   }
-}
-
-function log(message: string): void {
-  console.error(JSON.stringify({ level: 'error', message })); // oxlint-disable-line no-console -- the platform's log
 }

@@ -7,7 +7,7 @@ import { EngineError } from '../../domain/errors.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ChildEnd, ChildRequest } from '../../domain/ports.ts';
-import { lateRedactor, redactor } from '../../engine/session/redact.ts';
+import { lateRedactor } from '../../engine/session/redact.ts';
 import type { EventBatch } from '../../engine/session/broadcaster.ts';
 import { childEnd } from '../../engine/session/child-end.ts';
 import { Session } from '../../engine/session/session.ts';
@@ -33,14 +33,10 @@ import { rateLimited } from '../../policies/rate-limit.ts';
 import { secretsOf } from '../../settings/secrets.ts';
 import { readSettings } from '../../settings/settings.ts';
 import type { Env, SessionRpc } from '../env.ts';
+import { loggerOf } from '../log.ts';
 import { replyOf } from '../reply.ts';
 import type { Reply } from '../reply.ts';
 import { durableSql } from '../sql-storage.ts';
-
-/** The platform's log. */
-function log(line: string): void {
-  console.error(line); // oxlint-disable-line no-console -- there is no other
-}
 
 /** @returns the refusal where newer code has written it: then nothing is read or written (J9) */
 function openJournal(storage: DurableObjectStorage): Journal | EngineError {
@@ -53,6 +49,7 @@ function openJournal(storage: DurableObjectStorage): Journal | EngineError {
 }
 
 export class SessionObject extends DurableObject<Env> implements SessionRpc {
+  readonly #log = loggerOf(this.env);
   #opened: Session | EngineError;
   #app: Pick<ReturnType<typeof createSessionApp>, 'fetch'>;
 
@@ -77,7 +74,6 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     const egress = egressOf(env, settings, () => this.#session.record);
     const pinned = new PinnedManifests(env, ctx.storage);
     const redact = lateRedactor(() => secretsOf(env, this.#session.record));
-    const redactLog = lateRedactor(() => secretsOf(env));
     return new Session({
       journal,
       recoveryQueue: recoveryQueueOf(env, ctx.storage),
@@ -113,17 +109,12 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
           ctx.waitUntil(indexFor(env, record.owner).record(executionEntry(record, run)));
         }
       },
-      log: (fault) =>
-        log(
-          redactLog(
-            JSON.stringify({
-              level: 'error',
-              message: String(fault),
-              stack: fault instanceof Error ? fault.stack : undefined,
-            }),
-          ),
-        ),
+      log: (fault) => this.#logFault(fault),
     });
+  }
+
+  #logFault(fault: unknown): void {
+    this.#log('error', String(fault), fault instanceof Error ? { stack: fault.stack } : {});
   }
 
   #openApp(): Pick<ReturnType<typeof createSessionApp>, 'fetch'> {
@@ -134,7 +125,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       clock: platformClock,
       admit: () => this.#admit(),
       destroy: () => this.#destroy(),
-      log: (line) => log(redactor(secretsOf(this.env))(line)),
+      log: this.#log,
     });
   }
 
@@ -153,7 +144,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       await this.#arm();
       await this.#clearUp();
     } catch (fault) {
-      log(redactor(secretsOf(this.env))(JSON.stringify({ level: 'error', message: String(fault) })));
+      this.#logFault(fault);
     }
   }
 
@@ -275,7 +266,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       if (this.#isServed()) await this.#session.wake();
       await this.#arm();
     } catch (fault) {
-      log(redactor(secretsOf(this.env))(JSON.stringify({ level: 'error', message: String(fault) })));
+      this.#logFault(fault);
     }
   }
 
