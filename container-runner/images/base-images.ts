@@ -166,8 +166,8 @@ async function contentOf(parts: readonly Part[]): Promise<{ readonly hash: strin
   const hash = createHash('sha256');
   let bytes = 0;
   for (const part of parts) {
-    hash.update(`${part.kind} ${part.path}\0`);
-    switch (part.kind) {
+    hash.update(`${part.type} ${part.path}\0`);
+    switch (part.type) {
       case 'directory':
         hash.update(String(part.mode));
         break;
@@ -191,7 +191,7 @@ async function contentOf(parts: readonly Part[]): Promise<{ readonly hash: strin
 async function packParts(archive: Pack, parts: readonly Part[]): Promise<void> {
   for (const part of parts) {
     const name = part.path.slice(1);
-    switch (part.kind) {
+    switch (part.type) {
       case 'directory':
         archive.entry({ name: `${name}/`, type: 'directory', mode: part.mode });
         break;

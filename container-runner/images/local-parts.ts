@@ -11,10 +11,10 @@ const run = promisify(execFile);
 
 /** One entry of an image, with its absolute path in the image. */
 export type Part =
-  | { readonly kind: 'directory'; readonly path: string; readonly mode: number }
-  | { readonly kind: 'link'; readonly path: string; readonly target: string }
-  | { readonly kind: 'text'; readonly path: string; readonly text: string }
-  | { readonly kind: 'file'; readonly path: string; readonly source: string };
+  | { readonly type: 'directory'; readonly path: string; readonly mode: number }
+  | { readonly type: 'link'; readonly path: string; readonly target: string }
+  | { readonly type: 'text'; readonly path: string; readonly text: string }
+  | { readonly type: 'file'; readonly path: string; readonly source: string };
 
 /** The user id of programs in containers. */
 export const SANDBOX_UID = 1_000;
@@ -34,15 +34,15 @@ async function basicParts(): Promise<Part[]> {
   const applets = stdout.split('\n').filter((name) => /^[\w[.-]+$/.test(name) && name !== 'busybox');
   return [
     ...['/bin', '/etc', '/cortex', '/work', '/dev', '/proc', '/sys', '/usr', '/usr/bin'].map((place): Part => ({
-      kind: 'directory',
+      type: 'directory',
       path: place,
       mode: 0o755,
     })),
-    { kind: 'directory', path: '/tmp', mode: 0o1777 },
-    { kind: 'text', path: '/etc/passwd', text: PASSWD },
-    { kind: 'text', path: '/etc/group', text: GROUP },
-    { kind: 'file', path: '/bin/busybox', source: busybox },
-    ...applets.map((name): Part => ({ kind: 'link', path: `/bin/${name}`, target: 'busybox' })),
+    { type: 'directory', path: '/tmp', mode: 0o1777 },
+    { type: 'text', path: '/etc/passwd', text: PASSWD },
+    { type: 'text', path: '/etc/group', text: GROUP },
+    { type: 'file', path: '/bin/busybox', source: busybox },
+    ...applets.map((name): Part => ({ type: 'link', path: `/bin/${name}`, target: 'busybox' })),
   ];
 }
 
@@ -58,10 +58,10 @@ export async function pythonParts(): Promise<Part[]> {
   const loaded = [executable, ...files.filter((file) => file.endsWith('.so'))];
   return [
     ...(await basicParts()),
-    { kind: 'file', path: executable, source: executable },
+    { type: 'file', path: executable, source: executable },
     ...(executable === '/usr/bin/python3' ? [] : [link('/usr/bin/python3', executable)]),
     link('/usr/bin/python', 'python3'),
-    ...files.map((file): Part => ({ kind: 'file', path: file, source: file })),
+    ...files.map((file): Part => ({ type: 'file', path: file, source: file })),
     ...(await librariesOf(loaded)),
   ];
 }
@@ -78,11 +78,11 @@ export async function pipParts(): Promise<Part[]> {
   return [
     ...(await pythonParts()),
     ...files.map((file): Part => ({
-      kind: 'file',
+      type: 'file',
       path: path.join(library, 'pip', path.relative(pip, file)),
       source: file,
     })),
-    ...(hasCertificates ? [{ kind: 'file', path: CERTIFICATES, source: CERTIFICATES } as const] : []),
+    ...(hasCertificates ? [{ type: 'file', path: CERTIFICATES, source: CERTIFICATES } as const] : []),
   ];
 }
 
@@ -91,13 +91,13 @@ export async function nodeParts(): Promise<Part[]> {
   const node = await fs.realpath(process.execPath);
   return [
     ...(await basicParts()),
-    { kind: 'file', path: '/usr/bin/node', source: node },
+    { type: 'file', path: '/usr/bin/node', source: node },
     ...(await librariesOf([node])),
   ];
 }
 
 function link(from: string, target: string): Part {
-  return { kind: 'link', path: from, target };
+  return { type: 'link', path: from, target };
 }
 
 async function staticBusybox(): Promise<string> {
@@ -162,5 +162,5 @@ async function librariesOf(files: readonly string[]): Promise<Part[]> {
     const missing = /^\t(\S+) => not found/.exec(line)?.[1];
     if (missing !== undefined) throw new Error(`the library ${missing} is missing`);
   }
-  return [...libraries].toSorted().map((place): Part => ({ kind: 'file', path: place, source: place }));
+  return [...libraries].toSorted().map((place): Part => ({ type: 'file', path: place, source: place }));
 }

@@ -26,9 +26,9 @@ function bytesOf(text: string): number {
 
 /** A program: source code for an interpreter, a program in an image, or one whose image must be built first. */
 export type Program =
-  | { readonly kind: 'source'; readonly launch: Launch }
-  | { readonly kind: 'image'; readonly launch: ImageLaunch }
-  | { readonly kind: 'build'; readonly build: ImageBuild; readonly launch: Omit<ImageLaunch, 'image'> };
+  | { readonly type: 'source'; readonly launch: Launch }
+  | { readonly type: 'image'; readonly launch: ImageLaunch }
+  | { readonly type: 'build'; readonly build: ImageBuild; readonly launch: Omit<ImageLaunch, 'image'> };
 
 /**
  * The program to run, with its data.
@@ -76,14 +76,14 @@ export function programOf(job: JobRequest): Program {
         stdin: '',
         env: variablesOf(job.inputs),
       };
-      return { kind: 'image', launch: { ...launch, image: job.image } };
+      return { type: 'image', launch: { ...launch, image: job.image } };
     }
     case 'tool': {
       const args = bytesOf(inputsJson) <= limits.argumentBytes ? [inputsJson] : [];
       const given = { ...common, args, stdin: inputsJson, env: {} };
       const { image, build, code = '', runtime = 'python3' } = job;
-      if (image !== undefined) return { kind: 'image', launch: { ...given, command: null, image } };
-      if (build !== undefined) return { kind: 'build', build, launch: { ...given, command: null } };
+      if (image !== undefined) return { type: 'image', launch: { ...given, command: null, image } };
+      if (build !== undefined) return { type: 'build', build, launch: { ...given, command: null } };
       refuseNul('code', code);
       return source({ ...given, interpreter: runtime, entry: 'tool', source: code });
     }
@@ -91,7 +91,7 @@ export function programOf(job: JobRequest): Program {
 }
 
 function source(launch: Launch): Program {
-  return { kind: 'source', launch };
+  return { type: 'source', launch };
 }
 
 function refuseNul(field: string, text: string): void {

@@ -262,8 +262,8 @@ export class Jobs {
   }
 
   #sandboxFor(program: Program, { sandbox }: JobRequest): Sandbox {
-    if (program.kind === 'source') return this.#sandboxes.choose(program.launch.interpreter, sandbox);
-    if (program.kind === 'image' && !isAllowed(program.launch.image, this.#images)) {
+    if (program.type === 'source') return this.#sandboxes.choose(program.launch.interpreter, sandbox);
+    if (program.type === 'image' && !isAllowed(program.launch.image, this.#images)) {
       throw new RunnerError(
         'unsupported',
         `The operator does not allow the image ${program.launch.image} (allowed: ${this.#images.join(', ')})`,
@@ -274,12 +274,12 @@ export class Jobs {
 
   async #begin(entry: Entry): Promise<SandboxProcess> {
     const { sandbox, program, stop } = entry;
-    if (program.kind === 'source') {
+    if (program.type === 'source') {
       const held = await this.#prewarmer.take(entry.session, sandbox, program.launch.interpreter);
       return await (held ?? sandbox).start(program.launch);
     }
     if (sandbox.startImage === undefined || sandbox.buildImage === undefined) throw new Error('It runs no images');
-    if (program.kind === 'image') {
+    if (program.type === 'image') {
       const held = await this.#prewarmer.takeImage(entry.session, sandbox, program.launch.image);
       return await (held?.start(program.launch) ?? sandbox.startImage(program.launch));
     }

@@ -27,7 +27,7 @@ export function manifestHost(env: Env): ManifestHost {
   return {
     async ask(owner, request) {
       const answer = valueOf(await catalogFor(env, owner).ask(request, owner));
-      if (CHANGES.has(request.do)) await keepOwnSchedules(env, owner);
+      if (CHANGES.has(request.type)) await keepOwnSchedules(env, owner);
       return answer;
     },
   };

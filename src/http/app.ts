@@ -165,7 +165,7 @@ export function createApp(options: AppOptions): Hono<Env> {
   app.get('/openapi.json', (c) => c.json(openApiDocument(options.version)));
   app.get('/executors', async (c) => c.json({ executors: (await options.status(c.get('principal').name)).executors }));
   const agentList = async (owner: string | null): Promise<{ readonly name: string; readonly summary: string }[]> => {
-    const agents = (await options.manifests.ask(owner, { do: 'list', kind: 'agent' })) as {
+    const agents = (await options.manifests.ask(owner, { type: 'list', kind: 'agent' })) as {
       readonly name: string;
       readonly summary: string;
     }[];

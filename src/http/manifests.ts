@@ -23,16 +23,16 @@ interface PostedFile {
 
 /** What a catalogue can be asked. */
 export type CatalogRequest =
-  | { readonly do: 'list'; readonly kind: ManifestKind | null }
+  | { readonly type: 'list'; readonly kind: ManifestKind | null }
   | {
-      readonly do: 'get';
+      readonly type: 'get';
       readonly ref: ManifestRef;
       readonly wanted: { readonly version?: string; readonly revision?: number };
     }
-  | { readonly do: 'put'; readonly ref: ManifestRef; readonly text: string }
-  | { readonly do: 'remove'; readonly ref: ManifestRef }
-  | { readonly do: 'upload' | 'replace' | 'validate'; readonly files: readonly PostedFile[] }
-  | { readonly do: 'graph' };
+  | { readonly type: 'put'; readonly ref: ManifestRef; readonly text: string }
+  | { readonly type: 'remove'; readonly ref: ManifestRef }
+  | { readonly type: 'upload' | 'replace' | 'validate'; readonly files: readonly PostedFile[] }
+  | { readonly type: 'graph' };
 
 /** The catalogues of all namespaces. */
 export interface ManifestHost {
@@ -49,7 +49,7 @@ export function manifestRoutes(host: ManifestHost): Hono<Env> {
   app.get('/manifests', async (c) => c.json({ manifests: await list(host, c.get('principal'), null) }));
 
   app.get('/manifests/graph', async (c) => {
-    const { graph, text } = (await host.ask(c.get('principal').name, { do: 'graph' })) as {
+    const { graph, text } = (await host.ask(c.get('principal').name, { type: 'graph' })) as {
       graph: Answer;
       text: string;
     };
@@ -58,14 +58,14 @@ export function manifestRoutes(host: ManifestHost): Hono<Env> {
 
   app.post('/manifests/validate', async (c) => {
     const { files, leftOut } = await readFiles(c.req.raw);
-    const report = (await host.ask(c.get('principal').name, { do: 'validate', files })) as Report;
+    const report = (await host.ask(c.get('principal').name, { type: 'validate', files })) as Report;
     return c.json({ valid: report.problems.length === 0, ...reportJson(report, leftOut) });
   });
 
   app.put('/manifests', async (c) => {
     const principal = requireAdmin(c.get('principal'));
     const { files, leftOut } = await readFiles(c.req.raw);
-    const report = (await host.ask(principal.name, { do: 'replace', files })) as Report & {
+    const report = (await host.ask(principal.name, { type: 'replace', files })) as Report & {
       readonly removed: readonly Answer[];
     };
     return c.json({ ...reportJson(report, leftOut), removed: report.removed });
@@ -74,7 +74,7 @@ export function manifestRoutes(host: ManifestHost): Hono<Env> {
   app.post('/manifests', async (c) => {
     const principal = requireAdmin(c.get('principal'));
     const { files, leftOut } = await readFiles(c.req.raw);
-    const report = (await host.ask(principal.name, { do: 'upload', files })) as Report;
+    const report = (await host.ask(principal.name, { type: 'upload', files })) as Report;
     if (report.manifests.length === 0 && report.problems.length > 0) {
       const [first] = report.problems;
       throw new EngineError('invalid_manifest', `Nothing could be loaded; the first problem: ${said(first)}`, {
@@ -91,7 +91,7 @@ export function manifestRoutes(host: ManifestHost): Hono<Env> {
   app.get('/manifests/:kind/:name', async (c) => {
     const ref = { kind: kindOf(c.req.param('kind')), name: c.req.param('name') };
     const wanted = readQuery(manifestQuery, c.req.url);
-    const found = (await host.ask(c.get('principal').name, { do: 'get', ref, wanted })) as Answer;
+    const found = (await host.ask(c.get('principal').name, { type: 'get', ref, wanted })) as Answer;
     if (/\byaml\b/.test(c.req.header('accept') ?? '')) {
       return new Response(typeof found['source'] === 'string' ? found['source'] : '', {
         headers: { 'content-type': 'application/yaml; charset=utf-8' },
@@ -106,7 +106,7 @@ export function manifestRoutes(host: ManifestHost): Hono<Env> {
     const principal = requireAdmin(c.get('principal'));
     const ref = { kind: kindOf(c.req.param('kind')), name: c.req.param('name') };
     const text = await readText(c.req.raw, limits.manifestBytes);
-    const report = (await host.ask(principal.name, { do: 'put', ref, text })) as Report;
+    const report = (await host.ask(principal.name, { type: 'put', ref, text })) as Report;
     const json = reportJson(report);
     return c.json(
       { ...json.manifests[0], warnings: json.warnings },
@@ -117,7 +117,7 @@ export function manifestRoutes(host: ManifestHost): Hono<Env> {
   app.delete('/manifests/:kind/:name', async (c) => {
     const principal = requireAdmin(c.get('principal'));
     const ref = { kind: kindOf(c.req.param('kind')), name: c.req.param('name') };
-    await host.ask(principal.name, { do: 'remove', ref });
+    await host.ask(principal.name, { type: 'remove', ref });
     return c.body(null, 204);
   });
 
@@ -131,7 +131,7 @@ interface Report {
 }
 
 async function list(host: ManifestHost, principal: Principal, kind: ManifestKind | null): Promise<Answer[]> {
-  return ((await host.ask(principal.name, { do: 'list', kind })) as Answer[]).map(wire);
+  return ((await host.ask(principal.name, { type: 'list', kind })) as Answer[]).map(wire);
 }
 
 function reportJson(

@@ -18,7 +18,7 @@ function appFor(principal: Principal): Hono<{ Variables: { principal: Principal 
   });
   const ask = async (owner: string | null, request: CatalogRequest): Promise<unknown> => {
     asked.push({ owner, request });
-    return request.do === 'list' ? [] : REPORT;
+    return request.type === 'list' ? [] : REPORT;
   };
   app.route('/', manifestRoutes({ ask }));
   return app;
@@ -44,9 +44,9 @@ test.each([
 
 test('[M4] everyone reads and validates, in the namespace of their own key', async () => {
   await appFor(bob).request('/manifests');
-  expect(asked).toEqual([{ owner: 'bob', request: { do: 'list', kind: null } }]);
+  expect(asked).toEqual([{ owner: 'bob', request: { type: 'list', kind: null } }]);
   await appFor(bob).request('/manifests/validate', { method: 'POST', body: 'kind: Tool\nname: t\n' });
-  expect(asked).toMatchObject([{ owner: 'bob', request: { do: 'validate', files: [{ path: 'tools/t.yaml' }] } }]);
+  expect(asked).toMatchObject([{ owner: 'bob', request: { type: 'validate', files: [{ path: 'tools/t.yaml' }] } }]);
 });
 
 test.each([
@@ -77,7 +77,7 @@ test.each([
   const taken = await appFor(ann).request('/manifests', { method: 'PUT', headers, body });
   expect(taken.status).toBe(200);
   const files = Object.entries(FOLDER.files).map(([path, text]) => ({ path, text }));
-  expect(asked).toEqual([{ owner: 'ann', request: { do: 'replace', files } }]);
+  expect(asked).toEqual([{ owner: 'ann', request: { type: 'replace', files } }]);
 });
 
 test('[M4] what is no text in a folder is left out, and said', async () => {

@@ -64,7 +64,7 @@ export class CatalogObject extends DurableObject<Env> implements CatalogRpc {
 
 async function answerOf(store: ManifestStore, request: CatalogRequest): Promise<unknown> {
   const now = platformClock.now();
-  switch (request.do) {
+  switch (request.type) {
     case 'list':
       return store.list(request.kind);
     case 'get':

@@ -43,7 +43,7 @@ export class Conditions {
     const values: Record<string, Json> = {};
     for (const name of conditionNames(when)) {
       const value = names.valueOf(name, bound[name] ?? null);
-      if (value.state !== 'unknown') values[name] = value.state === 'value' ? value.value : null;
+      if (value.type !== 'unknown') values[name] = value.type === 'value' ? value.value : null;
     }
     const meter = new WorkMeter(Math.min(limits.conditionSteps, this.#stepsLeft));
     const result = evaluateCondition(when, values, meter);

@@ -158,9 +158,9 @@ export class Segments {
         this.#emit(block, piece);
       } else {
         const value = piece.resolve();
-        if (value.state === 'running') break;
+        if (value.type === 'running') break;
         const { text, warning } = this.#rendered(block, piece.reference, value);
-        if (warning !== null) this.#warnOnce(value.state === 'unknown' ? 'unknown_reference' : 'missing_path', warning);
+        if (warning !== null) this.#warnOnce(value.type === 'unknown' ? 'unknown_reference' : 'missing_path', warning);
         this.#emit(block, text);
       }
       done += 1;

@@ -45,7 +45,7 @@ export function resolveCall(action: ActionDeclaration, sources: Sources): Resolv
   }
   for (const name of commandReferences(action.type, action.parameters)) {
     const value = sources.lookup(name);
-    if (value.state === 'value') inputs.set(name, value.value);
+    if (value.type === 'value') inputs.set(name, value.value);
   }
   if (isJsonObject(given.value['inputs'])) {
     for (const [name, value] of Object.entries(given.value['inputs'])) inputs.set(name, value);
@@ -66,7 +66,7 @@ function namedInputs(inputs: Json | undefined): JsonObject {
 }
 
 function forParameters(value: NameValue): ReturnType<NameLookup> {
-  switch (value.state) {
+  switch (value.type) {
     case 'value':
       return { known: true, value: value.value };
     case 'running':
@@ -81,7 +81,7 @@ function forParameters(value: NameValue): ReturnType<NameLookup> {
 
 /** The text that stands for a reference in a response. */
 export function renderReference(reference: Reference, value: NameValue): { text: string; warning: string | null } {
-  switch (value.state) {
+  switch (value.type) {
     case 'value': {
       const found = follow(value.value, reference.path);
       return found.found

@@ -31,15 +31,15 @@ export interface ActionResult {
 
 /** What a name in the model's text stands for at this moment. */
 export type NameValue =
-  | { readonly state: 'value'; readonly value: Json }
+  | { readonly type: 'value'; readonly value: Json }
   /** The producer is still at work: responses hold here (P13). */
-  | { readonly state: 'running' }
+  | { readonly type: 'running' }
   /** There is no value and there will be none, or not soon: shown as `[name: why]`. */
   | {
-      readonly state: 'without';
+      readonly type: 'without';
       readonly why: 'failed' | 'skipped' | 'rejected' | 'cancelled' | 'pending' | 'left_out';
     }
-  | { readonly state: 'unknown' };
+  | { readonly type: 'unknown' };
 
 interface StagedOutput {
   readonly output: Json;

@@ -45,8 +45,8 @@ interface Pins {
 }
 
 const NONE_OPEN: ReadonlyMap<ActionKey, NameValue> = new Map();
-const RUNNING: NameValue = { state: 'running' };
-const PENDING: NameValue = { state: 'without', why: 'pending' };
+const RUNNING: NameValue = { type: 'running' };
+const PENDING: NameValue = { type: 'without', why: 'pending' };
 
 export class RunNames {
   readonly #context: Pick<RunContext, 'journal' | 'variables' | 'feeds' | 'resolved' | 'runNumber'>;
@@ -183,9 +183,9 @@ export class RunNames {
   }
 
   #read(outside: Outside): NameValue {
-    if (outside === null) return { state: 'unknown' };
-    if ('left_out' in outside) return { state: 'without', why: 'left_out' };
-    return { state: 'value', value: 'seq' in outside ? this.#outcomes.at(outside.seq) : outside.value };
+    if (outside === null) return { type: 'unknown' };
+    if ('left_out' in outside) return { type: 'without', why: 'left_out' };
+    return { type: 'value', value: 'seq' in outside ? this.#outcomes.at(outside.seq) : outside.value };
   }
 
   /** What the event of a first attempt says of a name; undefined where it says nothing. */
@@ -220,8 +220,8 @@ export class RunNames {
   #valueOfAction(key: ActionKey): NameValue {
     const result = this.#results.get(key);
     if (result === null) return statusOf(this.#state(), key) === 'awaiting_approval' ? PENDING : RUNNING;
-    if (result.status === 'completed') return { state: 'value', value: result.output };
-    return { state: 'without', why: result.status };
+    if (result.status === 'completed') return { type: 'value', value: result.output };
+    return { type: 'without', why: result.status };
   }
 
   #declaration(key: ActionKey): ActionDeclaration {

@@ -53,9 +53,9 @@ export function newSubstitutionQuota(): SubstitutionQuota {
 }
 
 type Found =
-  | { readonly state: 'value'; readonly value: Json; readonly text: string }
-  | { readonly state: 'nothing'; readonly text: string }
-  | { readonly state: 'unknown' };
+  | { readonly type: 'value'; readonly value: Json; readonly text: string }
+  | { readonly type: 'nothing'; readonly text: string }
+  | { readonly type: 'unknown' };
 
 class Substitution {
   readonly #lookup: NameLookup;
@@ -113,15 +113,15 @@ class Substitution {
     const [only] = parts;
     if (parts.length === 1 && typeof only === 'object') {
       const found = this.#find(only);
-      if (found.state === 'unknown') return text;
-      if (found.state === 'nothing' || !this.#afford(only, found.text)) return null;
+      if (found.type === 'unknown') return text;
+      if (found.type === 'nothing' || !this.#afford(only, found.text)) return null;
       return found.value;
     }
     return parts
       .map((part) => {
         if (typeof part === 'string') return part;
         const found = this.#find(part);
-        if (found.state === 'unknown') return part.raw;
+        if (found.type === 'unknown') return part.raw;
         return this.#afford(part, found.text) ? found.text : '';
       })
       .join('');
@@ -143,20 +143,20 @@ class Substitution {
     }
     if (!named.known) {
       this.#unknown.add(reference.raw);
-      return { state: 'unknown' };
+      return { type: 'unknown' };
     }
     // What no room is left for is not rendered.
-    if (this.#leftOut !== null) return { state: 'nothing', text: '' };
-    if ('failed' in named) return { state: 'nothing', text: `[${reference.name}: ${named.failed}]` };
+    if (this.#leftOut !== null) return { type: 'nothing', text: '' };
+    if ('failed' in named) return { type: 'nothing', text: `[${reference.name}: ${named.failed}]` };
     const { found, value } = follow(named.value, reference.path);
     if (found && this.#quota.charsLeft <= 0) {
       // Rendering is part of the work that the quota bounds.
       this.spent = true;
-      return { state: 'nothing', text: '' };
+      return { type: 'nothing', text: '' };
     }
-    if (found) return { state: 'value', value, text: renderText(value) };
+    if (found) return { type: 'value', value, text: renderText(value) };
     this.#missing.push(reference.raw);
-    return { state: 'nothing', text: '' };
+    return { type: 'nothing', text: '' };
   }
 
   #afford(reference: Reference, text: string): boolean {
