@@ -5,7 +5,8 @@
  */
 import { join } from 'node:path';
 import type { ModelDelta } from '../src/domain/ports.ts';
-import { Journal, runIdOf } from '../src/journal/journal.ts';
+import { Journal } from '../src/journal/journal.ts';
+import { runIdOf } from '../src/journal/run-id.ts';
 import { MortalSql, openNodeSql } from '../test/support/node-sql.ts';
 import type { NodeSql } from '../test/support/node-sql.ts';
 import { SESSION_ID, sessionKit, settle } from '../test/support/session-kit.ts';
@@ -249,10 +250,10 @@ function measureOpen(events: number): number {
   const samples = Array.from({ length: 7 }, () => {
     const startedAt = performance.now();
     const journal = new Journal(sql);
-    journal.openRuns();
-    journal.durations();
+    journal.runs.open();
+    journal.history.durations();
     journal.page(events - 100);
-    journal.runs(100);
+    journal.runs.list(100);
     return performance.now() - startedAt;
   });
   return percentile(samples, 0.5);

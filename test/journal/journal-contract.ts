@@ -205,7 +205,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
     withDb((db) => {
       const journal = new Journal(db);
       journal.create(RECORD);
-      const first = journal.createRun({ content: 'hello' }, 10, 'running', 'key-1');
+      const first = journal.runs.create({ content: 'hello' }, 10, 'running', 'key-1');
       expect(first).toMatchObject({
         run: 1,
         runId: RUN_ID,
@@ -214,29 +214,29 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
         input: { content: 'hello' },
       });
       journal.append(entry({}));
-      journal.endRun(1, 'completed', 20, false);
-      const second = journal.createRun({ content: 'again' }, 30, 'queued');
-      expect(new Journal(db).openRuns().map(({ run }) => run)).toEqual([second.run]);
-      journal.endRun(2, 'completed', 40, true);
-      expect(new Journal(db).openRuns().map(({ run }) => run)).toEqual([second.run]);
-      journal.closeRun(2);
-      expect(new Journal(db).openRuns()).toEqual([]);
-      expect(journal.runByIdempotencyKey('key-1')?.run).toBe(1);
-      expect(journal.runByIdempotencyKey('key-2')).toBeNull();
-      expect([...journal.eventsOf(journal.requireRun(1))]).toHaveLength(1);
+      journal.runs.end(1, 'completed', 20, false);
+      const second = journal.runs.create({ content: 'again' }, 30, 'queued');
+      expect(new Journal(db).runs.open().map(({ run }) => run)).toEqual([second.run]);
+      journal.runs.end(2, 'completed', 40, true);
+      expect(new Journal(db).runs.open().map(({ run }) => run)).toEqual([second.run]);
+      journal.runs.close(2);
+      expect(new Journal(db).runs.open()).toEqual([]);
+      expect(journal.runs.byIdempotencyKey('key-1')?.run).toBe(1);
+      expect(journal.runs.byIdempotencyKey('key-2')).toBeNull();
+      expect([...journal.eventsOf(journal.runs.require(1))]).toHaveLength(1);
     }));
 
   test('[J6] [J9] inputs that no event carries are read back in order, each with the event that it came after', () =>
     withDb((db) => {
       const journal = new Journal(db);
       journal.create(RECORD);
-      journal.createRun({ content: 'hello' }, 10, 'running');
+      journal.runs.create({ content: 'hello' }, 10, 'running');
       journal.append(entry({}));
-      journal.addInputs(1, [{ is: 'text', text: 'a' }]);
-      journal.addInputs(2, [{ is: 'text', text: 'of another run' }]);
+      journal.runs.addInputs(1, [{ is: 'text', text: 'a' }]);
+      journal.runs.addInputs(2, [{ is: 'text', text: 'of another run' }]);
       journal.append(entry({}));
-      journal.addInputs(1, [{ is: 'text', text: 'b' }]);
-      expect(new Journal(db).looseInputs(1)).toEqual([
+      journal.runs.addInputs(1, [{ is: 'text', text: 'b' }]);
+      expect(new Journal(db).runs.looseInputs(1)).toEqual([
         { afterSeq: 1, inputs: [{ is: 'text', text: 'a' }] },
         { afterSeq: 2, inputs: [{ is: 'text', text: 'b' }] },
       ]);
@@ -253,12 +253,12 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       };
       done('old', 'a', 'report');
       done('new', 'b', 'report');
-      const found = journal.outcomeCache(2);
+      const found = journal.history.outcomeCache(2);
       expect(found.map(({ seq }) => seq)).toEqual(found.map(({ seq }) => seq).toSorted((a, b) => b - a));
       const latest = (name: string): unknown =>
         journal.outputAt(found.find(({ id, outputKey }) => id === name || outputKey === name)?.seq ?? Infinity);
       expect([latest('report'), latest('a'), latest('missing')]).toEqual(['new', 'old', null]);
-      expect(journal.outcomeCache(1)).toEqual([]);
+      expect(journal.history.outcomeCache(1)).toEqual([]);
     }));
 
   test('[P6] what stands for later actions is kept by key, with the result that the journal holds', () =>
@@ -275,11 +275,11 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
         at: 5,
         expiresAt,
       });
-      expect(journal.outcome('k')).toBeNull();
-      journal.rememberOutcome(kept(seqs[0], 100));
-      expect(new Journal(db).outcome('k')).toEqual({ ...kept(seqs[0], 100), output: 'first' });
-      journal.rememberOutcome(kept(seqs[1], null));
-      expect(new Journal(db).outcome('k')).toEqual({ ...kept(seqs[1], null), output: 'second' });
+      expect(journal.outcomes.get('k')).toBeNull();
+      journal.outcomes.remember(kept(seqs[0], 100));
+      expect(new Journal(db).outcomes.get('k')).toEqual({ ...kept(seqs[0], 100), output: 'first' });
+      journal.outcomes.remember(kept(seqs[1], null));
+      expect(new Journal(db).outcomes.get('k')).toEqual({ ...kept(seqs[1], null), output: 'second' });
     }));
 
   test('[P6] what has expired goes, then the oldest; keys that last have a limit of their own', () =>
@@ -288,7 +288,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       journal.create(RECORD);
       const { seq } = journal.append(entry({ output: 1 }, { type: 'action_completed' }));
       const remember = (key: string, order: number, expiresAt: number | null): void =>
-        journal.rememberOutcome({ key, content: 'c', seq: order, at: 1_000, expiresAt });
+        journal.outcomes.remember({ key, content: 'c', seq: order, at: 1_000, expiresAt });
       const count = (): unknown => db.exec(`SELECT COUNT(*) AS n FROM outcomes`)[0]?.['n'];
       remember('lasts', seq ?? 0, null);
       for (let n = 0; n < 100; n += 1) remember(`old${n}`, n, 999);
@@ -313,7 +313,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       for (let ms = 0; ms < limits.durationsRead + 2; ms += 1) done({ key: '1/0', target: 'tool/x', ms });
       done({ key: '1/1' });
       await journal.sync();
-      const seen = new Journal(db).durations();
+      const seen = new Journal(db).history.durations();
       expect(seen).toHaveLength(limits.durationsRead);
       expect(seen[0]).toEqual({ target: 'tool/x', ms: 2 });
       expect(seen.at(-1)).toEqual({ target: 'tool/x', ms: limits.durationsRead + 1 });
@@ -331,7 +331,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       db.exec(`UPDATE schema_version SET version = 1`);
       const next = new Journal(db);
       expect(next.record).toEqual(RECORD);
-      expect(next.outcome('k')).toBeNull();
+      expect(next.outcomes.get('k')).toBeNull();
       expect([...next.variables()]).toEqual([['x', { json: '1', bytes: 2 }]]);
     }));
 
@@ -363,18 +363,18 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       new Journal(db).create(RECORD);
       const found = new Journal(db);
       expect(found.record).toEqual(RECORD);
-      expect([found.lastSeq, found.runs(), found.openRuns(), [...found.feeds()]]).toEqual([0, [], [], []]);
-      expect([found.runCount, found.run(1), found.runByIdempotencyKey('k'), [...found.variables()]]).toEqual([
+      expect([found.lastSeq, found.runs.list(), found.runs.open(), [...found.feeds()]]).toEqual([0, [], [], []]);
+      expect([found.runs.count, found.runs.get(1), found.runs.byIdempotencyKey('k'), [...found.variables()]]).toEqual([
         0,
         null,
         null,
         [],
       ]);
-      expect([found.outcomesWithArtifacts(0, 9).found, found.range({ after: 0, limit: 1 }), found.page(0)]).toEqual([
-        [],
-        [],
-        [],
-      ]);
+      expect([
+        found.history.outcomesWithArtifacts(0, 9).found,
+        found.range({ after: 0, limit: 1 }),
+        found.page(0),
+      ]).toEqual([[], [], []]);
       expect(tables()).toEqual([{ name: 'session' }]);
       found.setVariable('x', 1);
       expect(tables().length).toBeGreaterThan(1);

@@ -136,12 +136,12 @@ test('[J6] a session with 1,000 events opens, and tells its last page, without r
   );
   const plans = plansOf(sql, (observed) => {
     const journal = new Journal(observed);
-    expect(journal.openRuns()).toEqual([]);
+    expect(journal.runs.open()).toEqual([]);
     expect(journal.lastSeq).toBe(1_000);
-    expect(journal.durations()).toHaveLength(limits.durationsRead);
+    expect(journal.history.durations()).toHaveLength(limits.durationsRead);
     expect(journal.page(900)).toHaveLength(100);
-    expect(journal.runs(100)).toHaveLength(100);
-    expect(journal.runByIdempotencyKey('none')).toBeNull();
+    expect(journal.runs.list(100)).toHaveLength(100);
+    expect(journal.runs.byIdempotencyKey('none')).toBeNull();
   });
   expect(plans.length).toBeGreaterThan(5);
   expect(plans.filter((plan) => /^SCAN events\b(?! USING)/.test(plan))).toEqual([]);

@@ -6,7 +6,8 @@ import type { SessionEvent } from '../../../src/domain/event.ts';
 import { Broadcaster } from '../../../src/engine/session/broadcaster.ts';
 import { Heartbeat } from '../../../src/http/heartbeat.ts';
 import { eventStream, SSE_HEADERS } from '../../../src/http/sse.ts';
-import { Journal, runIdOf } from '../../../src/journal/journal.ts';
+import { Journal } from '../../../src/journal/journal.ts';
+import { runIdOf } from '../../../src/journal/run-id.ts';
 
 const SESSION = `ses_${'b'.repeat(32)}`;
 

@@ -32,7 +32,7 @@ export interface ApprovalView {
 /** @param open whether a run waits for the answer now; null when no approval has this id */
 export function approvalView(journal: Journal, id: string, now: number, open: boolean): ApprovalView | null {
   if (!/^apr_[0-9a-f]{32}$/.test(id)) return null;
-  const found = journal.approval(id);
+  const found = journal.history.approval(id);
   if (found === null) return null;
   const { event, state, end } = found;
   const { data, timestamp } = event;

@@ -126,7 +126,7 @@ export class OutcomeCache {
   #find({ resolved, content }: Asked): Recalled | null {
     const { action, version, cacheTtlMs } = resolved;
     if (action.idempotencyKey !== null) {
-      const earlier = this.#journal.outcome(onceKey(action.idempotencyKey));
+      const earlier = this.#journal.outcomes.get(onceKey(action.idempotencyKey));
       if (earlier !== null && earlier.content !== content) {
         const message = `Action "${action.id}" uses the idempotency key "${action.idempotencyKey}" of another action, with other parameters: give it a key of its own`;
         return { type: 'refused', error: { code: 'idempotency_mismatch', message, retryable: false } };
@@ -135,7 +135,7 @@ export class OutcomeCache {
     }
     if (cacheTtlMs === null) return null;
     const now = this.#clock.now();
-    const cached = this.#journal.outcome(cacheKey(content, version));
+    const cached = this.#journal.outcomes.get(cacheKey(content, version));
     const fresh =
       cached !== null && now - cached.at < cacheTtlMs && cached.expiresAt !== null && now < cached.expiresAt;
     return fresh ? { type: 'outcome', output: cached.output } : null;
@@ -145,14 +145,14 @@ export class OutcomeCache {
     const { resolved, content, state } = asked;
     const { action, version, cacheTtlMs } = resolved;
     const at = this.#clock.now();
-    if (action.idempotencyKey !== null && this.#journal.outcome(onceKey(action.idempotencyKey)) === null) {
-      this.#journal.rememberOutcome({ key: onceKey(action.idempotencyKey), content, seq, at, expiresAt: null });
+    if (action.idempotencyKey !== null && this.#journal.outcomes.get(onceKey(action.idempotencyKey)) === null) {
+      this.#journal.outcomes.remember({ key: onceKey(action.idempotencyKey), content, seq, at, expiresAt: null });
     }
     // What was itself recalled is as old as it was before.
     if (cacheTtlMs === null || state !== 'holding') return;
     // A hit writes the result once more: what is long costs more than it saves.
     if (JSON.stringify(output).length > limits.cachedOutcomeChars) return;
-    this.#journal.rememberOutcome({
+    this.#journal.outcomes.remember({
       key: cacheKey(content, version),
       content,
       seq,

@@ -149,7 +149,7 @@ function internalValue(name: string, params: JsonObject, ports: FeedPorts): Json
         user_id: record.user_id,
         kind: record.kind,
         created_at: new Date(record.created_at).toISOString(),
-        runs: journal.runs().length,
+        runs: journal.runs.list().length,
       };
     case 'agent_metadata': {
       const { name: agent, version, summary, tags } = resolved.agent;
@@ -160,7 +160,7 @@ function internalValue(name: string, params: JsonObject, ports: FeedPorts): Json
     case 'usage':
       return moment?.usage ?? null;
     case 'recent_actions':
-      return journal
+      return journal.history
         .recentActions(limits.recentActions)
         .map(({ type, action_id: id, action_name: action, timestamp }) => ({
           id: id ?? null,

@@ -4,7 +4,8 @@ import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ResolvedAgent } from '../../domain/manifest.ts';
 import type { RunRecord } from '../../domain/session.ts';
-import type { Journal, StoredEvent } from '../../journal/journal.ts';
+import type { StoredEvent } from '../../journal/event-rows.ts';
+import type { Journal } from '../../journal/journal.ts';
 import type { ActionReport, Cut, ChatTurn } from '../../protocol/prompt/chat-turn.ts';
 import type { NativeCall } from '../../protocol/native/tool-calls.ts';
 import { trainingExample } from '../../protocol/prompt/transcript.ts';
@@ -13,7 +14,7 @@ import { ordinalOf } from '../run/run-names.ts';
 /** The turns of the runs before `run`, oldest first: the latest ones that fit in `limits.history…`. */
 export function readConversation(journal: Journal, run: number): ChatTurn[] {
   return [...runsBefore(journal, run)]
-    .map(({ content, record }) => foldTurn(content, journal.conversationOf(record)))
+    .map(({ content, record }) => foldTurn(content, journal.history.conversationOf(record)))
     .reverse();
 }
 
@@ -24,8 +25,8 @@ function* runsBefore(
 ): Generator<{ readonly record: RunRecord; readonly content: string; readonly bytes: number }> {
   let bytes = 0;
   let events = 0;
-  for (const record of journal.runs(limits.historyTurns, run).reverse()) {
-    const own = journal.conversationBytes(record);
+  for (const record of journal.runs.list(limits.historyTurns, run).reverse()) {
+    const own = journal.history.conversationBytes(record);
     bytes += own;
     events += (record.lastSeq ?? journal.lastSeq) - record.firstSeq + 1;
     if (bytes > limits.historyBytes || events > limits.historyEvents) return;
@@ -52,7 +53,7 @@ export async function* readTranscript(
   for (const { record, content, bytes } of runsBefore(journal, Number.MAX_SAFE_INTEGER)) {
     await took(bytes);
     const stored: StoredEvent[] = [];
-    for (const event of journal.conversationOf(record)) {
+    for (const event of journal.history.conversationOf(record)) {
       stored.push(event);
       await took(limits.eventChars);
     }

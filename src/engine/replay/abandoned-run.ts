@@ -76,6 +76,6 @@ export function endAbandonedRun(
     append('agent_failed', { error: { ...error }, iterations: iteration }, null);
   }
   // What the events say counts: the row may be a moment behind them.
-  journal.endRun(run.run, over ?? 'failed', at, false);
+  journal.runs.end(run.run, over ?? 'failed', at, false);
   return appended;
 }

@@ -58,7 +58,7 @@ export class Replay {
   constructor(journal: Journal, run: RunRecord) {
     const inputs: RecordedInput[] = [];
     const events: Recorded[] = [];
-    const loose = journal.looseInputs(run.run);
+    const loose = journal.runs.looseInputs(run.run);
     let next = 0;
     let lastSeq = 0;
     let recoveries = 0;

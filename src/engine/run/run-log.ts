@@ -106,9 +106,9 @@ export class RunLog {
     const { length } = this.#unsaved;
     const small = this.#unsavedChars <= limits.unsavedTextChars * 2 && length <= 100;
     const unsaved = this.#takeUnsaved();
-    if (small && length > 0) this.#journal.addInputs(this.#runNumber, encodeInputs(unsaved));
+    if (small && length > 0) this.#journal.runs.addInputs(this.#runNumber, encodeInputs(unsaved));
     // A row holds so much and no more (J6).
-    else for (const input of unsaved) this.#journal.addInputs(this.#runNumber, encodeInputs([input]));
+    else for (const input of unsaved) this.#journal.runs.addInputs(this.#runNumber, encodeInputs([input]));
   }
 
   #takeUnsaved(): RecordedInput[] {

@@ -14,7 +14,7 @@ import type { ActionDeclaration, ActionKey } from '../../domain/action.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import type { CachedOutcome } from '../../journal/journal.ts';
+import type { CachedOutcome } from '../../journal/history.ts';
 import { newSubstitutionQuota } from '../../protocol/references/substitution.ts';
 import { action as declarationOf, bindings, dependenciesOf, statusOf } from '../../scheduler/step.ts';
 import type { RunState } from '../../scheduler/step.ts';
@@ -205,7 +205,7 @@ export class RunNames {
   /** What an earlier run left under a name, as it was when the first such name was looked up. */
   #earlierOutcome(name: string): { readonly seq: number } | typeof LEFT_OUT | null {
     if (this.#context.runNumber === 1) return null;
-    this.#earlier ??= byName(this.#context.journal.outcomeCache(this.#context.runNumber));
+    this.#earlier ??= byName(this.#context.journal.history.outcomeCache(this.#context.runNumber));
     const found = this.#earlier.get(name);
     if (found === undefined) return null;
     const { seq, bytes } = found;

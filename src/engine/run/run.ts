@@ -208,7 +208,7 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
         return;
       }
       case 'drained':
-        if (!log.replaying) context.journal.closeRun(context.runNumber);
+        if (!log.replaying) context.journal.runs.close(context.runNumber);
         progress.drained = true;
     }
   };
@@ -230,9 +230,9 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
     }
     record.finish();
     clock.at = null;
-    const { status } = context.journal.requireRun(context.runNumber);
+    const { status } = context.journal.runs.require(context.runNumber);
     if (progress.end !== null && state.phase !== 'live' && status !== progress.end.status) end(progress.end);
-    if (progress.drained) return context.journal.closeRun(context.runNumber);
+    if (progress.drained) return context.journal.runs.close(context.runNumber);
     actions.resume();
     // Waiting for a person is no work that could have been broken off (J8).
     if (state.phase === 'parked') {
@@ -248,7 +248,7 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
 
   const end = (command: RunEnd): void => {
     const { open, openBackground } = state;
-    context.journal.endRun(context.runNumber, command.status, clock.now(), open + openBackground > 0);
+    context.journal.runs.end(context.runNumber, command.status, clock.now(), open + openBackground > 0);
     log.afterSync(() => context.ended(command));
   };
 

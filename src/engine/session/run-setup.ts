@@ -57,7 +57,7 @@ export function agentOfRun(ports: Ports, { input }: RunRecord): ResolvedAgent | 
 export function currentAgent(ports: Ports): ResolvedAgent | null {
   const record = recordOf(ports);
   if (record.workflow !== undefined) return null;
-  return ports.resolve(record.agent, pinOf(ports.journal.runs(1)[0]?.input ?? {}));
+  return ports.resolve(record.agent, pinOf(ports.journal.runs.list(1)[0]?.input ?? {}));
 }
 
 function requireWorkflow(ports: Ports, input: RunRecord['input']): ResolvedWorkflow {

@@ -7,7 +7,7 @@
 import type { EventData } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { ResolvedAgent } from '../../domain/manifest.ts';
-import { runIdOf } from '../../journal/journal.ts';
+import { runIdOf } from '../../journal/run-id.ts';
 import { fetchFeed } from '../feeds/feed-sources.ts';
 import { viewJson } from '../feeds/feeds.ts';
 import type { FetchFeed } from '../feeds/feeds.ts';
@@ -60,7 +60,7 @@ export class SessionFeeds {
     const atWork = this.#runs.active.find(({ isHeld }) => isHeld);
     if (atWork !== undefined) return atWork.put({ type: 'feed', data });
     const { journal, clock } = this.#scope;
-    const runId = runIdOf(recordOf(this.#scope).session_id, journal.runs(1)[0]?.run ?? 0);
+    const runId = runIdOf(recordOf(this.#scope).session_id, journal.runs.list(1)[0]?.run ?? 0);
     const event = journal.append({ type: 'context_feed_updated', runId, iteration: 0, at: clock.now(), data });
     this.#runs.tell([], [event]).catch((fault: unknown) => this.#scope.log(fault));
   }

@@ -27,7 +27,7 @@ export class SessionMemory implements Pick<RunContext, 'variables' | 'learned' |
   }
 
   get learned(): LearnedDurations {
-    this.#learned ??= new LearnedDurations(this.#journal.durations());
+    this.#learned ??= new LearnedDurations(this.#journal.history.durations());
     return this.#learned;
   }
 }

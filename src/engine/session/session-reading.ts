@@ -134,8 +134,8 @@ export class SessionReading {
   /** Everything of the session that is on disk, as JSON Lines: its record, its runs, all events in order, its variables. */
   export(variables: VariablesSnapshot): AsyncGenerator<string> {
     // Others have ended for good.
-    const going = new Map(this.#journal.openRuns().map((run) => [run.run, run]));
-    return this.#export(variables, going, this.#journal.runCount);
+    const going = new Map(this.#journal.runs.open().map((run) => [run.run, run]));
+    return this.#export(variables, going, this.#journal.runs.count);
   }
 
   async *#export(
@@ -146,7 +146,7 @@ export class SessionReading {
     const { owner: _owner, ...session } = this.#record;
     yield `${JSON.stringify({ session })}\n`;
     for (let number = 1; number <= runCount; number += 1) {
-      const { runId, status, startedAt, endedAt, input } = going.get(number) ?? this.#journal.requireRun(number);
+      const { runId, status, startedAt, endedAt, input } = going.get(number) ?? this.#journal.runs.require(number);
       const run = { run_id: runId, status, started_at: startedAt, ended_at: endedAt, input };
       const line = JSON.stringify({ run });
       yield `${line}\n`;
@@ -192,7 +192,7 @@ export class SessionReading {
     let sizeBytes = 0;
     let last = after;
     for (let searched = after; searched < this.#until;) {
-      const { found, next, chars } = this.#journal.outcomesWithArtifacts(searched, this.#until);
+      const { found, next, chars } = this.#journal.history.outcomesWithArtifacts(searched, this.#until);
       for (const seq of found) {
         if (artifacts.length >= limits.pageRows || sizeBytes > limits.artifactPageBytes) {
           return { artifacts, next: last };

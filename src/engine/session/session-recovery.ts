@@ -52,7 +52,7 @@ export class SessionRecovery {
 
   /** Whether runs of an earlier host have no owner yet: the session must be woken for them. */
   get isPending(): boolean {
-    return !this.#isOver && this.#scope.journal.openRuns().length > 0;
+    return !this.#isOver && this.#scope.journal.runs.open().length > 0;
   }
 
   /** @returns why the run is not recovered, where it froze its hosts; null when it is */
@@ -84,7 +84,7 @@ export class SessionRecovery {
   }
 
   async #recoverRuns(): Promise<void> {
-    for (const record of this.#scope.journal.openRuns()) {
+    for (const record of this.#scope.journal.runs.open()) {
       if (this.#runs.has(record.run)) continue;
       const source = (): RunSource => sourceOf(this.#scope, record, null);
       if (record.status === 'queued') this.#runs.add({ run: record.run, source, isLeft: true }, false);

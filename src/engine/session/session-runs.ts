@@ -14,7 +14,7 @@ import { EngineError, messageOf } from '../../domain/errors.ts';
 import type { EventData, SessionEvent } from '../../domain/event.ts';
 import { limits } from '../../domain/limits.ts';
 import type { RunRecord } from '../../domain/session.ts';
-import { runIdOf } from '../../journal/journal.ts';
+import { runIdOf } from '../../journal/run-id.ts';
 import { endAbandonedRun } from '../replay/abandoned-run.ts';
 import type { Replay } from '../replay/replay.ts';
 import { Inbox } from '../run/inbox.ts';
@@ -130,7 +130,7 @@ export class SessionRuns {
     for (const [, run] of active) run.put({ type: 'cancel_requested', reason });
     const queued = this.#queue.splice(0).map(({ run }) => run);
     const batch = queued.map((run) => {
-      this.#journal.startRun(run, this.#scope.clock.now());
+      this.#journal.runs.start(run, this.#scope.clock.now());
       return this.#close(run, 'agent_cancelled', { reason });
     });
     await this.tell(queued, batch);
@@ -151,8 +151,8 @@ export class SessionRuns {
    */
   start(run: number, source: RunSource, replay: Replay | null = null): void {
     const record = recordOf(this.#scope);
-    const { status, input } = this.#journal.requireRun(run);
-    const resolved = agentOfRun(this.#scope, this.#journal.requireRun(run));
+    const { status, input } = this.#journal.runs.require(run);
+    const resolved = agentOfRun(this.#scope, this.#journal.runs.require(run));
     if (resolved === null) {
       const message = `The agent "${record.agent}" of this session is not in the catalogue any more`;
       return this.#fail(run, { code: 'unknown_agent', message });
@@ -227,7 +227,7 @@ export class SessionRuns {
       this.#scope.hold(done);
       return;
     }
-    this.#journal.startRun(next.run, this.#scope.clock.now());
+    this.#journal.runs.start(next.run, this.#scope.clock.now());
     this.#begin(next.run, next.source);
   }
 
@@ -263,9 +263,9 @@ export class SessionRuns {
   async #beginLeft({ run, source }: QueuedRun): Promise<void> {
     try {
       const aside = await this.#recover(run);
-      this.#journal.startRun(run, this.#scope.clock.now());
+      this.#journal.runs.start(run, this.#scope.clock.now());
       if (aside === null) this.#begin(run, source);
-      else await this.setAside(this.#journal.requireRun(run), aside);
+      else await this.setAside(this.#journal.runs.require(run), aside);
     } catch (fault) {
       // The next host finds it queued, and begins it.
       this.#scope.log(fault);
@@ -284,7 +284,7 @@ export class SessionRuns {
       this.#scope.log(fault);
       this.#active.delete(run);
       try {
-        await this.giveUp(this.#journal.requireRun(run), { code: 'internal', message: messageOf(fault) });
+        await this.giveUp(this.#journal.runs.require(run), { code: 'internal', message: messageOf(fault) });
       } catch (again) {
         this.#ends.get(run)?.reject(again);
         this.#scope.log(again);
@@ -309,13 +309,13 @@ export class SessionRuns {
     const at = this.#scope.clock.now();
     const runId = runIdOf(recordOf(this.#scope).session_id, run);
     const event = this.#journal.append({ type, runId, iteration: 0, at, data });
-    this.#journal.endRun(run, type === 'agent_failed' ? 'failed' : 'cancelled', at, false);
+    this.#journal.runs.end(run, type === 'agent_failed' ? 'failed' : 'cancelled', at, false);
     return event;
   }
 
   #resolveEnd(run: number): void {
     this.#ends.get(run)?.resolve();
     this.#ends.delete(run);
-    this.#scope.runEnded(this.#journal.requireRun(run));
+    this.#scope.runEnded(this.#journal.runs.require(run));
   }
 }

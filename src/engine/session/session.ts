@@ -23,7 +23,7 @@ import { limits } from '../../domain/limits.ts';
 import type { ChildRequest } from '../../domain/ports.ts';
 import type { RunRecord, SessionRecord } from '../../domain/session.ts';
 import { Pacer } from '../../domain/work.ts';
-import { runIdOf, runNumberOf } from '../../journal/journal.ts';
+import { runIdOf, runNumberOf } from '../../journal/run-id.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { ApprovalView } from '../actions/approval-view.ts';
 import { Broadcaster } from './broadcaster.ts';
@@ -132,7 +132,7 @@ export class Session {
     }
     const manifests = await this.#scope.pin(this.record);
     if (idempotencyKey !== null) {
-      const earlier = this.#journal.runByIdempotencyKey(idempotencyKey);
+      const earlier = this.#journal.runs.byIdempotencyKey(idempotencyKey);
       if (earlier !== null) {
         if (earlier.input['content'] === content) return earlier;
         throw new EngineError(
@@ -168,7 +168,7 @@ export class Session {
   async child({ kind, message, inputs, budget }: ChildRequest): Promise<RunRecord> {
     await this.recover();
     const manifests = await this.#scope.pin(this.record);
-    const known = this.#journal.run(1);
+    const known = this.#journal.runs.get(1);
     if (known !== null) return known;
     const input: JsonObject =
       kind === 'agent' ? { type: 'message', content: message, tokens: false } : { type: 'workflow', inputs };
@@ -198,7 +198,7 @@ export class Session {
     this.#recovery.forgiveFeeds();
     const isBusy = this.#runs.answering !== null;
     const now = this.#scope.clock.now();
-    const record = this.#journal.createRun(input, now, isBusy ? 'queued' : 'running', idempotencyKey);
+    const record = this.#journal.runs.create(input, now, isBusy ? 'queued' : 'running', idempotencyKey);
     const source = (): ReturnType<typeof sourceOf> => sourceOf(this.#scope, record, chunks);
     this.#runs.add({ run: record.run, source, isLeft: false }, !isBusy);
     await this.#journal.sync();
@@ -228,19 +228,19 @@ export class Session {
   /** @throws EngineError `unknown_run` */
   run(runId: string): RunRecord {
     const run = runId === runIdOf(this.record.session_id, runNumberOf(runId)) ? runNumberOf(runId) : 0;
-    const found = this.#journal.run(run);
+    const found = this.#journal.runs.get(run);
     if (found === null)
       throw new EngineError('unknown_run', `This session has no run "${runId.slice(0, limits.excerptChars)}"`);
     return found;
   }
 
   get runCount(): number {
-    return this.#journal.runCount;
+    return this.#journal.runs.count;
   }
 
   /** Runs in order: the newest `limit` of them, or of those before the run number `before`. */
   runs(limit?: number, before?: number): readonly RunRecord[] {
-    return this.#journal.runs(limit, before);
+    return this.#journal.runs.list(limit, before);
   }
 
   /** Whether nothing of this run will come any more, so that a reader who has it all may go. */
@@ -294,7 +294,7 @@ export class Session {
   }
 
   #lastUsedAt(): number {
-    const last = this.#journal.runs(1)[0];
+    const last = this.#journal.runs.list(1)[0];
     return Math.max(this.record.created_at, last?.startedAt ?? 0, last?.endedAt ?? 0);
   }
 

@@ -175,7 +175,7 @@ describe('[J4] what is read in several turns is one view', () => {
       if (appended > 3) return;
       appended += 1;
       made.journal.append({ ...late, runId: RUN(20), type: 'response_completed' });
-      made.journal.createRun({ type: 'message', content: 'later' }, 9, 'queued');
+      made.journal.runs.create({ type: 'message', content: 'later' }, 9, 'queued');
     };
     expect(await (await made.get(path)).text()).toBe(before);
     expect(appended).toBeGreaterThan(0);
@@ -183,7 +183,7 @@ describe('[J4] what is read in several turns is one view', () => {
 
   test('a run that goes on is exported as it was', async () => {
     const made = await surface(LARGE, (journal) => {
-      journal.createRun({ type: 'message', content: 'waits' }, 5, 'queued');
+      journal.runs.create({ type: 'message', content: 'waits' }, 5, 'queued');
     });
     made.meanwhile = () => made.sql.exec(`UPDATE runs SET status = 'completed', ended_at = 7, open = 0 WHERE run = 5`);
     const read = made.session.export()[Symbol.asyncIterator]();

@@ -1,0 +1,109 @@
+/** Events as rows of the table `events`. */
+import { storedEvent } from '../domain/event.ts';
+import type { EventOf, EventType, JournalEntry, JournaledEventType, SessionEvent } from '../domain/event.ts';
+import type { Json, JsonObject } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
+import type { SqlRow } from '../domain/ports.ts';
+import { runIdOf } from './run-id.ts';
+
+/** An event together with the part that only recovery reads. */
+export interface StoredEvent {
+  readonly event: SessionEvent;
+  readonly state: JsonObject | null;
+}
+
+/** Part of what was asked for, small enough for one turn. */
+export interface Slice<T> {
+  readonly found: T[];
+  /** The last event that was looked at: the next slice comes after it. */
+  readonly next: number;
+  /** What reading it counts for, in characters (`Slices`). */
+  readonly chars: number;
+}
+
+/** A row of `events`: seq, run, iteration, type, at, action_id, action_name, data, state. */
+export type EventRow = readonly [
+  number,
+  number,
+  number,
+  string,
+  number,
+  string | null,
+  string | null,
+  string | null,
+  string | null,
+];
+
+const COLUMNS = `seq, run, iteration, type, at, action_id, action_name, data, state`;
+export const INSERT_ONE = `INSERT INTO events (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+/** Takes a JSON list of rows. */
+export const INSERT_MANY = `INSERT INTO events (${COLUMNS})
+  SELECT ${COLUMNS.split(', ')
+    .map((_, at) => `value ->> ${at}`)
+    .join(', ')} FROM json_each(?)`;
+
+/** The rows in order: single and long ones as they are, the others as JSON lists of limited length. */
+export function* inParts(rows: readonly EventRow[]): Generator<string | EventRow> {
+  let texts: string[] = [];
+  let first: EventRow | null = null;
+  let chars = 0;
+  const gathered = (): (string | EventRow)[] => {
+    if (first === null) return [];
+    const part = texts.length === 1 ? first : `[${texts.join(',')}]`;
+    texts = [];
+    first = null;
+    chars = 0;
+    return [part];
+  };
+  for (const row of rows) {
+    if ((row[7]?.length ?? 0) + (row[8]?.length ?? 0) > limits.inlineBytes) {
+      yield* gathered();
+      yield row;
+      continue;
+    }
+    first ??= row;
+    const text = rows.length === 1 ? '' : JSON.stringify(row);
+    texts.push(text);
+    chars += text.length;
+    if (chars > limits.batchChars) yield* gathered();
+  }
+  yield* gathered();
+}
+
+export function toEvent<T extends JournaledEventType>(
+  sessionId: string,
+  seq: number,
+  entry: JournalEntry<T>,
+): EventOf<T> {
+  const event = {
+    seq,
+    type: entry.type,
+    session_id: sessionId,
+    run_id: entry.runId,
+    iteration: entry.iteration,
+    timestamp: entry.at,
+    ...(entry.actionId === undefined ? {} : { action_id: entry.actionId }),
+    ...(entry.actionName === undefined ? {} : { action_name: entry.actionName }),
+    data: entry.data,
+  };
+  return event as unknown as EventOf<T>;
+}
+
+export function eventOf(sessionId: string, row: SqlRow, data: string): SessionEvent {
+  const head = {
+    seq: Number(row['seq']),
+    type: String(row['type']) as EventType,
+    session_id: sessionId,
+    run_id: runIdOf(sessionId, Number(row['run'])),
+    iteration: Number(row['iteration']),
+    timestamp: Number(row['at']),
+    ...(row['action_id'] === null ? {} : { action_id: String(row['action_id']) }),
+    ...(row['action_name'] === null ? {} : { action_name: String(row['action_name']) }),
+  };
+  return storedEvent(head, data);
+}
+
+/** What a completed action gave; null for every other event. */
+export function outputOf(event: SessionEvent): Json {
+  return event.type === 'action_completed' ? event.data.output : null;
+}

@@ -1,0 +1,194 @@
+/** Looks back: what prompts, names, estimates, approvals and lists of artifacts read of earlier events. */
+import type { EventOf, SessionEvent } from '../domain/event.ts';
+import type { JsonObject } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
+import type { RunRecord } from '../domain/session.ts';
+import type { Slice, StoredEvent } from './event-rows.ts';
+import type { JournalDatabase } from './journal-database.ts';
+
+/** A request for approval, with the event that ended it. */
+export interface StoredApproval {
+  readonly event: EventOf<'approval_requested'>;
+  readonly state: JsonObject | null;
+  readonly end: SessionEvent | null;
+}
+
+/** A completed action of an earlier run, by the names that it has. */
+export interface CachedOutcome {
+  readonly seq: number;
+  readonly id: string;
+  readonly outputKey: string | null;
+  readonly bytes: number;
+}
+
+/** What the prompt of a later run is made of (L5). */
+const CONVERSATION_TYPES = `'thought_completed', 'text_completed', 'response_completed', 'iteration_completed',
+  'action_completed', 'action_failed', 'action_skipped', 'action_cancelled', 'action_rejected',
+  'agent_completed', 'agent_failed', 'agent_cancelled'`;
+
+export class History {
+  readonly #db: JournalDatabase;
+
+  constructor(db: JournalDatabase) {
+    this.#db = db;
+  }
+
+  /**
+   * How many bytes `conversationOf` reads of a run, its input included, without reading them. Runs of more than
+   * `limits.historyEvents` events count as infinitely long.
+   */
+  conversationBytes(run: RunRecord): number {
+    const last = run.lastSeq ?? this.#db.lastSeq;
+    if (last - run.firstSeq >= limits.historyEvents) return Infinity;
+    const chunked = (field: string): string =>
+      `COALESCE((SELECT SUM(OCTET_LENGTH(text)) FROM chunks WHERE chunks.seq = events.seq AND field = '${field}'), 0)`;
+    const [events] = this.#db.exec(
+      `SELECT COALESCE(SUM(
+         CASE type WHEN 'action_completed' THEN MIN(COALESCE(OCTET_LENGTH(data), ?1), ?1)
+           ELSE COALESCE(OCTET_LENGTH(data), ${chunked('data')}) END
+         + COALESCE(OCTET_LENGTH(state), ${chunked('state')})), 0) AS bytes
+       FROM events WHERE seq BETWEEN ?2 AND ?3 AND run = ?4 AND type IN (${CONVERSATION_TYPES})`,
+      limits.historyResultChars,
+      run.firstSeq,
+      last,
+      run.run,
+    );
+    const [input] = this.#db.exec(
+      `SELECT CASE WHEN input <> '' THEN OCTET_LENGTH(input)
+         ELSE (SELECT SUM(OCTET_LENGTH(text)) FROM chunks WHERE chunks.seq = ?) END AS bytes FROM runs WHERE run = ?`,
+      -run.run,
+      run.run,
+    );
+    return Number(events?.['bytes'] ?? 0) + Number(input?.['bytes'] ?? 0);
+  }
+
+  /** The events that a later prompt is made of, oldest first; an output past `limits.historyResultChars` as its beginning. */
+  *conversationOf(run: RunRecord): Generator<StoredEvent> {
+    const last = run.lastSeq ?? this.#db.lastSeq;
+    for (let after = run.firstSeq - 1; after < last;) {
+      const rows = this.#db.exec(
+        `SELECT seq, run, iteration, type, at, action_id, action_name, state,
+           CASE WHEN type <> 'action_completed' OR OCTET_LENGTH(data) <= ?1 THEN data
+             ELSE SUBSTR(COALESCE(data, (SELECT text FROM chunks WHERE chunks.seq = events.seq AND field = 'data' AND part = 0)), 1, ?1)
+           END AS data,
+           type = 'action_completed' AND COALESCE(OCTET_LENGTH(data) > ?1, 1) AS cut
+         FROM events WHERE seq > ?2 AND seq <= ?3 AND run = ?4 AND type IN (${CONVERSATION_TYPES}) ORDER BY seq LIMIT ?5`,
+        limits.historyResultChars,
+        after,
+        last,
+        run.run,
+        limits.pageRows,
+      );
+      for (const row of rows) {
+        yield row['cut'] === 1
+          ? this.#db.readEvent({
+              ...row,
+              data: JSON.stringify({ output: beginningOf(String(row['data'])) }),
+            })
+          : this.#db.readEvent(row);
+      }
+      if (rows.length < limits.pageRows) return;
+      after = Number(rows.at(-1)?.['seq']);
+    }
+  }
+
+  /**
+   * What the names of runs before `run` stand for (P12, L5): completed actions since the context was cleared last,
+   * newest first, at most `limits.outcomeCache` of them. `bytes`: what reading the event costs.
+   */
+  outcomeCache(run: number): CachedOutcome[] {
+    return this.#db
+      .find(
+        `SELECT seq, action_id, state ->> '$.output_key' AS output_key,
+         COALESCE(OCTET_LENGTH(data), (SELECT SUM(OCTET_LENGTH(text)) FROM chunks WHERE chunks.seq = events.seq AND field = 'data')) AS bytes
+       FROM events WHERE type = 'action_completed' AND run < ?
+         AND seq > COALESCE((SELECT MAX(seq) FROM events WHERE type = 'action_completed' AND action_name = 'clear_context'), 0)
+       ORDER BY seq DESC LIMIT ?`,
+        run,
+        limits.outcomeCache,
+      )
+      .map((row) => ({
+        seq: Number(row['seq']),
+        id: String(row['action_id']),
+        outputKey: row['output_key'] === null ? null : String(row['output_key']),
+        bytes: Number(row['bytes'] ?? 0),
+      }));
+  }
+
+  /** How long the latest completed actions took, oldest first, at most `limits.durationsRead` of them (S5). */
+  durations(): { readonly target: string; readonly ms: number }[] {
+    const rows = this.#db.exec(
+      `SELECT state ->> '$.target' AS target, state ->> '$.ms' AS ms FROM events
+       WHERE seq > ? AND type = 'action_completed' AND state ->> '$.target' IS NOT NULL ORDER BY seq DESC LIMIT ?`,
+      this.#db.lastSeq - limits.durationsEvents,
+      limits.durationsRead,
+    );
+    return rows.map((row) => ({ target: String(row['target']), ms: Number(row['ms']) })).reverse();
+  }
+
+  /** The latest ends of actions, newest first (F5). */
+  recentActions(limit: number): SessionEvent[] {
+    return this.#db
+      .find(
+        `SELECT * FROM events WHERE seq > ? AND type IN ('action_completed', 'action_failed', 'action_skipped', 'action_cancelled', 'action_rejected')
+         ORDER BY seq DESC LIMIT ?`,
+        this.#db.lastSeq - limits.durationsEvents,
+        limit,
+      )
+      .map((row) => this.#db.readEvent(row).event);
+  }
+
+  /** A request for approval, with the event that ended it; null when no request has this id (J8). */
+  approval(id: string): StoredApproval | null {
+    const row = this.#db.find(
+      `SELECT * FROM events WHERE type = 'approval_requested' AND data ->> '$.approval_id' = ? ORDER BY seq DESC LIMIT 1`,
+      id,
+    )[0];
+    if (row === undefined) return null;
+    const { event, state } = this.#db.readEvent(row);
+    if (event.type !== 'approval_requested') return null;
+    const end = this.#db.find(
+      `SELECT * FROM events WHERE seq > ? AND run = ? AND iteration = ? AND action_id = ?
+         AND type IN ('approval_resolved', 'action_failed', 'action_cancelled') ORDER BY seq LIMIT 1`,
+      event.seq,
+      row['run'] ?? 0,
+      row['iteration'] ?? 0,
+      row['action_id'] ?? '',
+    )[0];
+    return { event, state, end: end === undefined ? null : this.#db.readEvent(end).event };
+  }
+
+  /** A slice of the completed actions whose output is large or may hold files: after the event `after`, oldest first. */
+  outcomesWithArtifacts(after: number, until: number): Slice<number> {
+    const next = Math.min(until, after + limits.searchedEvents);
+    const [row] = this.#db.find(
+      `SELECT JSON_GROUP_ARRAY(seq) FILTER (WHERE data IS NULL OR OCTET_LENGTH(data) > ?1
+           OR INSTR(data, '"files":[') > 0 OR INSTR(data, '"mimeType":"') > 0) AS found,
+         SUM(MIN(COALESCE(OCTET_LENGTH(data), 0), ?1)) AS bytes
+       FROM (SELECT seq, data FROM events WHERE seq > ?2 AND seq <= ?3 AND type = 'action_completed' ORDER BY seq)`,
+      limits.artifactBytes,
+      after,
+      next,
+    );
+    return {
+      found: row === undefined ? [] : (JSON.parse(String(row['found'])) as number[]),
+      next,
+      chars: (next - after) * limits.passedEventChars + Number(row?.['bytes'] ?? 0) / limits.searchedCharsPerChar,
+    };
+  }
+}
+
+/** The beginning of the output in the beginning of an `action_completed` event's JSON: text, or JSON as text. */
+function beginningOf(data: string): string {
+  const output = data.slice('{"output":'.length);
+  if (!output.startsWith('"')) return output;
+  // The cut may have left part of an escape, of six characters at most.
+  for (let end = output.length; end > output.length - 6; end -= 1) {
+    try {
+      return JSON.parse(`${output.slice(0, end)}"`) as string;
+    } catch {
+      // One character less.
+    }
+  }
+  return '';
+}

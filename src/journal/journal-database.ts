@@ -1,0 +1,190 @@
+/**
+ * The database of one session: its row, its tables, its statements, and what is on disk.
+ *
+ * Owns events that were appended and are not written yet, and the sequence numbers. Does not own the meaning of any
+ * table but the session's.
+ *
+ * Invariants:
+ *  1. Sequence numbers are 1, 2, 3, … without a gap (J4); `add` gives the next one.
+ *  2. What was added in one synchronous turn is on disk together, or not at all.
+ *  3. A row holds at most `limits.rowBytes`; longer JSON is in chunk rows (J6).
+ *  4. Nothing is written before `create`: looking for a session that does not exist leaves no trace.
+ *  5. Events of one turn are written together, before any other statement and before `sync`.
+ */
+import type { JsonObject } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
+import type { SqlDatabase, SqlRow, SqlValue } from '../domain/ports.ts';
+import type { SessionRecord } from '../domain/session.ts';
+import { eventOf, INSERT_MANY, INSERT_ONE, inParts } from './event-rows.ts';
+import type { EventRow, StoredEvent } from './event-rows.ts';
+import { createSessionTable, migrate, schemaVersion } from './schema.ts';
+
+export class JournalDatabase {
+  readonly #storage: SqlDatabase;
+  /** Only the session's row exists, or not even that: `#db` makes the other tables when they are first used. */
+  #bare = true;
+  #record: SessionRecord | null = null;
+  #lastSeq = 0;
+  #syncedSeq = 0;
+  #dirty = false;
+  /** Added and not written yet, in order. */
+  #pending: EventRow[] = [];
+  #syncing: Promise<void> = Promise.resolve();
+
+  constructor(db: SqlDatabase) {
+    this.#storage = db;
+    const version = schemaVersion(db);
+    if (version === null) return;
+    const row = db.exec(`SELECT data FROM session`)[0];
+    if (row !== undefined) this.#record = JSON.parse(String(row['data'])) as SessionRecord;
+    if (version === 0) return;
+    migrate(db);
+    this.#bare = false;
+    this.#lastSeq = Number(this.#db.exec(`SELECT COALESCE(MAX(seq), 0) AS seq FROM events`)[0]?.['seq'] ?? 0);
+    this.#syncedSeq = this.#lastSeq;
+  }
+
+  /** The database with its tables. */
+  get #db(): SqlDatabase {
+    if (this.#bare) migrate(this.#storage);
+    this.#bare = false;
+    return this.#storage;
+  }
+
+  /** The session, or null when this database holds none. */
+  get record(): SessionRecord | null {
+    return this.#record;
+  }
+
+  requireRecord(): SessionRecord {
+    if (this.#record === null) throw new Error('the journal holds no session');
+    return this.#record;
+  }
+
+  get lastSeq(): number {
+    return this.#lastSeq;
+  }
+
+  /** The last event that is known to be on disk: readers see nothing beyond it (J1). */
+  get syncedSeq(): number {
+    return this.#syncedSeq;
+  }
+
+  /** Whether the session takes up so much that nothing new may begin in it; what is at work is written still. */
+  get full(): boolean {
+    return this.#storage.sizeBytes() >= limits.sessionBytes;
+  }
+
+  create(record: SessionRecord): void {
+    createSessionTable(this.#storage);
+    this.#storage.exec(`INSERT INTO session (id, data) VALUES (1, ?)`, JSON.stringify(record));
+    this.#record = record;
+    this.#dirty = true;
+  }
+
+  /** Something but an event was written: the next `sync` waits for it. */
+  changed(): void {
+    this.#dirty = true;
+  }
+
+  /** Takes the row of the next event, which `lastSeq` counts from here on. */
+  add(row: EventRow): void {
+    this.#pending.push(row);
+    this.#lastSeq = row[0];
+    this.#dirty = true;
+  }
+
+  /** Runs a statement, which finds every event that was added before it. */
+  exec(sql: string, ...parameters: SqlValue[]): SqlRow[] {
+    this.#write();
+    return this.#db.exec(sql, ...parameters);
+  }
+
+  /** Runs a statement that only reads: where nothing has happened yet it finds nothing, and leaves no trace. */
+  find(sql: string, ...parameters: SqlValue[]): SqlRow[] {
+    this.#write();
+    return this.#bare ? [] : this.#db.exec(sql, ...parameters);
+  }
+
+  /** Writes what was appended: a statement for many rows costs little more than one for a single row. */
+  #write(): void {
+    if (this.#pending.length === 0) return;
+    const rows = this.#pending;
+    this.#pending = [];
+    try {
+      for (const part of inParts(rows)) {
+        if (typeof part === 'string') this.#db.exec(INSERT_MANY, part);
+        else this.#db.exec(INSERT_ONE, ...part);
+      }
+    } catch (fault) {
+      // What was not written has no number: the next event takes it (invariant 1), and nothing of its long values.
+      this.#lastSeq = Number(this.#db.exec(`SELECT COALESCE(MAX(seq), 0) AS seq FROM events`)[0]?.['seq'] ?? 0);
+      this.#db.exec(`DELETE FROM chunks WHERE seq > ?`, this.#lastSeq);
+      throw fault;
+    }
+  }
+
+  /** Resolves when everything appended so far is on disk. */
+  async sync(): Promise<void> {
+    this.#write();
+    if (this.#dirty) {
+      this.#dirty = false;
+      this.#syncing = this.#syncTo(this.#lastSeq);
+    }
+    await this.#syncing;
+  }
+
+  async #syncTo(seq: number): Promise<void> {
+    try {
+      await this.#storage.sync();
+    } catch (fault) {
+      // Not on disk: the next call must try again.
+      this.#dirty = true;
+      throw fault;
+    }
+    this.#syncedSeq = Math.max(this.#syncedSeq, seq);
+  }
+
+  /** Returns the text for its column, or writes it to chunk rows and returns null. */
+  store(seq: number, field: string, text: string): string | null {
+    // A UTF-16 unit is at most 3 bytes of UTF-8: short texts need no exact count.
+    if (text.length * 3 <= limits.rowBytes) return text;
+    const chars = Math.floor(limits.rowBytes / 3);
+    let part = 0;
+    let start = 0;
+    while (start < text.length) {
+      let end = Math.min(text.length, start + chars);
+      if (end < text.length && isHighSurrogate(text.charCodeAt(end - 1))) end -= 1;
+      this.exec(
+        `INSERT INTO chunks (seq, field, part, text) VALUES (?, ?, ?, ?)`,
+        seq,
+        field,
+        part,
+        text.slice(start, end),
+      );
+      part += 1;
+      start = end;
+    }
+    return null;
+  }
+
+  /** The text of a column, or of its chunk rows. */
+  load(seq: number, field: string, column: unknown): string {
+    if (typeof column === 'string' && column !== '') return column;
+    return this.#db
+      .exec(`SELECT text FROM chunks WHERE seq = ? AND field = ? ORDER BY part`, seq, field)
+      .map((row) => String(row['text']))
+      .join('');
+  }
+
+  readEvent(row: SqlRow): StoredEvent {
+    const seq = Number(row['seq']);
+    const state = this.load(seq, 'state', row['state']);
+    const event = eventOf(this.requireRecord().session_id, row, this.load(seq, 'data', row['data']));
+    return { event, state: state === '' ? null : (JSON.parse(state) as JsonObject) };
+  }
+}
+
+function isHighSurrogate(unit: number): boolean {
+  return unit >= 0xd800 && unit <= 0xdbff;
+}

@@ -1,0 +1,143 @@
+/** The table of runs: their state, their input, and inputs that no event carries (J3, J7, J9). */
+import type { Json, JsonObject } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
+import type { SqlRow } from '../domain/ports.ts';
+import type { RunRecord, RunStatus } from '../domain/session.ts';
+import type { JournalDatabase } from './journal-database.ts';
+import { runIdOf } from './run-id.ts';
+
+/** A run's columns; a long input, or one in chunk rows, as null. */
+const RUN = `run, status, first_seq, last_seq, started_at, ended_at, idempotency_key,
+  CASE WHEN input <> '' AND OCTET_LENGTH(input) <= ${limits.inlineBytes} THEN input END AS input`;
+
+export class RunTable {
+  readonly #db: JournalDatabase;
+
+  constructor(db: JournalDatabase) {
+    this.#db = db;
+  }
+
+  /** Registers the next run of the session. */
+  create(input: JsonObject, at: number, status: 'queued' | 'running', idempotencyKey: string | null = null): RunRecord {
+    const run = this.count + 1;
+    this.#db.exec(
+      `INSERT INTO runs (run, status, first_seq, started_at, input, idempotency_key, open) VALUES (?, ?, ?, ?, ?, ?, 1)`,
+      run,
+      status,
+      this.#db.lastSeq + 1,
+      at,
+      this.#db.store(-run, 'input', JSON.stringify(input)) ?? '',
+      idempotencyKey,
+    );
+    this.#db.changed();
+    return this.require(run);
+  }
+
+  /** A run that waited in the queue begins now. */
+  start(run: number, at: number): void {
+    this.#db.exec(
+      `UPDATE runs SET status = 'running', first_seq = ?, started_at = ? WHERE run = ?`,
+      this.#db.lastSeq + 1,
+      at,
+      run,
+    );
+    this.#db.changed();
+  }
+
+  /** @param open something of the run is still to come: an approval, or an action that nobody waits for */
+  end(run: number, status: RunStatus, at: number, open: boolean): void {
+    this.#db.exec(
+      `UPDATE runs SET status = ?, last_seq = ?, ended_at = ?, open = ? WHERE run = ?`,
+      status,
+      this.#db.lastSeq,
+      at,
+      open ? 1 : 0,
+      run,
+    );
+    this.#db.changed();
+  }
+
+  /** Nothing of the run is to come any more. */
+  close(run: number): void {
+    this.#db.exec(`UPDATE runs SET open = 0 WHERE run = ? AND open = 1`, run);
+    this.#db.changed();
+  }
+
+  get(run: number): RunRecord | null {
+    const row = this.#db.find(`SELECT ${RUN} FROM runs WHERE run = ?`, run)[0];
+    return row === undefined ? null : this.#toRun(row);
+  }
+
+  /** The run that a message with this `Idempotency-Key` started (J7). */
+  byIdempotencyKey(key: string): RunRecord | null {
+    const row = this.#db.find(`SELECT ${RUN} FROM runs WHERE idempotency_key = ?`, key)[0];
+    return row === undefined ? null : this.#toRun(row);
+  }
+
+  require(run: number): RunRecord {
+    const found = this.get(run);
+    if (found === null) throw new Error(`run ${run} is not in the journal`);
+    return found;
+  }
+
+  /** Runs in order: the newest `limit` of them, or of those before `before`. */
+  list(limit: number = limits.pageRows, before: number = Number.MAX_SAFE_INTEGER): RunRecord[] {
+    return this.#db
+      .find(
+        `SELECT * FROM (SELECT ${RUN} FROM runs WHERE run < ? ORDER BY run DESC LIMIT ?) ORDER BY run`,
+        before,
+        limit,
+      )
+      .map((row) => this.#toRun(row));
+  }
+
+  /** How many runs there are; their numbers go from 1 to this. */
+  get count(): number {
+    return Number(this.#db.find(`SELECT COALESCE(MAX(run), 0) AS run FROM runs`)[0]?.['run'] ?? 0);
+  }
+
+  /** Runs of which something is still to come: after a crash, these need an owner (J3). */
+  open(): RunRecord[] {
+    return this.#db.find(`SELECT ${RUN} FROM runs WHERE open = 1 ORDER BY run`).map((row) => this.#toRun(row));
+  }
+
+  /** Writes inputs of a run that no event carries; they come after the last event that was appended (J9). */
+  addInputs(run: number, inputs: Json): void {
+    this.#db.exec(
+      `INSERT INTO inputs (run, after_seq, data) VALUES (?, ?, ?)`,
+      run,
+      this.#db.lastSeq,
+      JSON.stringify(inputs),
+    );
+    this.#db.changed();
+  }
+
+  /** What `addInputs` wrote of a run, in order. */
+  looseInputs(run: number): { readonly afterSeq: number; readonly inputs: Json }[] {
+    return this.#db
+      .find(`SELECT after_seq, data FROM inputs WHERE run = ? ORDER BY id`, run)
+      .map((row) => ({ afterSeq: Number(row['after_seq']), inputs: JSON.parse(String(row['data'])) as Json }));
+  }
+
+  #toRun(row: SqlRow): RunRecord {
+    const run = Number(row['run']);
+    const load = (text: unknown): JsonObject => JSON.parse(this.#db.load(-run, 'input', text)) as JsonObject;
+    // A long input is read when somebody asks for it: a page of runs would not fit in memory with all of theirs.
+    let input = row['input'] === null ? null : load(row['input']);
+    const read = (): JsonObject =>
+      (input ??= load(this.#db.exec(`SELECT input FROM runs WHERE run = ?`, run)[0]?.['input']));
+    return {
+      run,
+      runId: runIdOf(this.#db.requireRecord().session_id, run),
+      status: String(row['status']) as RunStatus,
+      firstSeq: Number(row['first_seq']),
+      lastSeq: row['last_seq'] === null ? null : Number(row['last_seq']),
+      startedAt: Number(row['started_at']),
+      endedAt: row['ended_at'] === null ? null : Number(row['ended_at']),
+      get input() {
+        return read();
+      },
+      idempotencyKey: row['idempotency_key'] == null ? null : String(row['idempotency_key']),
+    };
+  }
+}
