@@ -13,7 +13,7 @@ import { parseApiKeys } from '../src/http/auth.ts';
 import { parseTokenSecret } from '../src/http/tokens.ts';
 
 /** Settings of `npm start` itself. */
-export const START_SETTINGS = ['PORT', 'RUNNER_PORT', 'CORTEX_STATE_DIR'] as const;
+export const START_SETTINGS = ['PORT', 'RUNNER_PORT', 'CORTEX_STATE_DIR', 'CORTEX_BUILT_WORKER'] as const;
 
 /** Settings of the runner that `npm start` always overrides. */
 const SET_BY_START: ReadonlySet<string> = new Set(['RUNNER_PORT', 'CORTEX_STATE_DIR', 'RUNNER_SECRET']);

@@ -167,6 +167,7 @@ const say = (line: string, isGood: boolean): void => console.error(isGood ? pc.g
 const progress = (message: string): void => console.error(pc.dim(message));
 const system = planSystem({
   port: workerPort,
+  ...(settings.start.CORTEX_BUILT_WORKER === undefined ? {} : { builtWorker: settings.start.CORTEX_BUILT_WORKER }),
   runnerPort,
   stateDir,
   vars,
