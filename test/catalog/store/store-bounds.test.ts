@@ -83,7 +83,7 @@ describe('[M4] work on a catalogue comes in slices', () => {
     }));
     const report = await store.upload([...faulty, { path: 'good.yaml', text: tool('good') }], 1);
     expect(report.problems).toHaveLength(limits.manifestIssues + 1);
-    expect(report.problems.at(-1)?.message).toMatch(/^\d+ further ones are not listed$/);
+    expect(report.problems.at(-1)?.message).toMatch(/^\d+ more are not listed$/);
     expect(store.list('tool').map(({ name }) => name)).toEqual(['common', 'good']);
   });
 
@@ -155,7 +155,7 @@ describe('[M4] what is stored and cannot be used is set aside', () => {
       expect(seen.list('tool').map(({ name }) => name)).toEqual(['common', 't', 'u', 'v']);
     }
     expect(store.list('tool').find(({ name }) => name === 't')).toMatchObject({
-      error: expect.stringMatching(/does not load any more, and is served as it was: t\.yaml:1/) as string,
+      error: expect.stringMatching(/no longer loads, and is served unchanged: t\.yaml:1/) as string,
     });
     // what a change itself breaks is still refused
     expect(await faultOf(() => store.remove({ kind: 'tool', name: 'u' }, 3))).toMatchObject({

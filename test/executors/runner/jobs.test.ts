@@ -416,7 +416,7 @@ test('[H1] the list of executors says which run now and why the others do not', 
       .filter((entry) => entry['available'] === true)
       .map((entry) => entry['type']);
   const runner = { status: 'healthy', sandbox: { active: { python3: 'wasm', node: null, shell: 'bubblewrap' } } };
-  expect(available(runner)).toEqual(['tool', 'llm', 'internal', 'python', 'shell', 'agent', 'relic', 'workflow']);
+  expect(available(runner)).toEqual(['tool', 'agent', 'relic', 'workflow', 'llm', 'internal', 'python', 'shell']);
   expect(executorList(runner).find((entry) => entry['type'] === 'shell')).toMatchObject({ sandbox: 'bubblewrap' });
   expect(available({ ...runner, executors: ['python', 'docker'] })).toContain('docker');
   expect(executorList(runner).find((entry) => entry['type'] === 'docker')).toMatchObject({
@@ -425,15 +425,15 @@ test('[H1] the list of executors says which run now and why the others do not', 
   });
   expect(available({ sandbox: { active: { python3: 'wasm', shell: null } } })).toEqual([
     'tool',
-    'llm',
-    'internal',
-    'python',
     'agent',
     'relic',
     'workflow',
+    'llm',
+    'internal',
+    'python',
   ]);
   // Relics at the edge need no runner.
-  expect(available(null)).toEqual(['tool', 'llm', 'internal', 'agent', 'relic', 'workflow']);
+  expect(available(null)).toEqual(['tool', 'agent', 'relic', 'workflow', 'llm', 'internal']);
   expect(executorList(null).find((entry) => entry['type'] === 'python')).toMatchObject({
     needs_runner: true,
     reason: 'the runner does not answer',
