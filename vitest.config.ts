@@ -23,8 +23,8 @@ class LongFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     sequence: { sequencer: LongFirst },
-    // The tests of the whole system mostly wait, so more files run than there are cores.
-    maxWorkers: Math.max(2, availableParallelism()) * 2,
+    // The tests of the whole system wait a lot, so one more file runs than there are cores.
+    maxWorkers: Math.max(2, availableParallelism()) + 1,
     projects: [
       {
         test: {

@@ -188,7 +188,7 @@ export const limits = {
   maxWarm: 32,
   /** Delay before a used sandbox is replaced. */
   refillMs: 40,
-  warmUpMs: 30_000,
+  warmUpMs: 60_000,
   probeMs: 10_000,
 
   // --- Docker engine (R2) ---

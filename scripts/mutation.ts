@@ -1,0 +1,176 @@
+/**
+ * `npm run test:mutation [-- room … --mutants=150 --seed=1]`: how many small changes of a room's code the tests of the
+ * same room notice. Takes a seeded sample of Stryker's mutants, runs the tests that cover each of them, and prints
+ * the score of every room and the mutants that survived. Exits with 1 where a room scores below the goal.
+ *
+ * Mutants that change nothing that a test could see, only speed, are listed with their reason in
+ * test/mutation/equivalent.json and count neither way.
+ */
+import { createHash } from 'node:crypto';
+import { readFileSync, readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { Stryker } from '@stryker-mutator/core';
+import { Instrumenter } from '@stryker-mutator/instrumenter';
+import pc from 'picocolors';
+import { ROOT } from './system.ts';
+
+interface Position {
+  readonly line: number;
+  readonly column: number;
+}
+
+/** One change: `original` becomes `replacement`. Lines and columns count from 0. */
+interface Mutant {
+  readonly file: string;
+  readonly start: Position;
+  readonly end: Position;
+  readonly original: string;
+  readonly replacement: string;
+}
+
+interface Equivalent {
+  readonly file: string;
+  readonly original: string;
+  readonly replacement: string;
+  readonly reason: string;
+}
+
+const ROOMS = ['scheduler', 'protocol', 'engine', 'journal'];
+const GOAL_PERCENT = 85;
+/** Changes of whole blocks say little: any test that runs the block notices. */
+const EXCLUDED = ['BlockStatement'];
+/** Longer originals hold many mutants of their own. */
+const MOST_ORIGINAL_CHARS = 80;
+
+const ignore = (): void => undefined;
+const no = (): boolean => false;
+const SILENT: ConstructorParameters<typeof Instrumenter>[0] = {
+  trace: ignore,
+  debug: ignore,
+  info: ignore,
+  warn: ignore,
+  error: ignore,
+  fatal: ignore,
+  isTraceEnabled: no,
+  isDebugEnabled: no,
+  isInfoEnabled: no,
+  isWarnEnabled: no,
+  isErrorEnabled: no,
+  isFatalEnabled: no,
+};
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { mutants: { type: 'string', default: '150' }, seed: { type: 'string', default: '1' } },
+});
+const wanted = Number(values.mutants);
+const rooms = positionals.length === 0 ? ROOMS : positionals;
+const unknown = rooms.filter((room) => !ROOMS.includes(room));
+if (unknown.length > 0 || !Number.isInteger(wanted) || wanted < 1) {
+  console.error(`Usage: npm run test:mutation [-- ${ROOMS.join(' | ')} … --mutants=150 --seed=1]`);
+  process.exit(1);
+}
+
+const equivalents = JSON.parse(
+  readFileSync(join(ROOT, 'test/mutation/equivalent.json'), 'utf8'),
+) as readonly Equivalent[];
+let failed = false;
+for (const room of rooms) failed = !(await testRoom(room)) || failed;
+process.exit(failed ? 1 : 0);
+
+async function testRoom(room: string): Promise<boolean> {
+  const all = await mutantsOf(room);
+  const sample = all
+    .filter((mutant) => !isEquivalent(mutant))
+    .map((mutant) => ({ mutant, rank: rankOf(mutant) }))
+    .sort((a, b) => a.rank.localeCompare(b.rank))
+    .slice(0, wanted)
+    .map(({ mutant }) => mutant);
+  console.log(pc.bold(`${room}: ${sample.length} of ${all.length} mutants`));
+  process.env['MUTATION_ROOM'] = room;
+  const results = await new Stryker({
+    mutate: sample.map(({ file, start, end }) => `${file}:${place(start)}-${place(end)}`),
+    mutator: { plugins: null, excludedMutations: EXCLUDED },
+    testRunner: 'vitest',
+    plugins: ['@stryker-mutator/vitest-runner'],
+    vitest: { configFile: 'test/mutation/vitest.config.ts', related: false },
+    coverageAnalysis: 'perTest',
+    disableTypeChecks: false,
+    // Stryker reads tsconfig files through the JavaScript API of TypeScript, which TypeScript 7 does not have.
+    tsconfigFile: 'none.json',
+    reporters: ['progress'],
+    concurrency: 2,
+    timeoutMS: 20_000,
+    ignorePatterns: ['/bench', '/docs', '.cortex', '.wrangler'],
+  }).runMutationTest();
+  rmSync(join(ROOT, 'reports'), { recursive: true, force: true });
+
+  let killed = 0;
+  const survived: string[] = [];
+  for (const result of results) {
+    const { status, location, replacement = '', fileName } = result;
+    if (status === 'Ignored' || status === 'CompileError' || status === 'RuntimeError') continue;
+    const file = fileName.slice(fileName.indexOf('src/'));
+    const original = cut(readFileSync(join(ROOT, file), 'utf8'), location.start, location.end);
+    if (equivalents.some((known) => same(known, { file, original, replacement }))) continue;
+    if (status === 'Killed' || status === 'Timeout') killed += 1;
+    else
+      survived.push(
+        `  ${file}:${location.start.line + 1}  ${oneLine(original)}  ${pc.dim('→')}  ${oneLine(replacement)}`,
+      );
+  }
+  const total = killed + survived.length;
+  const percent = total === 0 ? 100 : (killed / total) * 100;
+  if (survived.length > 0) console.log(`Survived:\n${survived.sort().join('\n')}`);
+  const line = `${room}: ${killed} of ${total} killed (${percent.toFixed(0)}%, goal ${GOAL_PERCENT}%)`;
+  console.log(percent >= GOAL_PERCENT ? pc.green(line) : pc.red(line));
+  return percent >= GOAL_PERCENT;
+}
+
+async function mutantsOf(room: string): Promise<readonly Mutant[]> {
+  const files = readdirSync(join(ROOT, 'src', room), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => `src/${room}/${name}`)
+    .sort();
+  const sources = new Map(files.map((file) => [file, readFileSync(join(ROOT, file), 'utf8')]));
+  const instrumenter = new Instrumenter(SILENT);
+  const { mutants } = await instrumenter.instrument(
+    files.map((name) => ({ name, content: sources.get(name) ?? '', mutate: true })),
+    { plugins: null, ignorers: [], excludedMutations: EXCLUDED },
+  );
+  return mutants.flatMap(({ fileName, location: { start, end }, replacement = '' }) => {
+    const original = cut(sources.get(fileName) ?? '', start, end);
+    return original.length > MOST_ORIGINAL_CHARS ? [] : [{ file: fileName, start, end, original, replacement }];
+  });
+}
+
+function rankOf({ file, start, original, replacement }: Mutant): string {
+  return createHash('sha256')
+    .update(JSON.stringify([values.seed, file, start.line, start.column, original, replacement]))
+    .digest('hex');
+}
+
+function isEquivalent(mutant: Mutant): boolean {
+  return equivalents.some((known) => same(known, mutant));
+}
+
+function same(a: Omit<Equivalent, 'reason'>, b: Omit<Equivalent, 'reason'>): boolean {
+  return a.file === b.file && oneLine(a.original) === oneLine(b.original) && a.replacement === b.replacement;
+}
+
+function cut(source: string, start: Position, end: Position): string {
+  const lines = source.split('\n').slice(start.line, end.line + 1);
+  lines[lines.length - 1] = (lines.at(-1) ?? '').slice(0, end.column);
+  lines[0] = (lines[0] ?? '').slice(start.column);
+  return lines.join('\n');
+}
+
+/** As Stryker's ranges count: lines from 1, columns from 0. */
+function place({ line, column }: Position): string {
+  return `${line + 1}:${column}`;
+}
+
+function oneLine(text: string): string {
+  return text.replaceAll(/\s+/g, ' ');
+}
