@@ -1,4 +1,5 @@
 /** The service as a process: its ready line, its settings, its stop (R1, H8). */
+import { once } from 'node:events';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import fs from 'node:fs/promises';
@@ -161,6 +162,10 @@ test('[R1] logs are lines of JSON and hold neither secrets nor code nor inputs',
   await fetch(await signed(url, 'PUT', '/jobs/b', '{"hidden": "in a body"}'));
   await fetch(`${url}/jobs/c`, { method: 'PUT', body, headers: { authorization: 'Bearer hidden-token' } });
   await vi.waitFor(() => expect(service.err()).toContain('job ended'), { timeout: 60_000 });
+  // after the last line is complete
+  const closed = once(service.child, 'close');
+  service.child.kill('SIGTERM');
+  expect(await closed).toEqual([0, null]);
   const lines = service
     .err()
     .trim()
@@ -172,8 +177,6 @@ test('[R1] logs are lines of JSON and hold neither secrets nor code nor inputs',
   );
   expect(service.err()).not.toMatch(/hidden/);
   expect(service.err()).not.toContain(SECRET);
-  service.child.kill('SIGTERM');
-  expect(await service.ended).toBe(0);
 });
 
 test('[R1] a runner that is killed leaves nothing running, and says lost afterwards', { timeout: SLOW }, async () => {
