@@ -12,7 +12,7 @@ export interface BarGroup {
     readonly label: string;
     /** Of the longest bar, from 0 to 1. */
     readonly share: number;
-    /** What stands behind the bar. */
+    /** The label at the end of the bar. */
     readonly shown: string;
     readonly colour?: string;
   }[];

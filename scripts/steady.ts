@@ -61,7 +61,6 @@ for (let run = 1; run <= runs; run += 1) {
   }
   const reportFile = join(folder, `${run}.json`);
   const startedAt = performance.now();
-  // oxlint-disable-next-line no-await-in-loop -- one run after the other
   const { code, output } = await runSuite(reportFile);
   const found = read(run, reportFile);
   if (code !== 0 && found === 0) failures.push(`run ${run}: exit code ${code}\n${output.slice(-2_000)}`);

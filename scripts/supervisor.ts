@@ -122,11 +122,9 @@ export async function supervise(part: Part, options: SuperviseOptions): Promise<
   for (;;) {
     const { service } = part;
     if (service === null || isStopping()) return null;
-    // oxlint-disable-next-line no-await-in-loop -- restarts are sequential
     const failure = await watchService(service, part.healthUrl, seen);
     if (isStopping()) return null;
     failed(failure);
-    // oxlint-disable-next-line no-await-in-loop -- as above
     const last = await restart(part, failure, { budget, say, failed, isStopping });
     if (last !== null || isStopping()) return last;
   }
@@ -141,17 +139,14 @@ export async function restart(
   for (let failure = first; ;) {
     say(`The ${part.name} ${failure.what}; its last lines:`, false);
     for (const line of part.service?.tail.slice(-5) ?? []) say(`  ${line}`, false);
-    // oxlint-disable-next-line no-await-in-loop -- attempts are sequential
     await part.stop(failure.why === 'frozen' ? 0 : startLimits.orphanGraceMs);
     const granted = budget.next(failure.why);
     if (granted === null) return failure;
     const { waitMs, count } = granted;
     say(`Restarting it in ${waitMs / 1_000} s (${count}). Its data is on disk.`, false);
-    // oxlint-disable-next-line no-await-in-loop -- as above
     await delay(waitMs);
     if (isStopping()) return null;
     try {
-      // oxlint-disable-next-line no-await-in-loop -- as above
       await part.start();
       say(`The ${part.name} is running again; unfinished work continues.`, true);
       return null;

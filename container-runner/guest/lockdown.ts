@@ -60,7 +60,7 @@ function denied(): never {
   throw new Error('Not available in this sandbox');
 }
 
-/** Replaces a member. The original is no longer referenced, so it does not matter whether the member can be set again. */
+/** Replaces a member. Nothing references the original afterwards, so the member may stay writable. */
 function seal(owner: object, name: string): void {
   if (name in owner) Object.defineProperty(owner, name, { value: denied, writable: true, configurable: true });
 }

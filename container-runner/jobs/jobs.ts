@@ -161,7 +161,7 @@ export class Jobs {
     clearTimeout(this.#retry);
   }
 
-  /** @throws RunnerError `busy` if there is no capacity for running or queueing */
+  /** @throws RunnerError `busy` if all job slots and the queue are full */
   #admit(tenant: string | null): void {
     const { running, queued } = this.#operatorLimits;
     const waits = this.#queue.filter((entry) => entry.tenant === tenant).length;

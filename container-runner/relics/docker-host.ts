@@ -268,7 +268,7 @@ export class DockerRelicHost implements RelicHost {
         Name: name,
         Internal: true,
         CheckDuplicate: true,
-        // without an address on the bridge there is no gateway, so the machine is unreachable
+        // an interface without an address on the bridge has no gateway and cannot reach the host
         Options: { 'com.docker.network.bridge.inhibit_ipv4': 'true' },
         Labels: Object.fromEntries([...this.#labels('relic'), ...labelsOf(scope, null)]),
       } as Docker.NetworkCreateOptions)

@@ -91,7 +91,6 @@ export class Turns {
           return;
         }
         ticket.wakeAt = this.clock.now() + waitMs;
-        // oxlint-disable-next-line no-await-in-loop -- one look after the other
         await sleep(waitMs, this.clock, signal);
       }
     } finally {

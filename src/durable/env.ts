@@ -39,7 +39,10 @@ export function objectName(owner: string | null): string {
   return owner === null ? 'local' : `key:${owner}`;
 }
 
-/** An object of `T` as its callers see it. The platform's own type of a stub does not end where values are `Json`. */
+/**
+ * The stub of an object with the interface `T`. Replaces the platform's stub type, which TypeScript cannot expand for
+ * recursive values such as `Json`.
+ */
 export type Remote<T> = {
   readonly [Method in keyof T]: T[Method] extends (...parameters: infer P) => infer R
     ? (...parameters: P) => Promise<Awaited<R>>

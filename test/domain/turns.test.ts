@@ -11,7 +11,6 @@ const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resol
 async function pass(clock: FakeClock, ms: number): Promise<void> {
   for (let at = 0; at < ms; at += 1) {
     clock.advance(1);
-    // oxlint-disable-next-line no-await-in-loop -- a millisecond after the other
     await settled();
   }
 }
@@ -206,7 +205,6 @@ test('readers get their slices one after the other', async () => {
     for (let slice = 1; slice <= 2; slice += 1) {
       slices.count(limits.sliceChars * 1.01);
       expect(slices.full).toBe(true);
-      // oxlint-disable-next-line no-await-in-loop -- a slice after the other
       await slices.pause();
       order.push(`${name}${slice}`);
     }

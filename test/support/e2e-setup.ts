@@ -20,7 +20,6 @@ async function buildImages(): Promise<void> {
   if (socket === undefined) return;
   const images = new BaseImages({ docker: await connectEngine(socket), own: {}, progress: () => undefined });
   for (const name of BASE_NAMES) {
-    // oxlint-disable-next-line no-await-in-loop -- each may take all of the machine
     await images.ensure(name).catch(() => undefined);
   }
 }

@@ -188,7 +188,6 @@ describe.skipIf(skip !== null)(`relics in containers${skip === null ? '' : ` (sk
           'PRAGMA journal_mode = OFF',
           "SELECT load_extension('/tmp/x')",
         ]) {
-          // oxlint-disable-next-line no-await-in-loop -- each on the same database
           const { status } = await sql('/execute', { sql: statement });
           expect([400, 403], statement).toContain(status);
         }
@@ -201,7 +200,6 @@ describe.skipIf(skip !== null)(`relics in containers${skip === null ? '' : ` (sk
       async () => {
         await sql('/execute', { sql: 'CREATE TABLE t (a)' });
         for (let at = 0; at < 20; at += 1) {
-          // oxlint-disable-next-line no-await-in-loop -- one after the other, as a writer does
           await sql('/execute', { sql: 'INSERT INTO t VALUES (?)', params: [at] });
         }
         await (await serviceOf('sql_store')).kill({ signal: 'SIGKILL' });

@@ -207,7 +207,6 @@ describe('a relic', () => {
     const done: RelicAnswer = { end: 'answered', status: 200, type: '', body: '' };
     while (open.length > 0) {
       open.shift()?.(done);
-      // oxlint-disable-next-line no-await-in-loop -- the next ones come in
       await settle();
     }
     expect(await Promise.all(calls)).toHaveLength(calls.length);
@@ -252,7 +251,6 @@ describe('whose it is', () => {
 
   test('[R8] a session has its share of places, and so have all', async () => {
     for (let at = 0; at < limits.relicsPerScope; at += 1) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       await relics.call({ scope: 'ses_1', name: `r${at}` }, spec(), get, 1_000);
     }
     await expect(relics.call({ scope: 'ses_1', name: 'more' }, spec(), get, 1_000)).rejects.toMatchObject({
@@ -316,7 +314,6 @@ describe('over HTTP', () => {
         ['r', { ...definition, image: null }],
         ['r', { ...definition, health: { path: '/x\r\nHost: y' } }],
       ] as const) {
-        // oxlint-disable-next-line no-await-in-loop -- one after the other
         const refused = await session.call(encodeURIComponent(name), body, ['GET', '/']);
         expect([refused.httpStatus, refused.code]).toEqual([400, 'invalid_request']);
       }

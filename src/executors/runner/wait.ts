@@ -37,7 +37,6 @@ export async function untilReached<T>(
     if (refused.message !== told) waiting?.(refused.message);
     told = refused.message;
     const pauseMs = Math.max(limits.runnerWaitPollMs, refused.retryAfterMs ?? 0);
-    // oxlint-disable-next-line no-await-in-loop -- one round after the other
     await pause(Math.min(pauseMs, until - now), clock, signal);
     signal.throwIfAborted();
   }

@@ -35,7 +35,6 @@ async function hintsOf(
       for (const text of pieces) {
         yield { type: 'text', text };
         // each piece is a turn of its own
-        // oxlint-disable-next-line no-await-in-loop -- one after the other, as a model writes
         await new Promise((resolve) => {
           setImmediate(resolve);
         });

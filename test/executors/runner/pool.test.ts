@@ -122,7 +122,6 @@ describe('the choice', () => {
     const pool = poolOf();
     for (let at = 0; at < 6; at += 1) {
       void start(pool, job({ session: `ses_${at}` }));
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       await spread(at + 1);
     }
     expect(await spread(6)).toEqual([2, 2, 2]);
@@ -333,9 +332,7 @@ describe('relics', () => {
   test('[R5] every Worker finds the same runner for a relic, and spaces spread over them', async () => {
     const spaces = Array.from({ length: 16 }, (_, at) => `ses_${at}`);
     for (const space of spaces) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       expect(await ask(poolOf(), space)).toMatchObject({ ok: true, status: 200 });
-      // oxlint-disable-next-line no-await-in-loop -- by another Worker
       await ask(poolOf(), space);
     }
     expect(spaces.map((space) => holders(space).length)).toEqual(spaces.map(() => 1));
