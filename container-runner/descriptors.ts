@@ -16,7 +16,7 @@ const CLOSES_ON_EXEC = 0o2000000;
  * Other systems have no list of descriptor flags and need none: there, libuv passes only explicit descriptors to children
  * (macOS, Windows).
  */
-export function inheritable(): number[] {
+function inheritable(): number[] {
   if (process.platform !== 'linux') return [];
   return fs
     .readdirSync('/proc/self/fd')

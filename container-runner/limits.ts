@@ -60,8 +60,6 @@ export const limits = {
   maxDiskMb: 2_048,
   /** Maximum of memory and of files in memory: a terabyte. */
   mostMebibytes: 1_048_576,
-  /** A tmpfs in a service's container. */
-  scratchBytes: 67_108_864,
 
   // --- relics (R5) ---
   relicNameChars: 64,

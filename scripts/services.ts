@@ -76,7 +76,7 @@ export async function stopService(service: Service, graceMs: number = startLimit
 }
 
 /** Sends KILL to the whole group. Resolves when its leader is gone. */
-export async function killService({ process: leader }: Service): Promise<void> {
+async function killService({ process: leader }: Service): Promise<void> {
   if (leader.pid === undefined) return;
   const isGone = leader.exitCode !== null || leader.signalCode !== null;
   const gone = isGone ? null : new Promise<void>((resolve) => leader.once('exit', () => resolve()));

@@ -200,7 +200,7 @@ export function planSystem(options: SystemOptions): SystemPlan {
   };
 }
 
-export function servicesOf(parts: readonly Part[]): Service[] {
+function servicesOf(parts: readonly Part[]): Service[] {
   return parts.flatMap(({ service }) => (service === null ? [] : [service]));
 }
 

@@ -41,7 +41,7 @@ export const relicDefinition = z
   });
 export type RelicSpec = z.infer<typeof relicDefinition>;
 
-export const relicCall = z.strictObject({
+const relicCall = z.strictObject({
   method: z.enum(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']),
   path,
   /** JSON text of the request's body. */

@@ -209,7 +209,7 @@ function packageOf(file: string): string {
 }
 
 /** Windows programs need SystemRoot; other systems need nothing. */
-export function emptyEnvironment(): Record<string, string> {
+function emptyEnvironment(): Record<string, string> {
   const root = process.env['SystemRoot'];
   return process.platform === 'win32' && root !== undefined ? { SystemRoot: root } : {};
 }

@@ -494,8 +494,6 @@ export const limits = {
   // --- runner (R3, R8) ---
   jobOutputBytes: 1_048_576,
   jobInputBytes: 8_388_608,
-  jobsRunning: 8,
-  jobsQueued: 64,
   /** Lifetime of a signed request to the runner (R7). */
   runnerTokenSeconds: 60,
   /** Timeout of a request to the runner, which accepts jobs immediately. */

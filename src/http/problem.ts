@@ -12,7 +12,7 @@ export interface Problem {
 }
 
 /** The problem document of anything that was thrown; unknown faults say nothing of our insides. */
-export function toProblem(fault: unknown): Problem {
+function toProblem(fault: unknown): Problem {
   if (!(fault instanceof EngineError)) {
     return problem('internal', 'An unexpected fault; it has been logged');
   }

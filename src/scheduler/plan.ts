@@ -243,7 +243,7 @@ export function planOf(state: RunState, iteration: number): PlanReport {
 }
 
 /** The accepted actions of one generation, as the scheduler understood them. */
-export function plannedActions(state: RunState, iteration: number): PlannedAction[] {
+function plannedActions(state: RunState, iteration: number): PlannedAction[] {
   const accepted = state.nodes.filter((node) => node.iteration === iteration && node.queued);
   const syncs = accepted.filter(({ declaration }) => declaration.mode === 'sync');
   return accepted.map((node) => planned(node, syncs));

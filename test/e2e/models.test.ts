@@ -6,8 +6,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freePort } from '../../scripts/services.ts';
 import { startSystem } from '../../scripts/system.ts';
 import type { System } from '../../scripts/system.ts';
-import { answer, startScriptedLlm } from '../support/scripted-llm.ts';
-import type { ScriptedLlm } from '../support/scripted-llm.ts';
+import { answer, startScriptedLlm } from '../../scripts/scripted-llm/server.ts';
+import type { ScriptedLlm } from '../../scripts/scripted-llm/server.ts';
 
 type Who = 'breaker' | 'cancel' | 'limit';
 

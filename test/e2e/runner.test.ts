@@ -14,8 +14,8 @@ import { freePort } from '../../scripts/services.ts';
 import { ROOT, startSystem } from '../../scripts/system.ts';
 import type { System } from '../../scripts/system.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
-import { answer, startScriptedLlm } from '../support/scripted-llm.ts';
-import type { ScriptedLlm } from '../support/scripted-llm.ts';
+import { answer, startScriptedLlm } from '../../scripts/scripted-llm/server.ts';
+import type { ScriptedLlm } from '../../scripts/scripted-llm/server.ts';
 
 const SECRET = 'of the end-to-end tests, long enough for anyone';
 const skip = reasonToSkip('docker');

@@ -9,8 +9,8 @@ import { freePort } from '../../scripts/services.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { childrenOf, clearAway, isAlive, launch, post, start, stateFolder, stop } from '../support/npm-start.ts';
 import type { Started } from '../support/npm-start.ts';
-import { answer, startScriptedLlm } from '../support/scripted-llm.ts';
-import type { ScriptedLlm } from '../support/scripted-llm.ts';
+import { answer, startScriptedLlm } from '../../scripts/scripted-llm/server.ts';
+import type { ScriptedLlm } from '../../scripts/scripted-llm/server.ts';
 
 const POWER = '1606938044258990275541962092341162602522202993782792835301376';
 

@@ -2,7 +2,7 @@
 import type { TestProject } from 'vitest/node';
 import { readScript } from '../../scripts/scripted-llm/script.ts';
 import { CONTRACT_SCRIPT } from '../llm/providers/contract-script.ts';
-import { startScriptedLlm } from './scripted-llm.ts';
+import { startScriptedLlm } from '../../scripts/scripted-llm/server.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {

@@ -21,7 +21,7 @@ export interface Standing {
 }
 
 /** What stands now: below this process, and in the engine with the label of the runner with this state. */
-export async function standing(level: SandboxLevel, stateDir: string): Promise<Standing> {
+async function standing(level: SandboxLevel, stateDir: string): Promise<Standing> {
   return { processes: processesBelow(process.pid), containers: level === 'docker' ? await containersOf(stateDir) : [] };
 }
 

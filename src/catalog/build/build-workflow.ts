@@ -13,7 +13,7 @@ import type { FieldPath } from '../check/problem.ts';
 import type { StepInput, WorkflowInput } from '../schema/schema-workflow.ts';
 
 /** Types of steps whose target is a manifest. */
-export const STEP_KINDS = ['tool', 'agent', 'relic', 'workflow'] as const;
+const STEP_KINDS = ['tool', 'agent', 'relic', 'workflow'] as const;
 export type StepKind = (typeof STEP_KINDS)[number];
 
 export interface WorkflowContext extends BuildContext {

@@ -14,7 +14,7 @@ import { readYaml } from './yaml-file.ts';
 import type { YamlDocument } from './yaml-file.ts';
 import type { TokenQuota } from './yaml-tokens.ts';
 
-export const KINDS = {
+const KINDS = {
   agent: 'Agent',
   tool: 'Tool',
   relic: 'Relic',

@@ -15,7 +15,7 @@ import { createFunctions, MEMBER_STEPS } from './query-functions.ts';
 import type { Functions, Interpreter, Node, Sizes, Value } from './query-functions.ts';
 
 /** What is wrong with a query or with what it asks for. */
-export class QueryError extends Error {
+class QueryError extends Error {
   override readonly name = 'QueryError';
 }
 

@@ -1,9 +1,9 @@
 /** Character codes that the protocol's grammars know, and its classes of characters. */
 
-export const TAB = 9;
+const TAB = 9;
 export const LINE_FEED = 10;
-export const CARRIAGE_RETURN = 13;
-export const SPACE = 32;
+const CARRIAGE_RETURN = 13;
+const SPACE = 32;
 export const DOUBLE_QUOTE = 34;
 export const DOLLAR = 36;
 export const SINGLE_QUOTE = 39;

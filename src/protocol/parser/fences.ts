@@ -23,7 +23,7 @@ type Place =
   | 'inside_line';
 
 /** Fewest backticks or tildes of a fence. */
-export const FENCE_MARKS = 3;
+const FENCE_MARKS = 3;
 
 export class Fences {
   readonly #position: TextPosition;

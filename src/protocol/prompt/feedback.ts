@@ -146,18 +146,6 @@ export function calledResults({ calls = [], results }: Generation): Map<NativeCa
   return found;
 }
 
-/**
- * One `<results>` block: an `<action_result id name status ms>` for each report, in their order.
- *
- * @param budgetChars for the whole block; the first reports are left out when it is too small, and
- *   the block says how many
- */
-export function renderResults(results: readonly ActionReport[], budgetChars: number): string {
-  const budget = new ResultBudget(budgetChars);
-  budget.reserve(results, latestOf([results]), new Set());
-  return budget.block(results);
-}
-
 /** `<context_feed id age>` blocks (F2). Feeds share `budgetChars`; a value past its share is cut with a marker (F4). */
 export function renderFeeds(feeds: readonly FeedReport[], budgetChars: number): string {
   const share = Math.floor(budgetChars / Math.max(1, feeds.length));
@@ -210,6 +198,7 @@ class ResultBudget {
     return this.#rendered.get(report) ?? '[the result is left out for length]';
   }
 
+  /** One `<results>` block: an `<action_result id name status ms>` for each report, and how many are left out. */
   block(results: readonly ActionReport[]): string {
     const shown = results.flatMap((report) => this.#rendered.get(report) ?? []);
     const missing = results.length - shown.length;

@@ -5,7 +5,7 @@ import { limits } from '../../domain/limits.ts';
 const FORBIDDEN = /[<>&"'\s\u0000-\u001F\u007F-\u009F]/;
 
 /** What ids look like that people and models choose: word characters, dots and dashes; the rest is looked at closely. */
-export function isUsual(value: string): boolean {
+function isUsual(value: string): boolean {
   if (value === '') return false;
   for (let index = 0; index < value.length; index += 1) {
     const code = value.charCodeAt(index);

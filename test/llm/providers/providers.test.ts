@@ -1,7 +1,7 @@
 import { afterAll, beforeAll } from 'vitest';
 import { readScript } from '../../../scripts/scripted-llm/script.ts';
-import { startScriptedLlm } from '../../support/scripted-llm.ts';
-import type { ScriptedLlm } from '../../support/scripted-llm.ts';
+import { startScriptedLlm } from '../../../scripts/scripted-llm/server.ts';
+import type { ScriptedLlm } from '../../../scripts/scripted-llm/server.ts';
 import { CONTRACT_SCRIPT } from './contract-script.ts';
 import { providerContract } from './provider-contract.ts';
 
