@@ -181,8 +181,8 @@ const supervised = system.parts.map((part) => ({
   options: {
     budget: new RestartBudget(Date.now),
     say,
-    failed: ({ why }: Failure): void => {
-      if (part.name === 'Worker' && why === 'frozen') system.lives.froze();
+    failed: ({ type }: Failure): void => {
+      if (part.name === 'Worker' && type === 'frozen') system.lives.froze();
     },
     seen: (phase: 'answers' | 'silent'): void => {
       if (part.name === 'Worker') system.lives.seen(phase);
@@ -198,7 +198,7 @@ async function startPart({ part, options }: (typeof supervised)[number]): Promis
   } catch (fault) {
     const failure = failureOf(fault);
     if (!isStopping()) options.failed(failure);
-    if (failure.why === 'died' || isStopping()) throw fault;
+    if (failure.type === 'died' || isStopping()) throw fault;
     if ((await restart(part, failure, options)) !== null) throw fault;
   }
 }

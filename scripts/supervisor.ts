@@ -13,12 +13,12 @@ import type { Part } from './system.ts';
 
 /** `frozen`: all its processes exist, but it does not answer; `died`: it or one of its processes ended. */
 export interface Failure {
-  readonly why: 'frozen' | 'died';
+  readonly type: 'frozen' | 'died';
   /** For people; follows the name of the service. */
   readonly what: string;
 }
 
-const RESTARTS: Readonly<Record<Failure['why'], { readonly most: number; readonly windowMs: number }>> = {
+const RESTARTS: Readonly<Record<Failure['type'], { readonly most: number; readonly windowMs: number }>> = {
   died: { most: startLimits.restarts, windowMs: startLimits.restartWindowMs },
   frozen: { most: startLimits.freezeRestarts, windowMs: startLimits.freezeWindowMs },
 };
@@ -26,19 +26,19 @@ const RESTARTS: Readonly<Record<Failure['why'], { readonly most: number; readonl
 /** Limits restarts: a maximum number per time window for each kind of failure, with exponential backoff. */
 export class RestartBudget {
   readonly #now: () => number;
-  readonly #at: Record<Failure['why'], number[]> = { died: [], frozen: [] };
+  readonly #at: Record<Failure['type'], number[]> = { died: [], frozen: [] };
 
   constructor(now: () => number) {
     this.#now = now;
   }
 
   /** Takes one restart. @returns the delay and a description; null if no restart is left */
-  next(why: Failure['why']): { readonly waitMs: number; readonly count: string } | null {
+  next(type: Failure['type']): { readonly waitMs: number; readonly count: string } | null {
     const now = this.#now();
-    const { most, windowMs } = RESTARTS[why];
-    const recent = this.#at[why].filter((at) => now - at < windowMs);
+    const { most, windowMs } = RESTARTS[type];
+    const recent = this.#at[type].filter((at) => now - at < windowMs);
     if (recent.length >= most) return null;
-    this.#at[why] = [...recent, now];
+    this.#at[type] = [...recent, now];
     const waitMs = Math.min(startLimits.restartBackoffMs * 2 ** recent.length, startLimits.restartBackoffMaxMs);
     return { waitMs, count: `restart ${recent.length + 1} of at most ${most} within ${windowMs / 60_000} minutes` };
   }
@@ -69,13 +69,13 @@ export async function watchService(
   { ask: question, serving, pause }: WatchPorts = MACHINE,
 ): Promise<Failure> {
   const leader = service.process.pid ?? 0;
-  const ended = service.exited.then((code): Failure => ({ why: 'died', what: `has ended (${code})` }));
+  const ended = service.exited.then((code): Failure => ({ type: 'died', what: `has ended (${code})` }));
   let known = serving(leader);
   let misses = 0;
   for (let answers = 0; ;) {
     const turn = pause(startLimits.checkMs).then(() => question(healthUrl, startLimits.answerMs));
     const heard = await Promise.race([turn, ended]);
-    if ('why' in heard) return heard;
+    if ('what' in heard) return heard;
     if (heard.type === 'answer') {
       misses = 0;
       answers += 1;
@@ -88,11 +88,11 @@ export async function watchService(
     const now = serving(leader);
     const isWhole = known.every((pid) => now.includes(pid));
     if (isWhole && heard.type === 'silent') seen('silent');
-    if (!isWhole) return { why: 'died', what: 'has lost one of its processes' };
-    if (heard.type === 'refused') return { why: 'died', what: 'no longer accepts connections' };
+    if (!isWhole) return { type: 'died', what: 'has lost one of its processes' };
+    if (heard.type === 'refused') return { type: 'died', what: 'no longer accepts connections' };
     if (misses < startLimits.freezeMisses) continue;
     const seconds = (misses * startLimits.answerMs) / 1_000;
-    return { why: 'frozen', what: `has not answered for ${seconds} s` };
+    return { type: 'frozen', what: `has not answered for ${seconds} s` };
   }
 }
 
@@ -139,8 +139,8 @@ export async function restart(
   for (let failure = first; ;) {
     say(`The ${part.name} ${failure.what}; its last lines:`, false);
     for (const line of part.service?.tail.slice(-5) ?? []) say(`  ${line}`, false);
-    await part.stop(failure.why === 'frozen' ? 0 : startLimits.orphanGraceMs);
-    const granted = budget.next(failure.why);
+    await part.stop(failure.type === 'frozen' ? 0 : startLimits.orphanGraceMs);
+    const granted = budget.next(failure.type);
     if (granted === null) return failure;
     const { waitMs, count } = granted;
     say(`Restarting it in ${waitMs / 1_000} s (${count}). Its data is on disk.`, false);
@@ -160,11 +160,11 @@ export async function restart(
 
 /** The reason why a start failed. */
 export function failureOf(fault: unknown): Failure {
-  if (!(fault instanceof ServiceError)) return { why: 'died', what: `does not start: ${String(fault)}` };
+  if (!(fault instanceof ServiceError)) return { type: 'died', what: `does not start: ${String(fault)}` };
   const what = {
     ended: 'has ended while it was starting',
     frozen: 'froze while it was starting',
     silent: 'does not start',
   };
-  return { why: fault.reason === 'frozen' ? 'frozen' : 'died', what: what[fault.reason] };
+  return { type: fault.reason === 'frozen' ? 'frozen' : 'died', what: what[fault.reason] };
 }

@@ -17,7 +17,7 @@ function timeline({ segments }: Generation, pace: Pace, startMs: number): Timeli
     startMs + pace.firstTokenMs + (Math.max(0, token - 1) * 1_000) / pace.tokensPerSecond;
   for (const segment of segments) {
     tokens += tokenCount(segment);
-    if (segment.kind === 'call') releases.set(segment.id, at(tokens - segment.tailTokens));
+    if (segment.type === 'call') releases.set(segment.id, at(tokens - segment.tailTokens));
     else if (segment.closes !== null) releases.set(segment.closes, at(tokens));
   }
   return { endMs: at(tokens), releases };

@@ -86,22 +86,22 @@ const REST =
   );
 
 function withRest(call: Segment, native: boolean): Generation {
-  const rest: Segment = { kind: 'text', pieces: REST, closes: null };
+  const rest: Segment = { type: 'text', pieces: REST, closes: null };
   return { segments: native ? [call, rest] : [call, plain('<thought>'), rest, plain('</thought>')] };
 }
 
 function plain(content: string): Segment {
-  return { kind: 'text', pieces: tokensOf(content), closes: null };
+  return { type: 'text', pieces: tokensOf(content), closes: null };
 }
 
 function protocolCall(url: string): Segment {
   const text = `<action name="web_fetch" id="a" mode="async">${JSON.stringify({ url })}</action>`;
-  return { kind: 'text', pieces: tokensOf(text), closes: 'a' };
+  return { type: 'text', pieces: tokensOf(text), closes: 'a' };
 }
 
 function nativeCall(url: string): Segment {
   return {
-    kind: 'call',
+    type: 'call',
     id: 'a',
     name: 'web_fetch',
     headTokens: 5,

@@ -5,9 +5,9 @@ import type { WorkAction, Workload } from './workloads.ts';
 
 /** One piece of text, or of a native call's arguments, per token. */
 export type Segment =
-  | { readonly kind: 'text'; readonly pieces: readonly string[]; readonly closes: string | null }
+  | { readonly type: 'text'; readonly pieces: readonly string[]; readonly closes: string | null }
   | {
-      readonly kind: 'call';
+      readonly type: 'call';
       readonly id: string;
       readonly name: string;
       /** Tokens before the arguments: the marker and the name. */
@@ -38,7 +38,7 @@ export function tokensOf(text: string): string[] {
 }
 
 export function tokenCount(segment: Segment): number {
-  return segment.pieces.length + (segment.kind === 'call' ? segment.headTokens + segment.tailTokens : 0);
+  return segment.pieces.length + (segment.type === 'call' ? segment.headTokens + segment.tailTokens : 0);
 }
 
 /** The action in protocol text, as the system's prompt teaches it: the compact form has an id only where something refers to it. */
@@ -58,7 +58,7 @@ export function referredTo(workload: Workload, oneGeneration: boolean): Set<stri
 export function nativeSegment(action: WorkAction, actions: ReadonlyMap<string, WorkAction>): Segment {
   const pieces = tokensOf(JSON.stringify(parametersOf(action, (id) => actions.get(id)?.q ?? '')));
   return {
-    kind: 'call',
+    type: 'call',
     id: action.id,
     name: action.tool,
     headTokens: tokensOf(`<tool_call>{"name":"${action.tool}","arguments":`).length,
@@ -85,7 +85,7 @@ export function protocolGenerations(workload: Workload, speech: Speech): Generat
       workload.actions.slice(at, at + workload.batch).map((action) => {
         const text = actionText(action, speech.form, referred);
         const pieces = speech.equalTokens ? cut(text, tokenCount(nativeSegment(action, byId))) : tokensOf(text);
-        return { kind: 'text', pieces, closes: action.id };
+        return { type: 'text', pieces, closes: action.id };
       }),
     );
   }
@@ -97,7 +97,7 @@ export function protocolGenerations(workload: Workload, speech: Speech): Generat
   const answer = `<response final="true">${content}</response>`;
   const pieces = speech.equalTokens ? cut(answer, tokensOf(plain).length) : tokensOf(answer);
   if (!speech.oneGeneration) generations.push([]);
-  generations.at(-1)?.push({ kind: 'text', pieces, closes: null });
+  generations.at(-1)?.push({ type: 'text', pieces, closes: null });
   return generations.map((segments) => ({ segments }));
 }
 
@@ -126,12 +126,12 @@ function told({ actions }: Workload): WorkAction[] {
 }
 
 function text(content: string): Segment {
-  return { kind: 'text', pieces: tokensOf(content), closes: null };
+  return { type: 'text', pieces: tokensOf(content), closes: null };
 }
 
 function thinking(tokens: number): Segment {
   return {
-    kind: 'text',
+    type: 'text',
     pieces: Array.from({ length: tokens }, (_, at) => (at % 12 === 11 ? ' so.' : ' then')),
     closes: null,
   };

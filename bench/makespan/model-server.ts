@@ -88,7 +88,7 @@ function* tokens(segments: readonly Segment[]): Generator<Delta | null> {
   let index = 0;
   for (const segment of segments) {
     const last = segment.pieces.length - 1;
-    if (segment.kind === 'text') {
+    if (segment.type === 'text') {
       for (const [at, piece] of segment.pieces.entries()) {
         yield { delta: { content: piece }, closes: at === last ? segment.closes : null };
       }
@@ -160,8 +160,8 @@ async function whole(
     await waitUntil(dueAt);
     if (token !== null && token.closes !== null) closed?.(token.closes, performance.now());
   }
-  const calls = generation.segments.filter((segment) => segment.kind === 'call');
-  const content = generation.segments.flatMap((segment) => (segment.kind === 'text' ? segment.pieces : [])).join('');
+  const calls = generation.segments.filter((segment) => segment.type === 'call');
+  const content = generation.segments.flatMap((segment) => (segment.type === 'text' ? segment.pieces : [])).join('');
   const message = {
     role: 'assistant',
     content: content === '' ? null : content,
@@ -198,7 +198,7 @@ function usage(completion: number): Record<string, number> {
 }
 
 function finishOf({ segments }: Generation): string {
-  return segments.some(({ kind }) => kind === 'call') ? 'tool_calls' : 'stop';
+  return segments.some(({ type }) => type === 'call') ? 'tool_calls' : 'stop';
 }
 
 /** Timers fire up to a millisecond late or early; the rest is waited for in turns of the loop. */

@@ -304,7 +304,7 @@ export interface ChildBudget {
 export interface ChildRequest {
   /** Runtime key and attempt of the action: the same key is the same child, however often it is asked for (J2). */
   readonly key: string;
-  readonly kind: 'agent' | 'workflow';
+  readonly type: 'agent' | 'workflow';
   readonly name: string;
   /** Message to a sub-agent; empty for a workflow. */
   readonly message: string;

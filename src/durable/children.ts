@@ -94,7 +94,7 @@ async function childRecord(
   return {
     session_id: await sessionIdOf(env, `child of ${request.key}`),
     agent: request.name,
-    ...(request.kind === 'workflow' ? { workflow: request.name } : {}),
+    ...(request.type === 'workflow' ? { workflow: request.name } : {}),
     user_id: parent.user_id,
     owner: parent.owner,
     kind: 'child',

@@ -49,7 +49,7 @@ export function workflowHost(env: Env): WorkflowHost {
 export async function startWorkflow(env: Env, record: SessionRecord, inputs: JsonObject): Promise<string> {
   const request = {
     key: record.session_id,
-    kind: 'workflow',
+    type: 'workflow',
     name: record.agent,
     message: '',
     inputs,

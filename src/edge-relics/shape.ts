@@ -11,7 +11,7 @@ import type { Texts } from './cost.ts';
 export interface Token {
   /** As names are compared: capitals, quotes undone. */
   readonly word: string;
-  readonly kind: 'word' | 'quoted' | 'text' | 'slot' | 'sign';
+  readonly type: 'word' | 'quoted' | 'text' | 'slot' | 'sign';
   /** Bytes of a text, or of the value that is bound here. */
   readonly bytes: number;
   /** Values that it holds at most, as JSON. */
@@ -40,7 +40,7 @@ const OWN_NAMES: ReadonlySet<string> = new Set(['SQLITE_MASTER', 'SQLITE_SCHEMA'
 export function shapeFault(tokens: readonly Token[], views: ReadonlyMap<string, readonly Token[]>): string | null {
   const inner = tokens.find(({ word }) => /^(?:PRAGMA|SQLITE)_\w+$/.test(word) && !OWN_NAMES.has(word));
   if (inner !== undefined) return `"${inner.word.toLowerCase()}" belongs to SQLite`;
-  const joins = tokens.filter(({ word, kind }) => kind === 'word' && (word === 'NATURAL' || word === 'USING')).length;
+  const joins = tokens.filter(({ word, type }) => type === 'word' && (word === 'NATURAL' || word === 'USING')).length;
   if (joins > limits.relicNamedJoins) {
     return `the statement has ${joins} joins by NATURAL or USING (allowed: ${limits.relicNamedJoins}); write ON`;
   }
@@ -48,7 +48,7 @@ export function shapeFault(tokens: readonly Token[], views: ReadonlyMap<string, 
   if (calls > limits.relicStatementCalls) {
     return `the statement calls ${calls} functions (allowed: ${limits.relicStatementCalls})`;
   }
-  const windows = tokens.filter(({ word, kind }) => kind === 'word' && word === 'OVER').length;
+  const windows = tokens.filter(({ word, type }) => type === 'word' && word === 'OVER').length;
   if (windows > limits.relicStatementWindows) {
     return `the statement has ${windows} window functions (allowed: ${limits.relicStatementWindows})`;
   }
@@ -77,22 +77,22 @@ export function definitionFault(tokens: readonly Token[], tables: readonly (read
 
 function generatedCopies(tokens: readonly Token[]): number {
   let copies = 1;
-  for (const [at, { word, kind }] of tokens.entries()) {
-    if (word !== 'AS' || kind !== 'word' || tokens[at + 1]?.word !== '(' || tokens[at + 2]?.word === 'SELECT') continue;
+  for (const [at, { word, type }] of tokens.entries()) {
+    if (word !== 'AS' || type !== 'word' || tokens[at + 1]?.word !== '(' || tokens[at + 2]?.word === 'SELECT') continue;
     const named = new Map<string, number>();
     let depth = 1;
     for (let place = at + 2; place < tokens.length && depth > 0; place += 1) {
       const token = tokens[place] as Token;
-      if (token.kind === 'sign') depth += token.word === '(' ? 1 : token.word === ')' ? -1 : 0;
-      else if (token.kind !== 'text') named.set(token.word, (named.get(token.word) ?? 0) + 1);
+      if (token.type === 'sign') depth += token.word === '(' ? 1 : token.word === ')' ? -1 : 0;
+      else if (token.type !== 'text') named.set(token.word, (named.get(token.word) ?? 0) + 1);
     }
     copies *= Math.max(1, ...named.values());
   }
   return copies;
 }
 
-function isCall({ kind, word }: Token, after: Token | undefined): boolean {
-  return (kind === 'word' || kind === 'quoted') && after?.kind === 'sign' && after.word === '(' && !LANGUAGE.has(word);
+function isCall({ type, word }: Token, after: Token | undefined): boolean {
+  return (type === 'word' || type === 'quoted') && after?.type === 'sign' && after.word === '(' && !LANGUAGE.has(word);
 }
 
 function count(number: number): string {
@@ -141,15 +141,15 @@ class Unfolding {
           deepest = Math.max(deepest, inner.copies);
           continue;
         }
-        if (part.kind === 'sign' || part.kind === 'slot') continue;
-        if (part.kind === 'word' && (part.word === 'SELECT' || part.word === 'VALUES')) selects += 1;
+        if (part.type === 'sign' || part.type === 'slot') continue;
+        if (part.type === 'word' && (part.word === 'SELECT' || part.word === 'VALUES')) selects += 1;
         const inner = this.#named(part.word, within);
         selects += inner.selects;
         deepest = Math.max(deepest, inner.copies);
         const after = level[at + 1];
-        if (part.kind === 'text' || /^\d/.test(part.word) || LANGUAGE.has(part.word)) continue;
+        if (part.type === 'text' || /^\d/.test(part.word) || LANGUAGE.has(part.word)) continue;
         // A function, a table's name before a column's, or the `x` of a blob.
-        if (after !== undefined && (!('word' in after) || after.word === '.' || after.kind === 'text')) continue;
+        if (after !== undefined && (!('word' in after) || after.word === '.' || after.type === 'text')) continue;
         named.set(part.word, (named.get(part.word) ?? 0) + 1);
       }
     };
@@ -178,7 +178,7 @@ function isQuery(parts: readonly Part[]): boolean {
   const [first] = parts;
   if (first === undefined) return false;
   if (!('word' in first)) return isQuery(first);
-  return first.kind === 'word' && ['SELECT', 'VALUES', 'WITH'].includes(first.word);
+  return first.type === 'word' && ['SELECT', 'VALUES', 'WITH'].includes(first.word);
 }
 
 /** Brackets as lists within lists. */
@@ -187,11 +187,11 @@ function nested(tokens: readonly Token[]): readonly Part[] {
   const open: Part[][] = [root];
   for (const token of tokens) {
     const top = open.at(-1) ?? root;
-    if (token.kind === 'sign' && token.word === '(') {
+    if (token.type === 'sign' && token.word === '(') {
       const list: Part[] = [];
       top.push(list);
       open.push(list);
-    } else if (token.kind === 'sign' && token.word === ')') {
+    } else if (token.type === 'sign' && token.word === ')') {
       if (open.length > 1) open.pop();
     } else top.push(token);
   }
@@ -225,16 +225,16 @@ function withoutDefinitions(parts: readonly Part[], bodies: Map<string, (readonl
 }
 
 function isWord(part: Part | undefined, word: string): boolean {
-  return part !== undefined && 'word' in part && part.kind === 'word' && part.word === word;
+  return part !== undefined && 'word' in part && part.type === 'word' && part.word === word;
 }
 
 /** @param statements the statement, and the texts of the database's own tables, indexes and views */
 export function textsOf(statement: readonly Token[], others: readonly (readonly Token[])[]): Texts {
   const all = [statement, ...others];
-  const values = all.flatMap((tokens) => tokens.filter(({ kind }) => kind === 'text' || kind === 'slot'));
+  const values = all.flatMap((tokens) => tokens.filter(({ type }) => type === 'text' || type === 'slot'));
   const bytes = values.map((token) => token.bytes);
   const words = (word: string): number =>
-    all.reduce((sum, tokens) => sum + tokens.filter((token) => token.kind !== 'sign' && token.word === word).length, 0);
+    all.reduce((sum, tokens) => sum + tokens.filter((token) => token.type !== 'sign' && token.word === word).length, 0);
   return {
     totalBytes: bytes.reduce((sum, one) => sum + one, 0),
     longestBytes: bytes.reduce((most, one) => Math.max(most, one), 0),
@@ -254,11 +254,11 @@ export function textsOf(statement: readonly Token[], others: readonly (readonly 
 function patternBytes(texts: readonly (readonly Token[])[]): number {
   let most = 1;
   for (const tokens of texts) {
-    for (const [at, { kind, word }] of tokens.entries()) {
-      if (kind !== 'word' && kind !== 'quoted') continue;
+    for (const [at, { type, word }] of tokens.entries()) {
+      if (type !== 'word' && type !== 'quoted') continue;
       if (word !== 'LIKE' && word !== 'GLOB') continue;
       const pattern = tokens[at + 1];
-      const said = kind === 'word' && (pattern?.kind === 'text' || pattern?.kind === 'slot') && isAlone(tokens[at + 2]);
+      const said = type === 'word' && (pattern?.type === 'text' || pattern?.type === 'slot') && isAlone(tokens[at + 2]);
       most = Math.max(most, said ? (pattern?.bytes ?? 0) : limits.relicPatternBytes);
     }
   }
@@ -275,7 +275,7 @@ function jsonItems(texts: readonly (readonly Token[])[]): number | null {
   let most = 1;
   for (const call of callsOf(texts, ['JSON_EACH', 'JSON_TREE'])) {
     const [document, ...more] = call[0] ?? [];
-    if (more.length > 0 || (document?.kind !== 'text' && document?.kind !== 'slot')) return null;
+    if (more.length > 0 || (document?.type !== 'text' && document?.type !== 'slot')) return null;
     most = Math.max(most, document.items);
   }
   return most;
@@ -284,7 +284,7 @@ function jsonItems(texts: readonly (readonly Token[])[]): number | null {
 /** Bytes of an argument, if it is a literal. */
 function saidBytes(argument: readonly Token[] | undefined): number | null {
   const [value, ...more] = argument ?? [];
-  return more.length === 0 && (value?.kind === 'text' || value?.kind === 'slot') ? value.bytes : null;
+  return more.length === 0 && (value?.type === 'text' || value?.type === 'slot') ? value.bytes : null;
 }
 
 /** The longest of some sizes; null when one is not known. */
@@ -306,7 +306,7 @@ function formatBytes(texts: readonly (readonly Token[])[]): number | null {
   let most = 0;
   for (const call of callsOf(texts, ['PRINTF', 'FORMAT'])) {
     const [format] = call[0] ?? [];
-    if (format?.kind !== 'text' || saidBytes(call[0]) === null || format.word.includes('*')) return null;
+    if (format?.type !== 'text' || saidBytes(call[0]) === null || format.word.includes('*')) return null;
     let bytes = format.bytes;
     for (const [, flags = '', letter = ''] of format.word.matchAll(/%([^A-Z%]*)([A-Z])/g)) {
       // A number without an exponent has up to 309 digits.
@@ -322,12 +322,12 @@ function formatBytes(texts: readonly (readonly Token[])[]): number | null {
 function callsOf(texts: readonly (readonly Token[])[], names: readonly string[]): (readonly Token[])[][] {
   const calls: (readonly Token[])[][] = [];
   for (const tokens of texts) {
-    for (const [at, { kind, word }] of tokens.entries()) {
+    for (const [at, { type, word }] of tokens.entries()) {
       const open = tokens[at + 1];
       if (
-        (kind !== 'word' && kind !== 'quoted') ||
+        (type !== 'word' && type !== 'quoted') ||
         !names.includes(word) ||
-        open?.kind !== 'sign' ||
+        open?.type !== 'sign' ||
         open.word !== '('
       ) {
         continue;
@@ -336,7 +336,7 @@ function callsOf(texts: readonly (readonly Token[])[], names: readonly string[])
       let depth = 1;
       for (let place = at + 2; place < tokens.length && depth > 0; place += 1) {
         const token = tokens[place] as Token;
-        const sign = token.kind === 'sign' ? token.word : '';
+        const sign = token.type === 'sign' ? token.word : '';
         if (sign === '(') depth += 1;
         if (sign === ')') depth -= 1;
         if (sign === ',' && depth === 1) parts.push([]);

@@ -65,7 +65,7 @@ export function readStatement(
       values.push(value);
       sql += '?';
       const said = typeof value === 'string' ? value : '';
-      tokens.push({ word: '?', kind: 'slot', bytes: Math.max(8, bytesOf(said)), items: itemsOf(said) });
+      tokens.push({ word: '?', type: 'slot', bytes: Math.max(8, bytesOf(said)), items: itemsOf(said) });
       continue;
     }
     if (token === '(') depth += 1;
@@ -79,7 +79,7 @@ export function readStatement(
   if (Array.isArray(params) && taken !== params.length) {
     return { fault: `"params" has ${params.length} values for ${taken} placeholders "?"` };
   }
-  const words = tokens.map(({ word, kind: sort }) => ((word === '(' || word === ')') && sort !== 'sign' ? '_' : word));
+  const words = tokens.map(({ word, type }) => ((word === '(' || word === ')') && type !== 'sign' ? '_' : word));
   const [kind = '', what = ''] = words;
   const allowed: readonly string[] = endpoint === 'query' ? READS : WRITES;
   if (!allowed.includes(kind)) {
@@ -109,12 +109,12 @@ export function tokensOf(text: string): readonly Token[] {
 /** As names are compared: a doubled quote is the one it means; SQLite takes strings for names, too. */
 function tokenOf(token: string, groups: Readonly<Record<string, string | undefined>>): Token {
   if (groups['text'] !== undefined) {
-    return { word: unquoted(token).toUpperCase(), kind: 'text', bytes: bytesOf(token), items: itemsOf(token) };
+    return { word: unquoted(token).toUpperCase(), type: 'text', bytes: bytesOf(token), items: itemsOf(token) };
   }
   if (groups['quoted'] !== undefined) {
-    return { word: unquoted(token).toUpperCase(), kind: 'quoted', bytes: bytesOf(token), items: itemsOf(token) };
+    return { word: unquoted(token).toUpperCase(), type: 'quoted', bytes: bytesOf(token), items: itemsOf(token) };
   }
-  return { word: token.toUpperCase(), kind: groups['sign'] === undefined ? 'word' : 'sign', bytes: 0, items: 0 };
+  return { word: token.toUpperCase(), type: groups['sign'] === undefined ? 'word' : 'sign', bytes: 0, items: 0 };
 }
 
 const encoder = new TextEncoder();

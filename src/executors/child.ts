@@ -18,11 +18,11 @@ async function runAgent(call: ActionCall, context: ActionContext): Promise<Actio
   }
   if (!isJsonObject(inputs))
     return wrongParameter('context', 'an object: the variables that the agent starts with', inputs);
-  return await runChild(call, context, { kind: 'agent', message, inputs });
+  return await runChild(call, context, { type: 'agent', message, inputs });
 }
 
 async function runWorkflow(call: ActionCall, context: ActionContext): Promise<ActionOutcome> {
-  return await runChild(call, context, { kind: 'workflow', message: '', inputs: call.parameters });
+  return await runChild(call, context, { type: 'workflow', message: '', inputs: call.parameters });
 }
 
 // The child outlives its parent's host, and asking for it again joins it: nothing is done twice.
@@ -32,7 +32,7 @@ export const workflowExecutor: Executor = { execute: runWorkflow, recover: runWo
 async function runChild(
   call: ActionCall,
   { children, signal, progress }: ActionContext,
-  request: Pick<ChildRequest, 'kind' | 'message' | 'inputs'>,
+  request: Pick<ChildRequest, 'type' | 'message' | 'inputs'>,
 ): Promise<ActionOutcome> {
   // A retry is another child: what the one before did is done.
   const key = `${call.runtimeKey}/${call.attempt}`;

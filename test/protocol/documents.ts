@@ -92,10 +92,10 @@ const shapes: fc.Arbitrary<Shape> = fc.record({
   space: spacing,
 });
 
-type Item = { readonly kind: 'action'; readonly shape: Shape } | { readonly kind: 'words'; readonly text: string };
+type Item = { readonly type: 'action'; readonly shape: Shape } | { readonly type: 'words'; readonly text: string };
 const items: fc.Arbitrary<Item> = fc.oneof(
-  shapes.map((shape) => ({ kind: 'action' as const, shape })),
-  plain.map((text) => ({ kind: 'words' as const, text })),
+  shapes.map((shape) => ({ type: 'action' as const, shape })),
+  plain.map((text) => ({ type: 'words' as const, text })),
 );
 const REFERENCES: readonly [string, string[]][] = [
   ['$a', ['a']],
@@ -105,25 +105,25 @@ const REFERENCES: readonly [string, string[]][] = [
 const answers = fc.array(fc.oneof(plain, fc.constantFrom(...REFERENCES)), { maxLength: 4 });
 
 type Block =
-  | { readonly kind: 'thought'; readonly items: readonly Item[]; readonly tag: string }
+  | { readonly type: 'thought'; readonly items: readonly Item[]; readonly tag: string }
   | {
-      readonly kind: 'response';
+      readonly type: 'response';
       readonly final: string;
       readonly parts: readonly (string | readonly [string, readonly string[]])[];
     }
-  | { readonly kind: 'item'; readonly item: Item };
+  | { readonly type: 'item'; readonly item: Item };
 const blocks: fc.Arbitrary<Block> = fc.oneof(
   fc.record({
-    kind: fc.constant('thought' as const),
+    type: fc.constant('thought' as const),
     items: fc.array(items, { maxLength: 4 }),
     tag: fc.constantFrom('thought', 'THOUGHT'),
   }),
   fc.record({
-    kind: fc.constant('response' as const),
+    type: fc.constant('response' as const),
     final: fc.constantFrom('', ' final="true"', ' final=false'),
     parts: answers,
   }),
-  items.map((item) => ({ kind: 'item' as const, item })),
+  items.map((item) => ({ type: 'item' as const, item })),
 );
 
 /** `text` and the lines that `lines(parse(text))` must be. */
@@ -145,7 +145,7 @@ class Writer {
   write(made: readonly Block[]): Piece {
     let bare: string | null = null;
     for (const block of made) {
-      if (block.kind === 'item' && block.item.kind === 'words') {
+      if (block.type === 'item' && block.item.type === 'words') {
         // Neighbouring words are one block of bare text.
         bare = bare === null ? block.item.text : bare + this.#space + block.item.text;
         this.#text += block.item.text + this.#space;
@@ -153,8 +153,8 @@ class Writer {
       }
       this.#closeBare(bare);
       bare = null;
-      if (block.kind === 'item') this.#action(block.item, false);
-      else if (block.kind === 'thought') this.#thought(block);
+      if (block.type === 'item') this.#action(block.item, false);
+      else if (block.type === 'thought') this.#thought(block);
       else this.#response(block);
       this.#text += this.#space;
     }
@@ -166,7 +166,7 @@ class Writer {
     if (bare !== null) this.#events.push('text {', `  ${JSON.stringify(bare)}`, '}');
   }
 
-  #thought({ items: inside, tag }: Extract<Block, { kind: 'thought' }>): void {
+  #thought({ items: inside, tag }: Extract<Block, { type: 'thought' }>): void {
     this.#text += `<${tag}>${this.#space}`;
     this.#events.push('thought {');
     let pending = '';
@@ -178,7 +178,7 @@ class Writer {
       pending = pending.slice(shown.length);
     };
     for (const item of inside) {
-      if (item.kind === 'action') {
+      if (item.type === 'action') {
         flush();
         this.#action(item, true);
       } else {
@@ -194,7 +194,7 @@ class Writer {
     this.#events.push('}');
   }
 
-  #response({ final, parts }: Extract<Block, { kind: 'response' }>): void {
+  #response({ final, parts }: Extract<Block, { type: 'response' }>): void {
     this.#text += `<response${final}>${this.#space}`;
     this.#events.push(`response { final=${final === '' ? 'auto' : final.includes('true')}`);
     let words = '';
@@ -222,7 +222,7 @@ class Writer {
   }
 
   #action(item: Item, embedded: boolean): void {
-    if (item.kind !== 'action') return;
+    if (item.type !== 'action') return;
     const { shape } = item;
     const { name, mode, dependsOn, outputKey, priority, form, quote, space } = shape;
     const own = this.#ids % 2 === 0;

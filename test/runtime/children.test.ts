@@ -136,7 +136,7 @@ steps:
     const platform = { SESSIONS: { getByName: () => vanishing } } as unknown as Env;
     const parent = { session_id: 's', agent: 'a', user_id: null, owner: null, kind: 'chat', metadata: {} } as const;
     const children = childSessions(platform, clock, storage, () => ({ ...parent, created_at: 0 }));
-    const request = { key: 'k', kind: 'agent', name: 'a', message: 'm', inputs: {}, budget: null } as const;
+    const request = { key: 'k', type: 'agent', name: 'a', message: 'm', inputs: {}, budget: null } as const;
     const end = children.run(request, { signal: AbortSignal.abort('enough'), event: () => undefined });
     for (let turn = 0; turn < 100 && clock.next === null; turn += 1) await Promise.resolve();
     while (cancels.length < 3) {

@@ -47,17 +47,17 @@ async function watched(
 const times = (count: number, answer: Answer): Answer[] => Array.from({ length: count }, () => answer);
 
 describe('[S10] a service that serves no more', () => {
-  test.each<[string, Answer[], Failure['why'] | null]>([
+  test.each<[string, Answer[], Failure['type'] | null]>([
     ['answers', times(20, OK), null],
     ['answers badly: it is alive, and another start would not mend it', times(20, BROKEN), null],
     ['is silent now and then', [...times(3, SILENT), OK, ...times(3, SILENT), OK], null],
     ['is silent for long', [OK, ...times(startLimits.freezeMisses, SILENT)], 'frozen'],
     ['refuses once, while it is loaded anew', [OK, REFUSED, OK, REFUSED, OK], null],
     ['refuses', [OK, ...times(startLimits.deadMisses, REFUSED)], 'died'],
-  ])('%s', async (_name, answers, why) => {
+  ])('%s', async (_name, answers, type) => {
     const { failure, asked } = await watched(answers);
-    expect(failure?.why ?? null).toBe(why);
-    expect(asked).toBe(why === null ? answers.length + 1 : answers.length);
+    expect(failure?.type ?? null).toBe(type);
+    expect(asked).toBe(type === null ? answers.length + 1 : answers.length);
   });
 
   test('one whose process is gone has died, and is not taken for frozen', async () => {
@@ -68,7 +68,7 @@ describe('[S10] a service that serves no more', () => {
         [2, 3],
       ]),
     ).toMatchObject({
-      failure: { why: 'died', what: 'has lost one of its processes' },
+      failure: { type: 'died', what: 'has lost one of its processes' },
       asked: 1 + startLimits.deadMisses,
     });
   });
@@ -81,7 +81,7 @@ describe('[S10] a service that serves no more', () => {
       pause: () => Promise.resolve(),
     };
     expect(await watchService(service, 'http://x', undefined, never)).toEqual({
-      why: 'died',
+      type: 'died',
       what: 'has ended (SIGKILL)',
     });
   });
@@ -90,8 +90,8 @@ describe('[S10] a service that serves no more', () => {
 test('[S10] restarts: so many within a time for each kind of failure, later each time, and as many again afterwards', () => {
   let now = 0;
   const budget = new RestartBudget(() => now);
-  const waits = (why: Failure['why'], count: number): (number | null)[] =>
-    Array.from({ length: count }, () => budget.next(why)?.waitMs ?? null);
+  const waits = (type: Failure['type'], count: number): (number | null)[] =>
+    Array.from({ length: count }, () => budget.next(type)?.waitMs ?? null);
   expect(waits('died', startLimits.restarts + 1)).toEqual([500, 1_000, 2_000, 4_000, 8_000, null]);
   expect(waits('frozen', startLimits.freezeRestarts + 1).filter((wait) => wait !== null)).toHaveLength(
     startLimits.freezeRestarts,
@@ -122,7 +122,7 @@ test('[S10] a service that does not come up is given up when no restart is left,
   const failures: Failure[] = [];
   const last = await restart(
     part,
-    { why: 'died', what: 'has ended (1)' },
+    { type: 'died', what: 'has ended (1)' },
     {
       budget,
       say: (line) => lines.push(line),
@@ -130,7 +130,7 @@ test('[S10] a service that does not come up is given up when no restart is left,
       isStopping: () => false,
     },
   );
-  expect(last).toMatchObject({ why: 'frozen', what: 'froze while it was starting' });
+  expect(last).toMatchObject({ type: 'frozen', what: 'froze while it was starting' });
   expect([starts, failures.length]).toEqual([3, 3]);
   expect(lines[0]).toBe('The Worker has ended (1); its last lines:');
   expect(lines.filter((line) => line.startsWith('Restarting it'))).toHaveLength(3);
@@ -140,6 +140,6 @@ test.each([
   ['ended', 'died'],
   ['silent', 'died'],
   ['frozen', 'frozen'],
-] as const)('[S10] a start that %s counts as %s', (reason, why) => {
-  expect(failureOf(new ServiceError(reason, '')).why).toBe(why);
+] as const)('[S10] a start that %s counts as %s', (reason, type) => {
+  expect(failureOf(new ServiceError(reason, '')).type).toBe(type);
 });

@@ -238,7 +238,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
   /** Starts the one run of this session, a child's or a workflow's, once; returns its id (M6, M7). */
   async startChild(record: SessionRecord, request: ChildRequest): Promise<string> {
     // What a workflow is started with is its own: it need not fit in variables, as an agent's context does.
-    if (!this.#session.exists) await this.create(record, request.kind === 'agent' ? request.inputs : {});
+    if (!this.#session.exists) await this.create(record, request.type === 'agent' ? request.inputs : {});
     const { runId } = await this.#session.child(request);
     return runId;
   }

@@ -18,11 +18,11 @@ import type { EventData, TextPatch } from '../../domain/event.ts';
 import type { NameValue } from '../run/results.ts';
 import type { RunLog } from '../run/run-log.ts';
 
-type BlockKind = 'thought' | 'text' | 'response';
+type BlockType = 'thought' | 'text' | 'response';
 type Piece = string | { readonly reference: Reference; readonly resolve: () => NameValue };
 
 interface Block {
-  readonly kind: BlockKind;
+  readonly type: BlockType;
   readonly segment: number;
   readonly iteration: number;
   readonly final: Finality;
@@ -61,11 +61,11 @@ export class Segments {
     this.#streamThoughts = options.streamThoughts;
   }
 
-  open(kind: BlockKind, final: Finality = null, data: EventData['thought_started'] = {}): void {
+  open(type: BlockType, final: Finality = null, data: EventData['thought_started'] = {}): void {
     if (this.#open !== null) this.#below.push(this.#open);
-    const segment = this.#log.append(`${kind}_started`, kind === 'response' ? { final } : data);
+    const segment = this.#log.append(`${type}_started`, type === 'response' ? { final } : data);
     this.#open = {
-      kind,
+      type,
       segment,
       iteration: this.#log.iteration,
       final,
@@ -146,8 +146,8 @@ export class Segments {
   catchUp(): TextPatch[] {
     const open = this.#open === null ? this.#below : [...this.#below, this.#open];
     return [...new Set([...this.#held, ...open])]
-      .filter((block) => block.content !== '' && (block.kind !== 'thought' || this.#streamThoughts))
-      .map((block) => this.#log.liveEvent(block.kind, { segment: block.segment, offset: 0, delta: block.content }));
+      .filter((block) => block.content !== '' && (block.type !== 'thought' || this.#streamThoughts))
+      .map((block) => this.#log.liveEvent(block.type, { segment: block.segment, offset: 0, delta: block.content }));
   }
 
   #flush(block: Block): void {
@@ -195,7 +195,7 @@ export class Segments {
   #emit(block: Block, text: string): void {
     if (text === '' || block.cut) return;
     let delta = text;
-    if (block.kind === 'response') {
+    if (block.type === 'response') {
       block.bytes += byteLength(text);
       if (block.bytes > limits.responseBytes) {
         const room = limits.responseBytes - (block.bytes - byteLength(text));
@@ -204,8 +204,8 @@ export class Segments {
         this.#log.warn('truncated', `A response is longer than ${limits.responseBytes} bytes; the rest was left out`);
       }
     }
-    if (block.kind !== 'thought' || this.#streamThoughts) {
-      this.#log.live(block.kind, { segment: block.segment, offset: block.content.length, delta });
+    if (block.type !== 'thought' || this.#streamThoughts) {
+      this.#log.live(block.type, { segment: block.segment, offset: block.content.length, delta });
     }
     block.content += delta;
   }
@@ -213,11 +213,11 @@ export class Segments {
   #finishIfDone(block: Block): void {
     if (!block.closed || block.pieces.length > 0) return;
     const { data } = this.#log.write(
-      `${block.kind}_completed`,
+      `${block.type}_completed`,
       {
         segment: block.segment,
         content: block.content,
-        ...(block.kind === 'response' ? { final: block.final } : {}),
+        ...(block.type === 'response' ? { final: block.final } : {}),
         ...(block.unclosed ? { unclosed: true } : {}),
         ...(block.shortened ? { cut: true } : {}),
       },
@@ -225,8 +225,8 @@ export class Segments {
     );
     // What was written counts, where the block was closed before a crash already.
     const { content } = data;
-    if (block.kind === 'response') this.#responses.push({ content, final: block.final });
-    if (block.kind === 'text') this.#bareText.push({ iteration: block.iteration, content });
+    if (block.type === 'response') this.#responses.push({ content, final: block.final });
+    if (block.type === 'text') this.#bareText.push({ iteration: block.iteration, content });
   }
 }
 

@@ -165,13 +165,13 @@ export class Session {
   }
 
   /** Starts the one run of a child, or finds it when its parent asks again (M7). */
-  async child({ kind, message, inputs, budget }: ChildRequest): Promise<RunRecord> {
+  async child({ type, message, inputs, budget }: ChildRequest): Promise<RunRecord> {
     await this.recover();
     const manifests = await this.#scope.pin(this.record);
     const known = this.#journal.runs.get(1);
     if (known !== null) return known;
     const input: JsonObject =
-      kind === 'agent' ? { type: 'message', content: message, tokens: false } : { type: 'workflow', inputs };
+      type === 'agent' ? { type: 'message', content: message, tokens: false } : { type: 'workflow', inputs };
     return await this.#submit({ ...input, budget: budget as JsonObject | null, manifests }, null, null);
   }
 

@@ -1,7 +1,7 @@
 /** Sets aside what must not be split into requests: code, JSON, URLs, quoted words, lists of numbers. */
 
 export interface Quoted {
-  readonly kind: 'code' | 'json' | 'url' | 'string' | 'numbers';
+  readonly type: 'code' | 'json' | 'url' | 'string' | 'numbers';
   readonly value: string;
   /** Of a code block: the word behind its backticks. */
   readonly language: string;
@@ -23,11 +23,11 @@ export class QuotedText {
     const code = message
       .replace(/[\uE000-\uF8FF]/g, ' ')
       .replace(/```(\w*)[^\S\n]*\n?([\s\S]*?)```/g, (written, language: string, value: string) =>
-        this.#hold({ kind: 'code', value: value.replace(/\n$/, ''), language, written }),
+        this.#hold({ type: 'code', value: value.replace(/\n$/, ''), language, written }),
       )
-      .replace(/`([^`\n]+)`/g, (written, value: string) => this.#hold({ kind: 'code', value, language: '', written }));
-    const plain = (kind: Quoted['kind'], written: string, value = written): string =>
-      this.#hold({ kind, value, language: '', written });
+      .replace(/`([^`\n]+)`/g, (written, value: string) => this.#hold({ type: 'code', value, language: '', written }));
+    const plain = (type: Quoted['type'], written: string, value = written): string =>
+      this.#hold({ type, value, language: '', written });
     this.text = this.#holdJson(code.replace(/[^\S\n]+/g, ' '))
       .replace(/\bhttps?:\/\/[^\s"'<>]*[^\s"'<>.,;:!?)\]]/gi, (url) => plain('url', url))
       .replace(/"([^"\n]*)"/g, (written, value: string) => plain('string', written, value))
@@ -65,7 +65,7 @@ export class QuotedText {
       const json = rest.slice(at, end ?? at + 1);
       done +=
         rest.slice(0, at) +
-        (end === null ? json : this.#hold({ kind: 'json', value: json, language: '', written: json }));
+        (end === null ? json : this.#hold({ type: 'json', value: json, language: '', written: json }));
       rest = rest.slice(at + json.length);
     }
     return done + rest;

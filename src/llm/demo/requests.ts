@@ -36,7 +36,7 @@ type Draft = StepDraft | 'lacking';
 
 /** Empty when nothing in the request is understood; `lacking` where the agent has nothing to do it with. */
 export function readRequest({ words, quoted, place, waits }: Request, means: Capabilities): Draft[] {
-  const data = quoted.find(({ kind }) => kind === 'json');
+  const data = quoted.find(({ type }) => type === 'json');
   const call = readCall(words, data?.value ?? null, means.agent);
   if (call !== null) return [call];
   if (data !== undefined && place === null) {
@@ -44,10 +44,10 @@ export function readRequest({ words, quoted, place, waits }: Request, means: Cap
     const parameters = { data: JSON.parse(data.value) as JsonObject, query };
     return [means.call('json_query', 'selection', `query ${query} in the JSON`, parameters)];
   }
-  const code = quoted.filter(({ kind }) => kind === 'code');
+  const code = quoted.filter(({ type }) => type === 'code');
   if (code.length > 0) return code.map((one) => runCode(one, place, means));
 
-  const urls = quoted.filter(({ kind }) => kind === 'url');
+  const urls = quoted.filter(({ type }) => type === 'url');
   if (urls.length > 0) return urls.map(({ value }) => readPage(value, words, means));
 
   if (waits || isWait(words)) {
@@ -67,7 +67,7 @@ export function readRequest({ words, quoted, place, waits }: Request, means: Cap
         : means.call('echo', 'failure', label, { fail_times: 100 }),
     ];
   }
-  const text = quoted.find(({ kind }) => kind === 'string');
+  const text = quoted.find(({ type }) => type === 'string');
   if (text !== undefined && /\bhow many (?:words|characters|sentences)\b/i.test(words)) {
     return [measure(text.value, means)];
   }

@@ -270,7 +270,7 @@ class Parser implements ProtocolParser {
     this.#countTagLines();
     this.#enterText();
     this.#text.forbidWrapper();
-    switch (tag.kind) {
+    switch (tag.type) {
       case 'action':
         this.#openAction(next);
         if (selfClosing) this.#closeAction(next);
@@ -288,7 +288,7 @@ class Parser implements ProtocolParser {
       case 'thought':
       case 'reasoning':
         this.#closeBlock(reader.offset);
-        this.#writer.openThought(reader.offset, tag.kind === 'reasoning');
+        this.#writer.openThought(reader.offset, tag.type === 'reasoning');
         break;
       case 'response':
         this.#closeBlock(reader.offset);
@@ -315,7 +315,7 @@ class Parser implements ProtocolParser {
 
   /** Another tag, or the end of the text, comes before this one's `>`: it is text, or an action that was cut off. */
   #breakOpening(tag: Tag, why: string): void {
-    if (tag.kind !== 'action' || !this.#reader.inner.includes('=')) return this.#takeTagAsText();
+    if (tag.type !== 'action' || !this.#reader.inner.includes('=')) return this.#takeTagAsText();
     this.#countTagLines();
     this.#openAction(this.#position.base);
     this.#abandonAction(why);
@@ -323,7 +323,7 @@ class Parser implements ProtocolParser {
 
   #refuseOpening(tag: Tag, next: number): void {
     const message = tooLong('A tag', limits.tagBytes);
-    if (tag.kind !== 'action') {
+    if (tag.type !== 'action') {
       this.#writer.warn('tag_too_large', `${message}; it was taken as text`, this.#reader.offset);
       return this.#takeTagAsText();
     }
@@ -348,14 +348,14 @@ class Parser implements ProtocolParser {
         return this.#closeByTag(tag);
       case 'body': {
         const { body } = this.#actions;
-        if (tag.kind === 'action' ? !body.endsHere : body.hidesTag) {
+        if (tag.type === 'action' ? !body.endsHere : body.hidesTag) {
           this.#state = 'body';
           return body.add(`${this.#reader.source}>`);
         }
-        if (tag.kind === 'action') this.#closeAction(next);
+        if (tag.type === 'action') this.#closeAction(next);
         else this.#abandonAction(`${this.#reader.written}> stands where its </action> was expected`);
         this.#countTagLines();
-        if (tag.kind !== 'action') this.#closeByTag(tag);
+        if (tag.type !== 'action') this.#closeByTag(tag);
         return;
       }
       case 'forged':
@@ -384,7 +384,7 @@ class Parser implements ProtocolParser {
     const { block } = this.#writer;
     this.#enterText();
     this.#text.forbidWrapper();
-    if (block === 'thought' ? isThought(tag) : block === 'response' && tag.kind === 'response') {
+    if (block === 'thought' ? isThought(tag) : block === 'response' && tag.type === 'response') {
       this.#closeBlock(null);
       return;
     }
@@ -422,7 +422,7 @@ class Parser implements ProtocolParser {
   }
 
   #opensBlock(tag: Tag): boolean {
-    return !tag.closing && (isThought(tag) || tag.kind === 'response');
+    return !tag.closing && (isThought(tag) || tag.type === 'response');
   }
 
   #mayCloseForged(tag: Tag): boolean {
@@ -459,7 +459,7 @@ class Parser implements ProtocolParser {
       const less = this.#lessSigns.from(text, index);
       const found = less === text.length ? null : matchTag(text, less);
       index = less + 1;
-      if (less < text.length && (found === null || (found !== 'more' && found.kind === 'runtime'))) continue;
+      if (less < text.length && (found === null || (found !== 'more' && found.type === 'runtime'))) continue;
       body.add(from === 0 && less === text.length ? text : text.slice(from, less));
       from = less;
       if (found === null) return text.length;

@@ -55,7 +55,7 @@ export class TagReader {
     this.offset = position.base + at;
     this.line = position.line;
     this.column = position.column(this.offset);
-    this.head.reset(tag.kind === 'action');
+    this.head.reset(tag.type === 'action');
     this.#closing = tag.closing;
     this.#space = '';
   }

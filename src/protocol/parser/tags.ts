@@ -2,18 +2,18 @@
 import { GREATER, SLASH, UNDERSCORE, isSpace } from './characters.ts';
 
 /** `reasoning`: `<think>` and `<thinking>`, where models draft (P9). `runtime`: no effect when a model writes them (P2). */
-export type TagKind = 'thought' | 'reasoning' | 'action' | 'response' | 'runtime';
+export type TagType = 'thought' | 'reasoning' | 'action' | 'response' | 'runtime';
 
 /** A tag as far as its name: `<name` or `</name`. There is one object for each, so that tags can be compared. */
 export interface Tag {
-  readonly kind: TagKind;
+  readonly type: TagType;
   readonly name: string;
   readonly closing: boolean;
   /** Length of `<name` or `</name`. */
   readonly headChars: number;
 }
 
-const KINDS: Readonly<Record<string, TagKind>> = {
+const TYPES: Readonly<Record<string, TagType>> = {
   action: 'action',
   response: 'response',
   thought: 'thought',
@@ -24,14 +24,14 @@ const KINDS: Readonly<Record<string, TagKind>> = {
   results: 'runtime',
   system: 'runtime',
 };
-const NAMES = Object.keys(KINDS);
+const NAMES = Object.keys(TYPES);
 const LONGEST_NAME = Math.max(...NAMES.map((name) => name.length));
 const OPENING = tags(false);
 const CLOSING = tags(true);
 
 function tags(closing: boolean): readonly Tag[] {
   const sign = closing ? '</' : '<';
-  return Object.entries(KINDS).map(([name, kind]) => ({ kind, name, closing, headChars: sign.length + name.length }));
+  return Object.entries(TYPES).map(([name, type]) => ({ type, name, closing, headChars: sign.length + name.length }));
 }
 
 /**
@@ -72,6 +72,6 @@ function isNameCharacter(code: number): boolean {
 }
 
 /** Both open the same block: `</think>` closes a `<thought>`. */
-export function isThought({ kind }: Tag): boolean {
-  return kind === 'thought' || kind === 'reasoning';
+export function isThought({ type }: Tag): boolean {
+  return type === 'thought' || type === 'reasoning';
 }

@@ -184,13 +184,13 @@ export class TextReader {
   /** Whether a tag means anything in the open block, or is text of it. */
   #matters(tag: Tag): boolean {
     const { block, reasoning } = this.#writer;
-    if (block === 'response') return tag.closing && tag.kind === 'response' && !this.#fences.open;
+    if (block === 'response') return tag.closing && tag.type === 'response' && !this.#fences.open;
     if (this.#fences.open) return block === 'thought' && tag.closing && isThought(tag) && this.#fences.atLineStart;
-    return tag.kind !== 'action' || !reasoning || this.#actInReasoning;
+    return tag.type !== 'action' || !reasoning || this.#actInReasoning;
   }
 
   #isDraft(tag: Tag): boolean {
-    return this.#writer.reasoning && !this.#fences.open && tag.kind === 'action' && !tag.closing;
+    return this.#writer.reasoning && !this.#fences.open && tag.type === 'action' && !tag.closing;
   }
 
   #warnOfDrafts(at: number): void {
