@@ -1,11 +1,11 @@
 /**
- * A grammar for constrained decoding: the protocol text that one agent may write, and nothing else.
+ * A grammar for constrained decoding. It accepts exactly the protocol text that one agent may write.
  *
- * What it admits parses without a warning, and every action in it names something that the agent may
- * use, with parameters of the declared shape. What a grammar cannot count stays with the runtime: that
- * ids differ, that names exist when they are referred to, and the limits (P12, P16).
+ * Accepted text parses without a warning. Every action in it names something that the agent may use, and its
+ * parameters have the declared shape. The runtime checks what a grammar cannot count: unique ids, references to
+ * existing names, and limits (P12, P16).
  *
- * No part of the Worker: `npm run grammar` prints it.
+ * Not part of the Worker: `npm run grammar` prints it.
  */
 import {
   ACTION_TYPES,
@@ -23,13 +23,13 @@ import { toLark } from './lark.ts';
 import { Rules, choice, literal } from './rules.ts';
 import { SchemaGrammar, shape } from './schema.ts';
 
-/** GBNF is what llama.cpp and XGrammar read; Lark is what llguidance reads. */
+/** llama.cpp and XGrammar read GBNF; llguidance reads Lark. */
 export type GrammarFormat = 'gbnf' | 'lark';
 
 export interface AgentGrammar {
-  /** In the notation asked for; its first rule is where it begins (`root` in GBNF, `start` in Lark). */
+  /** The grammar in the requested format. The first rule is the start rule (`root` in GBNF, `start` in Lark). */
   readonly text: string;
-  /** What the parameters' schemas ask for beyond what the grammar says, one line each. */
+  /** Constraints of the parameter schemas that the grammar does not express, one per line. */
   readonly notes: readonly string[];
 }
 
@@ -54,7 +54,7 @@ const RULE_OF_KIND: Readonly<Record<ParameterKind, string>> = {
  * The grammar of an agent's generations: thoughts, actions and responses in any order, with at least
  * one action or response (P9-P11).
  *
- * @param options `form` is the agent's own (`protocol.form`) unless another is asked for (P18)
+ * @param options `form` defaults to the agent's own form (`protocol.form`, P18)
  */
 export function buildGrammar(
   resolved: ResolvedAgent,
@@ -65,12 +65,12 @@ export function buildGrammar(
   const notes = new Set<string>();
   defineActions(rules, resolved, form === 'compact', notes);
   const text = `# Protocol text of the agent "${resolved.agent.name}", ${form} form of actions.
-# Made from its manifest: make it again when the manifest or one of its tools changes.
+# Generated from its manifest: regenerate it when the manifest or one of its tools changes.
 ${rules}`;
   return { text: options.format === 'gbnf' ? text : toLark(text), notes: [...notes] };
 }
 
-/** Defines `action`: any that the agent may declare, from behind `<action` to the end of `</action>`. */
+/** Defines `action`: every action that the agent may declare, from the end of `<action` to the end of `</action>`. */
 function defineActions(rules: Rules, resolved: ResolvedAgent, isCompact: boolean, notes: Set<string>): void {
   const { agent } = resolved;
   const parameters = (name: string, kinds: ParameterShape | null): string => {
@@ -80,11 +80,11 @@ function defineActions(rules: Rules, resolved: ResolvedAgent, isCompact: boolean
   };
 
   /**
-   * One call, from behind the type.
+   * One call, starting after the type.
    *
-   * @param name null where the type is the name
+   * @param name null if the type is the name
    * @param value the parameters, in GBNF
-   * @param rest what follows the name, in GBNF
+   * @param rest the text after the name, in GBNF
    */
   const call = (name: string | null, value: string, rest?: string): string => {
     const named = (before: string): string =>
@@ -95,7 +95,7 @@ function defineActions(rules: Rules, resolved: ResolvedAgent, isCompact: boolean
   };
   const toolCalls = [...resolved.tools.values()].map((tool) => {
     const value = new SchemaGrammar(rules, tool.name, tool.parameters, notes).parameters();
-    // a parameter called "parameters" would be read as the full form: such a tool is called in it
+    // A parameter called "parameters" would be read as the full form, so such a tool is called in the full form.
     const collides = isCompact && Object.hasOwn(Object(tool.parameters['properties']), 'parameters');
     return call(tool.name, collides ? `OPEN "\\"parameters\\"" COLON ${value} CLOSE` : value);
   });

@@ -1,11 +1,11 @@
-/** A literal, a class with its count, a count, `::=`, or a name. */
+/** A literal, a class with its repetition count, a count, `::=`, or a name. */
 const TOKENS =
   /"(?:[^"\\]|\\.)*"|(\[(?:[^\]\\]|\\.)*\])([*+?]|\{\d+(?:,\d*)?\})?|\{(\d+)(?:,(\d+))?\}|( ::= )|([A-Za-z][A-Za-z0-9-]*)/gm;
 
 /**
- * The same grammar in the notation of llguidance. Names in capitals are lexemes there too.
+ * Converts a grammar to the notation of llguidance. Upper-case names are lexemes there too.
  *
- * @param gbnf counts of the kind `{n,}` stand behind classes only: Lark has none for rules
+ * @param gbnf open counts (`{n,}`) may follow classes only: Lark has none for rules
  */
 export function toLark(gbnf: string): string {
   return gbnf

@@ -1,24 +1,24 @@
 /**
- * The rules of a grammar, written in GBNF: those that every agent's grammar shares, and the list to
- * which the rules of one agent are added.
+ * The rules of a grammar, in GBNF: the rules that all agents share, and the list that collects the rules of one
+ * agent.
  *
- * A name in capitals is a lexeme: one unbroken stretch of text, made of characters and other lexemes
- * only. GBNF needs no such difference, but Lark does: its lexer takes the longest match and takes
- * nothing back. So each stretch of free text is one lexeme together with the tag that ends it.
+ * An upper-case name is a lexeme: it consists of characters and other lexemes only. GBNF does not need this
+ * distinction, but Lark does: its lexer takes the longest match and does not backtrack. Therefore each run of free
+ * text and the tag that ends it form one lexeme.
  */
 
-/** A tag of the protocol, told by its first two letters: `<t` is text, `<th` is not. */
+/** A protocol tag, recognised by its first two letters: `<t` is text, `<th` is not. */
 const TAG_IN_THOUGHT =
   '"/"? ([tT] [^hH<\\n] | [aA] [^cC<\\n] | [rR] [^eE<\\n] | [cC] [^oO<\\n] | [sS] [^yY<\\n] | [^tTaArRcCsS</\\n])';
 /** In a response only its own closing tag is a tag (P9). */
 const TAG_IN_RESPONSE = '([^/<\\n] | "/" [^rR/<\\n])';
 
 /**
- * The text of a block, line by line, since a code fence hides what follows it: every fence that is
- * opened is closed before the block's next tag (P1, P2, P9).
+ * The text of a block, line by line, because a code fence hides the tags in it. Every open fence is closed before
+ * the block's next tag (P1, P2, P9).
  *
- * White space other than blanks, tabs and line feeds is left out: the parser counts it as white space
- * before a fence, and models do not need it.
+ * The only white space allowed is spaces, tabs and line feeds. The parser counts other kinds as white space before a
+ * fence, and models do not need them.
  */
 function blockText(block: string, notATag: string): string {
   return `
@@ -71,7 +71,7 @@ ATTEMPTS ::= [1-9] | "10"
 FAILURE-POLICY ::= "\\"fail\\"" | "\\"skip\\"" | "\\"retry\\""
 RANK ::= "0" | "-"? [1-9] [0-9]{0,3}
 KEY ::= "\\"" [A-Za-z0-9_.:-]{1,64} "\\""
-# CEL inside double quotes: its strings take single ones, and a brace could be taken for the body
+# CEL inside double quotes: its strings use single quotes, and a brace could be read as the start of the body
 CONDITION ::= [^"\\\\{\\[ \\u0000-\\u001F] [^"\\\\{\\u0000-\\u001F]*
 
 SPACE ::= " " | "\\n" [ \\t]{0,20}
@@ -85,7 +85,7 @@ CHARACTER ::= [^"\\\\\\u0000-\\u001F] | "\\\\" (["\\\\/bfnrt] | "u" ([0-9a-cA-Ce
 STRING ::= "\\"" CHARACTER* "\\""
 NON-BLANK ::= "\\"" (" " | "\\\\" [nrt])* ([^" \\\\\\u0000-\\u001F] | "\\\\" ["\\\\/]) CHARACTER* "\\""
 PATH ::= ID ("." [A-Za-z0-9_]+ | "[" [0-9]{1,9} "]")*
-# a string that is one reference: at dispatch it becomes a value of any type (P12)
+# a string that is exactly one reference: on dispatch it becomes a value of any type (P12)
 REFERENCE ::= "\\"$" (PATH | "{" PATH "}") "\\""
 BOOLEAN ::= "true" | "false"
 NUMBER ::= "-"? ("0" | [1-9] [0-9]{0,14}) ("." [0-9]{1,15})? ([eE] ("+" | "-")? [0-9]{1,2})?
@@ -106,13 +106,13 @@ export function literal(text: string): string {
   return JSON.stringify(text);
 }
 
-/** Alternatives; one alone needs no parentheses. */
+/** Alternatives. A single one needs no parentheses. */
 export function choice(ways: readonly string[]): string {
   const different = [...new Set(ways)];
   return different.length === 1 ? (different[0] ?? '') : `(${different.join(' | ')})`;
 }
 
-/** So many of an item; `max` null = without end. */
+/** Repeats an item. `max` null means no upper bound. */
 export function times(item: string, min: number, max: number | null): string {
   if (max === 0) return '""';
   if (max !== null) return min === max ? `${item}{${min}}` : `${item}{${min},${max}}`;
@@ -130,21 +130,21 @@ export class Rules {
   /** In lower case. */
   readonly #names = new Set([...this.#bodies.keys()].map((name) => name.toLowerCase()));
 
-  /** Adds a rule under this name, or one like it that is free. @returns its name */
+  /** Adds a rule under this name, or under a similar free name. @returns its name */
   add(wanted: string, body: string): string {
     const name = this.reserve(wanted);
     this.define(name, body);
     return name;
   }
 
-  /** Adds a lexeme: its body may name other lexemes only. */
+  /** Adds a lexeme. Its body may refer to other lexemes only. */
   lexeme(wanted: string, body: string): string {
     const name = this.reserve(wanted).toUpperCase();
     this.define(name, body);
     return name;
   }
 
-  /** A free name like this one, for a rule that contains itself. */
+  /** Reserves a free name like this one, for a recursive rule. */
   reserve(wanted: string): string {
     const base =
       wanted
@@ -161,7 +161,7 @@ export class Rules {
     this.#bodies.set(name, body);
   }
 
-  /** Every rule that the root needs, the root first: some engines refuse rules that nothing uses. */
+  /** Every rule that the root needs, root first: some engines reject unused rules. */
   toString(): string {
     const used = new Set(['root']);
     for (const name of used) {
@@ -173,5 +173,5 @@ export class Rules {
   }
 }
 
-/** The names of rules (captured), literals and classes passed over. */
+/** Captures rule names; skips literals and classes. */
 const RULE_NAMES = /"(?:[^"\\]|\\.)*"|\[(?:[^\]\\]|\\.)*\]|([A-Za-z][A-Za-z0-9-]*)/g;

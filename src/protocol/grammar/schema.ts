@@ -1,33 +1,33 @@
 /**
- * JSON under a JSON Schema, as a grammar (M3): what a tool's parameters may look like, with a
- * reference (P12) wherever a value may stand.
+ * JSON under a JSON Schema, as a grammar (M3): the shape of a tool's parameters. A reference (P12) is allowed
+ * wherever a value is.
  *
- * Properties come in the order of the schema. The grammar never refuses what the schema allows in this
- * order; it admits more where a schema says what a grammar cannot, or not cheaply (patterns, ranges
- * of numbers, long lengths). A note says so: parameters are validated before dispatch in any case.
+ * Properties appear in schema order. The grammar accepts everything that the schema allows in this order. It accepts
+ * more where the schema uses constraints that a grammar cannot express, or not cheaply (patterns, numeric ranges,
+ * large lengths). A note lists them; parameters are validated before dispatch in any case.
  */
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { choice, literal, times } from './rules.ts';
 import type { Rules } from './rules.ts';
 
-/** Engines unroll counted repetitions: longer ones are left to validation. */
+/** Engines unroll counted repetitions. Longer counts are left to validation. */
 const LONGEST_COUNT = 128;
 
-/** Keywords that the grammar does not hold to. */
+/** Keywords that the grammar does not enforce. */
 const BEYOND = `pattern format multipleOf uniqueItems not if then else dependentRequired dependentSchemas propertyNames
 patternProperties contains minContains maxContains unevaluatedProperties unevaluatedItems prefixItems
 minProperties maxProperties maximum exclusiveMinimum exclusiveMaximum`.split(/\s+/);
 
 interface Property {
-  /** As JSON, with quotes. */
+  /** JSON, with quotes. */
   readonly key: string;
   readonly required: boolean;
   /** GBNF. */
   readonly value: string;
 }
 
-/** An object of these values (GBNF) in this order. A name that ends in `?` may be left out. */
+/** An object with these values (GBNF) in this order. A name ending in `?` is optional. */
 export function shape(values: Readonly<Record<string, string>>): string {
   return objectOf(
     Object.entries(values).map(([name, value]) => ({
@@ -38,7 +38,7 @@ export function shape(values: Readonly<Record<string, string>>): string {
   );
 }
 
-/** @param further a pair, of which any number may follow the properties */
+/** @param further a pair that may follow the properties any number of times */
 function objectOf(properties: readonly Property[], further?: string): string {
   const pairs = properties.map(({ key, value }) => `${literal(key)} COLON ${value}`);
   const after = further === undefined ? '' : ` (COMMA ${further})*`;
@@ -65,7 +65,7 @@ export class SchemaGrammar {
   readonly #notes: Set<string>;
   readonly #references = new Map<string, string>();
 
-  /** @param notes collects what the grammar leaves to validation */
+  /** @param notes collects the constraints that are left to validation */
   constructor(rules: Rules, name: string, schema: JsonObject, notes: Set<string>) {
     this.#rules = rules;
     this.#name = name;
@@ -102,7 +102,7 @@ export class SchemaGrammar {
     const types = typesOf(base);
     if (types === null) return 'value';
     const ways = types.map((type) => this.#typed(type, base, path));
-    // what may be any string can spell a reference anyway
+    // A value that may be any string can already spell a reference.
     return choice(ways.includes('STRING') ? ways : [...ways, 'REFERENCE']);
   }
 
@@ -137,7 +137,7 @@ export class SchemaGrammar {
     }
   }
 
-  /** Its sign, and where it has none its number of digits. */
+  /** Limits the sign; for unsigned integers also the number of digits. */
   #integer(schema: JsonObject, path: string): string {
     const { minimum, maximum } = schema;
     const isNatural = typeof minimum === 'number' && minimum >= 0;
@@ -164,7 +164,7 @@ export class SchemaGrammar {
         required: required.includes(name),
         value: this.#value(value, `${path}-${name}`),
       }));
-    // an object about which nothing is said may hold anything; else only what the schema invites
+    // An object without declared properties may contain anything; otherwise only what the schema allows.
     const open = schema['additionalProperties'] ?? properties.length === 0;
     return open === false
       ? objectOf(properties)
@@ -185,7 +185,7 @@ export class SchemaGrammar {
     return name;
   }
 
-  /** Counts that engines can unroll; longer ones are cut. */
+  /** Counts that engines can unroll. Larger ones are capped. */
   #counts(schema: JsonObject, what: 'Length' | 'Items', path: string): [min: number, max: number | null] {
     const count = (keyword: string): number | null => {
       const value = schema[keyword];
@@ -205,7 +205,7 @@ export class SchemaGrammar {
   }
 }
 
-/** The types a value may have; null = any. */
+/** The types a value may have; null means any. */
 function typesOf(schema: JsonObject): string[] | null {
   const { type } = schema;
   if (typeof type === 'string') return [type];
@@ -215,12 +215,12 @@ function typesOf(schema: JsonObject): string[] | null {
   return has('items') ? ['array'] : null;
 }
 
-/** `allOf` merged into the schema that holds it. */
+/** Merges `allOf` into the schema that contains it. */
 function flatten({ allOf, ...base }: JsonObject): JsonObject {
   return Array.isArray(allOf) ? allOf.filter(isJsonObject).map(flatten).reduce(merge, base) : base;
 }
 
-/** Both at once, as far as one schema can say it. */
+/** The intersection of both schemas, as far as one schema can express it. */
 function merge(base: JsonObject, other: JsonObject): JsonObject {
   const merged: JsonObject = { ...base, ...other };
   if (Array.isArray(base['required']) && Array.isArray(other['required'])) {
@@ -236,7 +236,7 @@ function merge(base: JsonObject, other: JsonObject): JsonObject {
   return { ...merged, properties: both };
 }
 
-/** @param target `#/$defs/name` and the like */
+/** @param target for example `#/$defs/name` */
 function follow(root: JsonObject, target: string): JsonObject | null {
   let current: Json | undefined = root;
   for (const step of target.split('/').slice(1)) {

@@ -1,4 +1,4 @@
-/** Native function calling (P17): what the endpoint is told may be called, and what a called name means. */
+/** Native function calling (P17): the functions offered to the endpoint, and the action type of a called name. */
 import { factsOf, internalFactsOf, isInternalAction } from '../../domain/action-types.ts';
 import type { ActionType, ParameterKind, ParameterShape } from '../../domain/action-types.ts';
 import type { JsonObject } from '../../domain/json.ts';
@@ -13,7 +13,7 @@ const SCHEMAS: Readonly<Record<ParameterKind, JsonObject>> = {
   name: { type: 'string' },
   json: {},
   object: { type: 'object' },
-  inputs: { type: 'object', description: 'Values that the code gets as data' },
+  inputs: { type: 'object', description: 'Values passed to the code as data' },
   boolean: { type: 'boolean' },
   count: { type: 'integer' },
   seconds: {},
@@ -23,8 +23,8 @@ const SCHEMAS: Readonly<Record<ParameterKind, JsonObject>> = {
 };
 
 /**
- * Everything that the agent may call by function calls: tools, capabilities, internal actions, agents,
- * workflows. Of two with one name the first counts, here and when it is called.
+ * Everything that the agent may call by function call: tools, capabilities, internal actions, agents, workflows.
+ * If two share a name, the first one counts, both in this list and when it is called.
  */
 export function nativeTools({ agent, tools }: ResolvedAgent): ToolSummary[] {
   const own = [...tools.values()].map(({ name, summary, parameters }) => ({ name, summary, parameters }));
@@ -42,7 +42,7 @@ export function nativeTools({ agent, tools }: ResolvedAgent): ToolSummary[] {
   return [...listed.values()];
 }
 
-/** The action type that a called name stands for; what the agent does not have is a tool that does not exist. */
+/** The action type of a called name. A name that the agent does not have is treated as an unknown tool. */
 export function nativeType({ agent, tools }: ResolvedAgent, name: string): ActionType {
   if (tools.has(name)) return 'tool';
   const capability = agent.capabilities.find((known) => known === name);

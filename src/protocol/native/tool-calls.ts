@@ -1,18 +1,18 @@
 /**
- * Native function calls, piece by piece as OpenAI-compatible servers send them, to the same protocol
- * events as text gives (P17). A call whose arguments are complete passes the same checks as an action in the text
- * (`readAction`), so that limits, repair and rejections are the same by construction.
+ * Converts native function calls, streamed in pieces by OpenAI-compatible servers, to the protocol events that text
+ * also produces (P17). A call with complete arguments passes the same checks as an action in the text
+ * (`readAction`), so limits, repair and rejections are identical.
  *
- * Owns the calls that are still being written. Does not own the text beside them, nor whether a name
- * exists: it asks what type of action a name stands for, and the scheduler judges.
+ * Owns the calls that are still being written. Does not own the surrounding text or whether a name exists: it only
+ * asks for the action type of a name; the scheduler decides.
  *
  * Invariants:
- *  1. Any cutting of the same arguments gives the same events (P3).
- *  2. Arguments that are strict JSON are declared with the piece that closes them. Others are mended
- *     only once the generation has ended well, when nothing more can belong to them (P8).
- *  3. What the model did not finish is rejected, never run (P15).
- *  4. Each character is looked at once; what is kept of a call is bounded by `limits.actionBodyBytes`,
- *     of all calls together by `limits.generationBytes` (P16).
+ *  1. The same arguments give the same events, however they are cut (P3).
+ *  2. Arguments that are strict JSON are declared with the piece that closes them. Others are repaired only after the
+ *     generation has ended normally, when nothing more can belong to them (P8).
+ *  3. A call that the model did not finish is rejected and never runs (P15).
+ *  4. Each character is read once. The buffer of one call is bounded by `limits.actionBodyBytes`, that of all calls
+ *     by `limits.generationBytes` (P16).
  *  5. No input throws.
  */
 import { DEFAULT_ACTION_TYPE } from '../../domain/action-types.ts';
@@ -37,31 +37,31 @@ export type ToolCallDelta = Extract<ModelDelta, { type: 'tool_call' }>;
 export interface ToolCallOptions extends Pick<ParserOptions, 'json' | 'actionsLeft' | 'unsafe'> {
   /** Shared with the parser of the generation's text. */
   readonly numbering: Numbering;
-  /** The type of action that a called name stands for. */
+  /** The action type of a called name. */
   readonly typeOf: (name: string) => ActionType;
 }
 
-/** A call that became an action, accepted or not: what the conversation must show of it afterwards. */
+/** A call that became an action, accepted or not, as later requests show it in the conversation. */
 export interface NativeCall {
   readonly actionId: string;
-  /** The action's place in its generation; absent in what an earlier version stored. */
+  /** The action's position in its generation. Absent in data stored by earlier versions. */
   readonly ordinal?: number;
   readonly type: ActionType;
-  /** What the endpoint called it; the action's id where that could not stand for one call alone. */
+  /** The endpoint's id for the call, or the action's id if the endpoint's id is not unique. */
   readonly id: string;
   readonly name: string;
-  /** Strict JSON, an object: endpoints refuse a conversation that holds anything else. */
+  /** Strict JSON, an object: endpoints reject a conversation with anything else. */
   readonly arguments: string;
-  /** The endpoint's own, to be sent back untouched: without its signatures Gemini refuses the conversation. */
+  /** Opaque endpoint data, sent back unchanged: without its signatures Gemini rejects the conversation. */
   readonly extra?: JsonObject;
 }
 
 export interface ToolCallReader {
-  /** Takes the next piece; returns the events that it completes. */
+  /** Reads the next piece and returns the events that it completes. */
   feed(delta: ToolCallDelta): readonly ProtocolEvent[];
-  /** The stream is over. @param complete it ended well, so that what was said is all that was meant (P15) */
+  /** The stream has ended. @param complete it ended normally, so the arguments are complete (P15) */
   end(complete: boolean): readonly ProtocolEvent[];
-  /** The calls that were declared or rejected so far, in the order in which they began. */
+  /** The calls declared or rejected so far, in the order in which they began. */
   readonly calls: readonly NativeCall[];
 }
 
@@ -76,8 +76,8 @@ interface Call {
   name: string | null;
   extra: JsonObject | null;
   text: string;
-  readonly object: ObjectEnd;
-  /** Declared, rejected or ignored: nothing that comes belongs to it any more. */
+  readonly object: ObjectEndFinder;
+  /** Declared, rejected or ignored: later pieces do not belong to it. */
   settled: boolean;
   warned: boolean;
 }
@@ -87,8 +87,8 @@ class Reader implements ToolCallReader {
   readonly #maxActions: number;
   /** The latest call at each index. */
   readonly #open = new Map<number, Call>();
-  readonly #told = new Map<Call, NativeCall>();
-  /** Endpoint's id to name and arguments. */
+  readonly #reported = new Map<Call, NativeCall>();
+  /** Maps the endpoint's id to name and arguments. */
   readonly #used = new Map<string, string>();
   #events: ProtocolEvent[] = [];
   #bytes = 0;
@@ -100,9 +100,9 @@ class Reader implements ToolCallReader {
   }
 
   get calls(): readonly NativeCall[] {
-    return [...this.#told]
+    return [...this.#reported]
       .toSorted(([a], [b]) => a.ordinal - b.ordinal)
-      .map(([{ extra }, told]) => (extra !== null && isKept(extra) ? { ...told, extra } : told));
+      .map(([{ extra }, reported]) => (extra !== null && isKept(extra) ? { ...reported, extra } : reported));
   }
 
   feed(delta: ToolCallDelta): readonly ProtocolEvent[] {
@@ -128,7 +128,7 @@ class Reader implements ToolCallReader {
 
   #take(delta: ToolCallDelta): void {
     let call = this.#open.get(delta.index);
-    if (call !== undefined && beginsAnother(call, delta)) {
+    if (call !== undefined && startsNewCall(call, delta)) {
       this.#finish(call, true);
       call = undefined;
     }
@@ -160,8 +160,8 @@ class Reader implements ToolCallReader {
       name: null,
       extra: null,
       text: '',
-      object: new ObjectEnd(),
-      // Past the limit and its one rejection a call is read over.
+      object: new ObjectEndFinder(),
+      // Past the limit, one call is rejected; later ones are skipped.
       settled: ordinal > this.#maxActions,
       warned: ordinal > this.#maxActions,
     };
@@ -172,7 +172,7 @@ class Reader implements ToolCallReader {
   #write(call: Call, piece: string): void {
     if (piece === '') return;
     if (call.settled) {
-      this.#warnOfRest(call, piece);
+      this.#warnTrailing(call, piece);
       return;
     }
     const end = call.object.scan(piece);
@@ -182,24 +182,24 @@ class Reader implements ToolCallReader {
       const source = call.text.slice(0, before + end);
       if (isJsonObject(parseJson(source))) {
         this.#settle(call, source);
-        this.#warnOfRest(call, piece.slice(end));
+        this.#warnTrailing(call, piece.slice(end));
         return;
       }
     }
     if (call.text.length > limits.actionBodyBytes) this.#reject(call, tooLarge());
   }
 
-  /** Nothing more comes for this call. */
+  /** No more pieces follow for this call. */
   #finish(call: Call, complete: boolean): void {
     if (call.settled) return;
     const source = unwrapped(call.text);
-    if (!complete || isCut(source)) {
+    if (!complete || isTruncated(source)) {
       this.#reject(call, {
         code: 'unclosed',
-        message: 'The arguments of the call were never closed, so it does not run',
+        message: 'The arguments of the call are incomplete, so it does not run',
       });
     } else if (call.name === null) {
-      this.#reject(call, { code: 'invalid_action', message: 'The call names no function' });
+      this.#reject(call, { code: 'invalid_action', message: 'The call has no function name' });
     } else this.#settle(call, source);
   }
 
@@ -217,7 +217,7 @@ class Reader implements ToolCallReader {
     });
   }
 
-  /** Declares or rejects the call, whose arguments are complete. */
+  /** Declares or rejects a call whose arguments are complete. */
   #settle(call: Call, source: string): void {
     const name = call.name ?? '';
     const print = JSON.stringify([name, source]);
@@ -226,7 +226,7 @@ class Reader implements ToolCallReader {
       this.#events.push({
         type: 'warning',
         code: 'duplicate_action',
-        message: `The call "${excerptOf(call.id)}" came twice, word for word; it runs once`,
+        message: `The call "${excerptOf(call.id)}" was repeated with the same arguments; it runs once`,
         offset: 0,
       });
       return;
@@ -237,7 +237,7 @@ class Reader implements ToolCallReader {
     if (call.id !== null && !this.#used.has(call.id)) this.#used.set(call.id, print);
     else call.id = null;
     if (!read.ok) {
-      this.#tell(call, { id, type, name, source: '{}' });
+      this.#report(call, { id, type, name, source: '{}' });
       this.#events.push({
         type: 'action_rejected',
         rejection: rejectionOf({ ordinal: call.ordinal, id, type, name }, read, source, { index: read.index }),
@@ -246,12 +246,12 @@ class Reader implements ToolCallReader {
     }
     for (const { code, message } of read.warnings) this.#events.push({ type: 'warning', code, message, offset: 0 });
     const { fields, repaired } = read;
-    this.#tell(call, { id, type, name, source: repaired ? JSON.stringify(fields.parameters) : source });
+    this.#report(call, { id, type, name, source: repaired ? JSON.stringify(fields.parameters) : source });
     const declared = { ordinal: call.ordinal, id, embeddedInThought: false, repaired, span: NOWHERE };
     this.#events.push({ type: 'action_declared', action: declarationOf(fields, declared) });
   }
 
-  /** The arguments are parameters, whatever they are called (P18). */
+  /** The arguments are always the parameters, whatever their keys (P18). */
   #read({ id, type, name, source }: { id: string; type: ActionType; name: string; source: string }): ReadAction {
     const body = new ActionBody(new TextPosition());
     body.begin(0, false);
@@ -262,33 +262,33 @@ class Reader implements ToolCallReader {
     return readAction(headFrom({ type, name, id, mode: 'async' }), body, { repair, unsafe, form: 'parameters' });
   }
 
-  /** Rejects a call whose arguments are not read. */
+  /** Rejects a call without reading its arguments. */
   #reject(call: Call, rejection: Rejection): void {
     call.warned = true;
     const id = this.#actionId(call);
     const type = call.name === null ? null : this.#options.typeOf(call.name);
-    const told = rejectionOf({ ordinal: call.ordinal, id, type, name: call.name }, rejection, call.text);
+    const rejected = rejectionOf({ ordinal: call.ordinal, id, type, name: call.name }, rejection, call.text);
     if (call.id !== null && this.#used.has(call.id)) call.id = null;
     else if (call.id !== null) this.#used.set(call.id, '');
-    this.#tell(call, { id, type: type ?? DEFAULT_ACTION_TYPE, name: call.name ?? 'unnamed', source: '{}' });
-    this.#events.push({ type: 'action_rejected', rejection: told });
+    this.#report(call, { id, type: type ?? DEFAULT_ACTION_TYPE, name: call.name ?? 'unnamed', source: '{}' });
+    this.#events.push({ type: 'action_rejected', rejection: rejected });
   }
 
-  #tell(call: Call, told: { id: string; type: ActionType; name: string; source: string }): void {
+  #report(call: Call, reported: { id: string; type: ActionType; name: string; source: string }): void {
     call.settled = true;
     call.text = '';
-    this.#told.set(call, {
-      actionId: told.id,
+    this.#reported.set(call, {
+      actionId: reported.id,
       ordinal: call.ordinal,
-      type: told.type,
-      id: call.id !== null && call.id.length <= limits.callStateChars ? call.id : told.id,
-      // What endpoints accept as the name of a function.
-      name: told.name.replace(/[^\w-]/g, '_').slice(0, limits.idChars),
-      arguments: told.source.trim() === '' ? '{}' : told.source,
+      type: reported.type,
+      id: call.id !== null && call.id.length <= limits.callStateChars ? call.id : reported.id,
+      // Endpoints accept only these characters in a function name.
+      name: reported.name.replace(/[^\w-]/g, '_').slice(0, limits.idChars),
+      arguments: reported.source.trim() === '' ? '{}' : reported.source,
     });
   }
 
-  /** The endpoint's id where it can be an action's and is not taken, else the next `auto_N`. */
+  /** The endpoint's id if it is a valid, unused action id; otherwise the next `auto_N`. */
   #actionId(call: Call): string {
     if (call.id !== null && !this.#used.has(call.id) && idIssue('id', call.id) === null) return call.id;
     const { numbering } = this.#options;
@@ -299,13 +299,13 @@ class Reader implements ToolCallReader {
     }
   }
 
-  #warnOfRest(call: Call, rest: string): void {
+  #warnTrailing(call: Call, rest: string): void {
     if (call.warned || rest.trim() === '') return;
     call.warned = true;
     this.#events.push({
       type: 'warning',
       code: 'tool_call_ignored',
-      message: `What followed the arguments of the call of "${excerptOf(call.name ?? '')}" was ignored`,
+      message: `Text after the arguments of the call of "${excerptOf(call.name ?? '')}" was ignored`,
       offset: 0,
     });
   }
@@ -315,18 +315,18 @@ function isKept(extra: JsonObject): boolean {
   return JSON.stringify(extra).length <= limits.callStateChars;
 }
 
-/** A native call is not in the text. */
+/** Span of a native call, which is not part of the text. */
 const NOWHERE = { start: 0, end: 0 };
 
 function tooMany(most: number): Rejection {
-  return { code: 'too_many_actions', message: `More than ${most} actions; this one and all that follow are ignored` };
+  return { code: 'too_many_actions', message: `More than ${most} actions; this one and all later ones are ignored` };
 }
 
 function tooLarge(): Rejection {
   return { code: 'too_large', message: `The arguments are longer than ${limits.actionBodyBytes} bytes` };
 }
 
-/** @param read set when the arguments were read; `index`: of the error in them, null for the call as a whole */
+/** @param read set if the arguments were read; `index` is the error position in them, null for the whole call */
 function rejectionOf(
   action: Pick<ActionRejection, 'ordinal' | 'id' | 'type' | 'name'>,
   { code, message }: Rejection,
@@ -351,18 +351,17 @@ function rejectionOf(
 }
 
 /**
- * Whether the delta belongs to a further call although its index is taken: servers leave the index
- * out, or send 0 for all of them.
+ * Whether the delta starts a new call although its index is in use: some servers omit the index or always send 0.
  */
-function beginsAnother(call: Call, { id, name, argumentsDelta }: ToolCallDelta): boolean {
+function startsNewCall(call: Call, { id, name, argumentsDelta }: ToolCallDelta): boolean {
   if (name === null) return false;
-  // A server may also give every piece of one call an id of its own; those come without a name.
+  // A server may also send a new id with every piece of one call; such pieces have no name.
   if (id !== null && call.id !== null && id !== call.id) return true;
   if (call.name !== null && name !== call.name) return true;
   return call.settled && argumentsDelta.trim() !== '';
 }
 
-/** Nothing, `null` and an empty text are no arguments; arguments encoded twice are decoded once. */
+/** Empty text and `null` mean no arguments. Arguments encoded twice are decoded once. */
 function unwrapped(text: string): string {
   const source = text.trim();
   if (source === 'null') return '';
@@ -371,9 +370,9 @@ function unwrapped(text: string): string {
   return typeof value === 'string' ? value.trim() : source;
 }
 
-/** Whether arguments break off: nothing that repair could add a bracket to may run (P8). */
-function isCut(source: string): boolean {
-  if (source.startsWith('{') && new ObjectEnd().scan(source) === -1) return true;
+/** Whether the arguments are truncated: they must not run, even if repair could close the brackets (P8). */
+function isTruncated(source: string): boolean {
+  if (source.startsWith('{') && new ObjectEndFinder().scan(source) === -1) return true;
   return source.includes('{') && !/[}`]$/.test(source);
 }
 
@@ -383,16 +382,16 @@ const OPEN_BRACE = 123;
 const CLOSE_BRACE = 125;
 
 /**
- * Finds the end of a JSON object that comes in pieces. Exact for strict JSON; for anything else the
- * end that it finds may be none.
+ * Finds the end of a JSON object that arrives in pieces. Exact for strict JSON; for other text the position may be
+ * wrong.
  */
-class ObjectEnd {
+class ObjectEndFinder {
   #depth = 0;
   #inString = false;
   #escaped = false;
   #found = false;
 
-  /** @returns the index behind the object's last brace, the first time that there is one; else -1 */
+  /** @returns the index after the object's last brace, the first time it is found; otherwise -1 */
   scan(piece: string): number {
     if (this.#found) return -1;
     for (let index = 0; index < piece.length; index += 1) {
@@ -415,7 +414,7 @@ class ObjectEnd {
   }
 }
 
-/** UTF-8 bytes; each half of a surrogate pair counts two, so that a cut between them changes nothing. */
+/** UTF-8 bytes. Each half of a surrogate pair counts as two, so a cut between the halves makes no difference. */
 function bytesOf(text: string): number {
   let bytes = 0;
   for (let index = 0; index < text.length; index += 1) {

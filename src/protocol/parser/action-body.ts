@@ -1,12 +1,12 @@
 /**
- * The body of one action as it arrives (P7): keeps its text and says which `</action>` ends it.
+ * The body of one action as it arrives (P7): keeps its text and decides which `</action>` ends it.
  *
- * Owns the text of the open body. Does not own what the body means (action-json.ts, action-fields.ts).
+ * Owns the text of the open body. Does not own its meaning (action-json.ts, action-fields.ts).
  *
  * Invariants:
- *  1. Each character is scanned at most once, and only if a tag in the body asks for it.
- *  2. At most `limits.actionBodyBytes` characters are kept; past that the scanner alone finds the end.
- *  3. The lines of the body are counted when it is over, or as its text is dropped.
+ *  1. Each character is scanned at most once, and only if the body contains a tag.
+ *  2. At most `limits.actionBodyBytes` characters are kept. Past that, only the scanner runs, to find the end.
+ *  3. The lines of the body are counted when it ends, or when its text is dropped.
  */
 import { parseJson } from '../../domain/json.ts';
 import type { Json } from '../../domain/json.ts';
@@ -19,10 +19,10 @@ import type { TextPosition } from './text-position.ts';
 export class ActionBody implements BodyText {
   readonly #position: TextPosition;
   readonly #scanner = new JsonScanner();
-  /** Offset of the first character that is kept. */
+  /** Offset of the first kept character. */
   #offset = 0;
   #scanned = '';
-  /** What the scanner has not seen. */
+  /** Text that the scanner has not read yet. */
   #fresh = '';
   #dropped = false;
   #ignored = false;
@@ -34,7 +34,7 @@ export class ActionBody implements BodyText {
 
   /**
    * @param offset of the body's first character
-   * @param ignored whether the action is only read over: its value is not needed
+   * @param ignored the action is only skipped; its value is not needed
    */
   begin(offset: number, ignored: boolean): void {
     this.#offset = offset;
@@ -46,7 +46,7 @@ export class ActionBody implements BodyText {
     if (this.#scanner.used) this.#scanner.reset();
   }
 
-  /** The body is not read as JSON: the next `</action>` ends it. */
+  /** Stops reading the body as JSON: the next `</action>` ends it. */
   giveUp(): void {
     this.#scanner.giveUp();
   }
@@ -56,14 +56,14 @@ export class ActionBody implements BodyText {
     if (this.#dropped || this.#scanned.length + this.#fresh.length > limits.actionBodyBytes) this.#drop();
   }
 
-  /** The body is over. */
+  /** The body has ended. */
   end(): void {
     this.#position.countLines(this.source, this.#offset);
     this.#scanned = '';
     this.#fresh = '';
   }
 
-  /** Whether a tag here cannot end the action, because it is in a string. */
+  /** Whether a tag here is inside a string and cannot end the action. */
   get hidesTag(): boolean {
     this.#scan();
     return this.#scanner.hidesTag;
@@ -96,7 +96,7 @@ export class ActionBody implements BodyText {
   get tooLarge(): boolean {
     if (this.#dropped) return true;
     const { source } = this;
-    // A character has at most three bytes.
+    // A UTF-16 code unit has at most three UTF-8 bytes.
     return source.length * 3 > limits.actionBodyBytes && utf8Bytes(source) > limits.actionBodyBytes;
   }
 

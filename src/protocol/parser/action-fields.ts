@@ -1,6 +1,6 @@
 /**
- * The fields of an action (P6, P18): what its tag and its JSON body say, as a declaration.
- * Pure: the caller knows the place in the text, the ordinal and what came before.
+ * The fields of an action (P6, P18): combines its tag and its JSON body into a declaration.
+ * Pure: the caller knows the position in the text, the ordinal and earlier declarations.
  */
 import { ACTION_TYPES, DEFAULT_ACTION_TYPE, actionTypeOf, factsOf } from '../../domain/action-types.ts';
 import type { ActionDeclaration, ActionMode, ActionType, RejectionCode, RetryPolicy } from '../../domain/action.ts';
@@ -12,7 +12,7 @@ import { conditionNames } from '../references/condition.ts';
 import { idIssue } from '../references/ids.ts';
 import { parameterReferences } from '../references/references.ts';
 import { fieldOf, schedulingFieldOf } from './action-head.ts';
-import type { ActionHead, Field, Given } from './action-head.ts';
+import type { ActionHead, Field, RawFields } from './action-head.ts';
 import {
   bareName,
   isBackoff,
@@ -36,31 +36,31 @@ export type ReadFields =
   | { readonly ok: true; readonly fields: DeclaredFields; readonly warnings: readonly FieldWarning[] }
   | { readonly ok: false; readonly code: RejectionCode; readonly message: string };
 
-/** What a body is: fields of the protocol (`full`), or the parameters alone. */
+/** How a body is read: as protocol fields (`full`) or as the parameters alone. */
 export type BodyForm = 'full' | 'parameters';
 
-/** The body is the parameters in the compact form, and without `parameters` for a type that needs no name. */
+/** The body is the parameters in the compact form; also, without a `parameters` key, for a type that needs no name. */
 export function bodyForm(head: ActionHead, body: JsonObject): BodyForm {
   const named = head.name !== null || (head.type !== null && !factsOf(head.type).named);
   if (!named || body['parameters'] !== undefined) return 'full';
-  return head.given.parameters === undefined || Object.keys(body).length > 0 ? 'parameters' : 'full';
+  return head.raw.parameters === undefined || Object.keys(body).length > 0 ? 'parameters' : 'full';
 }
 
-/** The id that the model gave, in the tag or, in the full form, in the body. */
-export function givenId(head: ActionHead, body: JsonObject, form: BodyForm): string | null {
+/** The id that the model gave in the tag or, in the full form, in the body. */
+export function declaredId(head: ActionHead, body: JsonObject, form: BodyForm): string | null {
   const { id } = body;
   if (form === 'parameters' || (typeof id !== 'string' && typeof id !== 'number')) return head.id;
   return String(id).trim() || head.id;
 }
 
-/** @param mayRefer whether parameters that are in the body may hold references at all */
+/** @param mayRefer whether parameters in the body may contain references */
 export function readFields(head: ActionHead, body: JsonObject, form: BodyForm, mayRefer: boolean): ReadFields {
   return new FieldReader(head, body, form, mayRefer).read();
 }
 
 const NO_REFERENCES: readonly string[] = [];
 
-/** Ends the reading of fields: the action cannot be accepted. */
+/** Thrown to stop reading fields: the action is rejected. */
 class Rejected extends Error {
   readonly code: RejectionCode;
   constructor(code: RejectionCode, message: string) {
@@ -73,7 +73,7 @@ class FieldReader {
   readonly #head: ActionHead;
   readonly #body: JsonObject;
   readonly #form: BodyForm;
-  readonly #given: Given;
+  readonly #raw: RawFields;
   readonly #mayRefer: boolean;
   readonly #warnings: FieldWarning[] = [];
   readonly #conflicts: string[] = [];
@@ -83,19 +83,19 @@ class FieldReader {
     this.#head = head;
     this.#body = body;
     this.#form = form;
-    this.#given = head.given;
-    // Parameters in the tag have a text of their own.
-    this.#mayRefer = mayRefer || head.given.parameters !== undefined;
+    this.#raw = head.raw;
+    // Parameters in the tag are not part of the body's text.
+    this.#mayRefer = mayRefer || head.raw.parameters !== undefined;
   }
 
   read(): ReadFields {
     try {
-      this.#report('unknown_attribute', 'not part of the protocol; put parameters into the body', this.#head.unknown);
+      this.#report('unknown_attribute', 'not part of the protocol; put parameters in the body', this.#head.unknown);
       if (this.#form === 'full') this.#takeBody();
       else if (this.#head.name === null) this.#takeScheduling();
       const fields = this.#fields();
-      this.#report('conflicting_field', 'the tag and the body differ; the body was taken', this.#conflicts);
-      this.#report('invalid_field', 'not understood and left out', this.#invalid);
+      this.#report('conflicting_field', 'the tag and the body differ; the value in the body was used', this.#conflicts);
+      this.#report('invalid_field', 'not valid; ignored', this.#invalid);
       return { ok: true, fields, warnings: this.#warnings };
     } catch (error) {
       if (error instanceof Rejected) return { ok: false, code: error.code, message: error.message };
@@ -139,9 +139,9 @@ class FieldReader {
       else if (key === field) this.#prefer(field, body[key] ?? null);
       else if (aliases?.has(field) !== true) (aliases ??= new Map()).set(field, body[key] ?? null);
     }
-    // The field's own name wins over its other spellings.
+    // The canonical field name wins over its other spellings.
     for (const [field, value] of aliases ?? []) if (!Object.hasOwn(body, field)) this.#prefer(field, value);
-    this.#report('unknown_field', 'not part of the protocol and left out; parameters go into "parameters"', unknown);
+    this.#report('unknown_field', 'not part of the protocol; ignored. Put parameters in "parameters"', unknown);
   }
 
   #takeScheduling(): void {
@@ -151,19 +151,19 @@ class FieldReader {
     }
   }
 
-  /** The body wins over the tag, but for a name in the tag. */
+  /** The body wins over the tag, except for the name. */
   #prefer(field: Field, value: Json): void {
     if (value === null) return;
-    const attribute = this.#given[field];
+    const attribute = this.#raw[field];
     if (attribute !== undefined) {
       if (differs(field, attribute, value)) this.#conflicts.push(field);
       if (field === 'name') return;
     }
-    this.#given[field] = value;
+    this.#raw[field] = value;
   }
 
   #type(): ActionType {
-    const given = this.#given.type;
+    const given = this.#raw.type;
     if (given === undefined) return DEFAULT_ACTION_TYPE;
     const type = typeof given === 'string' ? actionTypeOf(given) : null;
     if (type !== null) return type;
@@ -171,7 +171,7 @@ class FieldReader {
   }
 
   #mode(): ActionMode {
-    const given = this.#given.mode;
+    const given = this.#raw.mode;
     if (given === undefined) return 'sync';
     const mode = readMode(given);
     if (mode === null) this.#leaveOut('mode', given, 'sync, async or fire_and_forget');
@@ -179,20 +179,20 @@ class FieldReader {
   }
 
   #name(type: ActionType): string {
-    const given = this.#given.name;
+    const given = this.#raw.name;
     if (typeof given === 'string' && given.trim() !== '') return given.trim();
     if (given !== undefined && typeof given !== 'string') {
-      throw new Rejected('invalid_action', `name must be a text, not ${show(given)}`);
+      throw new Rejected('invalid_action', `name must be a string, not ${show(given)}`);
     }
     if (!factsOf(type).named) return type;
-    throw new Rejected('invalid_action', `the ${type} action has no name: put "name" into the body`);
+    throw new Rejected('invalid_action', `the ${type} action has no name: put "name" in the body`);
   }
 
   #parameters(): JsonObject {
-    const given = this.#given.parameters;
+    const given = this.#raw.parameters;
     if (given === undefined) return {};
     if (isJsonObject(given)) return given;
-    // As an attribute, parameters are the text of a JSON object.
+    // As an attribute, parameters are a JSON object in text form.
     if (typeof given === 'string' && !Object.hasOwn(this.#body, 'parameters')) {
       const value = parseExactJson(given);
       if (isJsonObject(value)) return value;
@@ -201,7 +201,7 @@ class FieldReader {
   }
 
   #outputKey(): string | null {
-    const given = this.#given.output_key;
+    const given = this.#raw.output_key;
     if (given === undefined || given === '') return null;
     let key = String(given).trim();
     if (key.startsWith('$') && key.length > 1) key = key.slice(1);
@@ -211,7 +211,7 @@ class FieldReader {
   }
 
   #dependsOn(): string[] | null {
-    const given = this.#given.depends_on;
+    const given = this.#raw.depends_on;
     if (given === undefined) return null;
     const items = listOf(given);
     if (items === null) return null;
@@ -227,7 +227,7 @@ class FieldReader {
   }
 
   #retry(): RetryPolicy | null {
-    const given = this.#given.retry;
+    const given = this.#raw.retry;
     const count = this.#number('retry_count', isCount);
     const delay = this.#duration('retry_delay_seconds', 0);
     const policy = given === undefined ? null : this.#retryPolicy(given);
@@ -258,7 +258,7 @@ class FieldReader {
     }
     const { max_attempts: attempts, backoff, delay, max_delay: maxDelay } = value;
     if (attempts !== undefined && !(isCount(attempts) && attempts > 0)) {
-      this.#leaveOut('retry.max_attempts', attempts, 'a whole number from 1');
+      this.#leaveOut('retry.max_attempts', attempts, 'an integer of at least 1');
     }
     if (backoff !== undefined && !isBackoff(backoff)) {
       this.#leaveOut('retry.backoff', backoff, 'none, linear or exponential');
@@ -272,7 +272,7 @@ class FieldReader {
   }
 
   #onError(): 'fail' | 'skip' | 'retry' | null {
-    const given = this.#given.on_error;
+    const given = this.#raw.on_error;
     const skip = this.#boolean('skip_on_error') ?? false;
     if (given === undefined) return skip ? 'skip' : null;
     const value = typeof given === 'string' ? given.trim().toLowerCase() : given;
@@ -282,27 +282,27 @@ class FieldReader {
   }
 
   #condition(): string | null {
-    const given = this.#given.when;
+    const given = this.#raw.when;
     if (given === undefined) return null;
     if (typeof given === 'boolean') return String(given);
     if (typeof given === 'string') return given.trim() === '' ? null : given.trim();
     // An action that was meant to be conditional must not run unconditionally.
-    throw new Rejected('invalid_action', `when must be a CEL expression in a text, not ${show(given)}`);
+    throw new Rejected('invalid_action', `when must be a CEL expression in a string, not ${show(given)}`);
   }
 
   #idempotencyKey(): string | null {
-    const given = this.#given.idempotency_key;
+    const given = this.#raw.idempotency_key;
     if (given === undefined) return null;
     const key = typeof given === 'string' || typeof given === 'number' ? String(given) : '';
     if (key !== '' && key.length <= limits.idempotencyKeyChars) return key;
     throw new Rejected(
       'invalid_action',
-      `idempotency_key must be a text of 1 to ${limits.idempotencyKeyChars} characters, not ${show(given)}`,
+      `idempotency_key must be a string of 1 to ${limits.idempotencyKeyChars} characters, not ${show(given)}`,
     );
   }
 
   #boolean(field: Field): boolean | null {
-    const given = this.#given[field];
+    const given = this.#raw[field];
     if (given === undefined) return null;
     const value = readBoolean(given);
     if (value === null) this.#leaveOut(field, given, 'true or false');
@@ -310,23 +310,23 @@ class FieldReader {
   }
 
   #number(field: Field, accepts: (value: number) => boolean): number | null {
-    const given = this.#given[field];
+    const given = this.#raw[field];
     if (given === undefined) return null;
     const value = readNumber(given);
     if (value !== null && accepts(value)) return value;
-    this.#leaveOut(field, given, 'a whole number');
+    this.#leaveOut(field, given, 'an integer');
     return null;
   }
 
   #duration(field: Field, leastSeconds: number): number | null {
-    const given = this.#given[field];
+    const given = this.#raw[field];
     if (given === undefined) return null;
     const value = readDuration(given, leastSeconds);
     if (value === null) this.#leaveOut(field, given, 'seconds');
     return value;
   }
 
-  /** The value is not understood: the field counts as not given, and a warning says so. */
+  /** Ignores a field with an invalid value and reports a warning. */
   #leaveOut(field: string, given: Json, allowed: string): void {
     this.#invalid.push(`${field} ${show(given)} (allowed: ${allowed})`);
   }
@@ -339,13 +339,13 @@ class FieldReader {
   }
 }
 
-/** The items of a list, in whatever form it is given; null for no list at all. */
+/** The items of a list in any accepted form; null if the value is not a list. */
 function listOf(given: Json): readonly Json[] | null {
   if (typeof given === 'string') return readList(given);
   return Array.isArray(given) ? given : [given];
 }
 
-/** Whether tag and body say different things of a field. */
+/** Whether tag and body give different values for a field. */
 function differs(field: Field, attribute: Json, value: Json): boolean {
   if (field === 'depends_on') return canonicalList(attribute) !== canonicalList(value);
   const text = typeof value === 'object' ? JSON.stringify(value) : String(value);

@@ -1,19 +1,19 @@
-/** What an action's opening tag says (P5, P6), and the names of the fields that tag and body share. */
+/** The opening tag of an action (P5, P6), and the field names that tag and body share. */
 import { DEFAULT_ACTION_TYPE, actionTypeOf } from '../../domain/action-types.ts';
 import type { ActionMode, ActionType } from '../../domain/action.ts';
 import type { Json } from '../../domain/json.ts';
 import { readMode, snakeCase } from './field-values.ts';
 import type { TagHead } from './tag-head.ts';
 
-/** What tag and body say, by field; undefined where neither says anything. */
-export interface Given {
+/** Raw values of the fields from tag and body; undefined if neither has the field. */
+export interface RawFields {
   // What the action is.
   name: Json | undefined;
   type: Json | undefined;
   mode: Json | undefined;
   id: Json | undefined;
   parameters: Json | undefined;
-  // When and how it runs. In the body these may also stand beside its parameters.
+  // When and how it runs. In the body these may also appear next to its parameters.
   output_key: Json | undefined;
   depends_on: Json | undefined;
   wait_for_all: Json | undefined;
@@ -29,10 +29,10 @@ export interface Given {
   cache_ttl: Json | undefined;
 }
 
-export type Field = keyof Given;
+export type Field = keyof RawFields;
 
-/** One object of one shape: made for every action, so it is written out. */
-function nothingGiven(): Given {
+/** Creates all properties at once, so that every action's object has the same shape. */
+function noFields(): RawFields {
   return {
     name: undefined,
     type: undefined,
@@ -57,63 +57,63 @@ function nothingGiven(): Given {
 
 const IDENTITY: ReadonlySet<Field> = new Set(['name', 'type', 'mode', 'id', 'parameters']);
 
-/** What the opening tag alone says. Belongs to one action: `readFields` adds to `given` what the body says. */
+/** The fields of the opening tag. Belongs to one action: `readFields` adds the body's fields to `raw`. */
 export interface ActionHead {
   /** Null when the tag names a type that does not exist. */
   readonly type: ActionType | null;
   readonly mode: ActionMode | null;
   readonly name: string | null;
   readonly id: string | null;
-  readonly given: Given;
-  /** Attributes that are no fields. */
+  readonly raw: RawFields;
+  /** Attributes that are not fields. */
   readonly unknown: readonly string[];
 }
 
 const FIELDS: ReadonlyMap<string, Field> = new Map<string, Field>([
-  ...(Object.keys(nothingGiven()) as Field[]).map((field) => [field, field] as const),
+  ...(Object.keys(noFields()) as Field[]).map((field) => [field, field] as const),
   ['arguments', 'parameters'],
   ['params', 'parameters'],
   ['timeout_seconds', 'timeout'],
   ['condition', 'when'],
 ]);
 
-/** The field that a key or an attribute means, in any of its spellings. */
+/** The field that a key or an attribute names, in any accepted spelling. */
 export function fieldOf(key: string): Field | undefined {
   return FIELDS.get(key) ?? FIELDS.get(snakeCase(key));
 }
 
-/** The scheduling field that a key means that stands beside parameters: other spellings than the common ones are parameters. */
+/** The scheduling field that a key next to parameters names. Only common spellings count; others are parameters. */
 export function schedulingFieldOf(key: string): Field | undefined {
   const field = FIELDS.get(key);
   return field === undefined || IDENTITY.has(field) ? undefined : field;
 }
 
 export function readHead(tag: TagHead): ActionHead {
-  const given = nothingGiven();
+  const raw = noFields();
   const unknown: string[] = [];
   tag.attributes((name, value) => {
     const field = fieldOf(name);
     if (field === undefined) unknown.push(name);
-    else given[field] ??= value;
+    else raw[field] ??= value;
   });
-  return headOf(given, unknown);
+  return headOf(raw, unknown);
 }
 
-/** The head of an action that was not read from a tag. */
-export function headFrom(fields: Partial<Given>): ActionHead {
-  return headOf({ ...nothingGiven(), ...fields }, []);
+/** The head of an action that does not come from a tag. */
+export function headFrom(fields: Partial<RawFields>): ActionHead {
+  return headOf({ ...noFields(), ...fields }, []);
 }
 
-function headOf(given: Given, unknown: readonly string[]): ActionHead {
-  const { mode = 'sync', name, id } = given;
-  const type = typeof given.type === 'string' ? actionTypeOf(given.type) : DEFAULT_ACTION_TYPE;
-  if (type !== null && given.type !== undefined) given.type = type;
+function headOf(raw: RawFields, unknown: readonly string[]): ActionHead {
+  const { mode = 'sync', name, id } = raw;
+  const type = typeof raw.type === 'string' ? actionTypeOf(raw.type) : DEFAULT_ACTION_TYPE;
+  if (type !== null && raw.type !== undefined) raw.type = type;
   return {
     type,
     mode: readMode(mode),
     name: typeof name === 'string' ? name.trim() || null : null,
     id: typeof id === 'string' ? id.trim() || null : null,
-    given,
+    raw,
     unknown,
   };
 }

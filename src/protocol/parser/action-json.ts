@@ -1,29 +1,29 @@
-/** An action's body as a JSON object (P6, P8): strict, else mended, else rejected with the place of the error. */
+/** Reads an action's body as a JSON object (P6, P8): strict, or repaired, or rejected with the error's position. */
 import type { RejectionCode } from '../../domain/action.ts';
 import { isJsonObject, parseJson } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import { mayHaveLostDigits, parseExactly } from './exact-json.ts';
-import { findJsonFault } from './json-fault.ts';
+import { findJsonError } from './json-error.ts';
 import { repairObject } from './json-repair.ts';
 
-/** A body as text, and what is known of it. */
+/** A body as text, with the facts already known about it. */
 export interface BodyText {
   readonly source: string;
-  /** Its value, if it was already found to be strict JSON. */
+  /** Its value, if it is already known to be strict JSON. */
   readonly value: Json | undefined;
-  /** How deep its brackets nest, as far as this can be told of a text that is not strict JSON. */
+  /** Nesting depth of its brackets; an estimate if the text is not strict JSON. */
   readonly depth: number;
 }
 
-/** Whether bodies may be mended, and how many characters of them (P8). */
+/** The number of characters of bodies that may still be repaired (P8). */
 export interface RepairBudget {
   charsLeft: number;
 }
 
 export type ReadBody =
   | { readonly ok: true; readonly body: JsonObject; readonly repaired: boolean }
-  /** `index`: where in the body the error is. */
+  /** `index`: position of the error in the body. */
   | { readonly ok: false; readonly code: RejectionCode; readonly message: string; readonly index: number };
 
 /** @param repair null in strict mode */
@@ -32,14 +32,14 @@ export function readBody(text: BodyText, repair: RepairBudget | null): ReadBody 
   const value = text.value ?? parseJson(source) ?? (source.trim() === '' ? {} : undefined);
   if (value !== undefined) return strictBody(value, source);
   if (text.depth > limits.jsonDepth) return TOO_DEEP;
-  const body = repair === null ? null : mended(source, repair);
+  const body = repair === null ? null : repairBody(source, repair);
   if (body !== null) return inspect(body, limits.jsonDepth) === 'deep' ? TOO_DEEP : { ok: true, body, repaired: true };
-  const fault = findJsonFault(source);
+  const error = findJsonError(source);
   return {
     ok: false,
     code: 'invalid_json',
-    message: `The body is not a JSON object: ${fault?.reason ?? 'it cannot be read'}`,
-    index: fault?.index ?? 0,
+    message: `The body is not a JSON object: ${error?.reason ?? 'it is not valid JSON'}`,
+    index: error?.index ?? 0,
   };
 }
 
@@ -53,10 +53,10 @@ function strictBody(value: Json, source: string): ReadBody {
   return { ok: true, body: isJsonObject(exact) ? exact : value, repaired: false };
 }
 
-function mended(source: string, repair: RepairBudget): JsonObject | null {
+function repairBody(source: string, repair: RepairBudget): JsonObject | null {
   if (source.length > repair.charsLeft) return null;
   repair.charsLeft -= source.length;
-  // The library recurses, so brackets are counted before it sees them.
+  // The library is recursive, so the bracket depth is checked first.
   return bracketDepth(source) <= limits.jsonDepth ? repairObject(source) : null;
 }
 
@@ -67,10 +67,10 @@ const TOO_DEEP: ReadBody = {
   index: 0,
 };
 
-/** `inexact`: a number may have lost digits. `deep`: nested too deep. */
+/** `inexact`: a number may have lost digits. `deep`: nested too deeply. */
 type Finding = 'fine' | 'inexact' | 'deep';
 
-/** Whether a value is nested deeper than `depth`, or holds a number that may have lost digits. Never recurses deeper. */
+/** Checks nesting against `depth`, and whether a number may have lost digits. Recursion stops at `depth`. */
 function inspect(value: Json, depth: number): Finding {
   if (typeof value === 'number') return mayHaveLostDigits(value) ? 'inexact' : 'fine';
   if (typeof value !== 'object' || value === null) return 'fine';
@@ -89,7 +89,7 @@ function worse(one: Finding, other: Finding): Finding {
   return other;
 }
 
-/** Upper bound of the nesting that a lenient reader could see. */
+/** Upper bound of the nesting depth that a lenient parser could see. */
 function bracketDepth(text: string): number {
   let depth = 0;
   let deepest = 0;

@@ -1,14 +1,14 @@
 /**
- * The open action, and what the generation has declared so far (P6, P7, P15, P16).
+ * The open action, and the declarations of the generation so far (P6, P7, P15, P16).
  *
- * Owns the action that is being read and its body, the numbers and ids of the generation, and the budget of
- * repair. Does not own where a tag begins or ends.
+ * Owns the action that is being read and its body, the ordinals and ids of the generation, and the repair budget.
+ * Does not own where a tag begins or ends.
  *
  * Invariants:
  *  1. At most one action is open.
- *  2. An action is declared by `close` alone; `abandon` rejects it (P15).
- *  3. Each action up to the limit has an ordinal of its own, declared or rejected. The first one past the limit is
- *     rejected; those that follow are read over.
+ *  2. Only `close` declares an action; `abandon` rejects it (P15).
+ *  3. Each action up to the limit has its own ordinal, whether declared or rejected. The first one past the limit is
+ *     rejected; later ones are skipped.
  */
 import type { ActionType, RejectionCode } from '../../domain/action.ts';
 import { limits } from '../../domain/limits.ts';
@@ -23,11 +23,11 @@ import { declarationOf, readAction } from './read-action.ts';
 import type { TagReader } from './tag-reader.ts';
 import type { TextPosition } from './text-position.ts';
 
-/** What is counted once in a generation, over its text and its native calls (P6, P16, P17). */
+/** Counters shared by the text and the native calls of a generation (P6, P16, P17). */
 export interface Numbering {
-  /** Of the next action. */
+  /** Ordinal of the next action. */
   ordinal: number;
-  /** Of the next `auto_N`. */
+  /** Number of the next `auto_N`. */
   autoId: number;
 }
 
@@ -38,7 +38,7 @@ export interface Rejection {
 
 export interface ActionReaderOptions {
   readonly maxActions: number;
-  /** Strict bodies only (P8). */
+  /** Accepts strict JSON only (P8). */
   readonly strict: boolean;
   readonly unsafe: ((type: ActionType, name: string) => boolean) | undefined;
 }
@@ -47,13 +47,13 @@ export interface ActionReaderOptions {
 interface OpenAction {
   readonly ordinal: number;
   readonly head: ActionHead;
-  /** What follows `<action` in its tag. */
+  /** The text after `<action` in its tag. */
   readonly tag: string;
   readonly start: number;
   readonly line: number;
   readonly column: number;
   readonly embedded: boolean;
-  /** Set when the action is rejected whatever its body holds. */
+  /** Set if the action is rejected regardless of its body. */
   readonly rejection: Rejection | null;
   readonly ignored: boolean;
 }
@@ -77,7 +77,7 @@ export class ActionReader {
 
   /**
    * @param bodyOffset offset of the first character of the body
-   * @param rejection set when the action is rejected whatever its tag and body hold
+   * @param rejection set if the action is rejected regardless of its tag and body
    */
   open(tag: TagReader, bodyOffset: number, rejection: Rejection | null = null): void {
     this.#ids.settle();
@@ -103,14 +103,14 @@ export class ActionReader {
     }
   }
 
-  /** The action's `</action>` or `/>` was read. @param end offset behind it */
+  /** Ends the action after its `</action>` or `/>`. @param end offset after it */
   close(end: number): void {
     if (this.#action === null) return;
     if (!this.#action.ignored) this.#declare(this.#action, end);
     this.#leave();
   }
 
-  /** The action was not closed. */
+  /** Rejects the action, which was not closed. */
   abandon(rejection: Rejection): void {
     const action = this.#action;
     if (action === null) return;
@@ -146,13 +146,13 @@ export class ActionReader {
     this.#writer.emit({ type: 'action_declared', action: declaration });
   }
 
-  /** The id was used before in this generation; reports it (P6). */
+  /** Whether the id was already used in this generation; reports it (P6). */
   #repeats(action: OpenAction, id: string): boolean {
     switch (this.#ids.declare(id, `${action.tag}>${this.body.source}`)) {
       case 'new':
         return false;
       case 'same': {
-        const message = `The action "${id}" was declared twice, word for word; it runs once`;
+        const message = `The action "${id}" was declared twice with the same text; it runs once`;
         this.#writer.warn('duplicate_action', message, action.start);
         return true;
       }
@@ -172,7 +172,7 @@ export class ActionReader {
     }
   }
 
-  /** @param index of the error in the body; null: the action as a whole is shown */
+  /** @param index position of the error in the body; null shows the whole action */
   #reject(
     action: OpenAction,
     { code, message }: Rejection,
@@ -208,5 +208,5 @@ export class ActionReader {
 }
 
 function tooManyActions(most: number): Rejection {
-  return { code: 'too_many_actions', message: `More than ${most} actions; this one and all that follow are ignored` };
+  return { code: 'too_many_actions', message: `More than ${most} actions; this one and all later ones are ignored` };
 }

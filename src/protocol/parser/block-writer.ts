@@ -1,13 +1,13 @@
 /**
  * The open block and its text, as events (P1, P4, P9, J4).
  *
- * Owns the events that were not handed out yet, the text that was not emitted yet, and the count of warnings.
- * Does not own where the text is, nor what ends a block.
+ * Owns the events that were not returned yet, the text that was not emitted yet, and the number of warnings.
+ * Does not own the position in the text or the decision to end a block.
  *
  * Invariants:
  *  1. Blocks do not nest: each is closed before the next one opens. Outside of tags the block is `text`.
- *  2. White space at the edges of a block is dropped, so white space at the end waits for what follows it (J4).
- *  3. Every other text is emitted with the chunk that carries it (P4), before any event that follows it.
+ *  2. White space at the edges of a block is dropped, so trailing white space waits for the next text (J4).
+ *  3. All other text is emitted with the chunk that contains it (P4), before any later event.
  */
 import { limits } from '../../domain/limits.ts';
 import type { Finality, ProtocolEvent, Reference, WarningCode } from '../../domain/protocol-event.ts';
@@ -23,21 +23,21 @@ export class BlockWriter {
   #block: Block = 'text';
   #reasoning = false;
   #started = false;
-  /** White space that is text only if more text follows. */
+  /** White space that is emitted only if more text follows. */
   #space = '';
-  /** Text of this chunk. */
+  /** Text of the current chunk. */
   #pending = '';
 
   get block(): Block {
     return this.#block;
   }
 
-  /** The block is a thought in which models draft (P9). */
+  /** The block is a reasoning block, where models draft (P9). */
   get reasoning(): boolean {
     return this.#reasoning;
   }
 
-  /** The block has shown text: its leading white space is over. */
+  /** The block has emitted text: leading white space has ended. */
   get started(): boolean {
     return this.#started;
   }
@@ -53,7 +53,7 @@ export class BlockWriter {
   /**
    * Appends text of the open block.
    *
-   * @param offset of the character at `from`, in the generation
+   * @param offset of the character at `from`, from the start of the generation
    */
   append(text: string, from: number, to: number, offset: number): void {
     let start = from;
@@ -65,13 +65,13 @@ export class BlockWriter {
     if (start < to) this.#pending += start === 0 && to === text.length ? text : text.slice(start, to);
   }
 
-  /** Appends text that follows a reference or was taken for one: white space before it is no edge. */
+  /** Appends text after a reference, or text that looked like one: white space before it is kept. */
   appendAsIs(text: string): void {
     this.#started = true;
     this.#pending += text;
   }
 
-  /** A whole chunk of a block that has started. @returns what `append` and `take` would */
+  /** Appends a whole chunk to a started block. @returns the same events as `append` and `take` */
   chunk(text: string): readonly ProtocolEvent[] {
     if (isSpace(text.charCodeAt(text.length - 1))) {
       this.#pending = text;
@@ -91,7 +91,7 @@ export class BlockWriter {
     this.#push({ type: 'response_reference', reference });
   }
 
-  /** Emits an event behind the text that comes before it. */
+  /** Emits an event after the text that precedes it. */
   emit(event: ProtocolEvent): void {
     this.#flush();
     this.#push(event);
@@ -102,7 +102,7 @@ export class BlockWriter {
     const most = limits.warningsPerGeneration;
     if (this.#warnings <= most) this.emit({ type: 'warning', code, message, offset });
     else if (this.#warnings === most + 1) {
-      const more = `More than ${most} warnings; further ones are not shown`;
+      const more = `More than ${most} warnings; further warnings are not shown`;
       this.emit({ type: 'warning', code: 'truncated', message: more, offset });
     }
   }
@@ -121,7 +121,7 @@ export class BlockWriter {
   /**
    * Closes the open block.
    *
-   * @param unclosedAt offset at which a block that has no closing tag ends; null for one that has
+   * @param unclosedAt offset where a block without a closing tag ends; null if it has one
    */
   close(unclosedAt: number | null): void {
     const block = this.#block;
@@ -148,7 +148,7 @@ export class BlockWriter {
     if (this.#block === 'text') this.emit({ type: 'text_started', offset });
   }
 
-  /** Emits what is text for certain; keeps white space that may be the block's edge. */
+  /** Emits the pending text, except for trailing white space, which may end the block. */
   #flush(): void {
     const text = this.#pending;
     if (text === '') return;
@@ -170,7 +170,7 @@ export class BlockWriter {
   }
 }
 
-/** White space, or the byte order mark of the whole text. */
+/** White space, or the byte order mark at the start of the text. */
 function isEdge(code: number, offset: number): boolean {
   return isSpace(code) || (code === BYTE_ORDER_MARK && offset === 0);
 }

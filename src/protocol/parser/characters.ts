@@ -1,4 +1,4 @@
-/** Character codes that the protocol's grammars know, and its classes of characters. */
+/** Character codes and character classes of the protocol's grammars. */
 
 const TAB = 9;
 export const LINE_FEED = 10;
@@ -24,18 +24,18 @@ export const CLOSE_BRACE = 125;
 export const TILDE = 126;
 export const BYTE_ORDER_MARK = 0xfeff;
 
-/** White space of the protocol: the ASCII kind. */
+/** ASCII white space. */
 export function isSpace(code: number): boolean {
   return code === SPACE || (code >= TAB && code <= CARRIAGE_RETURN);
 }
 
-/** The ASCII letters and digits, and `_`. */
+/** ASCII letters and digits, and `_`. */
 export function isWordCharacter(code: number): boolean {
   const letter = code | 32;
   return (letter >= 97 && letter <= 122) || (code >= 48 && code <= 57) || code === UNDERSCORE;
 }
 
-/** `indexOf`, but the length of the text where the character does not occur. */
+/** Like `indexOf`, but returns the text's length if the character does not occur. */
 export function indexOrEnd(text: string, character: string, from: number): number {
   const found = text.indexOf(character, from);
   return found === -1 ? text.length : found;

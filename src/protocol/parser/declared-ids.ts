@@ -1,14 +1,14 @@
-/** The ids of one generation, and what was declared under them: tells a repetition from a clash (P6). */
+/** The ids and declarations of one generation: distinguishes a repeated declaration from an id conflict (P6). */
 
-/** Declarations are kept to the letter up to here, then as a hash: what a reader retains stays small. */
+/** Declarations are kept verbatim up to this total, then as hashes, to bound memory. */
 const KEPT_CHARS = 24_576;
-/** A text of this length can wait for its hash. */
+/** Texts up to this length are hashed later. */
 const WAITING_CHARS = 8_192;
 
 export class DeclaredIds {
   readonly #declared = new Map<string, string | number>();
   #charsLeft = KEPT_CHARS;
-  /** The id declared last, whose text is to be hashed when there is time. */
+  /** The latest id whose text is still to be hashed. */
   #waiting: string | null = null;
 
   has(id: string): boolean {
@@ -16,8 +16,8 @@ export class DeclaredIds {
   }
 
   /**
-   * @param text the whole declaration, to the letter
-   * @returns `new`, and remembers it; `same` for the same text under this id, `other` for another
+   * @param text the whole declaration, verbatim
+   * @returns `new` (now recorded); `same` for the same text under this id; `other` for a different text
    */
   declare(id: string, text: string): 'new' | 'same' | 'other' {
     const known = this.#declared.get(id);
@@ -33,7 +33,7 @@ export class DeclaredIds {
     return 'new';
   }
 
-  /** Does what `declare` left for later. */
+  /** Does the hashing that `declare` postponed. */
   settle(): void {
     if (this.#waiting === null) return;
     const text = this.#declared.get(this.#waiting);
@@ -46,7 +46,7 @@ const encoder = new TextEncoder();
 const bytes = new Uint8Array(8_192);
 const words = new Uint32Array(bytes.buffer);
 
-/** 53 bits of a text, four bytes at a time. */
+/** A 53-bit hash of a text, four bytes at a time. */
 function hash(text: string): number {
   let low = 0x811c9dc5 ^ text.length;
   let high = 0x01000193;
@@ -55,7 +55,7 @@ function hash(text: string): number {
   for (let rest = text; ;) {
     const { read, written } = encoder.encodeInto(rest, bytes);
     bytes.fill(0, written, Math.min(bytes.length, written + 15));
-    // Four lanes, each over every fourth word: none waits for another.
+    // Four independent lanes, each over every fourth word.
     const count = (written + 3) >> 2;
     for (let index = 0; index < count; index += 4) {
       low = Math.imul(low ^ (words[index] ?? 0), 0x01000193);

@@ -1,24 +1,24 @@
 /**
- * JSON whose numbers keep their digits (P12): what JavaScript's numbers cannot hold, such as an id of twenty
- * digits, stays the text that was written. A wrong digit in an id is worse than a text where a number was meant.
+ * JSON that keeps the digits of its numbers (P12). A number that JavaScript cannot represent, such as a 20-digit id,
+ * becomes its source text as a string. A wrong digit in an id is worse than a string instead of a number.
  */
 import type { Json } from '../../domain/json.ts';
 
-/** Whether a number is so large that digits of it may have been lost. */
+/** Whether a number is so large that it may have lost digits. */
 export function mayHaveLostDigits(value: number): boolean {
   return value > Number.MAX_SAFE_INTEGER || value < Number.MIN_SAFE_INTEGER;
 }
 
 /**
- * As `JSON.parse`, for more time; call it where `mayHaveLostDigits` says so.
+ * Like `JSON.parse`, but slower. Call it if `mayHaveLostDigits` returns true.
  *
- * @throws SyntaxError for what is not strict JSON
+ * @throws SyntaxError if the text is not strict JSON
  */
 export function parseExactly(text: string): Json {
   return JSON.parse(text, keepDigits) as Json;
 }
 
-/** What the engine tells a reviver of a value that is neither array nor object. */
+/** The context that a reviver receives for a primitive value. */
 interface ValueContext {
   readonly source?: string;
 }
@@ -26,7 +26,7 @@ interface ValueContext {
 function keepDigits(_key: string, value: Json, context?: ValueContext): Json {
   if (typeof value !== 'number' || !mayHaveLostDigits(value) || context?.source === undefined) return value;
   const { source } = context;
-  // `1e21` asks for no digits that it has not got; `1e400` is no number at all.
+  // `1e21` has no lost digits; `1e400` is not a finite number.
   const exact = Number.isFinite(value) && (/e/i.test(source) || String(value) === source);
   return exact ? value : source;
 }

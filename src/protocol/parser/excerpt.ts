@@ -1,7 +1,7 @@
-/** Parts of a text for messages: short quotations, and places as people count them. */
+/** Excerpts and positions of a text, for messages. */
 import { limits } from '../../domain/limits.ts';
 
-/** Cut to `limits.excerptChars`, whole characters only. */
+/** Cuts to `limits.excerptChars`, whole characters only. */
 export function excerptOf(text: string): string {
   if (text.length <= limits.excerptChars) return text;
   const last = text.charCodeAt(limits.excerptChars - 1);
@@ -14,7 +14,7 @@ export function excerptAround(text: string, index: number): string {
   return excerptOf(text.slice(from).trimStart());
 }
 
-/** Line and column of `index`, both from 1. */
+/** Line and column of `index`, both 1-based. */
 export function placeOf(text: string, index: number): { readonly line: number; readonly column: number } {
   let line = 1;
   let lineStart = 0;

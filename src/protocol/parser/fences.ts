@@ -1,11 +1,11 @@
 /**
- * Code fences in the text of a block (P9): what is between them is quoted, so tags in it mean nothing.
+ * Code fences in the text of a block (P9): tags inside a fence are quoted text and have no effect.
  *
- * Owns where on its line the text is, and the open fence. Does not own the text.
+ * Owns the position within the line, and the open fence. Does not own the text.
  *
  * Invariants:
- *  1. A fence is a line that begins with at least three backticks or tildes; it is closed by a line of at least as
- *     many of the same and nothing else.
+ *  1. A fence is a line that begins with at least three backticks or tildes. A line of at least as many of the same
+ *     character, and nothing else, closes it.
  *  2. Only the beginning of a line is read character by character.
  */
 import { BACKTICK, BYTE_ORDER_MARK, DOLLAR, LESS, LINE_FEED, TILDE, isSpace } from './characters.ts';
@@ -16,13 +16,13 @@ import type { Wrapper } from './wrapper.ts';
 type Place =
   /** Only white space on the line so far. */
   | 'line_start'
-  /** In the backticks or tildes of what may be a fence. */
+  /** In the backticks or tildes of a possible fence. */
   | 'marks'
-  /** Behind them. */
+  /** After the marks. */
   | 'info'
   | 'inside_line';
 
-/** Fewest backticks or tildes of a fence. */
+/** Minimum number of backticks or tildes in a fence. */
 const FENCE_MARKS = 3;
 
 export class Fences {
@@ -32,7 +32,7 @@ export class Fences {
   /** The character of the open fence; 0 for none. */
   #open = 0;
   #openMarks = 0;
-  /** Of the line that may be a fence. */
+  /** Mark of the current line, if it may be a fence. */
   #mark = 0;
   #marks = 0;
   #infoBlank = true;
@@ -54,7 +54,7 @@ export class Fences {
     return this.#place === 'inside_line';
   }
 
-  /** A block begins or ends: no fence is open. */
+  /** A block begins or ends: closes the fence. */
   reset(atLineStart: boolean): void {
     this.#open = 0;
     this.#openMarks = 0;
@@ -69,7 +69,7 @@ export class Fences {
     this.#place = 'line_start';
   }
 
-  /** A line ended. @param next offset of the character behind its line feed */
+  /** A line ended. @param next offset of the character after its line feed */
   endLine(next: number): void {
     if (this.#place === 'info' || (this.#place === 'marks' && this.#isFence())) {
       const opens = this.#open === 0;
@@ -81,10 +81,10 @@ export class Fences {
   }
 
   /**
-   * Reads the beginning of a line, and of those that follow as long as they are short.
+   * Reads the beginning of a line, and of the next lines while they are short.
    *
-   * @returns the index of the first character inside a line; or, still at the start of a line, of a `<` or of a mark
-   *   that may begin the wrapper's line
+   * @returns the index of the first character inside a line. At the start of a line it stops at a `<`, or at a mark
+   *   that may begin the wrapper's line.
    */
   readLineStart(text: string, from: number, block: Block): number {
     let index = from;
@@ -118,7 +118,7 @@ export class Fences {
         case 'info':
           if (isSpace(code)) break;
           if (this.open) {
-            // Behind a closing fence there is nothing but perhaps the end of the block.
+            // Only the end of the block may follow a closing fence.
             if (code === LESS && this.#infoBlank) this.reset(false);
             return this.#enter(index);
           }

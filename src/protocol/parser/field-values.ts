@@ -1,4 +1,4 @@
-/** The values that fields of an action may have, in every spelling that is tolerated (P5, P6, P18). */
+/** Reads field values of an action in every accepted spelling (P5, P6, P18). */
 import type { ActionMode, Backoff } from '../../domain/action.ts';
 import type { Json } from '../../domain/json.ts';
 import { parseExactly } from './exact-json.ts';
@@ -10,7 +10,7 @@ const MODES: ReadonlyMap<string, ActionMode> = new Map([
   ['background', 'fire_and_forget'],
 ]);
 
-/** `dependsOn`, `depends-on` and `Depends_On` are `depends_on`. */
+/** Converts `dependsOn`, `depends-on` and `Depends_On` to `depends_on`. */
 export function snakeCase(name: string): string {
   return name
     .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
@@ -45,10 +45,10 @@ export function readNumber(given: Json): number | null {
   return typeof value === 'number' ? value : null;
 }
 
-/** At most one run of white space: two that meet could be divided in many ways, and trying them takes quadratic time. */
+/** Only one run of white space: two adjacent ones would make matching quadratic. */
 const DURATION = /^(\d+(?:\.\d+)?)\s*(ms|s|sec|seconds|m|min|minutes)?$/i;
 
-/** Milliseconds of a number of seconds, or of a text such as `30`, `1.5s`, `500ms`, `2m`. */
+/** Milliseconds from a number of seconds, or from a string such as `30`, `1.5s`, `500ms`, `2m`. */
 export function readDuration(given: Json | undefined, leastSeconds: number): number | null {
   const seconds = typeof given === 'string' && given !== '' ? secondsIn(given) : given;
   const valid = typeof seconds === 'number' && Number.isFinite(seconds) && seconds >= leastSeconds;
@@ -64,11 +64,11 @@ function secondsIn(text: string): number {
   return Number(digits) * factor;
 }
 
-/** An id as most are: nothing to split and no quotes to take off. */
+/** A common id: no list separators and no quotes. */
 const PLAIN_ID = /^[\w.-]+$/;
 const ABSENT = /^(?:null|none|undefined)$/i;
 
-/** Ids in a text: `["a","b"]`, `['a']`, `[a, b]`, `a, b`, `["a","b"`; null for `null` and `none`. */
+/** Ids in a string: `["a","b"]`, `['a']`, `[a, b]`, `a, b`, `["a","b"`. Null for `null` and `none`. */
 export function readList(text: string): string[] | null {
   if (PLAIN_ID.test(text)) return ABSENT.test(text) ? null : [text];
   const inner = text.trim().replace(/^\[/, '').replace(/\]$/, '');
@@ -89,7 +89,7 @@ function unquoted(item: string): string {
   return item.slice(from, to);
 }
 
-/** `$id` and `${id}` name the same action as `id`. */
+/** Strips reference syntax: `$id` and `${id}` name the action `id`. */
 export function bareName(item: string): string {
   const name = item.trim();
   return name.startsWith('$') ? name.replace(/^\$\{?([^{}]+)\}?$/, '$1') : name;
@@ -99,12 +99,12 @@ export function isBackoff(value: Json | undefined): value is Backoff {
   return value === 'none' || value === 'linear' || value === 'exponential';
 }
 
-/** Whole, not negative, and exact. */
+/** A non-negative safe integer. */
 export function isCount(value: Json | undefined): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 }
 
-/** @returns undefined for what is not strict JSON */
+/** @returns undefined if the text is not strict JSON */
 export function parseExactJson(text: string): Json | undefined {
   try {
     return parseExactly(text);

@@ -4,9 +4,9 @@ import type { TagHead } from './tag-head.ts';
 
 export interface ReadFinality {
   readonly final: Finality;
-  /** Names of attributes that mean nothing. */
+  /** Names of unknown attributes. */
   readonly unknown: readonly string[];
-  /** The value, if it is none. */
+  /** The value, if it is invalid. */
   readonly invalid: string | null;
 }
 

@@ -1,8 +1,8 @@
 /**
- * Mends the JSON that models write (P8). The library does the mending; this file accepts its result
- * only where every string of it begins and ends at a quote of the source and says what stood there,
- * so that nothing is made up: no string is ended early, no prose becomes a value. Closing brackets may
- * be added, commas, comments and code fences dropped.
+ * Repairs the JSON that models write (P8). The library does the repair. This file accepts its result only if every
+ * string in it begins and ends at a quote of the source and has the same content, so that nothing is invented: no
+ * string ends early, and no prose becomes a value. Repair may add closing brackets and drop commas, comments and code
+ * fences.
  */
 import { jsonrepair } from 'jsonrepair';
 import type { JsonObject } from '../../domain/json.ts';
@@ -10,13 +10,13 @@ import { isJsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import { parseExactly } from './exact-json.ts';
 
-/** @returns the mended object, or null when it cannot be mended without guessing */
+/** @returns the repaired object, or null if repair would have to guess */
 export function repairObject(source: string): JsonObject | null {
   if (source.length > limits.repairChars || quotesIn(source) > limits.repairQuotes) return null;
   try {
     const repaired = jsonrepair(source);
     const value = parseExactly(repaired);
-    return isJsonObject(value) && new Alignment(source, repaired).holds() ? value : null;
+    return isJsonObject(value) && new Alignment(source, repaired).matches() ? value : null;
   } catch {
     return null;
   }
@@ -24,7 +24,7 @@ export function repairObject(source: string): JsonObject | null {
 
 const QUOTES = /["'`\u2018\u2019\u201C\u201D]/g;
 
-/** The library looks at each quote for where its string may end: a text of quotes costs the square of their number. */
+/** The library searches for the end of the string at every quote: its cost is quadratic in the number of quotes. */
 function quotesIn(source: string): number {
   return source.match(QUOTES)?.length ?? 0;
 }
@@ -58,7 +58,7 @@ const CLOSING_QUOTE: Readonly<Record<string, string>> = {
   '\u2018': '\u2019',
 };
 
-/** Walks the repaired text and its source side by side. */
+/** Compares the repaired text with its source, token by token. */
 class Alignment {
   readonly #source: string;
   readonly #repaired: string;
@@ -69,14 +69,14 @@ class Alignment {
     this.#repaired = repaired;
   }
 
-  holds(): boolean {
+  matches(): boolean {
     const tokens = [...this.#tokens()];
     for (const [index, token] of tokens.entries()) {
       const key = tokens[index + 1] === ':';
       if (!this.#accepts(token, key)) return false;
     }
     this.#skip();
-    // What is left may only be what closes or separates.
+    // The rest may contain only closing brackets and separators.
     while (this.#at < this.#source.length) {
       if (!'}],;'.includes(this.#source.charAt(this.#at))) return false;
       this.#at += 1;
@@ -98,7 +98,7 @@ class Alignment {
     this.#skip();
     const source = this.#source;
     if (token !== ',' && source[this.#at] === ',') {
-      // A comma too many was dropped.
+      // The library dropped a superfluous comma.
       this.#at += 1;
       this.#skip();
     }

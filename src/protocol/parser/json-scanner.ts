@@ -1,15 +1,15 @@
 /**
- * Reads an action's body as it arrives and says one thing: does the next character stand inside a
- * JSON string (P7)? Tolerates what models write instead of strict JSON: single quotes where a value
- * may start, comments, bare words, trailing commas, a code fence around the whole.
+ * Reads an action's body as it arrives and answers one question: is the next character inside a JSON string (P7)?
+ * Accepts the non-strict JSON that models write: single quotes where a value may start, comments, bare words,
+ * trailing commas, a code fence around the whole body.
  *
- * Owns nothing but its state; the body itself is kept elsewhere.
+ * Owns only its state; the body itself is kept elsewhere.
  *
  * Invariants:
- *  1. On every prefix of strict JSON the answer is exact.
- *  2. Each character is looked at once, however the body was cut.
- *  3. Once malformed, always malformed: at the first token that tolerant JSON has no place for, or at
- *     a raw line break inside a string.
+ *  1. The answer is exact for every prefix of strict JSON.
+ *  2. Each character is read once, however the body was cut.
+ *  3. A malformed body stays malformed, from the first token that tolerant JSON does not allow, or from a raw line
+ *     break inside a string.
  */
 import {
   ASTERISK,
@@ -30,7 +30,7 @@ import {
   isWordCharacter,
 } from './characters.ts';
 
-/** Numbers, because a step is taken for every character. */
+/** Numbers, because a step runs for every character. */
 const State = {
   /** Before the outermost bracket. */
   start: 0,
@@ -41,7 +41,7 @@ const State = {
   word: 3,
   string: 4,
   escape: 5,
-  /** Behind a `/` that must begin a comment. */
+  /** After a `/` that must begin a comment. */
   slash: 6,
   lineComment: 7,
   blockComment: 8,
@@ -51,7 +51,7 @@ const State = {
   /** The outermost bracket has closed. */
   end: 12,
   malformed: 13,
-  /** As `malformed`, by a raw line break inside a string. */
+  /** Like `malformed`, caused by a raw line break inside a string. */
   malformedString: 14,
 } as const;
 type State = (typeof State)[keyof typeof State];
@@ -66,7 +66,7 @@ export class JsonScanner {
   #lineBlank = true;
   /** Deepest nesting so far; exact until the body is malformed. */
   maxDepth = 0;
-  /** Anything was scanned at all. */
+  /** Whether anything was scanned. */
   used = false;
 
   reset(): void {
@@ -83,20 +83,20 @@ export class JsonScanner {
     return this.#state === State.malformed || this.#state === State.malformedString;
   }
 
-  /** The next character stands inside a string; false once the body is malformed. */
+  /** Whether the next character is inside a string; false for a malformed body. */
   get inString(): boolean {
     return this.#state === State.string || this.#state === State.escape;
   }
 
   /**
-   * A tag here cannot end the action: it stands in a string, or in what a raw line break left of one
-   * and not first on its line.
+   * Whether a tag here cannot end the action: it is inside a string, or follows a raw line break in a string and is
+   * not the first on its line.
    */
   get hidesTag(): boolean {
     return this.inString || (this.#state === State.malformedString && !this.#lineBlank);
   }
 
-  /** Nothing that follows is JSON: the next closing tag ends the body. */
+  /** Stops reading JSON: the next closing tag ends the body. */
   giveUp(): void {
     this.used = true;
     this.#state = State.malformed;
@@ -214,7 +214,7 @@ export class JsonScanner {
   }
 }
 
-/** What numbers and names hold that models write; everything beyond ASCII. */
+/** Characters that models use in bare numbers and names, and everything beyond ASCII. */
 function isWordOfModel(code: number): boolean {
   return isWordCharacter(code) || code === HYPHEN || code === PLUS || code === DOT || code === DOLLAR || code > 127;
 }

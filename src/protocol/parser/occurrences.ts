@@ -1,6 +1,6 @@
 import { indexOrEnd } from './characters.ts';
 
-/** The next occurrence of a character in a text that is read from left to right: each stretch is searched once. */
+/** Finds the next occurrence of a character in a text that is read from left to right. Each part is searched once. */
 export class Occurrences {
   readonly #character: string;
   #next = -1;
@@ -9,12 +9,12 @@ export class Occurrences {
     this.#character = character;
   }
 
-  /** Another text begins. */
+  /** Starts a new text. */
   reset(): void {
     this.#next = -1;
   }
 
-  /** @returns the text's length where the character does not occur */
+  /** @returns the text's length if the character does not occur */
   from(text: string, index: number): number {
     if (this.#next < index) this.#next = indexOrEnd(text, this.#character, index);
     return this.#next;

@@ -1,18 +1,17 @@
 /**
- * The parser: a model's text, cut anywhere, to protocol events (P1-P18).
+ * The parser: converts a model's text, cut anywhere, to protocol events (P1-P18).
  *
- * Owns what is being read (`State`) and the few characters that are not decided yet. Each state has a reader: of
- * text with its fences and references (TextReader), of a tag (TagReader), of an action and its body (ActionReader).
- * The open block and its events are in BlockWriter. Does not own what names refer to, what an action may do, or
- * whether it will run.
+ * Owns the current state (`State`) and the few characters that are not decided yet. Each state has a reader: text with
+ * fences and references (TextReader), a tag (TagReader), an action and its body (ActionReader). BlockWriter has the
+ * open block and its events. Does not own the meaning of names, permissions, or whether an action runs.
  *
  * Invariants:
- *  1. Any cutting of the same text gives the same events once neighbouring deltas are joined (P3).
- *  2. Every character is looked at a bounded number of times: what waits for more text is either short
- *     (the beginning of a tag's name) or kept by a machine that goes on where it stopped (P3).
- *  3. Text is emitted with the chunk that carries it, but for a suffix that may yet become a tag, a
- *     reference or the white space at a block's edge (P4, J4).
- *  4. An action is declared only by its own `</action>` or `/>`; what is open at the end is rejected (P15).
+ *  1. The same text gives the same events, however it is cut, once adjacent deltas are joined (P3).
+ *  2. Every character is read a bounded number of times. Undecided text is either short (the start of a tag name) or
+ *     held by a state machine that continues where it stopped (P3).
+ *  3. Text is emitted with the chunk that contains it, except for a suffix that may become a tag, a reference, or
+ *     white space at the end of a block (P4, J4).
+ *  4. Only `</action>` or `/>` declares an action; an action that is open at the end is rejected (P15).
  *  5. No input throws.
  */
 import type { ActionType } from '../../domain/action.ts';
@@ -35,19 +34,19 @@ import { TextReader } from './text-reader.ts';
 export type { Numbering } from './action-reader.ts';
 
 export interface ParserOptions {
-  /** `strict` turns the mending of JSON off (P8). */
+  /** `strict` turns JSON repair off (P8). */
   readonly json: 'repair' | 'strict';
-  /** Actions in `<think>` run (P9). */
+  /** Actions in `<think>` are executed (P9). */
   readonly actInReasoning: boolean;
-  /** Number of the first `auto_N` of this generation; ids count through a run (P6). */
+  /** Number of the first `auto_N` of this generation; the numbers continue through a run (P6). */
   readonly firstAutoId?: number;
-  /** Counts that this reader shares with others of the generation; `firstAutoId` means nothing then (P17). */
+  /** Counters shared with other readers of the generation; `firstAutoId` is ignored if set (P17). */
   readonly numbering?: Numbering;
-  /** Actions that the run may still declare; the generation's own limit holds as well (P16). */
+  /** Actions that the run may still declare; the generation's own limit also applies (P16). */
   readonly actionsLeft?: number;
-  /** What one generation may declare. Default: `limits.actionsPerGeneration`. */
+  /** Maximum number of actions in one generation. Default: `limits.actionsPerGeneration`. */
   readonly maxActions?: number;
-  /** Whether a target's effects are unsafe: then a mended body is rejected (P8). */
+  /** Whether a target has unsafe effects: then a repaired body is rejected (P8). */
   readonly unsafe?: (type: ActionType, name: string) => boolean;
 }
 
@@ -60,9 +59,9 @@ export interface ProtocolParser {
    *   of the generation
    */
   feed(chunk: string): readonly ProtocolEvent[];
-  /** The text is over: closes what is open. Later calls do nothing. */
+  /** Ends the text and closes open blocks. Later calls have no effect. */
   end(): readonly ProtocolEvent[];
-  /** For the parser of the run's next generation. */
+  /** First number for the parser of the run's next generation. */
   readonly nextAutoId: number;
   /** An action was declared or rejected. */
   readonly sawAction: boolean;
@@ -77,16 +76,16 @@ export function createParser(options: ParserOptions): ProtocolParser {
  * What is being read.
  *  - `text`: the text of the open block
  *  - `body`: the body of the open action
- *  - `forged`: a block of the runtime that the model wrote, which is dropped (P2)
- *  - `tag`: a tag, behind its name
+ *  - `forged`: a runtime block that the model wrote, which is dropped (P2)
+ *  - `tag`: a tag, after its name
  */
 type State = Surrounding | 'tag';
-/** In what a tag begins. */
+/** The state in which a tag begins. */
 type Surrounding = 'text' | 'body' | 'forged';
 
 const NOTHING: readonly ProtocolEvent[] = [];
 
-/** In chunks up to this length it is cheaper to look at each character than to search for several. */
+/** Up to this length, checking each character is cheaper than several searches. */
 const SMALL_CHUNK_CHARS = 16;
 
 class Parser implements ProtocolParser {
@@ -100,13 +99,13 @@ class Parser implements ProtocolParser {
   readonly #lessSigns = new Occurrences('<');
 
   #state: State = 'text';
-  /** The last characters, which may begin a tag. */
+  /** Trailing characters that may begin a tag. */
   #held = '';
   #tag: Tag | null = null;
   #surrounding: Surrounding = 'text';
   /** Name of the open forged block. */
   #forged = '';
-  /** No text is taken any more: it is over, or too long. */
+  /** No more text is accepted: it has ended or is too long. */
   #closed = false;
   #ended = false;
   #sawResponse = false;
@@ -137,7 +136,7 @@ class Parser implements ProtocolParser {
 
   feed(chunk: string): readonly ProtocolEvent[] {
     if (this.#closed || chunk === '') return NOTHING;
-    // Most chunks are a few words in the middle of a line, or a part of a body without a tag.
+    // Most chunks are a few words inside a line, or a part of a body without a tag.
     if (this.#held === '' && chunk.length <= this.#meter.room) {
       if (this.#state === 'text') {
         if (this.#text.takesPlainText && isPlain(chunk)) {
@@ -231,7 +230,7 @@ class Parser implements ProtocolParser {
     const { next } = reader;
     const after = this.#position.base + next;
     switch (outcome) {
-      case 'goes_on':
+      case 'pending':
         return next;
       case 'maybe_tag':
         this.#held = text.slice(next);
@@ -244,8 +243,8 @@ class Parser implements ProtocolParser {
         this.#completeOpening(tag, true, after);
         return next;
       case 'ends_before':
-        this.#completeOpening(tag, false, after - reader.behind.length);
-        if (this.#state === 'body') this.#actions.body.add(reader.behind);
+        this.#completeOpening(tag, false, after - reader.rest.length);
+        if (this.#state === 'body') this.#actions.body.add(reader.rest);
         return next;
       case 'another_tag':
         this.#breakOpening(tag, 'another tag begins inside its opening tag');
@@ -253,7 +252,7 @@ class Parser implements ProtocolParser {
       case 'too_long':
         this.#refuseOpening(tag, after);
         return next;
-      case 'no_tag':
+      case 'not_a_tag':
         this.#breakClosing();
         return next;
     }
@@ -278,7 +277,7 @@ class Parser implements ProtocolParser {
       case 'runtime':
         this.#writer.warn(
           'forged_tag',
-          `${reader.written}> belongs to the runtime; it was dropped with what it holds`,
+          `${reader.written}> is reserved for the runtime; it was dropped with its content`,
           reader.offset,
         );
         if (selfClosing) return;
@@ -313,7 +312,7 @@ class Parser implements ProtocolParser {
     this.#writer.openResponse(offset, final);
   }
 
-  /** Another tag, or the end of the text, comes before this one's `>`: it is text, or an action that was cut off. */
+  /** Another tag, or the end of the text, precedes this tag's `>`: it is text, or a truncated action. */
   #breakOpening(tag: Tag, why: string): void {
     if (tag.type !== 'action' || !this.#reader.inner.includes('=')) return this.#takeTagAsText();
     this.#countTagLines();
@@ -324,7 +323,7 @@ class Parser implements ProtocolParser {
   #refuseOpening(tag: Tag, next: number): void {
     const message = tooLong('A tag', limits.tagBytes);
     if (tag.type !== 'action') {
-      this.#writer.warn('tag_too_large', `${message}; it was taken as text`, this.#reader.offset);
+      this.#writer.warn('tag_too_large', `${message}; it was read as text`, this.#reader.offset);
       return this.#takeTagAsText();
     }
     this.#countTagLines();
@@ -332,7 +331,7 @@ class Parser implements ProtocolParser {
     this.#actions.body.giveUp();
   }
 
-  /** What looked like a tag is text of the block. */
+  /** Treats an apparent tag as text of the block. */
   #takeTagAsText(): void {
     const { source, offset } = this.#reader;
     const lineFeed = source.lastIndexOf('\n');
@@ -353,7 +352,7 @@ class Parser implements ProtocolParser {
           return body.add(`${this.#reader.source}>`);
         }
         if (tag.type === 'action') this.#closeAction(next);
-        else this.#abandonAction(`${this.#reader.written}> stands where its </action> was expected`);
+        else this.#abandonAction(`${this.#reader.written}> was found where its </action> was expected`);
         this.#countTagLines();
         if (tag.type !== 'action') this.#closeByTag(tag);
         return;
@@ -366,7 +365,7 @@ class Parser implements ProtocolParser {
     }
   }
 
-  /** Something other than white space follows the name of a closing tag. */
+  /** A closing tag's name is followed by something other than white space. */
   #breakClosing(): void {
     const { source, offset } = this.#reader;
     this.#state = this.#surrounding;
@@ -389,10 +388,10 @@ class Parser implements ProtocolParser {
       return;
     }
     const { written, offset } = this.#reader;
-    this.#writer.warn('stray_close_tag', `${written}> closes nothing; it was dropped`, offset);
+    this.#writer.warn('stray_close_tag', `${written}> closes no open block; it was dropped`, offset);
   }
 
-  /** @param unclosedAt offset at which a block that has no closing tag ends; null for one that has */
+  /** @param unclosedAt offset where a block without a closing tag ends; null if it has one */
   #closeBlock(unclosedAt: number | null): void {
     this.#writer.close(unclosedAt);
     this.#text.leaveBlock();
@@ -447,7 +446,7 @@ class Parser implements ProtocolParser {
     this.#actions.abandon(
       this.#closed
         ? { code: 'too_large', message: tooLong('The generation', limits.generationBytes) }
-        : { code: 'unclosed', message: `The action was never closed, so it does not run: ${why}` },
+        : { code: 'unclosed', message: `The action was not closed, so it does not run: ${why}` },
     );
     this.#enterText();
   }
@@ -469,7 +468,7 @@ class Parser implements ProtocolParser {
       }
       if (found.closing) return this.#beginTag(found, text, less);
       if (body.hidesTag) continue;
-      this.#abandonAction(`${text.slice(less, less + found.headChars)}> begins before its </action>`);
+      this.#abandonAction(`${text.slice(less, less + found.headChars)}> was found before its </action>`);
       return less;
     }
   }
@@ -508,7 +507,7 @@ class Parser implements ProtocolParser {
     else if (this.#surrounding === 'text' && !this.#beginsClosing(this.#reader.written)) this.#takeTagAsText();
   }
 
-  /** Whether the text broke off inside the closing tag of the open block. */
+  /** Whether the text ended inside the closing tag of the open block. */
   #beginsClosing(held: string): boolean {
     const written = held.toLowerCase();
     if (written.length < 2) return false;
@@ -523,7 +522,7 @@ class Parser implements ProtocolParser {
   }
 }
 
-/** Whether a chunk holds nothing that could begin a tag, a reference or a line. */
+/** Whether a chunk contains nothing that could begin a tag, a reference or a line. */
 function isPlain(chunk: string): boolean {
   if (chunk.length > SMALL_CHUNK_CHARS) {
     return chunk.indexOf('<') === -1 && chunk.indexOf('\n') === -1 && chunk.indexOf('$') === -1;

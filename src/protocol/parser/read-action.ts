@@ -1,21 +1,21 @@
 /**
- * From an action's head and body to its declaration, or to why there is none (P6, P8): the checks that an action
- * passes whether it came as text or as a native call. Pure, but for the budget of repair.
+ * Converts an action's head and body to its declaration, or to a rejection (P6, P8). Actions in text and native calls
+ * pass the same checks. Pure, except for the repair budget.
  */
 import type { ActionDeclaration, ActionType, RejectionCode, TextSpan } from '../../domain/action.ts';
 import { idIssue } from '../references/ids.ts';
-import { bodyForm, givenId, readFields } from './action-fields.ts';
+import { bodyForm, declaredId, readFields } from './action-fields.ts';
 import type { BodyForm, DeclaredFields, FieldWarning } from './action-fields.ts';
 import type { ActionHead } from './action-head.ts';
 import { readBody } from './action-json.ts';
 import type { BodyText, RepairBudget } from './action-json.ts';
 
 export interface ReadActionOptions {
-  /** Null in strict mode: bodies are not mended (P8). */
+  /** Null in strict mode: bodies are not repaired (P8). */
   readonly repair: RepairBudget | null;
-  /** Whether a target's effects are unsafe: then a mended body is rejected (P8). */
+  /** Whether a target has unsafe effects: then a repaired body is rejected (P8). */
   readonly unsafe?: ((type: ActionType, name: string) => boolean) | undefined;
-  /** What the body is; default: what head and body say (P18). */
+  /** How to read the body. Default: inferred from head and body (P18). */
   readonly form?: BodyForm;
 }
 
@@ -25,7 +25,7 @@ export type ReadAction =
       /** The id that the model gave. */
       readonly id: string | null;
       readonly fields: DeclaredFields;
-      /** The body was not strict JSON and was mended (P8). */
+      /** The body was not strict JSON and was repaired (P8). */
       readonly repaired: boolean;
       readonly warnings: readonly FieldWarning[];
     }
@@ -34,7 +34,7 @@ export type ReadAction =
       readonly id: string | null;
       readonly code: RejectionCode;
       readonly message: string;
-      /** Where in the body the error is; null where it is not in its JSON. */
+      /** Position of the error in the body; null if it is not a JSON error. */
       readonly index: number | null;
     };
 
@@ -43,31 +43,31 @@ export function readAction(head: ActionHead, text: BodyText, options: ReadAction
   if (!read.ok) return { ok: false, id: head.id, code: read.code, message: read.message, index: read.index };
   const { body, repaired } = read;
   const form = options.form ?? bodyForm(head, body);
-  const id = givenId(head, body, form);
+  const id = declaredId(head, body, form);
   const issue = id === null ? null : idIssue('id', id);
   if (issue !== null) return rejected(id, 'invalid_id', issue);
-  // A `$` can also be written `\u0024`.
+  // `$` can also be written as `\u0024`.
   const mayRefer = repaired || text.source.includes('$') || text.source.includes('\\');
   const fields = readFields(head, body, form, mayRefer);
   if (!fields.ok) return rejected(id, fields.code, fields.message);
   if (!repaired) return { ok: true, id, fields: fields.fields, repaired, warnings: fields.warnings };
   const { type, name } = fields.fields;
   if (options.unsafe?.(type, name) === true) {
-    const message = `The body is not strict JSON, and ${type} "${name}" has effects that must not rest on a mended body: send strict JSON`;
+    const message = `The body is not strict JSON, and ${type} "${name}" has unsafe effects, so a repaired body is not accepted: send strict JSON`;
     return rejected(id, 'repair_refused', message);
   }
-  const mended: FieldWarning = {
+  const repairWarning: FieldWarning = {
     code: 'repaired_json',
-    message: `The body of "${id ?? name}" was not strict JSON; it was mended`,
+    message: `The body of "${id ?? name}" was not strict JSON; it was repaired`,
   };
-  return { ok: true, id, fields: fields.fields, repaired, warnings: [mended, ...fields.warnings] };
+  return { ok: true, id, fields: fields.fields, repaired, warnings: [repairWarning, ...fields.warnings] };
 }
 
 function rejected(id: string | null, code: RejectionCode, message: string): ReadAction {
   return { ok: false, id, code, message, index: null };
 }
 
-/** What the fields do not say: where and as which one of its generation the action was declared. */
+/** The properties of a declaration that the fields do not give: its position, ordinal and id. */
 export interface Declared {
   readonly ordinal: number;
   readonly id: string;
@@ -76,7 +76,7 @@ export interface Declared {
   readonly span: TextSpan;
 }
 
-/** One object of one shape: made for every action, so it is written out. */
+/** Written out, so that every action's object has the same shape. */
 export function declarationOf(fields: DeclaredFields, declared: Declared): ActionDeclaration {
   return {
     ordinal: declared.ordinal,

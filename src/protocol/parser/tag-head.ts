@@ -1,14 +1,14 @@
 /**
- * What follows `<name` in an opening tag (P5): finds the `>` that ends it and reads the attributes on the way, in
- * every form that models write: `a="b"`, `a='b'`, `a=b`, `a=["b", "c"]`, `a="["b","c"]"`, `a`.
+ * The text after `<name` in an opening tag (P5): finds the `>` that ends it and reads the attributes in every form
+ * that models write: `a="b"`, `a='b'`, `a=b`, `a=["b", "c"]`, `a="["b","c"]"`, `a`.
  *
- * Owns the attribute text of one tag, which may come in pieces, and the places of its names and values.
- * Does not own the tag's name, its place in the text, or its limit of length.
+ * Owns the attribute text of one tag, which may arrive in pieces, and the spans of its names and values.
+ * Does not own the tag's name, its position in the text, or its length limit.
  *
  * Invariants:
- *  1. Each character is looked at once, however the text was cut.
+ *  1. Each character is read once, however the text was cut.
  *  2. In an action's tag a `>` inside quotes does not end the tag, unless the `{` of the body follows it: then a
- *     closing quote was forgotten. In other tags the first `>` ends the tag.
+ *     closing quote is missing. In other tags the first `>` ends the tag.
  */
 import {
   BACKSLASH,
@@ -25,25 +25,25 @@ import {
   isWordCharacter,
 } from './characters.ts';
 
-/** Numbers, because a step is taken for every character. */
+/** Numbers, because a step runs for every character. */
 const State = {
   space: 0,
   name: 1,
   afterName: 2,
-  /** Behind the `=`. */
+  /** After the `=`. */
   equals: 3,
   bare: 4,
   quoted: 5,
-  /** `"["a","b"]"`: a list in the quotes that its items have too. */
+  /** `"["a","b"]"`: a list in the same quotes as its items. */
   quotedList: 6,
   list: 7,
   quotedInList: 8,
-  /** Behind a `>` inside quotes: the end of the tag if the body's `{` follows. */
-  doubtfulEnd: 9,
+  /** After a `>` inside quotes: the end of the tag if the body's `{` follows. */
+  tentativeEnd: 9,
 } as const;
 type State = (typeof State)[keyof typeof State];
 
-/** Offsets in the attribute text. Without a value, `valueStart` is -1. */
+/** Offsets in the attribute text. `valueStart` is -1 if there is no value. */
 interface AttributeSpan {
   readonly nameStart: number;
   readonly nameEnd: number;
@@ -56,16 +56,16 @@ export class TagHead {
   #state: State = State.space;
   #spans: AttributeSpan[] = [];
   #quotesHideEnd = false;
-  /** The state to return to from `doubtful_end`. */
+  /** The state to return to from `tentativeEnd`. */
   #resume: State = State.space;
-  #doubtfulAt = 0;
+  #tentativeAt = 0;
   #quote = 0;
   #previous = 0;
   #nameStart = 0;
   #nameEnd = 0;
   #valueStart = 0;
 
-  /** @param quotesHideEnd a `>` inside quotes belongs to the value */
+  /** @param quotesHideEnd a `>` inside quotes is part of the value */
   reset(quotesHideEnd: boolean): void {
     this.#text = '';
     this.#state = State.space;
@@ -80,10 +80,10 @@ export class TagHead {
   }
 
   /**
-   * Reads on.
+   * Reads more text.
    *
-   * @returns the index at which the caller must decide, or `to`: of a `>` that ends the tag, of a `<` that may begin
-   *   another one, or of the `{` behind a `>` that turned out to be the end (`cutAtDoubtfulEnd`)
+   * @returns `to`, or the index where the caller must decide: at a `>` that ends the tag, at a `<` that may begin
+   *   another one, or at the `{` after a `>` that proved to be the end (`cutAtTentativeEnd`)
    */
   read(text: string, from: number, to: number): number {
     const before = this.#text.length - from;
@@ -92,7 +92,7 @@ export class TagHead {
       index = this.#skipOrdinary(text, index, to);
       if (index === to) break;
       const code = text.charCodeAt(index);
-      if (this.#state === State.doubtfulEnd) {
+      if (this.#state === State.tentativeEnd) {
         if (isSpace(code)) continue;
         if (code === OPEN_BRACE) break;
         this.#state = this.#resume;
@@ -104,13 +104,13 @@ export class TagHead {
     return index;
   }
 
-  /** Takes the `<` at which `read` stopped for an ordinary character. */
+  /** Treats the `<` at which `read` stopped as an ordinary character. */
   takeLess(): void {
     this.#step(LESS, this.#text.length);
     this.#text += '<';
   }
 
-  /** The tag ended with the `>` at which `read` stopped. @returns whether it is self-closing */
+  /** Ends the tag at the `>` where `read` stopped. @returns whether it is self-closing */
   end(): boolean {
     const inValue = this.#quotesHideEnd && this.#state !== State.name && this.#state !== State.bare;
     if (inValue || !this.#text.endsWith('/')) return false;
@@ -118,15 +118,15 @@ export class TagHead {
     return true;
   }
 
-  /** The tag ended at the doubtful `>`. @returns the text behind that `>` */
-  cutAtDoubtfulEnd(): string {
-    const behind = this.#text.slice(this.#doubtfulAt + 1);
-    this.#text = this.#text.slice(0, this.#doubtfulAt);
+  /** Ends the tag at the tentative `>`. @returns the text after that `>` */
+  cutAtTentativeEnd(): string {
+    const rest = this.#text.slice(this.#tentativeAt + 1);
+    this.#text = this.#text.slice(0, this.#tentativeAt);
     this.#state = this.#resume;
-    return behind;
+    return rest;
   }
 
-  /** @param take called with every name, as written, and its value; a name without a value means `true` */
+  /** @param take called with every name as written, and its value; the value defaults to `true` */
   attributes(take: (name: string, value: string) => void): void {
     for (const span of this.#spans) this.#give(span, take);
     const end = this.#text.length;
@@ -153,7 +153,7 @@ export class TagHead {
     if (name !== '') take(name, valueStart === -1 ? 'true' : decode(this.#text.slice(valueStart, valueEnd)));
   }
 
-  /** Goes over characters that change nothing, as most do. */
+  /** Skips characters that do not change the state. Most do not. */
   #skipOrdinary(text: string, from: number, to: number): number {
     let index = from;
     if (this.#state === State.quoted) {
@@ -168,7 +168,7 @@ export class TagHead {
     return index;
   }
 
-  /** Whether a `<` or `>` here is a matter for the caller. */
+  /** Whether the caller must decide about a `<` or `>` here. */
   #stopsAt(code: number): boolean {
     if (!this.#quotesHideEnd) return true;
     switch (this.#state) {
@@ -219,7 +219,7 @@ export class TagHead {
       case State.quoted:
         if (code === this.#quote && previous !== BACKSLASH) this.#complete(at);
         else if (code === OPEN_BRACKET && previous === this.#quote) this.#state = State.quotedList;
-        else if (code === GREATER) this.#doubt(at);
+        else if (code === GREATER) this.#markTentativeEnd(at);
         return;
       case State.quotedList:
         if (previous !== CLOSE_BRACKET) return;
@@ -227,7 +227,7 @@ export class TagHead {
         else {
           // `"[1, 2].size() > 1"` only looked like a list.
           this.#state = State.quoted;
-          if (code === GREATER) this.#doubt(at);
+          if (code === GREATER) this.#markTentativeEnd(at);
         }
         return;
       case State.list:
@@ -239,9 +239,9 @@ export class TagHead {
         return;
       case State.quotedInList:
         if (code === this.#quote) this.#state = State.list;
-        else if (code === GREATER) this.#doubt(at);
+        else if (code === GREATER) this.#markTentativeEnd(at);
         return;
-      case State.doubtfulEnd:
+      case State.tentativeEnd:
     }
   }
 
@@ -259,10 +259,10 @@ export class TagHead {
     this.#state = State.space;
   }
 
-  #doubt(at: number): void {
+  #markTentativeEnd(at: number): void {
     this.#resume = this.#state;
-    this.#doubtfulAt = at;
-    this.#state = State.doubtfulEnd;
+    this.#tentativeAt = at;
+    this.#state = State.tentativeEnd;
   }
 }
 
@@ -270,7 +270,7 @@ function isQuote(code: number): boolean {
   return code === DOUBLE_QUOTE || code === SINGLE_QUOTE;
 }
 
-/** From the first word character of a stretch to its last one. */
+/** The substring from the first to the last word character of a range. */
 function wordIn(text: string, start: number, end: number): string {
   let from = start;
   let to = Math.min(end, text.length);

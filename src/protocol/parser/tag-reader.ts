@@ -1,10 +1,10 @@
 /**
- * The tag that is being read, from the end of its name to its `>` (P1, P5, P16).
+ * Reads a tag from the end of its name to its `>` (P1, P5, P16).
  *
- * Owns the text of that tag and its place. Does not own what the tag means in the open block.
+ * Owns the text and position of that tag. Does not own its meaning in the open block.
  *
  * Invariants:
- *  1. Each character is looked at once, however the text was cut.
+ *  1. Each character is read once, however the text was cut.
  *  2. A tag ends after at most `limits.tagBytes` characters, or is `too_long`.
  */
 import { limits } from '../../domain/limits.ts';
@@ -16,36 +16,36 @@ import type { Tag } from './tags.ts';
 import type { TextPosition } from './text-position.ts';
 
 /**
- * What the text decided about the tag.
- *  - `goes_on`: it ended before anything was decided
- *  - `maybe_tag`: it ended in a `<` that may begin another tag
- *  - `ends`, `self_closing`: at its `>`
- *  - `ends_before`: at the body's `{`, which shows that an earlier `>` was the end
- *  - `another_tag`: another tag begins before its end
- *  - `too_long`: it has too many characters
- *  - `no_tag`: something follows the name of a closing tag
+ * The result of reading a tag.
+ *  - `pending`: the text ended before the tag did
+ *  - `maybe_tag`: the text ended in a `<` that may begin another tag
+ *  - `ends`, `self_closing`: the tag ended at its `>`
+ *  - `ends_before`: the body's `{` shows that an earlier `>` ended the tag
+ *  - `another_tag`: another tag begins before this one ends
+ *  - `too_long`: the tag has too many characters
+ *  - `not_a_tag`: other text follows the name of a closing tag
  */
 export type TagOutcome =
-  | 'goes_on'
+  | 'pending'
   | 'maybe_tag'
   | 'ends'
   | 'self_closing'
   | 'ends_before'
   | 'another_tag'
   | 'too_long'
-  | 'no_tag';
+  | 'not_a_tag';
 
 export class TagReader {
   readonly head = new TagHead();
-  /** The name as written, with its `<` or `</`. */
+  /** The name as written, including `<` or `</`. */
   written = '';
   offset = 0;
   line = 1;
   column = 1;
-  /** Where the text goes on after `read`. */
+  /** Index where `read` stopped. */
   next = 0;
-  /** After `ends_before`: what follows the `>`. */
-  behind = '';
+  /** After `ends_before`: the text after the `>`. */
+  rest = '';
   #closing = false;
   /** White space in a closing tag. */
   #space = '';
@@ -60,34 +60,34 @@ export class TagReader {
     this.#space = '';
   }
 
-  /** The tag as written, so far. */
+  /** The tag as written so far. */
   get source(): string {
     return this.written + this.inner;
   }
 
-  /** What follows the name. */
+  /** The text after the name. */
   get inner(): string {
     return this.#closing ? this.#space : this.head.text;
   }
 
-  /** Offset of the first character behind the name. */
+  /** Offset of the first character after the name. */
   get innerOffset(): number {
     return this.offset + this.written.length;
   }
 
   get tooManyBytes(): boolean {
     const chars = this.written.length + this.inner.length;
-    // A character has at most three bytes.
+    // A UTF-16 code unit has at most three UTF-8 bytes.
     return chars * 3 > limits.tagBytes && utf8Bytes(this.source) > limits.tagBytes;
   }
 
-  /** Reads on; `next` says how far. */
+  /** Reads more text, up to `next`. */
   read(text: string, from: number): TagOutcome {
     const room = limits.tagBytes - this.written.length - this.inner.length;
     return this.#closing ? this.#readClosing(text, from, from + room) : this.#readOpening(text, from, from + room);
   }
 
-  /** Takes the beginning of another tag, that was held back, for a part of this one. */
+  /** Adds a held-back `<…`, which did not become another tag, to this tag. */
   takeHeld(held: string): void {
     if (held === '') return;
     this.head.takeLess();
@@ -99,7 +99,7 @@ export class TagReader {
     for (let index = from; ;) {
       index = this.head.read(text, index, to);
       this.next = index;
-      if (index === to) return to === limit ? 'too_long' : 'goes_on';
+      if (index === to) return to === limit ? 'too_long' : 'pending';
       switch (text.charCodeAt(index)) {
         case LESS: {
           const another = matchTag(text, index);
@@ -112,7 +112,7 @@ export class TagReader {
           this.next = index + 1;
           return this.head.end() ? 'self_closing' : 'ends';
         default:
-          this.behind = this.head.cutAtDoubtfulEnd();
+          this.rest = this.head.cutAtTentativeEnd();
           return 'ends_before';
       }
     }
@@ -123,8 +123,8 @@ export class TagReader {
     while (index < text.length && index < limit && isSpace(text.charCodeAt(index))) index += 1;
     if (index > from) this.#space += text.slice(from, index);
     this.next = index;
-    if (index === text.length) return 'goes_on';
-    if (text.charCodeAt(index) !== GREATER || index >= limit) return 'no_tag';
+    if (index === text.length) return 'pending';
+    if (text.charCodeAt(index) !== GREATER || index >= limit) return 'not_a_tag';
     this.next = index + 1;
     return 'ends';
   }

@@ -1,10 +1,10 @@
-/** The closed set of tags (P1, P2): which tag begins at a `<`. The attributes of a tag are in tag-head.ts. */
+/** The closed set of tags (P1, P2): recognises the tag that begins at a `<`. tag-head.ts reads its attributes. */
 import { GREATER, SLASH, UNDERSCORE, isSpace } from './characters.ts';
 
-/** `reasoning`: `<think>` and `<thinking>`, where models draft (P9). `runtime`: no effect when a model writes them (P2). */
+/** `reasoning`: `<think>` and `<thinking>`, where models draft (P9). `runtime`: no effect if a model writes it (P2). */
 export type TagType = 'thought' | 'reasoning' | 'action' | 'response' | 'runtime';
 
-/** A tag as far as its name: `<name` or `</name`. There is one object for each, so that tags can be compared. */
+/** A tag up to its name: `<name` or `</name`. There is one object per tag, so tags can be compared by identity. */
 export interface Tag {
   readonly type: TagType;
   readonly name: string;
@@ -35,10 +35,10 @@ function tags(closing: boolean): readonly Tag[] {
 }
 
 /**
- * Decides whether the `<` at `at` begins a tag of the closed set. A name counts only with what
- * ends it: white space, `>`, or the `/` of a self-closing tag.
+ * Decides whether the `<` at `at` begins a tag of the closed set. A name counts only together with its delimiter:
+ * white space, `>`, or the `/` of a self-closing tag.
  *
- * @returns null for no tag; `more` where the text ends before it is decided
+ * @returns null if it is not a tag; `more` if the text ends before that is decided
  */
 export function matchTag(text: string, at: number): Tag | 'more' | null {
   const closing = text.charCodeAt(at + 1) === SLASH;
@@ -71,7 +71,7 @@ function isNameCharacter(code: number): boolean {
   return (letter >= 97 && letter <= 122) || code === UNDERSCORE;
 }
 
-/** Both open the same block: `</think>` closes a `<thought>`. */
+/** Both tags open the same kind of block: `</think>` closes a `<thought>`. */
 export function isThought({ type }: Tag): boolean {
   return type === 'thought' || type === 'reasoning';
 }

@@ -1,6 +1,6 @@
-/** A place in the generation's text: offsets in UTF-16 code units, lines and columns from 1. */
+/** A position in the generation's text: offsets in UTF-16 code units, 1-based lines and columns. */
 export class TextPosition {
-  /** Offset of the first character of the text that is being read. */
+  /** Offset of the first character of the current text. */
   base = 0;
   line = 1;
   /** Offset of the first character of the line. */
@@ -11,7 +11,7 @@ export class TextPosition {
     return offset - this.#lineStart + 1;
   }
 
-  /** A line ended. @param next offset of the character behind its line feed */
+  /** A line ended. @param next offset of the character after its line feed */
   endLine(next: number): void {
     this.line += 1;
     this.#lineStart = next;

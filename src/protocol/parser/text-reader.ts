@@ -1,13 +1,13 @@
 /**
- * Reads the text of the open block up to the next tag that means something there (P1, P9, P12).
+ * Reads the text of the open block up to the next tag that is significant there (P1, P9, P12).
  *
- * Owns where in a line the text is (Fences), the line that may be a wrapper (Wrapper), and the open reference.
- * Does not own the block (BlockWriter), nor what a tag does.
+ * Owns the position within the line (Fences), a possible wrapper line (Wrapper), and the open reference.
+ * Does not own the block (BlockWriter) or the effect of a tag.
  *
  * Invariants:
- *  1. The text between tags, references and beginnings of lines is crossed by `indexOf`.
- *  2. Each character is looked at a bounded number of times, however the text was cut.
- *  3. Text is appended to the block as soon as it is certain that it is text.
+ *  1. Text between tags, references and line starts is skipped with `indexOf`.
+ *  2. Each character is read a bounded number of times, however the text was cut.
+ *  3. Text is appended to the block as soon as it is certain to be text.
  */
 import { ReferenceMatcher } from '../references/reference-matcher.ts';
 import type { MatchOutcome } from '../references/reference-matcher.ts';
@@ -23,12 +23,12 @@ import { Wrapper } from './wrapper.ts';
 /**
  * What is being read.
  *  - `text`: the text of the block
- *  - `reference`: what follows a `$` in a response
+ *  - `reference`: the text after a `$` in a response
  *  - `wrapper_line`: a line that may be a fence around the whole output
  */
 type State = 'text' | 'reference' | 'wrapper_line';
 
-/** What `read` stopped at: a tag that means something, the possible beginning of one, or the end of the text. */
+/** Where `read` stopped: at a significant tag, at the possible beginning of a tag, or at the end of the text. */
 export type Stop = Tag | 'more' | 'end';
 
 export class TextReader {
@@ -54,12 +54,12 @@ export class TextReader {
     this.#fences = new Fences(position, this.#wrapper);
   }
 
-  /** Text without `<`, `$` and line feeds can be appended as it is. */
+  /** Whether text without `<`, `$` and line feeds can be appended unchanged. */
   get takesPlainText(): boolean {
     return this.#state === 'text' && this.#fences.insideLine && this.#writer.started;
   }
 
-  /** Another text is passed to `read`. */
+  /** Prepares for a new text in `read`. */
   reset(): void {
     this.#lessSigns.reset();
     this.#dollars.reset();
@@ -87,7 +87,7 @@ export class TextReader {
     }
   }
 
-  /** The generation has ended in this text. @param held the possible beginning of a tag, which is none */
+  /** The generation has ended in this state. @param held an incomplete tag, which is therefore text */
   finish(held: string): void {
     switch (this.#state) {
       case 'text':
@@ -99,23 +99,23 @@ export class TextReader {
     }
   }
 
-  /** A block begins behind its tag. */
+  /** A block begins after its tag. */
   enterBlock(): void {
     this.#fences.reset(true);
   }
 
-  /** The text goes on behind a block's end. */
+  /** Text continues after a block's end. */
   leaveBlock(): void {
     this.#fences.reset(false);
   }
 
-  /** The text goes on behind a tag. @param atLineStart only white space was on the line so far */
+  /** Text continues after a tag. @param atLineStart the line contains only white space so far */
   enterLine(atLineStart = false): void {
     if (atLineStart) this.#fences.enterLineStart();
     else this.#fences.enterLine();
   }
 
-  /** The generation has shown something: nothing can wrap it any more (P9). */
+  /** The generation has produced output: it can no longer be wrapped (P9). */
   forbidWrapper(): void {
     this.#wrapper.forbidOpening();
   }
@@ -137,7 +137,7 @@ export class TextReader {
     let index = from;
     for (;;) {
       if (!this.#fences.insideLine) {
-        // Whether a wrapper may open depends on the text before it.
+        // Whether a wrapper may open depends on the preceding text.
         if (block === 'text' && from < index) {
           this.#append(text, from, index);
           from = index;
@@ -147,7 +147,7 @@ export class TextReader {
           return this.#stop('wrapper_line', text, from, index);
         }
       }
-      // Inside a fence only a tag at the beginning of a line can matter.
+      // Inside a fence only a tag at the start of a line can be significant.
       const less = this.#fences.open && !this.#fences.atLineStart ? end : this.#lessSigns.from(text, index);
       const dollar = block === 'response' ? this.#dollars.from(text, index) : end;
       const stop = Math.min(less, dollar);
@@ -181,7 +181,7 @@ export class TextReader {
     return stop;
   }
 
-  /** Whether a tag means anything in the open block, or is text of it. */
+  /** Whether a tag is significant in the open block, or is text. */
   #matters(tag: Tag): boolean {
     const { block, reasoning } = this.#writer;
     if (block === 'response') return tag.closing && tag.type === 'response' && !this.#fences.open;
@@ -204,16 +204,16 @@ export class TextReader {
   #readReference(text: string): void {
     const start = this.next;
     let index = this.#reference === '' ? start + '$'.length : start;
-    let outcome: MatchOutcome = 'goes_on';
+    let outcome: MatchOutcome = 'pending';
     while (index < text.length) {
       outcome = this.#matcher.step(text.charCodeAt(index));
-      if (outcome !== 'goes_on') break;
+      if (outcome !== 'pending') break;
       index += 1;
     }
     if (outcome === 'ends_with' || outcome === 'dollar') index += 1;
     this.#reference += text.slice(start, index);
     this.next = index;
-    if (outcome !== 'goes_on') this.#endReference(outcome);
+    if (outcome !== 'pending') this.#endReference(outcome);
   }
 
   #endReference(outcome: MatchOutcome): void {
@@ -231,7 +231,7 @@ export class TextReader {
       }
       case 'dollar':
         return this.#writer.appendAsIs('$');
-      case 'goes_on':
+      case 'pending':
       case 'text_before':
         this.#writer.appendAsIs(raw);
     }
@@ -243,7 +243,7 @@ export class TextReader {
   #readWrapperLine(text: string): void {
     for (; this.next < text.length; this.next += 1) {
       switch (this.#wrapper.step(text.charAt(this.next))) {
-        case 'goes_on':
+        case 'pending':
           break;
         case 'fence':
           this.#state = 'text';
@@ -263,7 +263,7 @@ export class TextReader {
     }
   }
 
-  /** @param end offset behind the line */
+  /** @param end offset after the line */
   #appendWrapperLine(end: number): void {
     const line = this.#wrapper.takeLine();
     this.append(line, end - line.length);

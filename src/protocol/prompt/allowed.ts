@@ -1,4 +1,4 @@
-/** Which internal actions an agent's manifest lets it use: disabled beats blocked beats allowed. */
+/** Whether an agent's manifest allows an internal action: disabled wins over blocked, blocked wins over allowed. */
 import type { AgentDefinition } from '../../domain/manifest.ts';
 
 export function isInternalAllowed({ internalActions }: AgentDefinition, name: string): boolean {

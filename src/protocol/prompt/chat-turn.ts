@@ -1,22 +1,22 @@
-/** The conversation as the prompt is made of it: turns, their generations, and the results of their actions (L5). */
+/** The conversation as input of the prompt: turns, their generations, and action results (L5). */
 import type { TerminalStatus } from '../../domain/action.ts';
 import type { Json } from '../../domain/json.ts';
 import type { FinishReason } from '../../domain/ports.ts';
 import type { NativeCall } from '../native/tool-calls.ts';
 
-/** How one action ended, as the model is told. */
+/** How one action ended, as shown to the model. */
 export interface ActionReport {
   readonly id: string;
-  /** Its place in its generation; an id may belong to a rejected action as well. */
+  /** Its position in its generation; a rejected action may have the same id. */
   readonly ordinal?: number;
   readonly name: string | null;
   readonly status: TerminalStatus;
   readonly outputKey?: string | null;
   /** Duration in milliseconds; null when it never started. */
   readonly ms: number | null;
-  /** Of a completed action. */
+  /** Set if the action completed. */
   readonly output?: Json;
-  /** Of any other: why, in a line. */
+  /** Set otherwise: the reason, in one line. */
   readonly note?: string | null;
 }
 
@@ -26,18 +26,18 @@ export interface Generation {
   /** Its native calls (P17); their results are messages of their own. */
   readonly calls?: readonly NativeCall[];
   readonly results: readonly ActionReport[];
-  /** How it ended, where that was before its end (P15). */
+  /** Set if it ended early (P15). */
   readonly cut?: Cut;
 }
 
-/** The ways in which a generation breaks off. */
+/** The ways in which a generation can end early. */
 export type Cut = Extract<FinishReason, 'length' | 'content_filter' | 'error' | 'abort'>;
 
-/** One message of the user and what the model made of it, generation by generation. */
+/** One user message and the model's generations for it. */
 export interface ChatTurn {
   readonly user: string;
   readonly generations: readonly Generation[];
-  /** How the turn ended when it did not end with an answer: the model is told. */
+  /** How the turn ended if not with an answer. Shown to the model. */
   readonly note?: string;
 }
 

@@ -6,7 +6,7 @@
 import { limits } from '../../domain/limits.ts';
 import type { MemoryPolicy } from '../../domain/manifest.ts';
 import type { ChatTurn } from './chat-turn.ts';
-import { legible, escapeReservedTags } from './escape-reserved-tags.ts';
+import { sanitizeText, escapeReservedTags } from './escape-reserved-tags.ts';
 import { createParser } from '../parser/parser.ts';
 
 /**
@@ -71,7 +71,7 @@ function shortened(text: string): string {
     .trim();
   const shown =
     line.length > limits.summaryTurnChars ? `${line.slice(0, limits.summaryTurnChars).toWellFormed()}…` : line;
-  return escapeReservedTags(legible(shown)) || '(nothing)';
+  return escapeReservedTags(sanitizeText(shown)) || '(nothing)';
 }
 
 /** Every name of an older result that no later one has taken over. */
@@ -86,7 +86,7 @@ function valueNames(older: readonly ChatTurn[], kept: readonly ChatTurn[]): stri
     const written = /^[A-Za-z_]\w*$/.test(name) ? `$${name}` : `\${${name}}`;
     left -= written.length + 2;
     if (left < 0) break;
-    fitting.push(escapeReservedTags(legible(written)));
+    fitting.push(escapeReservedTags(sanitizeText(written)));
   }
   return fitting.toReversed().join(', ');
 }

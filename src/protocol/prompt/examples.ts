@@ -1,6 +1,6 @@
 /**
- * The few-shot examples of the system prompt, in either form of an action (P18). The tools in them
- * are made up; the test suite parses every one of them and accepts no warning (L4).
+ * The few-shot examples of the system prompt, in both forms of an action (P18). Their tools are fictional. The test
+ * suite parses every example and accepts no warning (L4).
  */
 import type { ActionMode, ActionType } from '../../domain/action.ts';
 import type { JsonObject } from '../../domain/json.ts';
@@ -20,11 +20,11 @@ export interface ShownAction {
 export interface PromptExample {
   readonly title: string;
   readonly user: string;
-  /** What the model writes: protocol text. */
+  /** The model's output: protocol text. */
   readonly text: string;
 }
 
-/** Which examples make sense for an agent. */
+/** Selects the examples that apply to an agent. */
 export interface ExampleNeeds {
   readonly form: ProtocolOptions['form'];
   readonly python: boolean;
@@ -118,8 +118,8 @@ ${needs.shell ? `${shell}\n` : ''}${show({
 }
 
 /**
- * One action in protocol text. The compact form has everything but the parameters in the tag, and
- * leaves out what is so anyway (P18).
+ * Renders one action as protocol text. The compact form has everything but the parameters in the tag and omits
+ * defaults (P18).
  */
 export function renderAction(action: ShownAction, form: ProtocolOptions['form']): string {
   const { type, name, id, mode, dependsOn, outputKey, parameters } = action;

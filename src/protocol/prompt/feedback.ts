@@ -1,16 +1,16 @@
 /**
- * What the model is told: the conversation, the results of its actions, its feeds (L5, X1).
+ * Builds the messages for the model: the conversation, action results and feeds (L5, X1).
  *
- * Everything of the runtime stands in the runtime's own tags, in user messages; everything from
- * outside is escaped first, so that a result can neither end its block nor look like an action.
- * The model's own text goes back to the letter, references unsubstituted.
+ * The runtime's information is in the runtime's own tags, in user messages. External text is escaped first, so a
+ * result can neither end its block nor look like an action. The model's own text is sent back verbatim, with
+ * references unsubstituted.
  */
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { MemoryPolicy } from '../../domain/manifest.ts';
 import type { ChatMessage } from '../../domain/ports.ts';
 import { compact } from './compaction.ts';
-import { legible, escapeReservedTags } from './escape-reserved-tags.ts';
+import { sanitizeText, escapeReservedTags } from './escape-reserved-tags.ts';
 import type { NativeCall } from '../native/tool-calls.ts';
 import type { ActionReport, ChatTurn, CurrentTurn, Cut, FeedReport, Generation } from './chat-turn.ts';
 
@@ -26,27 +26,25 @@ const CUT_REASONS: Readonly<Record<Cut, string>> = {
   abort: 'it was stopped',
 };
 
-/** Told in the next iteration, so that the model neither repeats what counts nor relies on what is lost (P15). */
+/** Shown in the next iteration, so that the model neither repeats complete blocks nor relies on lost ones (P15). */
 function cutNotice(cut: Cut): string {
   return `<system>Your last output was cut off: ${CUT_REASONS[cut]}. What was complete by then counts. An action or a response that was not closed is lost: write it again, shorter.</system>`;
 }
 
-/** Below this a cut value says nothing; it is left out instead. */
+/** A value cut shorter than this is useless; it is left out instead. */
 const LEAST_SHOWN_CHARS = 64;
 
 /**
- * The messages of one model call: system, then user and assistant in strict alternation. Results of a
- * generation open the user message that follows it; feeds and notices come at its end, so that
- * everything before the last message is a stable prefix.
+ * The messages of one model call: system, then user and assistant in strict alternation. The results of a generation
+ * open the next user message; feeds and notices end it, so everything before the last message is a stable prefix.
  *
- * Native calls stand in the assistant's message, and behind it one `tool` message answers each of them,
- * in their order (P17). The next generation may follow those at once: a user message comes between only
- * where there is something to say.
+ * Native calls are part of the assistant's message. One `tool` message answers each of them, in order (P17). The next
+ * generation may follow these directly: a user message is added only if there is something to say.
  */
 export function buildMessages(conversation: {
   readonly system: string;
   readonly history: readonly ChatTurn[];
-  /** How much of the history is shown to the letter; all of it when it is left out. */
+  /** How much of the history is shown verbatim; default: all of it. */
   readonly memory?: MemoryPolicy;
   readonly current: CurrentTurn;
 }): ChatMessage[] {
@@ -65,10 +63,9 @@ export function buildMessages(conversation: {
 }
 
 /**
- * A turn that is over, as its model was shown it and went on: from the system prompt to what the model
- * said last.
+ * A finished turn as its model saw it: from the system prompt to the model's last output.
  *
- * @returns the messages, and how many of them, from the first on, are earlier turns
+ * @returns the messages, and how many of them, from the start, are earlier turns
  */
 export function buildTranscript(conversation: {
   readonly system: string;
@@ -85,9 +82,9 @@ export function buildTranscript(conversation: {
   return { messages: messages.list.slice(0, last + 1), context };
 }
 
-/** @param ahead the notice before the generation to come; null when the turn is over */
+/** @param ahead the notice before the next generation; null when the turn is over */
 function addTurn(messages: MessageList, turn: ChatTurn, budget: ResultBudget, ahead: string | null): void {
-  messages.user(escapeReservedTags(legible(turn.user), 'runtime'));
+  messages.user(escapeReservedTags(sanitizeText(turn.user), 'runtime'));
   for (const [index, generation] of turn.generations.entries()) {
     const { text, calls = [], results, cut: broke = null } = generation;
     const called = calledResults(generation);
@@ -97,19 +94,20 @@ function addTurn(messages: MessageList, turn: ChatTurn, budget: ResultBudget, ah
     for (const call of calls) messages.tool(call, budget.answer(called.get(call)));
     if (told.length > 0) messages.user(budget.block(told));
     const next = index < turn.generations.length - 1 ? GO_ON : ahead;
-    // Where nothing was said there is nothing to mend.
+    // An empty output has nothing to repair.
     const wasCut = broke !== null && next !== null && (calls.length > 0 || text.trim() !== '');
     if (wasCut) messages.user(cutNotice(broke));
     if (next === GO_ON && calls.length > 0 && told.length === 0 && !wasCut) continue;
     if (next !== null) messages.user(next === GO_ON && results.length === 0 ? NOTHING_RAN : next);
   }
-  if (turn.note !== undefined) messages.user(`<system>${escapeReservedTags(legible(turn.note), 'reserved')}</system>`);
+  if (turn.note !== undefined)
+    messages.user(`<system>${escapeReservedTags(sanitizeText(turn.note), 'reserved')}</system>`);
   if (turn.generations.length === 0 && ahead === LAST_CHANCE) messages.user(LAST_CHANCE);
 }
 
 const KEEP_ALL: MemoryPolicy = { maxTurns: null, summarizeAfter: null };
 
-/** Newest first: when the budget ends, the oldest results are the ones that are left out. */
+/** Newest first: when the budget is used up, the oldest results are left out. */
 function budgetFor(history: readonly ChatTurn[], current: ChatTurn): ResultBudget {
   const generations = [...history, current].flatMap((turn) => turn.generations);
   const latest = latestOf(generations.map(({ results }) => results));
@@ -121,8 +119,8 @@ function budgetFor(history: readonly ChatTurn[], current: ChatTurn): ResultBudge
 }
 
 /**
- * The reports that their ids still stand for: an action of a later generation takes the name over, one that was
- * rejected beside an accepted one does not (P6).
+ * The reports that their ids still refer to: an action of a later generation takes over the name; an action rejected
+ * next to an accepted one does not (P6).
  */
 function latestOf(generations: readonly (readonly ActionReport[])[]): ReadonlySet<ActionReport> {
   const latest = new Map<string, ActionReport>();
@@ -133,11 +131,11 @@ function latestOf(generations: readonly (readonly ActionReport[])[]): ReadonlySe
   return new Set(latest.values());
 }
 
-/** The report of every native call that has one. */
+/** Maps every native call to its report, if it has one. */
 export function calledResults({ calls = [], results }: Generation): Map<NativeCall, ActionReport> {
   const found = new Map<NativeCall, ActionReport>();
   for (const call of calls) {
-    // By place; a conversation of an earlier version knows ids only.
+    // By position. Conversations stored by an earlier version have ids only.
     const report =
       results.find(({ ordinal }) => ordinal !== undefined && ordinal === call.ordinal) ??
       results.find(({ id, ordinal }) => id === call.actionId && (ordinal === undefined || call.ordinal === undefined));
@@ -146,7 +144,7 @@ export function calledResults({ calls = [], results }: Generation): Map<NativeCa
   return found;
 }
 
-/** `<context_feed id age>` blocks (F2). Feeds share `budgetChars`; a value past its share is cut with a marker (F4). */
+/** `<context_feed id age>` blocks (F2). Feeds share `budgetChars`; a longer value is cut with a marker (F4). */
 export function renderFeeds(feeds: readonly FeedReport[], budgetChars: number): string {
   const share = Math.floor(budgetChars / Math.max(1, feeds.length));
   return feeds
@@ -157,7 +155,7 @@ export function renderFeeds(feeds: readonly FeedReport[], budgetChars: number): 
     .join('\n');
 }
 
-/** Hands out the characters that results may take, to whoever asks first. */
+/** Distributes the characters available for results, first come, first served. */
 class ResultBudget {
   readonly #rendered = new Map<ActionReport, string>();
   #left: number;
@@ -167,8 +165,8 @@ class ResultBudget {
   }
 
   /**
-   * @param latest those whose `$id` still stands for the whole value
-   * @param called those that answer native calls: their messages are frame enough
+   * @param latest reports whose `$id` still refers to the whole value
+   * @param called reports that answer native calls: their message is their frame
    */
   reserve(
     results: readonly ActionReport[],
@@ -179,7 +177,7 @@ class ResultBudget {
       const [open, close] = called.has(report) ? [statusLine(report), ''] : frameOf(report);
       const room = Math.min(limits.resultPromptChars, this.#left - open.length - close.length);
       if (room < LEAST_SHOWN_CHARS) {
-        // Nothing older may slip in where something newer found no room.
+        // An older result must not be shown if a newer one did not fit.
         this.#left = 0;
         continue;
       }
@@ -208,7 +206,7 @@ class ResultBudget {
   }
 }
 
-/** Chat messages in alternation: neighbours of one role become one message. */
+/** Chat messages in alternation: adjacent messages of one role are merged. */
 class MessageList {
   readonly list: ChatMessage[];
 
@@ -223,7 +221,7 @@ class MessageList {
     else this.list.push({ role: 'user', content });
   }
 
-  /** A generation without text and calls leaves no message: endpoints refuse empty ones. */
+  /** A generation without text and calls adds no message: endpoints reject empty ones. */
   assistant(content: string, calls: readonly NativeCall[]): void {
     if (calls.length > 0) {
       const toolCalls = calls.map(({ actionId: _actionId, ordinal: _ordinal, type: _type, ...shown }) => shown);
@@ -236,7 +234,7 @@ class MessageList {
   }
 }
 
-/** Says in a bare message what the frame of a result would. */
+/** The status line of a bare message, in place of a result's frame. */
 function statusLine({ status }: ActionReport): string {
   return status === 'completed' ? '' : `[${status}] `;
 }
@@ -251,14 +249,14 @@ function bodyOf(report: ActionReport): string {
   return report.status === 'completed' ? textOf(report.output ?? null) : (report.note ?? report.status);
 }
 
-/** Text as it is, anything else as compact JSON. */
+/** Text unchanged, anything else as compact JSON. */
 function textOf(value: Json): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** Neutralised text of at most `maxChars` (marker aside); `reference` says where the whole value is kept. */
+/** Escaped text of at most `maxChars`, without the marker. `reference` names the whole value. */
 function cut(text: string, maxChars: number, reference: string | null): string {
-  const safe = escapeReservedTags(legible(withoutHalfPair(text.slice(0, maxChars))));
+  const safe = escapeReservedTags(sanitizeText(withoutHalfPair(text.slice(0, maxChars))));
   if (text.length <= maxChars && safe.length <= maxChars) return safe;
   const shown = withoutHalfPair(safe.slice(0, maxChars));
   const where = reference === null ? '' : `; the whole value is in ${referenceTo(reference)}`;
@@ -276,9 +274,9 @@ function withoutHalfPair(text: string): string {
 
 const ATTRIBUTE_ESCAPES: Readonly<Record<string, string>> = { '<': '&lt;', '>': '&gt;', '&': '&amp;', '"': '&quot;' };
 
-/** Ids of refused actions may hold anything. */
+/** Escapes an attribute value: ids of rejected actions may contain anything. */
 function attribute(text: string): string {
-  return legible(withoutHalfPair(text.slice(0, limits.idChars * 2)))
+  return sanitizeText(withoutHalfPair(text.slice(0, limits.idChars * 2)))
     .replace(/[<>&"]/g, (character) => ATTRIBUTE_ESCAPES[character] ?? '')
     .replace(/\s+/g, ' ');
 }

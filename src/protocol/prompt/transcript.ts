@@ -1,7 +1,6 @@
 /**
- * A run as one training example in the chat format: what the model was shown, and protocol text as the
- * target. Native calls are written out as actions, so that a model that insists on function calling can
- * be taught the protocol from its own runs.
+ * A run as one training example in the chat format: the model's input, and protocol text as the target. Native calls
+ * are written as actions, so that a model trained on function calling can learn the protocol from its own runs.
  */
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json } from '../../domain/json.ts';
@@ -15,11 +14,11 @@ import type { NativeCall } from '../native/tool-calls.ts';
 export interface TrainingMessage {
   readonly role: 'system' | 'user' | 'assistant';
   readonly content: string;
-  /** 0 on what the model said in earlier runs: context, which has an example of its own. */
+  /** 0 for output of earlier runs: it is context and has its own example. */
   readonly weight?: 0;
 }
 
-/** @returns null where the model said nothing in the run */
+/** @returns null if the model produced no text in the run */
 export function trainingExample(run: {
   readonly resolved: ResolvedAgent;
   readonly history: readonly ChatTurn[];
@@ -45,7 +44,7 @@ export function trainingExample(run: {
   };
 }
 
-/** The turn as if the model had written its calls into its text; calls that were refused teach nothing. */
+/** The turn as if the model had written its calls as text. Rejected calls are left out. */
 function asText(turn: ChatTurn, form: 'full' | 'compact'): ChatTurn {
   return {
     user: turn.user,
@@ -69,7 +68,7 @@ function actionText(call: NativeCall, form: 'full' | 'compact'): string {
   const { type, name, actionId: id } = call;
   const value = JSON.parse(call.arguments) as Json;
   const parameters = isJsonObject(value) ? value : {};
-  // A parameter that is called "parameters" would be taken for all of them (P18).
+  // A parameter called "parameters" would be read as the whole parameters object (P18).
   const shape = Object.hasOwn(parameters, 'parameters') ? 'full' : form;
   return renderAction({ type, ...(name === type ? {} : { name }), id, mode: 'async', parameters }, shape);
 }

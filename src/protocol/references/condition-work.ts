@@ -1,37 +1,36 @@
 /**
- * Charges a condition for its work (S9). The library has limits for the syntax only, so each node of the
- * syntax tree reports here before it is evaluated, and each operator and function with its values before it
- * does its work.
+ * Charges a condition for its work (S9). The library limits only the syntax, so each node of the syntax tree reports
+ * here before it is evaluated, and each operator and function reports its values before it runs.
  *
- * Relies on two members of the library's nodes, which its version is pinned for: `evaluate(…)` visits a node,
- * and `handle(…)`, set by its type check, does a node's work with the values of its parts.
+ * Relies on two members of the library's nodes (its version is pinned for this): `evaluate(…)` visits a node, and
+ * `handle(…)`, set by its type check, does the node's work with the values of its parts.
  */
 import type { ASTNode } from '@marcbachmann/cel-js';
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { WorkMeter } from '../../domain/work.ts';
 
-/** Functions walk a text once or twice, some by code points. */
+/** Functions read a text once or twice, some by code points. */
 const CHARS_PER_STEP = 4;
-/** Searches may multiply the lengths of both texts. */
+/** The cost of a search may be the product of both lengths. */
 const SEARCH_CHARS_PER_STEP = 256;
 const SEARCHES = new Set(['contains', 'indexOf', 'lastIndexOf']);
-/** These look at the start or the end only. */
+/** These read the start or the end only. */
 const AFFIXES = new Set(['startsWith', 'endsWith']);
-/** To convert a time to another time zone. */
+/** Cost of converting a time to another time zone. */
 const TIME_ZONE_STEPS = 2_000;
 
-/** The library's errors have stack traces and an excerpt of the expression. */
+/** Errors of the library include a stack trace and an excerpt of the expression. */
 const ERROR_STEPS = 200;
 const ITEM_STEPS = 3;
 const MEMBER_STEPS = 8;
 
 type Work = (...values: unknown[]) => unknown;
 
-/** From now on every evaluation of the tree is charged. Call it once for each tree. */
+/** Charges every later evaluation of the tree. Call it once per tree. */
 export function chargeCondition(tree: ASTNode, meter: WorkMeter): void {
   const known = new Set<object>();
-  // Comprehensions catch the errors of their items and go on.
+  // Comprehensions catch the errors of their items and continue.
   const failed = (): void => meter.charge(ERROR_STEPS);
   const visit = (part: unknown): void => {
     if (typeof part !== 'object' || part === null || known.has(part)) return;
@@ -41,7 +40,7 @@ export function chargeCondition(tree: ASTNode, meter: WorkMeter): void {
       observe(part, 'evaluate', () => meter.charge(), failed);
       observe(part, 'handle', (values) => chargeWork(part, values, meter), failed);
       visit(part.args);
-      // What a comprehension is written out to.
+      // The expansion of a comprehension.
       visit(part.meta['alternate']);
     } else if (Object.getPrototypeOf(part) === Object.prototype)
       for (const member of Object.values(part)) visit(member);
@@ -59,7 +58,7 @@ function isNode(part: object): part is LibraryNode {
   return 'op' in part && 'meta' in part;
 }
 
-/** Calls `before` each time a method is called, also where the library sets or replaces it later. */
+/** Calls `before` each time a method is called, even if the library sets or replaces the method later. */
 function observe(
   node: LibraryNode,
   member: 'evaluate' | 'handle',
@@ -119,12 +118,12 @@ function chargeCall(name: string, values: readonly unknown[], meter: WorkMeter):
   let length = 0;
   for (const value of values) if (isText(value)) length += value.length;
   meter.charge(length / CHARS_PER_STEP);
-  // The library reads a duration with an expression that takes the cube of its length.
+  // The library parses a duration with a regular expression of cubic cost.
   if (name === 'duration') meter.charge(length ** 3);
   if (name.startsWith('get') && values.length > 1) meter.charge(TIME_ZONE_STEPS);
 }
 
-/** As far as two values have the same shape, a comparison walks both. */
+/** A comparison reads both values as far as they have the same shape. */
 function chargeComparison(left: unknown, right: unknown, meter: WorkMeter): void {
   meter.charge();
   if (typeof left === 'string' && typeof right === 'string') {
@@ -144,7 +143,7 @@ function chargeComparison(left: unknown, right: unknown, meter: WorkMeter): void
   } else meter.charge(lengthOf(left) + lengthOf(right));
 }
 
-/** What a map written in the condition is at run time. */
+/** Whether a value is the runtime form of a map literal. */
 function isPlain(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype;
 }
@@ -158,10 +157,10 @@ function lengthOf(value: unknown): number {
   return value instanceof Map || value instanceof Set ? value.size : 1;
 }
 
-/** Values that conditions have asked for, as the language has them; several conditions ask for the same large value. */
+/** Converted values; several conditions may use the same large value. */
 const converted = new WeakMap<object, unknown>();
 
-/** A value as the language has it: whole numbers are its `int`, as they look; objects lose their prototype. */
+/** Converts a JSON value to a CEL value: integers become `int`, objects lose their prototype. */
 export function toCel(value: Json, meter: WorkMeter, depth = 0): unknown {
   if (typeof value === 'number') return Number.isSafeInteger(value) ? BigInt(value) : value;
   if (typeof value === 'string') meter.chargeChars(value.length);

@@ -1,7 +1,7 @@
 /**
- * Conditions of actions: CEL over the names of references, written without the `$` (S9). The language
- * has no clock, no I/O and no way to the host. Regular expressions, one comprehension inside another and
- * functions that multiply text are refused; the rest is charged for its work (`condition-work.ts`).
+ * Conditions of actions: CEL over reference names, written without the `$` (S9). The language has no clock, no I/O and
+ * no access to the host. Regular expressions, nested comprehensions and functions that multiply text are rejected;
+ * everything else is charged for its work (`condition-work.ts`).
  */
 import { Environment } from '@marcbachmann/cel-js';
 import type { ASTNode } from '@marcbachmann/cel-js';
@@ -16,9 +16,9 @@ export type ConditionResult =
 
 const environment = createEnvironment();
 
-/** Types of the language, which compare with `type(x)`. In any other condition they are names as any. */
+/** Types of the language, which can be compared with `type(x)`. In other conditions they are ordinary names. */
 const TYPES = new Set(['int', 'uint', 'double', 'bool', 'string', 'bytes', 'list', 'map', 'type', 'null_type']);
-/** Put before a name that is also a type; longer than any name a model can give. */
+/** Prefix for a name that is also a type. Longer than any name that a model can give. */
 const ALIAS = `${'_'.repeat(limits.referenceNameChars)}_`;
 const COMPREHENSIONS = new Set(['all', 'exists', 'exists_one', 'map', 'filter']);
 const REFUSED = new Set(['matches', 'join', 'bind']);
@@ -27,8 +27,8 @@ const HINT: Readonly<Record<string, string>> = {
 };
 
 /**
- * The names that a condition asks for, each once, in order of appearance; `[]` for an expression that
- * cannot be read (its evaluation will say why).
+ * The names that a condition uses, each once, in order of appearance. `[]` for an invalid expression; its evaluation
+ * reports the error.
  */
 export function conditionNames(expression: string): string[] {
   const read = readCondition(expression);
@@ -36,8 +36,8 @@ export function conditionNames(expression: string): string[] {
 }
 
 /**
- * @param values what the names stand for; a name without a value is an error, as is a result that is
- *   neither true nor false
+ * @param values the values of the names. A name without a value is an error, as is a result that is neither true nor
+ *   false.
  */
 export function evaluateCondition(
   expression: string,
@@ -46,7 +46,7 @@ export function evaluateCondition(
 ): ConditionResult {
   const read = readCondition(expression, meter);
   if (!read.ok) return read;
-  // Only own values: a name such as `constructor` must not find the prototype's.
+  // Own properties only: a name such as `constructor` must not find the prototype's property.
   const context: Record<string, unknown> = Object.create(null) as Record<string, unknown>;
   try {
     for (const name of read.names) {
@@ -56,9 +56,12 @@ export function evaluateCondition(
     const result: unknown = read.run(context);
     if (meter.exceeded) return { ok: false, message: tooExpensive(meter, expression) };
     if (typeof result === 'boolean') return { ok: true, value: result };
-    return { ok: false, message: `The condition gives ${kindOf(result)}, not true or false: ${quote(expression)}` };
-  } catch (fault) {
-    return { ok: false, message: meter.exceeded ? tooExpensive(meter, expression) : complain(fault, expression) };
+    return { ok: false, message: `The condition returns ${kindOf(result)}, not true or false: ${quote(expression)}` };
+  } catch (error) {
+    return {
+      ok: false,
+      message: meter.exceeded ? tooExpensive(meter, expression) : evaluationError(error, expression),
+    };
   }
 }
 
@@ -70,7 +73,7 @@ type ReadCondition =
   | { readonly ok: true; readonly names: string[]; readonly run: (context: Record<string, unknown>) => unknown }
   | { readonly ok: false; readonly message: string };
 
-/** @param meter charged by every evaluation of what is read; without it the condition is only looked at */
+/** @param meter charged by every evaluation; without it the condition is only analysed */
 function readCondition(expression: string, meter: WorkMeter | null = null): ReadCondition {
   if (expression.length > limits.conditionChars) {
     return {
@@ -90,26 +93,26 @@ function readCondition(expression: string, meter: WorkMeter | null = null): Read
     }
     if (meter !== null) chargeCondition(parsed.ast, meter);
     return { ok: true, names: [...found.names], run: (context) => parsed(context) as unknown };
-  } catch (fault) {
-    return { ok: false, message: complain(fault, expression) };
+  } catch (error) {
+    return { ok: false, message: evaluationError(error, expression) };
   }
 }
 
 interface Findings {
   readonly names: Set<string>;
-  /** Names that are types as well, with their places. */
+  /** Names that are also types, with their positions. */
   readonly types: { readonly name: string; readonly start: number }[];
   asksType: boolean;
 }
 
 interface Scope {
   readonly found: Findings;
-  /** Variables of the comprehension around. */
+  /** Variables of the enclosing comprehension. */
   readonly bound: ReadonlySet<string>;
   readonly nested: boolean;
 }
 
-/** Collects names; returns a issue for what is not allowed. Depth is bounded by the environment's limits. */
+/** Collects names. Returns an issue for a forbidden construct. The environment's limits bound the depth. */
 function inspect(node: ASTNode, scope: Scope): string | null {
   switch (node.op) {
     case 'value':
@@ -163,7 +166,7 @@ function isNode(value: unknown): value is ASTNode {
   return typeof value === 'object' && value !== null && 'op' in value;
 }
 
-/** Takes the `$` off `$name` and `${name}` outside of quotes. One that is never closed goes to the end. */
+/** Removes the `$` from `$name` and `${name}` outside of quotes. An unclosed quote extends to the end. */
 function withoutDollars(expression: string): string {
   if (!expression.includes('$')) return expression;
   return expression.replace(
@@ -180,14 +183,14 @@ function kindOf(value: unknown): string {
     case 'bigint':
       return 'a number';
     case 'string':
-      return 'a text';
+      return 'a string';
     default:
       return 'an object';
   }
 }
 
-function complain(fault: unknown, expression: string): string {
-  const message = fault instanceof Error ? (fault.message.split('\n')[0] ?? '') : String(fault);
+function evaluationError(error: unknown, expression: string): string {
+  const message = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error);
   const unknown = /^Unknown variable: (.*)$/.exec(message)?.[1];
   const reason = unknown === undefined ? message : `"${unknown}" has no value here`;
   return `The condition cannot be evaluated (${reason}): ${quote(expression)}`;
@@ -197,7 +200,7 @@ function quote(expression: string): string {
   return expression.length > limits.excerptChars ? `${expression.slice(0, limits.excerptChars)}…` : expression;
 }
 
-/** Whole and broken numbers mix, as a model expects them to. */
+/** Integers and fractions can be mixed, as models expect. */
 function createEnvironment(): Environment {
   const created = new Environment({
     unlistedVariablesAreDyn: true,

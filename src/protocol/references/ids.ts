@@ -1,11 +1,11 @@
-/** What ids, output keys and feed ids may look like (P12). */
+/** Valid ids, output keys and feed ids (P12). */
 import { limits } from '../../domain/limits.ts';
 
 // eslint-disable-next-line no-control-regex
 const FORBIDDEN = /[<>&"'\s\u0000-\u001F\u007F-\u009F]/;
 
-/** What ids look like that people and models choose: word characters, dots and dashes; the rest is looked at closely. */
-function isUsual(value: string): boolean {
+/** A quick check for common ids: word characters, dots and dashes. Others need the full check. */
+function isPlainId(value: string): boolean {
   if (value === '') return false;
   for (let index = 0; index < value.length; index += 1) {
     const code = value.charCodeAt(index);
@@ -16,9 +16,9 @@ function isUsual(value: string): boolean {
   return true;
 }
 
-/** @returns a issue that names what is allowed, or null */
+/** @returns an issue that names the allowed characters, or null */
 export function idIssue(kind: 'id' | 'output_key', value: string): string | null {
-  if (value.length <= limits.idChars && (isUsual(value) || (value !== '' && !FORBIDDEN.test(value)))) return null;
+  if (value.length <= limits.idChars && (isPlainId(value) || (value !== '' && !FORBIDDEN.test(value)))) return null;
   const shown = JSON.stringify(value.length > limits.excerptChars ? `${value.slice(0, limits.excerptChars)}…` : value);
   return `${kind} ${shown} is not allowed: 1 to ${limits.idChars} characters, none of < > & " ', white space or control characters`;
 }

@@ -1,27 +1,27 @@
 /**
- * The grammar of references (P12): `$name.step[0]` and `${name.step[0]}`, character by character, so that a text
- * may be cut anywhere.
+ * The grammar of references (P12): `$name.step[0]` and `${name.step[0]}`, one character at a time, so that a text may
+ * be cut anywhere.
  *
  * Owns the state of one reference. Does not own its text: the caller keeps it and passes it to `reference`.
  *
  * Invariants:
- *  1. Each character is looked at once.
- *  2. At most `limits.referenceChars` characters are taken before the outcome is known.
+ *  1. Each character is read once.
+ *  2. The outcome is known after at most `limits.referenceChars` characters.
  */
 import { limits } from '../../domain/limits.ts';
 import type { PathStep, Reference } from '../../domain/protocol-event.ts';
 
 /**
- * What a character decides.
- *  - `goes_on`: it may belong to the reference
+ * The effect of a character.
+ *  - `pending`: it may belong to the reference
  *  - `ends_before`: the reference ended before it; the last `tailChars` characters taken are text again
  *  - `ends_with`: it is the last character of the reference
- *  - `text_before`: there is no reference: what was taken is text, this character is still to be read
+ *  - `text_before`: there is no reference: the characters taken are text, this character is still to be read
  *  - `dollar`: it completes `$$`, a literal dollar sign
  */
-export type MatchOutcome = 'goes_on' | 'ends_before' | 'ends_with' | 'text_before' | 'dollar';
+export type MatchOutcome = 'pending' | 'ends_before' | 'ends_with' | 'text_before' | 'dollar';
 
-/** Numbers, because a step is taken for every character. */
+/** Numbers, because a step runs for every character. */
 const State = {
   start: 0,
   name: 1,
@@ -47,14 +47,14 @@ const DELETE = 127;
 export class ReferenceMatcher {
   #state: State = State.start;
   #braced = false;
-  /** Characters taken, the `$` included. */
+  /** Characters taken, including the `$`. */
   #taken = 1;
-  /** Characters of the name or index that is being read. */
+  /** Length of the current name or index. */
   #partChars = 0;
-  /** Where each `.` and `[` is, counted from the `$`. */
+  /** Positions of each `.` and `[`, counted from the `$`. */
   #separators: number[] = [];
 
-  /** Begins a new reference, behind its `$`. */
+  /** Begins a new reference, after its `$`. */
   reset(): void {
     this.#state = State.start;
     this.#braced = false;
@@ -63,7 +63,7 @@ export class ReferenceMatcher {
     if (this.#separators.length > 0) this.#separators = [];
   }
 
-  /** After `ends_before`: how many of the characters taken follow the end of the reference, as the dot in `$a. `. */
+  /** After `ends_before`: how many of the characters taken follow the reference, such as the dot in `$a. `. */
   get tailChars(): number {
     const incomplete = this.#state === State.dot || this.#state === State.index;
     return incomplete ? this.#taken - (this.#separators.at(-1) ?? this.#taken) : 0;
@@ -71,12 +71,12 @@ export class ReferenceMatcher {
 
   step(code: number): MatchOutcome {
     const outcome = this.#step(code);
-    if (outcome !== 'goes_on') return outcome;
+    if (outcome !== 'pending') return outcome;
     this.#taken += 1;
-    return this.#taken > limits.referenceChars ? 'text_before' : 'goes_on';
+    return this.#taken > limits.referenceChars ? 'text_before' : 'pending';
   }
 
-  /** The text has ended: `ends_before` or `text_before`. */
+  /** The text has ended. @returns `ends_before` or `text_before` */
   finish(): MatchOutcome {
     return this.#state === State.start || this.#braced ? 'text_before' : 'ends_before';
   }
@@ -107,22 +107,22 @@ export class ReferenceMatcher {
       case State.name:
         if (!this.#isPartOfName(code)) return this.#partChars === 0 ? 'text_before' : this.#afterPart(code);
         this.#partChars += 1;
-        return this.#partChars > limits.referenceNameChars ? 'text_before' : 'goes_on';
+        return this.#partChars > limits.referenceNameChars ? 'text_before' : 'pending';
       case State.dot:
         return this.#isPartOfName(code) ? this.#go(State.step) : this.#break();
       case State.step:
-        return this.#isPartOfName(code) ? 'goes_on' : this.#afterPart(code);
+        return this.#isPartOfName(code) ? 'pending' : this.#afterPart(code);
       case State.index:
         if (code === CLOSE_BRACKET && this.#partChars > 0) return this.#go(State.indexEnd);
         if (!isDigit(code) || this.#partChars === MAX_INDEX_DIGITS) return this.#break();
         this.#partChars += 1;
-        return 'goes_on';
+        return 'pending';
       case State.indexEnd:
         return this.#afterPart(code);
     }
   }
 
-  /** A name, a step or an index is complete; `code` follows it. */
+  /** A name, a step or an index is complete; `code` is the next character. */
   #afterPart(code: number): MatchOutcome {
     if (code === DOT || code === OPEN_BRACKET) {
       this.#separators.push(this.#taken);
@@ -131,7 +131,7 @@ export class ReferenceMatcher {
     return this.#braced && code === CLOSE_BRACE ? 'ends_with' : this.#break();
   }
 
-  /** `code` has no place in the reference: without braces it ends before, with braces there is none. */
+  /** `code` cannot continue the reference: without braces the reference ends before it, with braces there is none. */
   #break(): MatchOutcome {
     return this.#braced ? 'text_before' : 'ends_before';
   }
@@ -139,7 +139,7 @@ export class ReferenceMatcher {
   #go(state: State, partChars = 0): MatchOutcome {
     this.#state = state;
     this.#partChars = partChars;
-    return 'goes_on';
+    return 'pending';
   }
 
   #isPartOfName(code: number): boolean {
@@ -158,7 +158,7 @@ function isDigit(code: number): boolean {
 
 const BRACED_EXCLUDED: ReadonlySet<number> = new Set([...'"$&\'.<>[]{}'].map((sign) => sign.charCodeAt(0)));
 
-/** What ids may hold (P12), less the characters that structure a reference. */
+/** Characters allowed in ids (P12), except the delimiters of a reference. */
 function isBracedCharacter(code: number): boolean {
   return code > 32 && code !== DELETE && !BRACED_EXCLUDED.has(code);
 }

@@ -1,4 +1,4 @@
-/** References in the parameters of an action: which there are, and which of them make dependencies (P12, P14). */
+/** References in the parameters of an action, and the dependencies that they create (P12, P14). */
 import { factsOf } from '../../domain/action-types.ts';
 import type { ActionType } from '../../domain/action.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
@@ -6,7 +6,7 @@ import type { Reference } from '../../domain/protocol-event.ts';
 import { ReferenceMatcher } from './reference-matcher.ts';
 import type { MatchOutcome } from './reference-matcher.ts';
 
-/** Text cut at its references; `$$` in the text parts is already `$`. Empty text parts are left out. */
+/** Splits text at its references. In text parts, `$$` is already `$`. Empty text parts are left out. */
 export function scanText(text: string): (string | Reference)[] {
   const parts: (string | Reference)[] = [];
   const matcher = new ReferenceMatcher();
@@ -17,13 +17,13 @@ export function scanText(text: string): (string | Reference)[] {
     literal += text.slice(from, dollar);
     matcher.reset();
     let index = dollar + 1;
-    let outcome: MatchOutcome = 'goes_on';
+    let outcome: MatchOutcome = 'pending';
     while (index < text.length) {
       outcome = matcher.step(text.charCodeAt(index));
-      if (outcome !== 'goes_on') break;
+      if (outcome !== 'pending') break;
       index += 1;
     }
-    if (outcome === 'goes_on') outcome = matcher.finish();
+    if (outcome === 'pending') outcome = matcher.finish();
     switch (outcome) {
       case 'ends_before':
       case 'ends_with':
@@ -36,7 +36,7 @@ export function scanText(text: string): (string | Reference)[] {
         literal += '$';
         from = index + 1;
         break;
-      case 'goes_on':
+      case 'pending':
       case 'text_before':
         literal += text.slice(dollar, index);
         from = index;
@@ -57,7 +57,7 @@ export function referenceNames(value: Json): readonly string[] {
   return names === null ? NO_NAMES : [...names];
 }
 
-/** Most parameters hold no reference at all: the set comes into being with the first. */
+/** Most parameters contain no reference, so the set is created with the first one. */
 function collectNames(value: Json, found: Set<string> | null): Set<string> | null {
   let names = found;
   if (typeof value === 'string') {
@@ -78,8 +78,8 @@ function collectNames(value: Json, found: Set<string> | null): Set<string> | nul
 const SHELL_NAME = /\\\$|\$\$|\$\{?([A-Za-z_][A-Za-z0-9_]{0,63})(?![A-Za-z0-9_])/g;
 
 /**
- * Every `$name` in code that gets its values as environment variables, each once: those that are known become
- * environment variables and dependencies. Forms of the shell such as `${name:-x}` count.
+ * Every `$name` in code whose inputs are environment variables, each once. Known names become environment variables and
+ * dependencies. Shell forms such as `${name:-x}` count.
  */
 export function commandReferences(type: ActionType, parameters: JsonObject): readonly string[] {
   const { code } = factsOf(type);
@@ -96,7 +96,7 @@ export function commandReferences(type: ActionType, parameters: JsonObject): rea
   return [...names];
 }
 
-/** The names in an action's parameters that make dependencies, for its type (P12, P14). */
+/** The names in an action's parameters that create dependencies, depending on its type (P12, P14). */
 export function parameterReferences(type: ActionType, parameters: JsonObject): readonly string[] {
   if (factsOf(type).code === null) return referenceNames(parameters);
   const inputs = Object.hasOwn(parameters, 'inputs') ? (parameters['inputs'] ?? null) : null;

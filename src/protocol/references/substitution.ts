@@ -1,10 +1,10 @@
-/** Substitution: values take the place of references in an action's parameters (P12). */
+/** Substitution: replaces references in an action's parameters with values (P12). */
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { PathStep, Reference, WarningCode } from '../../domain/protocol-event.ts';
 import { scanText } from './references.ts';
 
-/** What a name stands for when an action is dispatched. `failed` says why there is no value. */
+/** Looks up the value of a name when an action is dispatched. `failed` says why there is no value. */
 export type NameLookup = (
   name: string,
 ) =>
@@ -18,18 +18,17 @@ export interface SubstitutionWarning {
 }
 
 /**
- * Puts values in the place of references, through arrays and objects, in one pass: what a value holds
- * is not looked at again (P12).
+ * Replaces references with values, through arrays and objects, in one pass: references inside a value are not replaced
+ * (P12).
  *
- * A string that is exactly one reference becomes the value itself; an embedded reference becomes text.
- * A path that leads nowhere is null, in text nothing; a producer without a value is null, in text
- * `[name: failed]`; an unknown name stays as it is. What would add more than
- * `limits.substitutedChars` is left out.
+ * A string that is exactly one reference becomes the value itself; an embedded reference becomes text. A missing path
+ * becomes null, or empty text. A producer without a value becomes null, or the text `[name: failed]`. An unknown name
+ * is left unchanged. Values beyond `limits.substitutedChars` are left out.
  *
- * @param quota what the actions of a run share: the characters that are rendered for them are taken from it
- * @returns `renderedChars`: what was taken from the quota. `spent` where it did not suffice: then values are missing.
- *   Warnings: at most one `unknown_reference` and one `truncated` warning, and one `missing_path` for
- *   each reference concerned
+ * @param quota shared by the actions of a run: rendered characters are charged to it
+ * @returns `renderedChars`: the characters charged to the quota. `spent`: the quota was exceeded, so values are
+ *   missing. Warnings: at most one `unknown_reference`, one `truncated`, and one `missing_path` for each reference
+ *   concerned.
  */
 export function substitute(
   parameters: JsonObject,
@@ -43,7 +42,7 @@ export function substitute(
   return { value, warnings: substitution.warnings(), spent, renderedChars: before - quota.charsLeft };
 }
 
-/** What the references of a run's actions may still add to parameters, in UTF-16 units. */
+/** Characters that the references of a run's actions may still add to parameters, in UTF-16 code units. */
 export interface SubstitutionQuota {
   charsLeft: number;
 }
@@ -59,14 +58,14 @@ type Found =
 
 class Substitution {
   readonly #lookup: NameLookup;
-  /** What each name stands for: asked once, however many paths lead into it. */
+  /** The lookup result of each name: looked up once, however many paths start there. */
   readonly #named = new Map<string, ReturnType<NameLookup>>();
-  /** By spelling: each reference is looked up, walked and rendered once. */
+  /** By spelling: each reference is resolved and rendered once. */
   readonly #found = new Map<string, Found>();
   readonly #unknown = new Set<string>();
   readonly #missing: string[] = [];
   readonly #quota: SubstitutionQuota;
-  /** The run's quota did not suffice. */
+  /** The run's quota was exceeded. */
   spent = false;
   #charsLeft: number = limits.substitutedChars;
   #leftOut: string | null = null;
@@ -77,26 +76,26 @@ class Substitution {
   }
 
   object(value: JsonObject): JsonObject {
-    // fromEntries defines own properties, also one called `__proto__`.
+    // fromEntries defines own properties, even for `__proto__`.
     return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, this.#any(item)]));
   }
 
   warnings(): SubstitutionWarning[] {
     const warnings: SubstitutionWarning[] = this.#missing.map((raw) => ({
       code: 'missing_path',
-      message: `${raw}: there is nothing at this path; it became null`,
+      message: `${raw}: this path does not exist; the value is null`,
     }));
     if (this.#unknown.size > 0) {
       const names = [...this.#unknown].slice(0, 10).join(', ');
       warnings.push({
         code: 'unknown_reference',
-        message: `${names}: nothing of this name was declared before; left as written`,
+        message: `${names}: no earlier action or variable has this name; left unchanged`,
       });
     }
     if (this.#leftOut !== null) {
       warnings.push({
         code: 'truncated',
-        message: `The references of one action may add ${limits.substitutedChars} characters; ${this.#leftOut} and what follows was left out`,
+        message: `The references of one action may add ${limits.substitutedChars} characters; ${this.#leftOut} and later references were left out`,
       });
     }
     return warnings;
@@ -145,7 +144,7 @@ class Substitution {
       this.#unknown.add(reference.raw);
       return { type: 'unknown' };
     }
-    // What no room is left for is not rendered.
+    // A value that does not fit is not rendered.
     if (this.#leftOut !== null) return { type: 'nothing', text: '' };
     if ('failed' in named) return { type: 'nothing', text: `[${reference.name}: ${named.failed}]` };
     const { found, value } = follow(named.value, reference.path);
@@ -160,7 +159,7 @@ class Substitution {
   }
 
   #afford(reference: Reference, text: string): boolean {
-    // What is left out was rendered, so it counts for the run as well.
+    // A value that is left out was rendered, so it still counts for the run.
     this.#quota.charsLeft -= text.length;
     if (this.#quota.charsLeft < 0) this.spent = true;
     if (text.length > this.#charsLeft || this.spent) {
@@ -173,12 +172,12 @@ class Substitution {
   }
 }
 
-/** A value as text: strings raw, other scalars as JSON writes them, objects and arrays as compact JSON. */
+/** A value as text: strings raw, other values as compact JSON. */
 export function renderText(value: Json): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** Walks a path through own properties and array items only. `value` is null where the path leads nowhere. */
+/** Follows a path through own properties and array items only. `value` is null if the path does not exist. */
 export function follow(value: Json, path: readonly PathStep[]): { found: boolean; value: Json } {
   let current: Json = value;
   for (const step of path) {

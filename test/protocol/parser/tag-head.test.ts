@@ -30,7 +30,7 @@ function read(pieces: readonly string[]): Read | null {
       at += 1;
       continue;
     }
-    const behind = piece[at] === '{' ? head.cutAtDoubtfulEnd() : null;
+    const behind = piece[at] === '{' ? head.cutAtTentativeEnd() : null;
     const selfClosing = behind === null && head.end();
     const attributes: [string, string][] = [];
     head.attributes((name, value) => attributes.push([name, value]));

@@ -51,7 +51,7 @@ describe('[S9] evaluating', () => {
   });
   test.each([
     ['n', /a number/],
-    ['s', /a text/],
+    ['s', /a string/],
     ['unknown > 1', /"unknown" has no value/],
     ['toString == 1', /no value/],
     ['constructor == 1', /no value/],

@@ -1,7 +1,7 @@
-/** Where a text stops being one strict JSON value, and what was wrong: for messages that help a model mend it. */
+/** Finds the first syntax error of a JSON text, for messages that help a model to fix it. */
 
-interface JsonFault {
-  /** Index of the character at fault; the text's length when it ends too early. */
+interface JsonError {
+  /** Index of the wrong character; the text's length if it ends too early. */
   readonly index: number;
   readonly reason: string;
 }
@@ -15,8 +15,8 @@ const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
 
 type Expected = 'value' | 'key' | 'first key' | 'first item' | 'colon' | 'next';
 
-/** @returns null for strict JSON */
-export function findJsonFault(text: string): JsonFault | null {
+/** @returns null if the text is strict JSON */
+export function findJsonError(text: string): JsonError | null {
   let index = 0;
   const nesting: ('{' | '[')[] = [];
   let expect: Expected = 'value';
@@ -24,19 +24,19 @@ export function findJsonFault(text: string): JsonFault | null {
     pattern.lastIndex = index;
     return pattern.exec(text)?.[0].length ?? 0;
   };
-  const fault = (reason: string, at = index): JsonFault => ({
+  const error = (reason: string, at = index): JsonError => ({
     index: Math.min(at, text.length),
-    reason: at >= text.length ? `the JSON ends too early: ${nesting.length} bracket(s) still open` : reason,
+    reason: at >= text.length ? `the JSON ends too early: ${nesting.length} bracket(s) are still open` : reason,
   });
   for (;;) {
     index += match(SPACE);
     if (expect === 'next' && nesting.length === 0) {
-      return index === text.length ? null : fault('there is more text after the end of the JSON value');
+      return index === text.length ? null : error('unexpected text after the end of the JSON value');
     }
     const character = text[index];
-    if (character === undefined) return fault('');
+    if (character === undefined) return error('');
     if (expect === 'colon') {
-      if (character !== ':') return fault('expected ":" after a key');
+      if (character !== ':') return error('expected ":" after a key');
       index += 1;
       expect = 'value';
       continue;
@@ -49,8 +49,8 @@ export function findJsonFault(text: string): JsonFault | null {
         continue;
       }
       if (character !== (inObject ? '}' : ']')) {
-        return fault(
-          `expected "," or "${inObject ? '}' : ']'}"; a quote inside a string is written \\", a line break \\n`,
+        return error(
+          `expected "," or "${inObject ? '}' : ']'}"; inside a string, write a quote as \\" and a line break as \\n`,
         );
       }
       index += 1;
@@ -71,7 +71,7 @@ export function findJsonFault(text: string): JsonFault | null {
       continue;
     }
     if (wantsKey) {
-      return fault(character === '}' ? 'a comma before "}"' : 'a key must stand in double quotes');
+      return error(character === '}' ? 'unexpected comma before "}"' : 'a key must be in double quotes');
     }
     if (character === '{' || character === '[') {
       nesting.push(character);
@@ -79,43 +79,43 @@ export function findJsonFault(text: string): JsonFault | null {
       expect = character === '{' ? 'first key' : 'first item';
       continue;
     }
-    if (character === ']') return fault('a comma before "]"');
+    if (character === ']') return error('unexpected comma before "]"');
     const number = match(NUMBER);
     if (number > 0) {
       index += number;
-      if (match(WORD) > 0) return fault('this is not a number');
+      if (match(WORD) > 0) return error('invalid number');
       expect = 'next';
       continue;
     }
     const length = match(WORD);
     const word = text.slice(index, index + length);
     if (word !== 'true' && word !== 'false' && word !== 'null') {
-      return fault(length > 0 ? 'a text must stand in double quotes' : 'a value was expected here');
+      return error(length > 0 ? 'a string must be in double quotes' : 'expected a value');
     }
     index += length;
     expect = 'next';
   }
 
-  function skipString(): JsonFault | null {
+  function skipString(): JsonError | null {
     const start = index;
     index += 1;
     for (;;) {
       index += match(PLAIN_STRING);
       const character = text[index];
-      if (character === undefined) return fault('this string never ends', start);
+      if (character === undefined) return error('this string is not closed', start);
       if (character === '"') {
         index += 1;
         return null;
       }
       if (character !== '\\') {
-        return fault(
+        return error(
           character === '\n' || character === '\r'
-            ? 'a raw line break inside a string; write \\n'
-            : 'a raw control character inside a string; write it as an escape',
+            ? 'raw line break inside a string; write \\n'
+            : 'raw control character inside a string; write it as an escape',
         );
       }
       const length = match(ESCAPE);
-      if (length === 0) return fault('this is no JSON escape; a backslash is written \\\\');
+      if (length === 0) return error('invalid JSON escape; write a backslash as \\\\');
       index += length;
     }
   }
