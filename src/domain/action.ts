@@ -63,6 +63,31 @@ export interface ActionDeclaration {
   readonly span: TextSpan;
 }
 
+/** A declaration that no text stands behind: fields that are not given are as if a model had left them out. */
+export function plainDeclaration(
+  given: Partial<ActionDeclaration> & Pick<ActionDeclaration, 'id' | 'type' | 'mode' | 'name'>,
+): ActionDeclaration {
+  return {
+    ordinal: 0,
+    parameters: {},
+    outputKey: null,
+    dependsOn: null,
+    waitForAll: true,
+    timeoutMs: null,
+    retry: null,
+    onError: null,
+    when: null,
+    priority: 0,
+    idempotencyKey: null,
+    cacheTtlMs: null,
+    references: [],
+    embeddedInThought: false,
+    repaired: false,
+    span: { start: 0, end: 0 },
+    ...given,
+  };
+}
+
 /** An `<action>` that cannot be accepted, and what the model needs to know to correct it. */
 export interface ActionRejection {
   readonly ordinal: number;

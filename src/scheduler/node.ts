@@ -1,5 +1,6 @@
 /** Actions as the scheduler first knows them, before anything has happened to them. */
 import { DEFAULT_ACTION_TYPE } from '../domain/action-types.ts';
+import { plainDeclaration } from '../domain/action.ts';
 import type { ActionDeclaration, ActionRejection, ActionPolicy } from '../domain/action.ts';
 import type { ActionNode, RunState } from './state.ts';
 
@@ -53,28 +54,14 @@ export function newNode(
 
 /** Stands in for an action that the parser could not read: enough to be named and depended on. */
 export function standIn(rejection: ActionRejection): ActionDeclaration {
-  return {
+  return plainDeclaration({
     ordinal: rejection.ordinal,
     id: rejection.id,
     type: rejection.type ?? DEFAULT_ACTION_TYPE,
     mode: rejection.mode ?? 'async',
     name: rejection.name ?? '',
-    parameters: {},
-    outputKey: null,
     dependsOn: [],
-    waitForAll: true,
-    timeoutMs: null,
-    retry: null,
-    onError: null,
-    when: null,
-    priority: 0,
-    idempotencyKey: null,
-    cacheTtlMs: null,
-    references: [],
-    embeddedInThought: false,
-    repaired: false,
-    span: { start: 0, end: 0 },
-  };
+  });
 }
 
 /** What is known of the target of an action that could not be read: nothing, so the least. */

@@ -2,12 +2,12 @@
 import { describe, expect, test } from 'vitest';
 import type { Json, JsonObject } from '../../src/domain/json.ts';
 import { limits } from '../../src/domain/limits.ts';
-import type { RelicDefinition } from '../../src/domain/manifest.ts';
 import { WorkMeter } from '../../src/domain/work.ts';
 import { readStatement } from '../../src/edge-relics/sql.ts';
 import { RelicStore } from '../../src/edge-relics/store.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { openNodeSql } from '../support/node-sql.ts';
+import { relicOf } from '../support/definitions.ts';
 
 interface Kept {
   readonly ttlMs?: number | null;
@@ -24,20 +24,7 @@ function open(store: 'kv' | 'log' | 'sql', { ttlMs = null, quotaBytes = 1_000_00
     sizeBytes: () => pages('page_count') * pages('page_size'),
     now: () => clock.now(),
   });
-  const relic: RelicDefinition = {
-    kind: 'Relic',
-    name: 'r',
-    version: '1.0',
-    summary: '',
-    description: '',
-    tags: [],
-    metadata: {},
-    implementation: { type: 'edge', store, ttlMs, quotaBytes, schema },
-    scope: 'session',
-    persistent: true,
-    idleMs: 600_000,
-    endpoints: {},
-  };
+  const relic = relicOf({ type: 'edge', store, ttlMs, quotaBytes, schema });
   let calls = 0;
   const ask = (endpoint: string, parameters: JsonObject = {}, key = `k${(calls += 1)}`) =>
     relics.call({ space: 's', relic, endpoint, parameters, key, owner: null });

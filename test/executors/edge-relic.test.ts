@@ -1,26 +1,16 @@
 /** Relics at the edge as the executor asks them: whose they are, lost answers, crashes (R6). */
 import { describe, expect, test } from 'vitest';
 import type { ActionOutcome } from '../../src/domain/action.ts';
-import type { RelicDefinition } from '../../src/domain/manifest.ts';
 import type { EdgeRelicCall, EdgeRelics } from '../../src/domain/ports.ts';
 import { EDGE_ENDPOINTS } from '../../src/catalog/build/edge-endpoints.ts';
 import { relicExecutor } from '../../src/executors/relic.ts';
 import { callOf, contextOf, errorOf } from './support.ts';
+import { relicOf } from '../support/definitions.ts';
 
-const relic: RelicDefinition = {
-  kind: 'Relic',
-  name: 'notes',
-  version: '1.0',
-  summary: '',
-  description: '',
-  tags: [],
-  metadata: {},
-  implementation: { type: 'edge', store: 'kv', ttlMs: null, quotaBytes: 1_000_000, schema: [] },
-  scope: 'session',
-  persistent: true,
-  idleMs: 600_000,
-  endpoints: Object.fromEntries(EDGE_ENDPOINTS.kv.map((endpoint) => [endpoint.name, endpoint])),
-};
+const relic = relicOf(
+  { type: 'edge', store: 'kv', ttlMs: null, quotaBytes: 1_000_000, schema: [] },
+  { name: 'notes', endpoints: Object.fromEntries(EDGE_ENDPOINTS.kv.map((endpoint) => [endpoint.name, endpoint])) },
+);
 
 const lost = (): Promise<never> => Promise.reject(new Error('the object was reset'));
 const SUM: ActionOutcome = { ok: true, output: 3 };

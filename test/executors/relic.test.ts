@@ -11,6 +11,7 @@ import type { RelicAnswer, RelicCall, RunnerClient } from '../../src/domain/port
 import { relicExecutor, relicTarget, requestOf } from '../../src/executors/relic.ts';
 import { createRunnerClient } from '../../src/executors/runner/client.ts';
 import { callOf, contextOf, errorOf, fakeRunner } from './support.ts';
+import { CONTAINER_RELIC, relicOf } from '../support/definitions.ts';
 
 const endpoint = (name: string, method: string, path: string, more: Partial<RelicEndpoint> = {}): RelicEndpoint => ({
   name,
@@ -23,26 +24,7 @@ const endpoint = (name: string, method: string, path: string, more: Partial<Reli
   ...more,
 });
 
-const relic: RelicDefinition = {
-  kind: 'Relic',
-  name: 'store',
-  version: '1.0',
-  summary: '',
-  description: '',
-  tags: [],
-  metadata: {},
-  implementation: {
-    type: 'container',
-    image: 'store:1',
-    build: null,
-    command: null,
-    port: 80,
-    health: { path: '/health', intervalMs: 10_000, startMs: 15_000 },
-    memoryMb: null,
-    cpus: null,
-  },
-  scope: 'session',
-  persistent: true,
+const relic = relicOf(CONTAINER_RELIC, {
   idleMs: 60_000,
   endpoints: {
     get: endpoint('get', 'GET', '/entries/{key}', {
@@ -52,7 +34,7 @@ const relic: RelicDefinition = {
     set: endpoint('set', 'PUT', '/entries/{key}', { effects: 'idempotent' }),
     add: endpoint('add', 'POST', '/add'),
   },
-};
+});
 
 const asked: RelicCall[] = [];
 function runnerWith(answer: RelicAnswer): RunnerClient {

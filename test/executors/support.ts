@@ -1,7 +1,7 @@
 /** Fakes at the ports that executors use. */
+import { plainDeclaration } from '../../src/domain/action.ts';
 import type { ActionDeclaration, ActionOutcome } from '../../src/domain/action.ts';
 import type { Json, JsonObject } from '../../src/domain/json.ts';
-import type { ToolDefinition, ToolImplementation } from '../../src/domain/manifest.ts';
 import type { JobResult, RunnerClient, RunnerJob, VariableStore } from '../../src/domain/ports.ts';
 import type { ActionCall, ActionContext } from '../../src/executors/executor.ts';
 import { Share, Turns } from '../../src/domain/turns.ts';
@@ -9,28 +9,7 @@ import { Pacer } from '../../src/domain/work.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { hastyClock } from '../support/hasty-clock.ts';
 
-const action: ActionDeclaration = {
-  ordinal: 0,
-  id: 'a',
-  type: 'tool',
-  mode: 'async',
-  name: 'echo',
-  parameters: {},
-  outputKey: null,
-  dependsOn: null,
-  waitForAll: true,
-  timeoutMs: null,
-  retry: null,
-  onError: null,
-  when: null,
-  priority: 0,
-  idempotencyKey: null,
-  cacheTtlMs: null,
-  references: [],
-  embeddedInThought: false,
-  repaired: false,
-  span: { start: 0, end: 0 },
-};
+const action = plainDeclaration({ id: 'a', type: 'tool', mode: 'async', name: 'echo' });
 
 export function callOf(
   parameters: JsonObject,
@@ -46,30 +25,6 @@ export function callOf(
     parameters,
     ...changes,
     action: { ...action, parameters, ...changes.action },
-  };
-}
-
-export function toolOf(implementation: ToolImplementation, changes: Partial<ToolDefinition> = {}): ToolDefinition {
-  return {
-    kind: 'Tool',
-    name: 'thing',
-    version: '1.0',
-    summary: 'A thing',
-    description: '',
-    tags: [],
-    metadata: {},
-    implementation,
-    parameters: { type: 'object' },
-    returns: null,
-    effects: 'unsafe',
-    approval: 'never',
-    dispatch: 'eager',
-    concurrency: null,
-    timeoutMs: null,
-    retry: null,
-    cacheTtlMs: null,
-    examples: [],
-    ...changes,
   };
 }
 

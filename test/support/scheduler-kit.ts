@@ -1,4 +1,5 @@
 /** Builders and a driver for the scheduler's tests: declarations in a line, commands as short texts. */
+import { plainDeclaration } from '../../src/domain/action.ts';
 import type { ActionDeclaration, ActionError, ActionRejection, ActionPolicy } from '../../src/domain/action.ts';
 import { initialState, step } from '../../src/scheduler/step.ts';
 import type { RunState } from '../../src/scheduler/step.ts';
@@ -20,28 +21,7 @@ export const MODEL: RunPolicy = {
 export const TEXT: RunPolicy = { ...MODEL, source: 'text' };
 
 export function declaration(fields: Partial<ActionDeclaration> & { readonly id: string }): ActionDeclaration {
-  return {
-    ordinal: 0,
-    type: 'tool',
-    mode: 'async',
-    name: 'echo',
-    parameters: {},
-    outputKey: null,
-    dependsOn: null,
-    waitForAll: true,
-    timeoutMs: null,
-    retry: null,
-    onError: null,
-    when: null,
-    priority: 0,
-    idempotencyKey: null,
-    cacheTtlMs: null,
-    references: [],
-    embeddedInThought: false,
-    repaired: false,
-    span: { start: 0, end: 0 },
-    ...fields,
-  };
+  return plainDeclaration({ type: 'tool', mode: 'async', name: 'echo', ...fields });
 }
 
 export function policy(fields: Partial<ActionPolicy> = {}): ActionPolicy {

@@ -1,4 +1,5 @@
 /** Where feeds' values come from (F1, F5): the session itself, or the same executors that run actions. */
+import { plainDeclaration } from '../../domain/action.ts';
 import type { ActionDeclaration, ActionType } from '../../domain/action.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
@@ -108,28 +109,13 @@ export async function fetchFeed(feed: FeedDefinition, ports: FeedPorts, signal: 
 /** The action that a feed's source stands for. */
 function actionOf({ id, source }: FeedDefinition): ActionDeclaration {
   const { type, name, action, params } = source;
-  return {
-    ordinal: 0,
+  return plainDeclaration({
     id,
     type: type as ActionType,
     mode: 'async',
     name: type === 'relic' && action !== null ? `${name}.${action}` : name,
     parameters: params,
-    outputKey: null,
-    dependsOn: null,
-    waitForAll: true,
-    timeoutMs: null,
-    retry: null,
-    onError: null,
-    when: null,
-    priority: 0,
-    idempotencyKey: null,
-    cacheTtlMs: null,
-    references: [],
-    embeddedInThought: false,
-    repaired: false,
-    span: { start: 0, end: 0 },
-  };
+  });
 }
 
 /** F5. */

@@ -13,6 +13,7 @@ import type { CrashPoint } from '../../support/node-sql.ts';
 import { runText, sessionKit, settle, variablesOf } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
 import { eventsOf, membersOf } from '../../support/events.ts';
+import { toolOf } from '../../support/definitions.ts';
 
 const supervised: NonNullable<KitOptions['agent']> = (agent) => ({
   ...agent,
@@ -20,26 +21,7 @@ const supervised: NonNullable<KitOptions['agent']> = (agent) => ({
 });
 
 function tool(fields: Partial<ToolDefinition> & { readonly name: string }): ToolDefinition {
-  return {
-    kind: 'Tool',
-    version: '1.0',
-    summary: '',
-    description: '',
-    tags: [],
-    metadata: {},
-    implementation: { type: 'builtin', entrypoint: 'echo' },
-    parameters: { type: 'object' },
-    returns: null,
-    effects: 'idempotent',
-    approval: 'always',
-    dispatch: 'eager',
-    concurrency: null,
-    timeoutMs: null,
-    retry: null,
-    cacheTtlMs: null,
-    examples: [],
-    ...fields,
-  };
+  return toolOf({ type: 'builtin', entrypoint: 'echo' }, { effects: 'idempotent', approval: 'always', ...fields });
 }
 
 const PAY = tool({ name: 'pay' });

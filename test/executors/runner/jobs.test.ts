@@ -8,7 +8,8 @@ import { pythonExecutor } from '../../../src/executors/python.ts';
 import { executorList } from '../../../src/executors/registry.ts';
 import { shellExecutor } from '../../../src/executors/shell.ts';
 import { toolExecutor } from '../../../src/executors/tool.ts';
-import { callOf, contextOf, errorOf, fakeRunner, toolOf } from '../support.ts';
+import { callOf, contextOf, errorOf, fakeRunner } from '../support.ts';
+import { toolOf } from '../../support/definitions.ts';
 
 const script = toolOf(
   { type: 'script', runtime: 'node', source: 'console.log(1)', memoryMb: 64, cpus: null },

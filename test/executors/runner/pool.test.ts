@@ -7,11 +7,11 @@ import { FakeRelicHost } from '../../../container-runner/test/support/fake-relic
 import { FakeSandbox } from '../../../container-runner/test/support/fake-sandbox.ts';
 import { SECRET, startRunner, type TestRunner } from '../../../container-runner/test/support/test-runner.ts';
 import { limits } from '../../../src/domain/limits.ts';
-import type { RelicDefinition } from '../../../src/domain/manifest.ts';
 import type { JobResult, RelicAnswer, RunnerClient, RunnerJob } from '../../../src/domain/ports.ts';
 import { createRunnerClient } from '../../../src/executors/runner/client.ts';
 import { createRunnerPool } from '../../../src/executors/runner/pool.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
+import { CONTAINER_RELIC, relicOf } from '../../support/definitions.ts';
 
 interface Node {
   readonly sandbox: FakeSandbox;
@@ -298,32 +298,16 @@ describe('a look-up', () => {
 });
 
 describe('relics', () => {
-  const definition = (persistent: boolean): RelicDefinition => ({
-    kind: 'Relic',
-    name: 'store',
-    version: '1.0',
-    summary: '',
-    description: '',
-    tags: [],
-    metadata: {},
-    implementation: {
-      type: 'container',
-      image: 'store:1',
-      build: null,
-      command: null,
-      port: 80,
-      health: { path: '/health', intervalMs: 10_000, startMs: 15_000 },
-      memoryMb: null,
-      cpus: null,
-    },
-    scope: 'session',
-    persistent,
-    idleMs: 60_000,
-    endpoints: {},
-  });
   const ask = (pool: RunnerClient, space: string, persistent = true): Promise<RelicAnswer> =>
     pool.callRelic(
-      { space, relic: definition(persistent), method: 'GET', path: '/x', body: null, timeoutMs: 5_000 },
+      {
+        space,
+        relic: relicOf(CONTAINER_RELIC, { persistent }),
+        method: 'GET',
+        path: '/x',
+        body: null,
+        timeoutMs: 5_000,
+      },
       { signal: new AbortController().signal },
     );
   const holders = (space: string): Node[] =>

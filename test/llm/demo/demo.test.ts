@@ -10,6 +10,7 @@ import { buildMessages } from '../../../src/protocol/prompt/feedback.ts';
 import type { ActionReport, CurrentTurn, ChatTurn } from '../../../src/protocol/prompt/chat-turn.ts';
 import { createParser } from '../../../src/protocol/parser/parser.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
+import { modelRequest } from '../model-request.ts';
 
 type Agent = NonNullable<ModelRequest['agent']>;
 
@@ -457,16 +458,9 @@ describe('streaming', () => {
     clock: Clock = new FakeClock(),
   ): Promise<ModelDelta[]> {
     const all: ModelDelta[] = [];
-    const stream = createDemoProvider({ clock, deltaMs }).stream({
-      messages: [{ role: 'user', content: JUDGED }],
-      model: null,
-      temperature: null,
-      maxTokens: null,
-      extra: {},
-      agent: assistant,
-      signal: new AbortController().signal,
-      ...request,
-    });
+    const stream = createDemoProvider({ clock, deltaMs }).stream(
+      modelRequest({ messages: [{ role: 'user', content: JUDGED }], agent: assistant, ...request }),
+    );
     for await (const delta of stream) all.push(delta);
     return all;
   }

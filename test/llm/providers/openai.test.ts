@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { EngineError } from '../../../src/domain/errors.ts';
 import { limits } from '../../../src/domain/limits.ts';
-import type { Clock, ModelDelta, ModelProvider, ModelRequest } from '../../../src/domain/ports.ts';
+import type { Clock, ModelDelta, ModelProvider } from '../../../src/domain/ports.ts';
 import { createOpenAiProvider } from '../../../src/llm/providers/openai.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 import { answer, startScriptedLlm } from '../../../scripts/scripted-llm/server.ts';
 import type { ScriptedLlm, ScriptedReply } from '../../../scripts/scripted-llm/server.ts';
+import { modelRequest } from '../model-request.ts';
 
 const KEY = 'sk-test-1234567890';
 
@@ -21,19 +22,6 @@ class HastyClock implements Clock {
     const timer = setImmediate(callback);
     return () => clearImmediate(timer);
   }
-}
-
-function request(overrides: Partial<ModelRequest> = {}): ModelRequest {
-  return {
-    messages: [{ role: 'user', content: 'hello' }],
-    model: null,
-    temperature: null,
-    maxTokens: null,
-    extra: {},
-    agent: null,
-    signal: new AbortController().signal,
-    ...overrides,
-  };
 }
 
 function provider(
@@ -90,7 +78,7 @@ describe('what comes over the stream', () => {
         ],
       },
     ]);
-    expect(await read(provider(server).stream(request()))).toEqual([
+    expect(await read(provider(server).stream(modelRequest()))).toEqual([
       { type: 'reasoning', text: 'hm' },
       { type: 'text', text: 'Hel' },
       { type: 'text', text: 'lo' },
@@ -108,7 +96,7 @@ describe('what comes over the stream', () => {
     await using server = await startScriptedLlm([answer('ok')]);
     await read(
       provider(server).stream(
-        request({
+        modelRequest({
           messages: [
             { role: 'system', content: 's' },
             { role: 'assistant', content: '', toolCalls: [{ id: 'c1', name: 'f', arguments: '{}' }] },
@@ -162,7 +150,7 @@ describe('what comes over the stream', () => {
     ],
   ])('[L1] %s are tolerated', async (_, reply) => {
     await using server = await startScriptedLlm([reply]);
-    const deltas = await read(provider(server).stream(request()));
+    const deltas = await read(provider(server).stream(modelRequest()));
     expect(textOf(deltas)).toBe('ok');
     expect(deltas.at(-1)).toEqual({ type: 'finish', reason: 'stop' });
   });
@@ -176,13 +164,13 @@ describe('what comes over the stream', () => {
     ['end_turn', 'stop'],
   ])('[P15] the finish reason %s is %s', async (said, reason) => {
     await using server = await startScriptedLlm([{ stream: ['x', { finish: said }] }]);
-    expect((await read(provider(server).stream(request()))).at(-1)).toEqual({ type: 'finish', reason });
+    expect((await read(provider(server).stream(modelRequest()))).at(-1)).toEqual({ type: 'finish', reason });
   });
 
   test('[L6] without usage from the endpoint there is an estimate, marked as one', async () => {
     await using server = await startScriptedLlm([{ stream: ['12345678', { finish: 'stop' }] }]);
     const deltas = await read(
-      provider(server).stream(request({ messages: [{ role: 'user', content: 'x'.repeat(40) }] })),
+      provider(server).stream(modelRequest({ messages: [{ role: 'user', content: 'x'.repeat(40) }] })),
     );
     expect(deltas.at(-2)).toEqual({
       type: 'usage',
@@ -192,9 +180,9 @@ describe('what comes over the stream', () => {
 
   test('[P15] an end mark without a finish reason is a stop; neither of them is a broken stream', async () => {
     await using marked = await startScriptedLlm([{ stream: ['ok'] }]);
-    expect((await read(provider(marked).stream(request()))).at(-1)).toEqual({ type: 'finish', reason: 'stop' });
+    expect((await read(provider(marked).stream(modelRequest()))).at(-1)).toEqual({ type: 'finish', reason: 'stop' });
     await using closed = await startScriptedLlm([{ stream: ['half an ans', 'CLOSE'] }]);
-    const { deltas, fault } = await outcome(provider(closed).stream(request()));
+    const { deltas, fault } = await outcome(provider(closed).stream(modelRequest()));
     expect(fault?.code).toBe('model_unavailable');
     expect(deltas.map(({ type }) => type)).toEqual(['text', 'usage']);
   });
@@ -205,9 +193,9 @@ describe('[P17] functions', () => {
 
   test('are declared where the request names them, and not called where it may only answer', async () => {
     await using server = await startScriptedLlm([answer('ok')]);
-    await read(provider(server).stream(request()));
-    await read(provider(server).stream(request({ tools })));
-    await read(provider(server).stream(request({ tools, answerOnly: true })));
+    await read(provider(server).stream(modelRequest()));
+    await read(provider(server).stream(modelRequest({ tools })));
+    await read(provider(server).stream(modelRequest({ tools, answerOnly: true })));
     const [without, declared, last] = server.requests.map(({ body }) => body);
     expect(without).not.toHaveProperty('tools');
     expect(declared?.['tools']).toEqual([
@@ -225,7 +213,7 @@ describe('[P17] functions', () => {
       { status: 400, body: { error: { message: 'tool_choice is not supported' } } },
       answer('ok'),
     ]);
-    expect(textOf(await read(provider(server).stream(request({ tools, answerOnly: true }))))).toBe('ok');
+    expect(textOf(await read(provider(server).stream(modelRequest({ tools, answerOnly: true }))))).toBe('ok');
     expect(server.requests[1]?.body).toHaveProperty('tools');
     expect(server.requests[1]?.body).not.toHaveProperty('tool_choice');
   });
@@ -236,9 +224,9 @@ describe('[P17] functions', () => {
     await using server = await startScriptedLlm([
       { stream: [{ chunk: { choices: [{ index: 0, delta: { tool_calls: [given] } }] } }, { finish: 'tool_calls' }] },
     ]);
-    expect((await read(provider(server).stream(request())))[0]).toMatchObject({ type: 'tool_call', extra });
+    expect((await read(provider(server).stream(modelRequest())))[0]).toMatchObject({ type: 'tool_call', extra });
     const toolCalls = [{ id: 'a', name: 'f', arguments: '{}', extra }];
-    await read(provider(server).stream(request({ messages: [{ role: 'assistant', content: '', toolCalls }] })));
+    await read(provider(server).stream(modelRequest({ messages: [{ role: 'assistant', content: '', toolCalls }] })));
     expect(server.requests[1]?.body['messages']).toMatchObject([
       { tool_calls: [{ id: 'a', extra_content: extra, function: { name: 'f' } }] },
     ]);
@@ -254,7 +242,7 @@ describe('[P17] functions', () => {
         ],
       },
     ]);
-    expect((await read(provider(server).stream(request()))).filter(({ type }) => type !== 'usage')).toEqual([
+    expect((await read(provider(server).stream(modelRequest()))).filter(({ type }) => type !== 'usage')).toEqual([
       { type: 'tool_call', index: 0, id: null, name: 'search', argumentsDelta: '{"q":' },
       { type: 'tool_call', index: 0, id: null, name: null, argumentsDelta: '1}' },
       { type: 'finish', reason: 'tool_calls' },
@@ -265,14 +253,14 @@ describe('[P17] functions', () => {
 describe('faults before the first delta', () => {
   test.each([429, 500, 502, 503, 529, 408])('[L2] %d is tried again', async (status) => {
     await using server = await startScriptedLlm([{ status }, answer('ok')]);
-    expect(textOf(await read(provider(server).stream(request())))).toBe('ok');
+    expect(textOf(await read(provider(server).stream(modelRequest())))).toBe('ok');
     expect(server.requests).toHaveLength(2);
   });
 
   test('[L2] after three attempts the fault is told, with what the endpoint said', async () => {
     const clock = new HastyClock();
     await using server = await startScriptedLlm([{ status: 503, body: { error: { message: 'all busy' } } }]);
-    const { deltas, fault } = await outcome(provider(server, clock).stream(request()));
+    const { deltas, fault } = await outcome(provider(server, clock).stream(modelRequest()));
     expect(deltas).toEqual([]);
     expect(fault).toMatchObject({ code: 'model_unavailable', details: { status: 503 } });
     expect(fault?.message).toContain('all busy');
@@ -288,26 +276,26 @@ describe('faults before the first delta', () => {
       { status: 429, headers: { 'retry-after': new Date(1_000_000 + 9_000).toUTCString() } },
       answer('ok'),
     ]);
-    expect(textOf(await read(provider(server, clock).stream(request())))).toBe('ok');
+    expect(textOf(await read(provider(server, clock).stream(modelRequest())))).toBe('ok');
     expect(clock.waits).toEqual([7_000, 9_000]);
     await using precise = await startScriptedLlm([
       { status: 429, headers: { 'retry-after-ms': '4321' } },
       answer('ok'),
     ]);
-    await read(provider(precise, clock).stream(request()));
+    await read(provider(precise, clock).stream(modelRequest()));
     expect(clock.waits.at(-1)).toBe(4_321);
   });
 
   test('[L2] an endpoint that wants to be left alone for longer than a retry may wait fails at once', async () => {
     await using server = await startScriptedLlm([{ status: 429, headers: { 'retry-after': '3600' } }]);
-    const { fault } = await outcome(provider(server).stream(request()));
+    const { fault } = await outcome(provider(server).stream(modelRequest()));
     expect(fault).toMatchObject({ code: 'model_unavailable', details: { retry_after_ms: limits.retryAfterMaxMs } });
     expect(server.requests).toHaveLength(1);
   });
 
   test.each(['1e300', '9'.repeat(400)])('[L2] a Retry-After beyond all numbers (%s) is a long one', async (written) => {
     await using server = await startScriptedLlm([{ status: 429, headers: { 'retry-after': written } }]);
-    const { fault } = await outcome(provider(server).stream(request()));
+    const { fault } = await outcome(provider(server).stream(modelRequest()));
     expect(fault).toMatchObject({ details: { retry_after_ms: limits.retryAfterMaxMs } });
     expect(server.requests).toHaveLength(1);
   });
@@ -318,14 +306,14 @@ describe('faults before the first delta', () => {
       const clock = new HastyClock();
       await using server = await startScriptedLlm([{ status: 429, headers: { 'retry-after': written } }, answer('ok')]);
       const late = { ...clock, now: () => Date.UTC(2026, 0), schedule: clock.schedule.bind(clock) };
-      expect(textOf(await read(provider(server, late).stream(request())))).toBe('ok');
+      expect(textOf(await read(provider(server, late).stream(modelRequest())))).toBe('ok');
       expect(clock.waits).toEqual([limits.retryDelayMs]);
     },
   );
 
   test.each([400, 401, 403, 404])('[L2] %d is a refusal: it is not tried again', async (status) => {
     await using server = await startScriptedLlm([{ status }]);
-    const { fault } = await outcome(provider(server).stream(request()));
+    const { fault } = await outcome(provider(server).stream(modelRequest()));
     expect(fault).toMatchObject({ code: 'model_rejected', details: { status } });
     expect(server.requests).toHaveLength(1);
   });
@@ -334,7 +322,7 @@ describe('faults before the first delta', () => {
     await using server = await startScriptedLlm([
       { status: 429, body: { error: { message: 'no credit', code: 'insufficient_quota' } } },
     ]);
-    expect((await outcome(provider(server).stream(request()))).fault?.code).toBe('model_rejected');
+    expect((await outcome(provider(server).stream(modelRequest()))).fault?.code).toBe('model_rejected');
     expect(server.requests).toHaveLength(1);
   });
 
@@ -343,7 +331,7 @@ describe('faults before the first delta', () => {
       { stream: [{ chunk: { error: { code: 502, message: 'upstream' } } }] },
       { stream: [{ chunk: { error: { code: 403, message: 'moderated' } } }] },
     ]);
-    const { fault } = await outcome(provider(server).stream(request()));
+    const { fault } = await outcome(provider(server).stream(modelRequest()));
     expect(fault).toMatchObject({ code: 'model_rejected', details: { status: 403 } });
     expect(server.requests).toHaveLength(2);
   });
@@ -354,13 +342,13 @@ describe('faults before the first delta', () => {
     ['an answer without anything in it', { stream: ['CLOSE'] }],
   ])('[L2] %s before the first delta is tried again', async (_, reply) => {
     await using server = await startScriptedLlm([reply, answer('ok')]);
-    expect(textOf(await read(provider(server).stream(request())))).toBe('ok');
+    expect(textOf(await read(provider(server).stream(modelRequest())))).toBe('ok');
   });
 
   test('[L2] a port where nothing listens is model_unavailable, and the message says why', async () => {
     const server = await startScriptedLlm([]);
     await server[Symbol.asyncDispose]();
-    const { fault } = await outcome(provider(server).stream(request()));
+    const { fault } = await outcome(provider(server).stream(modelRequest()));
     expect(fault?.code).toBe('model_unavailable');
     expect(fault?.message).toContain('ECONNREFUSED');
   });
@@ -380,8 +368,8 @@ describe('faults before the first delta', () => {
   ])('[L1] a server that refuses %s is asked again without it, and remembered', async (_, message, fields) => {
     await using server = await startScriptedLlm([{ status: 400, body: { error: { message } } }, answer('ok')]);
     const model = provider(server);
-    expect(textOf(await read(model.stream(request({ temperature: 1, maxTokens: 9 }))))).toBe('ok');
-    await read(model.stream(request({ temperature: 1, maxTokens: 9 })));
+    expect(textOf(await read(model.stream(modelRequest({ temperature: 1, maxTokens: 9 }))))).toBe('ok');
+    await read(model.stream(modelRequest({ temperature: 1, maxTokens: 9 })));
     expect(server.requests).toHaveLength(3);
     for (const { body } of server.requests.slice(1)) {
       expect(body).toEqual({
@@ -408,8 +396,8 @@ describe('models that want the conversation in another form', () => {
         { role: 'system' as const, content: 'Be brief.' },
         { role: 'user' as const, content: 'Hi.' },
       ];
-      expect(textOf(await read(model.stream(request({ messages }))))).toBe('ok');
-      await read(model.stream(request({ messages })));
+      expect(textOf(await read(model.stream(modelRequest({ messages }))))).toBe('ok');
+      await read(model.stream(modelRequest({ messages })));
       expect(server.requests.slice(1).map(({ body }) => body['messages'])).toEqual([
         [{ role: 'user', content: 'Be brief.\n\nHi.' }],
         [{ role: 'user', content: 'Be brief.\n\nHi.' }],
@@ -425,7 +413,7 @@ describe('faults behind the first delta', () => {
     ['an error', { stream: ['half', { chunk: { error: { code: 500, message: 'lost' } } }] }],
   ])('[L2] %s is never tried again; what was used is told first', async (_, reply) => {
     await using server = await startScriptedLlm([reply, answer('again')]);
-    const { deltas, fault } = await outcome(provider(server).stream(request()));
+    const { deltas, fault } = await outcome(provider(server).stream(modelRequest()));
     expect(fault?.code).toBe('model_unavailable');
     expect(deltas).toEqual([
       { type: 'text', text: 'half' },
@@ -442,7 +430,7 @@ describe('time-outs', () => {
   test('[L2] no first token in time is model_timeout, and the request is dropped', async () => {
     const clock = new FakeClock();
     await using server = await startScriptedLlm([{ stream: [{ comment: 'thinking' }, 'STALL'] }]);
-    const reading = outcome(provider(server, clock).stream(request()));
+    const reading = outcome(provider(server, clock).stream(modelRequest()));
     const { left } = await server.request(0);
     clock.advance(limits.firstTokenMs);
     const { fault } = await reading;
@@ -454,7 +442,7 @@ describe('time-outs', () => {
   test('[L2] silence between tokens is model_timeout; each token starts the wait anew', async () => {
     const clock = new FakeClock();
     await using server = await startScriptedLlm([{ stream: ['a', 'b', 'STALL'] }]);
-    const stream = provider(server, clock).stream(request())[Symbol.asyncIterator]();
+    const stream = provider(server, clock).stream(modelRequest())[Symbol.asyncIterator]();
     expect(await stream.next()).toMatchObject({ value: { text: 'a' } });
     clock.advance(limits.betweenTokensMs - 1);
     expect(await stream.next()).toMatchObject({ value: { text: 'b' } });
@@ -468,7 +456,7 @@ describe('time-outs', () => {
   test('[L2] a complete answer is not held for usage that does not come', async () => {
     const clock = new FakeClock();
     await using server = await startScriptedLlm([{ stream: ['ok', { finish: 'stop' }, 'STALL'] }]);
-    const stream = provider(server, clock).stream(request())[Symbol.asyncIterator]();
+    const stream = provider(server, clock).stream(modelRequest())[Symbol.asyncIterator]();
     await stream.next();
     const rest = stream.next();
     while (clock.next === null || clock.next - clock.now() !== limits.usageGraceMs) {
@@ -493,7 +481,7 @@ test('[L2] a manifest may give a slow model more time, or less', async () => {
     random: () => 0,
     firstTokenMs: 5_000,
   });
-  const reading = outcome(model.stream(request()));
+  const reading = outcome(model.stream(modelRequest()));
   await server.request(0);
   clock.advance(5_000);
   expect((await reading).fault).toMatchObject({
@@ -506,7 +494,7 @@ describe('abort', () => {
   test('[P15] an abort in the middle ends with finish abort and reaches the endpoint', async () => {
     const abort = new AbortController();
     await using server = await startScriptedLlm([{ stream: ['a', 'STALL'] }]);
-    const deltas = provider(server).stream(request({ signal: abort.signal }));
+    const deltas = provider(server).stream(modelRequest({ signal: abort.signal }));
     const stream = deltas[Symbol.asyncIterator]();
     await stream.next();
     const next = stream.next();
@@ -521,7 +509,7 @@ describe('abort', () => {
   test('[P15] an abort before the answer and during a wait for the next attempt ends the same way', async () => {
     const abort = new AbortController();
     await using silent = await startScriptedLlm([{ stream: ['STALL'] }]);
-    const reading = read(provider(silent).stream(request({ signal: abort.signal })));
+    const reading = read(provider(silent).stream(modelRequest({ signal: abort.signal })));
     const { left } = await silent.request(0);
     abort.abort();
     expect((await reading).at(-1)).toEqual({ type: 'finish', reason: 'abort' });
@@ -530,7 +518,7 @@ describe('abort', () => {
     const clock = new FakeClock();
     const second = new AbortController();
     await using busy = await startScriptedLlm([{ status: 503 }]);
-    const waiting = read(provider(busy, clock).stream(request({ signal: second.signal })));
+    const waiting = read(provider(busy, clock).stream(modelRequest({ signal: second.signal })));
     while (clock.next === null || clock.next - clock.now() > limits.retryMaxDelayMs) {
       await new Promise((resolve) => {
         setImmediate(resolve);
@@ -543,7 +531,7 @@ describe('abort', () => {
 
   test('[P15] a reader that stops reading lets the endpoint go', async () => {
     await using server = await startScriptedLlm([{ stream: ['a', 'STALL'] }]);
-    for await (const delta of provider(server).stream(request())) {
+    for await (const delta of provider(server).stream(modelRequest())) {
       expect(delta).toEqual({ type: 'text', text: 'a' });
       break;
     }
@@ -583,14 +571,14 @@ describe('[P16] an endpoint that never comes to an end', () => {
 
   test('one line without an end is cut off at its limit', async () => {
     const { model, sent } = endless(200, `data: ${'x'.repeat(1_000_000)}`);
-    const { fault } = await outcome(model.stream(request()));
+    const { fault } = await outcome(model.stream(modelRequest()));
     expect(fault).toMatchObject({ code: 'model_unavailable', message: expect.stringContaining('sent a line of more') });
     expect(sent()).toBeLessThan(limits.modelLineBytes * (limits.modelAttempts + 1));
   });
 
   test('an error answer is read as far as it is told', async () => {
     const { model, sent } = endless(400, 'wrong, '.repeat(1_000));
-    const { fault } = await outcome(model.stream(request()));
+    const { fault } = await outcome(model.stream(modelRequest()));
     expect(fault).toMatchObject({ code: 'model_rejected', message: expect.stringContaining('wrong, wrong') });
     expect(sent()).toBeLessThan(limits.modelErrorBytes * 4);
   });
@@ -602,7 +590,7 @@ describe('the key', () => {
     await using server = await startScriptedLlm([
       { status: 307, headers: { location: `${other.baseUrl}/chat/completions` } },
     ]);
-    const { fault } = await outcome(provider(server).stream(request()));
+    const { fault } = await outcome(provider(server).stream(modelRequest()));
     expect(fault?.code).toBe('model_rejected');
     expect(fault?.message).toContain('redirects');
     expect(other.requests).toEqual([]);
@@ -610,7 +598,7 @@ describe('the key', () => {
 
   test('[L7] without a key no Authorization header is sent', async () => {
     await using server = await startScriptedLlm([answer('ok')]);
-    await read(provider(server, new HastyClock(), null).stream(request()));
+    await read(provider(server, new HastyClock(), null).stream(modelRequest()));
     expect(server.requests[0]?.headers.authorization).toBeUndefined();
   });
 
@@ -618,7 +606,7 @@ describe('the key', () => {
     await using server = await startScriptedLlm([
       { status: 401, body: { error: { message: `Incorrect API key: ${KEY}` } } },
     ]);
-    const { fault } = await outcome(provider(server).stream(request()));
+    const { fault } = await outcome(provider(server).stream(modelRequest()));
     expect(fault?.message).toContain('[redacted]');
     expect(fault?.message).not.toContain(KEY);
   });

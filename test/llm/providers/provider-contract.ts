@@ -5,6 +5,7 @@ import type { Clock, ModelDelta, ModelProvider } from '../../../src/domain/ports
 import { PRESET_NAMES } from '../../../src/llm/providers/presets.ts';
 import { createModel } from '../../../src/llm/routing/select.ts';
 import { createToolCallReader } from '../../../src/protocol/native/tool-calls.ts';
+import { modelRequest } from '../model-request.ts';
 
 const clock: Clock = {
   now: () => Date.now(),
@@ -21,17 +22,8 @@ interface Read {
 
 async function ask(provider: ModelProvider): Promise<Read> {
   const deltas: ModelDelta[] = [];
-  const request = {
-    messages: [{ role: 'user' as const, content: 'hello' }],
-    model: null,
-    temperature: null,
-    maxTokens: null,
-    extra: {},
-    agent: null,
-    signal: new AbortController().signal,
-  };
   try {
-    for await (const delta of provider.stream(request)) deltas.push(delta);
+    for await (const delta of provider.stream(modelRequest())) deltas.push(delta);
     return { deltas, fault: null };
   } catch (fault) {
     if (!(fault instanceof EngineError)) throw fault;

@@ -3,23 +3,14 @@ import type { ChatMessage, ModelRequest } from '../../../src/domain/ports.ts';
 import { GENERIC, PRESET_NAMES, PRESETS, presetAt } from '../../../src/llm/providers/presets.ts';
 import type { ProviderQuirks } from '../../../src/llm/providers/presets.ts';
 import { requestBody } from '../../../src/llm/providers/wire.ts';
+import { modelRequest } from '../model-request.ts';
 
 function body(
   quirks: ProviderQuirks,
   more: Partial<ModelRequest> = {},
   refused: Parameters<typeof requestBody>[1]['refused'] = new Set(),
 ): Record<string, unknown> {
-  const request: ModelRequest = {
-    messages: [{ role: 'user', content: 'hello' }],
-    model: null,
-    temperature: null,
-    maxTokens: null,
-    extra: {},
-    agent: null,
-    signal: new AbortController().signal,
-    ...more,
-  };
-  return requestBody(request, { model: 'm', quirks, refused });
+  return requestBody(modelRequest(more), { model: 'm', quirks, refused });
 }
 
 const withCalls: ChatMessage[] = [

@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import type { EngineError } from '../../../src/domain/errors.ts';
 import { limits } from '../../../src/domain/limits.ts';
-import type { ModelDelta, ModelRequest } from '../../../src/domain/ports.ts';
+import type { ModelDelta } from '../../../src/domain/ports.ts';
 import { createModel } from '../../../src/llm/routing/select.ts';
 import type { AiBinding } from '../../../src/llm/providers/workers-ai.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
+import { modelRequest } from '../model-request.ts';
 
 interface Seen {
   readonly model: string;
@@ -40,20 +41,7 @@ function binding(answers: readonly (string | object | Error)[]): { ai: AiBinding
 const sse = (...chunks: (object | string)[]): string =>
   chunks.map((chunk) => `data: ${typeof chunk === 'string' ? chunk : JSON.stringify(chunk)}\n\n`).join('');
 
-function request(more: Partial<ModelRequest> = {}): ModelRequest {
-  return {
-    messages: [{ role: 'user', content: 'hello' }],
-    model: null,
-    temperature: null,
-    maxTokens: null,
-    extra: {},
-    agent: null,
-    signal: new AbortController().signal,
-    ...more,
-  };
-}
-
-async function read(ai: AiBinding, asked = request(), clock = new FakeClock()): Promise<ModelDelta[]> {
+async function read(ai: AiBinding, asked = modelRequest(), clock = new FakeClock()): Promise<ModelDelta[]> {
   const deltas: ModelDelta[] = [];
   const { provider } = createModel({ model: '@cf/some/model' }, { clock, random: () => 0, ai });
   for await (const delta of provider.stream(asked)) deltas.push(delta);
@@ -117,7 +105,7 @@ describe('[L1] the Workers AI binding', () => {
   test('[L2] what may work later is tried again before the first text; a wrong model is not', async () => {
     const busy = binding([new Error('3040: Capacity temporarily exceeded'), sse({ response: 'ok' }, '[DONE]')]);
     const clock = new FakeClock();
-    const reading = read(busy.ai, request(), clock);
+    const reading = read(busy.ai, modelRequest(), clock);
     while (busy.seen.length < 2) {
       await new Promise((resolve) => setImmediate(resolve));
       // Waits between attempts only: time-outs are longer.
@@ -135,7 +123,7 @@ describe('[L1] the Workers AI binding', () => {
     const { ai, seen, left } = binding([sse({ response: 'half' })]);
     const abort = new AbortController();
     const { provider } = createModel({}, { clock: new FakeClock(), random: () => 0, ai });
-    const stream = provider.stream(request({ signal: abort.signal }))[Symbol.asyncIterator]();
+    const stream = provider.stream(modelRequest({ signal: abort.signal }))[Symbol.asyncIterator]();
     await stream.next();
     const next = stream.next();
     abort.abort();

@@ -7,6 +7,7 @@ import type { Connection } from '../../../src/llm/routing/caller.ts';
 import { readChunk } from '../../../src/llm/providers/chunk.ts';
 import { Endpoint } from '../../../src/llm/routing/endpoints.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
+import { modelRequest } from '../model-request.ts';
 
 type Script = readonly (string | Error)[];
 
@@ -19,15 +20,7 @@ class StandingClock extends FakeClock {
   }
 }
 
-const request: ModelRequest = {
-  messages: [{ role: 'user', content: 'hello' }],
-  model: null,
-  temperature: null,
-  maxTokens: null,
-  extra: {},
-  agent: null,
-  signal: new AbortController().signal,
-};
+const request = modelRequest();
 
 /** A caller whose connection says one thing after the other: a text, or a fault. */
 function setUp(script: Script) {

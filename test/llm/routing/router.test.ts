@@ -1,18 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { EngineError } from '../../../src/domain/errors.ts';
-import type { ModelDelta, ModelProvider, ModelRequest } from '../../../src/domain/ports.ts';
+import type { ModelDelta, ModelProvider } from '../../../src/domain/ports.ts';
 import { createRouter } from '../../../src/llm/routing/router.ts';
 import type { Candidate } from '../../../src/llm/routing/router.ts';
+import { modelRequest } from '../model-request.ts';
 
-const request: ModelRequest = {
-  messages: [{ role: 'user', content: 'hello' }],
-  model: null,
-  temperature: null,
-  maxTokens: null,
-  extra: {},
-  agent: null,
-  signal: new AbortController().signal,
-};
+const request = modelRequest();
 
 interface Plan {
   readonly fault?: Error;

@@ -1,24 +1,17 @@
 import { describe, expect, test } from 'vitest';
 import type { ModelChoice } from '../../../src/domain/manifest.ts';
-import type { ModelDelta, ModelProvider, ModelRequest } from '../../../src/domain/ports.ts';
+import type { ModelDelta, ModelProvider } from '../../../src/domain/ports.ts';
 import type { SecretRead } from '../../../src/domain/secrets.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import { Endpoints } from '../../../src/llm/routing/endpoints.ts';
 import { createModel } from '../../../src/llm/routing/select.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 import { answer, startScriptedLlm } from '../../../scripts/scripted-llm/server.ts';
+import { modelRequest } from '../model-request.ts';
 
 const deps = { clock: new FakeClock(), random: () => 0.5, demoDeltaMs: 0 };
 
-const request: ModelRequest = {
-  messages: [{ role: 'user', content: 'hello' }],
-  model: null,
-  temperature: null,
-  maxTokens: null,
-  extra: {},
-  agent: null,
-  signal: new AbortController().signal,
-};
+const request = modelRequest();
 
 async function read(provider: ModelProvider, asked = request): Promise<ModelDelta[]> {
   const deltas: ModelDelta[] = [];

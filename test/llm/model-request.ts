@@ -1,0 +1,15 @@
+import type { ModelRequest } from '../../src/domain/ports.ts';
+
+/** One message of a user, and no options. */
+export function modelRequest(more: Partial<ModelRequest> = {}): ModelRequest {
+  return {
+    messages: [{ role: 'user', content: 'hello' }],
+    model: null,
+    temperature: null,
+    maxTokens: null,
+    extra: {},
+    agent: null,
+    signal: new AbortController().signal,
+    ...more,
+  };
+}
