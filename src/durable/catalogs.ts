@@ -5,7 +5,7 @@ import { fromPinned, toPinned } from '../catalog/store/pinned.ts';
 import { withSecrets } from '../catalog/check/secrets.ts';
 import type { ResolvedAgent, ResolvedWorkflow, WorkflowDefinition } from '../domain/manifest.ts';
 import type { SessionRecord } from '../domain/session.ts';
-import type { ManifestHost } from '../http/manifests.ts';
+import type { ManifestHost } from '../http/routes/manifests.ts';
 import { scopeOf } from '../settings/secrets.ts';
 import { objectName } from './env.ts';
 import type { CatalogRpc, Env, Remote } from './env.ts';

@@ -1,5 +1,5 @@
 /** The index object of an API key, and the reports about executions. */
-import type { ExecutionEntry } from '../http/app.ts';
+import type { ExecutionEntry } from '../http/routes/executions.ts';
 import type { RunRecord, SessionRecord } from '../domain/session.ts';
 import { objectName } from './env.ts';
 import type { Env, ExecutionIndexRpc } from './env.ts';

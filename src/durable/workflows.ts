@@ -3,7 +3,7 @@ import { bundled } from '../catalog/bundled.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { SessionRecord } from '../domain/session.ts';
-import type { WorkflowHost } from '../http/workflows.ts';
+import type { WorkflowHost } from '../http/routes/workflows.ts';
 import { workflowOf, workflowsOf } from './catalogs.ts';
 import { Share } from '../domain/turns.ts';
 import { Pacer } from '../domain/work.ts';

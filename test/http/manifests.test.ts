@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { manifestRoutes } from '../../src/http/manifests.ts';
-import type { CatalogRequest } from '../../src/http/manifests.ts';
+import { manifestRoutes } from '../../src/http/routes/manifests.ts';
+import type { CatalogRequest } from '../../src/http/routes/manifests.ts';
 import { problemResponse } from '../../src/http/problem.ts';
 import { Hono } from 'hono';
 import type { Principal } from '../../src/http/auth.ts';

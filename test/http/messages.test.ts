@@ -2,7 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import type { ModelDelta } from '../../src/domain/ports.ts';
-import { createSessionApp, EXPIRY_HEADER } from '../../src/http/session-app.ts';
+import { createSessionApp } from '../../src/http/session-app.ts';
+import { EXPIRY_HEADER } from '../../src/http/session-env.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { sessionKit, settle } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';

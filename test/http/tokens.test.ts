@@ -7,7 +7,7 @@ import { limits } from '../../src/domain/limits.ts';
 import { createApp } from '../../src/http/app.ts';
 import { parseApiKeys } from '../../src/http/auth.ts';
 import type { MissingPart } from '../../src/http/health.ts';
-import { EXPIRY_HEADER, PRINCIPAL_HEADER } from '../../src/http/session-app.ts';
+import { EXPIRY_HEADER, PRINCIPAL_HEADER } from '../../src/http/session-env.ts';
 import { parseTokenSecret, SessionTokens } from '../../src/http/tokens.ts';
 import { noWorkflows } from '../support/no-workflows.ts';
 import { checkedFetch } from '../support/response-check.ts';

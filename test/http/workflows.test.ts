@@ -9,7 +9,7 @@ import type { ResolvedWorkflow, WorkflowTrigger } from '../../src/domain/manifes
 import { createApp } from '../../src/http/app.ts';
 import { parseApiKeys } from '../../src/http/auth.ts';
 import { SessionTokens } from '../../src/http/tokens.ts';
-import type { WorkflowHost } from '../../src/http/workflows.ts';
+import type { WorkflowHost } from '../../src/http/routes/workflows.ts';
 import { noWorkflows } from '../support/no-workflows.ts';
 import { checkedFetch } from '../support/response-check.ts';
 

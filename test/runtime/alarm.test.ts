@@ -6,7 +6,7 @@ import { limits } from '../../src/domain/limits.ts';
 import type { SessionObject } from '../../src/durable/objects/session-object.ts';
 import { newSessionId } from '../../src/durable/session-ids.ts';
 import type { Env } from '../../src/durable/env.ts';
-import { PRINCIPAL_HEADER } from '../../src/http/session-app.ts';
+import { PRINCIPAL_HEADER } from '../../src/http/session-env.ts';
 import { SCHEMA_VERSION } from '../../src/journal/schema.ts';
 import { call, events, newSession, post } from './client.ts';
 

@@ -1,7 +1,7 @@
 /** A Worker without workflows, for tests of other routes. */
 import { createHash } from 'node:crypto';
 import { WorkMeter } from '../../src/domain/work.ts';
-import type { WorkflowHost } from '../../src/http/workflows.ts';
+import type { WorkflowHost } from '../../src/http/routes/workflows.ts';
 
 const nothing = async (): Promise<never> => await Promise.reject(new Error('not called'));
 

@@ -10,7 +10,7 @@ import { toPinned } from '../../catalog/store/pinned.ts';
 import type { ManifestStore } from '../../catalog/store/store.ts';
 import { limits } from '../../domain/limits.ts';
 import type { WorkflowDefinition } from '../../domain/manifest.ts';
-import type { CatalogRequest } from '../../http/manifests.ts';
+import type { CatalogRequest } from '../../http/routes/manifests.ts';
 import { platformClock } from '../platform.ts';
 import { refusedSecret } from '../../settings/secrets.ts';
 import { readSettings } from '../../settings/settings.ts';

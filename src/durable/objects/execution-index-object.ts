@@ -3,7 +3,7 @@
  * an execution is its session.
  */
 import { DurableObject } from 'cloudflare:workers';
-import type { ExecutionEntry, ExecutionsPage } from '../../http/app.ts';
+import type { ExecutionEntry, ExecutionsPage } from '../../http/routes/executions.ts';
 import { readSettings } from '../../settings/settings.ts';
 import type { Env, ExecutionIndexRpc } from '../env.ts';
 

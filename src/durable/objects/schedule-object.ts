@@ -14,7 +14,7 @@ import { DurableObject } from 'cloudflare:workers';
 import { bundled } from '../../catalog/bundled.ts';
 import { limits } from '../../domain/limits.ts';
 import { isOwner, parseApiKeys } from '../../http/auth.ts';
-import type { ScheduleOutlook } from '../../http/workflows.ts';
+import type { ScheduleOutlook } from '../../http/routes/workflows.ts';
 import { workflowsOf } from '../catalogs.ts';
 import type { RecoveryQueue } from '../../engine/replay/recovery-queue.ts';
 import { recoveryQueueOf } from '../host.ts';

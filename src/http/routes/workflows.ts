@@ -3,19 +3,20 @@
  * cancellable like any other execution.
  */
 import { Hono } from 'hono';
-import { EngineError } from '../domain/errors.ts';
-import { isJsonObject } from '../domain/json.ts';
-import type { JsonObject } from '../domain/json.ts';
-import { limits } from '../domain/limits.ts';
-import type { ResolvedWorkflow, WorkflowDefinition } from '../domain/manifest.ts';
-import type { SessionRecord } from '../domain/session.ts';
-import type { WorkMeter } from '../domain/work.ts';
-import { checkInputs } from '../engine/workflow/workflow-inputs.ts';
-import { firstOwner, isOwner } from './auth.ts';
-import type { ApiKey, Principal } from './auth.ts';
-import { parseBody, readJson, readText } from './body.ts';
-import { readQuery, schedulesQuery, webhookQuery } from './query.ts';
-import { eventBody, validate, workflowBody } from './schemas.ts';
+import { EngineError } from '../../domain/errors.ts';
+import { isJsonObject } from '../../domain/json.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+import type { ResolvedWorkflow, WorkflowDefinition } from '../../domain/manifest.ts';
+import type { SessionRecord } from '../../domain/session.ts';
+import type { WorkMeter } from '../../domain/work.ts';
+import { checkInputs } from '../../engine/workflow/workflow-inputs.ts';
+import { firstOwner, isOwner } from '../auth.ts';
+import type { ApiKey } from '../auth.ts';
+import { parseBody, readJson, readText } from '../body.ts';
+import type { EdgeEnv, Gateway } from '../gateway.ts';
+import { readQuery, schedulesQuery, webhookQuery } from '../query.ts';
+import { eventBody, validate, workflowBody } from '../schemas.ts';
 
 /** One schedule, and when it starts its workflow next, soonest first: epoch milliseconds. */
 export interface ScheduleOutlook {
@@ -46,9 +47,6 @@ export interface WorkflowHost {
   readonly create: (record: SessionRecord) => Promise<void>;
 }
 
-type Env = { Variables: { principal: Principal } };
-type Forward = (sessionId: string, path: string, request: Request, principal: Principal) => Promise<Response>;
-
 function recordOf(host: WorkflowHost, name: string, owner: string | null, sessionId: string): SessionRecord {
   return {
     session_id: sessionId,
@@ -71,8 +69,8 @@ async function requireWorkflow(host: WorkflowHost, name: string, owner: string |
 }
 
 /** For callers with a key. */
-export function workflowRoutes(host: WorkflowHost, toSession: Forward): Hono<Env> {
-  const app = new Hono<Env>();
+export function workflowRoutes(host: WorkflowHost, gateway: Gateway): Hono<EdgeEnv> {
+  const app = new Hono<EdgeEnv>();
 
   app.get('/workflows', async (c) => {
     const workflows = await host.list(c.get('principal').name);
@@ -99,13 +97,13 @@ export function workflowRoutes(host: WorkflowHost, toSession: Forward): Hono<Env
     const principal = c.get('principal');
     const workflow = await requireWorkflow(host, c.req.param('name'), principal.name);
     const body = validate(workflowBody, await readJson(c.req.raw));
-    checkInputs(workflow, body.inputs as JsonObject);
+    checkInputs(workflow, body.inputs);
     const record = recordOf(host, workflow.name, principal.name, await host.newSessionId());
     await host.create(record);
     const headers = new Headers(c.req.raw.headers);
     headers.delete('content-length');
     const request = new Request(c.req.url, { method: 'POST', headers, body: JSON.stringify(body) });
-    return await toSession(record.session_id, '/-/workflow', request, principal);
+    return await gateway.forward(record.session_id, '/-/workflow', request, principal);
   });
 
   /** Starts every workflow that waits for this event. */
@@ -117,13 +115,13 @@ export function workflowRoutes(host: WorkflowHost, toSession: Forward): Hono<Env
       ({ trigger }) => trigger.type === 'event' && trigger.event === event,
     );
     for (const workflow of waiting) {
-      await host.paced(owner, limits.schemaSteps, (meter) => checkInputs(workflow, data as JsonObject, meter));
+      await host.paced(owner, limits.schemaSteps, (meter) => checkInputs(workflow, data, meter));
     }
     const runs: { workflow: string; session_id: string; run_id: string }[] = [];
     // One after another: many at once would take the thread, and the pauses of all others' evaluations.
     for (const { name } of waiting) {
       const record = recordOf(host, name, owner, await host.newSessionId());
-      const run = await host.start(record, data as JsonObject);
+      const run = await host.start(record, data);
       runs.push({ workflow: name, session_id: record.session_id, run_id: run });
     }
     return c.json({ event, runs }, 202);

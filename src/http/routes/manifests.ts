@@ -1,12 +1,12 @@
 /** The catalogue over HTTP (M4): everyone reads, admins change; YAML in, JSON or YAML out. */
 import { Hono } from 'hono';
-import { EngineError } from '../domain/errors.ts';
-import { limits } from '../domain/limits.ts';
-import type { Principal } from './auth.ts';
-import { parseBody, readJson, readText } from './body.ts';
-import { readForm } from './multipart.ts';
-import { filesQuery, manifestQuery, readQuery } from './query.ts';
-import { manifestFilesBody, validate } from './schemas.ts';
+import { EngineError } from '../../domain/errors.ts';
+import { limits } from '../../domain/limits.ts';
+import type { Principal } from '../auth.ts';
+import { parseBody, readJson, readText } from '../body.ts';
+import { readForm } from '../multipart.ts';
+import { filesQuery, manifestQuery, readQuery } from '../query.ts';
+import { manifestFilesBody, validate } from '../schemas.ts';
 
 const KINDS = ['agent', 'tool', 'relic', 'workflow', 'monument'] as const;
 export type ManifestKind = (typeof KINDS)[number];

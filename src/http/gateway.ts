@@ -1,0 +1,113 @@
+/**
+ * What the Worker's routes share: agents by name, new sessions, and the way to a session's object (H1).
+ *
+ * Owns which of a request's headers an object sees. Does not own what a session does.
+ */
+import { EngineError } from '../domain/errors.ts';
+import type { JsonObject } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
+import type { ResolvedAgent } from '../domain/manifest.ts';
+import type { SessionRecord } from '../domain/session.ts';
+import type { Principal } from './auth.ts';
+import { readText } from './body.ts';
+import type { ManifestHost } from './routes/manifests.ts';
+import { EXPIRY_HEADER, PRINCIPAL_HEADER } from './session-env.ts';
+import type { SessionToken } from './tokens.ts';
+
+export interface GatewayPorts {
+  readonly now: () => number;
+  readonly newSessionId: () => Promise<string>;
+  /** False = there never was a session with this id; no object is asked for it. */
+  readonly mayBeSession: (id: string) => Promise<boolean>;
+  /** The agent of this name in the catalogue of a namespace. */
+  readonly agent: (name: string, owner: string | null) => Promise<ResolvedAgent | null>;
+  readonly manifests: ManifestHost;
+  /** Creates the session in its object. */
+  readonly createSession: (record: SessionRecord, state: JsonObject) => Promise<void>;
+  /** Passes a request on to a session's object; `path` is what the session's surface sees. */
+  readonly forward: (sessionId: string, path: string, request: Request) => Promise<Response>;
+}
+
+/** What every request of the Worker knows once its caller is known. */
+export type EdgeEnv = { Variables: { principal: Principal; token: SessionToken | null } };
+
+export class Gateway {
+  readonly #ports: GatewayPorts;
+
+  constructor(ports: GatewayPorts) {
+    this.#ports = ports;
+  }
+
+  async agents(owner: string | null): Promise<{ readonly name: string; readonly summary: string }[]> {
+    const agents = (await this.#ports.manifests.ask(owner, { type: 'list', kind: 'agent' })) as {
+      readonly name: string;
+      readonly summary: string;
+    }[];
+    return agents.map(({ name, summary }) => ({ name, summary }));
+  }
+
+  /** @throws EngineError `unknown_agent` with the known names */
+  async requireAgent(name: string, owner: string | null): Promise<ResolvedAgent> {
+    const found = await this.#ports.agent(name, owner);
+    if (found !== null) return found;
+    const known = (await this.agents(owner)).map((one) => one.name);
+    const message = `No agent is called "${name.slice(0, limits.excerptChars)}" (known: ${known.join(', ')})`;
+    throw new EngineError('unknown_agent', message, { known });
+  }
+
+  async createSession(
+    principal: Principal,
+    request: Pick<SessionRecord, 'agent' | 'user_id' | 'metadata' | 'kind'>,
+    state: JsonObject,
+  ): Promise<SessionRecord> {
+    const record: SessionRecord = {
+      session_id: await this.#ports.newSessionId(),
+      owner: principal.name,
+      created_at: this.#ports.now(),
+      ...request,
+    };
+    await this.#ports.createSession(record, state);
+    return record;
+  }
+
+  /** @returns the id. @throws EngineError `unknown_session` for one that no session can have */
+  async requireId(id: string): Promise<string> {
+    if (/^ses_[0-9a-f]{32}$/.test(id) && (await this.#ports.mayBeSession(id))) return id;
+    throw new EngineError('unknown_session', 'There is no session with this id');
+  }
+
+  /** The session of an execution, by the id of either. @throws EngineError `unknown_execution` */
+  async requireExecution(id: string): Promise<string> {
+    const hex = /^(?:ses|run)_([0-9a-f]{32})(?:_\d+)?$/.exec(id)?.[1];
+    if (hex !== undefined && (await this.#ports.mayBeSession(`ses_${hex}`))) return `ses_${hex}`;
+    throw unknownExecution(id);
+  }
+
+  /** To the session's object: with the caller's name, without anything that only the Worker may say. */
+  async forward(
+    sessionId: string,
+    path: string,
+    request: Request,
+    principal: Principal,
+    token: SessionToken | null = null,
+  ): Promise<Response> {
+    const headers = new Headers(request.headers);
+    headers.delete(PRINCIPAL_HEADER);
+    headers.delete(EXPIRY_HEADER);
+    if (token !== null) headers.set(EXPIRY_HEADER, String(token.expiresAt));
+    headers.delete('authorization');
+    if (principal.name !== null) headers.set(PRINCIPAL_HEADER, principal.name);
+    return await this.#ports.forward(sessionId, path, new Request(request, { headers }));
+  }
+}
+
+export function unknownExecution(id: string): EngineError {
+  return new EngineError('unknown_execution', `There is no execution "${id.slice(0, limits.excerptChars)}"`);
+}
+
+/** The request with its body read: a session that refuses early leaves no half-read stream behind. */
+export async function whole(request: Request): Promise<Request> {
+  if (request.body === null) return request;
+  const { method, headers, url } = request;
+  return new Request(url, { method, headers, body: await readText(request) });
+}

@@ -1,0 +1,125 @@
+/** Protocol text without a model: executions and dry runs. Every execution is a session of its own (H1). */
+import { Hono } from 'hono';
+import type { Context } from 'hono';
+import { EngineError } from '../../domain/errors.ts';
+import { limits } from '../../domain/limits.ts';
+import type { RunStatus } from '../../domain/session.ts';
+import { planText } from '../../dry-run/dry-run.ts';
+import type { Principal } from '../auth.ts';
+import { readProtocolBody, readText } from '../body.ts';
+import { unknownExecution, whole } from '../gateway.ts';
+import type { EdgeEnv, Gateway } from '../gateway.ts';
+import { executeQuery, executionsQuery, planQuery, readQuery } from '../query.ts';
+import { executeBody, planBody, validate } from '../schemas.ts';
+
+export interface ExecutionEntry {
+  readonly execution_id: string;
+  readonly session_id: string;
+  readonly agent: string;
+  readonly status: string;
+  readonly started_at: number;
+  readonly ended_at: number | null;
+}
+
+/** Newest first: those that come after `before` in that order, and have this status. */
+export interface ExecutionsPage {
+  readonly limit: number;
+  readonly before: { readonly at: number; readonly id: string } | null;
+  readonly status: RunStatus | null;
+}
+
+interface ExecutionRoutesOptions {
+  readonly gateway: Gateway;
+  /** Executions of one API key, newest first. */
+  readonly executions: (owner: string | null, page: ExecutionsPage) => Promise<readonly ExecutionEntry[]>;
+}
+
+export function executionRoutes({ gateway, executions }: ExecutionRoutesOptions): Hono<EdgeEnv> {
+  const app = new Hono<EdgeEnv>();
+
+  const execute = async (c: Context<EdgeEnv>): Promise<Response> => {
+    const request = c.req.raw;
+    const principal = c.get('principal');
+    const query = readQuery(executeQuery, request.url);
+    const posted = await readProtocolBody(request);
+    if ('streamed' in posted) {
+      const name = query.agent ?? 'assistant';
+      await gateway.requireAgent(name, principal.name);
+      const session = { agent: name, user_id: null, metadata: {}, kind: 'execution' } as const;
+      const record = await gateway.createSession(principal, session, {});
+      const path = `/-/execute-stream${new URL(request.url).search}`;
+      return await gateway.forward(record.session_id, path, request, principal);
+    }
+    if ('json' in posted) onlyWithText(query);
+    const raw =
+      'json' in posted
+        ? posted.json
+        : { protocol_text: posted.text, agent: query.agent, stream: query.stream !== 'false' };
+    const named = (raw as { agent?: unknown } | null)?.agent;
+    await gateway.requireAgent(typeof named === 'string' ? named : 'assistant', principal.name);
+    const body = validate(executeBody, raw);
+    const session = { agent: body.agent, user_id: null, metadata: {}, kind: 'execution' } as const;
+    const record = await gateway.createSession(principal, session, body.context ?? {});
+    const headers = new Headers(request.headers);
+    headers.set('content-type', 'application/json');
+    headers.delete('content-length');
+    const forwarded = new Request(request.url, { method: 'POST', headers, body: JSON.stringify(body) });
+    return await gateway.forward(record.session_id, '/-/execute', forwarded, principal);
+  };
+  app.post('/execute/direct', execute);
+  app.post('/execute/streaming_protocol', execute);
+
+  app.post('/plan', async (c) => {
+    const query = readQuery(planQuery, c.req.url);
+    const posted = await readProtocolBody(c.req.raw);
+    if ('json' in posted) onlyWithText(query);
+    const raw =
+      'json' in posted
+        ? posted.json
+        : { protocol_text: 'text' in posted ? posted.text : await readText(c.req.raw), agent: query.agent };
+    const body = validate(planBody, raw);
+    if (body.protocol_text.length > limits.planChars) {
+      throw new EngineError('body_too_large', `The text is longer than ${limits.planChars} characters`);
+    }
+    const owner = c.get('principal').name;
+    const agent = body.agent === undefined ? null : await gateway.requireAgent(body.agent, owner);
+    return c.json(planText(body.protocol_text, agent));
+  });
+
+  app.get('/executions', async (c) => {
+    const { status = null, limit = limits.pageRows, before } = readQuery(executionsQuery, c.req.url);
+    const [at = '', id = ''] = before?.split('-', 2) ?? [];
+    const found = await executions(c.get('principal').name, {
+      limit: limit + 1,
+      before: before === undefined ? null : { at: Number(at), id },
+      status,
+    });
+    const page = found.slice(0, limit);
+    const last = found.length > limit ? page.at(-1) : undefined;
+    return c.json({ executions: page, next: last === undefined ? null : `${last.started_at}-${last.execution_id}` });
+  });
+  app.get('/executions/:id', (c) => {
+    const id = c.req.param('id');
+    const path = id.startsWith('run_') ? `/runs/${encodeURIComponent(id)}` : '/-/latest-run';
+    return toExecution(id, path, c.req.raw, c.get('principal'));
+  });
+  app.post('/executions/:id/cancel', async (c) =>
+    toExecution(c.req.param('id'), '/cancel', await whole(c.req.raw), c.get('principal')),
+  );
+
+  const toExecution = async (id: string, path: string, request: Request, principal: Principal): Promise<Response> => {
+    const response = await gateway.forward(await gateway.requireExecution(id), path, request, principal);
+    if (response.status === 404) throw unknownExecution(id);
+    return response;
+  };
+
+  return app;
+}
+
+/** @throws EngineError `invalid_request` where a JSON body says the same, or could */
+function onlyWithText(query: Readonly<Record<string, unknown>>): void {
+  const [name] = Object.keys(query);
+  if (name === undefined) return;
+  const message = `"${name}" in the address goes with a text/plain body: with JSON it is a member of the body`;
+  throw new EngineError('invalid_request', message);
+}

@@ -1,0 +1,110 @@
+/** What a caller does with a session: messages, protocol text, cancels, approvals, and its deletion (H1). */
+import { Hono } from 'hono';
+import { EngineError } from '../../domain/errors.ts';
+import { limits } from '../../domain/limits.ts';
+import { readChunks, readJson } from '../body.ts';
+import { LINES_HEADERS, textStream } from '../lines.ts';
+import { deleteQuery, executeQuery, messageQuery, readQuery } from '../query.ts';
+import { runResponse } from '../run-response.ts';
+import { approvalBody, cancelBody, executeBody, messageBody, validate, workflowBody } from '../schemas.ts';
+import type { SessionAppOptions, SessionEnv } from '../session-env.ts';
+
+export const sessionActions = new Hono<SessionEnv>();
+
+/** What starts work counts, once it is known whose session it is. */
+async function admitted({ admit }: SessionAppOptions): Promise<void> {
+  const refusal = (await admit?.()) ?? null;
+  if (refusal !== null) throw refusal;
+}
+
+sessionActions.delete('/', async (c) => {
+  const { session, destroy } = c.env;
+  void session.record;
+  await session.dispose('the session was deleted');
+  if (readQuery(deleteQuery, c.req.url).export !== true) {
+    await destroy();
+    return c.body(null, 204);
+  }
+  // Nothing is deleted before the last line of it has been taken; who leaves earlier has deleted nothing.
+  return new Response(textStream(session.export(), { after: destroy }), { headers: LINES_HEADERS });
+});
+
+sessionActions.post('/message', async (c) => {
+  const { session } = c.env;
+  void session.record;
+  const raw = await readJson(c.req.raw, limits.messageBytes * 2);
+  if (Array.isArray((raw as { content?: unknown } | null)?.content)) {
+    throw new EngineError('unsupported_content', '"content" must be a string; lists of parts are not supported');
+  }
+  const body = validate(messageBody, raw);
+  if (new TextEncoder().encode(body.content).length > limits.messageBytes) {
+    throw new EngineError('body_too_large', `"content" is larger than ${limits.messageBytes} bytes`);
+  }
+  const idempotencyKey = c.req.header('idempotency-key') ?? null;
+  if (idempotencyKey !== null && !(idempotencyKey.length > 0 && idempotencyKey.length <= limits.idempotencyKeyChars)) {
+    throw new EngineError('invalid_request', `Idempotency-Key must have 1 to ${limits.idempotencyKeyChars} characters`);
+  }
+  const { if_busy: ifBusy = 'queue' } = readQuery(messageQuery, c.req.url);
+  await admitted(c.env);
+  const after = session.lastSeq;
+  const run = await session.message({ content: body.content, tokens: body.llm_tokens, ifBusy, idempotencyKey });
+  return await runResponse(c, run, Math.min(after, run.firstSeq - 1), body.stream);
+});
+
+sessionActions.post('/cancel', async (c) => {
+  const { session } = c.env;
+  void session.record;
+  const { reason } = validate(cancelBody, await readJson(c.req.raw));
+  const run = await session.cancel(reason);
+  return c.json({ session_id: session.record.session_id, run_id: run, cancelled: run !== null });
+});
+
+sessionActions.get('/approvals/:approval', (c) => {
+  const { session } = c.env;
+  void session.record;
+  return c.json(session.approval(c.req.param('approval')));
+});
+sessionActions.post('/approvals/:approval', async (c) => {
+  const { session } = c.env;
+  void session.record;
+  const { decision, approve, deny, note } = validate(approvalBody, await readJson(c.req.raw));
+  const approved = decision === undefined ? (approve ?? deny === false) : decision === 'approve';
+  const id = c.req.param('approval');
+  await session.resolveApproval(id, approved, note ?? null);
+  return c.json({ approval_id: id, decision: approved ? 'approve' : 'deny' });
+});
+
+// Below `/-/` only the Worker comes: it does not pass clients' requests on to there.
+
+/** Posted protocol text (H1). */
+sessionActions.post('/-/execute', async (c) => {
+  const { session } = c.env;
+  await admitted(c.env);
+  const after = session.lastSeq;
+  const body = validate(executeBody, await readJson(c.req.raw, limits.bodyBytes * 2));
+  const run = await session.execute(once(body.protocol_text), body.protocol_text);
+  return await runResponse(c, run, after, body.stream);
+});
+
+/** The session's workflow (M6). */
+sessionActions.post('/-/workflow', async (c) => {
+  const { session } = c.env;
+  await admitted(c.env);
+  const after = session.lastSeq;
+  const { inputs, stream } = validate(workflowBody, await readJson(c.req.raw));
+  const run = await session.workflow(inputs);
+  return await runResponse(c, run, after, stream);
+});
+
+/** Protocol text that is still arriving: its actions start as their closing tags come in. */
+sessionActions.post('/-/execute-stream', async (c) => {
+  const { session } = c.env;
+  await admitted(c.env);
+  const after = session.lastSeq;
+  const run = await session.execute(readChunks(c.req.raw, limits.generationBytes * 2), null);
+  return await runResponse(c, run, after, readQuery(executeQuery, c.req.url).stream !== 'false');
+});
+
+async function* once(text: string): AsyncGenerator<string> {
+  yield text;
+}

@@ -1,0 +1,74 @@
+/** Sessions as the Worker sees them: it creates them, issues their tokens, and passes on everything else (H1, H5). */
+import { Hono } from 'hono';
+import { EngineError } from '../../domain/errors.ts';
+import { readJson } from '../body.ts';
+import { whole } from '../gateway.ts';
+import type { EdgeEnv, Gateway } from '../gateway.ts';
+import { createSessionBody, tokenBody, validate } from '../schemas.ts';
+import { allow } from '../tokens.ts';
+import type { SessionTokens } from '../tokens.ts';
+
+interface SessionRoutesOptions {
+  readonly gateway: Gateway;
+  readonly tokens: SessionTokens;
+  readonly now: () => number;
+}
+
+export function sessionsRoutes({ gateway, tokens, now }: SessionRoutesOptions): Hono<EdgeEnv> {
+  const app = new Hono<EdgeEnv>();
+
+  app.post('/agent/:name/session', async (c) => {
+    const name = c.req.param('name');
+    await gateway.requireAgent(name, c.get('principal').name);
+    const body = validate(createSessionBody, await readJson(c.req.raw));
+    const record = await gateway.createSession(
+      c.get('principal'),
+      { agent: name, user_id: body.user_id ?? null, metadata: body.metadata ?? {}, kind: 'chat' },
+      body.initial_state ?? {},
+    );
+    return c.json(
+      { session_id: record.session_id, agent: name, user_id: record.user_id, created_at: record.created_at },
+      201,
+    );
+  });
+
+  app.post('/agent/session/:id/tokens', async (c) => {
+    const token = c.get('token');
+    if (token !== null) allow(token, c.req.param('id'), 'POST', '/tokens');
+    const id = await gateway.requireId(c.req.param('id'));
+    const principal = c.get('principal');
+    const body: unknown = await readJson(c.req.raw);
+    const session = await gateway.forward(id, '/', new Request(c.req.url), principal);
+    if (!session.ok) return session;
+    await session.body?.cancel();
+    const { scopes, expires_in: seconds } = validate(tokenBody, body);
+    const expiresAt = (Math.floor(now() / 1_000) + seconds) * 1_000;
+    const issued = await tokens.issue({ sessionId: id, owner: principal.name, scopes, expiresAt });
+    return c.json({ token: issued, session_id: id, scopes, expires_at: expiresAt }, 201, {
+      'cache-control': 'no-store',
+    });
+  });
+
+  // The routes of session-app.ts, in the session's object.
+  app.all('/agent/session/:id/*', async (c) => {
+    const { pathname, searchParams } = new URL(c.req.url);
+    const given = pathname.split('/', 4)[3] ?? '';
+    const root = `/agent/session/${given}`;
+    const path = pathname.slice(root.length) || '/';
+    // What is allowed is judged by what the session's router will read, however it is spelled.
+    const read = c.req.path.slice(root.length) || '/';
+    if (read.startsWith('/-')) throw new EngineError('not_found', 'No such route under a session');
+    const id = await gateway.requireId(given);
+    const token = c.get('token');
+    if (token !== null) allow(token, id, c.req.method, read);
+    if (searchParams.getAll('token').length > 1) {
+      throw new EngineError('invalid_request', '"token" is given more than once: it takes a session token');
+    }
+    // What opens a session goes no further than here.
+    searchParams.delete('token');
+    const search = searchParams.size === 0 ? '' : `?${searchParams.toString()}`;
+    return await gateway.forward(id, `${path}${search}`, await whole(c.req.raw), c.get('principal'), token);
+  });
+
+  return app;
+}

@@ -1,0 +1,45 @@
+/** The system itself: its health, its action types, its agents, and its OpenAPI document. */
+import { Hono } from 'hono';
+import { authenticate, checkCaller } from '../auth.ts';
+import type { AuthConfig } from '../auth.ts';
+import type { EdgeEnv, Gateway } from '../gateway.ts';
+import { healthDocument, healthStatus } from '../health.ts';
+import type { SystemStatus } from '../health.ts';
+import { openApiDocument } from '../openapi.ts';
+import { healthQuery, readQuery } from '../query.ts';
+import { presentedToken } from '../tokens.ts';
+
+export interface SystemRoutesOptions {
+  readonly version: string;
+  readonly auth: AuthConfig;
+  /** What runs here: action types with where they run, the model, the runner's sandbox; of endpoints, what this key has seen. */
+  readonly status: (owner: string | null) => Promise<SystemStatus>;
+}
+
+/**
+ * Whether the system is up, for probes without a key; still not for pages of other origins, nor, without keys, for other
+ * hosts. Which model, which endpoints and which runners there are is for callers with a key.
+ */
+export function healthRoute({ version, auth, status: statusFor }: SystemRoutesOptions): Hono {
+  const app = new Hono();
+  app.get('/health', async (c) => {
+    checkCaller(c.req.raw, auth);
+    const { ready = false } = readQuery(healthQuery, c.req.url);
+    const presents = c.req.header('authorization') !== undefined && presentedToken(c.req.raw) === null;
+    const principal = presents || auth.keys.length === 0 ? await authenticate(c.req.raw, auth) : null;
+    const status = await statusFor(principal?.name ?? null);
+    // The platform's probes ask whether to restart it (alive: 200), a load balancer's whether to send work (`?ready`).
+    const isHeldBack = ready && healthStatus(status) !== 'healthy';
+    return c.json(healthDocument(version, status, principal !== null), isHeldBack ? 503 : 200);
+  });
+  return app;
+}
+
+/** For callers with a key. */
+export function systemRoutes({ version, status, gateway }: SystemRoutesOptions & { gateway: Gateway }): Hono<EdgeEnv> {
+  const app = new Hono<EdgeEnv>();
+  app.get('/openapi.json', (c) => c.json(openApiDocument(version)));
+  app.get('/executors', async (c) => c.json({ executors: (await status(c.get('principal').name)).executors }));
+  app.get('/agents', async (c) => c.json({ agents: await gateway.agents(c.get('principal').name) }));
+  return app;
+}

@@ -1,0 +1,73 @@
+/** A run as a response: its events, or one document, for as long as the session token is good that asks (H1, H5). */
+import type { Context } from 'hono';
+import { EngineError } from '../domain/errors.ts';
+import type { JsonObject } from '../domain/json.ts';
+import type { RunRecord } from '../domain/session.ts';
+import { jsonAnswer } from './lines.ts';
+import { EXPIRY_HEADER } from './session-env.ts';
+import type { SessionEnv } from './session-env.ts';
+import { eventStream, SSE_HEADERS } from './sse.ts';
+import type { StreamExpiry } from './sse.ts';
+
+/** Until when the caller's session token is good; null for an API key. */
+export function expiryOf(c: Context<SessionEnv>): StreamExpiry | null {
+  const at = c.req.header(EXPIRY_HEADER);
+  return at === undefined ? null : { clock: c.env.clock, at: Number(at) };
+}
+
+/** Why nothing more may be sent to the caller, or null. */
+export function closedBy(c: Context<SessionEnv>): () => Error | null {
+  const expiry = expiryOf(c);
+  return () => (expiry !== null && expiry.clock.now() >= expiry.at ? tokenExpired() : null);
+}
+
+/** The run as one JSON document (H7). */
+export async function runDocument(
+  c: Context<SessionEnv>,
+  run: RunRecord,
+  headers?: Record<string, string>,
+): Promise<Response> {
+  return await jsonAnswer(c.env.session.read().result(run), headers, { closed: closedBy(c) });
+}
+
+/**
+ * The run that a request has started: as events, or as one document once it has ended.
+ *
+ * @param after the last event before those of the run
+ * @param stream whether the body asks for events; `Accept: application/json` asks for the document, too
+ */
+export async function runResponse(
+  c: Context<SessionEnv>,
+  run: RunRecord,
+  after: number,
+  stream: boolean,
+): Promise<Response> {
+  const { session, heartbeat, events } = c.env;
+  const json = !stream || (c.req.header('accept') ?? '').includes('application/json');
+  const headers = { 'x-session-id': session.record.session_id, 'x-run-id': run.runId };
+  if (!json) {
+    const options = { after, runId: run.runId, expiry: expiryOf(c), slices: session.read().slices };
+    return new Response(eventStream(events, heartbeat, options), { headers: { ...SSE_HEADERS, ...headers } });
+  }
+  await beforeExpiry(session.ended(run.run), expiryOf(c), run.runId);
+  return await runDocument(c, session.run(run.runId), headers);
+}
+
+function tokenExpired(details: JsonObject = {}): EngineError {
+  return new EngineError('unauthorized', 'The session token has expired; what goes on goes on', details);
+}
+
+/** Waits for a run as long as the token is good that asks for it; the run goes on. @throws EngineError `unauthorized` */
+async function beforeExpiry(ended: Promise<void>, expiry: StreamExpiry | null, runId: string): Promise<void> {
+  if (expiry === null) return await ended;
+  const { clock, at } = expiry;
+  let stop = (): void => undefined;
+  const expired = new Promise<never>((_resolve, reject) => {
+    stop = clock.schedule(Math.max(0, at - clock.now()), () => reject(tokenExpired({ run_id: runId })));
+  });
+  try {
+    await Promise.race([ended, expired]);
+  } finally {
+    stop();
+  }
+}
