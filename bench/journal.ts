@@ -9,7 +9,9 @@ import { Journal } from '../src/journal/journal.ts';
 import { runIdOf } from '../src/journal/run-id.ts';
 import { MortalSql, openNodeSql } from '../test/support/node-sql.ts';
 import type { NodeSql } from '../test/support/node-sql.ts';
-import { SESSION_ID, sessionKit, settle } from '../test/support/session-kit.ts';
+import { sessionKit, settle } from '../test/support/session-kit.ts';
+import { newJournal, SESSION_ID } from '../test/journal/journal-kit.ts';
+import { fillActions } from '../test/support/long-session.ts';
 import type { SessionKit } from '../test/support/session-kit.ts';
 import { ROOT } from '../scripts/system.ts';
 import { percentile, table, writeSection } from './report.ts';
@@ -76,20 +78,6 @@ async function measureAppends(): Promise<{ alone: number; together: number }> {
     rates.together.push(await rate(100));
   }
   return { alone: percentile(rates.alone, 0.5), together: percentile(rates.together, 0.5) };
-}
-
-function newJournal(sql: NodeSql): Journal {
-  const journal = new Journal(sql);
-  journal.create({
-    session_id: SESSION_ID,
-    agent: 'assistant',
-    user_id: null,
-    owner: null,
-    kind: 'chat',
-    metadata: {},
-    created_at: 0,
-  });
-  return journal;
 }
 
 /** Lets a run go to its end while the clock moves on. */
@@ -237,16 +225,7 @@ function costOf({ rows, alarms, rowsRead, requests, seconds }: Priced): {
 function measureOpen(events: number): number {
   const sql = openNodeSql();
   newJournal(sql).setVariable('x', 1);
-  sql.exec(
-    `WITH RECURSIVE n (seq) AS (SELECT 1 UNION ALL SELECT seq + 1 FROM n WHERE seq < ${events})
-     INSERT INTO events SELECT seq, seq / 20 + 1, 1, 'action_completed', seq, 'a', 'echo',
-       '{"output":"' || HEX(RANDOMBLOB(50)) || '","ms":1,"attempt":1}', '{"key":"1/0","target":"tool/echo","ms":1}' FROM n`,
-  );
-  sql.exec(
-    `WITH RECURSIVE n (run) AS (SELECT 1 UNION ALL SELECT run + 1 FROM n WHERE run < ${events / 20})
-     INSERT INTO runs (run, status, first_seq, last_seq, started_at, ended_at, input, open)
-     SELECT run, 'completed', run * 20 - 20, run * 20, run, run, '{"type":"message","content":"hello"}', 0 FROM n`,
-  );
+  fillActions(sql, events);
   const samples = Array.from({ length: 7 }, () => {
     const startedAt = performance.now();
     const journal = new Journal(sql);

@@ -1,18 +1,14 @@
-import { Share, Turns } from '../../src/domain/turns.ts';
-import { hastyClock } from '../support/hasty-clock.ts';
 import { describe, expect, test } from 'vitest';
 import { EngineError } from '../../src/domain/errors.ts';
 import { VERSION } from '../../src/domain/version.ts';
-import { createApp } from '../../src/http/app.ts';
 import { openApiDocument, ROUTES } from '../../src/http/openapi.ts';
 import { executionsQuery, queryParameters } from '../../src/http/query.ts';
 import { createSessionBody, executeBody, messageBody, validate } from '../../src/http/schemas.ts';
-import { SessionTokens } from '../../src/http/tokens.ts';
 import { createSessionApp, sessionRoutes } from '../../src/http/session-app.ts';
 import rootPackage from '../../package.json' with { type: 'json' };
 import { FakeClock } from '../support/fake-clock.ts';
 import { sessionKit } from '../support/session-kit.ts';
-import { noWorkflows } from '../support/no-workflows.ts';
+import { edgeApp } from './edge-app.ts';
 import { EVENT_SCHEMAS } from '../../src/domain/event-schemas.ts';
 
 /** Routes that the Worker uses between itself and the object; no client sees them. */
@@ -58,28 +54,9 @@ const WRONG: Readonly<Record<string, readonly string[]>> = {
 
 const nothing = async (): Promise<never> => await Promise.reject(new Error('not called'));
 
-async function apps(): Promise<{ edge: ReturnType<typeof createApp>; inside: ReturnType<typeof createSessionApp> }> {
+async function apps(): Promise<{ edge: ReturnType<typeof edgeApp>; inside: ReturnType<typeof createSessionApp> }> {
   const { session } = await sessionKit();
-  const edge = createApp({
-    shareOf: (owner) => new Share(new Turns(hastyClock()), () => owner),
-    version: VERSION,
-    auth: { keys: [], allowedOrigins: [] },
-    tokens: new SessionTokens(
-      () => '',
-      () => 0,
-    ),
-    now: () => 0,
-    newSessionId: async () => '',
-    mayBeSession: async () => true,
-    agent: async () => null,
-    manifests: { ask: async () => [] },
-    createSession: nothing,
-    forward: nothing,
-    workflows: noWorkflows,
-    executions: nothing,
-    status: nothing,
-    log: () => undefined,
-  });
+  const edge = edgeApp();
   const inside = createSessionApp({ session, clock: new FakeClock(), destroy: nothing, log: () => undefined });
   return { edge, inside };
 }

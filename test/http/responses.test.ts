@@ -1,12 +1,8 @@
 /** Answers of the routes are what the OpenAPI document declares (H4). */
 import { describe, expect, test } from 'vitest';
-import { createApp } from '../../src/http/app.ts';
 import { createSessionApp } from '../../src/http/session-app.ts';
-import { SessionTokens } from '../../src/http/tokens.ts';
-import { Share, Turns } from '../../src/domain/turns.ts';
 import { FakeClock } from '../support/fake-clock.ts';
-import { hastyClock } from '../support/hasty-clock.ts';
-import { noWorkflows } from '../support/no-workflows.ts';
+import { edgeApp } from './edge-app.ts';
 import { checkedFetch, SESSION_PATH } from '../support/response-check.ts';
 import { runText, say, sessionKit } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';
@@ -73,24 +69,8 @@ describe('[H4] a session', () => {
 });
 
 describe('[H4] the Worker', () => {
-  const nothing = async (): Promise<never> => await Promise.reject(new Error('not called'));
   const fetch = checkedFetch(
-    createApp({
-      shareOf: (owner) => new Share(new Turns(hastyClock()), () => owner),
-      version: '0',
-      auth: { keys: [], allowedOrigins: [] },
-      tokens: new SessionTokens(
-        () => '',
-        () => 0,
-      ),
-      now: () => 0,
-      newSessionId: async () => `ses_${'1'.repeat(32)}`,
-      mayBeSession: async () => true,
-      agent: async () => null,
-      manifests: { ask: async () => [] },
-      createSession: nothing,
-      forward: nothing,
-      workflows: noWorkflows,
+    edgeApp({
       executions: async () => [
         { execution_id: 'run_1', session_id: 'ses_1', agent: 'a', status: 'running', started_at: 1, ended_at: null },
       ],
@@ -100,7 +80,6 @@ describe('[H4] the Worker', () => {
         runner: null,
         missing: [{ part: 'runner', reason: 'none answers', workedBefore: false }],
       }),
-      log: () => undefined,
     }),
   );
 

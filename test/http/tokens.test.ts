@@ -1,15 +1,12 @@
 /** Session tokens, origins and hosts, through the Worker's own routes (H5). */
-import { Share, Turns } from '../../src/domain/turns.ts';
-import { hastyClock } from '../support/hasty-clock.ts';
 import { sign } from 'hono/jwt';
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
-import { createApp } from '../../src/http/app.ts';
 import { parseApiKeys } from '../../src/http/auth.ts';
 import type { MissingPart } from '../../src/http/health.ts';
 import { EXPIRY_HEADER, PRINCIPAL_HEADER } from '../../src/http/session-env.ts';
 import { parseTokenSecret, SessionTokens } from '../../src/http/tokens.ts';
-import { noWorkflows } from '../support/no-workflows.ts';
+import { edgeApp } from './edge-app.ts';
 import { checkedFetch } from '../support/response-check.ts';
 
 const SECRET = 'a secret for signing that nobody knows';
@@ -28,19 +25,13 @@ function edge(
   const lines: string[] = [];
   const asked: { path: string; principal: string | null; authorization: string | null; expires: string | null }[] = [];
   const now = options.now ?? ((): number => NOW);
-  const nothing = async (): Promise<never> => await Promise.reject(new Error('not called'));
   const keys = options.keys ?? 'ann:run:k-ann,bob:run:k-bob';
-  const app = createApp({
-    shareOf: (owner) => new Share(new Turns(hastyClock()), () => owner),
-    version: '0',
+  const app = edgeApp({
     auth: { keys: parseApiKeys(keys), allowedOrigins: [PAGE] },
     tokens: new SessionTokens(() => SECRET, now),
     now,
     newSessionId: async () => ID,
     mayBeSession: async (id) => id !== MADE_UP,
-    agent: async () => null,
-    manifests: { ask: async () => [] },
-    createSession: nothing,
     forward: async (sessionId, path, request) => {
       const principal = request.headers.get(PRINCIPAL_HEADER);
       const expires = request.headers.get(EXPIRY_HEADER);
@@ -48,7 +39,6 @@ function edge(
       const mine = sessionId === ID && principal === (keys === '' ? null : 'ann');
       return new Response(mine ? 'yes' : 'no', { status: mine ? 200 : 404 });
     },
-    workflows: noWorkflows,
     executions: async () => [],
     status: async (owner) => ({
       executors: [],

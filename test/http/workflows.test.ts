@@ -1,16 +1,13 @@
 /** Webhooks and events that start workflows (M6, X3). */
-import { Share, Turns } from '../../src/domain/turns.ts';
-import { hastyClock } from '../support/hasty-clock.ts';
 import { createHmac } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { limits } from '../../src/domain/limits.ts';
 import type { ResolvedWorkflow, WorkflowTrigger } from '../../src/domain/manifest.ts';
-import { createApp } from '../../src/http/app.ts';
 import { parseApiKeys } from '../../src/http/auth.ts';
 import { SessionTokens } from '../../src/http/tokens.ts';
 import type { WorkflowHost } from '../../src/http/routes/workflows.ts';
-import { noWorkflows } from '../support/no-workflows.ts';
+import { edgeApp, noWorkflows } from './edge-app.ts';
 import { checkedFetch } from '../support/response-check.ts';
 
 const NOW = 1_790_000_000_000;
@@ -74,26 +71,16 @@ function worker() {
       return Promise.resolve('run_1');
     },
   };
-  const nothing = async (): Promise<never> => await Promise.reject(new Error('not called'));
-  const app = createApp({
-    shareOf: (owner) => new Share(new Turns(hastyClock()), () => owner),
-    version: '0',
+  const app = edgeApp({
     auth: { keys: parseApiKeys('bob:run:k-bob,ann:admin:k-ann'), allowedOrigins: [] },
     tokens: new SessionTokens(
       () => 's',
       () => NOW,
     ),
     now: () => NOW,
-    newSessionId: async () => `ses_${'1'.repeat(32)}`,
-    mayBeSession: async () => true,
-    agent: async () => null,
-    manifests: { ask: async () => [] },
-    createSession: nothing,
-    forward: nothing,
     workflows,
     executions: async () => [],
     status: async () => ({ executors: [], model: 'm', runner: null }),
-    log: () => undefined,
   });
   const post = async (
     path: string,

@@ -5,11 +5,8 @@
 import { expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import { Share, Turns } from '../../src/domain/turns.ts';
-import { VERSION } from '../../src/domain/version.ts';
-import { createApp } from '../../src/http/app.ts';
-import { SessionTokens } from '../../src/http/tokens.ts';
 import { hastyClock } from '../support/hasty-clock.ts';
-import { noWorkflows } from '../support/no-workflows.ts';
+import { edgeApp } from './edge-app.ts';
 import { runText, say, sessionKit } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';
 import { WORST_INPUTS } from '../support/worst-inputs.ts';
@@ -60,26 +57,8 @@ function tenant(account: Account): Tenant {
   const sessions = new Map<string, SessionKit>();
   const begin = (): Promise<SessionKit> =>
     sessionKit({ share: share(), script: Array.from({ length: 10 }, () => '<response final="true">hi</response>') });
-  const nothing = async (): Promise<never> => await Promise.reject(new Error('not called'));
-  const edge = createApp({
+  const edge = edgeApp({
     shareOf: share,
-    version: VERSION,
-    auth: { keys: [], allowedOrigins: [] },
-    tokens: new SessionTokens(
-      () => '',
-      () => 0,
-    ),
-    now: () => 0,
-    newSessionId: nothing,
-    mayBeSession: nothing,
-    agent: async () => null,
-    manifests: { ask: async () => [] },
-    createSession: nothing,
-    forward: nothing,
-    workflows: noWorkflows,
-    executions: nothing,
-    status: nothing,
-    log: () => undefined,
   });
   return {
     longSession: '',

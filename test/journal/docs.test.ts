@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
-import { Journal } from '../../src/journal/journal.ts';
 import { withEventTables } from '../../scripts/event-tables.ts';
 import { openNodeSql } from '../support/node-sql.ts';
-import { SESSION_ID } from '../support/session-kit.ts';
+import { newJournal } from './journal-kit.ts';
 
 const page = readFileSync(new URL('../../docs/journal.md', import.meta.url), 'utf8');
 
@@ -14,17 +13,7 @@ test('[H3] the events in docs/journal.md are those of the schemas (npm run docs 
 
 test('[J6] docs/journal.md names every table, and no other', () => {
   const sql = openNodeSql();
-  const journal = new Journal(sql);
-  journal.create({
-    session_id: SESSION_ID,
-    agent: 'assistant',
-    user_id: null,
-    owner: null,
-    kind: 'chat',
-    metadata: {},
-    created_at: 0,
-  });
-  journal.setVariable('x', 1);
+  newJournal(sql).setVariable('x', 1);
   const tables = sql.exec(`SELECT name FROM sqlite_master WHERE type = 'table'`).map(({ name }) => String(name));
   const section = page.slice(page.indexOf('## Tables'), page.indexOf('### What a row costs'));
   const documented = [...section.matchAll(/^\| `(\w+)` \|/gm)].map((match) => match[1]);

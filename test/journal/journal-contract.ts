@@ -7,18 +7,13 @@ import { limits } from '../../src/domain/limits.ts';
 import type { SqlDatabase } from '../../src/domain/ports.ts';
 import { Journal } from '../../src/journal/journal.ts';
 import type { SessionRecord } from '../../src/domain/session.ts';
+import { runIdOf } from '../../src/journal/run-id.ts';
 import { anyData, membersOf } from '../support/events.ts';
+import { newJournal, SESSION_ID, SESSION_RECORD, withStatements } from './journal-kit.ts';
 
-const RECORD: SessionRecord = {
-  session_id: `ses_${'0'.repeat(31)}1`,
-  agent: 'assistant',
-  user_id: 'u1',
-  owner: null,
-  kind: 'chat',
-  metadata: { from: 'test' },
-  created_at: 1,
-};
-const RUN_ID = `run_${'0'.repeat(31)}1_1`;
+/** With every field that a record may have. */
+const RECORD: SessionRecord = { ...SESSION_RECORD, user_id: 'u1', metadata: { from: 'test' } };
+const RUN_ID = runIdOf(SESSION_ID, 1);
 
 function entry(data: JsonObject, more: Partial<JournalEntry> = {}): JournalEntry {
   return { type: 'warning', runId: RUN_ID, iteration: 1, at: 5, data: anyData(data), ...more };
@@ -28,8 +23,7 @@ function entry(data: JsonObject, more: Partial<JournalEntry> = {}): JournalEntry
 export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void> | void) => Promise<void>): void {
   test('[J4] events are numbered from 1 without a gap, also by the next instance', () =>
     withDb(async (db) => {
-      const journal = new Journal(db);
-      journal.create(RECORD);
+      const journal = newJournal(db, RECORD);
       expect([1, 2].map((n) => journal.append(entry({ n })).seq)).toEqual([1, 2]);
       await journal.sync();
       const next = new Journal(db);
@@ -40,8 +34,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
 
   test('[J6] the database says what it takes up', () =>
     withDb((db) => {
-      const journal = new Journal(db);
-      journal.create(RECORD);
+      const journal = newJournal(db, RECORD);
       const before = db.sizeBytes();
       journal.append(entry({ text: 'x'.repeat(2_000_000) }));
       journal.append(entry({}));
@@ -53,8 +46,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
 
   test('[J4] what is replayed is byte for byte what was sent', () =>
     withDb(async (db) => {
-      const journal = new Journal(db);
-      journal.create(RECORD);
+      const journal = newJournal(db, RECORD);
       const sent = [
         journal.append(entry({ z: 1, a: 'é 🎈', deep: { list: [1.5, null, true, ''] } })),
         journal.append(entry({ n: 1e21 }, { actionId: 'a', actionName: 'echo', state: { key: '1/0' } })),
@@ -67,16 +59,10 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
   test('[J1] the events of one turn are written by few statements, and are what they would be one by one', () =>
     withDb(async (db) => {
       const statements: string[] = [];
-      const journal = new Journal({
-        exec: (sql, ...parameters) => {
-          if (sql.startsWith('INSERT INTO events')) statements.push(sql);
-          return db.exec(sql, ...parameters);
-        },
-        transaction: (body) => db.transaction(body),
-        sizeBytes: () => db.sizeBytes(),
-        sync: () => db.sync(),
+      const watched = withStatements(db, (sql) => {
+        if (sql.startsWith('INSERT INTO events')) statements.push(sql);
       });
-      journal.create(RECORD);
+      const journal = newJournal(watched, RECORD);
       const long = 'é"\\\u0000\ud800'.repeat(limits.inlineBytes / 2);
       const entries = Array.from({ length: 1_000 }, (_, n): JournalEntry => {
         if (n % 400 === 7) return entry({ long });
@@ -105,16 +91,10 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
   test('[J4] what could not be written leaves no gap in the numbers', () =>
     withDb(async (db) => {
       let full = false;
-      const journal = new Journal({
-        exec: (sql, ...parameters) => {
-          if (full && sql.startsWith('INSERT')) throw new Error('the disk is full');
-          return db.exec(sql, ...parameters);
-        },
-        transaction: (body) => db.transaction(body),
-        sizeBytes: () => db.sizeBytes(),
-        sync: () => db.sync(),
+      const watched = withStatements(db, (sql) => {
+        if (full && sql.startsWith('INSERT')) throw new Error('the disk is full');
       });
-      journal.create(RECORD);
+      const journal = newJournal(watched, RECORD);
       journal.append(entry({ n: 1 }));
       await journal.sync();
       full = true;
@@ -130,16 +110,10 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
   test('[J6] an event takes over nothing of the long values of one that could not be written', () =>
     withDb(async (db) => {
       let full = false;
-      const journal = new Journal({
-        exec: (sql, ...parameters) => {
-          if (full && sql.startsWith('INSERT INTO events')) throw new Error('the disk is full');
-          return db.exec(sql, ...parameters);
-        },
-        transaction: (body) => db.transaction(body),
-        sizeBytes: () => db.sizeBytes(),
-        sync: () => db.sync(),
+      const watched = withStatements(db, (sql) => {
+        if (full && sql.startsWith('INSERT INTO events')) throw new Error('the disk is full');
       });
-      journal.create(RECORD);
+      const journal = newJournal(watched, RECORD);
       const long = 'x'.repeat(limits.rowBytes);
       full = true;
       journal.append(entry({ long }, { state: { long } }));
@@ -158,8 +132,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
 
   test('[J6] a value larger than a row comes back whole, and surrogate pairs are not torn', () =>
     withDb(async (db) => {
-      const journal = new Journal(db);
-      journal.create(RECORD);
+      const journal = newJournal(db, RECORD);
       const text = `x${'🎈'.repeat(Math.ceil(limits.rowBytes / 2))}`;
       journal.append(entry({ text }, { state: { copy: text } }));
       await journal.sync();
@@ -172,8 +145,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
 
   test('[J1] what is not synced yet is not for readers', () =>
     withDb(async (db) => {
-      const journal = new Journal(db);
-      journal.create(RECORD);
+      const journal = newJournal(db, RECORD);
       await journal.sync();
       journal.append(entry({ n: 1 }));
       expect(journal.syncedSeq).toBe(0);
@@ -185,8 +157,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
 
   test('[J4] [J6] pages for readers are bounded in number and in size, and hold what was sent', () =>
     withDb(async (db) => {
-      const journal = new Journal(db);
-      journal.create(RECORD);
+      const journal = newJournal(db, RECORD);
       const sizes = [10, limits.inlineBytes + 1, limits.readerPageBytes, 10, limits.rowBytes * 2, 10];
       const sent = sizes.map((size) => journal.append(entry({ text: 'é'.repeat(size) }, { state: { s: 'x' } })));
       for (let n = 0; n < limits.pageRows * 2; n += 1) sent.push(journal.append(entry({ n })));
@@ -203,8 +174,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
 
   test('[J3] runs are numbered, found by id and by idempotency key, and unfinished ones are known', () =>
     withDb((db) => {
-      const journal = new Journal(db);
-      journal.create(RECORD);
+      const journal = newJournal(db, RECORD);
       const first = journal.runs.create({ content: 'hello' }, 10, 'running', 'key-1');
       expect(first).toMatchObject({
         run: 1,
@@ -228,8 +198,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
 
   test('[J6] [J9] inputs that no event carries are read back in order, each with the event that it came after', () =>
     withDb((db) => {
-      const journal = new Journal(db);
-      journal.create(RECORD);
+      const journal = newJournal(db, RECORD);
       journal.runs.create({ content: 'hello' }, 10, 'running');
       journal.append(entry({}));
       journal.runs.addInputs(1, [{ is: 'text', text: 'a' }]);
@@ -244,8 +213,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
 
   test('[P12] the latest completed result of an earlier run is found by output key or id', () =>
     withDb((db) => {
-      const journal = new Journal(db);
-      journal.create(RECORD);
+      const journal = newJournal(db, RECORD);
       const done = (output: string, actionId: string, outputKey: string | null): void => {
         journal.append(
           entry({ output }, { type: 'action_completed', actionId, state: { key: '1/0', output_key: outputKey } }),
@@ -263,8 +231,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
 
   test('[P6] what stands for later actions is kept by key, with the result that the journal holds', () =>
     withDb((db) => {
-      const journal = new Journal(db);
-      journal.create(RECORD);
+      const journal = newJournal(db, RECORD);
       const seqs = ['first', 'second'].map(
         (output) => journal.append(entry({ output }, { type: 'action_completed', actionId: 'a' })).seq ?? 0,
       );
@@ -284,8 +251,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
 
   test('[P6] what has expired goes, then the oldest; keys that last have a limit of their own', () =>
     withDb((db) => {
-      const journal = new Journal(db);
-      journal.create(RECORD);
+      const journal = newJournal(db, RECORD);
       const { seq } = journal.append(entry({ output: 1 }, { type: 'action_completed' }));
       const remember = (key: string, order: number, expiresAt: number | null): void =>
         journal.outcomes.remember({ key, content: 'c', seq: order, at: 1_000, expiresAt });
@@ -306,8 +272,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
 
   test('[S5] durations come back in the order in which they were seen; what names no target counts for none', () =>
     withDb(async (db) => {
-      const journal = new Journal(db);
-      journal.create(RECORD);
+      const journal = newJournal(db, RECORD);
       const done = (state: JsonObject): void =>
         void journal.append(entry({ output: null }, { type: 'action_completed', state }));
       for (let ms = 0; ms < limits.durationsRead + 2; ms += 1) done({ key: '1/0', target: 'tool/x', ms });
@@ -321,8 +286,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
 
   test('[J9] a database of the first schema is brought forward, with what it holds', () =>
     withDb((db) => {
-      const journal = new Journal(db);
-      journal.create(RECORD);
+      const journal = newJournal(db, RECORD);
       journal.setVariable('x', 1);
       db.exec(`DROP TABLE outcomes`);
       db.exec(`DROP TABLE inputs`);
@@ -337,8 +301,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
 
   test('variables survive the instance', () =>
     withDb((db) => {
-      const journal = new Journal(db);
-      journal.create(RECORD);
+      const journal = newJournal(db, RECORD);
       journal.setVariable('x', { deep: [1] });
       journal.setVariable('y', 1);
       journal.setVariable('y', 2);
@@ -348,8 +311,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
 
   test('[J9] a database of newer code is refused and nothing is written', () =>
     withDb((db) => {
-      const journal = new Journal(db);
-      journal.create(RECORD);
+      const journal = newJournal(db, RECORD);
       journal.setVariable('x', 1);
       db.exec(`UPDATE schema_version SET version = 999`);
       expect(() => new Journal(db)).toThrow(expect.objectContaining({ code: 'schema_too_new' }));
@@ -360,7 +322,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
     withDb((db) => {
       const tables = (): unknown[] =>
         db.exec(`SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '\\_%' ESCAPE '\\'`);
-      new Journal(db).create(RECORD);
+      newJournal(db, RECORD);
       const found = new Journal(db);
       expect(found.record).toEqual(RECORD);
       expect([found.lastSeq, found.runs.list(), found.runs.open(), [...found.feeds()]]).toEqual([0, [], [], []]);

@@ -7,9 +7,11 @@ import { FakeClock } from '../support/fake-clock.ts';
 import type { SqlValue } from '../../src/domain/ports.ts';
 import { openNodeSql } from '../support/node-sql.ts';
 import type { NodeSql } from '../support/node-sql.ts';
-import { say, SESSION_ID, sessionKit } from '../support/session-kit.ts';
+import { say, sessionKit } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';
 import { checkedFetch, SESSION_PATH } from '../support/response-check.ts';
+import { newJournal, SESSION_ID } from './journal-kit.ts';
+import { fillActions } from '../support/long-session.ts';
 
 interface Message {
   readonly role: string;
@@ -110,36 +112,16 @@ function plansOf(sql: NodeSql, body: (observed: NodeSql) => void): string[] {
   );
 }
 
-test('[J6] a session with 1,000 events opens, and tells its last page, without reading through them', () => {
+test('[J6] a session with 3,000 events opens, and tells its last page, without reading through them', () => {
   const sql = openNodeSql();
-  const record = {
-    session_id: SESSION_ID,
-    agent: 'assistant',
-    user_id: null,
-    owner: null,
-    kind: 'chat',
-    metadata: {},
-    created_at: 0,
-  } as const;
-  const made = new Journal(sql);
-  made.create(record);
-  made.setVariable('x', 1);
-  sql.exec(
-    `WITH RECURSIVE n (seq) AS (SELECT 1 UNION ALL SELECT seq + 1 FROM n WHERE seq < 1000)
-     INSERT INTO events SELECT seq, seq / 20 + 1, 1, 'action_completed', seq, 'a', 'echo',
-       '{"output":"' || HEX(RANDOMBLOB(50)) || '","ms":1,"attempt":1}', '{"key":"1/0","target":"tool/echo","ms":1}' FROM n`,
-  );
-  sql.exec(
-    `WITH RECURSIVE n (run) AS (SELECT 1 UNION ALL SELECT run + 1 FROM n WHERE run < 150)
-     INSERT INTO runs (run, status, first_seq, last_seq, started_at, ended_at, input, open)
-     SELECT run, 'completed', run * 20 - 20, run * 20, run, run, '{"type":"message","content":"hello"}', 0 FROM n`,
-  );
+  newJournal(sql).setVariable('x', 1);
+  fillActions(sql, 3_000);
   const plans = plansOf(sql, (observed) => {
     const journal = new Journal(observed);
     expect(journal.runs.open()).toEqual([]);
-    expect(journal.lastSeq).toBe(1_000);
+    expect(journal.lastSeq).toBe(3_000);
     expect(journal.history.durations()).toHaveLength(limits.durationsRead);
-    expect(journal.page(900)).toHaveLength(100);
+    expect(journal.page(2_900)).toHaveLength(100);
     expect(journal.runs.list(100)).toHaveLength(100);
     expect(journal.runs.byIdempotencyKey('none')).toBeNull();
   });

@@ -45,3 +45,17 @@ export function fillSession(db: SqlDatabase, { runs, actions, output }: LongSess
     );
   });
 }
+
+/** Completed actions of known duration, 20 to a run, and nothing else. @param db with the tables of a journal */
+export function fillActions(db: SqlDatabase, actions: number): void {
+  db.exec(
+    `WITH RECURSIVE n (seq) AS (SELECT 1 UNION ALL SELECT seq + 1 FROM n WHERE seq < ${actions})
+     INSERT INTO events SELECT seq, seq / 20 + 1, 1, 'action_completed', seq, 'a', 'echo',
+       '{"output":"' || HEX(RANDOMBLOB(50)) || '","ms":1,"attempt":1}', '{"key":"1/0","target":"tool/echo","ms":1}' FROM n`,
+  );
+  db.exec(
+    `WITH RECURSIVE n (run) AS (SELECT 1 UNION ALL SELECT run + 1 FROM n WHERE run < ${actions / 20})
+     INSERT INTO runs (run, status, first_seq, last_seq, started_at, ended_at, input, open)
+     SELECT run, 'completed', run * 20 - 20, run * 20, run, run, '{"type":"message","content":"hello"}', 0 FROM n`,
+  );
+}

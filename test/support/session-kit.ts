@@ -22,6 +22,7 @@ import { FakeClock } from './fake-clock.ts';
 import { hastyClock } from './hasty-clock.ts';
 import { openNodeSql } from './node-sql.ts';
 import type { NodeSql } from './node-sql.ts';
+import { SESSION_RECORD } from '../journal/journal-kit.ts';
 
 /** What the model says, generation by generation; a function sees the request. */
 export type Script = readonly (string | ModelDelta[] | ((request: ModelRequest) => string))[];
@@ -68,8 +69,6 @@ export interface KitOptions {
   /** Whether the session's agent is not in the catalogue any more. */
   readonly gone?: () => boolean;
 }
-
-export const SESSION_ID = `ses_${'a'.repeat(32)}`;
 
 export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> {
   const sql = options.sql ?? openNodeSql();
@@ -129,14 +128,8 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
   if (!session.exists) {
     await session.create(
       {
-        session_id: SESSION_ID,
-        agent: 'assistant',
+        ...SESSION_RECORD,
         ...(options.workflow === undefined ? {} : { workflow: options.workflow.workflow.name }),
-        user_id: null,
-        owner: null,
-        kind: 'chat',
-        metadata: {},
-        created_at: 0,
       },
       {},
     );

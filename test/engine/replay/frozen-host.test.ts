@@ -8,8 +8,9 @@ import type { HostLife } from '../../../src/engine/replay/recovery-queue.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 import { MortalSql, openNodeSql } from '../../support/node-sql.ts';
 import type { NodeSql } from '../../support/node-sql.ts';
-import { SESSION_ID, sessionKit, settle, resultOf } from '../../support/session-kit.ts';
+import { sessionKit, settle, resultOf } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
+import { SESSION_ID } from '../../journal/journal-kit.ts';
 
 const act = (id: string, say: string): string =>
   `<action type="tool" mode="async" id="${id}">{"name":"echo","parameters":{"say":"${say}"}}</action>`;

@@ -11,17 +11,8 @@ import { fillSession } from '../../support/long-session.ts';
 import type { LongSession } from '../../support/long-session.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
 import type { NodeSql } from '../../support/node-sql.ts';
-import { runText, SESSION_ID, sessionKit } from '../../support/session-kit.ts';
-
-const RECORD = {
-  session_id: SESSION_ID,
-  agent: 'assistant',
-  user_id: null,
-  owner: null,
-  kind: 'chat',
-  metadata: {},
-  created_at: 0,
-} as const;
+import { runText, sessionKit } from '../../support/session-kit.ts';
+import { newJournal } from '../../journal/journal-kit.ts';
 
 const RUN = (run: number): string => `run_${'a'.repeat(32)}_${run}`;
 const LARGE: LongSession = { runs: 4, actions: 300, output: JSON.stringify('x'.repeat(1_000)) };
@@ -40,9 +31,7 @@ interface Surface {
 /** A session with much in it; its clock's pauses pass at once, and are where turns end. */
 async function surface(long: LongSession, fill: (journal: Journal) => void = () => undefined): Promise<Surface> {
   const sql = openNodeSql();
-  const journal = new Journal(sql);
-  journal.create(RECORD);
-  journal.setVariable('x', 1);
+  newJournal(sql).setVariable('x', 1);
   fillSession(sql, long);
   fill(new Journal(sql));
   const turns = [0];
@@ -211,8 +200,7 @@ describe('[J6] the variables of a session', () => {
 
   test('have four megabytes together; what does not grow is taken on', async () => {
     const sql = openNodeSql();
-    const filled = new Journal(sql);
-    filled.create(RECORD);
+    const filled = newJournal(sql);
     for (const [key, value] of Object.entries(full)) filled.setVariable(key, value);
     await filled.sync();
     const kit = await sessionKit({ sql });

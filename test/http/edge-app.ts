@@ -1,0 +1,46 @@
+/** The routes of the Worker without sessions and workflows; a test replaces the parts that it is about. */
+import { createHash } from 'node:crypto';
+import { Share, Turns } from '../../src/domain/turns.ts';
+import { WorkMeter } from '../../src/domain/work.ts';
+import { createApp } from '../../src/http/app.ts';
+import type { AppOptions } from '../../src/http/app.ts';
+import { SessionTokens } from '../../src/http/tokens.ts';
+import type { WorkflowHost } from '../../src/http/routes/workflows.ts';
+import { hastyClock } from '../support/hasty-clock.ts';
+
+const nothing = async (): Promise<never> => await Promise.reject(new Error('not called'));
+
+export const noWorkflows: WorkflowHost = {
+  now: () => 0,
+  newSessionId: async () => `ses_${'0'.repeat(32)}`,
+  sessionIdOf: async (start) => `ses_${createHash('md5').update(start).digest('hex')}`,
+  find: () => Promise.resolve(null),
+  list: () => Promise.resolve([]),
+  secret: () => null,
+  paced: async (_owner, steps, work) => work(new WorkMeter(steps)),
+  start: nothing,
+  create: nothing,
+  schedules: () => Promise.resolve([]),
+};
+
+export function edgeApp(options: Partial<AppOptions> = {}): ReturnType<typeof createApp> {
+  const { now = (): number => 0 } = options;
+  return createApp({
+    shareOf: (owner) => new Share(new Turns(hastyClock()), () => owner),
+    version: '0',
+    auth: { keys: [], allowedOrigins: [] },
+    tokens: new SessionTokens(() => '', now),
+    now,
+    newSessionId: async () => `ses_${'1'.repeat(32)}`,
+    mayBeSession: async () => true,
+    agent: async () => null,
+    manifests: { ask: async () => [] },
+    createSession: nothing,
+    forward: nothing,
+    workflows: noWorkflows,
+    executions: nothing,
+    status: nothing,
+    log: () => undefined,
+    ...options,
+  });
+}

@@ -1,0 +1,35 @@
+/** A new session's journal. */
+import type { SqlDatabase } from '../../src/domain/ports.ts';
+import type { SessionRecord } from '../../src/domain/session.ts';
+import { Journal } from '../../src/journal/journal.ts';
+
+export const SESSION_ID = `ses_${'a'.repeat(32)}`;
+
+export const SESSION_RECORD: SessionRecord = {
+  session_id: SESSION_ID,
+  agent: 'assistant',
+  user_id: null,
+  owner: null,
+  kind: 'chat',
+  metadata: {},
+  created_at: 0,
+};
+
+export function newJournal(sql: SqlDatabase, record: Partial<SessionRecord> = {}): Journal {
+  const journal = new Journal(sql);
+  journal.create({ ...SESSION_RECORD, ...record });
+  return journal;
+}
+
+/** The database, which hands each statement to `before` first; what that throws, the statement throws. */
+export function withStatements(db: SqlDatabase, before: (statement: string) => void): SqlDatabase {
+  return {
+    exec: (sql, ...parameters) => {
+      before(sql);
+      return db.exec(sql, ...parameters);
+    },
+    transaction: (body) => db.transaction(body),
+    sizeBytes: () => db.sizeBytes(),
+    sync: () => db.sync(),
+  };
+}
