@@ -1,9 +1,9 @@
 /**
- * Artifacts: what actions gave that is better fetched than shown. Nothing is written for them: they are
- * the large outputs, and the files in outputs, of `action_completed` events (J6).
+ * Artifacts: results that are downloaded rather than shown. They are not stored separately: they are the large outputs,
+ * and the files in outputs, of `action_completed` events (J6).
  *
- * A file stands in an output as `files: [{name, content_type, base64 | text}]`, or as tools of the Model
- * Context Protocol write it, `content: [{type, mimeType, data}]`.
+ * An output contains files as `files: [{name, content_type, base64 | text}]`, or in the form of the Model Context
+ * Protocol, `content: [{type, mimeType, data}]`.
  */
 import type { ArtifactEntry } from '../domain/artifact.ts';
 import { encodeData } from '../domain/event.ts';
@@ -14,33 +14,33 @@ import type { Place } from './raw-json.ts';
 
 const encoder = new TextEncoder();
 
-/** An artifact whose bytes are made when they are asked for. */
+/** An artifact whose bytes are produced on demand. */
 export interface LazyArtifact {
   readonly entry: ArtifactEntry;
   readonly read: () => Uint8Array;
 }
 
-/** How the data of a completed action begins. */
+/** The start of a completed action's data. */
 const OUTPUT = '{"output":';
 
-/** What a page of another origin would run or render as markup is text here. */
+/** Types that a browser could run or render as markup; they are served as text. */
 const ACTIVE = /html|xml|svg|script|ecma|xsl|pdf|flash/i;
 const CONTENT_TYPE = /^[\w.+-]{1,60}\/[\w.+-]{1,60}(; ?charset=[\w-]{1,30})?$/;
 
-/** The event that an artifact is of; null when no artifact has such an id. */
+/** The event of an artifact; null if the id is not valid. */
 export function eventOfArtifact(id: string): number | null {
   const digits = /^art_(\d{1,15})(?:_\d{1,4})?$/.exec(id)?.[1];
   return digits === undefined ? null : Number(digits);
 }
 
-/** What an action gave, as JSON: cut out of its event's data, without making values of it. */
+/** The output of an action as JSON, cut out of its event's data without parsing it. */
 export function outputJson(completed: EventOf<'action_completed'>): string {
   const text = encodeData(completed);
   if (text.startsWith(OUTPUT)) return text.slice(OUTPUT.length, endOf(text, OUTPUT.length));
   return JSON.stringify(completed.data.output ?? null);
 }
 
-/** What one event holds: the whole output, where it is large, then its files. */
+/** The artifacts of one event: the whole output, if it is large, then its files. */
 export function artifactsOf(event: SessionEvent): LazyArtifact[] {
   if (event.type !== 'action_completed') return [];
   const output = outputJson(event);
@@ -101,7 +101,7 @@ function fileOf(output: string, item: Place, index: number): File | null {
     const sizeBytes = decodedBytes(encoded);
     return sizeBytes === null ? null : { ...said, sizeBytes, read: () => decoded(encoded) };
   }
-  // Text is a file only where it says so: MCP's text parts are the answer itself.
+  // Text is a file only if it has a name: MCP's text parts are the answer itself.
   const text = name === undefined ? undefined : value('text');
   if (text === undefined) return null;
   return { ...said, sizeBytes: encoder.encode(text).length, read: () => encoder.encode(text) };
@@ -113,7 +113,7 @@ function contentTypeOf(said: string | undefined, isText: boolean): string {
   return ACTIVE.test(said) ? 'text/plain; charset=utf-8' : said.toLowerCase();
 }
 
-/** The last part of a path, of characters that every system and every header takes. */
+/** The last part of a path, restricted to characters that are safe in every system and header. */
 function nameOf(said: string | undefined): string | null {
   if (said === undefined) return null;
   const last = said.split(/[/\\]/).at(-1) ?? '';
@@ -121,7 +121,7 @@ function nameOf(said: string | undefined): string | null {
   return safe === '' ? null : safe.slice(-limits.fileNameChars);
 }
 
-/** How long the decoded bytes are; null for what is not base64. */
+/** Length of the decoded bytes; null if the text is not base64. */
 function decodedBytes(base64: string): number | null {
   try {
     return atob(base64).length;

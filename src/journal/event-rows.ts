@@ -6,18 +6,18 @@ import { limits } from '../domain/limits.ts';
 import type { SqlRow } from '../domain/ports.ts';
 import { runIdOf } from './run-id.ts';
 
-/** An event together with the part that only recovery reads. */
+/** An event with the state that only recovery reads. */
 export interface StoredEvent {
   readonly event: SessionEvent;
   readonly state: JsonObject | null;
 }
 
-/** Part of what was asked for, small enough for one turn. */
+/** Part of a result, small enough for one turn of the event loop. */
 export interface Slice<T> {
   readonly found: T[];
-  /** The last event that was looked at: the next slice comes after it. */
+  /** The last event that was read: the next slice starts after it. */
   readonly next: number;
-  /** What reading it counts for, in characters (`Slices`). */
+  /** The cost of reading it, in characters (`Slices`). */
   readonly chars: number;
 }
 
@@ -36,13 +36,13 @@ export type EventRow = readonly [
 
 const COLUMNS = `seq, run, iteration, type, at, action_id, action_name, data, state`;
 export const INSERT_ONE = `INSERT INTO events (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`;
-/** Takes a JSON list of rows. */
+/** Expects a JSON list of rows. */
 export const INSERT_MANY = `INSERT INTO events (${COLUMNS})
   SELECT ${COLUMNS.split(', ')
     .map((_, at) => `value ->> ${at}`)
     .join(', ')} FROM json_each(?)`;
 
-/** The rows in order: single and long ones as they are, the others as JSON lists of limited length. */
+/** The rows in order. Single and long ones are returned unchanged, the others as JSON lists of limited length. */
 export function* inParts(rows: readonly EventRow[]): Generator<string | EventRow> {
   let texts: string[] = [];
   let first: EventRow | null = null;
@@ -103,7 +103,7 @@ export function eventOf(sessionId: string, row: SqlRow, data: string): SessionEv
   return storedEvent(head, data);
 }
 
-/** What a completed action gave; null for every other event. */
+/** The output of a completed action; null for every other event. */
 export function outputOf(event: SessionEvent): Json {
   return event.type === 'action_completed' ? event.data.output : null;
 }

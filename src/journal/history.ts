@@ -1,4 +1,4 @@
-/** Looks back: what prompts, names, estimates, approvals and lists of artifacts read of earlier events. */
+/** Queries over earlier events, for prompts, names, estimates, approvals and lists of artifacts. */
 import type { EventOf, SessionEvent } from '../domain/event.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
@@ -6,14 +6,14 @@ import type { RunRecord } from '../domain/session.ts';
 import type { Slice, StoredEvent } from './event-rows.ts';
 import type { JournalDatabase } from './journal-database.ts';
 
-/** A request for approval, with the event that ended it. */
+/** A request for approval, and the event that ended it. */
 export interface StoredApproval {
   readonly event: EventOf<'approval_requested'>;
   readonly state: JsonObject | null;
   readonly end: SessionEvent | null;
 }
 
-/** A completed action of an earlier run, by the names that it has. */
+/** A completed action of an earlier run, with its names. */
 export interface CachedOutcome {
   readonly seq: number;
   readonly id: string;
@@ -21,7 +21,7 @@ export interface CachedOutcome {
   readonly bytes: number;
 }
 
-/** What the prompt of a later run is made of (L5). */
+/** The events that the prompt of a later run uses (L5). */
 const CONVERSATION_TYPES = `'thought_completed', 'text_completed', 'response_completed', 'iteration_completed',
   'action_completed', 'action_failed', 'action_skipped', 'action_cancelled', 'action_rejected',
   'agent_completed', 'agent_failed', 'agent_cancelled'`;
@@ -34,8 +34,8 @@ export class History {
   }
 
   /**
-   * How many bytes `conversationOf` reads of a run, its input included, without reading them. Runs of more than
-   * `limits.historyEvents` events count as infinitely long.
+   * Number of bytes that `conversationOf` reads of a run, including its input, computed without reading them. Infinite
+   * for runs of more than `limits.historyEvents` events.
    */
   conversationBytes(run: RunRecord): number {
     const last = run.lastSeq ?? this.#db.lastSeq;
@@ -62,7 +62,7 @@ export class History {
     return Number(events?.['bytes'] ?? 0) + Number(input?.['bytes'] ?? 0);
   }
 
-  /** The events that a later prompt is made of, oldest first; an output past `limits.historyResultChars` as its beginning. */
+  /** Events for a later prompt, oldest first. An output longer than `limits.historyResultChars` is cut. */
   *conversationOf(run: RunRecord): Generator<StoredEvent> {
     const last = run.lastSeq ?? this.#db.lastSeq;
     for (let after = run.firstSeq - 1; after < last;) {
@@ -93,8 +93,8 @@ export class History {
   }
 
   /**
-   * What the names of runs before `run` stand for (P12, L5): completed actions since the context was cleared last,
-   * newest first, at most `limits.outcomeCache` of them. `bytes`: what reading the event costs.
+   * The values of names from runs before `run` (P12, L5): completed actions since the context was last cleared, newest
+   * first, at most `limits.outcomeCache`. `bytes`: the cost of reading the event.
    */
   outcomeCache(run: number): CachedOutcome[] {
     return this.#db
@@ -115,7 +115,7 @@ export class History {
       }));
   }
 
-  /** How long the latest completed actions took, oldest first, at most `limits.durationsRead` of them (S5). */
+  /** Durations of the latest completed actions, oldest first, at most `limits.durationsRead` (S5). */
   durations(): { readonly target: string; readonly ms: number }[] {
     const rows = this.#db.exec(
       `SELECT state ->> '$.target' AS target, state ->> '$.ms' AS ms FROM events
@@ -126,7 +126,7 @@ export class History {
     return rows.map((row) => ({ target: String(row['target']), ms: Number(row['ms']) })).reverse();
   }
 
-  /** The latest ends of actions, newest first (F5). */
+  /** The latest ended actions, newest first (F5). */
   recentActions(limit: number): SessionEvent[] {
     return this.#db
       .find(
@@ -138,7 +138,7 @@ export class History {
       .map((row) => this.#db.readEvent(row).event);
   }
 
-  /** A request for approval, with the event that ended it; null when no request has this id (J8). */
+  /** A request for approval and the event that ended it; null if no request has this id (J8). */
   approval(id: string): StoredApproval | null {
     const row = this.#db.find(
       `SELECT * FROM events WHERE type = 'approval_requested' AND data ->> '$.approval_id' = ? ORDER BY seq DESC LIMIT 1`,
@@ -158,7 +158,7 @@ export class History {
     return { event, state, end: end === undefined ? null : this.#db.readEvent(end).event };
   }
 
-  /** A slice of the completed actions whose output is large or may hold files: after the event `after`, oldest first. */
+  /** A slice of the completed actions after `after` whose output is large or may contain files, oldest first. */
   outcomesWithArtifacts(after: number, until: number): Slice<number> {
     const next = Math.min(until, after + limits.searchedEvents);
     const [row] = this.#db.find(
@@ -178,16 +178,16 @@ export class History {
   }
 }
 
-/** The beginning of the output in the beginning of an `action_completed` event's JSON: text, or JSON as text. */
+/** The start of the output in the start of an `action_completed` event's JSON: text, or JSON as text. */
 function beginningOf(data: string): string {
   const output = data.slice('{"output":'.length);
   if (!output.startsWith('"')) return output;
-  // The cut may have left part of an escape, of six characters at most.
+  // The cut may have split an escape sequence, of six characters at most.
   for (let end = output.length; end > output.length - 6; end -= 1) {
     try {
       return JSON.parse(`${output.slice(0, end)}"`) as string;
     } catch {
-      // One character less.
+      // Try one character less.
     }
   }
   return '';

@@ -1,13 +1,13 @@
 /**
- * The database of one session: its row, its tables, its statements, and what is on disk.
+ * The database of one session: its row, tables and statements, and which events are durable.
  *
- * Owns events that were appended and are not written yet, and the sequence numbers. Does not own the meaning of any
- * table but the session's.
+ * Owns the events that were appended and not written yet, and the sequence numbers. Does not own the meaning of any
+ * table except the session's.
  *
  * Invariants:
- *  1. Sequence numbers are 1, 2, 3, … without a gap (J4); `add` gives the next one.
- *  2. What was added in one synchronous turn is on disk together, or not at all.
- *  3. A row holds at most `limits.rowBytes`; longer JSON is in chunk rows (J6).
+ *  1. Sequence numbers are 1, 2, 3, … without a gap (J4); `add` assigns the next one.
+ *  2. Everything added in one synchronous turn becomes durable together, or not at all.
+ *  3. A row contains at most `limits.rowBytes`; longer JSON is stored in chunk rows (J6).
  *  4. Nothing is written before `create`: looking for a session that does not exist leaves no trace.
  *  5. Events of one turn are written together, before any other statement and before `sync`.
  */
@@ -21,13 +21,13 @@ import { createSessionTable, migrate, schemaVersion } from './schema.ts';
 
 export class JournalDatabase {
   readonly #storage: SqlDatabase;
-  /** Only the session's row exists, or not even that: `#db` makes the other tables when they are first used. */
+  /** Only the session's row exists, or nothing; `#db` creates the other tables on first use. */
   #bare = true;
   #record: SessionRecord | null = null;
   #lastSeq = 0;
   #syncedSeq = 0;
   #dirty = false;
-  /** Added and not written yet, in order. */
+  /** Events that were added and not written yet, in order. */
   #pending: EventRow[] = [];
   #syncing: Promise<void> = Promise.resolve();
 
@@ -44,20 +44,20 @@ export class JournalDatabase {
     this.#syncedSeq = this.#lastSeq;
   }
 
-  /** The database with its tables. */
+  /** The database; creates its tables on first use. */
   get #db(): SqlDatabase {
     if (this.#bare) migrate(this.#storage);
     this.#bare = false;
     return this.#storage;
   }
 
-  /** The session, or null when this database holds none. */
+  /** The session, or null if this database is empty. */
   get record(): SessionRecord | null {
     return this.#record;
   }
 
   requireRecord(): SessionRecord {
-    if (this.#record === null) throw new Error('the journal holds no session');
+    if (this.#record === null) throw new Error('the journal contains no session');
     return this.#record;
   }
 
@@ -65,12 +65,12 @@ export class JournalDatabase {
     return this.#lastSeq;
   }
 
-  /** The last event that is known to be on disk: readers see nothing beyond it (J1). */
+  /** The last event that is known to be durable: readers see nothing after it (J1). */
   get syncedSeq(): number {
     return this.#syncedSeq;
   }
 
-  /** Whether the session takes up so much that nothing new may begin in it; what is at work is written still. */
+  /** Whether the session is so large that nothing new may begin in it; running work is still recorded. */
   get full(): boolean {
     return this.#storage.sizeBytes() >= limits.sessionBytes;
   }
@@ -82,31 +82,31 @@ export class JournalDatabase {
     this.#dirty = true;
   }
 
-  /** Something but an event was written: the next `sync` waits for it. */
+  /** Something other than an event was written: the next `sync` waits for it. */
   changed(): void {
     this.#dirty = true;
   }
 
-  /** Takes the row of the next event, which `lastSeq` counts from here on. */
+  /** Adds the row of the next event and increments `lastSeq`. */
   add(row: EventRow): void {
     this.#pending.push(row);
     this.#lastSeq = row[0];
     this.#dirty = true;
   }
 
-  /** Runs a statement, which finds every event that was added before it. */
+  /** Runs a statement, which sees every event added before it. */
   exec(sql: string, ...parameters: SqlValue[]): SqlRow[] {
     this.#write();
     return this.#db.exec(sql, ...parameters);
   }
 
-  /** Runs a statement that only reads: where nothing has happened yet it finds nothing, and leaves no trace. */
+  /** Runs a read-only statement. In an unused session it finds nothing and leaves no trace. */
   find(sql: string, ...parameters: SqlValue[]): SqlRow[] {
     this.#write();
     return this.#bare ? [] : this.#db.exec(sql, ...parameters);
   }
 
-  /** Writes what was appended: a statement for many rows costs little more than one for a single row. */
+  /** Writes the pending events: a statement for many rows costs little more than one for a single row. */
   #write(): void {
     if (this.#pending.length === 0) return;
     const rows = this.#pending;
@@ -117,14 +117,14 @@ export class JournalDatabase {
         else this.#db.exec(INSERT_ONE, ...part);
       }
     } catch (fault) {
-      // What was not written has no number: the next event takes it (invariant 1), and nothing of its long values.
+      // Unwritten events lose their numbers, which the next events reuse (invariant 1), and their chunk rows.
       this.#lastSeq = Number(this.#db.exec(`SELECT COALESCE(MAX(seq), 0) AS seq FROM events`)[0]?.['seq'] ?? 0);
       this.#db.exec(`DELETE FROM chunks WHERE seq > ?`, this.#lastSeq);
       throw fault;
     }
   }
 
-  /** Resolves when everything appended so far is on disk. */
+  /** Resolves when everything appended so far is durable. */
   async sync(): Promise<void> {
     this.#write();
     if (this.#dirty) {
@@ -138,7 +138,7 @@ export class JournalDatabase {
     try {
       await this.#storage.sync();
     } catch (fault) {
-      // Not on disk: the next call must try again.
+      // Not durable: the next call must try again.
       this.#dirty = true;
       throw fault;
     }
@@ -147,7 +147,7 @@ export class JournalDatabase {
 
   /** Returns the text for its column, or writes it to chunk rows and returns null. */
   store(seq: number, field: string, text: string): string | null {
-    // A UTF-16 unit is at most 3 bytes of UTF-8: short texts need no exact count.
+    // A UTF-16 code unit has at most 3 bytes in UTF-8: short texts need no exact count.
     if (text.length * 3 <= limits.rowBytes) return text;
     const chars = Math.floor(limits.rowBytes / 3);
     let part = 0;

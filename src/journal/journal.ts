@@ -1,11 +1,11 @@
 /**
- * The journal: everything that decides the future of a session, in order (J1).
+ * The journal: everything that determines the future of a session, in order (J1).
  *
- * Owns the events: appends them and reads them. Its other duties are in parts: the database and what is on disk
- * (journal-database.ts), runs (run-table.ts), outcomes that stand for later actions (kept-outcomes.ts), and what is
- * looked up in earlier events (history.ts). Does not own the meaning of events, nor when they are sent.
+ * Owns the events: appends and reads them. Other duties are separate: the database and durability
+ * (journal-database.ts), runs (run-table.ts), reusable outcomes (kept-outcomes.ts), and queries over earlier events
+ * (history.ts). Does not own the meaning of events, or when they are sent.
  *
- * The tables are in schema.ts.
+ * schema.ts defines the tables.
  */
 import type { EventOf, EventType, JournalEntry, JournaledEventType, SessionEvent } from '../domain/event.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
@@ -34,7 +34,7 @@ export class Journal {
     this.history = new History(this.#db);
   }
 
-  /** The session, or null when this database holds none. */
+  /** The session, or null if this database is empty. */
   get record(): SessionRecord | null {
     return this.#db.record;
   }
@@ -43,17 +43,17 @@ export class Journal {
     return this.#db.lastSeq;
   }
 
-  /** The last event that is known to be on disk: readers see nothing beyond it (J1). */
+  /** The last event that is known to be durable: readers see nothing after it (J1). */
   get syncedSeq(): number {
     return this.#db.syncedSeq;
   }
 
-  /** Whether the session takes up so much that nothing new may begin in it; what is at work is written still. */
+  /** Whether the session is so large that nothing new may begin in it; running work is still recorded. */
   get full(): boolean {
     return this.#db.full;
   }
 
-  /** What the events that were appended so far stand for, in steps of work. */
+  /** The cost of all events appended so far, in steps of work. */
   get work(): number {
     return this.#work;
   }
@@ -62,7 +62,7 @@ export class Journal {
     this.#db.create(record);
   }
 
-  /** Takes one event and returns it with its sequence number. On disk only after `sync`. */
+  /** Appends one event and returns it with its sequence number. It is durable only after `sync`. */
   append<T extends JournaledEventType>(entry: JournalEntry<T>): EventOf<T> {
     const record = this.#db.requireRecord();
     const seq = this.#db.lastSeq + 1;
@@ -85,13 +85,13 @@ export class Journal {
     return toEvent(record.session_id, seq, entry);
   }
 
-  /** Resolves when everything appended so far is on disk. */
+  /** Resolves when everything appended so far is durable. */
   sync(): Promise<void> {
-    // The database's own promise: a sync that fails at once must be seen to fail at once (RunLog.commit).
+    // Returns the database's own promise: an immediate failure must be visible immediately (RunLog.commit).
     return this.#db.sync();
   }
 
-  /** Up to `limit` events with a seq above `after`, oldest first; of one run only, when it is named. */
+  /** Up to `limit` events with a seq above `after`, oldest first; of one run only, if it is given. */
   range(query: { readonly after: number; readonly limit: number; readonly run?: number }): StoredEvent[] {
     const rows =
       query.run === undefined
@@ -106,8 +106,8 @@ export class Journal {
   }
 
   /**
-   * A page of what readers see: events above `after` that are on disk, oldest first, without what only
-   * recovery reads. At most `limits.pageRows` of them, and no further one past `limits.readerPageBytes`.
+   * A page of events for readers: durable events above `after`, oldest first, without the state for recovery. At most
+   * `limits.pageRows` events; stops after `limits.readerPageBytes`.
    */
   page(after: number, until: number = this.#db.syncedSeq): SessionEvent[] {
     const last = Math.min(until, this.#db.syncedSeq);
@@ -125,8 +125,8 @@ export class Journal {
   }
 
   /**
-   * A slice of a run's events above `after` up to `until`, oldest first, without what only recovery reads and without
-   * what actions gave (`outputs` gives it by itself). Beyond `limits.passedEvents` of other runs it ends.
+   * A slice of a run's events above `after` up to `until`, oldest first, without the state for recovery and without
+   * outputs of actions (see `outputs`). Ends after `limits.passedEvents` events of other runs.
    *
    * @param only events of these types; default: all
    */
@@ -160,7 +160,7 @@ export class Journal {
     };
   }
 
-  /** Events of these rows, and no further one past so many characters. Long values are fetched one by one. */
+  /** The events of these rows; stops after the given number of characters. Long values are fetched one by one. */
   #within(rows: readonly SqlRow[], mostChars: number): { readonly events: SessionEvent[]; readonly chars: number } {
     const { session_id: sessionId } = this.#db.requireRecord();
     const events: SessionEvent[] = [];
@@ -175,7 +175,7 @@ export class Journal {
     return { events, chars };
   }
 
-  /** One event, without what only recovery reads. */
+  /** One event, without the state for recovery. */
   event(seq: number): SessionEvent | null {
     const rows = this.#db.find(
       `SELECT seq, run, iteration, type, at, action_id, action_name, data FROM events WHERE seq = ?`,
@@ -184,7 +184,7 @@ export class Journal {
     return this.#within(rows, 0).events[0] ?? null;
   }
 
-  /** What the data of an event takes up as JSON, without reading it; 0 when there is no such event. */
+  /** Size of an event's data as JSON, without reading it; 0 if there is no such event. */
   dataBytes(seq: number): number {
     const [row] = this.#db.find(
       `SELECT COALESCE(OCTET_LENGTH(data), (SELECT SUM(OCTET_LENGTH(text)) FROM chunks WHERE chunks.seq = events.seq AND field = 'data')) AS bytes
@@ -206,18 +206,18 @@ export class Journal {
     }
   }
 
-  /** The output that an `action_completed` event holds; null when there is none. */
+  /** The output of an `action_completed` event; null if there is none. */
   outputAt(seq: number): Json {
     const stored = this.range({ after: seq - 1, limit: 1 })[0];
     return stored === undefined ? null : outputOf(stored.event);
   }
 
-  /** What only recovery reads of an event; null where there is nothing. */
+  /** The state of an event that only recovery reads; null if there is none. */
   stateAt(seq: number): JsonObject | null {
     return this.range({ after: seq - 1, limit: 1 })[0]?.state ?? null;
   }
 
-  /** Each variable's value as JSON, and what it takes up with its name, in bytes. */
+  /** Each variable's value as JSON, and its size with its name in bytes. */
   variables(): Map<string, { readonly json: string; readonly bytes: number }> {
     const rows = this.#db.find(
       `SELECT key, value, OCTET_LENGTH(key) + OCTET_LENGTH(value) AS bytes FROM variables ORDER BY key`,

@@ -1,13 +1,13 @@
-/** Outcomes that stand for later actions (P6): where each is in the journal, and for how long. */
+/** Outcomes that later actions can reuse (P6): their position in the journal and their expiry. */
 import type { Json } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import { outputOf } from './event-rows.ts';
 import type { JournalDatabase } from './journal-database.ts';
 
-/** That a completed action stands for later ones: until `expiresAt`, or as long as it is remembered (P6). */
+/** A completed action that later ones can reuse: until `expiresAt`, or as long as it is kept (P6). */
 export interface KeptOutcome {
   readonly key: string;
-  /** Digest of what was asked. */
+  /** Digest of the request. */
   readonly content: string;
   /** Its `action_completed` event. */
   readonly seq: number;
@@ -17,14 +17,14 @@ export interface KeptOutcome {
 
 export class KeptOutcomes {
   readonly #db: JournalDatabase;
-  /** How many outcomes are kept with and without an expiry; null = not counted yet. */
+  /** Number of kept outcomes with and without an expiry; null means not counted yet. */
   #kept: { expiring: number; lasting: number } | null = null;
 
   constructor(db: JournalDatabase) {
     this.#db = db;
   }
 
-  /** What stands for actions with this key, with its output; null when there is none. */
+  /** The kept outcome for this key, with its output; null if there is none. */
   get(key: string): (KeptOutcome & { readonly output: Json }) | null {
     const row = this.#db.exec(`SELECT * FROM outcomes WHERE key = ?`, key)[0];
     if (row === undefined) return null;
@@ -41,7 +41,7 @@ export class KeptOutcomes {
     };
   }
 
-  /** Keeps an outcome in place of what was kept under its key. Past the limits expired ones go, then the oldest. */
+  /** Keeps an outcome, replacing the one under its key. Past the limits, drops expired ones, then the oldest. */
   remember({ key, content, seq, at, expiresAt }: KeptOutcome): void {
     this.#kept ??= this.#countKept(at);
     this.#db.exec(
@@ -53,14 +53,14 @@ export class KeptOutcomes {
       expiresAt,
     );
     this.#db.changed();
-    // A key that was kept already is counted twice, which only makes the next count come sooner.
+    // A replaced key is counted twice, so the next count only happens earlier.
     if (expiresAt === null) this.#kept.lasting += 1;
     else this.#kept.expiring += 1;
     const { expiring, lasting } = this.#kept;
     if (expiring > limits.cachedOutcomes || lasting > limits.idempotencyKeys) this.#kept = this.#countKept(at);
   }
 
-  /** Forgets what has expired and, where too much is left, the oldest tenth; counts the rest. */
+  /** Drops expired outcomes and, if too many are left, the oldest tenth; counts the rest. */
   #countKept(now: number): { expiring: number; lasting: number } {
     this.#db.exec(`DELETE FROM outcomes WHERE expires_at <= ?`, now);
     const count = (which: string): number =>

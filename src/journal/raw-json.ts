@@ -1,23 +1,23 @@
 /**
- * Places in JSON text, found without making values of it: an outcome of megabytes need not stand in memory to get one
- * file out of it. The text is what `JSON.stringify` wrote: valid, and without white space between its parts.
+ * Finds the position of values in JSON text without parsing it, so that one file can be read from an outcome of many
+ * megabytes. The text must come from `JSON.stringify`: valid, and without white space between its parts.
  */
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
-/** `[` and `{`, `]` and `}` differ in this bit. */
+/** `[` and `{`, and `]` and `}`, differ in this bit. */
 const BRACE = 0x20;
 const OPENING = 0x5b;
 const CLOSING = 0x5d;
 
-/** Where a value stands: from its first character to behind its last. */
+/** The range of a value: from its first character to after its last. */
 export interface Place {
   readonly from: number;
   readonly to: number;
 }
 
-/** The members of the object at `from`; none where something else is. */
+/** The members of the object at `from`; empty if it is not an object. */
 export function membersAt(text: string, from: number): ReadonlyMap<string, Place> {
   const members = new Map<string, Place>();
   if (text[from] !== '{') return members;
@@ -30,7 +30,7 @@ export function membersAt(text: string, from: number): ReadonlyMap<string, Place
   return members;
 }
 
-/** The first items of the list at `from`, at most `most`; none where something else is. */
+/** The first items of the list at `from`, at most `most`; empty if it is not a list. */
 export function itemsAt(text: string, from: number, most: number): Place[] {
   const items: Place[] = [];
   if (text[from] !== '[' || text[from + 1] === ']') return items;
@@ -43,14 +43,14 @@ export function itemsAt(text: string, from: number, most: number): Place[] {
   return items;
 }
 
-/** The string at a place; undefined where something else is. */
+/** The string at a place; undefined if it is not a string. */
 export function stringAt(text: string, place: Place | undefined): string | undefined {
   return place !== undefined && text.charCodeAt(place.from) === QUOTE
     ? (JSON.parse(text.slice(place.from, place.to)) as string)
     : undefined;
 }
 
-/** Behind the last character of the value that begins at `from`. */
+/** The index after the value that begins at `from`. */
 export function endOf(text: string, from: number): number {
   let depth = 0;
   for (let at = from; at < text.length; at += 1) {
@@ -68,7 +68,7 @@ export function endOf(text: string, from: number): number {
   return text.length;
 }
 
-/** @param from of its opening quote */
+/** @param from index of the opening quote */
 function endOfString(text: string, from: number): number {
   for (let at = text.indexOf('"', from + 1); at !== -1; at = text.indexOf('"', at + 1)) {
     let backslashes = 0;

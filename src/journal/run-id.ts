@@ -1,11 +1,11 @@
-/** A run's id holds its session's id and its number, so that no index is needed to find either. */
+/** A run's id contains its session's id and its number, so no index is needed to find either. */
 
-/** `ses_<hex>` and 3 -> `run_<hex>_3`: a run's id leads to its session without an index. */
+/** `ses_<hex>` and 3 -> `run_<hex>_3`. */
 export function runIdOf(sessionId: string, run: number): string {
   return `run_${sessionId.replace(/^ses_/, '')}_${run}`;
 }
 
-/** `run_<hex>_3` -> 3; 0 when the id has another form. */
+/** `run_<hex>_3` -> 3; 0 if the id has another form. */
 export function runNumberOf(runId: string): number {
   const match = /_(\d{1,9})$/.exec(runId);
   return match === null ? 0 : Number(match[1]);

@@ -1,4 +1,4 @@
-/** The table of runs: their state, their input, and inputs that no event carries (J3, J7, J9). */
+/** The table of runs: their state, their input, and inputs that are not part of an event (J3, J7, J9). */
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { SqlRow } from '../domain/ports.ts';
@@ -6,7 +6,7 @@ import type { RunRecord, RunStatus } from '../domain/session.ts';
 import type { JournalDatabase } from './journal-database.ts';
 import { runIdOf } from './run-id.ts';
 
-/** A run's columns; a long input, or one in chunk rows, as null. */
+/** A run's columns; null for a long input, or one in chunk rows. */
 const RUN = `run, status, first_seq, last_seq, started_at, ended_at, idempotency_key,
   CASE WHEN input <> '' AND OCTET_LENGTH(input) <= ${limits.inlineBytes} THEN input END AS input`;
 
@@ -33,7 +33,7 @@ export class RunTable {
     return this.require(run);
   }
 
-  /** A run that waited in the queue begins now. */
+  /** Starts a queued run. */
   start(run: number, at: number): void {
     this.#db.exec(
       `UPDATE runs SET status = 'running', first_seq = ?, started_at = ? WHERE run = ?`,
@@ -44,7 +44,7 @@ export class RunTable {
     this.#db.changed();
   }
 
-  /** @param open something of the run is still to come: an approval, or an action that nobody waits for */
+  /** @param open the run is not complete: it waits for an approval, or for an action that nothing waits for */
   end(run: number, status: RunStatus, at: number, open: boolean): void {
     this.#db.exec(
       `UPDATE runs SET status = ?, last_seq = ?, ended_at = ?, open = ? WHERE run = ?`,
@@ -57,7 +57,7 @@ export class RunTable {
     this.#db.changed();
   }
 
-  /** Nothing of the run is to come any more. */
+  /** Marks the run as complete: nothing more will happen in it. */
   close(run: number): void {
     this.#db.exec(`UPDATE runs SET open = 0 WHERE run = ? AND open = 1`, run);
     this.#db.changed();
@@ -68,7 +68,7 @@ export class RunTable {
     return row === undefined ? null : this.#toRun(row);
   }
 
-  /** The run that a message with this `Idempotency-Key` started (J7). */
+  /** The run started by a message with this `Idempotency-Key` (J7). */
   byIdempotencyKey(key: string): RunRecord | null {
     const row = this.#db.find(`SELECT ${RUN} FROM runs WHERE idempotency_key = ?`, key)[0];
     return row === undefined ? null : this.#toRun(row);
@@ -91,17 +91,17 @@ export class RunTable {
       .map((row) => this.#toRun(row));
   }
 
-  /** How many runs there are; their numbers go from 1 to this. */
+  /** Number of runs; they are numbered from 1. */
   get count(): number {
     return Number(this.#db.find(`SELECT COALESCE(MAX(run), 0) AS run FROM runs`)[0]?.['run'] ?? 0);
   }
 
-  /** Runs of which something is still to come: after a crash, these need an owner (J3). */
+  /** Runs that are not complete: after a crash, these must be resumed (J3). */
   open(): RunRecord[] {
     return this.#db.find(`SELECT ${RUN} FROM runs WHERE open = 1 ORDER BY run`).map((row) => this.#toRun(row));
   }
 
-  /** Writes inputs of a run that no event carries; they come after the last event that was appended (J9). */
+  /** Writes inputs of a run that are not part of an event; they follow the last appended event (J9). */
   addInputs(run: number, inputs: Json): void {
     this.#db.exec(
       `INSERT INTO inputs (run, after_seq, data) VALUES (?, ?, ?)`,
@@ -112,7 +112,7 @@ export class RunTable {
     this.#db.changed();
   }
 
-  /** What `addInputs` wrote of a run, in order. */
+  /** The inputs of a run written by `addInputs`, in order. */
   looseInputs(run: number): { readonly afterSeq: number; readonly inputs: Json }[] {
     return this.#db
       .find(`SELECT after_seq, data FROM inputs WHERE run = ? ORDER BY id`, run)
@@ -122,7 +122,7 @@ export class RunTable {
   #toRun(row: SqlRow): RunRecord {
     const run = Number(row['run']);
     const load = (text: unknown): JsonObject => JSON.parse(this.#db.load(-run, 'input', text)) as JsonObject;
-    // A long input is read when somebody asks for it: a page of runs would not fit in memory with all of theirs.
+    // A long input is read on demand: a page of runs would not fit in memory with all inputs.
     let input = row['input'] === null ? null : load(row['input']);
     const read = (): JsonObject =>
       (input ??= load(this.#db.exec(`SELECT input FROM runs WHERE run = ?`, run)[0]?.['input']));

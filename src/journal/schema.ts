@@ -1,8 +1,8 @@
-/** The session's tables and how they came to be. Migrations only go forward (J9). */
+/** The session's tables and their migrations. Migrations only go forward (J9). */
 import { EngineError } from '../domain/errors.ts';
 import type { SqlDatabase } from '../domain/ports.ts';
 
-/** Older and younger than every version: all that a session has until something happens in it. */
+/** The same in every schema version. An unused session has only this table. */
 const SESSION_TABLE = `CREATE TABLE IF NOT EXISTS session (id INTEGER PRIMARY KEY CHECK (id = 1), data TEXT NOT NULL)`;
 
 /** One entry per schema version; entry n brings a database from version n to n + 1. */
@@ -40,7 +40,7 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     `CREATE TABLE variables (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID`,
   ],
   [
-    // What stands for later actions (P6): where its result is, never the result itself.
+    // Outcomes that later actions can reuse (P6): the position of the result, never the result itself.
     `CREATE TABLE outcomes (
        key TEXT PRIMARY KEY,
        content TEXT NOT NULL,
@@ -50,36 +50,35 @@ const MIGRATIONS: readonly (readonly string[])[] = [
      ) WITHOUT ROWID`,
   ],
   [
-    // What a run was told, where no event carries it: streamed text between two events, mostly (J6, J9).
+    // Inputs of a run that are not part of an event: mostly streamed text between two events (J6, J9).
     `CREATE TABLE inputs (
        id INTEGER PRIMARY KEY,
        run INTEGER NOT NULL,
        after_seq INTEGER NOT NULL,
        data TEXT NOT NULL
      )`,
-    // Something of the run is still to come, even after its answer (J3).
+    // The run is not complete: more may happen even after its answer (J3).
     `ALTER TABLE runs ADD COLUMN open INTEGER NOT NULL DEFAULT 0`,
     `UPDATE runs SET open = 1 WHERE status IN ('queued', 'running', 'waiting')`,
   ],
   [
-    // Feeds: what the model made of them, and the latest value of each (F2, F3).
+    // Feeds: their definition by the model, and their latest values (F2, F3).
     `CREATE TABLE feeds (id TEXT PRIMARY KEY, data TEXT NOT NULL) WITHOUT ROWID`,
   ],
 ];
 
-/** Written by this code; a database with a higher number was written by newer code. */
+/** The version written by this code; a higher number was written by newer code. */
 export const SCHEMA_VERSION = MIGRATIONS.length;
 
-/** The session's row alone: most of a migration's time is saved for a session that nobody speaks in, or not yet. */
+/** Creates the session's row only: most of the migration is avoided for an unused session. */
 export function createSessionTable(db: SqlDatabase): void {
   db.exec(SESSION_TABLE);
 }
 
 /**
- * Reads the schema version without writing anything: null for an empty database, 0 where a session was created in
- * which nothing has happened yet.
+ * Reads the schema version without writing anything: null for an empty database, 0 for an unused session.
  *
- * @throws EngineError `schema_too_new` when newer code wrote the database; nothing is written then (J9)
+ * @throws EngineError `schema_too_new` if newer code wrote the database; nothing is written then (J9)
  */
 export function schemaVersion(db: SqlDatabase): number | null {
   const tables = db.exec(
@@ -97,7 +96,7 @@ export function schemaVersion(db: SqlDatabase): number | null {
   return version;
 }
 
-/** Brings the database to `SCHEMA_VERSION`; does nothing when it is there already. */
+/** Migrates the database to `SCHEMA_VERSION`; does nothing if it is current. */
 export function migrate(db: SqlDatabase): void {
   const version = schemaVersion(db) ?? 0;
   if (version === SCHEMA_VERSION) return;

@@ -1,19 +1,19 @@
-/** How often and how long an action is tried (S7, S8). Pure arithmetic over declarations and errors. */
+/** Number and duration of attempts (S7, S8). Pure arithmetic over declarations and errors. */
 import type { ActionDeclaration, ActionError, ActionPolicy, RetryPolicy } from '../domain/action.ts';
 import { backoffMs } from '../domain/backoff.ts';
 import { limits } from '../domain/limits.ts';
 
-/** A timer delay that every platform can hold. */
+/** The longest timer delay that all platforms support. */
 export const LONGEST_TIMER_MS = 2_147_483_647;
 
-/** Milliseconds that one attempt may take (S8). */
+/** Timeout of one attempt in milliseconds (S8). */
 export function timeoutOf(action: ActionDeclaration, policy: ActionPolicy): number {
   return Math.max(1, Math.min(action.timeoutMs ?? policy.timeoutMs, limits.maxActionTimeoutMs));
 }
 
 /**
- * Whether the other side said that it has too much to do: 429, 503, a full runner. It is then asked
- * by fewer at a time (S5), whether or not this action is tried again.
+ * Whether the target reported overload: 429, 503, a full runner. It then gets fewer concurrent calls (S5), whether or
+ * not this action is retried.
  */
 export function isOverload(error: ActionError): boolean {
   const asksForPatience = error.retryable && error.retryAfterMs !== undefined;
@@ -21,9 +21,9 @@ export function isOverload(error: ActionError): boolean {
 }
 
 /**
- * Attempts in all, the first included, for an action that has just failed with `error`.
+ * Maximum number of attempts, including the first, for an action that has just failed with `error`.
  *
- * Unsafe actions are tried once, unless the attempt is known never to have reached its target (S7).
+ * Unsafe actions get one attempt, unless it is known that the attempt never reached its target (S7).
  */
 export function attemptsAllowed(action: ActionDeclaration, policy: ActionPolicy, error: ActionError): number {
   if (!error.retryable) return 1;
@@ -35,10 +35,10 @@ export function attemptsAllowed(action: ActionDeclaration, policy: ActionPolicy,
 }
 
 /**
- * Milliseconds between a failed attempt and the next one: exponential with full jitter, unless the
- * action asks for another backoff; never less than the target asked for (S7, R8).
+ * Milliseconds between a failed attempt and the next one: exponential with full jitter, unless the action has another
+ * backoff; never less than the target asked for (S7, R8).
  *
- * @param attempt the attempt that failed, from 1
+ * @param attempt the failed attempt, 1-based
  * @param random uniform in [0, 1)
  */
 export function retryDelayMs(policy: RetryPolicy, attempt: number, error: ActionError, random: number): number {

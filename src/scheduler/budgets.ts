@@ -1,7 +1,7 @@
 /**
- * The budgets of a run (S12): what is left of each, what is set aside for children, and the timer of the seconds.
+ * The budgets of a run (S12): what is left of each, what is reserved for children, and the timer of the time budget.
  *
- * Decides nothing about actions or the loop: `step` asks what is left, and acts on it.
+ * Makes no decisions about actions or the loop: `step` asks for the remaining budget and acts on it.
  */
 import { factsOf } from '../domain/action-types.ts';
 import type { ActionError } from '../domain/action.ts';
@@ -13,7 +13,7 @@ import { LONGEST_TIMER_MS } from './attempts.ts';
 import type { ActionNode, BudgetName, RunState } from './state.ts';
 import type { RunError, StepFrame } from './step-frame.ts';
 
-/** Model calls beyond the one that is set aside for the last generation. */
+/** Remaining model calls, without the one reserved for the last generation. */
 export function callsLeft({ policy, modelCalls, reserved }: RunState): number {
   return policy.modelCalls - modelCalls - reserved.modelCalls - (policy.source === 'model' ? 1 : 0);
 }
@@ -23,15 +23,15 @@ function childrenLeft({ policy, children, reserved }: RunState): number {
   return (policy.maxChildren ?? Infinity) - children - (reserved.children ?? 0);
 }
 
-/** Tokens beyond those set aside for the last generation. */
+/** Remaining tokens, without those reserved for the last generation. */
 export function tokensLeft({ policy, tokens, reserved }: RunState): number {
   if (policy.tokens === null) return Infinity;
   return policy.tokens - tokens - reserved.tokens - (policy.source === 'model' ? limits.lastGenerationTokens : 0);
 }
 
 /**
- * Sets aside what a child may spend (S12): an equal part of what is left, for itself, for every child
- * that waits, and for what comes after them. Null for actions that start no child.
+ * Reserves the budget of a child (S12): an equal share of the remaining budget, divided between this child, every
+ * waiting child, and later work. Null for actions that start no child.
  */
 export function reserve({ state, at }: StepFrame, node: ActionNode): ChildBudget | null {
   if (!startsChild(node)) return null;
@@ -46,9 +46,9 @@ export function reserve({ state, at }: StepFrame, node: ActionNode): ChildBudget
     modelCalls: Math.max(1, Math.floor(part(callsLeft(state)))),
     tokens: policy.tokens === null ? null : Math.max(1, Math.floor(part(tokensLeft(state)))),
     cost: policy.cost == null ? null : part(policy.cost - state.cost - reserved.cost),
-    // A child can answer without an action, so what is not there is not lent.
+    // A child can answer without an action, so it may get no actions at all.
     actions: Math.min(actionsLeft, Math.max(1, Math.floor(part(actionsLeft)))),
-    children: childrenLent(state, waiting),
+    children: sessionsForChild(state, waiting),
   };
   const { modelCalls, actions, tokens, cost, children } = budget;
   node.reserved = { modelCalls, actions, tokens: tokens ?? 0, cost: cost ?? 0, children: children + 1 };
@@ -58,10 +58,10 @@ export function reserve({ state, at }: StepFrame, node: ActionNode): ChildBudget
 }
 
 /**
- * Sessions that a child may start itself: two thirds of what is left beside it, less what is kept for its
- * siblings. Half of all is theirs, or one for each that waits: what a model goes on to declare is not known yet.
+ * Sessions that a child may start itself: two thirds of the remaining sessions, without its own and those kept for its
+ * siblings. Half of `maxChildren` is kept for siblings (or one per waiting child, if more): later ones are unknown.
  */
-function childrenLent(state: RunState, waiting: number): number {
+function sessionsForChild(state: RunState, waiting: number): number {
   const { maxChildren } = state.policy;
   if (maxChildren === undefined) return limits.childrenPerRun;
   const kept = Math.max(waiting, Math.ceil(maxChildren / 2) - 1 - state.directChildren);
@@ -69,10 +69,10 @@ function childrenLent(state: RunState, waiting: number): number {
 }
 
 /**
- * A child's end, or its attempt's: what was set aside and not spent is free again (S12). Sessions whose
- * number is not known count as started: a child that timed out may have started as many as it was lent.
+ * A child or its attempt has ended: releases the unspent part of its reservation (S12). If the number of its sessions
+ * is unknown, all reserved ones count as started: a child that timed out may have started that many.
  */
-export function giveBack(state: RunState, node: ActionNode, spent?: Spent): void {
+export function releaseReservation(state: RunState, node: ActionNode, spent?: Spent): void {
   if (node.reserved === null) return;
   state.reserved = addSpent(state.reserved, node.reserved, -1);
   state.children += spent?.children ?? node.reserved.children ?? 0;
@@ -92,37 +92,37 @@ function isPending({ admitted, stage }: ActionNode): boolean {
   return admitted && stage !== 'running' && stage !== 'settled';
 }
 
-/** Why an action may not be dispatched, or null. Only what calls models spends calls and tokens. */
-export function lackOf(frame: StepFrame, node: ActionNode): Pick<ActionError, 'code' | 'message'> | null {
+/** The error if a budget does not allow the action to start, else null. Only model calls use calls and tokens. */
+export function shortageOf(frame: StepFrame, node: ActionNode): Pick<ActionError, 'code' | 'message'> | null {
   const { state } = frame;
   const { spends } = factsOf(node.declaration.type);
   if (spends === 'nothing') return null;
   const { policy } = state;
   if (spends === 'session' && childrenLeft(state) <= 0) {
-    const allowed = `this run may start ${policy.maxChildren ?? 0} sessions, with those that they start`;
+    const allowed = `this run may start ${policy.maxChildren ?? 0} sessions, including nested ones`;
     return { code: 'too_many_children', message: `Action "${node.id}" was not started: ${allowed}` };
   }
-  const message = budgetLack(frame, node);
+  const message = budgetShortage(frame, node);
   return message === null ? null : { code: 'budget_exceeded', message };
 }
 
-function budgetLack(frame: StepFrame, node: ActionNode): string | null {
+function budgetShortage(frame: StepFrame, node: ActionNode): string | null {
   const { state } = frame;
   const { policy } = state;
   if (callsLeft(state) <= 0) {
     exceed(frame, 'model_calls', policy.modelCalls, state.modelCalls);
-    return `No model call is left for action "${node.id}": the run may make ${policy.modelCalls}, and keeps one for its answer`;
+    return `No model call is left for action "${node.id}": the run may make ${policy.modelCalls}, and one is reserved for its answer`;
   }
   if (policy.tokens !== null && tokensLeft(state) <= 0) {
     exceed(frame, 'tokens', policy.tokens, state.tokens);
-    return `No tokens are left for action "${node.id}": the run may use ${policy.tokens}, and keeps some for its answer`;
+    return `No tokens are left for action "${node.id}": the run may use ${policy.tokens}, and some are reserved for its answer`;
   }
   if (exceedCost(frame))
     return `No money is left for action "${node.id}": the run may spend ${policy.cost ?? 0} US dollars`;
   return null;
 }
 
-/** The cost of a call is known only after it: the budget ends when it is reached, and the last generation may exceed it. */
+/** A call's cost is known only afterwards: the budget ends when it is reached, and the last generation may exceed it. */
 export function exceedCost(frame: StepFrame): boolean {
   const { policy, cost, reserved } = frame.state;
   if (policy.cost == null || cost + reserved.cost < policy.cost) return false;
@@ -130,7 +130,7 @@ export function exceedCost(frame: StepFrame): boolean {
   return true;
 }
 
-/** Reports a budget as exceeded, once; the next generation is then the last one. */
+/** Reports a budget as exceeded, once. The next generation is then the last one. */
 export function exceed({ state, out }: StepFrame, budget: BudgetName, limit: number, used: number): void {
   if (state.exceeded.includes(budget)) return;
   state.exceeded.push(budget);
@@ -146,7 +146,7 @@ export function budgetError({ policy }: RunState, budget: BudgetName): RunError 
     cost: `${policy.cost ?? 0} US dollars`,
     actions: `${policy.maxActions} actions`,
   }[budget];
-  return { code: 'budget_exceeded', message: `The run's budget of ${allowed} is spent, and there is no answer` };
+  return { code: 'budget_exceeded', message: `The run used up its budget (${allowed}) without an answer` };
 }
 
 export function armBudget({ state, out }: StepFrame, remainingMs: number): void {

@@ -1,14 +1,13 @@
 /** Whether a generation has answered (P10, P11, S11). */
 import type { ActionNode, ClosedResponse, Generation, RunState } from './state.ts';
 
-/** Some response, whatever it says of itself, or bare text that counts as one. */
-export function saidSomething(generation: Generation): boolean {
+/** Whether there is a response, final or not, or bare text that counts as one. */
+export function hasAnswer(generation: Generation): boolean {
   return generation.answered || generation.responses.length > 0;
 }
 
 /**
- * Whether the generation's answer ends the run. Asked when its stream has ended and its awaited
- * actions have settled.
+ * Whether the generation's answer ends the run. Called after its stream has ended and its awaited actions have settled.
  */
 export function isFinal(state: RunState, generation: Generation): boolean {
   const answered = generation.answered || generation.responses.some((response) => ends(state, generation, response));
@@ -29,16 +28,16 @@ function ends(state: RunState, generation: Generation, response: ClosedResponse)
   }
 }
 
-/** `auto`: no awaited action was declared here whose result the response could not have told (P10). */
+/** `auto`: every awaited action of this generation is one whose result the response could have included (P10). */
 function coversActions(state: RunState, generation: Generation, response: ClosedResponse): boolean {
   const mark = ++state.mark;
-  const told: ActionNode[] = [];
-  const tell = (node: ActionNode): void => {
+  const covered: ActionNode[] = [];
+  const cover = (node: ActionNode): void => {
     if (node.mark === mark) return;
     node.mark = mark;
-    told.push(node);
+    covered.push(node);
   };
-  response.refers.forEach(tell);
-  for (const node of told) node.dependencies.forEach(tell);
+  response.refers.forEach(cover);
+  for (const node of covered) node.dependencies.forEach(cover);
   return generation.nodes.every((node) => node.mode === 'fire_and_forget' || node.mark === mark);
 }

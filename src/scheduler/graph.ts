@@ -1,16 +1,16 @@
 /**
- * The graph of a run: what names mean, what waits for what, and which waits would be circles.
+ * The graph of a run: the meaning of names, the dependencies, and the detection of cycles.
  *
- * Owns the name tables and the sync barriers of a generation. Does not settle anything: it answers
- * questions and links nodes; `step.ts` decides what follows.
+ * Owns the name tables and the sync barriers of a generation. Does not settle anything: it answers questions and links
+ * nodes; `step.ts` decides what follows.
  *
  * Invariants:
- *  1. Dependencies and barriers together never form a circle: a dependency that would close one is
- *     refused (S3), a barrier that would is lifted (S4).
- *  2. Only forward bindings, of a `depends_on` name that was declared later, can close a circle, so
- *     only they are searched; everything else points backwards.
- *  3. A sync action holds exactly the later actions of its generation that have no `depends_on`
- *     field and that it does not wait for itself.
+ *  1. Dependencies and barriers together never form a cycle: a dependency that would close one is rejected (S3), a
+ *     barrier that would close one is lifted (S4).
+ *  2. Only forward bindings (to a `depends_on` name that is declared later) can close a cycle, so only these are
+ *     searched. All other edges point backwards.
+ *  3. A sync action blocks exactly the later actions of its generation that have no `depends_on` field and that it
+ *     does not wait for itself.
  */
 import { limits } from '../domain/limits.ts';
 import { noteEdges } from './ready.ts';
@@ -18,14 +18,14 @@ import type { ActionNode, Generation, RunState } from './state.ts';
 
 // --- names -----------------------------------------------------------------------------------
 
-/** Enters an action under its id and output key; the newest wins (P6, P12). */
+/** Registers an action under its id and output key; the newest one wins (P6, P12). */
 export function register(state: RunState, node: ActionNode): void {
   state.ids.set(node.id, node);
   const { outputKey } = node.declaration;
   if (outputKey !== null) state.outputKeys.set(outputKey, node);
 }
 
-/** Enters an accepted action under the name of what it calls, for `depends_on` by name (S3). */
+/** Registers an accepted action under the name of its target, for `depends_on` by name (S3). */
 export function registerName(state: RunState, node: ActionNode): void {
   const { name } = node.declaration;
   const namesakes = state.named.get(name);
@@ -33,18 +33,18 @@ export function registerName(state: RunState, node: ActionNode): void {
   else namesakes.push(node);
 }
 
-/** What a reference means at this place: latest output key, then action id (P12). */
+/** Resolves a reference: the newest action with this output key, else with this id (P12). */
 export function producerOf(state: RunState, name: string): ActionNode | null {
   return state.outputKeys.get(name) ?? state.ids.get(name) ?? null;
 }
 
 /**
- * What a `depends_on` name means at its place, or null while it is open: unknown so far, or an
- * earlier iteration's action that ended badly and may be declared again in this generation.
+ * Resolves a `depends_on` name while text is arriving. Null while it is undecided: unknown so far, or an action of an
+ * earlier iteration that failed and may be declared again in this generation.
  */
 export function dependencyOf(state: RunState, generation: Generation, name: string): ActionNode | null {
   const byId = state.ids.get(name);
-  if (byId !== undefined) return byId.iteration === generation.iteration || !endedBadly(byId) ? byId : null;
+  if (byId !== undefined) return byId.iteration === generation.iteration || !hasFailed(byId) ? byId : null;
   const namesakes = state.named.get(name);
   if (namesakes === undefined) return null;
   const latest = namesakes.at(-1);
@@ -52,10 +52,10 @@ export function dependencyOf(state: RunState, generation: Generation, name: stri
   if (latest.iteration === generation.iteration) {
     return namesakes.at(-2)?.iteration === generation.iteration ? null : latest;
   }
-  return namesakes.length === 1 && !endedBadly(latest) ? latest : null;
+  return namesakes.length === 1 && !hasFailed(latest) ? latest : null;
 }
 
-/** The same at the end of the generation, when nothing more can be declared; null = unknown. */
+/** Resolves a name at the end of the generation, when nothing more can be declared; null if unknown. */
 export function dependencyAtEnd(state: RunState, node: ActionNode, name: string): ActionNode | null {
   const byId = state.ids.get(name);
   if (byId !== undefined && byId !== node) return byId;
@@ -63,20 +63,20 @@ export function dependencyAtEnd(state: RunState, node: ActionNode, name: string)
   return candidates.length === 1 ? (candidates[0] ?? null) : null;
 }
 
-/** Other actions of that name: this generation's, else those of earlier iterations. */
+/** Other actions with this target name: those of this generation, else those of earlier iterations. */
 function namesakesOf(state: RunState, node: ActionNode, name: string): ActionNode[] {
   const namesakes = (state.named.get(name) ?? []).filter((namesake) => namesake !== node);
   const here = namesakes.filter((namesake) => namesake.iteration === node.iteration);
   return here.length > 0 ? here : namesakes;
 }
 
-function endedBadly(node: ActionNode): boolean {
+function hasFailed(node: ActionNode): boolean {
   return node.stage === 'settled' && !node.satisfied;
 }
 
 const IDS_SHOWN = 12;
 
-/** The sentence of an `unknown_dependency` rejection. */
+/** The message of an `unknown_dependency` rejection. */
 export function unknownDependency(state: RunState, node: ActionNode, names: readonly string[]): string {
   const ambiguous = names.every((name) => namesakesOf(state, node, name).length > 1);
   const what =
@@ -90,15 +90,14 @@ export function unknownDependency(state: RunState, node: ActionNode, names: read
   const more = known.length > IDS_SHOWN ? ` and ${known.length - IDS_SHOWN} more` : '';
   const list = known.length === 0 ? 'none' : shown + more;
   return ambiguous
-    ? `Action "${node.id}" depends on ${what}, the name of several actions: use an id (known: ${list})`
+    ? `Action "${node.id}" depends on ${what}, which is the name of several actions: use an id (known: ${list})`
     : `Action "${node.id}" depends on unknown ${names.length === 1 ? 'id' : 'ids'} ${what} (known: ${list})`;
 }
 
 // --- edges -------------------------------------------------------------------------------------
 
 /**
- * Makes `node` wait for one of its `dependencies`. A settled one is counted at once, as if it
- * settled now.
+ * Makes `node` wait for one of its `dependencies`. A settled dependency is counted at once.
  */
 export function link(state: RunState, node: ActionNode, dependency: ActionNode): void {
   if (dependency.stage === 'settled') {
@@ -112,7 +111,7 @@ export function link(state: RunState, node: ActionNode, dependency: ActionNode):
   noteEdges(state, node);
 }
 
-/** What a settled dependency means to one that waits for it. */
+/** Updates the counters of a waiting action for a settled dependency. */
 export function countSettled(node: ActionNode, dependency: ActionNode): void {
   if (!dependency.satisfied) node.doomedBy ??= dependency;
   else if (dependency.settlement?.status === 'completed') node.successes += 1;
@@ -120,8 +119,8 @@ export function countSettled(node: ActionNode, dependency: ActionNode): void {
 }
 
 /**
- * The dependency path from one of `starts` to one of `goals`, both included, or null. Settled
- * actions wait for nothing and are not entered.
+ * The dependency path from one of `starts` to one of `goals`, both included, or null. Settled actions wait for nothing
+ * and are skipped.
  */
 export function pathBetween(
   state: RunState,
@@ -156,11 +155,11 @@ export function pathBetween(
 
 const PATH_SHOWN = 16;
 
-/** The sentence of a `dependency_cycle` rejection: who closes it, and the way round. */
+/** The message of a `dependency_cycle` rejection: the action that closes the cycle, and its path. */
 export function dependencyCycle(node: ActionNode, path: readonly ActionNode[]): string {
   const ids = path.map(({ id }) => id);
   const shown = ids.length > PATH_SHOWN ? [...ids.slice(0, PATH_SHOWN - 2), '…', ...ids.slice(-1)] : ids;
-  return `Action "${node.id}" closes a circle of dependencies: ${[node.id, ...shown, node.id].join(' -> ')}`;
+  return `Action "${node.id}" closes a dependency cycle: ${[node.id, ...shown, node.id].join(' -> ')}`;
 }
 
 // --- sync barriers (S4) ----------------------------------------------------------------------------
@@ -184,7 +183,7 @@ function firstUnsettledSync(generation: Generation): ActionNode | null {
   }
 }
 
-/** A sync action has settled: the actions that nothing holds any more. */
+/** A sync action has settled. @returns the actions that nothing blocks any more */
 export function liftBarrier(generation: Generation, sync: ActionNode): ActionNode[] {
   const released: ActionNode[] = [];
   const first = firstUnsettledSync(generation);
@@ -210,11 +209,10 @@ function dropHold(node: ActionNode, released: ActionNode[]): void {
 }
 
 /**
- * Lifts the barriers that a forward binding turns into circles: `waiters` now wait for `target`, so
- * no sync action that waits for one of them, through dependencies or barriers, may hold what
- * `target` needs.
+ * Lifts the barriers that a forward binding turns into cycles. `waiters` now wait for `target`, so a sync action that
+ * waits for one of them, through dependencies or barriers, must not block anything that `target` needs.
  *
- * @returns the actions that nothing holds any more
+ * @returns the actions that nothing blocks any more
  */
 export function exemptFromBarriers(
   state: RunState,
@@ -268,10 +266,10 @@ function closure(state: RunState, start: ActionNode): ActionNode[] {
   return found;
 }
 
-/** Everything that waits for one of `roots`, through dependencies or barriers, the roots included. */
+/** Everything that waits for one of `roots`, through dependencies or barriers, including the roots. */
 function waitingFor(generation: Generation, roots: readonly ActionNode[]): Set<ActionNode> {
   const found = new Set<ActionNode>(roots);
-  // The line behind a sync action is the same for all sync actions before it: walked once, backwards.
+  // The actions behind a sync action are the same for all earlier sync actions: walked once, backwards.
   let walkedFrom = generation.line.length;
   for (const node of found) {
     for (const dependent of node.dependents) if (dependent.stage === 'waiting') found.add(dependent);

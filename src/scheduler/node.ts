@@ -1,10 +1,10 @@
-/** Actions as the scheduler first knows them, before anything has happened to them. */
+/** Creates the scheduler's record of an action. */
 import { DEFAULT_ACTION_TYPE } from '../domain/action-types.ts';
 import { plainDeclaration } from '../domain/action.ts';
 import type { ActionDeclaration, ActionRejection, ActionPolicy } from '../domain/action.ts';
 import type { ActionNode, RunState } from './state.ts';
 
-/** Shared by all nodes until they have something to list, and never added to: most lists stay empty. */
+/** Shared empty list of all nodes, never modified: most lists stay empty. */
 const NOTHING: never[] = [];
 
 export function newNode(
@@ -52,8 +52,8 @@ export function newNode(
   };
 }
 
-/** Stands in for an action that the parser could not read: enough to be named and depended on. */
-export function standIn(rejection: ActionRejection): ActionDeclaration {
+/** A placeholder for an action that the parser could not read: it has a name and can be a dependency. */
+export function placeholder(rejection: ActionRejection): ActionDeclaration {
   return plainDeclaration({
     ordinal: rejection.ordinal,
     id: rejection.id,
@@ -64,8 +64,8 @@ export function standIn(rejection: ActionRejection): ActionDeclaration {
   });
 }
 
-/** What is known of the target of an action that could not be read: nothing, so the least. */
-export const policyOfRefused: ActionPolicy = {
+/** The most restrictive policy, for an action that could not be read. */
+export const placeholderPolicy: ActionPolicy = {
   effects: 'unsafe',
   timeoutMs: 0,
   retry: { maxAttempts: 1, backoff: 'none', delayMs: 0, maxDelayMs: 0 },
@@ -76,13 +76,13 @@ export const policyOfRefused: ActionPolicy = {
   refusal: null,
 };
 
-/** Whether two declarations say the same thing to the letter, wherever they stand (P6). */
+/** Whether two declarations have the same content, regardless of their position (P6). */
 export function sameAction(a: ActionDeclaration, b: ActionDeclaration): boolean {
-  return essence(a) === essence(b);
+  return contentOf(a) === contentOf(b);
 }
 
-const PLACE: ReadonlySet<string> = new Set<keyof ActionDeclaration>(['ordinal', 'span', 'embeddedInThought']);
+const POSITION_FIELDS: ReadonlySet<string> = new Set<keyof ActionDeclaration>(['ordinal', 'span', 'embeddedInThought']);
 
-function essence(action: ActionDeclaration): string {
-  return JSON.stringify(Object.entries(action).filter(([field]) => !PLACE.has(field)));
+function contentOf(action: ActionDeclaration): string {
+  return JSON.stringify(Object.entries(action).filter(([field]) => !POSITION_FIELDS.has(field)));
 }

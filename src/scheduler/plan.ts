@@ -1,9 +1,9 @@
 /**
- * The plan report (S13): what a set of declarations would do, in waves, and how long it would take.
+ * The plan report (S13): shows a set of declarations in waves, with the estimated duration.
  *
- * Waves are for people. Nothing waits for a wave to end: an action starts when its own dependencies
- * have settled (S2). Dependencies and barriers are the scheduler's own: declarations are fed through
- * `step`, so the report and the run cannot disagree.
+ * Waves are for readers only. Nothing waits for a wave to end: an action starts when its own dependencies have settled
+ * (S2). Dependencies and barriers come from the scheduler: the declarations pass through `step`, so the report and the
+ * run cannot differ.
  */
 import type {
   ActionDeclaration,
@@ -18,21 +18,21 @@ import type { ActionNode, RunState } from './state.ts';
 import { initialState, step } from './step.ts';
 import type { RunPolicy, SchedulerInput } from './types.ts';
 
-/** One action of a plan, with its dependencies already resolved to ids. */
+/** One action of a plan, with its dependencies resolved to ids. */
 export interface PlannedAction {
   readonly id: string;
-  /** Its place in the generation's text. An id alone may be shared with a rejected action. */
+  /** Its position in the generation's text. A rejected action may have the same id. */
   readonly ordinal?: number;
   readonly type: ActionType;
   readonly mode: ActionMode;
   readonly name: string;
-  /** Explicit and implicit dependencies in the same generation; ids that are not in the plan are ignored. */
+  /** Explicit and implicit dependencies in the same generation. Ids that are not in the plan are ignored. */
   readonly dependsOn: readonly string[];
-  /** Those of them that were rejected, whatever else has their id: shown, but they hold nothing. */
+  /** Dependencies that were rejected, even if another action has the same id. Shown, but they block nothing. */
   readonly dependsOnRejected?: readonly string[];
-  /** Dependencies on actions of earlier iterations: shown, but they hold nothing any more. */
+  /** Dependencies on actions of earlier iterations. Shown, but they no longer block anything. */
   readonly earlier?: readonly string[];
-  /** Sync actions whose barrier it stands behind (S4). */
+  /** Sync actions whose barrier blocks it (S4). */
   readonly heldBy?: readonly string[];
   /** Expected milliseconds: learned, else the timeout. */
   readonly estimateMs: number;
@@ -41,18 +41,18 @@ export interface PlannedAction {
 export interface PlanEstimates {
   /** One action after the other. */
   readonly sequential_ms: number;
-  /** Wave after wave, each as long as its longest action. */
+  /** Wave by wave; each takes as long as its longest action. */
   readonly waves_ms: number;
-  /** The longest path through dependencies and barriers: the least that any order can reach. */
+  /** The longest path through dependencies and barriers: the lower bound of every order. */
   readonly critical_path_ms: number;
   /** `sequential_ms / critical_path_ms`, to two digits; 1 for an empty plan. */
   readonly speedup: number;
 }
 
-/** A sync action that holds later ones: they start in wave `wave` or later. */
+/** A sync action that blocks later ones: they start in wave `wave` or later. */
 export interface PlanBarrier {
   readonly id: string;
-  /** Index of the wave in which the sync action stands, from 0. */
+  /** Index of the wave with the sync action, 0-based. */
   readonly wave: number;
   readonly holds: readonly string[];
 }
@@ -62,22 +62,22 @@ export interface PlanReport {
   readonly actions: readonly PlannedAction[];
   readonly byType: Readonly<Partial<Record<ActionType, number>>>;
   readonly byMode: Readonly<Partial<Record<ActionMode, number>>>;
-  /** Ids by wave; within a wave in document order. */
+  /** Ids by wave, in document order within a wave. */
   readonly waves: readonly (readonly string[])[];
   readonly barriers: readonly PlanBarrier[];
   readonly estimates: PlanEstimates;
   /** Ids along the longest path. */
   readonly criticalPath: readonly string[];
-  /** Earliest start of each action in milliseconds, with a slot for everybody; in document order. */
+  /** Earliest start of each action in milliseconds with unlimited slots, in document order. */
   readonly startsMs: readonly number[];
-  /** `to` depends on `from`; barriers are not among them. */
+  /** `to` depends on `from`. Barriers are not included. */
   readonly edges: readonly { readonly from: string; readonly to: string }[];
 }
 
 /**
  * Counts, waves and estimates of any set of actions.
  *
- * @throws RangeError for dependencies in a circle, which the scheduler never accepts
+ * @throws RangeError for a dependency cycle, which the scheduler never accepts
  */
 export function buildPlan(actions: readonly PlannedAction[]): PlanReport {
   const nodes = actions.map((action): PlanNode => ({ action, level: 0, startMs: 0, before: null }));
@@ -135,7 +135,7 @@ interface PlanNode {
   readonly action: PlannedAction;
   level: number;
   startMs: number;
-  /** What it waits for longest. */
+  /** The predecessor that ends last. */
   before: PlanNode | null;
 }
 
@@ -151,7 +151,7 @@ function known(byId: ReadonlyMap<string, PlanNode>, node: PlanNode, ids: readonl
   return [...found];
 }
 
-/** What comes first stands first. Where barriers close a circle with dependencies, the barriers give way. */
+/** Topological order. Where a barrier and dependencies form a cycle, the barrier is dropped. */
 function inOrder(
   nodes: readonly PlanNode[],
   dependencies: ReadonlyMap<PlanNode, PlanNode[]>,
@@ -170,7 +170,7 @@ function inOrder(
   const second = sorted(nodes, (node) => [...(dependencies.get(node) ?? []), ...(barriers.get(node) ?? [])]);
   if (second.length === nodes.length) return second;
   const ids = nodes.filter((node) => !second.includes(node)).map(({ action }) => action.id);
-  throw new RangeError(`A plan cannot be drawn of actions that depend on each other in a circle: ${ids.join(', ')}`);
+  throw new RangeError(`A plan cannot contain a dependency cycle: ${ids.join(', ')}`);
 }
 
 function sorted(nodes: readonly PlanNode[], before: (node: PlanNode) => readonly PlanNode[]): PlanNode[] {
@@ -237,7 +237,7 @@ function countBy<Name extends string>(
 
 // --- from the scheduler's state ------------------------------------------------------------------
 
-/** The plan of what a generation of a run declared; rejected actions are not in it. */
+/** The plan of the actions that a generation of a run declared, without rejected ones. */
 export function planOf(state: RunState, iteration: number): PlanReport {
   return buildPlan(plannedActions(state, iteration));
 }
@@ -269,14 +269,14 @@ function planned(node: ActionNode, syncs: readonly ActionNode[]): PlannedAction 
   };
 }
 
-/** What a parser makes of one `<action>`, in document order. */
+/** The parser's result for one `<action>`, in document order. */
 export type PlanEntry =
   | { readonly action: ActionDeclaration; readonly policy: ActionPolicy }
   | { readonly rejection: ActionRejection };
 
 export interface StaticPlan {
   readonly report: PlanReport;
-  /** By the parser or by the scheduler. */
+  /** Actions rejected by the parser or the scheduler. */
   readonly rejected: readonly { readonly id: string; readonly code: RejectionCode; readonly message: string }[];
   readonly warnings: readonly { readonly code: string; readonly message: string }[];
 }
@@ -294,7 +294,7 @@ const PLAN_POLICY: RunPolicy = {
   onFailedFinal: 'end',
 };
 
-/** The plan of one generation that does not run: the same decisions as in a run, without its effects. */
+/** The plan of one generation that is not executed: the same decisions as in a run, without effects. */
 export function planStatically(entries: readonly PlanEntry[]): StaticPlan {
   const state = initialState();
   const rejected: { id: string; code: RejectionCode; message: string }[] = [];

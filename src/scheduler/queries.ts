@@ -1,10 +1,10 @@
-/** What the engine may ask of a run's state. Nothing here changes it. */
+/** Queries of the engine on a run's state. They change nothing. */
 import type { ActionDeclaration, ActionKey, ActionStatus } from '../domain/action.ts';
 import { limits } from '../domain/limits.ts';
 import { producerOf } from './graph.ts';
 import type { ActionNode, RunState } from './state.ts';
 
-/** What a name means now: the newest action with that output key, else with that id (P12, P6). */
+/** The current meaning of a name: the newest action with that output key, else with that id (P12, P6). */
 export function lookup(
   state: RunState,
   name: string,
@@ -14,9 +14,8 @@ export function lookup(
 }
 
 /**
- * What each reference of an action was bound to: an action declared before it, or a later one that
- * it names in `depends_on` (P12). Names that are no action are absent. Without a prototype: any
- * name may be looked up.
+ * The action to which each reference of an action was bound: one declared before it, or a later one that it names in
+ * `depends_on` (P12). Names that are not actions are absent. The object has no prototype, so any name may be looked up.
  */
 export function bindings(state: RunState, key: ActionKey): Readonly<Record<string, ActionKey>> {
   const bound = Object.create(null) as Record<string, ActionKey>;
@@ -24,18 +23,18 @@ export function bindings(state: RunState, key: ActionKey): Readonly<Record<strin
   return bound;
 }
 
-/** Null for a key that was never declared. */
+/** Null for a key that was not declared. */
 export function statusOf(state: RunState, key: ActionKey): ActionStatus | null {
   const node = state.byKey.get(key);
   return node === undefined ? null : statusOfNode(node);
 }
 
-/** Explicit and implicit dependencies that are bound so far, each once (S3); barriers are none. */
+/** Explicit and implicit dependencies bound so far, each once (S3). Barriers are not included. */
 export function dependenciesOf(state: RunState, key: ActionKey): readonly ActionKey[] {
   return state.byKey.get(key)?.dependencies.map((dependency) => dependency.key) ?? [];
 }
 
-/** The declaration; for one that the parser refused, a stand-in with its id and what else could be read. */
+/** The declaration; for an action that the parser rejected, a placeholder with its id and the readable fields. */
 export function action(state: RunState, key: ActionKey): ActionDeclaration | null {
   return state.byKey.get(key)?.declaration ?? null;
 }
@@ -45,12 +44,12 @@ export function isFireAndForget(state: RunState, key: ActionKey): boolean {
   return state.byKey.get(key)?.mode === 'fire_and_forget';
 }
 
-/** Whether text is still arriving, and nothing of what was declared goes on before a person has said yes or no (J8). */
-export function isStuck({ phase, generation, active, asking }: RunState): boolean {
+/** Whether text is still arriving, but no declared action can proceed until a person has decided (J8). */
+export function isBlockedOnApproval({ phase, generation, active, asking }: RunState): boolean {
   return phase === 'live' && generation?.streaming === true && active === 0 && asking > 0;
 }
 
-/** How many actions of the run stand where. */
+/** Number of actions by status. */
 export function counts(state: RunState): Readonly<Record<ActionStatus, number>> {
   const found: Record<ActionStatus, number> = {
     waiting: 0,
@@ -68,7 +67,7 @@ export function counts(state: RunState): Readonly<Record<ActionStatus, number>> 
   return found;
 }
 
-/** Tokens that the current generation may use, so that enough is left for the last one (S12); null = no budget. */
+/** Tokens that the current generation may use, so that enough is left for the last one (S12); null means no budget. */
 export function generationTokens({ policy, tokens, generation }: RunState): number | null {
   if (policy.tokens === null) return null;
   const reserve = generation?.last === true ? 0 : limits.lastGenerationTokens;

@@ -1,17 +1,16 @@
 /**
- * The ready queue (S5): which of the actions that could start, start now.
+ * The ready queue (S5): selects which of the ready actions start now.
  *
- * Owns the lanes, the limits per target and type, the pace of overloaded targets and the path
- * lengths. Does not own the decision that an action is ready, nor what starting means.
+ * Owns the lanes, the limits per target and type, the concurrency of overloaded targets, and the path lengths. Does not
+ * own the decision that an action is ready, or the start itself.
  *
  * Invariants:
  *  1. A ready action is in exactly one heap: its lane, or the parking heap of a limit that is full.
- *  2. Something is parked only while the limit's running actions and those in a lane fill it.
- *  3. A heap is ordered by priority, then longest remaining path, then document order; so the order
- *     of starts does not depend on the heap's history.
- *  4. Path lengths are brought up to date only when a choice has to be made; each refresh is linear
- *     in the part of the graph that changed.
- *  5. `1 <= max <= ceiling` of every limit; only overloads lower it, only successes raise it.
+ *  2. An action is parked only while running actions and those in a lane fill the limit.
+ *  3. A heap is ordered by priority, then longest remaining path, then document order. So the order of starts does not
+ *     depend on the heap's history.
+ *  4. Path lengths are updated only before a selection. Each update is linear in the part of the graph that changed.
+ *  5. `1 <= max <= ceiling` for every limit. Only overloads lower `max`, and only successes raise it.
  */
 import { factsOf } from '../domain/action-types.ts';
 import type { ActionDeclaration } from '../domain/action.ts';
@@ -23,13 +22,13 @@ import type { ActionNode, Limit, LimitQueue, RunState } from './state.ts';
 export function enqueue(state: RunState, node: ActionNode): void {
   const full = fullLimitOf(node);
   if (full !== null) return push(queueOf(full, node).parked, node);
-  // The lane may hold more of a target than it has room for: the most urgent one wins, and what
-  // finds its target full when its turn comes is parked again.
+  // The lane may contain more actions of a target than its limit allows. The most urgent one starts; the others are
+  // parked when they are selected and the limit is full.
   for (const limit of node.limits) queueOf(limit, node).inLane += 1;
   push(laneOf(state, node), node);
 }
 
-/** Takes a ready action out again: it was cancelled, skipped, or changes its lane. */
+/** Removes a ready action: it was cancelled, skipped, or changes its lane. */
 export function dequeue(state: RunState, node: ActionNode): void {
   const { heap, limits } = node;
   if (heap === null) return;
@@ -40,8 +39,8 @@ export function dequeue(state: RunState, node: ActionNode): void {
 }
 
 /**
- * The next action to start, already taken out and counted against its limits and the slots; null
- * when nothing may start now.
+ * Removes the next action to start from its heap and counts it against its limits and the slots. Null if nothing may
+ * start now.
  */
 export function takeNext(state: RunState): ActionNode | null {
   for (;;) {
@@ -52,7 +51,7 @@ export function takeNext(state: RunState): ActionNode | null {
     const full = fullLimitOf(node);
     if (full !== null) {
       push(queueOf(full, node).parked, node);
-      // It made room for others of its type, or of its target.
+      // It left room in the lane for others of its type or target.
       for (const limit of node.limits) if (limit !== full) refill(state, limit);
       continue;
     }
@@ -63,7 +62,7 @@ export function takeNext(state: RunState): ActionNode | null {
   }
 }
 
-/** Gives back what `takeNext` counted. */
+/** Reverts the counting of `takeNext`. */
 export function release(state: RunState, node: ActionNode): void {
   if (needsSlot(node)) state.slotsUsed -= 1;
   for (const limit of node.limits) limit.running -= 1;
@@ -80,7 +79,7 @@ function best(state: RunState): ActionNode | null {
   const awaited = lanes.slot[0];
   const background = lanes.background[0];
   if (background === undefined) return awaited ?? null;
-  // While the run lives, fire_and_forget leaves the last free slot to work that is waited for (S5).
+  // While the run is live, fire_and_forget actions leave the last free slot to awaited work (S5).
   const mayTake = slots > 1 || policy.maxParallelActions === 1 || state.phase === 'ended';
   if (!mayTake) return awaited ?? null;
   return awaited !== undefined && before(awaited, background) ? awaited : background;
@@ -99,7 +98,7 @@ function queueOf(limit: Limit, node: ActionNode): LimitQueue {
   return node.mode === 'fire_and_forget' ? limit.background : limit.awaited;
 }
 
-/** The first of its limits that has no room, or null. */
+/** The first of its limits that is full, or null. */
 function fullLimitOf({ limits }: ActionNode): Limit | null {
   for (const limit of limits) if (limit.running >= limit.max) return limit;
   return null;
@@ -121,7 +120,7 @@ function refill(state: RunState, limit: Limit): void {
 
 // --- limits and pace ---------------------------------------------------------------------------
 
-/** Gives a newly admitted action the limits that hold for it (S5). */
+/** Assigns the limits that apply to a newly admitted action (S5). */
 export function limit(state: RunState, node: ActionNode): void {
   const { declaration, policy } = node;
   const { type } = declaration;
@@ -151,11 +150,10 @@ function limitNamed(state: RunState, name: string, allowed: number): Limit {
 }
 
 /**
- * A running attempt was told that its target has too much to do: from now on at most half of what
- * runs there at this moment may (S5). Attempts that started before the last such cut do not count:
- * five refusals of one burst are one overload.
+ * A running attempt was rejected because its target is overloaded: halves the concurrency of the target (S5). Attempts
+ * that started before the last reduction do not count: five rejections of one burst are one overload.
  *
- * @returns the limit that was lowered, or null when nothing changed
+ * @returns the limit that was lowered, or null if nothing changed
  */
 export function slowDown(state: RunState, node: ActionNode): Limit | null {
   const pace = paceOf(node) ?? newPace(state, node);
@@ -168,7 +166,7 @@ export function slowDown(state: RunState, node: ActionNode): Limit | null {
   return pace;
 }
 
-/** An attempt succeeded: as many successes as may run at once raise the width of a slowed target by one. */
+/** An attempt succeeded: after as many successes as `max`, a reduced limit rises by one. */
 export function speedUp(state: RunState, node: ActionNode): void {
   if (node.limits.length === 0) return;
   const pace = paceOf(node);
@@ -180,7 +178,7 @@ export function speedUp(state: RunState, node: ActionNode): void {
   refill(state, pace);
 }
 
-/** Names what is slowed down together after an overload (S5). */
+/** The limit that an overload of this action reduces (S5). */
 function paceNameOf(action: Pick<ActionDeclaration, 'type' | 'name'>): string {
   return factsOf(action.type).pacedBy === 'target' ? targetOf(action) : action.type;
 }
@@ -195,7 +193,7 @@ function paceOf({ limits, declaration }: ActionNode): Limit | null {
   return null;
 }
 
-/** The first overload of a target without a limit: only now is one kept, and everything of it that is under way is counted. */
+/** The first overload of a target without a limit: creates one and counts its current actions. */
 function newPace(state: RunState, node: ActionNode): Limit {
   const name = paceNameOf(node.declaration);
   const ceiling = needsSlot(node) ? state.policy.maxParallelActions : bounds.actionsPerGeneration;
@@ -212,14 +210,14 @@ function newPace(state: RunState, node: ActionNode): Limit {
 
 // --- remaining paths -------------------------------------------------------------------------
 
-/** Notes that an action has new dependencies, whose paths now lead on to it. */
+/** Records that an action has new dependencies, whose paths now include it. */
 export function noteEdges(state: RunState, node: ActionNode): void {
   if (state.dirty.at(-1) !== node) state.dirty.push(node);
 }
 
 /**
- * Lengthens the paths of everything that the noted actions wait for: depth first along the
- * dependencies, then in reverse postorder, so that every action is final before it is passed on.
+ * Updates the paths of everything that the recorded actions wait for: depth first along the dependencies, then in
+ * reverse postorder, so that every action is final before its value is used.
  */
 function refreshPaths(state: RunState): void {
   const { dirty } = state;

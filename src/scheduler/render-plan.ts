@@ -7,9 +7,9 @@ const MODE_ICONS: Readonly<Record<ActionMode, string>> = { sync: '⏸️ ', asyn
 
 const DEFAULT_WIDTH = 70;
 const LEAST_WIDTH = 40;
-/** Names are cut to this many characters in the chart. */
+/** Names in the chart are cut to this length. */
 const LABEL_CHARS = 20;
-/** Lines of one section; a plan may hold thousands of edges. */
+/** Maximum number of lines in a section; a plan may have thousands of edges. */
 const SECTION_LINES = 400;
 
 export interface RenderOptions {
@@ -19,7 +19,7 @@ export interface RenderOptions {
   readonly width?: number;
 }
 
-/** @returns lines joined by `\n`, without a trailing one */
+/** @returns lines joined by `\n`, without a trailing line break */
 export function renderPlan(report: PlanReport, options: RenderOptions = {}): string {
   const width = Math.max(LEAST_WIDTH, options.width ?? DEFAULT_WIDTH);
   const rule = '-'.repeat(width);
@@ -32,7 +32,7 @@ export function renderPlan(report: PlanReport, options: RenderOptions = {}): str
   ];
   if (report.actions.length > 0) {
     sections.push(['🌊 Waves', rule, ...waves(report, byId)]);
-    sections.push(['📊 Timeline, with a slot for everybody', rule, ...gantt(report, width)]);
+    sections.push(['📊 Timeline (unlimited slots)', rule, ...gantt(report, width)]);
     sections.push(['🔗 Dependency Graph', rule, ...tree(report)]);
   }
   return sections.map((lines) => lines.join('\n')).join('\n\n');
@@ -77,7 +77,7 @@ function waves(report: PlanReport, byId: ReadonlyMap<string, PlannedAction>): st
       if (action !== undefined) lines.push(`  ${actionLine(action)}`);
     }
     for (const { id, wave, holds } of report.barriers) {
-      if (wave === index) lines.push(`  ═══ barrier: after ${id} ═══ holds ${listed(holds)}`);
+      if (wave === index) lines.push(`  ═══ barrier: after ${id} ═══ blocks ${listed(holds)}`);
     }
   }
   return lines;
@@ -107,7 +107,7 @@ function gantt(report: PlanReport, width: number): string[] {
   return [axis, ...bounded(lines), `${' '.repeat(label)} █ critical path  ▒ other`];
 }
 
-/** Every action under what it depends on; one with several dependencies is drawn whole at the first. */
+/** Every action below its dependency; one with several dependencies is drawn in full below the first. */
 function tree(report: PlanReport): string[] {
   const children = new Map<string, string[]>();
   const hasParent = new Set<string>();

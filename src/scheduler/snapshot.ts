@@ -1,6 +1,6 @@
 /**
- * A run's state as plain JSON and back (J9). Actions are named by their position, heaps keep their
- * order, so a restored state answers every input as the original would have.
+ * Converts a run's state to plain JSON and back (J9). Actions are identified by index and heaps keep their order, so a
+ * restored state handles every input as the original would.
  */
 import { EngineError } from '../domain/errors.ts';
 import type { JsonObject } from '../domain/json.ts';
@@ -9,7 +9,7 @@ import type { ActionNode, Generation, Limit, LimitQueue, RunState } from './stat
 
 const VERSION = 1;
 
-/** Fields of a node that point at other nodes, at limits or at heaps, or repeat its declaration; all others are plain data. */
+/** Fields of a node that refer to other nodes, limits or heaps, or copy its declaration. All others are plain data. */
 type NodeLinks =
   | 'dependencies'
   | 'dependents'
@@ -83,7 +83,7 @@ interface StoredState extends Omit<RunState, StateLinks> {
 const indexOf = ({ index }: ActionNode): number => index;
 const indexesOf = (nodes: readonly ActionNode[]): readonly number[] => nodes.map(indexOf);
 
-/** A copy that shares nothing that `step` changes, and that `JSON.stringify` takes as it is. */
+/** A JSON copy that shares nothing with the state that `step` changes. */
 export function snapshot(state: RunState): JsonObject {
   const { nodes, byKey: _, ids, outputKeys, named, limits, lanes, generation, dirty, mark: __, ...plain } = state;
   const stored: StoredState = {
@@ -149,16 +149,16 @@ function storeGeneration({ responses, nodes, syncs, line, listed, pending, ...pl
 }
 
 /**
- * The state that `snapshot` copied.
+ * Restores the state from a snapshot.
  *
- * @throws EngineError `schema_too_new` for a snapshot of a later format
+ * @throws EngineError `schema_too_new` for a snapshot in a later format
  */
 export function restore(json: JsonObject): RunState {
   const stored = json as unknown as StoredState;
   if (stored.v !== VERSION) {
     throw new EngineError(
       'schema_too_new',
-      `A scheduler snapshot has format ${String(stored.v)}; this code reads ${VERSION}`,
+      `A scheduler snapshot has format ${String(stored.v)}; this version reads ${VERSION}`,
     );
   }
   const { v: _, nodes, ids, outputKeys, named, limits, lanes, generation, dirty, ...plain } = stored;
@@ -167,7 +167,7 @@ export function restore(json: JsonObject): RunState {
   const at = (index: number): ActionNode => {
     const node = state.nodes[index];
     if (node === undefined)
-      throw new EngineError('internal', `A scheduler snapshot names action ${index}, which it does not hold`);
+      throw new EngineError('internal', `A scheduler snapshot refers to action ${index}, which it does not contain`);
     return node;
   };
   const all = (indexes: readonly number[]): ActionNode[] => indexes.map(at);

@@ -1,8 +1,8 @@
 /**
- * What the scheduler remembers of one run: its actions as a graph, the ready queue, the current
- * generation, the counters and the budgets. Data only; `step.ts` is the one writer.
+ * The scheduler's state of one run: its actions as a graph, the ready queue, the current generation, counters and
+ * budgets. Data only; only `step.ts` writes it.
  *
- * Actions point at each other directly. `snapshot` and `restore` turn that into plain JSON and back (J9).
+ * Actions refer to each other directly. `snapshot` and `restore` convert them to plain JSON and back (J9).
  */
 import type { ActionDeclaration, ActionKey, ActionMode, ActionPolicy } from '../domain/action.ts';
 import type { FinishReason } from '../domain/ports.ts';
@@ -12,9 +12,9 @@ import { NOTHING_SPENT } from '../domain/spent.ts';
 import type { RunPolicy, Settlement } from './types.ts';
 
 /**
- * Where an action stands. `held` waits for a good end of its generation (S14); `asking` until it is known what a
- * human is asked; `approval` waits for the answer (J8); `recalling` until it is known whether an earlier outcome stands for it (P6);
- * `retrying` waits for its backoff (S7).
+ * The stage of an action. `held`: waits until its generation has ended normally (S14). `asking`: the approval question
+ * is being prepared; `approval`: waits for the answer (J8). `recalling`: an earlier outcome is being looked up (P6).
+ * `retrying`: waits for its backoff (S7).
  */
 export type Stage =
   | 'waiting'
@@ -28,96 +28,96 @@ export type Stage =
   | 'retrying'
   | 'settled';
 
-/** How sync barriers treat an action (S4): not at all, by its place in the line, or one by one because some are exempt. */
+/** How sync barriers apply to an action (S4): not at all, by its position in the line, or individually. */
 export type Barred = 'open' | 'line' | 'listed';
 
 export interface ActionNode {
   readonly key: ActionKey;
-  /** Position in `RunState.nodes`: document order over the whole run. */
+  /** Index in `RunState.nodes`: document order over the whole run. */
   readonly index: number;
   readonly iteration: number;
   readonly id: string;
   readonly declaration: ActionDeclaration;
   readonly policy: ActionPolicy;
-  /** The parser refused it: `declaration` stands in for what could not be read. */
+  /** The parser rejected it: `declaration` is a placeholder. */
   readonly refused: boolean;
-  /** As declared, except that an awaited fire_and_forget is async (S4). */
+  /** As declared, except that an awaited fire_and_forget action is async (S4). */
   mode: ActionMode;
   stage: Stage;
-  /** Counted among the open actions; an action that was rejected at its declaration never is. */
+  /** Counted among the open actions; false for an action that was rejected when it was declared. */
   admitted: boolean;
   queued: boolean;
   settlement: Settlement | null;
-  /** Settled in a way that lets dependents go on: completed, or counted as null (S6). */
+  /** Settled so that dependents proceed: completed, or counted as null (S6). */
   satisfied: boolean;
-  /** The latest attempt that was started; 0 before the first. */
+  /** Number of the latest started attempt; 0 before the first. */
   attempt: number;
-  /** Names in `depends_on` that nothing is bound to yet. */
+  /** Names in `depends_on` that are not bound yet. */
   unresolved: readonly string[];
   dependencies: readonly ActionNode[];
   dependents: ActionNode[];
-  /** Dependencies that have not settled. */
+  /** Number of dependencies that have not settled. */
   unmet: number;
   successes: number;
-  /** Dependencies that settled as null (S6). */
+  /** Number of dependencies that settled as null (S6). */
   nulls: number;
-  /** The first dependency that ended badly. */
+  /** The first dependency that failed. */
   doomedBy: ActionNode | null;
-  /** What each reference name means to this action (P12). */
+  /** The producer of each reference name of this action (P12). */
   bound: readonly (readonly [name: string, producer: ActionNode])[];
   barred: Barred;
-  /** Sync actions that wait for this one and therefore do not hold it (S4). */
+  /** Sync actions that wait for this one and therefore do not block it (S4). */
   exempt: readonly ActionNode[];
-  /** Of a sync action: the `listed` actions that it holds. */
+  /** For a sync action: the `listed` actions that it blocks. */
   holds: readonly ActionNode[];
-  /** Of a `listed` action: how many sync actions hold it. */
+  /** For a `listed` action: how many sync actions block it. */
   holdCount: number;
-  /** What bounds it beside the run's slots: its target, its type (S5). */
+  /** Limits in addition to the run's slots: its target, its type (S5). */
   limits: readonly Limit[];
-  /** How often its pace had been lowered when its latest attempt started. */
+  /** `cuts` of its limit when the latest attempt started. */
   cutsAtStart: number;
-  /** What is set aside for the child that its running attempt started (S12). */
+  /** Reservation for the child that its running attempt started (S12). */
   reserved: Spent | null;
-  /** The heap that it waits in and its place there. */
+  /** The heap that contains it, and its index there. */
   heap: ActionNode[] | null;
   heapAt: number;
-  /** The declaration's: here, with the other two, because heaps of thousands compare by nothing else. */
+  /** Copied from the declaration for fast heap comparisons. */
   readonly priority: number;
-  /** Longest remaining path in milliseconds, its own estimate included (S5). */
+  /** Longest remaining path in milliseconds, including its own estimate (S5). */
   pathMs: number;
-  /** Scratch for graph searches; means nothing between steps. */
+  /** Scratch value of graph searches; undefined between steps. */
   mark: number;
 }
 
-/** Simultaneous executions of one target or of one type (S5). */
+/** Concurrency limit of one target or one type (S5). */
 export interface Limit {
   readonly name: string;
-  /** What the manifest or the run's slots allow. */
+  /** The maximum from the manifest or the run's slots. */
   ceiling: number;
-  /** What is allowed now: less than the ceiling after an overload. */
+  /** The current maximum: below the ceiling after an overload. */
   max: number;
   running: number;
-  /** How often an overload has lowered `max`; an attempt of before the last time does not count again. */
+  /** How often an overload has lowered `max`; attempts that started before the last reduction do not count again. */
   cuts: number;
   /** Attempts that succeeded at this `max`. */
   successes: number;
   readonly awaited: LimitQueue;
-  /** Apart, because a fire_and_forget action in the lane may be kept from the last slot while awaited ones are not. */
+  /** Separate, because fire_and_forget actions in the lane may not use the last slot while awaited ones may. */
   readonly background: LimitQueue;
 }
 
 export interface LimitQueue {
-  /** Actions of this target in a lane; the others wait in `parked`. */
+  /** Number of actions of this target in a lane; the others wait in `parked`. */
   inLane: number;
   readonly parked: ActionNode[];
 }
 
-/** Heaps of ready actions, by what they need of the run's slots. */
+/** Heaps of ready actions, by the slots that they need. */
 export interface Lanes {
   readonly slot: ActionNode[];
-  /** Workflow and agent actions hold no slot. */
+  /** Workflow and agent actions, which use no slot. */
   readonly free: ActionNode[];
-  /** fire_and_forget: never the last free slot. */
+  /** fire_and_forget actions, which never use the last free slot. */
   readonly background: ActionNode[];
 }
 
@@ -126,41 +126,41 @@ export interface ClosedResponse {
   readonly refers: readonly ActionNode[];
 }
 
-/** The current iteration's generation and what it declared. */
+/** The current iteration's generation and its declarations. */
 export interface Generation {
   readonly iteration: number;
-  /** It may only answer (S11). */
+  /** Only an answer is allowed (S11). */
   readonly last: boolean;
   streaming: boolean;
-  /** We asked for its end: how it then ends is nobody's fault. */
+  /** The run asked it to stop: its finish reason is not an error. */
   stopped: boolean;
-  /** An action failed under `fail_fast`: what is declared from here on is cancelled. */
+  /** An action failed under `fail_fast`: later declarations are cancelled. */
   failedFast: boolean;
   finish: FinishReason | null;
   error: { readonly code: string; readonly message: string } | null;
   answered: boolean;
   readonly responses: ClosedResponse[];
   readonly nodes: ActionNode[];
-  /** Actions that were queued. */
+  /** Number of queued actions. */
   accepted: number;
   readonly syncs: ActionNode[];
-  /** `syncs` before this place have settled. */
+  /** Sync actions before this index have settled. */
   syncFront: number;
-  /** Actions without a `depends_on` field that sync actions may hold, in document order. */
+  /** Actions without a `depends_on` field that sync actions may block, in document order. */
   readonly line: ActionNode[];
-  /** `line` before this place is released. */
+  /** Actions before this index of `line` are released. */
   lineFront: number;
   readonly listed: ActionNode[];
-  /** By a name in `depends_on` that is not declared yet: who waits for it. */
+  /** Maps a `depends_on` name that is not declared yet to the actions that wait for it. */
   readonly pending: Map<string, ActionNode[]>;
 }
 
-/** How far the run is: `parked` is waiting for approvals only (J8). */
+/** The phase of the run. `parked` means that it waits for approvals only (J8). */
 export type Phase = 'new' | 'live' | 'parked' | 'ended' | 'drained';
 
 export type BudgetName = 'iterations' | 'seconds' | 'model_calls' | 'tokens' | 'cost' | 'actions';
 
-/** Opaque to callers except through the queries; `step` updates it in place. */
+/** Opaque to callers except through queries; `step` updates it in place. */
 export interface RunState {
   phase: Phase;
   policy: RunPolicy;
@@ -174,12 +174,12 @@ export interface RunState {
   readonly limits: Map<string, Limit>;
   readonly lanes: Lanes;
   generation: Generation | null;
-  /** Running actions that hold a slot. */
+  /** Number of running actions that use a slot. */
   slotsUsed: number;
-  /** Unsettled sync and async actions; unsettled fire_and_forget ones. */
+  /** Number of unsettled sync and async actions; below, of unsettled fire_and_forget ones. */
   open: number;
   openBackground: number;
-  /** Of `open`: those at work or about to be; those that ask a human. */
+  /** Part of `open`: actions that run or will proceed on their own; below, actions that wait for approval. */
   active: number;
   asking: number;
   /** Actions whose new edges are not yet in `pathMs`. */
@@ -188,26 +188,26 @@ export interface RunState {
   admittedActions: number;
   modelCalls: number;
   tokens: number;
-  /** US dollars, of the calls whose price is known. */
+  /** US dollars, for the calls whose price is known. */
   cost: number;
-  /** Sessions that were started, with those that these started (M7). */
+  /** Sessions started, including nested ones (M7). */
   children: number;
-  /** Those of them that this run's own actions started. */
+  /** Sessions started by this run's own actions. */
   directChildren: number;
-  /** Set aside for children that are at work, beside what is spent (S12). */
+  /** Reserved for running children, in addition to what is spent (S12). */
   reserved: Spent;
-  /** When the seconds began to count again, and how many milliseconds had passed before. */
+  /** When the time budget last started to count, and the milliseconds that had passed before. */
   since: number;
   elapsedMs: number;
-  /** Budgets that were reported as exceeded, in that order (S12). */
+  /** Budgets reported as exceeded, in order (S12). */
   exceeded: BudgetName[];
   overtime: boolean;
   budgetTimer: boolean;
-  /** Iterations in a row without a response and without an accepted action (S11). */
+  /** Consecutive iterations without a response and without an accepted action (S11). */
   idle: number;
-  /** Generations in a row that broke off (P15). */
+  /** Consecutive generations that ended early (P15). */
   broken: number;
-  /** Generations that a crash cut (J2). */
+  /** Generations interrupted by a crash (J2). */
   interrupted: number;
 }
 

@@ -1,8 +1,8 @@
-/** What one call of `step` works on. */
+/** The working data of one call of `step`. */
 import type { ActionNode, RunState } from './state.ts';
 import type { SchedulerCommand } from './types.ts';
 
-/** The commands so far, and the actions that have settled without their dependents knowing yet. */
+/** The commands so far, and the settled actions whose dependents were not updated yet. */
 export interface StepFrame {
   readonly state: RunState;
   readonly at: number;
@@ -10,7 +10,7 @@ export interface StepFrame {
   readonly settled: ActionNode[];
 }
 
-/** Why a run has failed. */
+/** The reason for a run's failure. */
 export interface RunError {
   readonly code: string;
   readonly message: string;

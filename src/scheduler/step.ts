@@ -1,37 +1,35 @@
 /**
- * The scheduler: decides what happens in a run, and does nothing.
+ * The scheduler: decides what happens in a run. It has no side effects.
  *
- * `step(state, input)` takes one input and returns the commands that follow from it. It has no clock, no
- * randomness and no I/O (S1): time and random numbers are fields of the inputs, so the same inputs always give
- * the same commands.
+ * `step(state, input)` takes one input and returns the resulting commands. It has no clock, no randomness and no I/O
+ * (S1): time and random numbers are fields of the inputs, so the same inputs always give the same commands.
  *
  * The file is long because it is one state machine: declaring, starting, settling and ending call each other.
- * Parts with a duty of their own have files: `graph`, `ready`, `attempts`, `budgets`, `verdict`, `finality`.
+ * Separate duties have their own files: `graph`, `ready`, `attempts`, `budgets`, `verdict`, `finality`.
  *
  * Owns the state of every action and of the loop: graph, ready set, attempts, budgets, finality.
- * Does not own values: results, variables and feeds are the engine's.
+ * Does not own values: results, variables and feeds belong to the engine.
  *
- * `step` updates the state that it is given IN PLACE and returns it. A caller uses the returned
- * state only, and `snapshot` where it needs a copy that stays.
+ * `step` updates the given state IN POSITION_FIELDS and returns it. A caller uses only the returned state, and `snapshot` for a
+ * persistent copy.
  *
  * Invariants:
- *  1. An action is queued at most once and settled exactly once (S10); `queue` comes before
- *     everything else that is said of it, except that a rejected action is only settled.
- *  2. An action starts after everything that it waits for has settled (S3, S4), never twice at the
- *     same time, and never again after it has settled.
- *  3. At most `maxParallelActions` actions that need a slot run at once, at most `concurrency` of
- *     one target and `maxParallelByType` of one type, fewer after an overload; no slot is idle while
- *     an action that may take it is ready (S5).
- *  4. Only the running attempt can change its action: what an older attempt or timer reports is
- *     ignored without a command (S7).
- *  5. Every attempt that starts has a timer, and ends by its outcome, its timer or an abort (S8).
- *  6. An iteration completes when its stream has ended and its awaited actions have settled (S11);
- *     exactly one `complete_iteration` answers each `start_iteration`, except that a run which is
- *     cancelled or overtime completes it early.
- *  7. `end_run` comes once with a terminal status; before it, any number of times with `waiting`;
- *     `drained` comes last, once.
- *  8. Work per input is proportional to what it changes: no search over all actions, except at the
- *     end of a generation (over that generation), on a cancel and at the first overload of a target.
+ *  1. An action is queued at most once and settled exactly once (S10). `queue` is its first command, except that a
+ *     rejected action is only settled.
+ *  2. An action starts after all its dependencies have settled (S3, S4), never twice at the same time, and never after
+ *     it has settled.
+ *  3. At most `maxParallelActions` actions that need a slot run at once, at most `concurrency` of one target and
+ *     `maxParallelByType` of one type, fewer after an overload. No slot is idle while an action that may use it is
+ *     ready (S5).
+ *  4. Only the running attempt can change its action: reports of older attempts and timers are ignored without a
+ *     command (S7).
+ *  5. Every started attempt has a timer, and ends by its outcome, its timer or an abort (S8).
+ *  6. An iteration completes when its stream has ended and its awaited actions have settled (S11). Exactly one
+ *     `complete_iteration` follows each `start_iteration`; a run that is cancelled or overtime completes it early.
+ *  7. `end_run` is sent once with a terminal status; before that, any number of times with `waiting`. `drained` is the
+ *     last command and is sent once.
+ *  8. The work per input is proportional to what it changes: no search over all actions, except at the end of a
+ *     generation (over that generation), on a cancel, and at the first overload of a target.
  */
 import { factsOf } from '../domain/action-types.ts';
 import type { ActionDeclaration, ActionError, ActionRejection, ActionPolicy, RejectionCode } from '../domain/action.ts';
@@ -47,8 +45,8 @@ import {
   disarmBudget,
   exceed,
   exceedCost,
-  giveBack,
-  lackOf,
+  releaseReservation,
+  shortageOf,
   reserve,
   tokensLeft,
 } from './budgets.ts';
@@ -67,8 +65,8 @@ import {
   registerName,
   unknownDependency,
 } from './graph.ts';
-import { newNode, sameAction, standIn, policyOfRefused } from './node.ts';
-import { isStuck } from './queries.ts';
+import { newNode, sameAction, placeholder, placeholderPolicy } from './node.ts';
+import { isBlockedOnApproval } from './queries.ts';
 import { dequeue, enqueue, limit, release, slowDown, speedUp, takeNext } from './ready.ts';
 import { newGeneration } from './state.ts';
 import type { ActionNode, Generation, RunState, Stage } from './state.ts';
@@ -86,7 +84,7 @@ export {
   dependenciesOf,
   generationTokens,
   isFireAndForget,
-  isStuck,
+  isBlockedOnApproval,
   lookup,
   statusOf,
 } from './queries.ts';
@@ -94,11 +92,11 @@ export {
 type Input<Type extends SchedulerInput['type']> = Extract<SchedulerInput, { type: Type }>;
 
 /**
- * Decides one input.
+ * Processes one input.
  *
- * @param state what the previous step returned; updated in place
- * @returns the state to use from here on, and the commands in the order in which they are to be carried out
- * @throws EngineError `internal` for an input that cannot happen, such as a declaration outside a generation
+ * @param state the result of the previous step; updated in place
+ * @returns the next state, and the commands in execution order
+ * @throws EngineError `internal` for an impossible input, such as a declaration outside a generation
  * @see docs/scheduling.md
  */
 export function step(state: RunState, input: SchedulerInput): { state: RunState; commands: SchedulerCommand[] } {
@@ -108,7 +106,7 @@ export function step(state: RunState, input: SchedulerInput): { state: RunState;
   return { state, commands: frame.out };
 }
 
-const SPEECH: ReadonlySet<SchedulerInput['type']> = new Set([
+const TEXT_INPUTS: ReadonlySet<SchedulerInput['type']> = new Set([
   'action_declared',
   'action_refused',
   'response_closed',
@@ -116,8 +114,8 @@ const SPEECH: ReadonlySet<SchedulerInput['type']> = new Set([
 ]);
 
 function take(frame: StepFrame, input: SchedulerInput): void {
-  // Who was thought to be silent has something to say after all.
-  if (frame.state.generation?.streaming === true && SPEECH.has(input.type)) resume(frame);
+  // More text has arrived, so the run no longer waits for approvals only.
+  if (frame.state.generation?.streaming === true && TEXT_INPUTS.has(input.type)) resume(frame);
   switch (input.type) {
     case 'run_started':
       return startRun(frame, input);
@@ -154,21 +152,21 @@ function take(frame: StepFrame, input: SchedulerInput): void {
   }
 }
 
-/** Lets everything follow that now can: cascades, starts, the end of the iteration or of the run. */
+/** Applies all consequences: cascades, starts, the end of the iteration or of the run. */
 function advance(frame: StepFrame): void {
   const { state } = frame;
-  settleDown(frame);
+  propagateAndDispatch(frame);
   const wasLive = state.phase === 'live';
   review(frame);
   if (state.phase !== 'ended') return;
   // fire_and_forget actions now have the slots to themselves (S5).
-  if (wasLive) settleDown(frame);
+  if (wasLive) propagateAndDispatch(frame);
   if (state.open + state.openBackground > 0) return;
   state.phase = 'drained';
   frame.out.push({ type: 'drained' });
 }
 
-function settleDown(frame: StepFrame): void {
+function propagateAndDispatch(frame: StepFrame): void {
   do {
     propagate(frame);
     dispatch(frame);
@@ -218,9 +216,8 @@ function declare(frame: StepFrame, action: ActionDeclaration, policy: ActionPoli
 
   const waiters = generation.pending.get(action.id);
   if (waiters !== undefined) {
-    const circle = pathBetween(state, dependencies, waiters);
-    if (circle !== null)
-      return rejectAtOnce(frame, generation, node, 'dependency_cycle', dependencyCycle(node, circle));
+    const cycle = pathBetween(state, dependencies, waiters);
+    if (cycle !== null) return rejectAtOnce(frame, generation, node, 'dependency_cycle', dependencyCycle(node, cycle));
   }
 
   admit(state, node);
@@ -248,7 +245,7 @@ function declare(frame: StepFrame, action: ActionDeclaration, policy: ActionPoli
   else consider(frame, node);
 }
 
-/** An id repeated in one generation (P6): the same action to the letter is ignored, another one refused. */
+/** An id was repeated in one generation (P6): the same action is ignored, a different one is rejected. */
 function declareAgain(
   frame: StepFrame,
   generation: Generation,
@@ -257,12 +254,12 @@ function declareAgain(
   policy: ActionPolicy,
 ): void {
   if (sameAction(first.declaration, action)) {
-    const message = `Action "${action.id}" was declared twice, word for word: the second is ignored`;
+    const message = `Action "${action.id}" was declared twice with the same content; the second one is ignored`;
     frame.out.push({ type: 'warn', code: 'duplicate_action', message, key: first.key });
     return;
   }
   const node = addNode(frame.state, generation, action, policy, false);
-  const message = `The id "${action.id}" already belongs to another action of this generation: give each its own id`;
+  const message = `The id "${action.id}" is already used in this generation; choose another`;
   settle(frame, node, { status: 'rejected', code: 'duplicate_id', message });
 }
 
@@ -270,14 +267,14 @@ function refuse(frame: StepFrame, rejection: ActionRejection): void {
   const { state } = frame;
   const generation = openGeneration(state);
   if (generation === null) return;
-  const node = addNode(state, generation, standIn(rejection), policyOfRefused, true);
+  const node = addNode(state, generation, placeholder(rejection), placeholderPolicy, true);
   const namesake = state.ids.get(node.id);
   if (namesake !== undefined && namesake.iteration === generation.iteration) {
     settle(frame, node, { status: 'rejected', code: rejection.code, message: rejection.message });
   } else rejectAtOnce(frame, generation, node, rejection.code, rejection.message);
 }
 
-/** Rejects an action that was never admitted; what waits for its id is told. */
+/** Rejects an action that was never admitted; updates the actions that wait for its id. */
 function rejectAtOnce(
   frame: StepFrame,
   generation: Generation,
@@ -299,7 +296,7 @@ function refusalOf(
   if (generation.last) {
     return {
       code: 'not_allowed',
-      message: `Action "${node.id}" was not run: this is the last generation of the run, it may only answer`,
+      message: `Action "${node.id}" was not run: this is the last generation of the run, which may only answer`,
     };
   }
   const { maxActions } = state.policy;
@@ -308,17 +305,17 @@ function refusalOf(
     exceed(frame, 'actions', maxActions, taken + 1);
     return {
       code: 'budget_exceeded',
-      message: `Action "${node.id}" was not run: a run may hold ${maxActions} actions`,
+      message: `Action "${node.id}" was not run: a run may declare ${maxActions} actions`,
     };
   }
   return node.policy.refusal;
 }
 
-/** The open generation; null when the run has ended and what still arrives is ignored. */
+/** The open generation; null if the run has ended, so that late input is ignored. */
 function openGeneration({ phase, generation }: RunState): Generation | null {
   if (phase === 'ended' || phase === 'drained') return null;
   if (generation?.streaming === true) return generation;
-  throw new EngineError('internal', 'The scheduler was told of protocol text outside a generation');
+  throw new EngineError('internal', 'The scheduler received protocol text outside a generation');
 }
 
 function addNode(
@@ -351,7 +348,7 @@ function queue(frame: StepFrame, node: ActionNode): void {
   frame.out.push({ type: 'queue', key: node.key, dependsOn: node.dependencies.map(({ key }) => key) });
 }
 
-/** A fire_and_forget action that something waits for is async (S4). */
+/** A fire_and_forget action that another action waits for becomes async (S4). */
 function awaited(frame: StepFrame, node: ActionNode): void {
   if (node.mode !== 'fire_and_forget' || !node.admitted) return;
   const { state } = frame;
@@ -365,11 +362,11 @@ function awaited(frame: StepFrame, node: ActionNode): void {
     if (stage === 'approval') state.asking += 1;
   }
   if (heap !== null) enqueue(state, node);
-  const message = `Action "${node.id}" is fire_and_forget, but something waits for it: it runs as async`;
+  const message = `Action "${node.id}" is fire_and_forget, but another action or the response needs it: it runs as async`;
   frame.out.push({ type: 'warn', code: 'fire_and_forget_awaited', message, key: node.key });
 }
 
-/** Binds everything that waits for this id, declared at last (S3). */
+/** Binds everything that waited for the declaration of this id (S3). */
 function bindWaiters(frame: StepFrame, generation: Generation, node: ActionNode): void {
   const waiters = (generation.pending.get(node.id) ?? []).filter(({ stage }) => stage === 'waiting');
   generation.pending.delete(node.id);
@@ -387,7 +384,7 @@ function bindWaiters(frame: StepFrame, generation: Generation, node: ActionNode)
 
 function bindLate(frame: StepFrame, waiter: ActionNode, name: string, dependency: ActionNode): void {
   waiter.unresolved = waiter.unresolved.filter((other) => other !== name);
-  // What `depends_on` names is known to the references too, though it was declared later (P12).
+  // A name in `depends_on` may also be used in references, even if it is declared later (P12).
   const { references } = waiter.declaration;
   const { outputKey } = dependency.declaration;
   for (const reference of references) {
@@ -418,7 +415,7 @@ function closeResponse(frame: StepFrame, { final, refers }: Input<'response_clos
 
 // --- becoming ready --------------------------------------------------------------------------------
 
-/** Moves a waiting action on if nothing holds it back any more (S2, S3, S4). */
+/** Advances a waiting action if nothing blocks it any more (S2, S3, S4). */
 function consider(frame: StepFrame, node: ActionNode): void {
   if (node.stage !== 'waiting') return;
   const { waitForAll } = node.declaration;
@@ -445,7 +442,7 @@ function conditionEvaluated(frame: StepFrame, { key, result }: Input<'condition_
   else settle(frame, node, { status: 'skipped', reason: 'condition', because: null });
 }
 
-/** Everything that it waited for is there: held until its generation has ended well (S14), or asked about (J8), or ready. */
+/** Its dependencies are met: holds it until its generation has ended (S14), asks for approval (J8), or continues. */
 function prepare(frame: StepFrame, node: ActionNode): void {
   const { state } = frame;
   const { generation } = state;
@@ -485,8 +482,8 @@ function deny(frame: StepFrame, node: ActionNode, message: string): void {
 }
 
 /**
- * Nothing holds it back any more: where an earlier outcome may stand for it, that is asked first.
- * It needs no slot, so a hit completes at once, however busy the run is (P6).
+ * Nothing blocks it any more: first looks up whether an earlier outcome can be reused. This needs no slot, so a hit
+ * completes at once, however busy the run is (P6).
  */
 function lookup(frame: StepFrame, node: ActionNode): void {
   if (node.policy.reuse !== true) return makeReady(frame.state, node);
@@ -509,14 +506,14 @@ function makeReady(state: RunState, node: ActionNode): void {
 
 // --- attempts --------------------------------------------------------------------------------------
 
-/** Starts what may start, most urgent first (S2, S5). */
+/** Starts actions while slots are free, most urgent first (S2, S5). */
 function dispatch(frame: StepFrame): void {
   const { state } = frame;
   for (let node = takeNext(state); node !== null; node = takeNext(state)) {
-    const lack = lackOf(frame, node);
+    const shortage = shortageOf(frame, node);
     setStage(state, node, 'running');
-    if (lack === null) start(frame, node, reserve(frame, node));
-    else settle(frame, node, { status: 'failed', error: { ...lack, retryable: false } });
+    if (shortage === null) start(frame, node, reserve(frame, node));
+    else settle(frame, node, { status: 'failed', error: { ...shortage, retryable: false } });
   }
 }
 
@@ -529,7 +526,7 @@ function start(frame: StepFrame, node: ActionNode, budget: ChildBudget | null): 
   frame.out.push({ type: 'set_timer', timer: attemptTimer('timeout', node), delayMs: timeoutMs });
 }
 
-/** Names the attempt, so that a timer which fires while it is being cleared cannot hit the next attempt. */
+/** The name includes the attempt, so a timer that fires while it is being cleared cannot affect the next attempt. */
 function attemptTimer(kind: 'timeout' | 'retry', { key, attempt }: ActionNode): string {
   return `${kind}:${key}#${attempt}`;
 }
@@ -542,7 +539,7 @@ function runningNode(state: RunState, key: string, attempt: number): ActionNode 
 function attemptSucceeded(frame: StepFrame, { key, attempt, spent }: Input<'attempt_succeeded'>): void {
   const node = runningNode(frame.state, key, attempt);
   if (node === null) return;
-  giveBack(frame.state, node, spent);
+  releaseReservation(frame.state, node, spent);
   speedUp(frame.state, node);
   settle(frame, node, { status: 'completed' });
 }
@@ -550,7 +547,7 @@ function attemptSucceeded(frame: StepFrame, { key, attempt, spent }: Input<'atte
 function attemptFailed(frame: StepFrame, { key, attempt, error, random, spent }: Input<'attempt_failed'>): void {
   const node = runningNode(frame.state, key, attempt);
   if (node === null) return;
-  giveBack(frame.state, node, error.beforeDispatch === true ? NOTHING_SPENT : spent);
+  releaseReservation(frame.state, node, error.beforeDispatch === true ? NOTHING_SPENT : spent);
   failAttempt(frame, node, error, random);
 }
 
@@ -560,13 +557,13 @@ function failAttempt(frame: StepFrame, node: ActionNode, error: ActionError, ran
   if (isOverload(error)) {
     const slowed = slowDown(state, node);
     if (slowed !== null) {
-      const message = `"${slowed.name}" has too much to do: at most ${slowed.max} at the same time from here on, more again as they succeed`;
+      const message = `"${slowed.name}" is overloaded: at most ${slowed.max} run at the same time now; the limit rises again as they succeed`;
       out.push({ type: 'warn', code: 'overloaded', message, key });
     }
   }
   if (attempt >= attemptsAllowed(declaration, policy, error)) return settle(frame, node, { status: 'failed', error });
   out.push({ type: 'clear_timer', timer: attemptTimer('timeout', node) });
-  giveBack(state, node);
+  releaseReservation(state, node);
   release(state, node);
   setStage(state, node, 'retrying');
   const delayMs = retryDelayMs(declaration.retry ?? policy.retry, attempt, error, random);
@@ -575,7 +572,7 @@ function failAttempt(frame: StepFrame, node: ActionNode, error: ActionError, ran
 }
 
 function timerFired(frame: StepFrame, { timer, random }: Input<'timer_fired'>): void {
-  if (timer === 'budget') return timeIsUp(frame);
+  if (timer === 'budget') return timeBudgetEnded(frame);
   const [kind, rest = ''] = timer.split(':', 2);
   const [key = '', attempt] = rest.split('#', 2);
   const node = frame.state.byKey.get(key);
@@ -583,7 +580,7 @@ function timerFired(frame: StepFrame, { timer, random }: Input<'timer_fired'>): 
   if (kind === 'approval') {
     if (node.stage !== 'approval') return;
     resume(frame);
-    deny(frame, node, `Nobody approved action "${node.id}" in time`);
+    deny(frame, node, `Action "${node.id}" was not approved in time`);
   } else if (node.attempt !== Number(attempt)) {
     return;
   } else if (kind === 'timeout' && node.stage === 'running') {
@@ -598,12 +595,12 @@ function timerFired(frame: StepFrame, { timer, random }: Input<'timer_fired'>): 
 
 // --- settling --------------------------------------------------------------------------------------
 
-/** Ends an action, once (S10). What depends on it hears of it in `propagate`. */
+/** Ends an action, once (S10). `propagate` updates its dependents. */
 function settle(frame: StepFrame, node: ActionNode, settlement: Settlement): void {
   if (node.stage === 'settled') return;
   const { state, out } = frame;
   const { key } = node;
-  giveBack(state, node);
+  releaseReservation(state, node);
   if (settlement.status !== 'rejected') queue(frame, node);
   switch (node.stage) {
     case 'running':
@@ -634,7 +631,7 @@ function settle(frame: StepFrame, node: ActionNode, settlement: Settlement): voi
   frame.settled.push(node);
 }
 
-/** Whether dependents go on: with a result, or with null in its place (S6). */
+/** Whether dependents proceed: with a result, or with null in its place (S6). */
 function isSatisfied(node: ActionNode, settlement: Settlement): boolean {
   switch (settlement.status) {
     case 'completed':
@@ -649,7 +646,7 @@ function isSatisfied(node: ActionNode, settlement: Settlement): boolean {
   }
 }
 
-/** Tells dependents and barriers of everything that has settled, in cascade. */
+/** Updates dependents and barriers of everything that has settled, in cascade. */
 function propagate(frame: StepFrame): void {
   const { state, settled } = frame;
   for (const node of settled) {
@@ -675,7 +672,7 @@ function failFast(frame: StepFrame, node: ActionNode): void {
   for (const other of state.nodes) cancel(frame, other, 'fail_fast');
 }
 
-/** Ends an action that has not settled; a running attempt is aborted and not waited for. */
+/** Ends an action that has not settled. A running attempt is aborted and not awaited. */
 function cancel(frame: StepFrame, node: ActionNode, reason: string): void {
   if (node.stage === 'settled') return;
   const { key, attempt, stage } = node;
@@ -691,7 +688,7 @@ function setStage(state: RunState, node: ActionNode, stage: Stage): void {
   node.stage = stage;
 }
 
-/** At work, or about to be without anybody's help. */
+/** Whether the action runs or will proceed on its own. */
 function isActive(stage: Stage): boolean {
   return stage !== 'waiting' && stage !== 'approval' && stage !== 'settled';
 }
@@ -707,11 +704,11 @@ function endGeneration(frame: StepFrame, { finish, answered, error }: Input<'gen
   generation.error = error;
   generation.answered = answered;
   if (brokeOff(finish)) {
-    // Only what has started follows its course (P15).
+    // Only started actions continue (P15).
     for (const node of generation.nodes) if (!hasStarted(node)) cancel(frame, node, `generation_${finish}`);
     reportPlan(frame, generation);
   } else {
-    bindTheRest(frame, generation);
+    bindRemaining(frame, generation);
     reportPlan(frame, generation);
     for (const node of generation.nodes) {
       if (node.policy.dispatch !== 'after_generation' || hasStarted(node)) continue;
@@ -729,8 +726,8 @@ function hasStarted(node: ActionNode): boolean {
   return node.attempt > 0;
 }
 
-/** Nothing more will be declared: every open `depends_on` name gets its meaning or is unknown (S3). */
-function bindTheRest(frame: StepFrame, generation: Generation): void {
+/** Nothing more will be declared: binds every open `depends_on` name or rejects it as unknown (S3). */
+function bindRemaining(frame: StepFrame, generation: Generation): void {
   const { state } = frame;
   generation.pending.clear();
   for (const node of generation.nodes) {
@@ -747,9 +744,9 @@ function bindTheRest(frame: StepFrame, generation: Generation): void {
       settle(frame, node, { status: 'rejected', code: 'unknown_dependency', message });
       continue;
     }
-    const circle = pathBetween(state, [...found.values()], [node]);
-    if (circle !== null) {
-      const message = dependencyCycle(node, circle.slice(0, -1));
+    const cycle = pathBetween(state, [...found.values()], [node]);
+    if (cycle !== null) {
+      const message = dependencyCycle(node, cycle.slice(0, -1));
       settle(frame, node, { status: 'rejected', code: 'dependency_cycle', message });
       continue;
     }
@@ -785,7 +782,7 @@ function startIteration({ state, out }: StepFrame, iteration: number, last: bool
   out.push({ type: 'start_iteration', iteration, last });
 }
 
-/** Completes the iteration when nothing of it is left, or parks the run when only humans can move it on. */
+/** Completes the iteration if nothing of it is open, or parks the run if only approvals can advance it. */
 function review(frame: StepFrame): void {
   const { state } = frame;
   const { generation, phase } = state;
@@ -803,7 +800,7 @@ function completeIteration(frame: StepFrame, generation: Generation): void {
       return endRun(frame, 'completed', null);
     case 'failed':
       return endRun(frame, 'failed', verdict.error);
-    case 'go_on':
+    case 'continue':
       return nextIteration(frame, generation.iteration + 1);
   }
 }
@@ -815,7 +812,7 @@ function nextIteration(frame: StepFrame, iteration: number): void {
   if (maxIterations > 0 && iteration > maxIterations) exceed(frame, 'iterations', maxIterations, maxIterations);
   const calls = callsLeft(state);
   const tokens = tokensLeft(state);
-  // One call and some tokens are set aside for the last generation (S12).
+  // One call and some tokens are reserved for the last generation (S12).
   if (calls <= 0) exceed(frame, 'model_calls', policy.modelCalls, state.modelCalls);
   if (policy.tokens !== null && tokens <= 0) exceed(frame, 'tokens', policy.tokens, state.tokens);
   exceedCost(frame);
@@ -825,13 +822,13 @@ function nextIteration(frame: StepFrame, iteration: number): void {
   startIteration(frame, iteration, true);
 }
 
-// --- the end of the seconds ----------------------------------------------------------------------------
+// --- the time budget ----------------------------------------------------------------------------------
 
 /**
- * The seconds are over: awaited work is given up and the model gets one last generation, with a
- * deadline of its own. When that is over too, or there is no model, the run ends.
+ * The time budget is used up: awaited work is cancelled and the model gets one last generation with its own deadline.
+ * When that has passed too, or there is no model, the run ends.
  */
-function timeIsUp(frame: StepFrame): void {
+function timeBudgetEnded(frame: StepFrame): void {
   const { state, at, out } = frame;
   const { policy, generation } = state;
   if (state.phase !== 'live' || generation === null || !state.budgetTimer) return;
@@ -852,14 +849,14 @@ function timeIsUp(frame: StepFrame): void {
   armBudget(frame, limits.lastGenerationMs);
 }
 
-/** A fire_and_forget action that has been dispatched is the session's to finish (S4); no budget calls it back. */
+/** A started fire_and_forget action belongs to the session (S4); no budget cancels it. */
 function isLeftRunning(node: ActionNode): boolean {
   return node.mode === 'fire_and_forget' && hasStarted(node);
 }
 
 // --- waiting for approvals (J8) ------------------------------------------------------------------------
 
-/** Only humans can move the run on: its stream may end, and the seconds stop to count. */
+/** Only approvals can advance the run: its stream may end, and the time budget stops counting. */
 function park(frame: StepFrame): void {
   const { state, at } = frame;
   state.phase = 'parked';
@@ -868,9 +865,9 @@ function park(frame: StepFrame): void {
   frame.out.push({ type: 'end_run', status: 'waiting', error: null });
 }
 
-/** The text goes on only after an approval: that is waited for as at the end of a text. */
+/** The text continues only after an approval, which is awaited as at the end of a text. */
 function generationIdle(frame: StepFrame): void {
-  if (isStuck(frame.state)) park(frame);
+  if (isBlockedOnApproval(frame.state)) park(frame);
 }
 
 function resume(frame: StepFrame): void {
@@ -898,7 +895,7 @@ function cancelRun(frame: StepFrame, reason: string): void {
   } else if (state.phase === 'live' || state.phase === 'parked') abandon(frame, reason, true);
 }
 
-/** Ends the run now: stops the stream, gives up what has not settled, and does not wait for any of it (J5). */
+/** Ends the run now: stops the stream and cancels all unsettled actions without waiting for them (J5). */
 function abandon(frame: StepFrame, reason: string, cancelled: boolean): void {
   const { state, out } = frame;
   const { generation } = state;

@@ -1,6 +1,6 @@
 /**
- * The scheduler's language: what it is told and what it decides. Everything is plain JSON, so that
- * a recorded sequence of inputs can be stored and replayed (S1, J9).
+ * The scheduler's inputs and commands. Everything is plain JSON, so a recorded sequence of inputs can be stored and
+ * replayed (S1, J9).
  */
 import type {
   ActionDeclaration,
@@ -17,14 +17,14 @@ import type { Finality } from '../domain/protocol-event.ts';
 import type { ChildBudget, FinishReason } from '../domain/ports.ts';
 import type { Spent } from '../domain/spent.ts';
 
-/** What a run may do; fixed at its start. */
+/** The limits of a run, fixed at its start. */
 export interface RunPolicy {
-  /** `text`: one posted protocol text, no model; the run ends when its work is settled (H7). */
+  /** `text`: one posted protocol text without a model; the run ends when its work has settled (H7). */
   readonly source: 'model' | 'text';
   readonly maxParallelActions: number;
-  /** Slots of single action types, beside `maxParallelActions`; a type that is not named has no limit of its own (S5). */
+  /** Slots per action type, in addition to `maxParallelActions`. An absent type has no limit of its own (S5). */
   readonly maxParallelByType?: Readonly<Partial<Record<ActionType, number>>>;
-  /** 0 = no cap but the budget (S11). */
+  /** 0 means no cap except the budget (S11). */
   readonly maxIterations: number;
   readonly maxActions: number;
   readonly seconds: number;
@@ -32,20 +32,20 @@ export interface RunPolicy {
   readonly tokens: number | null;
   /** US dollars; null or absent = no budget (S12). */
   readonly cost?: number | null;
-  /** Sessions that its actions may start, with those that these start; absent = no limit (M7). */
+  /** Sessions that its actions may start, including nested ones; absent means no limit (M7). */
   readonly maxChildren?: number;
   readonly failFast: boolean;
   readonly responseDefault: 'auto' | 'final' | 'continue';
   readonly onFailedFinal: 'continue' | 'end';
 }
 
-/** Every input carries the time at which it happened, epoch milliseconds. */
+/** Every input has its time, in epoch milliseconds. */
 export type SchedulerInput = { readonly at: number } & (
   | { readonly type: 'run_started'; readonly policy: RunPolicy }
   | { readonly type: 'action_declared'; readonly action: ActionDeclaration; readonly policy: ActionPolicy }
-  /** The parser refused an action; it is settled as rejected. */
+  /** The parser rejected an action; it is settled as rejected. */
   | { readonly type: 'action_refused'; readonly rejection: ActionRejection }
-  /** A response block has closed. `refers`: producers of its references, as `lookup` gave them. */
+  /** A response block has closed. `refers`: producers of its references, as returned by `lookup`. */
   | { readonly type: 'response_closed'; readonly final: Finality; readonly refers: readonly ActionKey[] }
   /** The stream has ended. `answered`: bare text counts as a final response (P11). */
   | {
@@ -54,7 +54,7 @@ export type SchedulerInput = { readonly at: number } & (
       readonly answered: boolean;
       readonly error: { readonly code: string; readonly message: string } | null;
     }
-  /** Who writes the text writes nothing more until something settles: of a workflow (J8). */
+  /** The source of the text waits until an action settles; used by workflows (J8). */
   | { readonly type: 'generation_idle' }
   | {
       readonly type: 'condition_evaluated';
@@ -63,13 +63,13 @@ export type SchedulerInput = { readonly at: number } & (
         | { readonly ok: true; readonly value: boolean }
         | { readonly ok: false; readonly message: string };
     }
-  /** The answer to `lookup`: an earlier outcome stands for the action, or it may not run, or neither (P6). */
+  /** The answer to `lookup`: an earlier outcome can be reused, the action must not run, or neither (P6). */
   | {
       readonly type: 'recalled';
       readonly key: ActionKey;
       readonly found: 'outcome' | 'nothing' | { readonly error: ActionError };
     }
-  /** `spent`: by a child, of what was set aside for it (S12). */
+  /** `spent`: the part of its reservation that a child used (S12). */
   | {
       readonly type: 'attempt_succeeded';
       readonly key: ActionKey;
@@ -82,12 +82,12 @@ export type SchedulerInput = { readonly at: number } & (
       readonly attempt: number;
       readonly error: ActionError;
       readonly spent?: Spent;
-      /** Uniform in [0, 1): the jitter of the backoff (S7). Randomness comes in as an input. */
+      /** Uniform in [0, 1): the jitter of the backoff (S7). */
       readonly random: number;
     }
-  /** `random`: as above, for a timeout that is followed by a retry; without it the whole backoff is waited. */
+  /** `random`: as above, for a timeout that is followed by a retry; without it the full backoff applies. */
   | { readonly type: 'timer_fired'; readonly timer: TimerId; readonly random?: number }
-  /** Answers `ask_approval`: the question stands; or why it cannot be put, and the action has failed (J8). */
+  /** Answers `ask_approval`: the question is open, or an error because it could not be asked (J8). */
   | { readonly type: 'approval_asked'; readonly key: ActionKey; readonly error: ActionError | null }
   | {
       readonly type: 'approval_resolved';
@@ -95,7 +95,7 @@ export type SchedulerInput = { readonly at: number } & (
       readonly approved: boolean;
       readonly note: string | null;
     }
-  /** `cost`: US dollars; absent when the model's price is not known. */
+  /** `cost`: US dollars; absent if the model's price is unknown. */
   | { readonly type: 'usage_recorded'; readonly tokens: number; readonly cost?: number }
   | { readonly type: 'cancel_requested'; readonly reason: string }
 );
@@ -104,13 +104,13 @@ export type SchedulerInput = { readonly at: number } & (
 export type TimerId = string;
 
 export type SchedulerCommand =
-  /** The action was accepted; `dependsOn` holds the resolved explicit and implicit dependencies. */
+  /** The action was accepted. `dependsOn` contains the resolved explicit and implicit dependencies. */
   | { readonly type: 'queue'; readonly key: ActionKey; readonly dependsOn: readonly ActionKey[] }
   /** Evaluate the action's `when` now; answer with `condition_evaluated`. */
   | { readonly type: 'evaluate'; readonly key: ActionKey }
-  /** Look whether an earlier outcome stands for the action, now or when an equal one has settled; answer with `recalled` (P6). */
+  /** Look up an earlier outcome for the action, now or when an equal one has settled; answer with `recalled` (P6). */
   | { readonly type: 'lookup'; readonly key: ActionKey }
-  /** `budget`: what the child that it starts may spend (S12); null for actions that start none. */
+  /** `budget`: what the child may spend (S12); null for actions that start no child. */
   | {
       readonly type: 'start';
       readonly key: ActionKey;
@@ -118,7 +118,7 @@ export type SchedulerCommand =
       readonly timeoutMs: number;
       readonly budget: ChildBudget | null;
     }
-  /** Abort the attempt's signal and forget it; a late result is recorded and ignored (S7). */
+  /** Abort the attempt's signal and forget it. A late result is recorded and ignored (S7). */
   | { readonly type: 'abort'; readonly key: ActionKey; readonly attempt: number; readonly reason: string }
   | {
       readonly type: 'retry';
@@ -128,7 +128,7 @@ export type SchedulerCommand =
       readonly delayMs: number;
       readonly error: ActionError;
     }
-  /** Ask a human about what the action would do, which is settled now (J8); answer with `approval_asked`. */
+  /** Ask a person to approve the action with its current parameters (J8); answer with `approval_asked`. */
   | { readonly type: 'ask_approval'; readonly key: ActionKey }
   | ({ readonly type: 'settle'; readonly key: ActionKey; readonly attempt: number } & Settlement)
   | { readonly type: 'set_timer'; readonly timer: TimerId; readonly delayMs: number }
@@ -137,7 +137,7 @@ export type SchedulerCommand =
   /** Stop reading the model's stream. */
   | { readonly type: 'stop_generation' }
   | { readonly type: 'start_iteration'; readonly iteration: number; readonly last: boolean }
-  /** At the end of a generation that declared an action; the engine draws the plan report from the state. */
+  /** At the end of a generation that declared an action; the engine builds the plan report from the state. */
   | { readonly type: 'report_plan'; readonly iteration: number }
   | { readonly type: 'complete_iteration'; readonly iteration: number; readonly final: boolean }
   | { readonly type: 'budget_exceeded'; readonly budget: string; readonly limit: number; readonly used: number }
@@ -146,7 +146,7 @@ export type SchedulerCommand =
       readonly status: 'completed' | 'failed' | 'cancelled' | 'waiting';
       readonly error: { readonly code: string; readonly message: string } | null;
     }
-  /** After `end_run`: every fire_and_forget action has settled too; nothing more will come. */
+  /** After `end_run`: every fire_and_forget action has also settled; no more commands follow. */
   | { readonly type: 'drained' };
 
 /** How an action ended (S10). */

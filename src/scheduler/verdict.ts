@@ -1,18 +1,18 @@
-/** What a settled generation means for its run: it has answered, it has failed, or it goes on (P10, P15, S11). */
+/** Decides after a settled generation whether its run has answered, has failed or continues (P10, P15, S11). */
 import { ERROR_TABLE } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
 import type { FinishReason } from '../domain/ports.ts';
 import { budgetError } from './budgets.ts';
-import { isFinal, saidSomething } from './finality.ts';
+import { isFinal, hasAnswer } from './finality.ts';
 import type { Generation, RunState } from './state.ts';
 import type { RunError } from './step-frame.ts';
 
 type Verdict =
   | { readonly type: 'answered' }
   | { readonly type: 'failed'; readonly error: RunError }
-  | { readonly type: 'go_on' };
+  | { readonly type: 'continue' };
 
-/** Counts broken, interrupted and idle generations in the state. */
+/** Updates the counters of broken, interrupted and idle generations. */
 export function judge(state: RunState, generation: Generation): Verdict {
   const { finish } = generation;
   const broke = finish !== null && brokeOff(finish) && !generation.stopped;
@@ -21,27 +21,29 @@ export function judge(state: RunState, generation: Generation): Verdict {
   }
   if (broke && breakError(generation).code === INTERRUPTED && !isFinal(state, generation)) {
     state.interrupted += 1;
-    return state.interrupted > limits.cutGenerations ? { type: 'failed', error: exhausted(state) } : { type: 'go_on' };
+    return state.interrupted > limits.cutGenerations
+      ? { type: 'failed', error: exhausted(state) }
+      : { type: 'continue' };
   }
   if (generation.last) {
-    if (saidSomething(generation)) return { type: 'answered' };
+    if (hasAnswer(generation)) return { type: 'answered' };
     return { type: 'failed', error: broke ? breakError(generation) : lastError(state) };
   }
   if (isFinal(state, generation)) return { type: 'answered' };
   if (broke) {
     state.broken += 1;
     const error = breakError(generation);
-    return state.broken >= limits.brokenGenerations || isHopeless(error.code)
+    return state.broken >= limits.brokenGenerations || isPermanent(error.code)
       ? { type: 'failed', error }
-      : { type: 'go_on' };
+      : { type: 'continue' };
   }
   state.broken = 0;
   state.idle = generation.responses.length > 0 || generation.accepted > 0 || generation.stopped ? 0 : state.idle + 1;
   if (state.idle >= limits.idleIterations) {
-    const message = `The model neither answered nor declared an action that could be accepted, ${state.idle} times in a row`;
+    const message = `The model neither answered nor declared a valid action, ${state.idle} times in a row`;
     return { type: 'failed', error: { code: 'no_progress', message } };
   }
-  return { type: 'go_on' };
+  return { type: 'continue' };
 }
 
 function breakError({ error, finish }: Generation): RunError {
@@ -49,16 +51,16 @@ function breakError({ error, finish }: Generation): RunError {
   return { code: `generation_${finish ?? 'error'}`, message: `The generation ended early: ${finish ?? 'error'}` };
 }
 
-/** The code of a generation that a restart of the host cut; these are counted separately (J2). */
+/** The code of a generation that a host restart interrupted; these are counted separately (J2). */
 const INTERRUPTED = 'interrupted';
 
 function exhausted({ interrupted }: RunState): RunError {
-  const message = `The host was restarted during ${interrupted} generations of this run: it is given up`;
+  const message = `The run failed because the host was restarted during ${interrupted} of its generations`;
   return { code: 'recovery_exhausted', message };
 }
 
-/** Whether another attempt cannot help. */
-function isHopeless(code: string): boolean {
+/** Whether a retry cannot help. */
+function isPermanent(code: string): boolean {
   return Object.hasOwn(ERROR_TABLE, code) && ERROR_TABLE[code as keyof typeof ERROR_TABLE].retry === 'no';
 }
 
@@ -68,11 +70,11 @@ function lastError(state: RunState): RunError {
   const { maxIterations } = state.policy;
   return {
     code: 'max_iterations',
-    message: `No answer within ${maxIterations} iterations, nor in the last generation after them`,
+    message: `No answer within ${maxIterations} iterations, nor in the extra last generation`,
   };
 }
 
-/** Whether the text stopped before its end, so that what has not started may not be meant (P15). */
+/** Whether the text ended early, so that unstarted actions may not be intended (P15). */
 export function brokeOff(finish: FinishReason): boolean {
   return finish === 'content_filter' || finish === 'error' || finish === 'abort';
 }

@@ -70,7 +70,7 @@ describe('S3 dependencies', () => {
     expect(run.declare({ id: 'c', dependsOn: ['search'] })).toEqual([]);
     expect(essential(run.end())).toContain('settle c rejected unknown_dependency');
     expect(rejection(run).message).toBe(
-      'Action "c" depends on "search", the name of several actions: use an id (known: a, b)',
+      'Action "c" depends on "search", which is the name of several actions: use an id (known: a, b)',
     );
   });
 
@@ -116,13 +116,13 @@ describe('S3 dependencies', () => {
       'settle a skipped c',
       'settle b skipped a',
     ]);
-    expect(rejection(run).message).toBe('Action "c" closes a circle of dependencies: c -> b -> a -> c');
+    expect(rejection(run).message).toBe('Action "c" closes a dependency cycle: c -> b -> a -> c');
   });
 
   test('[S3] an action that depends on itself is a cycle of one', () => {
     const run = new Driver();
     expect(run.declare({ id: 'a', dependsOn: ['a'] })).toEqual(['settle a rejected dependency_cycle']);
-    expect(rejection(run).message).toBe('Action "a" closes a circle of dependencies: a -> a');
+    expect(rejection(run).message).toBe('Action "a" closes a dependency cycle: a -> a');
   });
 
   test('[S3] a cycle through a name that is bound at the end is found too', () => {

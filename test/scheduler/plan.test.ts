@@ -174,7 +174,7 @@ describe('any declarations', () => {
       ...fields,
     });
     expect(() => buildPlan([planned('a', { dependsOn: ['b'] }), planned('b', { dependsOn: ['a'] })])).toThrow(
-      'circle: a, b',
+      'cycle: a, b',
     );
     expect(buildPlan([planned('a', { dependsOn: ['b'] }), planned('b', { heldBy: ['a'] })]).waves).toEqual([
       ['b'],

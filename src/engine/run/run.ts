@@ -11,7 +11,7 @@
 import type { ActionKey } from '../../domain/action.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
-import { action as declarationOf, initialState, isStuck, lookup, step } from '../../scheduler/step.ts';
+import { action as declarationOf, initialState, isBlockedOnApproval, lookup, step } from '../../scheduler/step.ts';
 import type { RunState } from '../../scheduler/step.ts';
 import type { RunPolicy, SchedulerCommand, SchedulerInput } from '../../scheduler/types.ts';
 import { ActionRunner } from '../actions/action-runner.ts';
@@ -296,7 +296,7 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
   /** What a workflow still has to say without an answer it has said when a timer fires: it waits for nothing else. */
   let resting = false;
   const restInTime = (): void => {
-    if (context.source.type !== 'workflow' || resting || !isStuck(state)) return;
+    if (context.source.type !== 'workflow' || resting || !isBlockedOnApproval(state)) return;
     resting = true;
     clock.schedule(0, () => {
       resting = false;

@@ -60,8 +60,8 @@ class World {
         executors: {
           tool: async ({ parameters: { say } }) => {
             if (say === 'freeze' && this.isArmed) this.freeze();
-            const isStuck = say === 'freeze' || say === 'slow' || (say === 'late' && !this.isArmed);
-            if (isStuck || host.isFrozen) return await new Promise(() => undefined);
+            const isBlockedOnApproval = say === 'freeze' || say === 'slow' || (say === 'late' && !this.isArmed);
+            if (isBlockedOnApproval || host.isFrozen) return await new Promise(() => undefined);
             return { ok: true, output: say ?? null };
           },
         },
