@@ -1,23 +1,18 @@
 /** What tools and models reach on one's own machine (X2): a real Worker, and a runner whose names are the test's. */
 import { mkdtempSync, rmSync } from 'node:fs';
-import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-import { createResolve } from '../../container-runner/egress/resolve.ts';
-import { createSender } from '../../container-runner/egress/send.ts';
-import { FakeSandbox } from '../../container-runner/test/support/fake-sandbox.ts';
-import { SECRET, startRunner } from '../../container-runner/test/support/test-runner.ts';
-import type { TestRunner } from '../../container-runner/test/support/test-runner.ts';
+import { SECRET } from '../../container-runner/test/support/test-runner.ts';
 import { freePort } from '../../scripts/services.ts';
 import { startSystem } from '../../scripts/system.ts';
 import type { System } from '../../scripts/system.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
+import { PUBLIC, publicNames } from '../support/public-names.ts';
+import type { PublicNames } from '../support/public-names.ts';
 
-const PUBLIC = '93.184.216.34';
 const NAMES: Readonly<Record<string, readonly string[]>> = {
   'good.example.com': [PUBLIC],
   'evil.example.com': ['127.0.0.1'],
@@ -25,42 +20,17 @@ const NAMES: Readonly<Record<string, readonly string[]>> = {
 };
 
 let folder: string;
-let server: http.Server;
+let served: PublicNames;
 let seen: string[];
-let runner: TestRunner;
 let system: System;
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'cortex-egress-e2e-'));
   seen = [];
-  server = http.createServer((asked, response) => {
+  served = await publicNames(NAMES, (asked, response) => {
     seen.push(asked.headers.host ?? '');
     if (asked.url === '/away') response.writeHead(302, { location: 'http://evil.example.com/' }).end();
     else response.writeHead(200, { 'content-type': 'text/plain' }).end('a public page');
-  });
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const { port } = server.address() as AddressInfo;
-  const sender = createSender({ interfaces: () => [] });
-  runner = await startRunner({
-    sandboxes: [new FakeSandbox()],
-    egressParts: {
-      resolve: createResolve({
-        network: (host) => Promise.resolve(NAMES[host] ?? []),
-        system: () => Promise.reject(new Error('not asked')),
-      }),
-      sender: {
-        ...sender,
-        // the public address of the test stands on this machine
-        send: (outgoing) => {
-          const url = new URL(outgoing.url);
-          url.port = String(port);
-          const addresses = outgoing.addresses.map((address) => (address === PUBLIC ? '127.0.0.1' : address));
-          return sender.send({ ...outgoing, url, addresses });
-        },
-      },
-    },
   });
   system = await startSystem({
     port: await freePort(),
@@ -68,9 +38,9 @@ beforeAll(async () => {
     stateDir: folder,
     vars: {
       LLM_PROVIDER: 'demo',
-      RUNNER_URLS: runner.url,
+      RUNNER_URLS: served.runner.url,
       RUNNER_SECRET: SECRET,
-      ALLOW_HOSTS: `127.0.0.1:${port}`,
+      ALLOW_HOSTS: `127.0.0.1:${served.port}`,
     },
     ownRunner: false,
     progress: () => undefined,
@@ -78,9 +48,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await system?.stop();
-  await runner?.close();
-  server?.closeAllConnections();
-  server?.close();
+  await served?.close();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -115,7 +83,7 @@ describe('web_fetch', () => {
   );
 
   test('[X2] reaches what the operator lets through, without the runner', async () => {
-    const { port } = server.address() as AddressInfo;
+    const { port } = served;
     expect(await fetched(`http://127.0.0.1:${port}/`)).toMatchObject({ status: 'completed' });
     expect(seen.at(-1)).toBe(`127.0.0.1:${port}`);
   });
@@ -153,7 +121,7 @@ describe('a model endpoint that a manifest names', () => {
 });
 
 test('[X2] without a runner a request for a name fails before anything is sent', async () => {
-  await runner.stop();
+  await served.runner.stop();
   expect(await fetched('http://other.example.com/')).toMatchObject({
     status: 'failed',
     error: { code: 'egress_unavailable' },

@@ -10,17 +10,20 @@ const echo = (id: string, parameters: object = {}, more: object = {}): string =>
   `<action type="tool" mode="async" id="${id}">${JSON.stringify({ name: 'echo', parameters, ...more })}</action>`;
 const types = (events: readonly { type: string }[]): string[] => events.map(({ type }) => type);
 
+/** An executor that notes the ids of what it starts. */
+function notes(): { readonly started: string[]; readonly note: (call: ActionCall) => Promise<ActionOutcome> } {
+  const started: string[] = [];
+  const note = async (call: ActionCall): Promise<ActionOutcome> => {
+    started.push(call.action.id);
+    return { ok: true, output: null };
+  };
+  return { started, note };
+}
+
 describe('[J1] append, act, emit', () => {
   test('nothing starts and nothing is shown before it is on disk', async () => {
-    const started: string[] = [];
-    const kit = await sessionKit({
-      executors: {
-        tool: async (call) => {
-          started.push(call.action.id);
-          return { ok: true, output: null };
-        },
-      },
-    });
+    const { started, note } = notes();
+    const kit = await sessionKit({ executors: { tool: note } });
     const gate = Promise.withResolvers<void>();
     kit.sql.onSync = () => gate.promise;
     const running = runText(kit, echo('a'));
@@ -38,11 +41,7 @@ describe('[J1] append, act, emit', () => {
     Number(kit.sql.exec(`SELECT COUNT(*) AS n FROM events WHERE type = 'action_started'`)[0]?.['n']) > 0;
 
   test('[J3] while the disk is slow, what may run twice is at work; nothing unsafe is, and nothing is shown', async () => {
-    const started: string[] = [];
-    const note = async (call: ActionCall): Promise<ActionOutcome> => {
-      started.push(call.action.id);
-      return { ok: true, output: null };
-    };
+    const { started, note } = notes();
     const kit = await sessionKit({ executors: { tool: note, python: note } });
     const gate = Promise.withResolvers<void>();
     kit.sql.onSync = async () => (written(kit) ? await gate.promise : undefined);
@@ -90,15 +89,8 @@ describe('[J1] append, act, emit', () => {
   );
 
   test('when the disk fails, nothing more starts and the fault is told', async () => {
-    const started: string[] = [];
-    const kit = await sessionKit({
-      executors: {
-        tool: async (call) => {
-          started.push(call.action.id);
-          return { ok: true, output: null };
-        },
-      },
-    });
+    const { started, note } = notes();
+    const kit = await sessionKit({ executors: { tool: note } });
     kit.sql.onSync = async () => {
       throw new Error('disk full');
     };

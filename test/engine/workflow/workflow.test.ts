@@ -110,6 +110,42 @@ async function finish(kit: SessionKit, clock: FakeClock): Promise<RunResult> {
   throw new Error(`the workflow does not end: ${JSON.stringify(kit.session.runs())}`);
 }
 
+/**
+ * Runs a workflow again and again: once for every append at which its host can die, and each time to its end on the
+ * next host, which finds what is on disk.
+ */
+async function atEveryAppend(
+  kitOf: (clock: FakeClock, sql: MortalSql) => Promise<SessionKit>,
+  through: (kit: SessionKit, clock: FakeClock) => Promise<RunResult>,
+  check: (result: RunResult) => void,
+): Promise<void> {
+  for (let atAppend = 1; ; atAppend += 1) {
+    const clock = new FakeClock();
+    const disk = openNodeSql();
+    const first = new MortalSql(disk, { atAppend, leaves: 'unsynced' });
+    const begun = (async () => {
+      const kit = await kitOf(clock, first);
+      await kit.session.workflow({});
+      return await through(kit, clock);
+    })();
+    const gone = (async () => {
+      while (!first.crashed) await new Promise((resolve) => setImmediate(resolve));
+    })();
+    const whole = await Promise.race([begun.catch(() => null), gone.then(() => null)]);
+    begun.catch(() => undefined);
+    if (whole !== null) {
+      expect(atAppend).toBeGreaterThan(20);
+      return;
+    }
+    const kit = await kitOf(clock, new MortalSql(disk, null));
+    await kit.session.recover();
+    if (kit.session.runs().length === 0) await kit.session.workflow({});
+    const result = await through(kit, clock);
+    expect(result, `crash at append ${atAppend}`).toMatchObject({ status: 'completed' });
+    check(result);
+  }
+}
+
 async function run(given: ResolvedWorkflow, inputs: JsonObject = {}): Promise<Done> {
   const clock = new FakeClock();
   const shop = new Shop(clock);
@@ -595,37 +631,14 @@ test('[J2] [M6] a workflow ends the same when its host vanishes at any append', 
     ],
     { all: 'steps.last.all' },
   );
-  for (let atAppend = 1; ; atAppend += 1) {
-    const clock = new FakeClock();
-    const disk = openNodeSql();
-    const first = new MortalSql(disk, { atAppend, leaves: 'unsynced' });
-    const begun = (async () => {
-      const kit = await sessionKit({ sql: first, clock, workflow: given, executors: { tool: new Shop(clock).work } });
-      await kit.session.workflow({});
-      return await finish(kit, clock);
-    })();
-    const gone = (async () => {
-      while (!first.crashed) await new Promise((resolve) => setImmediate(resolve));
-    })();
-    const whole = await Promise.race([begun.catch(() => null), gone.then(() => null)]);
-    begun.catch(() => undefined);
-    if (whole !== null) {
-      expect(atAppend).toBeGreaterThan(20);
-      return;
-    }
-    const kit = await sessionKit({
-      sql: new MortalSql(disk, null),
-      clock,
-      workflow: given,
-      executors: { tool: new Shop(clock).work },
-    });
-    await kit.session.recover();
-    if (kit.session.runs().length === 0) await kit.session.workflow({});
-    const result = await finish(kit, clock);
-    expect(result, `crash at append ${atAppend}`).toMatchObject({ status: 'completed' });
-    expect(result.actions.find(({ id }) => id === OUTPUTS)?.output).toEqual({ all: [1, 2, 3] });
-    expect(new Set(result.actions.map(({ id }) => id)).size).toBe(result.actions.length);
-  }
+  await atEveryAppend(
+    (clock, sql) => sessionKit({ sql, clock, workflow: given, executors: { tool: new Shop(clock).work } }),
+    finish,
+    (result) => {
+      expect(result.actions.find(({ id }) => id === OUTPUTS)?.output).toEqual({ all: [1, 2, 3] });
+      expect(new Set(result.actions.map(({ id }) => id)).size).toBe(result.actions.length);
+    },
+  );
 });
 
 describe('[J8] [M6] a workflow that waits for a person', () => {
@@ -741,38 +754,16 @@ describe('[J8] [M6] a workflow that waits for a person', () => {
   });
 
   test('[J2] survives its host, at any append', async () => {
-    for (let atAppend = 1; ; atAppend += 1) {
-      const clock = new FakeClock();
-      const disk = openNodeSql();
-      const first = new MortalSql(disk, { atAppend, leaves: 'unsynced' });
-      const through = async (kit: SessionKit): Promise<RunResult> => {
-        for (;;) {
-          const result = await rest(kit, clock);
-          if (result.status !== 'waiting') return result;
-          await approve(kit, true);
-        }
-      };
-      const begun = (async () => {
-        const kit = await kitOf(clock, first);
-        await kit.session.workflow({});
-        return await through(kit);
-      })();
-      const gone = (async () => {
-        while (!first.crashed) await new Promise((resolve) => setImmediate(resolve));
-      })();
-      const whole = await Promise.race([begun.catch(() => null), gone.then(() => null)]);
-      begun.catch(() => undefined);
-      if (whole !== null) {
-        expect(atAppend).toBeGreaterThan(20);
-        return;
+    const through = async (kit: SessionKit, clock: FakeClock): Promise<RunResult> => {
+      for (;;) {
+        const result = await rest(kit, clock);
+        if (result.status !== 'waiting') return result;
+        await approve(kit, true);
       }
-      const kit = await kitOf(clock, new MortalSql(disk, null));
-      await kit.session.recover();
-      if (kit.session.runs().length === 0) await kit.session.workflow({});
-      const result = await through(kit);
-      expect(result, `crash at append ${atAppend}`).toMatchObject({ status: 'completed' });
+    };
+    await atEveryAppend(kitOf, through, (result) => {
       expect(result.actions.find(({ id }) => id === OUTPUTS)?.output).toEqual({ all: [{ give: 1 }, { give: 2 }] });
-    }
+    });
   });
 });
 

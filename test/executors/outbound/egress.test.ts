@@ -1,18 +1,14 @@
 /** Requests of tools that a runner sends (X2): what the Worker asks of it, and a real runner with names of our own. */
-import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { createResolve } from '../../../container-runner/egress/resolve.ts';
-import { createSender } from '../../../container-runner/egress/send.ts';
-import { FakeSandbox } from '../../../container-runner/test/support/fake-sandbox.ts';
-import { SECRET, startRunner } from '../../../container-runner/test/support/test-runner.ts';
-import type { TestRunner } from '../../../container-runner/test/support/test-runner.ts';
+import { SECRET } from '../../../container-runner/test/support/test-runner.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import { parseEgress } from '../../../src/executors/outbound/egress-choice.ts';
 import { createRunnerEgress } from '../../../src/executors/outbound/egress.ts';
 import type { Egress, RunnerEgressOptions } from '../../../src/executors/outbound/egress.ts';
 import { createOutboundFetch } from '../../../src/executors/outbound/outbound.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
+import { PUBLIC, publicNames } from '../../support/public-names.ts';
+import type { PublicNames } from '../../support/public-names.ts';
 
 const KEY = { id: null, secret: SECRET };
 const signal = new AbortController().signal;
@@ -223,51 +219,23 @@ describe('a request', () => {
 });
 
 describe('through a real runner', () => {
-  let runner: TestRunner;
-  let server: http.Server;
+  let served: PublicNames;
   let seen: string[];
   /** What the names lead to; each question may change it. */
   let names: Record<string, readonly string[]>;
-  const PUBLIC = '93.184.216.34';
 
   beforeEach(async () => {
     seen = [];
     names = {};
-    server = http.createServer((asked, response) => {
+    served = await publicNames(names, (asked, response) => {
       seen.push(`${asked.headers.host ?? ''}${asked.url ?? ''}`);
       const to = /^\/to\/(.*)$/.exec(asked.url ?? '')?.[1];
       if (to === undefined) response.end(`from ${asked.headers.host ?? ''}`);
       else response.writeHead(302, { location: decodeURIComponent(to) }).end();
     });
-    await new Promise<void>((resolve) => {
-      server.listen(0, '127.0.0.1', resolve);
-    });
-    const { port } = server.address() as AddressInfo;
-    const sender = createSender({ interfaces: () => [] });
-    runner = await startRunner({
-      sandboxes: [new FakeSandbox()],
-      egressParts: {
-        resolve: createResolve({
-          network: (host) => Promise.resolve(names[host] ?? []),
-          system: () => Promise.reject(new Error('not asked')),
-        }),
-        sender: {
-          ...sender,
-          // the public address of the tests stands on this machine
-          send: (outgoing) => {
-            const url = new URL(outgoing.url);
-            url.port = String(port);
-            const to = outgoing.addresses.map((address) => (address === PUBLIC ? '127.0.0.1' : address));
-            return sender.send({ ...outgoing, url, addresses: to });
-          },
-        },
-      },
-    });
   });
   afterEach(async () => {
-    await runner.close();
-    server.closeAllConnections();
-    server.close();
+    await served.close();
   });
 
   const fetchThere = (url: string): Promise<Response> =>
@@ -276,7 +244,7 @@ describe('through a real runner', () => {
       allowHosts: [],
       clock: new FakeClock(),
       egress: egressWith({
-        runners: [{ url: runner.url, labels: [] }],
+        runners: [{ url: served.runner.url, labels: [] }],
         fetch,
         clock: new FakeClock(Date.now()),
       }),

@@ -9,7 +9,11 @@ import { FakeSandbox } from '../../../container-runner/test/support/fake-sandbox
 import { SECRET, startRunner, type TestRunner } from '../../../container-runner/test/support/test-runner.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { Clock, JobResult, RunnerClient, RunnerJob } from '../../../src/domain/ports.ts';
-import { createRunnerClient, type SingleRunner } from '../../../src/executors/runner/client.ts';
+import {
+  createRunnerClient,
+  type RunnerClientOptions,
+  type SingleRunner,
+} from '../../../src/executors/runner/client.ts';
 import { RunnerError } from '../../../src/executors/runner/error.ts';
 
 /** Time that moves only when the test says so, for the client and the runner. */
@@ -84,14 +88,33 @@ let wire: Wire;
 let clock: ManualClock;
 let client: SingleRunner;
 
-function clientFor(secret = SECRET): SingleRunner {
+function clientFor(changes: Partial<RunnerClientOptions> = {}): SingleRunner {
   return createRunnerClient({
     baseUrl: runner.url,
-    key: { id: null, secret },
+    key: { id: null, secret: SECRET },
     fetch: wire.fetch,
     clock,
     newNonce: randomUUID,
+    ...changes,
   });
+}
+
+/** A client that gets the answers to which `hold` says yes when they are released. */
+function heldClient(hold: (method: string, url: string) => boolean): {
+  readonly held: SingleRunner;
+  readonly release: () => void;
+} {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const held = clientFor({
+    fetch: async (input, init) => {
+      const response = await wire.fetch(input, init);
+      if (!hold(init.method ?? 'GET', input)) return response;
+      const text = await response.text();
+      await promise;
+      return new Response(text, response);
+    },
+  });
+  return { held, release: resolve };
 }
 
 beforeEach(async () => {
@@ -240,15 +263,11 @@ describe('a job', () => {
 
   test('[R7] two requests never carry the same token', async () => {
     const tokens = new Set<string>();
-    const spying = createRunnerClient({
-      baseUrl: runner.url,
-      key: { id: null, secret: SECRET },
+    const spying = clientFor({
       fetch: (input, init) => {
         tokens.add(new Headers(init.headers).get('authorization') ?? '');
         return fetch(input, init);
       },
-      clock,
-      newNonce: randomUUID,
     });
     const running = start(job(), spying);
     (await program(0)).end();
@@ -362,12 +381,8 @@ describe('a bad network', () => {
     const anew = new FakeSandbox();
     const next = await startRunner({ sandboxes: [anew], now: () => clock.now() });
     let moved = false;
-    const through = createRunnerClient({
-      baseUrl: runner.url,
-      key: { id: null, secret: SECRET },
+    const through = clientFor({
       fetch: (input, init) => wire.fetch(moved ? input.replace(runner.url, next.url) : input, init),
-      clock,
-      newNonce: randomUUID,
     });
     try {
       const first = start(job(), through);
@@ -414,9 +429,10 @@ describe('a refusal', () => {
   });
 
   test('[R7] a wrong secret: rejected, nothing ran', async () => {
-    const fault = await start(job(), clientFor('another secret of more than thirty-two characters')).result.catch(
-      (thrown: unknown) => thrown,
-    );
+    const fault = await start(
+      job(),
+      clientFor({ key: { id: null, secret: 'another secret of more than thirty-two characters' } }),
+    ).result.catch((thrown: unknown) => thrown);
     expect(fault).toMatchObject({ code: 'runner_rejected', beforeDispatch: true, retryAfterMs: null });
     expect(sandbox.started).toEqual([]);
   });
@@ -427,13 +443,7 @@ describe('a refusal', () => {
       sandboxes: [new FakeSandbox('wasm', { ok: false, reason })],
       now: () => clock.now(),
     });
-    const by = createRunnerClient({
-      baseUrl: other.url,
-      key: { id: null, secret: SECRET },
-      fetch: wire.fetch,
-      clock,
-      newNonce: randomUUID,
-    });
+    const by = clientFor({ baseUrl: other.url });
     await expect(start(job(), by).result).rejects.toThrow(reason);
     await other.close();
   });
@@ -486,22 +496,8 @@ describe('an abort', () => {
   });
 
   test('[R4] before the runner answered: the job does not go on', async () => {
-    let release: () => void = () => undefined;
-    const held = new Promise<void>((resolve) => {
-      release = resolve;
-    });
-    const slow = createRunnerClient({
-      baseUrl: runner.url,
-      key: { id: null, secret: SECRET },
-      fetch: async (input, init) => {
-        const response = await wire.fetch(input, init);
-        if (init.method === 'PUT') await held;
-        return response;
-      },
-      clock,
-      newNonce: randomUUID,
-    });
-    const running = start(job(), slow);
+    const { held, release } = heldClient((method) => method === 'PUT');
+    const running = start(job(), held);
     const started = await program(0);
     running.stop.abort();
     expect(await running.result).toMatchObject({ end: 'killed' });
@@ -595,25 +591,9 @@ describe('a look-up after a crash', () => {
     started.print('one ');
     const second = clientFor();
     // the record arrives when the stream has long told how it ended
-    let release: () => void = () => undefined;
-    const late = new Promise<void>((resolve) => {
-      release = resolve;
-    });
-    const slow = createRunnerClient({
-      baseUrl: runner.url,
-      key: { id: null, secret: SECRET },
-      fetch: async (input, init) => {
-        const response = await wire.fetch(input, init);
-        if (init.method !== 'GET' || !input.includes('/jobs/')) return response;
-        const text = await response.text();
-        await late;
-        return new Response(text, response);
-      },
-      clock,
-      newNonce: randomUUID,
-    });
+    const { held, release } = heldClient((method, url) => method === 'GET' && url.includes('/jobs/'));
     const output: string[] = [];
-    const found = slow.lookup(what, {
+    const found = held.lookup(what, {
       signal: new AbortController().signal,
       output: (_stream, text) => output.push(text),
     });
@@ -637,13 +617,7 @@ describe('a look-up after a crash', () => {
     cpSync(stateDir, copy, { recursive: true });
     const next = await startRunner({ sandboxes: [new FakeSandbox()], stateDir: copy, now: () => clock.now() });
     try {
-      const by = createRunnerClient({
-        baseUrl: next.url,
-        key: { id: null, secret: SECRET },
-        fetch,
-        clock,
-        newNonce: randomUUID,
-      });
+      const by = clientFor({ baseUrl: next.url, fetch });
       const signal = new AbortController().signal;
       expect(await by.lookup(what, { signal, output: () => undefined })).toMatchObject({ end: 'lost' });
     } finally {
