@@ -141,25 +141,30 @@ function equalTokens(rows: readonly Row[], peers: readonly string[]): string {
   );
 }
 
+/** The ways in which this system answers, as the columns call them. */
+const NAMES = {
+  full: 'full',
+  compact: 'compact',
+  one: 'one generation',
+  equal: 'equal tokens',
+  equalOne: 'equal, one generation',
+} as const;
+const OWN = ['full', 'compact', 'one', 'equal', 'equalOne'] as const;
+/** Those that are compared with the peers. */
+const RIVALS = ['compact', 'one', 'equal', 'equalOne'] as const;
+
+function namesOf(ways: readonly (keyof typeof NAMES)[]): string[] {
+  return ways.map((way) => NAMES[way]);
+}
+
 function againstBound(rows: readonly Row[]): string {
-  const kinds = ['full', 'compact', 'one', 'equal', 'equalOne'] as const;
-  const head = [
-    'workload',
-    'full',
-    'compact',
-    'one generation',
-    'equal tokens',
-    'equal, one generation',
-    'target',
-    'met',
-  ];
   return table(
-    head,
+    ['workload', ...namesOf(OWN), 'target', 'met'],
     rows.map(({ workload, own }) => {
-      const over = kinds.map((kind) => own[kind].ms / own[kind].boundMs - 1);
+      const over = OWN.map((way) => own[way].ms / own[way].boundMs - 1);
       return [
         workload.name,
-        ...kinds.map((kind, at) => `${(own[kind].ms - own[kind].boundMs).toFixed(0)} ms (${percent(over[at] ?? 0)})`),
+        ...OWN.map((way, at) => `${(own[way].ms - own[way].boundMs).toFixed(0)} ms (${percent(over[at] ?? 0)})`),
         percent(workload.targetOver),
         over.every((share) => share <= workload.targetOver) ? 'yes' : 'no',
       ];
@@ -168,52 +173,35 @@ function againstBound(rows: readonly Row[]): string {
 }
 
 function leads(rows: readonly Row[], peers: readonly string[]): string {
-  const head = [
-    'workload',
-    'best peer',
-    'compact',
-    'one generation',
-    'equal tokens',
-    'equal, one generation',
-    'target',
-    'met',
-    'never slower',
-  ];
   return table(
-    head,
+    ['workload', 'best peer', ...namesOf(RIVALS), 'target', 'met', 'never slower'],
     rows.map((row) => {
       const { workload, peersMs, own } = row;
       const best = Math.min(...peersMs);
-      const kinds = ['compact', 'one', 'equal', 'equalOne'] as const;
-      const lead = (kind: (typeof kinds)[number]): number => best / own[kind].ms;
+      const lead = (way: (typeof RIVALS)[number]): number => best / own[way].ms;
       const others = Math.min(best, row.nativeMs, row.reactMs);
-      const slowest = (['compact', 'one'] as const).filter((kind) => own[kind].ms > Math.min(others, row.wavesMs));
-      const slowestEqual = (['equal', 'equalOne'] as const).filter(
-        (kind) => own[kind].ms > Math.min(others, row.equalWavesMs),
-      );
-      const slower = [...slowest, ...slowestEqual].map((kind) => NAMES[kind]);
+      const fastest = {
+        compact: Math.min(others, row.wavesMs),
+        one: Math.min(others, row.wavesMs),
+        equal: Math.min(others, row.equalWavesMs),
+        equalOne: Math.min(others, row.equalWavesMs),
+      };
+      const slower = RIVALS.filter((way) => own[way].ms > fastest[way]);
       return [
         workload.name,
         `${peers[peersMs.indexOf(best)] ?? ''}, ${seconds(best)} s`,
-        ...kinds.map((kind) => `${lead(kind).toFixed(2)}×`),
+        ...RIVALS.map((way) => `${lead(way).toFixed(2)}×`),
         `${workload.targetLead}×`,
         lead('one') >= workload.targetLead
           ? 'yes'
           : lead('equalOne') >= workload.targetLead
             ? 'with equal tokens'
             : 'no',
-        slower.length === 0 ? 'yes' : `not: ${slower.join(', ')}`,
+        slower.length === 0 ? 'yes' : `not: ${namesOf(slower).join(', ')}`,
       ];
     }),
   );
 }
-
-const NAMES = {
-  compact: 'compact',
-  one: 'one generation',
-  equal: 'equal tokens',
-  equalOne: 'equal, one generation',
-} as const;
 
 function dispatchWords([first]: readonly DispatchFigures[]): string {
   return `The model server reads the clock just before it writes the last character of a call, the tool's HTTP server, in the

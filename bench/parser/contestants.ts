@@ -76,6 +76,16 @@ function tagAt(text: string, at: number): (typeof TAGS)[number] | null | undefin
   return TAGS.some((tag) => tag.startsWith(rest)) ? undefined : null;
 }
 
+/** Takes a tag that is no action's. */
+function blockAfter(tag: (typeof TAGS)[number], written: string, events: Scanned[]): Block {
+  if (tag !== '<thought' && tag !== '<response') {
+    events.push({ type: 'closed' });
+    return 'text';
+  }
+  events.push({ type: 'opened', tag: written });
+  return tag === '<thought' ? 'thought' : 'response';
+}
+
 /** No rule of the protocol but its three tags. Looks at each chunk by itself and keeps the tail that may be a tag. */
 class BareScan {
   #held = '';
@@ -108,7 +118,9 @@ class BareScan {
           if (close === -1) return this.#keep(text, from, at, events);
           end = close + 1;
           this.#take(text, from, at, events);
-          this.#turn(tag, text.slice(at, end), events);
+          const written = text.slice(at, end);
+          if (tag === '<action') this.#tag = written;
+          else this.#block = blockAfter(tag, written, events);
         }
       }
       if (end !== -1) from = end;
@@ -116,17 +128,6 @@ class BareScan {
     }
     this.#take(text, from, text.length, events);
     return events;
-  }
-
-  #turn(tag: (typeof TAGS)[number], written: string, events: Scanned[]): void {
-    if (tag === '<action') this.#tag = written;
-    else if (tag === '<thought' || tag === '<response') {
-      this.#block = tag === '<thought' ? 'thought' : 'response';
-      events.push({ type: 'opened', tag: written });
-    } else {
-      this.#block = 'text';
-      events.push({ type: 'closed' });
-    }
   }
 
   #keep(text: string, from: number, at: number, events: Scanned[]): Scanned[] {
@@ -284,13 +285,7 @@ class BufferedScan {
       this.#emit(less, events);
       this.#drop(written.length);
       if (tag === '<action') this.#tag = written;
-      else if (tag === '<thought' || tag === '<response') {
-        this.#block = tag === '<thought' ? 'thought' : 'response';
-        events.push({ type: 'opened', tag: written });
-      } else {
-        this.#block = 'text';
-        events.push({ type: 'closed' });
-      }
+      else this.#block = blockAfter(tag, written, events);
     }
   }
 

@@ -16,31 +16,29 @@ export interface Task {
   readonly expect: string;
 }
 
+function calculation(id: string, expression: string): PlannedAction {
+  return { id, name: 'calculator', parameters: { expression } };
+}
+
 export const TASKS: readonly Task[] = [
   {
     name: 'one calculation',
     ask: 'What is 17 times 23 plus 4?',
-    actions: [{ id: 'a', name: 'calculator', parameters: { expression: '17 * 23 + 4' } }],
+    actions: [calculation('a', '17 * 23 + 4')],
     answer: 'The result is $a.',
     expect: '395',
   },
   {
     name: 'two side by side',
     ask: 'What are 6 times 7 and 2 to the power of 64?',
-    actions: [
-      { id: 'a', name: 'calculator', parameters: { expression: '6 * 7' } },
-      { id: 'b', name: 'calculator', parameters: { expression: '2^64' } },
-    ],
+    actions: [calculation('a', '6 * 7'), calculation('b', '2^64')],
     answer: 'They are $a and $b.',
     expect: '42 and 18446744073709551616',
   },
   {
     name: 'a value handed on',
     ask: 'Take the number 21 and double it.',
-    actions: [
-      { id: 'a', name: 'echo', parameters: { n: 21 } },
-      { id: 'b', name: 'calculator', parameters: { expression: '$a.n * 2' } },
-    ],
+    actions: [{ id: 'a', name: 'echo', parameters: { n: 21 } }, calculation('b', '$a.n * 2')],
     answer: 'Twice that is $b.',
     expect: 'that is 42',
   },
@@ -85,18 +83,14 @@ export const TASKS: readonly Task[] = [
   {
     name: 'a chain of three',
     ask: 'Square ten, add one, double it.',
-    actions: [
-      { id: 'a', name: 'calculator', parameters: { expression: '10 * 10' } },
-      { id: 'b', name: 'calculator', parameters: { expression: '$a + 1' } },
-      { id: 'c', name: 'calculator', parameters: { expression: '$b * 2' } },
-    ],
+    actions: [calculation('a', '10 * 10'), calculation('b', '$a + 1'), calculation('c', '$b * 2')],
     answer: 'In the end it is $c.',
     expect: 'is 202',
   },
   {
     name: 'a mean',
     ask: 'What is the mean of 31, 44 and 87?',
-    actions: [{ id: 'a', name: 'calculator', parameters: { expression: 'mean(31, 44, 87)' } }],
+    actions: [calculation('a', 'mean(31, 44, 87)')],
     answer: 'The mean is $a.',
     expect: 'mean is 54',
   },

@@ -1,17 +1,13 @@
 /** Protocol between the runner and an embedded interpreter: one JSON document in, raw output out, one byte for "ready". */
 import fs from 'node:fs';
 
+import type { Launch } from '../sandbox/sandbox.ts';
+
 /** The job; the runner writes it to standard input and closes it. */
-export interface GuestJob {
-  readonly entry: 'code' | 'tool';
-  readonly source: string;
-  readonly inputsJson: string;
-  readonly args: readonly string[];
-  readonly stdin: string;
-  readonly env: Readonly<Record<string, string>>;
-  readonly timeoutMs: number;
-  readonly memoryMb: number;
-}
+export type GuestJob = Pick<
+  Launch,
+  'entry' | 'source' | 'inputsJson' | 'args' | 'stdin' | 'env' | 'timeoutMs' | 'memoryMb'
+>;
 
 /** File descriptor of the pipe for the "ready" byte. */
 const READY_FD = 3;

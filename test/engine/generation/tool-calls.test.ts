@@ -5,19 +5,8 @@ import type { ModelDelta } from '../../../src/domain/ports.ts';
 import { say, sessionKit, settle, variablesOf } from '../../support/session-kit.ts';
 import type { Script } from '../../support/session-kit.ts';
 import { membersOf } from '../../support/events.ts';
+import { call, finish, text } from './deltas.ts';
 
-const call = (name: string, args: string, id: string | null = null, index = 0): ModelDelta => ({
-  type: 'tool_call',
-  index,
-  id,
-  name,
-  argumentsDelta: args,
-});
-const text = (words: string): ModelDelta => ({ type: 'text', text: words });
-const finish = (reason: Extract<ModelDelta, { type: 'finish' }>['reason'] = 'tool_calls'): ModelDelta => ({
-  type: 'finish',
-  reason,
-});
 const speaking =
   (protocol: Partial<ProtocolOptions>) =>
   (agent: AgentDefinition): AgentDefinition => ({ ...agent, protocol: { ...agent.protocol, ...protocol } });

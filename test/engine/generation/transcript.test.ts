@@ -1,20 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import type { AgentDefinition } from '../../../src/domain/manifest.ts';
-import type { ModelDelta } from '../../../src/domain/ports.ts';
 import { createParser } from '../../../src/protocol/parser/parser.ts';
 import type { TrainingMessage } from '../../../src/protocol/prompt/transcript.ts';
 import { say, sessionKit, textOf } from '../../support/session-kit.ts';
 import type { SessionKit } from '../../support/session-kit.ts';
-
-const call = (name: string, args: string, id: string | null, index = 0): ModelDelta => ({
-  type: 'tool_call',
-  index,
-  id,
-  name,
-  argumentsDelta: args,
-});
-const text = (words: string): ModelDelta => ({ type: 'text', text: words });
-const finish: ModelDelta = { type: 'finish', reason: 'tool_calls' };
+import { call, finish, text } from './deltas.ts';
 
 const linesOf = async (kit: SessionKit): Promise<string[]> =>
   (await textOf(kit.session.transcript())).split('\n').slice(0, -1);
@@ -80,9 +70,9 @@ describe('a session as training examples', () => {
           call('python', '{"code":"print(3)"}', 'call_b', 1),
           call('echo', '{"parameters":{"deep":true}}', 'call_c', 2),
           call('nosuch', '{}', 'call_d', 3),
-          finish,
+          finish(),
         ],
-        [text('Done.'), finish],
+        [text('Done.'), finish()],
       ],
     });
     await say(kit, 'go');

@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { limits } from '../../../src/domain/limits.ts';
 import type { JobResult, RelicAnswer, RunnerClient, RunnerJob } from '../../../src/domain/ports.ts';
 import { pythonExecutor } from '../../../src/executors/python.ts';
-import { createRunnerClient } from '../../../src/executors/runner/client.ts';
+import { createRunnerClient, type SingleRunner } from '../../../src/executors/runner/client.ts';
 import { createRunnerPool } from '../../../src/executors/runner/pool.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 import { callOf, contextOf, errorOf } from '../support.ts';
@@ -33,16 +33,19 @@ beforeEach(() => {
   pool = createRunnerPool({
     runners: [{ url: 'http://runner.example', labels: [] }],
     clock,
-    connect: (baseUrl) =>
-      createRunnerClient({
-        baseUrl,
-        key: { id: null, secret: 's'.repeat(32) },
-        clock,
-        newNonce: randomUUID,
-        fetch: (input, init) => Promise.resolve().then(() => respond(new URL(input).pathname, init)),
-      }),
+    connect,
   });
 });
+
+function connect(baseUrl: string): SingleRunner {
+  return createRunnerClient({
+    baseUrl,
+    key: { id: null, secret: 's'.repeat(32) },
+    clock,
+    newNonce: randomUUID,
+    fetch: (input, init) => Promise.resolve().then(() => respond(new URL(input).pathname, init)),
+  });
+}
 
 function respond(path: string, { method = 'GET' }: RequestInit): Response {
   if (path === '/health' && health !== null) return Response.json(health);
@@ -118,14 +121,6 @@ async function untilSo(check: () => void): Promise<void> {
 describe.each(['one runner', 'several'])('%s', (which) => {
   beforeEach(() => {
     if (which === 'one runner') return;
-    const connect = (baseUrl: string): ReturnType<typeof createRunnerClient> =>
-      createRunnerClient({
-        baseUrl,
-        key: { id: null, secret: 's'.repeat(32) },
-        clock,
-        newNonce: randomUUID,
-        fetch: (input, init) => Promise.resolve().then(() => respond(new URL(input).pathname, init)),
-      });
     const runners = ['a', 'b', 'c'].map((name) => ({ url: `http://${name}.example`, labels: ['docker'] }));
     pool = createRunnerPool({ runners, clock, connect });
   });

@@ -1,0 +1,17 @@
+/** What a scripted model streams: text, native calls, an end. */
+import type { ModelDelta } from '../../../src/domain/ports.ts';
+
+export const text = (words: string): ModelDelta => ({ type: 'text', text: words });
+
+export const call = (name: string, args: string, id: string | null = null, index = 0): ModelDelta => ({
+  type: 'tool_call',
+  index,
+  id,
+  name,
+  argumentsDelta: args,
+});
+
+export const finish = (reason: Extract<ModelDelta, { type: 'finish' }>['reason'] = 'tool_calls'): ModelDelta => ({
+  type: 'finish',
+  reason,
+});
