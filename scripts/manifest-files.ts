@@ -8,7 +8,7 @@ import { loadManifests } from '../src/catalog/load.ts';
 import type { LoadedManifests, ManifestFile } from '../src/catalog/load.ts';
 import { formatProblem } from '../src/catalog/check/problem.ts';
 import type { ManifestProblem } from '../src/catalog/check/problem.ts';
-import { parseClocks } from '../src/domain/clocks.ts';
+import { parseIntervals } from '../src/domain/intervals.ts';
 import { limits } from '../src/domain/limits.ts';
 import { settingsOf } from './settings.ts';
 
@@ -50,8 +50,8 @@ export function readManifestFiles(folder: string): readonly ManifestFile[] {
 function load(target: string, common: Catalog | null = null): LoadedManifests {
   const { files, unreadable } = readFolder(target);
   // the deployment's minimum intervals, from this folder or the environment
-  const clocks = parseClocks(settingsOf(join(import.meta.dirname, '..'), process.env).worker);
-  const loaded = loadManifests(files, { common, clocks });
+  const intervals = parseIntervals(settingsOf(join(import.meta.dirname, '..'), process.env).worker);
+  const loaded = loadManifests(files, { common, intervals });
   const problems = [...unreadable, ...loaded.problems];
   if (problems.length === 0 && loaded.entries.length === 0 && statSync(target).isFile()) {
     const message = 'is not a manifest (expected YAML, or Markdown with "kind" in its front matter)';

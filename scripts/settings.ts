@@ -4,7 +4,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { RUNNER_SETTINGS } from '../container-runner/config.ts';
-import { parseClocks } from '../src/domain/clocks.ts';
+import { parseIntervals } from '../src/domain/intervals.ts';
 import { WORKER_SETTINGS } from '../src/settings/setting-names.ts';
 import { parseRateLimit } from '../src/policies/rate-limit.ts';
 import { parseSessionExpiry } from '../src/policies/session-expiry.ts';
@@ -70,7 +70,7 @@ export function checkWorkerSettings(worker: Readonly<Record<string, string>>): v
   parseSigningKeys(worker['RUNNER_SECRET']);
   parseRateLimit(worker['RATE_LIMIT']);
   parseSessionExpiry(worker['SESSION_EXPIRY']);
-  parseClocks(worker);
+  parseIntervals(worker);
 }
 
 /** The settings that affect which manifests load. */

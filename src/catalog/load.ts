@@ -4,8 +4,8 @@
  */
 import type { z } from 'zod';
 import type { Json, JsonObject } from '../domain/json.ts';
-import { DEFAULT_CLOCKS } from '../domain/clocks.ts';
-import type { ClockLimits } from '../domain/clocks.ts';
+import { DEFAULT_INTERVALS } from '../domain/intervals.ts';
+import type { IntervalLimits } from '../domain/intervals.ts';
 import { isJsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { AgentDefinition, ResolvedAgent, WorkflowDefinition } from '../domain/manifest.ts';
@@ -71,7 +71,7 @@ export interface LoadOptions {
   /** Why a manifest in `file` must not use this secret, or null (X3). */
   readonly refuseSecret?: (name: string, file: string) => string | null;
   /** Minimum intervals of feeds and schedules (F3, M6). Default: the built-in ones. */
-  readonly clocks?: ClockLimits;
+  readonly intervals?: IntervalLimits;
   /** Whether an unchanged document is already stored: then the minimum intervals do not reject it. Default: none. */
   readonly isKept?: (kind: CatalogKind, name: string, source: string) => boolean;
   /** Parsed files of an earlier load; files with the same text are not parsed again. */
@@ -126,7 +126,7 @@ class Loader {
   readonly #paths: PathIndex;
   readonly #common: Catalog | null;
   readonly #refuseSecret: NonNullable<LoadOptions['refuseSecret']>;
-  readonly #clocks: ClockLimits;
+  readonly #intervals: IntervalLimits;
   readonly #isKept: NonNullable<LoadOptions['isKept']>;
   readonly #before: ReadonlyMap<string, ReadFile>;
   readonly #read = new Map<string, ReadFile>();
@@ -147,7 +147,7 @@ class Loader {
   constructor(files: readonly ManifestFile[], options: LoadOptions) {
     const { common = null, refuseSecret = () => null, read } = options;
     this.#refuseSecret = refuseSecret;
-    this.#clocks = options.clocks ?? DEFAULT_CLOCKS;
+    this.#intervals = options.intervals ?? DEFAULT_INTERVALS;
     this.#isKept = options.isKept ?? (() => false);
     this.#texts = new Map(files.map((file) => [normalPath(file.path), file.text]));
     this.#paths = new PathIndex(this.#texts.keys());
@@ -375,7 +375,7 @@ class Loader {
     const definition = build(checked.value, {
       addIssue,
       unknown: checked.unknown,
-      clocks: this.#wasTaken(found) ? null : this.#clocks,
+      intervals: this.#wasTaken(found) ? null : this.#intervals,
       work: new WorkMeter(limits.manifestSchemaSteps),
       readFile: (path, field) => {
         const text = this.#texts.get(this.#paths.meant(file, path));

@@ -1,17 +1,17 @@
 /**
- * The types of actions: everything that is true of a type, in one table. The parser, the references,
- * the prompt, the policy, the scheduler and the list of executors read it.
+ * The action types: all properties of a type in one table, which the parser, references, prompt, policy, scheduler and
+ * executor registry read.
  *
  * To add a type: a row here, a file in `src/executors/`, and a line in its registry.
  */
 import { limits } from './limits.ts';
 
-/** What a second execution of the same action would do to the world (S7). Unstated is `unsafe`. */
+/** The effect of executing the same action again (S7). The default is `unsafe`. */
 export type Effects = 'pure' | 'idempotent' | 'unsafe';
 
 /**
- * What a parameter may hold. `text` is a string that is not blank, `name` follows the rule of ids (P12),
- * `inputs` is an object of values for code (P14).
+ * The type of a parameter. `text` is a non-blank string, `name` follows the rule of ids (P12), `inputs` is an object of
+ * values for code (P14).
  */
 export type ParameterKind =
   | 'text'
@@ -28,52 +28,52 @@ export type ParameterKind =
   | 'feed_source'
   | 'feed_on_error';
 
-/** Parameters by name; a name that ends in `?` may be left out. */
+/** Parameters by name. A name ending in `?` is optional. */
 export type ParameterShape = Readonly<Record<string, ParameterKind>>;
 
-interface ActionTypeFacts {
-  /** For people, in `GET /executors`. */
+interface ActionTypeSpec {
+  /** Description in `GET /executors`. */
   readonly description: string;
-  /** What holds where no manifest states the effects (S7). */
+  /** Default effects, if no manifest declares them (S7). */
   readonly effects: Effects;
-  /** What holds where neither the action nor a manifest states a time-out (S8). */
+  /** Default timeout, if neither the action nor a manifest sets one (S8). */
   readonly timeoutMs: number;
   /**
-   * Where an agent's manifest allows it (X4): `import` names what may be called, `capability` the type
-   * itself, `internal_actions` what is blocked; `always` needs no permission.
+   * How an agent's manifest allows it (X4). `import`: it lists the targets; `capability`: it lists the type;
+   * `internal_actions`: it may block targets; `always`: no permission is needed.
    */
   readonly allowedBy: 'import' | 'capability' | 'internal_actions' | 'always';
   /**
-   * Whether the action must name its target. Without that, the type is the name, and a body without
-   * `parameters` is read as the parameters (P6).
+   * Whether the action must name its target. If not, the type is the name, and a body without `parameters` is read as
+   * the parameters (P6).
    */
   readonly named: boolean;
   /**
-   * Of types that run code: the parameters that reach a process exactly as written (P14), and how values
-   * reach it beside them. Where they are environment variables, a `$name` in the code is a reference.
+   * For types that run code: the parameters that are passed to a process exactly as written (P14), and how values are
+   * passed to it. If values are environment variables, a `$name` in the code is a reference.
    */
   readonly code: { readonly parameters: readonly string[]; readonly inputs: 'values' | 'environment' } | null;
-  /** Whether a running action takes one of the run's slots. One that schedules slots of its own does not (S5). */
+  /** Whether a running action uses one of the run's slots. A type that schedules its own work does not (S5). */
   readonly takesSlot: boolean;
-  /** What slows down together after an overload: each target by itself, or the whole type (S5). */
+  /** Scope of the concurrency reduction after an overload: one target, or the whole type (S5). */
   readonly pacedBy: 'target' | 'type';
-  /** What of the run's budget an attempt spends: a model call, or what a session of its own spends (S12). */
+  /** What an attempt charges to the run's budget: nothing, a model call, or the spending of its own session (S12). */
   readonly spends: 'nothing' | 'model_call' | 'session';
-  /** What the runner must have; an `interpreter` of null is a Docker engine. Null: runs without a runner. */
+  /** Runner requirements; `interpreter` null means a Docker engine. Null: needs no runner. */
   readonly runner: { readonly required: boolean; readonly interpreter: 'python3' | 'shell' | null } | null;
-  /** The same for every target of the type; null where each target has its own. */
+  /** Parameters shared by all targets of the type; null if each target has its own. */
   readonly parameters: ParameterShape | null;
-  /** How the prompt explains the type, where its targets have no manifest. */
+  /** Description in the prompt, for types whose targets have no manifest. */
   readonly prompt: string | null;
-  /** How a native function of that name is described (P17). */
+  /** Description as a native function (P17). */
   readonly functionSummary: string | null;
-  /** Stands for the type in the plan report. */
+  /** Icon in the plan report. */
   readonly icon: string;
-  /** Other spellings that models use. */
+  /** Alternative spellings used by models. */
   readonly aliases: readonly string[];
 }
 
-/** What most types have in common. */
+/** Defaults of most types. */
 const USUAL = {
   effects: 'unsafe',
   timeoutMs: limits.actionTimeoutMs,
@@ -87,7 +87,7 @@ const USUAL = {
   prompt: null,
   functionSummary: null,
   aliases: [],
-} as const satisfies Partial<ActionTypeFacts>;
+} as const satisfies Partial<ActionTypeSpec>;
 
 /** In the order in which messages list the types. */
 const ACTION_TABLE = {
@@ -110,7 +110,7 @@ const ACTION_TABLE = {
   },
   relic: {
     ...USUAL,
-    description: 'Persistent services: stores at the edge, and containers where the runner has a Docker engine',
+    description: 'Persistent services: edge stores, and containers on a runner with a Docker engine',
     icon: '🏺',
     allowedBy: 'import',
     runner: { required: false, interpreter: null },
@@ -188,23 +188,23 @@ const ACTION_TABLE = {
     prompt: '{image, command, args?, inputs?}: one container run; its standard output is its result.',
     functionSummary: 'One container run; its standard output is its result.',
   },
-} as const satisfies Record<string, ActionTypeFacts>;
+} as const satisfies Record<string, ActionTypeSpec>;
 
 type Table = typeof ACTION_TABLE;
 
 export type ActionType = keyof Table;
 export const ACTION_TYPES: readonly ActionType[] = Object.keys(ACTION_TABLE) as ActionType[];
 
-/** The facts about a type. */
-export function factsOf(type: ActionType): ActionTypeFacts {
+/** The properties of a type. */
+export function actionSpec(type: ActionType): ActionTypeSpec {
   return ACTION_TABLE[type];
 }
 
-/** The type of an action that names none. */
+/** The type of an action without a type. */
 export const DEFAULT_ACTION_TYPE = 'tool' satisfies ActionType;
 
-/** The types that an agent's manifest allows in one way. */
-type AllowedBy<Way extends ActionTypeFacts['allowedBy']> = {
+/** The types that an agent's manifest allows in a given way. */
+type AllowedBy<Way extends ActionTypeSpec['allowedBy']> = {
   [Type in ActionType]: Table[Type]['allowedBy'] extends Way ? Type : never;
 }[ActionType];
 
@@ -224,22 +224,22 @@ export function isCapability(type: ActionType): type is Capability {
 }
 
 const TYPES_BY_NAME: ReadonlyMap<string, ActionType> = new Map(
-  ACTION_TYPES.flatMap((type) => [type, ...factsOf(type).aliases].map((name): [string, ActionType] => [name, type])),
+  ACTION_TYPES.flatMap((type) => [type, ...actionSpec(type).aliases].map((name): [string, ActionType] => [name, type])),
 );
 
-/** @returns null when no type has this name */
+/** @returns null if there is no such type */
 export function actionTypeOf(name: string): ActionType | null {
   return TYPES_BY_NAME.get(name) ?? TYPES_BY_NAME.get(name.trim().toLowerCase()) ?? null;
 }
 
-/** What a model may do to its own session (I); the manifest's policy narrows it. */
-interface InternalActionFacts {
+/** An action on the model's own session (I). The manifest's policy can restrict it. */
+interface InternalActionSpec {
   readonly parameters: ParameterShape;
-  /** Accepted as well; not shown to models, to save tokens. */
+  /** Also accepted, but not shown to models, to save tokens. */
   readonly further: ParameterShape;
-  /** How the prompt explains it. */
+  /** Description in the prompt. */
   readonly prompt: string;
-  /** The results of earlier iterations lose their names when it has completed. */
+  /** When it has completed, results of earlier iterations lose their names. */
   readonly forgetsResults: boolean;
 }
 
@@ -281,14 +281,14 @@ const INTERNAL_ACTION_TABLE = {
     prompt: '{}: forget variables and earlier results',
     forgetsResults: true,
   },
-} as const satisfies Record<string, InternalActionFacts>;
+} as const satisfies Record<string, InternalActionSpec>;
 
-/** Asked for twice, each of them leaves the same state: their effects are those of the type. */
+/** Idempotent: repeating one leaves the same state. */
 export type InternalAction = keyof typeof INTERNAL_ACTION_TABLE;
 export const INTERNAL_ACTIONS = Object.keys(INTERNAL_ACTION_TABLE) as readonly InternalAction[];
 
-/** The facts about an internal action. */
-export function internalFactsOf(name: InternalAction): InternalActionFacts {
+/** The properties of an internal action. */
+export function internalActionSpec(name: InternalAction): InternalActionSpec {
   return INTERNAL_ACTION_TABLE[name];
 }
 
@@ -298,5 +298,5 @@ export function isInternalAction(name: string): name is InternalAction {
 
 /** Whether the results of earlier iterations lose their names when this action has completed (I). */
 export function forgetsResults({ type, name }: { readonly type: ActionType; readonly name: string | null }): boolean {
-  return type === 'internal' && name !== null && isInternalAction(name) && internalFactsOf(name).forgetsResults;
+  return type === 'internal' && name !== null && isInternalAction(name) && internalActionSpec(name).forgetsResults;
 }

@@ -1,6 +1,6 @@
 /**
- * The action: what the model declares, what the scheduler orders, what an executor runs.
- * Wire names are snake_case (`depends_on`); these are the same things inside.
+ * Actions: declared by the model, ordered by the scheduler, run by an executor.
+ * Wire names are snake_case (`depends_on`); these types are the internal form.
  */
 import type { ActionType, Effects } from './action-types.ts';
 import type { Json, JsonObject } from './json.ts';
@@ -13,24 +13,24 @@ export type ActionMode = (typeof ACTION_MODES)[number];
 
 export type Backoff = 'none' | 'linear' | 'exponential';
 
-/** How often an action is tried and how long is waited between attempts (P6, S7). */
+/** Number of attempts, and the delay between them (P6, S7). */
 export interface RetryPolicy {
-  /** Attempts in all, the first included; at least 1. */
+  /** Maximum number of attempts, including the first; at least 1. */
   readonly maxAttempts: number;
   readonly backoff: Backoff;
   readonly delayMs: number;
   readonly maxDelayMs: number;
 }
 
-/** A place in the model's text. Offsets are UTF-16 code units from the start of the generation. */
+/** A range in the model's text. Offsets are UTF-16 code units from the start of the generation. */
 export interface TextSpan {
   readonly start: number;
   readonly end: number;
 }
 
-/** One `<action>` as the parser read it: complete, well formed, not yet judged by the scheduler. */
+/** One `<action>` as read by the parser: complete and well formed, not yet checked by the scheduler. */
 export interface ActionDeclaration {
-  /** Document order within the generation, from 0; rejected actions count too. */
+  /** Document order within the generation, 0-based; rejected actions count too. */
   readonly ordinal: number;
   /** The model's id, or `auto_1`, `auto_2`, … in document order of the run (P6). */
   readonly id: string;
@@ -40,7 +40,7 @@ export interface ActionDeclaration {
   readonly name: string;
   readonly parameters: JsonObject;
   readonly outputKey: string | null;
-  /** `null`: no such field; `[]`: explicitly on nothing (S4 tells them apart). */
+  /** `null`: the field is absent; `[]`: explicitly no dependencies (S4 distinguishes them). */
   readonly dependsOn: readonly string[] | null;
   readonly waitForAll: boolean;
   readonly timeoutMs: number | null;
@@ -52,9 +52,8 @@ export interface ActionDeclaration {
   readonly idempotencyKey: string | null;
   readonly cacheTtlMs: number | null;
   /**
-   * Root names of every reference that makes a dependency: in the parameters (P12), in `when`
-   * (S9), in a shell or docker command (P14). Each name once, in order of appearance. Whether a
-   * name is known is not the parser's business.
+   * Root names of all references that create dependencies: in the parameters (P12), in `when` (S9), in a shell or
+   * docker command (P14). Each name once, in order of appearance. The parser does not check whether a name is known.
    */
   readonly references: readonly string[];
   readonly embeddedInThought: boolean;
@@ -63,7 +62,7 @@ export interface ActionDeclaration {
   readonly span: TextSpan;
 }
 
-/** A declaration that no text stands behind: fields that are not given are as if a model had left them out. */
+/** A declaration that does not come from text. Missing fields have the same defaults as in text. */
 export function plainDeclaration(
   given: Partial<ActionDeclaration> & Pick<ActionDeclaration, 'id' | 'type' | 'mode' | 'name'>,
 ): ActionDeclaration {
@@ -88,7 +87,7 @@ export function plainDeclaration(
   };
 }
 
-/** An `<action>` that cannot be accepted, and what the model needs to know to correct it. */
+/** An `<action>` that cannot be accepted, with the information that the model needs to correct it. */
 export interface ActionRejection {
   readonly ordinal: number;
   readonly id: string;
@@ -100,11 +99,11 @@ export interface ActionRejection {
   /** 1-based, in the generation's text. */
   readonly line: number;
   readonly column: number;
-  /** The text at the fault, cut to `limits.excerptChars`. */
+  /** The text around the error, cut to `limits.excerptChars`. */
   readonly excerpt: string;
 }
 
-/** Why an action was refused before it could start. Stable; clients and models branch on it. */
+/** Why an action was rejected before it could start. Stable: clients and models branch on it. */
 export type RejectionCode =
   // by the parser
   | 'invalid_json'
@@ -123,23 +122,23 @@ export type RejectionCode =
   | 'not_allowed'
   | 'budget_exceeded';
 
-/** What the catalogue and the policy know about an action's target; the scheduler decides with it. */
+/** The scheduler's input about an action's target, from the catalogue and the policy. */
 export interface ActionPolicy {
   readonly effects: Effects;
-  /** When neither the action nor its manifest says: see `limits`. */
+  /** Timeout of one attempt; the defaults are in `limits`. */
   readonly timeoutMs: number;
   readonly retry: RetryPolicy;
-  /** Simultaneous executions of this target, null = only the run's slots bound it (S5). */
+  /** Maximum concurrent executions of this target; null means that only the run's slots limit it (S5). */
   readonly concurrency: number | null;
-  /** `after_generation` holds the action until its generation has ended well (S14). */
+  /** `after_generation` holds the action until its generation has ended normally (S14). */
   readonly dispatch: 'eager' | 'after_generation';
-  /** The action asks a human first (J8). */
+  /** The action needs a person's approval first (J8). */
   readonly needsApproval: boolean;
-  /** Expected duration: learned, else the timeout. Orders waiting actions and feeds the plan report. */
+  /** Expected duration: learned, else the timeout. Used to order waiting actions and in the plan report. */
   readonly estimateMs: number;
-  /** An earlier outcome may stand for the action (`cache_ttl`, `idempotency_key`): the engine is asked before it starts (P6). */
+  /** An earlier outcome may be reused (`cache_ttl`, `idempotency_key`): the engine looks it up first (P6). */
   readonly reuse?: boolean;
-  /** Set when the target may not run at all; the scheduler rejects the action with it. */
+  /** Set if the target must not run; the scheduler rejects the action with it. */
   readonly refusal: { readonly code: RejectionCode; readonly message: string } | null;
 }
 
@@ -156,16 +155,16 @@ export interface ActionError {
   readonly code: string;
   readonly message: string;
   readonly retryable: boolean;
-  /** The other side asked to be left alone for so long (R8). */
+  /** The target asked the caller to wait this long (R8). */
   readonly retryAfterMs?: number;
-  /** The attempt is known never to have reached the target, so that even an unsafe action may be tried again (S7). */
+  /** It is certain that the attempt never reached the target, so even an unsafe action may be retried (S7). */
   readonly beforeDispatch?: boolean;
-  /** The other side has too much to do (HTTP 429, 503, a full runner): fewer are started at a time (S5). */
+  /** The target is overloaded (HTTP 429, 503, a full runner): fewer calls are started at a time (S5). */
   readonly overloaded?: boolean;
 }
 
 /** What an executor returns for one attempt. */
 export type ActionOutcome =
-  /** `spent`: by a child on the parent's budget (S12). */
+  /** `spent`: what a child charged to the parent's budget (S12). */
   | { readonly ok: true; readonly output: Json; readonly spent?: Spent }
   | { readonly ok: false; readonly error: ActionError; readonly spent?: Spent };

@@ -1,8 +1,8 @@
-/** What actions gave that is better fetched than shown (J6). */
+/** Artifacts: results that are downloaded rather than shown (J6). */
 
-/** One artifact as clients see it in the list. */
+/** One artifact in the list for clients. */
 export interface ArtifactEntry {
-  /** `art_<seq>` for a whole output, `art_<seq>_<n>` for its nth file, from 1. */
+  /** `art_<seq>` for a whole output, `art_<seq>_<n>` for its nth file, 1-based. */
   readonly id: string;
   readonly run_id: string;
   readonly action_id: string | null;

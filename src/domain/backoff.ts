@@ -1,11 +1,11 @@
-/** How long to wait between attempts: of actions, model calls, requests to runners and sub-agents. Pure. */
+/** Delays between attempts: of actions, model calls, requests to runners, and sub-agents. Pure. */
 import type { Backoff } from './action.ts';
 
 /**
  * Milliseconds between a failed attempt and the next one.
  *
- * @param attempt the attempt that failed, from 1
- * @param random uniform in [0, 1]: full jitter of an exponential backoff; 1 = no jitter
+ * @param attempt the failed attempt, 1-based
+ * @param random uniform in [0, 1]: full jitter of an exponential backoff; 1 means no jitter
  */
 export function backoffMs(
   {

@@ -1,26 +1,26 @@
 /**
- * Every session event (H3), defined once: its members with their types, and what they mean. The types in
- * event.ts, the OpenAPI document, the table in docs/journal.md and the checks of the tests come from here.
+ * Every session event (H3), defined once with its members, their types and descriptions. The types in event.ts, the
+ * OpenAPI document, the table in docs/journal.md and the checks of the tests are derived from these schemas.
  *
- * Nothing is validated with these schemas at run time: the engine's writers are checked by the compiler.
- * Only what describes or tests the events imports this file; other rooms import types from event.ts.
+ * These schemas are not used for validation at run time: the compiler checks the code that writes events. Only code
+ * that describes or tests events imports this file; all other code imports types from event.ts.
  */
 import * as z from 'zod';
 import { ACTION_TYPES } from './action-types.ts';
 import { ACTION_MODES } from './action.ts';
 import type { Json } from './json.ts';
 
-/** Which action an event is about: one, none (the run as a whole), or one where the runtime knows it. */
+/** Whether an event is about an action, the run as a whole, or either. */
 type About = 'action' | 'run' | 'either';
 
 function event<A extends About, const S extends z.core.$ZodLooseShape>(about: A, description: string, members: S) {
   return { about, description, data: z.object(members) };
 }
 
-/** The data of an event of these tables. */
+/** The data type of an event in these tables. */
 export type EventDataOf<E extends { readonly data: z.ZodType }> = z.output<E['data']>;
 
-/** Parsed JSON. Not looked through: whatever was parsed is JSON. */
+/** Parsed JSON. Not validated again, because any parsed value is JSON. */
 const json = z.unknown() as unknown as z.ZodType<Json>;
 const jsonObject = z.record(z.string(), json);
 
@@ -31,35 +31,35 @@ const actionMode = z.enum(ACTION_MODES);
 const text = (description: string) => z.string().describe(description);
 const flag = (description: string) => z.literal(true).exactOptional().describe(description);
 
-const attempt = count.describe('The attempt, from 1');
+const attempt = count.describe('The attempt, 1-based');
 const iterations = count.describe('Iterations of the run so far');
 const tookMs = milliseconds.describe('Milliseconds since the first attempt began');
 
-/** What all model calls of a run have used. */
+/** Usage of all model calls of a run. */
 const totals = z.object({
   prompt_tokens: count,
   completion_tokens: count,
   cached_tokens: count,
   model_calls: count,
-  estimated: z.boolean().describe('Whether some of it is an estimate'),
-  cost: z.number().exactOptional().describe('US dollars, as far as prices are known'),
+  estimated: z.boolean().describe('Whether some of it is estimated'),
+  cost: z.number().exactOptional().describe('US dollars, for calls with a known price'),
 });
-const usage = totals.describe('What all model calls of the run have used');
+const usage = totals.describe('Usage of all model calls of the run');
 
-const failure = z.object({ code: text('A stable code'), message: text('For people') });
+const failure = z.object({ code: text('A stable code'), message: text('Human-readable') });
 const attemptError = failure.extend({ retryable: z.boolean() }).describe('Why the attempt failed');
 
-const segment = z.int().min(1).describe('The block: `seq` of the event that opened it');
+const segment = z.int().min(1).describe('The block, identified by the `seq` of the event that opened it');
 const content = text('The whole text of the block');
 const unclosed = flag('The text ended before its closing tag');
-const cut = flag('A crash took the rest');
-const final = z.boolean().nullable().describe('`final` as the model wrote it; null = auto');
-const reason = text('Why');
+const cut = flag('A crash cut off the rest');
+const final = z.boolean().nullable().describe('`final` as the model wrote it; null means auto');
+const reason = text('The reason');
 
 const block = { segment, content, unclosed, cut };
 const patch = {
   segment,
-  offset: count.describe('Where the text goes, in UTF-16 units from the beginning of the block'),
+  offset: count.describe('Position of the text in the block, in UTF-16 code units'),
   delta: text('The text'),
 };
 
@@ -67,19 +67,21 @@ const patch = {
 export const JOURNALED = {
   agent_started: event('run', 'A run begins', {
     agent: text('Name of the agent'),
-    version: text('Version in its manifest'),
-    source: z.enum(['model', 'text', 'workflow']).describe('Who writes the protocol text'),
-    model: z.string().exactOptional().describe('The model, where one writes'),
+    version: text('Version of its manifest'),
+    source: z.enum(['model', 'text', 'workflow']).describe('Source of the protocol text'),
+    model: z.string().exactOptional().describe('The model, if it is the source'),
   }),
   iteration_started: event('run', 'A generation begins', {
     iteration: count,
-    last: flag('It may only answer'),
+    last: flag('The generation may only answer'),
   }),
-  plan_generated: event('run', 'What a generation declared', {
+  plan_generated: event('run', 'The plan of a generation', {
     total: count.describe('Accepted actions'),
     by_type: z.partialRecord(actionType, count),
     by_mode: z.partialRecord(actionMode, count),
-    waves: z.array(z.array(z.string())).describe('Action ids by wave; for people, nothing waits for a wave to end'),
+    waves: z
+      .array(z.array(z.string()))
+      .describe('Action ids by wave. For display only: nothing waits for a wave to end'),
     estimates: z.object({
       sequential_ms: milliseconds,
       waves_ms: milliseconds,
@@ -89,30 +91,30 @@ export const JOURNALED = {
     critical_path: z.array(z.string()).describe('Action ids along the longest path'),
     edges: z.array(z.object({ from: z.string(), to: z.string() })).describe('`to` depends on `from`'),
   }),
-  iteration_completed: event('run', 'All that a generation declared has settled', {
+  iteration_completed: event('run', 'All actions of a generation have settled', {
     iteration: count,
-    final: z.boolean().describe('Whether the run ends with it'),
+    final: z.boolean().describe('Whether it ends the run'),
   }),
-  usage: event('run', 'What one model call used', {
+  usage: event('run', 'Usage of one model call', {
     prompt_tokens: count,
     completion_tokens: count,
     cached_tokens: count,
-    estimated: flag('The endpoint did not say'),
+    estimated: flag('The endpoint did not report it'),
     model: z.string().exactOptional().describe('The model that answered'),
-    cost: z.number().exactOptional().describe('US dollars, where the price is known'),
+    cost: z.number().exactOptional().describe('US dollars, if the price is known'),
   }),
-  warning: event('either', 'Something that the runtime tolerated or mended', {
+  warning: event('either', 'Something that the runtime tolerated or repaired', {
     code: text('A stable code'),
-    message: text('For people'),
+    message: text('Human-readable'),
   }),
   budget_exceeded: event('run', 'A budget is used up', {
-    budget: text('Which one'),
+    budget: text('The budget'),
     limit: z.number(),
     used: z.number(),
   }),
   agent_waiting: event(
     'run',
-    'Only approvals are open; ends the stream of the message, the run goes on with the answer',
+    'The run waits for approvals only. Ends the stream of the message; the run continues with the answer',
     {
       reason: z.literal('approvals'),
       iterations,
@@ -124,13 +126,13 @@ export const JOURNALED = {
     iterations: iterations.exactOptional(),
     usage: usage.exactOptional(),
   }),
-  agent_cancelled: event('run', 'The run was cancelled: by `reason` where it had not begun', {
+  agent_cancelled: event('run', 'The run was cancelled; `reason` is set if it had not begun', {
     iterations: iterations.exactOptional(),
     usage: usage.exactOptional(),
     reason: reason.exactOptional(),
   }),
   thought_started: event('run', 'Opens a thought, whose `segment` is this `seq`', {
-    reasoning: flag('The provider sent it beside the text'),
+    reasoning: flag('The provider sent it separately from the text'),
   }),
   thought_completed: event('run', 'Closes a thought', block),
   text_started: event('run', 'Opens bare text, whose `segment` is this `seq`', {}),
@@ -142,91 +144,98 @@ export const JOURNALED = {
     mode: actionMode,
     depends_on: z.array(z.string()).describe('Action ids, explicit and from references'),
     output_key: z.string().nullable(),
-    parameters: jsonObject.describe('As the model wrote them'),
+    parameters: jsonObject.describe('As written by the model'),
     embedded_in_thought: flag('It was declared inside a thought'),
-    repaired: flag('Its body was not strict JSON and was mended'),
+    repaired: flag('Its body was not strict JSON and was repaired'),
   }),
   action_started: event('action', 'An attempt begins', { attempt }),
-  action_retrying: event('action', 'An attempt failed, and another one follows', {
-    attempt: attempt.describe('The attempt that failed'),
-    delay_ms: milliseconds.describe('Milliseconds until the next one'),
+  action_retrying: event('action', 'An attempt failed and will be retried', {
+    attempt: attempt.describe('The failed attempt'),
+    delay_ms: milliseconds.describe('Milliseconds until the next attempt'),
     error: attemptError,
   }),
   action_completed: event('action', 'An action has succeeded', {
     output: json,
     ms: tookMs,
-    attempt: count.describe('The attempt; 0 for an earlier outcome'),
-    cached: flag('The outcome of an earlier action'),
+    attempt: count.describe('The attempt; 0 for a reused outcome'),
+    cached: flag('The outcome of an earlier action was reused'),
   }),
-  action_failed: event('action', 'An action has failed for good', {
+  action_failed: event('action', 'An action has failed permanently', {
     error: attemptError,
     attempt: attempt.exactOptional(),
     ms: tookMs.exactOptional(),
   }),
-  action_skipped: event('action', 'An action does not run', {
+  action_skipped: event('action', 'An action was skipped', {
     reason: z.enum(['condition', 'dependency']),
     because: z.string().nullable().describe('The condition, or the dependency that did not complete'),
   }),
   action_cancelled: event('action', 'An action was cancelled', { reason }),
-  action_rejected: event('action', 'An action cannot be accepted', {
+  action_rejected: event('action', 'An action was rejected', {
     code: text('A stable code'),
-    message: text('For the model and for people'),
+    message: text('For the model and the user'),
     type: actionType.nullable(),
     mode: actionMode.nullable(),
-    line: count.exactOptional().describe('In the generated text, from 1; absent where the text is well formed'),
+    line: count.exactOptional().describe('In the generated text, 1-based; absent if the text is well formed'),
     column: count.exactOptional(),
-    excerpt: z.string().exactOptional().describe('The text at the mistake'),
+    excerpt: z.string().exactOptional().describe('The text around the error'),
   }),
-  approval_requested: event('action', 'A person is asked; `GET …/approvals/{id}` always has the whole call', {
-    approval_id: z.string(),
-    type: actionType,
-    sha256: text('Of the UTF-8 text of `JSON.stringify({ parameters, inputs })`'),
-    bytes: count.describe('Length of that text'),
-    complete: z.boolean().describe('Whether the call is here as it will run'),
-    parameters: jsonObject.exactOptional(),
-    inputs: jsonObject.exactOptional().describe('What code is given of other actions'),
-  }),
+  approval_requested: event(
+    'action',
+    'A person must approve an action; `GET …/approvals/{id}` always returns the whole call',
+    {
+      approval_id: z.string(),
+      type: actionType,
+      sha256: text('SHA-256 of the UTF-8 text of `JSON.stringify({ parameters, inputs })`'),
+      bytes: count.describe('Length of that text'),
+      complete: z.boolean().describe('Whether the event contains the whole call'),
+      parameters: jsonObject.exactOptional(),
+      inputs: jsonObject.exactOptional().describe('Values of other actions that are passed to the code'),
+    },
+  ),
   approval_resolved: event('action', 'A person has answered', {
     approval_id: z.string(),
     approved: z.boolean(),
     note: z.string().exactOptional(),
   }),
-  context_feed_updated: event('run', 'A context feed has changed: one of the members beside `id` says how', {
+  context_feed_updated: event('run', 'A context feed has changed; one of the other members says how', {
     id: text('The feed'),
-    added: flag('By the model'),
-    updated: flag('Its definition, by the model'),
-    removed: flag('By the model'),
+    added: flag('Added by the model'),
+    updated: flag('Definition changed by the model'),
+    removed: flag('Removed by the model'),
     value: json.exactOptional().describe('Its new value'),
-    error: z.string().exactOptional().describe('Why it could not be fetched'),
+    error: z.string().exactOptional().describe('Why the value could not be fetched'),
   }),
   variable_changed: event('run', 'A session variable has changed', {
     key: z.string(),
     value: json.exactOptional(),
-    deleted: flag('It is gone'),
+    deleted: flag('It was deleted'),
   }),
 };
 
-/** Events without a `seq`: sent to whoever listens, and superseded by what the journal holds (J4). */
+/** Events without a `seq`: sent to connected clients, and superseded by journaled events (J4). */
 export const LIVE = {
   thought: event('run', 'A piece of a thought', patch),
   text: event('run', 'A piece of bare text', patch),
   response: event('run', 'A piece of a response', patch),
-  llm_token: event('run', 'Raw model text, where it was asked for', { token: z.string() }),
-  progress: event('action', 'What an action says while it runs', {
-    stream: z.string().exactOptional().describe('`stdout` or `stderr` of a program; `runner`: why it waits for one'),
-    text: z.string().exactOptional().describe('What a program or a model wrote'),
-    event: jsonObject.exactOptional().describe('An event of the session that the action started'),
+  llm_token: event('run', 'Raw model text, if it was requested', { token: z.string() }),
+  progress: event('action', 'Output of a running action', {
+    stream: z
+      .string()
+      .exactOptional()
+      .describe('`stdout` or `stderr` of a program; `runner`: why it waits for a runner'),
+    text: z.string().exactOptional().describe('Output of a program or a model'),
+    event: jsonObject.exactOptional().describe('An event of the child session'),
   }),
 };
 
-/** What the head of every event holds. */
+/** Members of every event besides its data. */
 const head = {
   session_id: z.string(),
   run_id: z.string(),
-  iteration: count.describe('The iteration of the run, from 1; 0 outside of any'),
+  iteration: count.describe('The iteration of the run, 1-based; 0 outside of iterations'),
   timestamp: z.int().describe('Epoch milliseconds'),
 };
-const actionId = z.string().describe('The id that the model gave the action');
+const actionId = z.string().describe('The id that the model gave to the action');
 const actionName = z.string().exactOptional().describe('The tool, agent, relic or workflow');
 const HEADS: Readonly<Record<About, z.core.$ZodLooseShape>> = {
   run: {},
@@ -235,8 +244,8 @@ const HEADS: Readonly<Record<About, z.core.$ZodLooseShape>> = {
 };
 
 const seqs = {
-  journaled: z.int().min(1).describe('Position in the session, from 1 without a gap'),
-  live: z.null().describe('Live events have none'),
+  journaled: z.int().min(1).describe('Position in the session, 1-based, without gaps'),
+  live: z.null().describe('Live events have no position'),
 };
 
 function wireSchema(type: string, seq: z.ZodType, { about, description, data }: ReturnType<typeof event>): z.ZodObject {
@@ -248,7 +257,7 @@ const wireSchemas = (
   seq: z.ZodType,
 ): [string, z.ZodObject][] => Object.entries(table).map(([type, entry]) => [type, wireSchema(type, seq, entry)]);
 
-/** Each event as it is on the wire (H2), by type. */
+/** The wire schema of each event (H2), by type. */
 export const EVENT_SCHEMAS: ReadonlyMap<string, z.ZodObject> = new Map([
   ...wireSchemas(JOURNALED, seqs.journaled),
   ...wireSchemas(LIVE, seqs.live),

@@ -1,7 +1,7 @@
 /**
- * Session events: what the journal holds and clients read (H3). Their types come from the schemas in
- * event-schemas.ts, which this file imports as types only. Payload names are the wire names, so that what
- * is stored is what is sent (replays are byte-identical, J4).
+ * Session events, as stored in the journal and read by clients (H3). Their types come from the schemas in
+ * event-schemas.ts, which this file imports as types only. Payload names are the wire names, so the stored form is the
+ * sent form (replays are byte-identical, J4).
  */
 import type { EventDataOf, JOURNALED, LIVE } from './event-schemas.ts';
 import type { JsonObject } from './json.ts';
@@ -10,11 +10,11 @@ type Tables = typeof JOURNALED & typeof LIVE;
 
 /** Events with a seq: written to the journal before they are sent (J1). */
 export type JournaledEventType = keyof typeof JOURNALED;
-/** Events without a seq: live patches that the journal's text supersedes (J4). */
+/** Events without a seq: live patches, superseded by the journal's text (J4). */
 export type LiveEventType = keyof typeof LIVE;
 export type EventType = JournaledEventType | LiveEventType;
 
-/** What an event says, by type. */
+/** Data of an event, by type. */
 export type EventData = { readonly [T in EventType]: Readonly<EventDataOf<Tables[T]>> };
 
 interface EventHead {
@@ -46,14 +46,14 @@ export const RUN_TERMINAL_EVENTS: ReadonlySet<EventType> = new Set<EventType>([
   'agent_waiting',
 ]);
 
-/** What an event's writer reads of it. */
-export interface Written<T extends JournaledEventType> {
-  /** 0 where the event stays unwritten: a replay does not make it again. */
+/** An appended event, as its writer sees it. */
+export interface WrittenEvent<T extends JournaledEventType> {
+  /** 0 if the event was not written: a replay does not write it again. */
   readonly seq: number;
   readonly data: EventData[T];
 }
 
-/** One row to append: an event plus what only recovery needs (`state`), never sent to clients. */
+/** One row to append: an event plus `state`, which only recovery needs and which is never sent to clients. */
 export interface JournalEntry<T extends JournaledEventType = JournaledEventType> {
   readonly type: T;
   readonly runId: string;
@@ -65,7 +65,7 @@ export interface JournalEntry<T extends JournaledEventType = JournaledEventType>
   readonly state?: JsonObject;
 }
 
-/** What every event of a session or a row of the journal says beside its data. */
+/** Members of a stored event besides its data. */
 export type StoredHead = EventHead & { readonly seq: number | null; readonly type: EventType };
 
 /** A piece of an open block's text. */
@@ -75,7 +75,7 @@ export function isTextPatch(event: SessionEvent): event is TextPatch {
   return event.type === 'text' || event.type === 'response' || event.type === 'thought';
 }
 
-/** One patch for two, where the second continues exactly where the first ends; else null. */
+/** Joins two patches if the second continues exactly where the first ends; else null. */
 export function joinPatches(first: SessionEvent, second: SessionEvent): TextPatch | null {
   if (!isTextPatch(first) || !isTextPatch(second) || first.type !== second.type) return null;
   const { segment, offset, delta } = first.data;
@@ -83,12 +83,12 @@ export function joinPatches(first: SessionEvent, second: SessionEvent): TextPatc
   return { ...first, data: { segment, offset, delta: delta + second.data.delta } };
 }
 
-/** The data of events that were read, as text: most are sent on without ever being parsed. */
+/** Unparsed data of events that were read: most are sent without ever being parsed. */
 const unparsed = new WeakMap<object, string>();
 
-/** An event whose data is the JSON `text`, parsed on first access. What the journal holds was checked when it was written. */
+/** An event whose data is the JSON `text`, parsed on first access. The journal validated it when it was written. */
 export function storedEvent(head: StoredHead, text: string): SessionEvent {
-  // Either the text or what was made of it is held.
+  // Keeps either the text or the parsed data.
   let data: JsonObject | string = text;
   const event = {
     ...head,
@@ -109,7 +109,7 @@ export function encodeData(event: SessionEvent): string {
   return unparsed.get(event) ?? JSON.stringify(event.data);
 }
 
-/** The wire form of an event (H2). The same event gives the same bytes, live and replayed (J4). */
+/** The wire form of an event (H2). Live and replayed, the same event gives the same bytes (J4). */
 export function encodeEvent(event: SessionEvent): string {
   const text = unparsed.get(event);
   if (text === undefined) return JSON.stringify(event);

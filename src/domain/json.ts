@@ -4,7 +4,7 @@ export type Json = null | boolean | number | string | Json[] | { [key: string]: 
 /** A JSON object. Read own properties only: keys such as `__proto__` may come from a model. */
 export type JsonObject = { [key: string]: Json };
 
-/** @returns undefined for what is not strict JSON */
+/** @returns undefined if the text is not strict JSON */
 export function parseJson(text: string): Json | undefined {
   try {
     return JSON.parse(text) as Json;
@@ -13,7 +13,7 @@ export function parseJson(text: string): Json | undefined {
   }
 }
 
-/** @returns null for what is not strict JSON of an object */
+/** @returns null if the text is not a strict JSON object */
 export function parseObject(text: string): JsonObject | null {
   const value = parseJson(text);
   return isJsonObject(value) ? value : null;
@@ -24,7 +24,7 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Limits of a JSON text: depth, number of values, members of one map. */
+/** Limits of a JSON text: depth, number of values, and members per object. */
 export interface JsonTextLimits {
   readonly depth: number;
   readonly values?: number;

@@ -1,6 +1,6 @@
 /**
- * Manifests after validation, with every default filled in: what the engine and the executors read.
- * The YAML side, its tolerance and its messages are the catalogue's (`src/catalog/`).
+ * Manifests after validation, with all defaults filled in, as the engine and the executors read them.
+ * The catalogue (`src/catalog/`) owns the YAML form and its error messages.
  */
 import type { ActionType, Capability, Effects, ImportedType } from './action-types.ts';
 import type { RetryPolicy } from './action.ts';
@@ -15,16 +15,16 @@ export interface ManifestBase {
   readonly metadata: JsonObject;
 }
 
-/** `collect` and `refuse` are the engine's own: no manifest names them. */
+/** `collect` and `refuse` are internal: manifests cannot use them. */
 export type BuiltinName = 'collect' | 'refuse' | 'echo' | 'calculator' | 'web_fetch' | 'web_extract' | 'json_query';
 export type ScriptRuntime = 'python3' | 'node' | 'shell';
-/** How programs are held on a runner, strongest first (R2). */
+/** Isolation levels of programs on a runner, strongest first (R2). */
 export const SANDBOX_LEVELS = ['docker', 'bubblewrap', 'wasm', 'process'] as const;
 export type SandboxLevel = (typeof SANDBOX_LEVELS)[number];
 
-/** What a program asks of the place that it runs at. */
+/** A program's requirements for the runner. */
 export interface RunnerNeeds {
-  /** This level and no other (R2); absent: the best that the runner has. */
+  /** The required level (R2); absent: the runner's strongest level. */
   readonly sandbox?: SandboxLevel;
   /** Labels that the runner must have (R7). */
   readonly labels?: readonly string[];
@@ -44,14 +44,14 @@ export type ToolImplementation =
       readonly url: string;
       readonly method: string;
       readonly headers: Readonly<Record<string, string>>;
-      /** Of a run: why a secret that the request names cannot be had (X3). */
+      /** Set in a run: why a secret of the request is not available (X3). */
       readonly missingSecret?: string;
-      /** Of a run: the operator's secret is in it, so variables of the agent that imports it are not (X3). */
+      /** Set in a run: it contains the operator's secret, so the importing agent's variables are not used (X3). */
       readonly sealed?: boolean;
     }
   | ({
       readonly type: 'container';
-      /** An image by name, or null where it is made from `build`. */
+      /** An image by name, or null if it is built from `build`. */
       readonly image: string | null;
       readonly build: ImageBuild | null;
       readonly memoryMb: number | null;
@@ -62,7 +62,7 @@ export type ToolImplementation =
 export interface ToolDefinition extends ManifestBase {
   readonly kind: 'Tool';
   readonly implementation: ToolImplementation;
-  /** JSON Schema of the parameters object, whatever form the manifest used. */
+  /** JSON Schema of the parameters object, regardless of the form in the manifest. */
   readonly parameters: JsonObject;
   readonly returns: JsonObject | null;
   readonly effects: Effects;
@@ -75,7 +75,7 @@ export interface ToolDefinition extends ManifestBase {
   readonly examples: readonly Json[];
 }
 
-/** Provider presets (docs/models.md); `openai` also fits any compatible endpoint. */
+/** Provider presets (docs/models.md). `openai` also works for any compatible endpoint. */
 export const MODEL_PROVIDERS = [
   'openai',
   'anthropic',
@@ -93,24 +93,24 @@ export const MODEL_PROVIDERS = [
 ] as const;
 export type ModelProviderName = (typeof MODEL_PROVIDERS)[number];
 
-/** Which of several models is asked first; the others follow when it cannot answer (L2). */
+/** The order in which several models are tried; the next one is used if a model cannot answer (L2). */
 export const ROUTING_POLICIES = ['failover', 'least_latency', 'lowest_cost'] as const;
 export type RoutingPolicy = (typeof ROUTING_POLICIES)[number];
 
 export interface ModelChoice {
-  /** Null = the one that the endpoint belongs to, or whatever the deployment configures. */
+  /** Null means the provider of the endpoint, or the deployment's default. */
   readonly provider: ModelProviderName | null;
   readonly model: string | null;
   readonly endpoint: string | null;
-  /** Name of the secret that holds the endpoint's key, `TOOL_…` (L7, X3). */
+  /** Name of the secret with the endpoint's key, `TOOL_…` (L7, X3). */
   readonly keySecret: string | null;
 }
 
-/** What a model costs, in US dollars per million tokens. */
+/** Price of a model, in US dollars per million tokens. */
 export interface ModelPrice {
   readonly input: number;
   readonly output: number;
-  /** Of prompt tokens that the endpoint had in its cache. */
+  /** For prompt tokens that the endpoint had cached. */
   readonly cachedInput: number;
 }
 
@@ -119,17 +119,17 @@ export interface AgentDefinition extends ManifestBase {
   readonly persona: { readonly agent: string; readonly user: string; readonly examples: readonly string[] };
   readonly engine: {
     readonly primary: ModelChoice;
-    /** Asked in this order when those before cannot answer. */
+    /** Tried in this order if the previous models cannot answer. */
     readonly fallbacks: readonly ModelChoice[];
     readonly routing: RoutingPolicy;
-    /** How long a model may be silent; null = the provider's default. */
+    /** Maximum silence of a model; null means the provider's default. */
     readonly firstTokenMs: number | null;
     readonly betweenTokensMs: number | null;
     readonly parameters: JsonObject;
-    /** By model; they go before the prices that the runtime knows (S12). */
+    /** Prices by model, which override the known prices (S12). */
     readonly prices: Readonly<Record<string, ModelPrice>>;
   };
-  /** Names of what may be called (X4). */
+  /** Names of callable targets (X4). */
   readonly imports: {
     readonly tools: readonly string[];
     readonly agents: readonly string[];
@@ -137,7 +137,7 @@ export interface AgentDefinition extends ManifestBase {
     readonly workflows: readonly string[];
   };
   readonly capabilities: readonly Capability[];
-  /** What its python and shell ask of the place that they run at. */
+  /** Runner requirements of its python and shell actions. */
   readonly runner?: RunnerNeeds;
   readonly internalActions: {
     readonly enabled: boolean;
@@ -149,7 +149,7 @@ export interface AgentDefinition extends ManifestBase {
     readonly mode: 'autonomous' | 'supervised';
     readonly maxIterations: number;
     readonly maxParallelActions: number;
-    /** Slots of single action types; a type that is not named has only the run's (S5). */
+    /** Slots per action type. An absent type has only the run's limit (S5). */
     readonly maxParallelByType: Readonly<Partial<Record<ActionType, number>>>;
     readonly failFast: boolean;
     readonly streamThoughts: boolean;
@@ -170,11 +170,11 @@ export interface AgentDefinition extends ManifestBase {
   readonly secrets: readonly string[];
 }
 
-/** Where a feed's value comes from (F1). `name` is the source's own: an internal source, a tool, a relic, … */
+/** The source of a feed's value (F1). `name` is an internal source, a tool, a relic, … */
 export interface FeedSource {
   readonly type: Exclude<ActionType, Capability>;
   readonly name: string;
-  /** A relic's endpoint; null for the others. */
+  /** A relic's endpoint; null for other sources. */
   readonly action: string | null;
   readonly params: JsonObject;
 }
@@ -182,24 +182,24 @@ export interface FeedSource {
 /** A value that is kept current in the prompt (F1). */
 export interface FeedDefinition {
   readonly id: string;
-  /** `on_demand`: at the start of an iteration when its cache is stale; `periodic`: by the clock, too (F3). */
+  /** `on_demand`: at the start of an iteration if its cache is stale; `periodic`: also by a timer (F3). */
   readonly when: 'on_demand' | 'periodic';
-  /** Of periodic feeds; null for the others. */
+  /** For periodic feeds; otherwise null. */
   readonly intervalMs: number | null;
   /** How long a value counts as fresh. */
   readonly cacheTtlMs: number;
-  /** Longer values are cut, visibly (F4). */
+  /** Longer values are cut, with a marker (F4). */
   readonly maxTokens: number;
   readonly enabled: boolean;
   readonly source: FeedSource;
   readonly onError: 'skip' | 'use_cached' | 'use_default';
   /** Shown when `onError` is `use_default`. */
   readonly defaultValue: Json;
-  /** Of periodic feeds: the source is asked again and again although its effects are unsafe (S7). Default false. */
+  /** For periodic feeds: the source is called repeatedly although its effects are unsafe (S7). Default false. */
   readonly allowUnsafe?: boolean;
 }
 
-/** One thing that a relic can be asked to do. */
+/** One operation of a relic. */
 export interface RelicEndpoint {
   readonly name: string;
   readonly summary: string;
@@ -208,7 +208,7 @@ export interface RelicEndpoint {
   readonly returns: JsonObject | null;
   readonly effects: Effects;
   readonly timeoutMs: number | null;
-  /** How a container's service is asked; ignored by edge relics. */
+  /** The request to a container's service; ignored by edge relics. */
   readonly http: { readonly method: string; readonly path: string };
 }
 
@@ -217,16 +217,16 @@ export type RelicImplementation =
   | {
       readonly type: 'edge';
       readonly store: 'kv' | 'log' | 'sql';
-      /** Default lifetime of an entry; null = unlimited. */
+      /** Default lifetime of an entry; null means unlimited. */
       readonly ttlMs: number | null;
       readonly quotaBytes: number;
-      /** Of `sql`: statements that run once, when the store is made. */
+      /** For `sql`: statements that run once, when the store is created. */
       readonly schema: readonly string[];
     }
   /** A service on the runner (R5). */
   | {
       readonly type: 'container';
-      /** An image by name, or null where it is built from `build`. */
+      /** An image by name, or null if it is built from `build`. */
       readonly image: string | null;
       readonly build: ImageBuild | null;
       readonly command: readonly string[] | null;
@@ -238,7 +238,7 @@ export type RelicImplementation =
       readonly labels?: readonly string[];
     };
 
-/** What an image is made of: files by path, and what is started. */
+/** Contents of an image: files by path, and the entry point. */
 export interface ImageBuild {
   readonly base: 'python3' | 'node' | 'shell';
   readonly files: Readonly<Record<string, string>>;
@@ -246,15 +246,15 @@ export interface ImageBuild {
   readonly requirements: readonly string[];
 }
 
-/** A service that outlives a call: a store, a database, an index (R5, R6). */
+/** A service whose state outlives a call: a store, a database, an index (R5, R6). */
 export interface RelicDefinition extends ManifestBase {
   readonly kind: 'Relic';
   readonly implementation: RelicImplementation;
-  /** Whose it is: each session's own, or one for all sessions of the API key's namespace. */
+  /** Its owner: each session has its own, or all sessions of the API key's namespace share one. */
   readonly scope: 'session' | 'shared';
-  /** Whether its state outlives a stop. */
+  /** Whether its state survives a stop. */
   readonly persistent: boolean;
-  /** Stopped after so long without a call. */
+  /** Stopped after this time without a call. */
   readonly idleMs: number;
   readonly endpoints: Readonly<Record<string, RelicEndpoint>>;
 }
@@ -269,7 +269,7 @@ export type WorkflowTrigger =
 
 export type StepType = Exclude<ActionType, Capability> | 'conditional' | 'parallel' | 'for_each';
 
-/** One step of a workflow (M6). Fields that a type has no use for are null or empty. */
+/** One step of a workflow (M6). Fields that its type does not use are null or empty. */
 export interface WorkflowStep {
   readonly name: string;
   readonly type: StepType;
@@ -280,45 +280,45 @@ export interface WorkflowStep {
   readonly parameters: JsonObject;
   /** CEL, or null. */
   readonly condition: string | null;
-  /** Null: after the step before it; an empty list: at once. */
+  /** Null: after the previous step; an empty list: immediately. */
   readonly dependsOn: readonly string[] | null;
   readonly timeoutMs: number | null;
   readonly onFailure: 'abort' | 'continue' | 'retry' | 'skip';
-  /** Steps that undo or report when this one has failed. */
+  /** Steps that undo or report the failure of this one. */
   readonly compensate: readonly WorkflowStep[];
   readonly retry: RetryPolicy | null;
-  /** Name of an output to the path in this step's result that it takes. */
+  /** Maps an output name to a path in this step's result. */
   readonly outputMapping: Readonly<Record<string, string>>;
-  /** Of `conditional` (when true), `parallel` and `for_each` (for every item). */
+  /** For `conditional` (if true), `parallel` and `for_each` (for every item). */
   readonly steps: readonly WorkflowStep[];
-  /** Of `conditional`, when false. */
+  /** For `conditional`, if false. */
   readonly otherwise: readonly WorkflowStep[];
-  /** Of `for_each`: a reference to a list, or the list itself. */
+  /** For `for_each`: a reference to a list, or the list itself. */
   readonly items: Json;
-  /** Of `for_each` and `parallel`: how many at a time. */
+  /** For `for_each` and `parallel`: maximum concurrency. */
   readonly concurrency: number | null;
 }
 
-/** Steps in an order, run by the same scheduler as a generation's actions (M6). */
+/** A sequence or graph of steps, run by the same scheduler as a generation's actions (M6). */
 export interface WorkflowDefinition extends ManifestBase {
   readonly kind: 'Workflow';
   readonly trigger: WorkflowTrigger;
-  /** Names of what its steps use (X4). */
+  /** Names of the targets of its steps (X4). */
   readonly imports: AgentDefinition['imports'];
   /** JSON Schema of the inputs. */
   readonly inputs: JsonObject;
   readonly steps: readonly WorkflowStep[];
-  /** Output name to the path that it is read from, such as `steps.s.field`. */
+  /** Maps an output name to the path that it is read from, such as `steps.s.field`. */
   readonly outputs: Readonly<Record<string, string>>;
   readonly failFast: boolean;
   readonly maxParallelSteps: number;
 }
 
-/** How much of a conversation goes to the model again (M8). */
+/** How much of the conversation the model sees again (M8). */
 export interface MemoryPolicy {
   /** Turns that are kept verbatim; older ones are omitted or summarised. Null: `limits.historyTurns`. */
   readonly maxTurns: number | null;
-  /** Turns after which the older ones are summarised; null = never. */
+  /** Turns after which older ones are summarised; null means never. */
   readonly summarizeAfter: number | null;
 }
 
@@ -343,25 +343,25 @@ export const DEFAULT_PROTOCOL: ProtocolOptions = {
   actInReasoning: false,
 };
 
-/** What an agent or a workflow may use: the definitions that it imports, by the name that it knows them by. */
+/** The definitions that an agent or a workflow imports, by their imported name. */
 export interface ImportedDefinitions {
   readonly tools: ReadonlyMap<string, ToolDefinition>;
   readonly relics: ReadonlyMap<string, RelicDefinition>;
   readonly workflows: ReadonlyMap<string, WorkflowDefinition>;
-  /** Sub-agents: what a caller needs to know of them. */
+  /** Sub-agents: the part that callers need. */
   readonly agents: ReadonlyMap<string, ManifestBase>;
-  /** Every name in the catalogue by kind, so that a wrong name can be answered with the nearest ones. */
+  /** Every name in the catalogue by kind, to suggest similar names for an unknown one. */
   readonly knownNames: Readonly<Record<ImportedType, readonly string[]>>;
-  /** What of it came with the deployment, and may use the operator's secrets (X3): the importer itself, and tools by name. */
+  /** What is bundled and may use the operator's secrets (X3): the importer itself, and tools by name. */
   readonly bundled?: { readonly subject: boolean; readonly tools: readonly string[] };
 }
 
-/** Everything one run may look up: its agent and the definitions that it imports. */
+/** Everything that one run may look up: its agent and the imported definitions. */
 export interface ResolvedAgent extends ImportedDefinitions {
   readonly agent: AgentDefinition;
 }
 
-/** Everything one run of a workflow may look up. */
+/** Everything that one run of a workflow may look up. */
 export interface ResolvedWorkflow extends ImportedDefinitions {
   readonly workflow: WorkflowDefinition;
 }

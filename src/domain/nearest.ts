@@ -1,7 +1,7 @@
 /** Suggests names that are similar to an unknown one (M3). */
 import type { WorkMeter } from './work.ts';
 
-/** Names compared at most: a huge catalogue must not make one typing mistake expensive. */
+/** Maximum number of names compared: one typing mistake must not be expensive in a huge catalogue. */
 const COMPARED_NAMES = 500;
 const COMPARED_CHARS = 48;
 const MOST_EDITS = 6;
@@ -11,10 +11,10 @@ const SUGGESTIONS = 3;
 let budget: WorkMeter | null = null;
 
 /**
- * Runs `work` with a limit for all suggestions that are made in it; past it there are none. A folder of
- * manifests can hold a hundred thousand mistakes.
+ * Runs `work` with a limit for all suggestions made in it; past the limit there are none. A folder of manifests may
+ * contain a hundred thousand mistakes.
  *
- * @param meter charged for the suggestions; work that is done in several parts shares one
+ * @param meter charged for the suggestions; several parts of one operation share it
  */
 export function withSuggestions<T>(meter: WorkMeter, work: () => T): T {
   const outer = budget;
@@ -27,8 +27,8 @@ export function withSuggestions<T>(meter: WorkMeter, work: () => T): T {
 }
 
 /**
- * The up to three nearest of `names`, best first: by edits (insert, delete, replace, swap of
- * neighbours), letter case and `-`/`_` ignored; a name that contains the other counts as near.
+ * Up to three names nearest to `wanted`, best first: by edits (insert, delete, replace, swap of adjacent characters),
+ * ignoring case and `-`/`_`. A name that contains the other one counts as near.
  */
 export function nearestNames(wanted: string, names: readonly string[] | (() => readonly string[])): string[] {
   const target = fold(wanted);
@@ -59,7 +59,7 @@ function distance(a: string, b: string, allowed: number): number {
   return editDistance(a, b, allowed);
 }
 
-/** Optimal string alignment: the usual edits plus swaps of neighbours. Looks only where the result can be `most` or less. */
+/** Optimal string alignment distance, bounded: searches only where the result can be at most `most`. */
 function editDistance(a: string, b: string, most: number): number {
   const beyond = most + 1;
   let beforeLast: number[] = [];

@@ -1,6 +1,6 @@
 /**
- * The outside world as the core sees it. Everything here is an argument, so that a run can be
- * replayed and tested without sleeping; fakes implement only these interfaces.
+ * The core's interfaces to the outside world. They are passed as arguments, so that a run can be replayed and tested
+ * without sleeping. Test fakes implement only these interfaces.
  */
 import type { Capability } from './action-types.ts';
 import type { ActionOutcome } from './action.ts';
@@ -8,13 +8,13 @@ import type { Json, JsonObject } from './json.ts';
 import type { ImageBuild, RelicDefinition, SandboxLevel } from './manifest.ts';
 import type { Spent } from './spent.ts';
 
-/** Time. `now` is epoch milliseconds; `schedule` calls back once, never before `delayMs`, and returns its cancel. */
+/** Time. `now` is epoch milliseconds. `schedule` calls back once, not before `delayMs`; it returns a cancel function. */
 export interface Clock {
   now(): number;
   schedule(delayMs: number, callback: () => void): () => void;
 }
 
-/** The operator's log. `fields` are data beside the message, such as the request or a stack. */
+/** The operator's log. `fields` contains additional data, such as the request or a stack trace. */
 export type Logger = (
   level: 'info' | 'warn' | 'error',
   message: string,
@@ -30,14 +30,14 @@ export type Random = () => number;
 export type SqlValue = null | number | string | Uint8Array;
 export type SqlRow = Record<string, SqlValue>;
 
-/** A small synchronous SQLite: a Durable Object's own, or node:sqlite (J1). */
+/** A small synchronous SQLite: a Durable Object's database, or node:sqlite (J1). */
 export interface SqlDatabase {
   exec(sql: string, ...parameters: SqlValue[]): SqlRow[];
-  /** Runs `body` atomically: what it throws undoes its writes. */
+  /** Runs `body` atomically: if it throws, its writes are rolled back. */
   transaction<T>(body: () => T): T;
-  /** Resolves when everything written before the call is on disk. */
+  /** Resolves when everything written before the call is durable. */
   sync(): Promise<void>;
-  /** What the database takes up, written or not on disk yet. */
+  /** Size of the database, including unsynced writes. */
   sizeBytes(): number;
 }
 
@@ -66,42 +66,42 @@ export interface ModelRequest {
   readonly model: string | null;
   readonly temperature: number | null;
   readonly maxTokens: number | null;
-  /** Further request fields from the manifest, passed through. */
+  /** Additional request fields from the manifest, passed through. */
   readonly extra: JsonObject;
   /**
-   * What the agent may use; the demo provider reads it. Null for a call
-   * outside the conversation (`type="llm"`), whose answer is plain text and no protocol.
+   * What the agent may use, for the demo provider. Null for a call outside the conversation (`type="llm"`), whose
+   * answer is plain text and not protocol text.
    */
   readonly agent: {
     readonly name: string;
     readonly tools: readonly ToolSummary[];
     readonly capabilities: readonly Capability[];
-    /** Which form the prompt teaches (P18). */
+    /** The form that the prompt teaches (P18). */
     readonly form: 'full' | 'compact';
-    /** Names of agents that it may ask. */
+    /** Names of callable agents. */
     readonly agents?: readonly string[];
     readonly workflows?: readonly ToolSummary[];
-    /** Each endpoint by itself, `relic.endpoint`. */
+    /** Each endpoint separately, as `relic.endpoint`. */
     readonly relics?: readonly ToolSummary[];
   } | null;
-  /** Declared to the endpoint as functions (P17); without it none are. */
+  /** Functions declared to the endpoint (P17); absent means none. */
   readonly tools?: readonly ToolSummary[];
-  /** The functions that are declared may not be called this time: the generation may only answer (S11). */
+  /** The declared functions must not be called this time: the generation may only answer (S11). */
   readonly answerOnly?: boolean;
   readonly signal: AbortSignal;
 }
 
-/** Tokens of one model call. `estimated` when the provider sent none (L6). */
+/** Tokens of one model call. `estimated` if the provider sent none (L6). */
 export interface Usage {
   readonly promptTokens: number;
   readonly completionTokens: number;
   readonly cachedTokens: number;
   readonly estimated: boolean;
-  /** The model, as the endpoint was asked for it; absent when that is not known. Its price depends on it (S12). */
+  /** The requested model; absent if unknown. Its price depends on it (S12). */
   readonly model?: string;
 }
 
-/** How a stream ended (P15). */
+/** Why a stream ended (P15). */
 export type FinishReason = 'stop' | 'length' | 'content_filter' | 'tool_calls' | 'error' | 'abort';
 
 export type ModelDelta =
@@ -113,7 +113,7 @@ export type ModelDelta =
       readonly id: string | null;
       readonly name: string | null;
       readonly argumentsDelta: string;
-      /** What the endpoint wants back with the call as it is, such as a signature. */
+      /** Opaque data that the endpoint expects back with the call, such as a signature. */
       readonly extra?: JsonObject;
     }
   /** Information for the readers of the run, for example that a fallback model answers. */
@@ -121,27 +121,27 @@ export type ModelDelta =
   | { readonly type: 'usage'; readonly usage: Usage }
   | { readonly type: 'finish'; readonly reason: FinishReason };
 
-/** A source of model text. `stream` throws `EngineError` `model_*` for what it cannot recover from. */
+/** A source of model text. `stream` throws `EngineError` `model_*` for errors that it cannot recover from. */
 export interface ModelProvider {
   readonly name: string;
   stream(request: ModelRequest): AsyncIterable<ModelDelta>;
 }
 
-/** A job for the runner (R1). Values travel in `inputs`, never inside the code (P14). */
+/** A job for the runner (R1). Values are passed in `inputs`, never inside the code (P14). */
 export interface RunnerJob {
-  /** The runtime key and attempt; the same id twice is one execution. */
+  /** The runtime key and attempt. Submitting the same id twice runs it once. */
   readonly id: string;
   readonly session: string;
   readonly kind: Capability | 'tool';
-  /** Source text: python code, a shell command line, or a script tool's source; empty for a tool with an image. */
+  /** Source text: python code, a shell command line, or a script tool's source. Empty for a tool with an image. */
   readonly code: string;
-  /** For a script of kind `tool`: which interpreter runs `code`. */
+  /** For a script of kind `tool`: the interpreter of `code`. */
   readonly runtime: 'python3' | 'node' | 'shell' | null;
-  /** For kind `docker` and tools that have one: the image by name, as the runner's engine knows it. */
+  /** For kind `docker` and tools with an image: its name in the runner's engine. */
   readonly image?: string;
-  /** For kind `docker`: literal arguments behind the command. */
+  /** For kind `docker`: literal arguments after the command. */
   readonly args?: readonly string[];
-  /** For kind `tool`: what its image is made of, instead of `image` (R3). */
+  /** For kind `tool`: the contents of its image, instead of `image` (R3). */
   readonly build?: ImageBuild;
   /** `inputs` of python, shell and docker; the parameters of a tool (R3). */
   readonly inputs: JsonObject;
@@ -150,11 +150,11 @@ export interface RunnerJob {
   readonly sandbox?: SandboxLevel;
   /** Labels that a runner must have to get the job (R7). */
   readonly labels?: readonly string[];
-  /** A second execution does no harm (S7): when its runner is gone, another one may run it (R7). */
+  /** A second execution is harmless (S7): if its runner is gone, another one may run it (R7). */
   readonly movable?: boolean;
 }
 
-/** A sandbox that the runner may reserve, because an action that needs it has been opened. */
+/** A sandbox that the runner may reserve, because the opening tag of an action that needs it was read. */
 export interface PrewarmHint {
   readonly session: string;
   readonly kind: Capability | 'tool';
@@ -175,9 +175,9 @@ export interface JobResult {
   readonly truncated: boolean;
 }
 
-/** One request to a relic that runs as a service. */
+/** One request to a relic that runs as a container. */
 export interface RelicCall {
-  /** Scope: the session's id, or a name that all sessions of a key share. */
+  /** Scope: the session's id, or a name shared by all sessions of an API key. */
   readonly space: string;
   readonly relic: RelicDefinition;
   readonly method: string;
@@ -199,61 +199,60 @@ export type RelicAnswer =
 
 /** One request to an edge relic (R6). */
 export interface EdgeRelicCall {
-  /** Scope: the session's id, or a name that all sessions of a key share. */
+  /** Scope: the session's id, or a name shared by all sessions of an API key. */
   readonly space: string;
-  /** Name of the API key that asks; null without keys. */
+  /** Name of the calling API key; null without keys. */
   readonly owner: string | null;
   readonly relic: RelicDefinition;
   readonly endpoint: string;
   readonly parameters: JsonObject;
-  /** Runtime key: the same call again changes nothing twice and is answered as it was. */
+  /** Runtime key: repeating a call with the same key changes nothing and returns the same answer. */
   readonly key: string;
 }
 
-/** The stores that need no runner (R6). */
+/** Edge relics: stores that need no runner (R6). */
 export interface EdgeRelics {
-  /** @throws Error when the store could not be reached, or its answer was lost */
+  /** @throws Error if the store could not be reached, or its answer was lost */
   call(call: EdgeRelicCall): Promise<ActionOutcome>;
-  /** What a call has changed; null when nothing is known of it. */
+  /** The result of an earlier call; null if the call is unknown. */
   lookup(call: Pick<EdgeRelicCall, 'space' | 'relic' | 'key'>): Promise<ActionOutcome | null>;
 }
 
 /** Callbacks while a caller waits for a job. Aborting `signal` kills the job. */
 export interface JobObserver {
   readonly signal: AbortSignal;
-  /** Output of the job; `build`: output of the build of its image, which is not part of the job's output. */
+  /** Output of the job. `build` is output of its image build, which is not part of the job's output. */
   readonly output: (stream: 'stdout' | 'stderr' | 'build', text: string) => void;
-  /** Called with the reason why the job waits before it is submitted, whenever the reason changes. */
+  /** Called with the reason why a job waits before submission, whenever the reason changes. */
   readonly waiting?: (reason: string) => void;
 }
 
-/** The companion service as the Worker sees it: one runner or several (R7). */
+/** The runner service as seen by the Worker: one runner or several (R7). */
 export interface RunnerClient {
   /**
-   * Waits for a runner while none can be reached and nothing was sent, within the job's time.
+   * Runs a job. While no runner can be reached and nothing was sent, it waits, up to the job's timeout.
    *
-   * @throws EngineError `runner_busy`, `runner_unavailable`, `runner_rejected` when the job was not taken
+   * @throws EngineError `runner_busy`, `runner_unavailable`, `runner_rejected` if the job was not accepted
    */
   run(job: RunnerJob, observe: JobObserver): Promise<JobResult>;
   /**
-   * What became of a job that an earlier caller handed over (J2). Waits for its end while it runs, and
-   * reports its output again from the beginning. A job that its runner lost, or whose runner stays out
-   * of reach, ends as `lost`.
+   * The result of a job that an earlier caller submitted (J2). Waits while it runs, and reports its output again from
+   * the beginning. A job that its runner lost, or whose runner stays unreachable, ends as `lost`.
    *
-   * @returns null when no runner knows the job: it was never started
+   * @returns null if no runner knows the job: it was never started
    */
   lookup(job: Pick<RunnerJob, 'id' | 'session'>, observe: JobObserver): Promise<JobResult | null>;
   /**
-   * One call of a relic's service (R5), which is started first where it does not run. Waits for a runner as `run` does.
+   * Calls a relic's service (R5), and starts it first if necessary. Waits for a runner like `run`.
    *
-   * @throws EngineError `runner_busy`, `runner_unavailable`, `runner_rejected` when it was not asked
+   * @throws EngineError `runner_busy`, `runner_unavailable`, `runner_rejected` if the call was not sent
    */
   callRelic(call: RelicCall, observe: Pick<JobObserver, 'signal' | 'waiting'>): Promise<RelicAnswer>;
-  /** Stops the relics of a space; `forget` removes their state, too. A runner out of reach is left to itself. */
+  /** Stops the relics of a scope; `forget` also removes their state. Unreachable runners are skipped. */
   stopRelics(space: string, options: { readonly forget: boolean }): Promise<void>;
-  /** Asks for a sandbox to be held ready, and waits for nothing; what is not used is released by the runner. */
+  /** Asks for a sandbox to be prepared, without waiting. The runner releases unused ones. */
   prewarm(hint: PrewarmHint): void;
-  /** Null when unreachable. */
+  /** Null if unreachable. */
   health(): Promise<JsonObject | null>;
 }
 
@@ -270,12 +269,12 @@ export interface OutboundFetch {
   ): Promise<Response>;
 }
 
-/** What `web_fetch` and `web_extract` want of a page. The Worker reads it with HTMLRewriter, as it streams. */
+/** Reads a page for `web_fetch` and `web_extract`. The Worker streams it through HTMLRewriter. */
 export interface HtmlReader {
   (
     page: Response,
     request: {
-      /** CSS selectors whose text is collected; none = readable text of the whole page. */
+      /** CSS selectors whose text is collected; empty means the readable text of the whole page. */
       readonly selectors: readonly string[];
       readonly maxChars: number;
     },
@@ -288,7 +287,7 @@ export interface HtmlReader {
   }>;
 }
 
-/** What a sub-agent or a workflow may spend of its parent's budget (S12); null = no limit. */
+/** The part of its parent's budget that a sub-agent or workflow may spend (S12); null means no limit. */
 export interface ChildBudget {
   readonly seconds: number;
   readonly modelCalls: number;
@@ -296,19 +295,19 @@ export interface ChildBudget {
   /** US dollars. */
   readonly cost: number | null;
   readonly actions: number;
-  /** Sessions that it may start itself, with those that these start (M7). */
+  /** Sessions that it may start itself, including nested ones (M7). */
   readonly children: number;
 }
 
 /** A run in a separate session, for an action of another session (M6, M7). */
 export interface ChildRequest {
-  /** Runtime key and attempt of the action: the same key is the same child, however often it is asked for (J2). */
+  /** Runtime key and attempt of the action: the same key always identifies the same child (J2). */
   readonly key: string;
   readonly type: 'agent' | 'workflow';
   readonly name: string;
   /** Message to a sub-agent; empty for a workflow. */
   readonly message: string;
-  /** A sub-agent's first variables; a workflow's inputs. */
+  /** A sub-agent's initial variables; a workflow's inputs. */
   readonly inputs: JsonObject;
   readonly budget: ChildBudget | null;
 }
@@ -324,19 +323,19 @@ export interface ChildEnd {
 }
 
 export interface ChildObserver {
-  /** Aborting it cancels the child, and what the child has started itself. */
+  /** Aborting it cancels the child and everything that the child has started. */
   readonly signal: AbortSignal;
-  /** The child's events as its own clients see them, in order; some may come again after a cut. */
+  /** The child's events as its own clients see them, in order; some may repeat after a reconnect. */
   readonly event: (event: JsonObject) => void;
 }
 
-/** Sessions that a session starts. */
+/** Starts child sessions. */
 export interface ChildSessions {
   /** Starts the child, or joins the one with this key, and waits for its end. */
   run(child: ChildRequest, observer: ChildObserver): Promise<ChildEnd>;
 }
 
-/** A session's feeds, as internal actions see them (I). Throws `EngineError` for the model's mistakes. */
+/** A session's feeds, for internal actions (I). Throws `EngineError` for the model's mistakes. */
 export interface FeedStore {
   list(): JsonObject[];
   add(written: JsonObject): Promise<JsonObject>;
@@ -344,7 +343,7 @@ export interface FeedStore {
   remove(id: string): boolean;
 }
 
-/** A session variable store, as internal actions and references use it. */
+/** A session's variables, for internal actions and references. */
 export interface VariableStore {
   get(key: string): Json | undefined;
   set(key: string, value: Json): void;

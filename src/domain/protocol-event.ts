@@ -1,4 +1,4 @@
-/** What the parser makes of the model's text, in document order (P1-P18). */
+/** Events that the parser produces from the model's text, in document order (P1-P18). */
 import type { ActionDeclaration, ActionMode, ActionRejection, ActionType } from './action.ts';
 
 /** One step into a referenced value: `.name` or `[0]`. */
@@ -26,7 +26,7 @@ export type ProtocolEvent =
   | { readonly type: 'response'; readonly delta: string }
   | { readonly type: 'response_reference'; readonly reference: Reference }
   | { readonly type: 'response_completed'; readonly unclosed: boolean }
-  /** The opening tag of an action is complete: what is known of it lets a sandbox be warmed. Decides nothing. */
+  /** The opening tag of an action is complete, so that a sandbox can be prepared. Has no other effect. */
   | {
       readonly type: 'action_opened';
       readonly actionType: ActionType | null;
@@ -37,7 +37,7 @@ export type ProtocolEvent =
   | { readonly type: 'action_rejected'; readonly rejection: ActionRejection }
   | { readonly type: 'warning'; readonly code: WarningCode; readonly message: string; readonly offset: number };
 
-/** Stable codes of what the runtime tolerated, each with a row in docs/protocol.md. */
+/** Stable codes of tolerated input, each with a row in docs/protocol.md. */
 export type WarningCode =
   | 'forged_tag'
   | 'stray_close_tag'
@@ -60,7 +60,7 @@ export type WarningCode =
   | 'cache_ignored'
   | 'overloaded'
   | 'unknown_price'
-  /** Another model answers, because the first could not (L2). */
+  /** Another model answers, because the first one could not (L2). */
   | 'model_fallback'
-  /** A native call, or what followed one, was left out (P17). */
+  /** A native call, or text after one, was ignored (P17). */
   | 'tool_call_ignored';

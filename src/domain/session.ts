@@ -1,17 +1,17 @@
-/** Sessions and runs as they are recorded. */
+/** Records of sessions and runs. */
 import type { JsonObject } from './json.ts';
 
-/** What is known of a session from its creation on. */
+/** The properties of a session, fixed at its creation. */
 export interface SessionRecord {
   readonly session_id: string;
   readonly agent: string;
-  /** Of a session that runs a workflow: its name, which `agent` repeats (M6). */
+  /** For a session that runs a workflow: its name, also in `agent` (M6). */
   readonly workflow?: string;
   readonly user_id: string | null;
-  /** Name of the API key that created it; null when the system runs without keys (H5). */
+  /** Name of the API key that created it; null without keys (H5). */
   readonly owner: string | null;
   readonly kind: 'chat' | 'execution' | 'child';
-  /** Of a child: the session that started it, for which of its actions, and how many are above it (M7). */
+  /** For a child: the parent session, the action that started it, and its nesting depth (M7). */
   readonly parent?: { readonly session_id: string; readonly key: string; readonly depth: number };
   readonly metadata: JsonObject;
   readonly created_at: number;
@@ -19,7 +19,7 @@ export interface SessionRecord {
 
 export type RunStatus = 'queued' | 'running' | 'waiting' | 'completed' | 'failed' | 'cancelled';
 
-/** One run: its number within the session, from 1, and the sequence numbers that it covers. */
+/** One run: its number within the session, 1-based, and its range of sequence numbers. */
 export interface RunRecord {
   readonly run: number;
   readonly runId: string;
@@ -28,7 +28,7 @@ export interface RunRecord {
   readonly lastSeq: number | null;
   readonly startedAt: number;
   readonly endedAt: number | null;
-  /** What started it, as the session stored it. */
+  /** The stored input that started it. */
   readonly input: JsonObject;
   readonly idempotencyKey: string | null;
 }

@@ -8,7 +8,7 @@ export function sleep(delayMs: number, clock: Clock, signal?: AbortSignal): Prom
   });
 }
 
-/** As `sleep`, but an abort ends the wait without an error: the caller looks at the signal itself. */
+/** Like `sleep`, but an abort ends the wait without an error: the caller checks the signal. */
 export function pause(delayMs: number, clock: Clock, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     wait(delayMs, clock, signal, resolve, resolve);

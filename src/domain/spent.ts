@@ -1,19 +1,19 @@
-/** What is spent of a budget, and its sums (S12). */
+/** Budget spending and its sums (S12). */
 
-/** What was spent of a budget, with what was started below. */
+/** Budget spent by a session and its child sessions. */
 export interface Spent {
   readonly modelCalls: number;
   readonly tokens: number;
-  /** US dollars, of the calls whose price is known. */
+  /** US dollars, for the calls whose price is known. */
   readonly cost: number;
   readonly actions: number;
-  /** Sessions that were started. Absent in what older code has recorded. */
+  /** Sessions started. Absent in records of earlier versions. */
   readonly children?: number;
 }
 
 export const NOTHING_SPENT: Spent = { modelCalls: 0, tokens: 0, cost: 0, actions: 0, children: 0 };
 
-/** @param sign -1 takes `b` away */
+/** @param sign -1 subtracts `b` */
 export function addSpent(a: Spent, b: Spent, sign: 1 | -1 = 1): Spent {
   return {
     modelCalls: a.modelCalls + sign * b.modelCalls,

@@ -1,6 +1,6 @@
 /**
- * A rough size in tokens without a tokenizer: four UTF-8 bytes a token, at least one for
- * any text. Good enough for budgets and for marked estimates, never for bills.
+ * A rough number of tokens without a tokenizer: four UTF-8 bytes per token, at least one for any text. Good enough for
+ * budgets and marked estimates, not for billing.
  */
 export function estimateTokens(text: string): number {
   return tokensOf(textBytes(text));
@@ -11,7 +11,7 @@ export function tokensOf(bytes: number): number {
   return Math.ceil(bytes / 4);
 }
 
-/** UTF-8 bytes; each half of a surrogate pair counts two of the pair's four, so that pieces add up however they are cut. */
+/** UTF-8 bytes. Each half of a surrogate pair counts as two, so the sum does not depend on where a text is cut. */
 export function textBytes(text: string): number {
   let bytes = 0;
   for (let index = 0; index < text.length; index += 1) {

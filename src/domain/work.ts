@@ -1,15 +1,15 @@
 /**
- * Counts the work of one evaluation, so that no input decides how long a turn takes. One step is about as
- * much as visiting one node of a syntax tree. Code charges its work before doing it.
+ * Counts the work of one evaluation, so that no input can make a turn long. One step costs about as much as visiting
+ * one node of a syntax tree. Code charges its work before doing it.
  */
 
 import { limits } from './limits.ts';
-import type { Share } from './turns.ts';
+import type { ThreadShare } from './fair-queue.ts';
 
-/** Characters that a linear scan passes in the time of one step. */
+/** Characters that a linear scan reads in one step. */
 const CHARS_PER_STEP = 16;
 
-/** Thrown by a meter at its limit; the evaluation ends there. */
+/** Thrown by a meter at its limit; ends the evaluation. */
 export class WorkExceeded extends Error {
   override readonly name = 'WorkExceeded';
 }
@@ -18,10 +18,10 @@ export class WorkMeter {
   readonly allowed: number;
   readonly #whole: WorkMeter | null;
   #left: number;
-  /** Made once: an evaluation that catches errors in a loop must not pay for a stack trace each time. */
+  /** Created once: an evaluation that catches errors in a loop must not pay for a stack trace each time. */
   readonly #exceeded: WorkExceeded;
 
-  /** @param allowed steps; @param whole a meter that is charged with the same */
+  /** @param allowed steps; @param whole a meter that is charged as well */
   constructor(allowed: number, whole: WorkMeter | null = null) {
     this.allowed = allowed;
     this.#whole = whole;
@@ -33,14 +33,14 @@ export class WorkMeter {
     return this.allowed - Math.max(0, this.#left);
   }
 
-  /** Whether the meter has thrown; an evaluation that catches errors has no other way to tell. */
+  /** Whether the meter has thrown, for evaluations that catch errors. */
   get exceeded(): boolean {
     return this.#left < 0;
   }
 
   /** @throws WorkExceeded past the limit, and at every later call */
   charge(steps = 1): void {
-    // Written so that NaN is refused as well.
+    // Written so that NaN is rejected as well.
     if (steps <= this.#left) this.#left -= steps;
     else {
       this.#left = -1;
@@ -54,28 +54,28 @@ export class WorkMeter {
     return new WorkMeter(allowed, this);
   }
 
-  /** Charges a linear scan of so many characters. */
+  /** Charges a linear scan of this many characters. */
   chargeChars(chars: number): void {
     this.charge(1 + chars / CHARS_PER_STEP);
   }
 }
 
 /**
- * Runs evaluations in turns with everything else that is expensive. What turns out to be cheap runs at once.
+ * Runs evaluations in turns with other expensive work. Cheap ones run at once.
  */
 export class Pacer {
-  readonly #share: Share;
+  readonly #share: ThreadShare;
 
-  constructor(share: Share) {
+  constructor(share: ThreadShare) {
     this.#share = share;
   }
 
   /**
-   * Runs `work`, first with `limits.probeSteps` and, where that is not enough, once more from the start in a turn of
-   * its own: it must have no effect.
+   * Runs `work`, first with `limits.probeSteps`. If that is not enough, runs it again from the start in a separate
+   * turn, so it must have no effects.
    *
    * @param allowed steps
-   * @throws what `work` throws; the signal's reason when it aborts before
+   * @throws what `work` throws; the signal's reason if it aborts first
    */
   async run<T>(allowed: number, work: (meter: WorkMeter) => T, signal: AbortSignal): Promise<T> {
     signal.throwIfAborted();
@@ -91,9 +91,9 @@ export class Pacer {
     return await this.once(allowed, work, signal);
   }
 
-  /** Runs `work`, which may have effects, in a turn of its own. @throws as `run` */
+  /** Runs `work`, which may have effects, in a separate turn. @throws like `run` */
   async once<T>(allowed: number, work: (meter: WorkMeter) => T, signal?: AbortSignal): Promise<T> {
-    await this.#share.turn(signal);
+    await this.#share.waitTurn(signal);
     const meter = new WorkMeter(allowed);
     try {
       return work(meter);
@@ -103,26 +103,29 @@ export class Pacer {
   }
 }
 
-/** What one request reads, in slices of about `limits.sliceChars`. The first is read at once, unless its owner is busy. */
+/**
+ * Divides the reading of one request into slices of about `limits.sliceChars`. The first slice is read at once, unless
+ * the owner is busy.
+ */
 export class Slices {
-  readonly #share: Share;
+  readonly #share: ThreadShare;
 
-  constructor(share: Share) {
+  constructor(share: ThreadShare) {
     this.#share = share;
   }
 
-  /** Counts characters that were read, or are about to be. */
+  /** Counts characters that were read or will be read now. */
   count(chars: number): void {
     this.#share.charge((chars * limits.turnSteps) / limits.sliceChars);
   }
 
-  /** Whether nothing more may be read before `pause`. */
+  /** Whether `pause` must be called before more is read. */
   get full(): boolean {
     return this.#share.isDue;
   }
 
-  /** Lets others have their turn. */
+  /** Yields to other work. */
   async pause(): Promise<void> {
-    await this.#share.rest();
+    await this.#share.yieldThread();
   }
 }

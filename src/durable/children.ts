@@ -9,7 +9,7 @@ import type { Spent } from '../domain/spent.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import { NOTHING_SPENT, addSpent } from '../domain/spent.ts';
 import type { EventBatch } from '../engine/session/broadcaster.ts';
-import { Share } from '../domain/turns.ts';
+import { ThreadShare } from '../domain/fair-queue.ts';
 import { Pacer } from '../domain/work.ts';
 import { platformTurns } from './platform.ts';
 import { sessionIdOf } from './session-ids.ts';
@@ -36,7 +36,7 @@ export function childSessions(
       // A tree of children takes as much of the thread as an expensive evaluation does. An abort does not end the wait:
       // a child that runs already must be told.
       const steps = limits.childStartSteps;
-      await new Pacer(new Share(platformTurns, () => parent().owner)).once(steps, (meter) => meter.charge(steps));
+      await new Pacer(new ThreadShare(platformTurns, () => parent().owner)).once(steps, (meter) => meter.charge(steps));
       const record = await childRecord(env, parent(), request, clock.now());
       const session = sessionOf(env, record.session_id);
       // Until its end says how many it was, it counts with all that it may start.

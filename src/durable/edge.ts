@@ -1,5 +1,5 @@
 /** The stateless side: env -> the options of the HTTP surface. */
-import { Share } from '../domain/turns.ts';
+import { ThreadShare } from '../domain/fair-queue.ts';
 import { VERSION } from '../domain/version.ts';
 import { executorList } from '../executors/registry.ts';
 import { describeAbsence } from '../executors/runner/wait.ts';
@@ -39,7 +39,7 @@ function appFor(env: Env): App {
     forward: (sessionId, path, request) =>
       env.SESSIONS.getByName(sessionId).fetch(new Request(`http://session${path}`, request)),
     workflows: workflowHost(env),
-    shareOf: (owner) => new Share(platformTurns, () => owner),
+    shareOf: (owner) => new ThreadShare(platformTurns, () => owner),
     executions: (owner, page) => indexFor(env, owner).list(page),
     status: async (owner) => {
       // One for each request: no request may wait for another one's answer.

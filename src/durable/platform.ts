@@ -1,7 +1,7 @@
 /** Time, randomness and ids from the platform: the only place where they come from. */
 import { bytesToHex } from '@noble/hashes/utils.js';
 import type { Clock, NewId } from '../domain/ports.ts';
-import { Turns } from '../domain/turns.ts';
+import { FairQueue } from '../domain/fair-queue.ts';
 
 export const platformClock: Clock = {
   now: () => Date.now(),
@@ -12,7 +12,7 @@ export const platformClock: Clock = {
 };
 
 /** All objects of a thread share them. */
-export const platformTurns = new Turns(platformClock);
+export const platformTurns = new FairQueue(platformClock);
 
 /** `ses_` and 128 random bits in hex. */
 export const newId: NewId = (prefix) => {

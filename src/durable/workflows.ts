@@ -5,7 +5,7 @@ import { limits } from '../domain/limits.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import type { WorkflowHost } from '../http/routes/workflows.ts';
 import { workflowOf, workflowsOf } from './catalogs.ts';
-import { Share } from '../domain/turns.ts';
+import { ThreadShare } from '../domain/fair-queue.ts';
 import { Pacer } from '../domain/work.ts';
 import { platformClock, platformTurns } from './platform.ts';
 import { firstOwner, parseApiKeys } from '../http/auth.ts';
@@ -15,7 +15,7 @@ import { objectName } from './env.ts';
 import type { Env, Remote, ScheduleRpc } from './env.ts';
 import { identityOf, newSessionId, sessionIdOf } from './session-ids.ts';
 
-const pacerOf = (owner: string | null): Pacer => new Pacer(new Share(platformTurns, () => owner));
+const pacerOf = (owner: string | null): Pacer => new Pacer(new ThreadShare(platformTurns, () => owner));
 
 export function workflowHost(env: Env): WorkflowHost {
   return {

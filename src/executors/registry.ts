@@ -1,5 +1,5 @@
 /** Which executor does which type of action. */
-import { ACTION_TYPES, factsOf } from '../domain/action-types.ts';
+import { ACTION_TYPES, actionSpec } from '../domain/action-types.ts';
 import type { ActionType } from '../domain/action-types.ts';
 import { isJsonObject } from '../domain/json.ts';
 import type { JsonObject } from '../domain/json.ts';
@@ -36,7 +36,7 @@ export function createExecutors(): Readonly<Record<ActionType, Executor>> {
  */
 export function executorList(runner: JsonObject | null): JsonObject[] {
   return ACTION_TYPES.map((type) => {
-    const { description, runner: need } = factsOf(type);
+    const { description, runner: need } = actionSpec(type);
     const level = need === null ? null : levelOf(runner, type, need.interpreter);
     const reason = need?.required === true && level === null ? reasonAgainst(runner, need.interpreter) : null;
     return {

@@ -6,7 +6,7 @@ import { Hono } from 'hono';
 import { EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
 import type { Logger } from '../domain/ports.ts';
-import type { Share } from '../domain/turns.ts';
+import type { ThreadShare } from '../domain/fair-queue.ts';
 import { authenticate, checkCaller } from './auth.ts';
 import { Gateway } from './gateway.ts';
 import type { EdgeEnv, GatewayPorts } from './gateway.ts';
@@ -30,7 +30,7 @@ export interface AppOptions extends GatewayPorts, SystemRoutesOptions {
   readonly executions: (owner: string | null, page: ExecutionsPage) => Promise<readonly ExecutionEntry[]>;
   readonly workflows: WorkflowHost;
   /** A share of the thread for one request of this key. */
-  readonly shareOf: (owner: string | null) => Share;
+  readonly shareOf: (owner: string | null) => ThreadShare;
   readonly log: Logger;
 }
 
@@ -107,7 +107,7 @@ export function createApp(options: AppOptions): Hono<EdgeEnv> {
   app.use(async (c, next) => {
     if (c.req.method === 'POST' || c.req.method === 'PUT') {
       const share = options.shareOf(c.get('principal').name);
-      if (share.isDue) await share.turn();
+      if (share.isDue) await share.waitTurn();
       share.charge(stepsOf(c.req.path, Number(c.req.header('content-length') ?? 0) || 0));
     }
     await next();

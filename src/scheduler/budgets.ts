@@ -3,7 +3,7 @@
  *
  * Makes no decisions about actions or the loop: `step` asks for the remaining budget and acts on it.
  */
-import { factsOf } from '../domain/action-types.ts';
+import { actionSpec } from '../domain/action-types.ts';
 import type { ActionError } from '../domain/action.ts';
 import { limits } from '../domain/limits.ts';
 import type { ChildBudget } from '../domain/ports.ts';
@@ -85,7 +85,7 @@ export function releaseReservation(state: RunState, node: ActionNode, spent?: Sp
 }
 
 function startsChild({ declaration: { type } }: ActionNode): boolean {
-  return factsOf(type).spends === 'session';
+  return actionSpec(type).spends === 'session';
 }
 
 function isPending({ admitted, stage }: ActionNode): boolean {
@@ -95,7 +95,7 @@ function isPending({ admitted, stage }: ActionNode): boolean {
 /** The error if a budget does not allow the action to start, else null. Only model calls use calls and tokens. */
 export function shortageOf(frame: StepFrame, node: ActionNode): Pick<ActionError, 'code' | 'message'> | null {
   const { state } = frame;
-  const { spends } = factsOf(node.declaration.type);
+  const { spends } = actionSpec(node.declaration.type);
   if (spends === 'nothing') return null;
   const { policy } = state;
   if (spends === 'session' && childrenLeft(state) <= 0) {

@@ -12,7 +12,7 @@
  *  4. Path lengths are updated only before a selection. Each update is linear in the part of the graph that changed.
  *  5. `1 <= max <= ceiling` for every limit. Only overloads lower `max`, and only successes raise it.
  */
-import { factsOf } from '../domain/action-types.ts';
+import { actionSpec } from '../domain/action-types.ts';
 import type { ActionDeclaration } from '../domain/action.ts';
 import { limits as bounds } from '../domain/limits.ts';
 import { newLimit } from './state.ts';
@@ -86,7 +86,7 @@ function best(state: RunState): ActionNode | null {
 }
 
 export function needsSlot(node: ActionNode): boolean {
-  return factsOf(node.declaration.type).takesSlot;
+  return actionSpec(node.declaration.type).takesSlot;
 }
 
 function laneOf({ lanes }: RunState, node: ActionNode): ActionNode[] {
@@ -180,7 +180,7 @@ export function speedUp(state: RunState, node: ActionNode): void {
 
 /** The limit that an overload of this action reduces (S5). */
 function paceNameOf(action: Pick<ActionDeclaration, 'type' | 'name'>): string {
-  return factsOf(action.type).pacedBy === 'target' ? targetOf(action) : action.type;
+  return actionSpec(action.type).pacedBy === 'target' ? targetOf(action) : action.type;
 }
 
 function targetOf({ type, name }: Pick<ActionDeclaration, 'type' | 'name'>): string {

@@ -1,6 +1,6 @@
 /** The plan report as text for a terminal (S13): totals, estimates, waves, Gantt chart, dependency tree. */
 import type { ActionMode } from '../domain/action.ts';
-import { factsOf } from '../domain/action-types.ts';
+import { actionSpec } from '../domain/action-types.ts';
 import type { PlanReport, PlannedAction } from './plan.ts';
 
 const MODE_ICONS: Readonly<Record<ActionMode, string>> = { sync: '⏸️ ', async: '🔄', fire_and_forget: '🔥' };
@@ -85,7 +85,7 @@ function waves(report: PlanReport, byId: ReadonlyMap<string, PlannedAction>): st
 
 function actionLine({ id, type, mode, name, estimateMs }: PlannedAction): string {
   const call = name === id || name === type ? '' : ` ${name}`;
-  return `${factsOf(type).icon} ${MODE_ICONS[mode]} ${id}${call === '' ? '' : ` ·${call}`} [${duration(estimateMs)}]`;
+  return `${actionSpec(type).icon} ${MODE_ICONS[mode]} ${id}${call === '' ? '' : ` ·${call}`} [${duration(estimateMs)}]`;
 }
 
 /** One bar per action between its earliest start and finish; full blocks on the critical path. */

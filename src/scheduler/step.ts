@@ -31,7 +31,7 @@
  *  8. The work per input is proportional to what it changes: no search over all actions, except at the end of a
  *     generation (over that generation), on a cancel, and at the first overload of a target.
  */
-import { factsOf } from '../domain/action-types.ts';
+import { actionSpec } from '../domain/action-types.ts';
 import type { ActionDeclaration, ActionError, ActionRejection, ActionPolicy, RejectionCode } from '../domain/action.ts';
 import { EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
@@ -519,7 +519,7 @@ function dispatch(frame: StepFrame): void {
 
 function start(frame: StepFrame, node: ActionNode, budget: ChildBudget | null): void {
   node.attempt += 1;
-  if (factsOf(node.declaration.type).spends === 'model_call') frame.state.modelCalls += 1;
+  if (actionSpec(node.declaration.type).spends === 'model_call') frame.state.modelCalls += 1;
   const { key, attempt } = node;
   const timeoutMs = timeoutOf(node.declaration, node.policy);
   frame.out.push({ type: 'start', key, attempt, timeoutMs, budget });

@@ -1,7 +1,7 @@
 /** The Worker's variables, read and checked: every setting is optional (H8). Pure. */
 import { bytesToHex } from '@noble/hashes/utils.js';
-import { parseClocks } from '../domain/clocks.ts';
-import type { ClockLimits } from '../domain/clocks.ts';
+import { parseIntervals } from '../domain/intervals.ts';
+import type { IntervalLimits } from '../domain/intervals.ts';
 import { limits } from '../domain/limits.ts';
 import type { ApiKey } from '../http/auth.ts';
 import { parseApiKeys } from '../http/auth.ts';
@@ -50,7 +50,7 @@ export interface Settings {
   readonly rateLimit: number | null;
   readonly sessionExpiryMs: number;
   /** How often feeds and schedules may start work (F3, M6). */
-  readonly clocks: ClockLimits;
+  readonly intervals: IntervalLimits;
   readonly host: HostLife;
   /** Databases of this Worker that could not be read and were renamed. */
   readonly setAside: readonly string[];
@@ -71,7 +71,7 @@ export function readSettings(env: Variables & Containers): Settings {
     egress: parseEgress(env.EGRESS),
     rateLimit: parseRateLimit(env.RATE_LIMIT),
     sessionExpiryMs: parseSessionExpiry(env.SESSION_EXPIRY),
-    clocks: parseClocks(env),
+    intervals: parseIntervals(env),
     host: hostOf(env),
     setAside: setAsideOf(env),
   };

@@ -4,7 +4,7 @@ import type { ActionDeclaration, ActionOutcome } from '../../src/domain/action.t
 import type { Json, JsonObject } from '../../src/domain/json.ts';
 import type { JobResult, RunnerClient, RunnerJob, VariableStore } from '../../src/domain/ports.ts';
 import type { ActionCall, ActionContext } from '../../src/executors/executor.ts';
-import { Share, Turns } from '../../src/domain/turns.ts';
+import { ThreadShare, FairQueue } from '../../src/domain/fair-queue.ts';
 import { Pacer } from '../../src/domain/work.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { hastyClock } from '../support/hasty-clock.ts';
@@ -59,7 +59,7 @@ export function contextOf(changes: Partial<ActionContext> = {}): TestContext {
     abort,
     seen,
     signal: abort.signal,
-    pacer: new Pacer(new Share(new Turns(hastyClock()), () => null)),
+    pacer: new Pacer(new ThreadShare(new FairQueue(hastyClock()), () => null)),
     session: 'ses_1',
     progress: (data) => seen.push(data),
     internalActions: { enabled: true, allowed: null, blocked: [] },

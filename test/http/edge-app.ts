@@ -1,6 +1,6 @@
 /** The routes of the Worker without sessions and workflows; a test replaces the parts that it is about. */
 import { createHash } from 'node:crypto';
-import { Share, Turns } from '../../src/domain/turns.ts';
+import { ThreadShare, FairQueue } from '../../src/domain/fair-queue.ts';
 import { WorkMeter } from '../../src/domain/work.ts';
 import { createApp } from '../../src/http/app.ts';
 import type { AppOptions } from '../../src/http/app.ts';
@@ -26,7 +26,7 @@ export const noWorkflows: WorkflowHost = {
 export function edgeApp(options: Partial<AppOptions> = {}): ReturnType<typeof createApp> {
   const { now = (): number => 0 } = options;
   return createApp({
-    shareOf: (owner) => new Share(new Turns(hastyClock()), () => owner),
+    shareOf: (owner) => new ThreadShare(new FairQueue(hastyClock()), () => owner),
     version: '0',
     auth: { keys: [], allowedOrigins: [] },
     tokens: new SessionTokens(() => '', now),

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { EventType, SessionEvent, TextPatch } from '../../src/domain/event.ts';
 import { limits } from '../../src/domain/limits.ts';
-import { Share, Turns } from '../../src/domain/turns.ts';
+import { ThreadShare, FairQueue } from '../../src/domain/fair-queue.ts';
 import { Slices } from '../../src/domain/work.ts';
 import { Broadcaster } from '../../src/engine/session/broadcaster.ts';
 import { Heartbeat } from '../../src/http/heartbeat.ts';
@@ -228,7 +228,7 @@ test('[X2] a long replay gives others their turn after each slice, and what happ
   const clock = new FakeClock();
   let pages = 0;
   const counted = { ...from, events: (after: number) => ((pages += 1), from.events(after).slice(0, 25)) };
-  const slices = new Slices(new Share(new Turns(clock), () => null));
+  const slices = new Slices(new ThreadShare(new FairQueue(clock), () => null));
   const stream = eventStream(counted, new Heartbeat(new FakeClock()), { after: 0, runId: null, slices });
   const read = frames(stream, 301);
   await new Promise((resolve) => setImmediate(resolve));

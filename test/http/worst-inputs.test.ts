@@ -4,7 +4,7 @@
  */
 import { expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
-import { Share, Turns } from '../../src/domain/turns.ts';
+import { ThreadShare, FairQueue } from '../../src/domain/fair-queue.ts';
 import { hastyClock } from '../support/hasty-clock.ts';
 import { edgeApp } from './edge-app.ts';
 import { runText, say, sessionKit } from '../support/session-kit.ts';
@@ -20,16 +20,16 @@ const INPUTS = WORST_INPUTS.filter(
 
 /** What the shares of one tenant did together. */
 class Account {
-  readonly turns = new Turns(hastyClock());
+  readonly turns = new FairQueue(hastyClock());
   steps = 0;
   waits = 0;
 
-  share(): Share {
+  share(): ThreadShare {
     return new CountedShare(this);
   }
 }
 
-class CountedShare extends Share {
+class CountedShare extends ThreadShare {
   readonly #account: Account;
 
   constructor(account: Account) {
@@ -42,18 +42,18 @@ class CountedShare extends Share {
     super.charge(steps);
   }
 
-  override async turn(signal?: AbortSignal): Promise<void> {
+  override async waitTurn(signal?: AbortSignal): Promise<void> {
     this.#account.waits += 1;
-    await super.turn(signal);
+    await super.waitTurn(signal);
   }
 
-  override another(): Share {
+  override fork(): ThreadShare {
     return this.#account.share();
   }
 }
 
 function tenant(account: Account): Tenant {
-  const share = (): Share => account.share();
+  const share = (): ThreadShare => account.share();
   const sessions = new Map<string, SessionKit>();
   const begin = (): Promise<SessionKit> =>
     sessionKit({ share: share(), script: Array.from({ length: 10 }, () => '<response final="true">hi</response>') });

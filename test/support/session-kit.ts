@@ -15,7 +15,7 @@ import type { RunResult } from '../../src/engine/run/run-result.ts';
 import type { RunRecord } from '../../src/domain/session.ts';
 import type { ActionCall, ActionContext, Executor } from '../../src/executors/executor.ts';
 import { createExecutors } from '../../src/executors/registry.ts';
-import { Share, Turns } from '../../src/domain/turns.ts';
+import { ThreadShare, FairQueue } from '../../src/domain/fair-queue.ts';
 import { Journal } from '../../src/journal/journal.ts';
 import { checkEvent } from './event-check.ts';
 import { FakeClock } from './fake-clock.ts';
@@ -56,7 +56,7 @@ export interface KitOptions {
   readonly clock?: FakeClock;
   readonly runner?: RunnerClient;
   /** What the session uses of the thread; default: its pauses pass at once. */
-  readonly share?: Share;
+  readonly share?: ThreadShare;
   readonly children?: ChildSessions;
   /** What the session runs, instead of talking. */
   readonly workflow?: ResolvedWorkflow;
@@ -87,7 +87,7 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
       options.suspects ?? new Suspects(),
     ),
     clock,
-    share: options.share ?? new Share(new Turns(hastyClock()), () => null),
+    share: options.share ?? new ThreadShare(new FairQueue(hastyClock()), () => null),
     random: () => 0.5,
     newApprovalId: options.approvalIds ?? (() => `apr_${'1'.repeat(32)}`),
     executors: executors(options),

@@ -88,11 +88,11 @@ function toFeeds(written: readonly FeedInput[], context: BuildContext): FeedDefi
     if (seen.has(feed.id)) context.addIssue([...field, 'id'], `there is already a feed "${feed.id}"`);
     seen.add(feed.id);
     if (feed.type === 'periodic') periodic += 1;
-    if (feed.type === 'periodic' && periodic > limits.periodicFeeds && context.clocks !== null) {
+    if (feed.type === 'periodic' && periodic > limits.periodicFeeds && context.intervals !== null) {
       const message = `"${feed.id}" is periodic feed number ${periodic} (allowed for one agent: ${limits.periodicFeeds})`;
       context.addIssue([...field, 'type'], message);
     }
-    return toFeed(feed, context.clocks?.feedMinMs ?? null, (path, message) =>
+    return toFeed(feed, context.intervals?.feedMinMs ?? null, (path, message) =>
       context.addIssue([...field, ...path], message),
     );
   });

@@ -1,6 +1,6 @@
 /** Common parts of all definitions: base fields, retries, timeouts, images (M1). */
 import type { RetryPolicy } from '../../domain/action.ts';
-import type { ClockLimits } from '../../domain/clocks.ts';
+import type { IntervalLimits } from '../../domain/intervals.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ImageBuild, ManifestBase, RunnerNeeds, SandboxLevel, ScriptRuntime } from '../../domain/manifest.ts';
@@ -17,7 +17,7 @@ export interface BuildContext {
   /** Unknown fields by path, kept under `metadata`. */
   readonly unknown: JsonObject;
   /** Minimum intervals of feeds and schedules; null for a manifest that is already stored, which stays valid. */
-  readonly clocks: ClockLimits | null;
+  readonly intervals: IntervalLimits | null;
   /** Charged for parsing schemas; one meter for the whole manifest. */
   readonly work: WorkMeter;
 }

@@ -67,7 +67,7 @@ function plainPath(source: string): string {
   return /^\s*\$[({](.*)[)}]\s*$/.exec(source)?.[1]?.trim() ?? source.trim();
 }
 
-function toTrigger(written: WorkflowInput['trigger'], { addIssue, clocks }: BuildContext): WorkflowTrigger {
+function toTrigger(written: WorkflowInput['trigger'], { addIssue, intervals }: BuildContext): WorkflowTrigger {
   if (written === undefined || typeof written === 'string' || written.type === 'manual') return { type: 'manual' };
   switch (written.type) {
     case 'scheduled': {
@@ -76,7 +76,7 @@ function toTrigger(written: WorkflowInput['trigger'], { addIssue, clocks }: Buil
         addIssue(['trigger', 'timezone'], `"${timezone}" is not an IANA time zone, such as Europe/Berlin`);
       }
       const cron = written.cron.trim();
-      const issue = cronIssue(cron, clocks?.cronMinMs ?? null);
+      const issue = cronIssue(cron, intervals?.cronMinMs ?? null);
       if (issue !== null) addIssue(['trigger', 'cron'], issue);
       return { type: 'scheduled', cron, timezone, inputs: (written.inputs ?? {}) as JsonObject };
     }

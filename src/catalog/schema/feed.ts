@@ -1,7 +1,7 @@
 /** Schema of `context_feeds` entries, in manifests and from the model's `add_context_feed` (F1). */
 import { z } from 'zod';
 import type { Json, JsonObject } from '../../domain/json.ts';
-import { DEFAULT_CLOCKS } from '../../domain/clocks.ts';
+import { DEFAULT_INTERVALS } from '../../domain/intervals.ts';
 import { limits } from '../../domain/limits.ts';
 import type { FeedDefinition, FeedSource } from '../../domain/manifest.ts';
 import { check } from '../check/issues.ts';
@@ -144,7 +144,7 @@ function toSource(input: FeedInput, addIssue: (path: FieldPath, message: string)
  */
 export function readFeed(
   written: JsonObject,
-  minMs: number = DEFAULT_CLOCKS.feedMinMs,
+  minMs: number = DEFAULT_INTERVALS.feedMinMs,
 ): { readonly feed: FeedDefinition } | { readonly faults: readonly string[] } {
   const { value, errors } = check(feedSchema, written);
   if (value === null) return { faults: errors.map(({ path, message }) => `${fieldName(path)}: ${message}`) };

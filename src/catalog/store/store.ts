@@ -12,8 +12,8 @@
  *  5. A stored manifest that cannot be read, or that the loader no longer accepts, is listed with its error, stays in the
  *     database, and does not block changes of other manifests.
  */
-import { DEFAULT_CLOCKS } from '../../domain/clocks.ts';
-import type { ClockLimits } from '../../domain/clocks.ts';
+import { DEFAULT_INTERVALS } from '../../domain/intervals.ts';
+import type { IntervalLimits } from '../../domain/intervals.ts';
 import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ResolvedAgent, ResolvedWorkflow } from '../../domain/manifest.ts';
@@ -88,7 +88,7 @@ export class ManifestStore {
   readonly #sources: Readonly<Record<string, string>>;
   readonly #refuseSecret: SecretCheck;
   readonly #pause: () => Promise<void>;
-  readonly #clocks: () => ClockLimits;
+  readonly #intervals: () => IntervalLimits;
   #whole: { readonly catalog: Catalog; readonly damaged: readonly DamagedRow[] } | null = null;
   /** Stored manifests that the loader rejected at the last load. */
   #stale: readonly DamagedRow[] = [];
@@ -106,7 +106,7 @@ export class ManifestStore {
    * @param sources source texts of the bundled manifests, by `kind/name`
    * @param refuseSecret why a manifest must not use a secret, or null (X3)
    * @param pause called between slices, so that other work can run
-   * @param clocks minimum intervals of feeds and schedules (F3, M6)
+   * @param intervals minimum intervals of feeds and schedules (F3, M6)
    */
   constructor(
     sql: SqlDatabase,
@@ -114,10 +114,10 @@ export class ManifestStore {
     sources: Readonly<Record<string, string>>,
     refuseSecret: SecretCheck = () => null,
     pause: () => Promise<void> = () => Promise.resolve(),
-    clocks: () => ClockLimits = () => DEFAULT_CLOCKS,
+    intervals: () => IntervalLimits = () => DEFAULT_INTERVALS,
   ) {
     this.#refuseSecret = refuseSecret;
-    this.#clocks = clocks;
+    this.#intervals = intervals;
     this.#pause = pause;
     this.#tables = new ManifestTables(sql);
     this.#common = common;
@@ -383,7 +383,7 @@ export class ManifestStore {
         common: this.#common,
         // stored manifests were checked when they were uploaded, and are checked again at run time
         refuseSecret: (name, file) => (changed.has(file) ? this.#refuseSecret(name) : null),
-        clocks: this.#clocks(),
+        intervals: this.#intervals(),
         isKept: (kind, name, source) => sources.get(`${kind}/${name}`) === source.trim(),
         read,
       },

@@ -33,7 +33,7 @@ export class CatalogObject extends DurableObject<Env> implements CatalogRpc {
           bundledSources,
           (name) => refusedSecret(this.env, this.#owner, name),
           () => scheduler.wait(limits.catalogPauseMs),
-          () => readSettings(this.env).clocks,
+          () => readSettings(this.env).intervals,
         ),
     );
     return this.#opened;

@@ -7,7 +7,7 @@ import type { ActionOutcome } from '../../domain/action.ts';
 import type { EdgeRelicCall } from '../../domain/ports.ts';
 import { RelicStore } from '../../edge-relics/store.ts';
 import { limits } from '../../domain/limits.ts';
-import { Share } from '../../domain/turns.ts';
+import { ThreadShare } from '../../domain/fair-queue.ts';
 import { Pacer } from '../../domain/work.ts';
 import { platformClock, platformTurns } from '../platform.ts';
 import type { Env, RelicRpc } from '../env.ts';
@@ -21,7 +21,7 @@ export class RelicObject extends DurableObject<Env> implements RelicRpc {
   #life = new AbortController();
   /** Of the last caller: all of them have the same. */
   #owner: string | null = null;
-  readonly #pacer = new Pacer(new Share(platformTurns, () => this.#owner));
+  readonly #pacer = new Pacer(new ThreadShare(platformTurns, () => this.#owner));
 
   #open(): RelicStore {
     const { storage } = this.ctx;

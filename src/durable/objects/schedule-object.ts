@@ -65,7 +65,7 @@ export class ScheduleObject extends DurableObject<Env> implements ScheduleRpc {
 
   /** Least time between two runs of a schedule. */
   get #minMs(): number {
-    return readSettings(this.env).clocks.cronMinMs;
+    return readSettings(this.env).intervals.cronMinMs;
   }
 
   /** Whether anything has been kept here before. */

@@ -25,7 +25,7 @@ import { executionEntry, indexFor } from '../executions.ts';
 import { readHtml } from '../html-reader.ts';
 import { modelOf } from '../model.ts';
 import { recoveryQueueOf } from '../host.ts';
-import { Share } from '../../domain/turns.ts';
+import { ThreadShare } from '../../domain/fair-queue.ts';
 import { newId, platformClock, platformTurns } from '../platform.ts';
 import { edgeRelics, forgetRelics } from '../relics.ts';
 import { egressOf, runnerOf } from '../runner.ts';
@@ -78,7 +78,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       journal,
       recoveryQueue: recoveryQueueOf(env, ctx.storage),
       clock: platformClock,
-      share: new Share(platformTurns, () => (this.#session.exists ? this.#session.record.owner : null)),
+      share: new ThreadShare(platformTurns, () => (this.#session.exists ? this.#session.record.owner : null)),
       random: Math.random,
       newApprovalId: () => newId('apr'),
       executors: createExecutors(),
@@ -97,7 +97,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       workflow: (name, pin) => pinned.workflow(name, pin, this.#session.record.owner),
       redact,
       expiryMs: settings.sessionExpiryMs,
-      feedMinMs: settings.clocks.feedMinMs,
+      feedMinMs: settings.intervals.feedMinMs,
       modelFor: (resolved) => modelOf(env, settings, resolved, this.#session.record.owner, egress),
       hold: (work) => {
         ctx.waitUntil(work.finally(() => this.#rest()));

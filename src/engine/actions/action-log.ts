@@ -1,6 +1,6 @@
 /** Journal events of actions: each carries its action's id and name, and its key for recovery. */
 import type { ActionDeclaration, ActionKey } from '../../domain/action.ts';
-import type { EventData, JournaledEventType, Written } from '../../domain/event.ts';
+import type { EventData, JournaledEventType, WrittenEvent } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { action as declarationOf } from '../../scheduler/step.ts';
 import type { RunState } from '../../scheduler/step.ts';
@@ -23,7 +23,12 @@ export class ActionLog {
   }
 
   /** @param state for recovery; never sent */
-  write<T extends JournaledEventType>(type: T, key: ActionKey, data: EventData[T], state: JsonObject = {}): Written<T> {
+  write<T extends JournaledEventType>(
+    type: T,
+    key: ActionKey,
+    data: EventData[T],
+    state: JsonObject = {},
+  ): WrittenEvent<T> {
     return this.#log.write(type, data, {
       action: this.declaration(key),
       state: { key, ...state },

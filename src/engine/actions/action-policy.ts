@@ -1,5 +1,5 @@
 /** What the scheduler is told about an action's target, from the agent and its catalogue (X4, S7, S8). */
-import { factsOf, isCapability, isImported } from '../../domain/action-types.ts';
+import { actionSpec, isCapability, isImported } from '../../domain/action-types.ts';
 import type { ImportedType } from '../../domain/action-types.ts';
 import type { ActionDeclaration, ActionPolicy, ActionType, Effects, RetryPolicy } from '../../domain/action.ts';
 import { limits } from '../../domain/limits.ts';
@@ -20,7 +20,7 @@ export function policyOf(
   const tool = resolved === null ? null : toolOf(action, resolved);
   const endpoint = action.type === 'relic' ? endpointOf(action, resolved) : null;
   const effects = endpoint?.effects ?? effectsOf(action.type, tool);
-  const statedMs = tool?.timeoutMs ?? endpoint?.timeoutMs ?? factsOf(action.type).timeoutMs;
+  const statedMs = tool?.timeoutMs ?? endpoint?.timeoutMs ?? actionSpec(action.type).timeoutMs;
   const timeoutMs = Math.min(statedMs, limits.maxActionTimeoutMs);
   return {
     effects,
@@ -68,7 +68,7 @@ export function targetOf(action: Pick<ActionDeclaration, 'type' | 'name'>): stri
 
 /** Of a tool, what its manifest states (S7); otherwise what holds for the type. */
 export function effectsOf(type: ActionType, tool: ToolDefinition | null): Effects {
-  return tool?.effects ?? factsOf(type).effects;
+  return tool?.effects ?? actionSpec(type).effects;
 }
 
 /** How old an equal action's result may be and still stand for this one; null = it may not (P6). Pure targets only. */
@@ -106,7 +106,7 @@ function refusalOf(
       message: `Agent "${agent.name}" may not run ${type} (its capabilities: ${listed(agent.capabilities)})`,
     };
   }
-  if (factsOf(type).allowedBy === 'always') return null;
+  if (actionSpec(type).allowedBy === 'always') return null;
   // An internal action that is not allowed is not rejected here: it fails when its executor is reached.
   const why = internalPolicy(agent.internalActions, action.name);
   return why?.code === 'unknown_name' ? { code: 'unknown_name', message: why.message } : null;

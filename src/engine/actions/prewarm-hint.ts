@@ -1,5 +1,5 @@
 /** What a runner is told of an action whose body is still being written, so that a sandbox is warm when it runs (R2). */
-import { factsOf, isCapability } from '../../domain/action-types.ts';
+import { actionSpec, isCapability } from '../../domain/action-types.ts';
 import type { ActionType } from '../../domain/action-types.ts';
 import type { ResolvedAgent } from '../../domain/manifest.ts';
 import type { PrewarmHint } from '../../domain/ports.ts';
@@ -19,7 +19,7 @@ export function prewarmHint(events: readonly ProtocolEvent[], resolved: Resolved
 function hintOf(type: ActionType | null, name: string | null, { agent, tools }: ResolvedAgent): Hint | null {
   if (type !== null && isCapability(type)) {
     // What an agent asks of the runner's sandboxes does not hold for containers.
-    const needs = factsOf(type).runner?.interpreter == null ? {} : agent.runner;
+    const needs = actionSpec(type).runner?.interpreter == null ? {} : agent.runner;
     return agent.capabilities.includes(type) ? { kind: type, runtime: null, ...needs } : null;
   }
   if ((type !== null && type !== 'tool') || name === null) return null;

@@ -144,7 +144,7 @@ async function readPosted(
   signal: AbortSignal,
 ): Promise<void> {
   const { share } = context;
-  if (share.isDue) await share.turn();
+  if (share.isDue) await share.waitTurn();
   for await (const text of pieces) {
     if (signal.aborted) return;
     feed({ text });

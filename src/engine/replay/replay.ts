@@ -14,7 +14,7 @@
  */
 import type { ActionError } from '../../domain/action.ts';
 import { EngineError } from '../../domain/errors.ts';
-import type { EventOf, JournaledEventType, Written } from '../../domain/event.ts';
+import type { EventOf, JournaledEventType, WrittenEvent } from '../../domain/event.ts';
 import type { Json } from '../../domain/json.ts';
 import type { RunRecord } from '../../domain/session.ts';
 import type { Journal } from '../../journal/journal.ts';
@@ -121,14 +121,14 @@ export class Replay {
    *
    * @throws EngineError `not_recoverable` when another one stands there
    */
-  match<T extends JournaledEventType>(type: T, actionId: string | null): Written<T> | null {
+  match<T extends JournaledEventType>(type: T, actionId: string | null): WrittenEvent<T> | null {
     const recorded = this.#events[this.#place];
     if (recorded === undefined) return null;
     if (recorded.type !== type || (recorded.action_id ?? null) !== actionId) {
       throw divergence(recorded, actionId === null ? type : `${type} of "${actionId}"`);
     }
     this.#place += 1;
-    return recorded as unknown as Written<T>;
+    return recorded as unknown as WrittenEvent<T>;
   }
 
   /** Whether an event was on disk before the crash. */

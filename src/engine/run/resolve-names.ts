@@ -1,5 +1,5 @@
 /** What the model's names become: parameters and inputs at dispatch (P12, P14), text in responses (P13). */
-import { factsOf } from '../../domain/action-types.ts';
+import { actionSpec } from '../../domain/action-types.ts';
 import type { ActionDeclaration } from '../../domain/action.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { isJsonObject } from '../../domain/json.ts';
@@ -32,7 +32,7 @@ interface Sources {
 /** Puts values in the place of an action's references. */
 export function resolveCall(action: ActionDeclaration, sources: Sources): ResolvedCall {
   const lookup: NameLookup = (name) => forParameters(sources.lookup(name));
-  if (factsOf(action.type).code === null) {
+  if (actionSpec(action.type).code === null) {
     const { value, ...rest } = substitute(action.parameters, lookup, sources.quota);
     return { parameters: value, inputs: {}, ...rest };
   }

@@ -14,7 +14,7 @@ import type {
   RunnerClient,
   VariableStore,
 } from '../../domain/ports.ts';
-import type { Share } from '../../domain/turns.ts';
+import type { ThreadShare } from '../../domain/fair-queue.ts';
 import type { Pacer } from '../../domain/work.ts';
 import type { Executor } from '../../executors/executor.ts';
 import type { Journal } from '../../journal/journal.ts';
@@ -58,7 +58,7 @@ export interface RunContext {
   readonly ended: (end: RunEnd) => void;
   readonly clock: Clock;
   /** What the session uses of the thread. */
-  readonly share: Share;
+  readonly share: ThreadShare;
   readonly pacer: Pacer;
   readonly random: Random;
   readonly newApprovalId: () => string;

@@ -19,7 +19,7 @@ import type {
   JournaledEventType,
   LiveEventType,
   SessionEvent,
-  Written,
+  WrittenEvent,
 } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { Clock } from '../../domain/ports.ts';
@@ -133,7 +133,7 @@ export class RunLog {
   }
 
   /** Appends one event, or finds it in the record; what it returns holds then what was written at the time. */
-  write<T extends JournaledEventType>(type: T, data: EventData[T], options: AppendOptions = {}): Written<T> {
+  write<T extends JournaledEventType>(type: T, data: EventData[T], options: AppendOptions = {}): WrittenEvent<T> {
     if (this.#replay?.going === true) {
       if (!isRepeated(type)) return { seq: 0, data };
       const recorded = this.#replay.match(type, options.action?.id ?? null);

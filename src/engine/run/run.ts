@@ -280,7 +280,7 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
   };
 
   /** Others of the thread have theirs where this session, or its owner, has worked for long. */
-  const turn = (): Promise<void> | null => (context.share.isDue ? context.share.turn() : null);
+  const turn = (): Promise<void> | null => (context.share.isDue ? context.share.waitTurn() : null);
   const { journal } = context;
   let charged = journal.work;
   const charge = (): void => {

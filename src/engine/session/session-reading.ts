@@ -17,7 +17,7 @@ import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ResolvedAgent } from '../../domain/manifest.ts';
 import type { RunRecord, SessionRecord } from '../../domain/session.ts';
-import type { Share } from '../../domain/turns.ts';
+import type { ThreadShare } from '../../domain/fair-queue.ts';
 import { Slices } from '../../domain/work.ts';
 
 import { artifactsOf, eventOfArtifact, outputJson } from '../../journal/artifacts.ts';
@@ -36,7 +36,7 @@ export class SessionReading {
   readonly #until: number;
 
   /** @param isGone whether the session is being deleted: nothing more is read then */
-  constructor(journal: Journal, record: SessionRecord, share: Share, isGone: () => boolean) {
+  constructor(journal: Journal, record: SessionRecord, share: ThreadShare, isGone: () => boolean) {
     this.slices = new Slices(share);
     this.#journal = journal;
     this.#record = record;

@@ -326,7 +326,7 @@ export class Session {
 
   /** The session as it is now, to be read in slices. */
   read(): SessionReading {
-    return new SessionReading(this.#journal, this.record, this.#scope.share.another(), () => this.#isClosed);
+    return new SessionReading(this.#journal, this.record, this.#scope.share.fork(), () => this.#isClosed);
   }
 
   /** Everything of the session that is on disk, as JSON Lines. */

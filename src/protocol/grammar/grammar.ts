@@ -11,8 +11,8 @@ import {
   ACTION_TYPES,
   DEFAULT_ACTION_TYPE,
   INTERNAL_ACTIONS,
-  factsOf,
-  internalFactsOf,
+  actionSpec,
+  internalActionSpec,
   isCapability,
   isImported,
 } from '../../domain/action-types.ts';
@@ -105,14 +105,14 @@ function defineActions(rules: Rules, resolved: ResolvedAgent, isCompact: boolean
     return endpoints.map((endpoint) => call(`${name}.${endpoint}`, 'object'));
   });
   const internalCalls = INTERNAL_ACTIONS.filter((name) => isInternalAllowed(agent, name)).map((name) => {
-    const { parameters: kinds, further } = internalFactsOf(name);
+    const { parameters: kinds, further } = internalActionSpec(name);
     return call(name, parameters(name, { ...kinds, ...further }));
   });
   const callsOf = (type: ActionType): string[] => {
     if (type === 'tool') return toolCalls;
     if (type === 'relic') return relicCalls;
     if (type === 'internal') return internalCalls;
-    const kinds = factsOf(type).parameters;
+    const kinds = actionSpec(type).parameters;
     if (isImported(type)) return agent.imports[`${type}s`].map((name) => call(name, parameters(type, kinds)));
     if (isCapability(type) && !agent.capabilities.includes(type)) return [];
     return [call(null, parameters(type, kinds))];

@@ -1,5 +1,5 @@
 /** Native function calling (P17): the functions offered to the endpoint, and the action type of a called name. */
-import { factsOf, internalFactsOf, isInternalAction } from '../../domain/action-types.ts';
+import { actionSpec, internalActionSpec, isInternalAction } from '../../domain/action-types.ts';
 import type { ActionType, ParameterKind, ParameterShape } from '../../domain/action-types.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { ResolvedAgent } from '../../domain/manifest.ts';
@@ -31,7 +31,7 @@ export function nativeTools({ agent, tools }: ResolvedAgent): ToolSummary[] {
   const further: ToolSummary[] = [
     ...agent.capabilities.map((type) => typeSummary(type, type)),
     ...internalUses(agent).map((name) => {
-      const { prompt, parameters } = internalFactsOf(name);
+      const { prompt, parameters } = internalActionSpec(name);
       return { name, summary: prompt, parameters: schemaOf(parameters) };
     }),
     ...agent.imports.agents.map((name) => typeSummary(name, 'agent')),
@@ -53,7 +53,7 @@ export function nativeType({ agent, tools }: ResolvedAgent, name: string): Actio
 }
 
 function typeSummary(name: string, type: ActionType): ToolSummary {
-  const { functionSummary, parameters } = factsOf(type);
+  const { functionSummary, parameters } = actionSpec(type);
   const schema = parameters === null ? { type: 'object', additionalProperties: true } : schemaOf(parameters);
   return { name, summary: functionSummary ?? '', parameters: schema };
 }

@@ -2,7 +2,7 @@
  * The fields of an action (P6, P18): combines its tag and its JSON body into a declaration.
  * Pure: the caller knows the position in the text, the ordinal and earlier declarations.
  */
-import { ACTION_TYPES, DEFAULT_ACTION_TYPE, actionTypeOf, factsOf } from '../../domain/action-types.ts';
+import { ACTION_TYPES, DEFAULT_ACTION_TYPE, actionTypeOf, actionSpec } from '../../domain/action-types.ts';
 import type { ActionDeclaration, ActionMode, ActionType, RejectionCode, RetryPolicy } from '../../domain/action.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
@@ -41,7 +41,7 @@ export type BodyForm = 'full' | 'parameters';
 
 /** The body is the parameters in the compact form; also, without a `parameters` key, for a type that needs no name. */
 export function bodyForm(head: ActionHead, body: JsonObject): BodyForm {
-  const named = head.name !== null || (head.type !== null && !factsOf(head.type).named);
+  const named = head.name !== null || (head.type !== null && !actionSpec(head.type).named);
   if (!named || body['parameters'] !== undefined) return 'full';
   return head.raw.parameters === undefined || Object.keys(body).length > 0 ? 'parameters' : 'full';
 }
@@ -184,7 +184,7 @@ class FieldReader {
     if (given !== undefined && typeof given !== 'string') {
       throw new Rejected('invalid_action', `name must be a string, not ${show(given)}`);
     }
-    if (!factsOf(type).named) return type;
+    if (!actionSpec(type).named) return type;
     throw new Rejected('invalid_action', `the ${type} action has no name: put "name" in the body`);
   }
 

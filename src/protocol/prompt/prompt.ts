@@ -6,8 +6,8 @@ import {
   ACTION_TYPES,
   DEFAULT_ACTION_TYPE,
   INTERNAL_ACTIONS,
-  factsOf,
-  internalFactsOf,
+  actionSpec,
+  internalActionSpec,
   isImported,
 } from '../../domain/action-types.ts';
 import type { ActionType, InternalAction } from '../../domain/action-types.ts';
@@ -187,7 +187,9 @@ function typeOf(spec: JsonObject): string {
 
 function code(agent: AgentDefinition): string {
   if (agent.capabilities.length === 0) return '';
-  return ['# Code', ...agent.capabilities.map((type) => `- type="${type}" ${factsOf(type).prompt ?? ''}`)].join('\n');
+  return ['# Code', ...agent.capabilities.map((type) => `- type="${type}" ${actionSpec(type).prompt ?? ''}`)].join(
+    '\n',
+  );
 }
 
 function internals(agent: AgentDefinition): string {
@@ -195,7 +197,7 @@ function internals(agent: AgentDefinition): string {
   if (allowed.length === 0) return '';
   return [
     '# Internal actions (type="internal")',
-    ...allowed.map((name) => `- ${name} ${internalFactsOf(name).prompt}`),
+    ...allowed.map((name) => `- ${name} ${internalActionSpec(name).prompt}`),
   ].join('\n');
 }
 
@@ -242,10 +244,10 @@ function persona(title: string, text: string): string {
 
 /** The action types other than tools. */
 function furtherTypes(agent: AgentDefinition): string[] {
-  const typesBy = (way: ReturnType<typeof factsOf>['allowedBy']): readonly ActionType[] =>
-    ACTION_TYPES.filter((type) => type !== DEFAULT_ACTION_TYPE && factsOf(type).allowedBy === way);
+  const typesBy = (way: ReturnType<typeof actionSpec>['allowedBy']): readonly ActionType[] =>
+    ACTION_TYPES.filter((type) => type !== DEFAULT_ACTION_TYPE && actionSpec(type).allowedBy === way);
   return [
-    ...typesBy('always').map((type) => `${type} (${factsOf(type).prompt ?? ''})`),
+    ...typesBy('always').map((type) => `${type} (${actionSpec(type).prompt ?? ''})`),
     ...agent.capabilities,
     ...(internalUses(agent).length > 0 ? typesBy('internal_actions') : []),
     ...ACTION_TYPES.filter(isImported).filter(

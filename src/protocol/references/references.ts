@@ -1,5 +1,5 @@
 /** References in the parameters of an action, and the dependencies that they create (P12, P14). */
-import { factsOf } from '../../domain/action-types.ts';
+import { actionSpec } from '../../domain/action-types.ts';
 import type { ActionType } from '../../domain/action.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import type { Reference } from '../../domain/protocol-event.ts';
@@ -82,7 +82,7 @@ const SHELL_NAME = /\\\$|\$\$|\$\{?([A-Za-z_][A-Za-z0-9_]{0,63})(?![A-Za-z0-9_])
  * dependencies. Shell forms such as `${name:-x}` count.
  */
 export function commandReferences(type: ActionType, parameters: JsonObject): readonly string[] {
-  const { code } = factsOf(type);
+  const { code } = actionSpec(type);
   if (code?.inputs !== 'environment') return NO_NAMES;
   const names = new Set<string>();
   for (const key of code.parameters) {
@@ -98,7 +98,7 @@ export function commandReferences(type: ActionType, parameters: JsonObject): rea
 
 /** The names in an action's parameters that create dependencies, depending on its type (P12, P14). */
 export function parameterReferences(type: ActionType, parameters: JsonObject): readonly string[] {
-  if (factsOf(type).code === null) return referenceNames(parameters);
+  if (actionSpec(type).code === null) return referenceNames(parameters);
   const inputs = Object.hasOwn(parameters, 'inputs') ? (parameters['inputs'] ?? null) : null;
   const names = referenceNames(inputs);
   return [...new Set([...names, ...commandReferences(type, parameters)])];

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Clock } from '../../../src/domain/ports.ts';
 import { limits } from '../../../src/domain/limits.ts';
-import { Share, Turns } from '../../../src/domain/turns.ts';
+import { ThreadShare, FairQueue } from '../../../src/domain/fair-queue.ts';
 import { checkVariables } from '../../../src/engine/session/session-variables.ts';
 import { createSessionApp } from '../../../src/http/session-app.ts';
 import { Journal } from '../../../src/journal/journal.ts';
@@ -60,7 +60,7 @@ async function surface(long: LongSession, fill: (journal: Journal) => void = () 
       return () => undefined;
     },
   };
-  const { session } = await sessionKit({ sql: counted, share: new Share(new Turns(clock), () => null) });
+  const { session } = await sessionKit({ sql: counted, share: new ThreadShare(new FairQueue(clock), () => null) });
   const app = createSessionApp({
     session,
     clock: new FakeClock(),

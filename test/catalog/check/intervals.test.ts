@@ -1,4 +1,4 @@
-/** What one tenant's clocks may start: periods of feeds, schedules and workflows of one event (F3, M6). */
+/** What one tenant's intervals may start: periods of feeds, schedules and workflows of one event (F3, M6). */
 import { Cron } from 'croner';
 import { describe, expect, test, vi } from 'vitest';
 import { loadManifests } from '../../../src/catalog/load.ts';
@@ -6,7 +6,7 @@ import type { LoadOptions } from '../../../src/catalog/load.ts';
 import { cronIssue, leastGapSeconds } from '../../../src/catalog/check/cron.ts';
 import { formatProblem } from '../../../src/catalog/check/problem.ts';
 import { ManifestStore } from '../../../src/catalog/store/store.ts';
-import { DEFAULT_CLOCKS } from '../../../src/domain/clocks.ts';
+import { DEFAULT_INTERVALS } from '../../../src/domain/intervals.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { SqlDatabase } from '../../../src/domain/ports.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
@@ -33,14 +33,14 @@ const FAST = { feedMinMs: 1_000, cronMinMs: 1_000 };
 
 const problemsOf = (files: readonly File[], options: LoadOptions = {}): string[] =>
   loadManifests(files, options).problems.map(formatProblem);
-const openStore = (sql: SqlDatabase = openNodeSql(), clocks = DEFAULT_CLOCKS): ManifestStore =>
+const openStore = (sql: SqlDatabase = openNodeSql(), intervals = DEFAULT_INTERVALS): ManifestStore =>
   new ManifestStore(
     sql,
     common,
     {},
     () => null,
     () => Promise.resolve(),
-    () => clocks,
+    () => intervals,
   );
 
 describe('[F3] periods of feeds', () => {
@@ -55,10 +55,10 @@ describe('[F3] periods of feeds', () => {
   test('what the setting allows loads, and no setting is below what is written', () => {
     const files = [agent('a', [clock('now', 'type: periodic, interval: 2')])];
     expect(problemsOf([agent('a', [clock('now', 'type: periodic, interval: 5')])])).toEqual([]);
-    expect(problemsOf(files, { clocks: { ...DEFAULT_CLOCKS, feedMinMs: 2_000 } })).toEqual([]);
-    expect(problemsOf(files, { clocks: { ...DEFAULT_CLOCKS, feedMinMs: 3_000 } })).toHaveLength(1);
+    expect(problemsOf(files, { intervals: { ...DEFAULT_INTERVALS, feedMinMs: 2_000 } })).toEqual([]);
+    expect(problemsOf(files, { intervals: { ...DEFAULT_INTERVALS, feedMinMs: 3_000 } })).toHaveLength(1);
     const byDefault = loadManifests([agent('a', [clock('now', 'type: periodic')])], {
-      clocks: { ...DEFAULT_CLOCKS, feedMinMs: 90_000 },
+      intervals: { ...DEFAULT_INTERVALS, feedMinMs: 90_000 },
     });
     expect(byDefault.catalog.agent('a')?.agent.feeds[0]?.intervalMs).toBe(90_000);
   });
@@ -124,9 +124,11 @@ describe('[M6] the times of a cron expression', () => {
   });
 
   test('what the setting allows loads', () => {
-    expect(problemsOf([scheduled('w', '* * * * * *')], { clocks: FAST })).toEqual([]);
-    expect(problemsOf([scheduled('w', '0 0,23 * * *')], { clocks: { ...FAST, cronMinMs: 7_200_000 } })).toHaveLength(1);
-    expect(problemsOf([scheduled('w', '0 0,23 1 * *')], { clocks: { ...FAST, cronMinMs: 7_200_000 } })).toEqual([]);
+    expect(problemsOf([scheduled('w', '* * * * * *')], { intervals: FAST })).toEqual([]);
+    expect(problemsOf([scheduled('w', '0 0,23 * * *')], { intervals: { ...FAST, cronMinMs: 7_200_000 } })).toHaveLength(
+      1,
+    );
+    expect(problemsOf([scheduled('w', '0 0,23 1 * *')], { intervals: { ...FAST, cronMinMs: 7_200_000 } })).toEqual([]);
   });
 
   test.each([

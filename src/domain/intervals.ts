@@ -3,25 +3,25 @@ import { EngineError } from './errors.ts';
 import { limits } from './limits.ts';
 
 /** Minimum intervals in milliseconds. */
-export interface ClockLimits {
+export interface IntervalLimits {
   /** Minimum interval of a periodic feed (F3). */
   readonly feedMinMs: number;
   /** Minimum time between two runs of a schedule (M6). */
   readonly cronMinMs: number;
 }
 
-export const DEFAULT_CLOCKS: ClockLimits = { feedMinMs: limits.feedMinMs, cronMinMs: limits.cronMinMs };
+export const DEFAULT_INTERVALS: IntervalLimits = { feedMinMs: limits.feedMinMs, cronMinMs: limits.cronMinMs };
 
-interface ClockSettings {
+interface IntervalSettings {
   readonly FEED_MIN_SECONDS?: string | undefined;
   readonly CRON_MIN_SECONDS?: string | undefined;
 }
 
-/** @throws EngineError `internal` that names the setting, for anything but a whole number of seconds from 1 */
-export function parseClocks({ FEED_MIN_SECONDS: feed, CRON_MIN_SECONDS: cron }: ClockSettings): ClockLimits {
+/** @throws EngineError `internal` that names the setting, if it is not a whole number of seconds in range */
+export function parseIntervals({ FEED_MIN_SECONDS: feed, CRON_MIN_SECONDS: cron }: IntervalSettings): IntervalLimits {
   return {
-    feedMinMs: parseSeconds('FEED_MIN_SECONDS', feed) ?? DEFAULT_CLOCKS.feedMinMs,
-    cronMinMs: parseSeconds('CRON_MIN_SECONDS', cron) ?? DEFAULT_CLOCKS.cronMinMs,
+    feedMinMs: parseSeconds('FEED_MIN_SECONDS', feed) ?? DEFAULT_INTERVALS.feedMinMs,
+    cronMinMs: parseSeconds('CRON_MIN_SECONDS', cron) ?? DEFAULT_INTERVALS.cronMinMs,
   };
 }
 

@@ -1,7 +1,7 @@
 /** Who works next on a thread that serves all owners (X2). */
 import { expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
-import { Share, Turns } from '../../src/domain/turns.ts';
+import { ThreadShare, FairQueue } from '../../src/domain/fair-queue.ts';
 import { Pacer, Slices } from '../../src/domain/work.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 
@@ -16,16 +16,16 @@ async function pass(clock: FakeClock, ms: number): Promise<void> {
 }
 
 /** Another owner has just worked: there are pauses for him. */
-function neighbour(turns: Turns): void {
-  new Share(turns, () => 'neighbour').charge(0);
+function neighbour(queue: FairQueue): void {
+  new ThreadShare(queue, () => 'neighbour').charge(0);
 }
 
 /** Work of so many steps for each of these shares at once, in the order in which they get to it. */
-function atWork(shares: readonly (readonly [string, Share, number])[]): string[] {
+function atWork(shares: readonly (readonly [string, ThreadShare, number])[]): string[] {
   const order: string[] = [];
   for (const [name, share, steps] of shares) {
     const work = async (): Promise<void> => {
-      await share.turn();
+      await share.waitTurn();
       order.push(name);
       share.charge(steps);
     };
@@ -35,19 +35,19 @@ function atWork(shares: readonly (readonly [string, Share, number])[]): string[]
 }
 
 test('little work of an owner who does little waits for nothing', () => {
-  const turns = new Turns(new FakeClock());
-  const heavy = new Share(turns, () => 'mallory');
+  const queue = new FairQueue(new FakeClock());
+  const heavy = new ThreadShare(queue, () => 'mallory');
   heavy.charge(10 * limits.ownerSteps);
-  const light = new Share(turns, () => 'alice');
+  const light = new ThreadShare(queue, () => 'alice');
   light.charge(limits.turnSteps);
-  expect([heavy.isDue, heavy.another().isDue, light.isDue, light.another().isDue]).toEqual([true, true, false, false]);
+  expect([heavy.isDue, heavy.fork().isDue, light.isDue, light.fork().isDue]).toEqual([true, true, false, false]);
 });
 
 test('what an owner has used is forgotten with time, half as fast as it passes', () => {
   const clock = new FakeClock();
-  const turns = new Turns(clock);
-  new Share(turns, () => 'mallory').charge(2 * limits.ownerSteps);
-  const later = new Share(turns, () => 'mallory');
+  const queue = new FairQueue(clock);
+  new ThreadShare(queue, () => 'mallory').charge(2 * limits.ownerSteps);
+  const later = new ThreadShare(queue, () => 'mallory');
   clock.advance(limits.ownerSteps / MS - 1);
   expect(later.isDue).toBe(true);
   clock.advance(1);
@@ -56,9 +56,9 @@ test('what an owner has used is forgotten with time, half as fast as it passes',
 
 test('one begins after the other, each after the time that the work before it took twice', async () => {
   const clock = new FakeClock();
-  const turns = new Turns(clock);
-  neighbour(turns);
-  const share = (): Share => new Share(turns, () => 'mallory');
+  const queue = new FairQueue(clock);
+  neighbour(queue);
+  const share = (): ThreadShare => new ThreadShare(queue, () => 'mallory');
   const order = atWork([
     ['a', share(), 20 * MS],
     ['b', share(), 10 * MS],
@@ -76,9 +76,9 @@ test('one begins after the other, each after the time that the work before it to
 
 test('the owner who has used least goes first, and of one owner those with little to do', async () => {
   const clock = new FakeClock();
-  const turns = new Turns(clock);
-  const share = (owner: string, steps: number): Share => {
-    const made = new Share(turns, () => owner);
+  const queue = new FairQueue(clock);
+  const share = (owner: string, steps: number): ThreadShare => {
+    const made = new ThreadShare(queue, () => owner);
     made.charge(steps);
     return made;
   };
@@ -98,7 +98,7 @@ test('the owner who has used least goes first, and of one owner those with littl
 
 test('an owner who is alone waits for no pauses', async () => {
   const clock = new FakeClock();
-  const share = new Share(new Turns(clock), () => 'alice');
+  const share = new ThreadShare(new FairQueue(clock), () => 'alice');
   share.charge(100 * limits.turnSteps);
   const order = atWork([['next', share, 0]]);
   await settled();
@@ -109,9 +109,9 @@ test('one whose host is gone holds up nobody for long, whoever waits behind it',
   const clock = new FakeClock();
   const gone = { now: () => clock.now(), schedule: () => () => undefined };
   let at: Pick<FakeClock, 'now' | 'schedule'> = gone;
-  const turns = new Turns({ now: () => clock.now(), schedule: (ms, callback) => at.schedule(ms, callback) });
-  const share = (owner: string): Share => new Share(turns, () => owner);
-  neighbour(turns);
+  const queue = new FairQueue({ now: () => clock.now(), schedule: (ms, callback) => at.schedule(ms, callback) });
+  const share = (owner: string): ThreadShare => new ThreadShare(queue, () => owner);
+  neighbour(queue);
   share('mallory').charge(20 * MS);
   const lost = atWork([['lost', share('mallory'), MS]]);
   at = clock;
@@ -126,12 +126,12 @@ test('one whose host is gone holds up nobody for long, whoever waits behind it',
 
 test('[S8] who waits can be aborted, and its place is free', async () => {
   const clock = new FakeClock();
-  const turns = new Turns(clock);
-  const share = (): Share => new Share(turns, () => 'mallory');
-  neighbour(turns);
+  const queue = new FairQueue(clock);
+  const share = (): ThreadShare => new ThreadShare(queue, () => 'mallory');
+  neighbour(queue);
   share().charge(50 * MS);
   const abort = new AbortController();
-  const waiting = share().turn(abort.signal);
+  const waiting = share().waitTurn(abort.signal);
   const order = atWork([['next', share(), 0]]);
   abort.abort(new Error('cancelled'));
   await expect(waiting).rejects.toThrow('cancelled');
@@ -142,11 +142,11 @@ test('[S8] who waits can be aborted, and its place is free', async () => {
 test('a clock that was put back keeps nobody waiting', async () => {
   let now = 1_000_000;
   const clock = new FakeClock();
-  const turns = new Turns({ now: () => now, schedule: (ms, callback) => clock.schedule(ms, callback) });
-  const share = (): Share => new Share(turns, () => null);
+  const queue = new FairQueue({ now: () => now, schedule: (ms, callback) => clock.schedule(ms, callback) });
+  const share = (): ThreadShare => new ThreadShare(queue, () => null);
   share().charge(10 * MS);
   now = 0;
-  await share().turn();
+  await share().waitTurn();
   share().charge(10 * MS);
   const order = atWork([['next', share(), 0]]);
   now = 10;
@@ -155,17 +155,17 @@ test('a clock that was put back keeps nobody waiting', async () => {
 });
 
 test('cheap evaluations run at once, whatever goes on', async () => {
-  const turns = new Turns(new FakeClock());
-  new Share(turns, () => 'mallory').charge(100 * MS);
+  const queue = new FairQueue(new FakeClock());
+  new ThreadShare(queue, () => 'mallory').charge(100 * MS);
   const { signal } = new AbortController();
-  const pacer = new Pacer(new Share(turns, () => 'alice'));
+  const pacer = new Pacer(new ThreadShare(queue, () => 'alice'));
   expect(await Promise.all([1, 2].map((value) => pacer.run(1_000_000, () => value, signal)))).toEqual([1, 2]);
 });
 
 test('an expensive evaluation begins anew in a turn of its own, and is paid for where it fails', async () => {
   const clock = new FakeClock();
-  const turns = new Turns(clock);
-  const share = new Share(turns, () => 'alice');
+  const queue = new FairQueue(clock);
+  const share = new ThreadShare(queue, () => 'alice');
   const { signal } = new AbortController();
   const pacer = new Pacer(share);
   let begun = 0;
@@ -181,13 +181,13 @@ test('an expensive evaluation begins anew in a turn of its own, and is paid for 
   );
   await pass(clock, 5);
   expect([await done, begun]).toEqual(['done', 2]);
-  expect(share.another().isDue).toBe(true);
-  const other = new Pacer(new Share(turns, () => 'bob')).run(10_000, (meter) => meter.charge(20_000), signal);
+  expect(share.fork().isDue).toBe(true);
+  const other = new Pacer(new ThreadShare(queue, () => 'bob')).run(10_000, (meter) => meter.charge(20_000), signal);
   await Promise.all([expect(other).rejects.toThrow('too much work'), pass(clock, limits.pauseMs)]);
 });
 
 test('work with effects is done once', async () => {
-  const pacer = new Pacer(new Share(new Turns(new FakeClock()), () => null));
+  const pacer = new Pacer(new ThreadShare(new FairQueue(new FakeClock()), () => null));
   let done = 0;
   await pacer.once(1_000_000, (meter) => {
     done += 1;
@@ -198,10 +198,10 @@ test('work with effects is done once', async () => {
 
 test('readers get their slices one after the other', async () => {
   const clock = new FakeClock();
-  const turns = new Turns(clock);
+  const queue = new FairQueue(clock);
   const order: string[] = [];
   const read = async (name: string): Promise<void> => {
-    const slices = new Slices(new Share(turns, () => 'mallory'));
+    const slices = new Slices(new ThreadShare(queue, () => 'mallory'));
     for (let slice = 1; slice <= 2; slice += 1) {
       slices.count(limits.sliceChars * 1.01);
       expect(slices.full).toBe(true);
