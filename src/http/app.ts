@@ -8,11 +8,11 @@ import { limits } from '../domain/limits.ts';
 import type { Logger } from '../domain/ports.ts';
 import type { ThreadShare } from '../domain/fair-queue.ts';
 import { authenticate, checkCaller } from './auth.ts';
+import { onlyDeclared } from './openapi/describe.ts';
 import { Gateway } from './gateway.ts';
 import type { EdgeEnv, GatewayPorts } from './gateway.ts';
-import { QUERIES } from './openapi.ts';
+import { openApiDocument } from './openapi/document.ts';
 import { logFault, problemResponse } from './problem.ts';
-import { onlyDeclared } from './query.ts';
 import { executionRoutes } from './routes/executions.ts';
 import type { ExecutionEntry, ExecutionsPage } from './routes/executions.ts';
 import { manifestRoutes } from './routes/manifests.ts';
@@ -21,6 +21,7 @@ import { healthRoute, systemRoutes } from './routes/system.ts';
 import type { SystemRoutesOptions } from './routes/system.ts';
 import { webhookRoutes, workflowRoutes } from './routes/workflows.ts';
 import type { WorkflowHost } from './routes/workflows.ts';
+import { sessionRoutes } from './session-app.ts';
 import { presentedToken } from './tokens.ts';
 import type { SessionTokens } from './tokens.ts';
 
@@ -46,6 +47,14 @@ export function createApp(options: AppOptions): Hono<EdgeEnv> {
   const app = new Hono<EdgeEnv>();
   const { auth, manifests, workflows } = options;
   const gateway = new Gateway(options);
+
+  let documented: Promise<object> | null = null;
+  /** The OpenAPI document: of the routes here, and of those in the sessions' objects. Made once. */
+  const document = (): Promise<object> =>
+    (documented ??= openApiDocument(
+      new Hono().route('/', app).route('/agent/session/:id', sessionRoutes),
+      options.version,
+    ));
 
   app.onError((fault, c) => {
     logFault(options.log, fault, { method: c.req.method, path: new URL(c.req.url).pathname });
@@ -78,7 +87,7 @@ export function createApp(options: AppOptions): Hono<EdgeEnv> {
     checkCaller(c.req.raw, auth);
     await next();
   });
-  app.use('/webhooks/*', onlyDeclared(QUERIES));
+  app.use('/webhooks/*', onlyDeclared);
   app.route('/', webhookRoutes(workflows, auth.keys));
 
   app.use(async (c, next) => {
@@ -101,7 +110,7 @@ export function createApp(options: AppOptions): Hono<EdgeEnv> {
     await next();
   });
 
-  app.use(onlyDeclared(QUERIES));
+  app.use(onlyDeclared);
 
   /** Requests that make work take turns where their key has made much of it. */
   app.use(async (c, next) => {
@@ -113,7 +122,7 @@ export function createApp(options: AppOptions): Hono<EdgeEnv> {
     await next();
   });
 
-  app.route('/', systemRoutes({ ...options, gateway }));
+  app.route('/', systemRoutes({ ...options, gateway, document }));
   app.route('/', manifestRoutes(manifests));
   app.route('/', workflowRoutes(workflows, gateway));
   app.route('/', sessionsRoutes({ ...options, gateway }));

@@ -2,8 +2,6 @@
  * Query parameters of our own routes (H4): each route declares what it takes, and anything else is refused with the
  * nearest known name. The OpenAPI document is made from the same fields.
  */
-import type { MiddlewareHandler } from 'hono';
-import { matchedRoutes } from 'hono/route';
 import * as z from 'zod';
 import { EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
@@ -176,33 +174,18 @@ function excerpt(value: string): string {
   return value.slice(0, limits.excerptChars);
 }
 
+interface QueryParameter {
+  readonly name: string;
+  readonly in: 'query';
+  readonly description: string;
+  readonly allowEmptyValue?: boolean;
+  readonly schema: object;
+}
+
 /** The fields of a query as OpenAPI's parameters. */
-export function queryParameters(query: Query): object[] {
+export function queryParameters(query: Query): QueryParameter[] {
   return Object.entries(query).map(([key, { schema, bare }]) => {
-    const { description, $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io: 'output' });
+    const { description = '', $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io: 'output' });
     return { name: key, in: 'query', description, ...(bare ? { allowEmptyValue: true } : {}), schema: rest };
   });
-}
-
-/**
- * Refuses query parameters that the route did not declare, before its handler runs: no route can forget to.
- *
- * @param declared queries by `method path` in OpenAPI's form
- * @param prefix what stands before the paths of this router
- */
-export function onlyDeclared(declared: ReadonlyMap<string, Query>, prefix = ''): MiddlewareHandler {
-  return async (c, next) => {
-    for (const { method, path } of matchedRoutes(c)) {
-      const query = declared.get(routeKey(method, `${prefix}${path === '/' && prefix !== '' ? '' : path}`));
-      if (query === undefined) continue;
-      readQuery(query, c.req.url);
-      break;
-    }
-    await next();
-  };
-}
-
-/** `GET /a/:id` and `get /a/{name}` alike. */
-export function routeKey(method: string, path: string): string {
-  return `${method.toLowerCase()} ${path.replaceAll(/:\w+|\{\w+\}/g, '{}')}`;
 }

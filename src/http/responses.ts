@@ -146,7 +146,7 @@ export const history = z.object({
   next: next('earlier messages'),
 });
 
-const artifact: z.ZodType<ArtifactEntry> = z.object({
+export const artifact: z.ZodType<ArtifactEntry> = z.object({
   id: z.string(),
   run_id: z.string(),
   action_id: z.string().nullable(),
@@ -227,7 +227,7 @@ export const health = z.object({
 export const executors = z.object({ executors: z.array(jsonObject) });
 export const agents = z.object({ agents: z.array(z.object({ name: z.string(), summary: z.string() })) });
 
-const manifest = z.looseObject({
+export const manifest = z.looseObject({
   kind: z.string(),
   name: z.string(),
   version: z.string(),
@@ -319,50 +319,3 @@ export const executions = z.object({
 });
 
 export const document = z.looseObject({ openapi: z.string() });
-
-/** `action_queued` → `ActionQueuedEvent`. */
-function componentName(type: string): string {
-  return `${type.replaceAll(/(?:^|_)(\w)/g, (_whole, letter: string) => letter.toUpperCase())}Event`;
-}
-
-/** Schemas that the document names and refers to. */
-const COMPONENTS: readonly (readonly [string, z.ZodType])[] = [
-  ['Problem', problem],
-  ['SessionEvent', sessionEvent],
-  ...[...EVENT_SCHEMAS].map(([type, schema]) => [componentName(type), schema] as const),
-  ['RunResult', runResult],
-  ['Session', session],
-  ['Artifact', artifact],
-  ['Approval', approval],
-  ['Manifest', manifest],
-];
-
-const registry = z.registry<{ id: string }>();
-for (const [id, schema] of COMPONENTS) registry.add(schema, { id });
-
-/** `components.schemas` of the document. */
-export function componentSchemas(): Record<string, object> {
-  const { schemas } = z.toJSONSchema(registry, { uri: refTo, io: 'input', unrepresentable: 'any' });
-  return Object.fromEntries(
-    Object.entries(schemas).map(([id, { $schema: _dialect, $id: _id, ...rest }]) => [id, rest]),
-  );
-}
-
-/** A response's schema in the document: what has a name by its name. */
-export function responseSchema(schema: z.ZodType): object {
-  const id = registry.get(schema)?.id;
-  if (id !== undefined) return { $ref: refTo(id) };
-  const inline = z.registry<{ id: string }>();
-  for (const [known, component] of COMPONENTS) inline.add(component, { id: known });
-  inline.add(schema, { id: 'Response' });
-  const {
-    $schema: _dialect,
-    $id: _id,
-    ...rest
-  } = z.toJSONSchema(inline, { uri: refTo, io: 'input' }).schemas['Response'] ?? {};
-  return rest;
-}
-
-function refTo(id: string): string {
-  return `#/components/schemas/${id}`;
-}

@@ -6,11 +6,10 @@ import { Hono } from 'hono';
 import { EngineError } from '../domain/errors.ts';
 import type { Clock } from '../domain/ports.ts';
 import type { Session } from '../engine/session/session.ts';
+import { onlyDeclared } from './openapi/describe.ts';
 import { Heartbeat } from './heartbeat.ts';
-import { QUERIES } from './openapi.ts';
 import { PatchCoalescer } from './patch-coalescer.ts';
 import { logFault, problemResponse } from './problem.ts';
-import { onlyDeclared } from './query.ts';
 import { sessionActions } from './routes/session-actions.ts';
 import { sessionReading } from './routes/session-reading.ts';
 import { PRINCIPAL_HEADER } from './session-env.ts';
@@ -38,8 +37,7 @@ sessionRoutes.use(async (c, next) => {
 });
 
 /** Below an unknown session nothing is refused but the session. */
-const declared = onlyDeclared(QUERIES, '/agent/session/:id');
-sessionRoutes.use(async (c, next) => (c.env.session.exists ? await declared(c, next) : await next()));
+sessionRoutes.use(async (c, next) => (c.env.session.exists ? await onlyDeclared(c, next) : await next()));
 
 sessionRoutes.route('/', sessionReading);
 sessionRoutes.route('/', sessionActions);

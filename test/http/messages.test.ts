@@ -7,7 +7,7 @@ import { EXPIRY_HEADER } from '../../src/http/session-env.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { sessionKit, settle } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';
-import { checkedFetch, SESSION_PATH } from '../support/response-check.ts';
+import { checkedSession } from '../support/response-check.ts';
 
 interface Talk {
   readonly kit: SessionKit;
@@ -28,13 +28,12 @@ async function talk(): Promise<Talk> {
     },
   });
   kit.sql.onSync = settle;
-  const app = createSessionApp({
+  const fetch = checkedSession({
     session: kit.session,
     clock: new FakeClock(),
     destroy: async () => undefined,
     log: () => undefined,
   });
-  const fetch = checkedFetch(app, SESSION_PATH);
   return {
     kit,
     speak: () => mute.resolve(),

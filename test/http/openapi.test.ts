@@ -1,11 +1,13 @@
+import { Validator } from '@seriousme/openapi-schema-validator';
 import { describe, expect, test } from 'vitest';
 import { EngineError } from '../../src/domain/errors.ts';
 import { VERSION } from '../../src/domain/version.ts';
-import { openApiDocument, ROUTES } from '../../src/http/openapi.ts';
 import { executionsQuery, queryParameters } from '../../src/http/query.ts';
 import { createSessionBody, executeBody, messageBody, validate } from '../../src/http/schemas.ts';
 import { createSessionApp, sessionRoutes } from '../../src/http/session-app.ts';
 import rootPackage from '../../package.json' with { type: 'json' };
+import { describedRoutes, pathOf, SESSION_PATH } from '../support/described-routes.ts';
+import type { DescribedRoute } from '../support/described-routes.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { sessionKit } from '../support/session-kit.ts';
 import { edgeApp } from './edge-app.ts';
@@ -54,39 +56,106 @@ const WRONG: Readonly<Record<string, readonly string[]>> = {
 
 const nothing = async (): Promise<never> => await Promise.reject(new Error('not called'));
 
-async function apps(): Promise<{ edge: ReturnType<typeof edgeApp>; inside: ReturnType<typeof createSessionApp> }> {
-  const { session } = await sessionKit();
-  const edge = edgeApp();
-  const inside = createSessionApp({ session, clock: new FakeClock(), destroy: nothing, log: () => undefined });
-  return { edge, inside };
+const edge = edgeApp();
+
+const ROUTES: readonly DescribedRoute[] = [...describedRoutes(edge), ...describedRoutes(sessionRoutes, SESSION_PATH)];
+
+interface Operation {
+  readonly operationId: string;
+  readonly parameters: readonly { readonly name: string; readonly in: string; readonly schema: object }[];
+  readonly requestBody?: {
+    readonly content: Readonly<
+      Record<string, { readonly schema: { readonly properties: object; readonly required?: string[] } }>
+    >;
+  };
+  readonly responses: Readonly<Record<string, { readonly content?: Readonly<Record<string, object>> }>>;
 }
 
-test('[H4] the OpenAPI document lists exactly the routes that there are', async () => {
-  const { edge } = await apps();
-  const named = (path: string): string => path.replaceAll(/:(\w+)/g, '{$1}');
-  const handlers = (app: { routes: readonly { method: string; path: string }[] }): { method: string; path: string }[] =>
+interface Document {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: { readonly schemas: Readonly<Record<string, object>> };
+}
+
+const document = (await (await edge.fetch(new Request('http://localhost/openapi.json'))).json()) as Document;
+const operations = Object.entries(document.paths).flatMap(([path, item]) =>
+  Object.entries(item).map(([method, operation]) => ({ name: `${method} ${path}`, ...operation })),
+);
+
+test('[H4] every route is described, once, and the OpenAPI document lists exactly those', () => {
+  const handlers = (app: { routes: readonly { method: string; path: string }[] }, prefix: string): string[] =>
     app.routes
       .filter(({ method }) => method !== 'ALL')
-      .map(({ method, path }) => ({ method: method.toLowerCase(), path: named(path) }));
-  const actual = [
-    ...handlers(edge).map(({ method, path }) => `${method} ${path}`),
-    ...handlers(sessionRoutes).map(({ method, path }) => `${method} /agent/session/{id}${path === '/' ? '' : path}`),
-  ].filter((route) => !INTERNAL.test(route));
-  const shape = (route: string): string => route.replaceAll(/\{\w+\}/g, '{}');
-  expect(ROUTES.map(({ method, path }) => shape(`${method} ${path}`)).toSorted()).toEqual(actual.map(shape).toSorted());
+      .map((route) => `${route.method.toLowerCase()} ${pathOf(route, prefix)}`);
+  const actual = new Set([...handlers(edge, ''), ...handlers(sessionRoutes, SESSION_PATH)]);
+  const described = ROUTES.map(({ method, path }) => `${method} ${path}`).toSorted();
+  expect(described).toEqual([...actual].filter((route) => !INTERNAL.test(route)).toSorted());
+  expect(operations.map(({ name }) => name).toSorted()).toEqual(described);
 });
 
+describe('[H4] the document', () => {
+  test('is valid OpenAPI 3.1', async () => {
+    const validator = new Validator();
+    expect(await validator.validate({ ...document })).toEqual({ valid: true });
+    expect(validator.version).toBe('3.1');
+    // It would notice: paths begin with a slash.
+    expect((await new Validator().validate({ ...document, paths: { x: {} } })).valid).toBe(false);
+  });
+
+  test('gives each operation an id of its own', () => {
+    const ids = operations.map(({ operationId }) => operationId);
+    expect(new Set(ids).size).toBe(ids.length);
+    for (const id of ids) expect(id).toMatch(/^[a-z][A-Za-z]+$/);
+  });
+
+  test('declares each event, and the union of them as what streams hold', () => {
+    const { schemas } = document.components;
+    const events = Object.values(schemas).filter(
+      (schema) => 'properties' in schema && 'seq' in Object(schema.properties),
+    );
+    expect(events).toHaveLength(EVENT_SCHEMAS.size);
+    expect(schemas['SessionEvent']).toMatchObject({ anyOf: expect.any(Array) });
+    const stream = document.paths['/agent/session/{id}/events']?.['get']?.responses['200'];
+    expect(stream?.content?.['text/event-stream']).toMatchObject({
+      schema: { contentSchema: { $ref: '#/components/schemas/SessionEvent' } },
+    });
+  });
+
+  test('declares the members of every JSON answer, and refers to what it holds', () => {
+    for (const { name, responses } of operations) {
+      for (const { content } of Object.values(responses)) {
+        const answer = content?.['application/json'];
+        if (answer === undefined) continue;
+        const text = JSON.stringify(answer);
+        expect(text.includes('"properties"') || text.includes('"$ref"'), name).toBe(true);
+      }
+    }
+    const references = JSON.stringify(document).matchAll(/"#\/components\/schemas\/([^"]+)"/g);
+    for (const [, name = ''] of references) expect(document.components.schemas).toHaveProperty([name]);
+  });
+
+  test('takes bodies from the schemas that validate them', () => {
+    const message = document.paths['/agent/session/{id}/message']?.['post'];
+    const body = message?.requestBody?.content['application/json']?.schema;
+    expect(Object.keys(body?.properties ?? {})).toEqual(['content', 'stream', 'llm_tokens']);
+    expect(body?.required).toEqual(['content']);
+  });
+});
+
+async function inside(): Promise<ReturnType<typeof createSessionApp>> {
+  const { session } = await sessionKit();
+  return createSessionApp({ session, clock: new FakeClock(), destroy: nothing, log: () => undefined });
+}
+
 /** Sends to the router that a route stands in. */
-async function ask(route: (typeof ROUTES)[number], search: string): Promise<readonly [number, string]> {
-  const { edge, inside } = await apps();
+async function ask(route: DescribedRoute, search: string): Promise<readonly [number, string]> {
   const isInside = /^\/agent\/session\/\{id\}(?!\/tokens)/.test(route.path);
   const filled = route.path
     .replace('{kind}', 'tool')
     .replace('/agent/session/{id}', isInside ? '' : `/agent/session/ses_${'a'.repeat(32)}`)
     .replaceAll(/\{\w+\}/g, 'x');
   const init = { method: route.method.toUpperCase(), ...(route.method === 'get' ? {} : { body: '{}' }) };
-  const app: { fetch: (request: Request) => Response | Promise<Response> } = isInside ? inside : edge;
-  const response = await app.fetch(new Request(`http://localhost${filled}${search}`, init));
+  const request = new Request(`http://localhost${filled}${search}`, init);
+  const response = await (isInside ? await inside() : edge).fetch(request);
   if (response.headers.get('content-type')?.startsWith('text/event-stream') === true) {
     await response.body?.cancel();
     return [response.status, ''];
@@ -142,9 +211,6 @@ describe.each(asked)('[H4] %s', (_, route) => {
   });
 
   test('is documented with what it checks', () => {
-    const document = openApiDocument(VERSION) as unknown as {
-      paths: Record<string, Record<string, { parameters: { name: string; in: string; schema: object }[] }>>;
-    };
     const parameters = document.paths[route.path]?.[route.method]?.parameters ?? [];
     expect(parameters.filter((one) => one.in === 'query').map(({ name }) => name)).toEqual(names);
     for (const { in: where, schema } of parameters) if (where === 'query') expect(schema).toHaveProperty('type');
@@ -171,7 +237,6 @@ describe('[H4] [H5] order of refusals', () => {
   });
 
   test('a token is taken once, and out of the address', async () => {
-    const { edge } = await apps();
     const path = `http://localhost/agent/session/ses_${'a'.repeat(32)}/events?token=a.b.c&token=a.b.c`;
     expect((await edge.fetch(new Request(path))).status).toBe(401);
   });
@@ -205,57 +270,6 @@ describe('[H4] members of a body', () => {
     for (const name of ['session_id', 'sessionId', 'session-id']) {
       expect(() => validate(schema, { ...rest, [name]: 'ses_1' })).toThrow(hint);
     }
-  });
-});
-
-test('[H4] bodies come from the schemas that validate them', () => {
-  const document = openApiDocument(VERSION) as unknown as {
-    paths: Record<
-      string,
-      Record<
-        string,
-        { requestBody?: { content: Record<string, { schema: { properties: object; required?: string[] } }> } }
-      >
-    >;
-  };
-  const body =
-    document.paths['/agent/session/{id}/message']?.['post']?.requestBody?.content['application/json']?.schema;
-  expect(Object.keys(body?.properties ?? {})).toEqual(['content', 'stream', 'llm_tokens']);
-  expect(body?.required).toEqual(['content']);
-});
-
-describe('[H4] the document', () => {
-  const document = openApiDocument(VERSION) as unknown as {
-    paths: Record<string, Record<string, { responses: Record<string, { content?: Record<string, object> }> }>>;
-    components: { schemas: Record<string, object> };
-  };
-
-  test('declares each event, and the union of them as what streams hold', () => {
-    const { schemas } = document.components;
-    const events = Object.values(schemas).filter(
-      (schema) => 'properties' in schema && 'seq' in Object(schema.properties),
-    );
-    expect(events).toHaveLength(EVENT_SCHEMAS.size);
-    expect(schemas['SessionEvent']).toMatchObject({ anyOf: expect.any(Array) });
-    const stream = document.paths['/agent/session/{id}/events']?.['get']?.responses['200'];
-    expect(stream?.content?.['text/event-stream']).toMatchObject({
-      schema: { contentSchema: { $ref: '#/components/schemas/SessionEvent' } },
-    });
-  });
-
-  test('declares the members of every JSON answer, and refers to what it holds', () => {
-    for (const [path, item] of Object.entries(document.paths)) {
-      for (const { responses } of Object.values(item)) {
-        for (const { content } of Object.values(responses)) {
-          const answer = content?.['application/json'];
-          if (answer === undefined) continue;
-          const text = JSON.stringify(answer);
-          expect(text.includes('"properties"') || text.includes('"$ref"'), path).toBe(true);
-        }
-      }
-    }
-    const references = JSON.stringify(document).matchAll(/"#\/components\/schemas\/([^"]+)"/g);
-    for (const [, name = ''] of references) expect(document.components.schemas).toHaveProperty([name]);
   });
 });
 

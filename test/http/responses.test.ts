@@ -1,16 +1,14 @@
 /** Answers of the routes are what the OpenAPI document declares (H4). */
 import { describe, expect, test } from 'vitest';
-import { createSessionApp } from '../../src/http/session-app.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { edgeApp } from './edge-app.ts';
-import { checkedFetch, SESSION_PATH } from '../support/response-check.ts';
+import { checkedFetch, checkedSession } from '../support/response-check.ts';
 import { runText, say, sessionKit } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';
 
 function surface(kit: SessionKit): (path: string, body?: unknown) => Promise<[number, unknown]> {
   const destroy = async (): Promise<void> => undefined;
-  const app = createSessionApp({ session: kit.session, clock: new FakeClock(), destroy, log: () => undefined });
-  const fetch = checkedFetch(app, SESSION_PATH);
+  const fetch = checkedSession({ session: kit.session, clock: new FakeClock(), destroy, log: () => undefined });
   return async (path, body) => {
     const init = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) };
     const response = await fetch(new Request(`http://session${path}`, init));

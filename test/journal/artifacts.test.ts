@@ -2,11 +2,10 @@ import { describe, expect, test } from 'vitest';
 import type { EventOf, SessionEvent } from '../../src/domain/event.ts';
 import type { Json } from '../../src/domain/json.ts';
 import { limits } from '../../src/domain/limits.ts';
-import { createSessionApp } from '../../src/http/session-app.ts';
 import { artifactsOf } from '../../src/journal/artifacts.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { runText, sessionKit } from '../support/session-kit.ts';
-import { checkedFetch, SESSION_PATH } from '../support/response-check.ts';
+import { checkedSession } from '../support/response-check.ts';
 
 function completed(output: Json): EventOf<'action_completed'> {
   return {
@@ -90,9 +89,8 @@ describe('[J6] over the session’s surface', () => {
     const actions = [1, 2, 1].map((n, at) => `<action name="echo" id="a${at}">{"n": ${n}}</action>`).join('');
     await runText(kit, `${actions}<response final="true">done</response>`);
     const destroy = async (): Promise<void> => undefined;
-    const app = createSessionApp({ session: kit.session, clock: new FakeClock(), destroy, log: () => undefined });
-    return async (path, headers = {}) =>
-      await checkedFetch(app, SESSION_PATH)(new Request(`http://session${path}`, { headers }));
+    const fetch = checkedSession({ session: kit.session, clock: new FakeClock(), destroy, log: () => undefined });
+    return async (path, headers = {}) => await fetch(new Request(`http://session${path}`, { headers }));
   }
 
   test('they are listed, and fetched as something that no browser runs', async () => {

@@ -1,7 +1,6 @@
 /** Long sessions: pages, export, and what opening one costs (J6). */
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
-import { createSessionApp } from '../../src/http/session-app.ts';
 import { Journal } from '../../src/journal/journal.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import type { SqlValue } from '../../src/domain/ports.ts';
@@ -9,7 +8,7 @@ import { openNodeSql } from '../support/node-sql.ts';
 import type { NodeSql } from '../support/node-sql.ts';
 import { say, sessionKit } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';
-import { checkedFetch, SESSION_PATH } from '../support/response-check.ts';
+import { checkedSession } from '../support/response-check.ts';
 import { newJournal, SESSION_ID } from './journal-kit.ts';
 import { fillActions } from '../support/long-session.ts';
 
@@ -20,9 +19,9 @@ interface Message {
 }
 
 function surface(kit: SessionKit, destroy: () => Promise<void> = async () => undefined) {
-  const app = createSessionApp({ session: kit.session, clock: new FakeClock(), destroy, log: () => undefined });
+  const fetch = checkedSession({ session: kit.session, clock: new FakeClock(), destroy, log: () => undefined });
   return async (path: string, method = 'GET'): Promise<Response> =>
-    await checkedFetch(app, SESSION_PATH)(new Request(`http://session${path}`, { method }));
+    await fetch(new Request(`http://session${path}`, { method }));
 }
 
 async function talk(messages: number, text = (n: number): string => `question ${n}`): Promise<SessionKit> {

@@ -7,10 +7,12 @@ import type { RunStatus } from '../../domain/session.ts';
 import { planText } from '../../dry-run/dry-run.ts';
 import type { Principal } from '../auth.ts';
 import { readProtocolBody, readText } from '../body.ts';
+import { describe } from '../openapi/describe.ts';
 import { unknownExecution, whole } from '../gateway.ts';
 import type { EdgeEnv, Gateway } from '../gateway.ts';
 import { executeQuery, executionsQuery, planQuery, readQuery } from '../query.ts';
-import { executeBody, planBody, validate } from '../schemas.ts';
+import * as answers from '../responses.ts';
+import { cancelBody, executeBody, planBody, validate } from '../schemas.ts';
 
 export interface ExecutionEntry {
   readonly execution_id: string;
@@ -66,45 +68,83 @@ export function executionRoutes({ gateway, executions }: ExecutionRoutesOptions)
     const forwarded = new Request(request.url, { method: 'POST', headers, body: JSON.stringify(body) });
     return await gateway.forward(record.session_id, '/-/execute', forwarded, principal);
   };
-  app.post('/execute/direct', execute);
-  app.post('/execute/streaming_protocol', execute);
+  app.post(
+    '/execute/direct',
+    describe({
+      summary: 'Run protocol text without a model',
+      body: executeBody,
+      plainText: true,
+      query: executeQuery,
+      response: answers.runResult,
+      media: 'events',
+    }),
+    execute,
+  );
+  app.post(
+    '/execute/streaming_protocol',
+    describe({
+      summary: 'The same; a text/plain body may still be arriving',
+      body: executeBody,
+      plainText: true,
+      query: executeQuery,
+      response: answers.runResult,
+      media: 'events',
+    }),
+    execute,
+  );
 
-  app.post('/plan', async (c) => {
-    const query = readQuery(planQuery, c.req.url);
-    const posted = await readProtocolBody(c.req.raw);
-    if ('json' in posted) onlyWithText(query);
-    const raw =
-      'json' in posted
-        ? posted.json
-        : { protocol_text: 'text' in posted ? posted.text : await readText(c.req.raw), agent: query.agent };
-    const body = validate(planBody, raw);
-    if (body.protocol_text.length > limits.planChars) {
-      throw new EngineError('body_too_large', `The text is longer than ${limits.planChars} characters`);
-    }
-    const owner = c.get('principal').name;
-    const agent = body.agent === undefined ? null : await gateway.requireAgent(body.agent, owner);
-    return c.json(planText(body.protocol_text, agent));
-  });
+  app.post(
+    '/plan',
+    describe({
+      summary: 'What protocol text would do: actions, waves, estimates; nothing runs',
+      body: planBody,
+      plainText: true,
+      query: planQuery,
+      response: answers.plan,
+    }),
+    async (c) => {
+      const query = readQuery(planQuery, c.req.url);
+      const posted = await readProtocolBody(c.req.raw);
+      if ('json' in posted) onlyWithText(query);
+      const raw =
+        'json' in posted
+          ? posted.json
+          : { protocol_text: 'text' in posted ? posted.text : await readText(c.req.raw), agent: query.agent };
+      const body = validate(planBody, raw);
+      if (body.protocol_text.length > limits.planChars) {
+        throw new EngineError('body_too_large', `The text is longer than ${limits.planChars} characters`);
+      }
+      const owner = c.get('principal').name;
+      const agent = body.agent === undefined ? null : await gateway.requireAgent(body.agent, owner);
+      return c.json(planText(body.protocol_text, agent));
+    },
+  );
 
-  app.get('/executions', async (c) => {
-    const { status = null, limit = limits.pageRows, before } = readQuery(executionsQuery, c.req.url);
-    const [at = '', id = ''] = before?.split('-', 2) ?? [];
-    const found = await executions(c.get('principal').name, {
-      limit: limit + 1,
-      before: before === undefined ? null : { at: Number(at), id },
-      status,
-    });
-    const page = found.slice(0, limit);
-    const last = found.length > limit ? page.at(-1) : undefined;
-    return c.json({ executions: page, next: last === undefined ? null : `${last.started_at}-${last.execution_id}` });
-  });
-  app.get('/executions/:id', (c) => {
+  app.get(
+    '/executions',
+    describe({ summary: 'Executions, newest first', query: executionsQuery, response: answers.executions }),
+    async (c) => {
+      const { status = null, limit = limits.pageRows, before } = readQuery(executionsQuery, c.req.url);
+      const [at = '', id = ''] = before?.split('-', 2) ?? [];
+      const found = await executions(c.get('principal').name, {
+        limit: limit + 1,
+        before: before === undefined ? null : { at: Number(at), id },
+        status,
+      });
+      const page = found.slice(0, limit);
+      const last = found.length > limit ? page.at(-1) : undefined;
+      return c.json({ executions: page, next: last === undefined ? null : `${last.started_at}-${last.execution_id}` });
+    },
+  );
+  app.get('/executions/:id', describe({ summary: 'One execution as a document', response: answers.runResult }), (c) => {
     const id = c.req.param('id');
     const path = id.startsWith('run_') ? `/runs/${encodeURIComponent(id)}` : '/-/latest-run';
     return toExecution(id, path, c.req.raw, c.get('principal'));
   });
-  app.post('/executions/:id/cancel', async (c) =>
-    toExecution(c.req.param('id'), '/cancel', await whole(c.req.raw), c.get('principal')),
+  app.post(
+    '/executions/:id/cancel',
+    describe({ summary: 'Cancel an execution', body: cancelBody, response: answers.cancelled }),
+    async (c) => toExecution(c.req.param('id'), '/cancel', await whole(c.req.raw), c.get('principal')),
   );
 
   const toExecution = async (id: string, path: string, request: Request, principal: Principal): Promise<Response> => {

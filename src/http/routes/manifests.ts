@@ -4,8 +4,10 @@ import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Principal } from '../auth.ts';
 import { parseBody, readJson, readText } from '../body.ts';
+import { describe } from '../openapi/describe.ts';
 import { readForm } from '../multipart.ts';
 import { filesQuery, manifestQuery, readQuery } from '../query.ts';
+import * as answers from '../responses.ts';
 import { manifestFilesBody, validate } from '../schemas.ts';
 
 const KINDS = ['agent', 'tool', 'relic', 'workflow', 'monument'] as const;
@@ -46,80 +48,143 @@ type Answer = Readonly<Record<string, unknown>>;
 export function manifestRoutes(host: ManifestHost): Hono<Env> {
   const app = new Hono<Env>();
 
-  app.get('/manifests', async (c) => c.json({ manifests: await list(host, c.get('principal'), null) }));
-
-  app.get('/manifests/graph', async (c) => {
-    const { graph, text } = (await host.ask(c.get('principal').name, { type: 'graph' })) as {
-      graph: Answer;
-      text: string;
-    };
-    return (c.req.header('accept') ?? '').includes('text/plain') ? c.text(text) : c.json(graph);
-  });
-
-  app.post('/manifests/validate', async (c) => {
-    const { files, leftOut } = await readFiles(c.req.raw);
-    const report = (await host.ask(c.get('principal').name, { type: 'validate', files })) as Report;
-    return c.json({ valid: report.problems.length === 0, ...reportJson(report, leftOut) });
-  });
-
-  app.put('/manifests', async (c) => {
-    const principal = requireAdmin(c.get('principal'));
-    const { files, leftOut } = await readFiles(c.req.raw);
-    const report = (await host.ask(principal.name, { type: 'replace', files })) as Report & {
-      readonly removed: readonly Answer[];
-    };
-    return c.json({ ...reportJson(report, leftOut), removed: report.removed });
-  });
-
-  app.post('/manifests', async (c) => {
-    const principal = requireAdmin(c.get('principal'));
-    const { files, leftOut } = await readFiles(c.req.raw);
-    const report = (await host.ask(principal.name, { type: 'upload', files })) as Report;
-    if (report.manifests.length === 0 && report.problems.length > 0) {
-      const [first] = report.problems;
-      throw new EngineError('invalid_manifest', `Nothing could be loaded; the first problem: ${said(first)}`, {
-        ...reportJson(report, leftOut),
-      });
-    }
-    return c.json(reportJson(report, leftOut), report.problems.length > 0 ? 207 : 201);
-  });
-
-  app.get('/manifests/:kind', async (c) =>
-    c.json({ manifests: await list(host, c.get('principal'), kindOf(c.req.param('kind'))) }),
+  app.get('/manifests', describe({ summary: 'Everything in the catalogue', response: answers.manifests }), async (c) =>
+    c.json({ manifests: await list(host, c.get('principal'), null) }),
   );
 
-  app.get('/manifests/:kind/:name', async (c) => {
-    const ref = { kind: kindOf(c.req.param('kind')), name: c.req.param('name') };
-    const wanted = readQuery(manifestQuery, c.req.url);
-    const found = (await host.ask(c.get('principal').name, { type: 'get', ref, wanted })) as Answer;
-    if (/\byaml\b/.test(c.req.header('accept') ?? '')) {
-      return new Response(typeof found['source'] === 'string' ? found['source'] : '', {
-        headers: { 'content-type': 'application/yaml; charset=utf-8' },
-      });
-    }
-    const { definition, source, file, versions, ...rest } = found;
-    const history = Array.isArray(versions) ? versions.map((one: Answer) => wire(one)) : [];
-    return c.json({ ...wire(rest), file, source, definition, versions: history });
-  });
+  app.get(
+    '/manifests/graph',
+    describe({ summary: 'Who uses what; as text with `Accept: text/plain`', response: answers.manifestGraph }),
+    async (c) => {
+      const { graph, text } = (await host.ask(c.get('principal').name, { type: 'graph' })) as {
+        graph: Answer;
+        text: string;
+      };
+      return (c.req.header('accept') ?? '').includes('text/plain') ? c.text(text) : c.json(graph);
+    },
+  );
 
-  app.put('/manifests/:kind/:name', async (c) => {
-    const principal = requireAdmin(c.get('principal'));
-    const ref = { kind: kindOf(c.req.param('kind')), name: c.req.param('name') };
-    const text = await readText(c.req.raw, limits.manifestBytes);
-    const report = (await host.ask(principal.name, { type: 'put', ref, text })) as Report;
-    const json = reportJson(report);
-    return c.json(
-      { ...json.manifests[0], warnings: json.warnings },
-      report.manifests[0]?.['revision'] === 1 ? 201 : 200,
-    );
-  });
+  app.post(
+    '/manifests/validate',
+    describe({
+      summary: 'What putting them in would say; nothing changes',
+      yaml: 'folder',
+      query: filesQuery,
+      response: answers.manifestCheck,
+    }),
+    async (c) => {
+      const { files, leftOut } = await readFiles(c.req.raw);
+      const report = (await host.ask(c.get('principal').name, { type: 'validate', files })) as Report;
+      return c.json({ valid: report.problems.length === 0, ...reportJson(report, leftOut) });
+    },
+  );
 
-  app.delete('/manifests/:kind/:name', async (c) => {
-    const principal = requireAdmin(c.get('principal'));
-    const ref = { kind: kindOf(c.req.param('kind')), name: c.req.param('name') };
-    await host.ask(principal.name, { type: 'remove', ref });
-    return c.body(null, 204);
-  });
+  app.put(
+    '/manifests',
+    describe({
+      summary:
+        'Make the catalogue what this folder is, with the files that its manifests name; what is not in it goes. All or nothing (role admin)',
+      yaml: 'folder',
+      query: filesQuery,
+      response: answers.manifestReplacement,
+    }),
+    async (c) => {
+      const principal = requireAdmin(c.get('principal'));
+      const { files, leftOut } = await readFiles(c.req.raw);
+      const report = (await host.ask(principal.name, { type: 'replace', files })) as Report & {
+        readonly removed: readonly Answer[];
+      };
+      return c.json({ ...reportJson(report, leftOut), removed: report.removed });
+    },
+  );
+
+  app.post(
+    '/manifests',
+    describe({
+      summary: 'Put manifests in, one or a folder; what does not load is reported, the rest is taken (role admin)',
+      yaml: 'folder',
+      query: filesQuery,
+      status: 201,
+      further: [207],
+      response: answers.manifestReport,
+    }),
+    async (c) => {
+      const principal = requireAdmin(c.get('principal'));
+      const { files, leftOut } = await readFiles(c.req.raw);
+      const report = (await host.ask(principal.name, { type: 'upload', files })) as Report;
+      if (report.manifests.length === 0 && report.problems.length > 0) {
+        const [first] = report.problems;
+        throw new EngineError('invalid_manifest', `Nothing could be loaded; the first problem: ${said(first)}`, {
+          ...reportJson(report, leftOut),
+        });
+      }
+      return c.json(reportJson(report, leftOut), report.problems.length > 0 ? 207 : 201);
+    },
+  );
+
+  app.get(
+    '/manifests/:kind',
+    describe({
+      summary: 'One kind: agent, tool, relic, workflow, monument',
+      response: answers.manifests,
+    }),
+    async (c) => c.json({ manifests: await list(host, c.get('principal'), kindOf(c.req.param('kind'))) }),
+  );
+
+  app.get(
+    '/manifests/:kind/:name',
+    describe({
+      summary: 'One manifest with its versions; as it was written with `Accept: application/yaml`',
+      query: manifestQuery,
+      response: answers.manifestDetail,
+    }),
+    async (c) => {
+      const ref = { kind: kindOf(c.req.param('kind')), name: c.req.param('name') };
+      const wanted = readQuery(manifestQuery, c.req.url);
+      const found = (await host.ask(c.get('principal').name, { type: 'get', ref, wanted })) as Answer;
+      if (/\byaml\b/.test(c.req.header('accept') ?? '')) {
+        return new Response(typeof found['source'] === 'string' ? found['source'] : '', {
+          headers: { 'content-type': 'application/yaml; charset=utf-8' },
+        });
+      }
+      const { definition, source, file, versions, ...rest } = found;
+      const history = Array.isArray(versions) ? versions.map((one: Answer) => wire(one)) : [];
+      return c.json({ ...wire(rest), file, source, definition, versions: history });
+    },
+  );
+
+  app.put(
+    '/manifests/:kind/:name',
+    describe({
+      summary: 'Put one manifest in, or a new version of it (role admin)',
+      yaml: 'one',
+      status: 201,
+      further: [200],
+      response: answers.manifestChange,
+    }),
+    async (c) => {
+      const principal = requireAdmin(c.get('principal'));
+      const ref = { kind: kindOf(c.req.param('kind')), name: c.req.param('name') };
+      const text = await readText(c.req.raw, limits.manifestBytes);
+      const report = (await host.ask(principal.name, { type: 'put', ref, text })) as Report;
+      const json = reportJson(report);
+      return c.json(
+        { ...json.manifests[0], warnings: json.warnings },
+        report.manifests[0]?.['revision'] === 1 ? 201 : 200,
+      );
+    },
+  );
+
+  app.delete(
+    '/manifests/:kind/:name',
+    describe({ summary: 'Take one manifest out (role admin)', status: 204 }),
+    async (c) => {
+      const principal = requireAdmin(c.get('principal'));
+      const ref = { kind: kindOf(c.req.param('kind')), name: c.req.param('name') };
+      await host.ask(principal.name, { type: 'remove', ref });
+      return c.body(null, 204);
+    },
+  );
 
   return app;
 }

@@ -3,8 +3,10 @@ import { Hono } from 'hono';
 import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
 import { readChunks, readJson } from '../body.ts';
+import { describe } from '../openapi/describe.ts';
 import { LINES_HEADERS, textStream } from '../lines.ts';
 import { deleteQuery, executeQuery, messageQuery, readQuery } from '../query.ts';
+import * as answers from '../responses.ts';
 import { runResponse } from '../run-response.ts';
 import { approvalBody, cancelBody, executeBody, messageBody, validate, workflowBody } from '../schemas.ts';
 import type { SessionAppOptions, SessionEnv } from '../session-env.ts';
@@ -17,62 +19,101 @@ async function admitted({ admit }: SessionAppOptions): Promise<void> {
   if (refusal !== null) throw refusal;
 }
 
-sessionActions.delete('/', async (c) => {
-  const { session, destroy } = c.env;
-  void session.record;
-  await session.dispose('the session was deleted');
-  if (readQuery(deleteQuery, c.req.url).export !== true) {
-    await destroy();
-    return c.body(null, 204);
-  }
-  // Nothing is deleted before the last line of it has been taken; who leaves earlier has deleted nothing.
-  return new Response(textStream(session.export(), { after: destroy }), { headers: LINES_HEADERS });
-});
+sessionActions.delete(
+  '/',
+  describe({ summary: 'Cancel what runs and delete everything', query: deleteQuery, status: 204 }),
+  async (c) => {
+    const { session, destroy } = c.env;
+    void session.record;
+    await session.dispose('the session was deleted');
+    if (readQuery(deleteQuery, c.req.url).export !== true) {
+      await destroy();
+      return c.body(null, 204);
+    }
+    // Nothing is deleted before the last line of it has been taken; who leaves earlier has deleted nothing.
+    return new Response(textStream(session.export(), { after: destroy }), { headers: LINES_HEADERS });
+  },
+);
 
-sessionActions.post('/message', async (c) => {
-  const { session } = c.env;
-  void session.record;
-  const raw = await readJson(c.req.raw, limits.messageBytes * 2);
-  if (Array.isArray((raw as { content?: unknown } | null)?.content)) {
-    throw new EngineError('unsupported_content', '"content" must be a string; lists of parts are not supported');
-  }
-  const body = validate(messageBody, raw);
-  if (new TextEncoder().encode(body.content).length > limits.messageBytes) {
-    throw new EngineError('body_too_large', `"content" is larger than ${limits.messageBytes} bytes`);
-  }
-  const idempotencyKey = c.req.header('idempotency-key') ?? null;
-  if (idempotencyKey !== null && !(idempotencyKey.length > 0 && idempotencyKey.length <= limits.idempotencyKeyChars)) {
-    throw new EngineError('invalid_request', `Idempotency-Key must have 1 to ${limits.idempotencyKeyChars} characters`);
-  }
-  const { if_busy: ifBusy = 'queue' } = readQuery(messageQuery, c.req.url);
-  await admitted(c.env);
-  const after = session.lastSeq;
-  const run = await session.message({ content: body.content, tokens: body.llm_tokens, ifBusy, idempotencyKey });
-  return await runResponse(c, run, Math.min(after, run.firstSeq - 1), body.stream);
-});
+sessionActions.post(
+  '/message',
+  describe({
+    summary: 'Send a message; answers with the run’s events, or with one document',
+    body: messageBody,
+    query: messageQuery,
+    response: answers.runResult,
+    media: 'events',
+  }),
+  async (c) => {
+    const { session } = c.env;
+    void session.record;
+    const raw = await readJson(c.req.raw, limits.messageBytes * 2);
+    if (Array.isArray((raw as { content?: unknown } | null)?.content)) {
+      throw new EngineError('unsupported_content', '"content" must be a string; lists of parts are not supported');
+    }
+    const body = validate(messageBody, raw);
+    if (new TextEncoder().encode(body.content).length > limits.messageBytes) {
+      throw new EngineError('body_too_large', `"content" is larger than ${limits.messageBytes} bytes`);
+    }
+    const idempotencyKey = c.req.header('idempotency-key') ?? null;
+    if (
+      idempotencyKey !== null &&
+      !(idempotencyKey.length > 0 && idempotencyKey.length <= limits.idempotencyKeyChars)
+    ) {
+      throw new EngineError(
+        'invalid_request',
+        `Idempotency-Key must have 1 to ${limits.idempotencyKeyChars} characters`,
+      );
+    }
+    const { if_busy: ifBusy = 'queue' } = readQuery(messageQuery, c.req.url);
+    await admitted(c.env);
+    const after = session.lastSeq;
+    const run = await session.message({ content: body.content, tokens: body.llm_tokens, ifBusy, idempotencyKey });
+    return await runResponse(c, run, Math.min(after, run.firstSeq - 1), body.stream);
+  },
+);
 
-sessionActions.post('/cancel', async (c) => {
-  const { session } = c.env;
-  void session.record;
-  const { reason } = validate(cancelBody, await readJson(c.req.raw));
-  const run = await session.cancel(reason);
-  return c.json({ session_id: session.record.session_id, run_id: run, cancelled: run !== null });
-});
+sessionActions.post(
+  '/cancel',
+  describe({ summary: 'Cancel what runs and what waits', body: cancelBody, response: answers.cancelled }),
+  async (c) => {
+    const { session } = c.env;
+    void session.record;
+    const { reason } = validate(cancelBody, await readJson(c.req.raw));
+    const run = await session.cancel(reason);
+    return c.json({ session_id: session.record.session_id, run_id: run, cancelled: run !== null });
+  },
+);
 
-sessionActions.get('/approvals/:approval', (c) => {
-  const { session } = c.env;
-  void session.record;
-  return c.json(session.approval(c.req.param('approval')));
-});
-sessionActions.post('/approvals/:approval', async (c) => {
-  const { session } = c.env;
-  void session.record;
-  const { decision, approve, deny, note } = validate(approvalBody, await readJson(c.req.raw));
-  const approved = decision === undefined ? (approve ?? deny === false) : decision === 'approve';
-  const id = c.req.param('approval');
-  await session.resolveApproval(id, approved, note ?? null);
-  return c.json({ approval_id: id, decision: approved ? 'approve' : 'deny' });
-});
+sessionActions.get(
+  '/approvals/:approval',
+  describe({
+    summary: 'What a person is asked: the whole call as it will run, its size and digest, and what was decided',
+    response: answers.approval,
+  }),
+  (c) => {
+    const { session } = c.env;
+    void session.record;
+    return c.json(session.approval(c.req.param('approval')));
+  },
+);
+sessionActions.post(
+  '/approvals/:approval',
+  describe({
+    summary: 'Answer an approval request; the first answer counts, 409 for one that comes later',
+    body: approvalBody,
+    response: answers.decision,
+  }),
+  async (c) => {
+    const { session } = c.env;
+    void session.record;
+    const { decision, approve, deny, note } = validate(approvalBody, await readJson(c.req.raw));
+    const approved = decision === undefined ? (approve ?? deny === false) : decision === 'approve';
+    const id = c.req.param('approval');
+    await session.resolveApproval(id, approved, note ?? null);
+    return c.json({ approval_id: id, decision: approved ? 'approve' : 'deny' });
+  },
+);
 
 // Below `/-/` only the Worker comes: it does not pass clients' requests on to there.
 

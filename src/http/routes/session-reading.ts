@@ -4,103 +4,166 @@ import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Session } from '../../engine/session/session.ts';
 import { artifactResponse } from '../artifact.ts';
+import { describe } from '../openapi/describe.ts';
 import { jsonAnswer, LINES_HEADERS, textStream } from '../lines.ts';
 import { artifactsQuery, eventsQuery, readQuery, runsQuery, transcriptQuery } from '../query.ts';
+import * as answers from '../responses.ts';
 import { closedBy, expiryOf, runDocument } from '../run-response.ts';
 import type { SessionEnv } from '../session-env.ts';
 import { eventStream, SSE_HEADERS } from '../sse.ts';
 
 export const sessionReading = new Hono<SessionEnv>();
 
-sessionReading.get('/', (c) => c.json(sessionDocument(c.env.session)));
-
-sessionReading.get('/events', (c) => {
-  const { session, heartbeat, events } = c.env;
-  void session.record;
-  // A browser that connects again keeps its address: what it has seen since stands in the header. Nobody has
-  // seen what has not happened yet.
-  const { after: asked = 0, run: runId = null } = readQuery(eventsQuery, c.req.url);
-  const seen = c.req.header('last-event-id') ?? '';
-  const after = Math.min(seen === '' ? asked : placeOf(seen), session.lastSeq);
-  // Nothing of the run comes before its first event.
-  const from = runId === null ? after : Math.max(after, session.run(runId).firstSeq - 1);
-  if (heartbeat.readers >= limits.readersPerSession) {
-    throw new EngineError('too_many_readers', `${limits.readersPerSession} streams are open on this session already`);
-  }
-  const expiry = expiryOf(c);
-  const { slices } = session.read();
-  return new Response(eventStream(events, heartbeat, { after: from, runId, expiry, slices }), {
-    headers: SSE_HEADERS,
-  });
-});
-
-sessionReading.get('/history', async (c) => {
-  const { session } = c.env;
-  const { session_id: id } = session.record;
-  const reading = session.read();
-  const page = session.runs(...pageOf(c.req.url));
-  const messages: Record<string, unknown>[][] = [];
-  let sizeChars = 0;
-  // Newest first, as far as one answer may grow; told in order.
-  for (const run of page.toReversed()) {
-    if (sizeChars > limits.historyPageChars) break;
-    const { runId: run_id, status, startedAt, endedAt } = run;
-    const user = typeof run.input['content'] === 'string' ? run.input['content'] : null;
-    const content = await reading.answer(run);
-    sizeChars += content.length + (user?.length ?? 0);
-    messages.push([
-      ...(user === null ? [] : [{ role: 'user', content: user, run_id, timestamp: startedAt }]),
-      { role: 'assistant', content, run_id, status, timestamp: endedAt },
-    ]);
-  }
-  const oldest = page.at(-messages.length);
-  const next = oldest === undefined || oldest.run === 1 ? null : oldest.runId;
-  return await jsonAnswer(reading.list({ session_id: id }, 'messages', messages.toReversed().flat(), { next }));
-});
-
-/** Training examples in the chat format, one run a line. */
-sessionReading.get('/transcript', (c) => {
-  readQuery(transcriptQuery, c.req.url);
-  return new Response(textStream(c.env.session.transcript()), { headers: LINES_HEADERS });
-});
-
-/** The whole session, one JSON text a line. */
-sessionReading.get('/export', (c) => {
-  const { session } = c.env;
-  void session.record;
-  return new Response(textStream(session.export(), { closed: closedBy(c) }), { headers: LINES_HEADERS });
-});
-
-sessionReading.get('/artifacts', async (c) => {
-  const { session } = c.env;
-  const { session_id: id } = session.record;
-  const { artifacts, next } = await session.read().artifacts(readQuery(artifactsQuery, c.req.url).after ?? 0);
-  return c.json({ session_id: id, artifacts, next });
-});
-sessionReading.get('/artifacts/:artifact', async (c) =>
-  artifactResponse(await c.env.session.read().artifact(c.req.param('artifact')), c.req.header('range') ?? null),
+sessionReading.get('/', describe({ summary: 'The session', response: answers.session }), (c) =>
+  c.json(sessionDocument(c.env.session)),
 );
 
-sessionReading.get('/feeds', (c) => {
-  const { session } = c.env;
-  return c.json({ session_id: session.record.session_id, feeds: session.feeds() });
-});
-sessionReading.get('/state', async (c) => await jsonAnswer(c.env.session.state(), {}, { closed: closedBy(c) }));
+sessionReading.get(
+  '/events',
+  describe({
+    summary: 'All events of the session, then live ones; resumable with Last-Event-ID',
+    query: eventsQuery,
+    media: 'events',
+  }),
+  (c) => {
+    const { session, heartbeat, events } = c.env;
+    void session.record;
+    // A browser that connects again keeps its address: what it has seen since stands in the header. Nobody has
+    // seen what has not happened yet.
+    const { after: asked = 0, run: runId = null } = readQuery(eventsQuery, c.req.url);
+    const seen = c.req.header('last-event-id') ?? '';
+    const after = Math.min(seen === '' ? asked : placeOf(seen), session.lastSeq);
+    // Nothing of the run comes before its first event.
+    const from = runId === null ? after : Math.max(after, session.run(runId).firstSeq - 1);
+    if (heartbeat.readers >= limits.readersPerSession) {
+      throw new EngineError('too_many_readers', `${limits.readersPerSession} streams are open on this session already`);
+    }
+    const expiry = expiryOf(c);
+    const { slices } = session.read();
+    return new Response(eventStream(events, heartbeat, { after: from, runId, expiry, slices }), {
+      headers: SSE_HEADERS,
+    });
+  },
+);
 
-sessionReading.get('/runs', (c) => {
-  const { session } = c.env;
-  void session.record;
-  const page = session.runs(...pageOf(c.req.url));
-  const runs = page.map(({ runId, status, startedAt, endedAt }) => ({
-    run_id: runId,
-    status,
-    started_at: startedAt,
-    ended_at: endedAt,
-  }));
-  const oldest = page[0];
-  return c.json({ runs, next: oldest === undefined || oldest.run === 1 ? null : oldest.runId });
-});
-sessionReading.get('/runs/:run', async (c) => await runDocument(c, c.env.session.run(c.req.param('run'))));
+sessionReading.get(
+  '/history',
+  describe({
+    summary: 'Messages and answers, in order: the newest page, or the one before a run',
+    query: runsQuery,
+    response: answers.history,
+  }),
+  async (c) => {
+    const { session } = c.env;
+    const { session_id: id } = session.record;
+    const reading = session.read();
+    const page = session.runs(...pageOf(c.req.url));
+    const messages: Record<string, unknown>[][] = [];
+    let sizeChars = 0;
+    // Newest first, as far as one answer may grow; told in order.
+    for (const run of page.toReversed()) {
+      if (sizeChars > limits.historyPageChars) break;
+      const { runId: run_id, status, startedAt, endedAt } = run;
+      const user = typeof run.input['content'] === 'string' ? run.input['content'] : null;
+      const content = await reading.answer(run);
+      sizeChars += content.length + (user?.length ?? 0);
+      messages.push([
+        ...(user === null ? [] : [{ role: 'user', content: user, run_id, timestamp: startedAt }]),
+        { role: 'assistant', content, run_id, status, timestamp: endedAt },
+      ]);
+    }
+    const oldest = page.at(-messages.length);
+    const next = oldest === undefined || oldest.run === 1 ? null : oldest.runId;
+    return await jsonAnswer(reading.list({ session_id: id }, 'messages', messages.toReversed().flat(), { next }));
+  },
+);
+
+sessionReading.get(
+  '/transcript',
+  describe({
+    summary: 'Completed runs as training examples in the chat format, one run a line',
+    query: transcriptQuery,
+    media: 'lines',
+  }),
+  (c) => {
+    readQuery(transcriptQuery, c.req.url);
+    return new Response(textStream(c.env.session.transcript()), { headers: LINES_HEADERS });
+  },
+);
+
+sessionReading.get(
+  '/export',
+  describe({
+    summary: 'The whole session, one JSON text a line: its record, its runs, all events, its variables',
+    media: 'lines',
+  }),
+  (c) => {
+    const { session } = c.env;
+    void session.record;
+    return new Response(textStream(session.export(), { closed: closedBy(c) }), { headers: LINES_HEADERS });
+  },
+);
+
+sessionReading.get(
+  '/artifacts',
+  describe({ summary: 'Large outputs and files of actions', query: artifactsQuery, response: answers.artifacts }),
+  async (c) => {
+    const { session } = c.env;
+    const { session_id: id } = session.record;
+    const { artifacts, next } = await session.read().artifacts(readQuery(artifactsQuery, c.req.url).after ?? 0);
+    return c.json({ session_id: id, artifacts, next });
+  },
+);
+sessionReading.get(
+  '/artifacts/:artifact',
+  describe({ summary: 'One of them, as it is; takes Range', media: 'file' }),
+  async (c) =>
+    artifactResponse(await c.env.session.read().artifact(c.req.param('artifact')), c.req.header('range') ?? null),
+);
+
+sessionReading.get(
+  '/feeds',
+  describe({
+    summary: 'Context feeds: their definitions, latest values, and what went wrong',
+    response: answers.feeds,
+  }),
+  (c) => {
+    const { session } = c.env;
+    return c.json({ session_id: session.record.session_id, feeds: session.feeds() });
+  },
+);
+sessionReading.get(
+  '/state',
+  describe({ summary: 'Session variables', response: answers.state }),
+  async (c) => await jsonAnswer(c.env.session.state(), {}, { closed: closedBy(c) }),
+);
+
+sessionReading.get(
+  '/runs',
+  describe({
+    summary: 'Runs of the session, in order: the newest page, or the one before a run',
+    query: runsQuery,
+    response: answers.runs,
+  }),
+  (c) => {
+    const { session } = c.env;
+    void session.record;
+    const page = session.runs(...pageOf(c.req.url));
+    const runs = page.map(({ runId, status, startedAt, endedAt }) => ({
+      run_id: runId,
+      status,
+      started_at: startedAt,
+      ended_at: endedAt,
+    }));
+    const oldest = page[0];
+    return c.json({ runs, next: oldest === undefined || oldest.run === 1 ? null : oldest.runId });
+  },
+);
+sessionReading.get(
+  '/runs/:run',
+  describe({ summary: 'One run as a document', response: answers.runResult }),
+  async (c) => await runDocument(c, c.env.session.run(c.req.param('run'))),
+);
 
 /** The only run of an execution, or the latest of a chat. For the Worker only. */
 sessionReading.get('/-/latest-run', async (c) => {

@@ -2,8 +2,11 @@
 import { Hono } from 'hono';
 import { EngineError } from '../../domain/errors.ts';
 import { readJson } from '../body.ts';
+import { describe } from '../openapi/describe.ts';
 import { whole } from '../gateway.ts';
 import type { EdgeEnv, Gateway } from '../gateway.ts';
+import { tokensQuery } from '../query.ts';
+import * as answers from '../responses.ts';
 import { createSessionBody, tokenBody, validate } from '../schemas.ts';
 import { allow } from '../tokens.ts';
 import type { SessionTokens } from '../tokens.ts';
@@ -17,37 +20,56 @@ interface SessionRoutesOptions {
 export function sessionsRoutes({ gateway, tokens, now }: SessionRoutesOptions): Hono<EdgeEnv> {
   const app = new Hono<EdgeEnv>();
 
-  app.post('/agent/:name/session', async (c) => {
-    const name = c.req.param('name');
-    await gateway.requireAgent(name, c.get('principal').name);
-    const body = validate(createSessionBody, await readJson(c.req.raw));
-    const record = await gateway.createSession(
-      c.get('principal'),
-      { agent: name, user_id: body.user_id ?? null, metadata: body.metadata ?? {}, kind: 'chat' },
-      body.initial_state ?? {},
-    );
-    return c.json(
-      { session_id: record.session_id, agent: name, user_id: record.user_id, created_at: record.created_at },
-      201,
-    );
-  });
+  app.post(
+    '/agent/:name/session',
+    describe({
+      summary: 'Create a session with an agent',
+      body: createSessionBody,
+      status: 201,
+      response: answers.createdSession,
+    }),
+    async (c) => {
+      const name = c.req.param('name');
+      await gateway.requireAgent(name, c.get('principal').name);
+      const body = validate(createSessionBody, await readJson(c.req.raw));
+      const record = await gateway.createSession(
+        c.get('principal'),
+        { agent: name, user_id: body.user_id ?? null, metadata: body.metadata ?? {}, kind: 'chat' },
+        body.initial_state ?? {},
+      );
+      return c.json(
+        { session_id: record.session_id, agent: name, user_id: record.user_id, created_at: record.created_at },
+        201,
+      );
+    },
+  );
 
-  app.post('/agent/session/:id/tokens', async (c) => {
-    const token = c.get('token');
-    if (token !== null) allow(token, c.req.param('id'), 'POST', '/tokens');
-    const id = await gateway.requireId(c.req.param('id'));
-    const principal = c.get('principal');
-    const body: unknown = await readJson(c.req.raw);
-    const session = await gateway.forward(id, '/', new Request(c.req.url), principal);
-    if (!session.ok) return session;
-    await session.body?.cancel();
-    const { scopes, expires_in: seconds } = validate(tokenBody, body);
-    const expiresAt = (Math.floor(now() / 1_000) + seconds) * 1_000;
-    const issued = await tokens.issue({ sessionId: id, owner: principal.name, scopes, expiresAt });
-    return c.json({ token: issued, session_id: id, scopes, expires_at: expiresAt }, 201, {
-      'cache-control': 'no-store',
-    });
-  });
+  app.post(
+    '/agent/session/:id/tokens',
+    describe({
+      summary: 'A token for a browser: this session only, for a time, with the scopes read, message, approve',
+      body: tokenBody,
+      query: tokensQuery,
+      status: 201,
+      response: answers.token,
+    }),
+    async (c) => {
+      const token = c.get('token');
+      if (token !== null) allow(token, c.req.param('id'), 'POST', '/tokens');
+      const id = await gateway.requireId(c.req.param('id'));
+      const principal = c.get('principal');
+      const body: unknown = await readJson(c.req.raw);
+      const session = await gateway.forward(id, '/', new Request(c.req.url), principal);
+      if (!session.ok) return session;
+      await session.body?.cancel();
+      const { scopes, expires_in: seconds } = validate(tokenBody, body);
+      const expiresAt = (Math.floor(now() / 1_000) + seconds) * 1_000;
+      const issued = await tokens.issue({ sessionId: id, owner: principal.name, scopes, expiresAt });
+      return c.json({ token: issued, session_id: id, scopes, expires_at: expiresAt }, 201, {
+        'cache-control': 'no-store',
+      });
+    },
+  );
 
   // The routes of session-app.ts, in the session's object.
   app.all('/agent/session/:id/*', async (c) => {

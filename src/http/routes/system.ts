@@ -2,11 +2,12 @@
 import { Hono } from 'hono';
 import { authenticate, checkCaller } from '../auth.ts';
 import type { AuthConfig } from '../auth.ts';
+import { describe } from '../openapi/describe.ts';
 import type { EdgeEnv, Gateway } from '../gateway.ts';
 import { healthDocument, healthStatus } from '../health.ts';
 import type { SystemStatus } from '../health.ts';
-import { openApiDocument } from '../openapi.ts';
 import { healthQuery, readQuery } from '../query.ts';
+import * as answers from '../responses.ts';
 import { presentedToken } from '../tokens.ts';
 
 export interface SystemRoutesOptions {
@@ -22,24 +23,46 @@ export interface SystemRoutesOptions {
  */
 export function healthRoute({ version, auth, status: statusFor }: SystemRoutesOptions): Hono {
   const app = new Hono();
-  app.get('/health', async (c) => {
-    checkCaller(c.req.raw, auth);
-    const { ready = false } = readQuery(healthQuery, c.req.url);
-    const presents = c.req.header('authorization') !== undefined && presentedToken(c.req.raw) === null;
-    const principal = presents || auth.keys.length === 0 ? await authenticate(c.req.raw, auth) : null;
-    const status = await statusFor(principal?.name ?? null);
-    // The platform's probes ask whether to restart it (alive: 200), a load balancer's whether to send work (`?ready`).
-    const isHeldBack = ready && healthStatus(status) !== 'healthy';
-    return c.json(healthDocument(version, status, principal !== null), isHeldBack ? 503 : 200);
-  });
+  app.get(
+    '/health',
+    describe({
+      summary: 'Whether the system is up, and what is active',
+      query: healthQuery,
+      response: answers.health,
+      further: [503],
+    }),
+    async (c) => {
+      checkCaller(c.req.raw, auth);
+      const { ready = false } = readQuery(healthQuery, c.req.url);
+      const presents = c.req.header('authorization') !== undefined && presentedToken(c.req.raw) === null;
+      const principal = presents || auth.keys.length === 0 ? await authenticate(c.req.raw, auth) : null;
+      const status = await statusFor(principal?.name ?? null);
+      // The platform's probes ask whether to restart it (alive: 200), a load balancer's whether to send work (`?ready`).
+      const isHeldBack = ready && healthStatus(status) !== 'healthy';
+      return c.json(healthDocument(version, status, principal !== null), isHeldBack ? 503 : 200);
+    },
+  );
   return app;
 }
 
-/** For callers with a key. */
-export function systemRoutes({ version, status, gateway }: SystemRoutesOptions & { gateway: Gateway }): Hono<EdgeEnv> {
+/** For callers with a key. @param given `document` is the OpenAPI document */
+export function systemRoutes(given: {
+  readonly status: SystemRoutesOptions['status'];
+  readonly gateway: Gateway;
+  readonly document: () => Promise<object>;
+}): Hono<EdgeEnv> {
+  const { status, gateway, document } = given;
   const app = new Hono<EdgeEnv>();
-  app.get('/openapi.json', (c) => c.json(openApiDocument(version)));
-  app.get('/executors', async (c) => c.json({ executors: (await status(c.get('principal').name)).executors }));
-  app.get('/agents', async (c) => c.json({ agents: await gateway.agents(c.get('principal').name) }));
+  app.get('/openapi.json', describe({ summary: 'This document', response: answers.document }), async (c) =>
+    c.json(await document()),
+  );
+  app.get(
+    '/executors',
+    describe({ summary: 'Action types, where they run and whether they are available', response: answers.executors }),
+    async (c) => c.json({ executors: (await status(c.get('principal').name)).executors }),
+  );
+  app.get('/agents', describe({ summary: 'Agents in the catalogue', response: answers.agents }), async (c) =>
+    c.json({ agents: await gateway.agents(c.get('principal').name) }),
+  );
   return app;
 }

@@ -14,8 +14,10 @@ import { checkInputs } from '../../engine/workflow/workflow-inputs.ts';
 import { firstOwner, isOwner } from '../auth.ts';
 import type { ApiKey } from '../auth.ts';
 import { parseBody, readJson, readText } from '../body.ts';
+import { describe } from '../openapi/describe.ts';
 import type { EdgeEnv, Gateway } from '../gateway.ts';
 import { readQuery, schedulesQuery, webhookQuery } from '../query.ts';
+import * as answers from '../responses.ts';
 import { eventBody, validate, workflowBody } from '../schemas.ts';
 
 /** One schedule, and when it starts its workflow next, soonest first: epoch milliseconds. */
@@ -72,60 +74,90 @@ async function requireWorkflow(host: WorkflowHost, name: string, owner: string |
 export function workflowRoutes(host: WorkflowHost, gateway: Gateway): Hono<EdgeEnv> {
   const app = new Hono<EdgeEnv>();
 
-  app.get('/workflows', async (c) => {
-    const workflows = await host.list(c.get('principal').name);
-    return c.json({
-      workflows: workflows.map(({ name, version, summary, trigger, inputs, steps }) => ({
-        name,
-        version,
-        summary,
-        trigger: trigger.type === 'webhook' ? { type: trigger.type } : { ...trigger },
-        inputs,
-        steps: steps.map((step) => ({ name: step.name, type: step.type, target: step.target })),
-      })),
-    });
-  });
+  app.get(
+    '/workflows',
+    describe({ summary: 'Workflows: their triggers, inputs and steps', response: answers.workflows }),
+    async (c) => {
+      const workflows = await host.list(c.get('principal').name);
+      return c.json({
+        workflows: workflows.map(({ name, version, summary, trigger, inputs, steps }) => ({
+          name,
+          version,
+          summary,
+          trigger: trigger.type === 'webhook' ? { type: trigger.type } : { ...trigger },
+          inputs,
+          steps: steps.map((step) => ({ name: step.name, type: step.type, target: step.target })),
+        })),
+      });
+    },
+  );
 
-  app.get('/schedules', async (c) => {
-    const { count = 5 } = readQuery(schedulesQuery, c.req.url);
-    const schedules = await host.schedules(c.get('principal').name, count);
-    const soonest = schedules.toSorted((a, b) => (a.next[0] ?? Infinity) - (b.next[0] ?? Infinity));
-    return c.json({ schedules: soonest });
-  });
+  app.get(
+    '/schedules',
+    describe({
+      summary: 'Scheduled workflows of this key, soonest first, each with its next times',
+      query: schedulesQuery,
+      response: answers.schedules,
+    }),
+    async (c) => {
+      const { count = 5 } = readQuery(schedulesQuery, c.req.url);
+      const schedules = await host.schedules(c.get('principal').name, count);
+      const soonest = schedules.toSorted((a, b) => (a.next[0] ?? Infinity) - (b.next[0] ?? Infinity));
+      return c.json({ schedules: soonest });
+    },
+  );
 
-  app.post('/workflows/:name/runs', async (c) => {
-    const principal = c.get('principal');
-    const workflow = await requireWorkflow(host, c.req.param('name'), principal.name);
-    const body = validate(workflowBody, await readJson(c.req.raw));
-    checkInputs(workflow, body.inputs);
-    const record = recordOf(host, workflow.name, principal.name, await host.newSessionId());
-    await host.create(record);
-    const headers = new Headers(c.req.raw.headers);
-    headers.delete('content-length');
-    const request = new Request(c.req.url, { method: 'POST', headers, body: JSON.stringify(body) });
-    return await gateway.forward(record.session_id, '/-/workflow', request, principal);
-  });
+  app.post(
+    '/workflows/:name/runs',
+    describe({
+      summary: 'Run a workflow; its outputs are the answer',
+      body: workflowBody,
+      response: answers.runResult,
+      media: 'events',
+    }),
+    async (c) => {
+      const principal = c.get('principal');
+      const workflow = await requireWorkflow(host, c.req.param('name'), principal.name);
+      const body = validate(workflowBody, await readJson(c.req.raw));
+      checkInputs(workflow, body.inputs);
+      const record = recordOf(host, workflow.name, principal.name, await host.newSessionId());
+      await host.create(record);
+      const headers = new Headers(c.req.raw.headers);
+      headers.delete('content-length');
+      const request = new Request(c.req.url, { method: 'POST', headers, body: JSON.stringify(body) });
+      return await gateway.forward(record.session_id, '/-/workflow', request, principal);
+    },
+  );
 
   /** Starts every workflow that waits for this event. */
-  app.post('/events/:event', async (c) => {
-    const { name: owner } = c.get('principal');
-    const event = c.req.param('event');
-    const { data } = validate(eventBody, await readJson(c.req.raw));
-    const waiting = (await host.list(owner)).filter(
-      ({ trigger }) => trigger.type === 'event' && trigger.event === event,
-    );
-    for (const workflow of waiting) {
-      await host.paced(owner, limits.schemaSteps, (meter) => checkInputs(workflow, data, meter));
-    }
-    const runs: { workflow: string; session_id: string; run_id: string }[] = [];
-    // One after another: many at once would take the thread, and the pauses of all others' evaluations.
-    for (const { name } of waiting) {
-      const record = recordOf(host, name, owner, await host.newSessionId());
-      const run = await host.start(record, data);
-      runs.push({ workflow: name, session_id: record.session_id, run_id: run });
-    }
-    return c.json({ event, runs }, 202);
-  });
+  app.post(
+    '/events/:event',
+    describe({
+      summary: 'Start every workflow that waits for this event',
+      body: eventBody,
+      status: 202,
+      response: answers.startedByEvent,
+    }),
+    async (c) => {
+      const { name: owner } = c.get('principal');
+      const event = c.req.param('event');
+      const { data } = validate(eventBody, await readJson(c.req.raw));
+      const waiting = (await host.list(owner)).filter(
+        ({ trigger }) => trigger.type === 'event' && trigger.event === event,
+      );
+      for (const workflow of waiting) {
+        await host.paced(owner, limits.schemaSteps, (meter) => checkInputs(workflow, data, meter));
+      }
+      const runs: { workflow: string; session_id: string; run_id: string }[] = [];
+      // One after another: many at once would take the thread, and the pauses of all others' evaluations.
+      for (const { name } of waiting) {
+        const record = recordOf(host, name, owner, await host.newSessionId());
+        const run = await host.start(record, data);
+        runs.push({ workflow: name, session_id: record.session_id, run_id: run });
+      }
+      return c.json({ event, runs }, 202);
+    },
+  );
 
   return app;
 }
@@ -137,32 +169,41 @@ export function workflowRoutes(host: WorkflowHost, gateway: Gateway): Hono<EdgeE
  */
 export function webhookRoutes(host: WorkflowHost, keys: readonly ApiKey[]): Hono {
   const app = new Hono();
-  app.post('/webhooks/:name', async (c) => {
-    const { owner = firstOwner(keys) } = readQuery(webhookQuery, c.req.url);
-    const name = c.req.param('name');
-    // There is no catalogue, and none is made, for a name that no key has.
-    const found = isOwner(keys, owner) ? await host.find(name, owner) : null;
-    const text = await readText(c.req.raw);
-    // Nobody who cannot sign learns which workflows there are.
-    const refused = new EngineError(
-      'unauthorized',
-      'The webhook is unknown, or its signature is missing, wrong or too old',
-    );
-    if (found === null || found.workflow.trigger.type !== 'webhook') throw refused;
-    // One secret of the operator's must not start the workflow for every key: those have one of their own.
-    const common = found.bundled?.subject === true && owner === firstOwner(keys);
-    const secret = host.secret(found.workflow.trigger.secret, owner, common);
-    const given = /^t=(\d{1,15}),v1=([0-9a-f]{64})$/.exec(c.req.header('x-cortex-signature') ?? '');
-    const [, seconds = '', signature = ''] = given ?? [];
-    if (secret === null || given === null) throw refused;
-    if (Math.abs(host.now() / 1_000 - Number(seconds)) > limits.webhookSeconds) throw refused;
-    if (!(await verified(secret, `${seconds}.${text}`, signature))) throw refused;
-    const inputs = inputsOf(text);
-    checkInputs(found.workflow, inputs);
-    const sessionId = await host.sessionIdOf(`webhook ${owner ?? ''} ${name} ${signature}`);
-    const run = await host.start(recordOf(host, name, owner, sessionId), inputs);
-    return c.json({ session_id: sessionId, run_id: run }, 202);
-  });
+  app.post(
+    '/webhooks/:name',
+    describe({
+      summary: 'Start a workflow by a signed request, without a key: `x-cortex-signature: t=<seconds>,v1=<hex>`',
+      query: webhookQuery,
+      status: 202,
+      response: answers.startedByWebhook,
+    }),
+    async (c) => {
+      const { owner = firstOwner(keys) } = readQuery(webhookQuery, c.req.url);
+      const name = c.req.param('name');
+      // There is no catalogue, and none is made, for a name that no key has.
+      const found = isOwner(keys, owner) ? await host.find(name, owner) : null;
+      const text = await readText(c.req.raw);
+      // Nobody who cannot sign learns which workflows there are.
+      const refused = new EngineError(
+        'unauthorized',
+        'The webhook is unknown, or its signature is missing, wrong or too old',
+      );
+      if (found === null || found.workflow.trigger.type !== 'webhook') throw refused;
+      // One secret of the operator's must not start the workflow for every key: those have one of their own.
+      const common = found.bundled?.subject === true && owner === firstOwner(keys);
+      const secret = host.secret(found.workflow.trigger.secret, owner, common);
+      const given = /^t=(\d{1,15}),v1=([0-9a-f]{64})$/.exec(c.req.header('x-cortex-signature') ?? '');
+      const [, seconds = '', signature = ''] = given ?? [];
+      if (secret === null || given === null) throw refused;
+      if (Math.abs(host.now() / 1_000 - Number(seconds)) > limits.webhookSeconds) throw refused;
+      if (!(await verified(secret, `${seconds}.${text}`, signature))) throw refused;
+      const inputs = inputsOf(text);
+      checkInputs(found.workflow, inputs);
+      const sessionId = await host.sessionIdOf(`webhook ${owner ?? ''} ${name} ${signature}`);
+      const run = await host.start(recordOf(host, name, owner, sessionId), inputs);
+      return c.json({ session_id: sessionId, run_id: run }, 202);
+    },
+  );
   return app;
 }
 

@@ -1,0 +1,53 @@
+/** The schemas of responses as JSON Schemas, all of them converted at once, when the first one is asked for. */
+import * as z from 'zod';
+import { EVENT_SCHEMAS } from '../../domain/event-schemas.ts';
+import * as responses from '../responses.ts';
+
+/** Schemas that the document names and refers to. */
+const COMPONENTS: ReadonlyMap<z.ZodType, string> = new Map<z.ZodType, string>([
+  [responses.problem, 'Problem'],
+  [responses.sessionEvent, 'SessionEvent'],
+  ...[...EVENT_SCHEMAS].map(([type, schema]) => [schema, componentName(type)] as const),
+  [responses.runResult, 'RunResult'],
+  [responses.session, 'Session'],
+  [responses.artifact, 'Artifact'],
+  [responses.approval, 'Approval'],
+  [responses.manifest, 'Manifest'],
+]);
+
+/** `action_queued` → `ActionQueuedEvent`. */
+function componentName(type: string): string {
+  return `${type.replaceAll(/(?:^|_)(\w)/g, (_whole, letter: string) => letter.toUpperCase())}Event`;
+}
+
+function refTo(id: string): string {
+  return `#/components/schemas/${id}`;
+}
+
+let converted: ReadonlyMap<z.ZodType, object> | null = null;
+
+function convert(): ReadonlyMap<z.ZodType, object> {
+  if (converted !== null) return converted;
+  const ids = new Map([...Object.entries(responses).map(([name, schema]) => [schema, name] as const), ...COMPONENTS]);
+  const registry = z.registry<{ id: string }>();
+  for (const [schema, id] of ids) registry.add(schema, { id });
+  const { schemas } = z.toJSONSchema(registry, { uri: refTo, io: 'input', unrepresentable: 'any' });
+  converted = new Map(
+    [...ids].map(([schema, id]) => {
+      const { $schema: _dialect, $id: _id, ...rest } = schemas[id] ?? {};
+      return [schema, rest];
+    }),
+  );
+  return converted;
+}
+
+/** `components.schemas` of the document. */
+export function componentSchemas(): Record<string, object> {
+  return Object.fromEntries([...COMPONENTS].map(([schema, id]) => [id, convert().get(schema) ?? {}]));
+}
+
+/** A response's schema in the document: what has a name by its name. */
+export function responseSchema(schema: z.ZodType): object {
+  const id = COMPONENTS.get(schema);
+  return id === undefined ? (convert().get(schema) ?? {}) : { $ref: refTo(id) };
+}
