@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { readEvents } from '../scripts/event-client.ts';
-import type { WireEvent } from '../scripts/event-client.ts';
+import type { SessionEvent } from '../src/domain/event.ts';
 import { freePort } from '../scripts/services.ts';
 import { startSystem } from '../scripts/system.ts';
 import { percentile, table, writeSection } from './report.ts';
@@ -133,7 +133,7 @@ interface Step {
 }
 
 /** Posts protocol text piece by piece and reads the events that come back meanwhile. */
-async function* stream(steps: readonly Step[]): AsyncGenerator<WireEvent> {
+async function* stream(steps: readonly Step[]): AsyncGenerator<SessionEvent> {
   const sending = request(`${system.url}/execute/streaming_protocol`, {
     method: 'POST',
     headers: { 'content-type': 'text/plain' },

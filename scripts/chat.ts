@@ -5,7 +5,7 @@
 import { createInterface } from 'node:readline/promises';
 import pc from 'picocolors';
 import { readEvents } from './event-client.ts';
-import type { WireEvent } from './event-client.ts';
+import type { EventOf, SessionEvent } from '../src/domain/event.ts';
 import { boxed, harmless, visible } from './visible.ts';
 
 const url = `http://127.0.0.1:${process.env['PORT'] || 8787}`;
@@ -39,16 +39,16 @@ class Screen {
   #segment = -1;
   #length = 0;
 
-  show(event: WireEvent): void {
-    const { data } = event;
+  show(event: SessionEvent): void {
     if (event.type === 'thought' || event.type === 'response' || event.type === 'text') {
       const paint = event.type === 'thought' ? pc.dim : (text: string): string => text;
-      if (data['segment'] !== this.#segment) {
+      const { segment, offset, delta } = event.data;
+      if (segment !== this.#segment) {
         this.#newLine();
-        this.#segment = Number(data['segment']);
+        this.#segment = segment;
         this.#length = 0;
       }
-      const fresh = String(data['delta']).slice(Math.max(0, this.#length - Number(data['offset'])));
+      const fresh = delta.slice(Math.max(0, this.#length - offset));
       process.stdout.write(paint(harmless(fresh)));
       this.#length += fresh.length;
       return;
@@ -68,33 +68,36 @@ class Screen {
     this.#segment = -1;
   }
 
-  #line({ type, action_id: id, action_name: name, data }: WireEvent): string | null {
+  #line(event: SessionEvent): string | null {
+    const { action_id: id, action_name: name } = event;
     const label = visible(name === undefined || name === id ? String(id) : `${id} (${name})`);
-    const { code, message } = (data['error'] ?? {}) as { code?: string; message?: string };
-    const error = visible(`${code}: ${message}`);
-    switch (type) {
+    switch (event.type) {
       case 'action_started':
         return pc.yellow(`  ▶ ${label}`);
       case 'action_completed':
-        return `${pc.green(`  ✓ ${label}`)} ${pc.dim(`${String(data['ms'])} ms`)}`;
+        return `${pc.green(`  ✓ ${label}`)} ${pc.dim(`${event.data.ms} ms`)}`;
       case 'action_failed':
-        return pc.red(`  ✗ ${label}: ${error}`);
+        return pc.red(`  ✗ ${label}: ${told(event.data.error)}`);
       case 'action_rejected':
-        return pc.red(`  ✗ ${label}: ${visible(`${String(data['code'])}: ${String(data['message'])}`)}`);
+        return pc.red(`  ✗ ${label}: ${told(event.data)}`);
       case 'action_skipped':
       case 'action_cancelled':
-        return pc.dim(`  – ${label}: ${type.slice(7)} (${visible(String(data['reason']))})`);
+        return pc.dim(`  – ${label}: ${event.type.slice(7)} (${visible(event.data.reason)})`);
       case 'agent_failed':
-        return pc.red(`The run failed: ${error}`);
+        return pc.red(`The run failed: ${told(event.data.error)}`);
       default:
         return null;
     }
   }
 }
 
+function told({ code, message }: { readonly code: string; readonly message: string }): string {
+  return visible(`${code}: ${message}`);
+}
+
 /** Unwraps `progress` events to the innermost event, of a sub-agent or workflow. */
-function innermost(event: WireEvent): WireEvent {
-  const inner = event.type === 'progress' ? (event.data['event'] as WireEvent | undefined) : undefined;
+function innermost(event: SessionEvent): SessionEvent {
+  const inner = event.type === 'progress' ? (event.data.event as SessionEvent | undefined) : undefined;
   return inner === undefined ? event : innermost(inner);
 }
 
@@ -102,21 +105,19 @@ function innermost(event: WireEvent): WireEvent {
 type Question = (text: string) => Promise<string | null>;
 
 /** Shows the call of an action and asks for approval. Null: no answer. */
-async function ask(event: WireEvent, question: Question): Promise<boolean | null> {
+async function ask(event: EventOf<'approval_requested'>, question: Question): Promise<boolean | null> {
   const { data, session_id: session, action_id: id, action_name: name } = event;
-  const path = `/agent/session/${session}/approvals/${String(data['approval_id'])}`;
-  const bytes = Number(data['bytes']);
+  const path = `/agent/session/${session}/approvals/${data.approval_id}`;
   // 0 if the terminal's size is unknown
   const columns = process.stdout.columns || 80;
-  const what = [String(data['type']), ...(name === undefined || name === data['type'] ? [] : [name])].join(' ');
+  const what = [data.type, ...(name === undefined || name === data.type ? [] : [name])].join(' ');
   console.log(pc.yellow(`  ? ${visible(`${id} (${what})`)} waits for your approval`));
-  if (data['complete'] === true || bytes <= PRINTED_BYTES) {
-    const whole = data['complete'] === true ? data : ((await (await call(path)).json()) as Record<string, unknown>);
-    console.log(boxed(whole['parameters'], columns));
-    const inputs = whole['inputs'] as object | undefined;
-    if (inputs !== undefined && Object.keys(inputs).length > 0) console.log(`  inputs\n${boxed(inputs, columns)}`);
+  if (data.complete || data.bytes <= PRINTED_BYTES) {
+    const { parameters, inputs = {} } = data.complete ? data : ((await (await call(path)).json()) as typeof data);
+    console.log(boxed(parameters, columns));
+    if (Object.keys(inputs).length > 0) console.log(`  inputs\n${boxed(inputs, columns)}`);
   } else console.log(`    too long to show; read it before you decide: curl ${url}${path}`);
-  console.log(pc.dim(`    ${bytes} bytes, sha256 ${String(data['sha256'])}`));
+  console.log(pc.dim(`    ${data.bytes} bytes, sha256 ${data.sha256}`));
   const said = await question('  approve? [y/N] ');
   if (said !== null) return /^y(es)?$/i.test(said.trim());
   console.log(`    decide with: curl ${url}${path} -d '{"decision": "approve"}'`);
@@ -129,7 +130,7 @@ async function follow(answer: Response, question: Question): Promise<void> {
   for (let goesOn = true; goesOn;) {
     goesOn = false;
     const screen = new Screen();
-    let last: WireEvent | null = null;
+    let last: SessionEvent | null = null;
     let unanswered = false;
     for await (const event of readEvents(stream)) {
       if (event.seq !== null) last = event;
@@ -138,7 +139,7 @@ async function follow(answer: Response, question: Question): Promise<void> {
         screen.end();
         const approved = await ask(inner, question);
         unanswered ||= approved === null;
-        const path = `/agent/session/${inner.session_id}/approvals/${String(inner.data['approval_id'])}`;
+        const path = `/agent/session/${inner.session_id}/approvals/${inner.data.approval_id}`;
         if (approved !== null) {
           // Another client may have decided meanwhile; its decision counts.
           await call(path, { decision: approved ? 'approve' : 'deny' }).catch((fault: unknown) => {

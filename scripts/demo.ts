@@ -63,8 +63,8 @@ async function show(url: string): Promise<void> {
   let answer = '';
   for await (const event of readEvents(response)) {
     timeline.take(event);
-    if (event.type === 'response_completed') answer = String(event.data['content']);
-    if (event.type === 'agent_failed') throw new Error(`the run failed: ${JSON.stringify(event.data['error'])}`);
+    if (event.type === 'response_completed') answer = event.data.content;
+    if (event.type === 'agent_failed') throw new Error(`the run failed: ${JSON.stringify(event.data.error)}`);
   }
   clearInterval(redraw);
   timeline.redraw(Date.now());

@@ -1,6 +1,6 @@
 /** A Gantt chart of a run: redrawn in place on a terminal, printed once otherwise. */
 import pc from 'picocolors';
-import type { WireEvent } from './event-client.ts';
+import type { SessionEvent } from '../src/domain/event.ts';
 
 interface Row {
   readonly id: string;
@@ -32,7 +32,7 @@ export class Timeline {
     this.#width = width;
   }
 
-  take(event: WireEvent): void {
+  take(event: SessionEvent): void {
     if (event.type === 'agent_started') this.#startedAt = event.timestamp;
     const id = event.action_id;
     // Ignore a rejected action whose id belongs to an accepted one.

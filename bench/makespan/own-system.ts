@@ -26,7 +26,7 @@ export async function runOwn(url: string, agent: string, prompt: string): Promis
   for await (const event of readEvents(answered)) {
     last = event.type;
     if (event.type === 'action_completed') completed += 1;
-    else if (event.type === 'response') answer += String(event.data['delta']);
+    else if (event.type === 'response') answer += event.data.delta;
     else if (/^action_(failed|rejected|skipped|cancelled)$|^agent_failed$/.test(event.type)) {
       throw new Error(`${event.type} ${event.action_id ?? ''}: ${JSON.stringify(event.data)}`);
     }

@@ -11,7 +11,7 @@ import { createParser } from 'eventsource-parser';
 import { freePort, startService, stopService, waitUntilHealthy } from '../../scripts/services.ts';
 import type { Service } from '../../scripts/services.ts';
 import type { System } from '../../scripts/system.ts';
-import type { WireEvent } from '../../scripts/event-client.ts';
+import type { SessionEvent } from '../../src/domain/event.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { stage } from '../support/staged-system.ts';
 import type { Stage } from '../support/staged-system.ts';
@@ -294,7 +294,7 @@ class Chaos {
     await this.#read(talk, AbortSignal.timeout(20_000)).catch(() =>
       this.#faults.push(`${talk.name}: its stream has no end`),
     );
-    const all = [...talk.seen].map(([, data]) => JSON.parse(data) as WireEvent);
+    const all = [...talk.seen].map(([, data]) => JSON.parse(data) as SessionEvent);
     if (all.some(({ seq }, index) => seq !== index + 1)) this.#faults.push(`${talk.name}: the ids have a gap`);
     for (const [seq, data] of before) {
       if (talk.seen.get(seq) !== data)

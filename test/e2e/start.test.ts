@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { readEvents } from '../../scripts/event-client.ts';
-import type { WireEvent } from '../../scripts/event-client.ts';
+import type { SessionEvent } from '../../src/domain/event.ts';
 import { freePort } from '../../scripts/services.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { childrenOf, clearAway, isAlive, launch, post, start, stateFolder, stop } from '../support/npm-start.ts';
@@ -121,15 +121,14 @@ describe.each<{ sandbox: string; env: Record<string, string>; signal: 'SIGINT' |
           '<thought>Testing</thought><action type="shell" id="s">{"command":"echo one; echo two"}</action><response final="true">$s</response>',
       }),
     });
-    const all: WireEvent[] = [];
+    const all: SessionEvent[] = [];
     for await (const event of readEvents(response)) all.push(event);
     const types = all.map(({ type }) => type);
     expect(types[0]).toBe('agent_started');
     expect(types).toEqual(
       expect.arrayContaining(['thought_completed', 'action_queued', 'action_started', 'progress', 'action_completed']),
     );
-    expect(types.at(-1)).toBe('agent_completed');
-    expect(all.at(-1)?.data['response']).toBe('one\ntwo');
+    expect(all.at(-1)).toMatchObject({ type: 'agent_completed', data: { response: 'one\ntwo' } });
   });
 
   test('[J1] executions of this start and of earlier ones are found', async () => {
