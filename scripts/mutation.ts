@@ -1,7 +1,8 @@
 /**
- * `npm run test:mutation [-- room … --mutants=150 --seed=1]`: how many small changes of a room's code the tests of the
- * same room notice. Takes a seeded sample of Stryker's mutants, runs the tests that cover each of them, and prints
- * the score of every room and the mutants that survived. Exits with 1 where a room scores below the goal.
+ * `npm run test:mutation [-- room … --mutants=150 --seed=1 --concurrency=2]`: how many small changes of a room's code
+ * the tests of the same room notice. Takes a seeded sample of Stryker's mutants, runs the tests that cover each of
+ * them, and prints the score of every room and the mutants that survived. Exits with 1 where a room scores below the
+ * goal.
  *
  * Mutants that change nothing that a test could see, only speed, are listed with their reason in
  * test/mutation/equivalent.json and count neither way.
@@ -62,19 +63,28 @@ const SILENT: ConstructorParameters<typeof Instrumenter>[0] = {
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { mutants: { type: 'string', default: '150' }, seed: { type: 'string', default: '1' } },
+  options: {
+    mutants: { type: 'string', default: '150' },
+    seed: { type: 'string', default: '1' },
+    concurrency: { type: 'string', default: '2' },
+  },
 });
 const wanted = Number(values.mutants);
+const concurrency = Number(values.concurrency);
 const rooms = positionals.length === 0 ? ROOMS : positionals;
 const unknown = rooms.filter((room) => !ROOMS.includes(room));
-if (unknown.length > 0 || !Number.isInteger(wanted) || wanted < 1) {
-  console.error(`Usage: npm run test:mutation [-- ${ROOMS.join(' | ')} … --mutants=150 --seed=1]`);
+if (unknown.length > 0 || ![wanted, concurrency].every((count) => Number.isInteger(count) && count >= 1)) {
+  console.error(`Usage: npm run test:mutation [-- ${ROOMS.join(' | ')} … --mutants=150 --seed=1 --concurrency=2]`);
   process.exit(1);
 }
 
 const equivalents = JSON.parse(
   readFileSync(join(ROOT, 'test/mutation/equivalent.json'), 'utf8'),
 ) as readonly Equivalent[];
+// Random cases repeat for every mutant: a few of them show what many would.
+process.env['SCHEDULER_RUNS'] ??= '25';
+process.env['CORTEX_FUZZ_RUNS'] ??= '15';
+const instrument = Instrumenter.prototype.instrument;
 let failed = false;
 for (const room of rooms) failed = !(await testRoom(room)) || failed;
 process.exit(failed ? 1 : 0);
@@ -89,6 +99,7 @@ async function testRoom(room: string): Promise<boolean> {
     .map(({ mutant }) => mutant);
   console.log(pc.bold(`${room}: ${sample.length} of ${all.length} mutants`));
   process.env['MUTATION_ROOM'] = room;
+  restrictTo(sample);
   const results = await new Stryker({
     mutate: sample.map(({ file, start, end }) => `${file}:${place(start)}-${place(end)}`),
     mutator: { plugins: null, excludedMutations: EXCLUDED },
@@ -100,25 +111,23 @@ async function testRoom(room: string): Promise<boolean> {
     // Stryker reads tsconfig files through the JavaScript API of TypeScript, which TypeScript 7 does not have.
     tsconfigFile: 'none.json',
     reporters: ['progress'],
-    concurrency: 2,
+    concurrency,
     timeoutMS: 20_000,
-    ignorePatterns: ['/bench', '/docs', '.cortex', '.wrangler'],
+    ignorePatterns: ['/bench', '.cortex', '.wrangler'],
   }).runMutationTest();
   rmSync(join(ROOT, 'reports'), { recursive: true, force: true });
 
   let killed = 0;
   const survived: string[] = [];
   for (const result of results) {
-    const { status, location, replacement = '', fileName } = result;
+    const { status, replacement = '', fileName } = result;
+    const start = fromOne(result.location.start);
     if (status === 'Ignored' || status === 'CompileError' || status === 'RuntimeError') continue;
-    const file = fileName.slice(fileName.indexOf('src/'));
-    const original = cut(readFileSync(join(ROOT, file), 'utf8'), location.start, location.end);
+    const file = sourceOf(fileName);
+    const original = cut(readFileSync(join(ROOT, file), 'utf8'), start, fromOne(result.location.end));
     if (equivalents.some((known) => same(known, { file, original, replacement }))) continue;
     if (status === 'Killed' || status === 'Timeout') killed += 1;
-    else
-      survived.push(
-        `  ${file}:${location.start.line + 1}  ${oneLine(original)}  ${pc.dim('→')}  ${oneLine(replacement)}`,
-      );
+    else survived.push(`  ${file}:${start.line + 1}  ${oneLine(original)}  ${pc.dim('→')}  ${oneLine(replacement)}`);
   }
   const total = killed + survived.length;
   const percent = total === 0 ? 100 : (killed / total) * 100;
@@ -128,6 +137,29 @@ async function testRoom(room: string): Promise<boolean> {
   return percent >= GOAL_PERCENT;
 }
 
+/** Stryker takes ranges of lines, which hold other mutants too: these are ignored, and so cost no time. */
+function restrictTo(sample: readonly Mutant[]): void {
+  const chosen = new Set(sample.map(({ file, start, end, replacement }) => nameOf(file, start, end, replacement)));
+  Instrumenter.prototype.instrument = async function (...given) {
+    const result = await instrument.apply(this, given);
+    for (const mutant of result.mutants) {
+      const { fileName, location, replacement = '' } = mutant;
+      if (chosen.has(nameOf(sourceOf(fileName), location.start, location.end, replacement))) continue;
+      mutant.status = 'Ignored';
+      mutant.statusReason = 'Not in the sample';
+    }
+    return result;
+  };
+}
+
+function nameOf(file: string, start: Position, end: Position, replacement: string): string {
+  return JSON.stringify([file, start.line, start.column, end.line, end.column, replacement]);
+}
+
+function sourceOf(path: string): string {
+  return path.slice(path.lastIndexOf('src/'));
+}
+
 async function mutantsOf(room: string): Promise<readonly Mutant[]> {
   const files = readdirSync(join(ROOT, 'src', room), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.ts'))
@@ -135,7 +167,8 @@ async function mutantsOf(room: string): Promise<readonly Mutant[]> {
     .sort();
   const sources = new Map(files.map((file) => [file, readFileSync(join(ROOT, file), 'utf8')]));
   const instrumenter = new Instrumenter(SILENT);
-  const { mutants } = await instrumenter.instrument(
+  const { mutants } = await instrument.call(
+    instrumenter,
     files.map((name) => ({ name, content: sources.get(name) ?? '', mutate: true })),
     { plugins: null, ignorers: [], excludedMutations: EXCLUDED },
   );
@@ -164,6 +197,11 @@ function cut(source: string, start: Position, end: Position): string {
   lines[lines.length - 1] = (lines.at(-1) ?? '').slice(0, end.column);
   lines[0] = (lines[0] ?? '').slice(start.column);
   return lines.join('\n');
+}
+
+/** Stryker's results count lines and columns from 1. */
+function fromOne({ line, column }: Position): Position {
+  return { line: line - 1, column: column - 1 };
 }
 
 /** As Stryker's ranges count: lines from 1, columns from 0. */

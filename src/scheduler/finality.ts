@@ -7,12 +7,12 @@ export function hasAnswer(generation: Generation): boolean {
 }
 
 /**
- * Whether the generation's answer ends the run. Called after its stream has ended and its awaited actions have settled.
+ * Whether the model's answer ends the run. Called after its stream has ended and its awaited actions have settled.
  */
 export function isFinal(state: RunState, generation: Generation): boolean {
   const answered = generation.answered || generation.responses.some((response) => ends(state, generation, response));
   if (!answered) return false;
-  if (state.policy.source === 'text' || state.policy.onFailedFinal === 'end') return true;
+  if (state.policy.onFailedFinal === 'end') return true;
   return !generation.nodes.some((node) => node.mode !== 'fire_and_forget' && !node.satisfied);
 }
 

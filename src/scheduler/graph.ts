@@ -225,9 +225,8 @@ export function exemptFromBarriers(
   const waiting = waitingFor(generation, waiters);
   const released: ActionNode[] = [];
   for (const node of needed) {
-    for (let at = generation.syncFront; at < generation.syncs.length; at += 1) {
-      const sync = generation.syncs[at];
-      if (sync === undefined || sync.index >= node.index) break;
+    for (const sync of generation.syncs) {
+      if (sync.index >= node.index) break;
       if (sync.stage !== 'settled' && waiting.has(sync)) exempt(generation, node, sync, released);
     }
   }
@@ -239,9 +238,8 @@ function exempt(generation: Generation, node: ActionNode, sync: ActionNode, rele
   if (node.barred === 'line') {
     node.barred = 'listed';
     generation.listed.push(node);
-    for (let at = generation.syncFront; at < generation.syncs.length; at += 1) {
-      const holder = generation.syncs[at];
-      if (holder === undefined || holder.index >= node.index) break;
+    for (const holder of generation.syncs) {
+      if (holder.index >= node.index) break;
       if (holder.stage === 'settled') continue;
       holder.holds = [...holder.holds, node];
       node.holdCount += 1;

@@ -80,24 +80,29 @@ export interface PlanReport {
  * @throws RangeError for a dependency cycle, which the scheduler never accepts
  */
 export function buildPlan(actions: readonly PlannedAction[]): PlanReport {
-  const nodes = actions.map((action): PlanNode => ({ action, level: 0, startMs: 0, before: null }));
+  const nodes = actions.map((action): PlanNode => ({
+    action,
+    dependencies: [],
+    barriers: [],
+    level: 0,
+    startMs: 0,
+    before: null,
+  }));
   const byId = new Map(nodes.map((node) => [node.action.id, node]));
   const edges: { from: string; to: string }[] = [];
-  const dependencies = new Map<PlanNode, PlanNode[]>();
-  const barriers = new Map<PlanNode, PlanNode[]>();
   for (const node of nodes) {
-    const rejected = new Set(node.action.dependsOnRejected);
-    const own = known(
+    const { dependsOn, dependsOnRejected, heldBy } = node.action;
+    const rejected = new Set(dependsOnRejected);
+    node.dependencies = known(
       byId,
       node,
-      node.action.dependsOn.filter((id) => !rejected.has(id)),
+      dependsOn.filter((id) => !rejected.has(id)),
     );
-    for (const dependency of own) edges.push({ from: dependency.action.id, to: node.action.id });
-    dependencies.set(node, own);
-    barriers.set(node, known(byId, node, node.action.heldBy ?? []));
+    node.barriers = known(byId, node, heldBy ?? []);
+    for (const dependency of node.dependencies) edges.push({ from: dependency.action.id, to: node.action.id });
   }
-  for (const node of inOrder(nodes, dependencies, barriers)) {
-    for (const earlier of [...(dependencies.get(node) ?? []), ...(barriers.get(node) ?? [])]) {
+  for (const node of inOrder(nodes)) {
+    for (const earlier of predecessors(node)) {
       node.level = Math.max(node.level, earlier.level + 1);
       const finish = earlier.startMs + earlier.action.estimateMs;
       if (node.before === null || finish > node.startMs) {
@@ -118,7 +123,7 @@ export function buildPlan(actions: readonly PlannedAction[]): PlanReport {
     byType: countBy(actions, ({ type }) => type),
     byMode: countBy(actions, ({ mode }) => mode),
     waves: waves.map((wave) => wave.map(({ action }) => action.id)),
-    barriers: barriersOf(nodes, barriers),
+    barriers: barriersOf(nodes),
     estimates: {
       sequential_ms: sequential,
       waves_ms: sum(waves.map((wave) => Math.max(...wave.map(({ action }) => action.estimateMs)))),
@@ -133,12 +138,15 @@ export function buildPlan(actions: readonly PlannedAction[]): PlanReport {
 
 interface PlanNode {
   readonly action: PlannedAction;
+  dependencies: readonly PlanNode[];
+  barriers: readonly PlanNode[];
   level: number;
   startMs: number;
   /** The predecessor that ends last. */
   before: PlanNode | null;
 }
 
+const predecessors = ({ dependencies, barriers }: PlanNode): readonly PlanNode[] => [...dependencies, ...barriers];
 const endOf = ({ startMs, action }: PlanNode): number => startMs + action.estimateMs;
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
 
@@ -152,49 +160,41 @@ function known(byId: ReadonlyMap<string, PlanNode>, node: PlanNode, ids: readonl
 }
 
 /** Topological order. Where a barrier and dependencies form a cycle, the barrier is dropped. */
-function inOrder(
-  nodes: readonly PlanNode[],
-  dependencies: ReadonlyMap<PlanNode, PlanNode[]>,
-  barriers: Map<PlanNode, PlanNode[]>,
-): PlanNode[] {
-  const first = sorted(nodes, (node) => [...(dependencies.get(node) ?? []), ...(barriers.get(node) ?? [])]);
+function inOrder(nodes: readonly PlanNode[]): PlanNode[] {
+  const first = sorted(nodes);
   if (first.length === nodes.length) return first;
   const placed = new Set(first);
   for (const node of nodes) {
-    if (!placed.has(node))
-      barriers.set(
-        node,
-        (barriers.get(node) ?? []).filter((sync) => placed.has(sync)),
-      );
+    if (!placed.has(node)) node.barriers = node.barriers.filter((sync) => placed.has(sync));
   }
-  const second = sorted(nodes, (node) => [...(dependencies.get(node) ?? []), ...(barriers.get(node) ?? [])]);
+  const second = sorted(nodes);
   if (second.length === nodes.length) return second;
   const ids = nodes.filter((node) => !second.includes(node)).map(({ action }) => action.id);
   throw new RangeError(`A plan cannot contain a dependency cycle: ${ids.join(', ')}`);
 }
 
-function sorted(nodes: readonly PlanNode[], before: (node: PlanNode) => readonly PlanNode[]): PlanNode[] {
-  const open = new Map<PlanNode, number>();
-  const after = new Map<PlanNode, PlanNode[]>();
-  const order: PlanNode[] = [];
-  for (const node of nodes) {
-    const earlier = before(node);
-    open.set(node, earlier.length);
-    if (earlier.length === 0) order.push(node);
-    for (const other of earlier) {
-      const list = after.get(other);
-      if (list === undefined) after.set(other, [node]);
-      else list.push(node);
+/** As many as can be ordered: those on a cycle, and those behind it, are missing. */
+function sorted(nodes: readonly PlanNode[]): PlanNode[] {
+  interface Entry {
+    readonly node: PlanNode;
+    open: number;
+    readonly after: Entry[];
+  }
+  const entries = new Map(nodes.map((node): [PlanNode, Entry] => [node, { node, open: 0, after: [] }]));
+  for (const entry of entries.values()) {
+    for (const earlier of predecessors(entry.node)) {
+      entry.open += 1;
+      entries.get(earlier)?.after.push(entry);
     }
   }
-  for (const node of order) {
-    for (const next of after.get(node) ?? []) {
-      const left = (open.get(next) ?? 0) - 1;
-      open.set(next, left);
-      if (left === 0) order.push(next);
+  const order = [...entries.values()].filter(({ open }) => open === 0);
+  for (const { after } of order) {
+    for (const next of after) {
+      next.open -= 1;
+      if (next.open === 0) order.push(next);
     }
   }
-  return order;
+  return order.map(({ node }) => node);
 }
 
 function wavesOf(nodes: readonly PlanNode[]): PlanNode[][] {
@@ -206,18 +206,14 @@ function wavesOf(nodes: readonly PlanNode[]): PlanNode[][] {
   return waves;
 }
 
-function barriersOf(nodes: readonly PlanNode[], barriers: ReadonlyMap<PlanNode, readonly PlanNode[]>): PlanBarrier[] {
-  const held = new Map<PlanNode, string[]>();
+function barriersOf(nodes: readonly PlanNode[]): PlanBarrier[] {
+  const held = new Map<PlanNode, string[]>(nodes.map((node) => [node, []]));
   for (const node of nodes) {
-    for (const sync of barriers.get(node) ?? []) {
-      const list = held.get(sync);
-      if (list === undefined) held.set(sync, [node.action.id]);
-      else list.push(node.action.id);
-    }
+    for (const sync of node.barriers) held.get(sync)?.push(node.action.id);
   }
-  return nodes
-    .filter((node) => held.has(node))
-    .map((node) => ({ id: node.action.id, wave: node.level, holds: held.get(node) ?? [] }));
+  return [...held]
+    .filter(([, holds]) => holds.length > 0)
+    .map(([node, holds]) => ({ id: node.action.id, wave: node.level, holds }));
 }
 
 function pathTo(last: PlanNode | null): string[] {

@@ -224,9 +224,7 @@ function refreshPaths(state: RunState): void {
   if (dirty.length === 0) return;
   state.dirty = [];
   const order = postorder(state, dirty);
-  for (let at = order.length - 1; at >= 0; at -= 1) {
-    const node = order[at];
-    if (node === undefined) continue;
+  for (const node of order.reverse()) {
     for (const dependency of node.dependencies) {
       if (dependency.stage === 'settled') continue;
       const path = dependency.policy.estimateMs + node.pathMs;

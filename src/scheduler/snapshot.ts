@@ -71,9 +71,9 @@ interface StoredState extends Omit<RunState, StateLinks> {
   readonly outputKeys: readonly NamedNode[];
   readonly named: readonly (readonly [string, readonly number[]])[];
   readonly limits: readonly StoredLimit[];
+  /** The lane of actions that need no slot is empty between two steps. */
   readonly lanes: {
     readonly slot: readonly number[];
-    readonly free: readonly number[];
     readonly background: readonly number[];
   };
   readonly generation: StoredGeneration | null;
@@ -99,7 +99,7 @@ export function snapshot(state: RunState): JsonObject {
       awaited: storeQueue(limit.awaited),
       background: storeQueue(limit.background),
     })),
-    lanes: { slot: indexesOf(lanes.slot), free: indexesOf(lanes.free), background: indexesOf(lanes.background) },
+    lanes: { slot: indexesOf(lanes.slot), background: indexesOf(lanes.background) },
     generation: generation === null ? null : storeGeneration(generation),
     dirty: indexesOf(dirty),
   };
@@ -197,10 +197,8 @@ export function restore(json: JsonObject): RunState {
   for (const [name, index] of outputKeys) state.outputKeys.set(name, at(index));
   for (const [name, namesakes] of named) state.named.set(name, all(namesakes));
   state.lanes.slot.push(...all(lanes.slot));
-  state.lanes.free.push(...all(lanes.free));
   state.lanes.background.push(...all(lanes.background));
   restoreHeap(state.lanes.slot);
-  restoreHeap(state.lanes.free);
   restoreHeap(state.lanes.background);
   state.generation = generation === null ? null : restoreGeneration(generation, all);
   state.dirty = all(dirty);

@@ -831,7 +831,7 @@ function nextIteration(frame: StepFrame, iteration: number): void {
 function timeBudgetEnded(frame: StepFrame): void {
   const { state, at, out } = frame;
   const { policy, generation } = state;
-  if (state.phase !== 'live' || generation === null || !state.budgetTimer) return;
+  if (generation === null || !state.budgetTimer) return;
   state.budgetTimer = false;
   const usedMs = state.elapsedMs + (at - state.since);
   if (!state.overtime) {

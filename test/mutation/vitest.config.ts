@@ -5,6 +5,7 @@ export default defineConfig({
   test: {
     include: [`test/${process.env['MUTATION_ROOM'] ?? '*'}/**/*.test.ts`],
     environment: 'node',
+    setupFiles: ['./test/support/fixed-seed.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
   },

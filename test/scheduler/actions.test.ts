@@ -38,6 +38,16 @@ describe('S5 slots', () => {
     expect(essential(run.succeed('first'))).toContain('start b');
   });
 
+  test('[S5] the path of an action that was rejected or cancelled does not count', () => {
+    const run = new Driver({ maxParallelActions: 1 });
+    run.declare({ id: 'plug' });
+    run.declare({ id: 'a' }, { estimateMs: 1_000 });
+    run.declare({ id: 'b' }, { estimateMs: 2_000 });
+    run.declare({ id: 'r', dependsOn: ['a', 'nowhere'] }, { estimateMs: 9_000 });
+    run.end();
+    expect(essential(run.succeed('plug'))).toEqual(['settle plug completed', 'start b']);
+  });
+
   test('[S5] a target runs no more often at once than its manifest says, and blocks nobody else', () => {
     const run = new Driver();
     run.declare({ id: 'a', name: 'slow' }, { concurrency: 1 });

@@ -153,6 +153,26 @@ describe('S3 dependencies', () => {
     ]);
   });
 
+  test('[S3] an action that is settled closes no circle: what waits for it is skipped', () => {
+    const run = new Driver();
+    run.declare({ id: 'f' });
+    run.declare({ id: 'busy' });
+    run.declare({ id: 'x', dependsOn: ['f', 'late'] });
+    run.declare({ id: 'y', dependsOn: ['x', 'busy'], waitForAll: false });
+    run.fail('f');
+    expect(essential(run.declare({ id: 'late', dependsOn: ['y'] }))).toEqual(['queue late [y]']);
+    expect(essential(run.succeed('busy'))).toEqual(['settle busy completed', 'start y']);
+
+    const direct = new Driver();
+    direct.declare({ id: 'f' });
+    direct.declare({ id: 'x', dependsOn: ['f', 'late'] });
+    direct.fail('f');
+    expect(essential(direct.declare({ id: 'late', dependsOn: ['x'] }))).toEqual([
+      'queue late [x]',
+      'settle late skipped x',
+    ]);
+  });
+
   test('[S3] wait_for_all: false starts at the first success, whatever becomes of the others', () => {
     const run = new Driver();
     run.declare({ id: 'a' });
@@ -160,6 +180,18 @@ describe('S3 dependencies', () => {
     run.declare({ id: 'any', dependsOn: ['a', 'b'], waitForAll: false });
     expect(essential(run.fail('a'))).toEqual(['settle a failed boom']);
     expect(essential(run.succeed('b'))).toEqual(['settle b completed', 'start any']);
+  });
+
+  test('[S3] wait_for_all: false does not wait for the others after the first success, also when that came before it', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' });
+    run.declare({ id: 'b' });
+    run.declare({ id: 'any', dependsOn: ['a', 'b'], waitForAll: false });
+    expect(essential(run.succeed('a'))).toEqual(['settle a completed', 'start any']);
+    expect(essential(run.declare({ id: 'late', dependsOn: ['a', 'b'], waitForAll: false }))).toEqual([
+      'queue late [a b]',
+      'start late',
+    ]);
   });
 
   test('[S3] wait_for_all: false is skipped when none succeeded, and starts when one counts as null', () => {
@@ -217,6 +249,45 @@ describe('S3 dependencies', () => {
       'complete_iteration 2',
       'start_iteration 3',
     ]);
+  });
+
+  test('[S3] the name of one action of this generation goes before the same name earlier', () => {
+    const run = new Driver();
+    run.declare({ id: 'old', name: 'search' });
+    run.succeed('old');
+    run.end();
+    run.declare({ id: 'new', name: 'search' });
+    expect(essential(run.declare({ id: 'c', dependsOn: ['search'] }))).toEqual(['queue c [new]']);
+    expect(essential(run.succeed('new'))).toEqual(['settle new completed', 'start c']);
+  });
+
+  test('[S3] the name of one earlier action is bound at once, that of several is undecided', () => {
+    const run = new Driver();
+    run.declare({ id: 'old', name: 'search' });
+    run.declare({ id: 'x', name: 'fetch' });
+    run.declare({ id: 'y', name: 'fetch' });
+    for (const id of ['old', 'x', 'y']) run.succeed(id);
+    run.end();
+    expect(essential(run.declare({ id: 'c', dependsOn: ['search'] }))).toEqual(['queue c [old]', 'start c']);
+    expect(run.declare({ id: 'd', dependsOn: ['fetch'] })).toEqual([]);
+    expect(essential(run.end())).toEqual(['settle d rejected unknown_dependency', 'report_plan 2']);
+  });
+
+  test('[S3] the name of an earlier action that failed is undecided until the end, then those that wait are skipped', () => {
+    const run = new Driver();
+    run.declare({ id: 'old', name: 'search' });
+    run.fail('old');
+    run.end();
+    expect(run.declare({ id: 'c', dependsOn: ['search'] })).toEqual([]);
+    expect(essential(run.end())).toContain('settle c skipped old');
+  });
+
+  test('[S3] a name that two actions of this generation have is undecided, whatever happened earlier', () => {
+    const run = new Driver();
+    run.declare({ id: 'x', name: 'fetch' });
+    run.declare({ id: 'y', name: 'fetch' });
+    expect(run.declare({ id: 'd', dependsOn: ['fetch'] })).toEqual([]);
+    expect(essential(run.end())).toContain('settle d rejected unknown_dependency');
   });
 
   test('[S3] an action that the parser refused skips those that depend on it', () => {
@@ -375,6 +446,54 @@ describe('S4 sync, async, fire_and_forget', () => {
     run.declare({ id: 'd' });
     expect(essential(run.declare({ id: 'c', dependsOn: ['d'] }))).toEqual(['queue c [d]', 'queue s1 [c]']);
     expect(essential(run.succeed('s2'))).toEqual(['settle s2 completed', 'start d']);
+  });
+
+  test('[S4] … while a sync action in front of it still holds it', () => {
+    const run = new Driver();
+    run.declare({ id: 's1', mode: 'sync' });
+    run.declare({ id: 'd' });
+    run.declare({ id: 's2', mode: 'sync', dependsOn: ['c'] });
+    expect(essential(run.declare({ id: 'c', dependsOn: ['d'] }))).toEqual(['queue c [d]', 'queue s2 [c]']);
+    expect(essential(run.succeed('s1'))).toEqual(['settle s1 completed', 'start d']);
+  });
+
+  test('[S4] a sync action that waits for nothing of it still holds what another one has to let go', () => {
+    const run = new Driver();
+    run.declare({ id: 's1', mode: 'sync' });
+    run.declare({ id: 's2', mode: 'sync' });
+    run.declare({ id: 's3', mode: 'sync', dependsOn: ['c'] });
+    run.declare({ id: 'x' });
+    run.declare({ id: 'c', dependsOn: ['x'] });
+    expect(essential(run.succeed('s1'))).toEqual(['settle s1 completed', 'start s2']);
+    expect(essential(run.succeed('s2'))).toEqual(['settle s2 completed', 'start x']);
+    expect(essential(run.succeed('x'))).toEqual(['settle x completed', 'start c']);
+    expect(essential(run.succeed('c'))).toEqual(['settle c completed', 'start s3']);
+  });
+
+  test('[S4] a barrier that was let go once is let go only once', () => {
+    const run = new Driver();
+    run.declare({ id: 's0', mode: 'sync' });
+    run.declare({ id: 's1', mode: 'sync', dependsOn: ['c', 'd'] });
+    run.declare({ id: 'x' });
+    run.declare({ id: 'c', dependsOn: ['x'] });
+    expect(essential(run.declare({ id: 'd', dependsOn: ['x'] }))).toEqual(['queue d [x]', 'queue s1 [c d]']);
+    expect(essential(run.succeed('s0'))).toEqual(['settle s0 completed', 'start x']);
+    expect(essential(run.succeed('x'))).toEqual(['settle x completed', 'start c', 'start d']);
+    run.succeed('c');
+    expect(essential(run.succeed('d'))).toEqual(['settle d completed', 'start s1']);
+  });
+
+  test('[S6] fail_fast also cancels what a barrier holds', () => {
+    const run = new Driver({ failFast: true });
+    run.declare({ id: 's', mode: 'sync' });
+    run.declare({ id: 'a', dependsOn: [] });
+    run.declare({ id: 'held' });
+    expect(essential(run.fail('a'))).toEqual([
+      'settle a failed boom',
+      'abort s fail_fast',
+      'settle s cancelled fail_fast',
+      'settle held cancelled fail_fast',
+    ]);
   });
 
   test('[S4] the same when the name is bound at the end of the generation', () => {

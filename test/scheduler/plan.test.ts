@@ -92,6 +92,16 @@ describe('the research assistant', () => {
 });
 
 describe('any declarations', () => {
+  const planned = (id: string, fields: Partial<PlannedAction> = {}): PlannedAction => ({
+    id,
+    type: 'tool',
+    mode: 'async',
+    name: 'echo',
+    dependsOn: [],
+    estimateMs: 1_000,
+    ...fields,
+  });
+
   test('[H6] rejected actions stand only among the rejected, their dependents stay', () => {
     const plan = planStatically([
       { rejection },
@@ -164,15 +174,6 @@ describe('any declarations', () => {
   });
 
   test('[S13] a circle of given dependencies is refused, one of barriers is cut', () => {
-    const planned = (id: string, fields: Partial<PlannedAction>): PlannedAction => ({
-      id,
-      type: 'tool',
-      mode: 'async',
-      name: 'echo',
-      dependsOn: [],
-      estimateMs: 1_000,
-      ...fields,
-    });
     expect(() => buildPlan([planned('a', { dependsOn: ['b'] }), planned('b', { dependsOn: ['a'] })])).toThrow(
       'cycle: a, b',
     );
@@ -180,6 +181,52 @@ describe('any declarations', () => {
       ['b'],
       ['a'],
     ]);
+  });
+
+  test('[S13] what is not in the plan holds nothing: unknown ids, an action’s own, a rejected one of the same id', () => {
+    const report = buildPlan([
+      planned('a'),
+      planned('b', { dependsOn: ['b', 'nowhere', 'a', 'a'], dependsOnRejected: ['a'] }),
+      planned('c', { dependsOn: ['a', 'a'] }),
+    ]);
+    expect(report.edges).toEqual([{ from: 'a', to: 'c' }]);
+    expect(report.waves).toEqual([['a', 'b'], ['c']]);
+  });
+
+  test('[S13] a start is that of the dependency or barrier that ends last; the path goes through it', () => {
+    const report = buildPlan([
+      planned('s', { mode: 'sync', estimateMs: 500 }),
+      planned('a', { estimateMs: 3_000 }),
+      planned('b', { dependsOn: ['a'], heldBy: ['s'], estimateMs: 100 }),
+      planned('c', { dependsOn: ['b', 's'], estimateMs: 50 }),
+      planned('d', { heldBy: ['s'], estimateMs: 10 }),
+      planned('e', { heldBy: ['s'], dependsOn: ['d'], estimateMs: 0 }),
+    ]);
+    expect(report.startsMs).toEqual([0, 0, 3_000, 3_100, 500, 510]);
+    expect(report.waves).toEqual([
+      ['s', 'a'],
+      ['b', 'd'],
+      ['c', 'e'],
+    ]);
+    expect(report.barriers).toEqual([{ id: 's', wave: 0, holds: ['b', 'd', 'e'] }]);
+    expect(report.criticalPath).toEqual(['a', 'b', 'c']);
+    expect(report.estimates).toEqual({
+      sequential_ms: 3_660,
+      waves_ms: 3_150,
+      critical_path_ms: 3_150,
+      speedup: 1.16,
+    });
+  });
+
+  test('[S13] of a circle with barriers only those of the circle are cut', () => {
+    const report = buildPlan([
+      planned('s', { mode: 'sync' }),
+      planned('a', { mode: 'sync', dependsOn: ['b'] }),
+      planned('b', { heldBy: ['s', 'a'] }),
+      planned('c', { heldBy: ['s'] }),
+    ]);
+    expect(report.waves).toEqual([['s'], ['b', 'c'], ['a']]);
+    expect(report.barriers).toEqual([{ id: 's', wave: 0, holds: ['b', 'c'] }]);
   });
 
   test('[S13] a plan of 2,000 actions in one chain is drawn in bounded text', () => {
