@@ -21,8 +21,8 @@ function event<A extends About, const S extends z.core.$ZodLooseShape>(about: A,
 export type EventDataOf<E extends { readonly data: z.ZodType }> = z.output<E['data']>;
 
 /** Parsed JSON. Not validated again, because any parsed value is JSON. */
-const json = z.unknown() as unknown as z.ZodType<Json>;
-const jsonObject = z.record(z.string(), json);
+export const json = z.unknown() as unknown as z.ZodType<Json>;
+export const jsonObject = z.record(z.string(), json);
 
 const count = z.int().min(0);
 const milliseconds = z.number().min(0);

@@ -5,31 +5,35 @@ import { fromPinned, toPinned } from '../catalog/store/pinned.ts';
 import { withSecrets } from '../catalog/check/secrets.ts';
 import type { ResolvedAgent, ResolvedWorkflow, WorkflowDefinition } from '../domain/manifest.ts';
 import type { SessionRecord } from '../domain/session.ts';
-import type { ManifestHost } from '../http/routes/manifests.ts';
+import type { ManifestHost } from '../http/manifest-host.ts';
 import { scopeOf } from '../settings/secrets.ts';
 import { objectName } from './env.ts';
 import type { CatalogRpc, Env, Remote } from './env.ts';
 import { valueOf } from './reply.ts';
+import type { Reply } from './reply.ts';
 
 function catalogFor(env: Env, owner: string | null): Remote<CatalogRpc> {
   return env.CATALOGS.getByName(objectName(owner)) as unknown as Remote<CatalogRpc>;
 }
 
-/** Requests after which other workflows may be due. */
-const CHANGES: ReadonlySet<string> = new Set(['put', 'remove', 'upload', 'replace']);
-
-/** Tells the clock of the namespace's own scheduled workflows; the common ones are told by the Worker (M6). */
-async function keepOwnSchedules(env: Env, owner: string | null): Promise<void> {
+/** After a change: tells the clock of the namespace's own scheduled workflows; the common ones are told by the Worker (M6). */
+async function changed<T>(env: Env, owner: string | null, change: Promise<Reply<T>>): Promise<T> {
+  const answer = valueOf(await change);
   await env.SCHEDULES.getByName(objectName(owner)).follow(owner);
+  return answer;
 }
 
 export function manifestHost(env: Env): ManifestHost {
+  const of = (owner: string | null): Remote<CatalogRpc> => catalogFor(env, owner);
   return {
-    async ask(owner, request) {
-      const answer = valueOf(await catalogFor(env, owner).ask(request, owner));
-      if (CHANGES.has(request.type)) await keepOwnSchedules(env, owner);
-      return answer;
-    },
+    list: async (owner, kind) => valueOf(await of(owner).list(owner, kind)),
+    get: async (owner, ref, wanted) => valueOf(await of(owner).get(owner, ref, wanted)),
+    put: (owner, ref, text) => changed(env, owner, of(owner).put(owner, ref, text)),
+    remove: (owner, ref) => changed(env, owner, of(owner).remove(owner, ref)),
+    upload: (owner, files) => changed(env, owner, of(owner).upload(owner, files)),
+    replace: (owner, files) => changed(env, owner, of(owner).replace(owner, files)),
+    validate: async (owner, files) => valueOf(await of(owner).validate(owner, files)),
+    graph: async (owner) => valueOf(await of(owner).graph(owner)),
   };
 }
 

@@ -10,7 +10,7 @@ import type { ChildEnd, ChildRequest, EdgeRelicCall } from '../domain/ports.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import type { EventBatch } from '../engine/session/broadcaster.ts';
 import type { ExecutionEntry, ExecutionsPage } from '../http/routes/executions.ts';
-import type { CatalogRequest } from '../http/routes/manifests.ts';
+import type { ManifestHost } from '../http/manifest-host.ts';
 import type { ScheduleOutlook } from '../http/routes/workflows.ts';
 import type { AiBinding } from '../llm/providers/workers-ai.ts';
 import type { EndpointReport } from '../llm/routing/endpoints.ts';
@@ -97,9 +97,14 @@ export interface ScheduleRpc extends Rpc.DurableObjectBranded {
   outlook(count: number): Promise<ScheduleOutlook[]>;
 }
 
-export interface CatalogRpc extends Rpc.DurableObjectBranded {
-  /** @param owner the API key whose catalogue it is */
-  ask(request: CatalogRequest, owner: string | null): Promise<Reply<unknown>>;
+/** The calls of the routes. */
+type CatalogCalls = {
+  [Call in keyof ManifestHost]: (
+    ...given: Parameters<ManifestHost[Call]>
+  ) => Promise<Reply<Awaited<ReturnType<ManifestHost[Call]>>>>;
+};
+
+export interface CatalogRpc extends Rpc.DurableObjectBranded, CatalogCalls {
   /** What an agent or a workflow means now, as text that a run keeps (`fromPinned`); null when there is none. */
   resolve(kind: 'agent' | 'workflow', name: string): Promise<Reply<string | null>>;
   workflows(): Promise<WorkflowDefinition[]>;

@@ -10,7 +10,7 @@ import type { ResolvedAgent } from '../domain/manifest.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import type { Principal } from './auth.ts';
 import { readText } from './body.ts';
-import type { ManifestHost } from './routes/manifests.ts';
+import type { ManifestHost } from './manifest-host.ts';
 import { EXPIRY_HEADER, PRINCIPAL_HEADER } from './session-env.ts';
 import type { SessionToken } from './tokens.ts';
 
@@ -39,10 +39,7 @@ export class Gateway {
   }
 
   async agents(owner: string | null): Promise<{ readonly name: string; readonly summary: string }[]> {
-    const agents = (await this.#ports.manifests.ask(owner, { type: 'list', kind: 'agent' })) as {
-      readonly name: string;
-      readonly summary: string;
-    }[];
+    const agents = await this.#ports.manifests.list(owner, 'agent');
     return agents.map(({ name, summary }) => ({ name, summary }));
   }
 

@@ -10,14 +10,10 @@ import { ACTION_MODES } from '../domain/action.ts';
 import type { ArtifactEntry } from '../domain/artifact.ts';
 import { ERROR_TABLE } from '../domain/errors.ts';
 import type { ErrorCode } from '../domain/errors.ts';
-import { EVENT_SCHEMAS, JOURNALED } from '../domain/event-schemas.ts';
-import type { Json } from '../domain/json.ts';
+import { EVENT_SCHEMAS, json, jsonObject, JOURNALED } from '../domain/event-schemas.ts';
 import type { RunStatus } from '../domain/session.ts';
 import { SCOPES } from './tokens.ts';
 
-/** Parsed JSON. Not looked through: whatever was parsed is JSON. */
-const json = z.unknown() as unknown as z.ZodType<Json>;
-const jsonObject = z.record(z.string(), json);
 const count = z.int().min(0);
 const at = z.int().describe('Epoch milliseconds');
 const next = (what: string) => z.string().nullable().describe(`\`before\` of the page with ${what}; null on the last`);

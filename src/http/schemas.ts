@@ -4,14 +4,12 @@
  */
 import * as z from 'zod';
 import { EngineError } from '../domain/errors.ts';
-import type { Json } from '../domain/json.ts';
+import { json } from '../domain/event-schemas.ts';
 import { limits } from '../domain/limits.ts';
 import { nearestNames } from '../domain/nearest.ts';
 import { SCOPES } from './tokens.ts';
 
 const name = z.string().min(1).max(128);
-/** Bodies are parsed JSON: going through them once more to see that they are JSON would be for nothing. */
-const json = z.unknown() as unknown as z.ZodType<Json>;
 const freeObject = z.record(z.string().max(256), json);
 /** Session variables: what `$name` can spell (P12), within the session's limits. */
 const variables = z

@@ -4,6 +4,7 @@ import { ThreadShare, FairQueue } from '../../src/domain/fair-queue.ts';
 import { WorkMeter } from '../../src/domain/work.ts';
 import { createApp } from '../../src/http/app.ts';
 import type { AppOptions } from '../../src/http/app.ts';
+import type { ManifestHost } from '../../src/http/manifest-host.ts';
 import { SessionTokens } from '../../src/http/tokens.ts';
 import type { WorkflowHost } from '../../src/http/routes/workflows.ts';
 import { hastyClock } from '../support/hasty-clock.ts';
@@ -23,6 +24,18 @@ export const noWorkflows: WorkflowHost = {
   schedules: () => Promise.resolve([]),
 };
 
+/** A catalogue that holds nothing. */
+const noManifests: ManifestHost = {
+  list: async () => [],
+  get: nothing,
+  put: nothing,
+  remove: nothing,
+  upload: nothing,
+  replace: nothing,
+  validate: nothing,
+  graph: nothing,
+};
+
 export function edgeApp(options: Partial<AppOptions> = {}): ReturnType<typeof createApp> {
   const { now = (): number => 0 } = options;
   return createApp({
@@ -34,7 +47,7 @@ export function edgeApp(options: Partial<AppOptions> = {}): ReturnType<typeof cr
     newSessionId: async () => `ses_${'1'.repeat(32)}`,
     mayBeSession: async () => true,
     agent: async () => null,
-    manifests: { ask: async () => [] },
+    manifests: noManifests,
     createSession: nothing,
     forward: nothing,
     workflows: noWorkflows,

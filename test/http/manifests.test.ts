@@ -1,27 +1,80 @@
-import { expect, test } from 'vitest';
-import { manifestRoutes } from '../../src/http/routes/manifests.ts';
-import type { CatalogRequest } from '../../src/http/routes/manifests.ts';
-import { problemResponse } from '../../src/http/problem.ts';
+/** The catalogue's routes: who may change what, and what counts as a folder (M4, H5, H8). */
 import { Hono } from 'hono';
+import { expect, test } from 'vitest';
 import type { Principal } from '../../src/http/auth.ts';
+import type { EdgeEnv } from '../../src/http/gateway.ts';
+import type { ChangeReport, ListedManifest, ManifestHost, StoredManifest } from '../../src/http/manifest-host.ts';
+import { problemResponse } from '../../src/http/problem.ts';
+import { manifestRoutes } from '../../src/http/routes/manifests.ts';
+import { checkedFetch } from '../support/response-check.ts';
 
-const asked: { owner: string | null; request: CatalogRequest }[] = [];
-const REPORT = { manifests: [{ kind: 'tool', name: 't', revision: 1 }], problems: [], warnings: [] };
+/** The calls that reached the catalogue: `put ann {"kind":"tool","name":"t"} …`. */
+const asked: string[] = [];
 
-function appFor(principal: Principal): Hono<{ Variables: { principal: Principal } }> {
+const TOOL: ListedManifest = {
+  kind: 'tool',
+  name: 't',
+  version: '1.0.0',
+  revision: 1,
+  summary: 'a tool',
+  tags: [],
+  common: false,
+  updatedAt: 5,
+};
+const STORED: StoredManifest = {
+  ...TOOL,
+  definition: { name: 't' },
+  source: 'kind: Tool\n',
+  file: 'tools/t.yaml',
+  versions: [{ revision: 1, version: '1.0.0', createdAt: 5 }],
+};
+const ISSUE = { file: 'tools/u.yaml', line: 2, column: 3, field: 'name', message: 'is missing' };
+const REPORT: ChangeReport = { manifests: [TOOL], problems: [], warnings: [] };
+
+function catalogue(report: ChangeReport): ManifestHost {
+  const answers: { [Call in keyof ManifestHost]: Awaited<ReturnType<ManifestHost[Call]>> } = {
+    list: [TOOL],
+    get: STORED,
+    put: report,
+    remove: undefined,
+    upload: report,
+    replace: { ...report, removed: [{ kind: 'tool', name: 'old' }] },
+    validate: report,
+    graph: {
+      graph: { nodes: [{ id: 'tool/t', kind: 'tool', name: 't', version: '1.0.0' }], edges: [] },
+      text: 'tool t',
+    },
+  };
+  const call =
+    <Call extends keyof ManifestHost>(name: Call) =>
+    async (owner: string | null, ...given: readonly unknown[]): Promise<(typeof answers)[Call]> => {
+      asked.push([name, owner, ...given.map((one) => JSON.stringify(one))].join(' '));
+      return answers[name];
+    };
+  return {
+    list: call('list'),
+    get: call('get'),
+    put: call('put'),
+    remove: call('remove'),
+    upload: call('upload'),
+    replace: call('replace'),
+    validate: call('validate'),
+    graph: call('graph'),
+  };
+}
+
+/** Sends a request of this caller's; the response has to be what the route declares. */
+function caller(principal: Principal, report = REPORT): (path: string, init?: RequestInit) => Promise<Response> {
   asked.length = 0;
-  const app = new Hono<{ Variables: { principal: Principal } }>();
+  const app = new Hono<EdgeEnv>();
   app.onError((fault) => problemResponse(fault));
   app.use(async (c, next) => {
     c.set('principal', principal);
     await next();
   });
-  const ask = async (owner: string | null, request: CatalogRequest): Promise<unknown> => {
-    asked.push({ owner, request });
-    return request.type === 'list' ? [] : REPORT;
-  };
-  app.route('/', manifestRoutes({ ask }));
-  return app;
+  app.route('/', manifestRoutes(catalogue(report)));
+  const fetch = checkedFetch(app);
+  return async (path, init = {}) => await fetch(new Request(`http://localhost${path}`, init));
 }
 
 const ann = { name: 'ann', role: 'admin' } as const;
@@ -34,19 +87,19 @@ test.each([
   ['PUT', '/manifests'],
 ])('[H5] %s %s needs the role admin', async (method, path) => {
   const body = method === 'DELETE' ? null : 'kind: Tool\nname: t\n';
-  const refused = await appFor(bob).request(path, { method, body });
+  const refused = await caller(bob)(path, { method, body });
   expect([refused.status, await refused.json()]).toMatchObject([403, { code: 'forbidden' }]);
   expect(asked).toEqual([]);
-  const taken = await appFor(ann).request(path, { method, body });
+  const taken = await caller(ann)(path, { method, body });
   expect(taken.status).toBeLessThan(300);
-  expect(asked).toMatchObject([{ owner: 'ann' }]);
+  expect(asked).toEqual([expect.stringMatching(/^\w+ ann /)]);
 });
 
 test('[M4] everyone reads and validates, in the namespace of their own key', async () => {
-  await appFor(bob).request('/manifests');
-  expect(asked).toEqual([{ owner: 'bob', request: { type: 'list', kind: null } }]);
-  await appFor(bob).request('/manifests/validate', { method: 'POST', body: 'kind: Tool\nname: t\n' });
-  expect(asked).toMatchObject([{ owner: 'bob', request: { type: 'validate', files: [{ path: 'tools/t.yaml' }] } }]);
+  await caller(bob)('/manifests');
+  expect(asked).toEqual(['list bob null']);
+  await caller(bob)('/manifests/validate', { method: 'POST', body: 'kind: Tool\nname: t\n' });
+  expect(asked).toEqual(['validate bob [{"path":"tools/t.yaml","text":"kind: Tool\\nname: t\\n"}]']);
 });
 
 test.each([
@@ -55,7 +108,7 @@ test.each([
   ['a control character', { files: { 'a\u0000.yaml': 'x' } }, 'invalid_request'],
   ['no files', {}, 'invalid_request'],
 ])('[M4] %s is refused', async (_what, body, code) => {
-  const response = await appFor(ann).request('/manifests', {
+  const response = await caller(ann)('/manifests', {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(body),
@@ -74,10 +127,10 @@ test.each([
 ])('[M4] [H8] a folder as JSON is a folder, also as %s', async (type) => {
   const headers: Record<string, string> = type === null ? {} : { 'content-type': type };
   const body = new TextEncoder().encode(JSON.stringify(FOLDER, null, 1));
-  const taken = await appFor(ann).request('/manifests', { method: 'PUT', headers, body });
+  const taken = await caller(ann)('/manifests', { method: 'PUT', headers, body });
   expect(taken.status).toBe(200);
   const files = Object.entries(FOLDER.files).map(([path, text]) => ({ path, text }));
-  expect(asked).toEqual([{ owner: 'ann', request: { type: 'replace', files } }]);
+  expect(asked).toEqual([`replace ann ${JSON.stringify(files)}`]);
 });
 
 test('[M4] what is no text in a folder is left out, and said', async () => {
@@ -87,27 +140,80 @@ test('[M4] what is no text in a folder is left out, and said', async () => {
   const request = new Request('http://x/', { method: 'POST', body: form });
   const body = await request.arrayBuffer();
   const headers = { 'content-type': request.headers.get('content-type') ?? '', 'content-length': `${body.byteLength}` };
-  const taken = await appFor(ann).request('/manifests', { method: 'POST', headers, body });
+  const taken = await caller(ann)('/manifests', { method: 'POST', headers, body });
   expect(await taken.json()).toMatchObject({
     warnings: [{ file: 'logo.png', message: 'is not text in UTF-8, so it is left out' }],
   });
-  expect(asked).toMatchObject([{ request: { files: [{ path: 'tools/t.yaml', text: 'kind: Tool' }] } }]);
+  expect(asked).toEqual(['upload ann [{"path":"tools/t.yaml","text":"kind: Tool"}]']);
 });
 
 test('[M4] one manifest has its own limit, whatever a folder may have', async () => {
   const body = `kind: Tool\nname: t\ndescription: ${'x'.repeat(1_048_576)}\n`;
-  const refused = await appFor(ann).request('/manifests', { method: 'POST', body });
+  const refused = await caller(ann)('/manifests', { method: 'POST', body });
   expect([refused.status, await refused.json()]).toMatchObject([413, { code: 'body_too_large' }]);
   expect(asked).toEqual([]);
 });
 
 test('[M4] a form without its length, a form that is none, and a body past the limit are refused', async () => {
   const form = { 'content-type': 'multipart/form-data; boundary=x' };
-  const open = await appFor(ann).request('/manifests', { method: 'POST', headers: form, body: 'x' });
+  const open = await caller(ann)('/manifests', { method: 'POST', headers: form, body: 'x' });
   expect(await open.json()).toMatchObject({ code: 'body_too_large' });
   const headers = { ...form, 'content-length': '1' };
-  const none = await appFor(ann).request('/manifests', { method: 'POST', headers, body: 'x' });
+  const none = await caller(ann)('/manifests', { method: 'POST', headers, body: 'x' });
   expect(await none.json()).toMatchObject({ code: 'invalid_request' });
-  const large = await appFor(ann).request('/manifests/tool/t', { method: 'PUT', body: 'x'.repeat(1_048_577) });
+  const large = await caller(ann)('/manifests/tool/t', { method: 'PUT', body: 'x'.repeat(1_048_577) });
   expect([large.status, await large.json()]).toMatchObject([413, { code: 'body_too_large' }]);
+});
+
+test.each([
+  ['GET', '/manifests', 200, { manifests: [{ name: 't', revision: 1, updated_at: 5 }] }],
+  ['GET', '/manifests/tools', 200, { manifests: [{ kind: 'tool' }] }],
+  [
+    'GET',
+    '/manifests/tool/t',
+    200,
+    { name: 't', definition: { name: 't' }, versions: [{ revision: 1, created_at: 5 }] },
+  ],
+  ['GET', '/manifests/graph', 200, { nodes: [{ id: 'tool/t' }], edges: [] }],
+  ['POST', '/manifests', 201, { manifests: [{ name: 't' }], problems: [], warnings: [] }],
+  ['PUT', '/manifests', 200, { removed: [{ kind: 'tool', name: 'old' }] }],
+  ['POST', '/manifests/validate', 200, { valid: true }],
+  ['PUT', '/manifests/tool/t', 201, { name: 't', warnings: [] }],
+])('[H4] [M4] %s %s answers what it declares', async (method, path, status, body) => {
+  const response = await caller(ann)(path, { method, body: method === 'GET' ? null : 'kind: Tool\nname: t\n' });
+  expect([response.status, await response.json()]).toMatchObject([status, body]);
+});
+
+test('[M4] an upload that loads in part answers 207 with the issues; one that does not load at all is refused', async () => {
+  const post = { method: 'POST', body: 'kind: Tool\nname: t\n' };
+  const part = await caller(ann, { ...REPORT, problems: [ISSUE] })('/manifests', post);
+  expect([part.status, await part.json()]).toMatchObject([207, { problems: [ISSUE] }]);
+  const none = await caller(ann, { ...REPORT, manifests: [], problems: [ISSUE] })('/manifests', post);
+  expect([none.status, await none.json()]).toMatchObject([
+    400,
+    {
+      code: 'invalid_manifest',
+      detail: expect.stringContaining('tools/u.yaml:2:3: name: is missing'),
+      problems: [ISSUE],
+    },
+  ]);
+  const checked = await caller(bob, { ...REPORT, problems: [ISSUE] })('/manifests/validate', post);
+  expect(await checked.json()).toMatchObject({ valid: false, problems: [ISSUE] });
+});
+
+test('[M4] a manifest and the graph are also given as text', async () => {
+  const yaml = await caller(bob)('/manifests/tool/t?revision=1', { headers: { accept: 'application/yaml' } });
+  expect([yaml.headers.get('content-type'), await yaml.text()]).toEqual([
+    'application/yaml; charset=utf-8',
+    'kind: Tool\n',
+  ]);
+  expect(asked).toEqual(['get bob {"kind":"tool","name":"t"} {"revision":1}']);
+  const graph = await caller(bob)('/manifests/graph', { headers: { accept: 'text/plain' } });
+  expect(await graph.text()).toBe('tool t');
+});
+
+test('[M4] a further version of a manifest answers 200', async () => {
+  const report = { ...REPORT, manifests: [{ ...TOOL, revision: 2 }] };
+  const put = { method: 'PUT', body: 'kind: Tool\nname: t\n' };
+  expect((await caller(ann, report)('/manifests/tool/t', put)).status).toBe(200);
 });

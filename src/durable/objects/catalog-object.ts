@@ -5,12 +5,19 @@
 import { DurableObject } from 'cloudflare:workers';
 import { bundled, bundledSources } from '../../catalog/bundled.ts';
 import { graphOf, renderGraph } from '../../catalog/store/graph.ts';
-import type { ManifestFile } from '../../catalog/load.ts';
 import { toPinned } from '../../catalog/store/pinned.ts';
-import type { ManifestStore } from '../../catalog/store/store.ts';
+import type { ManifestGraph } from '../../catalog/store/graph.ts';
+import type {
+  ChangeReport,
+  ListedManifest,
+  ManifestRef,
+  ManifestStore,
+  ReplaceReport,
+  StoredManifest,
+} from '../../catalog/store/store.ts';
 import { limits } from '../../domain/limits.ts';
 import type { WorkflowDefinition } from '../../domain/manifest.ts';
-import type { CatalogRequest } from '../../http/routes/manifests.ts';
+import type { ManifestKind, PostedFile } from '../../http/manifest-host.ts';
 import { platformClock } from '../platform.ts';
 import { refusedSecret } from '../../settings/secrets.ts';
 import { readSettings } from '../../settings/settings.ts';
@@ -39,13 +46,52 @@ export class CatalogObject extends DurableObject<Env> implements CatalogRpc {
     return this.#opened;
   }
 
-  async ask(request: CatalogRequest, owner: string | null): Promise<Reply<unknown>> {
+  async #answer<T>(owner: string | null, work: (store: ManifestStore) => T | Promise<T>): Promise<Reply<T>> {
     this.#owner = owner;
     return await replyOf(async () => {
-      const answer = await answerOf(await this.#store(), request);
+      const answer = await work(await this.#store());
       // The answer to a change is sent once the change is on disk.
       await this.ctx.storage.sync();
-      return answer ?? null;
+      return answer;
+    });
+  }
+
+  async list(owner: string | null, kind: ManifestKind | null): Promise<Reply<readonly ListedManifest[]>> {
+    return await this.#answer(owner, (store) => store.list(kind));
+  }
+
+  async get(
+    owner: string | null,
+    ref: ManifestRef,
+    wanted: { readonly version?: string; readonly revision?: number },
+  ): Promise<Reply<StoredManifest>> {
+    return await this.#answer(owner, (store) => store.get(ref, wanted));
+  }
+
+  async put(owner: string | null, ref: ManifestRef, text: string): Promise<Reply<ChangeReport>> {
+    return await this.#answer(owner, (store) => store.put(ref, text, platformClock.now()));
+  }
+
+  async remove(owner: string | null, ref: ManifestRef): Promise<Reply<void>> {
+    return await this.#answer(owner, (store) => store.remove(ref, platformClock.now()));
+  }
+
+  async upload(owner: string | null, files: readonly PostedFile[]): Promise<Reply<ChangeReport>> {
+    return await this.#answer(owner, (store) => store.upload(files, platformClock.now()));
+  }
+
+  async replace(owner: string | null, files: readonly PostedFile[]): Promise<Reply<ReplaceReport>> {
+    return await this.#answer(owner, (store) => store.replace(files, platformClock.now()));
+  }
+
+  async validate(owner: string | null, files: readonly PostedFile[]): Promise<Reply<ChangeReport>> {
+    return await this.#answer(owner, (store) => store.validate(files));
+  }
+
+  async graph(owner: string | null): Promise<Reply<{ graph: ManifestGraph; text: string }>> {
+    return await this.#answer(owner, (store) => {
+      const graph = graphOf(store.data);
+      return { graph, text: renderGraph(graph) };
     });
   }
 
@@ -59,29 +105,5 @@ export class CatalogObject extends DurableObject<Env> implements CatalogRpc {
 
   async workflows(): Promise<WorkflowDefinition[]> {
     return [...(await this.#store()).data.workflows];
-  }
-}
-
-async function answerOf(store: ManifestStore, request: CatalogRequest): Promise<unknown> {
-  const now = platformClock.now();
-  switch (request.type) {
-    case 'list':
-      return store.list(request.kind);
-    case 'get':
-      return store.get(request.ref, request.wanted);
-    case 'put':
-      return await store.put(request.ref, request.text, now);
-    case 'remove':
-      return await store.remove(request.ref, now);
-    case 'upload':
-      return await store.upload(request.files satisfies readonly ManifestFile[], now);
-    case 'replace':
-      return await store.replace(request.files, now);
-    case 'validate':
-      return await store.validate(request.files);
-    case 'graph': {
-      const graph = graphOf(store.data);
-      return { graph, text: renderGraph(graph) };
-    }
   }
 }

@@ -2,6 +2,7 @@
 import { Hono } from 'hono';
 import type { Context } from 'hono';
 import { EngineError } from '../../domain/errors.ts';
+import { isJsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { RunStatus } from '../../domain/session.ts';
 import { planText } from '../../dry-run/dry-run.ts';
@@ -57,7 +58,7 @@ export function executionRoutes({ gateway, executions }: ExecutionRoutesOptions)
       'json' in posted
         ? posted.json
         : { protocol_text: posted.text, agent: query.agent, stream: query.stream !== 'false' };
-    const named = (raw as { agent?: unknown } | null)?.agent;
+    const named = isJsonObject(raw) ? raw['agent'] : undefined;
     await gateway.requireAgent(typeof named === 'string' ? named : 'assistant', principal.name);
     const body = validate(executeBody, raw);
     const session = { agent: body.agent, user_id: null, metadata: {}, kind: 'execution' } as const;

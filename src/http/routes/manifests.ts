@@ -4,49 +4,24 @@ import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Principal } from '../auth.ts';
 import { parseBody, readJson, readText } from '../body.ts';
+import type { EdgeEnv } from '../gateway.ts';
+import { MANIFEST_KINDS } from '../manifest-host.ts';
+import type {
+  ChangeReport,
+  ListedManifest,
+  ManifestHost,
+  ManifestIssue,
+  ManifestKind,
+  PostedFile,
+} from '../manifest-host.ts';
 import { describe } from '../openapi/describe.ts';
 import { readForm } from '../multipart.ts';
 import { filesQuery, manifestQuery, readQuery } from '../query.ts';
 import * as answers from '../responses.ts';
 import { manifestFilesBody, validate } from '../schemas.ts';
 
-const KINDS = ['agent', 'tool', 'relic', 'workflow', 'monument'] as const;
-export type ManifestKind = (typeof KINDS)[number];
-
-interface ManifestRef {
-  readonly kind: ManifestKind;
-  readonly name: string;
-}
-
-interface PostedFile {
-  readonly path: string;
-  readonly text: string;
-}
-
-/** What a catalogue can be asked. */
-export type CatalogRequest =
-  | { readonly type: 'list'; readonly kind: ManifestKind | null }
-  | {
-      readonly type: 'get';
-      readonly ref: ManifestRef;
-      readonly wanted: { readonly version?: string; readonly revision?: number };
-    }
-  | { readonly type: 'put'; readonly ref: ManifestRef; readonly text: string }
-  | { readonly type: 'remove'; readonly ref: ManifestRef }
-  | { readonly type: 'upload' | 'replace' | 'validate'; readonly files: readonly PostedFile[] }
-  | { readonly type: 'graph' };
-
-/** The catalogues of all namespaces. */
-export interface ManifestHost {
-  /** @throws EngineError what the catalogue refuses with */
-  ask(owner: string | null, request: CatalogRequest): Promise<unknown>;
-}
-
-type Env = { Variables: { principal: Principal } };
-type Answer = Readonly<Record<string, unknown>>;
-
-export function manifestRoutes(host: ManifestHost): Hono<Env> {
-  const app = new Hono<Env>();
+export function manifestRoutes(host: ManifestHost): Hono<EdgeEnv> {
+  const app = new Hono<EdgeEnv>();
 
   app.get('/manifests', describe({ summary: 'Everything in the catalogue', response: answers.manifests }), async (c) =>
     c.json({ manifests: await list(host, c.get('principal'), null) }),
@@ -56,10 +31,7 @@ export function manifestRoutes(host: ManifestHost): Hono<Env> {
     '/manifests/graph',
     describe({ summary: 'Who uses what; as text with `Accept: text/plain`', response: answers.manifestGraph }),
     async (c) => {
-      const { graph, text } = (await host.ask(c.get('principal').name, { type: 'graph' })) as {
-        graph: Answer;
-        text: string;
-      };
+      const { graph, text } = await host.graph(c.get('principal').name);
       return (c.req.header('accept') ?? '').includes('text/plain') ? c.text(text) : c.json(graph);
     },
   );
@@ -74,7 +46,7 @@ export function manifestRoutes(host: ManifestHost): Hono<Env> {
     }),
     async (c) => {
       const { files, leftOut } = await readFiles(c.req.raw);
-      const report = (await host.ask(c.get('principal').name, { type: 'validate', files })) as Report;
+      const report = await host.validate(c.get('principal').name, files);
       return c.json({ valid: report.problems.length === 0, ...reportJson(report, leftOut) });
     },
   );
@@ -91,9 +63,7 @@ export function manifestRoutes(host: ManifestHost): Hono<Env> {
     async (c) => {
       const principal = requireAdmin(c.get('principal'));
       const { files, leftOut } = await readFiles(c.req.raw);
-      const report = (await host.ask(principal.name, { type: 'replace', files })) as Report & {
-        readonly removed: readonly Answer[];
-      };
+      const report = await host.replace(principal.name, files);
       return c.json({ ...reportJson(report, leftOut), removed: report.removed });
     },
   );
@@ -111,7 +81,7 @@ export function manifestRoutes(host: ManifestHost): Hono<Env> {
     async (c) => {
       const principal = requireAdmin(c.get('principal'));
       const { files, leftOut } = await readFiles(c.req.raw);
-      const report = (await host.ask(principal.name, { type: 'upload', files })) as Report;
+      const report = await host.upload(principal.name, files);
       if (report.manifests.length === 0 && report.problems.length > 0) {
         const [first] = report.problems;
         throw new EngineError('invalid_manifest', `Nothing could be loaded; the first problem: ${said(first)}`, {
@@ -141,15 +111,15 @@ export function manifestRoutes(host: ManifestHost): Hono<Env> {
     async (c) => {
       const ref = { kind: kindOf(c.req.param('kind')), name: c.req.param('name') };
       const wanted = readQuery(manifestQuery, c.req.url);
-      const found = (await host.ask(c.get('principal').name, { type: 'get', ref, wanted })) as Answer;
+      const found = await host.get(c.get('principal').name, ref, wanted);
       if (/\byaml\b/.test(c.req.header('accept') ?? '')) {
-        return new Response(typeof found['source'] === 'string' ? found['source'] : '', {
+        return new Response(found.source ?? '', {
           headers: { 'content-type': 'application/yaml; charset=utf-8' },
         });
       }
       const { definition, source, file, versions, ...rest } = found;
-      const history = Array.isArray(versions) ? versions.map((one: Answer) => wire(one)) : [];
-      return c.json({ ...wire(rest), file, source, definition, versions: history });
+      const history = versions.map(({ createdAt, ...one }) => ({ ...one, created_at: createdAt }));
+      return c.json({ ...manifestJson(rest), file, source, definition, versions: history });
     },
   );
 
@@ -166,12 +136,9 @@ export function manifestRoutes(host: ManifestHost): Hono<Env> {
       const principal = requireAdmin(c.get('principal'));
       const ref = { kind: kindOf(c.req.param('kind')), name: c.req.param('name') };
       const text = await readText(c.req.raw, limits.manifestBytes);
-      const report = (await host.ask(principal.name, { type: 'put', ref, text })) as Report;
+      const report = await host.put(principal.name, ref, text);
       const json = reportJson(report);
-      return c.json(
-        { ...json.manifests[0], warnings: json.warnings },
-        report.manifests[0]?.['revision'] === 1 ? 201 : 200,
-      );
+      return c.json({ ...json.manifests[0], warnings: json.warnings }, report.manifests[0]?.revision === 1 ? 201 : 200);
     },
   );
 
@@ -181,7 +148,7 @@ export function manifestRoutes(host: ManifestHost): Hono<Env> {
     async (c) => {
       const principal = requireAdmin(c.get('principal'));
       const ref = { kind: kindOf(c.req.param('kind')), name: c.req.param('name') };
-      await host.ask(principal.name, { type: 'remove', ref });
+      await host.remove(principal.name, ref);
       return c.body(null, 204);
     },
   );
@@ -189,45 +156,36 @@ export function manifestRoutes(host: ManifestHost): Hono<Env> {
   return app;
 }
 
-interface Report {
-  readonly manifests: readonly Answer[];
-  readonly problems: readonly Answer[];
-  readonly warnings: readonly Answer[];
+type ManifestJson = Omit<ListedManifest, 'updatedAt'> & { readonly updated_at: number | null };
+
+function manifestJson({ updatedAt, ...rest }: ListedManifest): ManifestJson {
+  return { ...rest, updated_at: updatedAt };
 }
 
-async function list(host: ManifestHost, principal: Principal, kind: ManifestKind | null): Promise<Answer[]> {
-  return ((await host.ask(principal.name, { type: 'list', kind })) as Answer[]).map(wire);
+async function list(host: ManifestHost, principal: Principal, kind: ManifestKind | null): Promise<ManifestJson[]> {
+  return (await host.list(principal.name, kind)).map(manifestJson);
 }
 
 function reportJson(
-  { manifests, problems, warnings }: Report,
-  leftOut: readonly Answer[] = [],
-): Record<'manifests' | 'problems' | 'warnings', Answer[]> {
-  return { manifests: manifests.map(wire), problems: [...problems], warnings: [...leftOut, ...warnings] };
+  { manifests, problems, warnings }: ChangeReport,
+  leftOut: readonly ManifestIssue[] = [],
+): { manifests: ManifestJson[]; problems: ManifestIssue[]; warnings: ManifestIssue[] } {
+  return { manifests: manifests.map(manifestJson), problems: [...problems], warnings: [...leftOut, ...warnings] };
 }
 
-/** Names of the wire for what the catalogue says. */
-function wire({ updatedAt, createdAt, ...rest }: Answer): Answer {
-  return {
-    ...rest,
-    ...(updatedAt === undefined ? {} : { updated_at: updatedAt }),
-    ...(createdAt === undefined ? {} : { created_at: createdAt }),
-  };
-}
-
-function said(problem: Answer | undefined): string {
+function said(problem: ManifestIssue | undefined): string {
   if (problem === undefined) return 'none';
   const { file, line, column, field, message } = problem;
-  return `${String(file)}:${String(line)}:${String(column)}: ${field === '' ? '' : `${String(field)}: `}${String(message)}`;
+  return `${file}:${line}:${column}: ${field === '' ? '' : `${field}: `}${message}`;
 }
 
 /** `tool` and `tools` alike. */
 function kindOf(written: string): ManifestKind {
-  const kind = KINDS.find((known) => written === known || written === `${known}s`);
+  const kind = MANIFEST_KINDS.find((known) => written === known || written === `${known}s`);
   if (kind !== undefined) return kind;
   throw new EngineError(
     'not_found',
-    `"${written.slice(0, limits.excerptChars)}" is not a kind of manifest (known: ${KINDS.join(', ')})`,
+    `"${written.slice(0, limits.excerptChars)}" is not a kind of manifest (known: ${MANIFEST_KINDS.join(', ')})`,
   );
 }
 
@@ -239,7 +197,7 @@ function requireAdmin(principal: Principal): Principal {
 /** What was posted, and a line for each file of it that is no text. */
 interface Posted {
   readonly files: readonly PostedFile[];
-  readonly leftOut: readonly Answer[];
+  readonly leftOut: readonly ManifestIssue[];
 }
 
 /**
@@ -278,7 +236,7 @@ function folderOf(body: unknown): Posted {
 async function readParts(request: Request): Promise<Posted> {
   const form = await readForm(request);
   const files: PostedFile[] = [];
-  const leftOut: Answer[] = [];
+  const leftOut: ManifestIssue[] = [];
   for (const [name, value] of form as unknown as Iterable<[string, string | File]>) {
     // `-F manifests/a.yaml=@a.yaml` and `-F file=@a.yaml;filename=manifests/a.yaml` name the same path
     const path = checkedPath(typeof value === 'string' || /[./]/.test(name) ? name : value.name);

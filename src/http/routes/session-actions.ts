@@ -1,6 +1,7 @@
 /** What a caller does with a session: messages, protocol text, cancels, approvals, and its deletion (H1). */
 import { Hono } from 'hono';
 import { EngineError } from '../../domain/errors.ts';
+import { isJsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import { readChunks, readJson } from '../body.ts';
 import { describe } from '../openapi/describe.ts';
@@ -48,7 +49,7 @@ sessionActions.post(
     const { session } = c.env;
     void session.record;
     const raw = await readJson(c.req.raw, limits.messageBytes * 2);
-    if (Array.isArray((raw as { content?: unknown } | null)?.content)) {
+    if (isJsonObject(raw) && Array.isArray(raw['content'])) {
       throw new EngineError('unsupported_content', '"content" must be a string; lists of parts are not supported');
     }
     const body = validate(messageBody, raw);
