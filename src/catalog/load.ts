@@ -3,36 +3,36 @@
  * reported; the others load.
  */
 import type { z } from 'zod';
-import type { Json, JsonObject } from '../domain/json.ts';
 import { DEFAULT_INTERVALS } from '../domain/intervals.ts';
 import type { IntervalLimits } from '../domain/intervals.ts';
 import { isJsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import type { AgentDefinition, ResolvedAgent, WorkflowDefinition } from '../domain/manifest.ts';
+import type { ResolvedAgent, WorkflowDefinition } from '../domain/manifest.ts';
 import { withSuggestions } from '../domain/nearest.ts';
 import { WorkMeter } from '../domain/work.ts';
 import { toAgent } from './build/build-agent.ts';
-import { toBase } from './build/build-base.ts';
+import { toImports } from './build/build-imports.ts';
+import type { ImportTarget } from './build/build-imports.ts';
+import { toMonument } from './build/build-monument.ts';
 import type { BuildContext } from './build/build-base.ts';
 import { toRelic } from './build/build-relic.ts';
 import { toTool } from './build/build-tool.ts';
 import { toWorkflow } from './build/build-workflow.ts';
 import { createCatalog } from './catalog.ts';
-import type { AnyDefinition, Catalog, CatalogData, CatalogKind, MonumentDefinition } from './catalog.ts';
+import type { AnyDefinition, Catalog, CatalogData, CatalogKind } from './catalog.ts';
 import { checkFeeds } from './check/check-feeds.ts';
 import { circleOf } from './check/check-recursion.ts';
 import { TriggerCount } from './check/check-triggers.ts';
 import { check } from './check/issues.ts';
-import type { Issue } from './check/issues.ts';
+import { ProblemLog, TooManyProblems } from './check/problem-log.ts';
 import { ImportIndex } from './read/imports.ts';
-import type { ImportKind } from './read/imports.ts';
+import { ImportBindings } from './read/import-bindings.ts';
+import type { Found } from './read/import-bindings.ts';
 import { PathIndex, relativeTo, normalPath } from './read/paths.ts';
-import { fieldName } from './check/problem.ts';
 import type { FieldPath, ManifestProblem } from './check/problem.ts';
 import { readManifestFile } from './read/read-file.ts';
 import type { BuiltDefinition, ReadDocument, ReadFile } from './read/read-file.ts';
 import { agentSchema, monumentSchema, toolSchema } from './schema/schema.ts';
-import type { AgentInput, MonumentInput } from './schema/schema.ts';
 import { relicSchema } from './schema/schema-relic.ts';
 import { workflowSchema } from './schema/schema-workflow.ts';
 import { secretsNamedBy } from './check/secrets.ts';
@@ -78,20 +78,6 @@ export interface LoadOptions {
   readonly read?: ReadonlyMap<string, ReadFile>;
 }
 
-const IMPORTABLE = { agents: 'agent', tools: 'tool', relics: 'relic', workflows: 'workflow' } as const;
-
-/** A document in this load. */
-interface Found extends Omit<ReadDocument, 'built'> {
-  readonly read: ReadDocument;
-  /** Another folder has a definition with the same name that takes precedence for other importers (M2). */
-  readonly scoped: boolean;
-}
-
-/** Thrown when a file reaches the maximum number of issues; the rest of the file is not checked. */
-class TooManyProblems extends Error {
-  override readonly name = 'TooManyProblems';
-}
-
 /** Loads all manifests in `files`. Never throws for errors in manifests. */
 export function loadManifests(files: readonly ManifestFile[], options: LoadOptions = {}): LoadedManifests {
   const loader = new Loader(files, options);
@@ -130,18 +116,13 @@ class Loader {
   readonly #isKept: NonNullable<LoadOptions['isKept']>;
   readonly #before: ReadonlyMap<string, ReadFile>;
   readonly #read = new Map<string, ReadFile>();
-  readonly #problems: ManifestProblem[] = [];
-  readonly #warnings: ManifestProblem[] = [];
-  readonly #told = new Map<string, number>();
+  readonly #log = new ProblemLog();
   readonly #tokens = { left: limits.catalogTokens };
   readonly #suggestions = new WorkMeter(limits.manifestSuggestionSteps);
   readonly #steps: Iterator<number, LoadedManifests> = this.#load();
   readonly #found: Found[] = [];
   readonly #index: ImportIndex<Found>;
-  /** Importers of definitions that only their own folder uses. */
-  readonly #bound: { readonly importer: Found; readonly target: Found }[] = [];
-  /** Imports by importer, to report targets that did not load. */
-  readonly #imported = new Map<Found, Map<string, { readonly target: Found; readonly field: FieldPath }>>();
+  readonly #bindings: ImportBindings;
   readonly #built = new Map<Found, AnyDefinition>();
 
   constructor(files: readonly ManifestFile[], options: LoadOptions) {
@@ -154,6 +135,7 @@ class Loader {
     this.#common = common;
     this.#before = read ?? new Map();
     this.#index = new ImportIndex(this.#paths, (path) => this.#texts.has(path), common);
+    this.#bindings = new ImportBindings(this.#index, this.#log);
   }
 
   /** The next slice: the number of processed characters, or the final result. */
@@ -168,14 +150,13 @@ class Loader {
       const file = again ? known : readManifestFile(path, text, this.#tokens);
       if (again) this.#tokens.left -= known.tokens;
       this.#read.set(path, file);
-      this.#problems.push(...file.problems);
-      this.#told.set(path, file.problems.length);
-      for (const document of file.documents) this.#guarded(() => this.#admit(document));
+      this.#log.parsed(path, file.problems);
+      for (const document of file.documents) this.#log.guarded(() => this.#admit(document));
       yield file === known ? 1 : file.size;
     }
     for (const found of this.#found) {
       const reused = found.read.built !== null;
-      this.#guarded(() => {
+      this.#log.guarded(() => {
         const definition = this.#definition(found);
         if (definition !== null && this.#mayName(found, definition)) this.#built.set(found, definition);
       });
@@ -185,21 +166,11 @@ class Loader {
     this.#countTriggers();
     yield* this.#checkAgents();
     yield* this.#warnOfCircles();
-    for (const [importer, targets] of this.#imported) {
-      if (!this.#built.has(importer)) continue;
-      for (const { target, field } of targets.values()) {
-        if (this.#built.has(target)) continue;
-        const message = `the ${target.kind} "${target.name}" did not load and is omitted`;
-        this.#warn(importer, { path: field, part: 'value', message });
-      }
-    }
+    this.#bindings.warnOfMissing(this.#built);
     for (const { documents } of this.#read.values()) for (const { document } of documents) document.release();
-    const byPlace = (a: ManifestProblem, b: ManifestProblem): number =>
-      a.file === b.file ? a.line - b.line || a.column - b.column : a.file < b.file ? -1 : 1;
     return {
       catalog: createCatalog(this.#data()),
-      problems: this.#problems.sort(byPlace),
-      warnings: this.#warnings.sort(byPlace),
+      ...this.#log.sorted(),
       entries: [...this.#built].map(([{ file, document }, definition]) => ({
         definition,
         file,
@@ -219,7 +190,7 @@ class Loader {
       yield own.size;
       if (circle === null) continue;
       const message = `the workflow always starts itself (${circle.join(' -> ')}), until ${limits.childDepth} runs are above each other, and that one fails: put a condition on a step`;
-      this.#warn(found, { path: ['steps'], part: 'value', message });
+      this.#log.warn(found, { path: ['steps'], part: 'value', message });
     }
   }
 
@@ -231,7 +202,7 @@ class Loader {
       relics: all.filter((one) => one.kind === 'Relic'),
       workflows: all.filter((one) => one.kind === 'Workflow'),
       monuments: all.filter((one) => one.kind === 'Monument'),
-      scoped: this.#bound.flatMap(({ importer, target }) => {
+      scoped: this.#bindings.scoped.flatMap(({ importer, target }) => {
         const definition = this.#built.get(target);
         return definition === undefined ? [] : [{ importer: `${importer.kind}/${importer.name}`, definition }];
       }),
@@ -251,7 +222,7 @@ class Loader {
       const issue = count.admit(definition, false);
       if (issue === null) continue;
       this.#built.delete(found);
-      this.#guarded(() => this.#report(found, { ...issue, part: 'value' }));
+      this.#log.guarded(() => this.#log.report(found, { ...issue, part: 'value' }));
     }
   }
 
@@ -267,10 +238,10 @@ class Loader {
       const resolved: ResolvedAgent | null = catalog.agent(found.name);
       if (resolved === null) continue;
       const { errors, warnings } = checkFeeds(resolved, this.#common);
-      for (const warning of warnings) this.#warn(found, { ...warning, part: 'value' });
+      for (const warning of warnings) this.#log.warn(found, { ...warning, part: 'value' });
       if (errors.length > 0) this.#built.delete(found);
-      this.#guarded(() => {
-        for (const error of errors) this.#report(found, { ...error, part: 'value' });
+      this.#log.guarded(() => {
+        for (const error of errors) this.#log.report(found, { ...error, part: 'value' });
       });
       yield found.document.source.length / 8;
     }
@@ -279,8 +250,10 @@ class Loader {
   #definition(found: Found): AnyDefinition | null {
     const known = found.read.built;
     if (known !== null && this.#means(found, known)) {
-      for (const warning of known.warnings) this.#warn(found, warning);
-      const bound = known.targets.every(({ written, kind, field }) => this.#resolve(written, kind, found, field));
+      for (const warning of known.warnings) this.#log.warn(found, warning);
+      const bound = known.targets.every(({ written, kind, field }) =>
+        this.#bindings.resolve(written, kind, found, field),
+      );
       return bound ? known.definition : null;
     }
     found.read.built = null;
@@ -291,11 +264,11 @@ class Loader {
         return this.#build(found, relicSchema, toRelic);
       case 'agent':
         return this.#build(found, agentSchema, (input, { target, ...context }) =>
-          toAgent(input, importsOf(input.import, target), context),
+          toAgent(input, toImports(input.import, target), context),
         );
       case 'workflow':
         return this.#build(found, workflowSchema, (input, { target, ...context }) =>
-          toWorkflow(input, { ...context, imports: importsOf(input.import, target), target }),
+          toWorkflow(input, { ...context, imports: toImports(input.import, target), target }),
         );
       case 'monument':
         return this.#build(found, monumentSchema, toMonument);
@@ -320,7 +293,7 @@ class Loader {
       const message = this.#refuseSecret(name, found.file);
       if (message === null) continue;
       may = false;
-      this.#report(found, { path, part: 'value', message });
+      this.#log.report(found, { path, part: 'value', message });
     }
     return may;
   }
@@ -330,23 +303,23 @@ class Loader {
     const found: Found = { ...read, read, scoped: false };
     if (this.#found.length >= limits.catalogDefinitions) {
       const message = `the folder has more than ${limits.catalogDefinitions} manifests`;
-      return this.#report(found, { path: ['kind'], part: 'value', message });
+      return this.#log.report(found, { path: ['kind'], part: 'value', message });
     }
     const same = name === '' ? [] : this.#index.named(kind, name);
     const [first] = same;
     const at = { path: ['name'], part: 'value' } as const;
     if (name !== '' && this.#index.isCommon(kind, name)) {
       const message = `"${name}" is the name of a bundled ${kind}, which cannot be changed`;
-      return this.#report(found, { ...at, message });
+      return this.#log.report(found, { ...at, message });
     }
     if (first === undefined) return this.#take(found);
     const { line } = first.document.place(['name']);
     const message = `there is already ${article(kind)} ${kind} "${name}", in ${first.file}:${line}`;
     // agents, workflows and monuments are called by name; tools and relics belong to their importers
     if ((kind !== 'tool' && kind !== 'relic') || this.#index.inSameFolder(kind, name, file)) {
-      return this.#report(found, { ...at, message });
+      return this.#log.report(found, { ...at, message });
     }
-    this.#warn(found, { ...at, message: `${message}; importers that are nearer to this one use it` });
+    this.#log.warn(found, { ...at, message: `${message}; importers that are nearer to this one use it` });
     return this.#take({ ...found, scoped: true });
   }
 
@@ -359,16 +332,17 @@ class Loader {
   #build<Input, T extends AnyDefinition>(
     found: Found,
     schema: z.ZodType<Input>,
-    build: (input: Input, context: BuildContext & { readonly target: Target }) => T,
+    build: (input: Input, context: BuildContext & { readonly target: ImportTarget }) => T,
   ): T | null {
     const { file } = found;
     const checked = check(schema, found.normalised.value);
-    for (const warning of checked.warnings) this.#warn(found, warning);
-    for (const error of checked.errors) this.#report(found, error);
+    for (const warning of checked.warnings) this.#log.warn(found, warning);
+    for (const error of checked.errors) this.#log.report(found, error);
     if (checked.value === null) return null;
 
-    const before = this.#problems.length;
-    const addIssue = (path: FieldPath, message: string): void => this.#report(found, { path, part: 'value', message });
+    const before = this.#log.count;
+    const addIssue = (path: FieldPath, message: string): void =>
+      this.#log.report(found, { path, part: 'value', message });
     const files: BuiltDefinition['files'][number][] = [];
     const targets: BuiltDefinition['targets'][number][] = [];
     let left = limits.definitionChars;
@@ -386,120 +360,28 @@ class Loader {
         left -= text.length;
         if (left < 0) {
           const message = `the files that the manifest names have more than ${limits.definitionChars} characters in total`;
-          this.#report(found, { path: field, part: 'value', message });
+          this.#log.report(found, { path: field, part: 'value', message });
           throw new TooManyProblems();
         }
         files.push({ path, text });
         return text;
       },
       target: (written, kind, field) => {
-        const name = this.#resolve(written, kind, found, field);
+        const name = this.#bindings.resolve(written, kind, found, field);
         if (name !== null) targets.push({ written, kind, field, name });
         return name;
       },
     });
-    if (this.#problems.length > before) return null;
+    if (this.#log.count > before) return null;
     found.read.built = { definition, warnings: checked.warnings, files, targets };
     return definition;
   }
-
-  /** Resolves an import, by path or by name (M2). */
-  #resolve(written: string, kind: ImportKind, importer: Found, field: FieldPath): string | null {
-    const meant = this.#index.look(written, kind, importer);
-    if ('message' in meant) {
-      this.#report(importer, { path: field, part: 'value', message: meant.message() });
-      return null;
-    }
-    return meant.target === null ? meant.name : this.#bind(importer, meant.target, field);
-  }
-
-  /** Records the target of an import; one importer cannot use two definitions with the same name. */
-  #bind(importer: Found, target: Found, field: FieldPath): string | null {
-    const key = `${target.kind}/${target.name}`;
-    const bound = this.#imported.get(importer) ?? new Map<string, { target: Found; field: FieldPath }>();
-    this.#imported.set(importer, bound);
-    const other = bound.get(key);
-    if (other !== undefined && other.target !== target) {
-      const message = `"${target.name}" already refers to the ${target.kind} in ${other.target.file}`;
-      this.#report(importer, { path: field, part: 'value', message });
-      return null;
-    }
-    if (other === undefined) {
-      bound.set(key, { target, field });
-      if (target.scoped) this.#bound.push({ importer, target });
-    }
-    return target.name;
-  }
-
-  /** @throws TooManyProblems when the file has the maximum number of issues */
-  #report(found: Found, issue: Issue): void {
-    const told = (this.#told.get(found.file) ?? 0) + 1;
-    if (told <= limits.manifestProblems) {
-      this.#told.set(found.file, told);
-      this.#problems.push(problemOf(found, issue));
-    }
-    if (told >= limits.manifestProblems) throw new TooManyProblems();
-  }
-
-  #warn(found: Found, issue: Issue): void {
-    const key = `${found.file} warnings`;
-    const told = (this.#told.get(key) ?? 0) + 1;
-    if (told > limits.manifestProblems) return;
-    this.#told.set(key, told);
-    this.#warnings.push(problemOf(found, issue));
-  }
-
-  #guarded(work: () => void): void {
-    try {
-      work();
-    } catch (fault) {
-      if (!(fault instanceof TooManyProblems)) throw fault;
-    }
-  }
-}
-
-type Target = (written: string, kind: ImportKind, field: FieldPath) => string | null;
-
-function problemOf({ file, document, normalised }: Found, issue: Issue): ManifestProblem {
-  const path = normalised.original(issue.path);
-  const { line, column } = document.place(path, issue.part);
-  return { file, line, column, field: fieldName(path), message: issue.message };
 }
 
 /** Whether the document has a cron expression. */
 function isScheduled({ kind, normalised: { value } }: Found): boolean {
   const trigger = kind === 'workflow' && isJsonObject(value) ? value['trigger'] : null;
   return isJsonObject(trigger) && trigger['type'] === 'scheduled';
-}
-
-function importsOf(written: AgentInput['import'], target: Target): AgentDefinition['imports'] {
-  const names = (field: keyof typeof IMPORTABLE): string[] => {
-    const resolved = (written?.[field] ?? []).map((entry, index) =>
-      target(entry, IMPORTABLE[field], ['import', field, index]),
-    );
-    return [...new Set(resolved.filter((name) => name !== null))];
-  };
-  return { agents: names('agents'), tools: names('tools'), relics: names('relics'), workflows: names('workflows') };
-}
-
-const BASE_FIELDS = new Set([
-  'kind',
-  'version',
-  'name',
-  'summary',
-  'description',
-  'author',
-  'state',
-  'tags',
-  'metadata',
-]);
-
-function toMonument(input: MonumentInput): MonumentDefinition {
-  const body: Record<string, Json> = {};
-  for (const [field, value] of Object.entries(input)) {
-    if (!BASE_FIELDS.has(field)) body[field] = value as Json;
-  }
-  return { kind: 'Monument', ...toBase(input, {}), body: body satisfies JsonObject };
 }
 
 function article(kind: CatalogKind): string {

@@ -66,7 +66,7 @@ export function toParameterSchema(
   if (!isJsonObject(written)) {
     addIssue({
       path: [],
-      message: `expected a list, a map of name to type, or a JSON Schema, found ${typeName(written)} ${quoted(written, limits.excerptChars)}`,
+      message: `expected a list, a map of name to type, or a JSON Schema, found ${typeName(written)} ${quoted(written)}`,
     });
     return NO_PARAMETERS;
   }
@@ -97,7 +97,7 @@ function fromList(list: readonly Json[], addIssue: (issue: ParameterIssue) => vo
     if (!isJsonObject(item) || typeof item['name'] !== 'string') {
       addIssue({
         path: [index],
-        message: `expected a map with "name" and "type", found ${quoted(item, limits.excerptChars)}`,
+        message: `expected a map with "name" and "type", found ${quoted(item)}`,
       });
       continue;
     }
@@ -123,7 +123,7 @@ function fromMap(map: JsonObject, addIssue: (issue: ParameterIssue) => void, wor
     } else {
       addIssue({
         path: [name],
-        message: `expected a type such as string, or a map with "type", found ${quoted(spec, limits.excerptChars)}`,
+        message: `expected a type such as string, or a map with "type", found ${quoted(spec)}`,
       });
     }
   }
@@ -134,7 +134,7 @@ function checkName(name: Json | undefined, path: FieldPath, addIssue: (issue: Pa
   if (typeof name === 'string' && PARAMETER_NAME.test(name) && name !== '__proto__') return true;
   addIssue({
     path,
-    message: `${quoted(name, limits.excerptChars)} is not a parameter name (allowed: a letter or _, then up to 63 letters, digits, _ - . $)`,
+    message: `${quoted(name)} is not a parameter name (allowed: a letter or _, then up to 63 letters, digits, _ - . $)`,
   });
   return false;
 }
@@ -151,7 +151,7 @@ function fromSpec(
   else if (required !== undefined && typeof required !== 'boolean') {
     addIssue({
       path: [...path, 'required'],
-      message: `expected true or false, found ${quoted(required, limits.excerptChars)}`,
+      message: `expected true or false, found ${quoted(required)}`,
     });
   }
   if (type === undefined) return { schema: rest, required: required === true };
@@ -170,7 +170,7 @@ function typeSchema(written: string, path: FieldPath, addIssue: (issue: Paramete
   if (type !== undefined) return { type };
   addIssue({
     path,
-    message: `unknown type ${quoted(written, limits.excerptChars)} (allowed: ${SCHEMA_TYPES.join(', ')}, any, string[])`,
+    message: `unknown type ${quoted(written)} (allowed: ${SCHEMA_TYPES.join(', ')}, any, string[])`,
   });
   return {};
 }
@@ -206,7 +206,7 @@ function checkedSchema(schema: JsonObject, addIssue: (issue: ParameterIssue) => 
   if (schema['type'] !== undefined && schema['type'] !== 'object') {
     addIssue({
       path: ['type'],
-      message: `parameters are an object, so "type" must be object, found ${quoted(schema['type'], limits.excerptChars)}`,
+      message: `parameters are an object, so "type" must be object, found ${quoted(schema['type'])}`,
     });
   }
   try {
@@ -244,16 +244,13 @@ function checkSchema(
 ): void {
   if (typeof schema === 'boolean') return;
   if (!isJsonObject(schema)) {
-    report(path, `expected a JSON Schema, found ${quoted(schema, limits.excerptChars)}`);
+    report(path, `expected a JSON Schema, found ${quoted(schema)}`);
     return;
   }
   const types = Array.isArray(schema['type']) ? schema['type'] : [schema['type']];
   for (const type of types) {
     if (type !== undefined && !(typeof type === 'string' && SCHEMA_TYPES.includes(type))) {
-      report(
-        [...path, 'type'],
-        `unknown type ${quoted(type, limits.excerptChars)} (allowed: ${SCHEMA_TYPES.join(', ')})`,
-      );
+      report([...path, 'type'], `unknown type ${quoted(type)} (allowed: ${SCHEMA_TYPES.join(', ')})`);
     }
   }
   if (schema['enum'] !== undefined && !Array.isArray(schema['enum'])) {
@@ -264,7 +261,7 @@ function checkSchema(
   }
   const target = schema['$ref'];
   if (typeof target === 'string' && !leadsSomewhere(target, root)) {
-    report([...path, '$ref'], `${quoted(target, limits.excerptChars)} does not exist (allowed: "#/…" in this schema)`);
+    report([...path, '$ref'], `${quoted(target)} does not exist (allowed: "#/…" in this schema)`);
   }
   for (const key of ['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas']) {
     const members = schema[key];

@@ -74,7 +74,7 @@ function toIssues(issue: z.core.$ZodIssue, value: JsonObject, parent: FieldPath)
 }
 
 function sentence(issue: z.core.$ZodIssue, found: Json | undefined): string {
-  const shown = found === undefined ? 'nothing' : `${typeName(found)} ${quoted(found, limits.excerptChars)}`;
+  const shown = found === undefined ? 'nothing' : `${typeName(found)} ${quoted(found)}`;
   switch (issue.code) {
     case 'invalid_type': {
       const expected = WORDS[issue.expected] ?? issue.expected;
@@ -84,13 +84,13 @@ function sentence(issue: z.core.$ZodIssue, found: Json | undefined): string {
       const allowed = issue.values.map(String);
       return found === undefined
         ? `is missing (allowed: ${allowed.join(', ')})`
-        : `${quoted(found, limits.excerptChars)} is not allowed (allowed: ${allowed.join(', ')})${meant(found, allowed)}`;
+        : `${quoted(found)} is not allowed (allowed: ${allowed.join(', ')})${meant(found, allowed)}`;
     }
     case 'invalid_union': {
       // a discriminated union names its discriminant; a plain union has its own message
       const choices = choicesOf(issue);
       if (choices !== null) {
-        return `${found === undefined ? 'is missing' : `${quoted(found, limits.excerptChars)} is not allowed`} (allowed: ${choices.join(', ')})${meant(found, choices)}`;
+        return `${found === undefined ? 'is missing' : `${quoted(found)} is not allowed`} (allowed: ${choices.join(', ')})${meant(found, choices)}`;
       }
       return found === undefined ? `is missing; it ${issue.message}` : `${issue.message}, found ${shown}`;
     }

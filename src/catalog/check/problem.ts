@@ -1,6 +1,6 @@
 /** An issue of a manifest with its position (M1). */
-
 import { excerptOf } from '../../bounded/json-size.ts';
+import { limits } from '../../domain/limits.ts';
 
 /** One issue. Lines and columns are 1-based; columns count UTF-16 units. */
 export interface ManifestProblem {
@@ -32,8 +32,10 @@ export function fieldName(path: FieldPath): string {
   return name;
 }
 
-/** A value as JSON for messages, truncated. */
-export const quoted = excerptOf;
+/** A value as JSON for messages, cut to `limits.excerptChars`. */
+export function quoted(value: unknown): string {
+  return excerptOf(value, limits.excerptChars);
+}
 
 /** `null`, `list`, `map`, `string`, …: the type names that YAML authors use. */
 export function typeName(value: unknown): string {

@@ -115,8 +115,7 @@ function kindOf(document: YamlDocument, file: string, problems: ManifestProblem[
   }
   if (problems.length >= limits.manifestProblems) return null;
   const allowed = Object.values(KINDS);
-  const found =
-    written === undefined ? 'is missing' : `${quoted(written, limits.excerptChars)} is not a kind of manifest`;
+  const found = written === undefined ? 'is missing' : `${quoted(written)} is not a kind of manifest`;
   const near = typeof written === 'string' ? nearestNames(written, allowed) : [];
   const meant = near.length > 0 ? `. Did you mean ${near[0]}?` : '';
   const message = `${found} (allowed: ${allowed.join(', ')})${meant}`;

@@ -7,14 +7,9 @@ import { bundled, bundledSources } from '../../catalog/bundled.ts';
 import { graphOf, renderGraph } from '../../catalog/store/graph.ts';
 import { toPinned } from '../../catalog/store/pinned.ts';
 import type { ManifestGraph } from '../../catalog/store/graph.ts';
-import type {
-  ChangeReport,
-  ListedManifest,
-  ManifestRef,
-  ManifestStore,
-  ReplaceReport,
-  StoredManifest,
-} from '../../catalog/store/store.ts';
+import type { ListedManifest, StoredManifest } from '../../catalog/store/listed-manifest.ts';
+import type { ManifestRef } from '../../catalog/store/store-tables.ts';
+import type { ChangeReport, ManifestStore, ReplaceReport } from '../../catalog/store/store.ts';
 import { limits } from '../../domain/limits.ts';
 import type { WorkflowDefinition } from '../../domain/manifest.ts';
 import type { ManifestKind, PostedFile } from '../../http/manifest-host.ts';

@@ -1,0 +1,20 @@
+/** The imports of an agent or a workflow, each resolved to a name (M2). */
+import type { AgentDefinition } from '../../domain/manifest.ts';
+import type { FieldPath } from '../check/problem.ts';
+import type { ImportKind } from '../read/imports.ts';
+import type { AgentInput } from '../schema/schema.ts';
+
+const IMPORTABLE = { agents: 'agent', tools: 'tool', relics: 'relic', workflows: 'workflow' } as const;
+
+/** Resolves one import; reports an issue and returns null if there is nothing by that name. */
+export type ImportTarget = (written: string, kind: ImportKind, field: FieldPath) => string | null;
+
+export function toImports(written: AgentInput['import'], target: ImportTarget): AgentDefinition['imports'] {
+  const names = (field: keyof typeof IMPORTABLE): string[] => {
+    const resolved = (written?.[field] ?? []).map((entry, index) =>
+      target(entry, IMPORTABLE[field], ['import', field, index]),
+    );
+    return [...new Set(resolved.filter((name) => name !== null))];
+  };
+  return { agents: names('agents'), tools: names('tools'), relics: names('relics'), workflows: names('workflows') };
+}

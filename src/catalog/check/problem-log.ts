@@ -1,0 +1,70 @@
+/** Collects the issues of a load, each with its position, up to a maximum per file (M1). */
+import { limits } from '../../domain/limits.ts';
+import type { ReadDocument } from '../read/read-file.ts';
+import type { Issue } from './issues.ts';
+import { fieldName } from './problem.ts';
+import type { ManifestProblem } from './problem.ts';
+
+/** Thrown when a file reaches the maximum number of issues; the rest of the file is not checked. */
+export class TooManyProblems extends Error {
+  override readonly name = 'TooManyProblems';
+}
+
+type Place = Pick<ReadDocument, 'file' | 'document' | 'normalised'>;
+
+export class ProblemLog {
+  readonly #problems: ManifestProblem[] = [];
+  readonly #warnings: ManifestProblem[] = [];
+  readonly #told = new Map<string, number>();
+
+  /** The number of problems so far. */
+  get count(): number {
+    return this.#problems.length;
+  }
+
+  /** Takes over the problems of a file that was parsed, which are at most the maximum. */
+  parsed(file: string, problems: readonly ManifestProblem[]): void {
+    this.#problems.push(...problems);
+    this.#told.set(file, problems.length);
+  }
+
+  /** @throws TooManyProblems when the file has the maximum number of issues */
+  report(place: Place, issue: Issue): void {
+    const told = (this.#told.get(place.file) ?? 0) + 1;
+    if (told <= limits.manifestProblems) {
+      this.#told.set(place.file, told);
+      this.#problems.push(problemOf(place, issue));
+    }
+    if (told >= limits.manifestProblems) throw new TooManyProblems();
+  }
+
+  warn(place: Place, issue: Issue): void {
+    const key = `${place.file} warnings`;
+    const told = (this.#told.get(key) ?? 0) + 1;
+    if (told > limits.manifestProblems) return;
+    this.#told.set(key, told);
+    this.#warnings.push(problemOf(place, issue));
+  }
+
+  /** Does what `report` may end. */
+  guarded(work: () => void): void {
+    try {
+      work();
+    } catch (fault) {
+      if (!(fault instanceof TooManyProblems)) throw fault;
+    }
+  }
+
+  /** All of them, by file and position. */
+  sorted(): { readonly problems: readonly ManifestProblem[]; readonly warnings: readonly ManifestProblem[] } {
+    const byPlace = (a: ManifestProblem, b: ManifestProblem): number =>
+      a.file === b.file ? a.line - b.line || a.column - b.column : a.file < b.file ? -1 : 1;
+    return { problems: this.#problems.toSorted(byPlace), warnings: this.#warnings.toSorted(byPlace) };
+  }
+}
+
+function problemOf({ file, document, normalised }: Place, issue: Issue): ManifestProblem {
+  const path = normalised.original(issue.path);
+  const { line, column } = document.place(path, issue.part);
+  return { file, line, column, field: fieldName(path), message: issue.message };
+}

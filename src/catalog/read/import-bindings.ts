@@ -1,0 +1,70 @@
+/** Which document each import of a load refers to (M2). */
+import type { ProblemLog } from '../check/problem-log.ts';
+import type { FieldPath } from '../check/problem.ts';
+import type { ImportIndex, ImportKind } from './imports.ts';
+import type { ReadDocument } from './read-file.ts';
+
+/** A document in a load. */
+export interface Found extends Omit<ReadDocument, 'built'> {
+  readonly read: ReadDocument;
+  /** Another folder has a definition with the same name that takes precedence for other importers (M2). */
+  readonly scoped: boolean;
+}
+
+interface Binding {
+  readonly target: Found;
+  readonly field: FieldPath;
+}
+
+export class ImportBindings {
+  readonly #index: ImportIndex<Found>;
+  readonly #log: ProblemLog;
+  readonly #imported = new Map<Found, Map<string, Binding>>();
+  /** Importers of definitions that only their own folder uses. */
+  readonly scoped: { readonly importer: Found; readonly target: Found }[] = [];
+
+  constructor(index: ImportIndex<Found>, log: ProblemLog) {
+    this.#index = index;
+    this.#log = log;
+  }
+
+  /** Resolves an import, by path or by name; reports an issue and returns null if there is none. */
+  resolve(written: string, kind: ImportKind, importer: Found, field: FieldPath): string | null {
+    const meant = this.#index.look(written, kind, importer);
+    if ('message' in meant) {
+      this.#log.report(importer, { path: field, part: 'value', message: meant.message() });
+      return null;
+    }
+    return meant.target === null ? meant.name : this.#bind(importer, meant.target, field);
+  }
+
+  /** Warns about imports whose target did not load. */
+  warnOfMissing(loaded: ReadonlyMap<Found, unknown>): void {
+    for (const [importer, targets] of this.#imported) {
+      if (!loaded.has(importer)) continue;
+      for (const { target, field } of targets.values()) {
+        if (loaded.has(target)) continue;
+        const message = `the ${target.kind} "${target.name}" did not load and is omitted`;
+        this.#log.warn(importer, { path: field, part: 'value', message });
+      }
+    }
+  }
+
+  /** Records the target of an import; one importer cannot use two definitions with the same name. */
+  #bind(importer: Found, target: Found, field: FieldPath): string | null {
+    const key = `${target.kind}/${target.name}`;
+    const bound = this.#imported.get(importer) ?? new Map<string, Binding>();
+    this.#imported.set(importer, bound);
+    const other = bound.get(key);
+    if (other !== undefined && other.target !== target) {
+      const message = `"${target.name}" already refers to the ${target.kind} in ${other.target.file}`;
+      this.#log.report(importer, { path: field, part: 'value', message });
+      return null;
+    }
+    if (other === undefined) {
+      bound.set(key, { target, field });
+      if (target.scoped) this.scoped.push({ importer, target });
+    }
+    return target.name;
+  }
+}

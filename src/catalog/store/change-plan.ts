@@ -1,0 +1,235 @@
+/**
+ * Computes what a change makes of the catalogue, before anything is stored (M4): the files after it, what they load to,
+ * and whether another manifest would be lost.
+ *
+ * Owns the parsed files, so that a change parses only what it changes. Does not own the tables, which it reads.
+ */
+import type { IntervalLimits } from '../../domain/intervals.ts';
+import { EngineError } from '../../domain/errors.ts';
+import { limits } from '../../domain/limits.ts';
+import type { AnyDefinition, Catalog } from '../catalog.ts';
+import { loadManifestsInSlices } from '../load.ts';
+import type { LoadedManifests, ManifestEntry, ManifestFile } from '../load.ts';
+import { formatProblem } from '../check/problem.ts';
+import type { ManifestProblem } from '../check/problem.ts';
+import type { ReadFile } from '../read/read-file.ts';
+import { isSame, kindOf } from './listed-manifest.ts';
+import type { CurrentRow, DamagedRow, ManifestRef, ManifestTables } from './store-tables.ts';
+
+/** Why a manifest must not use this secret, or null. */
+export type SecretCheck = (name: string) => string | null;
+
+export interface ChangePlan {
+  /** The files after the change. */
+  readonly files: ReadonlyMap<string, string>;
+  readonly loaded: LoadedManifests;
+  readonly report: ChangeIssues;
+  /** All issues of the given files, including those that the report omits. */
+  readonly allProblems: readonly ManifestProblem[];
+  readonly taken: readonly ManifestEntry[];
+  /** Current manifests that were not changed and did not load before this change either. */
+  readonly stale: readonly DamagedRow[];
+}
+
+/** Issues of the given files. */
+export interface ChangeIssues {
+  readonly problems: readonly ManifestProblem[];
+  readonly warnings: readonly ManifestProblem[];
+}
+
+export interface PlannerPorts {
+  readonly tables: ManifestTables;
+  readonly common: Catalog;
+  readonly refuseSecret: SecretCheck;
+  readonly pause: () => Promise<void>;
+  readonly intervals: () => IntervalLimits;
+}
+
+export class ChangePlanner {
+  readonly #ports: PlannerPorts;
+  /** The stored files; read when they are first needed. */
+  #files: ReadonlyMap<string, string> | null = null;
+  /** Parsed stored files. */
+  #read: ReadonlyMap<string, ReadFile> = new Map();
+  readonly #sizes = new WeakMap<AnyDefinition, number>();
+
+  constructor(ports: PlannerPorts) {
+    this.#ports = ports;
+  }
+
+  /** Skips files that do not load, or that would break manifests that loaded before. */
+  async planWhatLoads(files: readonly ManifestFile[]): Promise<ChangePlan> {
+    const first = await this.plan(files, { lenient: true });
+    const faulty = new Set(first.allProblems.map(({ file }) => file));
+    const good = new Set(first.taken.map(({ file }) => file));
+    const now = new Set(first.loaded.entries.map(({ definition }) => `${kindOf(definition)}/${definition.name}`));
+    const lost = new Set(
+      this.#ports.tables.current().flatMap(({ kind, name, file }) => (now.has(`${kind}/${name}`) ? [] : [file])),
+    );
+    const left = files.filter(({ path }) => !faulty.has(path) || (good.has(path) && !lost.has(path)));
+    return { ...(await this.plan(left, { read: first.loaded.read })), report: first.report };
+  }
+
+  /**
+   * Computes the catalogue after a change.
+   *
+   * @throws EngineError `manifest_in_use` if another manifest would no longer load; `invalid_manifest` beyond a limit
+   */
+  async plan(
+    given: readonly ManifestFile[],
+    options: {
+      /** Paths to remove. */
+      readonly without?: readonly string[];
+      readonly removed?: readonly ManifestRef[];
+      /** The files replace all stored ones. */
+      readonly whole?: boolean;
+      /** Do not throw for manifests that would be lost. */
+      readonly lenient?: boolean;
+      /** Parsed files of an earlier plan. */
+      readonly read?: ReadonlyMap<string, ReadFile>;
+    } = {},
+  ): Promise<ChangePlan> {
+    const { without = [], removed = [], whole = false, lenient = false } = options;
+    const stored = this.stored;
+    const files = new Map(whole ? [] : stored);
+    for (const path of without) files.delete(path);
+    for (const { path, text } of given) files.set(path, text);
+    let chars = 0;
+    for (const text of files.values()) chars += text.length;
+    if (files.size > limits.catalogFiles || chars > limits.catalogBytes) {
+      throw new EngineError(
+        'invalid_manifest',
+        `The catalogue would hold ${files.size} files of ${chars} characters (allowed: ${limits.catalogFiles} files, ${limits.catalogBytes} characters)`,
+      );
+    }
+    const changed = new Set(given.map(({ path }) => path));
+    const loaded = await this.#load(files, options.read ?? this.#read, changed);
+    this.#remember(loaded.read, stored);
+    const allProblems = loaded.problems.filter(({ file }) => changed.has(file));
+    const report = {
+      problems: shown(allProblems),
+      warnings: shown(loaded.warnings.filter(({ file }) => changed.has(file))),
+    };
+    const stays = new Set(loaded.entries.map(({ definition }) => `${kindOf(definition)}/${definition.name}`));
+    const gone = this.#ports.tables
+      .current()
+      .filter(
+        (row) =>
+          !stays.has(`${row.kind}/${row.name}`) && !changed.has(row.file) && !removed.some((ref) => isSame(ref, row)),
+      );
+    const stale = gone.length > 0 && !lenient && !whole ? await this.#staleAmong(gone) : [];
+    const lost = gone.filter((row) => !stale.some((one) => isSame(one, row)));
+    if (lost.length > 0 && !lenient && !whole) {
+      const why = loaded.problems.filter(({ file }) => !changed.has(file)).map(formatProblem);
+      const named = lost.slice(0, 10).map(({ kind, name }) => `${kind} "${name}"`);
+      throw new EngineError(
+        'manifest_in_use',
+        `${named.join(', ')} would no longer load: ${why.slice(0, 5).join('; ')}`,
+        { problems: why.slice(0, limits.manifestIssues) },
+      );
+    }
+    if (!lenient) this.#refuseTooLarge(loaded);
+    const taken = loaded.entries.filter(({ file }) => changed.has(file));
+    return { files, loaded, report, allProblems, taken, stale };
+  }
+
+  async #load(
+    files: ReadonlyMap<string, string>,
+    read: ReadonlyMap<string, ReadFile>,
+    changed: ReadonlySet<string>,
+  ): Promise<LoadedManifests> {
+    const sources = this.#ports.tables.sources();
+    return await loadManifestsInSlices(
+      [...files].map(([path, text]) => ({ path, text })),
+      {
+        common: this.#ports.common,
+        // stored manifests were checked when they were uploaded, and are checked again at run time
+        refuseSecret: (name, file) => (changed.has(file) ? this.#ports.refuseSecret(name) : null),
+        intervals: this.#ports.intervals(),
+        isKept: (kind, name, source) => sources.get(`${kind}/${name}`) === source.trim(),
+        read,
+      },
+      this.#ports.pause,
+    );
+  }
+
+  /** Those that do not load from the stored files either, so the change did not cause it. */
+  async #staleAmong(gone: readonly CurrentRow[]): Promise<DamagedRow[]> {
+    const loaded = await this.#load(this.stored, this.#read, new Set());
+    const loads = new Set(loaded.entries.map(({ definition }) => `${kindOf(definition)}/${definition.name}`));
+    return gone
+      .filter(({ kind, name }) => !loads.has(`${kind}/${name}`))
+      .map(({ kind, name, file }) => {
+        const problem = loaded.problems.find((one) => one.file === file);
+        const why = problem === undefined ? `its file ${file} no longer contains it` : formatProblem(problem);
+        return { kind, name, error: `no longer loads, and is served unchanged: ${why}` };
+      });
+  }
+
+  /** @throws EngineError `invalid_manifest` beyond the limits of one definition, and of all together */
+  #refuseTooLarge({ entries, catalog }: LoadedManifests): void {
+    let all = 0;
+    for (const { definition } of entries) {
+      const chars = this.#sizeOf(definition);
+      if (chars > limits.definitionChars) {
+        throw new EngineError(
+          'invalid_manifest',
+          `The ${kindOf(definition)} "${definition.name}" has ${chars} characters with its files (allowed: ${limits.definitionChars})`,
+        );
+      }
+      all += chars;
+    }
+    // each importer of a folder's own definition has a copy of it
+    for (const { definition } of catalog.data.scoped ?? []) all += this.#sizeOf(definition);
+    if (all > limits.catalogDefinitionChars) {
+      throw new EngineError(
+        'invalid_manifest',
+        `The manifests of the catalogue would have ${all} characters with the files that they name (allowed: ${limits.catalogDefinitionChars})`,
+      );
+    }
+  }
+
+  #sizeOf(definition: AnyDefinition): number {
+    const known = this.#sizes.get(definition);
+    if (known !== undefined) return known;
+    const chars = JSON.stringify(definition).length;
+    this.#sizes.set(definition, chars);
+    return chars;
+  }
+
+  /** The stored files. */
+  get stored(): ReadonlyMap<string, string> {
+    this.#files ??= this.#ports.tables.files();
+    return this.#files;
+  }
+
+  /** Told that the files of a plan are stored. */
+  applied({ files, loaded }: Pick<ChangePlan, 'files' | 'loaded'>): void {
+    this.#files = files;
+    this.#remember(loaded.read, files);
+  }
+
+  /** Keeps parsed stored files, within `limits.catalogMemoryChars`. */
+  #remember(read: ReadonlyMap<string, ReadFile>, stored: ReadonlyMap<string, string>): void {
+    let left: number = limits.catalogMemoryChars;
+    const kept = [...read].filter(([path, { text, size }]) => {
+      if (stored.get(path) !== text) return false;
+      left -= size;
+      return left >= 0;
+    });
+    this.#read = new Map(kept);
+  }
+}
+
+export function invalidManifest({ problems, warnings }: ChangeIssues): EngineError {
+  const lines = problems.map(formatProblem);
+  return new EngineError('invalid_manifest', lines.slice(0, 5).join('; '), { problems, warnings });
+}
+
+/** The first issues, and the number of the others. */
+function shown(issues: readonly ManifestProblem[]): readonly ManifestProblem[] {
+  const rest = issues.length - limits.manifestIssues;
+  const first = issues[limits.manifestIssues];
+  if (first === undefined) return issues;
+  return [...issues.slice(0, limits.manifestIssues), { ...first, message: `${rest} more are not listed` }];
+}
