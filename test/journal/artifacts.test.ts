@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { EventOf, SessionEvent } from '../../src/domain/event.ts';
 import type { Json } from '../../src/domain/json.ts';
 import { limits } from '../../src/domain/limits.ts';
-import { artifactsOf } from '../../src/journal/artifacts.ts';
+import { artifactsOf, eventOfArtifact } from '../../src/journal/artifacts.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { runText, sessionKit } from '../support/session-kit.ts';
 import { checkedSession } from '../support/response-check.ts';
@@ -76,6 +76,126 @@ describe('[J6] what is an artifact', () => {
   test.each(['a/b\r\nset-cookie: x', 'nonsense', '"; x'])('the type %j becomes bytes', (type) => {
     const [file] = artifactsOf(completed({ files: [{ name: 'x', content_type: type, base64: '' }] }));
     expect(file?.entry.content_type).toBe('application/octet-stream');
+  });
+});
+
+describe('[J6] how artifacts are named', () => {
+  const ids: readonly (readonly [id: string, seq: number | null])[] = [
+    ['art_7', 7],
+    ['art_7_1', 7],
+    ['art_123456789012345', 123_456_789_012_345],
+    ['art_1234567890123456', null],
+    ['art_7_1234', 7],
+    ['art_7_12345', null],
+    ['art_', null],
+    ['art_7_', null],
+    ['xart_7', null],
+    ['art_7x', null],
+  ];
+  test.each(ids)('the event of %s is %j', (id, seq) => {
+    expect(eventOfArtifact(id)).toBe(seq);
+  });
+
+  const names: readonly (readonly [said: string | undefined, name: string])[] = [
+    ['report.pdf', 'report.pdf'],
+    ['C:\\temp\\a b?.txt', 'a_b_.txt'],
+    ['..', 'file-1'],
+    ['.hidden', 'hidden'],
+    ['dir/', 'file-1'],
+    [undefined, 'file-1'],
+    ['é/ü', '_'],
+    ['x'.repeat(limits.fileNameChars + 5), 'x'.repeat(limits.fileNameChars)],
+    [`${'y'.repeat(limits.fileNameChars)}.csv`, `${'y'.repeat(limits.fileNameChars - 4)}.csv`],
+  ];
+  test.each(names)('a file called %j is called %s', (said, name) => {
+    const [file] = artifactsOf(
+      completed({ files: [{ ...(said === undefined ? {} : { name: said }), base64: 'YQ==' }] }),
+    );
+    expect(file?.entry.name).toBe(name);
+  });
+
+  test('an entry says which action of which run it is from, and when it was made', () => {
+    const [file] = artifactsOf(completed({ files: [{ name: 'x', text: 'a' }] }));
+    expect(file?.entry).toEqual({
+      id: 'art_7_1',
+      run_id: 'run_1',
+      action_id: 'a',
+      action_name: 'echo',
+      created_at: 5,
+      name: 'x',
+      content_type: 'text/plain; charset=utf-8',
+      size_bytes: 1,
+    });
+    const { action_name: _, ...unnamed } = completed({ files: [{ name: 'x', text: 'a' }] });
+    expect(artifactsOf(unnamed as SessionEvent)[0]?.entry.action_name).toBeNull();
+    const { action_id: __, ...without } = completed('x'.repeat(limits.artifactBytes + 1));
+    expect(artifactsOf(without as SessionEvent)[0]?.entry.name).toBe('output.txt');
+  });
+
+  test.each(['🎈', 'é', 'x'])('a text of %s is an artifact from the limit on in bytes, not in characters', (unit) => {
+    const bytes = new TextEncoder().encode(unit).length;
+    const fits = unit.repeat(Math.floor(limits.artifactBytes / bytes));
+    expect(artifactsOf(completed(fits))).toEqual([]);
+    expect(artifactsOf(completed(`${fits}${unit}`))).toHaveLength(1);
+  });
+});
+
+describe('[J6] what is a file', () => {
+  const one = (item: Json): unknown => {
+    const [file] = artifactsOf(completed({ files: [item] }));
+    return file === undefined
+      ? null
+      : [file.entry.name, file.entry.content_type, file.entry.size_bytes, text.decode(file.read())];
+  };
+  const cases: readonly (readonly [title: string, item: Json, file: unknown])[] = [
+    ['base64', { name: 'x', base64: btoa('abc') }, ['x', 'application/octet-stream', 3, 'abc']],
+    ['text', { name: 'x', text: 'é' }, ['x', 'text/plain; charset=utf-8', 2, 'é']],
+    ['text of a type', { name: 'x', content_type: 'Text/CSV', text: 'a' }, ['x', 'text/csv', 1, 'a']],
+    ['a type of none', { name: 'x', content_type: null, mimeType: 'image/png', base64: '' }, ['x', 'image/png', 0, '']],
+    [
+      'both types',
+      { name: 'x', content_type: 'image/gif', mimeType: 'image/png', base64: '' },
+      ['x', 'image/gif', 0, ''],
+    ],
+    [
+      'a type that is no text',
+      { name: 'x', content_type: 7, mimeType: 'image/png', base64: '' },
+      ['x', 'application/octet-stream', 0, ''],
+    ],
+    [
+      'a type with a character set',
+      { name: 'x', content_type: 'text/css; charset=latin-1', text: '' },
+      ['x', 'text/css; charset=latin-1', 0, ''],
+    ],
+    ['a pdf', { name: 'x', content_type: 'application/pdf', base64: '' }, ['x', 'text/plain; charset=utf-8', 0, '']],
+    ['text without a name', { text: 'the answer' }, null],
+    ['data without a type', { name: 'x', data: btoa('a') }, null],
+    ['data with a type', { mimeType: 'image/png', data: btoa('a') }, ['file-1', 'image/png', 1, 'a']],
+    ['base64 before text', { name: 'x', text: 'no', base64: btoa('yes') }, ['x', 'application/octet-stream', 3, 'yes']],
+    ['what is not base64', { name: 'x', base64: '?' }, null],
+    ['a name that is no text', { name: 7, text: 'a' }, null],
+    ['a list', ['name'], null],
+  ];
+  test.each(cases)('%s', (_title, item, file) => {
+    expect(one(item)).toEqual(file);
+  });
+
+  test('both lists together hold as many as one outcome may have, each read as it is', () => {
+    const list = (count: number, from: number): Json[] =>
+      Array.from({ length: count }, (_, n) => ({ name: `f${from + n}`, text: `${from + n}` }));
+    const files = artifactsOf(completed({ content: list(60, 60), files: list(60, 0) }));
+    expect(files).toHaveLength(limits.filesPerOutcome);
+    expect(files.map(({ read }) => text.decode(read()))).toEqual(
+      Array.from({ length: limits.filesPerOutcome }, (_, n) => `${n}`),
+    );
+    expect(files.at(-1)?.entry.id).toBe(`art_7_${limits.filesPerOutcome}`);
+    expect(artifactsOf(completed({ files: 'x', content: { name: 'x' } }))).toEqual([]);
+  });
+
+  test('bytes come back as they were', () => {
+    const bytes = Uint8Array.from({ length: 256 }, (_, at) => at);
+    const [file] = artifactsOf(completed({ files: [{ name: 'x', base64: btoa(String.fromCharCode(...bytes)) }] }));
+    expect(file?.read()).toEqual(bytes);
   });
 });
 

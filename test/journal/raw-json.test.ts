@@ -4,7 +4,7 @@ import { encodeData, encodeEvent, storedEvent } from '../../src/domain/event.ts'
 import type { EventOf } from '../../src/domain/event.ts';
 import type { Json, JsonObject } from '../../src/domain/json.ts';
 import { outputJson } from '../../src/journal/artifacts.ts';
-import { itemsAt, membersAt, stringAt } from '../../src/journal/raw-json.ts';
+import { endOf, itemsAt, membersAt, stringAt } from '../../src/journal/raw-json.ts';
 
 const json = fc.jsonValue({ maxDepth: 4 }) as fc.Arbitrary<Json>;
 /** Texts that look like the end of an event's data. */
@@ -74,5 +74,34 @@ describe('[J6] JSON that is not parsed', () => {
     );
     expect([...membersAt('[1]', 0), ...itemsAt('{}', 0, 9)]).toEqual([]);
     expect(itemsAt('[1,2,3]', 0, 2)).toHaveLength(2);
+  });
+
+  const ends: readonly (readonly [text: string, from: number, end: number])[] = [
+    ['1', 0, 1],
+    ['12,3', 0, 2],
+    ['[1,[2],{"a":[3]}],4', 0, 17],
+    ['{"a]":"}"},4', 0, 10],
+    ['"a,b",4', 0, 5],
+    ['"a\\\\",4', 0, 5],
+    ['"a\\"",4', 0, 5],
+    ['[1]', 1, 2],
+    ['{"a":1}', 5, 6],
+    ['[[1],2]', 1, 4],
+    ['"open', 0, 5],
+    ['[1', 0, 2],
+  ];
+  test.each(ends)('the value in %s from %i ends at %i', (text, from, end) => {
+    expect(endOf(text, from)).toBe(end);
+  });
+
+  test('a string is one only where a quote begins it', () => {
+    expect(stringAt('["a",1]', { from: 1, to: 4 })).toBe('a');
+    expect(stringAt('["a",1]', { from: 5, to: 6 })).toBeUndefined();
+    expect(stringAt('"a"', undefined)).toBeUndefined();
+    expect(itemsAt('[]', 0, 9)).toEqual([]);
+    expect(itemsAt('x[1]', 1, 9)).toEqual([{ from: 2, to: 3 }]);
+    expect(itemsAt('[1,2]', 0, 0)).toEqual([]);
+    expect([...membersAt('{}', 0)]).toEqual([]);
+    expect([...membersAt('x{"a":1}', 1)]).toEqual([['a', { from: 6, to: 7 }]]);
   });
 });

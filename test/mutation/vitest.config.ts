@@ -1,4 +1,13 @@
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer } from 'vitest/node';
+import type { TestSpecification } from 'vitest/node';
+
+/** Files that take long run last: most mutants are killed before them. */
+class LongLast extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    return (await super.sort(files)).toReversed();
+  }
+}
 
 /** The tests of one room, for `npm run test:mutation`: a mutant must be killed by the tests beside its source. */
 export default defineConfig({
@@ -6,6 +15,7 @@ export default defineConfig({
     include: [`test/${process.env['MUTATION_ROOM'] ?? '*'}/**/*.test.ts`],
     environment: 'node',
     setupFiles: ['./test/support/fixed-seed.ts'],
+    sequence: { sequencer: LongLast },
     testTimeout: 60_000,
     hookTimeout: 60_000,
   },

@@ -4,5 +4,7 @@
  */
 import * as fc from 'fast-check';
 
+const SEED = 20_261_122;
 const { CORTEX_FUZZ_RUNS, MUTATION_ROOM } = process.env;
-if (CORTEX_FUZZ_RUNS === undefined || MUTATION_ROOM !== undefined) fc.configureGlobal({ seed: 20_261_122 });
+if (MUTATION_ROOM !== undefined) fc.configureGlobal({ seed: SEED, numRuns: 20 });
+else if (CORTEX_FUZZ_RUNS === undefined) fc.configureGlobal({ seed: SEED });
