@@ -79,7 +79,7 @@ export interface RateLimitRpc extends Rpc.DurableObjectBranded {
 }
 
 export interface EndpointStatusRpc extends Rpc.DurableObjectBranded {
-  tell(report: EndpointReport): void;
+  record(report: EndpointReport): void;
   /** Those that are not closed. */
   list(): EndpointReport[];
 }

@@ -50,21 +50,21 @@ export function modelOf(
   tellHealth = (report, whose) => {
     // Said in the turn of the session whose call it was, which is alive until its run ends; not awaited.
     env.ENDPOINTS.getByName(objectName(whose))
-      .tell(report)
+      .record(report)
       .catch(() => undefined);
   };
   return createModel(
     settings.model,
     {
       ...deps(env, settings, owner, secretFor(env, owner, bundled?.subject === true)),
-      ...(egress === undefined ? {} : { fetchElsewhere: elsewhere(settings, egress) }),
+      ...(egress === undefined ? {} : { fetchExternal: externalFetch(settings, egress) }),
     },
     agent.engine,
   ).provider;
 }
 
 /** Endpoints that a manifest names are reached as tools reach theirs: through what judges addresses (X2). */
-function elsewhere({ allowHosts }: Settings, egress: Egress): typeof globalThis.fetch {
+function externalFetch({ allowHosts }: Settings, egress: Egress): typeof globalThis.fetch {
   return async (input, init) => {
     const { method = 'GET', headers, body, signal } = init ?? {};
     if (body != null && typeof body !== 'string') throw new TypeError('A request to a model has text as its body');

@@ -11,8 +11,8 @@ const KEY = 'endpoints';
 export class EndpointStatusObject extends DurableObject<Env> implements EndpointStatusRpc {
   readonly #reports = new EndpointReports(this.ctx.storage.kv.get<StoredReports>(KEY));
 
-  tell(report: EndpointReport): void {
-    this.#reports.tell(report, platformClock.now());
+  record(report: EndpointReport): void {
+    this.#reports.record(report, platformClock.now());
     this.ctx.storage.kv.put(KEY, this.#reports.stored());
   }
 

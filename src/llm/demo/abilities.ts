@@ -1,19 +1,19 @@
-/** What an agent can be asked for: its sub-agents, workflows and relics by their names, and the rest by examples (L3). */
+/** What an agent can be asked to do: its sub-agents, workflows and relics by name, the rest as examples (L3). */
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import type { Agent, StepDraft } from './capabilities.ts';
 
-/** One name that can be called, with the JSON Schema of what it takes. */
+/** A callable name, with the JSON Schema of its parameters. */
 interface Callable {
   readonly name: string;
   readonly parameters: JsonObject;
 }
 
 /**
- * The step that a clause asks for by a name of the agent's own, or null.
+ * The step for a clause that names one of the agent's targets, or null.
  *
- * @param words the clause as it was written
- * @param data the JSON that stands in it, if any
+ * @param words the clause as written
+ * @param data the JSON in the clause, if any
  */
 export function readCall(words: string, data: string | null, agent: Agent): StepDraft | null {
   const [, asked = '', message = ''] = /^ask (?:the )?([\w-]+)\s*(?::|\bto\b)?\s*(.+)$/i.exec(words) ?? [];
@@ -46,7 +46,7 @@ export interface Ability {
   readonly example: string;
 }
 
-/** What can be asked of this agent, what shows most first. */
+/** The abilities of this agent, most impressive first. */
 export function abilities(agent: Agent, feeds: readonly string[]): Ability[] {
   const { agents = [], workflows = [], relics = [], capabilities } = agent;
   const has = (tool: string): boolean => agent.tools.some(({ name }) => name === tool);
@@ -83,7 +83,7 @@ function exampleOf({ name, parameters }: Callable): string {
   return isJsonObject(sample) && Object.keys(sample).length > 0 ? `${name} ${JSON.stringify(sample)}` : name;
 }
 
-/** A value that fits the schema: what it requires, and nothing else. */
+/** A minimal value that is valid under the schema. */
 function sampleOf(schema: Json | undefined, name: string): Json {
   const { type, properties, required, items, minimum } = isJsonObject(schema ?? null) ? (schema as JsonObject) : {};
   if (type === 'integer' || type === 'number') return typeof minimum === 'number' ? Math.max(minimum, 2) : 2;
@@ -99,7 +99,7 @@ function named(names: readonly string[], written: string): string | null {
   return names.find((name) => name.toLowerCase() === wanted) ?? null;
 }
 
-/** As an output key. */
+/** Converts a name to an output key. */
 function word(name: string): string {
   return name.replace(/\W+/g, '_').slice(0, 40);
 }

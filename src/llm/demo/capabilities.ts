@@ -1,27 +1,27 @@
-/** What the demo provider can make an agent do: steps, as far as its tools and capabilities allow (X4). */
+/** Creates the demo provider's steps, within the agent's tools and capabilities (X4). */
 import type { JsonObject } from '../../domain/json.ts';
 import type { ModelRequest } from '../../domain/ports.ts';
 
 export type Agent = NonNullable<ModelRequest['agent']>;
 
-/** One thing to do. */
+/** One action of the demo. */
 export interface Step {
   readonly id: string;
-  /** The name under which its result is shown. */
+  /** Output key of its result. */
   readonly key: string;
-  /** What it is, for people. */
+  /** Human-readable description. */
   readonly label: string;
   readonly type: 'python' | 'shell' | 'tool' | 'internal' | 'agent' | 'workflow' | 'relic';
   readonly name: string | null;
   readonly parameters: JsonObject;
-  /** How the result is shown in an answer, `$key` unless parts of it read better. */
+  /** How an answer shows the result: `$key`, or selected parts of it. */
   readonly shown: string;
 }
 
-/** A step before it has got its id and its unique key. */
+/** A step without its id and unique key. */
 export type StepDraft = Omit<Step, 'id' | 'shown'> & { readonly shown?: (key: string) => string };
 
-/** What an agent can do, as far as steps need it. */
+/** The agent's abilities that steps need. */
 export class Capabilities {
   readonly lacking = new Set<string>();
   readonly #agent: Agent;

@@ -1,9 +1,9 @@
 /**
- * The keyless provider: deterministic, no network, no language model (L3).
+ * The provider without a key: deterministic, no network, no language model (L3).
  *
- * It reads the user's message by patterns and streams real protocol text, a few characters at a
- * time, so that parser, scheduler, executors and journal behind it run as with any model. Called
- * again with results, it answers from them. Keeps no state: everything is read from the request.
+ * It interprets the user's message by patterns and streams real protocol text, a few characters at a time, so the
+ * parser, scheduler, executors and journal run as with any model. When it is called again with results, it answers
+ * from them. It keeps no state: everything is read from the request.
  */
 import type { ChatMessage, Clock, ModelDelta, ModelProvider, ModelRequest } from '../../domain/ports.ts';
 import { estimateTokens } from '../../domain/tokens.ts';
@@ -14,13 +14,13 @@ import { pause } from '../../domain/sleep.ts';
 
 export interface DemoOptions {
   readonly clock: Clock;
-  /** Pause before each delta; 0 streams as fast as it is read. Default 10. */
+  /** Pause before each delta in milliseconds; 0 streams without pauses. Default 10. */
   readonly deltaMs?: number;
 }
 
-/** Characters per delta, in turn: uneven, as tokens are. */
+/** Characters per delta, in rotation: uneven, like tokens. */
 const DELTA_CHARS = [3, 5, 4, 7, 2, 6] as const;
-/** Generations of one turn that may still act; later ones only answer. */
+/** Number of generations per turn that may still act; later ones only answer. */
 const ACTING_GENERATIONS = 3;
 
 export function createDemoProvider({ clock, deltaMs = 10 }: DemoOptions): ModelProvider {
@@ -65,20 +65,20 @@ function passages({ agent, messages }: Pick<ModelRequest, 'messages' | 'agent'>)
   return paced(writeSequel(reading, agent, results, !last && generations < ACTING_GENERATIONS));
 }
 
-/** Blocks of the runtime in a user message; their content is escaped, so the first close is the real one. */
+/** Runtime blocks in a user message. Their content is escaped, so the first closing tag is the real one. */
 const RUNTIME_BLOCK = /<(results|context_feed|system)\b([^>]*)>([\s\S]*?)<\/\1>/g;
 const RESULT = /<action_result id="([^"]*)"[^>]*? status="(\w+)"[^>]*>\n?([\s\S]*?)\n?<\/action_result>/g;
 
 interface Conversation {
-  /** What the user said last. */
+  /** The user's latest message. */
   readonly message: string;
-  /** Generations since then. */
+  /** Number of generations since then. */
   readonly generations: number;
   /** Their results, by action id. */
   readonly results: ReadonlyMap<string, StepResult>;
-  /** The runtime has said that nothing will run any more. */
+  /** The runtime has announced the last generation. */
   readonly last: boolean;
-  /** Variables that earlier messages asked to remember. */
+  /** Variables set by earlier messages. */
   readonly known: ReadonlySet<string>;
   readonly feeds: readonly string[];
 }
@@ -108,7 +108,7 @@ function readConversation(messages: readonly ChatMessage[]): Conversation {
   };
 }
 
-/** Bursts whole, the rest in small pieces; no piece ends within a surrogate pair. */
+/** Yields bursts whole and the rest in small pieces. No piece ends inside a surrogate pair. */
 function* deltasOf(script: readonly Passage[]): Generator<string> {
   let turn = 0;
   for (const { text, burst } of script) {

@@ -1,4 +1,4 @@
-/** Sums and small Python tasks that the demo provider recognises in words. */
+/** Arithmetic and small Python tasks that the demo provider recognises. */
 
 export interface PythonTask {
   readonly key: string;
@@ -61,7 +61,7 @@ const TASKS: readonly (readonly [pattern: RegExp, task: (value: string, other: s
   ],
 ];
 
-/** A task that has a name: Fibonacci numbers, factorials, primes, digits of pi. */
+/** A named task: Fibonacci numbers, factorials, primes, digits of pi. */
 export function findPythonTask(words: string): PythonTask | null {
   for (const [pattern, task] of TASKS) {
     const found = pattern.exec(words);
@@ -86,7 +86,7 @@ const OPERATORS: readonly (readonly [RegExp, string])[] = [
   [/(\d+(?:\.\d+)?)\s*(?:%|percent) of\s+/g, '$1/100*'],
 ];
 
-/** An arithmetic expression in digits or words, as Python spells it, or null. */
+/** An arithmetic expression in digits or words, in Python syntax, or null. */
 export function findExpression(words: string): string | null {
   let text = words.toLowerCase().trim().replace(AROUND, '');
   for (const [word, sign] of OPERATORS) text = text.replace(word, sign);

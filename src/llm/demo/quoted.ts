@@ -1,9 +1,9 @@
-/** Sets aside what must not be split into requests: code, JSON, URLs, quoted words, lists of numbers. */
+/** Extracts the parts of a message that must not be split: code, JSON, URLs, quoted words, lists of numbers. */
 
 export interface Quoted {
   readonly type: 'code' | 'json' | 'url' | 'string' | 'numbers';
   readonly value: string;
-  /** Of a code block: the word behind its backticks. */
+  /** For a code block: the word after its backticks. */
   readonly language: string;
   /** As the user wrote it. */
   readonly written: string;
@@ -11,10 +11,10 @@ export interface Quoted {
 
 const FIRST_TOKEN = 0xe000;
 const MOST_QUOTED = 1_000;
-/** Brackets that open no JSON; each costs a scan of the rest of the text. */
+/** Maximum number of brackets that do not open JSON; each costs a scan of the rest of the text. */
 const MOST_FALSE_STARTS = 20;
 
-/** Each quoted part becomes one private-use character in `text`. */
+/** A text in which each quoted part is replaced by one private-use character. */
 export class QuotedText {
   readonly text: string;
   readonly #quoted: Quoted[] = [];
@@ -36,7 +36,7 @@ export class QuotedText {
       );
   }
 
-  /** What stands in a part of the text. */
+  /** The quoted parts in a part of the text. */
   in(part: string): Quoted[] {
     return [...part].flatMap((character) => this.#quoted[character.charCodeAt(0) - FIRST_TOKEN] ?? []);
   }
@@ -72,7 +72,7 @@ export class QuotedText {
   }
 }
 
-/** Where the JSON value that opens at `start` ends, or null where it is none. */
+/** The index after the JSON value that opens at `start`, or null if there is none. */
 function endOfJson(text: string, start: number): number | null {
   let depth = 0;
   for (const { 0: token, index } of text.slice(start).matchAll(/"(?:[^"\\]|\\.)*"|[[\]{}]/g)) {

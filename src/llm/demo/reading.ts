@@ -1,7 +1,6 @@
 /**
- * Reads a person's message by patterns: which steps it asks for, in which order, and which parts of it
- * are not understood. No language model, no state: the same message and the same agent give the same
- * reading (L3).
+ * Interprets a user's message by patterns: the requested steps, their order, and the parts that are not understood.
+ * No language model and no state: the same message and agent always give the same result (L3).
  */
 import { limits } from '../../domain/limits.ts';
 import { Capabilities } from './capabilities.ts';
@@ -12,21 +11,21 @@ import type { Request } from './requests.ts';
 
 export interface Reading {
   readonly steps: readonly Step[];
-  /** Sum up what the steps came to. */
+  /** A summary of the results is requested. */
   readonly summary: boolean;
-  /** Say something before everything is done. */
+  /** Intermediate output is requested. */
   readonly progress: boolean;
-  /** Variables and feeds that are asked for, and the reference that stands for each. */
+  /** Requested variables and feeds, with their references. */
   readonly recalls: readonly { readonly name: string; readonly shown: string }[];
   /** Ids of the feeds in the prompt. */
   readonly feeds: readonly string[];
-  /** What this agent would need for the rest, and lacks. */
+  /** What the agent would need for the rest but does not have. */
   readonly lacking: readonly string[];
   /** Parts of the message that were not understood. */
   readonly unread: readonly string[];
 }
 
-/** No request that anything here knows is longer. */
+/** Longest request that any pattern recognises. */
 const REQUEST_CHARS = 1_000;
 
 const SUM_UP =
@@ -71,7 +70,7 @@ export function readMessage(
   const recalls: { name: string; shown: string }[] = [];
   const unread: string[] = [];
   if (message.length > words.length) {
-    unread.push(`everything behind the first ${limits.demoMessageChars} characters of the message`);
+    unread.push(`everything after the first ${limits.demoMessageChars} characters of the message`);
   }
   let waits = false;
   let pending: Request['place'] = null;
@@ -81,7 +80,7 @@ export function readMessage(
     while (PLEASANTRIES.test(trimmed)) trimmed = trimmed.replace(PLEASANTRIES, '');
     const placed = placeOf(trimmed);
     if (placed.words === '') {
-      // "in python, compute …": the place of the next request
+      // "in python, compute …": the place applies to the next request
       pending = placed.place ?? pending;
       continue;
     }
@@ -109,14 +108,14 @@ export function readMessage(
   };
 }
 
-/** The variables that a message asks to remember; for reading a conversation again. */
+/** The variables that a message sets; used to read the conversation again. */
 export function variablesIn(message: string): string[] {
   return [...message.slice(0, limits.demoMessageChars).matchAll(REMEMBER)].flatMap(
     ([, name = '']) => variableName(name) ?? [],
   );
 }
 
-/** Ids by kind and number; keys made unique. */
+/** Assigns ids by kind and number, and makes keys unique. */
 function named(drafts: readonly StepDraft[]): Step[] {
   const counts = new Map<string, number>();
   const next = (name: string): number => {
@@ -132,7 +131,7 @@ function named(drafts: readonly StepDraft[]): Step[] {
   });
 }
 
-/** The variable or feed that a request asks for, or null. */
+/** The variable or feed that a request names, or null. */
 function recalled(words: string, known: ReadonlySet<string>, feeds: readonly string[]): string | null {
   if (/^what(?:'s| is)? (?:the )?(?:time|date)\b/i.test(words)) {
     return feeds.find((id) => /time|date|clock/i.test(id)) ?? null;

@@ -1,4 +1,4 @@
-/** One request of a message -> the steps that it asks for. */
+/** Converts one request of a message to steps. */
 import type { JsonObject } from '../../domain/json.ts';
 import type { Capabilities, StepDraft } from './capabilities.ts';
 import { readCall } from './abilities.ts';
@@ -6,13 +6,13 @@ import type { Quoted } from './quoted.ts';
 import { findExpression, findPythonTask } from './python.ts';
 
 export interface Request {
-  /** As the user wrote it, without "in python" and the like. */
+  /** As the user wrote it, without phrases such as "in python". */
   readonly words: string;
-  /** Code, JSON, URLs and the like in it. */
+  /** Code, JSON, URLs and similar parts in it. */
   readonly quoted: readonly Quoted[];
-  /** Where the work is to be done. */
+  /** Where the work should be done. */
   readonly place: 'python' | 'shell' | null;
-  /** The request before it was one to wait: "wait 2 seconds and 3 seconds". */
+  /** The previous request was a wait: "wait 2 seconds and 3 seconds". */
   readonly waits: boolean;
 }
 
@@ -22,7 +22,7 @@ const PLACES = [
   new RegExp(`^(?:(?:use|using|with|in) )?${PLACE}\\b(?: (?:to|for))?\\s*[:,]?\\s*`, 'i'),
 ];
 
-/** Takes "in python", "use the shell to" and the like off a request; what is left may be empty. */
+/** Removes phrases such as "in python" or "use the shell to" from a request; the rest may be empty. */
 export function placeOf(words: string): Pick<Request, 'words' | 'place'> {
   for (const pattern of PLACES) {
     const found = pattern.exec(words)?.[1]?.toLowerCase();
@@ -34,7 +34,7 @@ export function placeOf(words: string): Pick<Request, 'words' | 'place'> {
 
 type Draft = StepDraft | 'lacking';
 
-/** Empty when nothing in the request is understood; `lacking` where the agent has nothing to do it with. */
+/** Empty if the request is not understood; `lacking` if the agent has no means for it. */
 export function readRequest({ words, quoted, place, waits }: Request, means: Capabilities): Draft[] {
   const data = quoted.find(({ type }) => type === 'json');
   const call = readCall(words, data?.value ?? null, means.agent);
@@ -95,11 +95,11 @@ export function measure(text: string, means: Capabilities): Draft {
     'statistics of the text',
     { text },
     (key) =>
-      `$${key}.words words, $${key}.unique_words of them different, $${key}.sentences sentences, $${key}.characters characters; reading time $${key}.reading_time_seconds s; most frequent: $${key}.top_words`,
+      `$${key}.words words, $${key}.unique_words of them unique, $${key}.sentences sentences, $${key}.characters characters; reading time $${key}.reading_time_seconds s; most frequent: $${key}.top_words`,
   );
 }
 
-/** Powers go to Python, whose whole numbers are exact at any size. */
+/** Powers run in Python, whose integers are exact at any size. */
 function calculate(words: string, place: Request['place'], means: Capabilities): Draft[] {
   const expression = findExpression(words);
   if (expression === null) return [];
@@ -135,13 +135,13 @@ function readPage(url: string, words: string, means: Capabilities): Draft {
 
 function wait(amount: number, unit: string, means: Capabilities): Draft {
   const unitMs = unit.toLowerCase() === 'ms' ? 1 : /^m/i.test(unit) ? 60_000 : 1_000;
-  // less than an action's time-out
+  // less than an action's timeout
   const delayMs = Math.min(Math.round(amount * unitMs), 50_000);
   const parameters = { message: `waited ${delayMs} ms`, delay_ms: delayMs };
   return means.call('echo', 'waited', `wait ${delayMs} ms`, parameters, (key) => `$${key}.message`);
 }
 
-/** Without the quotes around it. */
+/** Removes surrounding quotes. */
 export function unquoted(text: string): string {
   const trimmed = text.trim();
   return /^(["'`])([\s\S]*)\1$/.exec(trimmed)?.[2] ?? trimmed;

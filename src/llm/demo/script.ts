@@ -1,17 +1,17 @@
-/** Writes what the demo provider says: protocol text for the steps that it has read, and answers from their results. */
+/** Writes the demo provider's output: protocol text for the recognised steps, and answers from their results. */
 import type { JsonObject } from '../../domain/json.ts';
 import { abilities } from './abilities.ts';
 import type { Agent, Step } from './capabilities.ts';
 import type { Reading } from './reading.ts';
 
-/** What is known of an action from an earlier generation. */
+/** The result of an action of an earlier generation. */
 export interface StepResult {
   readonly status: string;
-  /** The text of its result block: the value, or why there is none. */
+  /** The text of its result block: the value, or the error. */
   readonly text: string;
 }
 
-/** A piece of the text. A `burst` is one delta, so that the actions that it completes start in the same instant. */
+/** A piece of the text. A `burst` is one delta, so that all actions that it completes start at the same time. */
 export interface Passage {
   readonly text: string;
   readonly burst: boolean;
@@ -20,21 +20,21 @@ export interface Passage {
 const ACTION_CLOSE = '</action>';
 const SUMMARY_SHOWN = '**Summary:**\n$summary';
 const SELF =
-  '(Demo model: I am not a language model, I recognise a few kinds of requests by patterns, but what ran above ran for real. Set LLM_BASE_URL and LLM_MODEL to talk to a model.)';
+  '(Demo model: I am not a language model. I recognise a few kinds of requests by patterns, but the actions above really ran. Set LLM_BASE_URL and LLM_MODEL to talk to a model.)';
 const NUMBERS = ['None', 'One', 'Two', 'Three', 'Four', 'Five', 'Six', 'Seven', 'Eight', 'Nine'];
 
-/** The first generation: every step at once, the summary behind them, and the answer. */
+/** The first generation: all steps at once, then the summary and the answer. */
 export function writePlan(reading: Reading, agent: Agent): Passage[] {
   const { steps, progress, recalls, lacking } = reading;
   if (steps.length === 0) {
     if (recalls.length === 0 && lacking.length === 0) return paced(writeHelp(reading, agent));
-    return paced(`<thought>Nothing has to run for this.</thought>\n${writeAnswer([], reading)}`);
+    return paced(`<thought>This needs no actions.</thought>\n${writeAnswer([], reading)}`);
   }
   const labels = steps.map(({ label }) => plain(label));
   const opening =
     steps.length === 1
       ? `One thing to do: ${labels.join()}.`
-      : `${count(steps.length)} things to do, none needs another, so all start now:\n- ${labels.join('\n- ')}`;
+      : `${count(steps.length)} independent things to do, so all start now:\n- ${labels.join('\n- ')}`;
   const actions = steps.map((step) => writeAction(step, agent)).join('\n');
   const firstClose = actions.indexOf(ACTION_CLOSE);
   const sums = wantsSummary(reading, agent) && !progress;
@@ -54,7 +54,7 @@ export function paced(text: string): Passage[] {
   return [{ text, burst: false }];
 }
 
-/** A later generation: does what is still open, then answers from the results. */
+/** A later generation: runs what is still open, then answers from the results. */
 export function writeSequel(
   reading: Reading,
   agent: Agent,
@@ -85,16 +85,16 @@ export function writeSequel(
 export function writePlain(prompt: string): string {
   const words = prompt.split(/\s+/).filter((word) => word !== '').length;
   const beginning = prompt.trim().slice(0, 300).toWellFormed();
-  return `(Demo model, not a language model: it only repeats how the prompt of ${words} words begins.) ${beginning}`;
+  return `(Demo model, not a language model: it only repeats the beginning of the prompt of ${words} words.) ${beginning}`;
 }
 
-/** What the demo is and what it understands, for this agent. */
+/** Describes the demo and what it understands, for this agent. */
 function writeHelp({ unread, feeds }: Reading, agent: Agent): string {
   const known = abilities(agent, feeds);
   const unknown = unread.filter((words) => !/^(?:help|hello|hi|(?:what|who)\b.{0,20}\byou\b)/i.test(words));
   return `<thought>I recognise nothing to run in this message.</thought>
 <response final="true">
-${unknown.length === 0 ? '' : `I did not understand: ${spoken(unknown.join('; '))}\n\n`}I am the demo model of Cortex Edge: not a language model, only patterns. The runtime behind me is real: what I start runs in its scheduler, tools and sandbox. As the agent ${spoken(agent.name)} I can:
+${unknown.length === 0 ? '' : `I did not understand: ${spoken(unknown.join('; '))}\n\n`}I am the demo model of Cortex Edge: I am not a language model and only match patterns. The runtime is real: what I start runs in its scheduler, tools and sandbox. As the agent ${spoken(agent.name)} I can:
 ${known.map(({ what, example }) => `- ${what} ("${spoken(example, 200)}")`).join('\n')}
 
 Try:
@@ -111,7 +111,7 @@ function writeAnswer(told: readonly string[], { recalls, lacking, unread }: Read
   const body = [
     ...recalls.map(({ name, shown }) => `**${spoken(name)}:** ${shown}`),
     ...told,
-    ...(lacking.length > 0 ? [`This agent has no way to use: ${spoken(lacking.join(', '))}.`] : []),
+    ...(lacking.length > 0 ? [`This agent cannot use: ${spoken(lacking.join(', '))}.`] : []),
     ...(unread.length > 0 ? [`I did not understand: ${spoken(unread.join('; '))}`] : []),
     SELF,
   ];
@@ -126,7 +126,7 @@ function wantsSummary({ steps, summary }: Reading, { capabilities }: Agent): boo
   return summary && steps.length > 0 && capabilities.includes('python');
 }
 
-/** The dependent action: everything that the steps returned goes into Python as data (P14). */
+/** The dependent action: passes the results of all steps to Python as data (P14). */
 function writeSummary(steps: readonly Step[], agent: Agent): string {
   const inputs = steps.map(({ key, shown }) => [key, /^\$[\w.]+$/.test(shown) ? shown : `$${key}`]);
   const code = `import json
@@ -147,7 +147,7 @@ function writeAction(
   { form }: Agent,
   dependsOn: readonly string[] = [],
 ): string {
-  // Code is never substituted (P14); in other parameters the user's dollar sign must stay one.
+  // Code is never substituted (P14). In other parameters, the user's dollar sign must stay literal.
   const given = type === 'python' || type === 'shell' ? parameters : escaped(parameters);
   const mode = type === 'internal' ? 'sync' : 'async';
   const head = `<action type="${type}"${form === 'compact' && name !== null ? ` name="${name}"` : ''} id="${id}" mode="${mode}"`;
@@ -164,7 +164,7 @@ function writeAction(
   return `${head}>\n${json(body)}\n${ACTION_CLOSE}`;
 }
 
-/** JSON without a single `<`: what the user wrote cannot even look like a tag. */
+/** JSON without any `<`, so that user text cannot look like a tag. */
 function json(value: unknown): string {
   return JSON.stringify(value).replaceAll('<', '\\u003c');
 }
@@ -177,12 +177,12 @@ function failureOf(result: StepResult | undefined): string {
   return result === undefined ? 'has not run.' : `${result.status}: ${spoken(result.text, 300)}`;
 }
 
-/** Words of the user or a tool, as one line of an answer: no tags, no references. */
+/** Text of the user or a tool as one line of an answer, without tags and references. */
 function spoken(words: string, maxChars = 120): string {
   return plain(words, maxChars).replaceAll('$', '$$$$');
 }
 
-/** As one line of a thought, where nothing is substituted. */
+/** One line of a thought, where nothing is substituted. */
 function plain(words: string, maxChars = 120): string {
   const line = words.replace(/[<>]/g, ' ').replace(/\s+/g, ' ').trim();
   return line.length > maxChars ? `${line.slice(0, maxChars).toWellFormed()}…` : line;

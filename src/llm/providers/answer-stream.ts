@@ -12,7 +12,7 @@ import { limits } from '../../domain/limits.ts';
 export interface AnswerOptions {
   /** The endpoint's name in messages. */
   readonly endpoint: string;
-  /** Set when the stream has sent its end marker. */
+  /** `marked` is set when the stream has sent its end marker. */
   readonly end: { marked: boolean };
   /** The answer's content type is HTML. */
   readonly page: boolean;

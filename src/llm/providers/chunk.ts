@@ -30,10 +30,10 @@ function deltasOf(choice: JsonObject): ReadChunk['deltas'] {
   const thought = thoughtOf(delta);
   const reasoning = textOf(delta['reasoning_content']) || textOf(delta['reasoning']) || thought;
   if (reasoning !== '') deltas.push({ type: 'reasoning', text: reasoning });
-  // a refusal is text of the model in a separate field
+  // A refusal is model text in a separate field.
   const text = isThought(delta) ? '' : textOf(delta['content']) || textOf(delta['refusal']);
   if (text !== '') deltas.push({ type: 'text', text });
-  // `function_call` is the older form of `tool_calls`
+  // `function_call` is the older form of `tool_calls`.
   const older = isJsonObject(delta['function_call']) ? [{ function: delta['function_call'] }] : [];
   const calls: readonly Json[] = Array.isArray(delta['tool_calls']) ? delta['tool_calls'] : older;
   for (const [position, call] of calls.entries()) {

@@ -3,8 +3,8 @@ import type { Json, JsonObject } from '../../domain/json.ts';
 import { isJsonObject, parseJson } from '../../domain/json.ts';
 
 /**
- * `{"error": {"message", "code"}}` from any of: that itself, a list of one (Gemini), a bare `error`
- * text (Ollama), `message` or `detail` at the top (Mistral, vLLM), `errors` (Cloudflare), plain text.
+ * Returns `{"error": {"message", "code"}}` for any of these forms: that form itself, a list of one (Gemini), a plain
+ * `error` text (Ollama), `message` or `detail` at the top level (Mistral, vLLM), `errors` (Cloudflare), plain text.
  */
 export function errorBody(text: string): string {
   const error = errorOf(parseJson(text)) ?? { message: plain(text) };

@@ -27,7 +27,7 @@ export interface OpenAiOptions {
   readonly baseUrl: string;
   /** Null for endpoints without a key: no header is sent. */
   readonly apiKey: string | null;
-  /** `authorization` unless the preset says otherwise. */
+  /** `authorization` unless the preset has another one. */
   readonly keyHeader?: Preset['keyHeader'];
   /** Used when a request names no model. */
   readonly defaultModel: string;

@@ -29,7 +29,7 @@ export interface Preset {
   readonly example: string;
   /** Hosts that identify the provider; `host` or `host:port`. */
   readonly hosts: readonly string[];
-  /** The header for the key; null = the endpoint needs no key. */
+  /** The header for the key; null means that the endpoint needs no key. */
   readonly keyHeader: 'authorization' | 'cf-aig-authorization' | null;
   /** Runs on the local machine; tokens are free. */
   readonly local: boolean;
@@ -59,7 +59,7 @@ export const PRESETS: Readonly<Record<Named, Preset>> = {
     hosts: ['api.openai.com'],
     keyHeader: 'authorization',
     local: false,
-    // Its reasoning models refuse `max_tokens`; all of its models take the newer field.
+    // Its reasoning models reject `max_tokens`; all of its models accept the newer field.
     quirks: { ...GENERIC, maxTokensField: 'max_completion_tokens' },
   },
   anthropic: {
@@ -96,7 +96,7 @@ export const PRESETS: Readonly<Record<Named, Preset>> = {
     hosts: ['api.mistral.ai'],
     keyHeader: 'authorization',
     local: false,
-    // Fields that it does not know are refused; usage comes with the last chunk in any case.
+    // It rejects unknown fields, and reports usage in the last chunk in any case.
     quirks: { ...GENERIC, streamOptions: false, maxTemperature: 1.5, callIds: 'nine', userAfterTool: false },
   },
   deepseek: {
@@ -124,7 +124,7 @@ export const PRESETS: Readonly<Record<Named, Preset>> = {
     hosts: ['api.cloudflare.com'],
     keyHeader: 'authorization',
     local: false,
-    // Most of its models stop after 256 tokens unless told otherwise.
+    // Most of its models stop after 256 tokens by default.
     quirks: { ...GENERIC, defaultMaxTokens: 4_096 },
   },
   'ai-gateway': {
@@ -132,7 +132,7 @@ export const PRESETS: Readonly<Record<Named, Preset>> = {
     baseUrl: null,
     example: 'https://gateway.ai.cloudflare.com/v1/ACCOUNT_ID/GATEWAY_ID/compat',
     hosts: ['gateway.ai.cloudflare.com'],
-    // The gateway's own key; those of the providers are stored in it.
+    // The gateway's own key; it stores the providers' keys.
     keyHeader: 'cf-aig-authorization',
     local: false,
     quirks: GENERIC,

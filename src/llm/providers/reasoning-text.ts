@@ -2,7 +2,7 @@
 import type { ModelDelta } from '../../domain/ports.ts';
 
 /**
- * Turns the reasoning before the first text or call into a `<think>` block, in which the parser finds actions. Later
+ * Converts the reasoning before the first text or call to a `<think>` block, in which the parser finds actions. Later
  * reasoning is not converted, because it may arrive in the middle of a block.
  */
 export async function* reasoningAsText(deltas: AsyncIterable<ModelDelta>): AsyncGenerator<ModelDelta> {

@@ -63,7 +63,7 @@ class BindingConnection implements Connection {
     } catch (fault) {
       throw faultOf(fault);
     }
-    // a model that cannot stream returns the whole answer
+    // A model that cannot stream returns the whole answer.
     if (!(answer instanceof ReadableStream)) return once(answer, call.end);
     return events(answer as ReadableStream<Uint8Array>, call);
   }
@@ -91,7 +91,7 @@ async function* events(
   const parser = createParser({ onEvent: ({ data }) => void ready.push(data) });
   const decoder = new TextDecoder();
   const reader = body.getReader();
-  // cancelling also releases a waiting `read`; the platform stops generating
+  // Cancelling also releases a waiting `read`; the platform stops generating.
   const leave = (): void => void reader.cancel().catch(() => undefined);
   signal.addEventListener('abort', leave, { once: true });
   try {
@@ -109,7 +109,7 @@ async function* events(
   }
 }
 
-/** @param chunk anything; a chunk of the platform's own format has `response` or `tool_calls` at the top */
+/** @param chunk any value; a chunk in the platform's own format has `response` or `tool_calls` at the top level */
 export function readBindingChunk(chunk: unknown): ReadChunk {
   if (!isJsonObject(chunk) || Array.isArray(chunk['choices'])) return readChunk(chunk);
   const deltas: ReadChunk['deltas'][number][] = [];

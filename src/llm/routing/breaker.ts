@@ -5,7 +5,7 @@
  * Owns the count of failures and the time of the next call. Does not own the definition of a failure.
  *
  * Invariants
- * 1. closed -> open after `limits.breakerFailures` failures in a row, or when the endpoint requests a pause.
+ * 1. closed -> open after `limits.breakerFailures` consecutive failures, or if the endpoint requests a pause.
  * 2. open -> half-open after its time; then exactly one call is allowed until it reports.
  * 3. half-open -> closed after a success, -> open for twice as long (at most `limits.breakerOpenMaxMs`) after a failure.
  * 4. Every allowed call reports once: `succeeded`, `failed` or `abandoned`.
@@ -36,7 +36,7 @@ export class Breaker {
     return this.#probing || this.#clock.now() >= this.#openUntil ? 'half_open' : 'open';
   }
 
-  /** Failures in a row. */
+  /** Number of consecutive failures. */
   get failures(): number {
     return this.#failures;
   }
@@ -73,7 +73,7 @@ export class Breaker {
     if (this.#probing) {
       this.#openings += 1;
     } else if (this.#openUntil !== null || (this.#failures < limits.breakerFailures && !asked)) {
-      // calls that started before it opened change nothing
+      // Calls that started before it opened change nothing.
       return;
     }
     this.#probing = false;

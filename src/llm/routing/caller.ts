@@ -45,7 +45,7 @@ export interface Connection {
       readonly model: string;
       readonly refused: ReadonlySet<Quirk>;
       readonly signal: AbortSignal;
-      /** Set when the stream has sent its end marker. */
+      /** `marked` is set when the stream has sent its end marker. */
       readonly end: { marked: boolean };
     },
   ): Promise<AsyncIterable<unknown>>;
@@ -71,7 +71,7 @@ interface Sent {
   usage: Usage | null;
 }
 
-/** `cut` = ended by us, so the endpoint's final usage is missing. */
+/** `cut`: ended by the caller, so the endpoint's final usage is missing. */
 type End = { readonly finish: FinishReason; readonly cut: boolean };
 
 export function createCaller(connection: Connection, options: CallerOptions): ModelProvider {
@@ -100,7 +100,7 @@ class Caller implements ModelProvider {
     let attempt = 1;
     while (end === null) {
       const closedMs = breaker.enter();
-      if (closedMs !== null) throw this.#leftAlone(closedMs, breaker);
+      if (closedMs !== null) throw this.#breakerOpen(closedMs, breaker);
       try {
         end = yield* this.#once(request, model, breaker, sent);
       } catch (fault) {
@@ -119,7 +119,7 @@ class Caller implements ModelProvider {
         const delayMs = Math.max(backoffMs(retry, attempt, random()), failure.retryAfterMs ?? 0);
         const again = failure.retryable && !begun && attempt < limits.modelAttempts && breaker.state === 'closed';
         if (!again || delayMs > limits.retryMaxDelayMs) {
-          if (begun) yield { type: 'usage', usage: { ...partly(request, sent), model } };
+          if (begun) yield { type: 'usage', usage: { ...partialUsage(request, sent), model } };
           throw failure.error;
         }
         attempt += 1;
@@ -127,7 +127,7 @@ class Caller implements ModelProvider {
         if (request.signal.aborted) end = { finish: 'abort', cut: true };
       }
     }
-    const usage = end.cut ? partly(request, sent) : wholly(request, sent);
+    const usage = end.cut ? partialUsage(request, sent) : completeUsage(request, sent);
     yield { type: 'usage', usage: { ...usage, model } };
     yield { type: 'finish', reason: end.finish };
   }
@@ -140,15 +140,15 @@ class Caller implements ModelProvider {
     const end = { marked: false };
     let finish: FinishReason | null = null;
     /** Time of the last chunk with content; empty chunks do not count as tokens. */
-    let heardAt = startedAt;
+    let lastDeltaAt = startedAt;
     sent.usage = null;
     let reported = false;
-    const report = (tell: () => void): void => {
-      if (!reported) tell();
+    const report = (send: () => void): void => {
+      if (!reported) send();
       reported = true;
     };
-    const patience = new StreamTimeout(clock, request.signal);
-    const wait = <T>(work: Promise<T>): Promise<T> => this.#wait(patience, work, { sent, finish, heardAt });
+    const timeout = new StreamTimeout(clock, request.signal);
+    const wait = <T>(work: Promise<T>): Promise<T> => this.#wait(timeout, work, { sent, finish, lastDeltaAt });
     try {
       const chunks = await wait(
         this.#connection.open(request, {
@@ -161,7 +161,7 @@ class Caller implements ModelProvider {
       const iterator = chunks[Symbol.asyncIterator]();
       for (;;) {
         const next = await wait(iterator.next()).catch((fault: unknown) => {
-          // the answer is complete; only usage could still follow
+          // The answer is complete; only usage could still follow.
           if (finish !== null && !request.signal.aborted) return { done: true, value: undefined } as const;
           throw fault;
         });
@@ -178,15 +178,15 @@ class Caller implements ModelProvider {
           report(() => breaker.succeeded());
           return { finish: 'length', cut: true };
         }
-        // Behind the reader's turn: its time is not the endpoint's.
-        if (read.deltas.length > 0 || (finish === null && read.finish !== null)) heardAt = clock.now();
+        // Measured after the reader's turn, whose time does not count for the endpoint.
+        if (read.deltas.length > 0 || (finish === null && read.finish !== null)) lastDeltaAt = clock.now();
         finish = read.finish ?? finish;
       }
       if (request.signal.aborted) return { finish: 'abort', cut: true };
       if (finish === null && !end.marked) {
         throw new EngineError(
           'model_unavailable',
-          `The model endpoint ${endpoint.name} broke off in the middle of its answer`,
+          `The model endpoint ${endpoint.name} closed the connection during its answer`,
         );
       }
       if (finish === 'error' && sent.pieces === 0) {
@@ -197,11 +197,11 @@ class Caller implements ModelProvider {
     } catch (fault) {
       if (!request.signal.aborted) {
         const failure = failureOf(fault, { endpoint: endpoint.name, secret: null, now: clock.now() });
-        report(() => tell(breaker, failure));
+        report(() => reportTo(breaker, failure));
       }
       throw fault;
     } finally {
-      patience.end();
+      timeout.end();
       report(() => (sent.pieces > 0 ? breaker.succeeded() : breaker.abandoned()));
       controller.abort();
     }
@@ -209,14 +209,14 @@ class Caller implements ModelProvider {
 
   /** Waits for `work` with the timeout of the answer's current stage. */
   #wait<T>(
-    patience: StreamTimeout,
+    timeout: StreamTimeout,
     work: Promise<T>,
-    so: { readonly sent: Sent; readonly finish: FinishReason | null; readonly heardAt: number },
+    progress: { readonly sent: Sent; readonly finish: FinishReason | null; readonly lastDeltaAt: number },
   ): Promise<T> {
     const { clock, endpoint, firstTokenMs, betweenTokensMs } = this.#options;
-    const begun = so.sent.pieces > 0;
-    const allowedMs = so.finish !== null ? limits.usageGraceMs : begun ? betweenTokensMs : firstTokenMs;
-    return patience.wait(work, Math.max(0, so.heardAt + allowedMs - clock.now()), () => {
+    const begun = progress.sent.pieces > 0;
+    const allowedMs = progress.finish !== null ? limits.usageGraceMs : begun ? betweenTokensMs : firstTokenMs;
+    return timeout.wait(work, Math.max(0, progress.lastDeltaAt + allowedMs - clock.now()), () => {
       const what = begun
         ? `nothing for ${betweenTokensMs / 1_000} s`
         : `no first token within ${firstTokenMs / 1_000} s`;
@@ -224,18 +224,18 @@ class Caller implements ModelProvider {
     });
   }
 
-  #leftAlone(forMs: number, { failures }: Breaker): EngineError {
+  #breakerOpen(forMs: number, { failures }: Breaker): EngineError {
     const { endpoint } = this.#options;
     return new EngineError(
       'model_unavailable',
-      `The model endpoint ${endpoint.name} has failed ${failures} times in a row and is left alone for another ${Math.ceil(forMs / 1_000)} s`,
+      `The model endpoint ${endpoint.name} has failed ${failures} times in a row and is not called for another ${Math.ceil(forMs / 1_000)} s`,
       { retry_after_ms: forMs, circuit: 'open' },
     );
   }
 }
 
-/** A rejection shows that the endpoint works. A 429 is no failure either, unless it requests a pause. */
-function tell(breaker: Breaker, { error, status, retryAfterMs }: ModelFailure): void {
+/** A rejection shows that the endpoint works. A 429 is not a failure either, unless it requests a pause. */
+function reportTo(breaker: Breaker, { error, status, retryAfterMs }: ModelFailure): void {
   const rests = retryAfterMs !== null && retryAfterMs > limits.retryMaxDelayMs;
   if (error.code === 'model_rejected') breaker.succeeded();
   else if (status === 429 && !rests) breaker.abandoned();
@@ -268,14 +268,14 @@ function bytesOf(delta: Content): number {
 }
 
 /** Usage of a complete answer: as reported, unless the endpoint reports zero (L6). */
-function wholly(request: ModelRequest, sent: Sent): Usage {
+function completeUsage(request: ModelRequest, sent: Sent): Usage {
   const { usage, pieces } = sent;
   const counted = usage !== null && (usage.promptTokens > 0 || usage.completionTokens > 0 || pieces === 0);
   return counted ? usage : estimate(request, sent);
 }
 
 /** Usage of an interrupted answer: the endpoint's report may be incomplete. */
-function partly(request: ModelRequest, sent: Sent): Usage {
+function partialUsage(request: ModelRequest, sent: Sent): Usage {
   const estimated = estimate(request, sent);
   const { usage } = sent;
   if (usage === null) return estimated;

@@ -5,38 +5,38 @@
 import { limits } from '../../domain/limits.ts';
 import type { EndpointReport } from './endpoints.ts';
 
-interface Told extends EndpointReport {
+interface TimedReport extends EndpointReport {
   /** Epoch milliseconds. */
   readonly at: number;
 }
 
-/** As it is stored. */
-export type StoredReports = [place: string, told: Told][];
+/** The stored form. */
+export type StoredReports = [place: string, told: TimedReport][];
 
 export class EndpointReports {
-  readonly #told: Map<string, Told>;
+  readonly #reports: Map<string, TimedReport>;
 
   constructor(stored: StoredReports = []) {
-    this.#told = new Map(stored);
+    this.#reports = new Map(stored);
   }
 
-  tell(report: EndpointReport, now: number): void {
+  record(report: EndpointReport, now: number): void {
     const place = JSON.stringify([report.endpoint, report.key, report.model]);
-    this.#told.delete(place);
-    if (report.state !== 'closed') this.#told.set(place, { ...report, at: now });
-    // a discarded isolate never closes its breaker, so reports expire
-    for (const [known, { at }] of this.#told) {
-      if (now - at > limits.endpointReportMs || this.#told.size > limits.knownEndpoints) this.#told.delete(known);
+    this.#reports.delete(place);
+    if (report.state !== 'closed') this.#reports.set(place, { ...report, at: now });
+    // A discarded isolate never closes its breaker, so reports expire.
+    for (const [known, { at }] of this.#reports) {
+      if (now - at > limits.endpointReportMs || this.#reports.size > limits.knownEndpoints) this.#reports.delete(known);
     }
   }
 
   stored(): StoredReports {
-    return [...this.#told];
+    return [...this.#reports];
   }
 
-  /** Those that are not closed. */
+  /** The endpoints whose breaker is not closed. */
   list(now: number): EndpointReport[] {
-    return [...this.#told.values()]
+    return [...this.#reports.values()]
       .filter(({ at }) => now - at <= limits.endpointReportMs)
       .map(({ at: _at, ...report }) => {
         const isDue = report.next_try_at !== null && now >= report.next_try_at;

@@ -21,10 +21,10 @@ export interface EndpointReport {
   /** Scheme and host, never a path or a key. */
   readonly endpoint: string;
   readonly model: string;
-  /** Name of the secret; null = the deployment's key, or none. */
+  /** Name of the secret; null means the deployment's key, or none. */
   readonly key: string | null;
   readonly state: BreakerState;
-  /** In a row. */
+  /** Number of consecutive failures. */
   readonly failures: number;
   /** Epoch milliseconds; null while it is closed. */
   readonly next_try_at: number | null;
@@ -34,9 +34,9 @@ export interface EndpointReport {
 export interface EndpointIdentity {
   /** Name of the API key whose sessions call it; null without keys. */
   readonly owner: string | null;
-  /** Its base URL, or how a binding is called. */
+  /** Its base URL, or the name of a binding. */
   readonly address: string;
-  /** Name of the secret, never its value; null = the deployment's key, or none. */
+  /** Name of the secret, never its value; null means the deployment's key, or none. */
   readonly key: string | null;
   /** Name in messages and reports. */
   readonly name: string;

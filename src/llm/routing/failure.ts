@@ -34,7 +34,7 @@ export function failureOf(
     const later = status === null || ((OVERLOADED.has(status) || status >= 500) && fault.code !== 'insufficient_quota');
     const message =
       status !== null && status >= 300 && status < 400
-        ? `The model endpoint ${endpoint} redirects (${status}); its final address must be configured, the key is sent nowhere else`
+        ? `The model endpoint ${endpoint} redirects (${status}); configure its final address, because the key is sent to no other`
         : `The model endpoint ${endpoint} answered with an error: ${said}`;
     return {
       error: new EngineError(
@@ -50,8 +50,8 @@ export function failureOf(
   }
   const message =
     fault instanceof SyntaxError
-      ? `The model endpoint ${endpoint} sent something that is not JSON`
-      : `The model endpoint ${endpoint} could not be reached or broke off: ${said}`;
+      ? `The model endpoint ${endpoint} sent invalid JSON`
+      : `The model endpoint ${endpoint} could not be reached or closed the connection: ${said}`;
   return {
     error: new EngineError('model_unavailable', message, {}, fault),
     retryable: true,
@@ -60,7 +60,7 @@ export function failureOf(
   };
 }
 
-/** Our own error, even if the client wrapped it as a connection error. */
+/** An EngineError, even if the client wrapped it as a connection error. */
 function engineErrorIn(fault: unknown): EngineError | null {
   if (fault instanceof EngineError) return fault;
   return fault instanceof APIConnectionError && fault.cause instanceof EngineError ? fault.cause : null;
@@ -76,7 +76,7 @@ function statusOf(fault: APIError): number | null {
 
 function quoted(fault: unknown, secret: string | null): string {
   let cause = fault;
-  // "Connection error." is not informative; the reason is one or two causes deeper
+  // "Connection error." is not informative; the reason is one or two causes deeper.
   while (cause instanceof Error && cause.cause instanceof Error) cause = cause.cause;
   const outer = messageOf(fault);
   const inner = messageOf(cause);

@@ -53,9 +53,9 @@ function familyOf(model: string): string {
 }
 
 /**
- * What one model call cost.
+ * The cost of one model call.
  *
- * @param own prices of the agent's manifest, by requested model name
+ * @param own prices in the agent's manifest, by requested model name
  * @returns US dollars, or null if the model or its price is unknown
  */
 export function costOf(usage: Usage, own: Readonly<Record<string, ModelPrice>>): number | null {

@@ -7,28 +7,28 @@ import { estimateTokens } from '../../domain/tokens.ts';
 /** One of an agent's models, in the manifest's order. */
 export interface Candidate {
   readonly provider: ModelProvider;
-  /** Null = the deployment's own. */
+  /** Null means the deployment's model. */
   readonly model: string | null;
-  /** How messages name it, such as `gpt-4.1-mini at api.openai.com`. */
+  /** Name in messages, such as `gpt-4.1-mini at api.openai.com`. */
   readonly label: string;
-  /** Whether its endpoint takes calls at the moment. */
+  /** Whether its endpoint accepts calls now. */
   readonly available: () => boolean;
-  /** Measured milliseconds to the first token; null = no recent measurement. */
+  /** Measured milliseconds to the first token; null without a recent measurement. */
   readonly latencyMs: () => number | null;
-  /** US dollars of a call of this size; null = not known. */
+  /** Cost in US dollars of a call of this size; null if unknown. */
   readonly cost: (promptTokens: number, completionTokens: number) => number | null;
 }
 
-/** What an answer is taken to have when models are compared by cost: most actions and answers are short. */
+/** Assumed answer length when models are compared by cost: most actions and answers are short. */
 const EXPECTED_COMPLETION_TOKENS = 500;
 
 /**
- * Streams from the candidate that the policy puts first; when that throws before its first text,
- * reasoning or tool call, from the next. What breaks later is thrown on: half an answer cannot be
- * continued by another model. A `notice` reports every fallback.
+ * Streams from the first candidate of the policy. If it throws before its first text, reasoning or tool call, tries the
+ * next one. Later errors are thrown, because another model cannot continue half an answer. A `notice` reports every
+ * fallback.
  *
- * A request that names a model goes to the candidate of that model, else to the first one under that
- * name; fallbacks use their own.
+ * A request that names a model goes to the candidate with that model, else to the first candidate under that name;
+ * fallbacks use their own models.
  */
 export function createRouter(candidates: readonly Candidate[], policy: RoutingPolicy): ModelProvider {
   const [primary] = candidates;
@@ -40,7 +40,7 @@ export function createRouter(candidates: readonly Candidate[], policy: RoutingPo
       for (const { candidate, model } of order(candidates, policy, request)) {
         const last = failures.at(-1);
         if (last !== undefined) {
-          const message = `${last.label} did not answer (${last.fault.code}); ${candidate.label} stands in`;
+          const message = `${last.label} did not answer (${last.fault.code}); ${candidate.label} answers instead`;
           yield { type: 'notice', code: 'model_fallback', message };
         }
         let begun = false;
@@ -65,7 +65,7 @@ interface RouterAttempt {
   readonly model: string | null;
 }
 
-/** The order in which models are tried; those whose endpoint is not available at the moment come last. */
+/** The order in which models are tried; currently unavailable ones come last. */
 function order(candidates: readonly Candidate[], policy: RoutingPolicy, request: ModelRequest): RouterAttempt[] {
   const ranked = rank(candidates, policy, request);
   const wanted = request.model;
@@ -86,7 +86,7 @@ function rank(candidates: readonly Candidate[], policy: RoutingPolicy, request: 
     case 'failover':
       return [...candidates];
     case 'least_latency':
-      // An unknown one goes first: that is how it becomes known.
+      // A model without a measurement goes first, to get one.
       return byLeast(candidates, (candidate) => candidate.latencyMs() ?? -1);
     case 'lowest_cost': {
       const prompt = request.messages.reduce((sum, { content }) => sum + estimateTokens(content), 0);
@@ -96,7 +96,7 @@ function rank(candidates: readonly Candidate[], policy: RoutingPolicy, request: 
   }
 }
 
-/** Stable: equals stay in the manifest's order. */
+/** Stable: ties keep the manifest's order. */
 function byLeast(candidates: readonly Candidate[], measure: (candidate: Candidate) => number): Candidate[] {
   const measured = candidates.map((candidate) => ({ candidate, value: measure(candidate) }));
   return measured.toSorted((a, b) => compare(a.value, b.value)).map(({ candidate }) => candidate);
@@ -106,7 +106,7 @@ function compare(a: number, b: number): number {
   return a === b ? 0 : a - b;
 }
 
-/** The fault of the first model, with what the others said. */
+/** The error of the first model, with the messages of the others. */
 function summed(failures: readonly { readonly label: string; readonly fault: EngineError }[]): EngineError {
   const [first, ...others] = failures;
   if (first === undefined) return new EngineError('internal', 'No model was asked');

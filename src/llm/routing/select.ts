@@ -1,4 +1,4 @@
-/** From configuration and manifest to a model provider: the one place that knows which there are. */
+/** Creates a model provider from configuration and manifest. Only this file knows all providers. */
 import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
 import type { AgentDefinition, ModelChoice } from '../../domain/manifest.ts';
@@ -26,19 +26,19 @@ export interface ModelDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly fetch?: typeof globalThis.fetch;
-  /** For endpoints that a manifest names (X2); else `fetch`. */
-  readonly fetchElsewhere?: typeof globalThis.fetch;
-  /** Name of the API key whose sessions call; what is remembered of endpoints is remembered for it alone. */
+  /** For endpoints that a manifest names (X2); default: `fetch`. */
+  readonly fetchExternal?: typeof globalThis.fetch;
+  /** Name of the API key of the calling session; endpoint state is kept separately for each key. */
   readonly owner?: string | null;
-  /** What is remembered of endpoints; kept between calls of `createModel`, or nothing is. */
+  /** The remembered endpoint state; pass the same object to several calls of `createModel` to keep it. */
   readonly endpoints?: Endpoints;
-  /** The Workers AI binding, where the environment has one. */
+  /** The Workers AI binding, if the environment has one. */
   readonly ai?: AiBinding | null;
-  /** The value of a secret that a manifest names, or why it cannot be had (X3). */
+  /** The value of a secret that a manifest names, or why it is not available (X3). */
   readonly secret?: (name: string) => SecretRead;
-  /** Why a manifest's endpoint may not be talked to, or null (X2). The deployment's own is not asked about. */
+  /** Why a manifest's endpoint must not be called, or null (X2). Not called for the deployment's endpoint. */
   readonly refuse?: (url: string) => string | null;
-  /** Pacing of the demo provider, see there. */
+  /** Pause between deltas of the demo provider. */
   readonly demoDeltaMs?: number;
 }
 
@@ -47,7 +47,7 @@ type Engine = Pick<
   'primary' | 'fallbacks' | 'routing' | 'firstTokenMs' | 'betweenTokensMs' | 'prices'
 >;
 
-/** An endpoint, ready to be called. */
+/** A resolved endpoint. */
 type Target =
   | { readonly type: 'demo' }
   | { readonly type: 'binding'; readonly binding: AiBinding; readonly model: string }
@@ -56,25 +56,24 @@ type Target =
       readonly preset: Preset | null;
       readonly baseUrl: string;
       readonly apiKey: string | null;
-      /** Name of the secret that `apiKey` is; null = the deployment's, or none. */
+      /** Name of the secret that contains `apiKey`; null means the deployment's key, or none. */
       readonly keySecret: string | null;
       readonly model: string | null;
-      /** A manifest names it, not the deployment. */
-      readonly elsewhere: boolean;
+      /** Configured by a manifest, not by the deployment. */
+      readonly external: boolean;
     }
   | { readonly type: 'unusable'; readonly fault: EngineError };
 
-/** Servers with a single model take any name. */
+/** Servers with a single model accept any name. */
 const ANY_MODEL = 'default';
-/** Through the binding, where nothing is said. */
+/** Default model of the binding. */
 const BINDING_MODEL = '@cf/meta/llama-3.3-70b-instruct-fp8-fast';
 const PLAIN: ModelChoice = { provider: null, model: null, endpoint: null, keySecret: null };
 
 /**
- * The model of the deployment, or, with `engine`, of an agent: its primary with its fallbacks behind
- * it. The demo provider when nothing is configured. The description names model and host, never the
- * key. What cannot be used does not stop the system: the description says so, and every call fails
- * with `model_rejected`.
+ * The model of the deployment or, with `engine`, of an agent: its primary model with its fallbacks. Without any
+ * configuration it is the demo provider. The description contains the model and host, never the key. An unusable
+ * configuration does not stop the system: the description reports it, and every call fails with `model_rejected`.
  */
 export function createModel(
   config: ModelConfig,
@@ -133,14 +132,14 @@ class Selection {
         : { owner, address: target.baseUrl, key: target.keySecret, name: originOf(target.baseUrl) },
     );
     const shared = { defaultModel: model, clock, random, endpoint, firstTokenMs, betweenTokensMs };
-    const provider = loadedAtFirstUse(target.type === 'binding' ? 'workers-ai' : 'openai', async () => {
+    const provider = loadedOnFirstUse(target.type === 'binding' ? 'workers-ai' : 'openai', async () => {
       if (target.type === 'binding') {
         const { createWorkersAiProvider } = await import('../providers/workers-ai.ts');
         return createWorkersAiProvider({ ...shared, binding: target.binding });
       }
       const { createOpenAiProvider } = await import('../providers/openai.ts');
       const { baseUrl, apiKey, preset } = target;
-      const fetch = (target.elsewhere ? this.#deps.fetchElsewhere : undefined) ?? this.#deps.fetch;
+      const fetch = (target.external ? this.#deps.fetchExternal : undefined) ?? this.#deps.fetch;
       return createOpenAiProvider({
         ...shared,
         baseUrl,
@@ -164,7 +163,7 @@ class Selection {
     };
   }
 
-  /** Where a manifest's choice leads: to the deployment's endpoint unless it names another (L1, L7). */
+  /** Resolves a manifest's choice: the deployment's endpoint unless the choice names another one (L1, L7). */
   #target(choice: ModelChoice): Target {
     const own = this.#own;
     if (choice.provider === 'demo') return { type: 'demo' };
@@ -172,23 +171,23 @@ class Selection {
     const named = choice.provider === null ? null : PRESETS[choice.provider];
     const sameProvider =
       named === null || named === ownPreset || (own.type === 'binding' && choice.provider === 'workers-ai');
-    // `openai` is also what people write for any compatible endpoint.
-    const meansOwn = sameProvider || choice.provider === 'openai';
-    if (choice.endpoint === null && choice.keySecret === null && (meansOwn || own.type === 'demo')) {
+    // `openai` is also used for any compatible endpoint.
+    const usesOwn = sameProvider || choice.provider === 'openai';
+    if (choice.endpoint === null && choice.keySecret === null && (usesOwn || own.type === 'demo')) {
       return withModel(own, choice.model);
     }
     if (choice.endpoint === null && choice.provider === 'workers-ai' && this.#deps.ai != null) {
       return { type: 'binding', binding: this.#deps.ai, model: choice.model ?? BINDING_MODEL };
     }
-    // A key that is named for one provider never goes to another's address.
+    // A provider's key is never sent to another provider's address.
     const baseUrl = choice.endpoint ?? (named === null ? ownUrl(own) : named.baseUrl);
     if (baseUrl === null) {
       return refused(`${named?.title ?? 'The model'} needs an endpoint, such as ${named?.example ?? 'https://…/v1'}`);
     }
-    return this.#elsewhere(choice, baseUrl);
+    return this.#externalTarget(choice, baseUrl);
   }
 
-  #elsewhere(choice: ModelChoice, baseUrl: string): Target {
+  #externalTarget(choice: ModelChoice, baseUrl: string): Target {
     const origin = tried(() => originOf(baseUrl));
     if (typeof origin !== 'string') return { type: 'unusable', fault: origin };
     const preset = presetFor(choice.provider, baseUrl);
@@ -196,7 +195,7 @@ class Selection {
     const isOwn = own.type === 'http' && isSameEndpoint(own.baseUrl, baseUrl);
     const reason = isOwn ? null : (this.#deps.refuse?.(baseUrl) ?? null);
     if (reason !== null) {
-      return refused(`The model endpoint ${origin} ${reason} (an operator can let it through with ALLOW_HOSTS)`);
+      return refused(`The model endpoint ${origin} ${reason} (an operator can allow it with ALLOW_HOSTS)`);
     }
     let apiKey = isOwn ? own.apiKey : null;
     if (choice.keySecret !== null) {
@@ -206,7 +205,7 @@ class Selection {
     }
     if (apiKey === null && preset !== null && preset.keyHeader !== null && !preset.local) {
       return refused(
-        `${preset.title} needs a key: name its secret in api_key_secret (LLM_API_KEY goes only to LLM_BASE_URL, origin and path)`,
+        `${preset.title} requires a key: name its secret in api_key_secret (LLM_API_KEY goes only to LLM_BASE_URL, origin and path)`,
       );
     }
     return {
@@ -216,12 +215,12 @@ class Selection {
       apiKey,
       keySecret: choice.keySecret,
       model: choice.model,
-      elsewhere: !isOwn,
+      external: !isOwn,
     };
   }
 }
 
-/** What the deployment's variables say. */
+/** The target configured by the deployment's variables. */
 function ownTarget(config: ModelConfig, ai: AiBinding | null): Target {
   const provider = config.provider?.trim().toLowerCase() || null;
   const apiKey = config.apiKey?.trim() || null;
@@ -230,7 +229,7 @@ function ownTarget(config: ModelConfig, ai: AiBinding | null): Target {
   if (provider === 'demo') return { type: 'demo' };
   if (provider !== null && !isPresetName(provider)) {
     return refused(
-      `LLM_PROVIDER "${provider.slice(0, limits.excerptChars)}" is not known (${PRESET_NAMES.join(', ')}, demo)`,
+      `LLM_PROVIDER "${provider.slice(0, limits.excerptChars)}" is unknown (known: ${PRESET_NAMES.join(', ')}, demo)`,
     );
   }
   const wantsBinding = provider === null ? apiKey === null : provider === 'workers-ai';
@@ -250,11 +249,11 @@ function ownTarget(config: ModelConfig, ai: AiBinding | null): Target {
     apiKey,
     keySecret: null,
     model,
-    elsewhere: false,
+    external: false,
   };
 }
 
-/** `openai` at another address is any compatible endpoint, known by its address or not at all. */
+/** `openai` at another address means any compatible endpoint; its preset is detected by the address. */
 function presetFor(provider: ModelChoice['provider'], baseUrl: string): Preset | null {
   const there = presetAt(baseUrl);
   const name =
@@ -297,8 +296,8 @@ function tried(work: () => string): string | EngineError {
   }
 }
 
-/** The client library is the heaviest part of the Worker: one that starts does not wait for it. */
-function loadedAtFirstUse(name: string, load: () => Promise<ModelProvider>): ModelProvider {
+/** Loads the provider on first use: the client library is the largest part of the Worker and would delay start-up. */
+function loadedOnFirstUse(name: string, load: () => Promise<ModelProvider>): ModelProvider {
   let loaded: Promise<ModelProvider> | null = null;
   return {
     name,
@@ -312,7 +311,7 @@ function loadedAtFirstUse(name: string, load: () => Promise<ModelProvider>): Mod
 function unusable(fault: EngineError): ModelProvider {
   return {
     name: 'openai',
-    // oxlint-disable-next-line require-yield -- it never gets to a delta
+    // oxlint-disable-next-line require-yield -- it always throws
     async *stream(): AsyncGenerator<ModelDelta> {
       throw fault;
     },

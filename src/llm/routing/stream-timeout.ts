@@ -1,8 +1,8 @@
 /**
- * Waits for one thing after the other, each within its time, with one timer for all of them: a stream has
- * thousands of pieces, and setting and clearing a timer for each would cost more than reading it.
+ * Waits for several promises in sequence, each with its own timeout, using a single timer: a stream has thousands of
+ * pieces, and setting and clearing a timer for each would cost more than reading it.
  *
- * Invariant: at most one timer is set, never later than the deadline of what is waited for.
+ * Invariant: at most one timer is set, never later than the current deadline.
  */
 import { EngineError } from '../../domain/errors.ts';
 import type { Clock } from '../../domain/ports.ts';
@@ -22,9 +22,9 @@ export class StreamTimeout {
   }
 
   /**
-   * `work`, but not beyond `timeoutMs` or the abort, even when the work ignores both.
+   * Waits for `work`, but not beyond `timeoutMs` or the abort, even if the work ignores both.
    *
-   * @throws what `late` makes, or EngineError `model_unavailable` for an abort
+   * @throws the error from `late`, or EngineError `model_unavailable` for an abort
    */
   async wait<T>(work: Promise<T>, timeoutMs: number, late: () => Error): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
@@ -40,7 +40,7 @@ export class StreamTimeout {
     }
   }
 
-  /** Nothing more is waited for. */
+  /** Ends all waiting. */
   end(): void {
     this.#timer?.cancel();
     this.#timer = null;
@@ -56,7 +56,7 @@ export class StreamTimeout {
     this.#timer = null;
     if (this.#waiting === null) return;
     const { deadline, late } = this.#waiting;
-    // It was set for an earlier piece.
+    // The timer was set for an earlier piece.
     if (deadline > this.#clock.now()) this.#set(deadline);
     else this.#fail(late());
   }

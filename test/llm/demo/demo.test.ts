@@ -252,7 +252,7 @@ describe('the first answer', () => {
     const agent = agentOf('research_orchestrator');
     const said = say(`${JUDGED} and what is 3 + 4`, { agent });
     expect(said.actions.map(({ name }) => name)).toEqual(['calculator']);
-    expect(said.responses[0]?.content).toContain('This agent has no way to use: Python, a shell.');
+    expect(said.responses[0]?.content).toContain('This agent cannot use: Python, a shell.');
     const help = say('hello', { agent }).responses[0]?.content ?? '';
     expect(help).not.toContain('shell commands');
   });

@@ -73,7 +73,7 @@ describe('[L2] the breaker of an endpoint', () => {
     expect(asked).toBe(limits.breakerFailures);
     expect(await ask()).toMatchObject({
       code: 'model_unavailable',
-      message: `The model endpoint http://model has failed ${limits.breakerFailures} times in a row and is left alone for another 30 s`,
+      message: `The model endpoint http://model has failed ${limits.breakerFailures} times in a row and is not called for another 30 s`,
       details: { circuit: 'open', retry_after_ms: limits.breakerOpenMs },
     });
     expect(opened()).toBe(asked);

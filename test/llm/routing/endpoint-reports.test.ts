@@ -8,25 +8,25 @@ const report = (model: string, more: Partial<EndpointReport> = {}): EndpointRepo
 
 test('[L2] the latest report on a model counts, and a closed one is listed no more', () => {
   const reports = new EndpointReports();
-  reports.tell(report('a'), 0);
-  reports.tell(report('b'), 0);
-  reports.tell(report('a', { state: 'closed' }), 1);
+  reports.record(report('a'), 0);
+  reports.record(report('b'), 0);
+  reports.record(report('a', { state: 'closed' }), 1);
   expect(reports.list(1).map(({ model }) => model)).toEqual(['b']);
   expect(new EndpointReports(reports.stored()).list(1)).toEqual(reports.list(1));
 });
 
 test('[L2] an open one whose time has come is half open', () => {
   const reports = new EndpointReports();
-  reports.tell(report('a', { next_try_at: 10 }), 0);
+  reports.record(report('a', { next_try_at: 10 }), 0);
   expect(reports.list(9)).toMatchObject([{ state: 'open' }]);
   expect(reports.list(10)).toMatchObject([{ state: 'half_open' }]);
 });
 
 test('[L2] a report is forgotten after its time, and the oldest make room', () => {
   const reports = new EndpointReports();
-  reports.tell(report('old'), 0);
+  reports.record(report('old'), 0);
   expect(reports.list(limits.endpointReportMs + 1)).toEqual([]);
-  for (let n = 0; n <= limits.knownEndpoints; n += 1) reports.tell(report(`m${n}`), 1);
+  for (let n = 0; n <= limits.knownEndpoints; n += 1) reports.record(report(`m${n}`), 1);
   expect(reports.list(1)).toHaveLength(limits.knownEndpoints);
   expect(reports.list(1)[0]?.model).toBe('m1');
 });

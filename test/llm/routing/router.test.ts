@@ -62,8 +62,8 @@ describe('[L2] failover', () => {
       const deltas = await read(createRouter(list, 'failover').stream(request));
       expect(asked).toEqual(['a:m-a', 'b:m-b', 'c:m-c']);
       expect(deltas.filter(({ type }) => type === 'notice')).toEqual([
-        { type: 'notice', code: 'model_fallback', message: `a did not answer (${code}); b stands in` },
-        { type: 'notice', code: 'model_fallback', message: 'b did not answer (model_unavailable); c stands in' },
+        { type: 'notice', code: 'model_fallback', message: `a did not answer (${code}); b answers instead` },
+        { type: 'notice', code: 'model_fallback', message: 'b did not answer (model_unavailable); c answers instead' },
       ]);
       expect(deltas).toContainEqual({ type: 'text', text: 'c' });
     },

@@ -96,7 +96,7 @@ const OWN = { baseUrl: 'https://own.example/v1', apiKey: 'sk-own', model: 'own-m
 test('[X2] only endpoints that a manifest names go through what judges addresses', async () => {
   const direct = world();
   const judged = world({ TOOL_KEY: 'sk-tool-key' });
-  const both = { ...direct.deps, secret: judged.deps.secret, fetchElsewhere: judged.deps.fetch };
+  const both = { ...direct.deps, secret: judged.deps.secret, fetchExternal: judged.deps.fetch };
   for (const choice of [
     {},
     { model: 'other' },
@@ -259,7 +259,7 @@ describe('LLM_PROVIDER', () => {
   });
 
   test.each([
-    [{ provider: 'skynet' }, 'LLM_PROVIDER "skynet" is not known'],
+    [{ provider: 'skynet' }, 'LLM_PROVIDER "skynet" is unknown'],
     [{ provider: 'workers-ai', apiKey: 'k' }, 'needs LLM_BASE_URL, such as https://api.cloudflare.com'],
   ])('%j says what is wrong with it', (config, message) => {
     expect(createModel(config, deps).description).toContain(message);
