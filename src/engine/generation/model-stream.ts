@@ -14,7 +14,7 @@ import { reasoningAsText } from '../../llm/providers/reasoning-text.ts';
 import type { Inbox } from '../run/inbox.ts';
 import type { RunContext, RunSource } from '../run/run-context.ts';
 import type { RunInput, StreamPiece } from '../run/run-input.ts';
-import { StepFailed } from '../workflow/workflow.ts';
+import { StepFailed } from '../workflow/step-failed.ts';
 import type { GenerationReader } from './generation-reader.ts';
 import type { RunUsage } from './run-usage.ts';
 

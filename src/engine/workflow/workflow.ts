@@ -17,12 +17,15 @@
  *  5. Values stand in the text as data: a `$` that the author wrote, or that came with an item, is
  *     never a reference.
  */
-import { namesInCondition } from '../../catalog/check/condition-names.ts';
 import type { ActionType, TerminalStatus } from '../../domain/action.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import type { WorkflowDefinition, WorkflowStep } from '../../domain/manifest.ts';
 import { limits } from '../../domain/limits.ts';
+import { StepFailed } from './step-failed.ts';
+import { gateOf, idOf, inOrder, isGroup, namesIn, referredIn, scopeOf } from './step-names.ts';
+import type { Group, Scope } from './step-names.ts';
+import { escapeText, stepsIn, StepValues } from './step-values.ts';
 
 /** What a workflow sees of its run. */
 export interface WorkflowView {
@@ -40,19 +43,6 @@ export const COLLECT = '_collect';
 export const REFUSE = '_refuse';
 /** The action whose output is the workflow's. */
 export const OUTPUTS = 'workflow_outputs';
-
-type StepFault = 'step_failed' | 'too_many_actions' | 'too_large';
-
-/** A step that the workflow could not go on without has failed, or cannot be run at all. */
-export class StepFailed extends Error {
-  override readonly name = 'StepFailed';
-  readonly code: StepFault;
-
-  constructor(message: string, code: StepFault = 'step_failed') {
-    super(message);
-    this.code = code;
-  }
-}
 
 /**
  * The workflow's text, piece by piece, each a whole block. Ends when every step has been written and the
@@ -82,24 +72,8 @@ export async function* workflowText(
   await writing;
 }
 
-/** Where a step stands: what its names mean, and what surrounds it. */
-interface Scope {
-  /** Ids of steps by their names, inner ones first. */
-  readonly ids: ReadonlyMap<string, Step>;
-  /** Of a `for_each`: the current item. */
-  readonly item: { readonly value: Json; readonly index: number } | null;
-  readonly prefix: string;
-}
-
-interface Step {
-  readonly id: string;
-  readonly step: WorkflowStep;
-}
-
-type Group = WorkflowStep & { readonly type: 'conditional' | 'parallel' | 'for_each' };
-
 class Program {
-  readonly #inputs: JsonObject;
+  readonly #values: StepValues;
   readonly #view: WorkflowView;
   readonly #written: string[] = [];
   #wake: (() => void) | null = null;
@@ -119,7 +93,7 @@ class Program {
   #referred: ReadonlySet<string> = new Set();
 
   constructor(inputs: JsonObject, view: WorkflowView) {
-    this.#inputs = inputs;
+    this.#values = new StepValues(inputs);
     this.#view = view;
     this.#failure.promise.catch(() => undefined);
   }
@@ -150,7 +124,7 @@ class Program {
       const [step] = stepsIn(`$(${path})`, scope);
       const given = step === undefined || (await this.#view.settled(step)).status === 'completed';
       // What was left out is null in the outputs, as it is for steps.
-      outputs[name] = given ? this.#translate(`$(${path})`, scope) : null;
+      outputs[name] = given ? this.#values.translate(`$(${path})`, scope) : null;
       if (step !== undefined && given) after.push(step);
     }
     // One piece: a crash leaves both or neither.
@@ -211,10 +185,10 @@ class Program {
   #declare(step: WorkflowStep, id: string, scope: Scope, after: readonly string[]): void {
     const type = step.type as ActionType;
     const name = type === 'relic' && step.action !== null ? `${step.target ?? ''}.${step.action}` : step.target;
-    const parameters = this.#translate(step.parameters, scope) as JsonObject;
+    const parameters = this.#values.translate(step.parameters, scope) as JsonObject;
     const known = type === 'llm' && name !== null ? { model: name, ...parameters } : parameters;
     this.#action(id, type, type === 'llm' ? null : name, known, [...after, ...stepsIn(step.parameters, scope)], {
-      ...this.#condition(step, scope),
+      ...this.#values.condition(step, scope),
       ...(step.timeoutMs === null ? {} : { timeout: step.timeoutMs / 1_000 }),
       ...(step.retry === null
         ? {}
@@ -234,9 +208,9 @@ class Program {
   async #group(step: Group, id: string, scope: Scope, after: readonly string[]): Promise<void> {
     // What the group hangs on is an action, too: it is ready, skipped or doomed as any other.
     const gate = gateOf(step, id);
-    const items = step.type === 'for_each' ? { items: this.#translate(step.items, scope) } : {};
+    const items = step.type === 'for_each' ? { items: this.#values.translate(step.items, scope) } : {};
     this.#action(gate, 'tool', COLLECT, items, [...after, ...stepsIn(step.items, scope)], {
-      ...this.#condition(step, scope),
+      ...this.#values.condition(step, scope),
       ...(step.onFailure === 'continue' ? { on_error: 'skip' } : {}),
     });
     const { status, output } = await this.#view.settled(gate);
@@ -340,77 +314,6 @@ class Program {
     await Promise.all(Array.from({ length: Math.min(count, most ?? count) }, one));
   }
 
-  #condition(step: WorkflowStep, scope: Scope): { readonly when?: string } {
-    if (step.condition === null) return {};
-    // In a condition names are names already: `steps.a.x` is what `$(steps.a.x)` is.
-    let when = '';
-    let at = 0;
-    for (const { start, end, path, asked } of namesInCondition(step.condition)) {
-      const [root, name = '', ...rest] = path;
-      const written = step.condition.slice(start, end);
-      when += step.condition.slice(at, start);
-      at = end;
-      if (root === 'steps') {
-        const members = mapped(name, rest, scope);
-        const here = scope.ids.has(name) ? [idOf(name, scope), ...members].join('.') : written;
-        when += !asked ? here : members.length === 0 ? `(${here} != null)` : `has(${here})`;
-      } else {
-        const value = this.#valueAt(path, scope);
-        when += asked ? String(value !== undefined) : JSON.stringify(value ?? null);
-      }
-    }
-    when += step.condition.slice(at);
-    return { when };
-  }
-
-  /** `$(steps.s.field)` to a reference, what is known already to its value, and every other `$` to a literal one. */
-  #translate(value: Json, scope: Scope): Json {
-    if (typeof value === 'string') return this.#translateText(value, scope);
-    if (Array.isArray(value)) return value.map((element) => this.#translate(element, scope));
-    if (!isJsonObject(value)) return value;
-    return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, this.#translate(member, scope)]));
-  }
-
-  #translateText(text: string, scope: Scope): Json {
-    const whole = REFERENCE_ONLY.exec(text)?.[1];
-    if (whole !== undefined && ROOTS.has(whole.split('.')[0] ?? ''))
-      return this.#reference(whole, scope) ?? escaped(this.#valueAt(whole.split('.'), scope) ?? null);
-    let out = '';
-    let at = 0;
-    for (const match of text.matchAll(REFERENCES)) {
-      const [written, path = ''] = match;
-      if (!ROOTS.has(path.split('.')[0] ?? '')) continue;
-      const value = this.#valueAt(path.split('.'), scope) ?? null;
-      const plain = typeof value === 'string' ? value : value === null ? '' : JSON.stringify(value);
-      out += escapeText(text.slice(at, match.index)) + (this.#reference(path, scope) ?? escapeText(plain));
-      at = match.index + written.length;
-    }
-    return out + escapeText(text.slice(at));
-  }
-
-  /** A protocol reference to what a step gives, or null where the path is known already. */
-  #reference(path: string, scope: Scope): string | null {
-    const [root, name = '', ...rest] = path.split('.');
-    if (root !== 'steps') return null;
-    const members = mapped(name, rest, scope);
-    return `\${${[idOf(name, scope), ...members].join('.')}}`;
-  }
-
-  #valueAt([root = '', ...path]: readonly string[], scope: Scope): Json | undefined {
-    const start: Json | undefined =
-      root === 'trigger'
-        ? this.#inputs
-        : root === 'item'
-          ? scope.item?.value
-          : root === 'index'
-            ? scope.item?.index
-            : undefined;
-    return path.reduce<Json | undefined>((value, member) => {
-      if (Array.isArray(value)) return value[Number(member)];
-      return isJsonObject(value) && Object.hasOwn(value, member) ? value[member] : undefined;
-    }, start);
-  }
-
   #action(
     id: string,
     type: ActionType,
@@ -458,114 +361,4 @@ function actionText(
 ): string {
   const body = { ...(name === null ? {} : { name }), parameters, depends_on: [...new Set(after)], ...more };
   return `<action type="${type}" mode="async" id="${id}">${JSON.stringify(body)}</action>`;
-}
-
-/** What a reference can begin with; any other `$(word)` means itself. */
-const ROOTS: ReadonlySet<string> = new Set(['steps', 'trigger', 'item', 'index']);
-const REFERENCES = /\$\(\s*([A-Za-z_][\w.-]*)\s*\)/g;
-const REFERENCE_ONLY = /^\s*\$\(\s*([A-Za-z_][\w.-]*)\s*\)\s*$/;
-
-/** What can be named from around a list: its steps and those within them, but for what a `for_each` does for every item. */
-function namesIn(steps: readonly WorkflowStep[]): Set<string> {
-  return new Set(
-    steps.flatMap((step) => [
-      step.name,
-      ...(step.type === 'for_each' ? [] : namesIn([...step.steps, ...step.otherwise])),
-    ]),
-  );
-}
-
-/** The steps of a group, none before one that it waits for: where few go at a time, they would wait for ever. */
-function inOrder(steps: readonly WorkflowStep[]): WorkflowStep[] {
-  const holders = new Map(steps.flatMap((step) => [...namesIn([step])].map((name) => [name, step] as const)));
-  const ordered = new Set<WorkflowStep>();
-  const seen = new Set<WorkflowStep>();
-  const put = (step: WorkflowStep): void => {
-    if (seen.has(step)) return;
-    seen.add(step);
-    for (const name of namedBy([step])) {
-      const other = holders.get(name);
-      if (other !== undefined) put(other);
-    }
-    ordered.add(step);
-  };
-  for (const step of steps) put(step);
-  return [...ordered];
-}
-
-/** The id of the action that a group hangs on. */
-function gateOf(step: Group, id: string): string {
-  return `${id}_${step.type === 'for_each' ? 'items' : 'gate'}`;
-}
-
-/** Every name that stands behind `steps.` anywhere in the definition, or in a `depends_on`. */
-function referredIn({ steps, outputs }: WorkflowDefinition): ReadonlySet<string> {
-  return new Set([...namedBy(steps), ...Object.values(outputs).flatMap((path) => namesOf(path))]);
-}
-
-/** Names of steps that these, and those within them, refer to or depend on. */
-function namedBy(steps: readonly WorkflowStep[]): string[] {
-  return steps.flatMap((step) => [
-    ...namesOf(JSON.stringify([step.parameters, step.items, step.condition])),
-    ...(step.dependsOn ?? []),
-    ...namedBy([...step.steps, ...step.otherwise, ...step.compensate]),
-  ]);
-}
-
-function namesOf(text: string): string[] {
-  return [...text.matchAll(/\bsteps\.([A-Za-z_][\w-]*)/g)].map(([, name = '']) => name);
-}
-
-function isGroup(step: WorkflowStep): step is Group {
-  return step.type === 'conditional' || step.type === 'parallel' || step.type === 'for_each';
-}
-
-function scopeOf(steps: readonly WorkflowStep[], outer: Scope): Scope {
-  const ids = new Map(outer.ids);
-  const add = (step: WorkflowStep): void => {
-    ids.set(step.name, { id: `${outer.prefix}${step.name}`, step });
-    // Steps within a branch can be named from outside; those of a for_each are there once for every item.
-    if (step.type !== 'for_each') for (const inner of [...step.steps, ...step.otherwise]) add(inner);
-  };
-  for (const step of steps) add(step);
-  return { ...outer, ids };
-}
-
-/** @throws StepFailed for a name that no step has; the catalogue refuses such a workflow before it runs */
-function idOf(name: string, { ids }: Scope): string {
-  const found = ids.get(name);
-  if (found === undefined) throw new StepFailed(`There is no step "${name}" (known: ${[...ids.keys()].join(', ')})`);
-  return found.id;
-}
-
-/** The path within a step's result, after its `output_mapping`. */
-function mapped(name: string, path: readonly string[], { ids }: Scope): readonly string[] {
-  const [first, ...rest] = path;
-  const mapping = ids.get(name)?.step.outputMapping ?? {};
-  const target = first !== undefined && Object.hasOwn(mapping, first) ? mapping[first] : undefined;
-  return target === undefined ? path : [...target.split('.').filter((part) => part !== ''), ...rest];
-}
-
-/** Ids of the steps that a value refers to: they are waited for. */
-function stepsIn(value: Json, scope: Scope): string[] {
-  if (typeof value === 'string') {
-    return [...value.matchAll(REFERENCES)].flatMap(([, path = '']) => {
-      const [root, name = ''] = path.split('.');
-      return root === 'steps' ? [idOf(name, scope)] : [];
-    });
-  }
-  if (Array.isArray(value)) return value.flatMap((element) => stepsIn(element, scope));
-  return isJsonObject(value) ? Object.values(value).flatMap((member) => stepsIn(member, scope)) : [];
-}
-
-/** A value as a parameter that means itself. */
-function escaped(value: Json): Json {
-  if (typeof value === 'string') return escapeText(value);
-  if (Array.isArray(value)) return value.map(escaped);
-  if (!isJsonObject(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, escaped(member)]));
-}
-
-function escapeText(text: string): string {
-  return text.replaceAll('$', '$$$$');
 }

@@ -1,0 +1,118 @@
+/**
+ * Values of a workflow as values of protocol text (M6): `$(steps.…)` becomes a reference, what is known already becomes
+ * its value, and every other `$` a literal one.
+ */
+import { namesInCondition } from '../../catalog/check/condition-names.ts';
+import { isJsonObject } from '../../domain/json.ts';
+import type { Json, JsonObject } from '../../domain/json.ts';
+import type { WorkflowStep } from '../../domain/manifest.ts';
+import { idOf, mapped } from './step-names.ts';
+import type { Scope } from './step-names.ts';
+
+/** What a reference can begin with; any other `$(word)` means itself. */
+const ROOTS: ReadonlySet<string> = new Set(['steps', 'trigger', 'item', 'index']);
+const REFERENCES = /\$\(\s*([A-Za-z_][\w.-]*)\s*\)/g;
+const REFERENCE_ONLY = /^\s*\$\(\s*([A-Za-z_][\w.-]*)\s*\)\s*$/;
+
+export class StepValues {
+  readonly #inputs: JsonObject;
+
+  constructor(inputs: JsonObject) {
+    this.#inputs = inputs;
+  }
+
+  condition(step: WorkflowStep, scope: Scope): { readonly when?: string } {
+    if (step.condition === null) return {};
+    // In a condition names are names already: `steps.a.x` is what `$(steps.a.x)` is.
+    let when = '';
+    let at = 0;
+    for (const { start, end, path, asked } of namesInCondition(step.condition)) {
+      const [root, name = '', ...rest] = path;
+      const written = step.condition.slice(start, end);
+      when += step.condition.slice(at, start);
+      at = end;
+      if (root === 'steps') {
+        const members = mapped(name, rest, scope);
+        const here = scope.ids.has(name) ? [idOf(name, scope), ...members].join('.') : written;
+        when += !asked ? here : members.length === 0 ? `(${here} != null)` : `has(${here})`;
+      } else {
+        const value = this.#valueAt(path, scope);
+        when += asked ? String(value !== undefined) : JSON.stringify(value ?? null);
+      }
+    }
+    when += step.condition.slice(at);
+    return { when };
+  }
+
+  /** `$(steps.s.field)` to a reference, what is known already to its value, and every other `$` to a literal one. */
+  translate(value: Json, scope: Scope): Json {
+    if (typeof value === 'string') return this.#translateText(value, scope);
+    if (Array.isArray(value)) return value.map((element) => this.translate(element, scope));
+    if (!isJsonObject(value)) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, this.translate(member, scope)]));
+  }
+
+  #translateText(text: string, scope: Scope): Json {
+    const whole = REFERENCE_ONLY.exec(text)?.[1];
+    if (whole !== undefined && ROOTS.has(whole.split('.')[0] ?? ''))
+      return this.#reference(whole, scope) ?? escaped(this.#valueAt(whole.split('.'), scope) ?? null);
+    let out = '';
+    let at = 0;
+    for (const match of text.matchAll(REFERENCES)) {
+      const [written, path = ''] = match;
+      if (!ROOTS.has(path.split('.')[0] ?? '')) continue;
+      const value = this.#valueAt(path.split('.'), scope) ?? null;
+      const plain = typeof value === 'string' ? value : value === null ? '' : JSON.stringify(value);
+      out += escapeText(text.slice(at, match.index)) + (this.#reference(path, scope) ?? escapeText(plain));
+      at = match.index + written.length;
+    }
+    return out + escapeText(text.slice(at));
+  }
+
+  /** A protocol reference to what a step gives, or null where the path is known already. */
+  #reference(path: string, scope: Scope): string | null {
+    const [root, name = '', ...rest] = path.split('.');
+    if (root !== 'steps') return null;
+    const members = mapped(name, rest, scope);
+    return `\${${[idOf(name, scope), ...members].join('.')}}`;
+  }
+
+  #valueAt([root = '', ...path]: readonly string[], scope: Scope): Json | undefined {
+    const start: Json | undefined =
+      root === 'trigger'
+        ? this.#inputs
+        : root === 'item'
+          ? scope.item?.value
+          : root === 'index'
+            ? scope.item?.index
+            : undefined;
+    return path.reduce<Json | undefined>((value, member) => {
+      if (Array.isArray(value)) return value[Number(member)];
+      return isJsonObject(value) && Object.hasOwn(value, member) ? value[member] : undefined;
+    }, start);
+  }
+}
+
+/** Ids of the steps that a value refers to: they are waited for. */
+export function stepsIn(value: Json, scope: Scope): string[] {
+  if (typeof value === 'string') {
+    return [...value.matchAll(REFERENCES)].flatMap(([, path = '']) => {
+      const [root, name = ''] = path.split('.');
+      return root === 'steps' ? [idOf(name, scope)] : [];
+    });
+  }
+  if (Array.isArray(value)) return value.flatMap((element) => stepsIn(element, scope));
+  return isJsonObject(value) ? Object.values(value).flatMap((member) => stepsIn(member, scope)) : [];
+}
+
+/** A value as a parameter that means itself. */
+function escaped(value: Json): Json {
+  if (typeof value === 'string') return escapeText(value);
+  if (Array.isArray(value)) return value.map(escaped);
+  if (!isJsonObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, escaped(member)]));
+}
+
+export function escapeText(text: string): string {
+  return text.replaceAll('$', '$$$$');
+}
