@@ -1,6 +1,7 @@
 /**
  * Every limit of the system, with unit and reason. Sizes in `Bytes` are UTF-8; in `Chars`, UTF-16 code units. What
  * exceeds a limit gets an error with a code; nothing crashes and nothing is dropped silently.
+ * One long table, so that a limit has one place where it is looked up.
  */
 export const limits = {
   // --- protocol (P16) ---

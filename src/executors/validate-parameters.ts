@@ -1,7 +1,7 @@
 /** Checks a tool's parameters against its JSON Schema, with messages that help a model to correct its call (M3). */
 import { TooDeep } from '../bounded/json-size.ts';
 import { checkValue } from '../bounded/schema-check.ts';
-import type { SchemaError } from '../bounded/schema-check.ts';
+import type { SchemaError } from '../bounded/schema-run.ts';
 import { PreparedSchema } from '../bounded/schema.ts';
 import { messageOf } from '../domain/errors.ts';
 import { isJsonObject } from '../domain/json.ts';

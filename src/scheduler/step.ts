@@ -10,7 +10,7 @@
  * Owns the state of every action and of the loop: graph, ready set, attempts, budgets, finality.
  * Does not own values: results, variables and feeds belong to the engine.
  *
- * `step` updates the given state IN POSITION_FIELDS and returns it. A caller uses only the returned state, and `snapshot` for a
+ * `step` updates the given state in place and returns it. A caller uses only the returned state, and `snapshot` for a
  * persistent copy.
  *
  * Invariants:

@@ -13,6 +13,8 @@
  *     white space at the end of a block (P4, J4).
  *  4. Only `</action>` or `/>` declares an action; an action that is open at the end is rejected (P15).
  *  5. No input throws.
+ *
+ * Long because it is one state machine: all states and the ways between them are read together.
  */
 import type { ActionType } from '../../domain/action.ts';
 import { limits } from '../../domain/limits.ts';
