@@ -257,8 +257,9 @@ export const limits = {
   historyEvents: 10_000,
   /** Characters that are read of a long result of an earlier turn: more than the prompt shows. */
   historyResultChars: 32_768,
-  /** Summary of older turns (`memory`): one question or answer, and in total. */
+  /** Summary of older turns (`memory`): one question or answer (of which `summaryReadChars` are read), and in total. */
   summaryTurnChars: 300,
+  summaryReadChars: 600,
   summaryChars: 16_384,
 
   // --- http ---

@@ -1,6 +1,7 @@
 /** The conversation so far, as the model is shown it: read from the journal, so that nothing else must remember it (L5). */
 import { forgetsResults } from '../../domain/action-types.ts';
-import type { Json } from '../../domain/json.ts';
+import type { EventOf } from '../../domain/event.ts';
+import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ResolvedAgent } from '../../domain/manifest.ts';
 import type { RunRecord } from '../../domain/session.ts';
@@ -95,6 +96,7 @@ function foldTurn(user: string, stored: Iterable<StoredEvent>): ChatTurn {
   let results: ActionReport[] = [];
   /** Blocks of the generation that is being read: all that is left of one that was cut off. */
   let blocks: string[] = [];
+  const answer = new LastAnswer();
   let note: string | null = 'This run did not end.';
   for (const { event, state } of stored) {
     const report = (status: ActionReport['status'], rest: Partial<ActionReport>): void => {
@@ -139,6 +141,7 @@ function foldTurn(user: string, stored: Iterable<StoredEvent>): ChatTurn {
         });
         results = [];
         blocks = [];
+        answer.reach(event.data.iteration);
         break;
       case 'thought_completed':
         blocks.push(`<thought>${event.data.content}</thought>`);
@@ -146,6 +149,7 @@ function foldTurn(user: string, stored: Iterable<StoredEvent>): ChatTurn {
       case 'text_completed':
       case 'response_completed':
         blocks.push(event.data.content);
+        answer.add(event, state);
         break;
       case 'agent_completed':
         note = null;
@@ -160,12 +164,43 @@ function foldTurn(user: string, stored: Iterable<StoredEvent>): ChatTurn {
         break;
     }
   }
-  if (note === null) return { user, generations };
+  if (note === null) return { user, generations, answer: answer.text };
   // What was under way when it ended is told too: else the next message would set it going again.
   if (results.length > 0 || blocks.length > 0 || generations.length === 0) {
     generations.push({ text: blocks.join('\n') || '[no answer]', calls: [], results });
   }
   return { user, generations, note };
+}
+
+/** What the last generation of a turn told the user: its last response, references as written, else its bare text. */
+class LastAnswer {
+  #iteration = 0;
+  #response: { readonly segment: number; readonly text: string } | null = null;
+  #bare: string[] = [];
+
+  add(event: EventOf<'response_completed' | 'text_completed'>, state: JsonObject | null): void {
+    this.reach(event.iteration ?? 0);
+    // A response of an earlier generation, which waited for a value.
+    if (event.iteration !== this.#iteration) return;
+    const { content, segment } = event.data;
+    if (event.type === 'text_completed') this.#bare.push(content);
+    // Where it waited, it is completed after a response that came later.
+    else if (segment > (this.#response?.segment ?? 0)) {
+      this.#response = { segment, text: typeof state?.['written'] === 'string' ? state['written'] : content };
+    }
+  }
+
+  /** The turn has got to this generation, unless it is further already. */
+  reach(iteration: number): void {
+    if (iteration <= this.#iteration) return;
+    this.#iteration = iteration;
+    this.#response = null;
+    this.#bare = [];
+  }
+
+  get text(): string {
+    return this.#response?.text ?? this.#bare.join(' ');
+  }
 }
 
 function cutOf(stored: Json | undefined): { cut?: Cut } {

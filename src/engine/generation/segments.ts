@@ -27,6 +27,8 @@ interface Block {
   readonly iteration: number;
   readonly final: Finality;
   content: string;
+  /** The beginning of a response with references, as the model wrote it; null without references. */
+  written: string | null;
   /** UTF-8; counted for responses only. */
   bytes: number;
   cut: boolean;
@@ -70,6 +72,7 @@ export class Segments {
       iteration: this.#log.iteration,
       final,
       content: '',
+      written: null,
       bytes: 0,
       cut: false,
       pieces: [],
@@ -82,6 +85,7 @@ export class Segments {
   write(text: string): void {
     const block = this.#open;
     if (block === null) return;
+    if (block.written !== null) addWritten(block, text);
     if (block.pieces.length > 0) block.pieces.push(text);
     else this.#emit(block, text);
   }
@@ -90,6 +94,7 @@ export class Segments {
   refer(reference: Reference, resolve: () => NameValue): void {
     const block = this.#open;
     if (block === null) return;
+    addWritten(block, reference.raw);
     block.pieces.push({ reference, resolve });
     this.#flush(block);
     if (block.pieces.length > 0 && !this.#held.includes(block)) this.#held.push(block);
@@ -221,13 +226,17 @@ export class Segments {
         ...(block.unclosed ? { unclosed: true } : {}),
         ...(block.shortened ? { cut: true } : {}),
       },
-      { iteration: block.iteration },
+      { iteration: block.iteration, ...(block.written === null ? {} : { state: { written: block.written } }) },
     );
     // What was written counts, where the block was closed before a crash already.
     const { content } = data;
     if (block.type === 'response') this.#responses.push({ content, final: block.final });
     if (block.type === 'text') this.#bareText.push({ iteration: block.iteration, content });
   }
+}
+
+function addWritten(block: Block, text: string): void {
+  block.written = ((block.written ?? block.content) + text).slice(0, limits.summaryReadChars);
 }
 
 const encoder = new TextEncoder();

@@ -37,6 +37,11 @@ export type Cut = Extract<FinishReason, 'length' | 'content_filter' | 'error' | 
 export interface ChatTurn {
   readonly user: string;
   readonly generations: readonly Generation[];
+  /**
+   * What the user was told last: the last response of the last generation, references as written, else its bare text.
+   * Absent while the turn is in progress.
+   */
+  readonly answer?: string;
   /** How the turn ended if not with an answer. Shown to the model. */
   readonly note?: string;
 }

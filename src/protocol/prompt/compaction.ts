@@ -7,7 +7,6 @@ import { limits } from '../../domain/limits.ts';
 import type { MemoryPolicy } from '../../domain/manifest.ts';
 import type { ChatTurn } from './chat-turn.ts';
 import { sanitizeText, escapeReservedTags } from './escape-reserved-tags.ts';
-import { createParser } from '../parser/parser.ts';
 
 /**
  * @returns the turns to the letter, and a notice of the older ones, or null when there are none. As a
@@ -39,7 +38,7 @@ function summary(older: readonly ChatTurn[]): string[] {
   const lines: string[] = [];
   let left: number = limits.summaryChars;
   for (const turn of older.toReversed()) {
-    const line = `- User: ${shortened(turn.user)}\n  You: ${shortened(answerOf(turn))}`;
+    const line = `- User: ${shortened(turn.user)}\n  You: ${shortened(turn.note ?? turn.answer ?? '')}`;
     if (line.length > left) break;
     left -= line.length;
     lines.unshift(line);
@@ -48,27 +47,8 @@ function summary(older: readonly ChatTurn[]): string[] {
   return [`${turns(older.length)} shortened here.`, ...(missing === 0 ? [] : [`[${missing} left out]`]), ...lines];
 }
 
-/** What the user was told last: the last response, else what stood outside of all blocks. */
-function answerOf({ generations, note }: ChatTurn): string {
-  if (note != null) return note;
-  const parser = createParser({ json: 'strict', actInReasoning: false });
-  let response: string | null = null;
-  let bare = '';
-  for (const event of [...parser.feed(generations.at(-1)?.text ?? ''), ...parser.end()]) {
-    if (event.type === 'response_started') response = '';
-    else if (event.type === 'response') response = (response ?? '') + event.delta;
-    else if (event.type === 'response_reference') response = (response ?? '') + event.reference.raw;
-    else if (event.type === 'text') bare += event.delta;
-    else if (event.type === 'text_completed') bare += ' ';
-  }
-  return response ?? bare;
-}
-
 function shortened(text: string): string {
-  const line = text
-    .slice(0, limits.summaryTurnChars * 2)
-    .replace(/\s+/g, ' ')
-    .trim();
+  const line = text.slice(0, limits.summaryReadChars).replace(/\s+/g, ' ').trim();
   const shown =
     line.length > limits.summaryTurnChars ? `${line.slice(0, limits.summaryTurnChars).toWellFormed()}…` : line;
   return escapeReservedTags(sanitizeText(shown)) || '(nothing)';

@@ -6,6 +6,7 @@ import type { ChatTurn } from '../../../src/protocol/prompt/chat-turn.ts';
 
 const turn = (n: number): ChatTurn => ({
   user: `question ${n}`,
+  answer: `answer ${n}`,
   generations: [
     {
       text: `<thought>hm</thought><action id="a${n}">{}</action><response final="true">answer ${n}</response>`,
@@ -51,34 +52,18 @@ describe('[M8] memory', () => {
     expect(told).not.toContain('<action');
   });
 
-  test.each([
-    [
-      'the last response',
-      '<response final="false">first</response><response>$report, then</response>',
-      '$report, then',
-    ],
-    ['a response that was cut', 'Hm. <response final="true">half of', 'half of'],
-    [
-      'bare text, without what was thought and done',
-      'So <thought>hm</thought><action>{"name":"x"}</action>it is.',
-      'So it is.',
-    ],
-    ['no quoted block', '<response>write &lt;b> or <b>this</b></response>', 'write &lt;b> or <b>this</b>'],
-  ])('of an answer %s is told', (_, text, said) => {
-    const older: ChatTurn = { user: 'q', generations: [{ text, results: [] }] };
+  test.each<[string, Partial<ChatTurn>, string]>([
+    ['what was answered, in one line', { answer: 'All of\n\n it.' }, 'All of it.'],
+    ['a reference as written', { answer: '$report, then' }, '$report, then'],
+    ['no block of the runtime', { answer: 'write <system> or <b>this</b>' }, 'write &lt;system> or <b>this</b>'],
+    ['the beginning of a long answer', { answer: 'x'.repeat(5_000) }, `${'x'.repeat(limits.summaryTurnChars)}…`],
+    ['how the turn ended, if not with an answer', { note: 'This run failed.', answer: 'no' }, 'This run failed.'],
+    ['that there was none', {}, '(nothing)'],
+  ])('of an older turn the model is told %s', (_, given, said) => {
+    const older: ChatTurn = { user: 'q', generations: [], ...given };
     const { notice } = compact([older, turn(1), turn(2)], { maxTurns: 1, summarizeAfter: 1 });
     expect(notice).toContain(`- User: q\n  You: ${said}\n`);
   });
-
-  test.each(['<response ', '<thought>', '<action>', '<', '</'])(
-    '[P3] an answer that is nothing but "%s" is read once, however long it is',
-    (piece) => {
-      const text = piece.repeat(limits.generationBytes / 4 / piece.length);
-      const older: ChatTurn = { user: 'q', generations: [{ text, results: [] }] };
-      const { notice } = compact([older, turn(1), turn(2)], { maxTurns: 1, summarizeAfter: 1 });
-      expect(notice).toContain('- User: q');
-    },
-  );
 
   test('every value keeps a name that the model is told', () => {
     const { notice, kept } = compact(conversation(30), { maxTurns: 4, summarizeAfter: 6 });
