@@ -22,7 +22,7 @@ export function jsonChars(value: unknown, most: number, depth: number, meter: Wo
     if (typeof part === 'string') chars += part.length + 2;
     else if (typeof part !== 'object' || part === null) chars += 5;
     else {
-      if (left === 0) throw new TooDeep(`it nests too deeply (allowed: ${depth} brackets within brackets)`);
+      if (left === 0) throw new TooDeep(`it is nested too deeply (allowed: ${depth} levels)`);
       chars += 2;
       if (Array.isArray(part)) {
         for (const item of part) {

@@ -1,11 +1,11 @@
-/** Comparisons of JSON values as JSON Schema makes them, charged to a meter. */
+/** Compares JSON values according to JSON Schema, charged to a meter. */
 import { isJsonObject } from '../domain/json.ts';
 import type { Json } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { WorkMeter } from '../domain/work.ts';
 import { TooDeep } from './json-size.ts';
 
-/** Whether two values are the same JSON, whatever the order of members. @throws TooDeep, WorkExceeded */
+/** Whether two values are equal as JSON, regardless of member order. @throws TooDeep, WorkExceeded */
 export function sameJson(left: Json, right: Json, meter: WorkMeter, depth = 0): boolean {
   meter.charge();
   if (typeof left === 'string' && typeof right === 'string' && left.length === right.length) {
@@ -30,7 +30,7 @@ export function sameJson(left: Json, right: Json, meter: WorkMeter, depth = 0): 
 /** Each part is written to a separate string. */
 const CANONICAL_STEPS = 6;
 
-/** A text that is the same for values that are the same. @throws TooDeep, WorkExceeded */
+/** A text that is equal for equal values. @throws TooDeep, WorkExceeded */
 export function canonicalOf(value: Json, meter: WorkMeter, depth = 0): string {
   meter.charge(CANONICAL_STEPS);
   if (typeof value === 'string') meter.chargeChars(value.length);
@@ -47,11 +47,11 @@ export function canonicalOf(value: Json, meter: WorkMeter, depth = 0): string {
 
 function assertDepth(depth: number): void {
   if (depth >= limits.schemaDepth) {
-    throw new TooDeep(`the value nests too deeply (allowed: ${limits.schemaDepth} brackets within brackets)`);
+    throw new TooDeep(`the value is nested too deeply (allowed: ${limits.schemaDepth} levels)`);
   }
 }
 
-/** The type of a value in JSON Schema's words; `integer` is a kind of `number`. */
+/** The JSON Schema type of a value; `integer` is a subtype of `number`. */
 export function typeOfJson(value: Json): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'array';
@@ -68,12 +68,12 @@ export function charactersOf(text: string): number {
   return count;
 }
 
-/** On the decimal digits that are written, not on the binary ones: 0.3 is a multiple of 0.1. */
+/** Uses the decimal digits as written, not the binary value: 0.3 is a multiple of 0.1. */
 export function isMultipleOf(value: number, divisor: number): boolean {
   if (!Number.isFinite(value) || !Number.isFinite(divisor) || divisor <= 0) return false;
   const [digits, exponent] = decimal(value);
   const [divisorDigits, divisorExponent] = decimal(divisor);
-  // At most about 650 digits: exponents of doubles go from -324 to 308.
+  // At most about 650 digits: exponents of doubles range from -324 to 308.
   const shift = exponent - divisorExponent;
   if (shift >= 0) return (digits * 10n ** BigInt(shift)) % divisorDigits === 0n;
   return digits % (divisorDigits * 10n ** BigInt(-shift)) === 0n;

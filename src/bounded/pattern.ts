@@ -11,21 +11,23 @@ import { limits } from '../domain/limits.ts';
 import type { WorkMeter } from '../domain/work.ts';
 
 export interface Pattern {
-  /** Whether the pattern is found in the text. @throws WorkExceeded before it looks, if text and pattern are too long */
+  /**
+   * Whether the pattern is found in the text. @throws WorkExceeded, before the search, if text and pattern are too long
+   */
   test(text: string, meter: WorkMeter): boolean;
 }
 
 export type CompiledPattern =
   | { readonly ok: true; readonly pattern: Pattern }
-  /** To be read behind the pattern: `is not a regular expression`. */
+  /** Follows the pattern in a message: `is not a regular expression`. */
   | { readonly ok: false; readonly reason: string };
 
 /** Cost of parsing an expression, and of each state: measured up to 5 microseconds per state. */
 const COMPILE_STEPS = 1_000;
 const COMPILE_STEPS_PER_STATE = 100;
-/** A class of Unicode has hundreds of ranges, so that it costs more than others. */
+/** A Unicode class has hundreds of ranges, so it costs more than others. */
 const UNICODE_STATES = 3;
-/** For each character and each state of the pattern that may be alive at once; as measured. */
+/** For each character and each potentially active state of the pattern; measured. */
 const STEPS_PER_STATE = 0.5;
 
 /** @param meter charged by the pattern's size. @throws WorkExceeded */
@@ -38,7 +40,7 @@ export function compilePattern(source: string, meter: WorkMeter): CompiledPatter
   const size = sizeOf(source);
   if (size > limits.patternStates) {
     return refused(
-      `is too large: about ${size} states with its repetitions written out (allowed: ${limits.patternStates})`,
+      `is too large: about ${size} states with its repetitions expanded (allowed: ${limits.patternStates})`,
     );
   }
   meter.charge(COMPILE_STEPS_PER_STATE * size);
@@ -78,7 +80,7 @@ function isEcmaScript(source: string): boolean {
 const ATOM =
   /\\[pPu]\{[^}]*\}|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|\\c[A-Za-z]|\\[^]|\[(?:\\[^]|[^\\\]])*\]|\{(\d+)(,?)(\d*)\}|[^]/gu;
 
-/** About how many states an expression has once its repetitions are written out; it is known to be well-formed. */
+/** Approximate number of states of a well-formed expression with its repetitions expanded. */
 function sizeOf(source: string): number {
   const outer: number[] = [];
   let sum = 0;

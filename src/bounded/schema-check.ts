@@ -1,10 +1,10 @@
 /**
- * Checks a value against a JSON Schema (2020-12), with a limit of work. Every schema that is applied to a
- * value is charged, and each keyword whose work depends on sizes is charged before it does it: schemas come
- * from tenants and models, values from models and clients, and `allOf`, `$ref`, `uniqueItems` and `contains`
- * together can ask for any power of their sizes.
+ * Checks a value against a JSON Schema (2020-12), with a work limit. Every application of a schema to a value is
+ * charged. A keyword whose work depends on sizes is charged before it runs: schemas come from tenants and models,
+ * values from models and clients, and `allOf`, `$ref`, `uniqueItems` and `contains` together can require any power of
+ * their sizes.
  *
- * Here: a schema as a whole, and schemas that are applied to the same value. Keywords by the type of the value are in
+ * This file applies whole schemas, and schemas for the same value. The keywords for a type of value are in
  * schema-scalars.ts, schema-objects.ts and schema-arrays.ts.
  */
 import { isJsonObject } from '../domain/json.ts';
@@ -49,13 +49,13 @@ function apply(run: SchemaRun, schema: Json, value: Json, place: Place, seen: Ev
   run.meter.charge(APPLY_STEPS);
   if (schema === true) return true;
   if (!isJsonObject(schema)) {
-    if (schema !== false) throw new UnusableSchema('a schema is a map, true or false');
+    if (schema !== false) throw new UnusableSchema('a schema must be a map, true or false');
     run.report('false', place, [], 'False boolean schema.');
     return false;
   }
   run.depth += 1;
   if (run.depth > limits.schemaDepth) {
-    throw new UnusableSchema(`schemas within schemas nest too deeply (allowed: ${limits.schemaDepth})`);
+    throw new UnusableSchema(`nested schemas are too deep (allowed: ${limits.schemaDepth} levels)`);
   }
   const applied: Applied = { schema, value, place, seen };
   let valid = reference(run, applied);
@@ -73,7 +73,7 @@ function reference(run: SchemaRun, applied: Applied): boolean {
   const { $ref, $recursiveRef } = applied.schema;
   let valid = true;
   if ($ref !== undefined) {
-    if (typeof $ref !== 'string') throw new UnusableSchema('"$ref" is a text');
+    if (typeof $ref !== 'string') throw new UnusableSchema('"$ref" must be a string');
     valid = run.same(applied, run.schema.target($ref), ['$ref']);
   }
   if ($recursiveRef === '#') valid = run.same(applied, run.schema.root, ['$recursiveRef']) && valid;

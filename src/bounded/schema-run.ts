@@ -26,7 +26,7 @@ export type Step = string | number;
 /** A position in the value and in the schema; formatted only for errors. */
 export interface Place {
   readonly outer: Place | null;
-  /** From the outer place: the member of the value, if it is another one, and the way in the schema. */
+  /** Relative to the outer place: path in the value (empty if it is the same value), and path in the schema. */
   readonly members: readonly Step[];
   readonly keywords: readonly Step[];
 }
@@ -103,7 +103,7 @@ export class SchemaRun {
     return names;
   }
 
-  /** @param before the error goes before those that it is the sum of; @returns false */
+  /** @param before index at which the error is inserted, before the errors that it summarises; @returns false */
   fail({ place }: Applied, keyword: string, error: string, before = this.errors.length): false {
     return this.report(keyword, place, [keyword], error, before);
   }
@@ -125,14 +125,14 @@ export class SchemaRun {
 export function listAt(schema: JsonObject, keyword: string): readonly Json[] | null {
   const list = schema[keyword];
   if (list === undefined) return null;
-  if (!Array.isArray(list)) throw new UnusableSchema(`"${keyword}" is a list`);
+  if (!Array.isArray(list)) throw new UnusableSchema(`"${keyword}" must be a list`);
   return list;
 }
 
 export function mapAt(schema: JsonObject, keyword: string): JsonObject | null {
   const map = schema[keyword];
   if (map === undefined) return null;
-  if (!isJsonObject(map)) throw new UnusableSchema(`"${keyword}" is a map`);
+  if (!isJsonObject(map)) throw new UnusableSchema(`"${keyword}" must be a map`);
   return map;
 }
 

@@ -1,6 +1,6 @@
 /**
- * A JSON Schema (2020-12), read once: its references, its patterns, and whether it is small enough to use.
- * Values are checked in `schema-check.ts`, with a limit of work.
+ * A JSON Schema (2020-12), analysed once: its references, its patterns, and whether it is small enough to use.
+ * `schema-check.ts` checks values, with a work limit.
  *
  * Not supported: references to other documents, `$dynamicRef`, and patterns that need backtracking.
  */
@@ -12,7 +12,7 @@ import { excerptOf } from './json-size.ts';
 import { compilePattern } from './pattern.ts';
 import type { Pattern } from './pattern.ts';
 
-/** What makes a schema unusable, and where: `['properties', 'a', 'pattern']`. */
+/** Why a schema cannot be used, with the position: `['properties', 'a', 'pattern']`. */
 export interface SchemaIssue {
   readonly path: readonly (string | number)[];
   readonly message: string;
@@ -30,7 +30,7 @@ const NAMED = ['$defs', 'definitions', 'dependentSchemas', 'patternProperties', 
 
 export class PreparedSchema {
   readonly root: JsonObject;
-  /** In the order of the schema; empty when it can be used. */
+  /** In schema order; empty if the schema can be used. */
   readonly issues: readonly SchemaIssue[];
   /** Whether any part uses `unevaluatedProperties` or `unevaluatedItems`. */
   readonly tracksEvaluated: boolean;
@@ -41,7 +41,7 @@ export class PreparedSchema {
 
   /**
    * @param meter shared by the schemas of one folder of manifests
-   * @throws WorkExceeded when reading it takes too long
+   * @throws WorkExceeded if reading it takes too long
    */
   constructor(root: JsonObject, meter: WorkMeter = new WorkMeter(limits.schemaSteps)) {
     this.root = root;
@@ -72,7 +72,7 @@ export class PreparedSchema {
     this.tracksEvaluated = tracks;
   }
 
-  /** @throws UnusableSchema when the schema has issues */
+  /** @throws UnusableSchema if the schema has issues */
   assertUsable(): void {
     const [issue] = this.issues;
     if (issue === undefined) return;
@@ -80,7 +80,7 @@ export class PreparedSchema {
     throw new UnusableSchema(where + issue.message);
   }
 
-  /** @throws UnusableSchema for a pattern outside of the places where schemas have them */
+  /** @throws UnusableSchema for a pattern that is not at a place where schemas have patterns */
   pattern(source: string): Pattern {
     const pattern = this.#patterns.get(source);
     if (pattern === undefined)
@@ -88,7 +88,7 @@ export class PreparedSchema {
     return pattern;
   }
 
-  /** What a `$ref` points at. @throws UnusableSchema if it has no target in this schema */
+  /** The target of a `$ref`. @throws UnusableSchema if it has no target in this schema */
   target(reference: string): Json {
     let target = this.#targets.get(reference);
     if (target === undefined) {

@@ -6,14 +6,14 @@
 /** Up to this length, the built-in search is cheaper than preparing a table. */
 const SHORT = 32;
 
-/** As `text.indexOf(search, from)`. */
+/** Like `text.indexOf(search, from)`. */
 export function indexOfText(text: string, search: string, from = 0): number {
   if (search.length <= SHORT) return text.indexOf(search, from);
   const at = find(text.length - from, (index) => text.charCodeAt(from + index), prefixesOf(search, false));
   return at === -1 ? -1 : from + at;
 }
 
-/** As `text.lastIndexOf(search)`. */
+/** Like `text.lastIndexOf(search)`. */
 export function lastIndexOfText(text: string, search: string): number {
   if (search.length <= SHORT) return text.lastIndexOf(search);
   const last = text.length - 1;
@@ -21,7 +21,7 @@ export function lastIndexOfText(text: string, search: string): number {
   return at === -1 ? -1 : text.length - at - search.length;
 }
 
-/** As `text.split(separator)`. */
+/** Like `text.split(separator)`. */
 export function splitText(text: string, separator: string): string[] {
   if (separator.length <= SHORT) return text.split(separator);
   const parts: string[] = [];
@@ -38,7 +38,7 @@ export function splitText(text: string, separator: string): string[] {
 
 interface Prefixes {
   readonly codes: Uint16Array;
-  /** For each place the length of the longest proper prefix that ends there. */
+  /** For each index, the length of the longest proper prefix that ends there. */
   readonly fallback: Int32Array;
 }
 
@@ -58,7 +58,7 @@ function prefixesOf(search: string, reversed: boolean): Prefixes {
   return { codes, fallback };
 }
 
-/** Knuth, Morris and Pratt: no character is looked at more than twice. */
+/** Knuth-Morris-Pratt: no character is read more than twice. */
 function find(length: number, codeAt: (index: number) => number, { codes, fallback }: Prefixes): number {
   let matched = 0;
   for (let index = 0; index < length; index += 1) {

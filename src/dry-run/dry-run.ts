@@ -1,4 +1,4 @@
-/** `POST /plan`: what protocol text would do, without doing it (H6, S13). */
+/** `POST /plan`: dry-runs protocol text (H6, S13). */
 import type { ActionDeclaration } from '../domain/action.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { DEFAULT_PROTOCOL } from '../domain/manifest.ts';
@@ -11,7 +11,7 @@ import type { PlanEntry } from '../scheduler/plan.ts';
 import { planJson } from '../engine/generation/plan-json.ts';
 import { policyOf } from '../engine/actions/action-policy.ts';
 
-/** @param resolved whose tools and permissions apply; null = names are not looked up */
+/** @param resolved the agent whose tools and permissions apply; null means that names are not looked up */
 export function planText(text: string, resolved: ResolvedAgent | null): JsonObject {
   const read = readText(text, resolved);
   const entries: PlanEntry[] = [];
@@ -28,7 +28,7 @@ export function planText(text: string, resolved: ResolvedAgent | null): JsonObje
     entries.push({ action: entry.action, policy: { ...policy, refusal: null } });
   }
   const plan = planStatically(entries);
-  // By place: an id may belong to a rejected action as well.
+  // By ordinal: a rejected action may have the same id.
   const declared = new Map(
     read.entries.flatMap((entry) => ('action' in entry ? [[entry.action.ordinal, entry.action] as const] : [])),
   );
@@ -72,7 +72,7 @@ interface ReadText {
   readonly text: string[];
 }
 
-/** The whole text through the parser; references in responses stay as they are written. */
+/** Parses the whole text; references in responses stay unsubstituted. */
 function readText(text: string, resolved: ResolvedAgent | null): ReadText {
   const options = resolved?.agent.protocol ?? DEFAULT_PROTOCOL;
   const parser = createParser({ json: options.json, actInReasoning: options.actInReasoning });

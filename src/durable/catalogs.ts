@@ -1,4 +1,4 @@
-/** The catalogue object of an API key, and what a session keeps of it. */
+/** The catalogue object of an API key, and the copies of its definitions that a session keeps. */
 import { bytesToHex } from '@noble/hashes/utils.js';
 import { bundled } from '../catalog/bundled.ts';
 import { fromPinned, toPinned } from '../catalog/store/pinned.ts';
@@ -16,7 +16,9 @@ function catalogFor(env: Env, owner: string | null): Remote<CatalogRpc> {
   return env.CATALOGS.getByName(objectName(owner)) as unknown as Remote<CatalogRpc>;
 }
 
-/** After a change: tells the clock of the namespace's own scheduled workflows; the common ones are told by the Worker (M6). */
+/**
+ * After a change: updates the schedule of the namespace's own workflows; the Worker schedules the bundled ones (M6).
+ */
 async function changed<T>(env: Env, owner: string | null, change: Promise<Reply<T>>): Promise<T> {
   const answer = valueOf(await change);
   await env.SCHEDULES.getByName(objectName(owner)).follow(owner);
@@ -37,7 +39,7 @@ export function manifestHost(env: Env): ManifestHost {
   };
 }
 
-/** As it is kept with a run; null when there is none of this name. */
+/** In the form that is stored with a run; null if there is no such name. */
 async function resolve(
   env: Env,
   owner: string | null,
@@ -47,7 +49,7 @@ async function resolve(
   return valueOf(await catalogFor(env, owner).resolve(kind, name));
 }
 
-/** The names of the common manifests cannot be taken: they are found here, without asking. */
+/** Names of bundled manifests are reserved, so these are found here without a call. */
 export async function agentOf(env: Env, owner: string | null, name: string): Promise<ResolvedAgent | null> {
   const common = bundled.agent(name);
   if (common !== null) return common;
@@ -65,18 +67,18 @@ export async function workflowOf(env: Env, owner: string | null, name: string): 
   return resolved !== null && 'workflow' in resolved ? resolved : null;
 }
 
-/** Every workflow of the namespace, the common ones included, by name. */
+/** All workflows of the namespace by name, including the bundled ones. */
 export async function workflowsOf(env: Env, owner: string | null): Promise<WorkflowDefinition[]> {
   const all = await catalogFor(env, owner).workflows();
   return all.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** A production row holds 2 MB; in UTF-8 a UTF-16 unit takes three bytes at most. */
+/** A row holds 2 MB in production; a UTF-16 code unit has at most three bytes in UTF-8. */
 const PIECE_CHARS = 500_000;
 
 /**
- * The definitions that the runs of one session mean, in the session's own storage: a change of the catalogue, a
- * deploy or a crash does not touch a run that has started (M4, J2).
+ * The definitions used by the runs of one session, in the session's own storage: a catalogue change, a deployment or a
+ * crash does not affect a run that has started (M4, J2).
  */
 export class PinnedManifests {
   readonly #env: Env;
@@ -88,7 +90,7 @@ export class PinnedManifests {
     this.#sql = storage.sql;
   }
 
-  /** Looks up what the session's agent or workflow means now, and keeps it. @returns its id; null when there is none */
+  /** Stores the current definition of the session's agent or workflow. @returns its id; null if there is none */
   async pin({ agent, workflow, owner }: Pick<SessionRecord, 'agent' | 'workflow' | 'owner'>): Promise<string | null> {
     const kind = workflow === undefined ? 'agent' : 'workflow';
     const name = workflow ?? agent;
@@ -107,7 +109,7 @@ export class PinnedManifests {
     return id;
   }
 
-  /** @param id what `pin` gave; null = what the common manifests say now */
+  /** @param id the result of `pin`; null means the bundled manifests of this deployment */
   agent(name: string, id: string | null, owner: string | null): ResolvedAgent | null {
     const found = id === null ? bundled.agent(name) : this.#read(id);
     if (found === null || !('agent' in found)) return null;

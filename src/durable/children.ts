@@ -1,4 +1,4 @@
-/** Sub-agents and workflows: sessions that a session starts, each in a separate object (M7). */
+/** Sub-agents and workflows: child sessions, each in a separate object (M7). */
 import { backoffMs } from '../domain/backoff.ts';
 import { EngineError } from '../domain/errors.ts';
 import type { JsonObject } from '../domain/json.ts';
@@ -11,19 +11,19 @@ import { NOTHING_SPENT, addSpent } from '../domain/spent.ts';
 import type { EventBatch } from '../engine/session/broadcaster.ts';
 import { ThreadShare } from '../domain/fair-queue.ts';
 import { Pacer } from '../domain/work.ts';
-import { platformTurns } from './platform.ts';
+import { platformQueue } from './platform.ts';
 import { sessionIdOf } from './session-ids.ts';
 import type { Env, Remote, SessionRpc } from './env.ts';
 import { valueOf } from './reply.ts';
 
 const ENDS: ReadonlySet<string> = new Set(['agent_completed', 'agent_failed', 'agent_cancelled']);
 
-/** Begins the names under which a session keeps the ids of those that it started. */
+/** Prefix of the storage keys with the ids of child sessions. */
 const KEPT = 'child:';
 
 /**
- * @param storage keeps their ids, so that they can end with the session
- * @param parent the session that starts them
+ * @param storage stores the ids of the children, so that they can be deleted with the session
+ * @param parent the parent session
  */
 export function childSessions(
   env: Env,
@@ -33,13 +33,13 @@ export function childSessions(
 ): ChildSessions {
   return {
     async run(request, observer) {
-      // A tree of children takes as much of the thread as an expensive evaluation does. An abort does not end the wait:
-      // a child that runs already must be told.
+      // A tree of children uses as much of the thread as an expensive evaluation. An abort does not end the wait,
+      // because a running child must be cancelled.
       const steps = limits.childStartSteps;
-      await new Pacer(new ThreadShare(platformTurns, () => parent().owner)).once(steps, (meter) => meter.charge(steps));
+      await new Pacer(new ThreadShare(platformQueue, () => parent().owner)).once(steps, (meter) => meter.charge(steps));
       const record = await childRecord(env, parent(), request, clock.now());
       const session = sessionOf(env, record.session_id);
-      // Until its end says how many it was, it counts with all that it may start.
+      // Until its end reports the actual number, it counts with all sessions that it may start.
       const most: Spent = { ...NOTHING_SPENT, children: 1 + (request.budget?.children ?? 0) };
       storage.kv.put(`${KEPT}${record.session_id}`, most);
       const runId = await session.startChild(record, request);
@@ -50,11 +50,11 @@ export function childSessions(
   };
 }
 
-/** What the sessions have spent that this one started, with those that they started. */
-export function spentBelow(storage: DurableObjectStorage): Spent {
+/** The spending of all child sessions, including nested ones. */
+export function spentByChildren(storage: DurableObjectStorage): Spent {
   let sum = NOTHING_SPENT;
   for (const [, kept] of storage.kv.list<Spent | true>({ prefix: KEPT })) {
-    // Older code kept no more than that there is one.
+    // Earlier versions stored only that there is a child.
     const spent = kept === true ? { ...NOTHING_SPENT, children: 1 } : kept;
     sum = addSpent(sum, spent);
   }
@@ -62,7 +62,7 @@ export function spentBelow(storage: DurableObjectStorage): Spent {
 }
 
 /** Deletes every session that this one started, and their children. Ignores sessions that are already deleted. */
-export async function endChildren(env: Env, storage: DurableObjectStorage): Promise<void> {
+export async function deleteChildren(env: Env, storage: DurableObjectStorage): Promise<void> {
   const ids = [...storage.kv.list({ prefix: KEPT })].map(([key]) => key.slice(KEPT.length));
   await Promise.allSettled(ids.map((id) => sessionOf(env, id).remove()));
 }
@@ -72,8 +72,8 @@ function sessionOf(env: Env, id: string): Remote<SessionRpc> {
 }
 
 /**
- * The record of the child with this key. Its id derives from the key, which only its parent knows: so a
- * parent that has lost everything else finds it again.
+ * The record of the child with this key. Its id is derived from the key, so a parent that has lost everything else can
+ * find it again.
  *
  * @throws EngineError `too_deep` beyond the maximum depth
  */
@@ -87,7 +87,7 @@ async function childRecord(
   if (depth > limits.childDepth) {
     throw new EngineError(
       'too_deep',
-      `"${request.name}" was not started: ${limits.childDepth} sessions stand above it, each started by the one before`,
+      `"${request.name}" was not started: the nesting limit of ${limits.childDepth} sessions is exceeded`,
       { beforeDispatch: true },
     );
   }
@@ -104,7 +104,7 @@ async function childRecord(
   };
 }
 
-/** One child as its parent sees it. */
+/** One child session, from the parent's point of view. */
 class Child {
   readonly #session: Remote<SessionRpc>;
   readonly #runId: string;
@@ -117,7 +117,7 @@ class Child {
     this.#clock = clock;
   }
 
-  /** Reads events until the run has ended, through any number of cuts: each new request wakes the child. */
+  /** Reads events until the run has ended, across any number of disconnects: each new request wakes the child. */
   async follow({ signal, event }: ChildObserver): Promise<ChildEnd> {
     for (let failures = 0; ;) {
       if (signal.aborted) return await this.#cancel(signal);
@@ -125,7 +125,7 @@ class Child {
       try {
         if (await this.#read(signal, event)) return await this.#end();
       } catch (fault) {
-        // A session that is gone stays gone. Any other fault: the child's host vanished, or ours is going.
+        // A deleted session stays deleted. Other errors mean that the child's host, or this one, is going away.
         if (fault instanceof EngineError) throw fault;
       }
       failures = this.#lastSeq > before ? 1 : failures + 1;
@@ -135,13 +135,13 @@ class Child {
   }
 
   /** @returns whether the run has ended */
-  async #read(signal: AbortSignal, tell: (event: JsonObject) => void): Promise<boolean> {
+  async #read(signal: AbortSignal, onEvent: (event: JsonObject) => void): Promise<boolean> {
     let hasEnded = false;
     const take = (batch: EventBatch): boolean => {
       if (signal.aborted) return false;
       for (const event of batch) {
         this.#lastSeq = event.seq ?? this.#lastSeq;
-        tell(event as unknown as JsonObject);
+        onEvent(event as unknown as JsonObject);
         if (event.run_id === this.#runId && ENDS.has(event.type)) hasEnded = true;
       }
       return !hasEnded;
@@ -156,15 +156,15 @@ class Child {
   }
 
   /**
-   * Cancels the child, and with it what it has started itself. Tries again where its host vanished just then, for as
-   * long as a cancel may take (J5).
+   * Cancels the child and everything that it has started. Retries while its host is unavailable, for as long as a
+   * cancel may take (J5).
    */
   async #cancel(signal: AbortSignal): Promise<ChildEnd> {
     const reason: unknown = signal.reason instanceof Error ? signal.reason.message : signal.reason;
     const until = this.#clock.now() + limits.cancelGraceMs;
     for (;;) {
       try {
-        valueOf(await this.#session.cancelChild(`the session that started it: ${String(reason)}`.slice(0, 200)));
+        valueOf(await this.#session.cancelChild(`the parent session: ${String(reason)}`.slice(0, 200)));
         return await this.#end();
       } catch (fault) {
         if (fault instanceof EngineError || this.#clock.now() >= until) throw fault;

@@ -1,4 +1,4 @@
-/** The stateless side: env -> the options of the HTTP surface. */
+/** The stateless Worker: creates the options of the HTTP surface from the environment. */
 import { ThreadShare } from '../domain/fair-queue.ts';
 import { VERSION } from '../domain/version.ts';
 import { executorList } from '../executors/registry.ts';
@@ -9,7 +9,7 @@ import { SessionTokens } from '../http/tokens.ts';
 import { agentOf, manifestHost } from './catalogs.ts';
 import { indexFor } from './executions.ts';
 import { describeModel } from './model.ts';
-import { platformClock, platformTurns } from './platform.ts';
+import { platformClock, platformQueue } from './platform.ts';
 import { runnerOf } from './runner.ts';
 import { mayBeSession, newSessionId } from './session-ids.ts';
 import { readSettings } from '../settings/settings.ts';
@@ -39,10 +39,10 @@ function appFor(env: Env): App {
     forward: (sessionId, path, request) =>
       env.SESSIONS.getByName(sessionId).fetch(new Request(`http://session${path}`, request)),
     workflows: workflowHost(env),
-    shareOf: (owner) => new ThreadShare(platformTurns, () => owner),
+    shareOf: (owner) => new ThreadShare(platformQueue, () => owner),
     executions: (owner, page) => indexFor(env, owner).list(page),
     status: async (owner) => {
-      // One for each request: no request may wait for another one's answer.
+      // One for each request: a request must not wait for the answer of another one.
       const runners = runnerOf(env, settings);
       const runner = (await runners?.health()) ?? null;
       const works = runner?.['status'] === 'healthy';

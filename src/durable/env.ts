@@ -1,7 +1,7 @@
 /**
- * What the Worker is deployed with (wrangler.toml, `.dev.vars`, secrets), and how its objects are called: the RPC
- * interface of each. The classes in `objects/` implement these interfaces; nothing here imports them, so the types have
- * no circles. Values go through RPC as they are (structured clones), errors of ours as a `Reply`.
+ * The Worker's environment (wrangler.toml, `.dev.vars`, secrets), and the RPC interfaces of its objects. The classes in
+ * `objects/` implement these interfaces; nothing here imports them, so there are no import cycles. Values are passed
+ * through RPC as structured clones, EngineErrors as a `Reply`.
  */
 import type { ActionOutcome } from '../domain/action.ts';
 import type { JsonObject } from '../domain/json.ts';
@@ -34,7 +34,7 @@ export interface Env extends Variables {
   readonly RUNNERS?: DurableObjectNamespace;
 }
 
-/** The name of the objects of one API key; null = the deployment has no keys. */
+/** The name of an API key's objects; null means that the deployment has no keys. */
 export function objectName(owner: string | null): string {
   return owner === null ? 'local' : `key:${owner}`;
 }
@@ -51,19 +51,19 @@ export type Remote<T> = {
 
 export interface SessionRpc extends Rpc.DurableObjectBranded {
   create(record: SessionRecord, state: JsonObject): Promise<void>;
-  /** Starts the one run of this session, a child's or a workflow's, once; returns its id (M6, M7). */
+  /** Starts the only run of a child or workflow session, once; returns its id (M6, M7). */
   startChild(record: SessionRecord, request: ChildRequest): Promise<string>;
   /** The session's own HTTP surface (http/session-app.ts). */
   fetch(request: Request): Promise<Response>;
   /**
-   * Gives the events after this one to the session that started it, as they come, one batch after the other, until `take`
-   * answers false or the session is deleted.
+   * Streams the events after this one to the parent session, in batches, until `take` returns false or the session is
+   * deleted.
    */
   follow(after: number, take: (batch: EventBatch) => boolean | Promise<boolean>): Promise<Reply<null>>;
-  /** How the run ended, and what was spent by it and below it. */
+  /** How the run ended, and what it spent, including its children. */
   childEnd(runId: string): Promise<Reply<ChildEnd>>;
   cancelChild(reason: string): Promise<Reply<null>>;
-  /** Deletes the session and those that it started. */
+  /** Deletes the session and its child sessions. */
   remove(): Promise<Reply<null>>;
 }
 
@@ -80,20 +80,20 @@ export interface RateLimitRpc extends Rpc.DurableObjectBranded {
 
 export interface EndpointStatusRpc extends Rpc.DurableObjectBranded {
   record(report: EndpointReport): void;
-  /** Those that are not closed. */
+  /** The endpoints whose breaker is not closed. */
   list(): EndpointReport[];
 }
 
 export interface ScheduleRpc extends Rpc.DurableObjectBranded {
-  /** Takes what the catalogue of `owner` schedules now. */
+  /** Loads the current schedules from the catalogue of `owner`. */
   follow(owner: string | null): Promise<void>;
-  /** Replaces what is scheduled. */
+  /** Replaces all schedules. */
   keep(schedules: readonly Schedule[], owner: string | null): Promise<void>;
-  /** Whether anything has been kept here before. */
+  /** Whether schedules were ever stored here. */
   isKept(): boolean;
-  /** What is due when, soonest first. */
+  /** Due times, soonest first. */
   upcoming(): readonly KeptSchedule[];
-  /** The same, each with its next `count` times. */
+  /** Due times with the next `count` times of each schedule. */
   outlook(count: number): Promise<ScheduleOutlook[]>;
 }
 
@@ -105,16 +105,18 @@ type CatalogCalls = {
 };
 
 export interface CatalogRpc extends Rpc.DurableObjectBranded, CatalogCalls {
-  /** What an agent or a workflow means now, as text that a run keeps (`fromPinned`); null when there is none. */
+  /**
+   * The current definition of an agent or workflow, as text stored with a run (`fromPinned`); null if there is none.
+   */
   resolve(kind: 'agent' | 'workflow', name: string): Promise<Reply<string | null>>;
   workflows(): Promise<WorkflowDefinition[]>;
 }
 
 export interface RelicRpc extends Rpc.DurableObjectBranded {
   call(call: EdgeRelicCall): Promise<ActionOutcome>;
-  /** What a call with this key has done, once the calls before this question are done. */
+  /** The result of the call with this key, after all earlier calls are done. */
   lookup(key: string): Promise<ActionOutcome | null>;
-  /** Forgets everything. */
+  /** Deletes everything. */
   forget(): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** The index object of an API key, and the reports about executions. */
+/** The execution index object of an API key, and its entries. */
 import type { ExecutionEntry } from '../http/routes/executions.ts';
 import type { RunRecord, SessionRecord } from '../domain/session.ts';
 import { objectName } from './env.ts';

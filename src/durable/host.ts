@@ -1,4 +1,4 @@
-/** The host as `npm start` describes it, or the platform's, and what its objects take up. */
+/** The host as described by `npm start` or by the platform, and its recovery queues. */
 import { Suspects } from '../engine/replay/suspects.ts';
 import { RecoveryQueue } from '../engine/replay/recovery-queue.ts';
 import { platformClock } from './platform.ts';
@@ -6,7 +6,7 @@ import { readSettings } from '../settings/settings.ts';
 import type { Env } from './env.ts';
 import { durableSql } from './sql-storage.ts';
 
-/** One for all objects that share this thread. */
+/** Shared by all objects of this thread. */
 const suspects = new Suspects();
 
 export function recoveryQueueOf(env: Env, storage: DurableObjectStorage): RecoveryQueue {

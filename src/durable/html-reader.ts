@@ -1,9 +1,9 @@
 /**
- * Reads web pages with the built-in HTMLRewriter, as they stream: nothing is built in memory but the text.
+ * Reads web pages with the built-in HTMLRewriter as they stream: only the text is kept in memory.
  *
- * Pages are hostile. The rewriter calls back for every tag and text, at some twenty microseconds each, and two
- * megabytes hold half a million tags. So the reading pauses after some calls and after each piece of the page,
- * that others are served meanwhile, and what comes after `limits.htmlEvents` is left out.
+ * Pages may be hostile. The rewriter calls back for every tag and text, at about twenty microseconds each, and two
+ * megabytes may contain half a million tags. So reading pauses after a number of calls and after each piece of the
+ * page, to let other work run, and everything after `limits.htmlEvents` is left out.
  */
 import { decodeHTML } from 'entities';
 import { limits } from '../domain/limits.ts';
@@ -15,7 +15,7 @@ const UNREADABLE = 'script, style, noscript, template, svg, iframe, head title';
 const BLOCKS = 'p, div, br, li, tr, h1, h2, h3, h4, h5, h6, section, article, header, footer, blockquote, pre, table';
 const TITLE_CHARS = 1_000;
 const LINK_CHARS = 200;
-/** Links, and matches of one selector. */
+/** Maximum number of links, and of matches of one selector. */
 const LISTED = 500;
 
 export const readHtml: HtmlReader = async (page, { selectors, maxChars }) => {
@@ -27,7 +27,7 @@ export const readHtml: HtmlReader = async (page, { selectors, maxChars }) => {
   let events = 0;
   let matchedChars = 0;
   let cut = false;
-  /** Called by every handler; the rewriter waits for what it returns. */
+  /** Called by every handler; the rewriter waits for the returned promise. */
   const count = (): Promise<void> | undefined => {
     events += 1;
     cut ||= events > limits.htmlEvents;
@@ -98,7 +98,7 @@ export const readHtml: HtmlReader = async (page, { selectors, maxChars }) => {
     },
   });
   const read = rewriter.transform(inPieces(page, () => cut));
-  // The handlers do the work; the page itself is thrown away.
+  // The handlers do the work; the page itself is discarded.
   await read.body?.pipeTo(new WritableStream());
   return {
     title: title === null ? null : squeeze(title),
@@ -111,14 +111,14 @@ export const readHtml: HtmlReader = async (page, { selectors, maxChars }) => {
   };
 };
 
-/** Lets the host serve others. */
+/** Yields to other work of the host. */
 function nextTurn(): Promise<void> {
   return new Promise((resume) => {
     setTimeout(resume, 0);
   });
 }
 
-/** The same answer with its body in small slices, which ends at `enough`. */
+/** The same response with its body in small slices; ends when `enough` returns true. */
 function inPieces(page: Response, enough: () => boolean): Response {
   if (page.body === null) return page;
   const reader = page.body.getReader();
@@ -145,11 +145,11 @@ function inPieces(page: Response, enough: () => boolean): Response {
   return new Response(pieces, { status: page.status, headers: page.headers });
 }
 
-/** Collects text up to a limit, with white space as a reader sees it. */
+/** Collects text up to a limit, with white space as displayed. */
 class TextCollector {
   readonly #maxChars: number;
   #text = '';
-  /** Asked of a long text after each piece, the text itself would be copied each time. */
+  /** Stored separately, because reading the end of a long text would copy it each time. */
   #atLineStart = true;
   truncated = false;
 
@@ -184,7 +184,7 @@ class TextCollector {
   }
 }
 
-/** As a reader sees it: entities decoded (HTMLRewriter leaves them), runs of white space as one space. */
+/** Text as displayed: entities decoded (HTMLRewriter does not), runs of white space as one space. */
 function squeeze(text: string): string {
   return decodeHTML(text).replaceAll(/\s+/g, ' ').trim();
 }

@@ -1,4 +1,4 @@
-/** The platform's log: one line of JSON for each entry, without the secrets of the environment (X3). */
+/** The platform's log: one JSON line per entry, without the secrets of the environment (X3). */
 import type { Logger } from '../domain/ports.ts';
 import { lateRedactor } from '../engine/session/redact.ts';
 import { secretsOf } from '../settings/secrets.ts';

@@ -1,4 +1,4 @@
-/** Settings and manifest -> the model that an agent speaks with. */
+/** Creates an agent's model from settings and manifest. */
 import type { ResolvedAgent } from '../domain/manifest.ts';
 import type { ModelProvider } from '../domain/ports.ts';
 import type { SecretRead } from '../domain/secrets.ts';
@@ -18,11 +18,11 @@ import type { Settings } from '../settings/settings.ts';
 import { objectName } from './env.ts';
 import type { Env } from './env.ts';
 
-/** What is known of endpoints: of all sessions in this isolate together, for as long as it lives. */
-const endpoints = new Endpoints(platformClock, (report, owner) => tellHealth(report, owner));
+/** Endpoint state shared by all sessions in this isolate, for its lifetime. */
+const endpoints = new Endpoints(platformClock, (report, owner) => reportHealth(report, owner));
 
-/** Where news of breakers go, once there is an environment. */
-let tellHealth: (report: EndpointReport, owner: string | null) => void = () => {};
+/** Receives circuit breaker reports once there is an environment. */
+let reportHealth: (report: EndpointReport, owner: string | null) => void = () => {};
 
 function deps(env: Env, settings: Settings, owner: string | null, secret: (name: string) => SecretRead): ModelDeps {
   return {
@@ -39,7 +39,7 @@ function deps(env: Env, settings: Settings, owner: string | null, secret: (name:
   };
 }
 
-/** An agent's models: its manifest's choice, where it makes one, else the deployment's. */
+/** An agent's models: those of its manifest, else the deployment's. */
 export function modelOf(
   env: Env,
   settings: Settings,
@@ -47,8 +47,8 @@ export function modelOf(
   owner: string | null,
   egress: Egress | undefined,
 ): ModelProvider {
-  tellHealth = (report, whose) => {
-    // Said in the turn of the session whose call it was, which is alive until its run ends; not awaited.
+  reportHealth = (report, whose) => {
+    // Sent in the turn of the calling session, which stays alive until its run ends; not awaited.
     env.ENDPOINTS.getByName(objectName(whose))
       .record(report)
       .catch(() => undefined);
@@ -63,11 +63,11 @@ export function modelOf(
   ).provider;
 }
 
-/** Endpoints that a manifest names are reached as tools reach theirs: through what judges addresses (X2). */
+/** Endpoints that a manifest names are called like the URLs of tools: after a check of their address (X2). */
 function externalFetch({ allowHosts }: Settings, egress: Egress): typeof globalThis.fetch {
   return async (input, init) => {
     const { method = 'GET', headers, body, signal } = init ?? {};
-    if (body != null && typeof body !== 'string') throw new TypeError('A request to a model has text as its body');
+    if (body != null && typeof body !== 'string') throw new TypeError('The body of a model request must be a string');
     const request = {
       method,
       headers: new Headers(headers),
@@ -87,7 +87,7 @@ function externalFetch({ allowHosts }: Settings, egress: Egress): typeof globalT
       if (!(fault instanceof OutboundError)) throw fault;
       throw new EngineError(
         fault.code === 'address_refused' ? 'model_rejected' : 'model_unavailable',
-        `The model endpoint could not be asked: ${fault.message}`,
+        `The model endpoint could not be called: ${fault.message}`,
         {},
         fault,
       );
@@ -97,6 +97,6 @@ function externalFetch({ allowHosts }: Settings, egress: Egress): typeof globalT
 
 /** For `/health` and the start-up line. */
 export function describeModel(env: Env, settings: Settings): string {
-  // The deployment's own model names no secret.
+  // The deployment's own model does not use a manifest's secret.
   return createModel(settings.model, deps(env, settings, null, secretFor(env, null, false))).description;
 }

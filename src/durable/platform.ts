@@ -1,4 +1,4 @@
-/** Time, randomness and ids from the platform: the only place where they come from. */
+/** Time, randomness and ids from the platform: their only source. */
 import { bytesToHex } from '@noble/hashes/utils.js';
 import type { Clock, NewId } from '../domain/ports.ts';
 import { FairQueue } from '../domain/fair-queue.ts';
@@ -11,8 +11,8 @@ export const platformClock: Clock = {
   },
 };
 
-/** All objects of a thread share them. */
-export const platformTurns = new FairQueue(platformClock);
+/** Shared by all objects of a thread. */
+export const platformQueue = new FairQueue(platformClock);
 
 /** `ses_` and 128 random bits in hex. */
 export const newId: NewId = (prefix) => {

@@ -23,7 +23,7 @@ export function edgeRelics(env: Env, storage: DurableObjectStorage, session: () 
   };
 }
 
-/** Ends the session's own edge relics with everything that they hold. */
+/** Deletes the session's own edge relics with their content. */
 export async function forgetRelics(env: Env, storage: DurableObjectStorage, session: string): Promise<void> {
   const own = storage.kv.get<string[]>(KEPT) ?? [];
   await Promise.all(own.map((relic) => stubOf(env, session, relic).forget()));

@@ -1,4 +1,4 @@
-/** Answers between objects: error classes do not survive RPC, so an error of ours goes as a value. */
+/** Answers between objects: error classes do not survive RPC, so an EngineError is sent as a value. */
 import { EngineError } from '../domain/errors.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 
@@ -11,7 +11,7 @@ export type Reply<T> =
       readonly details: Readonly<Record<string, unknown>>;
     };
 
-/** Runs `work` on the side that answers. @throws what is not an EngineError */
+/** Runs `work` on the answering side. @throws anything except an EngineError */
 export async function replyOf<T>(work: () => T | Promise<T>): Promise<Reply<T>> {
   try {
     return { type: 'ok', value: await work() };
@@ -22,7 +22,7 @@ export async function replyOf<T>(work: () => T | Promise<T>): Promise<Reply<T>> 
   }
 }
 
-/** The value, on the side that asked. @throws EngineError what the other side refused with */
+/** The value, on the calling side. @throws EngineError the error of the other side */
 export function valueOf<T>(reply: Reply<T>): T {
   if (reply.type === 'ok') return reply.value;
   throw new EngineError(reply.code, reply.message, { ...reply.details });

@@ -1,8 +1,8 @@
 /**
- * A runner as a Cloudflare Container, in the environment `containers` only (wrangler.toml): the same image that is
- * hosted elsewhere, started with the first request and put to sleep when idle.
+ * A runner as a Cloudflare Container, in the environment `containers` only (wrangler.toml). It uses the same image as
+ * other hosts, starts with the first request and sleeps when idle.
  *
- * Owns: the container's start. Does not own: jobs; what the container knew is gone when it stops.
+ * Owns: the container's start. Does not own: jobs; the container's state is lost when it stops.
  */
 import { DurableObject } from 'cloudflare:workers';
 import { limits } from '../domain/limits.ts';
@@ -16,14 +16,14 @@ export class RunnerContainer extends DurableObject<Env> {
   override async fetch(request: Request): Promise<Response> {
     const { container } = this.ctx;
     if (container === undefined) return unavailable('This object has no container (wrangler.toml, [env.containers])');
-    // asked for again while it starts: the body must still be there
+    // The request is repeated while the container starts, so its body must be kept.
     const again = { method: request.method, headers: request.headers, body: await bodyOf(request) };
     const until = Date.now() + limits.containerStartMs;
     for (;;) {
       if (!container.running) {
         const { RUNNER_SECRET: secret = '' } = this.env;
         container.start({
-          // code that runs in it has no way out
+          // Code that runs in it has no network access.
           enableInternet: false,
           env: { RUNNER_SECRET: secret, RUNNER_HOST: '0.0.0.0', RUNNER_PORT: String(PORT), RUNNER_DOCKER: 'off' },
         });
@@ -43,7 +43,7 @@ async function bodyOf(request: Request): Promise<ArrayBuffer | null> {
   return request.body === null ? null : await request.arrayBuffer();
 }
 
-/** Said before anything happened, in the words of the runner itself. */
+/** An answer in the runner's format, sent before anything has happened. */
 function unavailable(detail: string): Response {
   const problem = { type: 'about:blank', title: 'The runner does not start', status: 503, code: 'stopping', detail };
   return new Response(JSON.stringify(problem), {

@@ -1,4 +1,4 @@
-/** Settings -> the runners' client. */
+/** Creates the runner client from the settings. */
 import { limits } from '../domain/limits.ts';
 import type { RunnerClient } from '../domain/ports.ts';
 import { createRunnerEgress } from '../executors/outbound/egress.ts';
@@ -19,9 +19,9 @@ function reachOf({ RUNNERS: containers }: Env, { hasContainers, runnerHeaders }:
 }
 
 /**
- * Null when no runner is configured: python, shell and script tools then fail with a message that says so.
+ * Null if no runner is configured: python, shell and script tools then fail with a message that explains it.
  *
- * @param owner the API key whose session asks
+ * @param owner the API key of the calling session
  */
 export function runnerOf(env: Env, settings: Settings, owner: () => string | null = () => null): RunnerClient | null {
   const { runners, runnerKey } = settings;
@@ -47,7 +47,7 @@ function isShared({ keys }: Settings): boolean {
   return new Set(keys.map(({ name }) => name)).size > 1;
 }
 
-/** Undefined where the platform sends what tools ask for. */
+/** Undefined if the platform sends the requests of tools. */
 export function egressOf(
   env: Env,
   settings: Settings,

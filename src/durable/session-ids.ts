@@ -1,4 +1,4 @@
-/** Ids of this deployment's sessions: the identity object's secret under the rules of policies/session-ids.ts. */
+/** Session ids of this deployment: combines the identity object's secret with the rules of policies/session-ids.ts. */
 import { derivedSessionId, isSessionId, withCheck } from '../policies/session-ids.ts';
 import type { Identity } from '../policies/session-ids.ts';
 import type { Env } from './env.ts';
@@ -9,12 +9,12 @@ export async function newSessionId(env: Env): Promise<string> {
   return await withCheck(await identityOf(env), newId('ses'));
 }
 
-/** The id of the session that this starts: the same for the same start. */
+/** The session id for a start key; the same key always gives the same id. */
 export async function sessionIdOf(env: Env, start: string): Promise<string> {
   return await derivedSessionId(await identityOf(env), start);
 }
 
-/** False = there never was a session with this id. */
+/** False means that no session with this id can exist. */
 export async function mayBeSession(env: Env, id: string): Promise<boolean> {
   return await isSessionId(await identityOf(env), id);
 }
@@ -22,8 +22,8 @@ export async function mayBeSession(env: Env, id: string): Promise<boolean> {
 let known: Identity | null = null;
 
 /**
- * Asked once in the life of an isolate: it never changes. The answer is kept and not its promise, which would never
- * settle where the request that asked first is cancelled.
+ * Fetched once per isolate, because it never changes. The value is cached, not its promise: the promise would never
+ * settle if the first request is cancelled.
  */
 export async function identityOf(env: Env): Promise<Identity> {
   known ??= await env.IDENTITY.getByName('deployment').identity();

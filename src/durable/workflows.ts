@@ -7,7 +7,7 @@ import type { WorkflowHost } from '../http/routes/workflows.ts';
 import { workflowOf, workflowsOf } from './catalogs.ts';
 import { ThreadShare } from '../domain/fair-queue.ts';
 import { Pacer } from '../domain/work.ts';
-import { platformClock, platformTurns } from './platform.ts';
+import { platformClock, platformQueue } from './platform.ts';
 import { firstOwner, parseApiKeys } from '../http/auth.ts';
 import { schedulesOf } from '../policies/schedule-times.ts';
 import { secretFor } from '../settings/secrets.ts';
@@ -15,7 +15,7 @@ import { objectName } from './env.ts';
 import type { Env, Remote, ScheduleRpc } from './env.ts';
 import { identityOf, newSessionId, sessionIdOf } from './session-ids.ts';
 
-const pacerOf = (owner: string | null): Pacer => new Pacer(new ThreadShare(platformTurns, () => owner));
+const pacerOf = (owner: string | null): Pacer => new Pacer(new ThreadShare(platformQueue, () => owner));
 
 export function workflowHost(env: Env): WorkflowHost {
   return {
@@ -58,13 +58,13 @@ export async function startWorkflow(env: Env, record: SessionRecord, inputs: Jso
   return await env.SESSIONS.getByName(record.session_id).startChild(record, request);
 }
 
-const told = new WeakSet<Env>();
+const scheduled = new WeakSet<Env>();
 
-/** Tells the schedule of what is due when, once in the life of a Worker: its object remembers (M6). */
+/** Sends the bundled schedules to their object, once per isolate; the object stores them (M6). */
 export async function keepSchedules(env: Env): Promise<void> {
-  if (told.has(env)) return;
-  told.add(env);
-  // Before anything is kept: what is there already tells a deployment from one that has never served.
+  if (scheduled.has(env)) return;
+  scheduled.add(env);
+  // First, because stored schedules distinguish an existing deployment from a new one.
   await identityOf(env);
   await env.SCHEDULES.getByName('bundled').keep(
     schedulesOf(bundled.data.workflows),

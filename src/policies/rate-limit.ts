@@ -1,12 +1,12 @@
-/** Requests per minute as a rate with a burst of one minute's worth; pure, one number of state. */
+/** Requests per minute as a rate with a burst of one minute; pure, with one number of state. */
 import { EngineError } from '../domain/errors.ts';
 
 const MINUTE_MS = 60_000;
 
 /**
- * Takes one request, if there is room for it.
+ * Takes one request, if the rate allows it.
  *
- * @param emptyAt when everything that was taken so far will have run out, epoch milliseconds
+ * @param emptyAt when all requests so far will have drained, epoch milliseconds
  * @returns the new `emptyAt`, and null or the milliseconds until the next request is allowed
  */
 export function takeRequest(
@@ -16,14 +16,14 @@ export function takeRequest(
   const costMs = MINUTE_MS / perMinute;
   const from = Math.max(emptyAt, now);
   const overMs = from + costMs - (now + MINUTE_MS);
-  // Binary fractions: less than a millisecond over is not over.
+  // Floating-point error: less than a millisecond over the limit is allowed.
   return overMs >= 1 ? { emptyAt, retryAfterMs: Math.ceil(overMs) } : { emptyAt: from + costMs, retryAfterMs: null };
 }
 
 /**
- * Reads `RATE_LIMIT`: requests per minute for each API key and agent; unset or empty = no limit.
+ * Reads `RATE_LIMIT`: requests per minute for each API key and agent; unset or empty means no limit.
  *
- * @throws EngineError `internal`: a system that was meant to be limited must not start without
+ * @throws EngineError `internal`, so that a system with a wrong limit does not start without one
  */
 export function parseRateLimit(text: string | undefined): number | null {
   const written = text?.trim() ?? '';
@@ -39,7 +39,7 @@ export function parseRateLimit(text: string | undefined): number | null {
 export function rateLimited(agent: string, perMinute: number, retryAfterMs: number): EngineError {
   return new EngineError(
     'rate_limited',
-    `More than ${perMinute} requests a minute to the agent "${agent}" with this API key; try again in ${Math.ceil(retryAfterMs / 1_000)} s`,
+    `More than ${perMinute} requests per minute to the agent "${agent}" with this API key; try again in ${Math.ceil(retryAfterMs / 1_000)} s`,
     { retry_after_ms: retryAfterMs },
   );
 }

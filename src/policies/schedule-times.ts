@@ -1,15 +1,17 @@
-/** When scheduled workflows are due (M6), and how close together their runs may be. Pure; times are epoch milliseconds. */
+/**
+ * Due times of scheduled workflows (M6), and the minimum time between their runs. Pure; times are epoch milliseconds.
+ */
 import { Cron } from 'croner';
 import type { JsonObject } from '../domain/json.ts';
 import type { WorkflowDefinition } from '../domain/manifest.ts';
 
 interface Times {
   readonly cron: string;
-  /** IANA. */
+  /** IANA name. */
   readonly timezone: string;
 }
 
-/** A workflow that the clock starts. */
+/** A workflow that is started by time. */
 export interface Schedule extends Times {
   readonly workflow: string;
   readonly inputs: JsonObject;
@@ -19,7 +21,7 @@ export interface KeptSchedule extends Schedule {
   readonly nextAt: number;
 }
 
-/** What of these workflows the clock starts. */
+/** The schedules among these workflows. */
 export function schedulesOf(workflows: readonly WorkflowDefinition[]): Schedule[] {
   return workflows.flatMap(({ name, trigger }): Schedule[] => {
     if (trigger.type !== 'scheduled') return [];
@@ -28,7 +30,7 @@ export function schedulesOf(workflows: readonly WorkflowDefinition[]): Schedule[
   });
 }
 
-/** The schedules with their next times: an unchanged one keeps the time that it has; one that is never due is left out. */
+/** The schedules with their next times. An unchanged one keeps its next time; one that is never due is left out. */
 export function withNextTimes(
   schedules: readonly Schedule[],
   before: readonly KeptSchedule[],
@@ -44,7 +46,7 @@ export function withNextTimes(
   });
 }
 
-/** The next `count` times of a schedule, the first of which is known. */
+/** The next `count` times of a schedule, beginning with the known first one. */
 export function nextTimes(schedule: Times, first: number, count: number, minMs: number): number[] {
   const times = [first];
   for (let last = first; times.length < count;) {
@@ -57,11 +59,11 @@ export function nextTimes(schedule: Times, first: number, count: number, minMs: 
 }
 
 /**
- * The next time after `after` that is at least `minMs` after `last`. Times in between are left out: a schedule that was
- * taken before its expression would have been refused goes on at the least time.
+ * The next time after `after` that is at least `minMs` after `last`. Times in between are skipped: a schedule that was
+ * accepted under an older minimum continues with the current one.
  *
- * @param last the time before, or null where there was none
- * @returns epoch milliseconds; null when there is none, or none can be told any more
+ * @param last the previous time, or null
+ * @returns epoch milliseconds; null if there is no further time, or none can be computed
  */
 export function nextTime({ cron, timezone }: Times, after: number, last: number | null, minMs: number): number | null {
   const from = last === null ? after : Math.max(after, last + minMs - 1);

@@ -1,14 +1,14 @@
-/** How long a session is kept after it was last heard of (H1). */
+/** How long a session is kept after its last activity (H1). */
 import { EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
 
 const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /**
- * Reads `SESSION_EXPIRY`: seconds, or a number with `s`, `m`, `h` or `d`; unset or empty = 30 days.
+ * Reads `SESSION_EXPIRY`: seconds, or a number with `s`, `m`, `h` or `d`; unset or empty means 30 days.
  *
  * @returns milliseconds
- * @throws EngineError `internal`: what was meant to be deleted soon must not be kept for long
+ * @throws EngineError `internal`, so that data that should expire soon is not kept for long
  */
 export function parseSessionExpiry(text: string | undefined): number {
   const written = text?.trim() ?? '';

@@ -1,14 +1,14 @@
 /**
- * Ids of sessions: `ses_`, 96 bits that are random or derived from what started the session, and a check of 32 bits that
- * only this deployment can make. An invented id is recognised without asking any object for it, which would leave a file
- * in the state folder for each.
+ * Session ids: `ses_`, 96 bits that are random or derived from a start key, and a 32-bit check that only this
+ * deployment can compute. An invented id is detected without creating its object, which would leave a file in the state
+ * folder.
  */
 import { bytesToHex } from '@noble/hashes/utils.js';
 
 export interface Identity {
-  /** Hex: what the ids of this deployment are checked with. */
+  /** Hex key for the check of session ids. */
   readonly secret: string;
-  /** False where sessions may exist from before ids carried a check: then any id may be one. */
+  /** False if sessions may exist from before ids had a check; then any id may be valid. */
   readonly checked: boolean;
 }
 
@@ -18,14 +18,14 @@ const SESSION_ID = /^ses_[0-9a-f]{32}$/;
 
 const encoder = new TextEncoder();
 
-/** The id of the session that this starts: the same for the same start. */
+/** The session id for a start key; the same key always gives the same id. */
 export async function derivedSessionId(identity: Identity, start: string): Promise<string> {
   const digest = await crypto.subtle.digest('SHA-256', encoder.encode(start));
   const id = `ses_${bytesToHex(new Uint8Array(digest)).slice(0, BODY_CHARS + CHECK_CHARS)}`;
   return await withCheck(identity, id);
 }
 
-/** False = there never was a session with this id. */
+/** False means that no session with this id can exist. */
 export async function isSessionId(identity: Identity, id: string): Promise<boolean> {
   if (!SESSION_ID.test(id)) return false;
   const expected = await withCheck(identity, id);
@@ -34,7 +34,7 @@ export async function isSessionId(identity: Identity, id: string): Promise<boole
   return difference === 0;
 }
 
-/** The same id with its check in place of its last characters; unchanged where ids carry none. */
+/** Replaces the last characters of an id by its check; unchanged if ids have no check. */
 export async function withCheck({ secret, checked }: Identity, id: string): Promise<string> {
   if (!checked) return id;
   const body = id.slice(0, -CHECK_CHARS);

@@ -1,4 +1,4 @@
-/** Which secrets of the environment the manifests of an API key may use, and which its sessions must not show (X3). */
+/** The secrets that the manifests of an API key may use, and those that its sessions must not reveal (X3). */
 import type { SecretScope } from '../catalog/check/secrets.ts';
 import { isSecretName, isWithinReach, namedSecret, readSecret } from '../domain/secrets.ts';
 import { parseSigningKeys } from '../executors/runner/list.ts';
@@ -6,7 +6,7 @@ import type { SecretRead } from '../domain/secrets.ts';
 import { parseApiKeys } from '../http/auth.ts';
 import type { Variables } from './settings.ts';
 
-/** The names of all API keys, read once for each environment. */
+/** The names of all API keys, read once per environment. */
 const ownerNames = new WeakMap<Variables, readonly string[]>();
 
 function ownersOf(env: Variables): readonly string[] {
@@ -18,12 +18,12 @@ function ownersOf(env: Variables): readonly string[] {
   return names;
 }
 
-/** What the manifests in use by a session of this API key may read of the environment (X3). */
+/** The part of the environment that the manifests of this API key's sessions may read (X3). */
 export function scopeOf(env: Variables, owner: string | null): SecretScope {
   return { owner, owners: ownersOf(env), lookup: (variable) => toolSecret(env, variable) };
 }
 
-/** The secret that a manifest names, for a session of this API key. @param bundled whether it came with the deployment */
+/** Reads secrets named by a manifest, for a session of this API key. @param bundled the manifest is bundled */
 export function secretFor(env: Variables, owner: string | null, bundled: boolean): (name: string) => SecretRead {
   const { owners, lookup } = scopeOf(env, owner);
   return (name) => readSecret(name, { owner, owners, bundled }, lookup);
@@ -35,17 +35,17 @@ function toolSecret(env: Variables, name: string): string | null {
   return typeof value === 'string' && value !== '' ? value : null;
 }
 
-/** Why a manifest that this key puts in may not name the secret, or null. */
+/** Why a manifest uploaded by this key may not use the secret, or null. */
 export function refusedSecret(env: Variables, owner: string | null, name: string): string | null {
   const named = namedSecret(name, { owner, owners: ownersOf(env), bundled: false });
   return named.ok ? null : named.reason;
 }
 
 /**
- * Every value of the environment that must never be shown (X3).
+ * Every value of the environment that must never be revealed (X3).
  *
- * @param user whose session shows something: the secrets of other API keys cannot get there, and taking them out
- *   would tell whoever guesses at them when a guess is right; null = the operator's log, which shows none at all
+ * @param user the owner of the session that shows something. The secrets of other API keys cannot occur there, and
+ *   redacting them would confirm correct guesses. Null means the operator's log, which must not contain any secret.
  */
 export function secretsOf(env: Variables, user: { readonly owner: string | null } | null = null): string[] {
   const all = parseApiKeys(env.API_KEYS);

@@ -1,4 +1,4 @@
-/** The Worker's variables, read and checked: every setting is optional (H8). Pure. */
+/** Reads and checks the Worker's variables; every setting is optional (H8). Pure. */
 import { bytesToHex } from '@noble/hashes/utils.js';
 import { parseIntervals } from '../domain/intervals.ts';
 import type { IntervalLimits } from '../domain/intervals.ts';
@@ -18,14 +18,16 @@ import type { WorkerSettings } from './setting-names.ts';
 
 /** Variables of the Worker. */
 export interface Variables extends WorkerSettings {
-  /** Made by `npm start`: which start of the Worker this is, and which earlier ones froze (docs/decisions/015). */
+  /**
+   * Set by `npm start`: the number of this start of the Worker, and the earlier ones that froze (docs/decisions/015).
+   */
   readonly HOST_LIFE?: string;
   readonly HOST_FROZEN?: string;
-  /** Databases that `npm start` has set aside, separated by commas. */
+  /** Databases that `npm start` has moved aside, comma-separated. */
   readonly HOST_SET_ASIDE?: string;
 }
 
-/** The binding of runners as Cloudflare Containers, where the deployment has it. */
+/** The binding of runners as Cloudflare Containers, if the deployment has it. */
 interface Containers {
   readonly RUNNERS?: unknown;
 }
@@ -34,29 +36,31 @@ export interface Settings {
   readonly model: ModelConfig;
   readonly keys: readonly ApiKey[];
   readonly allowedOrigins: readonly string[];
-  /** What session tokens are signed with; null = none can be given out. */
+  /** Key that signs session tokens; null means that no tokens can be issued. */
   readonly tokenSecret: () => string | null;
   readonly runners: readonly RunnerAddress[];
-  /** Sent with every request to runners elsewhere. */
+  /** Headers sent with every request to external runners. */
   readonly runnerHeaders: Readonly<Record<string, string>>;
-  /** The runners are Cloudflare Containers: they are reached over the binding, and `runners` has one address for each. */
+  /**
+   * The runners are Cloudflare Containers: they are reached through the binding; `runners` has one address for each.
+   */
   readonly hasContainers: boolean;
-  /** What requests to runners are signed with; null when nothing is set. */
+  /** Key that signs requests to runners; null if none is configured. */
   readonly runnerKey: SigningKey | null;
   readonly allowHosts: readonly string[];
-  /** Who sends requests to addresses that manifests and models name (X2). */
+  /** Who sends requests to addresses from manifests and models (X2). */
   readonly egress: EgressChoice;
   /** Requests per minute for each API key and agent, or null. */
   readonly rateLimit: number | null;
   readonly sessionExpiryMs: number;
-  /** How often feeds and schedules may start work (F3, M6). */
+  /** Minimum intervals of feeds and schedules (F3, M6). */
   readonly intervals: IntervalLimits;
   readonly host: HostLife;
   /** Databases of this Worker that could not be read and were renamed. */
   readonly setAside: readonly string[];
 }
 
-/** @throws EngineError `internal` for a setting that cannot be read */
+/** @throws EngineError `internal` for an invalid setting */
 export function readSettings(env: Variables & Containers): Settings {
   return {
     model: { provider: env.LLM_PROVIDER, baseUrl: env.LLM_BASE_URL, apiKey: env.LLM_API_KEY, model: env.LLM_MODEL },
@@ -86,7 +90,7 @@ function setAsideOf({ HOST_SET_ASIDE: names }: Variables): readonly string[] {
   return list(names);
 }
 
-/** Runners that RUNNER_URLS names go before containers. */
+/** Runners in RUNNER_URLS take precedence over containers. */
 function hasContainers({ RUNNERS: containers, RUNNER_URLS: urls = '' }: Variables & Containers): boolean {
   return urls === '' && containers !== undefined;
 }
@@ -104,10 +108,10 @@ function runnersOf(env: Variables & Containers): readonly RunnerAddress[] {
   return Array.from({ length: count }, (_, at) => ({ url: `http://runner-${at}`, labels: [] }));
 }
 
-/** Signs session tokens where nothing is configured: for this machine only, until the process ends. */
+/** Signs session tokens if nothing is configured: valid on this machine only, until the process ends. */
 let ownSecret: string | null = null;
 
-/** With API keys the secret has to be set: one that came of the keys could be guessed at by whoever holds a token. */
+/** With API keys the secret must be set: a secret derived from the keys could be guessed by a token holder. */
 function tokenSecretOf({ SESSION_TOKEN_SECRET: given, API_KEYS: keys = '' }: Variables): string | null {
   const set = parseTokenSecret(given);
   if (set !== null || keys.trim() !== '') return set;

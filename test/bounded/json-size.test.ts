@@ -24,5 +24,5 @@ test('the size of a value counts shared parts each time, and ends at its limit',
   const size = jsonChars([shared, shared], 1_000, 10, meter);
   expect(size).toBeGreaterThanOrEqual(JSON.stringify([shared, shared]).length);
   expect(jsonChars([shared, shared], 20, 10, meter)).toBe(Infinity);
-  expect(() => jsonChars([[[]]], 100, 1, meter)).toThrow('nests too deeply');
+  expect(() => jsonChars([[[]]], 100, 1, meter)).toThrow('nested too deeply');
 });

@@ -1,6 +1,6 @@
 /**
- * The catalogue of one API key's namespace as a separate object (M4). Knows the platform; what a change
- * means is the store's (catalog/store/store.ts).
+ * The catalogue of one API key's namespace as a separate object (M4). Contains the platform code only; the store
+ * implements the changes (catalog/store/store.ts).
  */
 import { DurableObject } from 'cloudflare:workers';
 import { bundled, bundledSources } from '../../catalog/bundled.ts';
@@ -25,7 +25,7 @@ export class CatalogObject extends DurableObject<Env> implements CatalogRpc {
   #opened: Promise<ManifestStore> | null = null;
   #owner: string | null = null;
 
-  /** Reading YAML takes more code than everything else: it is set up where it is used, not when a Worker starts. */
+  /** Reading YAML needs a lot of code, so it is loaded on first use and not when a Worker starts. */
   #store(): Promise<ManifestStore> {
     this.#opened ??= import('../../catalog/store/store.ts').then(
       (module) =>
@@ -45,7 +45,7 @@ export class CatalogObject extends DurableObject<Env> implements CatalogRpc {
     this.#owner = owner;
     return await replyOf(async () => {
       const answer = await work(await this.#store());
-      // The answer to a change is sent once the change is on disk.
+      // A change is answered after it is durable.
       await this.ctx.storage.sync();
       return answer;
     });

@@ -1,4 +1,4 @@
-/** Which model endpoints are in trouble for one API key, for `/health` (llm/routing/endpoint-reports.ts). */
+/** The failing model endpoints of one API key, for `/health` (llm/routing/endpoint-reports.ts). */
 import { DurableObject } from 'cloudflare:workers';
 import { EndpointReports } from '../../llm/routing/endpoint-reports.ts';
 import type { StoredReports } from '../../llm/routing/endpoint-reports.ts';

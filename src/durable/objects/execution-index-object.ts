@@ -1,5 +1,5 @@
 /**
- * The list of executions of one API key (H1): written after the answer, so it may lag; the truth about
+ * The list of executions of one API key (H1). It is written after the answer, so it may lag; the authoritative state of
  * an execution is its session.
  */
 import { DurableObject } from 'cloudflare:workers';
@@ -16,7 +16,7 @@ export class ExecutionIndexObject extends DurableObject<Env> implements Executio
        ) WITHOUT ROWID`,
     );
     ctx.storage.sql.exec(`CREATE INDEX IF NOT EXISTS executions_by_start ON executions (started_at)`);
-    // A status that is rare is found without going through all the others.
+    // Makes rare statuses fast to find.
     ctx.storage.sql.exec(
       `CREATE INDEX IF NOT EXISTS executions_by_status ON executions (entry ->> '$.status', started_at)`,
     );
@@ -33,12 +33,12 @@ export class ExecutionIndexObject extends DurableObject<Env> implements Executio
     this.ctx.storage.sql.exec(`DELETE FROM executions WHERE started_at < ?`, oldest);
   }
 
-  /** A session that is deleted is not listed any more. */
+  /** Removes deleted sessions from the list. */
   forget(executionIds: readonly string[]): void {
     for (const id of executionIds) this.ctx.storage.sql.exec(`DELETE FROM executions WHERE execution_id = ?`, id);
   }
 
-  /** Newest first; of those that started at the same time, by id. */
+  /** Newest first; ties are ordered by id. */
   list({ limit, before, status }: ExecutionsPage): ExecutionEntry[] {
     const { at, id } = before ?? { at: Number.MAX_SAFE_INTEGER, id: '' };
     const order = `AND started_at <= ? AND (started_at < ? OR execution_id < ?) ORDER BY started_at DESC, execution_id DESC LIMIT ?`;

@@ -1,6 +1,6 @@
 /**
- * The one object of a deployment that holds what its session ids are checked with. Made at the first request and kept;
- * it is not a setting, because changing it would make every session unreachable.
+ * The single object with the secret that a deployment uses to check session ids. Created at the first request and kept.
+ * It is not a setting, because changing it would make all sessions unreachable.
  */
 import { bytesToHex } from '@noble/hashes/utils.js';
 import { DurableObject } from 'cloudflare:workers';
@@ -23,7 +23,7 @@ export class IdentityObject extends DurableObject<Env> implements IdentityRpc {
   async #make(): Promise<Identity> {
     const known = this.ctx.storage.kv.get<Identity>(KEY);
     if (known !== undefined) return known;
-    // The schedule of the bundled manifests is written by the first request that any version has served.
+    // The schedule of the bundled manifests is written by the first request, in every version.
     const served = await this.env.SCHEDULES.getByName('bundled').isKept();
     const secret = bytesToHex(crypto.getRandomValues(new Uint8Array(32)));
     const made: Identity = { secret, checked: !served };

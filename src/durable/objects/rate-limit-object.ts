@@ -1,4 +1,4 @@
-/** The requests of one API key to one agent (RATE_LIMIT): all sessions ask here, so that they count together. */
+/** Counts the requests of one API key to one agent, over all sessions (RATE_LIMIT). */
 import { DurableObject } from 'cloudflare:workers';
 import { takeRequest } from '../../policies/rate-limit.ts';
 import type { Env, RateLimitRpc } from '../env.ts';

@@ -1,6 +1,6 @@
 /**
- * One edge relic (R6): a session's own, or one that the sessions of an API key share by its name. Gives
- * the store its storage, its clock and its alarm.
+ * One edge relic (R6): of one session, or shared by name among the sessions of an API key. Gives the store its storage,
+ * clock and alarm.
  */
 import { DurableObject } from 'cloudflare:workers';
 import type { ActionOutcome } from '../../domain/action.ts';
@@ -9,19 +9,19 @@ import { RelicStore } from '../../edge-relics/store.ts';
 import { limits } from '../../domain/limits.ts';
 import { ThreadShare } from '../../domain/fair-queue.ts';
 import { Pacer } from '../../domain/work.ts';
-import { platformClock, platformTurns } from '../platform.ts';
+import { platformClock, platformQueue } from '../platform.ts';
 import type { Env, RelicRpc } from '../env.ts';
 import { durableSql } from '../sql-storage.ts';
 
 export class RelicObject extends DurableObject<Env> implements RelicRpc {
   #store: RelicStore | null = null;
-  /** The calls so far: each waits for the one before it, so that a pause changes no order. */
+  /** The last call: each call waits for the previous one, so that a pause does not change the order. */
   #calls: Promise<unknown> = Promise.resolve();
-  /** Aborted when everything is forgotten: calls that wait then must not begin it anew. */
+  /** Aborted when everything is deleted: waiting calls must not create the relic again. */
   #life = new AbortController();
-  /** Of the last caller: all of them have the same. */
+  /** The owner of the last caller; it is the same for all callers. */
   #owner: string | null = null;
-  readonly #pacer = new Pacer(new ThreadShare(platformTurns, () => this.#owner));
+  readonly #pacer = new Pacer(new ThreadShare(platformQueue, () => this.#owner));
 
   #open(): RelicStore {
     const { storage } = this.ctx;
@@ -40,7 +40,7 @@ export class RelicObject extends DurableObject<Env> implements RelicRpc {
     return outcome;
   }
 
-  /** A call cannot be interrupted, and takes its turn among the expensive evaluations of this thread. */
+  /** Runs a call, which cannot be interrupted, in its turn among the expensive evaluations of this thread. */
   #inTurn(call: EdgeRelicCall): Promise<ActionOutcome> {
     const { signal } = this.#life;
     this.#owner = call.owner;
@@ -51,15 +51,15 @@ export class RelicObject extends DurableObject<Env> implements RelicRpc {
     return done;
   }
 
-  /** What a call with this key has done, once the calls before this question are done. */
+  /** The result of the call with this key, after all earlier calls are done. */
   async lookup(key: string): Promise<ActionOutcome | null> {
     await this.#calls;
     return this.#open().lookup(key);
   }
 
-  /** Forgets everything. */
+  /** Deletes everything. */
   async forget(): Promise<void> {
-    this.#life.abort(new Error('the relic was forgotten'));
+    this.#life.abort(new Error('the relic was deleted'));
     this.#life = new AbortController();
     this.#store = null;
     await this.ctx.storage.deleteAlarm();
@@ -76,7 +76,7 @@ export class RelicObject extends DurableObject<Env> implements RelicRpc {
     await this.#arm(idleAt);
   }
 
-  /** @param idleAt when a store that does not outlive its use is forgotten; null: never */
+  /** @param idleAt when a store that is not persistent is deleted; null: never */
   async #arm(idleAt: number | null): Promise<void> {
     if (idleAt !== null) this.ctx.storage.kv.put('idleAt', idleAt);
     const expiry = this.#open().nextExpiry();

@@ -1,14 +1,14 @@
 /**
- * When which workflow is due (M6): one object for a namespace's scheduled workflows, one alarm for all.
+ * Starts due workflows (M6): one object for the scheduled workflows of a namespace, with one alarm for all.
  *
  * Invariants:
- *  1. A due time starts its workflow once: the session's id derives from the workflow's name and that time.
- *  2. Times that passed while nothing could run are made up for once, not once each.
- *  3. One workflow that cannot be started holds up no other, and does not stop the clock: the alarm is armed
- *     again before anything is started, and what did not start is due until it is given up.
- *  4. Nothing starts for a key that is gone; it is due again when there is such a key.
- *  5. What is due at once starts `limits.scheduleSpacingMs` apart, whether or not the one before it has started.
- *  6. A workflow whose starts froze their hosts is left out until the catalogue changes (J2).
+ *  1. A due time starts its workflow once: the session's id is derived from the workflow's name and that time.
+ *  2. Times that passed while nothing could run are made up for by a single run.
+ *  3. A workflow that cannot be started does not delay others or stop the clock: the alarm is set again before anything
+ *     is started, and a workflow that did not start stays due until the attempts end.
+ *  4. Nothing starts for an API key that does not exist. It becomes due again when the key exists.
+ *  5. Simultaneous starts are `limits.scheduleSpacingMs` apart, whether or not the previous one has started.
+ *  6. A workflow whose starts froze the host is skipped until the catalogue changes (J2).
  */
 import { DurableObject } from 'cloudflare:workers';
 import { bundled } from '../../catalog/bundled.ts';
@@ -27,7 +27,7 @@ import type { Env, ScheduleRpc } from '../env.ts';
 import { loggerOf } from '../log.ts';
 import { startWorkflow } from '../workflows.ts';
 
-/** By which names notes about starts that are taken up go (take-ups.ts). */
+/** Prefix of the names of started work in the recovery queue (engine/replay/recovery-queue.ts). */
 const STARTS = 'start of ';
 
 export class ScheduleObject extends DurableObject<Env> implements ScheduleRpc {
@@ -42,7 +42,7 @@ export class ScheduleObject extends DurableObject<Env> implements ScheduleRpc {
     );
   }
 
-  /** Takes what the catalogue of `owner` schedules now; called after every change of it, one at a time. */
+  /** Loads the current schedules from the catalogue of `owner`; called after every change, one call at a time. */
   async follow(owner: string | null): Promise<void> {
     const before = this.#following;
     this.#following = (async (): Promise<void> => {
@@ -54,7 +54,7 @@ export class ScheduleObject extends DurableObject<Env> implements ScheduleRpc {
     await this.#following;
   }
 
-  /** Replaces what is scheduled; one that is as it was keeps its next time. */
+  /** Replaces all schedules; an unchanged one keeps its next time. */
   async keep(schedules: readonly Schedule[], owner: string | null): Promise<void> {
     const kept = withNextTimes(schedules, this.#all(), platformClock.now(), this.#minMs);
     this.ctx.storage.sql.exec(`DELETE FROM schedules`);
@@ -63,33 +63,33 @@ export class ScheduleObject extends DurableObject<Env> implements ScheduleRpc {
     await this.#arm(0);
   }
 
-  /** Least time between two runs of a schedule. */
+  /** Minimum time between two runs of a schedule. */
   get #minMs(): number {
     return readSettings(this.env).intervals.cronMinMs;
   }
 
-  /** Whether anything has been kept here before. */
+  /** Whether schedules were ever stored here. */
   isKept(): boolean {
     return this.ctx.storage.kv.get<string | null>('owner') !== undefined;
   }
 
-  /** What is due when, soonest first. */
+  /** Due times, soonest first. */
   upcoming(): readonly KeptSchedule[] {
     return this.#all().sort((a, b) => a.nextAt - b.nextAt);
   }
 
-  /** The same, each with its next `count` times. */
+  /** Due times with the next `count` times of each schedule. */
   async outlook(count: number): Promise<ScheduleOutlook[]> {
     const outlook: ScheduleOutlook[] = [];
     for (const { nextAt, ...schedule } of this.upcoming()) {
       outlook.push({ ...schedule, next: nextTimes(schedule, nextAt, count, this.#minMs) });
-      // Each time takes a tenth of a millisecond and more; others have their turn in between.
+      // Each time takes at least a tenth of a millisecond; other work runs in between.
       if (count > 1) await scheduler.wait(limits.catalogPauseMs);
     }
     return outlook;
   }
 
-  /** Starts what is due. Runs again after a crash: each start is one session, however often it is asked for. */
+  /** Starts due workflows. Runs again after a crash; each start creates one session, however often it is repeated. */
   override async alarm(): Promise<void> {
     const now = platformClock.now();
     await this.ctx.storage.setAlarm(now + limits.watchdogMs);
@@ -98,7 +98,7 @@ export class ScheduleObject extends DurableObject<Env> implements ScheduleRpc {
     const due = this.#all().filter(({ nextAt }) => nextAt <= now);
     await Promise.all(
       due.map(async (kept, at) => {
-        // All at once would take the thread for seconds.
+        // Starting all at once would block the thread for seconds.
         await scheduler.wait(at * limits.scheduleSpacingMs);
         const started = !served || (await this.#startUnlessFrozen(kept, owner));
         if (started || now - kept.nextAt > limits.scheduleGiveUpMs) this.#advance(kept, now);
@@ -107,15 +107,15 @@ export class ScheduleObject extends DurableObject<Env> implements ScheduleRpc {
     await this.#arm(limits.watchdogMs);
   }
 
-  /** @returns whether it has been started, or is left out */
+  /** @returns whether it was started or is skipped */
   async #startUnlessFrozen(kept: KeptSchedule, owner: string | null): Promise<boolean> {
     const aside = await this.#recoveryQueue.take(`${STARTS}${kept.workflow}`);
     if (aside === null) return await this.#start(kept, owner);
-    loggerOf(this.env)('error', `schedule of "${kept.workflow}" is set aside until the catalogue changes: ${aside}`);
+    loggerOf(this.env)('error', `schedule of "${kept.workflow}" is suspended until the catalogue changes: ${aside}`);
     return true;
   }
 
-  /** @returns whether it has been started */
+  /** @returns whether it was started */
   async #start({ workflow, inputs, nextAt }: KeptSchedule, owner: string | null): Promise<boolean> {
     try {
       const record = {
@@ -136,7 +136,7 @@ export class ScheduleObject extends DurableObject<Env> implements ScheduleRpc {
     }
   }
 
-  /** To its next time; one that has been changed or taken away meanwhile stays as it is. */
+  /** Sets the next time. A schedule that was changed or removed in the meantime is left unchanged. */
   #advance(kept: KeptSchedule, now: number): void {
     const before = JSON.stringify(kept);
     const next = nextTime(kept, now, kept.nextAt, this.#minMs);
@@ -153,7 +153,7 @@ export class ScheduleObject extends DurableObject<Env> implements ScheduleRpc {
     }
   }
 
-  /** @param retryMs how long what is due already waits */
+  /** @param retryMs delay for schedules that are already due */
   async #arm(retryMs: number): Promise<void> {
     const [soonest] = this.upcoming();
     if (soonest === undefined) return await this.ctx.storage.deleteAlarm();

@@ -1,6 +1,6 @@
 /**
- * One Durable Object per session: gives the engine its storage, its clock and its alarm, and serves
- * the session's surface. Knows the platform; decides nothing.
+ * One Durable Object per session: gives the engine its storage, clock and alarm, and serves the session's HTTP surface.
+ * Contains the platform code only and makes no decisions.
  */
 import { DurableObject } from 'cloudflare:workers';
 import { EngineError } from '../../domain/errors.ts';
@@ -20,13 +20,13 @@ import { batchStream } from '../../http/sse.ts';
 import { Journal } from '../../journal/journal.ts';
 import type { SessionRecord } from '../../domain/session.ts';
 import { PinnedManifests } from '../catalogs.ts';
-import { childSessions, endChildren, spentBelow } from '../children.ts';
+import { childSessions, deleteChildren, spentByChildren } from '../children.ts';
 import { executionEntry, indexFor } from '../executions.ts';
 import { readHtml } from '../html-reader.ts';
 import { modelOf } from '../model.ts';
 import { recoveryQueueOf } from '../host.ts';
 import { ThreadShare } from '../../domain/fair-queue.ts';
-import { newId, platformClock, platformTurns } from '../platform.ts';
+import { newId, platformClock, platformQueue } from '../platform.ts';
 import { edgeRelics, forgetRelics } from '../relics.ts';
 import { egressOf, runnerOf } from '../runner.ts';
 import { rateLimited } from '../../policies/rate-limit.ts';
@@ -38,7 +38,7 @@ import { replyOf } from '../reply.ts';
 import type { Reply } from '../reply.ts';
 import { durableSql } from '../sql-storage.ts';
 
-/** @returns the refusal where newer code has written it: then nothing is read or written (J9) */
+/** @returns an error if newer code has written the storage; then nothing is read or written (J9) */
 function openJournal(storage: DurableObjectStorage): Journal | EngineError {
   try {
     return new Journal(durableSql(storage));
@@ -78,7 +78,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       journal,
       recoveryQueue: recoveryQueueOf(env, ctx.storage),
       clock: platformClock,
-      share: new ThreadShare(platformTurns, () => (this.#session.exists ? this.#session.record.owner : null)),
+      share: new ThreadShare(platformQueue, () => (this.#session.exists ? this.#session.record.owner : null)),
       random: Math.random,
       newApprovalId: () => newId('apr'),
       executors: createExecutors(),
@@ -100,7 +100,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       feedMinMs: settings.intervals.feedMinMs,
       modelFor: (resolved) => modelOf(env, settings, resolved, this.#session.record.owner, egress),
       hold: (work) => {
-        ctx.waitUntil(work.finally(() => this.#rest()));
+        ctx.waitUntil(work.finally(() => this.#onIdle()));
         ctx.waitUntil(this.#arm());
       },
       runEnded: (run) => {
@@ -109,11 +109,11 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
           ctx.waitUntil(indexFor(env, record.owner).record(executionEntry(record, run)));
         }
       },
-      log: (fault) => this.#logFault(fault),
+      log: (fault) => this.#logError(fault),
     });
   }
 
-  #logFault(fault: unknown): void {
+  #logError(fault: unknown): void {
     this.#log('error', String(fault), fault instanceof Error ? { stack: fault.stack } : {});
   }
 
@@ -129,7 +129,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     });
   }
 
-  /** @returns the refusal, or null where there is room for another request or no limit */
+  /** @returns an error, or null if the rate limit allows another request */
   async #admit(): Promise<EngineError | null> {
     const { rateLimit } = readSettings(this.env);
     if (rateLimit === null) return null;
@@ -138,18 +138,18 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     return retryAfterMs === null ? null : rateLimited(agent, rateLimit, retryAfterMs);
   }
 
-  /** Nothing is at work for now. */
-  async #rest(): Promise<void> {
+  /** Called when nothing is running. */
+  async #onIdle(): Promise<void> {
     try {
       await this.#arm();
-      await this.#clearUp();
+      await this.#cleanUp();
     } catch (fault) {
-      this.#logFault(fault);
+      this.#logError(fault);
     }
   }
 
-  /** Once the one run of an execution or a child is over, nobody can call any more what it kept for itself (R5, R6). */
-  async #clearUp(): Promise<void> {
+  /** Deletes the relics of an execution or a child after its only run: nothing can call them any more (R5, R6). */
+  async #cleanUp(): Promise<void> {
     if (!this.#session.exists || this.#session.record.kind === 'chat') return;
     const [run] = this.#session.runs(1);
     if (run === undefined || !this.#session.hasEnded(run.runId)) return;
@@ -166,12 +166,12 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
 
   async #destroy(): Promise<void> {
     const { record } = this.#session;
-    // What comes in while others are told would find its tables gone.
+    // Requests that arrive during the deletion must not find missing tables.
     await this.#session.close('the session was deleted');
     try {
       await Promise.all([
         this.#forgetRelics(),
-        endChildren(this.env, this.ctx.storage),
+        deleteChildren(this.env, this.ctx.storage),
         record.kind === 'execution'
           ? indexFor(this.env, record.owner).forget(this.#session.runs().map(({ runId }) => runId))
           : null,
@@ -189,17 +189,17 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
   }
 
   async create(record: SessionRecord, state: JsonObject): Promise<void> {
-    // Both in one turn, so that they reach the disk together.
+    // Both in one turn, so that they become durable together.
     await Promise.all([this.#session.create(record, state), this.#arm()]);
   }
 
   async follow(after: number, take: (batch: EventBatch) => boolean | Promise<boolean>): Promise<Reply<null>> {
     return await replyOf(async () => {
-      const session = await this.#woken('to read');
+      const session = await this.#recoveredSession('to read');
       const source = eventSource(session, platformClock);
       const { slices } = session.read();
       const batches = batchStream(source, { after: Math.min(after, session.lastSeq), runId: null, slices });
-      // Leaving the loop, or a parent that is gone, cancels the stream.
+      // Leaving the loop, or a lost parent, cancels the stream.
       for await (const batch of batches) if (!(await take(batch))) break;
       return null;
     });
@@ -207,48 +207,48 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
 
   async childEnd(runId: string): Promise<Reply<ChildEnd>> {
     return await replyOf(async () => {
-      const session = await this.#woken('to read');
-      return await childEnd(session.read(), session.record, session.run(runId), spentBelow(this.ctx.storage));
+      const session = await this.#recoveredSession('to read');
+      return await childEnd(session.read(), session.record, session.run(runId), spentByChildren(this.ctx.storage));
     });
   }
 
   async cancelChild(reason: string): Promise<Reply<null>> {
     return await replyOf(async () => {
-      await (await this.#woken('to act')).cancel(reason);
+      await (await this.#recoveredSession('to act')).cancel(reason);
       return null;
     });
   }
 
   async remove(): Promise<Reply<null>> {
     return await replyOf(async () => {
-      await (await this.#woken('to act')).dispose('the session was deleted');
+      await (await this.#recoveredSession('to act')).dispose('the session was deleted');
       await this.#destroy();
       return null;
     });
   }
 
-  /** The session, with what an earlier host left. @throws EngineError `unknown_session` */
-  async #woken(purpose: 'to act' | 'to read'): Promise<Session> {
+  /** The session, after recovery of what an earlier host left. @throws EngineError `unknown_session` */
+  async #recoveredSession(purpose: 'to act' | 'to read'): Promise<Session> {
     const session = this.#session;
     void session.record;
     await session.recover(purpose);
     return session;
   }
 
-  /** Starts the one run of this session, a child's or a workflow's, once; returns its id (M6, M7). */
+  /** Starts the only run of a child or workflow session, once; returns its id (M6, M7). */
   async startChild(record: SessionRecord, request: ChildRequest): Promise<string> {
-    // What a workflow is started with is its own: it need not fit in variables, as an agent's context does.
+    // A workflow's inputs are not variables, so they are not limited by the variables quota; an agent's context is.
     if (!this.#session.exists) await this.create(record, request.type === 'agent' ? request.inputs : {});
     const { runId } = await this.#session.child(request);
     return runId;
   }
 
   /**
-   * The session's one alarm: for runs without a live host, approvals that expire, periodic feeds, and the
-   * session's own end (J2, J8, F3). Re-arms first, starts the work without containing it, never throws.
+   * The session's only alarm: for runs without a live host, expiring approvals, periodic feeds, and the session's
+   * expiry (J2, J8, F3). Sets the next alarm first, starts the work without awaiting it, and never throws.
    */
   override async alarm(): Promise<void> {
-    // Newer code finds it still armed when it is back (J9).
+    // Newer code must find the alarm still set when it is deployed again (J9).
     if (this.#opened instanceof EngineError) {
       return await this.ctx.storage.setAlarm(platformClock.now() + limits.watchdogMs);
     }
@@ -266,7 +266,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       if (this.#isServed()) await this.#session.wake();
       await this.#arm();
     } catch (fault) {
-      this.#logFault(fault);
+      this.#logError(fault);
     }
   }
 

@@ -49,7 +49,7 @@ export function redactJson(value: Json, redact: (text: string) => string, depth 
   if (typeof value === 'string') return redact(value);
   if (typeof value !== 'object' || value === null) return value;
   if (depth >= limits.outcomeDepth) {
-    throw new TooDeep(`the output nests too deeply (allowed: ${limits.outcomeDepth} brackets within brackets)`);
+    throw new TooDeep(`the output is nested too deeply (allowed: ${limits.outcomeDepth} levels)`);
   }
   if (Array.isArray(value)) {
     const items = value.map((item) => redactJson(item, redact, depth + 1));

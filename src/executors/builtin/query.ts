@@ -92,9 +92,7 @@ class QueryEvaluation implements Interpreter, Sizes {
   #enter(): void {
     this.#depth += 1;
     if (this.#depth > limits.queryDepth) {
-      throw new QueryError(
-        `it nests too deeply (allowed: ${limits.queryDepth} expressions or brackets within each other)`,
-      );
+      throw new QueryError(`it is nested too deeply (allowed: ${limits.queryDepth} levels of expressions or brackets)`);
     }
   }
 

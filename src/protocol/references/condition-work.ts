@@ -168,7 +168,7 @@ export function toCel(value: Json, meter: WorkMeter, depth = 0): unknown {
   const known = depth === 0 ? converted.get(value) : undefined;
   if (known !== undefined) return known;
   if (depth >= limits.conditionDepth) {
-    throw new Error(`a value nests too deeply (allowed: ${limits.conditionDepth} brackets within brackets)`);
+    throw new Error(`a value is nested too deeply (allowed: ${limits.conditionDepth} levels)`);
   }
   let result: unknown;
   if (Array.isArray(value)) {

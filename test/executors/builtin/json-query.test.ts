@@ -180,7 +180,7 @@ describe('[M3] json_query has a limit of work', () => {
       const deep = `${'['.repeat(50_000)}${']'.repeat(50_000)}`;
       const data = query === 'a == b' ? `{"a": ${deep}, "b": ${deep}}` : deep;
       const error = errorOf(await jsonQuery.execute(callOf({ data, query }), contextOf()));
-      expect(error.message).toContain('nests too deeply');
+      expect(error.message).toContain('nested too deeply');
     },
   );
 
