@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os';
+import { basename } from 'node:path';
 import { cloudflareTest } from '@cloudflare/vitest-plugin';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer } from 'vitest/node';
@@ -7,15 +8,30 @@ import type { TestSpecification } from 'vitest/node';
 /** Time-outs only end a test that hangs: a busy machine may take long. */
 const patient = { testTimeout: 300_000, hookTimeout: 300_000, expect: { poll: { timeout: 60_000, interval: 20 } } };
 
-/** Tests that start processes: each file gets a process of its own. */
-const PROCESSES = ['container-runner/**/*.test.ts', 'test/scripts/**/*.test.ts', 'test/packaging.test.ts'];
+/** Tests that start processes or runners: each file gets its own process. */
+const PROCESSES = [
+  'container-runner/test/{main,startup,state}.test.ts',
+  'container-runner/test/images/images.test.ts',
+  'container-runner/test/jobs/crash.test.ts',
+  'container-runner/test/relics/relics-docker.test.ts',
+  'container-runner/test/sandbox/**/*.test.ts',
+  'test/scripts/{arguments,orphans,wrangler}.test.ts',
+  'test/packaging.test.ts',
+];
 
-/** Files that take long begin first, so that none of them is left for the end. */
+/**
+ * Files that take long begin first, so that none of them is left for the end: those that mostly wait, those of the whole
+ * system, and the rest.
+ */
+const FIRST = ['frozen-work', 'kills', 'relics-docker', 'start', 'runner', 'abuse-wasm'];
 const ORDER = ['e2e', 'processes', 'workerd', 'node'];
 
 class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const rank = ({ project }: TestSpecification): number => ORDER.indexOf(project.name);
+    const rank = ({ project, moduleId }: TestSpecification): number => {
+      const first = FIRST.indexOf(basename(moduleId, '.test.ts'));
+      return first < 0 ? FIRST.length + ORDER.indexOf(project.name) : first;
+    };
     return (await super.sort(files)).toSorted((a, b) => rank(a) - rank(b));
   }
 }
@@ -23,15 +39,16 @@ class LongFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     sequence: { sequencer: LongFirst },
-    // The tests of the whole system wait a lot, so one more file runs than there are cores.
-    maxWorkers: Math.max(2, availableParallelism()) + 1,
+    // The tests of the whole system wait a lot, so more files run than there are cores.
+    maxWorkers: Math.max(2, availableParallelism()) + 2,
     projects: [
       {
         test: {
           ...patient,
           name: 'e2e',
           include: ['test/e2e/**/*.test.ts'],
-          globalSetup: ['./test/support/e2e-setup.ts'],
+          isolate: false,
+          globalSetup: ['./container-runner/test/support/python-snapshot.ts', './test/support/e2e-setup.ts'],
           environment: 'node',
         },
       },
@@ -40,6 +57,7 @@ export default defineConfig({
           ...patient,
           name: 'processes',
           include: PROCESSES,
+          globalSetup: ['./container-runner/test/support/python-snapshot.ts'],
           environment: 'node',
         },
       },
@@ -48,7 +66,7 @@ export default defineConfig({
         test: {
           ...patient,
           name: 'node',
-          include: ['test/**/*.test.ts'],
+          include: ['test/**/*.test.ts', 'container-runner/test/**/*.test.ts'],
           exclude: ['test/runtime/**', 'test/e2e/**', ...PROCESSES],
           environment: 'node',
           isolate: false,

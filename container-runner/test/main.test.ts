@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 
 import { descendantsOf } from '../sandbox/process-tree.ts';
+import { withSnapshot } from './support/python-snapshot.ts';
 import { SECRET, signed } from './support/test-runner.ts';
 
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
@@ -35,12 +36,14 @@ interface Service {
 }
 
 function launch(env: Record<string, string>): Service {
+  if (env['RUNNER_SANDBOX'] === 'wasm') withSnapshot(stateDir);
   const child = spawn(process.execPath, [MAIN], {
     env: {
       PATH: process.env['PATH'] ?? '',
       CORTEX_STATE_DIR: stateDir,
       RUNNER_PORT: '0',
       RUNNER_SECRET: SECRET,
+      RUNNER_WARM: '1',
       ...env,
     },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -13,6 +13,7 @@ import { Ledger } from '../ledger/ledger.ts';
 import { openLedger } from '../ledger/open-ledger.ts';
 import { StateFolder } from '../state.ts';
 import { FakeSandbox } from './support/fake-sandbox.ts';
+import { withSnapshot } from './support/python-snapshot.ts';
 import { job, SECRET, signed, startRunner, type TestRunner } from './support/test-runner.ts';
 
 const NOW = Date.UTC(2026, 6, 1, 12);
@@ -202,16 +203,10 @@ test('[R1] what names this runner to the engine is garbage: set aside', async ()
 });
 
 test('[R1] a snapshot of the interpreter that was cut off is set aside, and python runs', async () => {
-  runner = await startRunner({ stateDir, sandbox: 'wasm' });
-  const { url } = runner;
-  await vi.waitFor(
-    async () => expect(JSON.stringify(await (await fetch(`${url}/health`)).json())).toContain('"filling":false'),
-    { timeout: 50_000 },
-  );
-  await runner.stop();
+  withSnapshot(stateDir);
   const snapshot = (await fs.readdir(directory)).find((name) => name.endsWith('.snapshot')) ?? '';
   await fs.truncate(at(snapshot), 100_000);
-  runner = await startRunner({ stateDir, sandbox: 'wasm' });
+  runner = await startRunner({ stateDir, sandbox: 'wasm', warm: 0 });
   expect(await runner.run({ kind: 'python', code: 'print(6 * 7)' })).toMatchObject({ end: 'exited', stdout: '42\n' });
   expect(await setAsideIn(runner)).toEqual([expect.stringMatching(`^${snapshot}.set-aside-`)]);
 });

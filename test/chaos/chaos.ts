@@ -8,6 +8,7 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createParser } from 'eventsource-parser';
+import { withSnapshot } from '../../container-runner/test/support/python-snapshot.ts';
 import { freePort, startService, stopService, waitUntilHealthy } from '../../scripts/services.ts';
 import type { Service } from '../../scripts/services.ts';
 import type { System } from '../../scripts/system.ts';
@@ -132,6 +133,7 @@ class Chaos {
 
   async #start(): Promise<void> {
     const { root } = this.#copy;
+    withSnapshot(join(root, 'state'));
     this.#runner ??= startService('runner', process.execPath, [join(root, 'container-runner/main.ts')], {
       cwd: root,
       env: {

@@ -8,6 +8,7 @@ import { createInterface } from 'node:readline';
 
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 
+import { withSnapshot } from '../../container-runner/test/support/python-snapshot.ts';
 import { dockerSocket, reasonToSkip } from '../../container-runner/test/support/levels.ts';
 import { connectEngine } from '../../container-runner/sandbox/docker-engine.ts';
 import { freePort } from '../../scripts/services.ts';
@@ -37,7 +38,7 @@ function folder(): string {
 }
 
 async function startRunner(env: Record<string, string> = {}): Promise<RunnerProcess> {
-  const stateDir = folder();
+  const stateDir = withSnapshot(folder());
   const child = spawn(process.execPath, ['container-runner/main.ts'], {
     cwd: ROOT,
     env: {

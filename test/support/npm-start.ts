@@ -6,6 +6,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, vi } from 'vitest';
+import { withSnapshot } from '../../container-runner/test/support/python-snapshot.ts';
 import { freePort } from '../../scripts/services.ts';
 import { ROOT } from '../../scripts/system.ts';
 
@@ -22,7 +23,7 @@ const launched: ChildProcess[] = [];
 export function stateFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'cortex-e2e-'));
   folders.push(folder);
-  return folder;
+  return withSnapshot(folder);
 }
 
 /** @param command instead of the script itself, such as what npm runs */

@@ -41,7 +41,7 @@ describe.skipIf(skip !== null)(`images${skip === null ? '' : ` (skipped: ${skip}
     expect(left).toEqual([]);
   });
 
-  describe('a command in an image', () => {
+  describe.concurrent('a command in an image', () => {
     test('[R2] runs in an image that has nothing of ours in it', async () => {
       const container = await docker.createContainer({ Image: await shellImage(), Cmd: ['true'] });
       await container.commit({ repo: 'cortex-edge/test', tag: 'bare', changes: 'ENV MARK=7' });
@@ -53,44 +53,6 @@ describe.skipIf(skip !== null)(`images${skip === null ? '' : ` (skipped: ${skip}
       });
       // the job's container may still be on its way out
       await docker.getImage('cortex-edge/test:bare').remove({ force: true });
-    });
-
-    test.each([
-      ['an image', 'docker', command('echo hello')],
-      ['an interpreter', 'python', { kind: 'python', code: 'print("hello")' }],
-    ])('[R2] what was held of %s and has died is no reason to lose the job', async (_name, kind, body) => {
-      const session = `ses_held_${kind}`;
-      const filters = {
-        label: [
-          `${OWNER}=${readFileSync(path.join(runner.stateDir, 'runner', 'instance'), 'utf8')}`,
-          'cortex-edge=job',
-        ],
-      };
-      async function runIt(id: string): Promise<unknown> {
-        await runner.put(id, { session, ...body });
-        return await vi.waitFor(
-          async () => {
-            const record = (await (await runner.ask('GET', `/jobs/${id}`)).json()) as { readonly state: string };
-            expect(record.state).toBe('ended');
-            return record;
-          },
-          { timeout: 60_000, interval: 20 },
-        );
-      }
-      expect(await runIt(`${session}_1`)).toMatchObject({ stdout: 'hello\n' });
-      const before = new Set((await docker.listContainers({ all: true, filters })).map(({ Id }) => Id));
-      expect(await (await runner.ask('POST', '/prewarm', { session, kind })).json()).toEqual({ held: true });
-      const held = await vi.waitFor(
-        async () => {
-          const found = (await docker.listContainers({ filters })).find(({ Id }) => !before.has(Id));
-          if (found === undefined) throw new Error('nothing is held yet');
-          return docker.getContainer(found.Id);
-        },
-        { timeout: 60_000, interval: 20 },
-      );
-      await held.kill();
-      await vi.waitFor(() => expect(held.inspect()).rejects.toThrow(), { timeout: 60_000, interval: 20 });
-      expect(await runIt(`${session}_2`)).toMatchObject({ end: 'exited', exit_code: 0, stdout: 'hello\n' });
     });
 
     test('[P14] inputs are variables, and the file of all', async () => {
@@ -181,7 +143,7 @@ describe.skipIf(skip !== null)(`images${skip === null ? '' : ` (skipped: ${skip}
     });
   });
 
-  describe('a tool that is made into an image', () => {
+  describe.concurrent('a tool that is made into an image', () => {
     const main = `
 import json, os, sys, helper
 with open(os.environ["CORTEX_INPUTS"]) as file:
@@ -259,23 +221,6 @@ ENTRYPOINT ["sh", "-c", "sleep 2; ls /data; grep -E ' (/data|/tmp|/deep/er) ' /p
       expect(stdout).toBe('/data tmpfs\n/deep/er tmpfs\n/tmp tmpfs\nfull\n');
     });
 
-    test('[R3] a build that says too much ends, and its log with it', async () => {
-      const build = {
-        files: { Dockerfile: `FROM busybox\nRUN echo ${randomUUID()}; yes "a longer line of the log"\n` },
-      };
-      const session = randomUUID();
-      await runner.put(session, { session, ...tool(build) });
-      const events = await runner.watch(session, 0, ({ type }) => type === 'exited');
-      expect(events.at(-1)?.data).toMatchObject({ end: 'build_failed' });
-      const told = events.filter(({ type }) => type === 'build').map(({ data }) => String(data['text']));
-      expect(Buffer.byteLength(told.join(''))).toBeLessThanOrEqual(limits.buildLogBytes);
-      expect(events.find(({ type }) => type === 'stderr')?.data['text']).toContain(
-        `exceeded ${limits.buildLogBytes} bytes`,
-      );
-      // the builder has stopped, too
-      await vi.waitFor(async () => expect(await buildersOf(docker)).toEqual([]), { timeout: 60_000 });
-    });
-
     /** Images and containers that builds with `LABEL test=<mark>` have left in the engine, which other files use too. */
     async function traces(mark: string): Promise<number> {
       const filters = { label: [`test=${mark}`] };
@@ -288,8 +233,8 @@ ENTRYPOINT ["sh", "-c", "sleep 2; ls /data; grep -E ' (/data|/tmp|/deep/er) ' /p
       const mark = randomUUID();
       const dockerfile = `FROM busybox
 LABEL test=${mark}
-RUN head -c 200000000 /dev/zero > /first
-RUN head -c 3000000000 /dev/zero > /second; sleep 609
+RUN fallocate -l 60000000 /first
+RUN fallocate -l 540000000 /second; sleep 609
 `;
       const result = await run(tool({ files: { Dockerfile: dockerfile } }));
       expect(result).toMatchObject({ end: 'build_failed' });
@@ -325,30 +270,6 @@ RUN exit 3
       expect(await run(tool({ files: { Dockerfile: good } }))).toMatchObject({ end: 'exited', exitCode: 0 });
       const marks = (await docker.listImages({ all: true })).map(({ Labels: labels }) => labels?.['cortex-edge.build']);
       expect(marks).not.toContain('forged');
-    });
-
-    test('[R3] a build that nobody waits for any more is ended', async () => {
-      const build = { files: { Dockerfile: `FROM busybox\nRUN echo ${randomUUID()}; sleep 607\n` } };
-      for (const id of ['left-1', 'left-2']) await runner.put(id, { session: 'ses_left', ...tool(build) });
-      await vi.waitFor(async () => expect((await buildersOf(docker)).length).toBe(1), { timeout: 60_000 });
-      await runner.ask('DELETE', '/jobs/left-1');
-      await vi.waitFor(
-        async () => expect(await (await runner.ask('GET', '/jobs/left-1')).json()).toMatchObject({ end: 'killed' }),
-        { timeout: 60_000 },
-      );
-      expect((await buildersOf(docker)).length).toBe(1);
-      await runner.ask('DELETE', '/jobs/left-2');
-      await vi.waitFor(async () => expect(await buildersOf(docker)).toEqual([]), { timeout: 60_000 });
-    });
-
-    test('[R3] a runner that stops ends what it builds', async () => {
-      const second = await startRunner({ sandbox: 'docker', warm: 0 });
-      const build = { files: { Dockerfile: `FROM busybox\nRUN echo ${randomUUID()}; sleep 607\n` } };
-      const session = randomUUID();
-      await second.put(session, { session, ...tool(build) });
-      await vi.waitFor(async () => expect((await buildersOf(docker)).length).toBe(1), { timeout: 60_000 });
-      await second.close();
-      await vi.waitFor(async () => expect(await buildersOf(docker)).toEqual([]), { timeout: 60_000 });
     });
 
     test.each([
@@ -389,6 +310,87 @@ RUN exit 3
         await narrow.close();
         index.server.close();
       }
+    });
+  });
+
+  describe('one after the other, because they look at all containers', () => {
+    test.each([
+      ['an image', 'docker', command('echo hello')],
+      ['an interpreter', 'python', { kind: 'python', code: 'print("hello")' }],
+    ])('[R2] what was held of %s and has died is no reason to lose the job', async (_name, kind, body) => {
+      const session = `ses_held_${kind}`;
+      const filters = {
+        label: [
+          `${OWNER}=${readFileSync(path.join(runner.stateDir, 'runner', 'instance'), 'utf8')}`,
+          'cortex-edge=job',
+        ],
+      };
+      async function runIt(id: string): Promise<unknown> {
+        await runner.put(id, { session, ...body });
+        return await vi.waitFor(
+          async () => {
+            const record = (await (await runner.ask('GET', `/jobs/${id}`)).json()) as { readonly state: string };
+            expect(record.state).toBe('ended');
+            return record;
+          },
+          { timeout: 60_000, interval: 20 },
+        );
+      }
+      expect(await runIt(`${session}_1`)).toMatchObject({ stdout: 'hello\n' });
+      const before = new Set((await docker.listContainers({ all: true, filters })).map(({ Id }) => Id));
+      expect(await (await runner.ask('POST', '/prewarm', { session, kind })).json()).toEqual({ held: true });
+      const held = await vi.waitFor(
+        async () => {
+          const found = (await docker.listContainers({ filters })).find(({ Id }) => !before.has(Id));
+          if (found === undefined) throw new Error('nothing is held yet');
+          return docker.getContainer(found.Id);
+        },
+        { timeout: 60_000, interval: 20 },
+      );
+      await held.kill();
+      await vi.waitFor(() => expect(held.inspect()).rejects.toThrow(), { timeout: 60_000, interval: 20 });
+      expect(await runIt(`${session}_2`)).toMatchObject({ end: 'exited', exit_code: 0, stdout: 'hello\n' });
+    });
+
+    test('[R3] a build that says too much ends, and its log with it', async () => {
+      const build = {
+        files: { Dockerfile: `FROM busybox\nRUN echo ${randomUUID()}; yes "a longer line of the log"\n` },
+      };
+      const session = randomUUID();
+      await runner.put(session, { session, ...tool(build) });
+      const events = await runner.watch(session, 0, ({ type }) => type === 'exited');
+      expect(events.at(-1)?.data).toMatchObject({ end: 'build_failed' });
+      const told = events.filter(({ type }) => type === 'build').map(({ data }) => String(data['text']));
+      expect(Buffer.byteLength(told.join(''))).toBeLessThanOrEqual(limits.buildLogBytes);
+      expect(events.find(({ type }) => type === 'stderr')?.data['text']).toContain(
+        `exceeded ${limits.buildLogBytes} bytes`,
+      );
+      // the builder has stopped, too
+      await vi.waitFor(async () => expect(await buildersOf(docker)).toEqual([]), { timeout: 60_000 });
+    });
+
+    test('[R3] a build that nobody waits for any more is ended', async () => {
+      const build = { files: { Dockerfile: `FROM busybox\nRUN echo ${randomUUID()}; sleep 607\n` } };
+      for (const id of ['left-1', 'left-2']) await runner.put(id, { session: 'ses_left', ...tool(build) });
+      await vi.waitFor(async () => expect((await buildersOf(docker)).length).toBe(1), { timeout: 60_000 });
+      await runner.ask('DELETE', '/jobs/left-1');
+      await vi.waitFor(
+        async () => expect(await (await runner.ask('GET', '/jobs/left-1')).json()).toMatchObject({ end: 'killed' }),
+        { timeout: 60_000 },
+      );
+      expect((await buildersOf(docker)).length).toBe(1);
+      await runner.ask('DELETE', '/jobs/left-2');
+      await vi.waitFor(async () => expect(await buildersOf(docker)).toEqual([]), { timeout: 60_000 });
+    });
+
+    test('[R3] a runner that stops ends what it builds', async () => {
+      const second = await startRunner({ sandbox: 'docker', warm: 0 });
+      const build = { files: { Dockerfile: `FROM busybox\nRUN echo ${randomUUID()}; sleep 607\n` } };
+      const session = randomUUID();
+      await second.put(session, { session, ...tool(build) });
+      await vi.waitFor(async () => expect((await buildersOf(docker)).length).toBe(1), { timeout: 60_000 });
+      await second.close();
+      await vi.waitFor(async () => expect(await buildersOf(docker)).toEqual([]), { timeout: 60_000 });
     });
   });
 

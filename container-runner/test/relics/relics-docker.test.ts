@@ -9,12 +9,12 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
 import type Docker from 'dockerode';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 
 import { MAXIMA } from '../../operator-limits.ts';
 import { connectEngine } from '../../sandbox/docker-engine.ts';
 import { dockerSocket, reasonToSkip } from '../support/levels.ts';
-import { KEY_VALUE, pythonRelic, RelicCaller, SQL_STORE } from '../support/relic-kit.ts';
+import { KEY_VALUE, pythonRelic, RelicCaller, type RelicReply, SQL_STORE } from '../support/relic-kit.ts';
 import { SECRET, signed, startRunner, type TestRunner } from '../support/test-runner.ts';
 
 const skip = reasonToSkip('docker');
@@ -24,8 +24,6 @@ const SLOW = 300_000;
 describe.skipIf(skip !== null)(`relics in containers${skip === null ? '' : ` (skipped: ${skip})`}`, () => {
   let docker: Docker;
   let runner: TestRunner;
-  let session: RelicCaller;
-  let space: string;
 
   beforeAll(async () => {
     docker = await connectEngine(dockerSocket);
@@ -34,16 +32,31 @@ describe.skipIf(skip !== null)(`relics in containers${skip === null ? '' : ` (sk
   afterAll(async () => {
     await runner.close();
   }, SLOW);
-  beforeEach(() => {
-    space = `ses_${randomUUID()}`;
-    session = new RelicCaller(runner, space);
+
+  /** A session of each test, so that they can run side by side; at the end, nothing of it is left. */
+  interface Place {
+    readonly space: string;
+    readonly session: RelicCaller;
+    kv(...call: [string, string, unknown?]): Promise<RelicReply>;
+    sql(path: string, body?: unknown): Promise<RelicReply>;
+  }
+  const relicTest = test.extend<{ place: Place }>({
+    // oxlint-disable-next-line no-empty-pattern -- vitest reads the fixtures that this one needs from the pattern
+    place: async ({}, use) => {
+      const space = `ses_${randomUUID()}`;
+      const session = new RelicCaller(runner, space);
+      await use({
+        space,
+        session,
+        kv: (...call) => session.call('key_value', KEY_VALUE, call),
+        sql: (path, body) => session.call('sql_store', SQL_STORE, [body === undefined ? 'GET' : 'POST', path, body]),
+      });
+      await session.stop(true);
+      expect(await ofRelics('containers', space)).toEqual([]);
+      expect(await ofRelics('networks', space)).toEqual([]);
+      expect(await ofRelics('volumes', space)).toEqual([]);
+    },
   });
-  afterEach(async () => {
-    await session.stop(true);
-    expect(await ofRelics('containers', space)).toEqual([]);
-    expect(await ofRelics('networks', space)).toEqual([]);
-    expect(await ofRelics('volumes', space)).toEqual([]);
-  }, SLOW);
 
   async function ofRelics(what: 'containers' | 'networks' | 'volumes', ofSpace: string): Promise<string[]> {
     const label = ['cortex-edge=relic', `cortex-edge.space=${ofSpace}`];
@@ -58,7 +71,7 @@ describe.skipIf(skip !== null)(`relics in containers${skip === null ? '' : ` (sk
   }
 
   /** The container of the service itself, not of its proxy. */
-  async function serviceOf(name: string): Promise<Docker.Container> {
+  async function serviceOf(space: string, name: string): Promise<Docker.Container> {
     const label = [`cortex-edge.space=${space}`, `cortex-edge.name=${name}`];
     const found = await docker.listContainers({ filters: { label } });
     const service = found.find(({ HostConfig: host }) => host.NetworkMode.startsWith('container:'));
@@ -66,155 +79,121 @@ describe.skipIf(skip !== null)(`relics in containers${skip === null ? '' : ` (sk
     return docker.getContainer(service.Id);
   }
 
-  describe('the key-value store', () => {
-    const kv = (...call: [string, string, unknown?]) => session.call('key_value', KEY_VALUE, call);
+  describe.concurrent('the key-value store', () => {
+    relicTest('[R5] starts with its first call and keeps values with versions', async ({ place: { session, kv } }) => {
+      expect(await session.list()).toEqual([]);
+      expect(await kv('PUT', '/entries/a%2Fb', { value: { n: [1, 'é'] } })).toMatchObject({
+        status: 200,
+        body: { key: 'a/b', value: { n: [1, 'é'] }, version: 1 },
+      });
+      expect(await kv('GET', '/entries/a%2Fb')).toMatchObject({
+        body: { found: true, value: { n: [1, 'é'] }, version: 1 },
+      });
+      expect(await kv('GET', '/entries/none')).toMatchObject({ status: 200, body: { found: false, value: null } });
+      expect(await kv('PUT', '/entries/a%2Fb', { value: 2, if_version: 7 })).toMatchObject({
+        status: 409,
+        body: { version: 1 },
+      });
+      expect(await kv('POST', '/entries/n/increment', {})).toMatchObject({ body: { value: 1 } });
+      expect(await kv('POST', '/entries/n/increment', { by: 4.5 })).toMatchObject({ body: { value: 5.5 } });
+      expect(await kv('GET', '/entries?prefix=a')).toMatchObject({
+        body: { entries: [{ key: 'a/b' }], more: false },
+      });
+      expect(await kv('DELETE', '/entries/a%2Fb')).toMatchObject({ body: { deleted: true } });
+      expect(await session.list()).toMatchObject([
+        { name: 'key_value', state: 'running', level: 'docker', restarts: 0 },
+      ]);
+    });
 
-    test(
-      '[R5] starts with its first call and keeps values with versions',
-      async () => {
-        expect(await session.list()).toEqual([]);
-        expect(await kv('PUT', '/entries/a%2Fb', { value: { n: [1, 'é'] } })).toMatchObject({
-          status: 200,
-          body: { key: 'a/b', value: { n: [1, 'é'] }, version: 1 },
-        });
-        expect(await kv('GET', '/entries/a%2Fb')).toMatchObject({
-          body: { found: true, value: { n: [1, 'é'] }, version: 1 },
-        });
-        expect(await kv('GET', '/entries/none')).toMatchObject({ status: 200, body: { found: false, value: null } });
-        expect(await kv('PUT', '/entries/a%2Fb', { value: 2, if_version: 7 })).toMatchObject({
-          status: 409,
-          body: { version: 1 },
-        });
-        expect(await kv('POST', '/entries/n/increment', {})).toMatchObject({ body: { value: 1 } });
-        expect(await kv('POST', '/entries/n/increment', { by: 4.5 })).toMatchObject({ body: { value: 5.5 } });
-        expect(await kv('GET', '/entries?prefix=a')).toMatchObject({
-          body: { entries: [{ key: 'a/b' }], more: false },
-        });
-        expect(await kv('DELETE', '/entries/a%2Fb')).toMatchObject({ body: { deleted: true } });
-        expect(await session.list()).toMatchObject([
-          { name: 'key_value', state: 'running', level: 'docker', restarts: 0 },
-        ]);
-      },
-      SLOW,
-    );
-
-    test(
+    relicTest(
       '[R5] killed from inside: it is started again, and its state is there',
-      async () => {
+      async ({ place: { space, session, kv } }) => {
         await kv('PUT', '/entries/kept', { value: 'through it all' });
-        const service = await serviceOf('key_value');
+        const service = await serviceOf(space, 'key_value');
         await service.kill({ signal: 'SIGKILL' });
         expect(await kv('GET', '/entries/kept')).toMatchObject({ status: 200, body: { value: 'through it all' } });
         expect(await session.list()).toMatchObject([{ state: 'running', restarts: 1 }]);
-        expect((await serviceOf('key_value')).id).not.toBe(service.id);
+        expect((await serviceOf(space, 'key_value')).id).not.toBe(service.id);
       },
-      SLOW,
     );
 
-    test(
-      '[R5] stopped and called again: its state is there',
-      async () => {
-        await kv('PUT', '/entries/kept', { value: 1 });
-        await session.stop();
-        expect(await session.list()).toEqual([]);
-        expect(await ofRelics('containers', space)).toEqual([]);
-        expect(await kv('GET', '/entries/kept')).toMatchObject({ body: { value: 1 } });
-      },
-      SLOW,
-    );
+    relicTest('[R5] stopped and called again: its state is there', async ({ place: { space, session, kv } }) => {
+      await kv('PUT', '/entries/kept', { value: 1 });
+      await session.stop();
+      expect(await session.list()).toEqual([]);
+      expect(await ofRelics('containers', space)).toEqual([]);
+      expect(await kv('GET', '/entries/kept')).toMatchObject({ body: { value: 1 } });
+    });
 
-    test(
-      '[R5] sessions do not see each other',
-      async () => {
-        const other = new RelicCaller(runner, `ses_${randomUUID()}`);
-        await kv('PUT', '/entries/mine', { value: 'secret' });
-        expect(await other.call('key_value', KEY_VALUE, ['GET', '/entries/mine'])).toMatchObject({
-          body: { found: false },
-        });
-        expect(await other.list()).toHaveLength(1);
-        await other.stop(true);
-        expect(await session.list()).toHaveLength(1);
-      },
-      SLOW,
-    );
+    relicTest('[R5] sessions do not see each other', async ({ place: { session, kv } }) => {
+      const other = new RelicCaller(runner, `ses_${randomUUID()}`);
+      await kv('PUT', '/entries/mine', { value: 'secret' });
+      expect(await other.call('key_value', KEY_VALUE, ['GET', '/entries/mine'])).toMatchObject({
+        body: { found: false },
+      });
+      expect(await other.list()).toHaveLength(1);
+      await other.stop(true);
+      expect(await session.list()).toHaveLength(1);
+    });
 
-    test(
-      '[R5] many calls at once are answered',
-      async () => {
-        await kv('GET', '/health');
-        const answers = await Promise.all(Array.from({ length: 40 }, () => kv('POST', '/entries/n/increment')));
-        expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 40 }, () => 200));
-        expect(await kv('GET', '/entries/n')).toMatchObject({ body: { value: 40 } });
-      },
-      SLOW,
-    );
+    relicTest('[R5] many calls at once are answered', async ({ place: { kv } }) => {
+      await kv('GET', '/health');
+      const answers = await Promise.all(Array.from({ length: 40 }, () => kv('POST', '/entries/n/increment')));
+      expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 40 }, () => 200));
+      expect(await kv('GET', '/entries/n')).toMatchObject({ body: { value: 40 } });
+    });
   });
 
-  describe('the SQL store', () => {
-    const sql = (path: string, body?: unknown) =>
-      session.call('sql_store', SQL_STORE, [body === undefined ? 'GET' : 'POST', path, body]);
+  describe.concurrent('the SQL store', () => {
+    relicTest('[R5] keeps tables; reading changes nothing; a batch is all or nothing', async ({ place: { sql } }) => {
+      await sql('/execute', { sql: 'CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT NOT NULL)' });
+      expect(
+        await sql('/execute', { sql: 'INSERT INTO t (b) VALUES (?)', params: ["o'clock; DROP TABLE t"] }),
+      ).toMatchObject({
+        body: { changes: 1, last_id: 1 },
+      });
+      expect(await sql('/query', { sql: 'SELECT * FROM t WHERE b LIKE :b', params: { b: 'o%' } })).toMatchObject({
+        body: { columns: ['a', 'b'], rows: [[1, "o'clock; DROP TABLE t"]], more: false },
+      });
+      expect(await sql('/query', { sql: 'DELETE FROM t' })).toMatchObject({ status: 403 });
+      const batch = {
+        statements: [{ sql: "INSERT INTO t (b) VALUES ('x')" }, { sql: 'INSERT INTO t (b) VALUES (NULL)' }],
+      };
+      expect(await sql('/batch', batch)).toMatchObject({ status: 400 });
+      expect(await sql('/query', { sql: 'SELECT count(*) FROM t' })).toMatchObject({ body: { rows: [[1]] } });
+      expect(await sql('/tables')).toMatchObject({
+        body: { tables: [{ name: 't', columns: [{ name: 'a' }, { name: 'b' }] }] },
+      });
+    });
 
-    test(
-      '[R5] keeps tables; reading changes nothing; a batch is all or nothing',
-      async () => {
-        await sql('/execute', { sql: 'CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT NOT NULL)' });
-        expect(
-          await sql('/execute', { sql: 'INSERT INTO t (b) VALUES (?)', params: ["o'clock; DROP TABLE t"] }),
-        ).toMatchObject({
-          body: { changes: 1, last_id: 1 },
-        });
-        expect(await sql('/query', { sql: 'SELECT * FROM t WHERE b LIKE :b', params: { b: 'o%' } })).toMatchObject({
-          body: { columns: ['a', 'b'], rows: [[1, "o'clock; DROP TABLE t"]], more: false },
-        });
-        expect(await sql('/query', { sql: 'DELETE FROM t' })).toMatchObject({ status: 403 });
-        const batch = {
-          statements: [{ sql: "INSERT INTO t (b) VALUES ('x')" }, { sql: 'INSERT INTO t (b) VALUES (NULL)' }],
-        };
-        expect(await sql('/batch', batch)).toMatchObject({ status: 400 });
-        expect(await sql('/query', { sql: 'SELECT count(*) FROM t' })).toMatchObject({ body: { rows: [[1]] } });
-        expect(await sql('/tables')).toMatchObject({
-          body: { tables: [{ name: 't', columns: [{ name: 'a' }, { name: 'b' }] }] },
-        });
-      },
-      SLOW,
-    );
+    relicTest('[X4] statements that reach beyond the database are refused', async ({ place: { sql } }) => {
+      for (const statement of [
+        "ATTACH DATABASE '/tmp/x' AS x",
+        'PRAGMA max_page_count = 100000000',
+        'PRAGMA journal_mode = OFF',
+        "SELECT load_extension('/tmp/x')",
+      ]) {
+        const { status } = await sql('/execute', { sql: statement });
+        expect([400, 403], statement).toContain(status);
+      }
+    });
 
-    test(
-      '[X4] statements that reach beyond the database are refused',
-      async () => {
-        for (const statement of [
-          "ATTACH DATABASE '/tmp/x' AS x",
-          'PRAGMA max_page_count = 100000000',
-          'PRAGMA journal_mode = OFF',
-          "SELECT load_extension('/tmp/x')",
-        ]) {
-          const { status } = await sql('/execute', { sql: statement });
-          expect([400, 403], statement).toContain(status);
-        }
-      },
-      SLOW,
-    );
-
-    test(
-      '[R5] state survives a death in the middle of it',
-      async () => {
-        await sql('/execute', { sql: 'CREATE TABLE t (a)' });
-        for (let at = 0; at < 20; at += 1) {
-          await sql('/execute', { sql: 'INSERT INTO t VALUES (?)', params: [at] });
-        }
-        await (await serviceOf('sql_store')).kill({ signal: 'SIGKILL' });
-        // a call that meets the death itself is told so; the next one is answered
-        await vi.waitFor(
-          async () => {
-            expect(await sql('/query', { sql: 'SELECT count(*), sum(a) FROM t' })).toMatchObject({
-              body: { rows: [[20, 190]] },
-            });
-          },
-          { timeout: 60_000 },
-        );
-      },
-      SLOW,
-    );
+    relicTest('[R5] state survives a death in the middle of it', async ({ place: { space, sql } }) => {
+      await sql('/execute', { sql: 'CREATE TABLE t (a)' });
+      for (let at = 0; at < 20; at += 1) {
+        await sql('/execute', { sql: 'INSERT INTO t VALUES (?)', params: [at] });
+      }
+      await (await serviceOf(space, 'sql_store')).kill({ signal: 'SIGKILL' });
+      // a call that meets the death itself is told so; the next one is answered
+      await vi.waitFor(
+        async () => {
+          expect(await sql('/query', { sql: 'SELECT count(*), sum(a) FROM t' })).toMatchObject({
+            body: { rows: [[20, 190]] },
+          });
+        },
+        { timeout: 60_000 },
+      );
+    });
   });
 
   const server = (handler: string): string => `
@@ -238,10 +217,10 @@ ${handler
 ThreadingHTTPServer(("0.0.0.0", 8080), Handler).serve_forever()
 `;
 
-  describe('a relic that misbehaves', () => {
-    test(
+  describe.concurrent('a relic that misbehaves', () => {
+    relicTest(
       '[R5] reaches neither the machine, nor a network, nor another session, and finds no secret',
-      async () => {
+      async ({ place: { session } }) => {
         const other = new RelicCaller(runner, `ses_${randomUUID()}`);
         const spy = pythonRelic(
           server(`
@@ -289,27 +268,27 @@ self.say({"reached": [f"{host}:{port}" for host, port in targets if reach(host, 
         );
         await other.stop(true);
       },
-      SLOW,
     );
 
-    test(
-      '[R5] one that never listens is given up, with what it said',
-      async () => {
-        const broken = pythonRelic('print("no port for me")\nraise SystemExit(3)');
-        const reply = await session.call('broken', broken, ['GET', '/x']);
-        expect(reply.error).toMatchObject({ code: 'relic_unavailable', before_dispatch: true });
-        expect(reply.error?.message).toContain('exit code 3');
-        expect(reply.error?.message).toContain('no port for me');
-        // it rests: the next call is told at once
-        const again = await session.call('broken', broken, ['GET', '/x']);
-        expect(again.error?.message).toContain('died 5 times in a row');
-      },
-      SLOW,
-    );
+    relicTest('[R5] one that never listens is given up, with what it said', async ({ place: { session } }) => {
+      const broken = pythonRelic('print("no port for me")\nraise SystemExit(3)');
+      const reply = await session.call('broken', broken, ['GET', '/x']);
+      expect(reply.error).toMatchObject({ code: 'relic_unavailable', before_dispatch: true });
+      expect(reply.error?.message).toContain('exit code 3');
+      expect(reply.error?.message).toContain('no port for me');
+      // after five deaths it rests, and a call is told at once
+      await vi.waitFor(
+        async () => {
+          const again = await session.call('broken', broken, ['GET', '/x']);
+          expect(again.error?.message).toContain('died 5 times in a row');
+        },
+        { timeout: 120_000 },
+      );
+    });
 
-    test(
+    relicTest(
       '[R5] a call that takes too long ends alone; an endless answer is cut',
-      async () => {
+      async ({ place: { session } }) => {
         const slow = pythonRelic(
           server(`
 if self.path == "/slow": time.sleep(60)
@@ -325,58 +304,45 @@ while self.path == "/endless": self.wfile.write(b"x" * 65536)`),
         });
         expect(await session.call('slow', slow, ['GET', '/health'])).toMatchObject({ status: 200 });
       },
-      SLOW,
     );
 
-    test(
-      '[R5] one that stops answering is restarted',
-      async () => {
-        const stuck = pythonRelic(
-          server(`
+    relicTest('[R5] one that stops answering is restarted', async ({ place: { session } }) => {
+      const stuck = pythonRelic(
+        server(`
 if self.path == "/hang":
     Handler.do_GET = lambda self: time.sleep(600)
 self.say({"pid": os.getpid()})`),
-          { health: { path: '/health', interval_ms: 100 } },
-        );
-        await session.call('stuck', stuck, ['GET', '/hang']);
-        // on a busy machine the next one may seem stuck as well
-        const restarts = expect.toSatisfy((count) => Number(count) >= 1) as number;
-        await vi.waitFor(async () => expect(await session.list()).toMatchObject([{ state: 'running', restarts }]), {
-          timeout: 60_000,
-          interval: 200,
-        });
-        expect(await session.call('stuck', stuck, ['GET', '/x'])).toMatchObject({ status: 200 });
-      },
-      SLOW,
-    );
+        { health: { path: '/health', interval_ms: 100 } },
+      );
+      await session.call('stuck', stuck, ['GET', '/hang']);
+      // on a busy machine the next one may seem stuck as well
+      const restarts = expect.toSatisfy((count) => Number(count) >= 1) as number;
+      await vi.waitFor(async () => expect(await session.list()).toMatchObject([{ state: 'running', restarts }]), {
+        timeout: 60_000,
+        interval: 200,
+      });
+      expect(await session.call('stuck', stuck, ['GET', '/x'])).toMatchObject({ status: 200 });
+    });
 
-    test(
-      '[R5] not used for its idle time, it is stopped',
-      async () => {
-        await session.call('key_value', { ...KEY_VALUE, idle_ms: 300 }, ['GET', '/health']);
-        await vi.waitFor(async () => expect(await session.list()).toEqual([]), { timeout: 60_000, interval: 50 });
-        await vi.waitFor(async () => expect(await ofRelics('containers', space)).toEqual([]), {
-          timeout: 60_000,
-          interval: 50,
-        });
-      },
-      SLOW,
-    );
+    relicTest('[R5] not used for its idle time, it is stopped', async ({ place: { space, session } }) => {
+      await session.call('key_value', { ...KEY_VALUE, idle_ms: 300 }, ['GET', '/health']);
+      await vi.waitFor(async () => expect(await session.list()).toEqual([]), { timeout: 60_000, interval: 50 });
+      await vi.waitFor(async () => expect(await ofRelics('containers', space)).toEqual([]), {
+        timeout: 60_000,
+        interval: 50,
+      });
+    });
 
-    test(
-      '[R5] an image that is not there is named',
-      async () => {
-        const reply = await session.call('far', { image: 'nowhere/at-all:1', port: 80, health: { path: '/' } }, [
-          'GET',
-          '/',
-        ]);
-        expect(reply.error?.message).toContain('the image nowhere/at-all:1 is missing in the engine');
-      },
-      SLOW,
-    );
+    relicTest('[R5] an image that is not there is named', async ({ place: { session } }) => {
+      const reply = await session.call('far', { image: 'nowhere/at-all:1', port: 80, health: { path: '/' } }, [
+        'GET',
+        '/',
+      ]);
+      expect(reply.error?.message).toContain('the image nowhere/at-all:1 is missing in the engine');
+    });
   });
 
-  describe('hostile ones', () => {
+  describe.concurrent('hostile ones', () => {
     /** Runs what it is sent, as a relic of somebody who means harm could. */
     const EVIL = pythonRelic(`
 import http.server, json, os
@@ -403,9 +369,9 @@ http.server.ThreadingHTTPServer(("0.0.0.0", int(os.environ["RELIC_PORT"])), Hand
       timeoutMs?: number,
     ) => caller.call(name, relic, ['POST', '/', { code }], timeoutMs);
 
-    test(
+    relicTest(
       '[R5] one session cannot reach the relics of another, nor the machine, by address or by name',
-      async () => {
+      async ({ place: { session } }) => {
         const other = new RelicCaller(runner, `ses_${randomUUID()}`);
         const address = 'out["at"] = open("/etc/hosts").read().split()[-2]';
         const [mine, theirs] = await Promise.all([evil(session, 'mine', address), evil(other, 'theirs', address)]);
@@ -427,12 +393,11 @@ for host in ${JSON.stringify([at(theirs), ...gateways, '172.17.0.1'])}:
         expect(await evil(session, 'mine', names)).toMatchObject({ body: { at: null } });
         await other.stop(true);
       },
-      SLOW,
     );
 
-    test(
+    relicTest(
       '[R5] the engine does not ask the name servers of the machine for them',
-      async () => {
+      async ({ place: { space, session } }) => {
         await evil(session, 'mine', '');
         const label = [`cortex-edge.space=${space}`];
         const containers = await docker.listContainers({ filters: { label } });
@@ -440,7 +405,6 @@ for host in ${JSON.stringify([at(theirs), ...gateways, '172.17.0.1'])}:
         const { HostConfig: config } = await docker.getContainer(proxy?.Id ?? '').inspect();
         expect(config).toMatchObject({ Dns: ['127.0.0.1'], DnsSearch: [] });
       },
-      SLOW,
     );
 
     const HOARDERS = [
@@ -448,9 +412,9 @@ for host in ${JSON.stringify([at(theirs), ...gateways, '172.17.0.1'])}:
       ['files', 'for i in range(20_000): os.close(os.open(f"/state/{i}", os.O_CREAT))', 'more than 16384 files'],
       ['hidden directories', 'os.makedirs("/state/a/b"); os.chmod("/state/a", 0)', 'cannot be read'],
     ] as const;
-    test(
+    relicTest(
       '[R5] one that keeps too many bytes, files or hidden directories is ended, and says so from then on',
-      async () => {
+      async ({ place: { space } }) => {
         const narrow = await startRunner({ sandbox: 'docker', warm: 0, operatorLimits: { ...MAXIMA, diskMb: 64 } });
         try {
           const caller = new RelicCaller(narrow, space);
@@ -475,13 +439,12 @@ for host in ${JSON.stringify([at(theirs), ...gateways, '172.17.0.1'])}:
           await narrow.close();
         }
       },
-      SLOW,
     );
   });
 
-  test(
+  relicTest(
     '[R5] what a runner leaves behind that is killed is removed at the next start; state is not',
-    async () => {
+    async ({ place: { space } }) => {
       const stateDir = await fs.mkdtemp(path.join(os.tmpdir(), 'runner-test-'));
       const main = fileURLToPath(new URL('../../main.ts', import.meta.url));
       const child = spawn(process.execPath, [main], {
@@ -512,6 +475,5 @@ for host in ${JSON.stringify([at(theirs), ...gateways, '172.17.0.1'])}:
       await after.stop(true);
       await next.close();
     },
-    SLOW,
   );
 });

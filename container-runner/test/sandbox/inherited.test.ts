@@ -13,6 +13,7 @@ import { descendantsOf } from '../../sandbox/process-tree.ts';
 import type { SandboxLevel } from '../../sandbox/sandbox.ts';
 import { dockerSocket, reasonToSkip } from '../support/levels.ts';
 import { isReady } from '../support/leftovers.ts';
+import { withSnapshot } from '../support/python-snapshot.ts';
 import { SECRET, signed } from '../support/test-runner.ts';
 
 const MAIN = fileURLToPath(new URL('../../main.ts', import.meta.url));
@@ -40,6 +41,7 @@ afterEach(async () => {
 });
 
 async function start(level: SandboxLevel): Promise<{ readonly url: string; readonly pid: number }> {
+  if (level === 'wasm') withSnapshot(path.join(directory, 'state'));
   const child = spawn('bash', ['-c', OPEN, 'bash', file, log, process.execPath, MAIN], {
     env: {
       PATH: process.env['PATH'] ?? '',
@@ -47,6 +49,7 @@ async function start(level: SandboxLevel): Promise<{ readonly url: string; reado
       RUNNER_PORT: '0',
       RUNNER_SECRET: SECRET,
       RUNNER_SANDBOX: level,
+      RUNNER_WARM: '1',
       RUNNER_ALLOW_PROCESS: '1',
       RUNNER_LOG: 'silent',
       RUNNER_DOCKER: level === 'docker' ? (dockerSocket ?? '') : 'off',

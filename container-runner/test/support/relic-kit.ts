@@ -18,12 +18,12 @@ type Definition = Record<string, unknown>;
 const shipped = (name: string): string =>
   fs.readFileSync(fileURLToPath(new URL(`../../../manifests/relics/${name}/service.py`, import.meta.url)), 'utf8');
 
-/** A relic of one Python file. */
+/** A relic of one Python file; its health checks are patient, because a restart on a busy machine would break a call. */
 export function pythonRelic(source: string, more: Definition = {}): Definition {
   return {
     build: { base: 'python3', files: { 'service.py': source }, entrypoint: 'service.py' },
     port: 8080,
-    health: { path: '/health', interval_ms: 200 },
+    health: { path: '/health', interval_ms: 5_000 },
     ...more,
   };
 }

@@ -1,7 +1,10 @@
-/** One contract, every sandbox: what a program gets, what it may do, and how it ends (R2-R4, P14). */
+/**
+ * One contract for every sandbox: what a program gets, what it may do, and how it ends (R2-R4, P14). Hostile programs are
+ * in `abuse-table.ts`; here they run only on the level that the table leaves out, because it promises no isolation.
+ */
 import fs from 'node:fs';
 
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 
 import { limits } from '../../limits.ts';
 import { descendantsOf } from '../../sandbox/process-tree.ts';
@@ -11,6 +14,8 @@ import { reasonToSkip } from './levels.ts';
 import { type JobBody, type Result, startRunner, type TestRunner } from './test-runner.ts';
 
 const SLOW = 300_000;
+/** Time limit of a program that prints first and never ends: on a busy machine, its start takes seconds. */
+const OUTPUT_FIRST_MS = 12_000;
 /** How long a program sleeps whom nobody should wait for; other files have programs that sleep, too. */
 const NAP = 600_000 + Math.floor(Math.random() * 100_000);
 const python = (code: string, more: JobBody = {}): JobBody => ({ kind: 'python', code, ...more });
@@ -30,7 +35,7 @@ const nothing: Register = () => undefined;
 
 /** What a level does not promise is no test of it, rather than a skipped one. */
 const testIf = (applies: boolean): Register => (applies ? test : nothing);
-const describeIf = (applies: boolean): Register => (applies ? describe : nothing);
+const describeIf = (applies: boolean): Register => (applies ? describe.concurrent : nothing);
 
 /** Registers the contract's tests for one level. */
 export function describeSandbox(level: SandboxLevel): void {
@@ -62,11 +67,9 @@ export function describeSandbox(level: SandboxLevel): void {
       await runner.close();
       expect(workers()).toEqual([]);
     });
-    afterEach(async () => {
+    /** After every group of cases, which run side by side. */
+    async function isUnharmed(): Promise<void> {
       await vi.waitFor(() => expect(workers()).toEqual(idle), { timeout: 60_000 });
-    });
-    /** After every case that does harm. */
-    async function stillServes(): Promise<void> {
       expect(await run(shell('echo hello'))).toMatchObject({ end: 'exited', exitCode: 0, stdout: 'hello\n' });
     }
 
@@ -84,7 +87,9 @@ export function describeSandbox(level: SandboxLevel): void {
         .toSorted();
     }
 
-    describe('what a program gets', () => {
+    describe.concurrent('what a program gets', () => {
+      afterAll(isUnharmed, SLOW);
+
       test('[R2] python prints', async () => {
         expect(await run(python('print(2**100)'))).toMatchObject({
           end: 'exited',
@@ -113,13 +118,25 @@ export function describeSandbox(level: SandboxLevel): void {
         expect(JSON.parse(stdout)).toEqual(inputs);
       });
 
-      test.each(['PATH', 'LD_PRELOAD', 'BASH_ENV', 'ENV', 'IFS', 'PYTHONPATH', 'NODE_OPTIONS', 'https_proxy', 'HOME'])(
-        '[P14] an input called %s never becomes a variable',
-        async (name) => {
-          const { stdout } = await run(shell(`printf %s "$${name}"`, { inputs: { [name]: 'poison' } }));
-          expect(stdout).not.toContain('poison');
-        },
-      );
+      test('[P14] an input with the name of a variable of the system never becomes one', async () => {
+        const names = [
+          'PATH',
+          'LD_PRELOAD',
+          'BASH_ENV',
+          'ENV',
+          'IFS',
+          'PYTHONPATH',
+          'NODE_OPTIONS',
+          'https_proxy',
+          'HOME',
+        ];
+        const inputs = { ...Object.fromEntries(names.map((name) => [name, 'poison'])), other: 'fine' };
+        const { stdout } = await run(
+          shell(`printf "%s|" ${names.map((name) => `"$${name}"`).join(' ')} "$other"`, { inputs }),
+        );
+        expect(stdout).not.toContain('poison');
+        expect(stdout).toMatch(/\|fine\|$/);
+      });
 
       test('[R3] a script tool finds its input in argv, on stdin and in the file', async () => {
         const code = `
@@ -143,7 +160,7 @@ with open(os.environ["CORTEX_INPUTS"]) as file:
         expect(stdout).toBe(`1 ${JSON.stringify(inputs).length}\n`);
       });
 
-      test('[R3] megabytes on stdin that nobody reads do no harm', async () => {
+      testIf(!closed)('[R3] megabytes on stdin that nobody reads do no harm', async () => {
         const inputs = { text: 'x'.repeat(8_000_000) };
         const body = { kind: 'tool', runtime: 'python3', code: 'print("done")', inputs };
         expect(await run(body)).toMatchObject({ end: 'exited', exitCode: 0, stdout: 'done\n' });
@@ -183,7 +200,7 @@ with open(os.environ["CORTEX_INPUTS"]) as file:
         expect(events.at(-1)?.data).toMatchObject({ end: 'killed' });
       });
 
-      test('[R3] what is no UTF-8, and NUL, becomes U+FFFD', async () => {
+      testIf(!closed)('[R3] what is no UTF-8, and NUL, becomes U+FFFD', async () => {
         const code = String.raw`import sys; sys.stdout.buffer.write(b"a\xff\xfe\x00b\xe2\x82\xac"); print("\ud800")`;
         const { stdout, exitCode } = await run(python(code));
         expect(exitCode).toBe(0);
@@ -197,12 +214,12 @@ with open(os.environ["CORTEX_INPUTS"]) as file:
       });
     });
 
-    describe('how it ends', () => {
-      afterEach(stillServes, SLOW);
+    describe.concurrent('how it ends', () => {
+      afterAll(isUnharmed, SLOW);
 
       test('[R4] an endless loop ends at its time limit', async () => {
-        const result = await run(python('print("in", flush=True)\nwhile True: pass', within(5_000)));
-        expect(result).toMatchObject({ end: 'timeout', exitCode: null, stdout: 'in\n' });
+        const result = await run(python('while True: pass', within(1_500)));
+        expect(result).toMatchObject({ end: 'timeout', exitCode: null, stdout: '' });
       });
 
       test('[R4] a sleeping shell ends at its time limit', async () => {
@@ -213,17 +230,17 @@ with open(os.environ["CORTEX_INPUTS"]) as file:
         expect(await run(python('raise SystemExit(5)', within(20_000)))).toMatchObject({ end: 'exited', exitCode: 5 });
       });
 
-      testIf(real)('[R4] what ignores TERM is killed after the grace', async () => {
-        const result = await run(shell('trap "" TERM; echo in; while :; do sleep 0.05; done', within(5_000)));
+      testIf(real && !closed)('[R4] what ignores TERM is killed after the grace', async () => {
+        const result = await run(shell('trap "" TERM; echo in; while :; do sleep 0.05; done', within(OUTPUT_FIRST_MS)));
         expect(result).toMatchObject({ end: 'timeout', stdout: 'in\n' });
       });
 
       testIf(real)('[R4] TERM reaches the program, which may say goodbye', async () => {
         const code = 'trap "echo bye; exit 0" TERM; echo in; while :; do sleep 0.05; done';
-        expect(await run(shell(code, within(5_000)))).toMatchObject({ end: 'timeout', stdout: 'in\nbye\n' });
+        expect(await run(shell(code, within(OUTPUT_FIRST_MS)))).toMatchObject({ end: 'timeout', stdout: 'in\nbye\n' });
       });
 
-      testIf(real)(
+      testIf(real && !closed)(
         '[R4] a double fork in a session of its own that ignores signals is gone at the timeout',
         async () => {
           // `workers` of afterEach finds it if it is not
@@ -247,24 +264,17 @@ time.sleep(${NAP})'`;
         await vi.waitFor(() => expect(stillSleeping()).toEqual([]), { timeout: 60_000 });
       });
 
-      testIf(real)('[R4] one that stops itself ends at the timeout', async () => {
+      testIf(real && !closed)('[R4] one that stops itself ends at the timeout', async () => {
         expect((await run(shell('kill -STOP $$', within(300)))).end).toBe('timeout');
       });
 
-      test('[R3] endless output ends it, with what fits', async () => {
+      testIf(!closed)('[R3] endless output ends it, with what fits', async () => {
         const result = await run(python('while True: print("y" * 1000)'));
         expect(result).toMatchObject({ end: 'output_limit', exitCode: null, truncated: true });
         expect(result.stdout.length).toBe(limits.outputBytes);
       });
 
-      testIf(real)('[R3] yes ends at the limit, long before its time', async () => {
-        const result = await run(shell('yes'));
-        expect(result).toMatchObject({ end: 'output_limit', truncated: true });
-        expect(result.stdout.length).toBe(limits.outputBytes);
-        expect(result.totalMs).toBeLessThan(limits.timeoutMs / 2);
-      });
-
-      test('[R3] the limit holds for stderr too, and for a line that never ends', async () => {
+      testIf(!closed)('[R3] the limit holds for stderr too, and for a line that never ends', async () => {
         const code = 'import sys\nwhile True: sys.stderr.write("é" * 4096)';
         const result = await run(python(code));
         expect(result).toMatchObject({ end: 'output_limit', truncated: true, stdout: '' });
@@ -282,10 +292,10 @@ time.sleep(${NAP})'`;
       });
     });
 
-    describe('what it may take', () => {
-      afterEach(stillServes, SLOW);
+    describe.concurrent('what it may take', () => {
+      afterAll(isUnharmed, SLOW);
 
-      test('[R4] memory past the limit is refused or ends it, told apart', async () => {
+      testIf(!closed)('[R4] memory past the limit is refused or ends it, told apart', async () => {
         const result = await run(python('blocks = []\nwhile True: blocks.append(b"x" * 10_000_000)'));
         if (result.end === 'oom') expect(result.exitCode).not.toBe(0);
         else
@@ -338,18 +348,13 @@ print(made)`;
         expect(stdout).not.toMatch(/^0$/m);
       });
 
-      testIf(real && closed)('[R2] a fork bomb stops at the limit of processes', async () => {
-        const { end } = await run(shell('f() { f | f & }; f; sleep 30', within(2_000)));
-        expect(['timeout', 'exited', 'oom']).toContain(end);
-      });
-
       testIf(real && closed)('[R2] all of its memory together has a limit', async () => {
         const code = `
 import subprocess, sys
 child = "import time; block = b'x' * 100_000_000; time.sleep(2)"
 children = [subprocess.Popen([sys.executable, "-c", child]) for _ in range(8)]
 print(sum(c.wait() != 0 for c in children))`;
-        const result = await run(python(code));
+        const result = await run(python(code, within(200_000)));
         // by the control group where there is one; else each process has its own limit
         if (fs.existsSync('/sys/fs/cgroup/memory') || fs.existsSync('/sys/fs/cgroup/memory.max')) {
           expect(result.end).toBe('oom');
@@ -365,43 +370,7 @@ print(sum(c.wait() != 0 for c in children))`;
     });
 
     describeIf(closed)('what it cannot reach', () => {
-      afterEach(stillServes, SLOW);
-
-      test('[R2] no network: not this machine, not its neighbours', async () => {
-        const port = new URL(runner.url).port;
-        const code = `
-import socket
-for place in (("127.0.0.1", ${port}), ("169.254.169.254", 80), ("10.0.0.1", 80), ("1.1.1.1", 53)):
-    try:
-        with socket.create_connection(place, timeout=1) as link:
-            link.sendall(b"GET /health HTTP/1.0\\r\\n\\r\\n")
-            print("reached", place, link.recv(20))
-    except OSError as fault:
-        print("no", type(fault).__name__)
-import urllib.request
-try:
-    print("reached", urllib.request.urlopen("${'${url}'}/health".replace("${'${url}'}", "${'%URL%'}"), timeout=1).read(20))
-except Exception as fault:
-    print("no", type(fault).__name__)
-`.replaceAll('%URL%', runner.url);
-        const { stdout } = await run(python(code, within(15_000)));
-        expect(stdout).not.toContain('reached');
-        expect(stdout.match(/^no /gm)?.length).toBe(5);
-      });
-
-      test('[R2] no secret of the runner, in no environment', async () => {
-        const code = `
-import glob, os
-found = [dict(os.environ)]
-for name in glob.glob("/proc/*/environ"):
-    try: found.append(open(name, "rb").read())
-    except OSError: pass
-print(found)`;
-        const { stdout } = await run(python(code));
-        expect(stdout).not.toContain('hunter2');
-        expect(stdout).not.toContain('CORTEX_TEST_SECRET');
-        expect((await run(shell('env; cat /proc/*/environ 2>/dev/null'))).stdout).not.toContain('hunter2');
-      });
+      afterAll(isUnharmed, SLOW);
 
       test("[R2] no file of this machine that is not the system's own", async () => {
         const here = new URL(import.meta.url).pathname;
@@ -428,36 +397,6 @@ open("mine", "w").write("1"); print(open("/work/mine").read())
         if (real) expect(stdout).not.toContain('wrote');
         // a virtual file system may be written to: nothing of it is this machine's
         for (const name of ['/usr/x', '/etc/x', '/x']) expect(fs.existsSync(name)).toBe(false);
-      });
-
-      testIf(real && closed)('[R2] no namespaces, devices, keys, tracing or rings', async () => {
-        const code = `
-import ctypes, os, socket
-libc = ctypes.CDLL(None, use_errno=True)
-calls = {"ptrace": 101, "mount": 165, "unshare": 272, "bpf": 321, "io_uring_setup": 425, "keyctl": 250, "userfaultfd": 323, "perf_event_open": 298, "setns": 308, "process_vm_readv": 310}
-for name, number in calls.items():
-    print(name, libc.syscall(number, 0, 0, 0, 0, 0), ctypes.get_errno())
-print("clone", libc.syscall(56, 0x10000000, 0, 0, 0, 0), ctypes.get_errno())
-for family in (16, 17, 40):
-    try: socket.socket(family, socket.SOCK_DGRAM); print("socket", family)
-    except OSError as fault: print("no socket", fault.errno)
-try: os.mknod("/work/device", 0o20666, os.makedev(1, 1)); print("mknod")
-except OSError as fault: print("no mknod", fault.errno)
-print(open("/proc/self/status").read())
-`;
-        const { stdout } = await run(python(code));
-        if (process.arch === 'x64') expect(stdout.match(/^\w+ -1 1$/gm)?.length).toBe(11);
-        expect(stdout.match(/no socket 97/g)?.length).toBe(3);
-        expect(stdout).toContain('no mknod 1');
-        expect(stdout).toMatch(/CapEff:\s0+\n/);
-        expect(stdout).toMatch(/NoNewPrivs:\s1/);
-        expect(stdout).toMatch(/Seccomp:\s2/);
-      });
-
-      testIf(real && closed)('[R2] signals reach nothing outside', async () => {
-        const code = `import os\nfor pid in (${process.pid}, ${process.ppid}, 1):\n    try: os.kill(pid, 9)\n    except OSError as fault: print(fault.errno)\nos.kill(-1, 9)`;
-        const { end } = await run(python(code));
-        expect(['exited', 'killed']).toContain(end);
       });
 
       testIf(real && closed)('[R2] node runs script tools', async () => {

@@ -11,6 +11,7 @@ import { pino } from 'pino';
 import type { JobEnd } from '../../jobs/job.ts';
 import { limits } from '../../limits.ts';
 import { createRunner, type RunnerOptions } from '../../runner.ts';
+import { withSnapshot } from './python-snapshot.ts';
 
 export const SECRET = 'a secret of the tests, long enough for anyone';
 
@@ -20,9 +21,6 @@ export interface Result {
   readonly truncated: boolean;
   readonly stdout: string;
   readonly stderr: string;
-  /** Milliseconds from the request to the first byte of output, and to the end. */
-  readonly firstMs: number;
-  readonly totalMs: number;
 }
 
 export interface SessionEvent {
@@ -59,6 +57,7 @@ export function job(body: JobBody): JobBody {
 
 export async function startRunner(options: Partial<RunnerOptions> = {}): Promise<TestRunner> {
   const stateDir = options.stateDir ?? (await fs.mkdtemp(path.join(os.tmpdir(), 'runner-test-')));
+  if (options.sandbox === 'wasm') withSnapshot(stateDir);
   const runner = await createRunner({
     host: '127.0.0.1',
     port: 0,
@@ -125,13 +124,10 @@ export async function startRunner(options: Partial<RunnerOptions> = {}): Promise
   async function run(body: JobBody, onOutput?: (stream: string, text: string) => void): Promise<Result> {
     const id = randomUUID();
     const session = `ses_${id}`;
-    const startedAt = performance.now();
     const accepted = await put(id, { session, ...body });
     if (!accepted.ok) throw new Error(`PUT: ${accepted.status} ${await accepted.text()}`);
-    let firstMs = 0;
     const events = await watch(session, 0, ({ type, data }) => {
       if (type === 'stdout' || type === 'stderr') {
-        firstMs ||= performance.now() - startedAt;
         onOutput?.(type, String(data['text']));
       }
       return type === 'exited';
@@ -148,8 +144,6 @@ export async function startRunner(options: Partial<RunnerOptions> = {}): Promise
       truncated: exited['truncated'] === true,
       stdout: printed('stdout'),
       stderr: printed('stderr'),
-      firstMs,
-      totalMs: performance.now() - startedAt,
     };
   }
 
