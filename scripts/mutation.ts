@@ -112,12 +112,14 @@ async function testRoom(room: string): Promise<boolean> {
     tsconfigFile: 'none.json',
     reporters: ['progress', 'survivors'],
     concurrency,
-    timeoutMS: 20_000,
+    timeoutMS: 60_000,
+    dryRunTimeoutMinutes: 20,
     ignorePatterns: ['/bench', '.cortex', '.wrangler'],
   }).runMutationTest();
   rmSync(join(ROOT, 'reports'), { recursive: true, force: true });
 
   let killed = 0;
+  let timedOut = 0;
   const survived: string[] = [];
   for (const result of results) {
     const { status, replacement = '', fileName } = result;
@@ -126,13 +128,15 @@ async function testRoom(room: string): Promise<boolean> {
     const file = sourceOf(fileName);
     const original = cut(readFileSync(join(ROOT, file), 'utf8'), start, fromOne(result.location.end));
     if (equivalents.some((known) => same(known, { file, original, replacement }))) continue;
+    if (status === 'Timeout') timedOut += 1;
     if (status === 'Killed' || status === 'Timeout') killed += 1;
     else survived.push(`  ${file}:${start.line + 1}  ${oneLine(original)}  ${pc.dim('→')}  ${oneLine(replacement)}`);
   }
   const total = killed + survived.length;
   const percent = total === 0 ? 100 : (killed / total) * 100;
   if (survived.length > 0) console.log(`Survived:\n${survived.sort().join('\n')}`);
-  const line = `${room}: ${killed} of ${total} killed (${percent.toFixed(0)}%, goal ${GOAL_PERCENT}%)`;
+  const score = `${percent.toFixed(0)}%, goal ${GOAL_PERCENT}%, ${timedOut} by time-out`;
+  const line = `${room}: ${killed} of ${total} killed (${score})`;
   console.log(percent >= GOAL_PERCENT ? pc.green(line) : pc.red(line));
   return percent >= GOAL_PERCENT;
 }

@@ -1,0 +1,483 @@
+/** The text that a workflow writes (M6), piece by piece, where every step ends as the test says. */
+import { describe, expect, test } from 'vitest';
+import type { TerminalStatus } from '../../../src/domain/action.ts';
+import type { Json, JsonObject } from '../../../src/domain/json.ts';
+import { limits } from '../../../src/domain/limits.ts';
+import type { WorkflowDefinition, WorkflowStep } from '../../../src/domain/manifest.ts';
+import { OUTPUTS, StepFailed, workflowText } from '../../../src/engine/workflow/workflow.ts';
+
+type StepText = Partial<WorkflowStep> & { readonly name: string };
+
+function step(given: StepText): WorkflowStep {
+  return {
+    type: 'tool',
+    target: 'work',
+    action: null,
+    parameters: {},
+    condition: null,
+    dependsOn: null,
+    timeoutMs: null,
+    onFailure: 'abort',
+    compensate: [],
+    retry: null,
+    outputMapping: {},
+    steps: [],
+    otherwise: [],
+    items: null,
+    concurrency: null,
+    ...given,
+  };
+}
+
+function definition(steps: readonly StepText[], more: Partial<WorkflowDefinition> = {}): WorkflowDefinition {
+  return {
+    kind: 'Workflow',
+    name: 'pipeline',
+    version: '1.0',
+    summary: '',
+    description: '',
+    tags: [],
+    metadata: {},
+    trigger: { type: 'manual' },
+    inputs: { type: 'object' },
+    imports: { tools: ['work'], agents: [], relics: [], workflows: [] },
+    steps: steps.map(step),
+    outputs: {},
+    failFast: true,
+    maxParallelSteps: 5,
+    ...more,
+  };
+}
+
+interface Ending {
+  readonly status?: TerminalStatus;
+  readonly output?: Json;
+  readonly note?: string;
+}
+
+interface Written {
+  /** Attributes and body of each action, in order. */
+  readonly actions: readonly (JsonObject & { readonly id: string })[];
+  readonly error: unknown;
+  readonly text: string;
+}
+
+/** Writes a workflow to its end. What a step gives is `endings`, else null. */
+async function write(
+  workflow: WorkflowDefinition,
+  {
+    inputs = {},
+    endings = {},
+    declared = [],
+  }: { inputs?: JsonObject; endings?: Record<string, Ending>; declared?: readonly string[] } = {},
+): Promise<Written> {
+  const pieces: string[] = [];
+  let error: unknown = null;
+  const view = {
+    declared: (id: string) => declared.includes(id),
+    settled: async (id: string) => {
+      const { status = 'completed' as const, output = null, note = null } = endings[id] ?? {};
+      return { status, output, note };
+    },
+  };
+  try {
+    for await (const piece of workflowText(workflow, inputs, view)) pieces.push(piece);
+  } catch (fault) {
+    error = fault;
+  }
+  const text = pieces.join('');
+  const actions = [...text.matchAll(/<action type="(\w+)" mode="async" id="([^"]+)">(.*?)<\/action>/gs)].map(
+    ([, type = '', id = '', body = '']) => ({ id, type, ...(JSON.parse(body) as JsonObject) }),
+  );
+  return { actions, error, text };
+}
+
+const only = async (given: StepText, options: Parameters<typeof write>[1] = {}): Promise<JsonObject | undefined> =>
+  (await write(definition([given]), options)).actions[0];
+
+describe('[M6] a step is an action', () => {
+  const COMMON = { id: 'a', type: 'tool', name: 'work', parameters: {}, depends_on: [] };
+  const cases: readonly (readonly [title: string, step: Partial<WorkflowStep>, action: JsonObject])[] = [
+    ['plain', {}, COMMON],
+    [
+      'a relic and its action',
+      { type: 'relic', target: 'store', action: 'put' },
+      { ...COMMON, type: 'relic', name: 'store.put' },
+    ],
+    ['a relic without one', { type: 'relic', target: 'store' }, { ...COMMON, type: 'relic', name: 'store' }],
+    ['an agent', { type: 'agent', target: 'scout' }, { ...COMMON, type: 'agent', name: 'scout' }],
+    [
+      'a model by name',
+      { type: 'llm', target: 'small', parameters: { prompt: 'x' } },
+      { id: 'a', type: 'llm', parameters: { model: 'small', prompt: 'x' }, depends_on: [] },
+    ],
+    [
+      'a model that a parameter names',
+      { type: 'llm', target: 'small', parameters: { model: 'big' } },
+      { id: 'a', type: 'llm', parameters: { model: 'big' }, depends_on: [] },
+    ],
+    ['any model', { type: 'llm', target: null }, { id: 'a', type: 'llm', parameters: {}, depends_on: [] }],
+    ['a time-out in seconds', { timeoutMs: 1_500 }, { ...COMMON, timeout: 1.5 }],
+    [
+      'retries in seconds',
+      { retry: { maxAttempts: 4, backoff: 'linear', delayMs: 250, maxDelayMs: 2_000 } },
+      { ...COMMON, retry: { max_attempts: 4, backoff: 'linear', delay: 0.25, max_delay: 2 } },
+    ],
+    ['that may fail', { onFailure: 'continue' }, { ...COMMON, on_error: 'skip' }],
+    ['that is tried again', { onFailure: 'retry' }, { ...COMMON, on_error: 'retry' }],
+    ['that others are left out for', { onFailure: 'skip' }, COMMON],
+    ['a condition', { condition: 'trigger.n > 1' }, { ...COMMON, when: '3 > 1' }],
+  ];
+  test.each(cases)('%s', async (_title, given, action) => {
+    expect(await only({ name: 'a', ...given }, { inputs: { n: 3 } })).toEqual(action);
+  });
+
+  test('each after the one before it, unless it says what it depends on; what it refers to as well, once', async () => {
+    const { actions } = await write(
+      definition([
+        { name: 'a' },
+        { name: 'b' },
+        { name: 'c', dependsOn: ['a'], parameters: { x: '$(steps.b.n)', y: ['$(steps.a)', { z: '$(steps.b)' }] } },
+        { name: 'd', dependsOn: [] },
+      ]),
+    );
+    expect(actions.map(({ id, depends_on: after }) => [id, after])).toEqual([
+      ['a', []],
+      ['b', ['a']],
+      ['c', ['a', 'b']],
+      ['d', []],
+      [OUTPUTS, []],
+    ]);
+  });
+
+  test('a name that no step has fails the workflow by name', async () => {
+    const { error } = await write(definition([{ name: 'a' }, { name: 'b', parameters: { x: '$(steps.nope)' } }]));
+    expect(error).toBeInstanceOf(StepFailed);
+    expect((error as StepFailed).message).toBe('There is no step "nope" (known: a, b)');
+    expect((error as StepFailed).code).toBe('step_failed');
+    expect((error as StepFailed).name).toBe('StepFailed');
+  });
+});
+
+describe('[M6] values', () => {
+  const inputs = { n: 3, who: 'me', cost: '$5', list: [1, 'b'], deep: { at: { last: true } }, none: null };
+  const values: readonly (readonly [written: Json, value: Json])[] = [
+    ['$(trigger.n)', 3],
+    [' $( trigger.n ) ', 3],
+    ['$(trigger)', { ...inputs, cost: '$$5' }],
+    ['$(trigger.list)', [1, 'b']],
+    ['$(trigger.list.1)', 'b'],
+    ['$(trigger.deep.at.last)', true],
+    ['$(trigger.nope)', null],
+    ['$(trigger.who.length)', null],
+    ['$(trigger.toString)', null],
+    ['$(trigger.cost)', '$$5'],
+    ['$(item)', null],
+    ['$(index)', null],
+    ['$(date)', '$$(date)'],
+    ['$(steps.s.n)', '${s.n}'],
+    ['$(steps.s)', '${s}'],
+    ['hello $(trigger.who)!', 'hello me!'],
+    ['n $(trigger.n), $(trigger.list), [$(trigger.none)]', 'n 3, [1,"b"], []'],
+    ['costs $(trigger.cost) or $1', 'costs $$5 or $$1'],
+    ['$(steps.s.a) and $(steps.s.b), $x $(other)', '${s.a} and ${s.b}, $$x $$(other)'],
+    [
+      ['$(trigger.n)', { x: '$1' }, 7, null, true],
+      [3, { x: '$$1' }, 7, null, true],
+    ],
+  ];
+  test.each(values)('%j is written as %j', async (written, value) => {
+    const { actions } = await write(definition([{ name: 's' }, { name: 'a', parameters: { v: written } }]), { inputs });
+    expect(actions[1]?.['parameters']).toEqual({ v: value });
+  });
+
+  const mappings: readonly (readonly [path: string, reference: string])[] = [
+    ['steps.s.total', '${s.deep.value}'],
+    ['steps.s.total.x', '${s.deep.value.x}'],
+    ['steps.s.other', '${s.other}'],
+    ['steps.s', '${s}'],
+    ['steps.s.whole', '${s}'],
+    ['steps.s.whole.x', '${s.x}'],
+    ['steps.s.toString', '${s.toString}'],
+  ];
+  test.each(mappings)('with an output mapping, %s is %s', async (path, reference) => {
+    const outputMapping = { total: 'deep.value', whole: '.' };
+    const { actions } = await write(
+      definition([
+        { name: 's', outputMapping },
+        { name: 'a', parameters: { v: `$(${path})` } },
+      ]),
+    );
+    expect(actions[1]?.['parameters']).toEqual({ v: reference });
+  });
+
+  const conditions: readonly (readonly [condition: string, when: string])[] = [
+    ['steps.s.total > 1', 's.deep.value > 1'],
+    ['has(steps.s.total)', 'has(s.deep.value)'],
+    ['has(steps.s)', '(s != null)'],
+    ['has(trigger.n) && !has(trigger.nope)', 'true && !false'],
+    ['trigger.who == "trigger.who"', '"me" == "trigger.who"'],
+    ['trigger.nope == null', 'null == null'],
+    ['steps.unknown.x', 'steps.unknown.x'],
+  ];
+  test.each(conditions)('the condition %s is written as %s', async (condition, when) => {
+    const { actions } = await write(
+      definition([
+        { name: 's', outputMapping: { total: 'deep.value' } },
+        { name: 'a', condition },
+      ]),
+      { inputs },
+    );
+    expect(actions[1]?.['when']).toBe(when);
+  });
+});
+
+describe('[M6] outputs', () => {
+  test('are one action and a response with it; what was left out is null', async () => {
+    const outputs = { n: 'steps.a.n', who: 'trigger.who', left: 'steps.b' };
+    const { actions, text } = await write(definition([{ name: 'a' }, { name: 'b', onFailure: 'skip' }], { outputs }), {
+      inputs: { who: 'me' },
+      endings: { b: { status: 'skipped' } },
+    });
+    expect(actions.at(-1)).toEqual({
+      id: OUTPUTS,
+      type: 'tool',
+      name: '_collect',
+      parameters: { n: '${a.n}', who: 'me', left: null },
+      depends_on: ['a'],
+    });
+    expect(text.endsWith(`</action><response final="true">\${${OUTPUTS}}</response>`)).toBe(true);
+  });
+
+  test('[J2] what the journal has is not written again', async () => {
+    const { actions } = await write(definition([{ name: 'a' }, { name: 'b' }]), { declared: ['a', OUTPUTS] });
+    expect(actions.map(({ id }) => id)).toEqual(['b']);
+  });
+});
+
+describe('[M6] groups', () => {
+  const COLLECTS = { type: 'tool', name: '_collect' };
+
+  test('a conditional hangs on its gate, writes the branch that is taken, and skips what is named of the other', async () => {
+    const group = step({
+      name: 'choice',
+      type: 'conditional',
+      condition: 'trigger.yes',
+      steps: [step({ name: 'x' }), step({ name: 'y' })],
+      otherwise: [step({ name: 'z' }), step({ name: 'unnamed' }), step({ name: 'x' })],
+    });
+    const after = { name: 'after', parameters: { x: '$(steps.x)', z: '$(steps.z)' } };
+    const yes = await write(definition([{ name: 'first' }, group, after]), { inputs: { yes: true } });
+    expect(yes.actions.slice(1, -1)).toEqual([
+      { id: 'choice_gate', ...COLLECTS, parameters: {}, depends_on: ['first'], when: 'true' },
+      {
+        id: 'after',
+        type: 'tool',
+        name: 'work',
+        parameters: { x: '${x}', z: '${z}' },
+        depends_on: ['choice', 'x', 'z'],
+      },
+      { id: 'z', ...COLLECTS, parameters: {}, depends_on: ['choice_gate'], when: 'false' },
+      { id: 'x', type: 'tool', name: 'work', parameters: {}, depends_on: [] },
+      { id: 'y', type: 'tool', name: 'work', parameters: {}, depends_on: ['x'] },
+      { id: 'choice', ...COLLECTS, parameters: { x: '${x}', y: '${y}' }, depends_on: ['x', 'y'] },
+    ]);
+    const no = await write(definition([group, after]), {
+      inputs: { yes: false },
+      endings: { choice_gate: { status: 'skipped' } },
+    });
+    expect(no.actions.map(({ id }) => id)).toEqual(['choice_gate', 'after', 'z', 'unnamed', 'x', 'choice', OUTPUTS]);
+  });
+
+  test('without another branch, or where its gate was cancelled, what is named is skipped', async () => {
+    const group = (otherwise: readonly WorkflowStep[]): StepText => ({
+      name: 'choice',
+      type: 'conditional',
+      steps: [step({ name: 'x' })],
+      otherwise,
+    });
+    const after = { name: 'after', parameters: { x: '$(steps.x)', z: '$(trigger.z)' } };
+    const skipped = await write(definition([group([]), after]), { endings: { choice_gate: { status: 'skipped' } } });
+    expect(skipped.actions.filter(({ when }) => when === 'false').map(({ id }) => id)).toEqual(['x']);
+    expect(skipped.actions.find(({ id }) => id === 'choice')).toEqual({
+      id: 'choice',
+      ...COLLECTS,
+      parameters: {},
+      depends_on: ['choice_gate'],
+    });
+    const both = await write(
+      definition([group([step({ name: 'z' })]), { ...after, parameters: { x: '$(steps.z)' } }]),
+      {
+        endings: { choice_gate: { status: 'cancelled' } },
+      },
+    );
+    expect(both.actions.filter(({ when }) => when === 'false').map(({ id }) => id)).toEqual(['z']);
+  });
+
+  test('a for_each writes its steps once for each item, and collects the last of each', async () => {
+    const each = step({
+      name: 'each',
+      type: 'for_each',
+      items: '$(steps.list)',
+      steps: [
+        step({ name: 'one', parameters: { v: '$(item.n)', at: '$(index)', text: 'no. $(index)' } }),
+        step({ name: 'two' }),
+      ],
+    });
+    const { actions } = await write(definition([{ name: 'list' }, each]), {
+      endings: { each_items: { output: { items: [{ n: '$a' }, { n: 2 }] } } },
+    });
+    const rows = Object.fromEntries(actions.map(({ id, parameters, depends_on: after }) => [id, [parameters, after]]));
+    expect(rows).toEqual({
+      list: [{}, []],
+      each_items: [{ items: '${list}' }, ['list']],
+      each_0_one: [{ v: '$$a', at: 0, text: 'no. 0' }, []],
+      each_0_two: [{}, ['each_0_one']],
+      each_1_one: [{ v: 2, at: 1, text: 'no. 1' }, []],
+      each_1_two: [{}, ['each_1_one']],
+      each: [{ items: ['${each_0_two}', '${each_1_two}'] }, ['each_0_two', 'each_1_two']],
+      [OUTPUTS]: [{}, []],
+    });
+  });
+
+  test('what is no list is refused in words, and may be skipped', async () => {
+    const each = (onFailure: WorkflowStep['onFailure']): StepText => ({
+      name: 'each',
+      type: 'for_each',
+      items: 'x',
+      onFailure,
+    });
+    const endings = { each_items: { output: { items: 'costs $5' } } };
+    const refused = (await write(definition([each('abort')]), { endings })).actions.find(({ id }) => id === 'each');
+    expect(refused).toEqual({
+      id: 'each',
+      type: 'tool',
+      name: '_refuse',
+      parameters: { message: '"items" must be a list, found "costs $$5"' },
+      depends_on: [],
+    });
+    const skipped = (await write(definition([each('continue')]), { endings })).actions;
+    expect(skipped.map(({ id, on_error: onError }) => [id, onError])).toEqual([
+      ['each_items', 'skip'],
+      ['each', 'skip'],
+      [OUTPUTS, undefined],
+    ]);
+    const nothing = (await write(definition([each('abort')]), { endings: { each_items: { output: 7 } } })).actions;
+    expect(nothing.find(({ id }) => id === 'each')?.['parameters']).toEqual({
+      message: '"items" must be a list, found null',
+    });
+  });
+});
+
+describe('[P16] [M6] limits', () => {
+  const each = (inner: readonly StepText[]): StepText => ({
+    name: 'each',
+    type: 'for_each',
+    items: '$(trigger.list)',
+    steps: inner.map(step),
+  });
+  const items = (count: number): Record<string, Ending> => ({
+    each_items: { output: { items: Array.from({ length: count }, (_, n) => n) } },
+  });
+
+  test('more items than a run may have actions for fail before the first of them', async () => {
+    const count = limits.actionsPerRun;
+    const { actions, error } = await write(definition([each([{ name: 'x' }])]), { endings: items(count) });
+    expect(actions.map(({ id }) => id)).toEqual(['each_items']);
+    expect(error).toMatchObject({
+      code: 'too_many_actions',
+      message: `Step "each": ${count} items with 1 steps each are at least ${count + 1} actions; a run may have ${limits.actionsPerRun}, and has 1 already`,
+    });
+  });
+
+  test('as many as fit are written: the items, what collects them, their gate and the outputs', async () => {
+    const most = limits.actionsPerRun - 3;
+    const fits = await write(definition([each([{ name: 'x' }])]), { endings: items(most) });
+    expect(fits.error).toBeNull();
+    expect(fits.actions).toHaveLength(limits.actionsPerRun);
+    const one = await write(definition([each([{ name: 'x' }])]), { endings: items(most + 1) });
+    expect(one.error).toMatchObject({ code: 'too_many_actions' });
+    expect(one.actions).toHaveLength(1);
+  });
+
+  test('a group among the steps of an item counts as its gate and what collects it', async () => {
+    const inner = [{ name: 'g', type: 'parallel' as const }, { name: 'x' }];
+    const { error } = await write(definition([each(inner)]), { endings: items(1_000) });
+    expect((error as StepFailed).message).toContain('1000 items with 2 steps each are at least 3001 actions');
+  });
+
+  test('one action too many fails by its name', async () => {
+    const steps = Array.from({ length: limits.actionsPerRun + 1 }, (_, n) => ({ name: `s${n}`, dependsOn: [] }));
+    const { actions, error } = await write(definition(steps));
+    expect(actions).toHaveLength(limits.actionsPerRun);
+    expect(error).toMatchObject({
+      code: 'too_many_actions',
+      message: `A run may have ${limits.actionsPerRun} actions, and "s${limits.actionsPerRun}" would be one more`,
+    });
+  });
+
+  test('a text of more bytes than a generation may have fails by the step that would pass it', async () => {
+    const half = 'é'.repeat(limits.generationBytes / 4);
+    const { actions, error } = await write(
+      definition([
+        { name: 'a', parameters: { half } },
+        { name: 'b', parameters: { half } },
+      ]),
+    );
+    expect(actions.map(({ id }) => id)).toEqual(['a']);
+    expect(error).toMatchObject({
+      code: 'too_large',
+      message: `The steps of a run, with the items that they work on, may have ${limits.generationBytes} bytes together; "b" would pass that`,
+    });
+  });
+});
+
+describe('[M6] failures', () => {
+  test('a step that fails ends the text, with its note; what it compensates is written first', async () => {
+    const undo = step({ name: 'undo', dependsOn: ['later'], parameters: { of: '$(steps.a)' } });
+    const { actions, error } = await write(
+      definition([
+        { name: 'a', compensate: [undo] },
+        { name: 'later', dependsOn: [] },
+      ]),
+      {
+        endings: { a: { status: 'failed', note: 'it broke' } },
+      },
+    );
+    expect(error).toMatchObject({ code: 'step_failed', message: 'Step "a" failed: it broke' });
+    expect(actions.find(({ id }) => id === 'a_undo_undo')).toMatchObject({
+      depends_on: ['a'],
+      parameters: { of: '${a}' },
+    });
+    expect(actions.map(({ id }) => id)).not.toContain(OUTPUTS);
+  });
+
+  test.each(['failed', 'rejected'] as const)('a step that is %s without a note fails it too', async (status) => {
+    const { error } = await write(definition([{ name: 'a' }]), { endings: { a: { status } } });
+    expect(error).toMatchObject({ message: 'Step "a" failed' });
+  });
+
+  test.each(['continue', 'skip'] as const)('on_failure: %s does not', async (onFailure) => {
+    const { error, actions } = await write(definition([{ name: 'a', onFailure }]), {
+      endings: { a: { status: 'failed' } },
+    });
+    expect(error).toBeNull();
+    expect(actions.at(-1)?.id).toBe(OUTPUTS);
+  });
+
+  test('fail_fast: false does the rest first, and fails with the first failure, without outputs', async () => {
+    const { actions, error } = await write(
+      definition([{ name: 'a' }, { name: 'b', dependsOn: [] }, { name: 'c', dependsOn: [] }], { failFast: false }),
+      { endings: { a: { status: 'failed', note: 'first' }, c: { status: 'failed', note: 'second' } } },
+    );
+    expect(actions.map(({ id }) => id)).toEqual(['a', 'b', 'c']);
+    expect(error).toMatchObject({ message: 'Step "a" failed: first' });
+  });
+
+  test('a group whose gate has failed has failed with it', async () => {
+    const { error } = await write(definition([{ name: 'g', type: 'parallel', condition: 'trigger.x' }]), {
+      endings: { g_gate: { status: 'failed', note: 'no such name' }, g: { status: 'skipped' } },
+    });
+    expect(error).toMatchObject({ message: 'Step "g" failed: no such name' });
+  });
+});
