@@ -8,6 +8,7 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createParser } from 'eventsource-parser';
+import { LIGHT_SANDBOX } from '../../container-runner/test/support/levels.ts';
 import { withSnapshot } from '../../container-runner/test/support/python-snapshot.ts';
 import { freePort, startService, stopService, waitUntilHealthy } from '../../scripts/services.ts';
 import type { Service } from '../../scripts/services.ts';
@@ -138,6 +139,7 @@ class Chaos {
       cwd: root,
       env: {
         ...process.env,
+        ...LIGHT_SANDBOX,
         RUNNER_PORT: String(this.#ports.runner),
         CORTEX_STATE_DIR: join(root, 'state'),
         RUNNER_SECRET: SECRET,

@@ -3,6 +3,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, expect, test } from 'vitest';
+import { LIGHT_SANDBOX } from '../../container-runner/test/support/levels.ts';
 import { limits } from '../../src/domain/limits.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { childrenOf, clearAway, post, start, stateFolder, stop, withCommand } from '../support/npm-start.ts';
@@ -52,7 +53,7 @@ const result = async (system: Started, session: string): Promise<RunResult> =>
   (await (await fetch(`${system.url}/executions/${session}`)).json()) as RunResult;
 
 test('[J2] a run that is under way at three starts that freeze is set aside by name; another one goes on, new ones are served', async () => {
-  const env = { CORTEX_STATE_DIR: stateFolder() };
+  const env = { ...LIGHT_SANDBOX, CORTEX_STATE_DIR: stateFolder() };
   const first = await start(env);
   const [poison, innocent] = [await begin(first), await begin(first)];
   await expect.poll(async () => (await result(first, innocent)).actions[0]?.status ?? '', LATER).toBe('running');

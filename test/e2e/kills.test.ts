@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { LIGHT_SANDBOX } from '../../container-runner/test/support/levels.ts';
 import { freePort } from '../../scripts/services.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { childrenOf, clearAway, isAlive, post, start, stateFolder, stop, withCommand } from '../support/npm-start.ts';
@@ -31,6 +32,7 @@ type Command = readonly string[] | undefined;
 
 beforeAll(async () => {
   env = {
+    ...LIGHT_SANDBOX,
     CORTEX_STATE_DIR: stateFolder(),
     PORT: String(await freePort()),
     RUNNER_PORT: String(await freePort()),

@@ -21,3 +21,6 @@ export function reasonToSkip(level: SandboxLevel): string | null {
   if (level === 'process' && process.platform === 'win32') return 'needs a shell and python3';
   return null;
 }
+
+/** A sandbox that starts fast and holds nothing in an engine, for tests of anything but sandboxes. */
+export const LIGHT_SANDBOX = { RUNNER_SANDBOX: hasBubblewrap ? 'bubblewrap' : 'wasm', RUNNER_WARM: '1' };
