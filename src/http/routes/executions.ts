@@ -84,7 +84,7 @@ export function executionRoutes({ gateway, executions }: ExecutionRoutesOptions)
   app.post(
     '/execute/streaming_protocol',
     describe({
-      summary: 'The same; a text/plain body may still be arriving',
+      summary: 'Run protocol text without a model; a text/plain body may be streamed',
       body: executeBody,
       plainText: true,
       query: executeQuery,
@@ -97,7 +97,7 @@ export function executionRoutes({ gateway, executions }: ExecutionRoutesOptions)
   app.post(
     '/plan',
     describe({
-      summary: 'What protocol text would do: actions, waves, estimates; nothing runs',
+      summary: 'Plan protocol text without running it: actions, waves, estimates',
       body: planBody,
       plainText: true,
       query: planQuery,
@@ -123,7 +123,7 @@ export function executionRoutes({ gateway, executions }: ExecutionRoutesOptions)
 
   app.get(
     '/executions',
-    describe({ summary: 'Executions, newest first', query: executionsQuery, response: answers.executions }),
+    describe({ summary: 'List executions, newest first', query: executionsQuery, response: answers.executions }),
     async (c) => {
       const { status = null, limit = limits.pageRows, before } = readQuery(executionsQuery, c.req.url);
       const [at = '', id = ''] = before?.split('-', 2) ?? [];
@@ -137,7 +137,7 @@ export function executionRoutes({ gateway, executions }: ExecutionRoutesOptions)
       return c.json({ executions: page, next: last === undefined ? null : `${last.started_at}-${last.execution_id}` });
     },
   );
-  app.get('/executions/:id', describe({ summary: 'One execution as a document', response: answers.runResult }), (c) => {
+  app.get('/executions/:id', describe({ summary: 'Get one execution', response: answers.runResult }), (c) => {
     const id = c.req.param('id');
     const path = id.startsWith('run_') ? `/runs/${encodeURIComponent(id)}` : '/-/latest-run';
     return toExecution(id, path, c.req.raw, c.get('principal'));

@@ -23,13 +23,18 @@ import { manifestFilesBody, validate } from '../schemas.ts';
 export function manifestRoutes(host: ManifestHost): Hono<EdgeEnv> {
   const app = new Hono<EdgeEnv>();
 
-  app.get('/manifests', describe({ summary: 'Everything in the catalogue', response: answers.manifests }), async (c) =>
-    c.json({ manifests: await list(host, c.get('principal'), null) }),
+  app.get(
+    '/manifests',
+    describe({ summary: 'List all manifests in the catalogue', response: answers.manifests }),
+    async (c) => c.json({ manifests: await list(host, c.get('principal'), null) }),
   );
 
   app.get(
     '/manifests/graph',
-    describe({ summary: 'Who uses what; as text with `Accept: text/plain`', response: answers.manifestGraph }),
+    describe({
+      summary: 'Get the dependency graph of the catalogue; as text with `Accept: text/plain`',
+      response: answers.manifestGraph,
+    }),
     async (c) => {
       const { graph, text } = await host.graph(c.get('principal').name);
       return (c.req.header('accept') ?? '').includes('text/plain') ? c.text(text) : c.json(graph);
@@ -39,7 +44,7 @@ export function manifestRoutes(host: ManifestHost): Hono<EdgeEnv> {
   app.post(
     '/manifests/validate',
     describe({
-      summary: 'What putting them in would say; nothing changes',
+      summary: 'Validate manifests without storing them',
       yaml: 'folder',
       query: filesQuery,
       response: answers.manifestCheck,
@@ -55,7 +60,7 @@ export function manifestRoutes(host: ManifestHost): Hono<EdgeEnv> {
     '/manifests',
     describe({
       summary:
-        'Make the catalogue what this folder is, with the files that its manifests name; what is not in it goes. All or nothing (role admin)',
+        'Replace the catalogue with a folder of manifests and the files that they name; all or nothing (role admin)',
       yaml: 'folder',
       query: filesQuery,
       response: answers.manifestReplacement,
@@ -71,7 +76,8 @@ export function manifestRoutes(host: ManifestHost): Hono<EdgeEnv> {
   app.post(
     '/manifests',
     describe({
-      summary: 'Put manifests in, one or a folder; what does not load is reported, the rest is taken (role admin)',
+      summary:
+        'Upload one manifest or a folder; manifests that do not load are reported, the others are stored (role admin)',
       yaml: 'folder',
       query: filesQuery,
       status: 201,
@@ -95,7 +101,7 @@ export function manifestRoutes(host: ManifestHost): Hono<EdgeEnv> {
   app.get(
     '/manifests/:kind',
     describe({
-      summary: 'One kind: agent, tool, relic, workflow, monument',
+      summary: 'List manifests of one kind: agent, tool, relic, workflow, monument',
       response: answers.manifests,
     }),
     async (c) => c.json({ manifests: await list(host, c.get('principal'), kindOf(c.req.param('kind'))) }),
@@ -104,7 +110,7 @@ export function manifestRoutes(host: ManifestHost): Hono<EdgeEnv> {
   app.get(
     '/manifests/:kind/:name',
     describe({
-      summary: 'One manifest with its versions; as it was written with `Accept: application/yaml`',
+      summary: 'Get one manifest with its versions; its source with `Accept: application/yaml`',
       query: manifestQuery,
       response: answers.manifestDetail,
     }),
@@ -126,7 +132,7 @@ export function manifestRoutes(host: ManifestHost): Hono<EdgeEnv> {
   app.put(
     '/manifests/:kind/:name',
     describe({
-      summary: 'Put one manifest in, or a new version of it (role admin)',
+      summary: 'Upload one manifest, or a new version of it (role admin)',
       yaml: 'one',
       status: 201,
       further: [200],
@@ -144,7 +150,7 @@ export function manifestRoutes(host: ManifestHost): Hono<EdgeEnv> {
 
   app.delete(
     '/manifests/:kind/:name',
-    describe({ summary: 'Take one manifest out (role admin)', status: 204 }),
+    describe({ summary: 'Delete one manifest (role admin)', status: 204 }),
     async (c) => {
       const principal = requireAdmin(c.get('principal'));
       const ref = { kind: kindOf(c.req.param('kind')), name: c.req.param('name') };

@@ -22,7 +22,7 @@ async function admitted({ admit }: SessionAppOptions): Promise<void> {
 
 sessionActions.delete(
   '/',
-  describe({ summary: 'Cancel what runs and delete everything', query: deleteQuery, status: 204 }),
+  describe({ summary: 'Cancel all runs of the session and delete it', query: deleteQuery, status: 204 }),
   async (c) => {
     const { session, destroy } = c.env;
     void session.record;
@@ -39,7 +39,7 @@ sessionActions.delete(
 sessionActions.post(
   '/message',
   describe({
-    summary: 'Send a message; answers with the run’s events, or with one document',
+    summary: 'Send a message; the response is a stream of the run’s events, or one document',
     body: messageBody,
     query: messageQuery,
     response: answers.runResult,
@@ -76,7 +76,7 @@ sessionActions.post(
 
 sessionActions.post(
   '/cancel',
-  describe({ summary: 'Cancel what runs and what waits', body: cancelBody, response: answers.cancelled }),
+  describe({ summary: 'Cancel running and queued runs', body: cancelBody, response: answers.cancelled }),
   async (c) => {
     const { session } = c.env;
     void session.record;
@@ -89,7 +89,7 @@ sessionActions.post(
 sessionActions.get(
   '/approvals/:approval',
   describe({
-    summary: 'What a person is asked: the whole call as it will run, its size and digest, and what was decided',
+    summary: 'Get an approval request: the complete call, its size and digest, and the decision',
     response: answers.approval,
   }),
   (c) => {
@@ -101,7 +101,7 @@ sessionActions.get(
 sessionActions.post(
   '/approvals/:approval',
   describe({
-    summary: 'Answer an approval request; the first answer counts, 409 for one that comes later',
+    summary: 'Decide an approval request; the first decision counts, later ones get 409',
     body: approvalBody,
     response: answers.decision,
   }),

@@ -14,14 +14,14 @@ import { eventStream, SSE_HEADERS } from '../sse.ts';
 
 export const sessionReading = new Hono<SessionEnv>();
 
-sessionReading.get('/', describe({ summary: 'The session', response: answers.session }), (c) =>
+sessionReading.get('/', describe({ summary: 'Get the session', response: answers.session }), (c) =>
   c.json(sessionDocument(c.env.session)),
 );
 
 sessionReading.get(
   '/events',
   describe({
-    summary: 'All events of the session, then live ones; resumable with Last-Event-ID',
+    summary: 'Stream all events of the session, then live ones; resumable with Last-Event-ID',
     query: eventsQuery,
     media: 'events',
   }),
@@ -49,7 +49,7 @@ sessionReading.get(
 sessionReading.get(
   '/history',
   describe({
-    summary: 'Messages and answers, in order: the newest page, or the one before a run',
+    summary: 'List messages and answers in order: the newest page, or the page before a run',
     query: runsQuery,
     response: answers.history,
   }),
@@ -81,7 +81,7 @@ sessionReading.get(
 sessionReading.get(
   '/transcript',
   describe({
-    summary: 'Completed runs as training examples in the chat format, one run a line',
+    summary: 'Export completed runs as training examples in the chat format, one run per line',
     query: transcriptQuery,
     media: 'lines',
   }),
@@ -94,7 +94,7 @@ sessionReading.get(
 sessionReading.get(
   '/export',
   describe({
-    summary: 'The whole session, one JSON text a line: its record, its runs, all events, its variables',
+    summary: 'Export the whole session, one JSON value per line: its record, runs, events and variables',
     media: 'lines',
   }),
   (c) => {
@@ -106,7 +106,11 @@ sessionReading.get(
 
 sessionReading.get(
   '/artifacts',
-  describe({ summary: 'Large outputs and files of actions', query: artifactsQuery, response: answers.artifacts }),
+  describe({
+    summary: 'List artifacts: large outputs and files of actions',
+    query: artifactsQuery,
+    response: answers.artifacts,
+  }),
   async (c) => {
     const { session } = c.env;
     const { session_id: id } = session.record;
@@ -116,7 +120,7 @@ sessionReading.get(
 );
 sessionReading.get(
   '/artifacts/:artifact',
-  describe({ summary: 'One of them, as it is; takes Range', media: 'file' }),
+  describe({ summary: 'Download an artifact; supports Range', media: 'file' }),
   async (c) =>
     artifactResponse(await c.env.session.read().artifact(c.req.param('artifact')), c.req.header('range') ?? null),
 );
@@ -124,7 +128,7 @@ sessionReading.get(
 sessionReading.get(
   '/feeds',
   describe({
-    summary: 'Context feeds: their definitions, latest values, and what went wrong',
+    summary: 'List context feeds: definitions, latest values and errors',
     response: answers.feeds,
   }),
   (c) => {
@@ -134,14 +138,14 @@ sessionReading.get(
 );
 sessionReading.get(
   '/state',
-  describe({ summary: 'Session variables', response: answers.state }),
+  describe({ summary: 'Get the session variables', response: answers.state }),
   async (c) => await jsonAnswer(c.env.session.state(), {}, { closed: closedBy(c) }),
 );
 
 sessionReading.get(
   '/runs',
   describe({
-    summary: 'Runs of the session, in order: the newest page, or the one before a run',
+    summary: 'List runs of the session in order: the newest page, or the page before a run',
     query: runsQuery,
     response: answers.runs,
   }),
@@ -161,7 +165,7 @@ sessionReading.get(
 );
 sessionReading.get(
   '/runs/:run',
-  describe({ summary: 'One run as a document', response: answers.runResult }),
+  describe({ summary: 'Get one run', response: answers.runResult }),
   async (c) => await runDocument(c, c.env.session.run(c.req.param('run'))),
 );
 

@@ -47,7 +47,8 @@ export function sessionsRoutes({ gateway, tokens, now }: SessionRoutesOptions): 
   app.post(
     '/agent/session/:id/tokens',
     describe({
-      summary: 'A token for a browser: this session only, for a time, with the scopes read, message, approve',
+      summary:
+        'Create a token for a browser: for this session, limited in time, with the scopes read, message, approve',
       body: tokenBody,
       query: tokensQuery,
       status: 201,

@@ -26,7 +26,7 @@ export function healthRoute({ version, auth, status: statusFor }: SystemRoutesOp
   app.get(
     '/health',
     describe({
-      summary: 'Whether the system is up, and what is active',
+      summary: 'Get the status of the system and its active parts',
       query: healthQuery,
       response: answers.health,
       further: [503],
@@ -53,15 +53,18 @@ export function systemRoutes(given: {
 }): Hono<EdgeEnv> {
   const { status, gateway, document } = given;
   const app = new Hono<EdgeEnv>();
-  app.get('/openapi.json', describe({ summary: 'This document', response: answers.document }), async (c) =>
+  app.get('/openapi.json', describe({ summary: 'Get this document', response: answers.document }), async (c) =>
     c.json(await document()),
   );
   app.get(
     '/executors',
-    describe({ summary: 'Action types, where they run and whether they are available', response: answers.executors }),
+    describe({
+      summary: 'List action types, where they run and whether they are available',
+      response: answers.executors,
+    }),
     async (c) => c.json({ executors: (await status(c.get('principal').name)).executors }),
   );
-  app.get('/agents', describe({ summary: 'Agents in the catalogue', response: answers.agents }), async (c) =>
+  app.get('/agents', describe({ summary: 'List the agents in the catalogue', response: answers.agents }), async (c) =>
     c.json({ agents: await gateway.agents(c.get('principal').name) }),
   );
   return app;

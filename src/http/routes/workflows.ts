@@ -76,7 +76,7 @@ export function workflowRoutes(host: WorkflowHost, gateway: Gateway): Hono<EdgeE
 
   app.get(
     '/workflows',
-    describe({ summary: 'Workflows: their triggers, inputs and steps', response: answers.workflows }),
+    describe({ summary: 'List workflows: triggers, inputs and steps', response: answers.workflows }),
     async (c) => {
       const workflows = await host.list(c.get('principal').name);
       return c.json({
@@ -95,7 +95,7 @@ export function workflowRoutes(host: WorkflowHost, gateway: Gateway): Hono<EdgeE
   app.get(
     '/schedules',
     describe({
-      summary: 'Scheduled workflows of this key, soonest first, each with its next times',
+      summary: 'List the scheduled workflows of this key, soonest first, each with its next start times',
       query: schedulesQuery,
       response: answers.schedules,
     }),
@@ -110,7 +110,7 @@ export function workflowRoutes(host: WorkflowHost, gateway: Gateway): Hono<EdgeE
   app.post(
     '/workflows/:name/runs',
     describe({
-      summary: 'Run a workflow; its outputs are the answer',
+      summary: 'Run a workflow; the response contains its outputs',
       body: workflowBody,
       response: answers.runResult,
       media: 'events',
@@ -133,7 +133,7 @@ export function workflowRoutes(host: WorkflowHost, gateway: Gateway): Hono<EdgeE
   app.post(
     '/events/:event',
     describe({
-      summary: 'Start every workflow that waits for this event',
+      summary: 'Start every workflow with a trigger for this event',
       body: eventBody,
       status: 202,
       response: answers.startedByEvent,
@@ -172,7 +172,7 @@ export function webhookRoutes(host: WorkflowHost, keys: readonly ApiKey[]): Hono
   app.post(
     '/webhooks/:name',
     describe({
-      summary: 'Start a workflow by a signed request, without a key: `x-cortex-signature: t=<seconds>,v1=<hex>`',
+      summary: 'Start a workflow with a signed request instead of a key: `x-cortex-signature: t=<seconds>,v1=<hex>`',
       query: webhookQuery,
       status: 202,
       response: answers.startedByWebhook,
