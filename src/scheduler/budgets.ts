@@ -36,8 +36,7 @@ export function tokensLeft({ policy, tokens, reserved }: RunState): number {
 export function reserve({ state, at }: StepFrame, node: ActionNode): ChildBudget | null {
   if (!startsChild(node)) return null;
   const { policy, generation, reserved } = state;
-  const waiting =
-    generation?.nodes.filter((other) => other !== node && startsChild(other) && isPending(other)).length ?? 0;
+  const waiting = generation?.nodes.filter((other) => startsChild(other) && isPending(other)).length ?? 0;
   const part = (left: number): number => Math.max(0, left) / (waiting + 2);
   const usedMs = state.elapsedMs + (at - state.since);
   const actionsLeft = Math.max(0, policy.maxActions - state.admittedActions - reserved.actions);

@@ -226,7 +226,6 @@ function refreshPaths(state: RunState): void {
   const order = postorder(state, dirty);
   for (const node of order.reverse()) {
     for (const dependency of node.dependencies) {
-      if (dependency.stage === 'settled') continue;
       const path = dependency.policy.estimateMs + node.pathMs;
       if (path <= dependency.pathMs) continue;
       dependency.pathMs = path;

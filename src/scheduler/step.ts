@@ -657,7 +657,8 @@ function propagate(frame: StepFrame): void {
       consider(frame, dependent);
     }
     const { generation } = state;
-    if (generation?.iteration === node.iteration && node.declaration.mode === 'sync') {
+    // A sync action settles in its own iteration, which waits for it.
+    if (generation !== null && node.declaration.mode === 'sync') {
       for (const freed of liftBarrier(generation, node)) consider(frame, freed);
     }
     if (node.settlement?.status === 'failed') failFast(frame, node);

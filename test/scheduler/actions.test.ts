@@ -48,6 +48,28 @@ describe('S5 slots', () => {
     expect(essential(run.succeed('plug'))).toEqual(['settle plug completed', 'start b']);
   });
 
+  test('[S5] a path does not lead through an action that was skipped', () => {
+    const run = new Driver({ maxParallelActions: 2 });
+    run.declare({ id: 'plug' });
+    run.declare({ id: 'f' });
+    run.declare({ id: 'a' }, { estimateMs: 1_000 });
+    run.declare({ id: 'b' }, { estimateMs: 2_000 });
+    run.declare({ id: 'x', dependsOn: ['f', 'a'] }, { estimateMs: 9_000 });
+    run.declare({ id: 'y', dependsOn: ['x', 'plug'], waitForAll: false }, { estimateMs: 9_000 });
+    expect(essential(run.fail('f'))).toEqual(['settle f failed boom', 'settle x skipped f', 'start b']);
+  });
+
+  test('[S5] a fire_and_forget action that gets awaited in the lane starts once', () => {
+    const run = new Driver({ maxParallelActions: 2 });
+    run.declare({ id: 'a' });
+    run.declare({ id: 'b' });
+    run.declare({ id: 'f', mode: 'fire_and_forget' });
+    run.declare({ id: 'c', dependsOn: ['f'] });
+    expect(essential(run.succeed('a'))).toEqual(['settle a completed', 'start f']);
+    expect(essential(run.succeed('b'))).toEqual(['settle b completed']);
+    expect(essential(run.succeed('f'))).toEqual(['settle f completed', 'start c']);
+  });
+
   test('[S5] a target runs no more often at once than its manifest says, and blocks nobody else', () => {
     const run = new Driver();
     run.declare({ id: 'a', name: 'slow' }, { concurrency: 1 });

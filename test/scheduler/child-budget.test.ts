@@ -48,6 +48,21 @@ test('[S12] a child that fails, is cancelled or times out gives back what it did
   }
 });
 
+test('[S12] what is left is shared with the children that wait, and seconds are those that are left', () => {
+  const run = new Driver(POLICY);
+  run.declare({ id: 't' });
+  for (const id of ['c', 'd', 'e']) run.declare({ id, type: 'agent', dependsOn: ['t'] });
+  run.at += 40_000;
+  run.succeed('t');
+  // Of 20 calls a quarter, of 15 a third, of 10 half: one part each, and one for what comes after.
+  expect(budgets(run).map((budget) => [budget?.seconds, budget?.modelCalls])).toEqual([
+    [undefined, undefined],
+    [60, 5],
+    [60, 5],
+    [60, 5],
+  ]);
+});
+
 test('[S12] with nothing left a child is not started, and the run is told', () => {
   const run = new Driver({ ...POLICY, modelCalls: 2 });
   expect(essential(run.declare({ id: 'c', type: 'agent' }))).toContain('settle c failed budget_exceeded');

@@ -362,6 +362,24 @@ describe('P6 and P12 names', () => {
     expect(bound['text']).toBe(run.key('b'));
   });
 
+  test('[P12] a name that is still to be declared again does not mean its earlier, failed action', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' });
+    run.fail('a');
+    run.end();
+    expect(run.declare({ id: 'c', dependsOn: ['a'], references: ['a'] })).toEqual([]);
+    expect(essential(run.declare({ id: 'a' }))).toEqual(['queue a []', 'queue c [a]', 'start a']);
+    expect(essential(run.succeed('a'))).toEqual(['settle a completed', 'start c']);
+  });
+
+  test('[P6] a refused action does not take over the id of an accepted one', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' });
+    run.refuse({ id: 'a' });
+    expect(essential(run.declare({ id: 'c', dependsOn: ['a'] }))).toEqual(['queue c [a]']);
+    expect(essential(run.succeed('a'))).toEqual(['settle a completed', 'start c']);
+  });
+
   test('[P12] a binding stays when the name gets a newer meaning', () => {
     const run = new Driver();
     run.declare({ id: 'a', outputKey: 'x' });
@@ -511,6 +529,21 @@ describe('S4 sync, async, fire_and_forget', () => {
       'queue b [log]',
     ]);
     expect(essential(run.declare({ id: 'c', dependsOn: ['log'] }))).toEqual(['queue c [log]']);
+  });
+
+  test('[S4] fire_and_forget that has ended before something depends on it holds the run no longer', () => {
+    const run = new Driver();
+    run.declare({ id: 'f', mode: 'fire_and_forget' });
+    run.succeed('f');
+    run.declare({ id: 'b', dependsOn: ['f'] });
+    run.respond(true);
+    run.end();
+    expect(essential(run.succeed('b'))).toEqual([
+      'settle b completed',
+      'complete_iteration 1 final',
+      'end_run completed',
+      'drained',
+    ]);
   });
 
   test('[S4] fire_and_forget that a response refers to is async: the iteration waits for it', () => {

@@ -13,6 +13,8 @@ import {
   statusOf,
 } from '../../src/scheduler/step.ts';
 import type { ActionStatus } from '../../src/domain/action.ts';
+import { restore, snapshot } from '../../src/scheduler/step.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
 import { Driver, TEXT } from '../support/scheduler-kit.ts';
 
 const none: Record<ActionStatus, number> = {
@@ -174,4 +176,14 @@ describe('what a writer of text may ask', () => {
     last.end();
     expect(generationTokens(last.state)).toBe(5_000);
   });
+});
+
+test('[J9] a snapshot of another format, or one that is not whole, is refused in words', () => {
+  const run = new Driver();
+  run.declare({ id: 'a' });
+  const stored = snapshot(run.state);
+  expect(() => restore({ ...stored, v: 2 })).toThrow('A scheduler snapshot has format 2; this version reads 1');
+  expect(() => restore({ ...stored, nodes: [] as unknown as JsonObject })).toThrow(
+    'A scheduler snapshot refers to action 0, which it does not contain',
+  );
 });

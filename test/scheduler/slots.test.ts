@@ -163,6 +163,18 @@ describe('a target with too much to do', () => {
     expect(most(run, 'tool/x')).toBe(3);
   });
 
+  test('[R8] what waits for a dependency takes no place of its target', () => {
+    const run = new Driver({ maxParallelActions: 4 });
+    run.declare({ id: 'first', name: 'y' });
+    fanOut(run, 3);
+    run.declare({ id: 'waits', name: 'x', dependsOn: ['first'] });
+    run.fail('a0', { overloaded: true });
+    expect(most(run, 'tool/x')).toBe(1);
+    run.declare({ id: 'b', name: 'x' });
+    expect(started(run.succeed('a1'))).toEqual([]);
+    expect(started(run.succeed('a2'))).toEqual(['start b']);
+  });
+
   test('[R8] actions without a target of their own are slowed by their type', () => {
     const run = new Driver({ maxParallelActions: 4 });
     for (const id of ['p1', 'p2', 'p3', 'p4']) run.declare({ id, type: 'python', name: id });
