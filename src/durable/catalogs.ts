@@ -13,7 +13,7 @@ import { valueOf } from './reply.ts';
 import type { Reply } from './reply.ts';
 
 function catalogFor(env: Env, owner: string | null): Remote<CatalogRpc> {
-  return env.CATALOGS.getByName(objectName(owner)) as unknown as Remote<CatalogRpc>;
+  return env.CATALOGS.getByName(objectName(owner));
 }
 
 /**

@@ -68,7 +68,7 @@ export async function deleteChildren(env: Env, storage: DurableObjectStorage): P
 }
 
 function sessionOf(env: Env, id: string): Remote<SessionRpc> {
-  return env.SESSIONS.getByName(id) as unknown as Remote<SessionRpc>;
+  return env.SESSIONS.getByName(id);
 }
 
 /**

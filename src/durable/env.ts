@@ -19,15 +19,30 @@ import type { Identity } from '../policies/session-ids.ts';
 import type { Variables } from '../settings/settings.ts';
 import type { Reply } from './reply.ts';
 
+/**
+ * The stub of an object with the interface `T`. Replaces the platform's stub type, which TypeScript cannot expand for
+ * recursive values such as `Json`.
+ */
+export type Remote<T> = {
+  readonly [Method in keyof T]: T[Method] extends (...parameters: infer P) => infer R
+    ? (...parameters: P) => Promise<Awaited<R>>
+    : never;
+};
+
+/** The objects of one class, by name. */
+interface Objects<T> {
+  getByName(name: string): Remote<T>;
+}
+
 export interface Env extends Variables {
-  readonly SESSIONS: DurableObjectNamespace<SessionRpc>;
-  readonly EXECUTIONS: DurableObjectNamespace<ExecutionIndexRpc>;
-  readonly RATES: DurableObjectNamespace<RateLimitRpc>;
-  readonly ENDPOINTS: DurableObjectNamespace<EndpointStatusRpc>;
-  readonly SCHEDULES: DurableObjectNamespace<ScheduleRpc>;
-  readonly CATALOGS: DurableObjectNamespace<CatalogRpc>;
-  readonly RELICS: DurableObjectNamespace<RelicRpc>;
-  readonly IDENTITY: DurableObjectNamespace<IdentityRpc>;
+  readonly SESSIONS: Objects<SessionRpc>;
+  readonly EXECUTIONS: Objects<ExecutionIndexRpc>;
+  readonly RATES: Objects<RateLimitRpc>;
+  readonly ENDPOINTS: Objects<EndpointStatusRpc>;
+  readonly SCHEDULES: Objects<ScheduleRpc>;
+  readonly CATALOGS: Objects<CatalogRpc>;
+  readonly RELICS: Objects<RelicRpc>;
+  readonly IDENTITY: Objects<IdentityRpc>;
   /** Workers AI, in the environment `workers-ai` only (wrangler.toml). */
   readonly AI?: AiBinding;
   /** Runners as Cloudflare Containers, in the environment `containers` only (wrangler.toml). */
@@ -39,17 +54,7 @@ export function objectName(owner: string | null): string {
   return owner === null ? 'local' : `key:${owner}`;
 }
 
-/**
- * The stub of an object with the interface `T`. Replaces the platform's stub type, which TypeScript cannot expand for
- * recursive values such as `Json`.
- */
-export type Remote<T> = {
-  readonly [Method in keyof T]: T[Method] extends (...parameters: infer P) => infer R
-    ? (...parameters: P) => Promise<Awaited<R>>
-    : never;
-};
-
-export interface SessionRpc extends Rpc.DurableObjectBranded {
+export interface SessionRpc {
   create(record: SessionRecord, state: JsonObject): Promise<void>;
   /** Starts the only run of a child or workflow session, once; returns its id (M6, M7). */
   startChild(record: SessionRecord, request: ChildRequest): Promise<string>;
@@ -67,24 +72,24 @@ export interface SessionRpc extends Rpc.DurableObjectBranded {
   remove(): Promise<Reply<null>>;
 }
 
-export interface ExecutionIndexRpc extends Rpc.DurableObjectBranded {
+export interface ExecutionIndexRpc {
   record(entry: ExecutionEntry): void;
   forget(executionIds: readonly string[]): void;
   list(page: ExecutionsPage): ExecutionEntry[];
 }
 
-export interface RateLimitRpc extends Rpc.DurableObjectBranded {
+export interface RateLimitRpc {
   /** @returns null, or the milliseconds until the next request is allowed */
   take(perMinute: number): number | null;
 }
 
-export interface EndpointStatusRpc extends Rpc.DurableObjectBranded {
+export interface EndpointStatusRpc {
   record(report: EndpointReport): void;
   /** The endpoints whose breaker is not closed. */
   list(): EndpointReport[];
 }
 
-export interface ScheduleRpc extends Rpc.DurableObjectBranded {
+export interface ScheduleRpc {
   /** Loads the current schedules from the catalogue of `owner`. */
   follow(owner: string | null): Promise<void>;
   /** Replaces all schedules. */
@@ -104,7 +109,7 @@ type CatalogCalls = {
   ) => Promise<Reply<Awaited<ReturnType<ManifestHost[Call]>>>>;
 };
 
-export interface CatalogRpc extends Rpc.DurableObjectBranded, CatalogCalls {
+export interface CatalogRpc extends CatalogCalls {
   /**
    * The current definition of an agent or workflow, as text stored with a run (`fromPinned`); null if there is none.
    */
@@ -112,7 +117,7 @@ export interface CatalogRpc extends Rpc.DurableObjectBranded, CatalogCalls {
   workflows(): Promise<WorkflowDefinition[]>;
 }
 
-export interface RelicRpc extends Rpc.DurableObjectBranded {
+export interface RelicRpc {
   call(call: EdgeRelicCall): Promise<ActionOutcome>;
   /** The result of the call with this key, after all earlier calls are done. */
   lookup(key: string): Promise<ActionOutcome | null>;
@@ -120,6 +125,6 @@ export interface RelicRpc extends Rpc.DurableObjectBranded {
   forget(): Promise<void>;
 }
 
-export interface IdentityRpc extends Rpc.DurableObjectBranded {
+export interface IdentityRpc {
   identity(): Promise<Identity>;
 }

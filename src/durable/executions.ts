@@ -2,9 +2,9 @@
 import type { ExecutionEntry } from '../http/routes/executions.ts';
 import type { RunRecord, SessionRecord } from '../domain/session.ts';
 import { objectName } from './env.ts';
-import type { Env, ExecutionIndexRpc } from './env.ts';
+import type { Env, ExecutionIndexRpc, Remote } from './env.ts';
 
-export function indexFor(env: Env, owner: string | null): DurableObjectStub<ExecutionIndexRpc> {
+export function indexFor(env: Env, owner: string | null): Remote<ExecutionIndexRpc> {
   return env.EXECUTIONS.getByName(objectName(owner));
 }
 

@@ -5,7 +5,7 @@ import type { Env, RelicRpc, Remote } from './env.ts';
 const KEPT = 'edgeRelics';
 
 function stubOf(env: Env, space: string, relic: string): Remote<RelicRpc> {
-  return env.RELICS.getByName(JSON.stringify([space, relic])) as unknown as Remote<RelicRpc>;
+  return env.RELICS.getByName(JSON.stringify([space, relic]));
 }
 
 /** The edge relics as one session sees them; it stores the names of its own relics, to delete them with the session. */

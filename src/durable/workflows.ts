@@ -12,7 +12,7 @@ import { firstOwner, parseApiKeys } from '../http/auth.ts';
 import { schedulesOf } from '../policies/schedule-times.ts';
 import { secretFor } from '../settings/secrets.ts';
 import { objectName } from './env.ts';
-import type { Env, Remote, ScheduleRpc } from './env.ts';
+import type { Env } from './env.ts';
 import { identityOf, newSessionId, sessionIdOf } from './session-ids.ts';
 
 const pacerOf = (owner: string | null): Pacer => new Pacer(new ThreadShare(platformQueue, () => owner));
@@ -38,8 +38,7 @@ export function workflowHost(env: Env): WorkflowHost {
     schedules: async (owner, count) => {
       const common = owner === firstOwner(parseApiKeys(env.API_KEYS)) ? ['bundled'] : [];
       const names = [objectName(owner), ...common];
-      const schedules = env.SCHEDULES as unknown as { getByName(name: string): Remote<ScheduleRpc> };
-      const found = await Promise.all(names.map((name) => schedules.getByName(name).outlook(count)));
+      const found = await Promise.all(names.map((name) => env.SCHEDULES.getByName(name).outlook(count)));
       return found.flat();
     },
   };

@@ -1,16 +1,12 @@
 /** The one alarm of a session's object: what it is armed for, and what comes of it (J2, H1). */
 import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test';
-import { env } from 'cloudflare:workers';
 import { expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
-import type { SessionObject } from '../../src/durable/objects/session-object.ts';
 import { newSessionId } from '../../src/durable/session-ids.ts';
-import type { Env } from '../../src/durable/env.ts';
 import { PRINCIPAL_HEADER } from '../../src/http/session-env.ts';
 import { SCHEMA_VERSION } from '../../src/journal/schema.ts';
 import { call, events, newSession, post } from './client.ts';
-
-const { SESSIONS } = env as unknown as { SESSIONS: DurableObjectNamespace };
+import { here, SESSIONS } from './bindings.ts';
 
 const alarmOf = (session: string): Promise<number | null> =>
   runInDurableObject(SESSIONS.getByName(session), (_object, { storage }) => storage.getAlarm());
@@ -62,8 +58,8 @@ test('[J9] what newer code has written answers 503, is left as it is, and stays 
 });
 
 test('[H5] nothing goes on by itself for an API key that is gone; its sessions still end', async () => {
-  const session = await newSessionId(env as unknown as Env);
-  const stub = SESSIONS.getByName(session) as DurableObjectStub<SessionObject>;
+  const session = await newSessionId(here);
+  const stub = SESSIONS.getByName(session);
   const record = {
     session_id: session,
     agent: 'assistant',

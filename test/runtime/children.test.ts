@@ -1,6 +1,5 @@
 /** Sub-agents: sessions of their own, in objects of their own (M7). */
 import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test';
-import { env } from 'cloudflare:workers';
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import type { Spent } from '../../src/domain/spent.ts';
@@ -9,16 +8,16 @@ import { childSessions } from '../../src/durable/children.ts';
 import type { Env } from '../../src/durable/env.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { call, events, execute, post } from './client.ts';
-import type { WireEvent } from './client.ts';
+import type { SessionEvent } from '../../src/domain/event.ts';
+import { SESSIONS } from './bindings.ts';
+import { carried, eventsOf } from '../support/events.ts';
 
 const ask = (id: string, message: string, more: object = {}): string =>
   `<action type="agent" mode="async" id="${id}">${JSON.stringify({ name: 'researcher', parameters: { message }, ...more })}</action>`;
 
 /** What a child's events look like in its parent's stream. */
-const childEvents = (all: readonly WireEvent[], id: string): WireEvent[] =>
-  all
-    .filter((event) => event.type === 'progress' && event.action_id === id)
-    .map(({ data }) => data['event'] as unknown as WireEvent);
+const childEvents = (all: readonly SessionEvent[], id: string): SessionEvent[] =>
+  all.filter((event) => event.action_id === id).flatMap(carried);
 
 describe('[M7] sub-agents', () => {
   test('run in parallel, each in a session of its own, and their answers flow into the parent’s', async () => {
@@ -27,8 +26,8 @@ describe('[M7] sub-agents', () => {
       protocol_text: `${ask('r1', 'calculate 12*12')}${ask('r2', 'calculate 7*6')}${ask('r3', 'calculate 5+4')}<response final="true">$r1 | $r2 | $r3</response>`,
     });
     const all = await events(response);
-    const done = all.find(({ type }) => type === 'agent_completed');
-    expect(String(done?.data['response'])).toMatch(/144[\s\S]*\|[\s\S]*42[\s\S]*\|[\s\S]*9/);
+    const [done] = eventsOf(all, 'agent_completed');
+    expect(done?.data.response).toMatch(/144[\s\S]*\|[\s\S]*42[\s\S]*\|[\s\S]*9/);
     const started = all.filter(({ type }) => type === 'action_started').map(({ seq }) => seq ?? 0);
     const ended = all.filter(({ type }) => type === 'action_completed').map(({ seq }) => seq ?? 0);
     expect(Math.max(...started)).toBeLessThan(Math.min(...ended));
@@ -38,7 +37,7 @@ describe('[M7] sub-agents', () => {
       expect(seen.map(({ type }) => type)).toEqual(
         expect.arrayContaining(['agent_started', 'action_completed', 'agent_completed']),
       );
-      sessions.add(String((seen[0] as unknown as { session_id: string }).session_id));
+      sessions.add(seen[0]?.session_id ?? '');
     }
     expect(sessions.size).toBe(3);
     for (const id of sessions) {
@@ -80,7 +79,6 @@ steps:
 `;
     expect((await call('/manifests/workflow/swarm', { method: 'PUT', body: yaml })).status).toBe(201);
     const result = await (await post('/workflows/swarm/runs', { stream: false })).json<RunResult>();
-    const { SESSIONS } = env as unknown as Env;
     const count = async (id: string): Promise<number> => {
       const ids = await runInDurableObject(SESSIONS.getByName(id), (_object, { storage }) =>
         [...storage.kv.list({ prefix: 'child:' })].map(([key]) => key.slice('child:'.length)),
@@ -104,7 +102,6 @@ steps:
       ({ type }) => type === 'agent_completed',
     );
     expect(all.length).toBeGreaterThan(0);
-    const { SESSIONS } = env as unknown as Env;
     const ids = await runInDurableObject(SESSIONS.getByName(result.session_id), (_object, { storage }) =>
       [...storage.kv.list({ prefix: 'child:' })].map(([key]) => key.slice('child:'.length)),
     );
@@ -153,9 +150,8 @@ steps:
     });
     const id = response.headers.get('x-session-id') ?? '';
     let child = '';
-    await events(response, ({ type, data }) => {
-      const inner = type === 'progress' ? (data['event'] as { session_id: string }) : null;
-      child ||= inner?.session_id ?? '';
+    await events(response, (event) => {
+      child ||= carried(event)[0]?.session_id ?? '';
       return child !== '';
     });
     await post(`/agent/session/${id}/cancel`, { reason: 'enough' });
@@ -174,8 +170,8 @@ steps:
     await events(response, ({ type }) => type === 'progress');
     await abortAllDurableObjects();
     const rest = await events(await call(`/agent/session/${id}/events`), ({ type }) => /^agent_(c|f)/.test(type));
-    expect(rest.at(-1)).toMatchObject({ type: 'agent_completed' });
-    expect(String(rest.at(-1)?.data['response'])).toContain('42');
+    expect(rest.at(-1)?.type).toBe('agent_completed');
+    expect(eventsOf(rest, 'agent_completed')[0]?.data.response).toContain('42');
     const journaled = rest.filter(({ seq }) => seq !== null);
     expect(journaled.map(({ seq }) => seq)).toEqual(journaled.map((_, index) => index + 1));
     expect(journaled.filter(({ type }) => type === 'action_started')).toHaveLength(1);

@@ -1,18 +1,10 @@
 /** Talks to the Worker under test as an HTTP client on this machine would. */
 import { exports } from 'cloudflare:workers';
 import { createParser } from 'eventsource-parser';
+import type { SessionEvent } from '../../src/domain/event.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 
 const HOST = 'http://127.0.0.1:8787';
-
-export interface WireEvent {
-  readonly seq: number | null;
-  readonly type: string;
-  readonly run_id: string;
-  readonly iteration: number;
-  readonly action_id?: string;
-  readonly data: Record<string, unknown>;
-}
 
 export async function call(path: string, init: RequestInit = {}): Promise<Response> {
   const { default: worker } = exports as unknown as { default: { fetch(request: Request): Promise<Response> } };
@@ -43,10 +35,10 @@ export async function newSession(agent = 'assistant', body: Record<string, unkno
 /** All events of a streaming answer; stops early when `until` says so. */
 export async function events(
   response: Response,
-  until: (event: WireEvent) => boolean = () => false,
-): Promise<WireEvent[]> {
-  const all: WireEvent[] = [];
-  const parser = createParser({ onEvent: ({ data }) => void all.push(JSON.parse(data) as WireEvent) });
+  until: (event: SessionEvent) => boolean = () => false,
+): Promise<SessionEvent[]> {
+  const all: SessionEvent[] = [];
+  const parser = createParser({ onEvent: ({ data }) => void all.push(JSON.parse(data) as SessionEvent) });
   if (response.body === null) return all;
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   for (let read = await reader.read(); !read.done; read = await reader.read()) {
@@ -59,12 +51,12 @@ export async function events(
 }
 
 /** What a reader shows who applies every patch as H2 and J4 say. */
-export function shownText(all: readonly WireEvent[]): Map<number, string> {
+export function shownText(all: readonly SessionEvent[]): Map<number, string> {
   const blocks = new Map<number, string>();
-  for (const { type, data } of all) {
-    if (type === 'thought' || type === 'text' || type === 'response') {
-      const segment = Number(data['segment']);
-      blocks.set(segment, (blocks.get(segment) ?? '').slice(0, Number(data['offset'])) + String(data['delta']));
+  for (const event of all) {
+    if (event.type === 'thought' || event.type === 'text' || event.type === 'response') {
+      const { segment, offset, delta } = event.data;
+      blocks.set(segment, (blocks.get(segment) ?? '').slice(0, offset) + delta);
     }
   }
   return blocks;

@@ -1,10 +1,10 @@
 /** The object is stopped at every event that it writes, and goes on in a new one (J1-J4, S10). */
 import { abortAllDurableObjects, runDurableObjectAlarm } from 'cloudflare:test';
-import { env } from 'cloudflare:workers';
 import { describe, expect, test } from 'vitest';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { call, events, post } from './client.ts';
-import type { WireEvent } from './client.ts';
+import type { SessionEvent } from '../../src/domain/event.ts';
+import { SESSIONS } from './bindings.ts';
 
 const tool = (id: string, parameters: object = {}, more: object = {}): string =>
   `<action type="tool" mode="async" id="${id}">${JSON.stringify({
@@ -32,7 +32,7 @@ const WORK: Readonly<Record<string, { readonly agent?: string; readonly text: st
   },
 };
 
-const isEnd = ({ type }: WireEvent): boolean => /^agent_(completed|failed|cancelled)$/.test(type);
+const isEnd = ({ type }: SessionEvent): boolean => /^agent_(completed|failed|cancelled)$/.test(type);
 
 /** What must come out the same: not the times, nor how often an attempt was made. */
 function essence(result: RunResult): unknown {
@@ -87,7 +87,6 @@ describe('[J2] [J3] a stop at every event', () => {
     const session = response.headers.get('x-session-id') ?? '';
     await events(response, ({ type }) => type === 'action_started');
     await abortAllDurableObjects();
-    const { SESSIONS } = env as unknown as { SESSIONS: DurableObjectNamespace };
     expect(await runDurableObjectAlarm(SESSIONS.getByName(session))).toBe(true);
     const rest = await events(await call(`/agent/session/${session}/events?after=3`), isEnd);
     expect(rest.at(-1)).toMatchObject({ type: 'agent_completed', data: { response: 'value of slow' } });

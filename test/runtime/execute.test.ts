@@ -52,9 +52,13 @@ describe('running protocol text', () => {
     const journaled = all.filter(({ seq }) => seq !== null);
     expect(journaled.map(({ seq }) => seq)).toEqual(journaled.map((_, index) => index + 1));
     const shown = shownText(all);
-    const closed = all.filter(({ type }) => /^(thought|text|response)_completed$/.test(type));
-    expect(closed.map(({ data }) => data['content'])).toEqual(['One  two', 'Second.', 'First: done!']);
-    for (const { data } of closed) expect(shown.get(Number(data['segment']))).toBe(data['content']);
+    const closed = all.flatMap((event) =>
+      event.type === 'thought_completed' || event.type === 'text_completed' || event.type === 'response_completed'
+        ? [event.data]
+        : [],
+    );
+    expect(closed.map(({ content }) => content)).toEqual(['One  two', 'Second.', 'First: done!']);
+    for (const { segment, content } of closed) expect(shown.get(segment)).toBe(content);
     expect(all.at(-1)?.type).toBe('agent_completed');
   });
 

@@ -1,12 +1,9 @@
 /** Periodic feeds on the real alarm of a session's object (F3). */
-import { env } from 'cloudflare:workers';
 import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test';
 import { expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
-import type { Env } from '../../src/durable/env.ts';
 import { call, newSession, post } from './client.ts';
-
-const { SESSIONS } = env as unknown as Env;
+import { SESSIONS } from './bindings.ts';
 
 const WATCHER = `kind: Agent
 version: "1.0"

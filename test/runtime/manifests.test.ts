@@ -1,8 +1,8 @@
 /** The catalogue in workerd: changes at run time, versions, and runs that keep what they started with (M4). */
 import { abortAllDurableObjects } from 'cloudflare:test';
-import { env } from 'cloudflare:workers';
 import { describe, expect, test } from 'vitest';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
+import { here } from './bindings.ts';
 import { call, events, execute, newSession, post } from './client.ts';
 
 const yaml = (kind: string, name: string, rest: string, version = '1.0'): string =>
@@ -132,10 +132,7 @@ describe('[M4] the catalogue', () => {
   });
 
   test('[M6] a workflow by the clock is due as soon as it is in, and no more once it is out', async () => {
-    const { SCHEDULES } = env as unknown as {
-      SCHEDULES: { getByName(name: string): { upcoming(): Promise<unknown> } };
-    };
-    const due = async (): Promise<unknown> => await SCHEDULES.getByName('local').upcoming();
+    const due = async (): Promise<unknown> => await here.SCHEDULES.getByName('local').upcoming();
     const steps = 'steps: [{name: s, type: tool, target: calculator, parameters: {expression: 1+1}}]';
     await put('workflow/tick', yaml('Workflow', 'tick', `trigger: {type: scheduled, cron: "0 3 * * *"}\n${steps}`));
     expect(await due()).toMatchObject([{ workflow: 'tick', cron: '0 3 * * *', timezone: 'UTC' }]);

@@ -1,12 +1,12 @@
 /** Two API keys on one deployment: nothing of one is there for the other (H5, M4, R6). */
 import { createExecutionContext, waitOnExecutionContext } from 'cloudflare:test';
-import { env } from 'cloudflare:workers';
 import { expect, test } from 'vitest';
 import { edge } from '../../src/durable/edge.ts';
 import type { Env } from '../../src/durable/env.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
+import { here } from './bindings.ts';
 
-const keyed: Env = { ...(env as unknown as Env), API_KEYS: 'ann:admin:key-of-ann,bob:admin:key-of-bob' };
+const keyed: Env = { ...here, API_KEYS: 'ann:admin:key-of-ann,bob:admin:key-of-bob' };
 
 type Who = 'ann' | 'bob';
 

@@ -1,13 +1,12 @@
 /** Edge relics in their objects: shared and private, through evictions, alarms and ends (R6). */
-import { env } from 'cloudflare:workers';
 import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test';
 import { expect, test } from 'vitest';
-import type { EdgeRelicCall } from '../../src/domain/ports.ts';
-import type { Env, RelicRpc, Remote } from '../../src/durable/env.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { call, events, execute, newSession, post } from './client.ts';
+import { here, RELICS, SESSIONS } from './bindings.ts';
+import { relicOf } from '../support/definitions.ts';
+import { eventsOf } from '../support/events.ts';
 
-const { RELICS, SESSIONS } = env as unknown as Env;
 const agent = 'notes_keeper';
 
 const relic = (name: string, parameters: unknown, id = 'a'): string =>
@@ -115,11 +114,10 @@ test('[R6] what has expired is removed by the alarm', async () => {
 
 test("[R6] a session's end takes its own relics along", async () => {
   const id = await newSession(agent);
-  const stub = RELICS.getByName(JSON.stringify([id, 'event_log'])) as unknown as Remote<RelicRpc>;
-  const append = { space: id, endpoint: 'append', parameters: { entry: 'x' }, key: 'k' };
-  const implementation = { type: 'edge', store: 'log', ttlMs: null, quotaBytes: 1e6, schema: [] };
-  const relic = { name: 'event_log', implementation, persistent: true };
-  expect(await stub.call({ ...append, relic } as unknown as EdgeRelicCall)).toMatchObject({ ok: true });
+  const stub = here.RELICS.getByName(JSON.stringify([id, 'event_log']));
+  const log = { type: 'edge', store: 'log', ttlMs: null, quotaBytes: 1e6, schema: [] } as const;
+  const append = { space: id, owner: null, endpoint: 'append', parameters: { entry: 'x' }, key: 'k' };
+  expect(await stub.call({ ...append, relic: relicOf(log, { name: 'event_log' }) })).toMatchObject({ ok: true });
   await runInDurableObject(SESSIONS.getByName(id), (_object, { storage }) => {
     storage.kv.put('edgeRelics', ['event_log']);
   });
@@ -152,8 +150,7 @@ outputs: { word: steps.look }
     await call(`/agent/session/${parent.session_id}/events`),
     ({ type }) => type === 'agent_completed',
   );
-  const started = seen.find(({ type }) => type === 'action_completed')?.data['output'];
-  expect(started).toEqual({ word: 'x' });
+  expect(eventsOf(seen, 'action_completed')[0]?.data.output).toEqual({ word: 'x' });
   const [child = ''] = await runInDurableObject(SESSIONS.getByName(parent.session_id), (_object, { storage }) =>
     [...storage.kv.list({ prefix: 'child:' })].map(([key]) => key.slice('child:'.length)),
   );

@@ -1,11 +1,8 @@
-import { env } from 'cloudflare:workers';
 import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test';
 import { expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
-import type { Env } from '../../src/durable/env.ts';
 import { call, execute, newSession, post } from './client.ts';
-
-const { SESSIONS } = env as unknown as Env;
+import { SESSIONS } from './bindings.ts';
 
 /** As if everything in the session had happened so long ago. */
 async function age(id: string, ms: number): Promise<void> {

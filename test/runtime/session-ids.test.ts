@@ -1,12 +1,9 @@
 /** Ids of sessions carry a check, so that a made-up one is known without an object (H1). */
-import { env } from 'cloudflare:workers';
 import { expect, test } from 'vitest';
 import { identityOf } from '../../src/durable/session-ids.ts';
 import { mayBeSession, newSessionId, sessionIdOf } from '../../src/durable/session-ids.ts';
-import type { Env } from '../../src/durable/env.ts';
 import { call, execute, newSession } from './client.ts';
-
-const here = env as unknown as Env;
+import { here } from './bindings.ts';
 
 test('[H1] ids that were given out pass, and no other', async () => {
   const id = await newSessionId(here);

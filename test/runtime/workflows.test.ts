@@ -1,12 +1,12 @@
 /** Workflows in workerd: runs by hand and by schedule, as actions, through a restart (M6). */
 import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test';
-import { env } from 'cloudflare:workers';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import { Suspects } from '../../src/engine/replay/suspects.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
-import type { ScheduleObject } from '../../src/durable/objects/schedule-object.ts';
 import { call, events, execute, post } from './client.ts';
+import { SCHEDULES } from './bindings.ts';
+import { carried, eventsOf } from '../support/events.ts';
 
 const ORDERS = [
   { item: 'lamp', price: 20, quantity: 3 },
@@ -84,7 +84,7 @@ describe('[M6] workflows', () => {
     const session = `/agent/session/${begun.session_id}`;
     await abortAllDurableObjects();
     const told = await events(await call(`${session}/events`), ({ type }) => type === 'agent_waiting');
-    const approval = told.find(({ type }) => type === 'approval_requested')?.data['approval_id'];
+    const approval = eventsOf(told, 'approval_requested')[0]?.data.approval_id;
     expect(begun.approvals?.map(({ approval_id: id }) => id)).toEqual([approval]);
     await abortAllDurableObjects();
     const path = `${session}/approvals/${String(approval)}`;
@@ -126,13 +126,11 @@ describe('[M6] workflows', () => {
       '<action type="workflow" mode="async" id="w">{"name":"stamping","parameters":{"what":"letter"}}</action><response final="true">$w.stamped</response>';
     const response = await post('/execute/streaming_protocol', { agent: 'clerk', protocol_text: text });
     const parent = response.headers.get('x-session-id') ?? '';
-    const inner = ({ data }: { readonly data: Record<string, unknown> }): Record<string, unknown> =>
-      (data['event'] ?? {}) as Record<string, unknown>;
-    const told = await events(response, (event) => inner(event)['type'] === 'approval_requested');
-    const asked = inner(told.at(-1) ?? { data: {} });
-    const { approval_id: id, parameters } = asked['data'] as Record<string, unknown>;
-    const child = String(asked['session_id']);
-    expect([child === parent, parameters]).toEqual([false, { text: 'letter' }]);
+    const told = await events(response, (event) => carried(event)[0]?.type === 'approval_requested');
+    const [asked] = eventsOf(told.flatMap(carried), 'approval_requested');
+    const id = asked?.data.approval_id;
+    const child = asked?.session_id ?? '';
+    expect([child === parent, asked?.data.parameters]).toEqual([false, { text: 'letter' }]);
     const issued = await post(`/agent/session/${parent}/tokens`, { scopes: ['approve', 'message', 'read'] });
     const { token } = await issued.json<{ token: string }>();
     const bearer = { authorization: `Bearer ${token}` };
@@ -141,11 +139,10 @@ describe('[M6] workflows', () => {
     expect([await decide(child, bearer), await decide(parent, bearer), await decide(parent)]).toEqual([404, 404, 404]);
     expect([await decide(child), await decide(child)]).toEqual([200, 409]);
     const rest = await events(await call(`/agent/session/${parent}/events`), ({ type }) => type === 'agent_completed');
-    expect(rest.at(-1)?.data['response']).toBe('letter');
+    expect(eventsOf(rest, 'agent_completed')[0]?.data.response).toBe('letter');
   });
 
   test('by the clock: once for each time, however often the alarm rings', async () => {
-    const { SCHEDULES } = env as unknown as { SCHEDULES: DurableObjectNamespace<ScheduleObject> };
     const stub = SCHEDULES.getByName('test');
     const schedule = {
       workflow: 'data_pipeline',
@@ -181,7 +178,6 @@ describe('[M6] workflows', () => {
   });
 
   test('[J2] one whose starts froze their hosts is left out until the catalogue changes', async () => {
-    const { SCHEDULES } = env as unknown as { SCHEDULES: DurableObjectNamespace<ScheduleObject> };
     // one that was there before an abort is of no use any more
     const stub = (): ReturnType<typeof SCHEDULES.getByName> => SCHEDULES.getByName('test-frozen');
     const schedule = { workflow: 'data_pipeline', cron: '0 3 * * *', timezone: 'UTC', inputs: { orders: ORDERS } };
@@ -219,7 +215,6 @@ describe('[M6] workflows', () => {
   });
 
   test('one that cannot be started holds up no other, and nothing starts for a key that is gone', async () => {
-    const { SCHEDULES } = env as unknown as { SCHEDULES: DurableObjectNamespace<ScheduleObject> };
     const stub = SCHEDULES.getByName('test-faults');
     const good = { workflow: 'data_pipeline', cron: '0 3 * * *', timezone: 'UTC', inputs: { orders: ORDERS } };
     const nextOf = (name: string): Promise<number | undefined> =>
@@ -255,7 +250,6 @@ describe('[M6] workflows', () => {
   });
 
   test('[X2] what is due at once is started one after another, with time between for others', async () => {
-    const { SCHEDULES } = env as unknown as { SCHEDULES: DurableObjectNamespace<ScheduleObject> };
     const stub = SCHEDULES.getByName('test-many');
     await stub.keep([], null);
     await runInDurableObject(stub, (_, { storage }) => {

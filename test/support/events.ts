@@ -7,6 +7,12 @@ export function eventsOf<T extends EventType>(events: readonly SessionEvent[], t
   return events.filter((event): event is EventOf<T> => event.type === type);
 }
 
+/** The event of a child that its parent's `progress` carries; none in any other event. */
+export function carried(event: SessionEvent): SessionEvent[] {
+  const inner = event.type === 'progress' ? (event.data.event as SessionEvent | undefined) : undefined;
+  return inner === undefined ? [] : [inner];
+}
+
 /** An event's data as bare JSON, for tests that look at members of any type. */
 export function membersOf(event: SessionEvent | undefined): JsonObject {
   return { ...event?.data } as JsonObject;

@@ -1,5 +1,6 @@
 /** Jobs and calls of relics as the runner's API has them (R1, R5). */
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
+import type { ImageBuild } from '../../domain/manifest.ts';
 import type { RelicAnswer, RelicCall, RunnerJob } from '../../domain/ports.ts';
 
 export function wireJob(job: RunnerJob): JsonObject {
@@ -24,8 +25,12 @@ function programOf({ kind, code, runtime, image, args, build }: RunnerJob): Json
     return { image: image ?? '', ...(code === '' ? {} : { command: code }), args: [...(args ?? [])] };
   if (kind !== 'tool') return { code };
   if (image !== undefined) return { image };
-  if (build !== undefined) return { build: build as unknown as JsonObject };
+  if (build !== undefined) return { build: wireBuild(build) };
   return { code, runtime };
+}
+
+function wireBuild({ base, files, entrypoint, requirements }: ImageBuild): JsonObject {
+  return { base, files: { ...files }, entrypoint, requirements: [...requirements] };
 }
 
 export function wireRelicCall({ space, relic, method, path, body, timeoutMs }: RelicCall): JsonObject {
@@ -36,7 +41,7 @@ export function wireRelicCall({ space, relic, method, path, body, timeoutMs }: R
     space,
     relic: {
       image,
-      build: build as unknown as JsonObject | null,
+      build: build === null ? null : wireBuild(build),
       command: command === null ? null : [...command],
       port,
       health: { path: health.path, interval_ms: health.intervalMs, start_ms: health.startMs },

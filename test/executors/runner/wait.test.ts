@@ -10,6 +10,7 @@ import { createRunnerClient, type SingleRunner } from '../../../src/executors/ru
 import { createRunnerPool } from '../../../src/executors/runner/pool.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 import { callOf, contextOf, errorOf } from '../support.ts';
+import { CONTAINER_RELIC, relicOf } from '../../support/definitions.ts';
 
 /** What the platform says of a refused connection and of a lost answer alike. */
 const LOST = 'Network connection lost.';
@@ -92,12 +93,7 @@ const call = (): Watched<RelicAnswer> =>
     pool.callRelic(
       {
         space: 'ses_1',
-        relic: {
-          name: 'store',
-          persistent: true,
-          idleMs: 1_000,
-          implementation: { type: 'container', health: { path: '/', intervalMs: 1, startMs: 1 }, command: null },
-        } as never,
+        relic: relicOf(CONTAINER_RELIC),
         method: 'POST',
         path: '/x',
         body: {},

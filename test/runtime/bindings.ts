@@ -1,0 +1,16 @@
+/** The bindings of the Worker under test. */
+import { env } from 'cloudflare:workers';
+import type { Env } from '../../src/durable/env.ts';
+import type { RelicObject } from '../../src/durable/objects/relic-object.ts';
+import type { ScheduleObject } from '../../src/durable/objects/schedule-object.ts';
+import type { SessionObject } from '../../src/durable/objects/session-object.ts';
+
+/** As the Worker sees them. */
+export const here = env as unknown as Env;
+
+/** As the platform has them: with stubs that `runInDurableObject` takes. */
+export const { SESSIONS, SCHEDULES, RELICS } = env as unknown as {
+  readonly SESSIONS: DurableObjectNamespace<SessionObject>;
+  readonly SCHEDULES: DurableObjectNamespace<ScheduleObject>;
+  readonly RELICS: DurableObjectNamespace<RelicObject>;
+};
