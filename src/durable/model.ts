@@ -4,7 +4,7 @@ import type { ModelProvider } from '../domain/ports.ts';
 import type { SecretRead } from '../domain/secrets.ts';
 import { EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
-import { judgeUrl } from '../executors/outbound/address.ts';
+import { checkUrl } from '../executors/outbound/address.ts';
 import type { Egress } from '../executors/outbound/egress.ts';
 import { OutboundError } from '../executors/outbound/outbound-error.ts';
 import { fetchOnce } from '../executors/outbound/outbound.ts';
@@ -33,8 +33,8 @@ function deps(env: Env, settings: Settings, owner: string | null, secret: (name:
     ai: env.AI ?? null,
     secret,
     refuse: (url) => {
-      const judged = judgeUrl(url, { allowHosts: settings.allowHosts });
-      return judged.ok ? null : judged.reason;
+      const checked = checkUrl(url, { allowHosts: settings.allowHosts });
+      return checked.ok ? null : checked.reason;
     },
   };
 }

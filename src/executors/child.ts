@@ -9,7 +9,7 @@ import { failure, failureOf, wrongParameter } from './failure.ts';
 async function runAgent(call: ActionCall, context: ActionContext): Promise<ActionOutcome> {
   const { message, context: inputs = {} } = call.parameters;
   if (typeof message !== 'string' || message.trim() === '') {
-    return wrongParameter('message', 'what the agent is told', message);
+    return wrongParameter('message', 'a message for the agent', message);
   }
   const bytes = new TextEncoder().encode(message).length;
   if (bytes > limits.messageBytes) {
@@ -17,7 +17,7 @@ async function runAgent(call: ActionCall, context: ActionContext): Promise<Actio
     return failure('input_too_large', text, { beforeDispatch: true });
   }
   if (!isJsonObject(inputs))
-    return wrongParameter('context', 'an object: the variables that the agent starts with', inputs);
+    return wrongParameter('context', 'an object with the initial variables of the agent', inputs);
   return await runChild(call, context, { type: 'agent', message, inputs });
 }
 
@@ -25,7 +25,7 @@ async function runWorkflow(call: ActionCall, context: ActionContext): Promise<Ac
   return await runChild(call, context, { type: 'workflow', message: '', inputs: call.parameters });
 }
 
-// The child outlives its parent's host, and asking for it again joins it: nothing is done twice.
+// The child outlives its parent's host. Running it again joins it, so nothing is done twice.
 export const agentExecutor: Executor = { execute: runAgent, recover: runAgent };
 export const workflowExecutor: Executor = { execute: runWorkflow, recover: runWorkflow };
 
@@ -34,7 +34,7 @@ async function runChild(
   { children, signal, progress }: ActionContext,
   request: Pick<ChildRequest, 'type' | 'message' | 'inputs'>,
 ): Promise<ActionOutcome> {
-  // A retry is another child: what the one before did is done.
+  // A retry is a new child, because the work of the previous one has ended.
   const key = `${call.runtimeKey}/${call.attempt}`;
   try {
     const end = await children.run(

@@ -1,10 +1,13 @@
-/** `type="docker"`: a command in an image on the runner; values come in as environment variables, never as text (P14). */
+/**
+ * `type="docker"`: a command in an image on the runner; values are passed as environment variables, never as text
+ * (P14).
+ */
 import type { JsonObject } from '../domain/json.ts';
 import type { Executor } from './executor.ts';
 import { wrongParameter } from './failure.ts';
 import { recoverJob, runJob } from './runner/job.ts';
 
-/** A name as the engine takes it: `busybox`, `library/python:3.13`, `registry.example:5000/a/b@sha256:…`. */
+/** An image name that the engine accepts: `busybox`, `library/python:3.13`, `registry.example:5000/a/b@sha256:…`. */
 const IMAGE =
   /^[a-z0-9][a-z0-9._-]*(?::\d{1,5})?(?:\/[a-z0-9][a-z0-9._-]*)*(?::[\w][\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?$/;
 const IMAGE_CHARS = 255;
@@ -14,12 +17,12 @@ export const dockerExecutor: Executor = {
     const { image, command } = call.parameters;
     if (typeof image !== 'string' || image.length > IMAGE_CHARS || !IMAGE.test(image))
       return wrongParameter('image', 'the name of an image, such as "python:3.13"', image);
-    // without a command the image's own is run
+    // Without a command, the image's own command runs.
     const line = command ?? '';
     if (typeof line !== 'string' || (command !== undefined && line.trim() === ''))
       return wrongParameter('command', 'a command line', command);
     const args = argumentsOf(call.parameters);
-    if (args === null) return wrongParameter('args', 'a list of texts', call.parameters['args']);
+    if (args === null) return wrongParameter('args', 'a list of strings', call.parameters['args']);
     return await runJob(call, context, {
       kind: 'docker',
       code: line,
@@ -32,7 +35,7 @@ export const dockerExecutor: Executor = {
   recover: recoverJob,
 };
 
-/** Numbers and truth values are what models write where a text is meant. */
+/** Models write numbers and booleans where strings are expected. */
 function argumentsOf({ args = [] }: JsonObject): string[] | null {
   if (!Array.isArray(args)) return null;
   const texts = args.flatMap((arg) =>

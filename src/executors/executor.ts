@@ -1,4 +1,4 @@
-/** The one interface of all action types. An executor knows how to do a thing, never when. */
+/** The common interface of all action types. An executor knows how to run an action, not when. */
 import type { ActionDeclaration, ActionOutcome } from '../domain/action.ts';
 import type { EventData } from '../domain/event.ts';
 import type { JsonObject } from '../domain/json.ts';
@@ -19,46 +19,46 @@ import type {
 /** One attempt of one action, with its references already resolved (P12). */
 export interface ActionCall {
   readonly action: ActionDeclaration;
-  /** `session/run/iteration/ordinal`: the identity that outside systems see (P6). */
+  /** `session/run/iteration/ordinal`: the identity for external systems (P6). */
   readonly runtimeKey: string;
-  /** From 1; also the fencing number (S7). */
+  /** 1-based; also the fencing number (S7). */
   readonly attempt: number;
-  /** Parameters after substitution; for python and shell, code and command are verbatim (P14). */
+  /** Parameters after substitution; code and commands of python and shell are verbatim (P14). */
   readonly parameters: JsonObject;
-  /** Values that reach python, shell and docker as data (P14). */
+  /** Values passed to python, shell and docker as data (P14). */
   readonly inputs: JsonObject;
   /** The tool's definition for `type="tool"`, else null. */
   readonly tool: ToolDefinition | null;
   /** The relic's definition for `type="relic"`, else null or absent. */
   readonly relic?: RelicDefinition | null;
   readonly timeoutMs: number;
-  /** What a child may spend (S12); null for actions that start none. */
+  /** Budget of a child (S12); null for actions that start none. */
   readonly budget: ChildBudget | null;
 }
 
-/** What an executor may use of the engine and the outside world. */
+/** The parts of the engine and the outside world that an executor may use. */
 export interface ActionContext {
-  /** Aborted at the timeout, at a cancel and when the attempt was superseded. */
+  /** Aborted at the timeout, on a cancel, and when the attempt is superseded. */
   readonly signal: AbortSignal;
   readonly clock: Clock;
-  /** For evaluations whose work depends on input. */
+  /** Runs evaluations whose work depends on input. */
   readonly pacer: Pacer;
   readonly session: string;
-  /** Name of the API key that the session belongs to; null without keys. */
+  /** Name of the API key that owns the session; null without keys. */
   readonly owner?: string | null;
-  /** Live output for people; not journaled (J4). */
+  /** Live output for users; not journaled (J4). */
   progress(data: EventData['progress']): void;
   readonly variables: VariableStore;
-  /** Which internal actions the agent's manifest allows. */
+  /** The internal actions that the agent's manifest allows. */
   readonly internalActions: AgentDefinition['internalActions'];
-  /** What the agent's python and shell ask of the place that they run at. */
+  /** Runner requirements of the agent's python and shell actions. */
   readonly runnerNeeds?: RunnerNeeds;
-  /** Null when no runner is configured. */
+  /** Null if no runner is configured. */
   readonly runner: RunnerClient | null;
-  /** Stores that need no runner (R6); null or absent where there are none. */
+  /** Stores that need no runner (R6); null or absent if there are none. */
   readonly edgeRelics?: EdgeRelics | null;
   readonly children: ChildSessions;
-  /** The session's feeds, for internal actions (I); null where there are none to change. */
+  /** The session's feeds, for internal actions (I); null if they cannot be changed. */
   readonly feeds: FeedStore | null;
   readonly fetch: OutboundFetch;
   readonly readHtml: HtmlReader;
@@ -67,24 +67,23 @@ export interface ActionContext {
     readonly prompt: string;
     readonly system: string | null;
     readonly model: string | null;
-    /** What was said before, behind the prompt: the model's answers and the replies to them, in turns. */
+    /** Later messages after the prompt: the model's answers and the replies to them, alternating. */
     readonly further?: readonly { readonly role: 'assistant' | 'user'; readonly content: string }[];
     readonly onText: (delta: string) => void;
   }): Promise<string>;
 }
 
 /**
- * Does one attempt. Returns failures as values; what it throws counts as
- * `{code: 'executor_fault', retryable: false}`. Must settle soon after `signal` aborts, though the
- * engine does not rely on it (S8).
+ * Runs one attempt. Returns failures as values; an exception counts as `{code: 'executor_fault', retryable: false}`.
+ * Must settle soon after `signal` aborts, although the engine does not rely on it (S8).
  */
 export interface Executor {
   execute(call: ActionCall, context: ActionContext): Promise<ActionOutcome>;
   /**
-   * What became of an attempt that was under way when the session's host vanished, by its runtime key
-   * and attempt (J2). Waits for the end of one that is still at work. Without it, nothing is ever known.
+   * The outcome of an attempt that was running when the session's host was lost, by its runtime key and attempt (J2).
+   * Waits for an attempt that is still running. Without this method, nothing is known about such attempts.
    *
-   * @returns null when nothing is known of it; what it throws counts as that, too
+   * @returns null if nothing is known; an exception counts as null
    */
   recover?(call: ActionCall, context: ActionContext): Promise<ActionOutcome | null>;
 }

@@ -1,4 +1,4 @@
-/** Failures as values: the shapes that every executor returns when an attempt does not succeed. */
+/** Failures as values, in the form that every executor returns for a failed attempt. */
 import { excerptOf } from '../bounded/json-size.ts';
 import type { ActionOutcome } from '../domain/action.ts';
 import { EngineError, ERROR_TABLE, messageOf } from '../domain/errors.ts';
@@ -8,12 +8,12 @@ import { OutboundError } from './outbound/outbound-error.ts';
 type Failure = Extract<ActionOutcome, { ok: false }>;
 
 interface FailureOptions {
-  /** The same attempt may work later (S7). */
+  /** The same attempt may succeed later (S7). */
   readonly retryable?: boolean;
   /** The attempt never reached its target. */
   readonly beforeDispatch?: boolean;
   readonly retryAfterMs?: number;
-  /** The other side has too much to do. */
+  /** The target is overloaded. */
   readonly overloaded?: boolean;
 }
 
@@ -21,7 +21,7 @@ export function failure(code: string, message: string, options: FailureOptions =
   return { ok: false, error: { code, message, retryable: false, ...options } };
 }
 
-/** The failure of a parameter that has the wrong shape, in the words of `validateParameters`. */
+/** The failure for a parameter of the wrong type, in the format of `validateParameters`. */
 export function wrongParameter(name: string, expected: string, found: unknown): Failure {
   const shown = found === undefined ? 'nothing' : quote(found);
   return failure('invalid_parameters', `parameters.${name}: expected ${expected}, got ${shown}`, {
@@ -30,8 +30,8 @@ export function wrongParameter(name: string, expected: string, found: unknown): 
 }
 
 /**
- * What was thrown while an attempt ran, as a failure: an abort as `aborted`, a refusal of X2 under
- * its own code, a fault of ours under its code, anything else as `code`.
+ * Converts an exception during an attempt to a failure: an abort to `aborted`, a rejected request (X2) and an
+ * EngineError to their own codes, anything else to `code`.
  */
 export function failureOf(fault: unknown, signal: AbortSignal, code: string): Failure {
   if (signal.aborted) return failure('aborted', `stopped: ${messageOf(signal.reason)}`);
@@ -51,12 +51,12 @@ export function failureOf(fault: unknown, signal: AbortSignal, code: string): Fa
   return failure(code, messageOf(fault));
 }
 
-/** HTTP statuses by which a server says that it has too much to do: fewer requests at a time may help (S5). */
+/** Whether an HTTP status reports overload: fewer concurrent requests may help (S5). */
 export function isOverload(status: unknown): boolean {
   return status === 429 || status === 503;
 }
 
-/** A value as a message shows it: compact JSON, cut. */
+/** A value as shown in a message: compact JSON, cut. */
 export function quote(value: unknown): string {
   return excerptOf(value, limits.excerptChars);
 }

@@ -1,4 +1,4 @@
-/** `type="internal"`: the model changes its own session: variables, and what it remembers of them (I). */
+/** `type="internal"`: the model changes its own session: variables, feeds and context (I). */
 import { EngineError } from '../domain/errors.ts';
 import type { ActionOutcome } from '../domain/action.ts';
 import type { JsonObject } from '../domain/json.ts';
@@ -10,12 +10,12 @@ import type { FeedStore } from '../domain/ports.ts';
 import type { Executor } from './executor.ts';
 import { failure, failureOf, wrongParameter } from './failure.ts';
 
-/** Names that references can spell (P12). */
+/** Names that references can use (P12). */
 const KEY = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
 
 /**
- * Why an agent may not use an internal action, or null when it may: disabled beats blocked beats
- * allowed; no list of allowed ones allows all.
+ * Why an agent may not use an internal action, or null if it may: disabled wins over blocked, blocked wins over
+ * allowed; without a list of allowed actions, all are allowed.
  */
 export function internalPolicy(
   policy: AgentDefinition['internalActions'],
@@ -37,9 +37,9 @@ export function internalPolicy(
     const listed = allowed.length === 0 ? 'none' : allowed.join(', ');
     return { code: 'not_allowed', message: `The internal action "${name}" ${why} (allowed: ${listed})` };
   };
-  if (!policy.enabled) return refuse('is refused: this agent has internal actions disabled');
+  if (!policy.enabled) return refuse('is not allowed: internal actions are disabled for this agent');
   if (policy.blocked.includes(name)) return refuse('is blocked for this agent');
-  if (policy.allowed !== null && !policy.allowed.includes(name)) return refuse('is not among those this agent may use');
+  if (policy.allowed !== null && !policy.allowed.includes(name)) return refuse('is not allowed for this agent');
   return null;
 }
 
@@ -59,7 +59,7 @@ export const internalExecutor: Executor = {
         try {
           variables.set(key, value);
         } catch (fault) {
-          // the store refuses what is too large or too many: the model's mistake, not ours
+          // The store rejects values that are too large or too many: an error of the model.
           if (fault instanceof EngineError && fault.code === 'invalid_request')
             return failure('too_large', fault.message);
           if (fault instanceof EngineError && fault.code === 'variables_quota')
@@ -75,7 +75,7 @@ export const internalExecutor: Executor = {
       case 'clear_context': {
         const keys = variables.entries().map(([name]) => name);
         for (const cleared of keys) variables.delete(cleared);
-        // Results of earlier iterations lose their names with the end of this action: the engine sees to it.
+        // The engine removes the names of earlier results when this action ends.
         return { ok: true, output: { cleared: keys } };
       }
       case 'add_context_feed':
@@ -113,7 +113,7 @@ async function changeFeeds(
         return { ok: true, output: { id: String(id), removed: feeds.remove(String(id)) } };
     }
   } catch (fault) {
-    // the model's mistakes, not ours
+    // Errors of the model.
     if (fault instanceof EngineError && fault.code === 'invalid_request')
       return failure('invalid_parameters', fault.message);
     if (fault instanceof EngineError && fault.code === 'forbidden') return failure('not_allowed', fault.message);

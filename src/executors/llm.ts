@@ -1,11 +1,11 @@
-/** `type="llm"`: one model call outside the conversation (P6). Idempotent: asked again, it answers again. */
+/** `type="llm"`: one model call outside the conversation (P6). Idempotent. */
 import { isJsonObject, parseJson } from '../domain/json.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { WorkMeter } from '../domain/work.ts';
 import type { ActionContext, Executor } from './executor.ts';
 import { failure, failureOf, quote, wrongParameter } from './failure.ts';
-import { judgeJson, UNCHECKED, whyUnusable } from './validate-parameters.ts';
+import { validateJson, UNCHECKED, schemaIssue } from './validate-parameters.ts';
 
 export const llmExecutor: Executor = {
   async execute({ parameters }, { callModel, pacer, progress, signal }) {
@@ -22,21 +22,18 @@ export const llmExecutor: Executor = {
         further,
         onText: (delta) => progress({ text: delta }),
       });
-    const judged = (text: string, by: JsonObject): Promise<Judged> =>
-      pacer.run(limits.schemaSteps, (meter) => judge(text, by, meter), signal);
+    const parse = (text: string, by: JsonObject): Promise<Parsed> =>
+      pacer.run(limits.schemaSteps, (meter) => parseAnswer(text, by, meter), signal);
     try {
-      if (schema === null) return { ok: true, output: unthought(await ask([])) };
-      const unusable = await pacer.run(limits.schemaSteps, (meter) => whyUnusable(schema, meter), signal);
+      if (schema === null) return { ok: true, output: withoutReasoning(await ask([])) };
+      const unusable = await pacer.run(limits.schemaSteps, (meter) => schemaIssue(schema, meter), signal);
       if (unusable !== null) return unusableSchema(unusable);
       const text = await ask([]);
-      const first = await judged(text, schema);
+      const first = await parse(text, schema);
       if (first.ok) return { ok: true, output: first.value };
       if (first.issue.includes(UNCHECKED)) return unusableSchema(first.issue);
-      // One repair round: most models succeed when they get the error.
-      const second = await judged(
-        await ask([{ role: 'assistant', content: text }, repairRequest(first.issue)]),
-        schema,
-      );
+      // One repair round: most models succeed when they see the error.
+      const second = await parse(await ask([{ role: 'assistant', content: text }, repairRequest(first.issue)]), schema);
       return second.ok ? { ok: true, output: second.value } : failure('invalid_output', second.issue);
     } catch (fault) {
       return failureOf(fault, signal, 'model_unavailable');
@@ -45,23 +42,26 @@ export const llmExecutor: Executor = {
 };
 
 type Further = NonNullable<Parameters<ActionContext['callModel']>[0]['further']>;
-type Judged = { readonly ok: true; readonly value: Json } | { readonly ok: false; readonly issue: string };
+type Parsed = { readonly ok: true; readonly value: Json } | { readonly ok: false; readonly issue: string };
 
 function unusableSchema(why: string): ReturnType<typeof failure> {
   return failure('invalid_parameters', `parameters.output_schema: ${why}`);
 }
 
-function judge(text: string, schema: JsonObject, meter: WorkMeter): Judged {
-  const value = jsonIn(unthought(text));
-  if (value === undefined) return { ok: false, issue: `the model answered no JSON: ${quote(text)}` };
-  const issue = judgeJson(schema, value, 'output', meter);
+function parseAnswer(text: string, schema: JsonObject, meter: WorkMeter): Parsed {
+  const value = jsonIn(withoutReasoning(text));
+  if (value === undefined) return { ok: false, issue: `the model's answer is not JSON: ${quote(text)}` };
+  const issue = validateJson(schema, value, 'output', meter);
   if (issue === null) return { ok: true, value };
   return { ok: false, issue: `the model's JSON does not match output_schema: ${issue}` };
 }
 
 function repairRequest(issue: string): Further[number] {
-  const what = issue.replace("the model's JSON", 'your JSON').replace('the model answered', 'you answered');
-  return { role: 'user', content: `That cannot be used: ${what}. Answer again, with the JSON value and nothing else.` };
+  const what = issue.replace("the model's", 'your');
+  return {
+    role: 'user',
+    content: `That answer is not valid: ${what}. Answer again with the JSON value and nothing else.`,
+  };
 }
 
 function withSchema(system: string | null, schema: JsonObject): string {
@@ -69,7 +69,7 @@ function withSchema(system: string | null, schema: JsonObject): string {
   return system === null ? rule : `${system}\n\n${rule}`;
 }
 
-/** The JSON of an answer that is JSON, that holds one fenced block of it, or that has words around one value. */
+/** The JSON in an answer: the whole answer, a fenced block, or one value surrounded by text. */
 function jsonIn(text: string): Json | undefined {
   const start = text.search(/[{[]/);
   const end = Math.max(text.lastIndexOf('}'), text.lastIndexOf(']'));
@@ -90,8 +90,8 @@ function inFence(text: string): string | undefined {
   return closing === null ? undefined : within.slice(0, closing.index);
 }
 
-/** The answer without the thinking that a model may have written before it. */
-function unthought(text: string): string {
+/** The answer without a reasoning block before it. */
+function withoutReasoning(text: string): string {
   const thinking = /^\s*<think(?:ing)?>[\s\S]*?<\/think(?:ing)?>\s*/i.exec(text);
   return thinking === null ? text : text.slice(thinking[0].length);
 }

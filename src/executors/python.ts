@@ -1,4 +1,4 @@
-/** `type="python"`: code in the runner's sandbox; values come in as the dict `inputs`, never as code (P14). */
+/** `type="python"`: code in the runner's sandbox; values are passed as the dict `inputs`, never as code (P14). */
 import type { Executor } from './executor.ts';
 import { wrongParameter } from './failure.ts';
 import { recoverJob, runJob } from './runner/job.ts';

@@ -1,4 +1,4 @@
-/** Which executor does which type of action. */
+/** Maps each action type to its executor. */
 import { ACTION_TYPES, actionSpec } from '../domain/action-types.ts';
 import type { ActionType } from '../domain/action-types.ts';
 import { isJsonObject } from '../domain/json.ts';
@@ -13,7 +13,7 @@ import { relicExecutor } from './relic.ts';
 import { shellExecutor } from './shell.ts';
 import { toolExecutor } from './tool.ts';
 
-/** One executor for every action type. */
+/** Creates the executors of all action types. */
 export function createExecutors(): Readonly<Record<ActionType, Executor>> {
   return {
     tool: toolExecutor,
@@ -29,10 +29,10 @@ export function createExecutors(): Readonly<Record<ActionType, Executor>> {
 }
 
 /**
- * What `GET /executors` says: every action type, whether it runs now, in which sandbox, and why not.
+ * The answer of `GET /executors`: every action type, whether it can run now, in which sandbox, and if not, why.
  *
- * @param runner the runner's health (`sandbox.active` names the level of each interpreter, null where
- *   there is none), or null when there is no runner or it does not answer
+ * @param runner the runner's health (`sandbox.active` has the level of each interpreter, or null), or null if there is
+ *   no runner or it does not answer
  */
 export function executorList(runner: JsonObject | null): JsonObject[] {
   return ACTION_TYPES.map((type) => {
@@ -55,7 +55,7 @@ function reasonAgainst(runner: JsonObject | null, interpreter: string | null): s
   return interpreter === null ? 'the runner has no Docker engine' : `the runner has no sandbox for ${interpreter}`;
 }
 
-/** The sandbox that an action type gets on the runner, null where there is none. */
+/** The sandbox level of an action type on the runner, or null. */
 function levelOf(runner: JsonObject | null, type: ActionType, interpreter: string | null): string | null {
   if (interpreter === null) {
     const executors = runner?.['executors'];

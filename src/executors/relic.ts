@@ -1,4 +1,4 @@
-/** `type="relic"`: one call of an endpoint of a service, named `name.endpoint` or by `parameters.endpoint` (R5). */
+/** `type="relic"`: calls an endpoint of a service, named as `name.endpoint` or by `parameters.endpoint` (R5). */
 import type { ActionDeclaration, ActionOutcome, Effects } from '../domain/action.ts';
 import { EngineError } from '../domain/errors.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
@@ -14,15 +14,15 @@ import { validateParameters } from './validate-parameters.ts';
 
 const IN_QUERY: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE']);
 
-/** What a relic action asks for, before it is judged. */
+/** The target of a relic action, before it is checked. */
 export interface RelicTarget {
   readonly relic: string;
-  /** Null: none is named. */
+  /** Null if none is named. */
   readonly endpoint: string | null;
   readonly parameters: JsonObject;
 }
 
-/** The endpoint of the name goes before `parameters.endpoint`, which then is a parameter like any other. */
+/** An endpoint in the name takes precedence; `parameters.endpoint` is then an ordinary parameter. */
 export function relicTarget({ name, parameters }: Pick<ActionDeclaration, 'name' | 'parameters'>): RelicTarget {
   const dot = name.indexOf('.');
   if (dot >= 0) return { relic: name.slice(0, dot), endpoint: name.slice(dot + 1), parameters };
@@ -42,7 +42,8 @@ export const relicExecutor: Executor = {
     const target = relicTarget({ name: call.action.name, parameters: call.parameters });
     const endpoint = target.endpoint === null ? undefined : relic.endpoints[target.endpoint];
     if (endpoint === undefined || target.endpoint === null || !Object.hasOwn(relic.endpoints, target.endpoint)) {
-      const asked = target.endpoint === null ? 'is called without an endpoint' : `has no endpoint "${target.endpoint}"`;
+      const asked =
+        target.endpoint === null ? 'was called without an endpoint' : `has no endpoint "${target.endpoint}"`;
       const known = Object.keys(relic.endpoints).join(', ');
       return failure('unknown_endpoint', `The relic "${relic.name}" ${asked} (it has: ${known})`, {
         beforeDispatch: true,
@@ -66,7 +67,7 @@ export const relicExecutor: Executor = {
   },
 };
 
-/** A store at the edge. A lost answer is asked for once: what took effect is remembered there. */
+/** Calls an edge store. If the answer is lost, the store is asked once for the recorded outcome. */
 async function callStore(
   relic: RelicDefinition,
   endpoint: RelicEndpoint,
@@ -75,7 +76,7 @@ async function callStore(
   { edgeRelics, session, owner, signal }: ActionContext,
 ): Promise<ActionOutcome> {
   if (edgeRelics == null) {
-    return failure('not_available', `The relic "${relic.name}" is kept at the edge, which this runtime does not do`, {
+    return failure('not_available', `The relic "${relic.name}" is an edge relic, which this runtime does not support`, {
       beforeDispatch: true,
     });
   }
@@ -93,11 +94,11 @@ async function callStore(
     const { message } = failed.error;
     return isRepeatable(endpoint.effects)
       ? failure('relic_unavailable', message, { retryable: true })
-      : failure('outcome_unknown', `${message}; whether ${endpoint.name} took effect is not known`);
+      : failure('outcome_unknown', `${message}; it is unknown whether ${endpoint.name} took effect`);
   }
 }
 
-/** What does not listen to a signal is left to itself. */
+/** Stops waiting on an abort; work that ignores the signal continues unobserved. */
 async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   signal.throwIfAborted();
   return await new Promise<T>((resolve, reject) => {
@@ -111,7 +112,7 @@ function spaceOf({ scope }: RelicDefinition, session: string, owner: string | nu
   return scope === 'session' ? session : sharedSpace(owner);
 }
 
-/** A relic's service on the runner: parameters into path, query or body; JSON or text back. */
+/** Calls a relic's service on the runner: parameters in path, query or body; returns JSON or text. */
 async function callService(
   relic: RelicDefinition,
   endpoint: RelicEndpoint,
@@ -122,7 +123,7 @@ async function callService(
   if (runner === null) {
     return failure(
       'runner_unavailable',
-      `The relic "${relic.name}" needs a runner, and none is configured (RUNNER_URLS)`,
+      `The relic "${relic.name}" needs a runner, but none is configured (RUNNER_URLS)`,
       {
         beforeDispatch: true,
       },
@@ -140,12 +141,12 @@ async function callService(
   }
 }
 
-/** Where relics live that all sessions of an API key share; no two names of keys have one in common. */
+/** Scope of relics shared by all sessions of an API key; unique for each key name. */
 function sharedSpace(owner: string | null): string {
   return `key:${owner === null ? '' : owner.replaceAll(/[^\w.@-]/g, (char) => `~${char.charCodeAt(0).toString(16)}`)}`;
 }
 
-/** `/entries/{key}` takes its parameters from the path; the rest are query or JSON body, by the method. */
+/** `/entries/{key}` takes its parameters from the path; the others become the query or JSON body, by method. */
 export function requestOf(
   { http: { method, path } }: Pick<RelicEndpoint, 'http'>,
   parameters: JsonObject,
@@ -171,7 +172,7 @@ function textOf(value: Json): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** A part of a path; a lone surrogate, which is invalid in a path, becomes U+FFFD; dots cannot leave the path. */
+/** Escapes a path segment. A lone surrogate, which is invalid in a path, becomes U+FFFD; dots cannot leave the path. */
 function escaped(text: string): string {
   const part = encodeURIComponent(text.toWellFormed());
   return /^\.{1,2}$/.test(part) ? part.replaceAll('.', '%2E') : part;
@@ -192,14 +193,14 @@ function outcomeOf(answer: RelicAnswer, name: string, endpoint: RelicEndpoint): 
   if (code === 'relic_answer_too_large') return failure(code, message);
   return repeatable
     ? failure(code, message, { retryable: true })
-    : failure('outcome_unknown', `${message}; whether ${endpoint.name} took effect is not known`);
+    : failure('outcome_unknown', `${message}; it is unknown whether ${endpoint.name} took effect`);
 }
 
 function isRepeatable(effects: Effects): boolean {
   return effects !== 'unsafe';
 }
 
-/** The service's own words: `{"error": …}`, or the beginning of what it said. */
+/** The service's own message: `{"error": …}`, or the beginning of its answer. */
 function issueOf(body: string): string {
   const said = parseOutput(body);
   const words = isJsonObject(said) ? (said['error'] ?? said['message'] ?? said) : said;

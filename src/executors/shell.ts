@@ -1,4 +1,7 @@
-/** `type="shell"`: a command line in the runner's sandbox; values come in as environment variables, never as text (P14). */
+/**
+ * `type="shell"`: a command line in the runner's sandbox; values are passed as environment variables, never as text
+ * (P14).
+ */
 import type { Executor } from './executor.ts';
 import { wrongParameter } from './failure.ts';
 import { recoverJob, runJob } from './runner/job.ts';

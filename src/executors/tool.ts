@@ -1,4 +1,4 @@
-/** `type="tool"`: runs a tool by what its manifest says it is (M3). Parameters have been validated before. */
+/** `type="tool"`: runs a tool according to its manifest (M3). Parameters are validated before. */
 import type { ActionOutcome } from '../domain/action.ts';
 import { isJsonObject } from '../domain/json.ts';
 import type { BuiltinName, RunnerNeeds } from '../domain/manifest.ts';
@@ -55,7 +55,7 @@ export const toolExecutor: Executor = {
       case 'mcp':
         return failure(
           'unsupported_implementation',
-          `The tool "${tool.name}" is of type ${implementation.type}, which this runtime does not run (it runs: builtin, script, container, http)`,
+          `The tool "${tool.name}" is of type ${implementation.type}, which this runtime does not support (supported: builtin, script, container, http)`,
           { beforeDispatch: true },
         );
     }
@@ -64,7 +64,7 @@ export const toolExecutor: Executor = {
     const type = call.tool?.implementation.type;
     if (type !== 'script' && type !== 'container') return null;
     const outcome = await recoverJob(call, context);
-    return outcome === null ? null : judged(outcome, call);
+    return outcome === null ? null : checkReported(outcome, call);
   },
 };
 
@@ -72,21 +72,23 @@ function needsOf({ sandbox, labels }: RunnerNeeds): RunnerNeeds {
   return { ...(sandbox === undefined ? {} : { sandbox }), ...(labels === undefined ? {} : { labels }) };
 }
 
-/** The contract of tools that are programs (R3), whether a script or an image. */
+/** Runs a tool that is a program (R3), either a script or an image. */
 async function runTool(
   call: ActionCall,
   context: ActionContext,
   program: Omit<Parameters<typeof runJob>[2], 'kind' | 'inputs'>,
 ): Promise<ActionOutcome> {
   const outcome = await runJob(call, context, { ...program, kind: 'tool', inputs: call.parameters });
-  return judged(outcome, call);
+  return checkReported(outcome, call);
 }
 
-function judged(outcome: ActionOutcome, { action }: ActionCall): ActionOutcome {
+function checkReported(outcome: ActionOutcome, { action }: ActionCall): ActionOutcome {
   return outcome.ok ? (reportedFailure(outcome.output, action.name) ?? outcome) : outcome;
 }
 
-/** A program that ends well may still say that it failed: `{"success": false, …}` or `{"status": "error", …}` (R3). */
+/**
+ * A program that exits normally may still report a failure: `{"success": false, …}` or `{"status": "error", …}` (R3).
+ */
 function reportedFailure(output: unknown, name: string): ActionOutcome | null {
   if (!isJsonObject(output)) return null;
   if (output['success'] !== false && output['status'] !== 'error') return null;

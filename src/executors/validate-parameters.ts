@@ -1,4 +1,4 @@
-/** Checks a tool's parameters against its JSON Schema, with messages that help a model to correct its call (M3). */
+/** Validates a tool's parameters against its JSON Schema, with messages that help a model to correct its call (M3). */
 import { TooDeep } from '../bounded/json-size.ts';
 import { checkValue } from '../bounded/schema-check.ts';
 import type { SchemaError } from '../bounded/schema-run.ts';
@@ -10,19 +10,19 @@ import { limits } from '../domain/limits.ts';
 import { WorkExceeded, WorkMeter } from '../domain/work.ts';
 import { quote } from './failure.ts';
 
-const COMPLAINTS = 5;
+const ISSUES_SHOWN = 5;
 const prepared = new WeakMap<JsonObject, PreparedSchema>();
 
 /**
- * What is wrong with `parameters`, as one line for the model (`parameters.url: expected string, got
- * number 5; …`, at most five issues), or null when nothing is.
+ * The issues of `parameters`, as one line for the model (`parameters.url: expected string, got number 5; …`, at most
+ * five), or null if they are valid.
  */
 export function validateParameters(schema: JsonObject, parameters: JsonObject, meter?: WorkMeter): string | null {
-  return judgeJson(schema, parameters, 'parameters', meter);
+  return validateJson(schema, parameters, 'parameters', meter);
 }
 
-/** Why nothing can be checked against the schema, or null when it can be. */
-export function whyUnusable(schema: JsonObject, meter: WorkMeter): string | null {
+/** Why a schema cannot be used, or null if it can. */
+export function schemaIssue(schema: JsonObject, meter: WorkMeter): string | null {
   try {
     read(schema, meter).assertUsable();
     return null;
@@ -31,11 +31,11 @@ export function whyUnusable(schema: JsonObject, meter: WorkMeter): string | null
   }
 }
 
-/** Begins a issue of which not the value but the schema is the cause, or both together. */
+/** Begins an issue that is caused by the schema rather than by the value alone. */
 export const UNCHECKED = 'could not be checked';
 
-/** As `validateParameters`, for any value; `name` is what the issues call it. */
-export function judgeJson(
+/** Like `validateParameters`, for any value; `name` is its name in the issues. */
+export function validateJson(
   schema: JsonObject,
   value: Json,
   name: string,
@@ -54,7 +54,7 @@ export function judgeJson(
     if (issue !== null) issues.add(issue);
   }
   if (issues.size === 0) return `${name} does not match the schema: ${errors[0]?.error ?? 'no reason given'}`;
-  const shown = [...issues].slice(0, COMPLAINTS);
+  const shown = [...issues].slice(0, ISSUES_SHOWN);
   const more = issues.size - shown.length;
   return shown.join('; ') + (more > 0 ? `; and ${more} more` : '');
 }
@@ -73,19 +73,19 @@ function reasonOf(fault: unknown): string {
   return fault instanceof TooDeep ? fault.message : `the schema is not usable (${messageOf(fault)})`;
 }
 
-/** Keywords whose errors only say that something below them failed; the failure itself is listed too. */
+/** Keywords whose errors only report that a nested keyword failed; that failure is listed as well. */
 const AGGREGATES = new Set(
   `properties patternProperties items prefixItems additionalItems unevaluatedItems allOf $ref $dynamicRef $recursiveRef
   if then else dependentSchemas false`.split(/\s+/),
 );
 
-interface Judged {
+interface Validated {
   readonly schema: JsonObject;
   readonly value: Json;
   readonly name: string;
 }
 
-function issueOf(error: SchemaError, { schema, value, name: root }: Judged): string | null {
+function issueOf(error: SchemaError, { schema, value, name: root }: Validated): string | null {
   const { keyword } = error;
   if (AGGREGATES.has(keyword)) return null;
   const where = nameOf(error.instanceLocation, root);
@@ -165,7 +165,7 @@ function into(value: Json | undefined, step: string): Json | undefined {
   return isJsonObject(value) && Object.hasOwn(value, step) ? value[step] : undefined;
 }
 
-/** What a schema says at a place that was reached through its references: `#/properties/a/$ref/minLength`. */
+/** The schema's value at a location that was reached through references: `#/properties/a/$ref/minLength`. */
 function ruleAt(schema: JsonObject, location: string): Json | undefined {
   let current: Json | undefined = schema;
   for (const step of stepsOf(location)) {

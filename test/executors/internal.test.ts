@@ -80,7 +80,7 @@ test('[I] disabled beats blocked beats allowed', () => {
   expect(internalPolicy(open, name)).toBeNull();
   expect(internalPolicy({ ...open, allowed: [name] }, name)).toBeNull();
   expect(internalPolicy({ ...open, allowed: ['clear_context'] }, name)?.message).toBe(
-    'The internal action "set_variable" is not among those this agent may use (allowed: clear_context)',
+    'The internal action "set_variable" is not allowed for this agent (allowed: clear_context)',
   );
   expect(internalPolicy({ ...open, allowed: [name], blocked: [name] }, name)?.message).toContain('is blocked');
   expect(internalPolicy({ enabled: false, allowed: [name], blocked: [name] }, name)?.message).toContain('disabled');

@@ -59,7 +59,7 @@ function answers(...given: string[]) {
 }
 
 test.each([
-  ['no JSON at all', 'you answered no JSON: "no JSON at all"'],
+  ['no JSON at all', 'your answer is not JSON: "no JSON at all"'],
   ['{"n": "x"}', 'your JSON does not match output_schema: output.n: expected integer, got string "x"'],
 ])('[P6] an answer %j that does not fit output_schema is mended in one round', async (answer, issue) => {
   const { asked, context } = answers(answer, '{"n": 3}');
@@ -69,7 +69,7 @@ test.each([
   });
   expect(asked[1]?.further).toEqual([
     { role: 'assistant', content: answer },
-    { role: 'user', content: `That cannot be used: ${issue}. Answer again, with the JSON value and nothing else.` },
+    { role: 'user', content: `That answer is not valid: ${issue}. Answer again with the JSON value and nothing else.` },
   ]);
   expect(asked[1]).toMatchObject({ prompt: 'p', system: asked[0]?.system });
 });

@@ -105,7 +105,7 @@ describe('an action', () => {
 
   test.each([
     ['store.nope', {}, 'unknown_endpoint', 'has no endpoint "nope" (it has: get, set, add)'],
-    ['store', {}, 'unknown_endpoint', 'is called without an endpoint'],
+    ['store', {}, 'unknown_endpoint', 'was called without an endpoint'],
     ['store.constructor', {}, 'unknown_endpoint', 'has no endpoint'],
     ['store.get', {}, 'invalid_parameters', 'parameters.key'],
     ['store.get', { key: 5 }, 'invalid_parameters', 'parameters.key: expected string'],

@@ -33,7 +33,7 @@ test.each<[string, SystemStatus, string, unknown]>([
       },
     }),
     'starting',
-    'the runner is starting, and builds the image python3 (2 of 3)',
+    'the runner is starting and builds the image python3 (2 of 3)',
   ],
 ])('[H1] %s: %s', (_name, status, expected, reason) => {
   expect(healthStatus(status)).toBe(expected);

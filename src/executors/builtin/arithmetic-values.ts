@@ -1,15 +1,15 @@
-/** Values of arithmetic: exact whole numbers where both sides are whole, doubles otherwise; and the functions on them. */
+/** Arithmetic values: exact integers if both operands are integers, otherwise doubles; and the functions on them. */
 
-/** An error in an expression, with a message that helps to correct it. */
+/** An error in an expression, with a message that helps to fix it. */
 export class ArithmeticError extends Error {
   override readonly name = 'ArithmeticError';
 }
 
 export type Value = bigint | number;
 
-/** Longest exact result; past it a power or factorial is refused rather than computed for minutes. */
+/** Maximum length of an exact result. A larger power or factorial is rejected instead of computed for minutes. */
 const MAX_DIGITS = 10_000;
-/** The last one below `MAX_DIGITS`. */
+/** The largest argument whose factorial has at most `MAX_DIGITS` digits. */
 const MAX_FACTORIAL = 3_248;
 const MAX_BITS = Math.ceil(MAX_DIGITS * Math.log2(10));
 export const CONSTANTS: Readonly<Record<string, number>> = {
@@ -32,12 +32,12 @@ export function divide(a: Value, b: Value): Value {
   if (Number(b) === 0) throw new ArithmeticError('division by zero');
   if (typeof a !== 'bigint' || typeof b !== 'bigint') return Number(a) / Number(b);
   if (a % b === 0n) return a / b;
-  // 80 further bits keep the quotient of two numbers that are each too large for a double
+  // 80 extra bits keep the quotient of two numbers that are both too large for a double.
   const shifted = Number((a << 80n) / b) / 2 ** 80;
   return Number.isFinite(Number(a)) && Number.isFinite(Number(b)) ? Number(a) / Number(b) : shifted;
 }
 
-/** The sign of the result is the divisor's, as in mathematics and Python. */
+/** The result has the sign of the divisor, as in mathematics and Python. */
 export function remainder(a: Value, b: Value): Value {
   if (Number(b) === 0) throw new ArithmeticError('remainder of a division by zero');
   const exact = bothExact(a, b, (x, y) => ((x % y) + y) % y);
@@ -60,13 +60,13 @@ function bits(value: bigint): number {
   return (value < 0n ? -value : value).toString(16).length * 4;
 }
 
-/** A whole number from its digits. */
+/** An integer from its digits. */
 export function whole(digits: string): bigint {
   if (digits.length > MAX_DIGITS) throw tooManyDigits();
   return BigInt(digits);
 }
 
-/** What an operator or function costs on these values, in steps; as measured, for exact numbers of any size. */
+/** Cost of an operator or function on these values, in steps; measured, for exact numbers of any size. */
 export function stepsOf(name: string, values: readonly Value[]): number {
   const sizes = values.map((value) => (typeof value === 'bigint' ? words(value) : 1));
   const [first = 1, second = 1] = sizes;
@@ -95,7 +95,7 @@ export function stepsOf(name: string, values: readonly Value[]): number {
 
 const WORD_BITS = 64;
 
-/** Of 64 bits each. */
+/** Number of 64-bit words. */
 function words(value: bigint): number {
   return Math.ceil(bits(value) / WORD_BITS) + 1;
 }
@@ -174,7 +174,7 @@ function wholeRoot(x: bigint): bigint {
   }
 }
 
-/** Half away from zero, on the decimal digits that are shown rather than on the binary ones. */
+/** Rounds half away from zero, using the displayed decimal digits rather than the binary value. */
 function round(x: Value, digits: Value = 0n): Value {
   const places = Number(wholeNumber(digits));
   if (Math.abs(places) > 300) throw new ArithmeticError(`round takes -300 to 300 digits, got ${places}`);
@@ -206,7 +206,7 @@ function factorial(x: Value): bigint {
 function wholeNumber(x: Value): bigint {
   if (typeof x === 'bigint') return x;
   if (Number.isInteger(x)) return BigInt(x);
-  throw new ArithmeticError(`a whole number is needed here, got ${x}`);
+  throw new ArithmeticError(`expected a whole number, got ${x}`);
 }
 
 function greatestDivisor(a: bigint, b: bigint): bigint {

@@ -1,6 +1,6 @@
 /**
- * Arithmetic without `eval`: an expression's syntax tree, walked. Whole numbers are exact at any
- * size, everything else is a double shown with 15 significant digits.
+ * Arithmetic without `eval`: walks an expression's syntax tree. Integers are exact at any size; everything else is a
+ * double shown with 15 significant digits.
  */
 import jsep from 'jsep';
 import type { Expression } from 'jsep';
@@ -22,20 +22,20 @@ import type { Value } from './arithmetic-values.ts';
 
 export { ArithmeticError };
 
-/** Deeper parentheses are refused before the parser recurses into them. */
+/** Deeper parentheses are rejected before the parser recurses into them. */
 const MAX_NESTING = 200;
 
-// The parser's grammar is JavaScript's; arithmetic means something else by `^` and by nothing else.
+// The parser uses JavaScript's grammar; the only difference is the meaning of `^`.
 jsep.addBinaryOp('^', 14, true);
 jsep.addBinaryOp('**', 14, true);
 for (const literal of ['true', 'false', 'null']) jsep.removeLiteral(literal);
-// `-2^2` is -(2^2), `(-2)^2` is not: only the parser knows where parentheses stood
+// `-2^2` is -(2^2), `(-2)^2` is not: only the parser knows the parentheses.
 jsep.hooks.add('gobble-token', function keepGroups(env) {
   if (this.expr.charAt(this.index) !== '(') return;
   this.index += 1;
   const open = this.index;
   const inner = this.gobbleExpressions(41);
-  if (this.expr.charAt(this.index) !== ')') this.throwError(`the "(" at character ${open} is never closed`);
+  if (this.expr.charAt(this.index) !== ')') this.throwError(`the "(" at character ${open} is not closed`);
   this.index += 1;
   const [only] = inner;
   if (only === undefined || inner.length > 1) {
@@ -47,8 +47,8 @@ jsep.hooks.add('gobble-token', function keepGroups(env) {
 /**
  * Evaluates an expression.
  *
- * @returns a JSON number, or the digits as text where a JSON number would lose some
- * @throws ArithmeticError for what cannot be read, is not known, has no real value, or is too large
+ * @returns a JSON number, or the digits as a string if a JSON number would lose some
+ * @throws ArithmeticError for invalid syntax, unknown names, values that are not real, and values that are too large
  */
 export function evaluate(
   expression: string,
@@ -88,7 +88,7 @@ function parse(text: string): Expression {
     if (fault instanceof RangeError) throw fault;
     const index = fault instanceof Error && 'index' in fault ? Number(fault.index) : 0;
     const message = fault instanceof Error ? fault.message.replace(/ at character \d+$/, '') : String(fault);
-    throw new ArithmeticError(`cannot read the expression at character ${index + 1}: ${message}`);
+    throw new ArithmeticError(`invalid expression at character ${index + 1}: ${message}`);
   }
 }
 
@@ -97,7 +97,8 @@ function checkNesting(text: string): void {
   for (const char of text) {
     if (char === '(') depth += 1;
     else if (char === ')') depth -= 1;
-    if (depth > MAX_NESTING) throw new ArithmeticError(`parentheses nest too deeply (allowed: ${MAX_NESTING})`);
+    if (depth > MAX_NESTING)
+      throw new ArithmeticError(`parentheses are nested too deeply (allowed: ${MAX_NESTING} levels)`);
   }
 }
 
@@ -117,9 +118,7 @@ function valueOf(node: Expression, meter: WorkMeter): Value {
     case 'CallExpression':
       return call(node['callee'] as Expression, node['arguments'] as Expression[], meter);
     case 'Compound':
-      throw new ArithmeticError(
-        'that is more than one expression; is an operator such as * missing between two values?',
-      );
+      throw new ArithmeticError('more than one expression; is an operator such as * missing between two values?');
     default:
       throw new ArithmeticError(`${WHAT[node.type] ?? node.type} is not arithmetic`);
   }
@@ -146,7 +145,7 @@ function constant(name: string): number {
   const value = Object.hasOwn(CONSTANTS, name.toLowerCase()) ? CONSTANTS[name.toLowerCase()] : undefined;
   if (value !== undefined) return value;
   if (Object.hasOwn(FUNCTIONS, name))
-    throw new ArithmeticError(`the function ${name} needs its arguments, as in ${name}(2)`);
+    throw new ArithmeticError(`the function ${name} needs arguments, as in ${name}(2)`);
   throw new ArithmeticError(
     `unknown name "${name}" (constants: ${Object.keys(CONSTANTS).join(', ')}; functions: ${Object.keys(FUNCTIONS).join(', ')})`,
   );
@@ -155,7 +154,7 @@ function constant(name: string): number {
 function unary(operator: string, value: Value): Value {
   if (operator === '-') return -value;
   if (operator === '+') return value;
-  throw new ArithmeticError(`the operator "${operator}" is not known (allowed: + - * / % ^)`);
+  throw new ArithmeticError(`unknown operator "${operator}" (allowed: + - * / % ^)`);
 }
 
 function binary(node: Expression, meter: WorkMeter): Value {
@@ -188,7 +187,7 @@ function binary(node: Expression, meter: WorkMeter): Value {
     case '%':
       return remainder(a, b);
     default:
-      throw new ArithmeticError(`the operator "${operator}" is not known (allowed: + - * / % ^)`);
+      throw new ArithmeticError(`unknown operator "${operator}" (allowed: + - * / % ^)`);
   }
 }
 

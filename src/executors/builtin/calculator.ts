@@ -1,4 +1,4 @@
-/** `calculator`: the value of an arithmetic expression; exact for whole numbers of any size (M3). */
+/** `calculator`: evaluates an arithmetic expression; exact for integers of any size (M3). */
 import { limits } from '../../domain/limits.ts';
 import type { Executor } from '../executor.ts';
 import { failure, wrongParameter } from '../failure.ts';
@@ -9,7 +9,7 @@ export const calculator: Executor = {
     const { expression } = parameters;
     if (typeof expression === 'number') return { ok: true, output: expression };
     if (typeof expression !== 'string')
-      return wrongParameter('expression', 'an arithmetic expression as text', expression);
+      return wrongParameter('expression', 'an arithmetic expression as a string', expression);
     try {
       const output = await pacer.run(limits.calculatorSteps, (meter) => evaluate(expression, meter), signal);
       return { ok: true, output };

@@ -1,4 +1,4 @@
-/** `echo`: returns its parameters; waits and fails on request, for trying out plans, timing and retries (M3). */
+/** `echo`: returns its parameters; waits and fails on request, to test plans, timing and retries (M3). */
 import type { Executor } from '../executor.ts';
 import { failure, failureOf } from '../failure.ts';
 import { sleep } from '../../domain/sleep.ts';
@@ -12,7 +12,7 @@ export const echo: Executor = {
       return failureOf(fault, signal, 'aborted');
     }
     if (typeof failTimes === 'number' && attempt <= failTimes) {
-      return failure('echo_failure', `attempt ${attempt} of ${failTimes} that fail on request`, { retryable: true });
+      return failure('echo_failure', `attempt ${attempt} of ${failTimes} requested failures`, { retryable: true });
     }
     return { ok: true, output: parameters };
   },

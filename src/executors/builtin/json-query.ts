@@ -1,4 +1,4 @@
-/** `json_query`: a JMESPath expression over JSON data (M3), with a limit of work. */
+/** `json_query`: evaluates a JMESPath expression on JSON data (M3), with a work limit. */
 import { messageOf } from '../../domain/errors.ts';
 import { parseJson, type Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
@@ -11,7 +11,7 @@ import { runQuery } from './query.ts';
 export const jsonQuery: Executor = {
   async execute({ parameters }, { pacer, signal }) {
     const { query, data } = parameters;
-    if (typeof query !== 'string') return wrongParameter('query', 'a JMESPath expression as text', query);
+    if (typeof query !== 'string') return wrongParameter('query', 'a JMESPath expression as a string', query);
     if (data === undefined) return wrongParameter('data', 'any JSON value', data);
     try {
       const output = await pacer.run(
@@ -25,7 +25,7 @@ export const jsonQuery: Executor = {
         return failure(
           'query_too_expensive',
           `The JMESPath expression ${quote(query)} needs too much work on this data (allowed: ${limits.querySteps} steps); ` +
-            'ask for less at a time: fewer functions within each other, or a part of the data',
+            'simplify it: fewer nested functions, or a part of the data',
         );
       }
       return failure('invalid_query', `The JMESPath expression ${quote(query)} failed: ${messageOf(fault)}`);
@@ -33,7 +33,7 @@ export const jsonQuery: Executor = {
   },
 };
 
-/** References in text and most tools give JSON as text; a query on the text itself makes no sense. */
+/** References in text and most tools pass JSON as a string; a query on the string itself is not useful. */
 function fromText(data: Json, meter: WorkMeter): Json {
   if (typeof data !== 'string' || !/^\s*[[{]/.test(data)) return data;
   meter.chargeChars(data.length);

@@ -1,6 +1,6 @@
 /**
- * The functions of JMESPath, each charged for its own work before it runs. The library checks arguments and
- * does the work; what it does in more than linear time, or without end, is done here instead.
+ * The functions of JMESPath, each charged for its work before it runs. The library checks arguments and does the work,
+ * except for functions whose library version takes more than linear or unbounded time; these are implemented here.
  */
 import { TreeInterpreter } from '@jmespath-community/jmespath';
 import type { compile } from '@jmespath-community/jmespath';
@@ -12,13 +12,13 @@ import type { WorkMeter } from '../../domain/work.ts';
 export type Node = ReturnType<typeof compile>;
 export type Value = null | boolean | number | string | Value[] | { [key: string]: Value };
 
-/** What evaluates the expressions that are arguments of functions. */
+/** Evaluates the expressions that are arguments of functions. */
 export interface Interpreter {
   visit(reference: Node, value: Value): Value;
 }
 
 export interface Sizes {
-  /** How many members an object has; counted once, however often it is asked. */
+  /** Number of members of an object; counted once and cached. */
   keyCount(value: object): number;
 }
 
@@ -28,17 +28,17 @@ export interface Functions {
 }
 
 type Runtime = (typeof TreeInterpreter)['runtime'];
-/** To read or write a member of a large object costs several times what an item of a list does. */
+/** Reading or writing a member of a large object costs several times as much as a list item. */
 export const MEMBER_STEPS = 8;
 
 type Compute = (values: Value[]) => Value;
 
-/** The library exports one instance only, which all its users share; each evaluation makes its own. */
+/** The library exports a single shared instance; each evaluation creates its own. */
 const LibraryRuntime = TreeInterpreter.runtime.constructor as new (interpreter: Interpreter) => Runtime;
 
 export function createFunctions(interpreter: Interpreter, sizes: Sizes, meter: WorkMeter): Functions {
   const runtime = new LibraryRuntime(interpreter);
-  // oxlint-disable-next-line no-underscore-dangle -- the library's name of its public table
+  // oxlint-disable-next-line no-underscore-dangle -- the library's public table has this name
   const table = runtime._functionTable;
   for (const [name, compute] of Object.entries(replacements(interpreter, meter))) {
     const entry = table[name];
@@ -53,22 +53,22 @@ export function createFunctions(interpreter: Interpreter, sizes: Sizes, meter: W
   };
 }
 
-/** Nearly every function walks its arguments once, and the library walks lists to check their types. */
+/** Nearly every function reads its arguments once, and the library reads lists to check their types. */
 function chargeArgument(value: Value, sizes: Sizes, meter: WorkMeter): void {
   if (typeof value === 'string') meter.chargeChars(value.length);
   else if (Array.isArray(value)) meter.charge(value.length);
-  // An expression is an object as well, with a handful of members.
+  // An expression is also an object, with few members.
   else if (typeof value === 'object' && value !== null) meter.charge(MEMBER_STEPS * sizes.keyCount(value));
 }
 
-/** Functions whose work is not a walk over their arguments. Arguments have been checked when they run. */
+/** Functions whose work is not a single pass over their arguments. Arguments are checked before they run. */
 function replacements(interpreter: Interpreter, meter: WorkMeter): Readonly<Record<string, Compute>> {
   const pad =
     (atStart: boolean): Compute =>
     ([subject, width, filling]) => {
       const [text, length, unit] = [subject as string, width as number, (filling as string | undefined) || ' '];
-      if (unit.length > 1) throw new Error('the filling of a text is one character');
-      if (length < 0 || !Number.isInteger(length)) throw new Error('a width is a whole number that is not negative');
+      if (unit.length > 1) throw new Error('the padding must be one character');
+      if (length < 0 || !Number.isInteger(length)) throw new Error('a width must be a whole number of at least 0');
       meter.chargeChars(length);
       if (text === '') return '';
       return atStart ? text.padStart(length, unit) : text.padEnd(length, unit);
@@ -92,7 +92,7 @@ function replacements(interpreter: Interpreter, meter: WorkMeter): Readonly<Reco
     let found: Value = null;
     for (const item of list) {
       const key = interpreter.visit(reference, item);
-      if (typeof key !== 'number' && typeof key !== 'string') throw new Error('keys must be texts or numbers');
+      if (typeof key !== 'number' && typeof key !== 'string') throw new Error('keys must be strings or numbers');
       if (typeof key === 'string') meter.charge(key.length);
       if (sign === 1 ? key > best : key < best) [best, found] = [key, item];
     }
@@ -112,7 +112,7 @@ function replacements(interpreter: Interpreter, meter: WorkMeter): Readonly<Reco
       const pairs = list as Value[][];
       meter.charge(MEMBER_STEPS * pairs.length);
       if (pairs.some((pair) => pair.length !== 2 || typeof pair[0] !== 'string')) {
-        throw new Error('from_items() needs pairs of a text and a value');
+        throw new Error('from_items() needs pairs of a string and a value');
       }
       return Object.fromEntries(pairs as [string, Value][]);
     },
@@ -120,7 +120,7 @@ function replacements(interpreter: Interpreter, meter: WorkMeter): Readonly<Reco
       const groups = new Map<string, Value[]>();
       for (const item of list as Value[]) {
         const key = interpreter.visit(reference as unknown as Node, item ?? {});
-        if (typeof key !== 'string') throw new Error('group_by() needs keys that are texts');
+        if (typeof key !== 'string') throw new Error('group_by() needs string keys');
         const group = groups.get(key);
         if (group === undefined) {
           meter.charge(MEMBER_STEPS);
@@ -129,7 +129,7 @@ function replacements(interpreter: Interpreter, meter: WorkMeter): Readonly<Reco
       }
       return Object.fromEntries(groups);
     },
-    // Lists of code points: several times the price of a scan.
+    // Works on code points, which costs several times as much as a scan.
     length: ([value]) => {
       if (typeof value !== 'string') return Array.isArray(value) ? value.length : Object.keys(value as object).length;
       let count = 0;
@@ -165,14 +165,14 @@ function replacements(interpreter: Interpreter, meter: WorkMeter): Readonly<Reco
       const items = list as (number | string)[];
       chargeSort(items.length, meter);
       if (typeof items[0] === 'string') return (items as string[]).toSorted((a, b) => compareTexts(a, b, meter));
-      // Numbers are sorted as texts, as the library does it.
+      // Numbers are sorted as strings, as in the library.
       return items.toSorted();
     },
     sort_by: ([list, reference]) => sortedBy(list as Value[], reference as unknown as Node, interpreter, meter),
     to_string: ([value]) => {
       if (typeof value === 'string') return value;
       const chars = jsonChars(value, limits.queryResultChars, limits.queryDepth, meter);
-      if (chars === Infinity) throw new Error(`the text would be too long (allowed: ${limits.queryResultChars})`);
+      if (chars === Infinity) throw new Error(`the string would be too long (allowed: ${limits.queryResultChars})`);
       meter.chargeChars(chars);
       return JSON.stringify(value);
     },
@@ -187,7 +187,7 @@ function replacements(interpreter: Interpreter, meter: WorkMeter): Readonly<Reco
   };
 }
 
-/** The largest (`sign` 1) or smallest (-1) of numbers, or of texts in the order of a dictionary. */
+/** The largest (`sign` 1) or smallest (-1) of numbers, or of strings in locale order. */
 function extreme(list: readonly (number | string)[], sign: 1 | -1, meter: WorkMeter): Value {
   let best: number | string | null = null;
   for (const item of list) {
@@ -195,7 +195,7 @@ function extreme(list: readonly (number | string)[], sign: 1 | -1, meter: WorkMe
     else if (typeof item === 'number')
       best = sign === 1 ? Math.max(best as number, item) : Math.min(best as number, item);
     else {
-      // The order of a dictionary is dear: some ten times the price of a scan.
+      // Locale order costs about ten times as much as a scan.
       meter.charge(Math.min(item.length, (best as string).length));
       if (Math.sign(item.localeCompare(best as string)) === sign) best = item;
     }
@@ -203,19 +203,20 @@ function extreme(list: readonly (number | string)[], sign: 1 | -1, meter: WorkMe
   return best;
 }
 
-/** Texts of the same length are compared to their ends. */
+/** Strings of equal length are compared to the end. */
 function chargeComparisons(list: readonly Value[], length: number, meter: WorkMeter): void {
   for (const item of list) if (typeof item === 'string' && item.length === length) meter.chargeChars(length);
 }
 
 function wholeNumber(value: Value): number {
-  if (typeof value !== 'number' || !Number.isInteger(value)) throw new Error('a place in a text is a whole number');
+  if (typeof value !== 'number' || !Number.isInteger(value))
+    throw new Error('a position in a string must be a whole number');
   return value;
 }
 
-/** A count of pieces or replacements. */
+/** Number of pieces or replacements. */
 function countOf(value: number): number {
-  if (value < 0 || !Number.isInteger(value)) throw new Error('a count is a whole number that is not negative');
+  if (value < 0 || !Number.isInteger(value)) throw new Error('a count must be a whole number of at least 0');
   return value;
 }
 
@@ -232,7 +233,7 @@ function replaced(text: string, sought: string, by: string, count: number | unde
     const at = indexOfText(result, sought);
     if (at === -1) break;
     const [before, after] = [result.slice(0, at), result.slice(at + sought.length)];
-    // `$` in the replacement may mean the whole text before or after the match.
+    // `$` in the replacement may insert the whole text before or after the match.
     meter.chargeChars(result.length + by.length + (by.split('$').length - 1) * result.length);
     const stands: Readonly<Record<string, string>> = { $$: '$', '$&': sought, '$`': before, "$'": after };
     result = before + by.replaceAll(/\$[$&`']/g, (sign) => stands[sign] ?? sign) + after;
@@ -255,7 +256,7 @@ function chargeSort(length: number, meter: WorkMeter): void {
   meter.charge(length * Math.ceil(Math.log2(length + 1)));
 }
 
-/** By code points. Equal texts count as descending, as in the library: its order of equal keys depends on it. */
+/** By code points. Equal strings count as descending, as in the library, whose order of equal keys depends on it. */
 function compareTexts(left: string, right: string, meter: WorkMeter): number {
   const length = Math.min(left.length, right.length);
   let at = 0;
@@ -263,7 +264,7 @@ function compareTexts(left: string, right: string, meter: WorkMeter): number {
   meter.chargeChars(at);
   if (at === length) return left.length > right.length ? 1 : -1;
   const [a, b] = [left.charCodeAt(at), right.charCodeAt(at)];
-  // A half of a pair is a code point above all others.
+  // A lone surrogate is greater than all other code points.
   if (isSurrogate(a) !== isSurrogate(b)) return isSurrogate(a) ? 1 : -1;
   return a > b ? 1 : -1;
 }
@@ -272,13 +273,13 @@ function isSurrogate(code: number): boolean {
   return code >= 0xd800 && code <= 0xdfff;
 }
 
-/** Each key is computed once, not at every comparison. */
+/** Computes each key once, not at every comparison. */
 function sortedBy(list: Value[], reference: Node, interpreter: Interpreter, meter: WorkMeter): Value[] {
   const keyed = list.map((item) => ({ item, key: interpreter.visit(reference, item) }));
   const type = typeof keyed[0]?.key;
   for (const { key } of keyed) {
     if (typeof key !== 'number' && typeof key !== 'string')
-      throw new Error('sort_by() needs keys that are texts or numbers');
+      throw new Error('sort_by() needs keys that are strings or numbers');
     if (typeof key !== type) throw new Error('sort_by() needs keys of one type');
   }
   chargeSort(keyed.length, meter);
@@ -290,7 +291,7 @@ function sortedBy(list: Value[], reference: Node, interpreter: Interpreter, mete
 
 const WHITE = /[\s\u0085]/;
 
-/** In one pass; the library's expressions take time by the square of a run of characters. */
+/** In one pass; the library's regular expressions take quadratic time on a run of characters. */
 function trimmed(
   text: string,
   characters: string | null,

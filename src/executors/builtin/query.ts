@@ -1,10 +1,10 @@
 /**
- * JMESPath with a limit of work. The library parses and holds the functions; its syntax tree is walked here,
- * so that every node and every function's own work is charged before it is done (`query-functions.ts`).
+ * JMESPath with a work limit. The library parses the query and provides the functions. Its syntax tree is walked here,
+ * so that every node and function is charged for its work before it runs (`query-functions.ts`).
  *
- * The language has no explicit loops, but `map`, `sort_by` and projections nest: a query of 100 characters
- * on 600 numbers can ask for 600 to the power of five steps, and one of 20 for a result of gigabytes, because
- * parts of the result are shared in memory and written out one by one.
+ * The language has no explicit loops, but `map`, `sort_by` and projections can be nested: a query of 100 characters on
+ * 600 numbers can require 600^5 steps, and one of 20 characters a result of gigabytes, because shared parts of the
+ * result are repeated when it is serialised.
  */
 import { compile, tokenize, TreeInterpreter } from '@jmespath-community/jmespath';
 import { jsonChars } from '../../bounded/json-size.ts';
@@ -14,14 +14,14 @@ import { WorkMeter } from '../../domain/work.ts';
 import { createFunctions, MEMBER_STEPS } from './query-functions.ts';
 import type { Functions, Interpreter, Node, Sizes, Value } from './query-functions.ts';
 
-/** What is wrong with a query or with what it asks for. */
+/** An invalid query, or a request that is too expensive. */
 class QueryError extends Error {
   override readonly name = 'QueryError';
 }
 
 /**
  * @returns the result; parts of it may be shared with each other and with `data`
- * @throws QueryError, WorkExceeded, or the library's own error for what cannot be read or has the wrong type
+ * @throws QueryError, WorkExceeded, or the library's own error for invalid syntax or a wrong type
  */
 export function runQuery(data: Json, query: string, meter: WorkMeter = new WorkMeter(limits.querySteps)): Json {
   const tree = parse(query);
@@ -36,7 +36,7 @@ function parse(query: string): Node {
   if (query.length > limits.queryChars) {
     throw new QueryError(`it has ${query.length} characters (allowed: ${limits.queryChars})`);
   }
-  // The parser recurses; the number of tokens bounds how deep it can go.
+  // The parser is recursive; the number of tokens bounds its depth.
   const tokens = tokenize(query).length;
   if (tokens > limits.queryTokens) {
     throw new QueryError(`it has ${tokens} names, operators and brackets (allowed: ${limits.queryTokens})`);
@@ -53,7 +53,7 @@ class QueryEvaluation implements Interpreter, Sizes {
   readonly #root: Value;
   readonly #meter: WorkMeter;
   readonly #functions: Functions;
-  /** Expressions that the query itself holds: `&name`. Data of the same shape is not an expression. */
+  /** Expressions in the query itself: `&name`. Data of the same shape is not an expression. */
   readonly #references = new WeakSet<object>();
   readonly #keyCounts = new WeakMap<object, number>();
   #scope: Scope | null = null;
@@ -65,7 +65,7 @@ class QueryEvaluation implements Interpreter, Sizes {
     this.#functions = createFunctions(this, this, meter);
   }
 
-  /** Evaluates an expression that a function got as its argument. */
+  /** Evaluates an expression that was passed to a function as an argument. */
   visit(reference: Node, value: Value): Value {
     if (!this.#references.has(reference)) throw new QueryError('an expression was expected, such as &name');
     return this.evaluate(reference, value);
@@ -215,7 +215,7 @@ class QueryEvaluation implements Interpreter, Sizes {
     const outer = this.#scope;
     const variables = new Map<string, Value>();
     for (const binding of bindings) {
-      // The parser lets any expression through here.
+      // The parser accepts any expression here.
       if (binding.type !== 'Binding') throw new QueryError('"let" needs $name = value');
       variables.set(binding.variable, this.evaluate(binding.reference, value));
     }

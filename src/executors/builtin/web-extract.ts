@@ -1,4 +1,4 @@
-/** `web_extract`: what CSS selectors find in a web page, and its links (M3, X2). */
+/** `web_extract`: the elements of a web page that CSS selectors match, and its links (M3, X2). */
 import { messageOf } from '../../domain/errors.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
@@ -7,7 +7,7 @@ import type { Executor } from '../executor.ts';
 import { failure, failureOf, wrongParameter } from '../failure.ts';
 import { OutboundError } from '../outbound/outbound-error.ts';
 import { wasCut } from '../outbound/outbound.ts';
-import { askFor, maxCharsOf, mediaTypeOf } from './web-page.ts';
+import { requestPage, maxCharsOf, mediaTypeOf } from './web-page.ts';
 
 export const webExtract: Executor = {
   async execute({ parameters }, context) {
@@ -19,7 +19,7 @@ export const webExtract: Executor = {
     const wanted = [...new Set(Object.values(named))];
     const refusal = tooMuch(wanted);
     if (refusal !== null) return refusal;
-    const asked = await askFor(parameters, 'GET', 'text/html,application/xhtml+xml', context);
+    const asked = await requestPage(parameters, 'GET', 'text/html,application/xhtml+xml', context);
     if (!asked.ok) return asked;
     const { response } = asked;
     const type = mediaTypeOf(response);
@@ -41,7 +41,7 @@ export const webExtract: Executor = {
       output['truncated'] = page.truncated || cut || wasCut(response);
       return { ok: true, output };
     } catch (fault) {
-      // the reader throws a TypeError for a selector that it does not understand
+      // The reader throws a TypeError for an invalid selector.
       if (fault instanceof TypeError && !context.signal.aborted && !(fault instanceof OutboundError)) {
         return failure(
           'invalid_selector',
@@ -53,7 +53,7 @@ export const webExtract: Executor = {
   },
 };
 
-/** Each selector is tried on every element of the page. */
+/** Every selector is tried on every element of the page. */
 function tooMuch(selectors: readonly string[]): ReturnType<typeof wrongParameter> | null {
   if (selectors.length > limits.htmlSelectors) {
     return wrongParameter('selectors', `at most ${limits.htmlSelectors} selectors`, selectors.length);
@@ -64,7 +64,7 @@ function tooMuch(selectors: readonly string[]): ReturnType<typeof wrongParameter
     : wrongParameter('selectors', `selectors of at most ${limits.htmlSelectorChars} characters`, long);
 }
 
-/** Names to selectors; a list names each by itself. Null when it is neither. */
+/** Maps names to selectors; a list uses the selectors as names. Null if it is neither. */
 function namedSelectors(selectors: Json | undefined): Record<string, string> | null {
   if (selectors === undefined || selectors === null) return {};
   const entries = Array.isArray(selectors)
@@ -81,7 +81,7 @@ function namedSelectors(selectors: Json | undefined): Record<string, string> | n
   return Object.fromEntries(named);
 }
 
-/** The found texts by name, together at most `maxChars` long. */
+/** The texts found, by name, limited to `maxChars` in total. */
 function within(
   named: Readonly<Record<string, string>>,
   found: Readonly<Record<string, readonly string[]>>,

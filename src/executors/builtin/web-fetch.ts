@@ -1,10 +1,10 @@
-/** `web_fetch`: a web address's readable text, or its JSON (M3, X2). */
+/** `web_fetch`: the readable text of a web page, or its JSON (M3, X2). */
 import { parseJson, type JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Executor } from '../executor.ts';
 import { failure, failureOf, wrongParameter } from '../failure.ts';
 import { wasCut } from '../outbound/outbound.ts';
-import { askFor, maxCharsOf, mediaTypeOf, readText } from './web-page.ts';
+import { requestPage, maxCharsOf, mediaTypeOf, readText } from './web-page.ts';
 
 const ACCEPT = 'text/html,application/xhtml+xml,application/json;q=0.9,text/*;q=0.8,*/*;q=0.5';
 const TEXTUAL = /^text\/|[/+](json|xml|yaml|x-yaml|javascript|ecmascript|x-ndjson|csv|toml|x-www-form-urlencoded)$/;
@@ -13,7 +13,7 @@ export const webFetch: Executor = {
   async execute({ parameters }, context) {
     const { method = 'GET', raw } = parameters;
     if (method !== 'GET' && method !== 'HEAD') return wrongParameter('method', 'GET or HEAD', method);
-    const asked = await askFor(parameters, method, ACCEPT, context);
+    const asked = await requestPage(parameters, method, ACCEPT, context);
     if (!asked.ok) return asked;
     const { response } = asked;
     const type = mediaTypeOf(response);
@@ -36,7 +36,7 @@ export const webFetch: Executor = {
     async function contentOf(page: Response, mediaType: string, keepHtml: boolean): Promise<JsonObject> {
       const maxChars = maxCharsOf(parameters);
       if (/[/+]json$/.test(mediaType)) {
-        // a JSON value cannot be cut: it is whole, or it is text
+        // A JSON value cannot be cut: it is complete, or it is returned as text.
         const { text, truncated } = await readText(page, limits.fetchBytes);
         const json = truncated || wasCut(page) || text.length > maxChars ? undefined : parseJson(text);
         return json === undefined ? cutText(text, maxChars, truncated || wasCut(page)) : { json, truncated: false };

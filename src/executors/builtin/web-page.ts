@@ -1,4 +1,4 @@
-/** What `web_fetch` and `web_extract` share: asking for a page, and judging the answer. */
+/** Shared by `web_fetch` and `web_extract`: requests a page and checks the response. */
 import type { ActionOutcome } from '../../domain/action.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { JsonObject } from '../../domain/json.ts';
@@ -7,20 +7,20 @@ import type { ActionContext } from '../executor.ts';
 import { failure, failureOf, isOverload, wrongParameter } from '../failure.ts';
 import { refuseHeader } from '../outbound/outbound.ts';
 
-/** Longest text returned unless `max_chars` says otherwise. */
+/** Maximum length of the returned text; `max_chars` overrides it. */
 const DEFAULT_MAX_CHARS = 50_000;
 
-export type Asked = { readonly ok: true; readonly response: Response } | Extract<ActionOutcome, { ok: false }>;
+export type PageResult = { readonly ok: true; readonly response: Response } | Extract<ActionOutcome, { ok: false }>;
 
-/** Fetches `url` as the model asked; an answer of 400 and above is a failure that says what was answered. */
-export async function askFor(
+/** Fetches `url` with the model's parameters. A status of 400 or above is a failure that includes the response. */
+export async function requestPage(
   parameters: JsonObject,
   method: 'GET' | 'HEAD',
   accept: string,
   { fetch, signal }: ActionContext,
-): Promise<Asked> {
+): Promise<PageResult> {
   const { url, headers } = parameters;
-  if (typeof url !== 'string') return wrongParameter('url', 'an http or https URL', url);
+  if (typeof url !== 'string') return wrongParameter('url', 'an HTTP(S) URL', url);
   const sent: Record<string, string> = { accept };
   if (headers !== undefined && headers !== null) {
     if (!isJsonObject(headers)) return wrongParameter('headers', 'an object of header names and values', headers);
@@ -41,7 +41,7 @@ export async function askFor(
   return await httpFailure(response, method, url);
 }
 
-/** An answer of 400 and above: worth another try when the server says that it is its own fault, or asks for patience. */
+/** A status of 400 or above; retryable if the server reports an error of its own or overload. */
 export async function httpFailure(
   response: Response,
   method: string,
@@ -87,7 +87,7 @@ export function mediaTypeOf(response: Response): string {
   return (response.headers.get('content-type') ?? '').split(';')[0]?.trim().toLowerCase() ?? '';
 }
 
-/** Reads at most `maxChars` characters in the response's own character set, and lets the rest go. */
+/** Reads at most `maxChars` characters in the response's character set and cancels the rest. */
 export async function readText(
   response: Response,
   maxChars: number,

@@ -1,13 +1,13 @@
-/** Who sends outbound requests, as `EGRESS` says (X2). */
+/** Who sends outbound requests, configured by `EGRESS` (X2). */
 import { EngineError } from '../../domain/errors.ts';
 
 const EGRESS_CHOICES = ['platform', 'runner'] as const;
 export type EgressChoice = (typeof EGRESS_CHOICES)[number];
 
 /**
- * Unset or empty = the platform: on Cloudflare its network reaches no private address.
+ * Unset or empty means the platform: Cloudflare's network reaches no private address.
  *
- * @throws EngineError `internal`: a system that was meant to judge addresses must not start without
+ * @throws EngineError `internal`, so that a system with a wrong setting does not start without address checks
  */
 export function parseEgress(text: string | undefined): EgressChoice {
   const written = text?.trim().toLowerCase() ?? '';

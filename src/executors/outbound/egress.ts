@@ -1,13 +1,13 @@
 /**
- * Outbound requests that a runner sends (X2), where the platform's own network is not trusted to refuse private
- * addresses: on one's own machine it is the machine's.
+ * Outbound requests sent by a runner (X2), for platforms whose network may reach private addresses, such as a local
+ * machine.
  *
- * Owns: what is known of names for a moment, and which runner is asked. Does not own: the rules; `outbound.ts` judges
- * the addresses between `resolve` and `send`.
+ * Owns: a short-lived cache of resolved names, and the choice of the runner. Does not own: the rules; `outbound.ts`
+ * checks the addresses between `resolve` and `send`.
  *
  * Invariants
- * 1. A request goes to one of the addresses that `send` is given, never to what a name leads to later.
- * 2. Where no runner can be asked, nothing is sent, and the error says so.
+ * 1. A request goes to one of the addresses passed to `send`, never to a later result of resolving the name.
+ * 2. If no runner can be reached, nothing is sent, and the error reports it.
  * 3. A request that may have been sent is not sent again.
  */
 import { messageOf } from '../../domain/errors.ts';
@@ -26,15 +26,15 @@ export interface EgressRequest {
   readonly headers: Headers;
   readonly body: string | null;
   readonly signal: AbortSignal;
-  /** From the call to the last byte of the answer. */
+  /** From the call to the last byte of the response. */
   readonly timeoutMs: number;
-  /** The answer ends there, after decompression. */
+  /** The response is cut at this size, after decompression. */
   readonly maxBytes: number;
 }
 
 /** Both reject with `OutboundError`, or with the signal's reason. */
 export interface Egress {
-  /** Every address of a name, at least one. */
+  /** All addresses of a name, at least one. */
   resolve(host: string, signal: AbortSignal): Promise<readonly string[]>;
   /** One request without redirects, to one of these addresses. */
   send(request: EgressRequest, addresses: readonly string[]): Promise<Response>;
@@ -42,21 +42,21 @@ export interface Egress {
 
 export interface RunnerEgressOptions {
   readonly runners: readonly RunnerAddress[];
-  /** Null when nothing is set: then every request fails. */
+  /** Null if none is configured; then every request fails. */
   readonly key: SigningKey | null;
   readonly fetch: (input: string, init: RequestInit) => Promise<Response>;
   readonly clock: Clock;
   /** A new random string of at least 16 characters with every call. */
   readonly newNonce: () => string;
-  /** Sessions do not share connections. */
+  /** The session id; sessions do not share connections. */
   readonly session: () => string;
-  /** The API key of the session, where several share the runners; null = they are not shared. */
+  /** The API key of the session, if several keys share the runners; null means they are not shared. */
   readonly tenant?: () => string | null;
 }
 
-/** Status and headers of the answer, as the runner gives them. */
+/** Header with the status and headers of the response, set by the runner. */
 const HEAD = 'x-cortex-egress';
-/** The runner's own business. */
+/** Headers that the runner sets itself. */
 const OWN_HEADERS: ReadonlySet<string> = new Set(['accept-encoding', 'connection', 'content-length', 'host']);
 const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
 
@@ -68,11 +68,11 @@ interface Known {
 export function createRunnerEgress(options: RunnerEgressOptions): Egress {
   const { clock } = options;
   const known = new Map<string, Known>();
-  /** The runner that answered last goes first. */
+  /** The runner that answered last is first. */
   let order: readonly RunnerAddress[] = options.runners;
 
   async function post(runner: RunnerAddress, target: string, body: string, signal: AbortSignal): Promise<Response> {
-    if (options.key === null) throw unavailable('no key for the runner is set (RUNNER_SECRET)');
+    if (options.key === null) throw unavailable('no key for the runner is configured (RUNNER_SECRET)');
     const url = new URL(target, `${runner.url.replace(/\/+$/, '')}/`);
     const tenant = options.tenant?.() ?? null;
     if (tenant !== null) url.searchParams.set('tenant', tenant);
@@ -87,13 +87,13 @@ export function createRunnerEgress(options: RunnerEgressOptions): Egress {
   }
 
   /**
-   * Asks one runner after the other until one has answered.
+   * Calls one runner after the other until one has answered.
    *
-   * @param repeatable asking twice does no harm
+   * @param repeatable whether repeating the request is harmless
    */
   async function ask(target: string, said: JsonObject, signal: AbortSignal, repeatable: boolean): Promise<Response> {
     const body = JSON.stringify(said);
-    let reason = 'no runner is set (RUNNER_URLS)';
+    let reason = 'no runner is configured (RUNNER_URLS)';
     for (const runner of order) {
       let response: Response;
       try {
@@ -103,7 +103,7 @@ export function createRunnerEgress(options: RunnerEgressOptions): Egress {
         if (fault instanceof OutboundError) throw fault;
         reason = `the runner at ${runner.url} could not be reached: ${messageOf(fault)}`;
         if (repeatable || neverConnected(fault)) continue;
-        throw new OutboundError('fetch_failed', `It is not known whether it was sent: ${reason}`, false, fault);
+        throw new OutboundError('fetch_failed', `The request may have been sent: ${reason}`, false, fault);
       }
       if (response.ok) {
         order = [runner, ...order.filter((other) => other !== runner)];
@@ -154,8 +154,8 @@ function answerOf(response: Response): Response {
   const list = head?.['headers'];
   if (typeof status !== 'number' || status < 200 || status > 599 || !Array.isArray(list)) {
     void response.body?.cancel().catch(() => {});
-    const found = typeof status === 'number' ? `the status ${status}, which is none` : 'no head';
-    throw new OutboundError('fetch_failed', `The answer has ${found}`, false);
+    const found = typeof status === 'number' ? `the invalid status ${status}` : 'no status header';
+    throw new OutboundError('fetch_failed', `The runner's answer has ${found}`, false);
   }
   const headers = new Headers();
   for (const entry of list) {
@@ -164,7 +164,7 @@ function answerOf(response: Response): Response {
     try {
       headers.append(name, value);
     } catch {
-      // what this platform takes for no header is not passed on
+      // Headers that this platform rejects are not passed on.
     }
   }
   if (!WITHOUT_BODY.has(status)) return new Response(response.body, { status, headers });
@@ -172,7 +172,7 @@ function answerOf(response: Response): Response {
   return new Response(null, { status, headers });
 }
 
-/** Why a runner has not done it; `egress_unavailable` where another one may. */
+/** Converts a runner's error answer; `egress_unavailable` if another runner may succeed. */
 function refusalOf(status: number, problem: JsonObject | null, { url }: RunnerAddress): OutboundError {
   const detail = typeof problem?.['detail'] === 'string' ? problem['detail'] : `it answered ${status}`;
   switch (problem?.['code']) {

@@ -1,4 +1,4 @@
-/** Tools that are an HTTP endpoint: parameters out as query or JSON body, JSON or text back (M3, X2). */
+/** Tools that are an HTTP endpoint: sends parameters as query or JSON body, returns JSON or text (M3, X2). */
 import type { ActionOutcome } from '../../domain/action.ts';
 import { parseJson, type Json, type JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
@@ -14,9 +14,9 @@ export async function callEndpoint(
   { fetch, signal }: ActionContext,
 ): Promise<ActionOutcome> {
   const { method } = implementation;
-  const { missingSecret = unfilled(implementation) } = implementation;
+  const { missingSecret = missingPlaceholder(implementation) } = implementation;
   if (missingSecret !== null) {
-    return failure('missing_secret', `The tool needs a secret that it does not get: ${missingSecret}`, {
+    return failure('missing_secret', `The tool needs a secret that is not available: ${missingSecret}`, {
       beforeDispatch: true,
     });
   }
@@ -34,7 +34,7 @@ export async function callEndpoint(
     if (response.status >= 400) return await httpFailure(response, method, implementation.url);
     const { text } = await readText(response, limits.fetchBytes);
     if (wasCut(response)) {
-      return failure('response_too_large', `${implementation.url} answered more than ${limits.fetchBytes} bytes`);
+      return failure('response_too_large', `${implementation.url} returned more than ${limits.fetchBytes} bytes`);
     }
     return { ok: true, output: jsonOr(text) };
   } catch (fault) {
@@ -42,8 +42,8 @@ export async function callEndpoint(
   }
 }
 
-/** Nothing has put secrets in: the name goes nowhere either. */
-function unfilled({ url, headers }: Extract<ToolImplementation, { type: 'http' }>): string | null {
+/** A secret placeholder that was not replaced; the request is not sent then. */
+function missingPlaceholder({ url, headers }: Extract<ToolImplementation, { type: 'http' }>): string | null {
   const [, name] = /\$\{(TOOL_\w+)\}/.exec([url, ...Object.values(headers)].join(' ')) ?? [];
   return name === undefined ? null : `${name} is not set`;
 }

@@ -1,4 +1,4 @@
-/** Why an outbound request of a tool was not made, or got no answer (X2). */
+/** Why an outbound request of a tool was not sent, or got no response (X2). */
 export type OutboundCode =
   | 'address_refused'
   | 'header_refused'
@@ -7,7 +7,7 @@ export type OutboundCode =
   | 'fetch_timeout'
   | 'fetch_failed';
 
-/** A request that was not made, or did not get its answer. */
+/** A request that was not sent, or got no response. */
 export class OutboundError extends Error {
   override readonly name = 'OutboundError';
   readonly code: OutboundCode;

@@ -1,47 +1,47 @@
 /**
  * Outbound HTTP of tools under the operator's rules (X2).
  *
- * Owns: which addresses and headers go out, following redirects, the byte and time caps.
- * Does not own: what a response means; connections (the given `fetch` and the egress do).
+ * Owns: which addresses and headers are allowed, following redirects, and the limits of bytes and time.
+ * Does not own: the meaning of a response; connections (these belong to the given `fetch` and the egress).
  *
  * Invariants
- * 1. Every URL that is fetched was judged first, each hop of a redirect anew; with an egress, a connection goes to an
- *    address that was judged.
- * 2. No response gives more than `limits.fetchBytes` after decompression, nor lives longer than
- *    `limits.fetchTimeoutMs` from the call to its last byte.
- * 3. No header of the caller reaches another origin than the one it was meant for.
- * 4. The caller's signal ends everything, the body included.
+ * 1. Every fetched URL was checked first, including each redirect. With an egress, a connection goes to a checked
+ *    address.
+ * 2. A response has at most `limits.fetchBytes` after decompression, and takes at most `limits.fetchTimeoutMs` from the
+ *    call to its last byte.
+ * 3. No header of the caller is sent to another origin than the intended one.
+ * 4. The caller's signal ends everything, including the body.
  */
 import { limits } from '../../domain/limits.ts';
 import type { Clock, OutboundFetch } from '../../domain/ports.ts';
-import { isAddress, judgeAddress, judgeUrl } from './address.ts';
+import { isAddress, checkAddress, checkUrl } from './address.ts';
 import type { Egress } from './egress.ts';
 import { OutboundError } from './outbound-error.ts';
 
 export interface OutboundOptions {
   readonly fetch: (url: string, init: RequestInit) => Promise<Response>;
-  /** `host:port` entries that are let through whatever their address. */
+  /** `host:port` entries that are allowed regardless of their address. */
   readonly allowHosts: readonly string[];
   readonly clock: Clock;
   /**
-   * Sends requests where the platform's own network cannot be trusted to refuse private addresses: names are resolved,
-   * every address is judged, and the request goes to one of these. What the operator lets through goes directly.
+   * Sends requests if the platform's network may reach private addresses: names are resolved, all addresses are
+   * checked, and the request goes to one of them. Hosts allowed by the operator are reached directly.
    */
   readonly egress?: Egress | undefined;
   readonly limits?: { readonly fetchBytes: number; readonly fetchRedirects: number; readonly fetchTimeoutMs: number };
 }
 
-/** Headers that would change who is asked, how the message is framed, or who seems to ask. */
+/** Headers that would change the target, the framing of the message, or the apparent sender. */
 const REFUSED_HEADERS =
   /^(host|content-length|transfer-encoding|connection|keep-alive|upgrade|te|trailer|expect|via|forwarded|proxy-.*|x-forwarded-.*|x-real-ip|cf-.*|sec-.*|true-client-ip|metadata|metadata-flavor|x-aws-ec2-.*)$/i;
-/** Further ones that a model may not set: they would carry somebody's identity. */
+/** Additional headers that a model may not set, because they identify a user. */
 const IDENTITY_HEADERS = /^(authorization|cookie|set-cookie|x-api-key|x-auth-token)$/i;
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
-// oxlint-disable-next-line no-control-regex -- control characters are what this looks for
+// oxlint-disable-next-line no-control-regex -- matches control characters on purpose
 const HEADER_VALUE = /^[\t\u0020-\u007e\u00a0-\u00ff]{0,4096}$/;
 const USER_AGENT = 'cortex-edge';
 
-/** Why a header may not be sent, or null. `by`: whether a model or a manifest's author set it. */
+/** Why a header must not be sent, or null. `by`: whether a model or a manifest's author set it. */
 export function refuseHeader(name: string, value: string, by: 'model' | 'author'): string | null {
   const shown = JSON.stringify(name.slice(0, limits.excerptChars));
   if (!HEADER_NAME.test(name)) return `${shown} is not a header name`;
@@ -54,14 +54,14 @@ export function refuseHeader(name: string, value: string, by: 'model' | 'author'
 
 const cut = new WeakSet<Response>();
 
-/** Whether the response's body was ended at the byte cap; known once the body has been read. */
+/** Whether the response's body was cut at the byte limit; known once the body has been read. */
 export function wasCut(response: Response): boolean {
   return cut.has(response);
 }
 
 /**
- * A `fetch` that judges addresses and headers, follows redirects itself and caps bytes and time. A
- * body past the cap ends there, and `wasCut` says so. Rejects with `OutboundError` only.
+ * A `fetch` that checks addresses and headers, follows redirects itself, and limits bytes and time. A longer body is
+ * cut, and `wasCut` returns true for it. Rejects with `OutboundError` only.
  */
 export function createOutboundFetch(options: OutboundOptions): OutboundFetch {
   const caps = options.limits ?? limits;
@@ -90,7 +90,7 @@ export function createOutboundFetch(options: OutboundOptions): OutboundFetch {
         const seconds = caps.fetchTimeoutMs / 1_000;
         return new OutboundError(
           'fetch_timeout',
-          `${short(url)} did not answer in full within ${seconds} s`,
+          `${short(url)} did not complete its response within ${seconds} s`,
           false,
           fault,
         );
@@ -136,9 +136,9 @@ interface OneRequest {
 }
 
 /**
- * One request without redirects, to an address that was judged; what a name leads to is judged where there is an egress.
+ * One request without redirects, to a checked URL. With an egress, the resolved addresses are checked as well.
  *
- * @throws OutboundError `address_refused`, and what the egress says; faults of `fetch` as they are
+ * @throws OutboundError `address_refused`, and errors of the egress; errors of `fetch` unchanged
  */
 export async function fetchOnce(
   written: string,
@@ -146,27 +146,27 @@ export async function fetchOnce(
   options: Pick<OutboundOptions, 'fetch' | 'allowHosts' | 'egress'> & {
     readonly timeoutMs: number;
     readonly maxBytes: number;
-    /** Redirects before this one. */
+    /** Number of redirects before this request. */
     readonly hop?: number;
   },
 ): Promise<{ readonly url: URL; readonly response: Response }> {
   const { egress, hop = 0, timeoutMs, maxBytes } = options;
   const refuse = (reason: string): OutboundError => {
     const what = hop === 0 ? short(written) : `a redirect to ${short(written)}`;
-    return new OutboundError('address_refused', `${what} is refused: it ${reason}`, hop === 0);
+    return new OutboundError('address_refused', `${what} is not allowed: it ${reason}`, hop === 0);
   };
-  const judged = judgeUrl(written, options);
-  if (!judged.ok) throw refuse(judged.reason);
-  const { url, host } = judged;
+  const checked = checkUrl(written, options);
+  if (!checked.ok) throw refuse(checked.reason);
+  const { url, host } = checked;
   request.signal.throwIfAborted();
-  // what the operator lets through needs no judgement; elsewhere the platform itself reaches no private address
-  if (judged.allowedByOperator || egress === undefined) {
+  // Hosts allowed by the operator need no check. Without an egress, the platform reaches no private address.
+  if (checked.allowedByOperator || egress === undefined) {
     return { url, response: await options.fetch(url.href, { ...request, redirect: 'manual' }) };
   }
   try {
     const addresses = isAddress(host) ? [literalOf(host)] : await egress.resolve(host, request.signal);
     for (const address of addresses) {
-      const reason = judgeAddress(address);
+      const reason = checkAddress(address);
       if (reason !== null) throw refuse(reason);
     }
     const response = await egress.send({ ...request, url, timeoutMs, maxBytes }, addresses);
@@ -183,7 +183,7 @@ export async function fetchOnce(
   }
 }
 
-/** An address as a URL has it, without its brackets. */
+/** A URL's host as an address, without brackets. */
 function literalOf(host: string): string {
   return host.replace(/^\[|\]$/g, '');
 }
@@ -194,12 +194,12 @@ function redirectTarget(response: Response): string | null {
 }
 
 function nextUrl(location: string, from: URL): string {
-  // an absolute location is checked as written, because resolving would remove its tabs
+  // An absolute location is checked as written, because resolving it would remove tabs.
   if (/^[a-z][a-z0-9+.-]*:/i.test(location) || !URL.canParse(location, from.href)) return location;
   return new URL(location, from).href;
 }
 
-/** What the next hop is asked: GET after 303 and after a redirected POST, and nothing private elsewhere. */
+/** The request for the next hop: GET after 303 and after a redirected POST; no private headers to another origin. */
 function redirected(
   request: { method: string; headers: Headers; body: string | null },
   status: number,
@@ -220,7 +220,7 @@ function redirected(
   return becomesGet ? { method: 'GET', headers, body: null } : { ...request, headers };
 }
 
-/** The response with a body that ends at the cap and lets go of timer and signal when it is done. */
+/** The response with a body that is cut at the limit and releases timer and signal when it ends. */
 function capped(
   response: Response,
   url: string,
@@ -230,7 +230,7 @@ function capped(
 ): Response {
   const { status, statusText } = response;
   const headers = new Headers(response.headers);
-  // the body is already decompressed, and may end earlier
+  // The body is already decompressed, and may end earlier.
   headers.delete('content-encoding');
   headers.delete('content-length');
   if (response.body === null || [204, 205, 304].includes(status)) {

@@ -1,13 +1,13 @@
 /**
- * The runner as the Worker sees it (R1, R7): jobs are handed over with one short request each, and all
- * jobs of a session are watched over one event stream.
+ * The client of one runner (R1, R7): jobs are submitted with one short request each, and all jobs of a session are
+ * observed over one event stream.
  *
- * Owns: the requests, and the stream of each session. Does not own: the jobs themselves; they go on when
- * this object goes away.
+ * Owns: the requests, and the stream of each session. Does not own: the jobs themselves, which continue if this object
+ * is discarded.
  * Invariants:
- * 1. `run` settles once: with the job's end, or with a `RunnerError` when the job was not taken.
- * 2. After an abort the job is killed, even if the runner has not yet confirmed it.
- * 3. A job that is looked up is watched before the runner is asked about it: what happens meanwhile is not missed.
+ * 1. `run` settles once: with the job's end, or with a `RunnerError` if the job was not accepted.
+ * 2. After an abort the job is killed, even if the runner has not confirmed it yet.
+ * 3. A job is observed before the runner is asked about it, so no event in between is missed.
  */
 import { messageOf } from '../../domain/errors.ts';
 import { parseObject, type JsonObject } from '../../domain/json.ts';
@@ -17,38 +17,38 @@ import { pause } from '../../domain/sleep.ts';
 import { neverConnected, refusalOf, RunnerError } from './error.ts';
 import type { SigningKey } from './list.ts';
 import { tokenOf } from './signature.ts';
-import { killed, meet, runnerRetryMs, SessionStream, type Transport, watch, type Watched } from './stream.ts';
+import { killed, mergeRecord, runnerRetryMs, SessionStream, type Transport, watch, type Watched } from './stream.ts';
 import { broken, relicAnswerOf, wireJob, wireRelicCall } from './wire.ts';
 
 export interface RunnerClientOptions {
   /** `http://127.0.0.1:8790`, without a path. */
   readonly baseUrl: string;
-  /** Shared with the runner. */
+  /** Shared secret with the runner. */
   readonly key: SigningKey;
   readonly fetch: (input: string, init: RequestInit) => Promise<Response>;
   readonly clock: Clock;
-  /** The API key whose sessions ask, where a deployment has several: the runner shares its places between them. */
+  /** The API key of the session, if the deployment has several: the runner shares its capacity between them. */
   readonly tenant?: () => string | null;
   /** A new random string of at least 16 characters with every call. */
   readonly newNonce: () => string;
-  /** A movable job counts as lost when its runner has been out of reach for so long; else as any other (R7). */
+  /** A movable job counts as lost if its runner is unreachable for this time; others use the default (R7). */
   readonly moveAfterMs?: number;
 }
 
-/** One runner; `record` is what it knows of a job, null when nothing, `undefined` when it cannot be asked. */
+/** One runner. `record` returns the record of a job, null if it is unknown, undefined if the runner is unreachable. */
 export interface SingleRunner extends RunnerClient {
   record(id: string): Promise<JsonObject | null | undefined>;
-  /** When it was last heard, epoch milliseconds; `-Infinity` when it never was, or a connection to it has failed since. */
-  heardAt(): number;
+  /** Time of the last contact, epoch milliseconds; `-Infinity` before the first and after a failed connection. */
+  lastContactAt(): number;
 }
 
 export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
   const { clock } = options;
   const base = options.baseUrl.replace(/\/+$/, '');
   const sessions = new Map<string, SessionStream>();
-  let heardAt = Number.NEGATIVE_INFINITY;
-  const heard = (alive: boolean): void => {
-    heardAt = alive ? clock.now() : Number.NEGATIVE_INFINITY;
+  let lastContactAt = Number.NEGATIVE_INFINITY;
+  const contact = (alive: boolean): void => {
+    lastContactAt = alive ? clock.now() : Number.NEGATIVE_INFINITY;
   };
 
   async function request(method: string, target: string, body: string, signal: AbortSignal): Promise<Response> {
@@ -67,7 +67,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
     return tenant === null ? '' : `?tenant=${encodeURIComponent(tenant)}`;
   }
 
-  /** One request with the time that the runner gets to answer it. */
+  /** One request with the runner's request timeout. */
   async function ask(
     method: string,
     target: string,
@@ -80,10 +80,10 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
     try {
       const response = await request(method, target, body, stop.signal);
       const text = await response.text();
-      heard(response.status < 500);
+      contact(response.status < 500);
       return { status: response.status, headers: response.headers, text };
     } catch (fault) {
-      heard(false);
+      contact(false);
       throw fault;
     } finally {
       cancel();
@@ -91,13 +91,13 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
   }
 
   /**
-   * Hands a job over. The same id is one execution, so that a lost answer is asked for again.
+   * Submits a job. The same id runs only once, so a lost answer is requested again.
    *
-   * @returns whether the job had ended before: its events may be older than any stream
+   * @returns whether the job had already ended: then its events may precede any stream
    */
   async function submit(job: RunnerJob, signal: AbortSignal): Promise<boolean> {
     const body = JSON.stringify(wireJob(job));
-    // an attempt without an answer may have submitted the job, regardless of later attempts
+    // An attempt without an answer may have submitted the job, regardless of later attempts.
     let mayBeThere = false;
     for (let attempt = 1; ; attempt += 1) {
       let answer: Awaited<ReturnType<typeof ask>>;
@@ -127,16 +127,16 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
     }
   }
 
-  /** What the runner knows of a job: its record, `null` when it has none, `undefined` when it cannot be asked. */
+  /** The runner's record of a job; `null` if it is unknown, `undefined` if the runner is unreachable. */
   async function lookUp(id: string): Promise<JsonObject | null | undefined> {
     const answer = await ask('GET', pathOf(id)).catch(() => null);
     const said = answer === null ? null : parseObject(answer.text);
     if (answer?.status === 200) return said ?? undefined;
-    // a proxy in front of the runner may also answer 404, without knowing its jobs
+    // A proxy in front of the runner may also answer 404, without knowing its jobs.
     return answer?.status === 404 && said?.['code'] === 'unknown_job' ? null : undefined;
   }
 
-  /** As `lookUp`, asking again for as long as a running job would be waited for. */
+  /** Like `lookUp`, but retries for as long as a running job would be waited for. */
   async function find(id: string, signal: AbortSignal): Promise<JsonObject | null | undefined> {
     const until = clock.now() + limits.runnerLostMs;
     for (;;) {
@@ -149,7 +149,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
   const transport: Transport = {
     open: (target, signal) => request('GET', target, '', signal),
     lookUp,
-    heard,
+    contact,
     clock,
   };
 
@@ -168,14 +168,15 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
       let onAbort: (() => void) | undefined;
       try {
         return await new Promise<JobResult>((resolve, reject) => {
-          const patienceMs = job.movable === true ? (options.moveAfterMs ?? limits.runnerLostMs) : limits.runnerLostMs;
-          const watched = watch(job.id, observe, resolve, patienceMs);
+          const maxSilenceMs =
+            job.movable === true ? (options.moveAfterMs ?? limits.runnerLostMs) : limits.runnerLostMs;
+          const watched = watch(job.id, observe, resolve, maxSilenceMs);
           stream.add(watched);
           const taken = submit(job, observe.signal).then(
             async (ended) => {
               watched.accepted = true;
               const record = ended ? await find(job.id, observe.signal) : null;
-              if (record != null) meet(watched, record, () => undefined);
+              if (record != null) mergeRecord(watched, record, () => undefined);
               return true;
             },
             (fault: unknown) => {
@@ -184,7 +185,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
             },
           );
           onAbort = () => {
-            // later output has no receiver
+            // Later output has no receiver.
             stream.remove(job.id);
             void taken.then((mayRun) => (mayRun ? kill(job.id) : undefined));
             resolve(killed(watched));
@@ -210,7 +211,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
           };
           observe.signal.addEventListener('abort', onAbort, { once: true });
           if (observe.signal.aborted) onAbort();
-          else void find(id, observe.signal).then((record) => meet(watched, record, () => resolve(null)));
+          else void find(id, observe.signal).then((record) => mergeRecord(watched, record, () => resolve(null)));
         });
       } finally {
         if (onAbort !== undefined) observe.signal.removeEventListener('abort', onAbort);
@@ -219,7 +220,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
     },
 
     record: lookUp,
-    heardAt: () => heardAt,
+    lastContactAt: () => lastContactAt,
 
     async callRelic(call, { signal }) {
       const stop = new AbortController();
@@ -234,7 +235,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
       } catch (fault) {
         cancel();
         signal.throwIfAborted();
-        heard(false);
+        contact(false);
         throw new RunnerError('runner_unavailable', `The runner at ${base} could not be reached: ${messageOf(fault)}`, {
           beforeDispatch: neverConnected(fault),
           cause: fault,
@@ -247,7 +248,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
       } catch (fault) {
         if (fault instanceof RunnerError) throw fault;
         signal.throwIfAborted();
-        return broken(`The runner broke off the call of the relic ${name}: ${messageOf(fault)}`);
+        return broken(`The runner closed the connection during the call of the relic ${name}: ${messageOf(fault)}`);
       } finally {
         cancel();
       }
@@ -265,7 +266,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
         ...(runtime === null ? {} : { runtime }),
         ...(sandbox === undefined ? {} : { sandbox }),
       };
-      // a hint that is lost costs a cold start
+      // A lost hint only costs a cold start.
       void ask('POST', '/prewarm', JSON.stringify(body)).catch(() => undefined);
     },
 
@@ -275,10 +276,10 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
       try {
         const response = await options.fetch(`${base}/health`, { method: 'GET', signal: stop.signal });
         const said = response.ok ? parseObject(await response.text()) : null;
-        heard(said?.['status'] === 'healthy');
+        contact(said?.['status'] === 'healthy');
         return said;
       } catch {
-        heard(false);
+        contact(false);
         return null;
       } finally {
         cancel();

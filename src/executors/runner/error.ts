@@ -1,8 +1,8 @@
-/** Why a runner did not take a job, in codes and in its own words (R7, R8). */
+/** Why a runner did not accept a job: codes and the runner's own message (R7, R8). */
 import { EngineError } from '../../domain/errors.ts';
 import { parseObject } from '../../domain/json.ts';
 
-/** What a platform reports when no connection came about, so that nothing can have been sent. */
+/** Errors that a platform reports if no connection was established, so nothing can have been sent. */
 const NO_CONNECTION: ReadonlySet<unknown> = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -13,11 +13,11 @@ const NO_CONNECTION: ReadonlySet<unknown> = new Set([
 
 export type RunnerErrorCode = 'runner_busy' | 'runner_unavailable' | 'runner_rejected';
 
-/** The job was not taken, or it is not known whether it was. */
+/** The job was not accepted, or it is unknown whether it was. */
 export class RunnerError extends EngineError {
-  /** How long the runner asked to be left alone (R8). */
+  /** How long the runner asked the caller to wait (R8). */
   readonly retryAfterMs: number | null;
-  /** The runner said that it did not take the job: even an unsafe one may be tried again (S7). */
+  /** The runner reported that it did not accept the job: even an unsafe one may be retried (S7). */
   readonly beforeDispatch: boolean;
 
   constructor(
@@ -26,9 +26,9 @@ export class RunnerError extends EngineError {
     options: {
       readonly beforeDispatch: boolean;
       readonly retryAfterMs?: number | undefined;
-      /** The runner's own code for its refusal. */
+      /** The runner's own error code. */
       readonly problem?: string;
-      /** The caller's time is used up: another try is of no use. */
+      /** The caller's time is used up: a retry is useless. */
       readonly isFinal?: boolean;
       readonly cause?: unknown;
     },
@@ -47,9 +47,9 @@ export class RunnerError extends EngineError {
 }
 
 /**
- * The runner's own words for why it did not take a job.
+ * Converts the runner's answer for a job that it did not accept.
  *
- * @param mayBeThere an earlier attempt had no answer: what is not the runner's own word says nothing about that one
+ * @param mayBeThere an earlier attempt had no answer: only the runner's own answer says anything about that attempt
  */
 export function refusalOf(
   { status, headers, text }: { status: number; headers: Headers; text: string },
@@ -61,26 +61,26 @@ export function refusalOf(
   const seconds = Number(headers.get('retry-after') ?? Number.NaN);
   const retryAfterMs = Number.isFinite(seconds) ? seconds * 1_000 : undefined;
   if (status === 429) {
-    return new RunnerError('runner_busy', `The runner has no free place: ${said}`, {
+    return new RunnerError('runner_busy', `The runner is at capacity: ${said}`, {
       beforeDispatch: true,
       retryAfterMs,
     });
   }
   if (status >= 500) {
-    // 503 is said before anything happens; another 5xx may come from anywhere on the way
-    return new RunnerError('runner_unavailable', `The runner at ${base} cannot take jobs: ${said}`, {
+    // 503 is sent before anything happens; another 5xx may come from any proxy on the way.
+    return new RunnerError('runner_unavailable', `The runner at ${base} cannot accept jobs: ${said}`, {
       beforeDispatch: status === 503 && !mayBeThere,
       retryAfterMs,
     });
   }
   const problem = parseObject(text)?.['code'];
-  return new RunnerError('runner_rejected', `The runner refused: ${said}`, {
+  return new RunnerError('runner_rejected', `The runner rejected the request: ${said}`, {
     beforeDispatch: true,
     ...(typeof problem === 'string' ? { problem } : {}),
   });
 }
 
-/** No connection came about, so that nothing can have been sent. */
+/** Whether no connection was established, so nothing can have been sent. */
 export function neverConnected(fault: unknown): boolean {
   const cause = fault instanceof Error ? fault.cause : undefined;
   return isCoded(cause) && NO_CONNECTION.has(cause.code);

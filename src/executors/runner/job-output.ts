@@ -1,18 +1,17 @@
-/** What a program printed, as a value (R3). */
+/** Converts a program's output to a value (R3). */
 import { exceededLimit, type Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 
-/** The third argument of a reviver: the number as it was written. */
+/** The third argument of a reviver: the source text of a number. */
 interface Source {
   readonly source?: string;
 }
 
 /**
- * JSON where the whole output is JSON, else the text without its last line break.
+ * The JSON value if the whole output is JSON, else the text without its last line break.
  *
- * A number that JSON would not give back to the digit (`2**200`, `1.0`, `1e3`) stays text; one inside
- * an array or object becomes text only where its value would change. What is nested deeper than
- * `limits.jsonDepth` stays text.
+ * A number that JSON would not reproduce digit by digit (`2**200`, `1.0`, `1e3`) stays text; inside an array or object
+ * it becomes text only if its value would change. JSON nested deeper than `limits.jsonDepth` stays text.
  */
 export function parseOutput(stdout: string): Json {
   const text = stdout.replace(/\r?\n$/, '');
@@ -33,7 +32,7 @@ function keepDigits(_key: string, value: unknown, context?: Source): unknown {
   return digitsOf(String(value)) === digitsOf(source) ? value : source;
 }
 
-/** A decimal number in one form: `12.50e1` and `125` are the same digits at the same place. */
+/** A decimal number in canonical form: `12.50e1` and `125` have the same digits and exponent. */
 function digitsOf(text: string): string {
   const match = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(text);
   if (match === null) return text;

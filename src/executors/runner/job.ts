@@ -1,4 +1,4 @@
-/** Running something on the runner: the common part of `python`, `shell`, `docker`, script and container tools (R1-R4). */
+/** Runs a job on the runner: shared by `python`, `shell`, `docker`, script and container tools (R1-R4). */
 import type { ActionOutcome } from '../../domain/action.ts';
 import { limits } from '../../domain/limits.ts';
 import type { JobResult, RunnerJob } from '../../domain/ports.ts';
@@ -10,9 +10,9 @@ const STDERR_LINES = 10;
 const STDERR_CHARS = 2_000;
 
 /**
- * Runs one job and turns its end into an outcome: what it printed, as JSON where it is JSON, or a
- * failure with the code `nonzero_exit`, `timeout`, `oom`, `killed`, `output_limit`, `build_failed`, `lost`
- * (`outcome_unknown` where a second execution could do harm), `runner_unavailable` or `input_too_large`. Output streams as progress `{stream, text}`.
+ * Runs one job and converts its end to an outcome: its output (parsed if it is JSON), or a failure with the code
+ * `nonzero_exit`, `timeout`, `oom`, `killed`, `output_limit`, `build_failed`, `lost` (`outcome_unknown` if a second
+ * execution could do harm), `runner_unavailable` or `input_too_large`. Output is streamed as progress `{stream, text}`.
  */
 export async function runJob(
   call: ActionCall,
@@ -24,7 +24,7 @@ export async function runJob(
 ): Promise<ActionOutcome> {
   const what = nameOf(call);
   if (runner === null) {
-    return failure('runner_unavailable', `${what} needs a runner, and none is configured (RUNNER_URLS)`, {
+    return failure('runner_unavailable', `${what} needs a runner, but none is configured (RUNNER_URLS)`, {
       beforeDispatch: true,
     });
   }
@@ -33,7 +33,7 @@ export async function runJob(
   if (bytes > limits.jobInputBytes) {
     return failure(
       'input_too_large',
-      `${what} gets ${bytes} bytes of code and inputs (allowed: ${limits.jobInputBytes})`,
+      `${what} has ${bytes} bytes of code and inputs (allowed: ${limits.jobInputBytes})`,
       {
         beforeDispatch: true,
       },
@@ -58,8 +58,8 @@ export async function runJob(
 }
 
 /**
- * What became of the job of an attempt that an earlier host handed over (J2); waits for one that is
- * still running. Null when no runner knows it.
+ * The outcome of an attempt's job that an earlier host submitted (J2); waits for a running one. Null if no runner knows
+ * the job.
  */
 export async function recoverJob(
   call: ActionCall,
@@ -73,12 +73,12 @@ export async function recoverJob(
   return result === null ? null : outcomeOf(result, nameOf(call), call);
 }
 
-/** Says in the action's progress why it waits before anything was sent. */
+/** Reports in the action's progress why it waits before submission. */
 export function waitingFor(progress: ActionContext['progress']): (reason: string) => void {
   return (reason) => progress({ stream: 'runner', text: `waiting for a runner: ${reason}\n` });
 }
 
-/** The same id twice is one execution: the attempt makes retries new ones. */
+/** The same id runs only once; the attempt makes the ids of retries different. */
 function jobIdOf({ runtimeKey, attempt }: ActionCall): string {
   return `${runtimeKey}/${attempt}`;
 }
@@ -88,7 +88,7 @@ function nameOf({ tool, action }: ActionCall): string {
 }
 
 function outcomeOf(result: JobResult, what: string, call: ActionCall): ActionOutcome {
-  // what failed for reasons outside the code may succeed elsewhere; the scheduler still spares unsafe actions
+  // Failures for external reasons may succeed elsewhere; the scheduler still does not retry unsafe actions.
   switch (result.end) {
     case 'timeout':
       return failure('timeout', withStderr(`${what} ran longer than ${call.timeoutMs / 1_000} s`, result), {
@@ -105,10 +105,10 @@ function outcomeOf(result: JobResult, what: string, call: ActionCall): ActionOut
         ? failure('lost', `${what} was lost: its runner went away while it was running`, { retryable: true })
         : failure(
             'outcome_unknown',
-            `${what} was lost: its runner went away while it was running, and whether it finished is not known`,
+            `${what} was lost: its runner went away while it was running, and it is unknown whether it finished`,
           );
     case 'build_failed':
-      return failure('build_failed', withStderr(`The image of ${what} could not be made`, result));
+      return failure('build_failed', withStderr(`The image of ${what} could not be built`, result));
     case 'exited':
       break;
   }
@@ -119,12 +119,12 @@ function outcomeOf(result: JobResult, what: string, call: ActionCall): ActionOut
   return { ok: true, output: parseOutput(result.stdout) };
 }
 
-/** A second execution of the same does no harm (S7); code without a manifest may do anything. */
+/** Whether a second execution is harmless (S7); code without a manifest may do anything. */
 function isRepeatable({ tool }: ActionCall): boolean {
   return tool !== null && tool.effects !== 'unsafe';
 }
 
-/** The message with the end of what the process said about it. */
+/** The message with the last lines of the process's stderr. */
 function withStderr(message: string, { stderr }: JobResult): string {
   const last = stderr.trimEnd().split('\n').slice(-STDERR_LINES).join('\n').slice(-STDERR_CHARS).trim();
   return last === '' ? message : `${message}: ${last}`;

@@ -1,13 +1,13 @@
-/** The operator's list of runners, as `RUNNER_URLS` and `RUNNER_SECRET` give it (H8, R7). */
+/** Parses the operator's list of runners in `RUNNER_URLS` and `RUNNER_SECRET` (H8, R7). */
 import { EngineError } from '../../domain/errors.ts';
 
 export interface RunnerAddress {
-  /** Without a path's end slash. */
+  /** Without a trailing slash. */
   readonly url: string;
   readonly labels: readonly string[];
 }
 
-/** What requests are signed with; `id` tells the runner which of its keys it is. */
+/** Key that signs requests; `id` identifies it if the runner has several keys. */
 export interface SigningKey {
   readonly id: string | null;
   readonly secret: string;
@@ -18,7 +18,7 @@ const LABEL = /^[A-Za-z0-9][\w.-]{0,63}$/;
 const NAMED_KEY = /^([A-Za-z0-9][\w.-]{0,31})=(.{32,})$/;
 
 /**
- * Reads `https://a.example#gpu,docker, https://b.example`: addresses, each with its labels behind `#`.
+ * Parses `https://a.example#gpu,docker, https://b.example`: URLs, each with its labels after `#`.
  *
  * @throws EngineError `internal` for an invalid URL or label
  */
@@ -46,8 +46,8 @@ export function parseRunnerUrls(text: string | undefined): RunnerAddress[] {
 }
 
 /**
- * Reads `RUNNER_SECRET`: a secret, or a list of `id=secret`, of which the first one signs and the
- * others are for runners that do not know it yet.
+ * Parses `RUNNER_SECRET`: a secret, or a list of `id=secret`. The first one signs; the others are for runners that do
+ * not know it yet.
  */
 export function parseSigningKeys(text: string | undefined): SigningKey[] {
   if (text === undefined || text === '') return [];

@@ -1,16 +1,16 @@
 /**
- * Several runners as one (R7): each job goes to the least loaded runner that can run it, a session's
- * jobs stay together, and what a runner cannot take goes to the next one.
+ * Combines several runners into one client (R7): each job goes to the least loaded runner that can run it, a session's
+ * jobs stay on one runner, and a job that a runner cannot accept goes to the next one.
  *
- * Owns: which runner a session is on, what is known of each one's load. Does not own: jobs in
- * flight, which are their client's, and the wait for a runner (runner-wait.ts).
+ * Owns: the runner of each session, and the known load of each runner. Does not own: running jobs, which belong to
+ * their client, and the wait for a runner (wait.ts).
  *
  * Invariants:
- *  1. A job that may have started somewhere starts elsewhere only when it is movable (S7).
- *  2. A job is offered to each runner at most once in a round; a new round begins only when nothing of it was sent.
- *  3. A runner that was not heard within `limits.runnerAliveMs` is asked for its health before it gets a job or a
- *     call: the platform does not tell a refused connection from a lost answer, a health check without an answer
- *     proves that nothing was sent.
+ *  1. A job that may have started on a runner starts on another one only if it is movable (S7).
+ *  2. A job is offered to each runner at most once per round. A new round begins only if nothing was sent.
+ *  3. A runner without contact within `limits.runnerAliveMs` must pass a health check before it gets a job or a call.
+ *     The platform does not distinguish a refused connection from a lost answer; an unanswered health check proves that
+ *     nothing was sent.
  */
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
@@ -27,7 +27,7 @@ import type {
 import type { SingleRunner } from './client.ts';
 import { RunnerError } from './error.ts';
 import type { RunnerAddress } from './list.ts';
-import { describeAbsence, untilReached } from './wait.ts';
+import { describeAbsence, retryUntilReached } from './wait.ts';
 
 export interface RunnerPoolOptions {
   readonly runners: readonly RunnerAddress[];
@@ -35,28 +35,28 @@ export interface RunnerPoolOptions {
   readonly clock: Clock;
 }
 
-/** What a job needs of a runner. */
+/** The requirements of a job. */
 type Needs = Pick<RunnerJob, 'session' | 'kind'> &
   Partial<Pick<RunnerJob, 'runtime' | 'image' | 'build' | 'sandbox' | 'labels'>>;
 
-interface Place {
+interface PooledRunner {
   readonly address: RunnerAddress;
   readonly client: SingleRunner;
   health: JsonObject | null;
-  /** What it said when it was last asked, also where that was not that it is healthy; null = nothing. */
+  /** Its last health answer, even if it was not healthy; null if there was none. */
   lastAnswer: JsonObject | null;
-  /** When `health` was asked for. */
+  /** When `health` was requested. */
   askedAt: number;
-  /** The question that is on its way. */
+  /** The pending health request. */
   asking: Promise<void> | null;
-  /** Jobs handed over since then. */
+  /** Jobs submitted since then. */
   since: number;
-  /** Left out of the choice until then. */
+  /** Not chosen before this time. */
   downUntil: number;
 }
 
 export function createRunnerPool({ runners, connect, clock }: RunnerPoolOptions): RunnerClient {
-  const places: readonly Place[] = runners.map((address) => ({
+  const pooled: readonly PooledRunner[] = runners.map((address) => ({
     address,
     client: connect(address.url),
     health: null,
@@ -66,44 +66,44 @@ export function createRunnerPool({ runners, connect, clock }: RunnerPoolOptions)
     since: 0,
     downUntil: 0,
   }));
-  /** By session, the runners that it has used, the latest last. */
-  const sessions = new Map<string, readonly Place[]>();
+  /** Runners used by each session, the latest last. */
+  const sessions = new Map<string, readonly PooledRunner[]>();
 
-  function stick(session: string, place: Place): void {
+  function stick(session: string, runner: PooledRunner): void {
     const used = sessions.get(session) ?? [];
     sessions.delete(session);
-    sessions.set(session, [...used.filter((other) => other !== place), place]);
+    sessions.set(session, [...used.filter((other) => other !== runner), runner]);
     const [oldest] = sessions.keys();
     if (sessions.size > limits.runnerSessions && oldest !== undefined) sessions.delete(oldest);
   }
 
-  function markDown(place: Place): void {
-    place.health = null;
-    place.downUntil = clock.now() + limits.runnerDownMs;
+  function markDown(runner: PooledRunner): void {
+    runner.health = null;
+    runner.downUntil = clock.now() + limits.runnerDownMs;
   }
 
-  async function ask(place: Place): Promise<void> {
-    place.askedAt = clock.now();
-    place.since = 0;
-    place.health = await place.client.health();
-    place.lastAnswer = place.health;
-    place.asking = null;
-    if (place.health?.['status'] === 'healthy') place.downUntil = 0;
-    else markDown(place);
+  async function ask(runner: PooledRunner): Promise<void> {
+    runner.askedAt = clock.now();
+    runner.since = 0;
+    runner.health = await runner.client.health();
+    runner.lastAnswer = runner.health;
+    runner.asking = null;
+    if (runner.health?.['status'] === 'healthy') runner.downUntil = 0;
+    else markDown(runner);
   }
 
-  function measure(place: Place): Promise<void> {
-    return (place.asking ??= ask(place));
+  function measure(runner: PooledRunner): Promise<void> {
+    return (runner.asking ??= ask(runner));
   }
 
-  /** Asks for loads that are not fresh; waits for all of them only until one has answered and the time is over. */
-  async function weigh(among: readonly Place[]): Promise<void> {
+  /** Refreshes outdated loads; waits for all answers, but after one answer only until the time is over. */
+  async function weigh(among: readonly PooledRunner[]): Promise<void> {
     const now = clock.now();
     const stale = among.filter(
       ({ asking, askedAt, downUntil }) => asking !== null || (now - askedAt >= limits.runnerLoadMs && downUntil <= now),
     );
     if (stale.length === 0) return;
-    const asked = stale.map((place) => measure(place));
+    const asked = stale.map((runner) => measure(runner));
     let cancel: () => void = () => undefined;
     const late = new Promise<void>((resolve) => {
       cancel = clock.schedule(limits.runnerChoiceMs, resolve);
@@ -112,20 +112,20 @@ export function createRunnerPool({ runners, connect, clock }: RunnerPoolOptions)
     cancel();
   }
 
-  /** The runner for a job, or null when none is left that may be asked. */
-  async function choose(needs: Needs, tried: ReadonlySet<Place>): Promise<Place | null> {
-    const labelled = places.filter((place) => !tried.has(place) && hasLabels(place, needs.labels ?? []));
-    if (places.length === 1) return labelled[0] ?? null;
-    const up = (): Place[] => labelled.filter((place) => isUp(place));
-    const ableOnes = (): Place[] => up().filter((place) => canRun(place, needs));
-    const sticky = (): Place | undefined => {
+  /** The runner for a job, or null if none is left. */
+  async function choose(needs: Needs, tried: ReadonlySet<PooledRunner>): Promise<PooledRunner | null> {
+    const labelled = pooled.filter((runner) => !tried.has(runner) && hasLabels(runner, needs.labels ?? []));
+    if (pooled.length === 1) return labelled[0] ?? null;
+    const up = (): PooledRunner[] => labelled.filter((runner) => isUp(runner));
+    const ableOnes = (): PooledRunner[] => up().filter((runner) => canRun(runner, needs));
+    const sticky = (): PooledRunner | undefined => {
       const able = ableOnes();
-      return sessions.get(needs.session)?.findLast((place) => able.includes(place));
+      return sessions.get(needs.session)?.findLast((runner) => able.includes(runner));
     };
     if (sticky() === undefined) await weigh(labelled);
-    // another job of the session may have chosen meanwhile; and what is known may be out of date: better asked in
-    // vain than not at all
-    const chosen = sticky() ?? leastLoaded(ableOnes()) ?? labelled.find((place) => place.health === null) ?? null;
+    // Another job of the session may have chosen in the meantime. The known state may also be outdated: a useless
+    // request is better than none.
+    const chosen = sticky() ?? leastLoaded(ableOnes()) ?? labelled.find((runner) => runner.health === null) ?? null;
     if (chosen !== null) {
       stick(needs.session, chosen);
       chosen.since += 1;
@@ -133,58 +133,60 @@ export function createRunnerPool({ runners, connect, clock }: RunnerPoolOptions)
     return chosen;
   }
 
-  /** @returns why the runner cannot be given anything now; null when it can */
-  async function unreachable(place: Place): Promise<RunnerError | null> {
-    if (clock.now() - place.client.heardAt() <= limits.runnerAliveMs) return null;
-    await measure(place);
-    if (place.health?.['status'] === 'healthy') return null;
-    return new RunnerError('runner_unavailable', describeAbsence(place.lastAnswer), { beforeDispatch: true });
+  /** @returns why the runner is unreachable; null if it can be used */
+  async function unreachable(runner: PooledRunner): Promise<RunnerError | null> {
+    if (clock.now() - runner.client.lastContactAt() <= limits.runnerAliveMs) return null;
+    await measure(runner);
+    if (runner.health?.['status'] === 'healthy') return null;
+    return new RunnerError('runner_unavailable', describeAbsence(runner.lastAnswer), { beforeDispatch: true });
   }
 
   async function run(job: RunnerJob, observe: JobObserver): Promise<JobResult> {
-    return await untilReached(clock, job.limits.timeoutMs, observe, () => offerJob(job, observe));
+    return await retryUntilReached(clock, job.limits.timeoutMs, observe, () => offerJob(job, observe));
   }
 
   async function offerJob(job: RunnerJob, observe: JobObserver): Promise<JobResult> {
-    const tried = new Set<Place>();
+    const tried = new Set<PooledRunner>();
     let refused: RunnerError | null = null;
     let lost: JobResult | null = null;
     for (;;) {
-      const place = await choose(job, tried);
+      const runner = await choose(job, tried);
       observe.signal.throwIfAborted();
-      if (place === null) {
+      if (runner === null) {
         if (lost !== null) return lost;
-        throw refused ?? noRunnerFor(job, places);
+        throw refused ?? noRunnerFor(job, pooled);
       }
-      tried.add(place);
-      const away = await unreachable(place);
+      tried.add(runner);
+      const away = await unreachable(runner);
       observe.signal.throwIfAborted();
       if (away !== null) {
         refused ??= away;
         continue;
       }
       try {
-        const result = await place.client.run(job, observe);
+        const result = await runner.client.run(job, observe);
         if (result.end !== 'lost' || job.movable !== true || observe.signal.aborted) return result;
         lost = result;
-        markDown(place);
+        markDown(runner);
       } catch (fault) {
         if (!(fault instanceof RunnerError) || observe.signal.aborted) throw fault;
-        if (fault.code === 'runner_unavailable') markDown(place);
+        if (fault.code === 'runner_unavailable') markDown(runner);
         if (!fault.beforeDispatch && job.movable !== true) throw fault;
-        // of several refusals the caller hears the one that says most
+        // Of several errors, the caller gets the most informative one.
         if (refused === null || refused.code === 'runner_unavailable') refused = fault;
       }
     }
   }
 
-  /** The runner that knows a job; null when all say that they do not, undefined when one cannot be asked. */
-  async function holderOf(id: string): Promise<Place | null | undefined> {
-    const records = await Promise.all(places.map(async (place) => ({ place, record: await place.client.record(id) })));
+  /** The runner that knows a job; null if all runners deny it, undefined if one is unreachable. */
+  async function holderOf(id: string): Promise<PooledRunner | null | undefined> {
+    const records = await Promise.all(
+      pooled.map(async (runner) => ({ runner, record: await runner.client.record(id) })),
+    );
     const known = records.filter(({ record }) => isJsonObject(record));
-    // two runners know a job that was moved; the one that lost it knows less
+    // A moved job is known to two runners; the runner that lost it has less information.
     const best = known.find(({ record }) => record?.['end'] !== 'lost') ?? known[0];
-    if (best !== undefined) return best.place;
+    if (best !== undefined) return best.runner;
     return records.every(({ record }) => record === null) ? null : undefined;
   }
 
@@ -194,7 +196,7 @@ export function createRunnerPool({ runners, connect, clock }: RunnerPoolOptions)
   ): Promise<JobResult | null> {
     const until = clock.now() + limits.runnerLostMs;
     for (;;) {
-      const holder = places.length === 1 ? places[0] : await holderOf(job.id);
+      const holder = pooled.length === 1 ? pooled[0] : await holderOf(job.id);
       if (holder === null) return null;
       if (holder !== undefined) {
         stick(job.session, holder);
@@ -209,44 +211,44 @@ export function createRunnerPool({ runners, connect, clock }: RunnerPoolOptions)
   }
 
   /**
-   * The runner of a relic: always the same one for a scope and a name, because it holds the state. Null
-   * when it is out of reach and the relic has state; without state the next one takes it.
+   * The runner of a relic: always the same one for a scope and a name, because it holds the state. Null if it is
+   * unreachable and the relic has state; a relic without state moves to the next runner.
    */
-  async function relicPlace(space: string, relic: RelicDefinition): Promise<Place | null> {
+  async function relicRunner(space: string, relic: RelicDefinition): Promise<PooledRunner | null> {
     const { name, persistent, implementation } = relic;
     const asked = implementation.type === 'container' ? (implementation.labels ?? []) : [];
-    const among = places.filter((place) => hasLabels(place, asked));
+    const among = pooled.filter((runner) => hasLabels(runner, asked));
     const [only] = among;
-    if (places.length === 1) return only ?? null;
-    await Promise.all(among.map((place) => (place.health === null && isUp(place) ? measure(place) : null)));
+    if (pooled.length === 1) return only ?? null;
+    await Promise.all(among.map((runner) => (runner.health === null && isUp(runner) ? measure(runner) : null)));
     const labelled = among.filter(
       ({ address }) => address.labels.includes('relic') || address.labels.includes('docker'),
     );
-    const able = labelled.length > 0 ? labelled : among.filter((place) => mayRun(place, 'relic'));
+    const able = labelled.length > 0 ? labelled : among.filter((runner) => mayRun(runner, 'relic'));
     const ranked = able.toSorted((a, b) => rankOf(b, space, name) - rankOf(a, space, name));
-    if (!persistent) return ranked.find((place) => isUp(place)) ?? ranked[0] ?? null;
+    if (!persistent) return ranked.find((runner) => isUp(runner)) ?? ranked[0] ?? null;
     return ranked[0] ?? null;
   }
 
   async function offerCall(call: RelicCall, observe: Pick<JobObserver, 'signal' | 'waiting'>): Promise<RelicAnswer> {
-    const place = await relicPlace(call.space, call.relic);
-    if (place === null) {
-      throw new RunnerError('runner_rejected', `No runner has a place for the relic ${call.relic.name}`, {
+    const runner = await relicRunner(call.space, call.relic);
+    if (runner === null) {
+      throw new RunnerError('runner_rejected', `No runner can run the relic ${call.relic.name}`, {
         beforeDispatch: true,
       });
     }
-    const away = await unreachable(place);
+    const away = await unreachable(runner);
     observe.signal.throwIfAborted();
     if (away !== null) throw away;
     try {
-      return await place.client.callRelic(call, observe);
+      return await runner.client.callRelic(call, observe);
     } catch (fault) {
-      if (fault instanceof RunnerError && fault.code === 'runner_unavailable') markDown(place);
+      if (fault instanceof RunnerError && fault.code === 'runner_unavailable') markDown(runner);
       throw fault;
     }
   }
 
-  function isUp({ downUntil }: Place): boolean {
+  function isUp({ downUntil }: PooledRunner): boolean {
     return downUntil <= clock.now();
   }
 
@@ -254,25 +256,25 @@ export function createRunnerPool({ runners, connect, clock }: RunnerPoolOptions)
     run,
     lookup,
 
-    callRelic: (call, observe) => untilReached(clock, call.timeoutMs, observe, () => offerCall(call, observe)),
+    callRelic: (call, observe) => retryUntilReached(clock, call.timeoutMs, observe, () => offerCall(call, observe)),
 
     async stopRelics(space, options) {
-      await Promise.all(places.map((place) => place.client.stopRelics(space, options)));
+      await Promise.all(pooled.map((runner) => runner.client.stopRelics(space, options)));
     },
 
     prewarm(hint) {
-      void choose(hint, new Set()).then((place) => place?.client.prewarm(hint));
+      void choose(hint, new Set()).then((runner) => runner?.client.prewarm(hint));
     },
 
     async health() {
-      await Promise.all(places.map((place) => measure(place)));
-      const answered = places.flatMap(({ lastAnswer }) => (lastAnswer === null ? [] : [lastAnswer]));
+      await Promise.all(pooled.map((runner) => measure(runner)));
+      const answered = pooled.flatMap(({ lastAnswer }) => (lastAnswer === null ? [] : [lastAnswer]));
       const first = answered.find(({ status }) => status === 'healthy') ?? answered[0];
-      if (first === undefined || places.length === 1) return first ?? null;
+      if (first === undefined || pooled.length === 1) return first ?? null;
       return {
         ...first,
         executors: [...new Set(answered.flatMap((health) => namesOf(health['executors'])))],
-        runners: places.map(({ address, lastAnswer }) => ({
+        runners: pooled.map(({ address, lastAnswer }) => ({
           labels: [...address.labels],
           status: lastAnswer?.['status'] ?? 'unreachable',
           jobs: lastAnswer?.['jobs'] ?? null,
@@ -282,19 +284,19 @@ export function createRunnerPool({ runners, connect, clock }: RunnerPoolOptions)
   };
 }
 
-function hasLabels({ address }: Place, labels: readonly string[]): boolean {
+function hasLabels({ address }: PooledRunner, labels: readonly string[]): boolean {
   return labels.every((label) => address.labels.includes(label));
 }
 
-/** Whether a runner can run a job, by its own word; one that has said nothing yet may be tried. */
-function canRun({ address, health }: Place, needs: Needs): boolean {
+/** Whether a runner reports that it can run a job; a runner without a report may be tried. */
+function canRun({ address, health }: PooledRunner, needs: Needs): boolean {
   const { sandbox } = needs;
   if (sandbox !== undefined && !hasLevel(health, sandbox)) return false;
   const contained = needs.kind === 'docker' || needs.image !== undefined || needs.build !== undefined;
   return !contained || address.labels.includes('docker') || mayRun({ health }, 'docker');
 }
 
-/** Whether a level works on a runner, by its own word. */
+/** Whether a runner reports that a sandbox level works. */
 function hasLevel(health: JsonObject | null, sandbox: SandboxLevel): boolean {
   const report = health?.['sandbox'];
   const levels = isJsonObject(report) ? report['levels'] : null;
@@ -304,39 +306,39 @@ function hasLevel(health: JsonObject | null, sandbox: SandboxLevel): boolean {
   );
 }
 
-function mayRun({ health }: Pick<Place, 'health'>, executor: string): boolean {
+function mayRun({ health }: Pick<PooledRunner, 'health'>, executor: string): boolean {
   return health === null || namesOf(health['executors']).includes(executor);
 }
 
-/** Rendezvous hashing (FNV-1a): every Worker finds the same runner, and a new one takes only its own share. */
-function rankOf({ address }: Place, space: string, name: string): number {
+/** Rendezvous hashing (FNV-1a): every Worker finds the same runner, and a new runner takes over only its own share. */
+function rankOf({ address }: PooledRunner, space: string, name: string): number {
   let hash = 0x811c9dc5;
   for (const char of `${address.url}\n${space}\n${name}`) {
     hash = Math.imul(hash ^ (char.codePointAt(0) ?? 0), 0x01000193) >>> 0;
   }
-  // what FNV leaves alike in alike texts is mixed, as MurmurHash3 ends
+  // Final mixing as in MurmurHash3: FNV gives similar hashes for similar texts.
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
   return (hash ^ (hash >>> 16)) >>> 0;
 }
 
-function leastLoaded(places: readonly Place[]): Place | undefined {
-  const [first, ...others] = places;
-  return others.reduce((best, place) => (best !== undefined && loadOf(place) < loadOf(best) ? place : best), first);
+function leastLoaded(pooled: readonly PooledRunner[]): PooledRunner | undefined {
+  const [first, ...others] = pooled;
+  return others.reduce((best, runner) => (best !== undefined && loadOf(runner) < loadOf(best) ? runner : best), first);
 }
 
-/** Jobs per place, those included that were handed over since it was asked. */
-function loadOf({ health, since }: Place): number {
+/** Jobs per slot, including those submitted since the last health request. */
+function loadOf({ health, since }: PooledRunner): number {
   const jobs = health?.['jobs'];
   if (!isJsonObject(jobs)) return since;
   const number = (name: string): number => (typeof jobs[name] === 'number' ? jobs[name] : 0);
   return (number('running') + number('queued') + since) / Math.max(1, number('max_running'));
 }
 
-function noRunnerFor({ kind, sandbox, labels = [] }: RunnerJob, places: readonly Place[]): RunnerError {
+function noRunnerFor({ kind, sandbox, labels = [] }: RunnerJob, pooled: readonly PooledRunner[]): RunnerError {
   const level = sandbox === undefined ? '' : ` in the sandbox ${sandbox}`;
   const what = labels.length > 0 ? `has the labels ${labels.join(', ')}` : `runs ${kind}${level}`;
-  const known = places.map(({ address }) => address.labels.join('+') || 'none').join('; ');
+  const known = pooled.map(({ address }) => address.labels.join('+') || 'none').join('; ');
   return new RunnerError('runner_rejected', `No runner ${what} (labels of the runners: ${known})`, {
     beforeDispatch: true,
   });

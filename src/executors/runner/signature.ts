@@ -1,4 +1,4 @@
-/** How requests to a runner are signed (R7): a short-lived JWT over the method, the target and the body. */
+/** Signs requests to a runner (R7): a short-lived JWT over the method, the target and the body. */
 import { sign } from 'hono/jwt';
 
 import { limits } from '../../domain/limits.ts';
@@ -12,7 +12,7 @@ export interface Signable {
 }
 
 /**
- * @param nonce at least 16 characters, never used before
+ * @param nonce at least 16 characters, unique
  * @param at epoch milliseconds
  */
 export async function tokenOf(
@@ -38,7 +38,7 @@ export async function tokenOf(
   );
 }
 
-/** As a plain secret where it has no id; the runner finds a named one by the token's `kid`. */
+/** A plain secret if it has no id; the runner finds a named one by the token's `kid`. */
 function jwkOf({ id, secret }: SigningKey): Parameters<typeof sign>[1] {
   if (id === null) return secret;
   return { kty: 'oct', alg: 'HS256', kid: id, k: base64Url(new TextEncoder().encode(secret)) };

@@ -1,12 +1,12 @@
 /**
- * What a runner tells of a session's jobs: one event stream, resumed where it was cut, and the jobs that
- * somebody waits for (R1).
+ * The events of a session's jobs on one runner: one event stream, resumed after disconnects, and the jobs that are
+ * awaited (R1).
  *
- * Owns: the connection, and what each watched job has printed so far. Does not own: handing jobs over.
+ * Owns: the connection, and the output of each observed job so far. Does not own: submitting jobs.
  * Invariants:
- * 1. Output is reported in order and once, however often the stream is cut: events have numbers.
- * 2. A stream is open only while its session has jobs, and a moment longer for the next one.
- * 3. A job settles once here: with its end, or as `lost` when its runner knows nothing of it or is away for too long.
+ * 1. Output is reported in order and once, regardless of disconnects, because events are numbered.
+ * 2. A stream is open only while its session has jobs, plus a short time for the next one.
+ * 3. A job settles once: with its end, or as `lost` if its runner does not know it or is unreachable for too long.
  */
 import { createParser } from 'eventsource-parser';
 
@@ -16,19 +16,19 @@ import { limits } from '../../domain/limits.ts';
 import { pause } from '../../domain/sleep.ts';
 import type { Clock, JobEnd, JobObserver, JobResult } from '../../domain/ports.ts';
 
-/** A job that somebody waits for. */
+/** An awaited job. */
 export interface Watched {
   readonly id: string;
   readonly observe: JobObserver;
   stdout: string;
   stderr: string;
-  /** The runner has taken it. */
+  /** Whether the runner has accepted it. */
   accepted: boolean;
-  /** Its events up to this number are known from its record. */
+  /** Events up to this number are included in its record. */
   after: number;
-  /** Its runner may be out of reach for so long. */
-  readonly patienceMs: number;
-  /** Events that came before the record did; null when they need not wait. */
+  /** How long its runner may be unreachable. */
+  readonly maxSilenceMs: number;
+  /** Events that arrived before the record; null once they need not be held. */
   held: JobEvent[] | null;
   settle(result: JobResult): void;
 }
@@ -48,17 +48,17 @@ const ENDS: ReadonlySet<string> = new Set<JobEnd>([
   'lost',
   'build_failed',
 ]);
-/** How long to wait before a runner is asked again. @param attempt that failed, from 1 */
+/** Delay before a runner is called again. @param attempt the failed attempt, 1-based */
 export function runnerRetryMs(attempt: number): number {
   return backoffMs({ delayMs: limits.runnerRetryMs, maxDelayMs: limits.runnerRetryMaxMs }, attempt);
 }
 
-/** The way to the runner. */
+/** The connection to the runner. */
 export interface Transport {
   open(target: string, signal: AbortSignal): Promise<Response>;
   lookUp(id: string): Promise<JsonObject | null | undefined>;
-  /** The runner has been heard, or its connection broke off. */
-  heard(alive: boolean): void;
+  /** Reports contact with the runner, or a failed connection. */
+  contact(alive: boolean): void;
   readonly clock: Clock;
 }
 
@@ -68,18 +68,18 @@ export class SessionStream {
   readonly #transport: Transport;
   readonly #onClose: () => void;
   readonly #jobs = new Map<string, Watched>();
-  /** Number of the last event seen. */
+  /** Number of the last received event. */
   #cursor: number | null = null;
   #open: AbortController | null = null;
   #cancelLinger: (() => void) | null = null;
-  /** When the runner was last heard. */
-  #heardAt: number;
+  /** Time of the last contact with the runner. */
+  #lastContactAt: number;
 
   constructor(session: string, transport: Transport, onClose: () => void) {
     this.#session = session;
     this.#transport = transport;
     this.#onClose = onClose;
-    this.#heardAt = transport.clock.now();
+    this.#lastContactAt = transport.clock.now();
   }
 
   add(watched: Watched): void {
@@ -88,7 +88,7 @@ export class SessionStream {
     this.#cancelLinger = null;
     if (this.#open !== null) return;
     this.#open = new AbortController();
-    this.#heardAt = this.#transport.clock.now();
+    this.#lastContactAt = this.#transport.clock.now();
     void this.#follow(this.#open.signal);
   }
 
@@ -105,15 +105,15 @@ export class SessionStream {
     this.#onClose();
   }
 
-  /** Reads, and reads again after every cut, until closed. */
+  /** Reads, and reconnects after every disconnect, until closed. */
   async #follow(closed: AbortSignal): Promise<void> {
     for (let cuts = 0; !closed.aborted; cuts += 1) {
-      const heard = await this.#read(closed);
+      const received = await this.#read(closed);
       if (closed.aborted) return;
-      this.#transport.heard(false);
-      if (heard) cuts = 0;
+      this.#transport.contact(false);
+      if (received) cuts = 0;
       if (this.#jobs.size === 0) {
-        // nothing to wait for: the next job opens a new stream
+        // No jobs to wait for: the next one opens a new stream.
         this.#cancelLinger?.();
         this.#close();
         return;
@@ -123,14 +123,14 @@ export class SessionStream {
     }
   }
 
-  /** One connection, from open to cut. True when anything came over it. */
+  /** One connection, from open to disconnect. @returns whether anything was received */
   async #read(closed: AbortSignal): Promise<boolean> {
     const { clock } = this.#transport;
     const connection = new AbortController();
     const onClosed = (): void => connection.abort();
     closed.addEventListener('abort', onClosed, { once: true });
     let cancelSilence = clock.schedule(limits.runnerSilenceMs, () => connection.abort());
-    let heard = false;
+    let received = false;
     try {
       const after = this.#cursor === null ? '' : `&after=${this.#cursor}`;
       const response = await this.#transport.open(
@@ -144,21 +144,21 @@ export class SessionStream {
       const parser = createParser({ onEvent: (event) => this.#receive(event.event, event.id, event.data) });
       const decoder = new TextDecoder();
       const reader = response.body.getReader();
-      // a fetch that was aborted need not end a body that is being read
+      // Aborting the fetch does not necessarily end a body that is being read.
       connection.signal.addEventListener('abort', () => void reader.cancel().catch(() => undefined), { once: true });
       for (;;) {
         const { done, value } = await reader.read();
-        if (done || connection.signal.aborted) return heard;
-        heard = true;
-        this.#heardAt = clock.now();
-        this.#transport.heard(true);
+        if (done || connection.signal.aborted) return received;
+        received = true;
+        this.#lastContactAt = clock.now();
+        this.#transport.contact(true);
         cancelSilence();
         cancelSilence = clock.schedule(limits.runnerSilenceMs, () => connection.abort());
         parser.feed(decoder.decode(value, { stream: true }));
       }
     } catch {
-      // a cut is not an error: the caller queries its jobs and reconnects
-      return heard;
+      // A disconnect is not an error: the caller queries its jobs and reconnects.
+      return received;
     } finally {
       cancelSilence();
       closed.removeEventListener('abort', onClosed);
@@ -174,28 +174,28 @@ export class SessionStream {
     const payload = event?.['data'];
     const watched = typeof event?.['job'] === 'string' ? this.#jobs.get(event['job']) : undefined;
     if (watched === undefined || !isJsonObject(payload)) return;
-    if (watched.held === null) happened(watched, { seq, type, payload });
+    if (watched.held === null) applyEvent(watched, { seq, type, payload });
     else watched.held.push({ seq, type, payload });
   }
 
-  /** After a cut: jobs that ended meanwhile settle now; with a runner out of reach for too long they are lost. */
+  /** After a disconnect: settles jobs that have ended; they are lost if the runner is unreachable for too long. */
   async #catchUp(): Promise<void> {
     const { clock } = this.#transport;
     for (const watched of this.#jobs.values()) {
       if (!watched.accepted) continue;
       const record = await this.#transport.lookUp(watched.id);
       if (record === undefined) {
-        if (clock.now() - this.#heardAt > watched.patienceMs) watched.settle(lost(watched));
+        if (clock.now() - this.#lastContactAt > watched.maxSilenceMs) watched.settle(lost(watched));
         continue;
       }
-      this.#heardAt = clock.now();
+      this.#lastContactAt = clock.now();
       if (record === null) {
-        // a runner that began anew counts its events anew
+        // A restarted runner numbers its events from the beginning.
         this.#cursor = null;
         watched.settle(lost(watched));
       } else if (record['state'] === 'ended') {
-        const stdout = rest(watched, 'stdout', record['stdout']);
-        const stderr = rest(watched, 'stderr', record['stderr']);
+        const stdout = remainingOutput(watched, 'stdout', record['stdout']);
+        const stderr = remainingOutput(watched, 'stderr', record['stderr']);
         watched.settle(resultOf(record, stdout, stderr));
       }
     }
@@ -206,12 +206,12 @@ export function watch(
   id: string,
   observe: JobObserver,
   settle: Watched['settle'],
-  patienceMs: number = limits.runnerLostMs,
+  maxSilenceMs: number = limits.runnerLostMs,
 ): Watched {
-  return { id, observe, patienceMs, stdout: '', stderr: '', accepted: false, after: 0, held: null, settle };
+  return { id, observe, maxSilenceMs, stdout: '', stderr: '', accepted: false, after: 0, held: null, settle };
 }
 
-function happened(watched: Watched, { seq, type, payload }: JobEvent): void {
+function applyEvent(watched: Watched, { seq, type, payload }: JobEvent): void {
   if (seq <= watched.after) return;
   if (type === 'stdout' || type === 'stderr' || type === 'build') {
     const text = payload['text'];
@@ -223,22 +223,22 @@ function happened(watched: Watched, { seq, type, payload }: JobEvent): void {
   }
 }
 
-/** Joins what the runner's record says with what its stream has brought since the record was asked for. */
-export function meet(watched: Watched, record: JsonObject | null | undefined, unknown: () => void): void {
+/** Merges the runner's record with the stream's events since the record was requested. */
+export function mergeRecord(watched: Watched, record: JsonObject | null | undefined, unknown: () => void): void {
   if (record === null) return unknown();
   if (record === undefined) return watched.settle(lost(watched));
-  const stdout = rest(watched, 'stdout', record['stdout']);
-  const stderr = rest(watched, 'stderr', record['stderr']);
+  const stdout = remainingOutput(watched, 'stdout', record['stdout']);
+  const stderr = remainingOutput(watched, 'stderr', record['stderr']);
   if (record['state'] === 'ended') return watched.settle(resultOf(record, stdout, stderr));
   watched.accepted = true;
   watched.after = typeof record['last_seq'] === 'number' ? record['last_seq'] : 0;
   const held = watched.held ?? [];
   watched.held = null;
-  for (const event of held) happened(watched, event);
+  for (const event of held) applyEvent(watched, event);
 }
 
-/** The whole of what was printed; the part that the stream did not bring is reported now. */
-function rest(watched: Watched, stream: 'stdout' | 'stderr', whole: Json | undefined): string {
+/** The whole output. Reports the part that the stream did not deliver. */
+function remainingOutput(watched: Watched, stream: 'stdout' | 'stderr', whole: Json | undefined): string {
   if (typeof whole !== 'string' || whole.length <= watched[stream].length) return watched[stream];
   watched.observe.output(stream, whole.slice(watched[stream].length));
   watched[stream] = whole;

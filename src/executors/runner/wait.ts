@@ -1,4 +1,4 @@
-/** Waiting for a runner: what was sent to none is offered again until its time is up (S7, R7). */
+/** Waits for a runner: work that was not sent to any runner is offered again until its time is up (S7, R7). */
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Clock, JobObserver } from '../../domain/ports.ts';
@@ -6,15 +6,15 @@ import { pause } from '../../domain/sleep.ts';
 import { RunnerError } from './error.ts';
 
 /**
- * Offers work to the runners again and again while none can be reached and nothing was sent. A full runner, a
- * refusal and a lost answer are the caller's at once.
+ * Offers work to the runners repeatedly while none can be reached and nothing was sent. A full runner, a rejection and
+ * a lost answer are returned to the caller immediately.
  *
- * @param timeoutMs the work's time, the wait included
- * @param offer one round over the runners. Work that is offered again is the same to the letter: a runner takes an id
- *   once. The caller's signal ends it when the time is up
- * @throws RunnerError `runner_unavailable` shortly before the time is up, not to be tried again
+ * @param timeoutMs the work's timeout, including the wait
+ * @param offer one round over the runners. Repeated offers must be identical, because a runner accepts an id once. The
+ *   caller's signal ends it when the time is up.
+ * @throws RunnerError `runner_unavailable` shortly before the time is up; not retryable
  */
-export async function untilReached<T>(
+export async function retryUntilReached<T>(
   clock: Clock,
   timeoutMs: number,
   { signal, waiting }: Pick<JobObserver, 'signal' | 'waiting'>,
@@ -33,7 +33,7 @@ export async function untilReached<T>(
       refused = fault;
     }
     const now = clock.now();
-    if (now >= until) throw givenUp(refused, now - startedAt);
+    if (now >= until) throw timedOut(refused, now - startedAt);
     if (refused.message !== told) waiting?.(refused.message);
     told = refused.message;
     const pauseMs = Math.max(limits.runnerWaitPollMs, refused.retryAfterMs ?? 0);
@@ -42,26 +42,26 @@ export async function untilReached<T>(
   }
 }
 
-function givenUp(refused: RunnerError, ms: number): RunnerError {
-  const message = `No runner could be reached within ${Math.round(ms / 100) / 10} s (${refused.message}). Nothing was sent; GET /health says what is missing`;
+function timedOut(refused: RunnerError, ms: number): RunnerError {
+  const message = `No runner could be reached within ${Math.round(ms / 100) / 10} s (${refused.message}). Nothing was sent; see GET /health`;
   return new RunnerError('runner_unavailable', message, { beforeDispatch: true, isFinal: true, cause: refused });
 }
 
 /**
- * Why a runner takes no jobs, in words without an address.
+ * Why a runner accepts no jobs, without its address.
  *
- * @param answer what its `/health` said; null when it did not answer
+ * @param answer its answer to `/health`; null if it did not answer
  */
 export function describeAbsence(answer: JsonObject | null): string {
   if (answer === null) return 'the runner does not answer';
   const status = typeof answer['status'] === 'string' ? answer['status'] : 'not ready';
   const images = imagesOf(answer);
   const at = images.findIndex(({ state }) => state === 'building');
-  const building = at < 0 ? '' : `, and builds the image ${images[at]?.name ?? ''} (${at + 1} of ${images.length})`;
+  const building = at < 0 ? '' : ` and builds the image ${images[at]?.name ?? ''} (${at + 1} of ${images.length})`;
   return `the runner is ${status}${building}`;
 }
 
-/** The base images that a starting runner makes, those that are done first. */
+/** The base images that a starting runner builds, finished ones first. */
 function imagesOf(answer: JsonObject): { readonly name: string; readonly state: string }[] {
   const starting = answer['starting'];
   const images = isJsonObject(starting) ? starting['images'] : null;

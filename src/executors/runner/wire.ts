@@ -1,4 +1,4 @@
-/** Jobs and calls of relics as the runner's API has them (R1, R5). */
+/** Jobs and relic calls in the wire format of the runner's API (R1, R5). */
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import type { ImageBuild } from '../../domain/manifest.ts';
 import type { RelicAnswer, RelicCall, RunnerJob } from '../../domain/ports.ts';
@@ -19,7 +19,7 @@ export function wireJob(job: RunnerJob): JsonObject {
   };
 }
 
-/** What is to be run: source text, an image, or what an image is made of. */
+/** The program: source text, an image, or the contents of an image. */
 function programOf({ kind, code, runtime, image, args, build }: RunnerJob): JsonObject {
   if (kind === 'docker')
     return { image: image ?? '', ...(code === '' ? {} : { command: code }), args: [...(args ?? [])] };
@@ -35,7 +35,7 @@ function wireBuild({ base, files, entrypoint, requirements }: ImageBuild): JsonO
 
 export function wireRelicCall({ space, relic, method, path, body, timeoutMs }: RelicCall): JsonObject {
   const { implementation, persistent, idleMs } = relic;
-  if (implementation.type !== 'container') throw new Error(`The relic "${relic.name}" needs no runner`);
+  if (implementation.type !== 'container') throw new Error(`The relic "${relic.name}" does not use a runner`);
   const { image, build, command, port, health, memoryMb, cpus } = implementation;
   return {
     space,
@@ -62,10 +62,10 @@ export function relicAnswerOf(answer: JsonObject | null, name: string): RelicAns
   if (typeof status === 'number' && typeof body === 'string') {
     return { ok: true, status, type: typeof type === 'string' ? type : '', body };
   }
-  if (!isJsonObject(error)) return broken(`The runner gave no answer of the relic ${name}`);
+  if (!isJsonObject(error)) return broken(`The runner returned no answer of the relic ${name}`);
   const code = RELIC_PROBLEMS.find((known) => known === error['code']);
   const beforeDispatch = error['before_dispatch'] === true;
-  const message = typeof error['message'] === 'string' ? error['message'] : `The relic ${name} gave no answer`;
+  const message = typeof error['message'] === 'string' ? error['message'] : `The relic ${name} did not answer`;
   return { ok: false, code: code ?? (beforeDispatch ? 'relic_unavailable' : 'relic_broken'), message, beforeDispatch };
 }
 

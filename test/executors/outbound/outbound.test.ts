@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest';
-import { judgeAddress, judgeUrl } from '../../../src/executors/outbound/address.ts';
+import { checkAddress, checkUrl } from '../../../src/executors/outbound/address.ts';
 import type { EgressRequest } from '../../../src/executors/outbound/egress.ts';
 import { OutboundError } from '../../../src/executors/outbound/outbound-error.ts';
 import { createOutboundFetch, refuseHeader, wasCut } from '../../../src/executors/outbound/outbound.ts';
@@ -71,7 +71,7 @@ test.each([
   '//example.com',
   '',
 ])('[X2] %j is refused', (url) => {
-  expect(judgeUrl(url, nobody)).toMatchObject({ ok: false });
+  expect(checkUrl(url, nobody)).toMatchObject({ ok: false });
 });
 
 test.each([
@@ -82,37 +82,37 @@ test.each([
   'https://xn--bcher-kva.de/',
   'https://bücher.de/straße?q=ä',
 ])('[X2] %j is let through', (url) => {
-  expect(judgeUrl(url, nobody)).toMatchObject({ ok: true });
+  expect(checkUrl(url, nobody)).toMatchObject({ ok: true });
 });
 
 test('[X2] a refusal says what is wrong and what is allowed', () => {
-  expect(judgeUrl('ftp://example.com/', nobody)).toEqual({
+  expect(checkUrl('ftp://example.com/', nobody)).toEqual({
     ok: false,
     reason: 'has the scheme "ftp" (allowed: http, https)',
   });
-  expect(judgeUrl('http://example.com:22/', nobody)).toEqual({
+  expect(checkUrl('http://example.com:22/', nobody)).toEqual({
     ok: false,
     reason: 'has the port 22 (allowed: 80, 443, 8080, 8443)',
   });
-  expect(judgeUrl('http://127.1/', nobody)).toEqual({
+  expect(checkUrl('http://127.1/', nobody)).toEqual({
     ok: false,
-    reason: 'leads to 127.0.0.1, which is this machine itself',
+    reason: 'resolves to 127.0.0.1, which is a loopback address',
   });
 });
 
 test('[X2] the operator lets through a host and port, and only that one', () => {
   const policy = { allowHosts: ['127.0.0.1:9000', 'db.internal', '[::1]:80'] };
-  expect(judgeUrl('http://127.0.0.1:9000/x', policy)).toMatchObject({ ok: true, allowedByOperator: true });
-  expect(judgeUrl('http://127.1:9000/x', policy)).toMatchObject({ ok: true });
-  expect(judgeUrl('http://[::1]/', policy)).toMatchObject({ ok: true });
-  expect(judgeUrl('http://db.internal:5432/', policy)).toMatchObject({ ok: true });
-  expect(judgeUrl('http://127.0.0.1:9001/', policy)).toMatchObject({ ok: false });
-  expect(judgeUrl('file://db.internal/x', policy)).toMatchObject({ ok: false });
-  expect(judgeUrl('http://x@db.internal/', policy)).toMatchObject({ ok: false });
+  expect(checkUrl('http://127.0.0.1:9000/x', policy)).toMatchObject({ ok: true, allowedByOperator: true });
+  expect(checkUrl('http://127.1:9000/x', policy)).toMatchObject({ ok: true });
+  expect(checkUrl('http://[::1]/', policy)).toMatchObject({ ok: true });
+  expect(checkUrl('http://db.internal:5432/', policy)).toMatchObject({ ok: true });
+  expect(checkUrl('http://127.0.0.1:9001/', policy)).toMatchObject({ ok: false });
+  expect(checkUrl('file://db.internal/x', policy)).toMatchObject({ ok: false });
+  expect(checkUrl('http://x@db.internal/', policy)).toMatchObject({ ok: false });
 });
 
 test('[X2] what is not an address is not a public address', () => {
-  for (const text of ['', 'x', '1.2.3', '::g', '127.0.0.1 ']) expect(judgeAddress(text)).not.toBeNull();
+  for (const text of ['', 'x', '1.2.3', '::g', '127.0.0.1 ']) expect(checkAddress(text)).not.toBeNull();
 });
 
 type Answer = Response | Error | (() => Response);
@@ -334,7 +334,7 @@ describe('with an egress', () => {
     await expect(get('https://half.example.com/')).rejects.toMatchObject({
       code: 'address_refused',
       beforeDispatch: true,
-      message: '"https://half.example.com/" is refused: it leads to 10.0.0.1, which is a private address',
+      message: '"https://half.example.com/" is not allowed: it resolves to 10.0.0.1, which is a private address',
     });
     expect(sent.map(({ url, addresses }) => [url, addresses])).toEqual([
       ['https://good.example.com/a', ['93.184.216.34', '2606:2800:220:1:248:1893:25c8:1946']],
@@ -386,7 +386,7 @@ describe('with an egress', () => {
     await expect(get('https://a.example.com/')).rejects.toMatchObject({
       code: 'address_refused',
       beforeDispatch: false,
-      message: expect.stringContaining('a redirect to "http://b.example.com/inside" is refused'),
+      message: expect.stringContaining('a redirect to "http://b.example.com/inside" is not allowed'),
     });
     expect(sent.map(({ url }) => url)).toEqual(['https://a.example.com/']);
     expect(resolve.mock.calls.map(([host]) => host)).toEqual(['a.example.com', 'b.example.com']);

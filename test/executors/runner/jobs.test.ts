@@ -98,7 +98,7 @@ test.each<[string, Partial<JobResult>, string, boolean]>([
   [
     'outcome_unknown',
     { end: 'lost', exitCode: null },
-    'python was lost: its runner went away while it was running, and whether it finished is not known',
+    'python was lost: its runner went away while it was running, and it is unknown whether it finished',
     false,
   ],
 ])('[R4] %s is told apart: %j', async (code, result, message, retryable) => {

@@ -137,7 +137,7 @@ describe.each(['one runner', 'several'])('%s', (which) => {
     const images = [image('python3', 'building'), image('shell', 'ready'), image('node', 'waiting')];
     health = { status: 'starting', starting: { elapsed_ms: 1, images } };
     const running = start();
-    const building = 'the runner is starting, and builds the image python3 (2 of 3)';
+    const building = 'the runner is starting and builds the image python3 (2 of 3)';
     await untilSo(() => expect(waits).toEqual([building]));
     health = HEALTHY;
     answer = () => Response.json({ code: 'stopping', detail: 'it stops' }, { status: 503 });
