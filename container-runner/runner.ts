@@ -31,6 +31,8 @@ import { type ImageListener, Startup } from './startup.ts';
 import { SERVICE, VERSION } from './version.ts';
 
 export interface RunnerOptions extends RunnerConfig {
+  /** Time between TERM and KILL of a job, in milliseconds; default: limits.ts. */
+  readonly killGraceMs?: number;
   /** Epoch milliseconds. */
   readonly now?: () => number;
   readonly log?: Logger;
@@ -104,6 +106,7 @@ async function openRunner(
     images: options.images,
     prewarmer,
     operatorLimits,
+    killGraceMs: options.killGraceMs ?? limits.killGraceMs,
     log,
     onEnd: (job) => metrics.jobEnded(job),
   });

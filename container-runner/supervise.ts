@@ -15,6 +15,8 @@ import type { SandboxProcess } from './sandbox/sandbox.ts';
 
 export interface Supervision {
   readonly timeoutMs: number;
+  /** Time between TERM and KILL. */
+  readonly killGraceMs: number;
   /** For each stream. */
   readonly outputBytes: number;
   /** Aborts to kill the job. */
@@ -24,7 +26,7 @@ export interface Supervision {
 
 export async function supervise(
   process: SandboxProcess,
-  { timeoutMs, outputBytes, signal, output }: Supervision,
+  { timeoutMs, killGraceMs, outputBytes, signal, output }: Supervision,
 ): Promise<Outcome> {
   let reason: Exclude<JobEnd, 'exited' | 'oom' | 'lost'> | null = null;
   let truncated = false;
@@ -38,7 +40,7 @@ export async function supervise(
       return;
     }
     process.terminate();
-    graceTimer = setTimeout(() => process.kill(), limits.killGraceMs);
+    graceTimer = setTimeout(() => process.kill(), killGraceMs);
   }
   function onLimit(): void {
     truncated = true;

@@ -52,6 +52,7 @@ export class Jobs {
   readonly #images: readonly string[];
   readonly #prewarmer: Prewarmer;
   readonly #operatorLimits: OperatorLimits;
+  readonly #killGraceMs: number;
   readonly #queue: Entry[] = [];
   readonly #running = new Map<string, { readonly entry: Entry; readonly done: Promise<void> }>();
   readonly #onEnd: (job: JobRecord) => void;
@@ -67,6 +68,8 @@ export class Jobs {
     readonly prewarmer: Prewarmer;
     readonly operatorLimits: OperatorLimits;
     readonly log: Logger;
+    /** Time between TERM and KILL. */
+    readonly killGraceMs: number;
     /** Called for every job that has ended. */
     readonly onEnd?: (job: JobRecord) => void;
   }) {
@@ -76,6 +79,7 @@ export class Jobs {
     this.#images = options.images;
     this.#prewarmer = options.prewarmer;
     this.#operatorLimits = options.operatorLimits;
+    this.#killGraceMs = options.killGraceMs;
     this.#onEnd = options.onEnd ?? (() => undefined);
   }
 
@@ -223,6 +227,7 @@ export class Jobs {
       const process = await this.#begin(entry);
       outcome = await supervise(process, {
         timeoutMs: program.launch.timeoutMs,
+        killGraceMs: this.#killGraceMs,
         outputBytes: entry.outputBytes,
         signal: stop.signal,
         output: (stream, text) => {

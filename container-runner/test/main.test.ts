@@ -1,7 +1,6 @@
 /** The service as a process: its ready line, its settings, its stop (R1, H8). */
 import { once } from 'node:events';
 import { type ChildProcess, spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import fs from 'node:fs/promises';
 import net from 'node:net';
 import os from 'node:os';
@@ -10,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 
-import { descendantsOf } from '../sandbox/process-tree.ts';
+import { isAlive, treeOf } from './support/processes.ts';
 import { withSnapshot } from './support/python-snapshot.ts';
 import { SECRET, signed } from './support/test-runner.ts';
 
@@ -86,7 +85,7 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
     expect((await fetch(await signed(url, 'PUT', '/jobs/a', body))).status).toBe(202);
     const tree = await vi.waitFor(
       () => {
-        const pids = descendantsOf(service.child.pid ?? 0);
+        const pids = treeOf(service.child.pid ?? 0);
         expect(pids.length).toBeGreaterThanOrEqual(3);
         return pids;
       },
@@ -194,7 +193,7 @@ test('[R1] a runner that is killed leaves nothing running, and says lost afterwa
     },
     { timeout: SLOW, interval: 100 },
   );
-  const tree = descendantsOf(service.child.pid ?? 0);
+  const tree = treeOf(service.child.pid ?? 0);
   expect(tree.length).toBeGreaterThan(0);
   service.child.kill('SIGKILL');
   await service.ended;
@@ -235,12 +234,3 @@ test.each([
   expect(service.err()).toContain(name);
   expect(service.out()).toBe('');
 });
-
-/** One that has ended and that nobody has asked about yet does not count. */
-function isAlive(pid: number): boolean {
-  try {
-    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
-  } catch {
-    return false;
-  }
-}

@@ -6,7 +6,7 @@ import { afterAll, expect, test } from 'vitest';
 import { LIGHT_SANDBOX } from '../../container-runner/test/support/levels.ts';
 import { limits } from '../../src/domain/limits.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
-import { childrenOf, clearAway, post, start, stateFolder, stop, withCommand } from '../support/npm-start.ts';
+import { clearAway, post, processesOf, start, stateFolder, stop, withCommand } from '../support/npm-start.ts';
 import type { Started } from '../support/npm-start.ts';
 
 const LATER = { timeout: 120_000, interval: 100 };
@@ -65,7 +65,7 @@ test('[J2] a run that is under way at three starts that freeze is set aside by n
     await expect
       .poll(() => notes(env.CORTEX_STATE_DIR).get(poison) ?? [], LATER)
       .toContain(lifeOf(env.CORTEX_STATE_DIR));
-    for (const pid of withCommand(childrenOf(system.process.pid ?? 0), '/workerd serve')) process.kill(pid, 'SIGSTOP');
+    for (const { pid } of withCommand(processesOf(system), '/workerd serve')) process.kill(pid, 'SIGSTOP');
     await expect
       .poll(() => system.output().match(/(?:has not answered|froze while)/g)?.length ?? 0, LATER)
       .toBe(freeze);

@@ -3,9 +3,11 @@ import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { LIGHT_SANDBOX } from '../../container-runner/test/support/levels.ts';
+import type { ProcessRef } from '../../container-runner/test/support/processes.ts';
+import { isAlive } from '../../container-runner/test/support/processes.ts';
 import { freePort } from '../../scripts/services.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
-import { childrenOf, clearAway, isAlive, post, start, stateFolder, stop, withCommand } from '../support/npm-start.ts';
+import { clearAway, post, processesOf, start, stateFolder, stop, withCommand } from '../support/npm-start.ts';
 import type { Started } from '../support/npm-start.ts';
 
 const LATER = { timeout: 120_000, interval: 100 };
@@ -16,13 +18,12 @@ const PYTHON = '<action type="python" id="p">{"code": "print(6 * 7)"}</action><r
 
 afterAll(clearAway);
 
-const descendants = (started: Pick<Started, 'process'>): number[] => childrenOf(started.process.pid ?? 0);
 const execute = (system: Started, text: string): Promise<RunResult> =>
   post<RunResult>(`${system.url}/execute/direct`, { stream: false, protocol_text: text });
 
-function kill(pids: readonly number[], signal: NodeJS.Signals = 'SIGKILL'): void {
-  expect(pids).not.toEqual([]);
-  for (const pid of pids) process.kill(pid, signal);
+function kill(processes: readonly ProcessRef[], signal: NodeJS.Signals = 'SIGKILL'): void {
+  expect(processes).not.toEqual([]);
+  for (const { pid } of processes) process.kill(pid, signal);
 }
 
 /** The system that the tests share: each leaves one running, with the same ports and the same folder, for the next one. */
@@ -47,7 +48,7 @@ async function begin(command?: Command): Promise<Started> {
 
 /** The system that runs, when `command` has started it; else a new one. */
 async function running(command?: Command): Promise<Started> {
-  if (current !== null && isAlive(current.system.process.pid ?? 0)) {
+  if (current !== null && current.system.process.exitCode === null && current.system.process.signalCode === null) {
     if (current.command === command) return current.system;
     await stop(current.system);
   }
@@ -65,8 +66,9 @@ describe('whatever ends the starter', () => {
     'SIGKILL of $name: no service lives on, and the next start has its ports and its folder',
     async ({ command, whom, next }) => {
       const first = await running(command);
-      const all = descendants(first);
-      kill(whom === null ? [first.process.pid ?? 0] : withCommand(all, whom).slice(-1));
+      const all = processesOf(first);
+      if (whom === null) first.process.kill('SIGKILL');
+      else kill(withCommand(all, whom).slice(-1));
       await expect.poll(() => all.filter(isAlive), LATER).toEqual([]);
       await first.exited;
       const second = await begin(next);
@@ -79,9 +81,10 @@ describe('whatever ends the starter', () => {
     'SIGKILL of every Node process, the guards too: the next start names what is left and ends it',
     async () => {
       const first = await running();
-      const all = descendants(first);
+      const all = processesOf(first);
       const workerd = withCommand(all, '/workerd serve');
-      kill([first.process.pid ?? 0, ...all.filter((pid) => !workerd.includes(pid))]);
+      first.process.kill('SIGKILL');
+      kill(all.filter((other) => !workerd.includes(other)));
       expect(workerd.filter(isAlive)).toHaveLength(2);
       await first.exited;
       const second = await begin();
@@ -97,7 +100,7 @@ describe('a service that dies or freezes is started again', () => {
     'the runner: actions that are sent meanwhile wait for it',
     async () => {
       const system = await running();
-      kill(withCommand(descendants(system), 'container-runner/main.ts'));
+      kill(withCommand(processesOf(system), 'container-runner/main.ts'));
       const result = await execute(system, PYTHON);
       expect(result).toMatchObject({ status: 'completed', response: '42' });
       await expect.poll(() => system.output(), LATER).toContain('The runner is running again');
@@ -132,7 +135,7 @@ describe('a service that dies or freezes is started again', () => {
           LATER,
         )
         .toBe(1);
-      kill(withCommand(descendants(system), '/workerd serve'));
+      kill(withCommand(processesOf(system), '/workerd serve'));
       await expect.poll(() => system.output(), LATER).toContain('The Worker is running again');
       await Promise.all([upload, waiting]);
       expect(system.output()).toMatch(/restart 1 of at most 5 within 10 minutes/);
@@ -152,7 +155,7 @@ describe('a service that dies or freezes is started again', () => {
     'a Worker that is frozen is noticed within half a minute',
     async () => {
       const system = await running();
-      const before = descendants(system);
+      const before = processesOf(system);
       const kept = await execute(system, '<response final="true">kept</response>');
       const stopped = withCommand(before, '/workerd serve');
       const said = system.output().length;

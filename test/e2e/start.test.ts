@@ -3,11 +3,12 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { isAlive } from '../../container-runner/test/support/processes.ts';
 import { readEvents } from '../../scripts/event-client.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import { freePort } from '../../scripts/services.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
-import { childrenOf, clearAway, isAlive, launch, post, start, stateFolder, stop } from '../support/npm-start.ts';
+import { clearAway, launch, post, processesOf, start, stateFolder, stop } from '../support/npm-start.ts';
 import type { Started } from '../support/npm-start.ts';
 import { answer, startScriptedLlm } from '../../scripts/scripted-llm/server.ts';
 import type { ScriptedLlm } from '../../scripts/scripted-llm/server.ts';
@@ -150,7 +151,7 @@ describe.each<{ sandbox: string; env: Record<string, string>; signal: 'SIGINT' |
   });
 
   test(`${signal} ${isHeard ? '' : 'while its output is not read '}stops both services and leaves no process and no port behind`, async () => {
-    const children = childrenOf(system.process.pid ?? 0);
+    const children = processesOf(system);
     expect(children.length).toBeGreaterThan(1);
     if (!isHeard) {
       system.process.stdout?.destroy();

@@ -2,10 +2,12 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, vi } from 'vitest';
+import type { ProcessRef } from '../../container-runner/test/support/processes.ts';
+import { treeOf } from '../../container-runner/test/support/processes.ts';
 import { withSnapshot } from '../../container-runner/test/support/python-snapshot.ts';
 import { freePort } from '../../scripts/services.ts';
 import { ROOT } from '../../scripts/system.ts';
@@ -85,28 +87,11 @@ function kill(child: ChildProcess): AbortSignal {
   return AbortSignal.timeout(15_000);
 }
 
-/** All descendants of a process. */
-export function childrenOf(pid: number): number[] {
-  const direct = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
-  return [...direct, ...direct.flatMap(childrenOf)];
+/** All processes below a system's starter. */
+export function processesOf({ process: { pid } }: Pick<Started, 'process'>): ProcessRef[] {
+  return pid === undefined ? [] : treeOf(pid);
 }
 
-/** Those of them whose command line holds `text`. */
-export function withCommand(pids: readonly number[], text: string): number[] {
-  return pids.filter((pid) => {
-    try {
-      return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').includes(text);
-    } catch {
-      return false;
-    }
-  });
-}
-
-/** One that has ended and waits for its parent to notice is not. */
-export function isAlive(pid: number): boolean {
-  try {
-    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
-  } catch {
-    return false;
-  }
+export function withCommand(processes: readonly ProcessRef[], text: string): ProcessRef[] {
+  return processes.filter(({ command }) => command.includes(text));
 }

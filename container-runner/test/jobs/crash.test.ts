@@ -10,8 +10,8 @@ import type Docker from 'dockerode';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 
 import { connectEngine, LABEL } from '../../sandbox/docker-engine.ts';
-import { descendantsOf } from '../../sandbox/process-tree.ts';
 import { dockerSocket, reasonToSkip } from '../support/levels.ts';
+import { isAlive, treeOf } from '../support/processes.ts';
 import { SECRET, signed, startRunner } from '../support/test-runner.ts';
 
 vi.setConfig({ testTimeout: 300_000 });
@@ -69,20 +69,12 @@ async function containersOf(docker: Docker): Promise<number> {
   return (await docker.listContainers({ all: true, filters: { label: [`${LABEL}.runner=${owner}`] } })).length;
 }
 
-function isAlive(pid: number): boolean {
-  try {
-    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
-  } catch {
-    return false;
-  }
-}
-
 describe('the runner is killed while a job runs', () => {
   const skipBubblewrap = reasonToSkip('bubblewrap');
   test.skipIf(skipBubblewrap !== null)('[R1] bubblewrap: nothing lives on, and the job is lost', async () => {
     const first = await launch('bubblewrap');
     await begin(first.url, 'a');
-    const tree = descendantsOf(first.child.pid ?? 0);
+    const tree = treeOf(first.child.pid ?? 0);
     expect(tree.length).toBeGreaterThan(2);
     first.child.kill('SIGKILL');
     await vi.waitFor(() => expect(tree.filter(isAlive)).toEqual([]), { timeout: 60_000 });

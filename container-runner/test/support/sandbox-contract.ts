@@ -51,7 +51,9 @@ export function describeSandbox(level: SandboxLevel): void {
 
     beforeAll(async () => {
       process.env['CORTEX_TEST_SECRET'] = 'hunter2';
-      runner = await startRunner({ sandbox: level, allowProcess: level === 'process', warm: 1 });
+      // On a busy machine, a program that says goodbye needs more than the usual time.
+      const killGraceMs = 20_000;
+      runner = await startRunner({ sandbox: level, allowProcess: level === 'process', warm: 1, killGraceMs });
       let before = '';
       idle = await vi.waitUntil(
         async () => {
