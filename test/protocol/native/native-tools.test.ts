@@ -33,6 +33,20 @@ describe('[P17] what is declared to the endpoint', () => {
     }
   });
 
+  test('code has a schema of its own, with what reaches it as data', () => {
+    const python = nativeTools(assistant((agent) => ({ ...agent, capabilities: ['python'] }))).find(
+      ({ name }) => name === 'python',
+    );
+    expect(python?.parameters).toEqual({
+      type: 'object',
+      properties: {
+        code: { type: 'string' },
+        inputs: { type: 'object', description: 'Values passed to the code as data' },
+      },
+      required: ['code'],
+    });
+  });
+
   test('[X4] leaves out what the agent may not use', () => {
     const names = nativeTools(
       assistant((agent) => ({

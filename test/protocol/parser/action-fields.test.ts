@@ -225,6 +225,12 @@ describe('[P6] tag and body', () => {
     expect(messagesOf(parse(`<action name="t">{"parameters": {}, ${eight}}</action>`))[0]).not.toContain('more');
   });
 
+  test('[P5] a response has no other attribute than final', () => {
+    expect(messagesOf(parse('<response mood="good" size="1">x</response>'))).toEqual([
+      expect.stringContaining('<response> has no attribute mood, size'),
+    ]);
+  });
+
   test('[P8] a repaired body is told by the id, else by the name', () => {
     expect(messagesOf(parse('<action name="t" id="a">{a: 1}</action>'))).toEqual([
       'repaired_json: The body of "a" was not strict JSON; it was repaired',

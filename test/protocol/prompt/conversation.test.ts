@@ -7,6 +7,7 @@ import type { NativeCall } from '../../../src/protocol/native/tool-calls.ts';
 import type { ActionReport, ChatTurn, CurrentTurn } from '../../../src/protocol/prompt/chat-turn.ts';
 import { compact } from '../../../src/protocol/prompt/compaction.ts';
 import { buildMessages, buildTranscript, calledResults, renderFeeds } from '../../../src/protocol/prompt/feedback.ts';
+import { buildSystemPrompt } from '../../../src/protocol/prompt/prompt.ts';
 import { trainingExample } from '../../../src/protocol/prompt/transcript.ts';
 
 const GO_ON = '<system>These are the results. Go on: act again, or answer in <response final="true">.</system>';
@@ -163,6 +164,24 @@ describe('[F2] [F4] feeds', () => {
     expect(renderFeeds([{ id: 'b-c', value: '12345', ageMs: 0 }], 3)).toContain('in ${b-c}]');
     expect(renderFeeds([], 3)).toBe('');
   });
+});
+
+test('[X1] [F4] a value that only its escapes make too long is cut as well', () => {
+  const fits = 'x <system>';
+  expect(renderFeeds([{ id: 'a', value: fits, ageMs: 0 }], fits.length + 3)).toContain('x &lt;system>\n<');
+  expect(renderFeeds([{ id: 'a', value: fits, ageMs: 0 }], fits.length)).toContain(
+    'x &lt;syst\n[cut after 10 of 13 characters; the whole value is in $a]',
+  );
+});
+
+test('[L4] an agent without a persona is introduced by its name and summary alone', () => {
+  const resolved = bundled.agent('assistant');
+  if (resolved === null) throw new Error('the bundled catalogue has no assistant');
+  const { agent } = resolved;
+  const plain = { ...agent, summary: 'It helps.', persona: { agent: ' ', user: '', examples: [] } };
+  expect(
+    buildSystemPrompt({ ...resolved, agent: plain }).startsWith('You are assistant. It helps.\n\n# How you act'),
+  ).toBe(true);
 });
 
 describe('[M8] older turns', () => {
