@@ -1,6 +1,7 @@
 /** `npm run prompt -- <agent>`: prints the system prompt of a bundled agent, and its size to stderr. */
 import { bundled } from '../src/catalog/bundled.ts';
-import { buildSystemPrompt, estimateTokens } from '../src/protocol/prompt/prompt.ts';
+import { estimateTokens } from '../src/domain/tokens.ts';
+import { buildSystemPrompt } from '../src/protocol/prompt/prompt.ts';
 
 const [name = 'assistant', ...others] = process.argv.slice(2);
 const resolved = bundled.agent(name);

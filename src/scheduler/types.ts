@@ -7,11 +7,9 @@ import type {
   ActionError,
   ActionKey,
   ActionRejection,
-  ActionStatus,
   ActionPolicy,
   ActionType,
   RejectionCode,
-  TerminalStatus,
 } from '../domain/action.ts';
 import type { Finality } from '../domain/protocol-event.ts';
 import type { ChildBudget, FinishReason } from '../domain/ports.ts';
@@ -156,5 +154,3 @@ export type Settlement =
   | { readonly status: 'skipped'; readonly reason: 'condition' | 'dependency'; readonly because: string | null }
   | { readonly status: 'cancelled'; readonly reason: string }
   | { readonly status: 'rejected'; readonly code: RejectionCode; readonly message: string };
-
-export type { ActionStatus, TerminalStatus };

@@ -20,8 +20,6 @@ import {
 } from './arithmetic-values.ts';
 import type { Value } from './arithmetic-values.ts';
 
-export { ArithmeticError };
-
 /** Deeper parentheses are rejected before the parser recurses into them. */
 const MAX_NESTING = 200;
 

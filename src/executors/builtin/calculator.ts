@@ -2,7 +2,8 @@
 import { limits } from '../../domain/limits.ts';
 import type { Executor } from '../executor.ts';
 import { failure, wrongParameter } from '../failure.ts';
-import { ArithmeticError, evaluate } from './arithmetic.ts';
+import { ArithmeticError } from './arithmetic-values.ts';
+import { evaluate } from './arithmetic.ts';
 
 export const calculator: Executor = {
   async execute({ parameters }, { pacer, signal }) {

@@ -33,8 +33,6 @@ import type { Tag } from './tags.ts';
 import { TextPosition } from './text-position.ts';
 import { TextReader } from './text-reader.ts';
 
-export type { Numbering } from './action-reader.ts';
-
 export interface ParserOptions {
   /** `strict` turns JSON repair off (P8). */
   readonly json: 'repair' | 'strict';

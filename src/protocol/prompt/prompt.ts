@@ -18,8 +18,6 @@ import { isInternalAllowed } from './allowed.ts';
 import { promptExamples, renderAction } from './examples.ts';
 import type { ShownAction } from './examples.ts';
 
-export { estimateTokens } from '../../domain/tokens.ts';
-
 /** The whole system prompt of an agent; constant until its manifests change. */
 export function buildSystemPrompt(resolved: ResolvedAgent): string {
   const { agent } = resolved;

@@ -3,7 +3,8 @@ import type { AgentDefinition, ResolvedAgent } from '../../../src/domain/manifes
 import { INTERNAL_ACTIONS } from '../../../src/domain/action-types.ts';
 import { bundled } from '../../../src/catalog/bundled.ts';
 import { nativeTools, nativeType } from '../../../src/protocol/native/native-tools.ts';
-import { buildSystemPrompt, estimateTokens } from '../../../src/protocol/prompt/prompt.ts';
+import { estimateTokens } from '../../../src/domain/tokens.ts';
+import { buildSystemPrompt } from '../../../src/protocol/prompt/prompt.ts';
 
 function assistant(change: (agent: AgentDefinition) => AgentDefinition = (agent) => agent): ResolvedAgent {
   const resolved = bundled.agent('assistant');

@@ -4,7 +4,8 @@ import { loadManifests } from '../../../src/catalog/load.ts';
 import { DEFAULT_PROTOCOL } from '../../../src/domain/manifest.ts';
 import type { AgentDefinition, ProtocolOptions, ResolvedAgent } from '../../../src/domain/manifest.ts';
 import { createParser } from '../../../src/protocol/parser/parser.ts';
-import { buildSystemPrompt, estimateTokens } from '../../../src/protocol/prompt/prompt.ts';
+import { estimateTokens } from '../../../src/domain/tokens.ts';
+import { buildSystemPrompt } from '../../../src/protocol/prompt/prompt.ts';
 import { promptExamples } from '../../../src/protocol/prompt/examples.ts';
 
 function resolved(name: string): ResolvedAgent {
