@@ -109,7 +109,7 @@ describe('a model endpoint that a manifest names', () => {
     const before = seen.length;
     const said = await answerOf('private_model', 'http://evil.example.com/v1');
     expect(said).toContain('model_rejected');
-    expect(said).toContain('which is this machine itself');
+    expect(said).toContain('a loopback address');
     expect(seen.length).toBe(before);
   });
 
