@@ -13,7 +13,7 @@ import { sessionKit, settle } from '../test/support/session-kit.ts';
 import { newJournal, SESSION_ID } from '../test/journal/journal-kit.ts';
 import { fillActions } from '../test/support/long-session.ts';
 import type { SessionKit } from '../test/support/session-kit.ts';
-import { ROOT } from '../scripts/system.ts';
+import { ROOT } from '../scripts/system/system.ts';
 import { percentile, table, writeSection } from './report.ts';
 import { barsOfOneUnit, writeBars } from './chart.ts';
 

@@ -6,7 +6,7 @@
  * BENCH_ROWS=<part of a name> runs only those rows and writes nothing.
  */
 import { join } from 'node:path';
-import { ROOT } from '../scripts/system.ts';
+import { ROOT } from '../scripts/system/system.ts';
 import { idealNative, lowerBound, planThenWaves, sequentialReAct } from './makespan/bounds.ts';
 import { measureDispatch } from './makespan/dispatch.ts';
 import {

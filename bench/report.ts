@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
-import { ROOT } from '../scripts/system.ts';
+import { ROOT } from '../scripts/system/system.ts';
 
 const FILE = join(ROOT, 'docs/benchmarks.md');
 const INTRO = `# Benchmarks

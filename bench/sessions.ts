@@ -5,7 +5,7 @@
  */
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { ROOT } from '../scripts/system.ts';
+import { ROOT } from '../scripts/system/system.ts';
 import { percentile, table, writeSection } from './report.ts';
 import { barsOfOneUnit, writeBars } from './chart.ts';
 import { contestants } from './sessions/contestants.ts';

@@ -4,9 +4,9 @@
  */
 import { createInterface } from 'node:readline/promises';
 import pc from 'picocolors';
-import { readEvents } from './event-client.ts';
+import { readEvents } from './terminal/event-client.ts';
 import type { EventOf, SessionEvent } from '../src/domain/event.ts';
-import { boxed, harmless, visible } from './visible.ts';
+import { boxed, harmless, visible } from './terminal/visible.ts';
 
 const url = `http://127.0.0.1:${process.env['PORT'] || 8787}`;
 const agent = process.argv[2] ?? 'assistant';

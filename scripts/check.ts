@@ -1,7 +1,7 @@
 /** `npm run check`: all static checks of the code, one line per check. */
 import { spawnSync } from 'node:child_process';
 import pc from 'picocolors';
-import { ROOT } from './system.ts';
+import { ROOT } from './system/system.ts';
 
 const CHECKS: readonly (readonly [name: string, command: string, ...args: string[]])[] = [
   ['manifests', 'node', 'scripts/bundle-manifests.ts'],

@@ -8,10 +8,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pc from 'picocolors';
-import { readEvents } from './event-client.ts';
-import { freePort } from './services.ts';
-import { ROOT, startSystem } from './system.ts';
-import { Timeline } from './timeline.ts';
+import { readEvents } from './terminal/event-client.ts';
+import { freePort } from './system/services.ts';
+import { ROOT, startSystem } from './system/system.ts';
+import { Timeline } from './terminal/timeline.ts';
 
 /** Milliseconds in the demo per second of the plan. */
 const SCALE_MS = Number(process.env['DEMO_MS_PER_SECOND'] ?? 25);

@@ -7,7 +7,7 @@ import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { ROOT } from './system.ts';
+import { ROOT } from './system/system.ts';
 
 const MAX_GZIP_BYTES = 1_048_576;
 /** A fifth of Cloudflare's limit of one second, and three to five times the usual value, to allow for a busy machine. */

@@ -10,7 +10,7 @@ import { formatProblem } from '../src/catalog/check/problem.ts';
 import type { ManifestProblem } from '../src/catalog/check/problem.ts';
 import { parseIntervals } from '../src/domain/intervals.ts';
 import { limits } from '../src/domain/limits.ts';
-import { settingsOf } from './settings.ts';
+import { settingsOf } from './system/settings.ts';
 
 const SHIPPED = 'manifests';
 

@@ -14,7 +14,7 @@ import { parseArgs } from 'node:util';
 import { Stryker } from '@stryker-mutator/core';
 import { Instrumenter } from '@stryker-mutator/instrumenter';
 import pc from 'picocolors';
-import { ROOT } from './system.ts';
+import { ROOT } from './system/system.ts';
 
 interface Position {
   readonly line: number;

@@ -2,20 +2,20 @@
 import { resolve as resolvePath } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pc from 'picocolors';
-import { setAsideDamaged } from './damaged-databases.ts';
-import { findLocalModel } from './local-model.ts';
+import { setAsideDamaged } from './system/damaged-databases.ts';
+import { findLocalModel } from './system/local-model.ts';
 import { checkManifests } from './manifest-files.ts';
-import { watchManifests } from './manifest-watch.ts';
-import type { Failure } from './supervisor.ts';
-import { failureOf, supervise, RestartBudget, restart } from './supervisor.ts';
-import { endOrphans } from './orphans.ts';
-import { portIsFree, statusOf } from './services.ts';
-import { startLimits } from './start-limits.ts';
-import { starterGone } from './starter.ts';
-import { lockState } from './state-lock.ts';
-import { checkWorkerSettings, settingsOf } from './settings.ts';
-import { planSystem, ROOT } from './system.ts';
-import type { SystemPlan, WorkerHealth } from './system.ts';
+import { watchManifests } from './system/manifest-watch.ts';
+import type { Failure } from './system/supervisor.ts';
+import { failureOf, supervise, RestartBudget, restart } from './system/supervisor.ts';
+import { endOrphans } from './system/orphans.ts';
+import { portIsFree, statusOf } from './system/services.ts';
+import { startLimits } from './system/start-limits.ts';
+import { starterGone } from './system/starter.ts';
+import { lockState } from './system/state-lock.ts';
+import { checkWorkerSettings, settingsOf } from './system/settings.ts';
+import { planSystem, ROOT } from './system/system.ts';
+import type { SystemPlan, WorkerHealth } from './system/system.ts';
 
 function port(name: 'PORT' | 'RUNNER_PORT', fallback: number): number {
   const text = settings.start[name];

@@ -8,7 +8,7 @@ import type { ChildProcess } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
-import { ROOT } from './system.ts';
+import { ROOT } from './system/system.ts';
 
 const BUSY_LOOPS = 2;
 const SLOWEST = 10;

@@ -7,7 +7,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openEngine } from './engine.ts';
-import { ROOT } from './system.ts';
+import { ROOT } from './system/system.ts';
 
 interface Report {
   readonly numPassedTests: number;

@@ -10,7 +10,7 @@ import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 
 import { limits } from '../container-runner/limits.ts';
-import { ROOT } from '../scripts/system.ts';
+import { ROOT } from '../scripts/system/system.ts';
 
 const read = (name: string): string => readFileSync(join(ROOT, 'container-runner', name), 'utf8');
 /** Every variable that the runner reads. */

@@ -3,7 +3,7 @@ import { fork, spawnSync } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { ROOT } from '../../scripts/system.ts';
+import { ROOT } from '../../scripts/system/system.ts';
 
 const PEERS = join(ROOT, 'bench/peers');
 

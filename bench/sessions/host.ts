@@ -3,8 +3,8 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePort, startService, stopService, waitUntilHealthy } from '../../scripts/services.ts';
-import { ROOT } from '../../scripts/system.ts';
+import { freePort, startService, stopService, waitUntilHealthy } from '../../scripts/system/services.ts';
+import { ROOT } from '../../scripts/system/system.ts';
 
 const HERE = join(ROOT, 'bench/sessions');
 const PEER = join(HERE, 'peer');

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { LIGHT_SANDBOX } from '../../container-runner/test/support/levels.ts';
 import type { ProcessRef } from '../../container-runner/test/support/processes.ts';
 import { isAlive } from '../../container-runner/test/support/processes.ts';
-import { freePort } from '../../scripts/services.ts';
+import { freePort } from '../../scripts/system/services.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { clearAway, post, processesOf, start, stateFolder, stop, withCommand } from '../support/npm-start.ts';
 import type { Started } from '../support/npm-start.ts';

@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freePort } from '../../scripts/services.ts';
-import { startSystem } from '../../scripts/system.ts';
-import type { System } from '../../scripts/system.ts';
+import { freePort } from '../../scripts/system/services.ts';
+import { startSystem } from '../../scripts/system/system.ts';
+import type { System } from '../../scripts/system/system.ts';
 import { answer, startScriptedLlm } from '../../scripts/scripted-llm/server.ts';
 import type { ScriptedLlm } from '../../scripts/scripted-llm/server.ts';
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { setAsideDamaged, setAsideNames } from '../../scripts/damaged-databases.ts';
+import { setAsideDamaged, setAsideNames } from '../../scripts/system/damaged-databases.ts';
 
 let folder: string;
 beforeEach(() => {

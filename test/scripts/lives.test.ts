@@ -5,8 +5,8 @@ import { join } from 'node:path';
 
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
-import { Lives } from '../../scripts/lives.ts';
-import { startLimits } from '../../scripts/start-limits.ts';
+import { Lives } from '../../scripts/system/lives.ts';
+import { startLimits } from '../../scripts/system/start-limits.ts';
 
 let folder: string;
 beforeEach(() => {

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
-import { findLocalModel } from '../../scripts/local-model.ts';
+import { findLocalModel } from '../../scripts/system/local-model.ts';
 
 const open: (() => void)[] = [];
 afterEach(() => {

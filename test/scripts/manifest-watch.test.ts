@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { loadManifests } from '../../src/catalog/load.ts';
 import { readManifestFiles } from '../../scripts/manifest-files.ts';
-import { watchManifests } from '../../scripts/manifest-watch.ts';
+import { watchManifests } from '../../scripts/system/manifest-watch.ts';
 
 const TOOL = 'kind: Tool\nversion: "1"\nname: t\nsummary: Something\nexecutor: echo\n';
 

@@ -7,9 +7,9 @@ import { join } from 'node:path';
 
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
-import { endOrphans, findOrphans, recordServices } from '../../scripts/orphans.ts';
-import type { RecordedService } from '../../scripts/orphans.ts';
-import type { ProcessInfo } from '../../scripts/processes.ts';
+import { endOrphans, findOrphans, recordServices } from '../../scripts/system/orphans.ts';
+import type { RecordedService } from '../../scripts/system/orphans.ts';
+import type { ProcessInfo } from '../../scripts/system/processes.ts';
 
 const info = (pid: number, group: number, more: Partial<ProcessInfo> = {}): ProcessInfo => {
   return { pid, group, startedAt: `boot ${pid}`, command: `program ${pid}`, ...more };

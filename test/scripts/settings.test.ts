@@ -11,8 +11,8 @@ import {
   runnerEnvironment,
   tokenSecretIn,
   workerEnvironment,
-} from '../../scripts/settings.ts';
-import { ROOT } from '../../scripts/system.ts';
+} from '../../scripts/system/settings.ts';
+import { ROOT } from '../../scripts/system/system.ts';
 import { WORKER_SETTINGS } from '../../src/settings/setting-names.ts';
 
 /** Names in the first column of the table below a heading. */

@@ -1,7 +1,7 @@
 /** What `npm start` shows of images that are being built (R3). */
 import { expect, test } from 'vitest';
 
-import { imageProgress } from '../../scripts/start-progress.ts';
+import { imageProgress } from '../../scripts/system/start-progress.ts';
 
 const health = (...images: [string, string, number][]): object => ({
   status: 'starting',

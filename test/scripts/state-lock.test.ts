@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { lockState } from '../../scripts/state-lock.ts';
+import { lockState } from '../../scripts/system/state-lock.ts';
 
 test('a state folder has one system at a time, and is free again behind it', () => {
   const parent = mkdtempSync(join(tmpdir(), 'cortex-lock-'));

@@ -1,12 +1,12 @@
 /** What keeps a service of `npm start` running: how its failures are told apart, and how often it is started again. */
 import { describe, expect, test } from 'vitest';
 
-import { failureOf, RestartBudget, restart, watchService } from '../../scripts/supervisor.ts';
-import type { Failure, WatchPorts } from '../../scripts/supervisor.ts';
-import { ServiceError } from '../../scripts/services.ts';
-import type { Answer } from '../../scripts/services.ts';
-import { startLimits } from '../../scripts/start-limits.ts';
-import type { Part } from '../../scripts/system.ts';
+import { failureOf, RestartBudget, restart, watchService } from '../../scripts/system/supervisor.ts';
+import type { Failure, WatchPorts } from '../../scripts/system/supervisor.ts';
+import { ServiceError } from '../../scripts/system/services.ts';
+import type { Answer } from '../../scripts/system/services.ts';
+import { startLimits } from '../../scripts/system/start-limits.ts';
+import type { Part } from '../../scripts/system/system.ts';
 
 const OK: Answer = { type: 'answer', ok: true, body: {} };
 const BROKEN: Answer = { type: 'answer', ok: false, body: null };

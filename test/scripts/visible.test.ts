@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { boxed, harmless, visible } from '../../scripts/visible.ts';
+import { boxed, harmless, visible } from '../../scripts/terminal/visible.ts';
 
 describe('[J8] what a person reads before deciding', () => {
   test.each([

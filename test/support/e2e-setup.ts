@@ -5,7 +5,7 @@
 import { rmSync } from 'node:fs';
 import { BASE_NAMES, BaseImages } from '../../container-runner/images/base-images.ts';
 import { connectEngine } from '../../container-runner/sandbox/docker-engine.ts';
-import { ROOT } from '../../scripts/system.ts';
+import { ROOT } from '../../scripts/system/system.ts';
 import { buildWorker } from './built-worker.ts';
 
 export async function setup(): Promise<() => void> {

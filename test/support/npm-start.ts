@@ -9,8 +9,8 @@ import { expect, vi } from 'vitest';
 import type { ProcessRef } from '../../container-runner/test/support/processes.ts';
 import { treeOf } from '../../container-runner/test/support/processes.ts';
 import { withSnapshot } from '../../container-runner/test/support/python-snapshot.ts';
-import { freePort } from '../../scripts/services.ts';
-import { ROOT } from '../../scripts/system.ts';
+import { freePort } from '../../scripts/system/services.ts';
+import { ROOT } from '../../scripts/system/system.ts';
 
 export interface Started {
   readonly url: string;

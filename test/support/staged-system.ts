@@ -3,9 +3,9 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } fr
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { ROOT } from '../../scripts/system.ts';
+import { ROOT } from '../../scripts/system/system.ts';
 import { buildWorker } from './built-worker.ts';
-import type * as SystemModule from '../../scripts/system.ts';
+import type * as SystemModule from '../../scripts/system/system.ts';
 
 const COPIED = ['src', 'scripts', 'manifests', 'container-runner', 'wrangler.toml', 'package.json'] as const;
 
@@ -30,7 +30,7 @@ export async function stage(manifests: Readonly<Record<string, string>>): Promis
       mkdirSync(dirname(file), { recursive: true });
       writeFileSync(file, text);
     }
-    const module = (await import(pathToFileURL(join(root, 'scripts/system.ts')).href)) as typeof SystemModule;
+    const module = (await import(pathToFileURL(join(root, 'scripts/system/system.ts')).href)) as typeof SystemModule;
     const builtWorker = await buildWorker(root);
     folders.push(builtWorker);
     return {

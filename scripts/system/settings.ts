@@ -3,14 +3,14 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
-import { RUNNER_SETTINGS } from '../container-runner/config.ts';
-import { parseIntervals } from '../src/domain/intervals.ts';
-import { WORKER_SETTINGS } from '../src/settings/setting-names.ts';
-import { parseRateLimit } from '../src/policies/rate-limit.ts';
-import { parseSessionExpiry } from '../src/policies/session-expiry.ts';
-import { parseRunnerUrls, parseSigningKeys } from '../src/executors/runner/list.ts';
-import { parseApiKeys } from '../src/http/auth.ts';
-import { parseTokenSecret } from '../src/http/tokens.ts';
+import { RUNNER_SETTINGS } from '../../container-runner/config.ts';
+import { parseIntervals } from '../../src/domain/intervals.ts';
+import { WORKER_SETTINGS } from '../../src/settings/setting-names.ts';
+import { parseRateLimit } from '../../src/policies/rate-limit.ts';
+import { parseSessionExpiry } from '../../src/policies/session-expiry.ts';
+import { parseRunnerUrls, parseSigningKeys } from '../../src/executors/runner/list.ts';
+import { parseApiKeys } from '../../src/http/auth.ts';
+import { parseTokenSecret } from '../../src/http/tokens.ts';
 
 /** Settings of `npm start` itself. */
 export const START_SETTINGS = ['PORT', 'RUNNER_PORT', 'CORTEX_STATE_DIR', 'CORTEX_BUILT_WORKER'] as const;

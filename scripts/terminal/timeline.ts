@@ -1,6 +1,6 @@
 /** A Gantt chart of a run: redrawn in place on a terminal, printed once otherwise. */
 import pc from 'picocolors';
-import type { SessionEvent } from '../src/domain/event.ts';
+import type { SessionEvent } from '../../src/domain/event.ts';
 
 interface Row {
   readonly id: string;

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseApiKeys } from '../src/http/auth.ts';
+import { parseApiKeys } from '../../src/http/auth.ts';
 import { setAsideNames } from './damaged-databases.ts';
 import { Lives } from './lives.ts';
 import { recordServices } from './orphans.ts';
@@ -13,7 +13,7 @@ import { clockSettings, readSettings, runnerEnvironment, tokenSecretIn, workerEn
 import { startLimits } from './start-limits.ts';
 import { imageProgress } from './start-progress.ts';
 
-export const ROOT = fileURLToPath(new URL('..', import.meta.url));
+export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 export interface SystemOptions {
   readonly port: number;

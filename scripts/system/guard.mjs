@@ -2,7 +2,7 @@
  * Runs a service for a starter and ends the service when the starter dies, for whatever reason. Plain JavaScript,
  * for a fast start.
  *
- * usage: node scripts/guard.mjs <grace in milliseconds> <command> [arguments…]
+ * usage: node scripts/system/guard.mjs <grace in milliseconds> <command> [arguments…]
  *
  * The starter holds the other end of standard input open and writes nothing to it. It closes when the starter closes
  * it or dies. The service's exit status is written to file descriptor 3. The guard leads the service's process group.

@@ -1,7 +1,7 @@
 /** Reports changes in the manifest folder while the system runs. wrangler rebuilds the Worker itself. */
 import { statSync, watch } from 'node:fs';
-import { summarise } from './manifest-files.ts';
-import type { checkManifests } from './manifest-files.ts';
+import { summarise } from '../manifest-files.ts';
+import type { checkManifests } from '../manifest-files.ts';
 
 /** Debounce interval: an editor writes a file in several steps. */
 const QUIET_MS = 150;

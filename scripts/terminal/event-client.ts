@@ -1,6 +1,6 @@
 /** Reads the system's Server-Sent Events from a fetch response. */
 import { createParser } from 'eventsource-parser';
-import type { SessionEvent } from '../src/domain/event.ts';
+import type { SessionEvent } from '../../src/domain/event.ts';
 
 /**
  * The events of a streaming answer, as they arrive.
