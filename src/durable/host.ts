@@ -1,5 +1,5 @@
 /** The host as described by `npm start` or by the platform, and its recovery queues. */
-import { Suspects } from '../engine/replay/suspects.ts';
+import { QuarantineSlots } from '../engine/replay/quarantine-slots.ts';
 import { RecoveryQueue } from '../engine/replay/recovery-queue.ts';
 import { platformClock } from './platform.ts';
 import { readSettings } from '../settings/settings.ts';
@@ -7,8 +7,8 @@ import type { Env } from './env.ts';
 import { durableSql } from './sql-storage.ts';
 
 /** Shared by all objects of this thread. */
-const suspects = new Suspects();
+const slots = new QuarantineSlots();
 
 export function recoveryQueueOf(env: Env, storage: DurableObjectStorage): RecoveryQueue {
-  return new RecoveryQueue(durableSql(storage), readSettings(env).host, platformClock, suspects);
+  return new RecoveryQueue(durableSql(storage), readSettings(env).host, platformClock, slots);
 }

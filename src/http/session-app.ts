@@ -32,7 +32,7 @@ sessionRoutes.use(async (c, next) => {
   if (session.exists && session.record.owner !== principal) {
     throw new EngineError('unknown_session', 'There is no session with this id');
   }
-  await session.recover(c.req.method === 'GET' ? 'to read' : 'to act');
+  await session.recover(c.req.method === 'GET' ? 'read' : 'act');
   await next();
 });
 

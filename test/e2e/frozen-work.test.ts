@@ -79,7 +79,7 @@ test('[J2] a run that is under way at three starts that freeze is set aside by n
     });
   await expect
     .poll(() => system.output(), LATER)
-    .toContain(`of session ${poison} is set aside: the host froze at ${limits.frozenStarts} starts`);
+    .toContain(`of session ${poison} is suspended: the host froze at ${limits.frozenStarts} starts`);
   expect((await result(system, innocent)).status).toBe('running');
   const served = await post<RunResult>(`${system.url}/execute/direct`, {
     stream: false,

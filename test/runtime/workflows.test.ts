@@ -2,7 +2,7 @@
 import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
-import { Suspects } from '../../src/engine/replay/suspects.ts';
+import { QuarantineSlots } from '../../src/engine/replay/quarantine-slots.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { call, events, execute, post } from './client.ts';
 import { SCHEDULES } from './bindings.ts';
@@ -17,8 +17,8 @@ const OUTPUTS = { total: 375, each: [60, 300, 15], large: ['desk'] };
 const outputsOf = (result: RunResult): unknown => result.actions.find(({ id }) => id === 'workflow_outputs')?.output;
 
 beforeEach(() => {
-  // What has frozen its host waits for the host to itself: test/engine/replay/suspects.test.ts.
-  vi.spyOn(Suspects.prototype, 'waitFor').mockReturnValue(0);
+  // What has frozen its host waits for the host to itself: test/engine/replay/quarantine-slots.test.ts.
+  vi.spyOn(QuarantineSlots.prototype, 'delayOf').mockReturnValue(0);
 });
 afterEach(() => {
   vi.restoreAllMocks();

@@ -8,7 +8,7 @@ import type { ChildSessions, ModelDelta, ModelRequest, RunnerClient } from '../.
 import { bundled } from '../../src/catalog/bundled.ts';
 import { redactor } from '../../src/engine/session/redact.ts';
 import { Session } from '../../src/engine/session/session.ts';
-import { Suspects } from '../../src/engine/replay/suspects.ts';
+import { QuarantineSlots } from '../../src/engine/replay/quarantine-slots.ts';
 import { RecoveryQueue } from '../../src/engine/replay/recovery-queue.ts';
 import type { HostLife } from '../../src/engine/replay/recovery-queue.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
@@ -65,7 +65,7 @@ export interface KitOptions {
   readonly expiryMs?: number;
   /** The host as whoever started it describes it; default: its first life. */
   readonly host?: HostLife;
-  readonly suspects?: Suspects;
+  readonly slots?: QuarantineSlots;
   /** Whether the session's agent is not in the catalogue any more. */
   readonly gone?: () => boolean;
 }
@@ -84,7 +84,7 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
       sql,
       options.host ?? { life: 1, frozen: [] },
       clock,
-      options.suspects ?? new Suspects(),
+      options.slots ?? new QuarantineSlots(),
     ),
     clock,
     share: options.share ?? new ThreadShare(new FairQueue(hastyClock()), () => null),

@@ -7,7 +7,7 @@ import { EngineError } from '../../domain/errors.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ChildEnd, ChildRequest } from '../../domain/ports.ts';
-import { lateRedactor } from '../../engine/session/redact.ts';
+import { lazyRedactor } from '../../engine/session/redact.ts';
 import type { EventBatch } from '../../engine/session/broadcaster.ts';
 import { childEnd } from '../../engine/session/child-end.ts';
 import { Session } from '../../engine/session/session.ts';
@@ -73,7 +73,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     const runner = runnerOf(env, settings, () => this.#session.record.owner);
     const egress = egressOf(env, settings, () => this.#session.record);
     const pinned = new PinnedManifests(env, ctx.storage);
-    const redact = lateRedactor(() => secretsOf(env, this.#session.record));
+    const redact = lazyRedactor(() => secretsOf(env, this.#session.record));
     return new Session({
       journal,
       recoveryQueue: recoveryQueueOf(env, ctx.storage),
@@ -195,7 +195,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
 
   async follow(after: number, take: (batch: EventBatch) => boolean | Promise<boolean>): Promise<Reply<null>> {
     return await replyOf(async () => {
-      const session = await this.#recoveredSession('to read');
+      const session = await this.#recoveredSession('read');
       const source = eventSource(session, platformClock);
       const { slices } = session.read();
       const batches = batchStream(source, { after: Math.min(after, session.lastSeq), runId: null, slices });
@@ -207,28 +207,28 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
 
   async childEnd(runId: string): Promise<Reply<ChildEnd>> {
     return await replyOf(async () => {
-      const session = await this.#recoveredSession('to read');
+      const session = await this.#recoveredSession('read');
       return await childEnd(session.read(), session.record, session.run(runId), spentByChildren(this.ctx.storage));
     });
   }
 
   async cancelChild(reason: string): Promise<Reply<null>> {
     return await replyOf(async () => {
-      await (await this.#recoveredSession('to act')).cancel(reason);
+      await (await this.#recoveredSession('act')).cancel(reason);
       return null;
     });
   }
 
   async remove(): Promise<Reply<null>> {
     return await replyOf(async () => {
-      await (await this.#recoveredSession('to act')).dispose('the session was deleted');
+      await (await this.#recoveredSession('act')).dispose('the session was deleted');
       await this.#destroy();
       return null;
     });
   }
 
   /** The session, after recovery of what an earlier host left. @throws EngineError `unknown_session` */
-  async #recoveredSession(purpose: 'to act' | 'to read'): Promise<Session> {
+  async #recoveredSession(purpose: 'act' | 'read'): Promise<Session> {
     const session = this.#session;
     void session.record;
     await session.recover(purpose);

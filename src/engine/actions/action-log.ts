@@ -1,4 +1,4 @@
-/** Journal events of actions: each carries its action's id and name, and its key for recovery. */
+/** Journal events of actions: each has its action's id and name, and its key for recovery. */
 import type { ActionDeclaration, ActionKey } from '../../domain/action.ts';
 import type { EventData, JournaledEventType, WrittenEvent } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
@@ -22,7 +22,7 @@ export class ActionLog {
     return this.write(type, key, data, state).seq;
   }
 
-  /** @param state for recovery; never sent */
+  /** @param state stored for recovery; never sent */
   write<T extends JournaledEventType>(
     type: T,
     key: ActionKey,
@@ -41,10 +41,10 @@ export class ActionLog {
     for (const { code, message } of warnings) this.#log.warn(code, message, this.declaration(key));
   }
 
-  /** @throws when the scheduler has no such action: an error of ours */
+  /** @throws if the scheduler has no such action, which is an internal error */
   declaration(key: ActionKey): ActionDeclaration {
     const found = declarationOf(this.#state(), key);
-    if (found === null) throw new Error(`the scheduler knows no action ${key}`);
+    if (found === null) throw new Error(`the scheduler has no action ${key}`);
     return found;
   }
 }

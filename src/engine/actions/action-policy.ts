@@ -1,4 +1,4 @@
-/** What the scheduler is told about an action's target, from the agent and its catalogue (X4, S7, S8). */
+/** Derives the scheduler's policy for an action from the agent and its catalogue (X4, S7, S8). */
 import { actionSpec, isCapability, isImported } from '../../domain/action-types.ts';
 import type { ImportedType } from '../../domain/action-types.ts';
 import type { ActionDeclaration, ActionPolicy, ActionType, Effects, RetryPolicy } from '../../domain/action.ts';
@@ -11,7 +11,7 @@ import type { Estimates } from './learned-durations.ts';
 
 type Refusal = NonNullable<ActionPolicy['refusal']>;
 
-/** @param resolved null = nothing is looked up and nothing is refused */
+/** @param resolved null means that nothing is looked up and nothing is rejected */
 export function policyOf(
   action: Pick<ActionDeclaration, 'type' | 'name' | 'parameters' | 'timeoutMs' | 'cacheTtlMs' | 'idempotencyKey'>,
   resolved: ResolvedAgent | null,
@@ -35,7 +35,7 @@ export function policyOf(
   };
 }
 
-/** The tool that the action calls; null for another type, and for a tool that the agent does not have. */
+/** The tool that the action calls; null for other types and for a tool that the agent does not have. */
 export function toolOf(
   action: Pick<ActionDeclaration, 'type' | 'name'>,
   resolved: Pick<ResolvedAgent, 'tools'>,
@@ -43,7 +43,7 @@ export function toolOf(
   return action.type === 'tool' ? (resolved.tools.get(action.name) ?? null) : null;
 }
 
-/** The relic that the action calls; null for another type, and for a relic that the agent does not have. */
+/** The relic that the action calls; null for other types and for a relic that the agent does not have. */
 export function relicOf(
   action: Pick<ActionDeclaration, 'type' | 'name'>,
   resolved: Pick<ResolvedAgent, 'relics'>,
@@ -51,7 +51,7 @@ export function relicOf(
   return action.type === 'relic' ? (resolved.relics.get(action.name.split('.')[0] ?? '') ?? null) : null;
 }
 
-/** What of a relic an action asks for; null when there is no such relic or endpoint. */
+/** The endpoint that an action calls; null if there is no such relic or endpoint. */
 function endpointOf(
   action: Pick<ActionDeclaration, 'name' | 'parameters'>,
   resolved: ResolvedAgent | null,
@@ -61,17 +61,17 @@ function endpointOf(
   return endpoint !== null && Object.hasOwn(endpoints, endpoint) ? (endpoints[endpoint] ?? null) : null;
 }
 
-/** `type/name`: what durations are learned for and concurrency is counted by. */
+/** `type/name`: the key for learned durations and concurrency. */
 export function targetOf(action: Pick<ActionDeclaration, 'type' | 'name'>): string {
   return `${action.type}/${action.name}`;
 }
 
-/** Of a tool, what its manifest states (S7); otherwise what holds for the type. */
+/** The effects in a tool's manifest (S7), otherwise the type's default. */
 export function effectsOf(type: ActionType, tool: ToolDefinition | null): Effects {
   return tool?.effects ?? actionSpec(type).effects;
 }
 
-/** How old an equal action's result may be and still stand for this one; null = it may not (P6). Pure targets only. */
+/** Maximum age of an equal action's result that may be reused; null means never (P6). Pure targets only. */
 export function cacheTtlOf(
   action: Pick<ActionDeclaration, 'cacheTtlMs'>,
   effects: Effects,
@@ -91,7 +91,7 @@ function retryOf(effects: Effects, tool: ToolDefinition | null): RetryPolicy {
   };
 }
 
-/** Default deny: what the manifest does not import or allow may not run (X4). */
+/** Default deny: an action must not run unless the manifest imports or allows its target (X4). */
 function refusalOf(
   action: Pick<ActionDeclaration, 'type' | 'name' | 'parameters'>,
   resolved: ResolvedAgent,
@@ -103,11 +103,11 @@ function refusalOf(
     if (agent.capabilities.includes(type)) return null;
     return {
       code: 'not_allowed',
-      message: `Agent "${agent.name}" may not run ${type} (its capabilities: ${listed(agent.capabilities)})`,
+      message: `Agent "${agent.name}" is not allowed to run ${type} (its capabilities: ${listed(agent.capabilities)})`,
     };
   }
   if (actionSpec(type).allowedBy === 'always') return null;
-  // An internal action that is not allowed is not rejected here: it fails when its executor is reached.
+  // A disallowed internal action is not rejected here: it fails in its executor.
   const why = internalPolicy(agent.internalActions, action.name);
   return why?.code === 'unknown_name' ? { code: 'unknown_name', message: why.message } : null;
 }
@@ -124,7 +124,7 @@ function notImported(
   return unknownName(type, name, agent.name, imported, knownNames[type]);
 }
 
-/** A relic is imported with its endpoints; one that it does not have is a name like any other. */
+/** A relic is imported with its endpoints; an unknown endpoint is treated as an unknown name. */
 function unknownEndpoint(
   action: Pick<ActionDeclaration, 'name' | 'parameters'>,
   resolved: ResolvedAgent,

@@ -1,14 +1,14 @@
 /**
- * Executes the scheduler's commands about actions. Each duty has a part of its own:
+ * Executes the scheduler's commands about actions. Each duty has its own part:
  *
  *  - `conditions`: evaluates `when`
- *  - `lookups`: finds earlier outcomes that stand for an action
- *  - `approvals`: asks people
+ *  - `lookups`: finds reusable earlier outcomes
+ *  - `approvals`: asks people for approval
  *  - `attempts`: runs executors
  *  - `timers`: timeouts, retry delays, expiries
  *
- * Owns what happens when an action is declared and when it settles, where the parts meet. Does not own any decision:
- * nothing is started, repeated or given up here.
+ * Owns the steps at an action's declaration and settlement that involve several parts. Does not own any decision:
+ * nothing is started, repeated or abandoned here.
  */
 import { forgetsResults } from '../../domain/action-types.ts';
 import type { ActionDeclaration, ActionKey, ActionPolicy } from '../../domain/action.ts';
@@ -34,11 +34,11 @@ export class ActionRunner {
   readonly approvals: Approvals;
   readonly attempts: Attempts;
   readonly timers: RunTimers;
-  /** What the names in the text stand for. */
+  /** Resolves the names in the text. */
   readonly names: RunNames;
   readonly settlements: Settlements;
   readonly #scope: ActionScope;
-  /** Durations that declared actions are ordered by (S5), until they are written. */
+  /** Duration estimates of declared actions (S5), until they are written. */
   readonly #estimates = new Map<ActionKey, number>();
 
   constructor(given: Omit<ActionScope, 'actions' | 'names'> & { readonly outcomes: OutcomeReader }) {
@@ -53,18 +53,18 @@ export class ActionRunner {
     this.settlements = new Settlements(scope, this.lookups);
   }
 
-  /** What the scheduler is told about a declared action's target. */
+  /** The scheduler's policy for a declared action. */
   policy(action: ActionDeclaration): ActionPolicy {
     const { context, log, replay } = this.#scope;
     const policy = policyOf(action, context.resolved, context.learned);
     const key = `${log.iteration}/${action.ordinal}`;
-    // Durations are learned all the time; a replayed run must be ordered as it was.
+    // Durations change while learning, so a replayed run uses the recorded estimates.
     const estimateMs = (log.replaying ? replay?.estimateOf(key) : null) ?? policy.estimateMs;
     this.#estimates.set(key, estimateMs);
     return { ...policy, estimateMs };
   }
 
-  /** Warms a sandbox for an action that is still being written (R2). */
+  /** Prewarms a sandbox for an action that is still being written (R2). */
   prewarm(events: readonly ProtocolEvent[]): void {
     const { runner, resolved, sessionId } = this.#scope.context;
     if (runner === null || this.#scope.log.replaying) return;
@@ -108,36 +108,36 @@ export class ActionRunner {
     const { key, status } = command;
     const now = context.clock.now();
     this.attempts.forget(key);
-    // An action that was cancelled, or whose request expired, cannot be approved any more (J8).
+    // A cancelled action, or one whose request has expired, can no longer be approved (J8).
     this.approvals.close(key);
     const seq = this.settlements.append(command, now);
     this.names.forget(key);
-    this.lookups.release(key, status === 'completed' ? { seq, output: results.offered(key) } : null);
+    this.lookups.release(key, status === 'completed' ? { seq, output: results.stagedOutput(key) } : null);
     const { id, name } = this.settlements.label(key);
     const silent = isFireAndForget(state(), key);
     const result = { id, ordinal: ordinalOf(key), name, silent, status, note: noteOf(command), endedAt: now };
     results.settle(key, result, seq);
     if (status !== 'completed') return;
     const action = actions.declaration(key);
-    // Results of the iterations before this action's lose their names (I).
+    // Results of earlier iterations lose their names (I).
     if (forgetsResults(action)) this.names.clear(iterationOf(key));
   }
 
-  /** The action that an approval id asks about; null also for one that has expired, even if its timer is still to fire. */
+  /** The action of an approval id; null also for an expired one whose timer has not fired yet. */
   approvalKey(approvalId: string): ActionKey | null {
     const key = this.approvals.keyOf(approvalId);
     const until = this.timers.at(`approval:${key}`) ?? Infinity;
     return until > this.#scope.context.clock.now() ? key : null;
   }
 
-  /** Goes on where a crash broke off: attempts that were at work, look-ups, timers (J2). */
+  /** Continues after a crash: interrupted attempts, lookups, timers (J2). */
   resume(): void {
     this.attempts.resume();
     this.lookups.resume();
     this.timers.resume();
   }
 
-  /** The run is over: nothing of it is at work or waited for any more. */
+  /** The run has ended: releases everything. */
   dispose(): void {
     this.attempts.abortAll();
     this.timers.cancelAll();

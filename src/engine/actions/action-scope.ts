@@ -1,7 +1,7 @@
-/** What the parts of a run's ActionRunner share. */
+/** Shared by the parts of a run's ActionRunner. */
 import type { RunState } from '../../scheduler/step.ts';
 import type { Replay } from '../replay/replay.ts';
-import type { Inbox } from '../run/inbox.ts';
+import type { InputQueue } from '../run/input-queue.ts';
 import type { Results } from '../run/results.ts';
 import type { RunContext } from '../run/run-context.ts';
 import type { RunLog } from '../run/run-log.ts';
@@ -12,10 +12,10 @@ export interface ActionScope {
   readonly context: RunContext;
   readonly log: RunLog;
   readonly results: Results;
-  readonly inbox: Inbox;
-  /** The scheduler's state as it is now. */
+  readonly inputQueue: InputQueue;
+  /** The scheduler's current state. */
   readonly state: () => RunState;
-  /** Null for a run that did not break off. */
+  /** Null for a run that was not interrupted. */
   readonly replay: Replay | null;
   readonly actions: ActionLog;
   readonly names: RunNames;

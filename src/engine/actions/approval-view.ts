@@ -1,4 +1,4 @@
-/** An approval as people read it (J8): the whole call that they decide about, and what came of it. */
+/** An approval as shown to people (J8): the whole call to be decided, and the decision. */
 import { EngineError } from '../../domain/errors.ts';
 import type { ActionType } from '../../domain/action.ts';
 import type { SessionEvent } from '../../domain/event.ts';
@@ -7,7 +7,7 @@ import { limits } from '../../domain/limits.ts';
 import type { Journal } from '../../journal/journal.ts';
 import { callOf } from './approvals.ts';
 
-/** `cancelled`: the action ended for another reason before it was decided about. */
+/** `cancelled`: the action ended for another reason before a decision. */
 type ApprovalStatus = 'open' | 'approved' | 'denied' | 'expired' | 'cancelled';
 
 export interface ApprovalView {
@@ -22,14 +22,14 @@ export interface ApprovalView {
   readonly expires_at: number;
   readonly decided_at: number | null;
   readonly note: string | null;
-  /** Of the UTF-8 text of `JSON.stringify({ parameters, inputs })`. */
+  /** SHA-256 of the UTF-8 text of `JSON.stringify({ parameters, inputs })`. */
   readonly sha256: string;
   readonly bytes: number;
   readonly parameters: JsonObject | null;
   readonly inputs: JsonObject | null;
 }
 
-/** @param open whether a run waits for the answer now; null when no approval has this id */
+/** @param open whether a run is waiting for the decision; null if there is no such approval */
 export function approvalView(journal: Journal, id: string, now: number, open: boolean): ApprovalView | null {
   if (!/^apr_[0-9a-f]{32}$/.test(id)) return null;
   const found = journal.history.approval(id);
@@ -62,18 +62,18 @@ function endOf(end: SessionEvent | null, late: boolean): ApprovalStatus {
   return late ? 'expired' : 'cancelled';
 }
 
-/** Why a decision came too late. */
+/** The error for a decision that came too late. */
 export function approvalClosed(id: string, status: ApprovalStatus | 'deciding'): EngineError {
   const why = {
-    // It was open a moment ago: its run has ended with our own fault.
+    // The run has failed with an internal error since.
     open: 'its run has ended',
     deciding: 'another request is deciding about it',
-    approved: 'it was approved before',
-    denied: 'it was denied before',
-    expired: `nobody decided about it within ${limits.approvalExpiryMs / 3_600_000} hours, which counts as denied`,
-    cancelled: 'its action ended before anybody decided about it',
+    approved: 'it was already approved',
+    denied: 'it was already denied',
+    expired: `it expired after ${limits.approvalExpiryMs / 3_600_000} hours, which counts as denied`,
+    cancelled: 'its action ended before a decision',
   }[status];
-  return new EngineError('approval_closed', `The approval "${id}" is not open any more: ${why}`, {
+  return new EngineError('approval_closed', `The approval "${id}" is no longer open: ${why}`, {
     approval_id: id,
     approval_status: status,
   });

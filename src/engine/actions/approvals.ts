@@ -1,12 +1,12 @@
 /**
- * Asks people about actions of one run (J8): about each call exactly as it will be executed.
+ * Asks people to approve actions of one run (J8). They approve each call exactly as it will be executed.
  *
- * Owns the open requests and the sum of what they hold. Does not own the calls: they are in the journal, in the
- * request's event, and are read from there whenever an attempt starts.
+ * Owns the open requests and their total size. Does not own the calls: they are stored in the journal, in the request's
+ * event, and are read from there when an attempt starts.
  *
  * Invariants:
- *  1. The call that is executed is the one in the request: it is not resolved again, by a retry or after a crash.
- *  2. A request shows its parameters whole or not at all; it always states their size and digest.
+ *  1. The executed call is the one in the request: it is not resolved again by a retry or after a crash.
+ *  2. A request shows its parameters completely or not at all; it always states their size and digest.
  *  3. A request is decided once, by the first decision that arrives before it ends.
  */
 import { sha256 } from '@noble/hashes/sha2.js';
@@ -24,7 +24,7 @@ import { actionInFullSession } from '../session/session-full.ts';
 import type { ActionScope } from './action-scope.ts';
 import { checkCall } from './call-check.ts';
 
-/** A request's event: what people see of it, and what only the execution reads. */
+/** A request's event: the part shown to people, and the part that only the execution reads. */
 interface ApprovalRequest {
   readonly data: EventData['approval_requested'];
   readonly state: JsonObject;
@@ -37,25 +37,25 @@ const encoder = new TextEncoder();
 export class Approvals {
   readonly #scope: ActionScope;
   readonly #open = new Map<ActionKey, string>();
-  /** The events that hold the requests. */
+  /** Sequence numbers of the requests' events. */
   readonly #asked = new Map<ActionKey, number>();
   #bytes = 0;
-  /** Of all calls that were resolved for a request, those that were too large among them. */
+  /** Size of all calls resolved for requests, including those that were too large. */
   #resolvedBytes = 0;
-  /** What checking the requests of the run may cost: one turn makes all of them, without a pause. */
+  /** Work limit for validating all requests of the run, which happens in one turn. */
   readonly #meter = new WorkMeter(limits.schemaSteps);
 
   constructor(scope: ActionScope) {
     this.#scope = scope;
   }
 
-  /** Resolves an action for good and asks about it, unless it could not run anyway. */
+  /** Resolves an action permanently and asks for approval, unless it could not run anyway. */
   ask(key: ActionKey): Asked {
     const { context, log, actions, replay } = this.#scope;
     const recorded = log.replaying ? replay : null;
-    const unasked = recorded?.unaskedOf(key) ?? null;
+    const unasked = recorded?.approvalErrorOf(key) ?? null;
     if (unasked !== null) return { key, error: unasked };
-    const asked = recorded?.askedOf(key) ?? null;
+    const asked = recorded?.approvalRequestOf(key) ?? null;
     if (asked !== null) {
       const { seq, data } = actions.write('approval_requested', key, asked.data);
       this.#opened(key, seq, data);
@@ -78,7 +78,7 @@ export class Approvals {
     this.#bytes += bytes;
   }
 
-  /** The request about an action, or why there is none. */
+  /** The request for an action, or the error why there is none. */
   #request(key: ActionKey): (ApprovalRequest & { readonly call: ResolvedCall }) | { readonly error: ActionError } {
     const { context, actions, names } = this.#scope;
     const action = actions.declaration(key);
@@ -87,7 +87,7 @@ export class Approvals {
     const call = names.resolve(key);
     names.forget(key);
     const error = checkCall(action, call, context, this.#meter);
-    // A check that took too much work is made again when the action runs.
+    // A validation that takes too much work is repeated when the action runs.
     const isUnchecked = call.spent !== true && this.#meter.exceeded;
     if (error !== null && !isUnchecked) return { error };
     const approvalId = context.newApprovalId();
@@ -97,7 +97,7 @@ export class Approvals {
     const left = limits.approvalBytesPerRun - this.#bytes;
     this.#resolvedBytes += content.length;
     if (content.length > left) {
-      const message = `Action "${action.id}" needs an approval, and its parameters have ${content.length} bytes with their references resolved; all approval requests of a run may have ${limits.approvalBytesPerRun} bytes together (left: ${left}). Pass less, or a path into the value`;
+      const message = `Action "${action.id}" needs an approval, and its parameters have ${content.length} bytes with resolved references; all approval requests of a run together may have ${limits.approvalBytesPerRun} bytes (left: ${left}). Pass less, or a path into the value`;
       return { error: { code: 'approval_too_large', message, retryable: false } };
     }
     const complete = text.length <= limits.approvalChars;
@@ -116,42 +116,42 @@ export class Approvals {
     };
   }
 
-  /** Why no further call is resolved for a request of this run; null as long as it may be. */
+  /** The error if no further call may be resolved for requests of this run, else null. */
   #exhausted({ id }: ActionDeclaration): ActionError | null {
     if (this.#resolvedBytes <= limits.approvalBytesResolvedPerRun) return null;
     const message = `Action "${id}" needs an approval, but the calls that this run has resolved for approval requests exceed ${limits.approvalBytesResolvedPerRun} bytes`;
     return { code: 'approval_too_large', message, retryable: false };
   }
 
-  /** @returns whether the decision counts: whether the request was still open */
-  resolve({ key, approved, note, told }: Extract<RunInput, { type: 'approval_resolved' }>): boolean {
+  /** @returns whether the decision counts, that is, whether the request was still open */
+  resolve({ key, approved, note, onDecided }: Extract<RunInput, { type: 'approval_resolved' }>): boolean {
     const approval = this.close(key);
     if (approval === null) {
-      told?.(false);
+      onDecided?.(false);
       return false;
     }
     const { log, actions } = this.#scope;
     actions.append('approval_resolved', key, { approval_id: approval, approved, ...(note === null ? {} : { note }) });
-    if (told !== undefined) log.afterSync(() => told(true));
+    if (onDecided !== undefined) log.afterSync(() => onDecided(true));
     return true;
   }
 
-  /** Closes the action's open request; returns its id, or null when there is none. */
+  /** Closes the action's open request. @returns its id, or null if there is none */
   close(key: ActionKey): string | null {
     const id = this.#open.get(key) ?? null;
     this.#open.delete(key);
     return id;
   }
 
-  /** Whether a person was asked about the action. */
+  /** Whether approval was requested for the action. */
   has(key: ActionKey): boolean {
     return this.#asked.has(key);
   }
 
   /**
-   * What the action does: the call that a person was asked about, else what its names stand for (P12).
+   * The action's call: the one that was submitted for approval, else its resolved parameters (P12).
    *
-   * @returns null where an earlier version asked a person and kept no call
+   * @returns null if an earlier version requested approval and stored no call
    */
   callOf(key: ActionKey): ResolvedCall | null {
     const seq = this.#asked.get(key);
@@ -159,14 +159,14 @@ export class Approvals {
     return callOf(this.#scope.context.journal.stateAt(seq));
   }
 
-  /** The action that an open request is about. */
+  /** The action of an open request. */
   keyOf(approvalId: string): ActionKey | null {
     for (const [key, id] of this.#open) if (id === approvalId) return key;
     return null;
   }
 }
 
-/** The call that a request's event holds; null in an event of an earlier version that kept none. */
+/** The call in a request's event; null in an event of an earlier version that stored none. */
 export function callOf(state: JsonObject | null): ResolvedCall | null {
   const call = state?.['call'];
   if (!isJsonObject(call)) return null;

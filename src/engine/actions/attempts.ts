@@ -1,16 +1,16 @@
 /**
  * Runs the attempts that the scheduler starts, and reports each outcome.
  *
- * Owns running attempts and their abort signals. Does not own when an attempt starts, is repeated or is given up.
+ * Owns running attempts and their abort signals. Does not own the decision to start, repeat or abandon an attempt.
  *
  * Invariants:
- *  1. An attempt's executor starts only after `action_started` is on disk; where it may run twice, after it is
- *     written, so that it is ready when the disk is (J1, J3).
- *  2. Every attempt that was started reports one outcome; one that ignores its abort reports late
- *     and the scheduler ignores it (S7, S8).
- *  3. Every attempt of an action executes the same call: the one that was looked up (P6) or approved (J8), else the one
- *     that its names were bound to at the first attempt (P12, S7).
- *  4. Nothing runs a second time after a crash before the executor was asked what became of the attempt (J2).
+ *  1. An attempt's executor starts only after `action_started` is durable. If it may run twice, it starts after the
+ *     event is written, so that its result is ready when the event becomes durable (J1, J3).
+ *  2. Every started attempt reports one outcome. One that ignores its abort reports late, and the scheduler ignores the
+ *     report (S7, S8).
+ *  3. All attempts of an action execute the same call: the one that was looked up (P6) or approved (J8), else the one
+ *     resolved at the first attempt (P12, S7).
+ *  4. After a crash nothing runs again before the executor was asked for the attempt's outcome (J2).
  */
 import type { ActionDeclaration, ActionKey, ActionOutcome } from '../../domain/action.ts';
 import { messageOf } from '../../domain/errors.ts';
@@ -31,7 +31,7 @@ import type { Lookups } from './lookups.ts';
 
 type Start = Extract<SchedulerCommand, { type: 'start' }>;
 
-/** How an attempt comes to its outcome: `execute` does it; `known` asks what an earlier host's attempt came to. */
+/** How an attempt gets its outcome: `execute` runs it; `known` asks for the outcome of an earlier host's attempt. */
 type Procedure = (
   execute: () => Promise<ActionOutcome>,
   known: (() => Promise<ActionOutcome | null>) | null,
@@ -43,14 +43,14 @@ export class Attempts {
   readonly #lookups: Lookups;
   readonly #variables: VariableStore;
   readonly #running = new Map<ActionKey, { readonly attempt: number; readonly abort: AbortController }>();
-  /** Attempts of a record that is being replayed whose end it does not hold. */
+  /** Attempts in a replayed record without a recorded end. */
   readonly #interrupted = new Map<ActionKey, Start>();
 
   constructor(scope: ActionScope, approvals: Approvals, lookups: Lookups) {
     this.#scope = scope;
     this.#approvals = approvals;
     this.#lookups = lookups;
-    this.#variables = announced(scope.context.variables, scope.log);
+    this.#variables = journaledVariables(scope.context.variables, scope.log);
   }
 
   start(start: Start): void {
@@ -65,7 +65,7 @@ export class Attempts {
       names.recorded(key, seq);
       if (!this.#lookups.has(key)) actions.warn(key, call);
     }
-    // The crash interrupted it, unless the record goes on to say how it ended.
+    // The crash interrupted it, unless a later record contains its end.
     if (log.wasRecorded(seq)) this.#interrupted.set(key, start);
     else this.#run(start, call ?? this.#approvals.callOf(key), (execute) => execute());
   }
@@ -82,8 +82,8 @@ export class Attempts {
   }
 
   /**
-   * The outcome of an attempt that was at work when the host vanished: what its executor knows of it; else an action
-   * that may run twice runs again, and the outcome of any other is unknown (J2, J3).
+   * The outcome of an attempt that was running when the host was lost: what its executor reports. Otherwise an action
+   * that may run twice runs again, and the outcome of any other action is unknown (J2, J3).
    */
   async #recoverAttempt(
     { key }: Start,
@@ -102,9 +102,9 @@ export class Attempts {
     return mayRepeat ? await execute() : unknownOutcome(action, null);
   }
 
-  /** Runs an attempt once this turn is on disk. */
+  /** Runs an attempt once this turn is durable. */
   #run({ key, attempt, timeoutMs, budget }: Start, resolved: ResolvedCall | null, procedure: Procedure): void {
-    const { context, log, inbox, actions } = this.#scope;
+    const { context, log, inputQueue, actions } = this.#scope;
     const action = actions.declaration(key);
     const { parameters, inputs } = resolved ?? { parameters: {}, inputs: {} };
     const tool = toolOf(action, context.resolved);
@@ -124,7 +124,7 @@ export class Attempts {
     };
     const actionContext = this.#contextOf(key, attempt, abort.signal);
     const execute = async (): Promise<ActionOutcome> => {
-      // Cancelled in the turn that started it: it has never begun (J5).
+      // Cancelled in the turn that started it: it has not begun (J5).
       if (abort.signal.aborted) {
         const message = `stopped before it began: ${messageOf(abort.signal.reason)}`;
         return { ok: false, error: { code: 'aborted', message, retryable: false } };
@@ -140,14 +140,14 @@ export class Attempts {
           ok: false,
           error: { code: 'executor_fault', message: messageOf(fault), retryable: false },
         }))
-        .then((outcome) => inbox.put({ type: 'attempt_ended', key, attempt, outcome }));
+        .then((outcome) => inputQueue.put({ type: 'attempt_ended', key, attempt, outcome }));
     };
     if (tool === null || tool.effects === 'unsafe') log.afterSync(run);
     else log.afterWrite(run);
   }
 
   #contextOf(key: ActionKey, attempt: number, signal: AbortSignal): ActionContext {
-    const { context, inbox } = this.#scope;
+    const { context, inputQueue } = this.#scope;
     const { resolved } = context;
     return {
       signal,
@@ -155,7 +155,7 @@ export class Attempts {
       pacer: context.pacer,
       session: context.sessionId,
       owner: context.owner ?? null,
-      progress: (data) => inbox.put({ type: 'progress', key, attempt, data }),
+      progress: (data) => inputQueue.put({ type: 'progress', key, attempt, data }),
       variables: this.#variables,
       runner: context.runner,
       edgeRelics: context.edgeRelics ?? null,
@@ -165,11 +165,11 @@ export class Attempts {
       internalActions: resolved.agent.internalActions,
       runnerNeeds: resolved.agent.runner ?? {},
       feeds: context.feeds.store(resolved, (feed) => feedRefusal(feed, resolved)),
-      callModel: (request) => callModel(context, request, signal, (usage) => inbox.put({ type: 'usage', usage })),
+      callModel: (request) => callModel(context, request, signal, (usage) => inputQueue.put({ type: 'usage', usage })),
     };
   }
 
-  /** The scheduler's input for an attempt's outcome; its output is staged until the action settles. */
+  /** The scheduler's input for an attempt's outcome. Its output is staged until the action settles. */
   ended(
     { key, attempt, outcome }: Extract<RunInput, { type: 'attempt_ended' }>,
     at: number,
@@ -185,7 +185,7 @@ export class Attempts {
     return { type: 'attempt_succeeded', at, key, attempt, ...spent };
   }
 
-  /** Live output of a running attempt; that of an earlier one is dropped. */
+  /** Live output of a running attempt; output of earlier attempts is dropped. */
   progress({ key, attempt, data }: Extract<RunInput, { type: 'progress' }>): void {
     const { log, actions } = this.#scope;
     if (this.#running.get(key)?.attempt === attempt) log.live('progress', data, actions.declaration(key));
@@ -211,8 +211,8 @@ export class Attempts {
   }
 }
 
-/** The session's variables for internal actions: every change is an event. */
-function announced(variables: VariableStore, log: RunLog): VariableStore {
+/** The session's variables for internal actions: every change is recorded as an event. */
+function journaledVariables(variables: VariableStore, log: RunLog): VariableStore {
   return {
     get: (key) => variables.get(key),
     entries: () => variables.entries(),
@@ -230,6 +230,6 @@ function announced(variables: VariableStore, log: RunLog): VariableStore {
 
 function unknownOutcome(action: ActionDeclaration, why: string | null): ActionOutcome {
   const because = why === null ? '' : ` (${why})`;
-  const message = `Action "${action.id}" was running when its host was restarted, and its outcome is unknown${because}. It may have had its effect: check before you do it again`;
+  const message = `Action "${action.id}" was running when its host was restarted, and its outcome is unknown${because}. It may have taken effect: check before repeating it`;
   return { ok: false, error: { code: 'outcome_unknown', message, retryable: false } };
 }

@@ -1,7 +1,7 @@
 /**
- * The gate before an executor: whether an action's resolved call may run, and when.
+ * Checks an action's resolved call before its executor runs.
  *
- * A call whose check is expensive, or whose parameters are large, waits for a turn of its own on the thread: a run may
+ * A call that is expensive to check, or has large parameters, waits for its own turn on the thread, because a run may
  * start hundreds of them at once.
  */
 import type { ActionDeclaration, ActionError } from '../../domain/action.ts';
@@ -18,9 +18,9 @@ type Context = Pick<RunContext, 'journal' | 'pacer' | 'resolved'>;
 /**
  * Resolves when the call may begin.
  *
- * @param call null where an approved call was not recorded
- * @returns why it may not begin; null when it may
- * @throws the signal's reason when it aborts before
+ * @param call null if an approved call was not recorded
+ * @returns why it must not begin; null if it may
+ * @throws the signal's reason if it aborts first
  */
 export async function admitCall(
   action: ActionDeclaration,
@@ -37,11 +37,11 @@ export async function admitCall(
     paced.chargeChars(renderedChars);
     return checkCall(action, call, context, paced.part(limits.schemaSteps));
   };
-  // More than all of it can be: what is spent decides how long others have their turn.
+  // An upper bound; the actual work determines how long others have their turn.
   return await context.pacer.run(limits.schemaSteps + limits.substitutedChars + passOnSteps, check, signal);
 }
 
-/** @returns what is wrong with the call; null when nothing is */
+/** @returns the issue with the call; null if there is none */
 export function checkCall(
   action: ActionDeclaration,
   { parameters, spent }: ResolvedCall,
@@ -49,7 +49,7 @@ export function checkCall(
   meter: WorkMeter,
 ): ActionError | null {
   if (spent === true) {
-    const message = `The references of this run would add more than ${limits.runSubstitutedChars} characters together`;
+    const message = `The references of this run would add more than ${limits.runSubstitutedChars} characters in total`;
     return { code: 'reference_quota', message, retryable: false };
   }
   const tool = toolOf(action, resolved);
@@ -57,7 +57,7 @@ export function checkCall(
   return message === null ? null : { code: 'invalid_parameters', message, retryable: false };
 }
 
-/** Of a run that an earlier version parked: it kept no call, so what would run now is not what the person approved. */
+/** For a run parked by an earlier version, which stored no call: what would run now is not what was approved. */
 function approvalNotRecorded({ id }: ActionDeclaration): ActionError {
   const message = `Action "${id}" was approved, but the approved call was not recorded: declare the action again`;
   return { code: 'approval_not_recorded', message, retryable: false };

@@ -1,8 +1,8 @@
 /**
  * Evaluates the `when` conditions of one run (S9).
  *
- * Owns the work that the conditions of the run may still cost together. A result is recorded: after a crash the
- * condition is not evaluated again.
+ * Owns the remaining work for all conditions of the run. A result is recorded, so a condition is not evaluated again
+ * after a crash.
  */
 import type { ActionKey } from '../../domain/action.ts';
 import type { Json } from '../../domain/json.ts';
@@ -36,7 +36,7 @@ export class Conditions {
   #evaluate(key: ActionKey, when: string): ConditionResult {
     const { names, state } = this.#scope;
     if (this.#stepsLeft <= 0) {
-      const message = `The conditions of this run have used up their work (allowed: ${limits.conditionStepsPerRun} steps)`;
+      const message = `The conditions of this run exceeded their work limit (${limits.conditionStepsPerRun} steps)`;
       return { ok: false, message };
     }
     const bound = bindings(state(), key);

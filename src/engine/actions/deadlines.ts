@@ -1,13 +1,13 @@
 /**
- * A run's deadlines on one timer of the platform: a timer for each action, set and cleared within a
- * millisecond, would cost more than the decisions about it.
+ * Maps a run's deadlines to one platform timer: a separate timer for each action, set and cleared within a millisecond,
+ * would cost more than the decisions about it.
  *
  * Invariants:
- *  1. A callback runs once, when its time has come, in the order of the times; never after its cancel.
- *  2. A timer of the platform stands exactly as long as a deadline does, and at the latest for the next of them:
- *     one that was set for a deadline that is gone finds nothing to do and is set again.
- *  3. What is remembered is proportional to the deadlines that stand.
- *  4. A host's clock that is put back delays nothing: what the platform waited for has come when its timer fires.
+ *  1. A callback runs once, at its time, in order of times; never after its cancel.
+ *  2. A platform timer is set exactly while a deadline is pending, for the next deadline or earlier. A timer that was
+ *     set for a cancelled deadline does nothing and is set again.
+ *  3. Memory is proportional to the number of pending deadlines.
+ *  4. A host clock that is set back delays nothing: when the platform's timer fires, its time has come.
  */
 import type { Clock } from '../../domain/ports.ts';
 
@@ -18,56 +18,56 @@ interface Deadline {
   callback: (() => void) | null;
 }
 
-/** So many cancelled deadlines are kept before the others are gathered without them. */
-const KEPT = 64;
+/** Maximum number of cancelled deadlines in the heap before it is rebuilt. */
+const MAX_CANCELLED = 64;
 
 export class Deadlines {
   readonly #clock: Clock;
-  /** A heap: what is due first stands first, and before what is below it. */
+  /** A heap, earliest deadline first. */
   #heap: Deadline[] = [];
-  #standing = 0;
+  #pending = 0;
   #order = 0;
   #armed: { readonly at: number; readonly cancel: () => void } | null = null;
-  /** What the clock said last, and by how much it has been put back since the beginning. */
-  #seen = Number.NEGATIVE_INFINITY;
-  #putBackMs = 0;
+  /** The clock's last value, and the total time by which it was set back. */
+  #lastNow = Number.NEGATIVE_INFINITY;
+  #setBackMs = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Calls `callback` in `delayMs`; returns its cancel. */
+  /** Calls `callback` after `delayMs`. @returns its cancel function */
   schedule(delayMs: number, callback: () => void): () => void {
     const deadline: Deadline = { at: this.#now() + Math.max(0, delayMs), order: this.#order, callback };
     this.#order += 1;
-    this.#standing += 1;
+    this.#pending += 1;
     push(this.#heap, deadline);
     this.#arm(deadline.at, deadline.at - Math.max(0, delayMs));
     return () => {
       if (deadline.callback === null) return;
       deadline.callback = null;
-      this.#gone();
+      this.#cancelled();
     };
   }
 
-  #gone(): void {
-    this.#standing -= 1;
-    if (this.#standing === 0) {
+  #cancelled(): void {
+    this.#pending -= 1;
+    if (this.#pending === 0) {
       this.#heap = [];
       this.#armed?.cancel();
       this.#armed = null;
-    } else if (this.#heap.length > 2 * this.#standing + KEPT) {
+    } else if (this.#heap.length > 2 * this.#pending + MAX_CANCELLED) {
       // A sorted list is a heap.
       this.#heap = this.#heap.filter(({ callback }) => callback !== null).sort(byTime);
     }
   }
 
-  /** Time that never goes back. */
+  /** A clock that never goes back. */
   #now(): number {
     const now = this.#clock.now();
-    if (now < this.#seen) this.#putBackMs += this.#seen - now;
-    this.#seen = now;
-    return now + this.#putBackMs;
+    if (now < this.#lastNow) this.#setBackMs += this.#lastNow - now;
+    this.#lastNow = now;
+    return now + this.#setBackMs;
   }
 
   #arm(at: number, now: number): void {
@@ -86,7 +86,7 @@ export class Deadlines {
       const { callback } = first;
       if (callback === null) continue;
       first.callback = null;
-      this.#gone();
+      this.#cancelled();
       callback();
     }
   }
@@ -109,7 +109,7 @@ function push(heap: Deadline[], deadline: Deadline): void {
   heap[at] = deadline;
 }
 
-/** Takes the first one out. */
+/** Removes the first deadline. */
 function pop(heap: Deadline[]): void {
   const last = heap.pop();
   if (last === undefined || heap.length === 0) return;

@@ -1,12 +1,12 @@
 /**
- * Asks the session's outcome cache whether an earlier outcome stands for an action of this run (P6).
+ * Looks up reusable outcomes for actions of this run in the session's outcome cache (P6).
  *
- * Owns which actions were looked up and have to be released. Does not own the outcomes, which are in the cache, nor
- * the decision to start.
+ * Owns which actions were looked up and must be released. Does not own the outcomes, which are in the cache, or the
+ * decision to start.
  *
  * Invariants:
- *  1. Every action that was looked up is released: when it settles, or when the run is over.
- *  2. Names are pinned at the look-up: what was looked up is what runs (P12).
+ *  1. Every action that was looked up is released: when it settles, or when the run ends.
+ *  2. Names are pinned at the lookup, so the call that was looked up is the call that runs (P12).
  */
 import type { ActionKey } from '../../domain/action.ts';
 import { EngineError } from '../../domain/errors.ts';
@@ -17,15 +17,15 @@ import type { ResolvedCall } from '../run/resolve-names.ts';
 import { cacheTtlOf, effectsOf, toolOf } from './action-policy.ts';
 import type { ActionScope } from './action-scope.ts';
 import type { Approvals } from './approvals.ts';
-import type { Recalled } from './outcome-cache.ts';
+import type { LookupResult } from './outcome-cache.ts';
 
 export class Lookups {
   readonly #scope: ActionScope;
   readonly #approvals: Approvals;
   readonly #lookedUp = new Set<ActionKey>();
-  /** Look-ups of a record that is being replayed whose answer it does not hold yet. */
+  /** Lookups in a replayed record without a recorded answer. */
   readonly #unanswered = new Set<ActionKey>();
-  /** Warnings about references, found between two turns; written with the answer. */
+  /** Reference warnings found between two turns; written with the answer. */
   readonly #warnings = new Map<ActionKey, Pick<ResolvedCall, 'warnings'>>();
   /** Actions for which an earlier outcome was found. */
   readonly #reused = new Set<ActionKey>();
@@ -39,28 +39,28 @@ export class Lookups {
     return this.#lookedUp.has(key);
   }
 
-  /** Looks an action up; the answer arrives in the inbox. */
+  /** Looks up an action; the answer arrives in the input queue. */
   start(key: ActionKey): void {
-    const { log, inbox, names } = this.#scope;
+    const { log, inputQueue, names } = this.#scope;
     this.#lookedUp.add(key);
     if (!this.#approvals.has(key)) names.pin(key);
     if (log.replaying) this.#unanswered.add(key);
-    else this.#ask(key, (found) => inbox.put({ type: 'recalled', key, found }));
+    else this.#ask(key, (found) => inputQueue.put({ type: 'recalled', key, found }));
   }
 
-  /** Claims the action's outcome again after a crash: the attempt goes on, and equal actions wait for it. */
+  /** Claims the action's outcome again after a crash: the attempt continues, and equal actions wait for it. */
   reclaim(key: ActionKey): void {
     if (this.#lookedUp.has(key)) this.#ask(key, () => undefined);
   }
 
-  /** Makes the look-ups again whose answers the record does not hold. */
+  /** Repeats the lookups that have no recorded answer. */
   resume(): void {
     const unanswered = [...this.#unanswered];
     this.#unanswered.clear();
     for (const key of unanswered) this.start(key);
   }
 
-  #ask(key: ActionKey, answer: (found: Recalled) => void): void {
+  #ask(key: ActionKey, answer: (found: LookupResult) => void): void {
     const { context, actions } = this.#scope;
     const action = actions.declaration(key);
     const tool = toolOf(action, context.resolved);
@@ -72,8 +72,8 @@ export class Lookups {
     };
     const cacheTtlMs = cacheTtlOf(action, effectsOf(action.type, tool), tool);
     const resolved = { action, call, version: tool?.version ?? null, cacheTtlMs };
-    // An action whose look-up fails runs.
-    context.earlier.ask(this.#owner(key), resolved, answer).catch(() => answer({ type: 'nothing' }));
+    // If the lookup fails, the action runs.
+    context.outcomeCache.lookup(this.#owner(key), resolved, answer).catch(() => answer({ type: 'nothing' }));
   }
 
   /** The scheduler's input for an answer. */
@@ -99,11 +99,11 @@ export class Lookups {
     return this.#reused.has(key);
   }
 
-  /** @param completed where the journal holds the action's output; null when it did not complete */
+  /** @param completed the action's output and its position in the journal; null if it did not complete */
   release(key: ActionKey, completed: { readonly seq: number; readonly output: Json } | null): void {
     this.#unanswered.delete(key);
     this.#reused.delete(key);
-    if (this.#lookedUp.delete(key)) this.#scope.context.earlier.release(this.#owner(key), completed);
+    if (this.#lookedUp.delete(key)) this.#scope.context.outcomeCache.release(this.#owner(key), completed);
   }
 
   releaseAll(): void {

@@ -1,16 +1,16 @@
 /**
- * Earlier outcomes that stand for an action (P6): of an equal action while its `cache_ttl` lasts, of
- * the action that used the same `idempotency_key`.
+ * Earlier outcomes that an action can reuse (P6): of an equal action within its `cache_ttl`, or of the action with the
+ * same `idempotency_key`.
  *
- * Owns who is asked for at this moment, over all runs of the session, so that equal actions that come
- * together run once. Does not own outcomes, which stand in the journal, nor the decision to start.
+ * Owns the pending lookups of all runs of the session, so that equal concurrent actions run once. Does not own the
+ * outcomes, which are in the journal, or the decision to start.
  *
  * Invariants:
- *  1. Only completed actions stand for others. The result is the one that the journal holds.
- *  2. Of the actions that share a claim (a cache key or an idempotency key) at most one is told
- *     `nothing` until it settles; then, if it did not complete, the next.
- *  3. Whoever asked gets one answer, unless it is released first; nobody who waits holds a claim, so
- *     nobody waits in a circle.
+ *  1. Only completed actions are reused. The result is the one in the journal.
+ *  2. Of the actions that share a claim (a cache key or an idempotency key), at most one gets the answer `nothing`
+ *     until it settles. If it did not complete, the next one gets it.
+ *  3. Every lookup gets one answer, unless it is released first. A waiting lookup holds no claim, so there are no
+ *     deadlocks.
  */
 import { bytesToHex } from '@noble/hashes/utils.js';
 import type { ActionDeclaration, ActionError } from '../../domain/action.ts';
@@ -19,38 +19,38 @@ import { limits } from '../../domain/limits.ts';
 import type { Clock } from '../../domain/ports.ts';
 import type { Journal } from '../../journal/journal.ts';
 
-/** An action with its references resolved: what it would do if it ran now. Asked for once, when its turn has come. */
+/** An action with resolved references, as it would run now. `call` is evaluated once, when its turn has come. */
 export interface ResolvedAction {
   readonly action: Pick<ActionDeclaration, 'id' | 'type' | 'name' | 'idempotencyKey'>;
   readonly call: () => { readonly parameters: JsonObject; readonly inputs: JsonObject };
-  /** Of the tool's manifest: another version may answer otherwise. */
+  /** Version of the tool's manifest: another version may give another result. */
   readonly version: string | null;
-  /** How old an equal action's result may be; null = it may not stand for this one. */
+  /** Maximum age of an equal action's result; null means that none may be reused. */
   readonly cacheTtlMs: number | null;
 }
 
-export type Recalled =
+export type LookupResult =
   | { readonly type: 'outcome'; readonly output: Json }
   | { readonly type: 'nothing' }
   | { readonly type: 'refused'; readonly error: ActionError };
 
-interface Asked {
+interface Lookup {
   readonly resolved: Omit<ResolvedAction, 'call'>;
-  /** A digest of type, name, parameters and inputs. */
+  /** Digest of type, name, parameters and inputs. */
   readonly content: string;
   readonly claims: readonly string[];
-  readonly answer: (found: Recalled) => void;
+  readonly answer: (found: LookupResult) => void;
   state: 'waiting' | 'holding' | 'answered';
 }
 
 export class OutcomeCache {
   readonly #journal: Journal;
   readonly #clock: Clock;
-  /** Those whose digest is being computed. */
-  readonly #coming = new Set<string>();
-  readonly #asked = new Map<string, Asked>();
-  readonly #holders = new Map<string, Asked>();
-  /** Resolves when everybody who asked so far has been considered. */
+  /** Owners whose digest is being computed. */
+  readonly #hashing = new Set<string>();
+  readonly #lookups = new Map<string, Lookup>();
+  readonly #holders = new Map<string, Lookup>();
+  /** Resolves when all lookups so far have been considered. */
   #considering: Promise<void> = Promise.resolve();
 
   constructor(journal: Journal, clock: Clock) {
@@ -59,20 +59,19 @@ export class OutcomeCache {
   }
 
   /**
-   * Looks for an outcome that stands for the action; answers now, or when an equal action that is at
-   * work has settled.
+   * Looks up a reusable outcome for the action. Answers immediately, or when an equal running action has settled.
    *
-   * @param owner identifies the asker within the session; `release` it in any case
+   * @param owner identifies the caller within the session; must be released in any case
    */
-  async ask(owner: string, resolved: ResolvedAction, answer: (found: Recalled) => void): Promise<void> {
+  async lookup(owner: string, resolved: ResolvedAction, answer: (found: LookupResult) => void): Promise<void> {
     const { call, ...about } = resolved;
     const { type, name } = about.action;
-    this.#coming.add(owner);
+    this.#hashing.add(owner);
     const before = this.#considering;
-    // One after the other: who came first is considered first, and one call at a time is held as text.
+    // One after the other: the first comes first, and only one call at a time is in memory as text.
     const consider = async (): Promise<void> => {
       await before;
-      if (!this.#coming.has(owner)) return;
+      if (!this.#hashing.has(owner)) return;
       const { parameters, inputs } = call();
       const content = await digest(canonical([type, name, parameters, inputs]));
       this.#enter(owner, about, content, answer);
@@ -82,36 +81,36 @@ export class OutcomeCache {
     await considered;
   }
 
-  #enter(owner: string, resolved: Asked['resolved'], content: string, answer: (found: Recalled) => void): void {
+  #enter(owner: string, resolved: Lookup['resolved'], content: string, answer: (found: LookupResult) => void): void {
     const { action, version, cacheTtlMs } = resolved;
-    if (!this.#coming.delete(owner)) return;
+    if (!this.#hashing.delete(owner)) return;
     const claims: string[] = [];
-    if (action.idempotencyKey !== null) claims.push(onceKey(action.idempotencyKey));
+    if (action.idempotencyKey !== null) claims.push(idempotencyClaim(action.idempotencyKey));
     if (cacheTtlMs !== null) claims.push(cacheKey(content, version));
-    const asked: Asked = { resolved, content, claims, answer, state: 'waiting' };
-    this.#asked.set(owner, asked);
+    const asked: Lookup = { resolved, content, claims, answer, state: 'waiting' };
+    this.#lookups.set(owner, asked);
     this.#consider(asked);
   }
 
   /**
    * The owner has settled, or is gone.
    *
-   * @param completed where the journal holds its result, and the result; null when there is none
+   * @param completed its result and the position in the journal; null if there is none
    */
   release(owner: string, completed: { readonly seq: number; readonly output: Json } | null): void {
-    this.#coming.delete(owner);
-    const asked = this.#asked.get(owner);
+    this.#hashing.delete(owner);
+    const asked = this.#lookups.get(owner);
     if (asked === undefined) return;
-    this.#asked.delete(owner);
+    this.#lookups.delete(owner);
     if (completed !== null) this.#remember(asked, completed);
     for (const claim of asked.claims) if (this.#holders.get(claim) === asked) this.#holders.delete(claim);
-    for (const other of this.#asked.values()) {
+    for (const other of this.#lookups.values()) {
       if (other.state === 'waiting' && other.claims.some((claim) => asked.claims.includes(claim)))
         this.#consider(other);
     }
   }
 
-  #consider(asked: Asked): void {
+  #consider(asked: Lookup): void {
     const found = this.#find(asked);
     if (found !== null) {
       asked.state = 'answered';
@@ -123,12 +122,12 @@ export class OutcomeCache {
     asked.answer({ type: 'nothing' });
   }
 
-  #find({ resolved, content }: Asked): Recalled | null {
+  #find({ resolved, content }: Lookup): LookupResult | null {
     const { action, version, cacheTtlMs } = resolved;
     if (action.idempotencyKey !== null) {
-      const earlier = this.#journal.outcomes.get(onceKey(action.idempotencyKey));
+      const earlier = this.#journal.outcomes.get(idempotencyClaim(action.idempotencyKey));
       if (earlier !== null && earlier.content !== content) {
-        const message = `Action "${action.id}" uses the idempotency key "${action.idempotencyKey}" of another action, with other parameters: give it a key of its own`;
+        const message = `Action "${action.id}" uses the idempotency key "${action.idempotencyKey}" of another action with other parameters: use a different key`;
         return { type: 'refused', error: { code: 'idempotency_mismatch', message, retryable: false } };
       }
       if (earlier !== null) return { type: 'outcome', output: earlier.output };
@@ -141,16 +140,25 @@ export class OutcomeCache {
     return fresh ? { type: 'outcome', output: cached.output } : null;
   }
 
-  #remember(asked: Asked, { seq, output }: { readonly seq: number; readonly output: Json }): void {
+  #remember(asked: Lookup, { seq, output }: { readonly seq: number; readonly output: Json }): void {
     const { resolved, content, state } = asked;
     const { action, version, cacheTtlMs } = resolved;
     const at = this.#clock.now();
-    if (action.idempotencyKey !== null && this.#journal.outcomes.get(onceKey(action.idempotencyKey)) === null) {
-      this.#journal.outcomes.remember({ key: onceKey(action.idempotencyKey), content, seq, at, expiresAt: null });
+    if (
+      action.idempotencyKey !== null &&
+      this.#journal.outcomes.get(idempotencyClaim(action.idempotencyKey)) === null
+    ) {
+      this.#journal.outcomes.remember({
+        key: idempotencyClaim(action.idempotencyKey),
+        content,
+        seq,
+        at,
+        expiresAt: null,
+      });
     }
-    // What was itself recalled is as old as it was before.
+    // A reused outcome keeps its original age.
     if (cacheTtlMs === null || state !== 'holding') return;
-    // A hit writes the result once more: what is long costs more than it saves.
+    // A hit writes the result again, so caching a long result costs more than it saves.
     if (JSON.stringify(output).length > limits.cachedOutcomeChars) return;
     this.#journal.outcomes.remember({
       key: cacheKey(content, version),
@@ -162,7 +170,7 @@ export class OutcomeCache {
   }
 }
 
-function onceKey(idempotencyKey: string): string {
+function idempotencyClaim(idempotencyKey: string): string {
   return `once:${idempotencyKey}`;
 }
 
@@ -170,7 +178,7 @@ function cacheKey(content: string, version: string | null): string {
   return `cache:${content}:${version ?? ''}`;
 }
 
-/** JSON with the members of every object in one order, so that equal values have equal texts. */
+/** JSON with sorted object members, so that equal values have equal texts. */
 function canonical(value: Json): string {
   return JSON.stringify(value, (_key, member: unknown) =>
     typeof member === 'object' && member !== null && !Array.isArray(member)
@@ -179,7 +187,7 @@ function canonical(value: Json): string {
   );
 }
 
-/** SHA-256, in hexadecimal. */
+/** SHA-256 in hexadecimal. */
 async function digest(text: string): Promise<string> {
   const bytes = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text)));
   return bytesToHex(bytes);

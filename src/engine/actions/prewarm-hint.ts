@@ -1,4 +1,4 @@
-/** What a runner is told of an action whose body is still being written, so that a sandbox is warm when it runs (R2). */
+/** Describes an action whose body is still being written, so that a runner can prepare its sandbox (R2). */
 import { actionSpec, isCapability } from '../../domain/action-types.ts';
 import type { ActionType } from '../../domain/action-types.ts';
 import type { ResolvedAgent } from '../../domain/manifest.ts';
@@ -7,7 +7,7 @@ import type { ProtocolEvent } from '../../domain/protocol-event.ts';
 
 type Hint = Omit<PrewarmHint, 'session'>;
 
-/** @returns null where no action is open when these events end, or where no sandbox would run it */
+/** @returns null if no action is open after these events, or if it needs no sandbox */
 export function prewarmHint(events: readonly ProtocolEvent[], resolved: ResolvedAgent): Hint | null {
   const last = events.findLast(
     ({ type }) => type === 'action_opened' || type === 'action_declared' || type === 'action_rejected',
@@ -15,10 +15,10 @@ export function prewarmHint(events: readonly ProtocolEvent[], resolved: Resolved
   return last?.type === 'action_opened' ? hintOf(last.actionType, last.name, resolved) : null;
 }
 
-/** What would run the action, as far as its tag says; null also where the agent may not use it (X4). */
+/** The sandbox of the action according to its tag; null also if the agent may not use it (X4). */
 function hintOf(type: ActionType | null, name: string | null, { agent, tools }: ResolvedAgent): Hint | null {
   if (type !== null && isCapability(type)) {
-    // What an agent asks of the runner's sandboxes does not hold for containers.
+    // Runner requirements of an agent do not apply to containers.
     const needs = actionSpec(type).runner?.interpreter == null ? {} : agent.runner;
     return agent.capabilities.includes(type) ? { kind: type, runtime: null, ...needs } : null;
   }

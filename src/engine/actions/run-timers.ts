@@ -1,17 +1,16 @@
 /**
- * The timers of a run: the scheduler sets and clears them, and is told when one fires.
+ * The timers of a run: the scheduler sets and clears them, and gets an input when one fires.
  *
- * Owns the timers that are set, and those that a replayed record left running. Does not own what a timer means.
+ * Owns the timers that are set, and those that a replayed record left running. Does not own the meaning of a timer.
  *
  * Invariants:
  *  1. A timer fires at most once, and never after it was cleared.
- *  2. While a record is being replayed no timer runs; `resume` starts those that the record left, for the rest of
- *     their time (J2).
- *  3. A suspended timer keeps its time but no timer of the platform: the host's alarm wakes the run instead (J8).
+ *  2. During a replay no timer runs; `resume` starts those that the record left, for their remaining time (J2).
+ *  3. A suspended timer keeps its time but uses no platform timer: the host's alarm wakes the run instead (J8).
  */
 import type { Clock } from '../../domain/ports.ts';
 import type { TimerId } from '../../scheduler/types.ts';
-import type { Inbox } from '../run/inbox.ts';
+import type { InputQueue } from '../run/input-queue.ts';
 import type { RunLog } from '../run/run-log.ts';
 import type { ActionScope } from './action-scope.ts';
 import { Deadlines } from './deadlines.ts';
@@ -19,17 +18,17 @@ import { Deadlines } from './deadlines.ts';
 export class RunTimers {
   readonly #clock: Clock;
   readonly #log: RunLog;
-  readonly #inbox: Inbox;
+  readonly #inputQueue: InputQueue;
   readonly #deadlines: Deadlines;
   /** `cancel` is null while the timer is suspended. `at`: epoch milliseconds. */
   readonly #timers = new Map<TimerId, { readonly cancel: (() => void) | null; readonly at: number }>();
-  /** Timers that a record set and has not seen fire. */
+  /** Timers that were set in a record and have not fired there. */
   readonly #recorded = new Map<TimerId, { readonly since: number; readonly delayMs: number }>();
 
-  constructor({ context, log, inbox }: Pick<ActionScope, 'context' | 'log' | 'inbox'>) {
+  constructor({ context, log, inputQueue }: Pick<ActionScope, 'context' | 'log' | 'inputQueue'>) {
     this.#clock = context.clock;
     this.#log = log;
-    this.#inbox = inbox;
+    this.#inputQueue = inputQueue;
     this.#deadlines = new Deadlines(context.clock);
   }
 
@@ -41,7 +40,7 @@ export class RunTimers {
     }
     const cancel = this.#deadlines.schedule(delayMs, () => {
       this.#timers.delete(timer);
-      this.#inbox.put({ type: 'timer_fired', timer });
+      this.#inputQueue.put({ type: 'timer_fired', timer });
     });
     this.#timers.set(timer, { cancel, at: this.#clock.now() + delayMs });
   }
@@ -61,14 +60,14 @@ export class RunTimers {
   resume(): void {
     const now = this.#clock.now();
     for (const [timer, { since, delayMs }] of this.#recorded) {
-      // A recovered attempt gets its whole time again: the crash used up part of it.
+      // A recovered attempt gets its full time again, because the crash used up part of it.
       const passedMs = timer.startsWith('timeout:') ? 0 : Math.max(0, now - since);
       this.set(timer, Math.max(0, delayMs - passedMs));
     }
     this.#recorded.clear();
   }
 
-  /** The run waits for approvals only: a timer of the platform would hold the host for days (J8). */
+  /** The run waits for approvals only: a platform timer would keep the host in memory for days (J8). */
   suspend(): void {
     for (const [timer, { cancel, at }] of this.#timers) {
       cancel?.();
@@ -76,7 +75,7 @@ export class RunTimers {
     }
   }
 
-  /** The host is at work again: timers that are overdue fire at once. */
+  /** The run is active again: overdue timers fire immediately. */
   restart(): void {
     const now = this.#clock.now();
     for (const [timer, { cancel, at }] of this.#timers) {
@@ -89,12 +88,12 @@ export class RunTimers {
     this.#timers.clear();
   }
 
-  /** When the timer fires, epoch milliseconds; null when it is not set. */
+  /** When the timer fires, epoch milliseconds; null if it is not set. */
   at(timer: TimerId): number | null {
     return this.#timers.get(timer)?.at ?? null;
   }
 
-  /** When the next open approval expires, epoch milliseconds; null when none is open (J8). */
+  /** When the next open approval expires, epoch milliseconds; null if none is open (J8). */
   approvalExpiry(): number | null {
     const times = [...this.#timers].flatMap(([timer, { at }]) => (timer.startsWith('approval:') ? [at] : []));
     return times.length === 0 ? null : Math.min(...times);

@@ -1,7 +1,7 @@
 /**
  * Writes the terminal event of an action (S10).
  *
- * Owns the parser's rejections until they are settled. Does not own the decision that an action is over.
+ * Owns the parser's rejections until they are settled. Does not own the decision that an action has ended.
  */
 import type { ActionKey, ActionRejection } from '../../domain/action.ts';
 import type { JsonObject } from '../../domain/json.ts';
@@ -24,7 +24,7 @@ export class Settlements {
     this.#lookups = lookups;
   }
 
-  /** Keeps the parser's rejection for the event that settles it. */
+  /** Stores the parser's rejection for the event that settles it. */
   reject(rejection: ActionRejection): void {
     this.#rejections.set(`${this.#scope.log.iteration}/${rejection.ordinal}`, rejection);
   }
@@ -61,7 +61,7 @@ export class Settlements {
     const { context, log, results, actions } = this.#scope;
     const action = actions.declaration(key);
     const ms = Math.max(0, now - (results.startedAt(key) ?? now));
-    const output = results.offered(key);
+    const output = results.stagedOutput(key);
     const state: JsonObject = { output_key: action.outputKey };
     const cached = this.#lookups.isReused(key);
     if (!cached) {
@@ -72,7 +72,7 @@ export class Settlements {
     return actions.append('action_completed', key, { output, ms, attempt, ...(cached ? { cached: true } : {}) }, state);
   }
 
-  /** Rejected by the parser, which knows the place in the text, or by the policy. */
+  /** Rejected by the parser, which knows the position in the text, or by the policy. */
   #rejected(key: ActionKey, code: string, message: string): number {
     const rejection = this.#rejections.get(key);
     const { type, mode } = rejection ?? this.#scope.actions.declaration(key);
@@ -83,7 +83,7 @@ export class Settlements {
   }
 }
 
-/** The line that tells a reader, or the model, why there is no output; null for a completed action. */
+/** One line that explains to a reader or the model why there is no output; null for a completed action. */
 export function noteOf(settlement: Settlement): string | null {
   switch (settlement.status) {
     case 'completed':

@@ -1,4 +1,4 @@
-/** Where feeds' values come from (F1, F5): the session itself, or the same executors that run actions. */
+/** Fetches the values of feeds (F1, F5): from the session itself, or with the executors that also run actions. */
 import { plainDeclaration } from '../../domain/action.ts';
 import type { ActionDeclaration, ActionType } from '../../domain/action.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
@@ -13,7 +13,7 @@ import { callModel } from '../generation/call-model.ts';
 import type { RunContext } from '../run/run-context.ts';
 import { policyOf } from '../actions/action-policy.ts';
 
-/** What a fetch may use. */
+/** The dependencies of a fetch. */
 export interface FeedPorts extends Pick<
   RunContext,
   | 'clock'
@@ -31,15 +31,15 @@ export interface FeedPorts extends Pick<
   readonly journal: Journal;
   readonly record: SessionRecord;
   readonly resolved: ResolvedAgent;
-  /** Told what a model used for a feed. */
+  /** Called with the model usage of a feed. */
   readonly used: (usage: Usage) => void;
-  /** Of the run that asks; null between runs. */
+  /** The current run's state; null between runs. */
   readonly moment: { readonly iteration: number; readonly usage: JsonObject } | null;
 }
 
 /**
- * Why an agent may not use a feed's source, or null (X4). A source that asks a human first cannot be one;
- * one with unsafe effects is repeated by the clock only where that is said (S7).
+ * Why an agent may not use a feed's source, or null (X4). A source that needs approval is not allowed; a periodic
+ * source with unsafe effects only with `allow_unsafe` (S7).
  */
 export function feedRefusal(feed: FeedDefinition, resolved: ResolvedAgent): string | null {
   if (feed.source.type === 'internal') return null;
@@ -48,10 +48,10 @@ export function feedRefusal(feed: FeedDefinition, resolved: ResolvedAgent): stri
   if (feed.when === 'periodic' && effects === 'unsafe' && feed.allowUnsafe !== true) {
     return `"${feed.source.name}" has unsafe effects, and a periodic feed would repeat them (allow_unsafe: true allows it)`;
   }
-  return needsApproval ? `"${feed.source.name}" asks a human before it runs, and cannot be a feed` : null;
+  return needsApproval ? `"${feed.source.name}" needs an approval and cannot be a feed` : null;
 }
 
-/** @throws Error that says why there is no value */
+/** @throws Error that explains why there is no value */
 export async function fetchFeed(feed: FeedDefinition, ports: FeedPorts, signal: AbortSignal): Promise<Json> {
   const { source } = feed;
   if (source.type === 'internal') return internalValue(source.name, source.params, ports);
@@ -90,7 +90,7 @@ export async function fetchFeed(feed: FeedDefinition, ports: FeedPorts, signal: 
   const outcome = await ports.executors[action.type].execute(
     {
       action,
-      // Each fetch is an execution of its own.
+      // Each fetch is a separate execution.
       runtimeKey: `${record.session_id}/feed/${feed.id}/${ports.clock.now()}`,
       attempt: 1,
       parameters: action.parameters,
@@ -106,7 +106,7 @@ export async function fetchFeed(feed: FeedDefinition, ports: FeedPorts, signal: 
   throw new Error(`${outcome.error.code}: ${outcome.error.message}`);
 }
 
-/** The action that a feed's source stands for. */
+/** The action that fetches a feed's source. */
 function actionOf({ id, source }: FeedDefinition): ActionDeclaration {
   const { type, name, action, params } = source;
   return plainDeclaration({
@@ -118,7 +118,7 @@ function actionOf({ id, source }: FeedDefinition): ActionDeclaration {
   });
 }
 
-/** F5. */
+/** Values of internal sources (F5). */
 function internalValue(name: string, params: JsonObject, ports: FeedPorts): Json {
   const { clock, record, resolved, journal, moment } = ports;
   switch (name) {

@@ -1,18 +1,18 @@
 /**
  * A session's context feeds: values that are kept current for the prompt (F1-F4).
  *
- * Owns the latest value of each feed, what the model has added and changed, and what is being fetched.
- * Does not own where values come from, nor the alarm that wakes the host.
+ * Owns the latest value of each feed, the model's additions and changes, and pending fetches. Does not own the sources
+ * of values, or the alarm that wakes the host.
  *
  * Invariants:
- *  1. At most one fetch of a feed's source is waited for; whoever needs its value joins it. What comes from a source
- *     that the feed has no longer is dropped.
- *  2. A prompt waits for its feeds at most `limits.feedDeadlineMs`, and for one that has missed its
- *     deadline not again until it has answered: until then its cached or default value stands.
- *  3. Values are cut to the feed's size when they come in, with a visible marker (F4).
- *  4. Everything that is known survives the host.
- *  5. The clock refreshes at most `limits.periodicFeeds` feeds, none of them more often than the least period; what an
- *     older definition says beyond that is refreshed with the prompt, or at the least period (F3).
+ *  1. At most one fetch per source is pending; every caller joins it. The result of a fetch is dropped if the feed has
+ *     another source by then.
+ *  2. A prompt waits for its feeds at most `limits.feedDeadlineMs`. It does not wait again for a feed that has missed
+ *     its deadline until that feed has answered; its cached or default value is used.
+ *  3. New values are cut to the feed's size, with a visible marker (F4).
+ *  4. The whole state survives the host.
+ *  5. At most `limits.periodicFeeds` feeds are refreshed by timer, and none more often than the minimum period. Older
+ *     definitions beyond that are refreshed with the prompt, or at the minimum period (F3).
  */
 import { EngineError, messageOf } from '../../domain/errors.ts';
 import type { EventData } from '../../domain/event.ts';
@@ -24,21 +24,21 @@ import type { Clock, FeedStore } from '../../domain/ports.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { FeedReport } from '../../protocol/prompt/chat-turn.ts';
 
-/** What is known of a feed beside its definition. */
+/** The state of a feed in addition to its definition. */
 interface Known {
-  /** Of the model's making; null where the manifest's stands. */
+  /** The model's definition; null if the manifest's applies. */
   readonly definition: FeedDefinition | null;
   readonly removed: boolean;
   readonly value: Json;
-  /** When the value came, epoch milliseconds; null when none ever has. */
+  /** When the value was fetched, epoch milliseconds; null if never. */
   readonly at: number | null;
-  /** Why the latest fetch failed; null when it did not. */
+  /** Why the latest fetch failed; null if it succeeded. */
   readonly error: string | null;
 }
 
 const NOTHING: Known = { definition: null, removed: false, value: null, at: null, error: null };
 
-/** Fetches a feed's value. Rejects with what went wrong. */
+/** Fetches a feed's value. Rejects with the error. */
 export type FetchFeed = (feed: FeedDefinition, signal: AbortSignal) => Promise<Json>;
 
 export interface FeedView {
@@ -53,14 +53,14 @@ export class Feeds {
   readonly #journal: Journal;
   readonly #clock: Clock;
   readonly #minMs: number;
-  /** Told of every change: for the event that readers see. */
+  /** Called for every change, to create the event for readers. */
   readonly #changed: (data: EventData['context_feed_updated']) => void;
   #known: Map<string, Known> | null = null;
   readonly #fetching = new Map<string, Promise<void>>();
   /** Feeds that missed a deadline and have not answered since. */
   readonly #late = new Set<string>();
 
-  /** @param minMs least period of a periodic feed */
+  /** @param minMs minimum period of a periodic feed */
   constructor(
     journal: Journal,
     clock: Clock,
@@ -73,7 +73,7 @@ export class Feeds {
     this.#changed = changed;
   }
 
-  /** The agent's feeds with the model's changes, no period below the least one. */
+  /** The agent's feeds with the model's changes; periods are raised to the minimum. */
   list({ agent }: ResolvedAgent): FeedView[] {
     const known = this.#all();
     const ids = new Set([...agent.feeds.map(({ id }) => id), ...known.keys()]);
@@ -85,20 +85,20 @@ export class Feeds {
     });
   }
 
-  /** What `$id` stands for: the latest value, else the default; undefined when there is no such feed (P12). */
+  /** The value of `$id`: the latest value, else the default; undefined if there is no such feed (P12). */
   value(resolved: ResolvedAgent, id: string): Json | undefined {
     const found = this.list(resolved).find(({ feed }) => feed.id === id);
     if (found === undefined) return undefined;
     return found.at === null ? found.feed.defaultValue : found.value;
   }
 
-  /** The feeds of one prompt, refreshed where they are stale, within the deadline (F2). */
-  async gather(resolved: ResolvedAgent, fetch: FetchFeed, signal: AbortSignal): Promise<FeedReport[]> {
+  /** The feeds of one prompt; stale ones are refreshed, within the deadline (F2). */
+  async current(resolved: ResolvedAgent, fetch: FetchFeed, signal: AbortSignal): Promise<FeedReport[]> {
     const now = this.#clock.now();
     const stale = this.list(resolved).filter(({ feed, at }) => feed.enabled && !isFresh(feed, at, now));
     const awaited = stale.filter(({ feed }) => !this.#late.has(feed.id)).map(({ feed }) => this.refresh(feed, fetch));
     if (awaited.length > 0) {
-      const inTime = await this.#within(Promise.all(awaited), limits.feedDeadlineMs, signal);
+      const inTime = await this.#finishesWithin(Promise.all(awaited), limits.feedDeadlineMs, signal);
       if (!inTime) for (const { feed } of stale) if (this.#fetching.has(feed.id)) this.#late.add(feed.id);
     }
     return this.list(resolved).flatMap((view) => this.#report(view));
@@ -115,7 +115,7 @@ export class Feeds {
     return [{ id: feed.id, value, ageMs: Math.max(0, now - at) }];
   }
 
-  /** Fetches a feed now, or joins the fetch that is under way. Never rejects: what failed is remembered. */
+  /** Fetches a feed now, or joins a pending fetch. Never rejects: an error is stored. */
   refresh(feed: FeedDefinition, fetch: FetchFeed): Promise<void> {
     const underWay = this.#fetching.get(feed.id);
     if (underWay !== undefined) return underWay;
@@ -128,24 +128,24 @@ export class Feeds {
     });
     const fetching = Promise.race([fetch(feed, abort.signal), aborted])
       .then(
-        (value) => this.#came(feed, value),
+        (value) => this.#fetched(feed, value),
         (fault: unknown) => void this.#failed(feed, messageOf(fault)),
       )
       .finally(() => {
         giveUp();
-        if (this.#fetching.get(feed.id) === fetching) this.#letGo(feed.id);
+        if (this.#fetching.get(feed.id) === fetching) this.#detach(feed.id);
       });
     this.#fetching.set(feed.id, fetching);
     return fetching;
   }
 
-  /** Nobody waits for the fetch under way any more: it is over, or of a source that the feed has no longer. */
-  #letGo(id: string): void {
+  /** Detaches a pending fetch: it has ended, or the feed has another source. */
+  #detach(id: string): void {
     this.#fetching.delete(id);
     this.#late.delete(id);
   }
 
-  /** Periodic feeds whose time has come, and when the next one's comes; null when there is none (F3). */
+  /** Periodic feeds that are due, and the time of the next one; null if there is none (F3). */
   due(resolved: ResolvedAgent): { readonly now: readonly FeedDefinition[]; readonly next: number | null } {
     const now = this.#clock.now();
     const periodic = this.list(resolved)
@@ -157,10 +157,10 @@ export class Feeds {
     return { now: due, next: later.length === 0 ? null : Math.min(...later) };
   }
 
-  /** The model's own hands on its feeds; `allowed` refuses sources that the agent may not use. */
+  /** The model's access to its feeds. @param allowed returns why a source is not allowed, or null */
   store(resolved: ResolvedAgent, allowed: (feed: FeedDefinition) => string | null): FeedStore {
     const accept = async (written: JsonObject): Promise<FeedDefinition> => {
-      // What checks manifests is loaded where it is needed: a Worker starts without it.
+      // The manifest validation is loaded on demand, to keep the start of a Worker fast.
       const { readFeed } = await import('../../catalog/schema/feed.ts');
       const read = readFeed(written, this.#minMs);
       if ('faults' in read) throw new EngineError('invalid_request', read.faults.join('; '));
@@ -184,7 +184,7 @@ export class Feeds {
       const ids = others.map((view) => view.feed.id).join(', ');
       throw new EngineError(
         'invalid_request',
-        `A session holds at most ${limits.periodicFeeds} periodic feeds, and there are ${others.length}: ${ids}`,
+        `A session may have at most ${limits.periodicFeeds} periodic feeds, and there are ${others.length}: ${ids}`,
       );
     };
     return {
@@ -193,13 +193,13 @@ export class Feeds {
         const feed = await accept(written);
         const views = this.list(resolved);
         if (views.some((view) => view.feed.id === feed.id)) {
-          throw new EngineError('invalid_request', `There is a feed "${feed.id}" already: update or remove it`);
+          throw new EngineError('invalid_request', `The feed "${feed.id}" already exists: update or remove it`);
         }
         if (views.length >= limits.feeds) {
-          throw new EngineError('invalid_request', `A session holds at most ${limits.feeds} feeds`);
+          throw new EngineError('invalid_request', `A session may have at most ${limits.feeds} feeds`);
         }
         refuseTooManyPeriodic(feed);
-        this.#letGo(feed.id);
+        this.#detach(feed.id);
         this.#keep(feed.id, { ...NOTHING, definition: feed });
         this.#changed({ id: feed.id, added: true });
         return feedJson(feed);
@@ -208,10 +208,10 @@ export class Feeds {
         const { feed } = find(id);
         const updated = await accept({ ...feedJson(feed), ...changes, id });
         if (feed.when !== 'periodic') refuseTooManyPeriodic(updated);
-        // Another source has another value; until it comes there is none.
+        // The value of another source does not apply.
         const { value, at } = this.#all().get(id) ?? NOTHING;
         const same = isSameSource(updated, feed);
-        if (!same) this.#letGo(id);
+        if (!same) this.#detach(id);
         this.#keep(id, { ...NOTHING, definition: updated, ...(same ? { value, at } : {}) });
         this.#changed({ id, updated: true });
         return feedJson(updated);
@@ -225,30 +225,30 @@ export class Feeds {
     };
   }
 
-  /** What is known of the feed that was fetched; null when it has been removed or given another source meanwhile. */
-  #awaiting(feed: FeedDefinition): Known | null {
+  /** The state of the fetched feed; null if it was removed or given another source in the meantime. */
+  #stateOf(feed: FeedDefinition): Known | null {
     const known = this.#all().get(feed.id) ?? NOTHING;
     const other = known.definition !== null && !isSameSource(known.definition, feed);
     return known.removed || other ? null : known;
   }
 
-  #came(feed: FeedDefinition, value: Json): void {
-    const before = this.#awaiting(feed);
+  #fetched(feed: FeedDefinition, value: Json): void {
+    const before = this.#stateOf(feed);
     if (before === null) return;
-    const cut = cutTo(value, feed.maxTokens * 4);
+    const cut = cutValue(value, feed.maxTokens * 4);
     this.#keep(feed.id, { ...before, value: cut, at: this.#clock.now(), error: null });
     if (before.at === null || before.error !== null || JSON.stringify(before.value) !== JSON.stringify(cut)) {
       this.#changed({ id: feed.id, value: cut });
     }
   }
 
-  /** A feed that is not fetched, and why. @returns whether that is new */
+  /** Records why a feed is not fetched. @returns whether the reason is new */
   refuse(feed: FeedDefinition, error: string): boolean {
     return this.#failed(feed, error);
   }
 
   #failed(feed: FeedDefinition, error: string): boolean {
-    const before = this.#awaiting(feed);
+    const before = this.#stateOf(feed);
     if (before === null || before.error === error) return false;
     this.#keep(feed.id, { ...before, error });
     this.#changed({ id: feed.id, error });
@@ -265,8 +265,8 @@ export class Feeds {
     this.#journal.setFeed(id, known as unknown as Json);
   }
 
-  /** Whether `work` was done within `ms`. */
-  async #within(work: Promise<unknown>, ms: number, signal: AbortSignal): Promise<boolean> {
+  /** Whether `work` finished within `ms`. */
+  async #finishesWithin(work: Promise<unknown>, ms: number, signal: AbortSignal): Promise<boolean> {
     return await new Promise<boolean>((resolve) => {
       const cancel = this.#clock.schedule(ms, () => resolve(false));
       const done = (inTime: boolean) => () => {
@@ -280,7 +280,7 @@ export class Feeds {
 }
 
 function isFresh({ cacheTtlMs, when, intervalMs }: FeedDefinition, at: number | null, now: number): boolean {
-  // What the clock refreshes is fresh until it is due again.
+  // A periodic feed is fresh until it is due again.
   return at !== null && now - at < Math.max(cacheTtlMs, when === 'periodic' ? (intervalMs ?? 0) : 0);
 }
 
@@ -292,14 +292,14 @@ function isSameSource(one: FeedDefinition, other: FeedDefinition): boolean {
   return JSON.stringify(one.source) === JSON.stringify(other.source);
 }
 
-/** A value whose text has at most so many characters, cut where it is longer (F4). */
-function cutTo(value: Json, maxChars: number): Json {
+/** Cuts a value whose text is longer than `maxChars` (F4). */
+function cutValue(value: Json, maxChars: number): Json {
   const text = typeof value === 'string' ? value : JSON.stringify(value);
   if (text.length <= maxChars) return value;
   return `${text.slice(0, maxChars).toWellFormed()}\n[cut after ${maxChars} of ${text.length} characters]`;
 }
 
-/** As `add_context_feed` takes it. */
+/** In the format of `add_context_feed`. */
 function feedJson(feed: FeedDefinition): JsonObject {
   const { type, name, action, params } = feed.source;
   return {

@@ -1,4 +1,4 @@
-/** What a model provider is told of an agent, beside its prompt: the demo reads it (L3). */
+/** The part of an agent that a model provider gets in addition to the prompt, for the demo (L3). */
 import type { ResolvedAgent } from '../../domain/manifest.ts';
 import type { ModelRequest, ToolSummary } from '../../domain/ports.ts';
 

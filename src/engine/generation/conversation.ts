@@ -1,4 +1,4 @@
-/** The conversation so far, as the model is shown it: read from the journal, so that nothing else must remember it (L5). */
+/** The conversation so far, as shown to the model; read from the journal, its only source (L5). */
 import { forgetsResults } from '../../domain/action-types.ts';
 import type { EventOf } from '../../domain/event.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
@@ -12,14 +12,14 @@ import type { NativeCall } from '../../protocol/native/tool-calls.ts';
 import { trainingExample } from '../../protocol/prompt/transcript.ts';
 import { ordinalOf } from '../run/run-names.ts';
 
-/** The turns of the runs before `run`, oldest first: the latest ones that fit in `limits.history…`. */
+/** The turns of the runs before `run`, oldest first: the latest ones within `limits.history…`. */
 export function readConversation(journal: Journal, run: number): ChatTurn[] {
   return [...runsBefore(journal, run)]
     .map(({ content, record }) => foldTurn(content, journal.history.conversationOf(record)))
     .reverse();
 }
 
-/** The latest runs before `run` that answered somebody and fit together, newest first. */
+/** The latest answered runs before `run` that fit into the limits together, newest first. */
 function* runsBefore(
   journal: Journal,
   run: number,
@@ -37,11 +37,11 @@ function* runsBefore(
 }
 
 /**
- * The session's runs as training examples, oldest first, one JSON text each: those that completed, of the latest
- * runs that fit in `limits.history…` together. Earlier runs stand before each as context.
+ * The session's completed runs as training examples, oldest first, one JSON text each. Includes the latest runs that
+ * fit into `limits.history…` together; each has the earlier ones as context.
  *
- * @param redact takes out what must not leave the system
- * @param took told how many characters were read; others have their turn while it is waited for
+ * @param redact removes secrets
+ * @param took called with the number of characters read; yields to other work
  */
 export async function* readTranscript(
   journal: Journal,
@@ -67,12 +67,12 @@ export async function* readTranscript(
     if (example === null) continue;
     const line = JSON.stringify(example, safe);
     yield line;
-    // It was put together, gone through for secrets and written.
+    // Counts the assembly, the redaction and the output.
     await took(line.length * 2);
   }
 }
 
-/** The turns without what was found out before the model cleared its context for the last time (I). */
+/** The turns without the results found before the model last cleared its context (I). */
 export function withoutCleared(turns: readonly ChatTurn[]): readonly ChatTurn[] {
   const clears = ({ results }: ChatTurn['generations'][number]): boolean =>
     results.some(({ name, status }) => forgetsResults({ type: 'internal', name }) && status === 'completed');
@@ -94,7 +94,7 @@ function cleared(report: ActionReport): ActionReport {
 function foldTurn(user: string, stored: Iterable<StoredEvent>): ChatTurn {
   const generations: ChatTurn['generations'][number][] = [];
   let results: ActionReport[] = [];
-  /** Blocks of the generation that is being read: all that is left of one that was cut off. */
+  /** Blocks of the current generation: all that remains of an interrupted one. */
   let blocks: string[] = [];
   const answer = new LastAnswer();
   let note: string | null = 'This run did not end.';
@@ -155,24 +155,24 @@ function foldTurn(user: string, stored: Iterable<StoredEvent>): ChatTurn {
         note = null;
         break;
       case 'agent_cancelled':
-        note = 'This run was cancelled before it was done. Do not take it up again unless you are asked to.';
+        note = 'This run was cancelled before it was done. Do not resume it unless you are asked to.';
         break;
       case 'agent_failed':
-        note = `This run failed (${errorLine(event.data.error)}). Do not take it up again unless you are asked to.`;
+        note = `This run failed (${errorLine(event.data.error)}). Do not resume it unless you are asked to.`;
         break;
       default:
         break;
     }
   }
   if (note === null) return { user, generations, answer: answer.text };
-  // What was under way when it ended is told too: else the next message would set it going again.
+  // Actions that were running at the end are also shown, otherwise the next message would start them again.
   if (results.length > 0 || blocks.length > 0 || generations.length === 0) {
     generations.push({ text: blocks.join('\n') || '[no answer]', calls: [], results });
   }
   return { user, generations, note };
 }
 
-/** What the last generation of a turn told the user: its last response, references as written, else its bare text. */
+/** The last generation's answer to the user: its last response with references as written, else its bare text. */
 class LastAnswer {
   #iteration = 0;
   #response: { readonly segment: number; readonly text: string } | null = null;
@@ -180,17 +180,17 @@ class LastAnswer {
 
   add(event: EventOf<'response_completed' | 'text_completed'>, state: JsonObject | null): void {
     this.reach(event.iteration ?? 0);
-    // A response of an earlier generation, which waited for a value.
+    // A response of an earlier generation that waited for a value.
     if (event.iteration !== this.#iteration) return;
     const { content, segment } = event.data;
     if (event.type === 'text_completed') this.#bare.push(content);
-    // Where it waited, it is completed after a response that came later.
+    // A response that waited may complete after a later one.
     else if (segment > (this.#response?.segment ?? 0)) {
       this.#response = { segment, text: typeof state?.['written'] === 'string' ? state['written'] : content };
     }
   }
 
-  /** The turn has got to this generation, unless it is further already. */
+  /** The turn has reached this generation, unless it is already further. */
   reach(iteration: number): void {
     if (iteration <= this.#iteration) return;
     this.#iteration = iteration;
@@ -207,7 +207,7 @@ function cutOf(stored: Json | undefined): { cut?: Cut } {
   return typeof stored === 'string' ? { cut: stored as Cut } : {};
 }
 
-/** As `iteration_completed` stored them. */
+/** In the form stored by `iteration_completed`. */
 function callsOf(stored: Json | undefined): NativeCall[] {
   return Array.isArray(stored) ? (stored as unknown as NativeCall[]) : [];
 }

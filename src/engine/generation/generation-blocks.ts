@@ -1,8 +1,8 @@
 /**
- * The blocks of the current generation: thoughts, bare text, responses and the reasoning that comes beside them.
+ * The blocks of the current generation: thoughts, bare text, responses, and separate reasoning.
  *
  * Owns what the generation has shown so far, which decides whether bare text is the answer (P11). Does not own the
- * content of the blocks: `Segments` does.
+ * content of the blocks, which is in `Segments`.
  */
 import type { ActionKey } from '../../domain/action.ts';
 import type { Finality, ProtocolEvent, Reference } from '../../domain/protocol-event.ts';
@@ -29,7 +29,7 @@ export class GenerationBlocks {
     this.#saw = { action: false, response: false, text: false };
   }
 
-  /** Whether the generation's bare text is all that it has shown. */
+  /** Whether the generation consists of bare text only. */
   get onlyBareText(): boolean {
     return this.#saw.text && !this.#saw.action && !this.#saw.response;
   }
@@ -38,7 +38,7 @@ export class GenerationBlocks {
     this.#saw.action = true;
   }
 
-  /** @param interrupted a crash took the rest of the generation */
+  /** @param interrupted a crash cut off the rest of the generation */
   text(event: TextEvent, interrupted = false): void {
     switch (event.type) {
       case 'thought_started':
@@ -62,20 +62,20 @@ export class GenerationBlocks {
     }
   }
 
-  /** A reference in the open response is bound here, to what is known at its place (P12). */
+  /** Binds a reference in the open response to the producer known at this position (P12). */
   refer(reference: Reference, producerOf: (name: string) => ActionKey | null, names: RunNames): void {
     const producer = producerOf(reference.name);
     if (producer !== null) this.#response.refers.add(producer);
     this.#segments.refer(reference, () => names.valueOf(reference.name, producer));
   }
 
-  /** @param interrupted a crash took the rest of it: then it cannot be the answer (J2) */
+  /** @param interrupted a crash cut off the rest, so it cannot be the answer (J2) */
   closeResponse(unclosed: boolean, interrupted: boolean): { final: Finality; refers: readonly ActionKey[] } {
     this.#segments.close(unclosed, interrupted);
     return { final: interrupted ? false : this.#response.final, refers: [...this.#response.refers] };
   }
 
-  /** Reasoning that the provider sends beside the text becomes thoughts; nothing in it runs (P9). */
+  /** Reasoning that the provider sends separately becomes thoughts; actions in it do not run (P9). */
   reasoning(text: string): void {
     if (!this.#isReasoning) {
       this.#isReasoning = true;

@@ -1,8 +1,8 @@
 /**
- * Reads one generation: text and native calls become protocol events, live and from a record alike (P3).
+ * Reads one generation: converts text and native calls to protocol events, live or from a record (P3).
  *
- * Owns the parser, the reader of native calls and the text so far, to the letter. Does not own where the text comes
- * from, nor what the events lead to.
+ * Owns the parser, the reader of native calls, and the verbatim text so far. Does not own the source of the text, or
+ * the consequences of the events.
  */
 import type { ActionType } from '../../domain/action.ts';
 import { limits } from '../../domain/limits.ts';
@@ -17,10 +17,10 @@ import { effectsOf } from '../actions/action-policy.ts';
 import type { StreamPiece } from '../run/run-input.ts';
 import type { RunContext } from '../run/run-context.ts';
 
-/** What the end of a generation adds, and the generation as it was. */
+/** The events at the end of a generation, and the whole generation. */
 export interface ReadEnd {
   readonly events: readonly ProtocolEvent[];
-  /** The text to the letter (L5). */
+  /** The verbatim text (L5). */
   readonly text: string;
   readonly calls: readonly NativeCall[];
 }
@@ -31,10 +31,10 @@ export class GenerationReader {
   readonly #pieces: string[] = [];
   #chars = 0;
 
-  /** @param autoId number of the next automatic action id, counted through the run */
+  /** @param autoId number of the next automatic action id, counted over the run */
   constructor({ resolved, source }: Pick<RunContext, 'resolved' | 'source'>, autoId: number) {
     const { json, actInReasoning } = resolved.agent.protocol;
-    // Both readers number the generation's actions together.
+    // Both readers share the numbering of the generation's actions.
     const shared = {
       json,
       numbering: { ordinal: 0, autoId },
@@ -43,7 +43,7 @@ export class GenerationReader {
     this.#text = createParser({
       ...shared,
       actInReasoning,
-      // What a workflow writes is one generation, however long it takes.
+      // The whole text of a workflow is one generation.
       ...(source.type === 'workflow' ? { maxActions: limits.actionsPerRun } : {}),
     });
     this.#calls = createToolCallReader({ ...shared, typeOf: (name) => nativeType(resolved, name) });
@@ -58,12 +58,12 @@ export class GenerationReader {
   }
 
   end(finish: FinishReason): ReadEnd {
-    // Text before calls: the model wrote it first.
+    // Text before calls, in the order in which the model wrote them.
     const events = [...this.#text.end(), ...this.#calls.end(finish === 'stop' || finish === 'tool_calls')];
     return { events, text: this.#pieces.join(''), calls: this.#calls.calls };
   }
 
-  /** Characters of text that were read. */
+  /** Number of characters read. */
   get chars(): number {
     return this.#chars;
   }

@@ -1,10 +1,10 @@
 /**
- * Executes the scheduler's commands about generations, and keeps what the conversation needs of them.
+ * Executes the scheduler's commands about generations, and stores what the conversation needs.
  *
- * The model's stream itself is in model-stream.ts. Parts: `blocks` shows the text, `usage` counts model calls.
+ * model-stream.ts reads the model's stream. Parts: `blocks` shows the text, `usage` counts model calls.
  *
- * Owns the reader and the abort of the current generation, and the generations of this run's turn. Does not own when a
- * generation starts or whether it was the last: the scheduler says so.
+ * Owns the reader and the abort controller of the current generation, and the generations of this run's turn. Does not
+ * own when a generation starts or whether it is the last one: the scheduler decides that.
  */
 import type { JsonObject } from '../../domain/json.ts';
 import type { FinishReason, Usage } from '../../domain/ports.ts';
@@ -16,7 +16,7 @@ import { generationTokens, lookup } from '../../scheduler/step.ts';
 import type { RunState } from '../../scheduler/step.ts';
 import type { SchedulerCommand } from '../../scheduler/types.ts';
 import { fetchFeed } from '../feeds/feed-sources.ts';
-import type { Inbox } from '../run/inbox.ts';
+import type { InputQueue } from '../run/input-queue.ts';
 import type { RunInput, StreamPiece } from '../run/run-input.ts';
 import type { Results } from '../run/results.ts';
 import type { RunContext } from '../run/run-context.ts';
@@ -31,7 +31,7 @@ import { planJson } from './plan-json.ts';
 import { RunUsage } from './run-usage.ts';
 import type { Segments } from './segments.ts';
 
-/** The error code of a generation that a crash cut; the scheduler counts these apart (J2). */
+/** The error code of a generation interrupted by a crash; the scheduler counts these separately (J2). */
 export const INTERRUPTED = 'interrupted';
 
 type Ended = Extract<RunInput, { type: 'generation_ended' }>;
@@ -43,16 +43,16 @@ export class GenerationRunner {
   readonly #log: RunLog;
   readonly #results: Results;
   readonly #segments: Segments;
-  readonly #inbox: Inbox;
+  readonly #inputQueue: InputQueue;
   readonly #state: () => RunState;
   #reader: GenerationReader | null = null;
   #abort: AbortController | null = null;
   #nextAutoId = 1;
   #last = false;
-  /** The generation began before a crash, and its stream is gone. */
+  /** The generation began before a crash, and its stream is lost. */
   #isOrphaned = false;
   #text = '';
-  /** How the current generation broke off; null when it did not (P15). */
+  /** How the current generation ended early; null if it did not (P15). */
   #cut: Cut | null = null;
   #calls: readonly NativeCall[] = [];
   readonly #turn: { readonly user: string; readonly generations: ChatTurn['generations'][number][] };
@@ -62,14 +62,14 @@ export class GenerationRunner {
     readonly log: RunLog;
     readonly results: Results;
     readonly segments: Segments;
-    readonly inbox: Inbox;
+    readonly inputQueue: InputQueue;
     readonly state: () => RunState;
   }) {
     this.#context = given.context;
     this.#log = given.log;
     this.#results = given.results;
     this.#segments = given.segments;
-    this.#inbox = given.inbox;
+    this.#inputQueue = given.inputQueue;
     this.#state = given.state;
     this.blocks = new GenerationBlocks(given.segments);
     this.usage = new RunUsage(given.context, given.log);
@@ -101,17 +101,17 @@ export class GenerationRunner {
   }
 
   /**
-   * Goes on with the generation that a crash cut: posted text is read on; a model's stream is gone, and
-   * the generation ends here (J2).
+   * Continues the generation that a crash interrupted: posted text is read further; a model's stream is lost, so the
+   * generation ends here (J2).
    */
   resume(): void {
     const reader = this.#reader;
     if (reader === null || !this.#isOrphaned) return;
     const { source } = this.#context;
-    // A workflow leaves out what it has written already by itself.
+    // A workflow skips what it has already written.
     if (source.type !== 'model') return this.#stream(reader, source.type === 'text' ? reader.chars : 0);
-    const error = { code: INTERRUPTED, message: 'The host was restarted while the model was speaking' };
-    this.#inbox.put({ type: 'generation_ended', finish: 'error', said: [], ...reader.end('error'), error });
+    const error = { code: INTERRUPTED, message: 'The host was restarted while the model was answering' };
+    this.#inputQueue.put({ type: 'generation_ended', finish: 'error', pieces: [], ...reader.end('error'), error });
   }
 
   stop(): void {
@@ -123,7 +123,7 @@ export class GenerationRunner {
     this.#abort = abort;
     const stream: Parameters<typeof streamGeneration>[0] = {
       context: this.#context,
-      inbox: this.#inbox,
+      inputQueue: this.#inputQueue,
       reader,
       usage: this.usage,
       request: async ({ history }, signal) => {
@@ -147,29 +147,29 @@ export class GenerationRunner {
     this.#log.afterSync(() => void streamGeneration(stream, abort.signal, skip));
   }
 
-  /** What the feeds show now; the model's call waits for them, up to their deadline (F2). */
+  /** The current feeds; the model call waits for them, up to their deadline (F2). */
   async #feeds(signal: AbortSignal): Promise<readonly FeedReport[]> {
     const { feeds, resolved } = this.#context;
     const moment = { iteration: this.#log.iteration, usage: this.usage.totals };
-    const used = (usage: Usage): void => this.#inbox.put({ type: 'usage', usage });
+    const used = (usage: Usage): void => this.#inputQueue.put({ type: 'usage', usage });
     const ports = { ...this.#context, moment, used };
-    return await feeds.gather(resolved, (feed, aborted) => fetchFeed(feed, ports, aborted), signal);
+    return await feeds.current(resolved, (feed, aborted) => fetchFeed(feed, ports, aborted), signal);
   }
 
-  /** A piece of a record: it gives the events that it gave then (P3). */
+  /** Reads a recorded piece again; it gives the same events (P3). */
   reread(piece: StreamPiece): readonly ProtocolEvent[] {
     return this.#reader?.feed(piece) ?? [];
   }
 
-  /** The record's next piece of the text that was posted whole. */
+  /** The next recorded piece of the posted text. */
   rereadPosted(chars: number): StreamPiece {
     const { source } = this.#context;
     const from = this.#reader?.chars ?? 0;
     return { text: source.type === 'text' ? (source.text ?? '').slice(from, from + chars) : '' };
   }
 
-  rereadEnd(finish: FinishReason): ReadEnd & Pick<Ended, 'said'> {
-    return { said: [], ...(this.#reader?.end(finish) ?? { events: [], text: '', calls: [] }) };
+  rereadEnd(finish: FinishReason): ReadEnd & Pick<Ended, 'pieces'> {
+    return { pieces: [], ...(this.#reader?.end(finish) ?? { events: [], text: '', calls: [] }) };
   }
 
   /** The scheduler's input for the end of the generation, without its time. */

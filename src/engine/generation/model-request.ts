@@ -1,4 +1,4 @@
-/** The request for one generation: prompt, conversation, feeds and limits, as the agent's manifest wants them (L5). */
+/** Builds the model request of one generation from prompt, conversation, feeds and limits (L5). */
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ResolvedAgent } from '../../domain/manifest.ts';
@@ -15,12 +15,12 @@ export function modelRequest(given: {
   readonly resolved: ResolvedAgent;
   /** Turns of earlier runs, oldest first. */
   readonly history: readonly ChatTurn[];
-  /** The turn that the generation belongs to. */
+  /** The turn of this generation. */
   readonly turn: ChatTurn;
   readonly feeds: readonly FeedReport[];
   /** Whether it is the run's last generation. */
   readonly last: boolean;
-  /** Tokens that the run may still use without those of its last generation; null without such a budget. */
+  /** Remaining tokens of the run without those of its last generation; null without a token budget. */
   readonly tokensLeft: number | null;
   readonly signal: AbortSignal;
 }): ModelRequest {
@@ -35,13 +35,13 @@ export function modelRequest(given: {
     memory: agent.memory,
     current: { ...(turns.at(-1) ?? turn), last, feeds },
   });
-  // Declaring functions costs tokens, so it is done where the manifest asks for it; and where the
-  // conversation holds calls already: endpoints refuse those without the functions.
+  // Declaring functions costs tokens, so it is done only if the manifest requests it, or if the conversation already
+  // contains calls: endpoints reject calls without their functions.
   const native = agent.protocol.dialect === 'tool_calls' || messages.some(({ toolCalls }) => toolCalls !== undefined);
   const wished = typeof maxTokens === 'number' ? maxTokens : null;
   return {
     messages,
-    // The router chooses among the agent's models.
+    // The router selects one of the agent's models.
     model: null,
     temperature: typeof temperature === 'number' ? temperature : null,
     maxTokens: last ? limits.lastGenerationTokens : mostTokens(messages, wished, tokensLeft),
@@ -52,7 +52,7 @@ export function modelRequest(given: {
   };
 }
 
-/** What the generation may write, so that the tokens of the last one stay set aside (S12). */
+/** Maximum tokens of the generation, so that the tokens of the last one stay reserved (S12). */
 function mostTokens(messages: readonly ChatMessage[], wished: number | null, left: number | null): number | null {
   if (left === null) return wished;
   const prompt = messages.reduce((sum, { content }) => sum + estimateTokens(content), 0);

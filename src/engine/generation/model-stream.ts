@@ -1,17 +1,17 @@
 /**
  * One generation, from its source to the run:
  *
- *   provider -> deltas -> text -> parser -> protocol events -> inbox -> the loop in run/run.ts
+ *   provider -> deltas -> text -> parser -> protocol events -> input queue -> the loop in run/run.ts
  *
- * A generation's text comes from a model, from the client who posted it, or from a workflow. Whatever happens to the
- * source, exactly one `generation_ended` follows.
+ * A generation's text comes from a model, from a posted text, or from a workflow. Exactly one `generation_ended`
+ * follows, whatever happens to the source.
  */
 import { EngineError, messageOf } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
 import type { FinishReason, ModelRequest } from '../../domain/ports.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
 import { reasoningAsText } from '../../llm/providers/reasoning-text.ts';
-import type { Inbox } from '../run/inbox.ts';
+import type { InputQueue } from '../run/input-queue.ts';
 import type { RunContext, RunSource } from '../run/run-context.ts';
 import type { RunInput, StreamPiece } from '../run/run-input.ts';
 import { StepFailed } from '../workflow/step-failed.ts';
@@ -20,20 +20,20 @@ import type { RunUsage } from './run-usage.ts';
 
 interface Stream {
   readonly context: RunContext;
-  readonly inbox: Inbox;
+  readonly inputQueue: InputQueue;
   readonly reader: GenerationReader;
   readonly usage: RunUsage;
-  /** Makes the request to the model, once its feeds have answered. */
+  /** Creates the model request, after the feeds have answered. */
   readonly request: (source: ModelSource, signal: AbortSignal) => Promise<ModelRequest>;
   /** Writes the text of a workflow. */
   readonly write: (source: WorkflowSource) => AsyncIterable<string>;
 }
 
-/** Where the pieces and events of one generation go. */
+/** Receives the pieces and events of one generation. */
 interface Sink {
-  /** Reads a piece, and passes on the events that it completes. */
+  /** Reads a piece and passes on the events that it completes. */
   feed(piece: StreamPiece): void;
-  /** Passes on events, with the pieces that they came of. */
+  /** Passes on events with the pieces that they were read from. */
   put(events: readonly ProtocolEvent[]): void;
 }
 
@@ -41,30 +41,30 @@ type ModelSource = Extract<RunSource, { type: 'model' }>;
 type WorkflowSource = Extract<RunSource, { type: 'workflow' }>;
 type Ended = Extract<RunInput, { type: 'generation_ended' }>;
 
-/** The code of a source's fault that has none of its own. Posted text that breaks off is the client's doing. */
+/** The error code of a source that has none of its own. A posted text that ends early is the client's error. */
 const FAULTS = { text: 'input_cut', workflow: 'step_failed', model: 'model_unavailable' } as const;
 
-/** What a reader is told once when the manifest wants no native calls (P17). */
+/** Warning, sent once, if the manifest disables native calls (P17). */
 const IGNORED_CALL: ProtocolEvent = {
   type: 'warning',
   code: 'tool_call_ignored',
-  message: 'The model called functions natively, which the manifest turns off (protocol.dialect: protocol)',
+  message: 'The model called functions natively, which the manifest disables (protocol.dialect: protocol)',
   offset: 0,
 };
 
-/** @param skip characters of posted text that were read before a crash */
+/** @param skip number of characters of posted text that were read before a crash */
 export async function streamGeneration(stream: Stream, signal: AbortSignal, skip: number): Promise<void> {
-  const { inbox, reader, usage } = stream;
+  const { inputQueue, reader, usage } = stream;
   const { source } = stream.context;
-  /** Pieces that have completed no event yet. */
-  let said: StreamPiece[] = [];
+  /** Pieces that have not completed an event yet. */
+  let pieces: StreamPiece[] = [];
   const put = (events: readonly ProtocolEvent[]): void => {
     if (events.length === 0) return;
-    inbox.put({ type: 'protocol', said, events });
-    said = [];
+    inputQueue.put({ type: 'protocol', pieces, events });
+    pieces = [];
   };
   const feed = (piece: StreamPiece): void => {
-    said.push(piece);
+    pieces.push(piece);
     put(reader.feed(piece));
   };
   let finish: FinishReason = 'stop';
@@ -88,14 +88,14 @@ export async function streamGeneration(stream: Stream, signal: AbortSignal, skip
   if (signal.aborted) {
     finish = 'abort';
     const estimated = usage.estimateOpenCall();
-    if (estimated !== null) inbox.put({ type: 'usage', usage: estimated });
+    if (estimated !== null) inputQueue.put({ type: 'usage', usage: estimated });
   }
   usage.closeCall();
-  inbox.put({ type: 'generation_ended', finish, said, ...reader.end(finish), error });
+  inputQueue.put({ type: 'generation_ended', finish, pieces, ...reader.end(finish), error });
 }
 
 async function readModel(
-  { context, inbox, usage, request }: Stream,
+  { context, inputQueue, usage, request }: Stream,
   source: ModelSource,
   { feed, put }: Sink,
   signal: AbortSignal,
@@ -111,11 +111,11 @@ async function readModel(
     usage.received(delta);
     switch (delta.type) {
       case 'text':
-        if (source.tokens) inbox.put({ type: 'token', text: delta.text });
+        if (source.tokens) inputQueue.put({ type: 'token', text: delta.text });
         feed({ text: delta.text });
         break;
       case 'reasoning':
-        inbox.put({ type: 'reasoning', text: delta.text });
+        inputQueue.put({ type: 'reasoning', text: delta.text });
         break;
       case 'tool_call':
         if (dialect !== 'protocol') feed({ delta });
@@ -123,8 +123,8 @@ async function readModel(
         ignored = true;
         break;
       case 'usage':
-        // Not after a cancel, which has counted an estimate already (L6).
-        if (usage.closeCall()) inbox.put({ type: 'usage', usage: delta.usage });
+        // Not after a cancel, which has already counted an estimate (L6).
+        if (usage.closeCall()) inputQueue.put({ type: 'usage', usage: delta.usage });
         break;
       case 'notice':
         put([{ type: 'warning', code: delta.code, message: delta.message, offset: 0 }]);
@@ -136,9 +136,9 @@ async function readModel(
   return finish;
 }
 
-/** A text that was posted whole takes many turns, so that other sessions of the thread have theirs in between. */
+/** A posted text is read in several turns, so that other sessions of the thread can run in between. */
 async function readPosted(
-  { context, inbox }: Stream,
+  { context, inputQueue }: Stream,
   pieces: AsyncIterable<string>,
   { feed }: Sink,
   signal: AbortSignal,
@@ -149,7 +149,7 @@ async function readPosted(
     if (signal.aborted) return;
     feed({ text });
     share.charge(text.length * limits.textCharSteps);
-    if (text.length === limits.turnChars) await inbox.turnOver(signal);
+    if (text.length === limits.turnChars) await inputQueue.turnEnd(signal);
   }
 }
 
@@ -163,7 +163,7 @@ async function* inPieces(chunks: AsyncIterable<string>, skip: number): AsyncGene
   }
 }
 
-/** Ends with the signal, even when the source yields nothing more. */
+/** Ends with the signal, even if the source yields nothing more. */
 async function* untilAborted(chunks: AsyncIterable<string>, signal: AbortSignal): AsyncGenerator<string> {
   const iterator = chunks[Symbol.asyncIterator]();
   const aborted = new Promise<IteratorResult<string>>((resolve) => {

@@ -1,4 +1,4 @@
-/** The plan report on the wire: `plan_generated` and `POST /plan` share these members. */
+/** The wire form of the plan report, shared by `plan_generated` and `POST /plan`. */
 import type { EventData } from '../../domain/event.ts';
 import type { PlanReport } from '../../scheduler/plan.ts';
 

@@ -1,9 +1,9 @@
 /**
- * What the model calls of one run use: tokens and costs, summed up and written (L6, S12).
+ * Usage of the model calls of one run: tokens and costs, summed up and journaled (L6, S12).
  *
- * Owns the totals, and an estimate of the call that is in progress. Does not own the budgets: the scheduler is told.
+ * Owns the totals, and an estimate for the current call. Does not own the budgets, which belong to the scheduler.
  *
- * Invariant: every model call is counted once, by what its endpoint reports, or by an estimate when it is cancelled.
+ * Invariant: every model call is counted once: as reported by its endpoint, or as an estimate if it is cancelled.
  */
 import type { ChatMessage, ModelDelta, Usage } from '../../domain/ports.ts';
 import { estimateTokens, textBytes, tokensOf } from '../../domain/tokens.ts';
@@ -17,7 +17,7 @@ interface Totals {
   cached_tokens: number;
   model_calls: number;
   estimated: boolean;
-  /** US dollars; absent as long as no call had a known price. */
+  /** US dollars; absent while no call had a known price. */
   cost?: number;
 }
 
@@ -31,7 +31,7 @@ export class RunUsage {
     model_calls: 0,
     estimated: false,
   };
-  /** The model call that has not reported its usage yet; `bytes` of its answer so far. */
+  /** The model call that has not reported its usage yet; `bytes` counts its answer so far. */
   #open: { readonly messages: readonly ChatMessage[]; bytes: number } | null = null;
   #hasWarned = false;
 
@@ -52,14 +52,14 @@ export class RunUsage {
     if (this.#open !== null) this.#open.bytes += deltaBytes(delta);
   }
 
-  /** @returns whether a call was open, whose usage is still to be counted */
+  /** @returns whether a call was open, whose usage must still be counted */
   closeCall(): boolean {
     const wasOpen = this.#open !== null;
     this.#open = null;
     return wasOpen;
   }
 
-  /** Closes the open call; returns what it has used so far, by estimate, or null when no call is open. */
+  /** Closes the open call. @returns its estimated usage so far, or null if no call is open */
   estimateOpenCall(): Usage | null {
     const call = this.#open;
     if (call === null) return null;
@@ -68,7 +68,7 @@ export class RunUsage {
     return { promptTokens, completionTokens: tokensOf(call.bytes), cachedTokens: 0, estimated: true };
   }
 
-  /** Writes and sums up what a model call used; `cost` is there when the model's price is known (S12). */
+  /** Journals and sums up the usage of a model call; `cost` is set if the model's price is known (S12). */
   record(usage: Usage): { readonly tokens: number; readonly cost?: number } {
     this.#totals.prompt_tokens += usage.promptTokens;
     this.#totals.completion_tokens += usage.completionTokens;
@@ -89,14 +89,14 @@ export class RunUsage {
     return { tokens: usage.promptTokens + usage.completionTokens, ...(cost === null ? {} : { cost }) };
   }
 
-  /** Warns once about a cost budget that does not see a call. */
+  /** Warns once if a cost budget does not include a call. */
   #warnUnpriced({ model }: Usage): void {
     if (this.#context.policy.cost == null || this.#hasWarned) return;
     this.#hasWarned = true;
-    const which = model === undefined ? 'a model that is not named' : `the model "${model}"`;
+    const which = model === undefined ? 'an unnamed model' : `the model "${model}"`;
     this.#log.warn(
       'unknown_price',
-      `The price of ${which} is not known: its calls do not count for the cost budget (add it under cognitive_engine.prices)`,
+      `The price of ${which} is unknown, so its calls do not count towards the cost budget (add it under cognitive_engine.prices)`,
     );
   }
 }
@@ -106,7 +106,7 @@ function deltaBytes(delta: ModelDelta): number {
   return delta.type === 'text' || delta.type === 'reasoning' ? textBytes(delta.text) : 0;
 }
 
-/** Without the noise of binary fractions: a billionth is far below any price. */
+/** Removes floating-point noise: a billionth is far below any price. */
 function dollars(cost: number): number {
   return Math.round(cost * 1e9) / 1e9;
 }

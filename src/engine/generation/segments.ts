@@ -1,16 +1,16 @@
 /**
- * Text blocks on their way to the reader: thoughts, bare text and responses.
+ * Text blocks for the reader: thoughts, bare text and responses.
  *
  * Owns the content of every open block, its offsets, and where a response waits for a reference.
- * Does not own what a name stands for: it asks.
+ * Does not own the values of names: it asks for them.
  *
  * Invariants:
- *  1. A block opens and closes with a journaled event; the closing one carries the whole text (J4).
- *  2. Patches of a block carry its seq as `segment` and continue at `offset`, in UTF-16 units.
- *  3. A response holds at the first reference whose producer is at work; what comes after it in the
- *     same block waits with it, later blocks do not (P13).
+ *  1. A block opens and closes with a journaled event; the closing event contains the whole text (J4).
+ *  2. Patches of a block have its seq as `segment` and continue at `offset`, in UTF-16 code units.
+ *  3. A response stops at the first reference whose producer is running. The rest of the block waits; later blocks do
+ *     not (P13).
  *  4. A substituted value is text: nothing in it is parsed or substituted again (X1, P12).
- *  5. The references of a run render at most `limits.runResponseChars`; after them each response is cut.
+ *  5. The references of a run render at most `limits.runResponseChars`; after that, responses are cut.
  */
 import { limits } from '../../domain/limits.ts';
 import type { Finality, Reference } from '../../domain/protocol-event.ts';
@@ -27,19 +27,19 @@ interface Block {
   readonly iteration: number;
   readonly final: Finality;
   content: string;
-  /** The beginning of a response with references, as the model wrote it; null without references. */
+  /** The beginning of a response with references as written by the model; null without references. */
   written: string | null;
-  /** UTF-8; counted for responses only. */
+  /** UTF-8 bytes; counted for responses only. */
   bytes: number;
   cut: boolean;
   readonly pieces: Piece[];
   closed: boolean;
   unclosed: boolean;
-  /** A crash took the rest of it (J4). */
+  /** A crash cut off the rest (J4). */
   shortened: boolean;
 }
 
-/** Turns a value into the text that stands for `$name` in a response. */
+/** Renders the value of `$name` in a response. */
 export type RenderReference = (reference: Reference, value: NameValue) => { text: string; warning: string | null };
 
 export class Segments {
@@ -47,13 +47,13 @@ export class Segments {
   readonly #render: RenderReference;
   readonly #streamThoughts: boolean;
   #open: Block | null = null;
-  /** Open blocks that one inside them has interrupted: reasoning comes beside the text. */
+  /** Open blocks interrupted by another one: reasoning may arrive between pieces of text. */
   readonly #below: Block[] = [];
-  /** Responses that wait for a reference, in order; the open block may be one of them. */
+  /** Responses that wait for a reference, in order; may include the open block. */
   #held: Block[] = [];
   #responses: { content: string; final: Finality }[] = [];
   #bareText: { readonly iteration: number; readonly content: string }[] = [];
-  /** What was warned about already: each reference once, and at most `limits.warningsPerGeneration` in a run. */
+  /** Issued warnings: each reference once, at most `limits.warningsPerGeneration` in a run. */
   readonly #warned = new Set<string>();
   #renderedChars = 0;
 
@@ -90,7 +90,7 @@ export class Segments {
     else this.#emit(block, text);
   }
 
-  /** A reference in the open response; `resolve` is asked now and whenever something settles. */
+  /** A reference in the open response; `resolve` is called now and whenever an action settles. */
   refer(reference: Reference, resolve: () => NameValue): void {
     const block = this.#open;
     if (block === null) return;
@@ -110,7 +110,7 @@ export class Segments {
     this.#finishIfDone(block);
   }
 
-  /** Something has settled: responses that waited for it go on. */
+  /** An action has settled: responses that waited for it continue. */
   advance(): void {
     if (this.#held.length === 0) return;
     for (const block of this.#held) {
@@ -120,8 +120,8 @@ export class Segments {
     this.#held = this.#held.filter((block) => block.pieces.length > 0);
   }
 
-  /** The run ends: nothing more can settle, so what still waits is written as pending. */
-  giveUp(): void {
+  /** The run ends and nothing more can settle: open references are written as pending. */
+  finishPending(): void {
     while (this.#open !== null) this.close(true);
     for (const block of this.#held) {
       for (const piece of block.pieces) {
@@ -133,12 +133,12 @@ export class Segments {
     this.#held = [];
   }
 
-  /** Completed responses of the run so far, in the order in which they were completed. */
+  /** Completed responses of the run so far, in order of completion. */
   get responses(): readonly { readonly content: string; readonly final: Finality }[] {
     return this.#responses;
   }
 
-  /** Bare text of the last generation that had any: earlier ones spoke beside their actions (P11). */
+  /** Bare text of the last generation that had any: earlier generations only accompanied their actions (P11). */
   get bareText(): string {
     const last = this.#bareText.at(-1)?.iteration;
     return this.#bareText
@@ -147,7 +147,7 @@ export class Segments {
       .join('\n\n');
   }
 
-  /** Whole-text patches of the blocks that are open now, for a reader who comes late (J4). */
+  /** Patches with the whole text of the open blocks, for a reader who connects late (J4). */
   catchUp(): TextPatch[] {
     const open = this.#open === null ? this.#below : [...this.#below, this.#open];
     return [...new Set([...this.#held, ...open])]
@@ -173,7 +173,7 @@ export class Segments {
     pieces.splice(0, done);
   }
 
-  /** Nothing is rendered that a limit keeps out of the response. */
+  /** Renders a reference, unless a limit excludes it from the response. */
   #rendered(block: Block, reference: Reference, value: NameValue): ReturnType<RenderReference> {
     if (block.cut) return { text: '', warning: null };
     if (this.#renderedChars >= limits.runResponseChars) {
@@ -228,7 +228,7 @@ export class Segments {
       },
       { iteration: block.iteration, ...(block.written === null ? {} : { state: { written: block.written } }) },
     );
-    // What was written counts, where the block was closed before a crash already.
+    // If the block was already closed before a crash, its stored text applies.
     const { content } = data;
     if (block.type === 'response') this.#responses.push({ content, final: block.final });
     if (block.type === 'text') this.#bareText.push({ iteration: block.iteration, content });
@@ -245,7 +245,7 @@ function byteLength(text: string): number {
   return encoder.encode(text).length;
 }
 
-/** The longest beginning of `text` that fits in `bytes` of UTF-8, whole characters only. */
+/** The longest prefix of `text` that fits into `bytes` of UTF-8, whole characters only. */
 function cutToBytes(text: string, bytes: number): string {
   if (bytes <= 0) return '';
   const buffer = new Uint8Array(bytes);

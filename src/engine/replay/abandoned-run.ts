@@ -1,6 +1,6 @@
 /**
- * Ends a run that nobody owns any more: the object vanished, or our own code failed. Every action
- * that was accepted gets its terminal event (S10), then the run gets its own (J3).
+ * Ends a run without an owner: its object was lost, or an internal error occurred. Every accepted action gets its
+ * terminal event (S10), then the run gets its own (J3).
  */
 import type { EventData, EventType, JournaledEventType, SessionEvent } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
@@ -21,14 +21,14 @@ const RUN_ENDS: Readonly<Partial<Record<EventType, RunStatus>>> = {
   agent_cancelled: 'cancelled',
 };
 
-/** @returns the events that were appended, for the readers that are there */
+/** @returns the appended events, for connected readers */
 export function endAbandonedRun(
   journal: Journal,
   run: RunRecord,
   at: number,
   error: { readonly code: string; readonly message: string } = {
     code: 'interrupted',
-    message: 'The session was restarted while this run was going on',
+    message: 'The session was restarted during this run',
   },
 ): SessionEvent[] {
   const open = new Map<string, { readonly event: SessionEvent; started: boolean; readonly state: JsonObject }>();
@@ -66,7 +66,7 @@ export function endAbandonedRun(
   };
   for (const [key, { event, started }] of open) {
     if (started) {
-      const message = 'The action had started and what came of it is not known';
+      const message = 'The action had started, and its outcome is unknown';
       append('action_failed', { error: { code: 'outcome_unknown', message, retryable: false } }, event, { key });
     } else {
       append('action_cancelled', { reason: error.message }, event, { key });
@@ -75,7 +75,7 @@ export function endAbandonedRun(
   if (over === null) {
     append('agent_failed', { error: { ...error }, iterations: iteration }, null);
   }
-  // What the events say counts: the row may be a moment behind them.
+  // The events are authoritative; the row may lag behind them.
   journal.runs.end(run.run, over ?? 'failed', at, false);
   return appended;
 }

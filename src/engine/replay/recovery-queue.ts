@@ -1,30 +1,29 @@
 /**
- * What a host takes up of the work that an earlier host left, and whether that work froze the hosts before (J2).
+ * Decides which work of an earlier host is recovered, and detects work that froze its hosts (J2).
  *
- * Before a piece of work is taken up, it is written down that it is, with the life of the host; the note goes when the
- * host has lived for `limits.provenMs` after it, or the work is over. A note that is still there at the next start says
- * that its host ended shortly after it took up this work. Where somebody watches the hosts, a note counts only when its
- * host was seen to freeze: hosts that are killed or deployed anew say nothing about the work. Where nobody does, an
- * object that ends has ended by itself, and every note counts.
+ * A note with the current host life is stored before a piece of work is recovered. It is removed when the host has run
+ * for `limits.provenMs` after that, or when the work has ended. A note that still exists at the next start means that
+ * the host ended shortly after recovering this work. If hosts are supervised, a note counts only if its host froze:
+ * killed or redeployed hosts prove nothing about the work. Without supervision, every note counts.
  *
  * Invariants:
- *  1. The note is on disk before the work begins.
- *  2. Work whose notes count `limits.frozenStarts` is not taken up. It stays set aside until it is forgiven.
+ *  1. The note is durable before the work begins.
+ *  2. Work with `limits.frozenStarts` counted notes is not recovered. It stays suspended until it is forgiven.
  */
 import { limits } from '../../domain/limits.ts';
 import type { Clock, SqlDatabase } from '../../domain/ports.ts';
-import type { Suspects } from './suspects.ts';
+import type { QuarantineSlots } from './quarantine-slots.ts';
 
-/** The host as whoever started it describes it. */
+/** The current host life, as reported by its supervisor. */
 export interface HostLife {
-  /** Counts the starts of the host; null where nobody watches it. */
+  /** Number of this start of the host; null without supervision. */
   readonly life: number | null;
-  /** Lives that ended because the host answered nothing any more. */
+  /** Lives that ended because the host froze. */
   readonly frozen: readonly number[];
 }
 
 interface Note {
-  /** Lives of hosts that took the work up and did not prove it harmless. */
+  /** Lives of hosts that started the work and did not prove it harmless. */
   readonly lives: readonly number[];
   readonly aside: boolean;
 }
@@ -35,27 +34,27 @@ export class RecoveryQueue {
   readonly #db: SqlDatabase;
   readonly #host: HostLife;
   readonly #clock: Clock;
-  readonly #suspects: Pick<Suspects, 'waitFor'>;
+  readonly #slots: Pick<QuarantineSlots, 'delayOf'>;
   readonly #pending = new Map<string, () => void>();
   #hasTable: boolean | null = null;
 
-  constructor(db: SqlDatabase, host: HostLife, clock: Clock, suspects: Pick<Suspects, 'waitFor'>) {
+  constructor(db: SqlDatabase, host: HostLife, clock: Clock, slots: Pick<QuarantineSlots, 'delayOf'>) {
     this.#db = db;
     this.#host = host;
     this.#clock = clock;
-    this.#suspects = suspects;
+    this.#slots = slots;
   }
 
   /**
-   * Writes down that the work is taken up, in its turn among suspects; it may begin when this resolves.
+   * Stores a note for the work and waits for its slot; the work may begin when this resolves.
    *
-   * @param onDelay told when it has to wait for its turn
-   * @returns why it is not taken up, in words for people; null when it is
+   * @param onDelay called if it has to wait for its slot
+   * @returns why it is not recovered, as a message; null if it is
    */
   async take(work: string, onDelay: () => void = () => undefined): Promise<string | null> {
-    const aside = this.#whyAside(work);
+    const aside = this.#whySuspended(work);
     if (aside !== null) return aside;
-    const waitMs = this.#suspects.waitFor(this.#suspicion(work), this.#clock.now());
+    const waitMs = this.#slots.delayOf(this.#notesAgainst(work), this.#clock.now());
     if (waitMs > 0) {
       onDelay();
       await new Promise<void>((resolve) => {
@@ -66,23 +65,23 @@ export class RecoveryQueue {
     return null;
   }
 
-  /** How many starts in a row speak against the work. */
-  #suspicion(work: string): number {
+  /** Number of consecutive starts that count against the work. */
+  #notesAgainst(work: string): number {
     const { lives } = this.#read(work);
     return this.#host.life === null
       ? lives.length
       : new Set(lives.filter((life) => this.#host.frozen.includes(life))).size;
   }
 
-  /** Why the work is not taken up any more, in words for people; null when it may be. What is set aside stays so. */
-  #whyAside(work: string): string | null {
+  /** Why the work is not recovered any more, as a message; null if it may be. Suspended work stays suspended. */
+  #whySuspended(work: string): string | null {
     const { lives, aside } = this.#read(work);
-    const against = this.#suspicion(work);
-    // Hosts that crash or are killed each time count, too, later: what they did may be what ended them.
+    const against = this.#notesAgainst(work);
+    // Hosts that crash or are killed each time also count, later: the work may have caused it.
     if (!aside && against < limits.frozenStarts && lives.length < limits.recoveries) return null;
     if (!aside) this.#write(work, { lives, aside: true });
     const what = this.#host.life === null || against < limits.frozenStarts ? 'ended' : 'froze';
-    return `the host ${what} at ${Math.max(against, lives.length)} starts in a row, shortly after it took this up`;
+    return `the host ${what} at ${Math.max(against, lives.length)} starts in a row, shortly after recovering this`;
   }
 
   async #begin(work: string): Promise<void> {
@@ -96,7 +95,7 @@ export class RecoveryQueue {
     );
   }
 
-  /** The work is over, or its host is alive in spite of it. */
+  /** The work has ended, or the host survived it. */
   end(work: string): void {
     const cancel = this.#pending.get(work);
     if (cancel === undefined) return;
@@ -105,11 +104,11 @@ export class RecoveryQueue {
     try {
       this.#db.exec(`DELETE FROM taken_up WHERE work = ?`, work);
     } catch {
-      // A note too many: it says at the next start that this host ended, and so it has.
+      // An extra note does no harm: it states at the next start that this host ended, which is true.
     }
   }
 
-  /** What was set aside may be taken up again: all whose names begin like this. */
+  /** Suspended work whose name begins with this prefix may be recovered again. */
   forgive(prefix: string): void {
     if (!this.#exists()) return;
     this.#db.exec(`DELETE FROM taken_up WHERE aside = 1 AND SUBSTR(work, 1, ?) = ?`, prefix.length, prefix);

@@ -1,16 +1,16 @@
 /**
- * The record of a run, given back to its own code: the inputs in their order, and the events that came
- * of them, so that nothing is written or done a second time (J2, J9).
+ * The record of a run, replayed by the same code: the inputs in order, and the resulting events, so that nothing is
+ * written or executed twice (J2, J9).
  *
- * Owns the place in the record. Does not own what the inputs lead to: the run decides as it did, and
- * the record is what it is held to.
+ * Owns the position in the record. Does not own the consequences of the inputs: the run decides as it did before, and
+ * is compared with the record.
  *
  * Invariants:
- *  1. Every event that the run makes again is matched with the recorded one, in order. What does not
- *     match is a divergence: the record stands, and the run does not go on from it.
- *  2. When the record is used up, the run writes again: a turn that a crash tore is finished.
- *  3. Events that depend on what was so at the time (warnings, changes of variables) are not made
- *     again and not matched.
+ *  1. Every event that the run produces again is matched with the recorded one, in order. A mismatch is a divergence:
+ *     the record is kept, and the run does not continue.
+ *  2. After the end of the record, the run writes again: a turn interrupted by a crash is completed.
+ *  3. Events that depend on the circumstances of the time (warnings, changes of variables) are not produced again and
+ *     not matched.
  */
 import type { ActionError } from '../../domain/action.ts';
 import { EngineError } from '../../domain/errors.ts';
@@ -21,14 +21,14 @@ import type { Journal } from '../../journal/journal.ts';
 import { decodeInputs } from '../run/input-codec.ts';
 import type { ConditionResult, RecordedInput } from '../run/run-input.ts';
 
-/** Made by what was so at the moment, or beside the run's own turns. */
+/** Depend on the circumstances of the time, or were written outside the run's turns. */
 const UNREPEATED: ReadonlySet<JournaledEventType> = new Set<JournaledEventType>([
   'warning',
   'variable_changed',
   'context_feed_updated',
 ]);
 
-/** A recorded event that the run makes again. */
+/** A recorded event that the run produces again. */
 type Recorded = Pick<EventOf<JournaledEventType>, 'seq' | 'type' | 'run_id' | 'action_id' | 'data'>;
 
 export function isRepeated(type: JournaledEventType): boolean {
@@ -37,23 +37,23 @@ export function isRepeated(type: JournaledEventType): boolean {
 
 export class Replay {
   readonly inputs: readonly RecordedInput[];
-  /** How often the run was taken up again before. */
+  /** How often the run was recovered before. */
   readonly recoveries: number;
   readonly #events: readonly Recorded[];
   readonly #lastSeq: number;
   readonly #outputs = new Map<string, number>();
   readonly #estimates = new Map<string, number>();
   readonly #conditions = new Map<string, ConditionResult>();
-  readonly #asked = new Map<string, EventOf<'approval_requested'>>();
-  readonly #unasked = new Map<string, ActionError>();
+  readonly #approvals = new Map<string, EventOf<'approval_requested'>>();
+  readonly #approvalErrors = new Map<string, ActionError>();
   readonly #started = new Map<string, number>();
   readonly #load: (seq: number) => Json;
-  #place = 0;
+  #position = 0;
   #over = false;
 
   /**
-   * @throws EngineError `not_recoverable` when the record does not begin with the run's start: it was
-   *   written by code that did not keep one
+   * @throws EngineError `not_recoverable` if the record does not begin with the run's start: it was written by code
+   *   without records
    */
   constructor(journal: Journal, run: RunRecord) {
     const inputs: RecordedInput[] = [];
@@ -77,7 +77,7 @@ export class Replay {
       if (typeof key === 'string') {
         if (type === 'action_completed') this.#outputs.set(key, seq);
         if (type === 'action_queued') this.#estimates.set(key, Number(state?.['estimate'] ?? 0));
-        if (event.type === 'approval_requested') this.#asked.set(key, event);
+        if (event.type === 'approval_requested') this.#approvals.set(key, event);
         if (type === 'action_started' && !this.#started.has(key)) this.#started.set(key, seq);
       }
       if (event.type === 'warning' && event.data.code === 'run_recovered') recoveries += 1;
@@ -86,11 +86,11 @@ export class Replay {
     }
     takeLooseBefore(Infinity);
     if (lastSeq > 0 && inputs[0]?.type !== 'run_started') {
-      throw new EngineError('not_recoverable', `Run ${run.runId} has no record that it could go on from`);
+      throw new EngineError('not_recoverable', `Run ${run.runId} has no record to continue from`);
     }
     for (const input of inputs) {
       if (input.type === 'condition_evaluated') this.#conditions.set(input.key, input.result);
-      if (input.type === 'approval_asked') this.#unasked.set(input.key, input.error);
+      if (input.type === 'approval_asked') this.#approvalErrors.set(input.key, input.error);
     }
     this.inputs = inputs;
     this.recoveries = recoveries;
@@ -104,60 +104,60 @@ export class Replay {
     return this.#lastSeq === 0;
   }
 
-  /** Whether the record is still being gone through. */
-  get going(): boolean {
+  /** Whether the record is still being replayed. */
+  get active(): boolean {
     return !this.#over;
   }
 
-  /** The record has been gone through: from here on the run is live. */
+  /** The record has been replayed: the run is live from here on. */
   finish(): void {
     this.#over = true;
-    const left = this.#events[this.#place];
+    const left = this.#events[this.#position];
     if (left !== undefined) throw divergence(left, 'nothing');
   }
 
   /**
-   * The recorded event in the place of one that the run makes now; null when the record is used up.
+   * The recorded event for one that the run produces now; null at the end of the record.
    *
-   * @throws EngineError `not_recoverable` when another one stands there
+   * @throws EngineError `not_recoverable` if the record has a different event
    */
   match<T extends JournaledEventType>(type: T, actionId: string | null): WrittenEvent<T> | null {
-    const recorded = this.#events[this.#place];
+    const recorded = this.#events[this.#position];
     if (recorded === undefined) return null;
     if (recorded.type !== type || (recorded.action_id ?? null) !== actionId) {
       throw divergence(recorded, actionId === null ? type : `${type} of "${actionId}"`);
     }
-    this.#place += 1;
+    this.#position += 1;
     return recorded as unknown as WrittenEvent<T>;
   }
 
-  /** Whether an event was on disk before the crash. */
-  holds(seq: number): boolean {
+  /** Whether an event was durable before the crash. */
+  contains(seq: number): boolean {
     return seq <= this.#lastSeq;
   }
 
-  /** What a completed action gave; null when it did not complete. */
+  /** The output of a completed action; null if it did not complete. */
   outputOf(key: string): Json {
     const seq = this.#outputs.get(key);
     return seq === undefined ? null : this.#load(seq);
   }
 
-  /** The duration that the action was ordered by (S5), as it was known then. */
+  /** The recorded duration estimate of the action (S5). */
   estimateOf(key: string): number | null {
     return this.#estimates.get(key) ?? null;
   }
 
-  /** What a person was asked about an action; null when nobody was. */
-  askedOf(key: string): EventOf<'approval_requested'> | null {
-    return this.#asked.get(key) ?? null;
+  /** The approval request for an action; null if there was none. */
+  approvalRequestOf(key: string): EventOf<'approval_requested'> | null {
+    return this.#approvals.get(key) ?? null;
   }
 
-  /** Why a person could not be asked about an action. */
-  unaskedOf(key: string): ActionError | null {
-    return this.#unasked.get(key) ?? null;
+  /** Why an approval could not be requested for an action. */
+  approvalErrorOf(key: string): ActionError | null {
+    return this.#approvalErrors.get(key) ?? null;
   }
 
-  /** The event that started an action for the first time; null when it has not started. */
+  /** The event that first started an action; null if it has not started. */
   startedAt(key: string): number | null {
     return this.#started.get(key) ?? null;
   }
@@ -167,7 +167,7 @@ export class Replay {
   }
 }
 
-/** Outputs are read when they are asked for: all of them may be large. */
+/** Outputs are read on demand, because all of them together may be large. */
 function withoutOutput({ seq, type, run_id, action_id }: EventOf<'action_completed'>): Recorded {
   return { seq, type, run_id, action_id, data: { output: null, ms: 0, attempt: 0 } };
 }
@@ -176,6 +176,6 @@ function divergence(recorded: Recorded, made: string): EngineError {
   const id = recorded.action_id === undefined ? '' : ` of "${recorded.action_id}"`;
   return new EngineError(
     'not_recoverable',
-    `The record of run ${recorded.run_id} holds ${recorded.type}${id} at ${recorded.seq}, where this version would write ${made}`,
+    `The record of run ${recorded.run_id} has ${recorded.type}${id} at ${recorded.seq}, but this version would write ${made}`,
   );
 }

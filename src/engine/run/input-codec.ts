@@ -1,15 +1,15 @@
 /**
  * The stored form of a run's inputs (J9).
  *
- * Runs that are alive while a new version is deployed continue from what the old version stored: the names in
- * `STORED_AS` never change, and a type that is no longer written can still be read.
+ * Runs that are active while a new version is deployed continue from the stored form of the old version. Therefore the
+ * names in `STORED_AS` never change, and types that are no longer written can still be read.
  */
 import { EngineError } from '../../domain/errors.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import type { RecordedInput } from './run-input.ts';
 
-/** What each type is called in the field `is`. The other fields are stored as they are, except in `recalled`. */
+/** The stored name of each type, in the field `is`. The other fields are stored unchanged, except in `recalled`. */
 const STORED_AS = {
   run_started: 'start',
   text: 'text',
@@ -32,12 +32,12 @@ const TYPES: ReadonlyMap<Json | undefined, string> = new Map(
   Object.entries(STORED_AS).map(([type, stored]) => [stored, type]),
 );
 
-/** The stored form: plain JSON. */
+/** Encodes inputs as plain JSON. */
 export function encodeInputs(inputs: readonly RecordedInput[]): Json {
   return inputs.map(encode);
 }
 
-/** @throws EngineError `not_recoverable` where an input is not one that this version knows */
+/** @throws EngineError `not_recoverable` for an input that this version does not know */
 export function decodeInputs(json: Json | undefined): readonly RecordedInput[] {
   return Array.isArray(json) ? json.map(decode) : [];
 }
@@ -54,20 +54,20 @@ function decode(stored: Json): RecordedInput {
   const type = TYPES.get(is);
   if (type === undefined || typeof fields['at'] !== 'number') {
     const found = JSON.stringify(is ?? null).slice(0, 40);
-    throw new EngineError('not_recoverable', `The record of the run holds an input of the unknown type ${found}`);
+    throw new EngineError('not_recoverable', `The record of the run contains an input of the unknown type ${found}`);
   }
   const { found } = fields;
   const input = type === 'recalled' && isJsonObject(found) ? { ...fields, found: { error: found } } : fields;
   return { type, ...input } as unknown as RecordedInput;
 }
 
-/** A longer text is stored in several pieces, so that each fits in a row, however it is escaped. */
+/** Longer text is stored in several pieces, so that each fits into a row even with escapes. */
 const PIECE_CHARS = 100_000;
 
 /**
- * Adds an input to a list, as one with the last where both are pieces of the same text.
+ * Adds an input to a list, and merges it with the last one if both are pieces of the same text.
  *
- * @returns how many characters of text it brought
+ * @returns number of characters added
  */
 export function addRecorded(list: RecordedInput[], input: RecordedInput): number {
   const last = list.at(-1);

@@ -1,22 +1,22 @@
 /**
- * Outputs that have left memory, read from the journal.
+ * Reads outputs that are no longer in memory from the journal.
  *
- * A text may refer to one output any number of times, and to several in turn: within one turn each is read once,
- * whatever its size. After the turn the reader holds on to nothing.
+ * A text may refer to one output any number of times, and to several alternately: within one turn each is read once,
+ * whatever its size. After the turn, nothing is kept in memory.
  */
 import type { Json } from '../../domain/json.ts';
 
 export class OutcomeReader {
   readonly #load: (seq: number) => Json;
-  /** The platform keeps what a weak reference was made of until the turn is over. */
+  /** The platform keeps the target of a weak reference alive until the end of the turn. */
   readonly #read = new Map<number, WeakRef<{ readonly output: Json }>>();
 
-  /** @param load reads the output that an event holds */
+  /** @param load reads the output of an event */
   constructor(load: (seq: number) => Json) {
     this.#load = load;
   }
 
-  /** The output that the event `seq` holds. */
+  /** The output of the event `seq`. */
   at(seq: number): Json {
     const known = this.#read.get(seq)?.deref();
     if (known !== undefined) return known.output;

@@ -1,4 +1,4 @@
-/** From an input that arrives to its record, and from the record back to the input (J9). */
+/** Converts an input to its record, and a record back to the input (J9). */
 import type { ActionOutcome } from '../../domain/action.ts';
 import type { GenerationRunner } from '../generation/generation-runner.ts';
 import type { Replay } from '../replay/replay.ts';
@@ -6,7 +6,7 @@ import type { RunContext } from './run-context.ts';
 import type { RecordedInput, RunInput, StreamPiece } from './run-input.ts';
 import type { RunLog } from './run-log.ts';
 
-/** Records an input that has arrived now. Not recorded: what only people see, such as progress. */
+/** Records an input that has arrived now. Inputs for display only, such as progress, are not recorded. */
 export function recordInput(
   log: RunLog,
   source: RunContext['source'],
@@ -14,9 +14,9 @@ export function recordInput(
   at: number,
   random: number,
 ): void {
-  // The posted text is in the journal already: its length is enough.
+  // The posted text is already in the journal, so its length is enough.
   const posted = source.type === 'text' && source.text !== null;
-  const say = (pieces: readonly StreamPiece[]): void => {
+  const recordPieces = (pieces: readonly StreamPiece[]): void => {
     for (const piece of pieces) {
       if ('delta' in piece) log.record({ type: 'tool_call', at, delta: piece.delta });
       else if (posted) log.record({ type: 'posted_text', at, chars: piece.text.length });
@@ -25,10 +25,10 @@ export function recordInput(
   };
   switch (input.type) {
     case 'protocol':
-      return say(input.said);
+      return recordPieces(input.pieces);
     case 'generation_ended': {
-      const { type, said, finish, error } = input;
-      say(said);
+      const { type, pieces, finish, error } = input;
+      recordPieces(pieces);
       return log.record({ type, at, finish, error });
     }
     case 'attempt_ended': {
@@ -59,7 +59,7 @@ export function recordInput(
   }
 }
 
-/** The input that was recorded, with the events that its text gave and the output of its action. */
+/** The recorded input, with the events of its text and the output of its action. */
 export function inputOf(
   recorded: Exclude<RecordedInput, { type: 'run_started' | 'condition_evaluated' | 'approval_asked' }>,
   replay: Replay,
@@ -97,8 +97,8 @@ export function inputOf(
   }
 }
 
-function reread(said: StreamPiece, generations: GenerationRunner): RunInput {
-  return { type: 'protocol', said: [said], events: generations.reread(said) };
+function reread(piece: StreamPiece, generations: GenerationRunner): RunInput {
+  return { type: 'protocol', pieces: [piece], events: generations.reread(piece) };
 }
 
 /** The random number that was drawn at the time. */

@@ -1,4 +1,4 @@
-/** What the model's names become: parameters and inputs at dispatch (P12, P14), text in responses (P13). */
+/** Resolves the model's names: parameters and inputs at dispatch (P12, P14), text in responses (P13). */
 import { actionSpec } from '../../domain/action-types.ts';
 import type { ActionDeclaration } from '../../domain/action.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
@@ -9,34 +9,34 @@ import { follow, renderText, substitute } from '../../protocol/references/substi
 import type { NameLookup, SubstitutionQuota } from '../../protocol/references/substitution.ts';
 import type { NameValue } from './results.ts';
 
-/** An action whose parameters are ready for its executor. */
+/** An action's call, ready for its executor. */
 export interface ResolvedCall {
   readonly parameters: JsonObject;
-  /** Values that reach code as data, by name (P14). */
+  /** Values passed to code as data, by name (P14). */
   readonly inputs: JsonObject;
   readonly warnings: readonly { readonly code: WarningCode; readonly message: string }[];
-  /** Values are missing, because the run's references have added too much. */
+  /** Values are missing, because the run's references exceeded their quota. */
   readonly spent?: boolean;
-  /** What its references came to, as text. */
+  /** Number of characters rendered for its references. */
   readonly renderedChars?: number;
 }
 
 interface Sources {
   readonly lookup: (name: string) => NameValue;
-  /** What the action depends on, with what came of it; asked for where values go beside code. */
+  /** The action's dependencies with their outputs; called if values are passed to code. */
   readonly dependencies: () => readonly { readonly action: ActionDeclaration; readonly output: Json }[];
   /** Shared by the actions of a run. */
   readonly quota: SubstitutionQuota;
 }
 
-/** Puts values in the place of an action's references. */
+/** Replaces an action's references with values. */
 export function resolveCall(action: ActionDeclaration, sources: Sources): ResolvedCall {
   const lookup: NameLookup = (name) => forParameters(sources.lookup(name));
   if (actionSpec(action.type).code === null) {
     const { value, ...rest } = substitute(action.parameters, lookup, sources.quota);
     return { parameters: value, inputs: {}, ...rest };
   }
-  // Code is never substituted: values travel beside it, as data.
+  // Code is never substituted: values are passed separately, as data.
   const given = substitute({ inputs: namedInputs(action.parameters['inputs']) }, lookup, sources.quota);
   const inputs = new Map<string, Json>();
   for (const { action: dependency, output } of sources.dependencies()) {
@@ -50,12 +50,12 @@ export function resolveCall(action: ActionDeclaration, sources: Sources): Resolv
   if (isJsonObject(given.value['inputs'])) {
     for (const [name, value] of Object.entries(given.value['inputs'])) inputs.set(name, value);
   }
-  // fromEntries defines own properties, also one called `__proto__`.
+  // fromEntries defines own properties, even for `__proto__`.
   const { value: _given, ...rest } = given;
   return { parameters: action.parameters, inputs: Object.fromEntries(inputs), ...rest };
 }
 
-/** `inputs` as an object; a list of references names each after what it refers to. */
+/** `inputs` as an object; in a list of references, each is named after its target. */
 function namedInputs(inputs: Json | undefined): JsonObject {
   if (isJsonObject(inputs)) return inputs;
   if (!Array.isArray(inputs)) return {};
@@ -70,32 +70,32 @@ function forParameters(value: NameValue): ReturnType<NameLookup> {
     case 'value':
       return { known: true, value: value.value };
     case 'running':
-      // Possible with `wait_for_all: false` only: what has not finished is null (S3).
+      // Only possible with `wait_for_all: false`: an unfinished dependency is null (S3).
       return { known: true, value: null };
-    case 'without':
+    case 'absent':
       return { known: true, failed: value.why };
     case 'unknown':
       return { known: false };
   }
 }
 
-/** The text that stands for a reference in a response. */
+/** Renders a reference in a response. */
 export function renderReference(reference: Reference, value: NameValue): { text: string; warning: string | null } {
   switch (value.type) {
     case 'value': {
       const found = follow(value.value, reference.path);
       return found.found
         ? { text: renderText(found.value), warning: null }
-        : { text: '', warning: `${reference.raw}: the value of "${reference.name}" has nothing there` };
+        : { text: '', warning: `${reference.raw}: this path does not exist in the value of "${reference.name}"` };
     }
-    case 'without':
+    case 'absent':
       return { text: `[${reference.name}: ${value.why}]`, warning: null };
     case 'running':
       return { text: `[${reference.name}: pending]`, warning: null };
     case 'unknown':
       return {
         text: reference.raw,
-        warning: `${reference.raw} refers to nothing that was declared before it; it was left as it is`,
+        warning: `${reference.raw} refers to a name that was not declared before; left unchanged`,
       };
   }
 }

@@ -1,12 +1,12 @@
 /**
- * What the run's actions came to, by key: the values behind `$name` (P12, P13).
+ * The results of the run's actions by key: the values of `$name` (P12, P13).
  *
- * Owns the outputs in memory and their sum. Does not own the journal: an output that has left memory
- * is read from there when it is asked for.
+ * Owns the outputs in memory and their total size. Does not own the journal: an output that is no longer in memory is
+ * read from there on demand.
  *
  * Invariants (J6):
- *  1. At most `limits.outcomesInMemoryBytes` of outputs stay in memory, the newest one always.
- *  2. The outputs of a run have at most `limits.runOutcomeBytes` together: what would pass it is refused.
+ *  1. At most `limits.outcomesInMemoryBytes` of outputs stay in memory; the newest one always does.
+ *  2. The outputs of a run have at most `limits.runOutcomeBytes` in total; an output beyond that is rejected.
  */
 import type { ActionError, ActionKey, TerminalStatus } from '../../domain/action.ts';
 import type { Json } from '../../domain/json.ts';
@@ -15,28 +15,28 @@ import { textBytes } from '../../domain/tokens.ts';
 
 export interface ActionResult {
   readonly id: string;
-  /** Its place in its generation's text: an id may belong to a rejected action as well. */
+  /** Its position in its generation's text; a rejected action may have the same id. */
   readonly ordinal: number;
   readonly name: string | null;
-  /** Declared fire_and_forget and not awaited: the model is not told (S4). */
+  /** Declared fire_and_forget and not awaited: not shown to the model (S4). */
   readonly silent: boolean;
   readonly status: TerminalStatus;
   /** The output of a completed action, else null. */
   readonly output: Json;
-  /** Why there is no output, in a line; null for a completed action. */
+  /** Why there is no output, in one line; null for a completed action. */
   readonly note: string | null;
   readonly startedAt: number | null;
   readonly endedAt: number;
 }
 
-/** What a name in the model's text stands for at this moment. */
+/** The current value of a name in the model's text. */
 export type NameValue =
   | { readonly type: 'value'; readonly value: Json }
-  /** The producer is still at work: responses hold here (P13). */
+  /** The producer is still running: responses wait here (P13). */
   | { readonly type: 'running' }
-  /** There is no value and there will be none, or not soon: shown as `[name: why]`. */
+  /** There is no value, and there will be none, or not soon: shown as `[name: reason]`. */
   | {
-      readonly type: 'without';
+      readonly type: 'absent';
       readonly why: 'failed' | 'skipped' | 'rejected' | 'cancelled' | 'pending' | 'left_out';
     }
   | { readonly type: 'unknown' };
@@ -48,10 +48,10 @@ interface StagedOutput {
 
 interface Settled {
   readonly result: Omit<ActionResult, 'output'>;
-  /** Undefined once it has left memory. */
+  /** Undefined once it is no longer in memory. */
   output: Json | undefined;
   readonly bytes: number;
-  /** The event that holds the output. */
+  /** The event with the output. */
   readonly seq: number;
 }
 
@@ -62,12 +62,12 @@ export class Results {
   readonly #keys = new Map<string, ActionKey>();
   readonly #awaited = new Map<string, PromiseWithResolvers<ActionResult>>();
   readonly #load: (seq: number) => Json;
-  /** Keys whose outputs are in memory, oldest first. */
+  /** Keys of outputs in memory, oldest first. */
   #inMemory: ActionKey[] = [];
   #memoryBytes = 0;
   #totalBytes = 0;
 
-  /** @param load reads the output that an event holds */
+  /** @param load reads the output of an event */
   constructor(load: (seq: number) => Json) {
     this.#load = load;
   }
@@ -81,29 +81,29 @@ export class Results {
   }
 
   /**
-   * An attempt's output, kept until the scheduler has decided whether it counts (S7). One that is too
-   * large is cut, with a marker.
+   * Stores an attempt's output until the scheduler has decided whether it counts (S7). A large output is cut, with a
+   * marker.
    *
-   * @returns why it cannot be kept, or null
+   * @returns why it cannot be stored, or null
    */
   stageOutput(key: ActionKey, output: Json): ActionError | null {
-    const bounded = bound(output);
-    const offered = this.#staged.get(key)?.bytes ?? 0;
-    if (this.#totalBytes - offered + bounded.bytes > limits.runOutcomeBytes) {
-      const message = `The outputs of this run would have more than ${limits.runOutcomeBytes} bytes together`;
+    const bounded = limitSize(output);
+    const stagedBytes = this.#staged.get(key)?.bytes ?? 0;
+    if (this.#totalBytes - stagedBytes + bounded.bytes > limits.runOutcomeBytes) {
+      const message = `The outputs of this run would exceed ${limits.runOutcomeBytes} bytes in total`;
       return { code: 'outcome_quota', message, retryable: false };
     }
-    this.#totalBytes += bounded.bytes - offered;
+    this.#totalBytes += bounded.bytes - stagedBytes;
     this.#staged.set(key, bounded);
     return null;
   }
 
-  /** The output that was offered, without taking it. */
-  offered(key: ActionKey): Json {
+  /** The staged output, which stays staged. */
+  stagedOutput(key: ActionKey): Json {
     return this.#staged.get(key)?.output ?? null;
   }
 
-  /** @param seq of the event that holds the output */
+  /** @param seq the event with the output */
   settle(key: ActionKey, result: Omit<ActionResult, 'startedAt' | 'output'>, seq: number): void {
     const staged = this.#staged.get(key);
     this.#staged.delete(key);
@@ -121,13 +121,13 @@ export class Results {
     while (this.#memoryBytes > limits.outcomesInMemoryBytes && this.#inMemory.length > 1) this.#forgetOldest();
   }
 
-  /** What the iteration's actions came to, in the order in which they settled. */
+  /** The results of the iteration's actions, in order of settlement. */
   ofIteration(iteration: number): ActionResult[] {
     const prefix = `${iteration}/`;
     return [...this.#settled].filter(([key]) => key.startsWith(prefix)).map(([, settled]) => this.#read(settled));
   }
 
-  /** Resolves when the action with this id has settled, whenever it is declared. */
+  /** Resolves when the action with this id has settled, even if it is declared later. */
   async settled(id: string): Promise<ActionResult> {
     const key = this.#keys.get(id);
     const known = key === undefined ? null : this.get(key);
@@ -160,15 +160,15 @@ export class Results {
 }
 
 /** The output with its size; past `limits.outcomeBytes` its beginning as text, with a marker (J6). */
-function bound(output: Json): StagedOutput {
+function limitSize(output: Json): StagedOutput {
   const text = JSON.stringify(output);
-  // A UTF-16 unit is at most 3 bytes of UTF-8: most outputs need no exact count.
+  // A UTF-16 code unit has at most 3 bytes in UTF-8: most outputs need no exact count.
   const bytes = text.length * 3 <= limits.outcomeBytes ? text.length : textBytes(text);
   if (bytes <= limits.outcomeBytes) return { output, bytes };
   const kept = typeof output === 'string' ? output : text;
   const head = kept.slice(0, Math.floor(limits.outcomeBytes / 4)).toWellFormed();
   return {
-    output: `${head}\n[cut: the output had ${bytes} bytes, kept are ${head.length} characters]`,
+    output: `${head}\n[cut: the output had ${bytes} bytes; the first ${head.length} characters are kept]`,
     bytes: head.length,
   };
 }

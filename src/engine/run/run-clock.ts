@@ -1,9 +1,9 @@
-/** A run's time: the host's, or that of the record while it is gone through again (S1, J9). */
+/** A run's time: the host's, or the recorded time during a replay (S1, J9). */
 import type { Clock } from '../../domain/ports.ts';
 
 export class RunClock implements Clock {
   readonly #clock: Clock;
-  /** Epoch milliseconds of the recorded moment; null = now. */
+  /** Epoch milliseconds of the recorded moment; null means now. */
   at: number | null = null;
 
   constructor(clock: Clock) {

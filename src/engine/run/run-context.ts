@@ -1,4 +1,4 @@
-/** What a run is given: its identity, its policy, and the outside world as ports. */
+/** The input of a run: its identity, its policy, and the outside world as ports. */
 import type { ActionType } from '../../domain/action.ts';
 import type { SessionEvent } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
@@ -25,7 +25,7 @@ import type { OutcomeCache } from '../actions/outcome-cache.ts';
 import type { Feeds } from '../feeds/feeds.ts';
 import type { LearnedDurations } from '../actions/learned-durations.ts';
 
-/** Where the text of the run's generations comes from. */
+/** The source of the text of the run's generations. */
 export type RunSource =
   | {
       readonly type: 'model';
@@ -33,16 +33,16 @@ export type RunSource =
       readonly history: readonly ChatTurn[];
       readonly tokens: boolean;
     }
-  /** `text`: all of it, where it was posted whole; null while it is still arriving. */
+  /** `text`: the whole text if it was posted at once; null while it is arriving. */
   | { readonly type: 'text'; readonly chunks: AsyncIterable<string>; readonly text: string | null }
-  /** The text is written as the steps go on (M6). */
+  /** The text is written while the steps run (M6). */
   | { readonly type: 'workflow'; readonly definition: WorkflowDefinition; readonly inputs: JsonObject };
 
 export type RunEnd = Extract<SchedulerCommand, { type: 'end_run' }>;
 
 export interface RunContext {
   readonly sessionId: string;
-  /** Name of the API key that the session belongs to; null without keys. */
+  /** Name of the API key that owns the session; null without keys. */
   readonly owner?: string | null;
   readonly runId: string;
   readonly runNumber: number;
@@ -52,12 +52,12 @@ export interface RunContext {
   readonly journal: Journal;
   readonly publish: (events: readonly SessionEvent[]) => void;
   /**
-   * The run has ended, and that is on disk; readers are told right after. Called again when a run
-   * that was `waiting` goes on and ends.
+   * Called when the end of the run is durable, before readers are notified. Called again when a `waiting` run continues
+   * and ends.
    */
   readonly ended: (end: RunEnd) => void;
   readonly clock: Clock;
-  /** What the session uses of the thread. */
+  /** The session's share of the thread. */
   readonly share: ThreadShare;
   readonly pacer: Pacer;
   readonly random: Random;
@@ -67,17 +67,17 @@ export interface RunContext {
   readonly fetch: OutboundFetch;
   readonly readHtml: HtmlReader;
   readonly runner: RunnerClient | null;
-  /** Stores that need no runner (R6); null or absent where there are none. */
+  /** Stores that need no runner (R6); null or absent if there are none. */
   readonly edgeRelics?: EdgeRelics | null;
   /** Sub-agents and workflows that the run's actions start (M7). */
   readonly children: ChildSessions;
   readonly variables: VariableStore;
-  /** Durations of the session by `type/name`; the run adds its own (S5). */
+  /** The session's durations by `type/name`; the run adds its own (S5). */
   readonly learned: LearnedDurations;
-  readonly earlier: OutcomeCache;
+  readonly outcomeCache: OutcomeCache;
   readonly feeds: Feeds;
-  /** The session as it was created. */
+  /** The record of the session at its creation. */
   readonly record: SessionRecord;
-  /** A run that waited for a person is at work again (J8). */
+  /** Called when a run that waited for a person continues (J8). */
   readonly resumed: () => void;
 }

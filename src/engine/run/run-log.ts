@@ -1,16 +1,15 @@
 /**
- * One run's line to the journal and to its readers.
+ * Writes one run's events to the journal and publishes them to readers.
  *
- * Owns the order in which a turn's events go out. Does not own what they mean.
+ * Owns the order in which a turn's events are published. Does not own their meaning.
  *
  * Invariants (J1):
- *  1. An event is in the journal when it gets its seq, and on disk before it is published.
- *  2. Journaled events and live patches leave in the order in which they were made.
- *  3. Effects run after the events that announce them are on disk, and before readers hear of them. What may run
- *     twice runs when they are written: the platform holds back what it sends until they are on disk.
- *  4. What the run was told is written with the first event that came of it, or before too much of it
- *     has gathered (J6, J9).
- *  5. While a record is being replayed nothing is written, done or sent that the record holds.
+ *  1. An event is in the journal when it gets its seq, and durable before it is published.
+ *  2. Journaled events and live patches are published in the order in which they were created.
+ *  3. Effects run after their events are durable, and before readers are notified. Effects that may run twice run when
+ *     the events are written: the platform holds back outgoing messages until the events are durable.
+ *  4. Inputs of the run are written with the first resulting event, or before too much text has accumulated (J6, J9).
+ *  5. During a replay, nothing is written, executed or sent that the record already contains.
  */
 import { joinPatches } from '../../domain/event.ts';
 import type {
@@ -49,7 +48,7 @@ export class RunLog {
   readonly #runNumber: number;
   readonly #publish: (events: readonly SessionEvent[]) => void;
   readonly #replay: Replay | null;
-  /** What the run was told and no event carries yet; how much text that is, and since when. */
+  /** Inputs that are not part of an event yet; their number of characters; and when the first one arrived. */
   #unsaved: RecordedInput[] = [];
   #unsavedChars = 0;
   #unsavedSince: number | null = null;
@@ -76,24 +75,24 @@ export class RunLog {
     this.#replay = options.replay;
   }
 
-  /** Whether a record is being gone through: what happens now has happened before. */
+  /** Whether a record is being replayed. */
   get replaying(): boolean {
-    return this.#replay?.going === true;
+    return this.#replay?.active === true;
   }
 
-  /** Whether this event was on disk before the run was taken up again, and its effect may have begun. */
+  /** Whether this event was durable before the run was recovered, so that its effect may have begun. */
   wasRecorded(seq: number): boolean {
-    return this.#replay?.holds(seq) === true;
+    return this.#replay?.contains(seq) === true;
   }
 
-  /** Keeps what the run was told; written with the next event, or by `save`. */
+  /** Keeps an input; written with the next event, or by `save`. */
   record(input: RecordedInput): void {
     if (this.replaying) return;
     this.#unsavedChars += addRecorded(this.#unsaved, input);
     if (this.#unsavedChars > 0) this.#unsavedSince ??= input.at;
   }
 
-  /** When the text that stands in memory only has to be written (J6); null when there is none. */
+  /** When text that is only in memory must be written (J6); null if there is none. */
   get saveBy(): number | null {
     if (this.#unsavedSince === null) return null;
     return this.#unsavedChars >= limits.unsavedTextChars
@@ -101,13 +100,13 @@ export class RunLog {
       : this.#unsavedSince + limits.unsavedTextMs;
   }
 
-  /** Writes what no event has carried so far. On disk with the next `commit`. */
+  /** Writes the inputs that are not part of an event yet. Durable with the next `commit`. */
   save(): void {
     const { length } = this.#unsaved;
     const small = this.#unsavedChars <= limits.unsavedTextChars * 2 && length <= 100;
     const unsaved = this.#takeUnsaved();
     if (small && length > 0) this.#journal.runs.addInputs(this.#runNumber, encodeInputs(unsaved));
-    // A row holds so much and no more (J6).
+    // The size of a row is limited (J6).
     else for (const input of unsaved) this.#journal.runs.addInputs(this.#runNumber, encodeInputs([input]));
   }
 
@@ -127,20 +126,20 @@ export class RunLog {
     this.#iteration = iteration;
   }
 
-  /** Appends one event; returns its seq. `state` is for recovery and is never sent. */
+  /** Appends one event; returns its seq. `state` is stored for recovery and never sent. */
   append<T extends JournaledEventType>(type: T, data: EventData[T], options: AppendOptions = {}): number {
     return this.write(type, data, options).seq;
   }
 
-  /** Appends one event, or finds it in the record; what it returns holds then what was written at the time. */
+  /** Appends one event, or finds it in the record; then the result contains what was written at the time. */
   write<T extends JournaledEventType>(type: T, data: EventData[T], options: AppendOptions = {}): WrittenEvent<T> {
-    if (this.#replay?.going === true) {
+    if (this.#replay?.active === true) {
       if (!isRepeated(type)) return { seq: 0, data };
       const recorded = this.#replay.match(type, options.action?.id ?? null);
       if (recorded !== null) return recorded;
     }
-    const told = this.#unsaved.length === 0 ? {} : { in: encodeInputs(this.#takeUnsaved()) };
-    const state = { ...options.state, ...told };
+    const carried = this.#unsaved.length === 0 ? {} : { in: encodeInputs(this.#takeUnsaved()) };
+    const state = { ...options.state, ...carried };
     const event = this.#journal.append({
       type,
       runId: this.#runId,
@@ -159,7 +158,7 @@ export class RunLog {
     this.append('warning', { code, message }, action === undefined ? {} : { action });
   }
 
-  /** Sends a live event: no seq, not journaled (J4). Text patches that continue each other are joined. */
+  /** Sends a live event: no seq, not journaled (J4). Adjacent text patches are joined. */
   live<T extends LiveEventType>(type: T, data: EventData[T], action?: ActionLabel): void {
     if (this.replaying) return;
     const event = this.liveEvent(type, data, action);
@@ -169,7 +168,7 @@ export class RunLog {
     else this.#outgoing[this.#outgoing.length - 1] = joined;
   }
 
-  /** A live event that is not sent to everyone: what a reader who comes late must be told. */
+  /** Creates a live event without publishing it, for a reader who connects late. */
   liveEvent<T extends LiveEventType>(type: T, data: EventData[T], action?: ActionLabel): EventOf<T> {
     const event = {
       seq: null,
@@ -185,17 +184,19 @@ export class RunLog {
     return event as unknown as EventOf<T>;
   }
 
-  /** Something that may be done twice, to do once this turn is written; nothing is heard of it before it is on disk. */
+  /**
+   * Adds an idempotent effect, to run once this turn is written; its results are not visible before that is durable.
+   */
   afterWrite(effect: () => void): void {
     this.#repeatable.push(effect);
   }
 
-  /** Something to do once this turn is on disk. */
+  /** Adds an effect, to run once this turn is durable. */
   afterSync(effect: () => void): void {
     this.#effects.push(effect);
   }
 
-  /** Ends a turn: everything appended reaches the disk, then effects start, then readers are told. */
+  /** Ends a turn: makes everything appended durable, starts the effects, then notifies readers. */
   async commit(): Promise<void> {
     const outgoing = this.#outgoing;
     const effects = this.#effects;
@@ -212,7 +213,7 @@ export class RunLog {
   }
 }
 
-/** False when it is settled already: the sync of what could not be written, or of nothing. */
+/** False if it has already settled: the sync of a failed write, or of nothing. */
 async function isPending(synced: Promise<void>): Promise<boolean> {
   let pending = true;
   const settled = (): void => {

@@ -1,13 +1,13 @@
 /**
- * What names stand for in a run (P12), and each action's parameters, which are resolved once (P12, S7).
+ * The values of names in a run (P12), and each action's parameters, which are resolved once (P12, S7).
  *
- * Owns the meaning of every name as an action first found it. Does not own values: results, variables and
- * feeds are read where they are.
+ * Owns the meaning of every name as first resolved by an action. Does not own values: results, variables and feeds are
+ * read from their owners.
  *
  * Invariants:
- *  1. Whatever an action is resolved for (a look-up, an attempt, the next attempt, an attempt after a crash), its
- *     names mean what they meant the first time.
- *  2. What came from outside the run is in the journal with the start of the first attempt, each value once.
+ *  1. Whatever an action is resolved for (a lookup, an attempt, a retry, an attempt after a crash), its names have the
+ *     same meaning as the first time.
+ *  2. Values from outside the run are journaled with the start of the first attempt, each value once.
  *  3. No value is kept here that is in the journal or in the session's own store.
  */
 import type { ActionDeclaration, ActionKey } from '../../domain/action.ts';
@@ -26,27 +26,27 @@ import type { NameValue, Results } from './results.ts';
 import type { RunContext } from './run-context.ts';
 
 /**
- * What a name meant that no action of the run produced: a variable or a feed, an earlier run's outcome by its event,
- * one that is too much for this run, nothing.
+ * The value of a name without a producer in the run: a variable or a feed; an earlier run's outcome by its event; one
+ * that exceeds the run's limit; or null.
  */
 type Outside = { readonly value: Json } | { readonly seq: number } | typeof LEFT_OUT | null;
 
 const LEFT_OUT = { left_out: true } as const;
 
-/** What an action's names meant when it was first resolved. */
+/** The meaning of an action's names when it was first resolved. */
 interface Pins {
-  /** Results of earlier iterations had no names any more (I). */
+  /** Results of earlier iterations had already lost their names (I). */
   readonly clearedBefore: number;
-  /** What the action depends on and had not settled: with `wait_for_all: false` only (S3). */
+  /** Dependencies that had not settled: only with `wait_for_all: false` (S3). */
   readonly open: ReadonlyMap<ActionKey, NameValue>;
   readonly outside: Map<string, Outside>;
-  /** The event that says what names from outside meant, of an attempt that an earlier host started. */
+  /** The event with the outside values, for an attempt that an earlier host started. */
   readonly recordedAt: number | null;
 }
 
 const NONE_OPEN: ReadonlyMap<ActionKey, NameValue> = new Map();
 const RUNNING: NameValue = { type: 'running' };
-const PENDING: NameValue = { type: 'without', why: 'pending' };
+const PENDING: NameValue = { type: 'absent', why: 'pending' };
 
 export class RunNames {
   readonly #context: Pick<RunContext, 'journal' | 'variables' | 'feeds' | 'resolved' | 'runNumber'>;
@@ -54,16 +54,16 @@ export class RunNames {
   readonly #state: () => RunState;
   readonly #replay: Replay | null;
   readonly #pins = new Map<ActionKey, Pins>();
-  /** Where the journal holds a value that came from outside, by name: the latest one. */
+  /** Position of outside values in the journal, by name: the latest one. */
   readonly #written = new Map<string, { readonly value: Json; readonly seq: number }>();
   readonly #outcomes: OutcomeReader;
-  /** What names of earlier runs stand for; read with the first of them. */
+  /** Outcomes of earlier runs by name; read on first use. */
   #earlier: ReadonlyMap<string, CachedOutcome> | null = null;
-  /** Those of them that this run refers to, and their bytes. */
+  /** Those that this run refers to, and their bytes. */
   readonly #referred = new Set<number>();
   #referredBytes = 0;
   readonly #quota = newSubstitutionQuota();
-  /** No name stands for results of the iterations before this one (I). */
+  /** Results of iterations before this one have no names (I). */
   #clearedBefore = 1;
 
   constructor(options: {
@@ -81,7 +81,7 @@ export class RunNames {
   }
 
   /**
-   * What a name stands for now: the producer that it was bound to, else a session variable, else an earlier run's
+   * The current value of a name: of the producer that it was bound to, else a session variable, else an earlier run's
    * result, else a feed (P12).
    */
   valueOf(name: string, producer: ActionKey | null): NameValue {
@@ -89,18 +89,18 @@ export class RunNames {
     return this.#read(this.#outside(name));
   }
 
-  /** Results of the iterations before this one lose their names. */
+  /** Removes the names of results of earlier iterations. */
   clear(iteration: number): void {
     this.#clearedBefore = iteration;
     this.#earlier = null;
   }
 
-  /** From here on the action's names mean what they mean now. Costs nothing that depends on values. */
+  /** Fixes the current meaning of the action's names. Its cost does not depend on values. */
   pin(key: ActionKey): void {
     this.#pinsOf(key);
   }
 
-  /** The action's call: the same one every time. */
+  /** The action's call; always the same one. */
   resolve(key: ActionKey): ResolvedCall {
     const pins = this.#pinsOf(key);
     const bound = bindings(this.#state(), key);
@@ -115,7 +115,7 @@ export class RunNames {
     });
   }
 
-  /** For the event that starts the first attempt: what names from outside meant. Empty for most actions. */
+  /** The outside values, for the event that starts the first attempt. Empty for most actions. */
   record(key: ActionKey): JsonObject {
     const outside = this.#pins.get(key)?.outside;
     if (outside === undefined || outside.size === 0) return {};
@@ -124,11 +124,11 @@ export class RunNames {
       const written = this.#written.get(name);
       return [name, written?.value === meaning.value ? { at: written.seq } : meaning];
     });
-    // fromEntries defines own properties, also one called `__proto__`.
+    // fromEntries defines own properties, even for `__proto__`.
     return { names: Object.fromEntries(names) };
   }
 
-  /** `record` stands in the event `seq`. */
+  /** The result of `record` was written with the event `seq`. */
   recorded(key: ActionKey, seq: number): void {
     for (const [name, outside] of this.#pins.get(key)?.outside ?? []) {
       if (outside === null || !('value' in outside) || this.#written.get(name)?.value === outside.value) continue;
@@ -184,25 +184,25 @@ export class RunNames {
 
   #read(outside: Outside): NameValue {
     if (outside === null) return { type: 'unknown' };
-    if ('left_out' in outside) return { type: 'without', why: 'left_out' };
+    if ('left_out' in outside) return { type: 'absent', why: 'left_out' };
     return { type: 'value', value: 'seq' in outside ? this.#outcomes.at(outside.seq) : outside.value };
   }
 
-  /** What the event of a first attempt says of a name; undefined where it says nothing. */
+  /** The recorded value of a name in the event of a first attempt; undefined if it has none. */
   #recordedName(seq: number, name: string): Outside | undefined {
     const names = this.#context.journal.stateAt(seq)?.['names'];
     if (!isJsonObject(names) || !Object.hasOwn(names, name)) return undefined;
-    const said = names[name] ?? null;
-    if (!isJsonObject(said)) return null;
-    const { value, seq: outcome, at, left_out: leftOut } = said;
+    const recorded = names[name] ?? null;
+    if (!isJsonObject(recorded)) return null;
+    const { value, seq: outcome, at, left_out: leftOut } = recorded;
     if (leftOut === true) return LEFT_OUT;
     if (typeof outcome === 'number') return { seq: outcome };
-    // A pointer leads to the value itself, never to another pointer.
+    // A pointer refers to the value itself, never to another pointer.
     if (typeof at === 'number') return at === seq ? undefined : this.#recordedName(at, name);
     return value === undefined ? undefined : { value };
   }
 
-  /** What an earlier run left under a name, as it was when the first such name was looked up. */
+  /** An earlier run's outcome under a name, as of the first lookup of such a name. */
   #earlierOutcome(name: string): { readonly seq: number } | typeof LEFT_OUT | null {
     if (this.#context.runNumber === 1) return null;
     this.#earlier ??= byName(this.#context.journal.history.outcomeCache(this.#context.runNumber));
@@ -221,17 +221,17 @@ export class RunNames {
     const result = this.#results.get(key);
     if (result === null) return statusOf(this.#state(), key) === 'awaiting_approval' ? PENDING : RUNNING;
     if (result.status === 'completed') return { type: 'value', value: result.output };
-    return { type: 'without', why: result.status };
+    return { type: 'absent', why: result.status };
   }
 
   #declaration(key: ActionKey): ActionDeclaration {
     const found = declarationOf(this.#state(), key);
-    if (found === null) throw new Error(`the scheduler knows no action ${key}`);
+    if (found === null) throw new Error(`the scheduler has no action ${key}`);
     return found;
   }
 }
 
-/** The newest outcome under each name: an output key, or an id. */
+/** The newest outcome for each name: an output key, or an id. */
 function byName(newestFirst: readonly CachedOutcome[]): Map<string, CachedOutcome> {
   const named = new Map<string, CachedOutcome>();
   for (const outcome of newestFirst) {

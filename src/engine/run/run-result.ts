@@ -1,6 +1,6 @@
 /**
- * A run as one JSON document (H7), folded from its events: the journal is the only source. What takes up much room is
- * left there until it is sent: what actions gave, and responses.
+ * A run as one JSON document (H7), folded from its events: the journal is the only source. Large parts (outputs and
+ * responses) stay in the journal until they are sent.
  */
 import type { ActionMode, ActionType } from '../../domain/action.ts';
 import type { EventData, EventOf, EventType, SessionEvent } from '../../domain/event.ts';
@@ -15,22 +15,22 @@ type ActionErrorJson =
   | { readonly code: 'skipped'; readonly reason: string; readonly because: string | null }
   | { readonly code: string; readonly message: string };
 
-/** What the model calls of a run have used. */
+/** Usage of the model calls of a run. */
 interface UsageJson {
   prompt_tokens: number;
   completion_tokens: number;
   cached_tokens: number;
   model_calls: number;
-  /** There where an endpoint did not say what a call used. */
+  /** Set if an endpoint did not report the usage of a call. */
   estimated?: true;
-  /** US dollars, as far as prices are known. */
+  /** US dollars, for calls with a known price. */
   cost?: number;
 }
 
 interface ActionJson {
   id: string;
   name: string | null;
-  /** Null for a rejected action that had none. */
+  /** Null for a rejected action without a type. */
   type: ActionType | null;
   mode: ActionMode | null;
   status: ActionStatusJson;
@@ -49,7 +49,7 @@ export interface RunResult {
   readonly response: string;
   readonly responses: readonly { readonly content: string; readonly final: boolean | null }[];
   readonly actions: readonly Readonly<ActionJson>[];
-  /** What a person is asked; there only while the run waits for answers (J8). */
+  /** Open approval requests; set only while the run waits for them (J8). */
   readonly approvals?: readonly {
     readonly approval_id: string;
     readonly action_id: string;
@@ -65,7 +65,7 @@ export interface RunResult {
   readonly ended_at: number | null;
 }
 
-/** The document without what is left in the journal: there stand the numbers of the events that hold it. */
+/** The document with event numbers in place of the parts that stay in the journal. */
 export type RunOutline = Omit<
   RunResult,
   'session_id' | 'run_id' | 'status' | 'responses' | 'actions' | 'started_at' | 'ended_at'
@@ -77,9 +77,9 @@ export type RunOutline = Omit<
   }[];
 };
 
-/** What a run has answered: its final response, else its last one, else what its last generation said beside its actions. */
+/** A run's answer: its final response, else its last one, else the bare text of its last generation. */
 export class RunAnswer {
-  /** The events that it is made of. */
+  /** The events that it is derived from. */
   static readonly EVENTS: readonly EventType[] = ['response_completed', 'text_completed'];
 
   #final: string | null = null;
@@ -92,7 +92,7 @@ export class RunAnswer {
       this.#last = event.data.content;
       if (event.data.final === true) this.#final = event.data.content;
     } else if (event.type === 'text_completed') {
-      // Earlier generations spoke beside their actions (P11).
+      // The text of earlier generations only accompanied their actions (P11).
       if (event.iteration !== this.#iteration) this.#bare = [];
       this.#iteration = event.iteration;
       this.#bare.push(event.data.content);
@@ -104,11 +104,11 @@ export class RunAnswer {
   }
 }
 
-/** Folds a run's events, oldest first. Works as well for a run that is still going on. */
+/** Folds a run's events, oldest first. Also works for an unfinished run. */
 export class RunFold {
   readonly #status: RunStatus;
   readonly #actions: OutlinedAction[] = [];
-  /** The action that an id stands for, by iteration: ids may come again in a later generation (P6). */
+  /** The action of an id, by iteration: ids may be reused in a later generation (P6). */
   readonly #accepted = new Map<string, OutlinedAction>();
   readonly #answer = new RunAnswer();
   readonly #responses: { seq: number; final: boolean | null }[] = [];
@@ -128,7 +128,7 @@ export class RunFold {
     this.#status = status;
   }
 
-  /** Whether no action is without an end: nothing more is to come of a run that is over. */
+  /** Whether every action has ended: nothing more follows in an ended run. */
   get settled(): boolean {
     return this.#atWork === 0;
   }
@@ -225,7 +225,7 @@ export class RunFold {
 
   #actionOf(event: ActionEvent): OutlinedAction {
     const key = `${event.iteration}/${event.action_id}`;
-    // What is rejected was never queued: whatever else has its id is another action, with a row of its own.
+    // A rejected action was never queued: another action with its id has a separate row.
     const known = event.type === 'action_rejected' ? undefined : this.#accepted.get(key);
     if (known !== undefined) return known;
     const { type, mode } = hasKind(event) ? event.data : { type: null, mode: null };
@@ -256,7 +256,7 @@ export class RunFold {
     if (action.ended_at === null) this.#atWork -= 1;
     action.status = status;
     action.ended_at = event.timestamp;
-    // One that nobody answered in time is not asked any more.
+    // A request that has expired is no longer open.
     if (status !== 'rejected')
       for (const [id, { action_id: asked }] of this.#approvals)
         if (asked === event.action_id) this.#approvals.delete(id);
@@ -266,11 +266,11 @@ export class RunFold {
 
 interface OutlinedAction {
   readonly action: Omit<ActionJson, 'output'>;
-  /** The event that holds what it gave. */
+  /** The event with its output. */
   outputSeq: number | null;
 }
 
-/** What a row of the document begins or ends with. */
+/** An event that begins or ends a row of the document. */
 type ActionEvent = EventOf<
   | 'action_queued'
   | 'action_started'

@@ -3,10 +3,9 @@
  *
  *   model text -> protocol events -> scheduler commands -> journal -> executors and readers
  *
- * A run is a loop over turns. A turn takes everything that has happened (text, outcomes, timers,
- * cancels), lets the scheduler decide, appends what was decided, waits until it is on disk, starts
- * what was decided and tells the readers: append, act, emit (J1). Nothing else starts, retries,
- * cancels or times out an action.
+ * A run is a loop over turns. A turn takes all new inputs (text, outcomes, timers, cancels), lets the scheduler decide,
+ * appends the decisions to the journal, waits until they are durable, starts their effects and notifies the readers:
+ * append, act, emit (J1). Nothing else starts, retries, cancels or times out an action.
  */
 import type { ActionKey } from '../../domain/action.ts';
 import { limits } from '../../domain/limits.ts';
@@ -16,7 +15,7 @@ import type { RunState } from '../../scheduler/step.ts';
 import type { RunPolicy, SchedulerCommand, SchedulerInput } from '../../scheduler/types.ts';
 import { ActionRunner } from '../actions/action-runner.ts';
 import { GenerationRunner, INTERRUPTED } from '../generation/generation-runner.ts';
-import type { Inbox } from './inbox.ts';
+import type { InputQueue } from './input-queue.ts';
 import type { RunInput } from './run-input.ts';
 import { inputOf, randomOf, recordInput } from './recording.ts';
 import type { Replay } from '../replay/replay.ts';
@@ -28,31 +27,31 @@ import type { RunContext, RunEnd } from './run-context.ts';
 import { Segments } from '../generation/segments.ts';
 import { renderReference } from './resolve-names.ts';
 
-/** Something a person or a reader asks of a live run. */
+/** Access to a live run for clients and the session. */
 export interface LiveRun {
-  /** Whole-text patches of the blocks that are open now (J4). */
+  /** Patches with the whole text of the open blocks (J4). */
   catchUp(): ReturnType<Segments['catchUp']>;
   /** Whether it waits for approvals only (J8). */
   isParked(): boolean;
-  /** When an approval that the run waits for expires, epoch milliseconds; null when none is open (J8). */
+  /** When an approval that the run waits for expires, epoch milliseconds; null if none is open (J8). */
   wakeAt(): number | null;
-  /** Nobody holds the host for this run any more: at `wakeAt` it is to be roused (J8). */
-  rest(): void;
-  /** The host is held for it again. */
-  rouse(): void;
-  /** The action that an open approval asks about, or null (J8). */
+  /** The host is no longer kept in memory for this run: it must be woken at `wakeAt` (J8). */
+  suspend(): void;
+  /** The host is kept in memory for it again. */
+  resume(): void;
+  /** The action of an open approval, or null (J8). */
   approvalKey(approvalId: string): ActionKey | null;
-  /** Resolves when nothing of the run is at work any more; rejects for our own faults only. */
+  /** Resolves when nothing of the run is running any more; rejects only for internal errors. */
   readonly drained: Promise<void>;
 }
 
 /**
- * Starts a run; its inputs arrive in `inbox`, everything else comes from `given`.
+ * Starts a run. Its inputs arrive in `inputQueue`, everything else is in `given`.
  *
- * @param replay the record of a run that a crash broke off: it goes on from where the record ends (J2)
- * @throws EngineError `not_recoverable` when the record cannot be gone through again
+ * @param replay the record of an interrupted run, which continues after the record (J2)
+ * @throws EngineError `not_recoverable` if the record cannot be replayed
  */
-export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null = null): LiveRun {
+export function startRun(given: RunContext, inputQueue: InputQueue, replay: Replay | null = null): LiveRun {
   const clock = new RunClock(given.clock);
   const context: RunContext = { ...given, clock };
   const log = new RunLog({ ...context, replay });
@@ -63,11 +62,11 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
     render: renderReference,
     streamThoughts: context.resolved.agent.loop.streamThoughts,
   });
-  const actions = new ActionRunner({ context, log, results, outcomes, inbox, state: () => state, replay });
-  const generations = new GenerationRunner({ context, log, results, segments, inbox, state: () => state });
+  const actions = new ActionRunner({ context, log, results, outcomes, inputQueue, state: () => state, replay });
+  const generations = new GenerationRunner({ context, log, results, segments, inputQueue, state: () => state });
   const progress: { drained: boolean; end: RunEnd | null } = { drained: false, end: null };
 
-  /** Text first: what the model said becomes blocks, declarations and rejections. */
+  /** Text first: the model's output becomes blocks, declarations and rejections. */
   const read = (event: ProtocolEvent, interrupted: boolean): void => {
     const at = context.clock.now();
     switch (event.type) {
@@ -97,8 +96,8 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
     }
   };
 
-  /** @param random what chance gives, should it be asked (S7) */
-  const perceive = (input: RunInput, random: number): void => {
+  /** @param random the random number for this input, if it needs one (S7) */
+  const handle = (input: RunInput, random: number): void => {
     const at = clock.now();
     recordInput(log, context.source, input, at, random);
     switch (input.type) {
@@ -128,7 +127,7 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
         return decide({ ...input, at, random });
       case 'approval_resolved': {
         const { type, key, approved, note } = input;
-        // A decision that came too late changes nothing.
+        // A late decision changes nothing.
         if (actions.approvals.resolve(input)) decide({ type, at, key, approved, note });
         return;
       }
@@ -143,23 +142,23 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
     }
   };
 
-  /** The scheduler decides; what a command leads to at once (a condition, say) is decided in its turn. */
-  const undecided: SchedulerInput[] = [];
+  /** The scheduler decides. Immediate results of a command (such as a condition) are queued. */
+  const pendingInputs: SchedulerInput[] = [];
   let deciding = false;
   const decide = (input: SchedulerInput): void => {
-    undecided.push(input);
+    pendingInputs.push(input);
     if (deciding) return;
     deciding = true;
-    for (let next = undecided.shift(); next !== undefined; next = undecided.shift()) {
+    for (let next = pendingInputs.shift(); next !== undefined; next = pendingInputs.shift()) {
       const decided = step(state, next);
       state = decided.state;
-      for (const command of decided.commands) obey(command);
+      for (const command of decided.commands) execute(command);
     }
     deciding = false;
   };
 
-  /** The engine does: every command becomes an entry in the journal, an effect, or both. */
-  const obey = (command: SchedulerCommand): void => {
+  /** The engine executes: every command becomes a journal entry, an effect, or both. */
+  const execute = (command: SchedulerCommand): void => {
     switch (command.type) {
       case 'queue':
         return actions.queued(command.key, command.dependsOn);
@@ -202,7 +201,7 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
         log.append('budget_exceeded', { budget: command.budget, limit: command.limit, used: command.used });
         return;
       case 'end_run': {
-        segments.giveUp();
+        segments.finishPending();
         progress.end = command;
         if (!log.wasRecorded(generations.announceEnd(command))) end(command);
         return;
@@ -220,13 +219,13 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
     decide({ type: 'run_started', at, policy });
   };
 
-  /** Goes through the record, and takes up what was going on when it broke off (J2). */
-  const goOn = (record: Replay): void => {
+  /** Replays the record, and resumes what was interrupted (J2). */
+  const recover = (record: Replay): void => {
     for (const recorded of record.inputs) {
       clock.at = recorded.at;
       if (recorded.type === 'run_started') begin(recorded.policy);
       else if (recorded.type !== 'condition_evaluated' && recorded.type !== 'approval_asked')
-        perceive(inputOf(recorded, record, generations), randomOf(recorded));
+        handle(inputOf(recorded, record, generations), randomOf(recorded));
     }
     record.finish();
     clock.at = null;
@@ -234,14 +233,14 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
     if (progress.end !== null && state.phase !== 'live' && status !== progress.end.status) end(progress.end);
     if (progress.drained) return context.journal.runs.close(context.runNumber);
     actions.resume();
-    // Waiting for a person is no work that could have been broken off (J8).
+    // A run that waited for a person had no running work to interrupt (J8).
     if (state.phase === 'parked') {
-      // A workflow's program stands where its record ends, and writes on when it has its answer.
+      // A workflow's program is at the end of its record, and continues when it has its answer.
       if (state.generation?.streaming === true) generations.resume();
       return;
     }
     const recoveries = record.recoveries + 1;
-    const message = `The host was restarted while this run was going on; it goes on (${recoveries} of ${limits.recoveries})`;
+    const message = `The host was restarted during this run; the run continues (recovery ${recoveries} of ${limits.recoveries})`;
     log.append('warning', { code: 'run_recovered', message });
     if (state.generation?.streaming === true) generations.resume();
   };
@@ -255,31 +254,31 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
   const live = async (): Promise<void> => {
     if (replay === null) begin(context.policy);
     await log.commit();
-    holdOn();
-    restInTime();
+    notifyResumed();
+    reportIdle();
     while (!progress.drained) {
-      for (const input of await inbox.take(turn)) {
-        // The run ends with the cancel: what its model call has used is told before (L6).
+      for (const input of await inputQueue.take(turn)) {
+        // The run ends with the cancel, so the usage of its model call is reported first (L6).
         const usage = input.type === 'cancel_requested' ? generations.usage.estimateOpenCall() : null;
-        if (usage !== null) perceive({ type: 'usage', usage }, context.random());
-        perceive(input, context.random());
+        if (usage !== null) handle({ type: 'usage', usage }, context.random());
+        handle(input, context.random());
         if (journal.work - charged < limits.runTurnSteps) continue;
-        // The rest is taken in a turn of its own.
-        holdOn();
+        // The other inputs are taken in a separate turn.
+        notifyResumed();
         charge();
         await log.commit();
         const waited = turn();
         if (waited !== null) await waited;
       }
-      holdOn();
-      saveInTime();
+      notifyResumed();
+      scheduleSave();
       charge();
       await log.commit();
-      restInTime();
+      reportIdle();
     }
   };
 
-  /** Others of the thread have theirs where this session, or its owner, has worked for long. */
+  /** Lets other work of the thread run if this session, or its owner, has used it for long. */
   const turn = (): Promise<void> | null => (context.share.isDue ? context.share.waitTurn() : null);
   const { journal } = context;
   let charged = journal.work;
@@ -288,43 +287,43 @@ export function startRun(given: RunContext, inbox: Inbox, replay: Replay | null 
     charged = journal.work;
   };
 
-  /** What had been waiting for a person and has its answer is at work again; also where its record says so. */
-  const holdOn = (): void => {
+  /** A run that waited for a person and has its answer is running again, also during a replay. */
+  const notifyResumed = (): void => {
     if (progress.end?.status === 'waiting' && state.phase === 'live') context.resumed();
   };
 
-  /** What a workflow still has to say without an answer it has said when a timer fires: it waits for nothing else. */
-  let resting = false;
-  const restInTime = (): void => {
-    if (context.source.type !== 'workflow' || resting || !isBlockedOnApproval(state)) return;
-    resting = true;
+  /** By the time a timer fires, a workflow has written everything that needs no answer. */
+  let idleScheduled = false;
+  const reportIdle = (): void => {
+    if (context.source.type !== 'workflow' || idleScheduled || !isBlockedOnApproval(state)) return;
+    idleScheduled = true;
     clock.schedule(0, () => {
-      resting = false;
-      inbox.put({ type: 'generation_idle' });
+      idleScheduled = false;
+      inputQueue.put({ type: 'generation_idle' });
     });
   };
 
-  /** Text that no event carries is written when there is enough of it, or in time (J6). */
+  /** Text that is not part of an event is written when there is enough of it, or after some time (J6). */
   let saving = false;
-  const saveInTime = (): void => {
+  const scheduleSave = (): void => {
     const waitMs = log.saveBy === null ? null : log.saveBy - clock.now();
     if (waitMs !== null && waitMs <= 0) return log.save();
     if (waitMs === null || saving) return;
     saving = true;
     clock.schedule(waitMs, () => {
       saving = false;
-      inbox.put({ type: 'save' });
+      inputQueue.put({ type: 'save' });
     });
   };
 
-  if (replay !== null) goOn(replay);
+  if (replay !== null) recover(replay);
 
   return {
     catchUp: () => segments.catchUp(),
     isParked: () => state.phase === 'parked',
     wakeAt: () => actions.timers.approvalExpiry(),
-    rest: () => actions.timers.suspend(),
-    rouse: () => actions.timers.restart(),
+    suspend: () => actions.timers.suspend(),
+    resume: () => actions.timers.restart(),
     approvalKey: (approvalId) => actions.approvalKey(approvalId),
     drained: live().finally(() => actions.dispose()),
   };

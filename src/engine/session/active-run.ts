@@ -1,9 +1,9 @@
 /**
- * A run in memory, and its hold on the host.
+ * A run in memory, which keeps the host in memory.
  *
- * Invariant: the host is held while the run is at work, and not while it only waits for a person (J2, J8).
+ * Invariant: the host is kept while the run is running, but not while it only waits for a person (J2, J8).
  */
-import type { Inbox } from '../run/inbox.ts';
+import type { InputQueue } from '../run/input-queue.ts';
 import type { LiveRun } from '../run/run.ts';
 import type { RunEnd } from '../run/run-context.ts';
 import type { RunInput } from '../run/run-input.ts';
@@ -11,36 +11,36 @@ import type { SessionPorts } from './session-ports.ts';
 
 export class ActiveRun {
   readonly live: LiveRun;
-  /** How it has answered; null while it has not. */
+  /** How it has ended; null if it has not. */
   end: RunEnd['status'] | null;
-  readonly #inbox: Inbox;
+  readonly #inputQueue: InputQueue;
   readonly #keep: SessionPorts['hold'];
   #held: PromiseWithResolvers<void> | null = null;
 
   /** @param keep keeps the host alive while the promise is pending */
-  constructor(live: LiveRun, inbox: Inbox, end: RunEnd['status'] | null, keep: SessionPorts['hold']) {
+  constructor(live: LiveRun, inputQueue: InputQueue, end: RunEnd['status'] | null, keep: SessionPorts['hold']) {
     this.live = live;
-    this.#inbox = inbox;
+    this.#inputQueue = inputQueue;
     this.end = end;
     this.#keep = keep;
   }
 
-  /** Whether it is at work, rather than waiting for a person. */
+  /** Whether it is running, rather than waiting for a person. */
   get isHeld(): boolean {
     return this.#held !== null;
   }
 
-  /** Gives the run an input; one that waited for a person is at work again. */
+  /** Passes an input to the run; a run that waited for a person continues. */
   put(input: RunInput): void {
     this.hold();
-    this.#inbox.put(input);
+    this.#inputQueue.put(input);
   }
 
   hold(): void {
     if (this.#held !== null) return;
     this.#held = Promise.withResolvers<void>();
     this.#keep(this.#held.promise);
-    this.live.rouse();
+    this.live.resume();
   }
 
   release(): void {

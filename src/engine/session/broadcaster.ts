@@ -1,12 +1,12 @@
 /**
- * Fan-out of a session's events to its readers. Readers keep their own place; the hub keeps nothing,
- * so that a reader who never reads costs nothing here (a slow one goes back to the journal, J4).
+ * Fan-out of a session's events to its readers. Readers keep their own position; the broadcaster keeps nothing, so a
+ * slow reader costs nothing here (it reads from the journal instead, J4).
  */
 import type { SessionEvent } from '../../domain/event.ts';
 
-/** One turn's events, in order. The same array goes to every reader, so that it can be encoded once. */
+/** One turn's events, in order. All readers get the same array, so that it can be encoded once. */
 export type EventBatch = readonly SessionEvent[];
-/** Called with null when no more events will ever come. */
+/** Called with null when there will be no more events. */
 export type EventListener = (batch: EventBatch | null) => void;
 
 export class Broadcaster {
@@ -22,7 +22,7 @@ export class Broadcaster {
     for (const listener of this.#listeners) listener(batch);
   }
 
-  /** The session is gone: every reader's stream ends. */
+  /** The session has ended: closes all readers' streams. */
   close(): void {
     for (const listener of this.#listeners) listener(null);
     this.#listeners.clear();

@@ -1,4 +1,4 @@
-/** How the one run of a child ended, as its parent wants to know it (M7, S12). */
+/** The end of a child's only run, for its parent (M7, S12). */
 import type { ChildEnd } from '../../domain/ports.ts';
 import type { RunRecord, SessionRecord } from '../../domain/session.ts';
 import { addSpent } from '../../domain/spent.ts';
@@ -6,7 +6,7 @@ import type { Spent } from '../../domain/spent.ts';
 import { OUTPUTS } from '../workflow/workflow.ts';
 import type { SessionReading } from './session-reading.ts';
 
-/** @param below what the sessions have spent that the child started */
+/** @param below the spending of the child's own child sessions */
 export async function childEnd(
   reading: SessionReading,
   record: SessionRecord,

@@ -1,6 +1,6 @@
 /**
- * Keeps secrets out of what the system writes, sends and logs (X3): whatever an action gives, says on
- * the way or fails with passes through here before the journal, the readers or the model see it.
+ * Keeps secrets out of everything that the system writes, sends and logs (X3): outputs, live output and errors of
+ * actions are redacted before the journal, readers or the model see them.
  */
 import { TooDeep } from '../../bounded/json-size.ts';
 import type { ActionOutcome, ActionType } from '../../domain/action.ts';
@@ -16,19 +16,19 @@ const LINE_BREAK = /[\n\r]/;
 export interface Redactor {
   (text: string): string;
   /**
-   * How many characters at the end of a text that goes on have to wait for what follows: a secret may begin in them.
-   * Depends on line breaks and lengths only. If it depended on what the secrets are, whoever writes the text could
-   * guess them letter by letter and see by what is held back whether a guess is right.
+   * Number of characters at the end of an unfinished text that must wait, because a secret may begin in them. Depends
+   * on line breaks and lengths only. If it depended on the secrets, the author of the text could guess them letter by
+   * letter by watching what is held back.
    */
   readonly openChars: (text: string) => number;
 }
 
-/** @param secrets values of the environment; each is found as it is and as JSON would write it */
+/** @param secrets values of the environment; each is found verbatim and in its JSON form */
 export function redactor(secrets: readonly string[]): Redactor {
   const forms = secrets.flatMap((secret) =>
     secret.length < limits.secretChars ? [] : [secret, JSON.stringify(secret).slice(1, -1)],
   );
-  // Longest first: a secret may hold another one.
+  // Longest first: a secret may contain another one.
   const found = [...new Set(forms)].toSorted((a, b) => b.length - a.length);
   const redact = (text: string): string => found.reduce((safe, secret) => safe.replaceAll(secret, MARK), text);
   const longest = found[0]?.length ?? 1;
@@ -41,9 +41,9 @@ export function redactor(secrets: readonly string[]): Redactor {
 }
 
 /**
- * The value without secrets, in names and in texts; the very same one where there are none.
+ * The value without secrets, in names and strings; the identical value if there are none.
  *
- * @throws TooDeep past `limits.outcomeDepth`: what comes after this walks values without looking at their depth
+ * @throws TooDeep past `limits.outcomeDepth`, because later code walks values without a depth limit
  */
 export function redactJson(value: Json, redact: (text: string) => string, depth = 0): Json {
   if (typeof value === 'string') return redact(value);
@@ -63,8 +63,8 @@ export function redactJson(value: Json, redact: (text: string) => string, depth 
   return same ? value : (Object.fromEntries(entries) as JsonObject);
 }
 
-/** A redactor whose secrets are asked for when it is used first. */
-export function lateRedactor(secrets: () => readonly string[]): Redactor {
+/** A redactor that reads its secrets on first use. */
+export function lazyRedactor(secrets: () => readonly string[]): Redactor {
   let made: Redactor | null = null;
   const redact = (): Redactor => (made ??= redactor(secrets()));
   return Object.assign((text: string) => redact()(text), { openChars: (text: string) => redact().openChars(text) });
@@ -72,7 +72,7 @@ export function lateRedactor(secrets: () => readonly string[]): Redactor {
 
 type Executors = Readonly<Record<ActionType, Executor>>;
 
-/** The same executors, of which no secret comes back. */
+/** The same executors with redacted results. */
 export function redactingExecutors(executors: Executors, redact: Redactor): Executors {
   const entries = Object.entries(executors).map(([type, executor]) => [type, redacting(executor, redact)]);
   return Object.fromEntries(entries) as Executors;
@@ -87,56 +87,56 @@ function redacting(executor: Executor, redact: Redactor): Executor {
   const { recover } = executor;
   return {
     async execute(call, context) {
-      const told = new Progress(context, redact);
+      const progress = new Progress(context, redact);
       try {
-        return safe(await executor.execute(call, told.context));
+        return safe(await executor.execute(call, progress.context));
       } catch (fault) {
         const code = fault instanceof TooDeep ? 'output_too_deep' : 'executor_fault';
         return { ok: false, error: { code, message: redact(messageOf(fault)), retryable: false } };
       } finally {
-        told.end();
+        progress.end();
       }
     },
     ...(recover === undefined
       ? {}
       : {
           async recover(call, context) {
-            const told = new Progress(context, redact);
+            const progress = new Progress(context, redact);
             try {
-              return safe(await recover(call, told.context));
+              return safe(await recover(call, progress.context));
             } finally {
-              told.end();
+              progress.end();
             }
           },
         }),
   };
 }
 
-/** Live output without secrets, also where one is cut in two: the end of a line that goes on waits for what follows. */
+/** Redacts live output, including secrets that are split: the end of an unfinished line waits for the next piece. */
 class Progress {
   readonly context: ActionContext;
-  readonly #tell: (data: EventData['progress']) => void;
+  readonly #publish: (data: EventData['progress']) => void;
   readonly #redact: Redactor;
   readonly #held = new Map<string, EventData['progress'] & { readonly text: string }>();
 
   constructor(context: ActionContext, redact: Redactor) {
     this.#redact = redact;
-    this.#tell = (data) => context.progress(data);
+    this.#publish = (data) => context.progress(data);
     this.context = { ...context, progress: (data) => this.#take(data) };
   }
 
   #take(data: EventData['progress']): void {
-    if (data.text === undefined) return this.#tell(redactJson({ ...data }, this.#redact) as EventData['progress']);
+    if (data.text === undefined) return this.#publish(redactJson({ ...data }, this.#redact) as EventData['progress']);
     const { stream = '' } = data;
     const text = this.#redact((this.#held.get(stream)?.text ?? '') + data.text);
     const open = this.#redact.openChars(text);
     this.#held.delete(stream);
     if (open > 0) this.#held.set(stream, { ...data, text: text.slice(-open) });
-    if (open < text.length) this.#tell({ ...data, text: text.slice(0, text.length - open) });
+    if (open < text.length) this.#publish({ ...data, text: text.slice(0, text.length - open) });
   }
 
   end(): void {
-    for (const data of this.#held.values()) this.#tell(data);
+    for (const data of this.#held.values()) this.#publish(data);
     this.#held.clear();
   }
 }

@@ -1,4 +1,4 @@
-/** Context variables in an agent's persona, feeds and tools, resolved once per session (M5). */
+/** Resolves context variables in an agent's persona, feeds and tools, once per session (M5). */
 import { inRequest } from '../../catalog/check/secrets.ts';
 import { resolveVariables } from '../../catalog/build/variables.ts';
 import { isJsonObject } from '../../domain/json.ts';
@@ -7,8 +7,8 @@ import type { ResolvedAgent } from '../../domain/manifest.ts';
 import type { SessionRecord } from '../../domain/session.ts';
 
 /**
- * The agent with `${DATE}`, `${SESSION_ID}`, `${AGENT_NAME}`, `${USER_ID}` and its own variables in
- * place. The date is the session's first day: the prompt stays the same from call to call (L4).
+ * Replaces `${DATE}`, `${SESSION_ID}`, `${AGENT_NAME}`, `${USER_ID}` and the agent's own variables. The date is the
+ * session's first day, so the prompt stays the same from call to call (L4).
  */
 export function resolveAgentVariables(resolved: ResolvedAgent, record: SessionRecord): ResolvedAgent {
   const { agent } = resolved;
@@ -48,13 +48,13 @@ export function resolveAgentVariables(resolved: ResolvedAgent, record: SessionRe
   return { ...resolved, tools, agent: { ...agent, persona, feeds } };
 }
 
-/** A caller chooses the user's id: in an address it is a piece of text, never a host, a path or a step up in one. */
+/** The user's id is chosen by a caller: in a URL it is escaped text, never a host, a path or a parent directory. */
 function inAddress(userId: string | null): { readonly USER_ID?: string } {
   if (userId === null) return {};
   return { USER_ID: /^\.+$/.test(userId) ? '' : encodeURIComponent(userId.toWellFormed()) };
 }
 
-/** Every text inside a value; names of members stay. */
+/** Resolves every string inside a value; member names are unchanged. */
 function inJson(value: Json, resolve: (text: string) => string): Json {
   if (typeof value === 'string') return resolve(value);
   if (Array.isArray(value)) return value.map((item) => inJson(item, resolve));

@@ -1,4 +1,4 @@
-/** What a run of the session is made of: its agent, the source of its text, its policy. */
+/** Sets up a run of the session: its agent, the source of its text, and its policy. */
 import { EngineError } from '../../domain/errors.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
@@ -14,7 +14,7 @@ import type { SessionPorts } from './session-ports.ts';
 
 type Ports = Pick<SessionPorts, 'journal' | 'resolve' | 'workflow'>;
 
-/** The session's record. @throws EngineError `unknown_session` when there is none */
+/** The session's record. @throws EngineError `unknown_session` if there is none */
 export function recordOf({ journal }: Pick<SessionPorts, 'journal'>): SessionRecord {
   const { record } = journal;
   if (record === null) throw new EngineError('unknown_session', 'There is no session with this id');
@@ -22,7 +22,7 @@ export function recordOf({ journal }: Pick<SessionPorts, 'journal'>): SessionRec
 }
 
 /**
- * @param chunks of text that is arriving; null where there is none, or where a crash took it
+ * @param chunks arriving text; null if there is none, or if a crash has lost it
  * @throws EngineError `unknown_workflow`
  */
 export function sourceOf(ports: Ports, { run, input }: RunRecord, chunks: AsyncIterable<string> | null): RunSource {
@@ -40,7 +40,7 @@ export function sourceOf(ports: Ports, { run, input }: RunRecord, chunks: AsyncI
 }
 
 /**
- * The agent of a run, with the session's variables in its texts; null when it is not in the catalogue any more.
+ * The agent of a run, with the session's variables resolved; null if it is no longer in the catalogue.
  *
  * @throws EngineError `unknown_workflow`
  */
@@ -53,7 +53,7 @@ export function agentOfRun(ports: Ports, { input }: RunRecord): ResolvedAgent | 
   return resolved === null ? null : resolveAgentVariables(resolved, record);
 }
 
-/** The session's agent as its latest run saw it; null for a workflow, and where it is not in the catalogue any more. */
+/** The session's agent in its latest run; null for a workflow, and if it is no longer in the catalogue. */
 export function currentAgent(ports: Ports): ResolvedAgent | null {
   const record = recordOf(ports);
   if (record.workflow !== undefined) return null;
@@ -67,12 +67,12 @@ function requireWorkflow(ports: Ports, input: RunRecord['input']): ResolvedWorkf
   throw new EngineError('unknown_workflow', `No workflow is called "${workflow.slice(0, limits.excerptChars)}"`);
 }
 
-/** What the manifests of a run are found by. */
+/** The id of a run's pinned manifests. */
 function pinOf({ manifests }: RunRecord['input']): string | null {
   return typeof manifests === 'string' ? manifests : null;
 }
 
-/** What the agent's manifest allows, within what a parent has set aside for the run (S12). */
+/** The agent's limits, restricted by the budget that a parent has reserved for the run (S12). */
 export function runPolicy(agent: AgentDefinition, source: RunSource['type'], input: RunRecord['input']): RunPolicy {
   const given = input['budget'] as ChildBudget | null | undefined;
   const least = (own: number | null, most: number | null | undefined): number | null =>
@@ -95,7 +95,7 @@ export function runPolicy(agent: AgentDefinition, source: RunSource['type'], inp
   };
 }
 
-/** The text of a run that goes on: whole where it was posted whole; else the client's stream is gone. */
+/** The text of a recovered run: complete if it was posted at once, otherwise the client's stream is lost. */
 async function* restOf(whole: string | null): AsyncGenerator<string> {
   if (whole === null) {
     throw new Error('The session was restarted while the text was still arriving');

@@ -1,7 +1,7 @@
 /**
- * Decisions about actions that wait for a person (J8).
+ * Decisions about actions that wait for approval (J8).
  *
- * Invariant: the first decision counts. Another one that arrives while it is being written is refused.
+ * Invariant: the first decision counts. Another one that arrives while it is being written is rejected.
  */
 import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
@@ -13,7 +13,7 @@ import type { SessionRuns } from './session-runs.ts';
 export class SessionApprovals {
   readonly #scope: Pick<SessionScope, 'journal' | 'clock'>;
   readonly #runs: SessionRuns;
-  /** Approvals whose decision is not on disk yet. */
+  /** Approvals whose decision is not durable yet. */
   readonly #deciding = new Set<string>();
 
   constructor(scope: Pick<SessionScope, 'journal' | 'clock'>, runs: SessionRuns) {
@@ -21,7 +21,7 @@ export class SessionApprovals {
     this.#runs = runs;
   }
 
-  /** Resolves when the decision is on disk (J1). @throws EngineError `unknown_approval`, `approval_closed` */
+  /** Resolves when the decision is durable (J1). @throws EngineError `unknown_approval`, `approval_closed` */
   async decide(approvalId: string, approved: boolean, note: string | null): Promise<void> {
     const found = this.#runs.waitingFor(approvalId);
     if (found !== null) {
@@ -30,10 +30,10 @@ export class SessionApprovals {
       this.#deciding.add(approvalId);
       this.#runs.resume(run);
       try {
-        const counts = await new Promise<boolean>((told) => {
-          active.put({ type: 'approval_resolved', key, approved, note, told });
-          // A run that ends first was not told.
-          active.live.drained.catch(() => undefined).finally(() => told(false));
+        const counts = await new Promise<boolean>((onDecided) => {
+          active.put({ type: 'approval_resolved', key, approved, note, onDecided });
+          // A run that ends first does not call back.
+          active.live.drained.catch(() => undefined).finally(() => onDecided(false));
         });
         if (counts) return;
       } finally {
@@ -43,14 +43,14 @@ export class SessionApprovals {
     throw approvalClosed(approvalId, this.view(approvalId).status);
   }
 
-  /** The whole call that a person is, or was, asked about. @throws EngineError `unknown_approval` */
+  /** The whole call of an approval request, open or not. @throws EngineError `unknown_approval` */
   view(approvalId: string): ApprovalView {
     const { journal, clock } = this.#scope;
     const found = approvalView(journal, approvalId, clock.now(), this.#runs.waitingFor(approvalId) !== null);
     if (found !== null) return found;
     throw new EngineError(
       'unknown_approval',
-      `No approval of this session has the id "${approvalId.slice(0, limits.excerptChars)}"`,
+      `This session has no approval with the id "${approvalId.slice(0, limits.excerptChars)}"`,
     );
   }
 }

@@ -1,8 +1,8 @@
 /**
- * A session's feeds between its model calls: periodic refreshes, and what readers hear of changes (F3).
+ * A session's feeds between its model calls: periodic refreshes, and events about changes (F3).
  *
- * Owns no feed: what feeds show is in feeds/feeds.ts. While nobody has used the session for a while, no feed is
- * refreshed.
+ * Does not own the feeds, which are in feeds/feeds.ts. No feed is refreshed if the session has not been used for a
+ * while.
  */
 import type { EventData } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
@@ -31,13 +31,13 @@ export class SessionFeeds {
     this.#recovery = recovery;
   }
 
-  /** The session's feeds as they are (F1). */
+  /** The session's current feeds (F1). */
   list(): JsonObject[] {
     const agent = currentAgent(this.#scope);
     return agent === null ? [] : this.#memory.feeds.list(agent).map(viewJson);
   }
 
-  /** When a periodic feed is due, epoch milliseconds; Infinity when none is. */
+  /** When a periodic feed is due, epoch milliseconds; Infinity if none is. */
   nextRefresh(isIdle: boolean): number {
     const agent = this.#mayRefresh(isIdle) ? currentAgent(this.#scope) : null;
     return (agent === null ? null : this.#memory.feeds.due(agent).next) ?? Infinity;
@@ -55,17 +55,17 @@ export class SessionFeeds {
     await this.#scope.journal.sync();
   }
 
-  /** Readers hear of a feed through the run that is at work, else directly, in the order of the journal. */
+  /** Publishes a feed's change through the active run, else directly, in journal order. */
   changed(data: EventData['context_feed_updated']): void {
     const atWork = this.#runs.active.find(({ isHeld }) => isHeld);
     if (atWork !== undefined) return atWork.put({ type: 'feed', data });
     const { journal, clock } = this.#scope;
     const runId = runIdOf(recordOf(this.#scope).session_id, journal.runs.list(1)[0]?.run ?? 0);
     const event = journal.append({ type: 'context_feed_updated', runId, iteration: 0, at: clock.now(), data });
-    this.#runs.tell([], [event]).catch((fault: unknown) => this.#scope.log(fault));
+    this.#runs.publish([], [event]).catch((fault: unknown) => this.#scope.log(fault));
   }
 
-  /** Not where nobody listens, nor where there is no room for what a feed brings. */
+  /** Not if the session is idle, or has no room for new values. */
   #mayRefresh(isIdle: boolean): boolean {
     return !this.#scope.journal.full && !isIdle;
   }

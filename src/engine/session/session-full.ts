@@ -1,16 +1,16 @@
-/** What is said where a session has no room for more (J6): the same words to clients and to models. */
+/** The message for a full session (J6), the same for clients and models. */
 import type { ActionError } from '../../domain/action.ts';
 import { limits } from '../../domain/limits.ts';
 
-/** @param consequence what the session does not do any more */
+/** @param consequence what the session no longer does */
 export function sessionFull(consequence: string): string {
   return (
     `This session has reached ${limits.sessionBytes} bytes and ${consequence}. ` +
-    'It can still be read, exported and deleted; go on in a new session'
+    'It can still be read, exported and deleted; continue in a new session'
   );
 }
 
-/** What becomes of an action that would begin there. What is at work ends as it would anyway. */
+/** The error for an action that would begin in a full session. Running actions are not affected. */
 export function actionInFullSession(): ActionError {
   return { code: 'session_full', message: sessionFull('starts no further action'), retryable: false };
 }

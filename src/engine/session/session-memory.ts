@@ -1,4 +1,4 @@
-/** What the runs of one session share. Variables and durations are read from the journal when they are first used. */
+/** State shared by the runs of one session. Variables and durations are read from the journal on first use. */
 import { limits } from '../../domain/limits.ts';
 import { LearnedDurations } from '../actions/learned-durations.ts';
 import { OutcomeCache } from '../actions/outcome-cache.ts';
@@ -7,17 +7,17 @@ import type { RunContext } from '../run/run-context.ts';
 import type { SessionPorts } from './session-ports.ts';
 import { SessionVariables } from './session-variables.ts';
 
-export class SessionMemory implements Pick<RunContext, 'variables' | 'learned' | 'earlier' | 'feeds'> {
-  readonly earlier: OutcomeCache;
+export class SessionMemory implements Pick<RunContext, 'variables' | 'learned' | 'outcomeCache' | 'feeds'> {
+  readonly outcomeCache: OutcomeCache;
   readonly feeds: Feeds;
   readonly #journal: SessionPorts['journal'];
   #variables: SessionVariables | null = null;
   #learned: LearnedDurations | null = null;
 
-  /** @param changed told when a feed shows something else */
+  /** @param changed called when the displayed value of a feed changes */
   constructor({ journal, clock, feedMinMs }: SessionPorts, changed: ConstructorParameters<typeof Feeds>[3]) {
     this.#journal = journal;
-    this.earlier = new OutcomeCache(journal, clock);
+    this.outcomeCache = new OutcomeCache(journal, clock);
     this.feeds = new Feeds(journal, clock, feedMinMs ?? limits.feedMinMs, changed);
   }
 

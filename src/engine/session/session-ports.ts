@@ -1,4 +1,4 @@
-/** What a session needs of the outside world. */
+/** The outside world of a session, as ports. */
 import type { ResolvedAgent, ResolvedWorkflow } from '../../domain/manifest.ts';
 import type { RunRecord, SessionRecord } from '../../domain/session.ts';
 import type { Journal } from '../../journal/journal.ts';
@@ -6,7 +6,7 @@ import type { RecoveryQueue } from '../replay/recovery-queue.ts';
 import type { RunContext } from '../run/run-context.ts';
 import type { Redactor } from './redact.ts';
 
-/** The rest of a run's context is made by the session itself. */
+/** The session itself creates the rest of a run's context. */
 export interface SessionPorts extends Pick<
   RunContext,
   | 'clock'
@@ -21,12 +21,12 @@ export interface SessionPorts extends Pick<
   | 'children'
 > {
   readonly journal: Journal;
-  /** Notes about work that an earlier host left (J2). */
+  /** Notes about work of an earlier host (J2). */
   readonly recoveryQueue: Pick<RecoveryQueue, 'take' | 'end' | 'forgive'>;
   /**
-   * Looks up what the session's agent or workflow means now and keeps it for runs that start with it (M4).
+   * Looks up the current definition of the session's agent or workflow and stores it for runs that start with it (M4).
    *
-   * @returns what `resolve` and `workflow` find it by; null when nothing has to be kept
+   * @returns the key for `resolve` and `workflow`; null if nothing has to be stored
    */
   readonly pin: (record: SessionRecord) => Promise<string | null>;
   readonly resolve: (agent: string, pin: string | null) => ResolvedAgent | null;
@@ -36,15 +36,15 @@ export interface SessionPorts extends Pick<
   readonly hold: (work: Promise<unknown>) => void;
   /** How long the session is kept after its last activity (H1). Default: `limits.sessionExpiryMs`. */
   readonly expiryMs?: number;
-  /** Least period of a periodic feed (F3). Default: `limits.feedMinMs`. */
+  /** Minimum period of a periodic feed (F3). Default: `limits.feedMinMs`. */
   readonly feedMinMs?: number;
-  /** Takes secrets of the environment out of a text (X3). */
+  /** Removes secrets of the environment from a text (X3). */
   readonly redact: Redactor;
-  /** Told of faults that are ours. */
+  /** Called for internal errors. */
   readonly log: (fault: unknown) => void;
-  /** Told when a run has ended. */
+  /** Called when a run has ended. */
   readonly runEnded: (run: RunRecord) => void;
 }
 
-/** The ports as the parts of a session use them. */
+/** The ports, as used by the parts of a session. */
 export type SessionScope = SessionPorts & Pick<RunContext, 'pacer'>;

@@ -1,13 +1,13 @@
 /**
- * What one request reads of a session, in slices: others of the thread have their turn between them.
+ * Reads a session for one request, in slices, so that other work of the thread can run in between.
  *
- * Owns the order in which a session is read and sent. Does not own the journal, nor HTTP.
+ * Owns the order in which a session is read and sent. Does not own the journal or HTTP.
  *
  * Invariants:
- *  1. It shows the session as it was when the reading was made: events after that are left out, and so is what became of
- *     runs. Events never change, so that they may be read later.
+ *  1. It shows the session as of its creation: later events are left out, as are later changes of runs. Events never
+ *     change, so they may be read later.
  *  2. One turn reads at most `limits.sliceChars`, or one event.
- *  3. What is sent is not held: neither outputs of actions nor more than one event of an export.
+ *  3. Sent data is not kept: neither outputs of actions nor more than one event of an export.
  */
 import type { Artifact, ArtifactEntry } from '../../domain/artifact.ts';
 import { EngineError } from '../../domain/errors.ts';
@@ -35,7 +35,7 @@ export class SessionReading {
   readonly #isGone: () => boolean;
   readonly #until: number;
 
-  /** @param isGone whether the session is being deleted: nothing more is read then */
+  /** @param isGone whether the session is being deleted: then nothing more is read */
   constructor(journal: Journal, record: SessionRecord, share: ThreadShare, isGone: () => boolean) {
     this.slices = new Slices(share);
     this.#journal = journal;
@@ -44,7 +44,7 @@ export class SessionReading {
     this.#until = journal.lastSeq;
   }
 
-  /** What a run has answered: of one that completed, without reading through all of its events. */
+  /** A run's answer; for a completed run, without reading all of its events. */
   async answer(run: RunRecord): Promise<string> {
     const last = run.status === 'completed' && run.lastSeq !== null ? this.#journal.event(run.lastSeq) : null;
     const response = last?.type === 'agent_completed' ? last.data.response : null;
@@ -91,7 +91,7 @@ export class SessionReading {
     yield `],${JSON.stringify({ ...rest, started_at: startedAt, ended_at: endedAt }).slice(1)}`;
   }
 
-  /** How a run ended, as values. @param id of the action whose output is wanted, too */
+  /** The result of a run as values. @param id the action whose output is also wanted */
   async outcome(
     run: RunRecord,
     id: string,
@@ -104,7 +104,7 @@ export class SessionReading {
     return { response, error, usage, actions: actions.length, output };
   }
 
-  /** A list that was put together, with what stands before and behind it, in pieces. */
+  /** A JSON document with a list between other members, in pieces. */
   async *list(before: object, name: string, items: readonly object[], behind: object): AsyncGenerator<string> {
     yield `${open(before)},${JSON.stringify(name)}:[`;
     for (const [index, item] of items.entries()) {
@@ -131,9 +131,11 @@ export class SessionReading {
     return false;
   }
 
-  /** Everything of the session that is on disk, as JSON Lines: its record, its runs, all events in order, its variables. */
+  /**
+   * Everything of the session that is durable, as JSON Lines: its record, its runs, all events in order, its variables.
+   */
   export(variables: VariablesSnapshot): AsyncGenerator<string> {
-    // Others have ended for good.
+    // All other runs have ended.
     const going = new Map(this.#journal.runs.open().map((run) => [run.run, run]));
     return this.#export(variables, going, this.#journal.runs.count);
   }
@@ -184,7 +186,7 @@ export class SessionReading {
     yield '}';
   }
 
-  /** The artifacts of completed actions after the event `after`, oldest first; `next` is where the next page begins. */
+  /** The artifacts of completed actions after the event `after`, oldest first; `next` is the start of the next page. */
   async artifacts(
     after: number,
   ): Promise<{ readonly artifacts: readonly ArtifactEntry[]; readonly next: number | null }> {
@@ -218,26 +220,26 @@ export class SessionReading {
     throw new EngineError('unknown_artifact', `This session has no artifact "${id.slice(0, limits.excerptChars)}"`);
   }
 
-  /** The completed runs as training examples, one JSON text a line. */
+  /** The completed runs as training examples, one JSON text per line. */
   async *transcript(resolved: ResolvedAgent, redact: (text: string) => string): AsyncGenerator<string> {
     for await (const line of readTranscript(this.#journal, resolved, redact, (chars) => this.#took(chars))) {
       yield `${line}\n`;
     }
   }
 
-  /** The artifacts of one event, whose data is looked through: others have their turn before, where it is long. */
+  /** The artifacts of one event. Yields to other work before a long event is searched. */
   async #artifactsAt(seq: number): Promise<LazyArtifact[]> {
-    // It is gone through three times.
+    // The data is scanned three times.
     await this.#took(this.#journal.dataBytes(seq) * 3);
     const event = this.#journal.event(seq);
     return event === null ? [] : artifactsOf(event);
   }
 
-  /** Folds all of a run that belongs to this reading. */
+  /** Folds the part of a run that belongs to this reading. */
   async #each(run: RunRecord, fold: RunFold): Promise<void> {
     const isOver = run.status === 'completed' || run.status === 'failed' || run.status === 'cancelled';
     for (let after = run.firstSeq - 1; after < this.#until;) {
-      // Actions that nobody waits for end after their run; after the last of them nothing more is to come.
+      // fire_and_forget actions end after their run; nothing follows after the last of them.
       if (isOver && after >= (run.lastSeq ?? Infinity) && fold.settled) return;
       const { found, next, chars } = this.#journal.slice({ run: run.run, after, until: this.#until });
       for (const event of found) fold.add(event);
@@ -246,7 +248,7 @@ export class SessionReading {
     }
   }
 
-  /** The last event of a run that may hold something of its answer. */
+  /** The last event of a run that may contain a part of its answer. */
   #lastOf(run: RunRecord): number {
     const isOver = run.status === 'completed' || run.status === 'failed' || run.status === 'cancelled';
     return isOver ? Math.min(run.lastSeq ?? this.#until, this.#until) : this.#until;
@@ -254,11 +256,11 @@ export class SessionReading {
 
   #required<T extends EventType>(seq: number, type: T): EventOf<T> {
     const event = this.#journal.event(seq);
-    if (event?.type !== type) throw new Error(`event ${seq} is no ${type}`);
+    if (event?.type !== type) throw new Error(`event ${seq} is not ${type}`);
     return event as EventOf<T>;
   }
 
-  /** @throws EngineError `unknown_session` where it was deleted while others had their turn */
+  /** @throws EngineError `unknown_session` if it was deleted in the meantime */
   async #took(chars: number): Promise<void> {
     this.slices.count(chars);
     if (!this.slices.full) return;
@@ -267,7 +269,7 @@ export class SessionReading {
   }
 }
 
-/** An object without its closing bracket: more members follow. */
+/** An object without its closing brace: more members follow. */
 function open(members: object): string {
   return JSON.stringify(members).slice(0, -1);
 }

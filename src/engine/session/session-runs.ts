@@ -1,13 +1,13 @@
 /**
- * The runs of a session: one after the other, each from its start to its end.
+ * The runs of a session: one after the other, each from start to end.
  *
- * Owns the runs in memory, the queue behind the one that is going on, and who waits for an end. Does not own the flow
- * of a run (run/run.ts), what a run is made of (run-setup.ts), nor what an earlier host left (session-recovery.ts).
+ * Owns the runs in memory, the queue behind the current one, and the waiters for an end. Does not own the flow of a run
+ * (run/run.ts), its setup (run-setup.ts), or the recovery (session-recovery.ts).
  *
  * Invariants:
- *  1. One run at a time answers; fire_and_forget actions of earlier ones may still be at work (S4).
+ *  1. One run at a time answers; fire_and_forget actions of earlier runs may still be running (S4).
  *  2. A run that was taken from the queue starts or ends: none stays without an owner (J3).
- *  3. Nobody is told of an end that is not on disk (J1).
+ *  3. An end is reported only after it is durable (J1).
  */
 import type { ActionKey } from '../../domain/action.ts';
 import { EngineError, messageOf } from '../../domain/errors.ts';
@@ -17,7 +17,7 @@ import type { RunRecord } from '../../domain/session.ts';
 import { runIdOf } from '../../journal/run-id.ts';
 import { endAbandonedRun } from '../replay/abandoned-run.ts';
 import type { Replay } from '../replay/replay.ts';
-import { Inbox } from '../run/inbox.ts';
+import { InputQueue } from '../run/input-queue.ts';
 import { startRun } from '../run/run.ts';
 import type { RunSource } from '../run/run-context.ts';
 import { ActiveRun } from './active-run.ts';
@@ -29,11 +29,11 @@ import type { SessionScope } from './session-ports.ts';
 export interface QueuedRun {
   readonly run: number;
   readonly source: () => RunSource;
-  /** An earlier host left it queued. */
-  readonly isLeft: boolean;
+  /** It was queued by an earlier host. */
+  readonly isRecovered: boolean;
 }
 
-/** The name of a run in notes about recovered work (recovery-queue.ts). */
+/** The name of a run in recovery notes (recovery-queue.ts). */
 export const workOf = (run: number): string => `run ${run}`;
 
 export class SessionRuns {
@@ -44,12 +44,14 @@ export class SessionRuns {
   readonly #recover: (run: number) => Promise<string | null>;
   readonly #active = new Map<number, ActiveRun>();
   readonly #queue: QueuedRun[] = [];
-  /** A run that an earlier host left queued, on its way to its start. */
+  /** A run queued by an earlier host that is being started. */
   #starting: { readonly run: number; readonly done: Promise<void> } | null = null;
   readonly #ends = new Map<number, PromiseWithResolvers<void>>();
   readonly #followed = new Set<Promise<void>>();
 
-  /** @param recover asks whether a run that an earlier host left may begin; resolves to why not, or to null */
+  /**
+   * @param recover asks whether a run queued by an earlier host may begin; resolves to the reason against it, or null
+   */
   constructor(
     scope: SessionScope,
     readers: Broadcaster,
@@ -63,7 +65,7 @@ export class SessionRuns {
     this.#recover = recover;
   }
 
-  /** Whether something is still at work: a run, or a fire_and_forget action of an ended one. */
+  /** Whether anything is running: a run, or a fire_and_forget action of an ended one. */
   get busy(): boolean {
     return this.#queue.length > 0 || this.#starting !== null || this.active.some(({ isHeld }) => isHeld);
   }
@@ -72,7 +74,7 @@ export class SessionRuns {
     return [...this.#active.values()];
   }
 
-  /** Whether the run is in memory, or in the queue. */
+  /** Whether the run is in memory or in the queue. */
   has(run: number): boolean {
     return this.#active.has(run) || this.#queue.some((queued) => queued.run === run);
   }
@@ -90,11 +92,11 @@ export class SessionRuns {
   /** @throws EngineError `queue_full` */
   requireRoom(): void {
     if (this.#queue.length >= limits.queuedMessages) {
-      throw new EngineError('queue_full', `${limits.queuedMessages} messages are waiting already`);
+      throw new EngineError('queue_full', `${limits.queuedMessages} messages are already queued`);
     }
   }
 
-  /** The run that waits for this approval, and the action that it is about; null when none does. */
+  /** The run that waits for this approval, and its action; null if none does. */
   waitingFor(approvalId: string): { readonly run: number; readonly active: ActiveRun; readonly key: ActionKey } | null {
     for (const [run, active] of this.#active) {
       const key = active.live.approvalKey(approvalId);
@@ -103,27 +105,27 @@ export class SessionRuns {
     return null;
   }
 
-  /** Queues the run, or begins it where it was not created as queued. */
+  /** Queues the run, or begins it if it was not created as queued. */
   add(queued: QueuedRun, begin: boolean): void {
-    this.expect(queued.run);
+    this.trackEnd(queued.run);
     if (begin) this.#begin(queued.run, queued.source);
     else this.#queue.push(queued);
   }
 
-  /** The end of this run can be waited for from here on. */
-  expect(run: number): void {
+  /** From here on, the end of this run can be awaited. */
+  trackEnd(run: number): void {
     const end = Promise.withResolvers<void>();
-    // Often nothing waits for it; a fault is in the log.
+    // Often nothing waits for it; an error is logged.
     end.promise.catch(() => undefined);
     this.#ends.set(run, end);
   }
 
-  /** Resolves when the run has ended: at once, when it has. */
+  /** Resolves when the run has ended. */
   async ended(run: number): Promise<void> {
     await this.#ends.get(run)?.promise;
   }
 
-  /** Cancels everything and waits for the ends. @returns the run that was going on, or null */
+  /** Cancels all runs and waits for their ends. @returns the current run, or null */
   async cancel(reason: string): Promise<number | null> {
     if (this.#starting !== null) await this.#starting.done;
     const active = [...this.#active];
@@ -133,12 +135,12 @@ export class SessionRuns {
       this.#journal.runs.start(run, this.#scope.clock.now());
       return this.#close(run, 'agent_cancelled', { reason });
     });
-    await this.tell(queued, batch);
+    await this.publish(queued, batch);
     await Promise.all(active.map(async ([run]) => await this.ended(run)));
     return active.at(-1)?.[0] ?? null;
   }
 
-  /** Resolves when nothing of the runs is at work any more. */
+  /** Resolves when nothing of the runs is running any more. */
   async drained(): Promise<void> {
     await Promise.allSettled(this.#followed);
   }
@@ -146,19 +148,19 @@ export class SessionRuns {
   /**
    * Starts a run.
    *
-   * @param replay the record of a run that a crash broke off
-   * @throws EngineError where the run cannot go through its record, or what it is made of is gone
+   * @param replay the record of an interrupted run
+   * @throws EngineError if the record cannot be replayed, or a definition of the run is missing
    */
   start(run: number, source: RunSource, replay: Replay | null = null): void {
     const record = recordOf(this.#scope);
     const { status, input } = this.#journal.runs.require(run);
     const resolved = agentOfRun(this.#scope, this.#journal.runs.require(run));
     if (resolved === null) {
-      const message = `The agent "${record.agent}" of this session is not in the catalogue any more`;
-      return this.#fail(run, { code: 'unknown_agent', message });
+      const message = `The agent "${record.agent}" of this session is no longer in the catalogue`;
+      return this.#failToStart(run, { code: 'unknown_agent', message });
     }
-    const inbox = new Inbox();
-    const { variables, learned, earlier, feeds } = this.#memory;
+    const inputQueue = new InputQueue();
+    const { variables, learned, outcomeCache, feeds } = this.#memory;
     const live = startRun(
       {
         ...this.#scope,
@@ -176,7 +178,7 @@ export class SessionRuns {
             active.end = end;
             if (end === 'waiting') {
               active.release();
-              active.live.rest();
+              active.live.suspend();
             }
           }
           this.#resolveEnd(run);
@@ -185,19 +187,19 @@ export class SessionRuns {
         model: this.#scope.modelFor(resolved),
         variables,
         learned,
-        earlier,
+        outcomeCache,
         feeds,
         record,
         resumed: () => this.resume(run),
       },
-      inbox,
+      inputQueue,
       replay,
     );
-    // One that waited for a person, and had the answer when it broke off, has not answered yet.
+    // A run that waited for a person, and got the answer before the interruption, has not answered yet.
     const isAtWork = status === 'running' || status === 'queued' || (status === 'waiting' && !live.isParked());
-    const active = new ActiveRun(live, inbox, isAtWork ? null : status, this.#scope.hold);
+    const active = new ActiveRun(live, inputQueue, isAtWork ? null : status, this.#scope.hold);
     this.#active.set(run, active);
-    if (active.end === 'waiting') live.rest();
+    if (active.end === 'waiting') live.suspend();
     else active.hold();
     if (active.end !== null) this.#ends.get(run)?.resolve();
     const followed = this.#follow(run, active);
@@ -205,24 +207,24 @@ export class SessionRuns {
     void followed.finally(() => this.#followed.delete(followed));
   }
 
-  /** A run that waited for a person has not answered after all: it is at work again, and others wait for it. */
+  /** A run that waited for a person is running again, and other runs wait for it. */
   resume(run: number): void {
     const active = this.#active.get(run);
     if (active === undefined) return;
     if (active.end === 'waiting') {
       active.end = null;
-      this.expect(run);
+      this.trackEnd(run);
     }
     active.hold();
   }
 
-  /** Begins the next run of the queue, where none is going on. */
+  /** Begins the next queued run, if none is active. */
   next(): void {
     if (this.answering !== null) return;
     const next = this.#queue.shift();
     if (next === undefined) return;
-    if (next.isLeft) {
-      const done = this.#beginLeft(next);
+    if (next.isRecovered) {
+      const done = this.#beginRecovered(next);
       this.#starting = { run: next.run, done };
       this.#scope.hold(done);
       return;
@@ -231,19 +233,19 @@ export class SessionRuns {
     this.#begin(next.run, next.source);
   }
 
-  /** Ends a run that cannot go on: its actions get their ends, then it gets its own (S10). */
-  async giveUp(record: RunRecord, error: { readonly code: string; readonly message: string }): Promise<void> {
-    await this.tell([record.run], endAbandonedRun(this.#journal, record, this.#scope.clock.now(), error));
+  /** Ends a run that cannot continue: first its actions, then the run itself (S10). */
+  async fail(record: RunRecord, error: { readonly code: string; readonly message: string }): Promise<void> {
+    await this.publish([record.run], endAbandonedRun(this.#journal, record, this.#scope.clock.now(), error));
   }
 
-  /** A run that was under way each time that its host froze: it ends, and the runs behind it go on. */
-  async setAside(record: RunRecord, why: string): Promise<void> {
-    this.#scope.log(`run ${record.runId} of session ${recordOf(this.#scope).session_id} is set aside: ${why}`);
-    await this.giveUp(record, { code: 'recovery_exhausted', message: `The run is set aside: ${why}` });
+  /** A run that was active each time its host froze: ends it; the next runs continue. */
+  async endFrozen(record: RunRecord, why: string): Promise<void> {
+    this.#scope.log(`run ${record.runId} of session ${recordOf(this.#scope).session_id} is suspended: ${why}`);
+    await this.fail(record, { code: 'recovery_exhausted', message: `The run was stopped: ${why}` });
   }
 
-  /** Tells of events and ends once they are on disk: readers first, then those who wait for an end. */
-  async tell(runs: readonly number[], batch: readonly SessionEvent[]): Promise<void> {
+  /** Publishes events and ends once they are durable: first to readers, then to waiters. */
+  async publish(runs: readonly number[], batch: readonly SessionEvent[]): Promise<void> {
     await this.#journal.sync();
     if (batch.length > 0) this.#readers.publish(batch);
     for (const run of runs) this.#resolveEnd(run);
@@ -255,19 +257,19 @@ export class SessionRuns {
     } catch (fault) {
       if (!(fault instanceof EngineError)) this.#scope.log(fault);
       const code = fault instanceof EngineError ? fault.code : 'internal';
-      this.#fail(run, { code, message: messageOf(fault) });
+      this.#failToStart(run, { code, message: messageOf(fault) });
     }
   }
 
-  /** Begins a run that an earlier host left queued: that host may have begun it, too, and frozen. */
-  async #beginLeft({ run, source }: QueuedRun): Promise<void> {
+  /** Begins a run queued by an earlier host, which may already have begun it and frozen. */
+  async #beginRecovered({ run, source }: QueuedRun): Promise<void> {
     try {
       const aside = await this.#recover(run);
       this.#journal.runs.start(run, this.#scope.clock.now());
       if (aside === null) this.#begin(run, source);
-      else await this.setAside(this.#journal.runs.require(run), aside);
+      else await this.endFrozen(this.#journal.runs.require(run), aside);
     } catch (fault) {
-      // The next host finds it queued, and begins it.
+      // It stays queued for the next host.
       this.#scope.log(fault);
       this.#ends.get(run)?.reject(fault);
     } finally {
@@ -276,7 +278,7 @@ export class SessionRuns {
     }
   }
 
-  /** Follows a run to its end, whatever it is. */
+  /** Follows a run to its end. */
   async #follow(run: number, active: ActiveRun): Promise<void> {
     try {
       await active.live.drained;
@@ -284,11 +286,11 @@ export class SessionRuns {
       this.#scope.log(fault);
       this.#active.delete(run);
       try {
-        await this.giveUp(this.#journal.runs.require(run), { code: 'internal', message: messageOf(fault) });
+        await this.fail(this.#journal.runs.require(run), { code: 'internal', message: messageOf(fault) });
       } catch (again) {
         this.#ends.get(run)?.reject(again);
         this.#scope.log(again);
-        // The end cannot be written: readers' streams end without it, and find it in the journal later.
+        // The end cannot be written: readers' streams close without it, and find it in the journal later.
         this.#readers.close();
       }
     }
@@ -298,13 +300,13 @@ export class SessionRuns {
     this.next();
   }
 
-  /** Ends a run that could not start; the runs behind it go on (J3). */
-  #fail(run: number, error: EventData['agent_failed']['error']): void {
-    const told = this.tell([run], [this.#close(run, 'agent_failed', { error })]);
-    this.#scope.hold(told.finally(() => this.next()));
+  /** Ends a run that could not start; the next runs continue (J3). */
+  #failToStart(run: number, error: EventData['agent_failed']['error']): void {
+    const published = this.publish([run], [this.#close(run, 'agent_failed', { error })]);
+    this.#scope.hold(published.finally(() => this.next()));
   }
 
-  /** Writes the end of a run that has no engine; to be told once it is on disk. */
+  /** Writes the end of a run that was not started; published once it is durable. */
   #close<T extends 'agent_failed' | 'agent_cancelled'>(run: number, type: T, data: EventData[T]): SessionEvent {
     const at = this.#scope.clock.now();
     const runId = runIdOf(recordOf(this.#scope).session_id, run);

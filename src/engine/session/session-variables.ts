@@ -1,7 +1,8 @@
 /**
- * Session variables over the journal: read from memory, written through.
+ * Session variables over the journal: cached in memory, written through.
  *
- * Past `limits.variablesBytes` nothing grows any more; a session that held more before there was that limit keeps it.
+ * Past `limits.variablesBytes` nothing may grow; a session that was larger before the limit existed keeps its
+ * variables.
  */
 import { EngineError } from '../../domain/errors.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
@@ -11,7 +12,7 @@ import type { Journal } from '../../journal/journal.ts';
 
 const encoder = new TextEncoder();
 
-/** A variable as it was read, or as somebody has asked for it. */
+/** A variable as read, or already parsed. */
 type Variable = { readonly bytes: number } & ({ readonly json: string } | { readonly value: Json });
 
 export class SessionVariables implements VariableStore {
@@ -29,7 +30,7 @@ export class SessionVariables implements VariableStore {
     const known = this.#known.get(key);
     if (known === undefined) return undefined;
     if ('value' in known) return known.value;
-    // Not before somebody asks: all of them together take long.
+    // Parsed on demand: parsing all of them takes long.
     const value = JSON.parse(known.json) as Json;
     this.#known.set(key, { value, bytes: known.bytes });
     return value;
@@ -42,7 +43,7 @@ export class SessionVariables implements VariableStore {
   set(key: string, value: Json): void {
     const bytes = checkedBytes(key, value);
     if (!this.#known.has(key) && this.#known.size >= limits.variables) {
-      throw new EngineError('invalid_request', `A session holds at most ${limits.variables} variables`);
+      throw new EngineError('invalid_request', `A session may have at most ${limits.variables} variables`);
     }
     const growth = bytes - (this.#known.get(key)?.bytes ?? 0);
     if (growth > 0 && this.#allBytes + growth > limits.variablesBytes) throw tooMuch(key, this.#allBytes + growth);
@@ -64,7 +65,7 @@ export class SessionVariables implements VariableStore {
     return [...this.#known.keys()].map((key) => [key, this.get(key) ?? null]);
   }
 
-  /** All of them as they are now, each as JSON when its turn comes. */
+  /** All current variables; each is encoded as JSON on demand. */
   snapshot(): VariablesSnapshot {
     return [...this.#known].map(([key, known]) => [
       key,
@@ -73,14 +74,14 @@ export class SessionVariables implements VariableStore {
   }
 }
 
-/** Names, and what gives the value as JSON. */
+/** Names, with functions that return the value as JSON. */
 export type VariablesSnapshot = readonly (readonly [name: string, json: () => string])[];
 
-/** @throws EngineError `invalid_request`, `variables_quota` for variables that a new session cannot begin with */
+/** @throws EngineError `invalid_request`, `variables_quota` for invalid initial variables of a new session */
 export function checkVariables(values: JsonObject): void {
   const entries = Object.entries(values);
   if (entries.length > limits.variables) {
-    throw new EngineError('invalid_request', `A session holds at most ${limits.variables} variables`);
+    throw new EngineError('invalid_request', `A session may have at most ${limits.variables} variables`);
   }
   let allBytes = 0;
   for (const [key, value] of entries) {
@@ -89,13 +90,13 @@ export function checkVariables(values: JsonObject): void {
   }
 }
 
-/** What a variable takes up; throws where that is too much for one. */
+/** Size of a variable in bytes; throws if it exceeds the limit for one. */
 function checkedBytes(key: string, value: Json): number {
   const json = JSON.stringify(value);
   if (json.length <= limits.variableBytes) return encoder.encode(key).length + encoder.encode(json).length;
   throw new EngineError(
     'invalid_request',
-    `Variable "${key.slice(0, limits.excerptChars)}" has ${json.length} bytes of JSON, allowed are ${limits.variableBytes}`,
+    `Variable "${key.slice(0, limits.excerptChars)}" has ${json.length} bytes of JSON (allowed: ${limits.variableBytes})`,
   );
 }
 
@@ -103,6 +104,6 @@ function tooMuch(key: string, bytes: number): EngineError {
   const named = key.slice(0, limits.excerptChars);
   return new EngineError(
     'variables_quota',
-    `With "${named}" the variables of this session have ${bytes} bytes, allowed are ${limits.variablesBytes} together`,
+    `With "${named}" the variables of this session would have ${bytes} bytes in total (allowed: ${limits.variablesBytes})`,
   );
 }

@@ -1,20 +1,20 @@
 /**
- * One session: takes messages and programs, and answers questions about what it holds. Each duty has a part of its own:
+ * One session: accepts messages and programs, and answers queries about its content. Each duty has its own part:
  *
  *  - session-runs.ts: the runs, one after the other
- *  - session-recovery.ts: what an earlier host left
+ *  - session-recovery.ts: recovery of an earlier host's work
  *  - session-feeds.ts: periodic feeds
- *  - session-approvals.ts: decisions of people
+ *  - session-approvals.ts: people's decisions
  *  - session-reading.ts: exports and documents
- *  - run-setup.ts: what a run is made of; session-memory.ts: what runs share
+ *  - run-setup.ts: setup of a run; session-memory.ts: state shared by runs
  *
  * Owns the checks before a run is created, and the session's end. Does not own the flow of a run (run/run.ts), the wire
  * (http/) or the platform (durable/).
  *
  * Invariants:
- *  1. A run that is in the journal as unfinished has an owner here, or is ended by `recover` (J3).
- *  2. A reader who leaves changes nothing (J5).
- *  3. The checks of a message and the creation of its run happen in one synchronous stretch.
+ *  1. A run that is unfinished in the journal has an owner here, or is ended by `recover` (J3).
+ *  2. A reader who disconnects changes nothing (J5).
+ *  3. The checks of a message and the creation of its run happen synchronously.
  */
 import { EngineError } from '../../domain/errors.ts';
 import type { SessionEvent, TextPatch } from '../../domain/event.ts';
@@ -57,7 +57,7 @@ export class Session {
   readonly #recovery: SessionRecovery;
   readonly #feeds: SessionFeeds;
   readonly #approvals: SessionApprovals;
-  /** The session is about to be deleted: nothing more is taken. */
+  /** The session is about to be deleted and accepts nothing more. */
   #isClosed = false;
 
   constructor(ports: SessionPorts) {
@@ -78,7 +78,7 @@ export class Session {
 
   // --- the session ---
 
-  /** @throws EngineError `unknown_session` when there is none */
+  /** @throws EngineError `unknown_session` if there is none */
   get record(): SessionRecord {
     return recordOf(this.#scope);
   }
@@ -87,28 +87,28 @@ export class Session {
     return this.#journal.record !== null;
   }
 
-  /** Whether something is still at work: a run, or a fire_and_forget action of an ended one. */
+  /** Whether anything is running: a run, or a fire_and_forget action of an ended one. */
   get busy(): boolean {
     return this.#runs.busy;
   }
 
   async create(record: SessionRecord, state: JsonObject): Promise<void> {
-    if (this.exists) throw new EngineError('invalid_request', 'This session exists already');
-    // Before anything is written: a session is there whole, or not at all.
+    if (this.exists) throw new EngineError('invalid_request', 'This session already exists');
+    // Before anything is written: a session exists completely, or not at all.
     checkVariables(state);
     this.#journal.create(record);
     for (const [key, value] of Object.entries(state)) this.#memory.variables.set(key, value);
     await this.#journal.sync();
   }
 
-  /** Ends everything for good: runs are cancelled, and every reader's stream closes. */
+  /** Ends everything: cancels all runs and closes all readers' streams. */
   async dispose(reason: string): Promise<void> {
     await this.cancel(reason);
     await this.#runs.drained();
     this.#readers.close();
   }
 
-  /** The same, before the session is deleted: no message is taken from here on, and no reader stays. */
+  /** The same, before the session is deleted: also rejects new messages and readers. */
   async close(reason: string): Promise<void> {
     this.#isClosed = true;
     await this.dispose(reason);
@@ -117,17 +117,17 @@ export class Session {
   // --- runs ---
 
   /**
-   * Takes a message: starts its run, or queues it behind the one that is going on (H1).
+   * Accepts a message: starts its run, or queues it behind the active one (H1).
    *
-   * @throws EngineError `run_in_progress`, `queue_full`, `session_full`, `idempotency_mismatch`; `invalid_request` where a
-   *   workflow runs
+   * @throws EngineError `run_in_progress`, `queue_full`, `session_full`, `idempotency_mismatch`; `invalid_request` in a
+   *   workflow session
    */
   async message(request: MessageRequest): Promise<RunRecord> {
     const { content, tokens, idempotencyKey } = request;
     await this.recover();
     const { workflow } = this.record;
     if (workflow !== undefined) {
-      const message = `This session is a run of the workflow "${workflow}": it takes no messages`;
+      const message = `This session is a run of the workflow "${workflow}" and accepts no messages`;
       throw new EngineError('invalid_request', message);
     }
     const manifests = await this.#scope.pin(this.record);
@@ -142,10 +142,10 @@ export class Session {
         );
       }
     }
-    if (this.#journal.full) throw new EngineError('session_full', sessionFull('takes no further message'));
+    if (this.#journal.full) throw new EngineError('session_full', sessionFull('accepts no further messages'));
     for (const active of this.#runs.active) {
       if (active.end === 'waiting')
-        active.put({ type: 'cancel_requested', reason: 'a new message came instead of an approval' });
+        active.put({ type: 'cancel_requested', reason: 'a new message arrived instead of an approval' });
     }
     const current = this.#runs.answering;
     if (current !== null && request.ifBusy === 'reject') {
@@ -156,7 +156,7 @@ export class Session {
     return await this.#submit({ type: 'message', content, tokens, manifests }, idempotencyKey, null);
   }
 
-  /** Runs protocol text without a model; `text` is null when the text streams in and is not known yet. */
+  /** Runs protocol text without a model; `text` is null if the text is still arriving. */
   async execute(chunks: AsyncIterable<string>, text: string | null): Promise<RunRecord> {
     await this.recover();
     const manifests = await this.#scope.pin(this.record);
@@ -164,7 +164,7 @@ export class Session {
     return await this.#submit({ ...input, manifests }, null, chunks);
   }
 
-  /** Starts the one run of a child, or finds it when its parent asks again (M7). */
+  /** Starts the only run of a child, or finds it if the parent asks again (M7). */
   async child({ type, message, inputs, budget }: ChildRequest): Promise<RunRecord> {
     await this.recover();
     const manifests = await this.#scope.pin(this.record);
@@ -182,7 +182,7 @@ export class Session {
     return await this.#submit({ type: 'workflow', inputs, manifests }, null, null);
   }
 
-  /** Cancels the run that is going on and everything that waits behind it (J5). Returns the run's id. */
+  /** Cancels the active run and everything queued behind it (J5). Returns the run's id. */
   async cancel(reason: string): Promise<string | null> {
     await this.recover();
     const run = await this.#runs.cancel(reason);
@@ -200,27 +200,27 @@ export class Session {
     const now = this.#scope.clock.now();
     const record = this.#journal.runs.create(input, now, isBusy ? 'queued' : 'running', idempotencyKey);
     const source = (): ReturnType<typeof sourceOf> => sourceOf(this.#scope, record, chunks);
-    this.#runs.add({ run: record.run, source, isLeft: false }, !isBusy);
+    this.#runs.add({ run: record.run, source, isRecovered: false }, !isBusy);
     await this.#journal.sync();
     return record;
   }
 
   /**
-   * Decides about an action that waits for a person; resolves when the decision is on disk (J1). The first
-   * decision counts.
+   * Decides about an action that waits for approval; resolves when the decision is durable (J1). The first decision
+   * counts.
    *
-   * @throws EngineError `unknown_approval`; `approval_closed` where another decision came first, or the request has ended
+   * @throws EngineError `unknown_approval`; `approval_closed` if another decision was first, or the request has ended
    */
   async resolveApproval(approvalId: string, approved: boolean, note: string | null): Promise<void> {
     await this.#approvals.decide(approvalId, approved, note);
   }
 
-  /** The whole call that a person is, or was, asked about (J8). @throws EngineError `unknown_approval` */
+  /** The whole call of an approval request, open or not (J8). @throws EngineError `unknown_approval` */
   approval(approvalId: string): ApprovalView {
     return this.#approvals.view(approvalId);
   }
 
-  /** Resolves when the run has ended: at once, when it has. */
+  /** Resolves when the run has ended. */
   async ended(run: number): Promise<void> {
     await this.#runs.ended(run);
   }
@@ -243,7 +243,7 @@ export class Session {
     return this.#journal.runs.list(limit, before);
   }
 
-  /** Whether nothing of this run will come any more, so that a reader who has it all may go. */
+  /** Whether nothing more of this run will follow, so that a reader who has everything may disconnect. */
   hasEnded(runId: string): boolean {
     const run = this.run(runId);
     return run.status !== 'queued' && run.status !== 'running' && this.#runs.get(run.run) === null;
@@ -252,28 +252,28 @@ export class Session {
   // --- the host ---
 
   /**
-   * After the host came back: every run that an earlier host left unfinished goes on where its record ends (J2, J3).
+   * After a restart of the host: every run that an earlier host left unfinished continues after its record (J2, J3).
    *
-   * @param purpose a reader does not wait for work that has to wait for its own turn
+   * @param purpose readers do not wait for work that has to wait for its own slot
    */
-  recover(purpose: 'to act' | 'to read' = 'to act'): Promise<void> {
+  recover(purpose: 'act' | 'read' = 'act'): Promise<void> {
     return this.exists ? this.#recovery.recover(purpose) : Promise.resolve();
   }
 
   /**
-   * When the host must be woken, epoch milliseconds: to watch over what is at work, for an approval that
-   * expires, for a periodic feed, for the session's own end; null for no session (J2, J8, F3).
+   * When the host must be woken, epoch milliseconds: to watch over running work, for an approval that expires, for a
+   * periodic feed, for the session's expiry; null if there is no session (J2, J8, F3).
    */
   nextWake(): number | null {
     if (!this.exists) return null;
     const times = [this.expiresAt, this.#feeds.nextRefresh(this.#isIdle)];
-    // Runs that an earlier host left have no owner yet: this host may end before it recovers them.
+    // Runs of an earlier host have no owner yet: this host may end before it recovers them.
     if (this.busy || this.#recovery.isPending) times.push(this.#scope.clock.now() + limits.watchdogMs);
     for (const { live, end } of this.#runs.active) if (end === 'waiting') times.push(live.wakeAt() ?? Infinity);
     return Math.min(...times);
   }
 
-  /** Does what the alarm has come for: runs go on, approvals expire, periodic feeds are refreshed. */
+  /** Handles the alarm: runs continue, approvals expire, periodic feeds are refreshed. */
   async wake(): Promise<void> {
     await this.recover();
     const now = this.#scope.clock.now();
@@ -283,12 +283,12 @@ export class Session {
     if (this.exists) await this.#feeds.refresh(this.#isIdle);
   }
 
-  /** When the session ends, unless it is used before (H1). */
+  /** When the session expires, unless it is used before (H1). */
   get expiresAt(): number {
     return this.#lastUsedAt() + (this.#scope.expiryMs ?? limits.sessionExpiryMs);
   }
 
-  /** Whether no feed needs to be kept fresh (F3). */
+  /** Whether no feed must be kept fresh (F3). */
   get #isIdle(): boolean {
     return !this.busy && this.#scope.clock.now() - this.#lastUsedAt() >= limits.feedIdleMs;
   }
@@ -304,7 +304,7 @@ export class Session {
     return this.#journal.lastSeq;
   }
 
-  /** A page of events after `after` that are on disk, oldest first; empty when there are no more. */
+  /** A page of durable events after `after`, oldest first; empty if there are no more. */
   events(after: number): readonly SessionEvent[] {
     return this.#journal.page(after);
   }
@@ -314,22 +314,22 @@ export class Session {
     return this.#readers.listen(listener);
   }
 
-  /** Whole-text patches of every open block: what a reader who has just caught up still lacks (J4). */
+  /** Patches with the whole text of every open block, which a reader needs after catching up (J4). */
   openBlocks(): TextPatch[] {
     return this.#runs.active.flatMap(({ live }) => live.catchUp());
   }
 
-  /** The session's feeds as they are (F1). */
+  /** The session's current feeds (F1). */
   feeds(): JsonObject[] {
     return this.#feeds.list();
   }
 
-  /** The session as it is now, to be read in slices. */
+  /** The session's current state, to be read in slices. */
   read(): SessionReading {
     return new SessionReading(this.#journal, this.record, this.#scope.share.fork(), () => this.#isClosed);
   }
 
-  /** Everything of the session that is on disk, as JSON Lines. */
+  /** Everything of the session that is durable, as JSON Lines. */
   export(): AsyncIterable<string> {
     return this.read().export(this.#memory.variables.snapshot());
   }
@@ -340,17 +340,17 @@ export class Session {
   }
 
   /**
-   * The completed runs as training examples, as JSON Lines, for an agent that is still in the catalogue.
+   * The completed runs as training examples, as JSON Lines, if the agent is still in the catalogue.
    *
    * @throws EngineError `unknown_agent`
    */
   transcript(): AsyncIterable<string> {
     const { record } = this;
-    // A workflow's steps are what its author wrote: there is nothing to learn from.
+    // A workflow's steps are written by its author, so there is nothing to learn from.
     if (record.workflow !== undefined || this.runCount === 0) return nothing();
     const agent = currentAgent(this.#scope);
     if (agent !== null) return this.read().transcript(resolveAgentVariables(agent, record), this.#scope.redact);
-    throw new EngineError('unknown_agent', `The agent "${record.agent}" is not in the catalogue any more`);
+    throw new EngineError('unknown_agent', `The agent "${record.agent}" is no longer in the catalogue`);
   }
 }
 

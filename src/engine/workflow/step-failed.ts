@@ -1,11 +1,11 @@
-type StepFault = 'step_failed' | 'too_many_actions' | 'too_large';
+type StepErrorCode = 'step_failed' | 'too_many_actions' | 'too_large';
 
-/** A step that the workflow could not go on without has failed, or cannot be run at all. */
+/** A step that the workflow needs has failed, or cannot run. */
 export class StepFailed extends Error {
   override readonly name = 'StepFailed';
-  readonly code: StepFault;
+  readonly code: StepErrorCode;
 
-  constructor(message: string, code: StepFault = 'step_failed') {
+  constructor(message: string, code: StepErrorCode = 'step_failed') {
     super(message);
     this.code = code;
   }

@@ -1,13 +1,13 @@
-/** What the names of a workflow's steps mean, and which step refers to which (M6). */
+/** Resolves the names of a workflow's steps, and the references between steps (M6). */
 import type { Json } from '../../domain/json.ts';
 import type { WorkflowDefinition, WorkflowStep } from '../../domain/manifest.ts';
 import { StepFailed } from './step-failed.ts';
 
-/** Where a step stands: what its names mean, and what surrounds it. */
+/** The scope of a step: the names that it can use, and its surroundings. */
 export interface Scope {
-  /** Ids of steps by their names, inner ones first. */
+  /** Ids of steps by name, inner ones first. */
   readonly ids: ReadonlyMap<string, Step>;
-  /** Of a `for_each`: the current item. */
+  /** In a `for_each`: the current item. */
   readonly item: { readonly value: Json; readonly index: number } | null;
   readonly prefix: string;
 }
@@ -19,7 +19,7 @@ interface Step {
 
 export type Group = WorkflowStep & { readonly type: 'conditional' | 'parallel' | 'for_each' };
 
-/** What can be named from around a list: its steps and those within them, but for what a `for_each` does for every item. */
+/** Names visible outside a list: its steps and those inside them, except the steps of a `for_each`. */
 export function namesIn(steps: readonly WorkflowStep[]): Set<string> {
   return new Set(
     steps.flatMap((step) => [
@@ -29,7 +29,7 @@ export function namesIn(steps: readonly WorkflowStep[]): Set<string> {
   );
 }
 
-/** The steps of a group, none before one that it waits for: where few go at a time, they would wait for ever. */
+/** The steps of a group in topological order: with limited concurrency, another order could deadlock. */
 export function inOrder(steps: readonly WorkflowStep[]): WorkflowStep[] {
   const holders = new Map(steps.flatMap((step) => [...namesIn([step])].map((name) => [name, step] as const)));
   const ordered = new Set<WorkflowStep>();
@@ -47,17 +47,17 @@ export function inOrder(steps: readonly WorkflowStep[]): WorkflowStep[] {
   return [...ordered];
 }
 
-/** The id of the action that a group hangs on. */
+/** The id of a group's gate action. */
 export function gateOf(step: Group, id: string): string {
   return `${id}_${step.type === 'for_each' ? 'items' : 'gate'}`;
 }
 
-/** Every name that stands behind `steps.` anywhere in the definition, or in a `depends_on`. */
-export function referredIn({ steps, outputs }: WorkflowDefinition): ReadonlySet<string> {
+/** Every name after `steps.` anywhere in the definition, and in every `depends_on`. */
+export function referencedNames({ steps, outputs }: WorkflowDefinition): ReadonlySet<string> {
   return new Set([...namedBy(steps), ...Object.values(outputs).flatMap((path) => namesOf(path))]);
 }
 
-/** Names of steps that these, and those within them, refer to or depend on. */
+/** Names of steps that these steps, and those inside them, refer to or depend on. */
 function namedBy(steps: readonly WorkflowStep[]): string[] {
   return steps.flatMap((step) => [
     ...namesOf(JSON.stringify([step.parameters, step.items, step.condition])),
@@ -78,22 +78,22 @@ export function scopeOf(steps: readonly WorkflowStep[], outer: Scope): Scope {
   const ids = new Map(outer.ids);
   const add = (step: WorkflowStep): void => {
     ids.set(step.name, { id: `${outer.prefix}${step.name}`, step });
-    // Steps within a branch can be named from outside; those of a for_each are there once for every item.
+    // Steps in a branch can be named from outside; those of a for_each exist once per item.
     if (step.type !== 'for_each') for (const inner of [...step.steps, ...step.otherwise]) add(inner);
   };
   for (const step of steps) add(step);
   return { ...outer, ids };
 }
 
-/** @throws StepFailed for a name that no step has; the catalogue refuses such a workflow before it runs */
+/** @throws StepFailed for an unknown name; the catalogue rejects such a workflow before it runs */
 export function idOf(name: string, { ids }: Scope): string {
   const found = ids.get(name);
   if (found === undefined) throw new StepFailed(`There is no step "${name}" (known: ${[...ids.keys()].join(', ')})`);
   return found.id;
 }
 
-/** The path within a step's result, after its `output_mapping`. */
-export function mapped(name: string, path: readonly string[], { ids }: Scope): readonly string[] {
+/** The path in a step's result, after its `output_mapping`. */
+export function mappedPath(name: string, path: readonly string[], { ids }: Scope): readonly string[] {
   const [first, ...rest] = path;
   const mapping = ids.get(name)?.step.outputMapping ?? {};
   const target = first !== undefined && Object.hasOwn(mapping, first) ? mapping[first] : undefined;

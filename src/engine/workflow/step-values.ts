@@ -1,15 +1,15 @@
 /**
- * Values of a workflow as values of protocol text (M6): `$(steps.…)` becomes a reference, what is known already becomes
- * its value, and every other `$` a literal one.
+ * Converts values of a workflow to values of protocol text (M6): `$(steps.…)` becomes a reference, known values are
+ * inserted, and every other `$` becomes a literal one.
  */
 import { namesInCondition } from '../../catalog/check/condition-names.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import type { WorkflowStep } from '../../domain/manifest.ts';
-import { idOf, mapped } from './step-names.ts';
+import { idOf, mappedPath } from './step-names.ts';
 import type { Scope } from './step-names.ts';
 
-/** What a reference can begin with; any other `$(word)` means itself. */
+/** Roots of references; any other `$(word)` is literal. */
 const ROOTS: ReadonlySet<string> = new Set(['steps', 'trigger', 'item', 'index']);
 const REFERENCES = /\$\(\s*([A-Za-z_][\w.-]*)\s*\)/g;
 const REFERENCE_ONLY = /^\s*\$\(\s*([A-Za-z_][\w.-]*)\s*\)\s*$/;
@@ -23,7 +23,7 @@ export class StepValues {
 
   condition(step: WorkflowStep, scope: Scope): { readonly when?: string } {
     if (step.condition === null) return {};
-    // In a condition names are names already: `steps.a.x` is what `$(steps.a.x)` is.
+    // In a condition, names need no `$`: `steps.a.x` is the same as `$(steps.a.x)`.
     let when = '';
     let at = 0;
     for (const { start, end, path, asked } of namesInCondition(step.condition)) {
@@ -32,7 +32,7 @@ export class StepValues {
       when += step.condition.slice(at, start);
       at = end;
       if (root === 'steps') {
-        const members = mapped(name, rest, scope);
+        const members = mappedPath(name, rest, scope);
         const here = scope.ids.has(name) ? [idOf(name, scope), ...members].join('.') : written;
         when += !asked ? here : members.length === 0 ? `(${here} != null)` : `has(${here})`;
       } else {
@@ -44,7 +44,7 @@ export class StepValues {
     return { when };
   }
 
-  /** `$(steps.s.field)` to a reference, what is known already to its value, and every other `$` to a literal one. */
+  /** Converts `$(steps.s.field)` to a reference, a known value to itself, and every other `$` to a literal one. */
   translate(value: Json, scope: Scope): Json {
     if (typeof value === 'string') return this.#translateText(value, scope);
     if (Array.isArray(value)) return value.map((element) => this.translate(element, scope));
@@ -69,11 +69,11 @@ export class StepValues {
     return out + escapeText(text.slice(at));
   }
 
-  /** A protocol reference to what a step gives, or null where the path is known already. */
+  /** A protocol reference to a step's result, or null if the value is already known. */
   #reference(path: string, scope: Scope): string | null {
     const [root, name = '', ...rest] = path.split('.');
     if (root !== 'steps') return null;
-    const members = mapped(name, rest, scope);
+    const members = mappedPath(name, rest, scope);
     return `\${${[idOf(name, scope), ...members].join('.')}}`;
   }
 
@@ -93,7 +93,7 @@ export class StepValues {
   }
 }
 
-/** Ids of the steps that a value refers to: they are waited for. */
+/** Ids of the steps that a value refers to; they become dependencies. */
 export function stepsIn(value: Json, scope: Scope): string[] {
   if (typeof value === 'string') {
     return [...value.matchAll(REFERENCES)].flatMap(([, path = '']) => {
@@ -105,7 +105,7 @@ export function stepsIn(value: Json, scope: Scope): string[] {
   return isJsonObject(value) ? Object.values(value).flatMap((member) => stepsIn(member, scope)) : [];
 }
 
-/** A value as a parameter that means itself. */
+/** A value as a literal parameter. */
 function escaped(value: Json): Json {
   if (typeof value === 'string') return escapeText(value);
   if (Array.isArray(value)) return value.map(escaped);

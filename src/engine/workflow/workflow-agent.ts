@@ -1,10 +1,10 @@
-/** Who runs a workflow's steps: an agent that nobody talks to, with what the workflow imports (M6, X4). */
+/** The agent that runs a workflow's steps: it has no conversation, only the workflow's imports (M6, X4). */
 import { limits } from '../../domain/limits.ts';
 import { DEFAULT_PROTOCOL } from '../../domain/manifest.ts';
 import type { ResolvedAgent, ResolvedWorkflow, ToolDefinition } from '../../domain/manifest.ts';
 import { COLLECT, REFUSE } from './workflow.ts';
 
-/** Gives its parameters back: what groups and outputs are made with. */
+/** Returns its parameters: used for groups and outputs. */
 const COLLECTOR: ToolDefinition = {
   kind: 'Tool',
   name: COLLECT,
@@ -33,8 +33,8 @@ const REFUSER: ToolDefinition = {
   implementation: { type: 'builtin', entrypoint: 'refuse' },
 };
 
-/** Steps are what their author wrote, not what a model may still take back: none is held until the end of the text (S14). */
-function atOnce([name, tool]: readonly [string, ToolDefinition]): [string, ToolDefinition] {
+/** Steps are written by their author and cannot be withdrawn, so none is held until the end of the text (S14). */
+function eager([name, tool]: readonly [string, ToolDefinition]): [string, ToolDefinition] {
   return [name, { ...tool, dispatch: 'eager' }];
 }
 
@@ -42,7 +42,7 @@ export function agentOfWorkflow({ workflow, ...imported }: ResolvedWorkflow): Re
   const { name, version, summary, description, tags, metadata, imports } = workflow;
   return {
     ...imported,
-    tools: new Map([...[...imported.tools].map(atOnce), [COLLECT, COLLECTOR], [REFUSE, REFUSER]]),
+    tools: new Map([...[...imported.tools].map(eager), [COLLECT, COLLECTOR], [REFUSE, REFUSER]]),
     agent: {
       kind: 'Agent',
       name,

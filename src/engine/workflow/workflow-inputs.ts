@@ -1,4 +1,4 @@
-/** What a workflow is started with, checked against its manifest before anything runs (M6). */
+/** Checks a workflow's inputs against its manifest before anything runs (M6). */
 import { EngineError } from '../../domain/errors.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { WorkflowDefinition } from '../../domain/manifest.ts';
@@ -6,7 +6,7 @@ import type { WorkMeter } from '../../domain/work.ts';
 import { validateParameters } from '../../executors/validate-parameters.ts';
 
 /**
- * @param meter charged for the check; default: one of its own, `limits.schemaSteps`
+ * @param meter charged for the check; default: a new one with `limits.schemaSteps`
  * @throws EngineError `invalid_request` that names the input
  */
 export function checkInputs(workflow: WorkflowDefinition, inputs: JsonObject, meter?: WorkMeter): void {

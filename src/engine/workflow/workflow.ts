@@ -1,21 +1,20 @@
 /**
- * A workflow as a program that writes protocol text (M6): steps become actions of one generation, run by
- * the same parser, scheduler and journal as what a model writes. There is no second engine.
+ * A workflow as a program that writes protocol text (M6): steps become actions of one generation, run by the same
+ * parser, scheduler and journal as a model's text. There is no second engine.
  *
- * Owns what is written and when: what depends on results (the items of a `for_each`, the branch of a
- * `conditional`, what follows a failure) is written when they are known. Does not own how steps run.
+ * Owns what is written and when: text that depends on results (the items of a `for_each`, the branch of a
+ * `conditional`, the handling of a failure) is written when they are known. Does not own how steps run.
  *
  * Invariants:
- *  1. A step is one action with the step's name as its id; a group (`parallel`, `for_each`,
- *     `conditional`) ends with an action of its name that collects what its steps gave.
- *  2. Every action is written at most once: after a crash the program runs again from its start and
- *     leaves out what the journal holds already.
- *  3. A run that would need more actions, or a longer text, than a run may have fails by name, before
- *     the first of them that would not fit; none is lost in silence (P16).
- *  4. Every step that something refers to is an action, also where its branch is not taken: then it is
- *     one that is skipped. So nothing waits for what never comes.
- *  5. Values stand in the text as data: a `$` that the author wrote, or that came with an item, is
- *     never a reference.
+ *  1. A step is one action with the step's name as its id; a group (`parallel`, `for_each`, `conditional`) ends with an
+ *     action of its name that collects the results of its steps.
+ *  2. Every action is written at most once: after a crash the program runs again from its start and skips what the
+ *     journal already contains.
+ *  3. A run that would need more actions, or a longer text, than allowed fails explicitly before the first action that
+ *     would exceed the limit (P16).
+ *  4. Every step that another one refers to is an action, even in a branch that is not taken: then it is skipped. So
+ *     nothing waits for an action that never comes.
+ *  5. Values in the text are data: a `$` written by the author, or contained in an item, is never a reference.
  */
 import type { ActionType, TerminalStatus } from '../../domain/action.ts';
 import { isJsonObject } from '../../domain/json.ts';
@@ -23,32 +22,32 @@ import type { Json, JsonObject } from '../../domain/json.ts';
 import type { WorkflowDefinition, WorkflowStep } from '../../domain/manifest.ts';
 import { limits } from '../../domain/limits.ts';
 import { StepFailed } from './step-failed.ts';
-import { gateOf, idOf, inOrder, isGroup, namesIn, referredIn, scopeOf } from './step-names.ts';
+import { gateOf, idOf, inOrder, isGroup, namesIn, referencedNames, scopeOf } from './step-names.ts';
 import type { Group, Scope } from './step-names.ts';
 import { escapeText, stepsIn, StepValues } from './step-values.ts';
 
-/** What a workflow sees of its run. */
+/** A workflow's view of its run. */
 export interface WorkflowView {
-  /** Whether an action with this id is in the journal already. */
+  /** Whether an action with this id is already in the journal. */
   declared(id: string): boolean;
-  /** Resolves when the action has settled; it may not be declared yet. */
+  /** Resolves when the action has settled, even if it is declared later. */
   settled(
     id: string,
   ): Promise<{ readonly status: TerminalStatus; readonly output: Json; readonly note: string | null }>;
 }
 
-/** The pure built-in that returns its parameters: how groups and outputs are collected. No manifest can have its name. */
+/** The pure built-in that returns its parameters, used to collect groups and outputs. Manifests cannot use its name. */
 export const COLLECT = '_collect';
-/** The pure built-in that fails: how a group fails whose items are no list. */
+/** The pure built-in that fails, used for a group whose items are not a list. */
 export const REFUSE = '_refuse';
-/** The action whose output is the workflow's. */
+/** The action whose output is the workflow's output. */
 export const OUTPUTS = 'workflow_outputs';
 
 /**
- * The workflow's text, piece by piece, each a whole block. Ends when every step has been written and the
- * steps that others wait for have settled.
+ * The workflow's text in pieces, each a whole block. Ends when all steps are written and all awaited steps have
+ * settled.
  *
- * @throws StepFailed when a step failed that says `on_failure: abort`, after its compensation has run
+ * @throws StepFailed if a step with `on_failure: abort` failed, after its compensation has run
  */
 export async function* workflowText(
   definition: WorkflowDefinition,
@@ -61,7 +60,7 @@ export async function* workflowText(
     over = true;
     program.wake();
   });
-  // It is awaited below; until then a failure is nobody's surprise.
+  // It is awaited below; this avoids an unhandled rejection before that.
   writing.catch(() => undefined);
   for (;;) {
     const piece = program.take();
@@ -79,17 +78,17 @@ class Program {
   #wake: (() => void) | null = null;
   readonly #failure = Promise.withResolvers<never>();
   #failed = false;
-  /** The first failure of a workflow that does the rest before it fails (`fail_fast: false`). */
-  #kept: StepFailed | null = null;
-  /** Failed steps whose compensation is being done. */
-  #undoing = 0;
+  /** The first failure of a workflow that completes the other steps before it fails (`fail_fast: false`). */
+  #firstFailure: StepFailed | null = null;
+  /** Number of failed steps whose compensation is running. */
+  #compensating = 0;
   #failFast = true;
-  /** Items of a `for_each` at a time, where it does not say. */
-  #most = 1;
-  /** Actions of the text so far, and its bytes; those of an earlier host count as well. */
+  /** Default concurrency of a `for_each`. */
+  #concurrency = 1;
+  /** Number of actions and bytes of the text so far, including those of an earlier host. */
   #actions = 0;
   #bytes = 0;
-  /** Names of steps that anything refers to. */
+  /** Names of referenced steps. */
   #referred: ReadonlySet<string> = new Set();
 
   constructor(inputs: JsonObject, view: WorkflowView) {
@@ -113,28 +112,28 @@ class Program {
 
   async write(definition: WorkflowDefinition): Promise<void> {
     const scope = scopeOf(definition.steps, { ids: new Map(), item: null, prefix: '' });
-    this.#referred = referredIn(definition);
+    this.#referred = referencedNames(definition);
     this.#failFast = definition.failFast;
-    this.#most = definition.maxParallelSteps;
+    this.#concurrency = definition.maxParallelSteps;
     await Promise.race([this.#all(definition.steps, scope, []), this.#failure.promise]);
-    if (this.#kept !== null) throw this.#kept;
+    if (this.#firstFailure !== null) throw this.#firstFailure;
     const outputs: JsonObject = {};
     const after: string[] = [];
     for (const [name, path] of Object.entries(definition.outputs)) {
       const [step] = stepsIn(`$(${path})`, scope);
       const given = step === undefined || (await this.#view.settled(step)).status === 'completed';
-      // What was left out is null in the outputs, as it is for steps.
+      // A skipped step is null in the outputs, as it is for other steps.
       outputs[name] = given ? this.#values.translate(`$(${path})`, scope) : null;
       if (step !== undefined && given) after.push(step);
     }
-    // One piece: a crash leaves both or neither.
+    // One piece: after a crash both exist, or neither.
     const collect = actionText(OUTPUTS, 'tool', COLLECT, outputs, after, {});
     this.#put(OUTPUTS, `${collect}<response final="true">\${${OUTPUTS}}</response>`);
     await Promise.race([this.#view.settled(OUTPUTS), this.#failure.promise]);
     if (this.#failed) await this.#failure.promise;
   }
 
-  /** Steps in their order: each after the one before it, unless it says what it depends on. */
+  /** Writes steps in order: each depends on the previous one, unless it has `depends_on`. */
   async #all(steps: readonly WorkflowStep[], scope: Scope, first: readonly string[]): Promise<void> {
     const working: Promise<void>[] = [];
     let before = first;
@@ -156,7 +155,7 @@ class Program {
     if (failed && step.onFailure !== 'continue' && step.onFailure !== 'skip') await this.#abort(step, id, scope, note);
   }
 
-  /** A group whose items or condition could not be had has failed with them. */
+  /** A group fails if its items or condition fail. */
   async #outcome(
     step: WorkflowStep,
     id: string,
@@ -166,20 +165,20 @@ class Program {
     return await this.#view.settled(id);
   }
 
-  /** What says that it compensates is done first; then nothing more is written, unless the rest is to be done all the same. */
+  /** Runs the compensation first; then writes nothing more, unless the other steps must be completed. */
   async #abort(step: WorkflowStep, id: string, scope: Scope, note: string | null): Promise<void> {
     this.#failed = this.#failFast;
-    this.#kept ??= new StepFailed(`Step "${step.name}" failed${note === null ? '' : `: ${note}`}`);
-    this.#undoing += 1;
+    this.#firstFailure ??= new StepFailed(`Step "${step.name}" failed${note === null ? '' : `: ${note}`}`);
+    this.#compensating += 1;
     const inner = scopeOf(step.compensate, { ...scope, prefix: `${id}_undo_` });
     for (const undo of step.compensate) {
       const undoId = idOf(undo.name, inner);
       this.#declare({ ...undo, dependsOn: [] }, undoId, inner, []);
       await this.#view.settled(undoId);
     }
-    this.#undoing -= 1;
-    // Another step may have failed meanwhile: what it compensates is done as well.
-    if (this.#failFast && this.#undoing === 0) this.#failure.reject(this.#kept);
+    this.#compensating -= 1;
+    // Another step may have failed in the meantime; its compensation must also run.
+    if (this.#failFast && this.#compensating === 0) this.#failure.reject(this.#firstFailure);
   }
 
   #declare(step: WorkflowStep, id: string, scope: Scope, after: readonly string[]): void {
@@ -206,7 +205,7 @@ class Program {
   }
 
   async #group(step: Group, id: string, scope: Scope, after: readonly string[]): Promise<void> {
-    // What the group hangs on is an action, too: it is ready, skipped or doomed as any other.
+    // A group has a gate action, which can be ready, skipped or doomed like any other.
     const gate = gateOf(step, id);
     const items = step.type === 'for_each' ? { items: this.#values.translate(step.items, scope) } : {};
     this.#action(gate, 'tool', COLLECT, items, [...after, ...stepsIn(step.items, scope)], {
@@ -217,24 +216,24 @@ class Program {
     if (status === 'completed') {
       const list = isJsonObject(output) ? output['items'] : null;
       if (step.type === 'for_each') return await this.#each(step, id, scope, list);
-      this.#leaveOut(step.otherwise, gate, scope, step.steps);
+      this.#skipBranch(step.otherwise, gate, scope, step.steps);
       return await this.#branch(step.steps, step, id, scope);
     }
     if (step.type === 'conditional' && status === 'skipped' && step.otherwise.length > 0) {
-      this.#leaveOut(step.steps, gate, scope, step.otherwise);
+      this.#skipBranch(step.steps, gate, scope, step.otherwise);
       return await this.#branch(step.otherwise, step, id, scope);
     }
-    this.#leaveOut(step.steps, gate, scope, []);
-    this.#leaveOut(step.otherwise, gate, scope, step.steps);
+    this.#skipBranch(step.steps, gate, scope, []);
+    this.#skipBranch(step.otherwise, gate, scope, step.steps);
     this.#action(id, 'tool', COLLECT, {}, [gate], {});
   }
 
   /**
-   * Steps of a branch that is not taken: those that something refers to are declared and skipped.
+   * Writes the referenced steps of a branch that is not taken, as skipped actions.
    *
-   * @param other the branch that is: a name of both is the one that runs
+   * @param other the branch that is taken: a name in both refers to the one that runs
    */
-  #leaveOut(steps: readonly WorkflowStep[], gate: string, { prefix }: Scope, other: readonly WorkflowStep[]): void {
+  #skipBranch(steps: readonly WorkflowStep[], gate: string, { prefix }: Scope, other: readonly WorkflowStep[]): void {
     const taken = namesIn(other);
     for (const name of namesIn(steps)) {
       if (taken.has(name) || !this.#referred.has(name)) continue;
@@ -242,13 +241,13 @@ class Program {
     }
   }
 
-  /** The steps of a group, and the action that collects what they gave, by their names. */
+  /** Writes the steps of a group, and the action that collects their results by name. */
   async #branch(steps: readonly WorkflowStep[], group: Group, id: string, scope: Scope): Promise<void> {
     const inner = scopeOf(steps, scope);
     if (group.type === 'conditional') await this.#all(steps, inner, []);
     else {
       const ordered = inOrder(steps);
-      await this.#window(steps.length, group.concurrency, async (index) => {
+      await this.#parallel(steps.length, group.concurrency, async (index) => {
         const step = ordered[index];
         if (step !== undefined) await this.#all([{ ...step, dependsOn: step.dependsOn ?? [] }], inner, []);
       });
@@ -277,12 +276,12 @@ class Program {
         step.onFailure === 'continue' ? { on_error: 'skip' } : {},
       );
     }
-    const needed = list.length * fewestActions(step.steps) + 1;
+    const needed = list.length * minActions(step.steps) + 1;
     const most = limits.actionsPerRun - 1;
     if (this.#actions + needed > most) {
       const many = `${list.length} items with ${step.steps.length} steps each are at least ${needed} actions`;
       throw new StepFailed(
-        `Step "${step.name}": ${many}; a run may have ${limits.actionsPerRun}, and has ${this.#actions} already`,
+        `Step "${step.name}": ${many}; a run may have ${limits.actionsPerRun}, and already has ${this.#actions}`,
         'too_many_actions',
       );
     }
@@ -294,15 +293,15 @@ class Program {
       const last = step.steps.at(-1);
       if (last !== undefined) ends.push(idOf(last.name, inner));
     }
-    await this.#window(list.length, step.concurrency ?? this.#most, async (index) => {
+    await this.#parallel(list.length, step.concurrency ?? this.#concurrency, async (index) => {
       const inner = scopes[index];
       if (inner !== undefined) await this.#all(step.steps, inner, []);
     });
     this.#action(id, 'tool', COLLECT, { items: ends.map((end) => `\${${end}}`) }, ends, {});
   }
 
-  /** `work` for 0 … count - 1, so many at a time. */
-  async #window(count: number, most: number | null, work: (index: number) => Promise<void>): Promise<void> {
+  /** Runs `work` for 0 … count - 1 with limited concurrency. */
+  async #parallel(count: number, most: number | null, work: (index: number) => Promise<void>): Promise<void> {
     let next = 0;
     const one = async (): Promise<void> => {
       while (next < count && !this.#failed) {
@@ -329,14 +328,14 @@ class Program {
     this.#actions += 1;
     if (this.#actions > limits.actionsPerRun) {
       throw new StepFailed(
-        `A run may have ${limits.actionsPerRun} actions, and "${id}" would be one more`,
+        `A run may have ${limits.actionsPerRun} actions; "${id}" would exceed this`,
         'too_many_actions',
       );
     }
     this.#bytes += new TextEncoder().encode(text).length;
     if (this.#bytes > limits.generationBytes) {
       throw new StepFailed(
-        `The steps of a run, with the items that they work on, may have ${limits.generationBytes} bytes together; "${id}" would pass that`,
+        `The steps of a run, with the items that they work on, may have ${limits.generationBytes} bytes in total; "${id}" would exceed this`,
         'too_large',
       );
     }
@@ -346,8 +345,8 @@ class Program {
   }
 }
 
-/** What a list of steps comes to at least: a group is its gate and what collects it, whatever is in it. */
-function fewestActions(steps: readonly WorkflowStep[]): number {
+/** Minimum number of actions of a list of steps: a group has at least its gate and its collecting action. */
+function minActions(steps: readonly WorkflowStep[]): number {
   return steps.reduce((sum, step) => sum + (isGroup(step) ? 2 : 1), 0);
 }
 

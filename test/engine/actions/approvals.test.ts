@@ -446,7 +446,7 @@ describe('[J8] one decision counts', () => {
     const id = idOf(askedOf(stage.events)[0]);
     const { session } = stage.kit;
     const cancelled = session.cancel('enough');
-    // The cancel is in the inbox: the question is still open, and is not when the decision is taken.
+    // The cancel is in the inputQueue: the question is still open, and is not when the decision is taken.
     await Promise.resolve();
     await Promise.resolve();
     const late = status(session.resolveApproval(id, true, null));

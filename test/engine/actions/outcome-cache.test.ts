@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from 'vitest';
 import type { ActionOutcome } from '../../../src/domain/action.ts';
 import type { ActionCall } from '../../../src/executors/executor.ts';
 import { OutcomeCache } from '../../../src/engine/actions/outcome-cache.ts';
-import type { Recalled, ResolvedAction } from '../../../src/engine/actions/outcome-cache.ts';
+import type { LookupResult, ResolvedAction } from '../../../src/engine/actions/outcome-cache.ts';
 import { cacheTtlOf } from '../../../src/engine/actions/action-policy.ts';
 import { Journal } from '../../../src/journal/journal.ts';
 import type { SessionKit } from '../../support/session-kit.ts';
@@ -167,7 +167,9 @@ describe('[P6] cache_ttl', () => {
         log.push(`resolve ${owner}`);
         return { parameters: { owner }, inputs: {} };
       };
-      return earlier.ask(owner, { action, call, version: null, cacheTtlMs: 60_000 }, () => log.push(`answer ${owner}`));
+      return earlier.lookup(owner, { action, call, version: null, cacheTtlMs: 60_000 }, () =>
+        log.push(`answer ${owner}`),
+      );
     };
     const asked = ['a', 'b', 'c'].map(ask);
     expect(log).toEqual([]);
@@ -182,9 +184,9 @@ describe('[P6] cache_ttl', () => {
     const action = { id: 'a', type: 'tool', name: 'echo', idempotencyKey: null } as const;
     const call = (): ReturnType<ResolvedAction['call']> => ({ parameters: { x: 1 }, inputs: {} });
     const resolved = { action, call, version: null, cacheTtlMs: 60_000 };
-    const answers: [owner: string, found: Recalled['type']][] = [];
+    const answers: [owner: string, found: LookupResult['type']][] = [];
     const ask = (owner: string): Promise<void> =>
-      earlier.ask(owner, resolved, (found) => void answers.push([owner, found.type]));
+      earlier.lookup(owner, resolved, (found) => void answers.push([owner, found.type]));
     const gone = ask('gone');
     earlier.release('gone', null);
     await gone;

@@ -408,8 +408,8 @@ describe('[I] the model changes its feeds', () => {
     await ask(kit);
     const refused = kit.events.filter(({ type }) => type === 'action_failed').map(({ data }) => JSON.stringify(data));
     expect(refused).toHaveLength(3);
-    expect(refused[0]).toContain('A session holds at most 8 periodic feeds, and there are 8: p0, p1');
-    expect(refused[1]).toContain('A session holds at most 8 periodic feeds, and there are 8: p0, p1');
+    expect(refused[0]).toContain('A session may have at most 8 periodic feeds, and there are 8: p0, p1');
+    expect(refused[1]).toContain('A session may have at most 8 periodic feeds, and there are 8: p0, p1');
     expect(refused[2]).toContain('must be at least 5 s (the setting FEED_MIN_SECONDS), found 1');
     expect(kit.session.feeds().find(({ id }) => id === 'eighth')).toMatchObject({ interval: 6, max_tokens: 10 });
     expect(kit.session.feeds().find(({ id }) => id === 'quiet')).toMatchObject({ type: 'on_demand' });

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 
 import { limits } from '../../../src/domain/limits.ts';
 import type { AgentDefinition, FeedDefinition } from '../../../src/domain/manifest.ts';
-import { Suspects } from '../../../src/engine/replay/suspects.ts';
+import { QuarantineSlots } from '../../../src/engine/replay/quarantine-slots.ts';
 import type { HostLife } from '../../../src/engine/replay/recovery-queue.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 import { MortalSql, openNodeSql } from '../../support/node-sql.ts';
@@ -39,14 +39,16 @@ class World {
     this.isWatched = isWatched;
   }
 
-  /** A host of all sessions. `freeze`, said to a tool, stops it for good; `slow` never answers; the rest does at once. */
+  /**
+   * A host of all sessions. `freeze`, said to a tool, stops it for good; `slow` never answers; the rest does at once.
+   */
   async start(options: KitOptions = {}): Promise<SessionKit[]> {
     this.life += 1;
     const clock = new FakeClock(this.now);
     const sqls = this.disks.map((disk) => new MortalSql(disk, null));
     const host = { sqls, kits: [] as SessionKit[], clock, isFrozen: false };
     this.host = host;
-    const suspects = new Suspects();
+    const slots = new QuarantineSlots();
     const description: HostLife = this.isWatched
       ? { life: this.life, frozen: [...this.frozen] }
       : { life: null, frozen: [] };
@@ -55,7 +57,7 @@ class World {
         ...options,
         sql,
         clock,
-        suspects,
+        slots,
         host: description,
         executors: {
           tool: async ({ parameters: { say } }) => {
@@ -158,7 +160,7 @@ describe('[J2] a run that freezes its host', () => {
     expect(world.host?.isFrozen).toBe(false);
     expect(await statuses(one(kit))).toEqual(['failed: recovery_exhausted']);
     expect(kit?.faults).toEqual([
-      expect.stringMatching(`^run run_a+_1 of session ${SESSION_ID} is set aside: the host froze at 3 starts in a row`),
+      expect.stringMatching(`^run run_a+_1 of session ${SESSION_ID} is suspended: the host froze at 3 starts in a row`),
     ]);
     const result = await resultOf(one(kit).session, one(kit).session.run(runOf(one(kit))));
     expect(result?.actions).toMatchObject([{ status: 'failed', error: { code: 'outcome_unknown' } }]);
@@ -289,7 +291,7 @@ describe('[J2] innocent work', () => {
     await world.live(30_000);
     expect(world.host?.isFrozen).toBe(true);
     const kits = await world.start();
-    const read = Promise.all(kits.slice(1).map((kit) => kit.session.recover('to read')));
+    const read = Promise.all(kits.slice(1).map((kit) => kit.session.recover('read')));
     let isRead = false;
     void read.then(() => (isRead = true));
     await settle();

@@ -56,7 +56,7 @@ describe('[J6] outcomes', () => {
   test('an output past its limit is cut, with a marker', () => {
     const results = new Results(() => null);
     results.stageOutput('1/0', { text: 'y'.repeat(limits.outcomeBytes) });
-    const kept = String(results.offered('1/0'));
+    const kept = String(results.stagedOutput('1/0'));
     expect(kept.length).toBeLessThan(limits.outcomeBytes);
     expect(kept).toMatch(/\[cut: the output had \d+ bytes/);
   });

@@ -38,7 +38,7 @@ describe('[M5] variables', () => {
   test('have a number: those that are there may change, none comes', () => {
     const { variables } = kit();
     for (let n = 0; n < limits.variables; n += 1) variables.set(`v${n}`, n);
-    expect(() => variables.set('more', 1)).toThrow(`A session holds at most ${limits.variables} variables`);
+    expect(() => variables.set('more', 1)).toThrow(`A session may have at most ${limits.variables} variables`);
     variables.set('v0', 'other');
     variables.delete('v1');
     variables.set('more', 1);
@@ -49,7 +49,7 @@ describe('[M5] variables', () => {
     const { variables } = kit();
     variables.set('a', bulky(limits.variableBytes));
     expect(() => variables.set('k'.repeat(200), bulky(limits.variableBytes + 1))).toThrow(
-      `Variable "${'k'.repeat(limits.excerptChars)}" has ${limits.variableBytes + 1} bytes of JSON, allowed are ${limits.variableBytes}`,
+      `Variable "${'k'.repeat(limits.excerptChars)}" has ${limits.variableBytes + 1} bytes of JSON (allowed: ${limits.variableBytes})`,
     );
   });
 
@@ -63,7 +63,7 @@ describe('[M5] variables', () => {
     expect(() => variables.set('e', 1)).toThrow(
       expect.objectContaining({
         code: 'variables_quota',
-        message: `With "e" the variables of this session have ${limits.variablesBytes + 2} bytes, allowed are ${limits.variablesBytes} together`,
+        message: `With "e" the variables of this session would have ${limits.variablesBytes + 2} bytes in total (allowed: ${limits.variablesBytes})`,
       }),
     );
     variables.set('é', bulky(left - 2));
@@ -72,7 +72,7 @@ describe('[M5] variables', () => {
     const next = new SessionVariables(journal);
     next.delete('é');
     next.set('f', bulky(left - 3));
-    expect(() => next.set('f', bulky(left - 2))).toThrow('together');
+    expect(() => next.set('f', bulky(left - 2))).toThrow('in total');
   });
 
   test('a session does not begin with too many, too large or too much', () => {

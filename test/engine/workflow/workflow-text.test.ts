@@ -387,7 +387,7 @@ describe('[P16] [M6] limits', () => {
     expect(actions.map(({ id }) => id)).toEqual(['each_items']);
     expect(error).toMatchObject({
       code: 'too_many_actions',
-      message: `Step "each": ${count} items with 1 steps each are at least ${count + 1} actions; a run may have ${limits.actionsPerRun}, and has 1 already`,
+      message: `Step "each": ${count} items with 1 steps each are at least ${count + 1} actions; a run may have ${limits.actionsPerRun}, and already has 1`,
     });
   });
 
@@ -415,7 +415,7 @@ describe('[P16] [M6] limits', () => {
     expect(actions).toHaveLength(limits.actionsPerRun);
     expect(error).toMatchObject({
       code: 'too_many_actions',
-      message: `A run may have ${limits.actionsPerRun} actions, and "s${limits.actionsPerRun}" would be one more`,
+      message: `A run may have ${limits.actionsPerRun} actions; "s${limits.actionsPerRun}" would exceed this`,
     });
   });
 
@@ -430,7 +430,7 @@ describe('[P16] [M6] limits', () => {
     expect(actions.map(({ id }) => id)).toEqual(['a']);
     expect(error).toMatchObject({
       code: 'too_large',
-      message: `The steps of a run, with the items that they work on, may have ${limits.generationBytes} bytes together; "b" would pass that`,
+      message: `The steps of a run, with the items that they work on, may have ${limits.generationBytes} bytes in total; "b" would exceed this`,
     });
   });
 });

@@ -2,14 +2,14 @@
 import { expect, test } from 'vitest';
 
 import { limits } from '../../../src/domain/limits.ts';
-import { Suspects } from '../../../src/engine/replay/suspects.ts';
+import { QuarantineSlots } from '../../../src/engine/replay/quarantine-slots.ts';
 
 const ALONE = limits.provenMs + limits.suspectMarginMs;
 
 /** Times given, from 0, to work with these notes against it that asks at these times. */
 function given(...asked: readonly (readonly [at: number, notes: number])[]): number[] {
-  const suspects = new Suspects();
-  return asked.map(([at, notes]) => at + suspects.waitFor(notes, at));
+  const slots = new QuarantineSlots();
+  return asked.map(([at, notes]) => at + slots.delayOf(notes, at));
 }
 
 test.each<[string, [number, number][], number[]]>([

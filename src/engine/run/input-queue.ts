@@ -1,11 +1,11 @@
-/** Everything that happens to a run arrives here, in order, and is taken one turn at a time. */
+/** Receives everything that happens to a run, in order; the run takes it one turn at a time. */
 import type { RunInput } from './run-input.ts';
 
-/** A queue with one taker. What it holds is bounded by the generation's and the actions' own limits. */
-export class Inbox {
+/** A queue with one consumer. The limits of generations and actions bound its size. */
+export class InputQueue {
   #inputs: RunInput[] = [];
   #wake: (() => void) | null = null;
-  /** Told when the turn is over that takes what was there when they asked: before it is taken, and while it is worked on. */
+  /** Called at the end of the turn that takes the inputs present at the time of the call: before and after taking. */
   #waiting: (() => void)[] = [];
   #taken: (() => void)[] = [];
 
@@ -16,9 +16,9 @@ export class Inbox {
   }
 
   /**
-   * Everything that is there; waits for the first input when there is none.
+   * Takes all inputs; waits for the first one if there is none.
    *
-   * @param turn is waited for once there is one: more may gather meanwhile
+   * @param turn is awaited once there is an input; more may arrive in the meantime
    */
   async take(turn: () => Promise<void> | null): Promise<readonly RunInput[]> {
     for (const resolve of this.#taken) resolve();
@@ -33,8 +33,8 @@ export class Inbox {
     return taken;
   }
 
-  /** Resolves when the turn is over that takes what is there now. */
-  async turnOver(signal: AbortSignal): Promise<void> {
+  /** Resolves at the end of the turn that takes the current inputs. */
+  async turnEnd(signal: AbortSignal): Promise<void> {
     if (this.#inputs.length === 0 || signal.aborted) return;
     await new Promise<void>((resolve) => {
       this.#waiting.push(resolve);

@@ -1,31 +1,31 @@
 import { expect, test } from 'vitest';
 import { limits } from '../../../src/domain/limits.ts';
-import { Inbox } from '../../../src/engine/run/inbox.ts';
+import { InputQueue } from '../../../src/engine/run/input-queue.ts';
 import { runText, sessionKit, settle } from '../../support/session-kit.ts';
 
 const signal = new AbortController().signal;
 
 test('[J1] a turn is over when the next one asks for its inputs', async () => {
-  const inbox = new Inbox();
+  const inputQueue = new InputQueue();
   const seen: string[] = [];
-  inbox.put({ type: 'save' });
-  void inbox.turnOver(signal).then(() => seen.push('over'));
-  await inbox.take(() => null);
+  inputQueue.put({ type: 'save' });
+  void inputQueue.turnEnd(signal).then(() => seen.push('over'));
+  await inputQueue.take(() => null);
   await settle();
   expect(seen).toEqual([]);
-  const next = inbox.take(() => null);
+  const next = inputQueue.take(() => null);
   await settle();
   expect(seen).toEqual(['over']);
-  inbox.put({ type: 'save' });
+  inputQueue.put({ type: 'save' });
   await next;
 });
 
 test('[J1] nothing is waited for where nothing was put, or when the run has ended', async () => {
-  const inbox = new Inbox();
-  await inbox.turnOver(signal);
-  inbox.put({ type: 'save' });
+  const inputQueue = new InputQueue();
+  await inputQueue.turnEnd(signal);
+  inputQueue.put({ type: 'save' });
   const abort = new AbortController();
-  const waiting = inbox.turnOver(abort.signal);
+  const waiting = inputQueue.turnEnd(abort.signal);
   abort.abort();
   await waiting;
 });
