@@ -23,13 +23,13 @@ import { limits } from '../../domain/limits.ts';
 import type { ModelDelta } from '../../domain/ports.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
 import { idIssue } from '../references/ids.ts';
-import { ActionBody } from '../parser/action-body.ts';
-import { headFrom } from '../parser/action-head.ts';
-import type { Numbering, Rejection } from '../parser/action-reader.ts';
+import { ActionBody } from '../parser/action/action-body.ts';
+import { headFrom } from '../parser/action/action-head.ts';
+import type { Numbering, Rejection } from '../parser/action/action-reader.ts';
 import { excerptAround, excerptOf, placeOf } from '../parser/excerpt.ts';
 import type { ParserOptions } from '../parser/parser.ts';
-import { declarationOf, readAction } from '../parser/read-action.ts';
-import type { ReadAction } from '../parser/read-action.ts';
+import { declarationOf, readAction } from '../parser/action/read-action.ts';
+import type { ReadAction } from '../parser/action/read-action.ts';
 import { TextPosition } from '../parser/text-position.ts';
 import { isTruncated, ObjectEndFinder, unwrapped } from './call-arguments.ts';
 

@@ -19,8 +19,8 @@
 import type { ActionType } from '../../domain/action.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
-import { ActionReader } from './action-reader.ts';
-import type { Numbering, Rejection } from './action-reader.ts';
+import { ActionReader } from './action/action-reader.ts';
+import type { Numbering, Rejection } from './action/action-reader.ts';
 import { BlockWriter } from './block-writer.ts';
 import { ByteMeter } from './byte-meter.ts';
 import { DOLLAR, LESS, LINE_FEED } from './characters.ts';

@@ -1,9 +1,9 @@
 /** The fields of an action from its tag and its body (P6, P18): what they become, and what is said of them. */
 import { describe, expect, test } from 'vitest';
-import { ACTION_TYPES } from '../../../src/domain/action-types.ts';
-import { limits } from '../../../src/domain/limits.ts';
-import type { ProtocolEvent } from '../../../src/domain/protocol-event.ts';
-import { actionsOf, describe as described, parse, rejectionsOf } from './parser-kit.ts';
+import { ACTION_TYPES } from '../../../../src/domain/action-types.ts';
+import { limits } from '../../../../src/domain/limits.ts';
+import type { ProtocolEvent } from '../../../../src/domain/protocol-event.ts';
+import { actionsOf, describe as described, parse, rejectionsOf } from '../parser-kit.ts';
 
 const messagesOf = (events: readonly ProtocolEvent[]): string[] =>
   events.flatMap((event) => (event.type === 'warning' ? [`${event.code}: ${event.message}`] : []));

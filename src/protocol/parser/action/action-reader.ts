@@ -10,18 +10,18 @@
  *  3. Each action up to the limit has its own ordinal, whether declared or rejected. The first one past the limit is
  *     rejected; later ones are skipped.
  */
-import type { ActionType, RejectionCode } from '../../domain/action.ts';
-import { limits } from '../../domain/limits.ts';
+import type { ActionType, RejectionCode } from '../../../domain/action.ts';
+import { limits } from '../../../domain/limits.ts';
 import { ActionBody } from './action-body.ts';
 import { headFrom, readHead } from './action-head.ts';
 import type { ActionHead } from './action-head.ts';
 import type { RepairBudget } from './action-json.ts';
-import type { BlockWriter } from './block-writer.ts';
+import type { BlockWriter } from '../block-writer.ts';
 import { DeclaredIds } from './declared-ids.ts';
-import { excerptAround, excerptOf, placeOf } from './excerpt.ts';
+import { excerptAround, excerptOf, placeOf } from '../excerpt.ts';
 import { declarationOf, readAction } from './read-action.ts';
-import type { TagReader } from './tag-reader.ts';
-import type { TextPosition } from './text-position.ts';
+import type { TagReader } from '../tag-reader.ts';
+import type { TextPosition } from '../text-position.ts';
 
 /** Counters shared by the text and the native calls of a generation (P6, P16, P17). */
 export interface Numbering {

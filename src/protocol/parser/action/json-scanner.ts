@@ -28,7 +28,7 @@ import {
   SLASH,
   isSpace,
   isWordCharacter,
-} from './characters.ts';
+} from '../characters.ts';
 
 /** Numbers, because a step runs for every character. */
 const State = {

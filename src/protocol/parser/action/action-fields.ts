@@ -2,15 +2,15 @@
  * The fields of an action (P6, P18): combines its tag and its JSON body into a declaration.
  * Pure: the caller knows the position in the text, the ordinal and earlier declarations.
  */
-import { ACTION_TYPES, DEFAULT_ACTION_TYPE, actionTypeOf, actionSpec } from '../../domain/action-types.ts';
-import type { ActionDeclaration, ActionMode, ActionType, RejectionCode, RetryPolicy } from '../../domain/action.ts';
-import { isJsonObject } from '../../domain/json.ts';
-import type { Json, JsonObject } from '../../domain/json.ts';
-import { limits } from '../../domain/limits.ts';
-import type { WarningCode } from '../../domain/protocol-event.ts';
-import { conditionNames } from '../references/condition.ts';
-import { idIssue } from '../references/ids.ts';
-import { parameterReferences } from '../references/references.ts';
+import { ACTION_TYPES, DEFAULT_ACTION_TYPE, actionTypeOf, actionSpec } from '../../../domain/action-types.ts';
+import type { ActionDeclaration, ActionMode, ActionType, RejectionCode, RetryPolicy } from '../../../domain/action.ts';
+import { isJsonObject } from '../../../domain/json.ts';
+import type { Json, JsonObject } from '../../../domain/json.ts';
+import { limits } from '../../../domain/limits.ts';
+import type { WarningCode } from '../../../domain/protocol-event.ts';
+import { conditionNames } from '../../references/condition.ts';
+import { idIssue } from '../../references/ids.ts';
+import { parameterReferences } from '../../references/references.ts';
 import { fieldOf, schedulingFieldOf } from './action-head.ts';
 import type { ActionHead, Field, RawFields } from './action-head.ts';
 import {

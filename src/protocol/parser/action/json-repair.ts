@@ -5,9 +5,9 @@
  * fences.
  */
 import { jsonrepair } from 'jsonrepair';
-import type { JsonObject } from '../../domain/json.ts';
-import { isJsonObject } from '../../domain/json.ts';
-import { limits } from '../../domain/limits.ts';
+import type { JsonObject } from '../../../domain/json.ts';
+import { isJsonObject } from '../../../domain/json.ts';
+import { limits } from '../../../domain/limits.ts';
 import { parseExactly } from './exact-json.ts';
 
 /** @returns the repaired object, or null if repair would have to guess */

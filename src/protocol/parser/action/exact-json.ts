@@ -2,7 +2,7 @@
  * JSON that keeps the digits of its numbers (P12). A number that JavaScript cannot represent, such as a 20-digit id,
  * becomes its source text as a string. A wrong digit in an id is worse than a string instead of a number.
  */
-import type { Json } from '../../domain/json.ts';
+import type { Json } from '../../../domain/json.ts';
 
 /** Whether a number is so large that it may have lost digits. */
 export function mayHaveLostDigits(value: number): boolean {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { DeclaredIds } from '../../../src/protocol/parser/declared-ids.ts';
+import { DeclaredIds } from '../../../../src/protocol/parser/action/declared-ids.ts';
 
 describe('[P6] ids of a generation', () => {
   test('the same text is a repetition, any other is a clash', () => {

@@ -1,6 +1,6 @@
 /** Values of an action's fields in every spelling that is accepted (P5, P6, P18). */
 import { describe, expect, test } from 'vitest';
-import type { Json } from '../../../src/domain/json.ts';
+import type { Json } from '../../../../src/domain/json.ts';
 import {
   bareName,
   isBackoff,
@@ -12,7 +12,7 @@ import {
   readMode,
   readNumber,
   snakeCase,
-} from '../../../src/protocol/parser/field-values.ts';
+} from '../../../../src/protocol/parser/action/field-values.ts';
 
 const spelled = <T>(cases: readonly (readonly [given: Json, value: T])[]): readonly (readonly [Json, T])[] => cases;
 

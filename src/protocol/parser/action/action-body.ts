@@ -8,13 +8,13 @@
  *  2. At most `limits.actionBodyBytes` characters are kept. Past that, only the scanner runs, to find the end.
  *  3. The lines of the body are counted when it ends, or when its text is dropped.
  */
-import { parseJson } from '../../domain/json.ts';
-import type { Json } from '../../domain/json.ts';
-import { limits } from '../../domain/limits.ts';
+import { parseJson } from '../../../domain/json.ts';
+import type { Json } from '../../../domain/json.ts';
+import { limits } from '../../../domain/limits.ts';
 import type { BodyText } from './action-json.ts';
-import { utf8Bytes } from './byte-meter.ts';
+import { utf8Bytes } from '../byte-meter.ts';
 import { JsonScanner } from './json-scanner.ts';
-import type { TextPosition } from './text-position.ts';
+import type { TextPosition } from '../text-position.ts';
 
 export class ActionBody implements BodyText {
   readonly #position: TextPosition;

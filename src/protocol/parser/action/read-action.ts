@@ -2,8 +2,8 @@
  * Converts an action's head and body to its declaration, or to a rejection (P6, P8). Actions in text and native calls
  * pass the same checks. Pure, except for the repair budget.
  */
-import type { ActionDeclaration, ActionType, RejectionCode, TextSpan } from '../../domain/action.ts';
-import { idIssue } from '../references/ids.ts';
+import type { ActionDeclaration, ActionType, RejectionCode, TextSpan } from '../../../domain/action.ts';
+import { idIssue } from '../../references/ids.ts';
 import { bodyForm, declaredId, readFields } from './action-fields.ts';
 import type { BodyForm, DeclaredFields, FieldWarning } from './action-fields.ts';
 import type { ActionHead } from './action-head.ts';

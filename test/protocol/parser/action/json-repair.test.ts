@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { limits } from '../../../src/domain/limits.ts';
-import { repairObject } from '../../../src/protocol/parser/json-repair.ts';
+import { limits } from '../../../../src/domain/limits.ts';
+import { repairObject } from '../../../../src/protocol/parser/action/json-repair.ts';
 
 test.each(['"', "'", '`', '“', '"a" ', '{"a":"\n', '``` '])('[P8] a body of nothing but %j is not mended', (piece) => {
   const body = `{"z":${piece.repeat(Math.floor(limits.repairChars / piece.length) - 8)}`;

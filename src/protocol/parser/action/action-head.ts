@@ -1,9 +1,9 @@
 /** The opening tag of an action (P5, P6), and the field names that tag and body share. */
-import { DEFAULT_ACTION_TYPE, actionTypeOf } from '../../domain/action-types.ts';
-import type { ActionMode, ActionType } from '../../domain/action.ts';
-import type { Json } from '../../domain/json.ts';
+import { DEFAULT_ACTION_TYPE, actionTypeOf } from '../../../domain/action-types.ts';
+import type { ActionMode, ActionType } from '../../../domain/action.ts';
+import type { Json } from '../../../domain/json.ts';
 import { readMode, snakeCase } from './field-values.ts';
-import type { TagHead } from './tag-head.ts';
+import type { TagHead } from '../tag-head.ts';
 
 /** Raw values of the fields from tag and body; undefined if neither has the field. */
 export interface RawFields {

@@ -1,9 +1,9 @@
 /** Where JSON goes wrong and what is wrong with it, for models that have to repair it (P8). */
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { limits } from '../../../src/domain/limits.ts';
-import { excerptAround, excerptOf, placeOf } from '../../../src/protocol/parser/excerpt.ts';
-import { findJsonError } from '../../../src/protocol/parser/json-error.ts';
+import { limits } from '../../../../src/domain/limits.ts';
+import { excerptAround, excerptOf, placeOf } from '../../../../src/protocol/parser/excerpt.ts';
+import { findJsonError } from '../../../../src/protocol/parser/action/json-error.ts';
 
 const open = (count: number): string => `the JSON ends too early: ${count} bracket(s) are still open`;
 const next = (close: string): string =>

@@ -1,6 +1,6 @@
 /** Reads field values of an action in every accepted spelling (P5, P6, P18). */
-import type { ActionMode, Backoff } from '../../domain/action.ts';
-import type { Json } from '../../domain/json.ts';
+import type { ActionMode, Backoff } from '../../../domain/action.ts';
+import type { Json } from '../../../domain/json.ts';
 import { parseExactly } from './exact-json.ts';
 
 const MODES: ReadonlyMap<string, ActionMode> = new Map([

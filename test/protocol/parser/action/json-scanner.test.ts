@@ -1,6 +1,6 @@
 /** Whether a tag in the body of an action is inside a JSON string (P7). */
 import { describe, expect, test } from 'vitest';
-import { JsonScanner } from '../../../src/protocol/parser/json-scanner.ts';
+import { JsonScanner } from '../../../../src/protocol/parser/action/json-scanner.ts';
 
 interface Seen {
   readonly inString: boolean;

@@ -1,8 +1,8 @@
 /** Reads an action's body as a JSON object (P6, P8): strict, or repaired, or rejected with the error's position. */
-import type { RejectionCode } from '../../domain/action.ts';
-import { isJsonObject, parseJson } from '../../domain/json.ts';
-import type { Json, JsonObject } from '../../domain/json.ts';
-import { limits } from '../../domain/limits.ts';
+import type { RejectionCode } from '../../../domain/action.ts';
+import { isJsonObject, parseJson } from '../../../domain/json.ts';
+import type { Json, JsonObject } from '../../../domain/json.ts';
+import { limits } from '../../../domain/limits.ts';
 import { mayHaveLostDigits, parseExactly } from './exact-json.ts';
 import { findJsonError } from './json-error.ts';
 import { repairObject } from './json-repair.ts';
