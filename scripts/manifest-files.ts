@@ -1,13 +1,14 @@
 /** Reads and checks a manifest folder, for the bundler and `npm run validate`. */
+import { MANIFEST_KINDS } from '../src/domain/catalog.ts';
+import type { ManifestProblem, ManifestFile } from '../src/domain/catalog.ts';
 import { isUtf8 } from 'node:buffer';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { isAbsolute, join, relative, sep } from 'node:path';
-import { CATALOG_KINDS, createCatalog } from '../src/catalog/catalog.ts';
+import { createCatalog } from '../src/catalog/catalog.ts';
 import type { Catalog } from '../src/catalog/catalog.ts';
 import { loadManifests } from '../src/catalog/load.ts';
-import type { LoadedManifests, ManifestFile } from '../src/catalog/load.ts';
+import type { LoadedManifests } from '../src/catalog/load.ts';
 import { formatProblem } from '../src/catalog/check/problem.ts';
-import type { ManifestProblem } from '../src/catalog/check/problem.ts';
 import { parseIntervals } from '../src/domain/intervals.ts';
 import { limits } from '../src/domain/limits.ts';
 import { settingsOf } from './system/settings.ts';
@@ -62,7 +63,7 @@ function load(target: string, common: Catalog | null = null): LoadedManifests {
 
 /** A summary of the number of manifests of each kind. */
 export function summarise({ catalog }: Pick<LoadedManifests, 'catalog'>): string {
-  const counts = CATALOG_KINDS.map((kind) => [kind, catalog.list(kind).length] as const)
+  const counts = MANIFEST_KINDS.map((kind) => [kind, catalog.list(kind).length] as const)
     .filter(([, count]) => count > 0)
     .map(([kind, count]) => `${count} ${kind}${count === 1 ? '' : 's'}`);
   return `${counts.length > 0 ? counts.join(', ') : 'nothing'} loaded`;

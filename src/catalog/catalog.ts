@@ -2,6 +2,7 @@
  * The catalogue: looks definitions up by name. It is built from validated plain data, so the Worker neither parses YAML
  * nor validates schemas when it starts.
  */
+import type { ManifestKind } from '../domain/catalog.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type {
   AgentDefinition,
@@ -15,9 +16,6 @@ import type {
   WorkflowDefinition,
 } from '../domain/manifest.ts';
 import { nearestNames } from '../domain/nearest.ts';
-
-export const CATALOG_KINDS = ['agent', 'tool', 'relic', 'workflow', 'monument'] as const;
-export type CatalogKind = (typeof CATALOG_KINDS)[number];
 
 /** A collection, listed with its own fields (M1). */
 export interface MonumentDefinition extends ManifestBase {
@@ -55,9 +53,9 @@ export interface Catalog {
   tool(name: string): ToolDefinition | null;
   relic(name: string): RelicDefinition | null;
   /** All definitions of a kind, sorted by name. */
-  list(kind: CatalogKind): readonly AnyDefinition[];
+  list(kind: ManifestKind): readonly AnyDefinition[];
   /** Up to three similar names, best first. */
-  nearest(kind: CatalogKind, name: string): readonly string[];
+  nearest(kind: ManifestKind, name: string): readonly string[];
 }
 
 /** @param isBundled recognises bundled definitions (X3); default: none */

@@ -2,6 +2,7 @@
  * Loads manifest files into a catalogue (M1-M3, M8). Pure: reads only the given files. Manifests with errors are
  * reported; the others load.
  */
+import type { ManifestKind, ManifestProblem, ManifestFile } from '../domain/catalog.ts';
 import type { z } from 'zod';
 import { DEFAULT_INTERVALS } from '../domain/intervals.ts';
 import type { IntervalLimits } from '../domain/intervals.ts';
@@ -19,7 +20,7 @@ import { toRelic } from './build/build-relic.ts';
 import { toTool } from './build/build-tool.ts';
 import { toWorkflow } from './build/build-workflow.ts';
 import { createCatalog } from './catalog.ts';
-import type { AnyDefinition, Catalog, CatalogData, CatalogKind } from './catalog.ts';
+import type { AnyDefinition, Catalog, CatalogData } from './catalog.ts';
 import { checkFeeds } from './check/check-feeds.ts';
 import { circleOf } from './check/check-recursion.ts';
 import { TriggerCount } from './check/check-triggers.ts';
@@ -29,23 +30,13 @@ import { ImportIndex } from './read/imports.ts';
 import { ImportBindings } from './read/import-bindings.ts';
 import type { Found } from './read/import-bindings.ts';
 import { PathIndex, relativeTo, normalPath } from './read/paths.ts';
-import type { FieldPath, ManifestProblem } from './check/problem.ts';
+import type { FieldPath } from './check/problem.ts';
 import { readManifestFile } from './read/read-file.ts';
 import type { BuiltDefinition, ReadDocument, ReadFile } from './read/read-file.ts';
 import { agentSchema, monumentSchema, toolSchema } from './schema/schema.ts';
 import { relicSchema } from './schema/schema-relic.ts';
 import { workflowSchema } from './schema/schema-workflow.ts';
 import { secretsNamedBy } from './check/secrets.ts';
-
-/**
- * One file of a manifest folder: a YAML manifest, a Markdown file whose front matter has a `kind`, or a file that manifests
- * refer to by path.
- */
-export interface ManifestFile {
-  /** Relative to the folder's parent, or absolute, with `/`; used in messages. */
-  readonly path: string;
-  readonly text: string;
-}
 
 export interface LoadedManifests {
   /** The manifests without errors. */
@@ -73,7 +64,7 @@ export interface LoadOptions {
   /** Minimum intervals of feeds and schedules (F3, M6). Default: the built-in ones. */
   readonly intervals?: IntervalLimits;
   /** Whether an unchanged document is already stored: then the minimum intervals do not reject it. Default: none. */
-  readonly isKept?: (kind: CatalogKind, name: string, source: string) => boolean;
+  readonly isKept?: (kind: ManifestKind, name: string, source: string) => boolean;
   /** Parsed files of an earlier load; files with the same text are not parsed again. */
   readonly read?: ReadonlyMap<string, ReadFile>;
 }
@@ -384,6 +375,6 @@ function isScheduled({ kind, normalised: { value } }: Found): boolean {
   return isJsonObject(trigger) && trigger['type'] === 'scheduled';
 }
 
-function article(kind: CatalogKind): string {
+function article(kind: ManifestKind): string {
   return kind === 'agent' ? 'an' : 'a';
 }

@@ -1,9 +1,10 @@
 /** The catalogue's routes: who may change what, and what counts as a folder (M4, H5, H8). */
+import type { ListedManifest, StoredManifest, ChangeReport } from '../../src/domain/catalog.ts';
 import { Hono } from 'hono';
 import { expect, test } from 'vitest';
 import type { Principal } from '../../src/http/auth.ts';
 import type { EdgeEnv } from '../../src/http/gateway.ts';
-import type { ChangeReport, ListedManifest, ManifestHost, StoredManifest } from '../../src/http/manifest-host.ts';
+import type { ManifestHost } from '../../src/http/manifest-host.ts';
 import { problemResponse } from '../../src/http/problem.ts';
 import { manifestRoutes } from '../../src/http/routes/manifests.ts';
 import { checkedFetch } from '../support/response-check.ts';

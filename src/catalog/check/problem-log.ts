@@ -1,9 +1,9 @@
 /** Collects the issues of a load, each with its position, up to a maximum per file (M1). */
+import type { ManifestProblem } from '../../domain/catalog.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ReadDocument } from '../read/read-file.ts';
 import type { Issue } from './issues.ts';
 import { fieldName } from './problem.ts';
-import type { ManifestProblem } from './problem.ts';
 
 /** Thrown when a file reaches the maximum number of issues; the rest of the file is not checked. */
 export class TooManyProblems extends Error {

@@ -1,18 +1,7 @@
 /** An issue of a manifest with its position (M1). */
+import type { ManifestProblem } from '../../domain/catalog.ts';
 import { excerptOf } from '../../bounded/json-size.ts';
 import { limits } from '../../domain/limits.ts';
-
-/** One issue. Lines and columns are 1-based; columns count UTF-16 units. */
-export interface ManifestProblem {
-  /** The file name as given to the loader. */
-  readonly file: string;
-  readonly line: number;
-  readonly column: number;
-  /** The field's path, for example `loop.max_iterations` or `parameters[2].type`; empty for the whole document. */
-  readonly field: string;
-  /** What was found and what is allowed. */
-  readonly message: string;
-}
 
 /** `file:line:column: field: message`, which editors recognise as a link. */
 export function formatProblem(problem: ManifestProblem): string {

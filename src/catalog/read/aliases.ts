@@ -2,9 +2,9 @@
  * Normalises aliases in manifests (M1): `executor` or `execution` for `implementation`, a runtime as type, Markdown with
  * front matter. Keeps the original paths of fields, so that issues refer to what the author wrote.
  */
+import type { ManifestKind } from '../../domain/catalog.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
-import type { CatalogKind } from '../catalog.ts';
 import type { FieldPath } from '../check/problem.ts';
 
 export interface Normalised {
@@ -39,7 +39,7 @@ const TYPES: Readonly<Record<string, string>> = {
 const BUILTINS: ReadonlySet<string> = new Set(['echo', 'calculator', 'web_fetch', 'web_extract', 'json_query']);
 const STORES: ReadonlySet<string> = new Set(['kv', 'log', 'sql']);
 
-export function normalise(kind: CatalogKind, written: JsonObject): Normalised {
+export function normalise(kind: ManifestKind, written: JsonObject): Normalised {
   if (kind !== 'tool' && kind !== 'relic') return { value: written, original: (path) => path };
   const fields = new Map<string, string>();
   const value: Record<string, Json> = {};
@@ -127,7 +127,7 @@ export function splitFrontMatter(text: string): { readonly yaml: string; readonl
 }
 
 /** Uses the body of a Markdown manifest as an agent's persona, or as the description. */
-export function withBody(kind: CatalogKind, value: JsonObject, body: string): JsonObject {
+export function withBody(kind: ManifestKind, value: JsonObject, body: string): JsonObject {
   if (body === '') return value;
   if (kind !== 'agent') return value['description'] === undefined ? { ...value, description: body } : value;
   const { persona } = value;

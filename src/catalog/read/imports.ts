@@ -1,14 +1,15 @@
 /** Resolves imports (M2): names and paths to documents, in constant time. */
-import type { Catalog, CatalogKind } from '../catalog.ts';
+import type { ManifestKind } from '../../domain/catalog.ts';
+import type { Catalog } from '../catalog.ts';
 import { nearestNames } from '../../domain/nearest.ts';
 import { folderOf } from './paths.ts';
 import type { PathIndex } from './paths.ts';
 
-export type ImportKind = Exclude<CatalogKind, 'monument'>;
+export type ImportKind = Exclude<ManifestKind, 'monument'>;
 
 interface Importable {
   readonly file: string;
-  readonly kind: CatalogKind;
+  readonly kind: ManifestKind;
   readonly name: string;
 }
 
@@ -21,11 +22,11 @@ export type Meant<T> =
 export class ImportIndex<T extends Importable> {
   readonly #paths: PathIndex;
   readonly #isFile: (path: string) => boolean;
-  readonly #common = new Map<CatalogKind, ReadonlySet<string>>();
+  readonly #common = new Map<ManifestKind, ReadonlySet<string>>();
   readonly #named = new Map<string, T[]>();
   readonly #inFile = new Map<string, T[]>();
   readonly #folders = new Set<string>();
-  readonly #names = new Map<CatalogKind, Set<string>>();
+  readonly #names = new Map<ManifestKind, Set<string>>();
 
   constructor(paths: PathIndex, isFile: (path: string) => boolean, common: Catalog | null) {
     this.#paths = paths;
@@ -44,16 +45,16 @@ export class ImportIndex<T extends Importable> {
     this.#names.set(kind, names.add(name));
   }
 
-  named(kind: CatalogKind, name: string): readonly T[] {
+  named(kind: ManifestKind, name: string): readonly T[] {
     return this.#named.get(`${kind}/${name}`) ?? [];
   }
 
-  isCommon(kind: CatalogKind, name: string): boolean {
+  isCommon(kind: ManifestKind, name: string): boolean {
     return this.#common.get(kind)?.has(name) === true;
   }
 
   /** Whether the folder of `file` has a definition with this name. */
-  inSameFolder(kind: CatalogKind, name: string, file: string): boolean {
+  inSameFolder(kind: ManifestKind, name: string, file: string): boolean {
     return this.#folders.has(`${kind}/${name} ${folderOf(file)}`);
   }
 

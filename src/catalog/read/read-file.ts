@@ -2,14 +2,15 @@
  * Parses one file of a manifest folder into documents (M1). The result depends on the text only, so it can be reused while
  * the text is unchanged.
  */
+import type { ManifestKind, ManifestProblem } from '../../domain/catalog.ts';
 import { limits } from '../../domain/limits.ts';
-import type { AnyDefinition, CatalogKind } from '../catalog.ts';
+import type { AnyDefinition } from '../catalog.ts';
 import type { Issue } from '../check/issues.ts';
 import { normalise, splitFrontMatter, withBody } from './aliases.ts';
 import type { Normalised } from './aliases.ts';
 import { nearestNames } from '../../domain/nearest.ts';
 import { quoted } from '../check/problem.ts';
-import type { FieldPath, ManifestProblem } from '../check/problem.ts';
+import type { FieldPath } from '../check/problem.ts';
 import { readYaml } from './yaml-file.ts';
 import type { YamlDocument } from './yaml-file.ts';
 import type { TokenQuota } from './yaml-tokens.ts';
@@ -25,7 +26,7 @@ const KINDS = {
 /** A document of a known kind. */
 export interface ReadDocument {
   readonly file: string;
-  readonly kind: CatalogKind;
+  readonly kind: ManifestKind;
   /** Empty if it has none. */
   readonly name: string;
   readonly document: YamlDocument;
@@ -42,7 +43,7 @@ export interface BuiltDefinition {
   readonly files: readonly { readonly path: string; readonly text: string }[];
   readonly targets: readonly {
     readonly written: string;
-    readonly kind: Exclude<CatalogKind, 'monument'>;
+    readonly kind: Exclude<ManifestKind, 'monument'>;
     readonly field: FieldPath;
     readonly name: string;
   }[];
@@ -107,7 +108,7 @@ function readDocuments(
   };
 }
 
-function kindOf(document: YamlDocument, file: string, problems: ManifestProblem[]): CatalogKind | null {
+function kindOf(document: YamlDocument, file: string, problems: ManifestProblem[]): ManifestKind | null {
   const written = document.value['kind'];
   if (typeof written === 'string') {
     const kind = written.toLowerCase();
@@ -124,6 +125,6 @@ function kindOf(document: YamlDocument, file: string, problems: ManifestProblem[
   return null;
 }
 
-function isKind(kind: string): kind is CatalogKind {
+function isKind(kind: string): kind is ManifestKind {
   return Object.hasOwn(KINDS, kind);
 }

@@ -4,17 +4,17 @@
  *
  * Owns the parsed files, so that a change parses only what it changes. Does not own the tables, which it reads.
  */
+import type { ManifestRef, ManifestProblem, ManifestProblems, ManifestFile } from '../../domain/catalog.ts';
 import type { IntervalLimits } from '../../domain/intervals.ts';
 import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
 import type { AnyDefinition, Catalog } from '../catalog.ts';
 import { loadManifestsInSlices } from '../load.ts';
-import type { LoadedManifests, ManifestEntry, ManifestFile } from '../load.ts';
+import type { LoadedManifests, ManifestEntry } from '../load.ts';
 import { formatProblem } from '../check/problem.ts';
-import type { ManifestProblem } from '../check/problem.ts';
 import type { ReadFile } from '../read/read-file.ts';
 import { isSame, kindOf } from './listed-manifest.ts';
-import type { CurrentRow, DamagedRow, ManifestRef, ManifestTables } from './store-tables.ts';
+import type { CurrentRow, DamagedRow, ManifestTables } from './store-tables.ts';
 
 /** Why a manifest must not use this secret, or null. */
 export type SecretCheck = (name: string) => string | null;
@@ -23,18 +23,12 @@ export interface ChangePlan {
   /** The files after the change. */
   readonly files: ReadonlyMap<string, string>;
   readonly loaded: LoadedManifests;
-  readonly report: ChangeIssues;
+  readonly report: ManifestProblems;
   /** All issues of the given files, including those that the report omits. */
   readonly allProblems: readonly ManifestProblem[];
   readonly taken: readonly ManifestEntry[];
   /** Current manifests that were not changed and did not load before this change either. */
   readonly stale: readonly DamagedRow[];
-}
-
-/** Issues of the given files. */
-export interface ChangeIssues {
-  readonly problems: readonly ManifestProblem[];
-  readonly warnings: readonly ManifestProblem[];
 }
 
 export interface PlannerPorts {
@@ -221,7 +215,7 @@ export class ChangePlanner {
   }
 }
 
-export function invalidManifest({ problems, warnings }: ChangeIssues): EngineError {
+export function invalidManifest({ problems, warnings }: ManifestProblems): EngineError {
   const lines = problems.map(formatProblem);
   return new EngineError('invalid_manifest', lines.slice(0, 5).join('; '), { problems, warnings });
 }

@@ -1,14 +1,16 @@
 /** The dependency graph of a catalogue, as data and as text (M4). */
+import { MANIFEST_KINDS } from '../../domain/catalog.ts';
+import type { ManifestKind } from '../../domain/catalog.ts';
 import { limits } from '../../domain/limits.ts';
 import type { AgentDefinition } from '../../domain/manifest.ts';
-import { CATALOG_KINDS, createCatalog } from '../catalog.ts';
-import type { CatalogData, CatalogKind } from '../catalog.ts';
+import { createCatalog } from '../catalog.ts';
+import type { CatalogData } from '../catalog.ts';
 
 export interface ManifestGraph {
   /** Ids are `kind/name`. */
   readonly nodes: readonly {
     readonly id: string;
-    readonly kind: CatalogKind;
+    readonly kind: ManifestKind;
     readonly name: string;
     readonly version: string;
   }[];
@@ -20,7 +22,7 @@ const KINDS = { tools: 'tool', relics: 'relic', workflows: 'workflow', agents: '
 
 export function graphOf(data: CatalogData): ManifestGraph {
   const catalog = createCatalog(data);
-  const nodes = CATALOG_KINDS.flatMap((kind) =>
+  const nodes = MANIFEST_KINDS.flatMap((kind) =>
     catalog.list(kind).map(({ name, version }) => ({ id: `${kind}/${name}`, kind, name, version })),
   );
   const known = new Set(nodes.map(({ id }) => id));
@@ -33,7 +35,7 @@ export function graphOf(data: CatalogData): ManifestGraph {
     edges.push({ from, to, how });
   };
   const imports = (from: string, imported: AgentDefinition['imports']): void => {
-    for (const [field, kind] of Object.entries(KINDS) as [keyof typeof KINDS, CatalogKind][]) {
+    for (const [field, kind] of Object.entries(KINDS) as [keyof typeof KINDS, ManifestKind][]) {
       for (const name of imported[field]) add(from, `${kind}/${name}`, 'import');
     }
   };

@@ -1,34 +1,10 @@
 /** How the catalogue lists a manifest (M4). */
-import type { AnyDefinition, CatalogKind } from '../catalog.ts';
-import type { DamagedRow, ManifestRef, RevisionRow } from './store-tables.ts';
+import type { ManifestKind, ManifestRef, ListedManifest } from '../../domain/catalog.ts';
+import type { AnyDefinition } from '../catalog.ts';
+import type { DamagedRow } from './store-tables.ts';
 
-/** A listed manifest. `revision` counts the changes of one name, from 1; null for bundled ones. */
-export interface ListedManifest {
-  readonly kind: CatalogKind;
-  readonly name: string;
-  readonly version: string;
-  readonly revision: number | null;
-  readonly summary: string;
-  readonly tags: readonly string[];
-  /** Whether it is bundled and cannot be changed. */
-  readonly common: boolean;
-  /** Epoch milliseconds; null for bundled ones. */
-  readonly updatedAt: number | null;
-  /** Why it is quarantined: it cannot be read, or no longer loads. */
-  readonly error?: string;
-}
-
-export interface StoredManifest extends ListedManifest {
-  /** Null if it cannot be read. */
-  readonly definition: AnyDefinition | null;
-  /** Source YAML; null if unknown. */
-  readonly source: string | null;
-  readonly file: string | null;
-  readonly versions: readonly RevisionRow[];
-}
-
-export function kindOf(definition: AnyDefinition): CatalogKind {
-  return definition.kind.toLowerCase() as CatalogKind;
+export function kindOf(definition: AnyDefinition): ManifestKind {
+  return definition.kind.toLowerCase() as ManifestKind;
 }
 
 export function isSame(a: ManifestRef, b: ManifestRef): boolean {
@@ -36,7 +12,7 @@ export function isSame(a: ManifestRef, b: ManifestRef): boolean {
 }
 
 export function listed(
-  kind: CatalogKind,
+  kind: ManifestKind,
   { name, version, summary, tags }: AnyDefinition,
   own: { readonly revision: number; readonly updatedAt: number } | null,
   error?: string,

@@ -4,19 +4,15 @@
  *
  * A row that cannot be read is reported and kept; all other rows are served.
  */
+import { MANIFEST_KINDS } from '../../domain/catalog.ts';
+import type { ManifestKind, ManifestRef, ManifestRevision } from '../../domain/catalog.ts';
 import { messageOf } from '../../domain/errors.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { SqlDatabase, SqlRow } from '../../domain/ports.ts';
-import { CATALOG_KINDS } from '../catalog.ts';
-import type { AnyDefinition, CatalogData, CatalogKind } from '../catalog.ts';
+import type { AnyDefinition, CatalogData } from '../catalog.ts';
 import type { ManifestEntry } from '../load.ts';
-
-export interface ManifestRef {
-  readonly kind: CatalogKind;
-  readonly name: string;
-}
 
 /** The current version of a manifest. */
 export interface CurrentRow extends ManifestRef {
@@ -30,12 +26,6 @@ export interface CurrentRow extends ManifestRef {
 /** A manifest that cannot be served, with the reason. */
 export interface DamagedRow extends ManifestRef {
   readonly error: string;
-}
-
-export interface RevisionRow {
-  readonly revision: number;
-  readonly version: string;
-  readonly createdAt: number;
 }
 
 export class ManifestTables {
@@ -132,7 +122,10 @@ export class ManifestTables {
     return { data, damaged };
   }
 
-  revisions({ kind, name }: ManifestRef): { readonly revisions: readonly RevisionRow[]; readonly now: number | null } {
+  revisions({ kind, name }: ManifestRef): {
+    readonly revisions: readonly ManifestRevision[];
+    readonly now: number | null;
+  } {
     const rows = this.#sql.exec(
       `SELECT m.revision, m.version, m.created_at, c.revision AS now FROM manifests m
        LEFT JOIN current c ON c.kind = m.kind AND c.name = m.name WHERE m.kind = ? AND m.name = ? ORDER BY m.revision DESC`,
@@ -250,17 +243,17 @@ export class ManifestTables {
   }
 }
 
-function isKind(value: unknown): value is CatalogKind {
-  return (CATALOG_KINDS as readonly unknown[]).includes(value);
+function isKind(value: unknown): value is ManifestKind {
+  return (MANIFEST_KINDS as readonly unknown[]).includes(value);
 }
 
-function kindOf(row: SqlRow): CatalogKind | null {
+function kindOf(row: SqlRow): ManifestKind | null {
   const { kind } = row;
   return isKind(kind) ? kind : null;
 }
 
 /** A stored definition, or the reason why it cannot be served. */
-function readDefinition(text: unknown, kind: CatalogKind | null, name: string | null): AnyDefinition | string {
+function readDefinition(text: unknown, kind: ManifestKind | null, name: string | null): AnyDefinition | string {
   if (typeof text !== 'string') return 'its stored definition cannot be read: the row is missing or not text';
   let value: Json;
   try {
@@ -278,7 +271,7 @@ function readDefinition(text: unknown, kind: CatalogKind | null, name: string | 
 }
 
 /** Members that other code relies on, by kind; `[]` marks lists. */
-const MEMBERS: Readonly<Record<CatalogKind, readonly string[]>> = {
+const MEMBERS: Readonly<Record<ManifestKind, readonly string[]>> = {
   agent: ['persona', 'engine', 'imports', 'feeds[]', 'loop', 'protocol', 'budgets', 'variables', 'secrets[]'],
   tool: ['implementation', 'parameters'],
   relic: ['implementation', 'endpoints'],

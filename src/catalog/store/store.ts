@@ -12,31 +12,30 @@
  *  5. A stored manifest that cannot be read, or that the loader no longer accepts, is listed with its error, stays in the
  *     database, and does not block changes of other manifests.
  */
+import { MANIFEST_KINDS } from '../../domain/catalog.ts';
+import type {
+  ManifestKind,
+  ManifestRef,
+  ListedManifest,
+  StoredManifest,
+  ChangeReport,
+  ReplaceReport,
+  ManifestFile,
+} from '../../domain/catalog.ts';
 import { DEFAULT_INTERVALS } from '../../domain/intervals.ts';
 import type { IntervalLimits } from '../../domain/intervals.ts';
 import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ResolvedAgent, ResolvedWorkflow } from '../../domain/manifest.ts';
 import type { SqlDatabase } from '../../domain/ports.ts';
-import { CATALOG_KINDS, createCatalog } from '../catalog.ts';
-import type { AnyDefinition, Catalog, CatalogData, CatalogKind } from '../catalog.ts';
-import type { ManifestEntry, ManifestFile } from '../load.ts';
+import { createCatalog } from '../catalog.ts';
+import type { AnyDefinition, Catalog, CatalogData } from '../catalog.ts';
+import type { ManifestEntry } from '../load.ts';
 import { ChangePlanner, invalidManifest } from './change-plan.ts';
-import type { ChangeIssues, ChangePlan, SecretCheck } from './change-plan.ts';
+import type { ChangePlan, SecretCheck } from './change-plan.ts';
 import { isSame, kindOf, listed, setAside } from './listed-manifest.ts';
-import type { ListedManifest, StoredManifest } from './listed-manifest.ts';
 import { ManifestTables } from './store-tables.ts';
-import type { DamagedRow, ManifestRef } from './store-tables.ts';
-
-/** The effect of a change, or of a validation. */
-export interface ChangeReport extends ChangeIssues {
-  readonly manifests: readonly ListedManifest[];
-}
-
-/** The same, with the manifests that were removed. */
-export interface ReplaceReport extends ChangeReport {
-  readonly removed: readonly ManifestRef[];
-}
+import type { DamagedRow } from './store-tables.ts';
 
 export class ManifestStore {
   readonly #tables: ManifestTables;
@@ -88,8 +87,8 @@ export class ManifestStore {
     return this.#current().catalog.data;
   }
 
-  list(kind: CatalogKind | null): ListedManifest[] {
-    const kinds = kind === null ? CATALOG_KINDS : [kind];
+  list(kind: ManifestKind | null): ListedManifest[] {
+    const kinds = kind === null ? MANIFEST_KINDS : [kind];
     const { catalog, damaged } = this.#current();
     const own = new Map(this.#tables.current().map((row) => [`${row.kind}/${row.name}`, row]));
     const stale = new Map(this.#stale.map((one) => [`${one.kind}/${one.name}`, one.error]));
@@ -246,7 +245,7 @@ export class ManifestStore {
   #take(plan: ChangePlan, now: number): ChangeReport {
     const { files, loaded, report, taken, stale } = plan;
     const tables = this.#tables;
-    const findable = new Set(CATALOG_KINDS.flatMap((kind) => loaded.catalog.list(kind)));
+    const findable = new Set(MANIFEST_KINDS.flatMap((kind) => loaded.catalog.list(kind)));
     const entries = loaded.entries.filter(({ definition }) => findable.has(definition));
     tables.transaction(() => {
       tables.writeFiles(this.#planner.stored, files);
@@ -283,7 +282,7 @@ export class ManifestStore {
   #together(own: CatalogData): Catalog {
     const { data } = this.#common;
     // compare by identity: an uploaded definition may have the name of one that is bundled later
-    const bundled = new Set(CATALOG_KINDS.flatMap((kind): readonly AnyDefinition[] => data[`${kind}s`]));
+    const bundled = new Set(MANIFEST_KINDS.flatMap((kind): readonly AnyDefinition[] => data[`${kind}s`]));
     for (const { definition } of data.scoped ?? []) bundled.add(definition);
     return createCatalog(
       {

@@ -2,17 +2,23 @@
  * The catalogue of one API key's namespace as a separate object (M4). Contains the platform code only; the store
  * implements the changes (catalog/store/store.ts).
  */
+import type {
+  ManifestKind,
+  ManifestRef,
+  ListedManifest,
+  StoredManifest,
+  ChangeReport,
+  ReplaceReport,
+  ManifestFile,
+} from '../../domain/catalog.ts';
 import { DurableObject } from 'cloudflare:workers';
 import { bundled, bundledSources } from '../../catalog/bundled.ts';
 import { graphOf, renderGraph } from '../../catalog/store/graph.ts';
 import { toPinned } from '../../catalog/store/pinned.ts';
 import type { ManifestGraph } from '../../catalog/store/graph.ts';
-import type { ListedManifest, StoredManifest } from '../../catalog/store/listed-manifest.ts';
-import type { ManifestRef } from '../../catalog/store/store-tables.ts';
-import type { ChangeReport, ManifestStore, ReplaceReport } from '../../catalog/store/store.ts';
+import type { ManifestStore } from '../../catalog/store/store.ts';
 import { limits } from '../../domain/limits.ts';
 import type { WorkflowDefinition } from '../../domain/manifest.ts';
-import type { ManifestKind, PostedFile } from '../../http/manifest-host.ts';
 import { platformClock } from '../platform.ts';
 import { refusedSecret } from '../../settings/secrets.ts';
 import { readSettings } from '../../settings/settings.ts';
@@ -71,15 +77,15 @@ export class CatalogObject extends DurableObject<Env> implements CatalogRpc {
     return await this.#answer(owner, (store) => store.remove(ref, platformClock.now()));
   }
 
-  async upload(owner: string | null, files: readonly PostedFile[]): Promise<Reply<ChangeReport>> {
+  async upload(owner: string | null, files: readonly ManifestFile[]): Promise<Reply<ChangeReport>> {
     return await this.#answer(owner, (store) => store.upload(files, platformClock.now()));
   }
 
-  async replace(owner: string | null, files: readonly PostedFile[]): Promise<Reply<ReplaceReport>> {
+  async replace(owner: string | null, files: readonly ManifestFile[]): Promise<Reply<ReplaceReport>> {
     return await this.#answer(owner, (store) => store.replace(files, platformClock.now()));
   }
 
-  async validate(owner: string | null, files: readonly PostedFile[]): Promise<Reply<ChangeReport>> {
+  async validate(owner: string | null, files: readonly ManifestFile[]): Promise<Reply<ChangeReport>> {
     return await this.#answer(owner, (store) => store.validate(files));
   }
 

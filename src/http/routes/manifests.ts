@@ -1,19 +1,19 @@
 /** The catalogue over HTTP (M4): everyone reads, admins change; YAML in, JSON or YAML out. */
+import { MANIFEST_KINDS } from '../../domain/catalog.ts';
+import type {
+  ManifestKind,
+  ListedManifest,
+  ManifestProblem,
+  ChangeReport,
+  ManifestFile,
+} from '../../domain/catalog.ts';
 import { Hono } from 'hono';
 import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Principal } from '../auth.ts';
 import { parseBody, readJson, readText } from '../body.ts';
 import type { EdgeEnv } from '../gateway.ts';
-import { MANIFEST_KINDS } from '../manifest-host.ts';
-import type {
-  ChangeReport,
-  ListedManifest,
-  ManifestHost,
-  ManifestIssue,
-  ManifestKind,
-  PostedFile,
-} from '../manifest-host.ts';
+import type { ManifestHost } from '../manifest-host.ts';
 import { describe } from '../openapi/describe.ts';
 import { readForm } from '../multipart.ts';
 import { filesQuery, manifestQuery, readQuery } from '../query.ts';
@@ -174,12 +174,12 @@ async function list(host: ManifestHost, principal: Principal, kind: ManifestKind
 
 function reportJson(
   { manifests, problems, warnings }: ChangeReport,
-  leftOut: readonly ManifestIssue[] = [],
-): { manifests: ManifestJson[]; problems: ManifestIssue[]; warnings: ManifestIssue[] } {
+  leftOut: readonly ManifestProblem[] = [],
+): { manifests: ManifestJson[]; problems: ManifestProblem[]; warnings: ManifestProblem[] } {
   return { manifests: manifests.map(manifestJson), problems: [...problems], warnings: [...leftOut, ...warnings] };
 }
 
-function said(problem: ManifestIssue | undefined): string {
+function said(problem: ManifestProblem | undefined): string {
   if (problem === undefined) return 'none';
   const { file, line, column, field, message } = problem;
   return `${file}:${line}:${column}: ${field === '' ? '' : `${field}: `}${message}`;
@@ -202,8 +202,8 @@ function requireAdmin(principal: Principal): Principal {
 
 /** What was posted, and a line for each file of it that is no text. */
 interface Posted {
-  readonly files: readonly PostedFile[];
-  readonly leftOut: readonly ManifestIssue[];
+  readonly files: readonly ManifestFile[];
+  readonly leftOut: readonly ManifestProblem[];
 }
 
 /**
@@ -241,8 +241,8 @@ function folderOf(body: unknown): Posted {
 
 async function readParts(request: Request): Promise<Posted> {
   const form = await readForm(request);
-  const files: PostedFile[] = [];
-  const leftOut: ManifestIssue[] = [];
+  const files: ManifestFile[] = [];
+  const leftOut: ManifestProblem[] = [];
   for (const [name, value] of form as unknown as Iterable<[string, string | File]>) {
     // `-F manifests/a.yaml=@a.yaml` and `-F file=@a.yaml;filename=manifests/a.yaml` name the same path
     const path = checkedPath(typeof value === 'string' || /[./]/.test(name) ? name : value.name);

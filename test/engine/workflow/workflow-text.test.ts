@@ -5,49 +5,8 @@ import type { Json, JsonObject } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { WorkflowDefinition, WorkflowStep } from '../../../src/domain/manifest.ts';
 import { OUTPUTS, workflowText } from '../../../src/engine/workflow/workflow.ts';
-
-type StepText = Partial<WorkflowStep> & { readonly name: string };
-
-function step(given: StepText): WorkflowStep {
-  return {
-    type: 'tool',
-    target: 'work',
-    action: null,
-    parameters: {},
-    condition: null,
-    dependsOn: null,
-    timeoutMs: null,
-    onFailure: 'abort',
-    compensate: [],
-    retry: null,
-    outputMapping: {},
-    steps: [],
-    otherwise: [],
-    items: null,
-    concurrency: null,
-    ...given,
-  };
-}
-
-function definition(steps: readonly StepText[], more: Partial<WorkflowDefinition> = {}): WorkflowDefinition {
-  return {
-    kind: 'Workflow',
-    name: 'pipeline',
-    version: '1.0',
-    summary: '',
-    description: '',
-    tags: [],
-    metadata: {},
-    trigger: { type: 'manual' },
-    inputs: { type: 'object' },
-    imports: { tools: ['work'], agents: [], relics: [], workflows: [] },
-    steps: steps.map(step),
-    outputs: {},
-    failFast: true,
-    maxParallelSteps: 5,
-    ...more,
-  };
-}
+import { definition, step } from './steps.ts';
+import type { StepText } from './steps.ts';
 
 interface Ending {
   readonly status?: TerminalStatus;

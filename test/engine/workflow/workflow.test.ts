@@ -12,29 +12,8 @@ import { FakeClock } from '../../support/fake-clock.ts';
 import { MortalSql, openNodeSql } from '../../support/node-sql.ts';
 import { sessionKit, settle, resultOf, textOf } from '../../support/session-kit.ts';
 import type { SessionKit } from '../../support/session-kit.ts';
-
-type StepText = Partial<WorkflowStep> & { readonly name: string };
-
-function step(given: StepText): WorkflowStep {
-  return {
-    type: 'tool',
-    target: 'work',
-    action: null,
-    parameters: {},
-    condition: null,
-    dependsOn: null,
-    timeoutMs: null,
-    onFailure: 'abort',
-    compensate: [],
-    retry: null,
-    outputMapping: {},
-    steps: [],
-    otherwise: [],
-    items: null,
-    concurrency: null,
-    ...given,
-  };
-}
+import { definition, step } from './steps.ts';
+import type { StepText } from './steps.ts';
 
 const echoTool = bundled.tool('echo');
 if (echoTool === null) throw new Error('the bundled catalogue has no echo');
@@ -47,22 +26,7 @@ function workflow(steps: readonly StepText[], outputs: Record<string, string> = 
     workflows: new Map(),
     agents: new Map(),
     knownNames: { tool: ['work'], agent: [], relic: [], workflow: [] },
-    workflow: {
-      kind: 'Workflow',
-      name: 'pipeline',
-      version: '1.0',
-      summary: '',
-      description: '',
-      tags: [],
-      metadata: {},
-      trigger: { type: 'manual' },
-      inputs: { type: 'object' },
-      imports: { tools: ['work'], agents: [], relics: [], workflows: [] },
-      steps: steps.map(step),
-      outputs,
-      failFast: true,
-      maxParallelSteps: 5,
-    },
+    workflow: definition(steps, { outputs }),
   };
 }
 
