@@ -1,6 +1,6 @@
 /**
- * The Worker's surface: who may call, which agent, which session; everything about one session is
- * passed on to its object (H1). Decides nothing about runs.
+ * The Worker's HTTP surface: authenticates callers, selects the agent and session, and forwards everything about one
+ * session to its object (H1). Makes no decisions about runs.
  */
 import { Hono } from 'hono';
 import { EngineError } from '../domain/errors.ts';
@@ -35,7 +35,7 @@ export interface AppOptions extends GatewayPorts, SystemRoutesOptions {
   readonly log: Logger;
 }
 
-/** What a request stands for, by its route and the bytes of its body. */
+/** The work of a request, estimated from its route and body size. */
 function stepsOf(path: string, bytes: number): number {
   const body = Math.min(bytes, limits.bodyBytes);
   const text = path === '/plan' ? body * limits.textCharSteps : 0;
@@ -49,7 +49,7 @@ export function createApp(options: AppOptions): Hono<EdgeEnv> {
   const gateway = new Gateway(options);
 
   let documented: Promise<object> | null = null;
-  /** The OpenAPI document: of the routes here, and of those in the sessions' objects. Made once. */
+  /** The OpenAPI document of these routes and of the session routes. Created once. */
   const document = (): Promise<object> =>
     (documented ??= openApiDocument(
       new Hono().route('/', app).route('/agent/session/:id', sessionRoutes),
@@ -69,7 +69,7 @@ export function createApp(options: AppOptions): Hono<EdgeEnv> {
     ),
   );
 
-  /** Pages of listed origins may read answers, refusals among them. */
+  /** Pages of listed origins may read responses, including errors. */
   app.use(async (c, next) => {
     const origin = c.req.header('origin');
     if (origin === undefined || !auth.allowedOrigins.includes(origin)) return await next();
@@ -82,7 +82,7 @@ export function createApp(options: AppOptions): Hono<EdgeEnv> {
 
   app.route('/', healthRoute(options));
 
-  // Those who sign what they send need no key.
+  // Webhook callers sign their requests and need no key.
   app.use('/webhooks/*', async (c, next) => {
     checkCaller(c.req.raw, auth);
     await next();
@@ -99,10 +99,10 @@ export function createApp(options: AppOptions): Hono<EdgeEnv> {
       checkCaller(c.req.raw, auth);
       const token = await options.tokens.read(presented);
       const known = token.owner === null ? auth.keys.length === 0 : auth.keys.some(({ name }) => name === token.owner);
-      if (!known) throw new EngineError('unauthorized', 'The API key that this session token came from is gone');
-      // Only a session's own routes take tokens; the others do not know them.
+      if (!known) throw new EngineError('unauthorized', 'The API key of this session token no longer exists');
+      // Only a session's own routes accept tokens.
       if (!c.req.path.startsWith('/agent/session/')) {
-        throw new EngineError('forbidden', 'A session token is good for its session only');
+        throw new EngineError('forbidden', 'A session token is valid for its session only');
       }
       c.set('token', token);
       c.set('principal', { name: token.owner, role: 'run' });
@@ -112,7 +112,7 @@ export function createApp(options: AppOptions): Hono<EdgeEnv> {
 
   app.use(onlyDeclared);
 
-  /** Requests that make work take turns where their key has made much of it. */
+  /** Expensive requests wait for their turn if their key has used the thread for long. */
   app.use(async (c, next) => {
     if (c.req.method === 'POST' || c.req.method === 'PUT') {
       const share = options.shareOf(c.get('principal').name);

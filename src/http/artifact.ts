@@ -1,16 +1,16 @@
-/** One artifact as an answer: data to be saved, never a page of ours (H5). */
+/** One artifact as a response: a download, never rendered as a page of this origin (H5). */
 import { EngineError } from '../domain/errors.ts';
 import type { Artifact } from '../domain/artifact.ts';
 
 /**
- * The whole of it, or what `Range: bytes=…` asks for.
+ * The whole artifact, or the range of `Range: bytes=…`.
  *
  * @throws EngineError `range_not_satisfiable`
  */
 export function artifactResponse({ id, name, content_type: type, bytes }: Artifact, range: string | null): Response {
   const headers = {
     'content-type': type,
-    // Whatever a tool wrote: it is shown as what it says it is or saved, and nothing in it runs.
+    // The content comes from a tool: it is displayed according to its type or saved, and nothing in it runs.
     'x-content-type-options': 'nosniff',
     'content-disposition': `attachment; filename="${name}"`,
     'content-security-policy': "default-src 'none'; sandbox",
@@ -28,7 +28,7 @@ export function artifactResponse({ id, name, content_type: type, bytes }: Artifa
   });
 }
 
-/** First and last byte; null for what we do not know, such as several ranges: then the whole is sent. */
+/** First and last byte; null for unsupported forms, such as several ranges: then the whole artifact is sent. */
 function partOf(range: string, size: number): { from: number; to: number } | null {
   const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(range.trim());
   const [, first = '', last = ''] = match ?? [];
@@ -38,7 +38,7 @@ function partOf(range: string, size: number): { from: number; to: number } | nul
   if (from > to) {
     throw new EngineError(
       'range_not_satisfiable',
-      `The artifact has ${size} bytes; asked was for ${range.slice(0, 60)}`,
+      `The artifact has ${size} bytes; requested was ${range.slice(0, 60)}`,
     );
   }
   return { from, to };

@@ -1,6 +1,6 @@
 /**
- * Who may call (H5). With keys configured: `Authorization: Bearer <key>`. Without: only a loopback
- * `Host`, and no web page of another origin, because the system can run a shell.
+ * Authentication (H5). With keys configured: `Authorization: Bearer <key>`. Without keys: only a loopback `Host`, and
+ * no web page of another origin, because the system can run a shell.
  */
 import { EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
@@ -9,7 +9,7 @@ import { ownersClash, secretOwner } from '../domain/secrets.ts';
 export type Role = 'run' | 'admin';
 
 export interface Principal {
-  /** The key's name; null when no keys are configured. */
+  /** The key's name; null if no keys are configured. */
   readonly name: string | null;
   readonly role: Role;
 }
@@ -27,10 +27,10 @@ export interface AuthConfig {
 }
 
 /**
- * Reads `name:role:key,name:role:key`.
+ * Parses `name:role:key,name:role:key`.
  *
- * @throws EngineError `internal` naming the entry (never the key) that cannot be read: a system that
- *   was meant to be locked must not start open
+ * @throws EngineError `internal` that names the invalid entry (never the key), so that a system with invalid keys does
+ *   not start without authentication
  */
 export function parseApiKeys(text: string | undefined): ApiKey[] {
   if (text === undefined || text.trim() === '') return [];
@@ -43,7 +43,7 @@ export function parseApiKeys(text: string | undefined): ApiKey[] {
       if (!name || (role !== 'run' && role !== 'admin') || key === '') {
         throw new EngineError('internal', `API_KEYS entry ${index + 1} must be name:role:key with role run or admin`);
       }
-      // It goes to the session's object in a header.
+      // The name is sent to the session's object in a header.
       if (!/^[!-~]+$/.test(name) || name.length > limits.keyNameChars) {
         throw new EngineError(
           'internal',
@@ -56,7 +56,7 @@ export function parseApiKeys(text: string | undefined): ApiKey[] {
   return keys;
 }
 
-/** Each key opens what belongs to one name, and each secret of a manifest belongs to one name (X3). */
+/** Each key belongs to one name, and each secret of a manifest belongs to one name (X3). */
 function checkOwners(keys: readonly ApiKey[]): void {
   keys.forEach(({ name, key }, index) => {
     const first = keys.findIndex((other) => other.key === key);
@@ -68,23 +68,23 @@ function checkOwners(keys: readonly ApiKey[]): void {
   const [one, other] = clash;
   throw new EngineError(
     'internal',
-    `API_KEYS: the names "${one}" and "${other}" cannot both be used: their secrets would be TOOL_${secretOwner(one)}__… and TOOL_${secretOwner(other)}__…, which cannot be told apart. Rename one of the keys`,
+    `API_KEYS: the names "${one}" and "${other}" cannot both be used: their secrets would be TOOL_${secretOwner(one)}__… and TOOL_${secretOwner(other)}__…, which cannot be distinguished. Rename one of the keys`,
   );
 }
 
-/** Whose is what nobody in particular asked for: the first admin's; null without keys. */
+/** Owner of work without a caller: the first admin's name; null without keys. */
 export function firstOwner(keys: readonly ApiKey[]): string | null {
   return (keys.find(({ role }) => role === 'admin') ?? keys[0])?.name ?? null;
 }
 
-/** Whether sessions can belong to this name now: a key's, or nobody's where there are no keys. */
+/** Whether sessions can belong to this name: the name of a key, or null without keys. */
 export function isOwner(keys: readonly ApiKey[], name: string | null): boolean {
   return keys.length === 0 ? name === null : keys.some((key) => key.name === name);
 }
 
 /**
- * From where anyone may call at all, whatever they present: no page of another origin; without keys,
- * only this machine.
+ * Checks where a request comes from, whatever credentials it has: no page of another origin; without keys, only this
+ * machine.
  *
  * @throws EngineError `forbidden_origin`
  */
@@ -102,11 +102,11 @@ export async function authenticate(request: Request, config: AuthConfig): Promis
     throw new EngineError('unauthorized', 'Send the API key as "Authorization: Bearer <key>"');
   const digest = await sha256(presented);
   let found: Principal | null = null;
-  // Every key is compared, so that the time says nothing about which one was close.
+  // Compares every key, so that the time does not reveal which one was close.
   for (const { name, role, key } of config.keys) {
     if (equal(digest, await sha256(key))) found = { name, role };
   }
-  if (found === null) throw new EngineError('unauthorized', 'This API key is not known');
+  if (found === null) throw new EngineError('unauthorized', 'Unknown API key');
   return found;
 }
 
@@ -119,7 +119,7 @@ function checkOrigin(request: Request, config: AuthConfig): void {
   if (origin === `http://${host}` || origin === `https://${host}`) return;
   throw new EngineError(
     'forbidden_origin',
-    `Pages of origin ${origin.slice(0, 200)} may not call this server (set ALLOWED_ORIGINS to let them)`,
+    `Pages of the origin ${origin.slice(0, 200)} are not allowed to call this server (see ALLOWED_ORIGINS)`,
   );
 }
 
@@ -129,7 +129,7 @@ function checkLoopback(request: Request): void {
   if (isLoopbackName(host.replace(/:\d+$/, '')) && (peer === null || isLoopbackName(peer))) return;
   throw new EngineError(
     'forbidden_origin',
-    'No API keys are configured, so only requests from this machine to a loopback address are served (set API_KEYS to open it)',
+    'No API keys are configured, so only requests from this machine to a loopback address are allowed (set API_KEYS to allow others)',
   );
 }
 

@@ -1,4 +1,4 @@
-/** Reading request bodies: bounded while they arrive, JSON whatever the content type says (H8). */
+/** Reads request bodies: size-limited while they arrive, and as JSON regardless of the content type (H8). */
 import { EngineError, messageOf } from '../domain/errors.ts';
 import { exceededLimit } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
@@ -10,7 +10,7 @@ function tooLarge(maxBytes: number): EngineError {
 /**
  * The body as text.
  *
- * @throws EngineError `body_too_large` as soon as the limit is passed, before the rest is read
+ * @throws EngineError `body_too_large` as soon as the limit is exceeded
  */
 export async function readText(request: Request, maxBytes: number = limits.bodyBytes): Promise<string> {
   const parts: string[] = [];
@@ -30,7 +30,7 @@ export async function* readChunks(request: Request, maxBytes: number): AsyncGene
   let bytes = 0;
   for await (const chunk of request.body as ReadableStream<Uint8Array>) {
     bytes += chunk.byteLength;
-    // Past the limit the rest is thrown away, for a while: a client that still sends would not read the answer.
+    // Past the limit, a part of the rest is read and discarded: a client that still sends would not read the response.
     if (bytes > maxBytes + limits.bodyDrainBytes) throw tooLarge(maxBytes);
     if (bytes > maxBytes) continue;
     const text = decoder.decode(chunk, { stream: true });
@@ -44,7 +44,7 @@ export async function* readChunks(request: Request, maxBytes: number): AsyncGene
 /**
  * The body as JSON; an empty body is `{}`.
  *
- * @throws EngineError `invalid_json` with line and column where the parser gives them
+ * @throws EngineError `invalid_json` with line and column if the parser reports them
  */
 export async function readJson(request: Request, maxBytes: number = limits.bodyBytes): Promise<unknown> {
   return parseBody(await readText(request, maxBytes));
@@ -62,40 +62,39 @@ export function parseBody(text: string): unknown {
   }
 }
 
-/** What is wrong with a JSON text that passes a limit, or null. */
+/** How a JSON text exceeds a limit, or null. */
 function whatIsTooMuch(text: string): string | null {
   const { requestDepth: depth, requestValues: values, requestMembers: members } = limits;
   switch (exceededLimit(text, { depth, values, members })) {
     case 'depth':
       return `is nested deeper than ${depth} levels`;
     case 'values':
-      return `holds more than ${values} values`;
+      return `contains more than ${values} values`;
     case 'members':
-      return `has a map of more than ${members} members`;
+      return `contains an object with more than ${members} members`;
     case null:
       return null;
   }
 }
 
-/** What an execution or a plan was posted as. */
+/** The posted form of an execution or a plan. */
 export type PostedProtocol =
   | { readonly json: unknown }
-  /** Protocol text that has arrived whole. */
+  /** Protocol text that has arrived completely. */
   | { readonly text: string }
-  /** Protocol text that is still arriving: the request's body, untouched. */
+  /** Protocol text that is still arriving: the unread request body. */
   | { readonly streamed: true };
 
 /**
- * Tells JSON from protocol text. Anything but `text/plain` is JSON, whatever it calls itself (H8); and
- * because browsers and fetch label a JSON string `text/plain` too, a whole body that is an object
- * with `protocol_text` is JSON as well. A body of unknown length is protocol text that may still be
- * on its way.
+ * Distinguishes JSON from protocol text. Anything but `text/plain` is JSON, regardless of its content type (H8).
+ * Browsers and fetch also label a JSON string `text/plain`, so a complete body that is an object with `protocol_text`
+ * is JSON as well. A body of unknown length is protocol text that may still be arriving.
  */
 export async function readProtocolBody(request: Request): Promise<PostedProtocol> {
   if (!(request.headers.get('content-type') ?? '').startsWith('text/plain')) return { json: await readJson(request) };
   if (request.headers.get('content-length') === null) return { streamed: true };
   const text = await readText(request);
-  // Protocol text has tags; what begins like JSON and has none was meant as JSON.
+  // Protocol text contains tags. Text that begins like JSON and has no tags was meant as JSON.
   const looksLikeJson = /^\s*[{[]/.test(text) && (!text.includes('<') || text.includes('"protocol_text"'));
   return looksLikeJson ? { json: parseBody(text) } : { text };
 }

@@ -1,7 +1,7 @@
 /**
- * What the Worker's routes share: agents by name, new sessions, and the way to a session's object (H1).
+ * Shared by the Worker's routes: looks up agents, creates sessions, and forwards requests to session objects (H1).
  *
- * Owns which of a request's headers an object sees. Does not own what a session does.
+ * Owns which headers of a request an object sees. Does not own the behaviour of a session.
  */
 import { EngineError } from '../domain/errors.ts';
 import type { JsonObject } from '../domain/json.ts';
@@ -17,18 +17,18 @@ import type { SessionToken } from './tokens.ts';
 export interface GatewayPorts {
   readonly now: () => number;
   readonly newSessionId: () => Promise<string>;
-  /** False = there never was a session with this id; no object is asked for it. */
+  /** False means that no session can have this id, so no object is called. */
   readonly mayBeSession: (id: string) => Promise<boolean>;
-  /** The agent of this name in the catalogue of a namespace. */
+  /** Looks up an agent in the catalogue of a namespace. */
   readonly agent: (name: string, owner: string | null) => Promise<ResolvedAgent | null>;
   readonly manifests: ManifestHost;
   /** Creates the session in its object. */
   readonly createSession: (record: SessionRecord, state: JsonObject) => Promise<void>;
-  /** Passes a request on to a session's object; `path` is what the session's surface sees. */
+  /** Forwards a request to a session's object; `path` is relative to the session. */
   readonly forward: (sessionId: string, path: string, request: Request) => Promise<Response>;
 }
 
-/** What every request of the Worker knows once its caller is known. */
+/** Context of every authenticated request. */
 export type EdgeEnv = { Variables: { principal: Principal; token: SessionToken | null } };
 
 export class Gateway {
@@ -67,20 +67,22 @@ export class Gateway {
     return record;
   }
 
-  /** @returns the id. @throws EngineError `unknown_session` for one that no session can have */
+  /** @returns the id. @throws EngineError `unknown_session` for an id that no session can have */
   async requireId(id: string): Promise<string> {
     if (/^ses_[0-9a-f]{32}$/.test(id) && (await this.#ports.mayBeSession(id))) return id;
     throw new EngineError('unknown_session', 'There is no session with this id');
   }
 
-  /** The session of an execution, by the id of either. @throws EngineError `unknown_execution` */
+  /** The session of an execution, by either id. @throws EngineError `unknown_execution` */
   async requireExecution(id: string): Promise<string> {
     const hex = /^(?:ses|run)_([0-9a-f]{32})(?:_\d+)?$/.exec(id)?.[1];
     if (hex !== undefined && (await this.#ports.mayBeSession(`ses_${hex}`))) return `ses_${hex}`;
     throw unknownExecution(id);
   }
 
-  /** To the session's object: with the caller's name, without anything that only the Worker may say. */
+  /**
+   * Forwards a request to the session's object: adds the caller's name, removes headers that only the Worker may set.
+   */
   async forward(
     sessionId: string,
     path: string,
@@ -102,7 +104,7 @@ export function unknownExecution(id: string): EngineError {
   return new EngineError('unknown_execution', `There is no execution "${id.slice(0, limits.excerptChars)}"`);
 }
 
-/** The request with its body read: a session that refuses early leaves no half-read stream behind. */
+/** Reads the whole body, so that an early error of the session leaves no half-read stream. */
 export async function whole(request: Request): Promise<Request> {
   if (request.body === null) return request;
   const { method, headers, url } = request;

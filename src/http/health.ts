@@ -1,15 +1,15 @@
-/** What `GET /health` says: alive, and whether everything that is configured answers (H1). */
+/** `GET /health`: liveness, and whether every configured part answers (H1). */
 import type { JsonObject } from '../domain/json.ts';
 
 export interface SystemStatus {
-  /** Action types with where they run. */
+  /** Action types, with where they run. */
   readonly executors: readonly JsonObject[];
   readonly model: string;
-  /** Model endpoints that are left alone or on trial (L2). */
+  /** Model endpoints whose circuit breaker is open or half-open (L2). */
   readonly endpoints?: readonly object[];
-  /** What the runner says of itself, of several the best off; null when none answers or none is configured. */
+  /** The runner's own health (the best one of several); null if none answers or none is configured. */
   readonly runner: JsonObject | null;
-  /** Parts that are configured and do not work; absent or empty = ready. */
+  /** Configured parts that do not work; absent or empty means ready. */
   readonly missing?: readonly MissingPart[];
   /** Databases that could not be read and were renamed. */
   readonly setAside?: readonly string[];
@@ -17,13 +17,13 @@ export interface SystemStatus {
 
 export interface MissingPart {
   readonly part: 'runner';
-  /** In words, without an address. */
+  /** Message without an address. */
   readonly reason: string;
-  /** It has worked since this Worker started. */
+  /** Whether it has worked since this Worker started. */
   readonly workedBefore: boolean;
 }
 
-/** `starting` while a part has not worked yet, `degraded` when one works no more, else `healthy`. */
+/** `starting` if a part has not worked yet, `degraded` if one no longer works, else `healthy`. */
 export function healthStatus({ missing = [] }: Pick<SystemStatus, 'missing'>): 'healthy' | 'starting' | 'degraded' {
   if (missing.length === 0) return 'healthy';
   return missing.some(({ workedBefore }) => workedBefore) ? 'degraded' : 'starting';
@@ -32,7 +32,7 @@ export function healthStatus({ missing = [] }: Pick<SystemStatus, 'missing'>): '
 /**
  * The document.
  *
- * @param isWhole false for callers without a key: which model, endpoints and runners there are is not for them
+ * @param isWhole false for callers without a key, who do not see models, endpoints and runners
  */
 export function healthDocument(version: string, status: SystemStatus, isWhole: boolean): JsonObject {
   const { executors, model, endpoints = [], runner, missing = [], setAside = [] } = status;
@@ -55,7 +55,7 @@ export function healthDocument(version: string, status: SystemStatus, isWhole: b
   };
 }
 
-/** What every caller with a key may know of the runners: no addresses. */
+/** The runner's health for callers with a key, without addresses. */
 function runnerHealth({ status, sandbox, relics, runners, starting, set_aside: setAside }: JsonObject): JsonObject {
   return {
     status: status ?? 'unknown',

@@ -1,6 +1,6 @@
 /**
- * The comment that keeps idle streams alive, every `limits.heartbeatMs` (H2): one timer for all readers
- * of an object, so that two hundred idle ones cost as much as one; none when nobody reads.
+ * The comment that keeps idle streams open, every `limits.heartbeatMs` (H2). One timer serves all readers of an object,
+ * so two hundred idle readers cost as much as one. There is no timer without readers.
  */
 import { limits } from '../domain/limits.ts';
 import type { Clock } from '../domain/ports.ts';
@@ -14,12 +14,12 @@ export class Heartbeat {
     this.#clock = clock;
   }
 
-  /** How many streams are open. */
+  /** Number of open streams. */
   get readers(): number {
     return this.#beats.size;
   }
 
-  /** Calls `beat` with every beat from now on, the first time within `limits.heartbeatMs`; returns its cancel. */
+  /** Calls `beat` at every heartbeat, first within `limits.heartbeatMs`. @returns its cancel function */
   add(beat: () => void): () => void {
     this.#beats.add(beat);
     if (this.#stop === null) this.#arm();

@@ -1,7 +1,7 @@
-/** Text that is sent as it is read, so that a long session never stands in memory as a whole. */
+/** Sends text while it is read, so that a long session is never completely in memory. */
 import { limits } from '../domain/limits.ts';
 
-/** A chunk is at least so long, so that short pieces do not cost one each. */
+/** Minimum chunk length, so that short pieces are combined. */
 const CHUNK_CHARS = 65_536;
 
 export const LINES_HEADERS = {
@@ -10,13 +10,13 @@ export const LINES_HEADERS = {
 } as const;
 
 interface TextOptions {
-  /** Done once everything has been taken, before the stream ends; not if the reader leaves before. */
+  /** Runs after everything was read, before the stream ends; not if the reader disconnects earlier. */
   readonly after?: () => Promise<void>;
-  /** Why nothing more is sent, or null; asked before each chunk, so that a reader that is slow is cut. */
+  /** Why nothing more may be sent, or null; checked before each chunk, so that a slow reader can be cut off. */
   readonly closed?: () => Error | null;
 }
 
-/** @param pieces text in order; they pause between slices by themselves */
+/** @param pieces text in order; the iterator itself yields between slices */
 export function textStream(pieces: AsyncIterable<string>, options: TextOptions = {}): ReadableStream<Uint8Array> {
   const iterator = pieces[Symbol.asyncIterator]();
   const encoder = new TextEncoder();
@@ -39,12 +39,12 @@ export function textStream(pieces: AsyncIterable<string>, options: TextOptions =
         await iterator.return?.();
       },
     },
-    // Nothing is read ahead: the end is reached when the reader asks for what comes after the last piece.
+    // No read-ahead: the end is reached when the reader requests data after the last piece.
     { highWaterMark: 0 },
   );
 }
 
-/** JSON in pieces as an answer: whole where it fits into a slice, else as it is read. */
+/** JSON in pieces as a response: complete if it fits into a slice, else streamed while it is read. */
 export async function jsonAnswer(
   pieces: AsyncIterable<string>,
   headers: Readonly<Record<string, string>> = {},

@@ -1,4 +1,4 @@
-/** The catalogues of all namespaces, as the routes use them (M4). */
+/** The catalogues of all namespaces, as used by the routes (M4). */
 import type {
   ManifestKind,
   ManifestRef,
@@ -9,7 +9,7 @@ import type {
   ManifestFile,
 } from '../domain/catalog.ts';
 
-/** `owner` is the API key whose namespace it is. @throws EngineError what the catalogue refuses with */
+/** `owner` is the API key of the namespace. @throws EngineError the catalogue's error */
 export interface ManifestHost {
   list(owner: string | null, kind: ManifestKind | null): Promise<readonly ListedManifest[]>;
   get(

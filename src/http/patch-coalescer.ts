@@ -1,10 +1,10 @@
 /**
- * What goes from a session to its readers, gathered: a model that speaks fast would otherwise cost a
- * chunk for every few letters, for every reader.
+ * Coalesces a session's events for its readers: a fast model would otherwise cost a chunk for every few letters, for
+ * every reader.
  *
  * Invariants:
- *  1. Order is kept, and nothing is dropped; patches that continue each other become one (J4).
- *  2. A journaled event takes what waits before it along, at once. So does the first patch after a pause.
+ *  1. Order is kept and nothing is dropped; consecutive patches are joined (J4).
+ *  2. A journaled event flushes the waiting events immediately, as does the first patch after a pause.
  *  3. A patch waits at most `limits.patchCoalesceMs`.
  */
 import { joinPatches } from '../domain/event.ts';
@@ -48,11 +48,11 @@ export class PatchCoalescer {
       for (const reader of this.#readers) reader(null);
       return;
     }
-    // No longer than that, though the clock has been put back since.
+    // Not longer, even if the clock was set back.
     const waitMs = Math.min(limits.patchCoalesceMs, this.#sentAt + limits.patchCoalesceMs - this.#clock.now());
     const now = waitMs <= 0 || batch.some(({ seq }) => seq !== null);
-    // The usual case, of which every reader gets the session's own array.
-    if (now && this.#waiting.length === 0) return this.#tell(batch);
+    // The common case: every reader gets the session's own array.
+    if (now && this.#waiting.length === 0) return this.#publish(batch);
     for (const event of batch) this.#join(event);
     if (now) this.#send();
     else this.#cancel ??= this.#clock.schedule(waitMs, () => this.#send());
@@ -70,10 +70,10 @@ export class PatchCoalescer {
     this.#waiting = [];
     this.#cancel?.();
     this.#cancel = null;
-    if (batch.length > 0) this.#tell(batch);
+    if (batch.length > 0) this.#publish(batch);
   }
 
-  #tell(batch: EventBatch): void {
+  #publish(batch: EventBatch): void {
     this.#sentAt = this.#clock.now();
     for (const reader of this.#readers) reader(batch);
   }

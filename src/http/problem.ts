@@ -11,13 +11,13 @@ export interface Problem {
   readonly [member: string]: unknown;
 }
 
-/** The problem document of anything that was thrown; unknown faults say nothing of our insides. */
+/** The problem document of any thrown value; unexpected errors reveal no internals. */
 function toProblem(fault: unknown): Problem {
   if (!(fault instanceof EngineError)) {
-    return problem('internal', 'An unexpected fault; it has been logged');
+    return problem('internal', 'An unexpected error; it has been logged');
   }
   const standard = problem(fault.code, fault.message);
-  // The standard members first and last: first for whoever reads, last so that no detail replaces one.
+  // The standard members come first for readability, and again last so that no detail can replace one.
   return { ...standard, ...fault.details, ...standard };
 }
 
@@ -26,7 +26,7 @@ function problem(code: keyof typeof ERROR_TABLE, detail: string): Problem {
   return { type: 'about:blank', title, status, code, detail };
 }
 
-/** The response for anything that was thrown. */
+/** The response for any thrown value. */
 export function problemResponse(fault: unknown): Response {
   const body = toProblem(fault);
   const retryLater = body.status === 429 || body.status === 503;
@@ -43,7 +43,7 @@ export function problemResponse(fault: unknown): Response {
   });
 }
 
-/** Logs a fault that is ours, and nothing for a caller's mistake. */
+/** Logs internal errors only, not the caller's mistakes. */
 export function logFault(
   log: Logger,
   fault: unknown,

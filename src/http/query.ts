@@ -1,6 +1,6 @@
 /**
- * Query parameters of our own routes (H4): each route declares what it takes, and anything else is refused with the
- * nearest known name. The OpenAPI document is made from the same fields.
+ * Query parameters of the routes (H4): each route declares its parameters, and others are rejected with the nearest
+ * known name. The OpenAPI document is generated from the same fields.
  */
 import * as z from 'zod';
 import { EngineError } from '../domain/errors.ts';
@@ -10,21 +10,21 @@ import type { RunStatus } from '../domain/session.ts';
 
 interface QueryField<T = unknown> {
   readonly schema: z.ZodType<T>;
-  /** What it takes, in words: `"limit" must be …`. */
-  readonly takes: string;
-  /** May be written without a value: `?ready`. */
+  /** Description of the allowed values: `"limit" must be …`. */
+  readonly expected: string;
+  /** May be given without a value: `?ready`. */
   readonly bare: boolean;
 }
 
-/** What a route takes, by name. Every parameter may be left out. */
+/** The query parameters of a route, by name. All are optional. */
 export type Query = Readonly<Record<string, QueryField>>;
 type Values<Q extends Query> = { readonly [Name in keyof Q]?: Q[Name] extends QueryField<infer T> ? T : never };
 
-function field<T>(schema: z.ZodType<T>, takes: string, description: string, bare = false): QueryField<T> {
-  return { schema: schema.meta({ description }), takes, bare };
+function field<T>(schema: z.ZodType<T>, expected: string, description: string, bare = false): QueryField<T> {
+  return { schema: schema.meta({ description }), expected, bare };
 }
 
-/** Digits alone: `1e3`, `+1` and `1.0` are refused. */
+/** Digits only: `1e3`, `+1` and `1.0` are rejected. */
 function wholeNumber(least: number, most: number, description: string): QueryField<number> {
   const digits = (text: unknown): unknown => (/^\d{1,16}$/.test(String(text)) ? Number(text) : text);
   const range = most === Number.MAX_SAFE_INTEGER ? `from ${least}` : `from ${least} to ${most}`;
@@ -44,8 +44,8 @@ function flag(description: string): QueryField<boolean> {
   return field(z.preprocess(read, z.boolean()), '1, true, 0, false or nothing', description, true);
 }
 
-function text(pattern: RegExp, takes: string, description: string): QueryField<string> {
-  return field(z.string().regex(pattern), takes, description);
+function text(pattern: RegExp, expected: string, description: string): QueryField<string> {
+  return field(z.string().regex(pattern), expected, description);
 }
 
 function name(description: string): QueryField<string> {
@@ -56,47 +56,47 @@ const STATUSES = ['queued', 'running', 'waiting', 'completed', 'failed', 'cancel
 
 const limit = wholeNumber(1, limits.pageRows, `Rows of a page, 1 to ${limits.pageRows}`);
 
-/** For routes that take no query. */
+/** For routes without query parameters. */
 export const noQuery = {} as const satisfies Query;
 
 export const healthQuery = {
-  ready: flag('Answers 503 until everything that is configured answers'),
+  ready: flag('Return 503 until every configured part answers'),
 } as const satisfies Query;
 
 export const eventsQuery = {
-  after: wholeNumber(0, Number.MAX_SAFE_INTEGER, 'Number of the last event that you have'),
-  run: text(/^run_\w{1,128}$/, 'the id of a run', 'Only this run; the stream ends with it'),
+  after: wholeNumber(0, Number.MAX_SAFE_INTEGER, 'Number of the last event that the client has'),
+  run: text(/^run_\w{1,128}$/, 'the id of a run', 'Only this run; the stream ends with the run'),
 } as const satisfies Query;
 
 export const runsQuery = {
   limit,
-  before: text(/^(run_[0-9a-f]{32}_)?\d{1,9}$/, 'the id of a run', 'Id of a run: `next` of the page before'),
+  before: text(/^(run_[0-9a-f]{32}_)?\d{1,9}$/, 'the id of a run', 'Id of a run: `next` of the previous page'),
 } as const satisfies Query;
 
 export const artifactsQuery = {
-  after: wholeNumber(0, Number.MAX_SAFE_INTEGER, 'Where the page begins: `next` of the page before'),
+  after: wholeNumber(0, Number.MAX_SAFE_INTEGER, 'Start of the page: `next` of the previous page'),
 } as const satisfies Query;
 
 export const transcriptQuery = {
-  format: oneOf(['jsonl'], 'Which is also what you get without it'),
+  format: oneOf(['jsonl'], 'The default and only format'),
 } as const satisfies Query;
 
 export const deleteQuery = {
-  export: flag('Answers with the whole session as JSON Lines (200), and deletes it once all of it was read'),
+  export: flag('Return the whole session as JSON Lines (200), and delete it after it was read completely'),
 } as const satisfies Query;
 
-/** A token may stand in the address of any route of a session; only there the Worker takes it out. */
+/** Any session route accepts a token in its URL; only the Worker reads it. */
 export const tokensQuery = {
-  token: text(/^[\w.-]+$/, 'a session token', 'Refused: a token gives no further tokens'),
+  token: text(/^[\w.-]+$/, 'a session token', 'Rejected: a token cannot be used to create tokens'),
 } as const satisfies Query;
 
 export const messageQuery = {
-  if_busy: oneOf(['queue', 'reject'], '`reject` answers 409 while a run is going on; otherwise the message waits'),
+  if_busy: oneOf(['queue', 'reject'], '`reject` returns 409 during a run; otherwise the message is queued'),
 } as const satisfies Query;
 
 export const executeQuery = {
-  agent: name('With a text/plain body: whose tools and permissions apply'),
-  stream: oneOf(['true', 'false'], 'With a text/plain body: `false` answers with one document'),
+  agent: name('With a text/plain body: the agent whose tools and permissions apply'),
+  stream: oneOf(['true', 'false'], 'With a text/plain body: `false` returns one document'),
 } as const satisfies Query;
 
 export const planQuery = {
@@ -104,41 +104,41 @@ export const planQuery = {
 } as const satisfies Query;
 
 export const executionsQuery = {
-  status: oneOf(STATUSES, 'Only those that stand so'),
+  status: oneOf(STATUSES, 'Only executions with this status'),
   limit,
   before: text(
     /^\d{1,15}(-run_[0-9a-f]{32}_\d{1,9})?$/,
-    'a time in epoch milliseconds, or `next` of the page before',
-    '`next` of the page before, or a start time in epoch milliseconds',
+    'a time in epoch milliseconds, or `next` of the previous page',
+    '`next` of the previous page, or a start time in epoch milliseconds',
   ),
 } as const satisfies Query;
 
 export const schedulesQuery = {
-  count: wholeNumber(1, 99, 'How many times of each; default 5'),
+  count: wholeNumber(1, 99, 'Number of start times for each; default 5'),
 } as const satisfies Query;
 
 export const webhookQuery = {
-  owner: name('Name of the API key whose workflow it is; default: the first admin key'),
+  owner: name('Name of the API key that owns the workflow; default: the first admin key'),
 } as const satisfies Query;
 
 export const filesQuery = {
   path: text(
     /^[^\p{Cc}]{1,255}$/u,
     'a path of 1 to 255 characters',
-    'Of a single file: where it stands; by default by its kind and name',
+    'Path of a single file; default: derived from its kind and name',
   ),
 } as const satisfies Query;
 
 export const manifestQuery = {
   version: name("The author's version"),
-  revision: wholeNumber(1, 999_999_999, 'A number from 1: the changes under this name'),
+  revision: wholeNumber(1, 999_999_999, 'Revision of the manifest, from 1'),
 } as const satisfies Query;
 
 /**
- * A route's query parameters.
+ * Parses a route's query parameters.
  *
- * @throws EngineError `invalid_request` for one that is unknown (with the nearest known name), repeated, empty, or
- *   not what the route takes
+ * @throws EngineError `invalid_request` for a parameter that is unknown (with the nearest known name), repeated, empty
+ *   or invalid
  */
 export function readQuery<const Q extends Query>(query: Q, url: string): Values<Q> {
   const values: Record<string, unknown> = {};
@@ -146,10 +146,10 @@ export function readQuery<const Q extends Query>(query: Q, url: string): Values<
   for (const [key, value] of searchParams) {
     const known = Object.hasOwn(query, key) ? query[key] : undefined;
     if (known === undefined) throw unknownParameter(key, Object.keys(query));
-    if (Object.hasOwn(values, key)) throw wrong(key, `"${key}" is given more than once: it takes ${known.takes}`);
-    if (value === '' && !known.bare) throw wrong(key, `"${key}" is empty: it takes ${known.takes}`);
+    if (Object.hasOwn(values, key)) throw wrong(key, `"${key}" is given more than once; expected ${known.expected}`);
+    if (value === '' && !known.bare) throw wrong(key, `"${key}" is empty; expected ${known.expected}`);
     const parsed = known.schema.safeParse(value);
-    if (!parsed.success) throw wrong(key, `"${key}" must be ${known.takes}, not "${excerpt(value)}"`);
+    if (!parsed.success) throw wrong(key, `"${key}" must be ${known.expected}, not "${excerpt(value)}"`);
     values[key] = parsed.data;
   }
   return values as Values<Q>;
@@ -161,9 +161,9 @@ function unknownParameter(key: string, known: readonly string[]): EngineError {
     near.length > 0
       ? `did you mean "${near[0]}"?`
       : known.length === 0
-        ? 'this route takes none'
+        ? 'this route has none'
         : `known: ${known.join(', ')}`;
-  return wrong(excerpt(key), `There is no query parameter "${excerpt(key)}" (${hint})`);
+  return wrong(excerpt(key), `Unknown query parameter "${excerpt(key)}" (${hint})`);
 }
 
 function wrong(key: string, message: string): EngineError {
@@ -182,7 +182,7 @@ interface QueryParameter {
   readonly schema: object;
 }
 
-/** The fields of a query as OpenAPI's parameters. */
+/** The fields of a query as OpenAPI parameters. */
 export function queryParameters(query: Query): QueryParameter[] {
   return Object.entries(query).map(([key, { schema, bare }]) => {
     const { description = '', $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io: 'output' });

@@ -1,4 +1,4 @@
-/** A run as a response: its events, or one document, for as long as the session token is good that asks (H1, H5). */
+/** A run as a response, either events or one document, for as long as the session token is valid (H1, H5). */
 import type { Context } from 'hono';
 import { EngineError } from '../domain/errors.ts';
 import type { JsonObject } from '../domain/json.ts';
@@ -9,7 +9,7 @@ import type { SessionEnv } from './session-env.ts';
 import { eventStream, SSE_HEADERS } from './sse.ts';
 import type { StreamExpiry } from './sse.ts';
 
-/** Until when the caller's session token is good; null for an API key. */
+/** When the caller's session token expires; null for an API key. */
 export function expiryOf(c: Context<SessionEnv>): StreamExpiry | null {
   const at = c.req.header(EXPIRY_HEADER);
   return at === undefined ? null : { clock: c.env.clock, at: Number(at) };
@@ -31,10 +31,10 @@ export async function runDocument(
 }
 
 /**
- * The run that a request has started: as events, or as one document once it has ended.
+ * The run started by a request: as events, or as one document after it has ended.
  *
- * @param after the last event before those of the run
- * @param stream whether the body asks for events; `Accept: application/json` asks for the document, too
+ * @param after the last event before the run
+ * @param stream whether the body requests events; `Accept: application/json` also requests the document
  */
 export async function runResponse(
   c: Context<SessionEnv>,
@@ -54,10 +54,10 @@ export async function runResponse(
 }
 
 function tokenExpired(details: JsonObject = {}): EngineError {
-  return new EngineError('unauthorized', 'The session token has expired; what goes on goes on', details);
+  return new EngineError('unauthorized', 'The session token has expired; running work continues', details);
 }
 
-/** Waits for a run as long as the token is good that asks for it; the run goes on. @throws EngineError `unauthorized` */
+/** Waits for a run while the token is valid; the run continues after that. @throws EngineError `unauthorized` */
 async function beforeExpiry(ended: Promise<void>, expiry: StreamExpiry | null, runId: string): Promise<void> {
   if (expiry === null) return await ended;
   const { clock, at } = expiry;

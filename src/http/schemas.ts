@@ -1,6 +1,6 @@
 /**
- * Every request body, validated; the OpenAPI document is generated from the same schemas (H4). Bodies are closed:
- * a member that nothing reads would be lost without a word.
+ * Schemas of every request body; the OpenAPI document is generated from them (H4). Unknown members are rejected,
+ * because they would otherwise be ignored silently.
  */
 import * as z from 'zod';
 import { EngineError } from '../domain/errors.ts';
@@ -11,7 +11,7 @@ import { SCOPES } from './tokens.ts';
 
 const name = z.string().min(1).max(128);
 const freeObject = z.record(z.string().max(256), json);
-/** Session variables: what `$name` can spell (P12), within the session's limits. */
+/** Session variables: names that `$name` can use (P12), within the session's limits. */
 const variables = z
   .record(
     z.string().regex(/^[^<>&"'\s\p{Cc}]{1,64}$/u, 'a name has 1 to 64 characters, none of < > & " \' or white space'),
@@ -20,11 +20,11 @@ const variables = z
   .refine((values) => Object.keys(values).length <= limits.variables, `at most ${limits.variables} variables`)
   .refine(
     (values) => Object.values(values).every((value) => JSON.stringify(value).length <= limits.variableBytes),
-    `a variable holds at most ${limits.variableBytes} bytes of JSON`,
+    `a variable may have at most ${limits.variableBytes} bytes of JSON`,
   );
 
 export const createSessionBody = z.strictObject({
-  user_id: z.string().max(256).optional().meta({ description: 'Whose session it is; yours to choose' }),
+  user_id: z.string().max(256).optional().meta({ description: 'The user of the session; chosen by the client' }),
   initial_state: variables.optional().meta({ description: 'Session variables, readable as $name' }),
   metadata: freeObject
     .refine(
@@ -32,7 +32,7 @@ export const createSessionBody = z.strictObject({
       `at most ${limits.metadataBytes} bytes of JSON`,
     )
     .optional()
-    .meta({ description: 'Kept with the session, not shown to the model' }),
+    .meta({ description: 'Stored with the session, not shown to the model' }),
 });
 
 export const messageBody = z.strictObject({
@@ -40,7 +40,7 @@ export const messageBody = z.strictObject({
     .string()
     .regex(/\S/, 'a message must not be empty')
     .meta({ description: `The user's message, up to ${limits.messageBytes} bytes` }),
-  stream: z.boolean().default(true).meta({ description: 'SSE, or one JSON document when the run has ended' }),
+  stream: z.boolean().default(true).meta({ description: 'SSE, or one JSON document after the run has ended' }),
   llm_tokens: z.boolean().default(false).meta({ description: 'Also send the raw model text as llm_token events' }),
 });
 
@@ -50,14 +50,14 @@ export const executeBody = z.strictObject({
     .regex(/\S/, 'the text must not be empty')
     .meta({ description: 'Protocol text to run as if a model had written it' }),
   context: variables.optional().meta({ description: 'Session variables, readable as $name' }),
-  agent: name.default('assistant').meta({ description: 'Whose tools and permissions apply' }),
+  agent: name.default('assistant').meta({ description: 'The agent whose tools and permissions apply' }),
   stream: z.boolean().default(true),
 });
 
 export const workflowBody = z.strictObject({
   inputs: variables
     .default({})
-    .meta({ description: 'As the workflow declares them; its steps read them as $(trigger.name)' }),
+    .meta({ description: 'Inputs declared by the workflow; its steps read them as $(trigger.name)' }),
   stream: z.boolean().default(true),
 });
 
@@ -67,12 +67,14 @@ export const eventBody = z.strictObject({
 
 /** A folder of manifests, by path (M4). */
 export const manifestFilesBody = z.strictObject({
-  files: z.record(z.string().max(255), z.string().max(limits.manifestBytes)).meta({ description: 'Texts by path' }),
+  files: z
+    .record(z.string().max(255), z.string().max(limits.manifestBytes))
+    .meta({ description: 'File contents by path' }),
 });
 
 export const planBody = z.strictObject({
   protocol_text: z.string().min(1),
-  agent: name.optional().meta({ description: 'When given, names are looked up and missing ones are warned about' }),
+  agent: name.optional().meta({ description: 'If set, names are looked up and unknown ones cause warnings' }),
 });
 
 /** `{"decision": "approve"}`, or `{"approve": true}`, or `{"deny": true}`. */
@@ -85,15 +87,11 @@ export const approvalBody = z
   })
   .refine(
     ({ decision, approve, deny }) => [decision, approve, deny].filter((said) => said !== undefined).length === 1,
-    'say one of decision, approve, deny',
+    'give exactly one of decision, approve, deny',
   );
 
 export const tokenBody = z.strictObject({
-  scopes: z
-    .array(z.enum(SCOPES))
-    .min(1)
-    .default(['read', 'message'])
-    .meta({ description: 'What the token is good for' }),
+  scopes: z.array(z.enum(SCOPES)).min(1).default(['read', 'message']).meta({ description: 'Permissions of the token' }),
   expires_in: z
     .int()
     .min(1)
@@ -104,38 +102,38 @@ export const tokenBody = z.strictObject({
 
 export const cancelBody = z.strictObject({ reason: z.string().max(500).default('cancelled by request') });
 
-/** Members that are sent here by mistake, and what is meant. */
+/** Members that are commonly misplaced, with a hint. */
 const MISPLACED = new Map<z.ZodType, Readonly<Record<string, string>>>([
   [
     executeBody,
-    { session_id: 'every execution is a session of its own; POST /agent/session/{id}/message continues a session' },
+    { session_id: 'every execution is a separate session; POST /agent/session/{id}/message continues a session' },
   ],
-  [messageBody, { session_id: 'the session stands in the address' }],
-  [createSessionBody, { session_id: 'the system gives sessions their ids; `metadata` keeps one of yours' }],
+  [messageBody, { session_id: 'the session id is part of the URL' }],
+  [createSessionBody, { session_id: 'the system assigns session ids; use `metadata` for your own id' }],
 ]);
 
-/** Names that are told of one request. */
-const TOLD = 20;
+/** Maximum number of names listed in a message. */
+const NAMES_SHOWN = 20;
 
 /**
  * Checks a parsed body.
  *
- * @throws EngineError `invalid_request` with `issues: [{path, message}]`; an unknown member with the nearest known one
+ * @throws EngineError `invalid_request` with `issues: [{path, message}]`; an unknown member with the nearest known name
  */
 export function validate<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   const known = schema instanceof z.ZodObject ? Object.keys(schema.shape) : [];
-  // A mistyped member leaves another one missing: what was typed is told first.
+  // A mistyped member also makes another one missing, so unknown members are reported first.
   const unknownFirst = parsed.error.issues.toSorted((a, b) => Number(isUnknown(b)) - Number(isUnknown(a)));
-  const issues = unknownFirst.slice(0, TOLD).flatMap((issue) => {
+  const issues = unknownFirst.slice(0, NAMES_SHOWN).flatMap((issue) => {
     const path = issue.path.map(String).join('.');
     if (issue.code === 'unrecognized_keys') {
       return issue.keys
-        .slice(0, TOLD)
+        .slice(0, NAMES_SHOWN)
         .map((key) => unknownMember(key, path === '' ? known : [], MISPLACED.get(schema)));
     }
-    // What is wrong with a key stands one level down.
+    // The issue of a key is nested one level deeper.
     const message = issue.code === 'invalid_key' ? (issue.issues[0]?.message ?? issue.message) : issue.message;
     return [{ path, message }];
   });
@@ -156,12 +154,12 @@ function unknownMember(
   const path = key.slice(0, limits.excerptChars);
   const meant = Object.keys(misplaced).find((name) => nearestNames(key, [name]).length > 0);
   const [near] = nearestNames(key, known);
-  const listed = known.length === 0 ? 'none is known here' : `known: ${known.join(', ')}`;
+  const listed = known.length === 0 ? 'none are known here' : `known: ${known.join(', ')}`;
   const hint =
     meant !== undefined && (near === undefined || meant === key)
       ? misplaced[meant]
       : near === undefined
         ? listed
         : `did you mean "${near}"?`;
-  return { path, message: `there is no such member (${hint})` };
+  return { path, message: `unknown member (${hint})` };
 }

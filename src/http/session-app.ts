@@ -1,6 +1,6 @@
 /**
- * A session's own surface, mounted inside its object: the Worker has authenticated the caller and
- * passes the request on as it is, so that bodies and answers stream through untouched (H1, H2).
+ * A session's HTTP surface, mounted inside its object. The Worker has authenticated the caller and forwards the request
+ * unchanged, so that bodies and responses are streamed (H1, H2).
  */
 import { Hono } from 'hono';
 import { EngineError } from '../domain/errors.ts';
@@ -16,16 +16,16 @@ import { PRINCIPAL_HEADER } from './session-env.ts';
 import type { SessionAppOptions, SessionEnv } from './session-env.ts';
 import type { EventSource } from './sse.ts';
 
-/** The routes below a session, for every session of the isolate. */
+/** The session routes, shared by all sessions of the isolate. */
 export const sessionRoutes = new Hono<SessionEnv>();
 
 sessionRoutes.onError((fault, c) => {
   logFault(c.env.log, fault, { method: c.req.method, path: new URL(c.req.url).pathname });
   return problemResponse(fault);
 });
-sessionRoutes.notFound(() => problemResponse(new EngineError('not_found', 'No such route under this session')));
+sessionRoutes.notFound(() => problemResponse(new EngineError('not_found', 'No such session route')));
 
-/** A session is visible to the key that made it; for others it is not there (H5). */
+/** A session is visible only to the key that created it; for others it does not exist (H5). */
 sessionRoutes.use(async (c, next) => {
   const { session } = c.env;
   const principal = c.req.header(PRINCIPAL_HEADER) ?? null;
@@ -36,13 +36,13 @@ sessionRoutes.use(async (c, next) => {
   await next();
 });
 
-/** Below an unknown session nothing is refused but the session. */
+/** For an unknown session, the only error is the unknown session. */
 sessionRoutes.use(async (c, next) => (c.env.session.exists ? await onlyDeclared(c, next) : await next()));
 
 sessionRoutes.route('/', sessionReading);
 sessionRoutes.route('/', sessionActions);
 
-/** The surface of one session. */
+/** The HTTP surface of one session. */
 export function createSessionApp(options: SessionAppOptions): {
   fetch(request: Request): Response | Promise<Response>;
 } {
@@ -51,7 +51,7 @@ export function createSessionApp(options: SessionAppOptions): {
   return { fetch: (request) => sessionRoutes.fetch(request, env) };
 }
 
-/** A session's events for its readers, patches gathered. */
+/** A session's events for its readers, with coalesced patches. */
 export function eventSource(session: Session, clock: Clock): EventSource {
   const gather = new PatchCoalescer(clock, (listener) => session.listen(listener));
   return {

@@ -3,14 +3,14 @@
  *
  * Invariants:
  *  1. A reader gets every journaled event after its cursor exactly once, in order.
- *  2. Nothing is kept for a reader beyond the stream's own buffer: one who does not read falls back
- *     to the journal and is served from there when it reads again.
- *  3. A reader that has just caught up gets the open blocks whole, then the live patches. Before the
- *     closing event of a block whose patches it cannot have had all, it gets the text as one patch: so
- *     a reader that only applies patches ends with the journal's text.
+ *  2. Nothing is kept for a reader beyond the stream's own buffer: a reader that does not read falls back to the
+ *     journal and is served from there when it reads again.
+ *  3. A reader that has caught up gets the open blocks completely, then the live patches. Before the closing event of a
+ *     block of which it may have missed patches, it gets the whole text as one patch. So a reader that only applies
+ *     patches ends with the journal's text.
  *  4. A stream for one run ends after the run's terminal event.
- *  5. A stream that was opened with a session token ends when the token expires, after a comment that says so.
- *  6. What one turn sends is one chunk, encoded once for all readers that want the same.
+ *  5. A stream opened with a session token ends when the token expires, after a comment that explains it.
+ *  6. The output of one turn is one chunk, encoded once for all readers with the same filter.
  */
 import { encodeEvent, isTextPatch, RUN_TERMINAL_EVENTS } from '../domain/event.ts';
 import type { EventOf, EventType, SessionEvent, TextPatch } from '../domain/event.ts';
@@ -20,21 +20,21 @@ import type { Slices } from '../domain/work.ts';
 import type { EventBatch, EventListener } from '../engine/session/broadcaster.ts';
 import type { Heartbeat } from './heartbeat.ts';
 
-/** Where a reader's events come from. */
+/** The source of a reader's events. */
 export interface EventSource {
-  /** A page of journaled events after this one, bounded in number and size; empty when there are no more. */
+  /** A page of journaled events after this one, limited in number and size; empty if there are no more. */
   events(after: number): readonly SessionEvent[];
   openBlocks(): readonly TextPatch[];
   listen(listener: EventListener): () => void;
-  /** Nothing of this run will come any more: all of it is in the journal. */
+  /** Whether nothing more of this run will follow: all of it is in the journal. */
   hasEnded(runId: string): boolean;
 }
 
 const encoder = new TextEncoder();
 const HEARTBEAT = encoder.encode(': heartbeat\n\n');
-const EXPIRED = encoder.encode(': the session token has expired; the run goes on\n\n');
+const EXPIRED = encoder.encode(': the session token has expired; the run continues\n\n');
 
-/** The patches of a block, by the event that closes it. */
+/** The patch type of a block, by its closing event. */
 const PATCH_OF = {
   thought_completed: 'thought',
   text_completed: 'text',
@@ -45,13 +45,13 @@ function closesBlock(event: SessionEvent): event is EventOf<keyof typeof PATCH_O
   return Object.hasOwn(PATCH_OF, event.type);
 }
 
-/** One frame: `id` for journaled events only, so that a client resumes where the journal can go on. */
+/** One frame. Only journaled events have an `id`, so that a client resumes at a journaled position. */
 export function sseFrame(event: SessionEvent): string {
   const id = event.seq === null ? '' : `id: ${event.seq}\n`;
   return `${id}event: ${event.type}\ndata: ${encodeEvent(event)}\n\n`;
 }
 
-/** Batches go to every reader as the same array: each is encoded once. */
+/** All readers get the same array of a batch, so each batch is encoded once. */
 const encodedBatches = new WeakMap<EventBatch, Uint8Array>();
 
 function encodeBatch(batch: EventBatch): Uint8Array {
@@ -65,7 +65,7 @@ function encodeBatch(batch: EventBatch): Uint8Array {
   return bytes;
 }
 
-/** Until when a stream may be read. */
+/** When a stream expires. */
 export interface StreamExpiry {
   readonly clock: Clock;
   /** Epoch milliseconds. */
@@ -75,14 +75,14 @@ export interface StreamExpiry {
 interface StreamOptions {
   /** Seq of the last event that the reader has. */
   readonly after: number;
-  /** Only this run's events, and the stream ends with the run; null = all of the session. */
+  /** Only this run's events, and the stream ends with the run; null means the whole session. */
   readonly runId: string | null;
   readonly expiry?: StreamExpiry | null;
-  /** Counts what is read from the journal, and lets others have their turn in between. */
+  /** Counts reads from the journal and yields to other work. */
   readonly slices?: Slices;
 }
 
-/** What a reader is sent: bytes for a client, the events themselves for the session that started this one. */
+/** The output format: bytes for a client, values for a parent session. */
 interface Wire<Chunk> {
   readonly encode: (batch: EventBatch) => Chunk;
   readonly sizeBytes: (chunk: Chunk) => number;
@@ -104,7 +104,7 @@ const VALUES: Wire<EventBatch> = {
   expired: null,
 };
 
-/** One reader's place: in the journal, or at its end and live. */
+/** One reader's state: reading the journal, or at its end and live. */
 class Reader<Chunk> {
   readonly #wire: Wire<Chunk>;
   readonly #source: EventSource;
@@ -114,11 +114,11 @@ class Reader<Chunk> {
   #cursor: number;
   #sentBytes = 0;
   #live = false;
-  /** Seq of the last event that this reader had when it came, or fell back to the journal. */
+  /** Seq of the last event that this reader had when it connected, or fell back to the journal. */
   #cutAt: number;
-  /** Seq of the last event that this reader had when it went live; blocks opened after it come whole. */
+  /** Seq of the last event that this reader had when it went live; it gets later blocks completely. */
   #liveAt = 0;
-  /** Blocks that were open then, whose text so far it was sent. */
+  /** Blocks that were open at that time, whose text so far it was sent. */
   readonly #caughtUp = new Set<number>();
   #leave = (): void => undefined;
 
@@ -153,24 +153,24 @@ class Reader<Chunk> {
     };
   }
 
-  /** The reader has room: what it lacks comes from the journal, a slice in one turn, until it is at its end. */
+  /** The reader has room: sends journaled events, one slice per turn, until it has caught up. */
   async pull(controller: ReadableStreamDefaultController<Chunk>): Promise<void> {
     if (this.#live) return;
     const roomBytes = (): number => (controller.desiredSize ?? 0) - (limits.readerQueueBytes - limits.readerPageBytes);
     while (roomBytes() > 0) {
       if (this.#slices?.full === true) {
         await this.#slices.pause();
-        // The stream may have ended meanwhile; then there is no room.
+        // The stream may have ended in the meantime; then there is no room.
         continue;
       }
       const page = this.#source.events(this.#cursor);
       if (page.length === 0) return this.#goLive(controller);
       const sentBefore = this.#sentBytes;
       if (this.#send(controller, page)) return;
-      // What was not wanted was read all the same.
+      // Events that were filtered out were read as well.
       const sentBytes = this.#sentBytes - sentBefore || limits.readerPageBytes;
       this.#slices?.count(page.length * limits.eventChars + sentBytes);
-      // Other runs' events are passed over without being sent.
+      // Skips events of other runs that were not sent.
       this.#cursor = Math.max(this.#cursor, page.at(-1)?.seq ?? 0);
     }
   }
@@ -180,18 +180,18 @@ class Reader<Chunk> {
   }
 
   #goLive(controller: ReadableStreamDefaultController<Chunk>): void {
-    // A client that comes back after the end has it all: its stream ends too.
+    // A client that reconnects after the end has everything, so its stream ends too.
     if (this.#runId !== null && this.#source.hasEnded(this.#runId)) return this.#finish(controller);
     this.#live = true;
     this.#liveAt = this.#cursor;
     this.#caughtUp.clear();
-    // A block whose opening event this reader has not had yet comes with its own first patch.
+    // A block whose opening event this reader has not had yet is sent with its own first patch.
     const open = this.#source.openBlocks().filter(({ data }) => data.segment <= this.#cursor);
     for (const { data } of open) this.#caughtUp.add(data.segment);
     if (open.length > 0) this.#send(controller, open);
   }
 
-  /** Enqueues what the reader wants of a batch, as one chunk; true when the stream is over. */
+  /** Enqueues the wanted events of a batch as one chunk. @returns whether the stream has ended */
   #send(controller: ReadableStreamDefaultController<Chunk>, batch: EventBatch): boolean {
     let chosen: readonly SessionEvent[] = batch;
     if (!batch.every((event) => this.#wants(event) && !this.#lacks(event))) {
@@ -214,14 +214,14 @@ class Reader<Chunk> {
     return (seq === null || seq > this.#cursor) && (this.#runId === null || runId === this.#runId);
   }
 
-  /** Whether this is about a block of which earlier patches have passed this reader by. */
+  /** Whether this event belongs to a block of which this reader has missed earlier patches. */
   #lacks(event: SessionEvent): boolean {
     if (!closesBlock(event) && !(this.#live && isTextPatch(event))) return false;
     const { segment } = event.data;
     return this.#live ? segment <= this.#liveAt && !this.#caughtUp.has(segment) : segment <= this.#cutAt;
   }
 
-  /** The event itself; where patches were missed, the closing event behind the whole text, and no other patch. */
+  /** The event itself. For a block with missed patches: only its closing event, preceded by the whole text. */
   #whole(event: SessionEvent): readonly SessionEvent[] {
     if (!this.#lacks(event)) return [event];
     if (!closesBlock(event)) return [];
@@ -232,7 +232,7 @@ class Reader<Chunk> {
     return [{ seq: null, type: PATCH_OF[event.type], ...head, data }, event];
   }
 
-  /** What is in the reader's queue was sent in time; nothing more is. */
+  /** The chunks in the reader's queue were sent in time; nothing more is sent. */
   #expire(controller: ReadableStreamDefaultController<Chunk>): void {
     if (this.#wire.expired !== null) controller.enqueue(this.#wire.expired);
     this.#finish(controller);

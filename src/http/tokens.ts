@@ -1,6 +1,6 @@
 /**
- * Session tokens: what a browser gets in place of an API key (H5). Signed, for one session, expiring,
- * and good for what their scopes name; nothing is stored for them.
+ * Session tokens: credentials of a browser in place of an API key (H5). They are signed, belong to one session, expire,
+ * and are restricted by scopes. Nothing is stored for them.
  */
 import { sign, verify } from 'hono/jwt';
 import { EngineError } from '../domain/errors.ts';
@@ -11,7 +11,7 @@ export type Scope = (typeof SCOPES)[number];
 
 export interface SessionToken {
   readonly sessionId: string;
-  /** Name of the API key that the session belongs to; null when the system runs without keys. */
+  /** Name of the API key that owns the session; null without keys. */
   readonly owner: string | null;
   readonly scopes: readonly Scope[];
   /** Epoch milliseconds. */
@@ -25,13 +25,13 @@ export class SessionTokens {
   readonly #secret: () => string | null;
   readonly #now: () => number;
 
-  /** @param secret asked for with the first token; the same on all machines that shall take each other's; null = none is set */
+  /** @param secret called for the first token; must be the same on all machines that share tokens; null if not set */
   constructor(secret: () => string | null, now: () => number) {
     this.#secret = secret;
     this.#now = now;
   }
 
-  /** @throws EngineError `not_configured` where there is no secret to sign with */
+  /** @throws EngineError `not_configured` if there is no secret to sign with */
   async issue({ sessionId, owner, scopes, expiresAt }: SessionToken): Promise<string> {
     const secret = this.#secret();
     if (secret === null) {
@@ -51,12 +51,12 @@ export class SessionTokens {
     return await sign(claims, secret, ALGORITHM);
   }
 
-  /** @throws EngineError `unauthorized` for everything but a token of ours that has not expired */
+  /** @throws EngineError `unauthorized` for anything but a valid, unexpired token */
   async read(token: string): Promise<SessionToken> {
-    const refused = new EngineError('unauthorized', 'This session token is not valid, or has expired');
+    const refused = new EngineError('unauthorized', 'This session token is invalid or has expired');
     const secret = this.#secret();
     if (secret === null || token.length > limits.sessionTokenChars) throw refused;
-    // Time is ours to judge: the library would ask the machine's clock.
+    // Expiry is checked here, because the library would use the machine's clock.
     const claims = await verify(token, secret, { alg: ALGORITHM, aud: AUDIENCE, exp: false, iat: false }).catch(
       () => null,
     );
@@ -76,9 +76,9 @@ export class SessionTokens {
 }
 
 /**
- * Reads `SESSION_TOKEN_SECRET`; null when it is not set.
+ * Reads `SESSION_TOKEN_SECRET`; null if it is not set.
  *
- * @throws EngineError `internal` where it is so short that who holds a token could find it by trying
+ * @throws EngineError `internal` if it is so short that a token holder could find it by brute force
  */
 export function parseTokenSecret(text: string | undefined): string | null {
   if (text === undefined || text === '') return null;
@@ -90,20 +90,20 @@ export function parseTokenSecret(text: string | undefined): string | null {
 }
 
 /**
- * The session token that a request carries: as `Authorization: Bearer`, where it has a token's form, or
- * as `?token=`, for `EventSource`, which cannot send headers.
+ * The session token of a request: in `Authorization: Bearer`, if it has the form of a token, or in `?token=`, for
+ * `EventSource`, which cannot send headers.
  */
 export function presentedToken(request: Request): string | null {
   const bearer = /^Bearer\s+([\w-]+\.[\w-]+\.[\w-]*)$/i.exec(request.headers.get('authorization') ?? '')?.[1];
   return bearer ?? new URL(request.url).searchParams.get('token');
 }
 
-/** The scopes of which a request to a session needs one; none: only the API key may do it. */
+/** The scopes that allow a request to a session, any of which suffices; none: only the API key may do it. */
 function scopesOf(method: string, path: string): readonly Scope[] {
   const approval = path.startsWith('/approvals/');
   if (method === 'GET' || method === 'HEAD') {
     if (path.startsWith('/transcript')) return [];
-    // Nobody is to approve what they may not see.
+    // Approving requires permission to read.
     return approval ? ['read', 'approve'] : ['read'];
   }
   if (method !== 'POST') return [];
@@ -112,7 +112,7 @@ function scopesOf(method: string, path: string): readonly Scope[] {
 }
 
 /**
- * @param path below the session, `/events`
+ * @param path relative to the session, such as `/events`
  * @throws EngineError `unknown_session` for another session's token, `forbidden` without the scope
  */
 export function allow(token: SessionToken, sessionId: string, method: string, path: string): void {
@@ -121,5 +121,5 @@ export function allow(token: SessionToken, sessionId: string, method: string, pa
   if (scopes.some((scope) => token.scopes.includes(scope))) return;
   const named = scopes.map((scope) => `"${scope}"`).join(' or ');
   const needed = scopes.length === 0 ? 'the API key' : `a token with the scope ${named}`;
-  throw new EngineError('forbidden', `${method} ${path.slice(0, limits.excerptChars)} needs ${needed}`);
+  throw new EngineError('forbidden', `${method} ${path.slice(0, limits.excerptChars)} requires ${needed}`);
 }

@@ -80,8 +80,8 @@ describe('[X3] API keys whose secrets or sessions could not be told apart are re
   test.each([
     ['ann:admin:k1,Ann:run:k2', '"ann" and "Ann"'],
     ['a-b:admin:k1,a.b:run:k2', 'TOOL_A_B__'],
-    ['a:admin:k1,a--b:run:k2', 'cannot be told apart'],
-    ['a:admin:k1,a_:run:k2', 'cannot be told apart'],
+    ['a:admin:k1,a--b:run:k2', 'cannot be distinguished'],
+    ['a:admin:k1,a_:run:k2', 'cannot be distinguished'],
     ['ann:admin:same,bob:run:same', 'entries 1 and 2 have the same key'],
     ['日本:admin:k1', 'visible ASCII'],
     [`${'n'.repeat(65)}:admin:k1`, 'up to 64 characters'],

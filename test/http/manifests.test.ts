@@ -143,7 +143,7 @@ test('[M4] what is no text in a folder is left out, and said', async () => {
   const headers = { 'content-type': request.headers.get('content-type') ?? '', 'content-length': `${body.byteLength}` };
   const taken = await caller(ann)('/manifests', { method: 'POST', headers, body });
   expect(await taken.json()).toMatchObject({
-    warnings: [{ file: 'logo.png', message: 'is not text in UTF-8, so it is left out' }],
+    warnings: [{ file: 'logo.png', message: 'is not UTF-8 text and was ignored' }],
   });
   expect(asked).toEqual(['upload ann [{"path":"tools/t.yaml","text":"kind: Tool"}]']);
 });

@@ -195,7 +195,7 @@ describe('[H5] what a token opened ends with it', () => {
     const text = (await response).text();
     await settle();
     clock.advance(10_000);
-    expect(await text).toMatch(/: the session token has expired; the run goes on\n\n$/);
+    expect(await text).toMatch(/: the session token has expired; the run continues\n\n$/);
     expect(kit.session.busy).toBe(true);
   });
 

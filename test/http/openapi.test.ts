@@ -170,10 +170,10 @@ describe.each(asked)('[H4] %s', (_, route) => {
   const names = Object.keys(route.query ?? {});
 
   test('refuses a query parameter that it does not know, with the nearest one', async () => {
-    const known = names.length === 0 ? 'this route takes none' : `known: ${names.join(', ')}`;
+    const known = names.length === 0 ? 'this route has none' : `known: ${names.join(', ')}`;
     expect(await ask(route, '?zzzzzzzzzzzz=1')).toEqual([
       400,
-      `invalid_request: There is no query parameter "zzzzzzzzzzzz" (${known})`,
+      `invalid_request: Unknown query parameter "zzzzzzzzzzzz" (${known})`,
     ]);
     for (const hostile of ['__proto__', 'constructor', 'toString', 'x'.repeat(9_000)]) {
       expect((await ask(route, `?${hostile}=1`))[0]).toBe(400);
@@ -182,7 +182,7 @@ describe.each(asked)('[H4] %s', (_, route) => {
       const typed = `${name.toUpperCase()}_`;
       expect(await ask(route, `?${typed}=1`)).toEqual([
         400,
-        `invalid_request: There is no query parameter "${typed}" (did you mean "${name}"?)`,
+        `invalid_request: Unknown query parameter "${typed}" (did you mean "${name}"?)`,
       ]);
     }
   });
@@ -195,16 +195,16 @@ describe.each(asked)('[H4] %s', (_, route) => {
       for (const search of [`?${name}=${good}&${name}=${good}`, `?${name}=${good}&${name}=`]) {
         expect(await ask(route, search)).toEqual([
           400,
-          `invalid_request: "${name}" is given more than once: it takes ${field.takes}`,
+          `invalid_request: "${name}" is given more than once; expected ${field.expected}`,
         ]);
       }
       const empty = await ask(route, `?${name}=`);
       if (field.bare) expect(empty[1]).not.toContain('is empty');
-      else expect(empty).toEqual([400, `invalid_request: "${name}" is empty: it takes ${field.takes}`]);
+      else expect(empty).toEqual([400, `invalid_request: "${name}" is empty; expected ${field.expected}`]);
       for (const bad of WRONG[name] ?? ['\u0000', 'x'.repeat(300)]) {
         const [status, said] = await ask(route, `?${name}=${encodeURIComponent(bad)}`);
         expect([name, bad.slice(0, 80), status]).toEqual([name, bad.slice(0, 80), 400]);
-        expect(said).toContain(`"${name}" must be ${field.takes}, not "`);
+        expect(said).toContain(`"${name}" must be ${field.expected}, not "`);
       }
       expect((await ask(route, `?${name}=${good}`))[1]).not.toContain(`"${name}"`);
     }
@@ -254,9 +254,9 @@ describe('[H4] members of a body', () => {
         return (fault as Error).message;
       }
     };
-    expect(said({ [`${first}s_`]: 1 })).toBe(`"${first}s_": there is no such member (did you mean "${first}"?)`);
-    expect(said({ qqqqqqqqqqqqqq: 1 })).toMatch(/^"q+": there is no such member \(known: /);
-    expect(said(JSON.parse('{"__proto__": {"stream": false}}'))).toContain('"__proto__": there is no such member');
+    expect(said({ [`${first}s_`]: 1 })).toBe(`"${first}s_": unknown member (did you mean "${first}"?)`);
+    expect(said({ qqqqqqqqqqqqqq: 1 })).toMatch(/^"q+": unknown member \(known: /);
+    expect(said(JSON.parse('{"__proto__": {"stream": false}}'))).toContain('"__proto__": unknown member');
     // Very many of them cost no more than a few.
     const many = Object.fromEntries(Array.from({ length: 50_000 }, (_unused, at) => [`${'m'.repeat(50)}${at}`, at]));
     expect(said(many).length).toBeLessThan(400);
@@ -264,8 +264,8 @@ describe('[H4] members of a body', () => {
 
   test.each([
     [executeBody, 'POST /agent/session/{id}/message continues a session', { protocol_text: 'x' }],
-    [messageBody, 'the session stands in the address', { content: 'x' }],
-    [createSessionBody, 'gives sessions their ids', {}],
+    [messageBody, 'the session id is part of the URL', { content: 'x' }],
+    [createSessionBody, 'the system assigns session ids', {}],
   ])('a session_id where it has no meaning is answered with where it has one', (schema, hint, rest) => {
     for (const name of ['session_id', 'sessionId', 'session-id']) {
       expect(() => validate(schema, { ...rest, [name]: 'ses_1' })).toThrow(hint);

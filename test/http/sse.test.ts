@@ -207,9 +207,9 @@ test('[H5] a stream that a token opened ends when the token expires, whoever rea
   from.hub.publish([event(4)]);
   const all = await read;
   expect(ids(all).filter((id) => id !== '-')).toEqual(['1', '2', '3']);
-  expect(all.at(-1)).toBe(': the session token has expired; the run goes on');
+  expect(all.at(-1)).toBe(': the session token has expired; the run continues');
   // one that has not read yet gets what was sent in time, and no more
-  expect((await frames(slow, 99)).at(-1)).toBe(': the session token has expired; the run goes on');
+  expect((await frames(slow, 99)).at(-1)).toBe(': the session token has expired; the run continues');
   expect(clock.next).toBeNull();
 });
 

@@ -1,4 +1,4 @@
-/** Protocol text without a model: executions and dry runs. Every execution is a session of its own (H1). */
+/** Protocol text without a model: executions and dry runs. Every execution is a separate session (H1). */
 import { Hono } from 'hono';
 import type { Context } from 'hono';
 import { EngineError } from '../../domain/errors.ts';
@@ -24,7 +24,7 @@ export interface ExecutionEntry {
   readonly ended_at: number | null;
 }
 
-/** Newest first: those that come after `before` in that order, and have this status. */
+/** Newest first: executions after `before` in that order, with this status. */
 export interface ExecutionsPage {
   readonly limit: number;
   readonly before: { readonly at: number; readonly id: string } | null;
@@ -157,10 +157,10 @@ export function executionRoutes({ gateway, executions }: ExecutionRoutesOptions)
   return app;
 }
 
-/** @throws EngineError `invalid_request` where a JSON body says the same, or could */
+/** @throws EngineError `invalid_request` for a parameter that belongs in a JSON body */
 function onlyWithText(query: Readonly<Record<string, unknown>>): void {
   const [name] = Object.keys(query);
   if (name === undefined) return;
-  const message = `"${name}" in the address goes with a text/plain body: with JSON it is a member of the body`;
+  const message = `"${name}" in the URL requires a text/plain body; in JSON it is a member of the body`;
   throw new EngineError('invalid_request', message);
 }

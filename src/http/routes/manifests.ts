@@ -1,4 +1,4 @@
-/** The catalogue over HTTP (M4): everyone reads, admins change; YAML in, JSON or YAML out. */
+/** The catalogue over HTTP (M4): all keys may read, admin keys may change; accepts YAML, returns JSON or YAML. */
 import { MANIFEST_KINDS } from '../../domain/catalog.ts';
 import type {
   ManifestKind,
@@ -90,7 +90,7 @@ export function manifestRoutes(host: ManifestHost): Hono<EdgeEnv> {
       const report = await host.upload(principal.name, files);
       if (report.manifests.length === 0 && report.problems.length > 0) {
         const [first] = report.problems;
-        throw new EngineError('invalid_manifest', `Nothing could be loaded; the first problem: ${said(first)}`, {
+        throw new EngineError('invalid_manifest', `Nothing could be loaded; the first problem: ${issueLine(first)}`, {
           ...reportJson(report, leftOut),
         });
       }
@@ -179,13 +179,13 @@ function reportJson(
   return { manifests: manifests.map(manifestJson), problems: [...problems], warnings: [...leftOut, ...warnings] };
 }
 
-function said(problem: ManifestProblem | undefined): string {
+function issueLine(problem: ManifestProblem | undefined): string {
   if (problem === undefined) return 'none';
   const { file, line, column, field, message } = problem;
   return `${file}:${line}:${column}: ${field === '' ? '' : `${field}: `}${message}`;
 }
 
-/** `tool` and `tools` alike. */
+/** Accepts both `tool` and `tools`. */
 function kindOf(written: string): ManifestKind {
   const kind = MANIFEST_KINDS.find((known) => written === known || written === `${known}s`);
   if (kind !== undefined) return kind;
@@ -197,18 +197,18 @@ function kindOf(written: string): ManifestKind {
 
 function requireAdmin(principal: Principal): Principal {
   if (principal.role === 'admin') return principal;
-  throw new EngineError('forbidden', 'Changing manifests needs an API key with the role admin');
+  throw new EngineError('forbidden', 'Changing manifests requires an API key with the role admin');
 }
 
-/** What was posted, and a line for each file of it that is no text. */
+/** The posted files, and an issue for each file that is not text. */
 interface Posted {
   readonly files: readonly ManifestFile[];
   readonly leftOut: readonly ManifestProblem[];
 }
 
 /**
- * What was posted, as files by path: a folder as `multipart/form-data` (a part's name or file name is its path), a
- * folder as JSON `{files: {path: text}}`, whatever it calls itself (H8), or one manifest as it is.
+ * The posted files by path: a folder as `multipart/form-data` (a part's name or file name is its path), a folder as
+ * JSON `{files: {path: text}}` regardless of its content type (H8), or a single manifest.
  *
  * @throws EngineError `invalid_request`, `body_too_large`
  */
@@ -217,7 +217,7 @@ async function readFiles(request: Request): Promise<Posted> {
   const { path } = readQuery(filesQuery, request.url);
   const folder = (posted: Posted): Posted => {
     if (path === undefined) return posted;
-    throw new EngineError('invalid_request', '"path" is for a single file: the files of a folder name their own');
+    throw new EngineError('invalid_request', '"path" is for a single file; the files of a folder have their own paths');
   };
   if (type.startsWith('multipart/form-data')) return folder(await readParts(request));
   if (type.startsWith('application/json')) return folder(folderOf(await readJson(request)));
@@ -244,14 +244,13 @@ async function readParts(request: Request): Promise<Posted> {
   const files: ManifestFile[] = [];
   const leftOut: ManifestProblem[] = [];
   for (const [name, value] of form as unknown as Iterable<[string, string | File]>) {
-    // `-F manifests/a.yaml=@a.yaml` and `-F file=@a.yaml;filename=manifests/a.yaml` name the same path
+    // `-F manifests/a.yaml=@a.yaml` and `-F file=@a.yaml;filename=manifests/a.yaml` give the same path.
     const path = checkedPath(typeof value === 'string' || /[./]/.test(name) ? name : value.name);
     const text = typeof value === 'string' ? value : textOf(await value.arrayBuffer());
     if (text !== null) files.push({ path, text });
-    else
-      leftOut.push({ file: path, line: 1, column: 1, field: '', message: 'is not text in UTF-8, so it is left out' });
+    else leftOut.push({ file: path, line: 1, column: 1, field: '', message: 'is not UTF-8 text and was ignored' });
   }
-  if (files.length + leftOut.length === 0) throw new EngineError('invalid_request', 'The form holds no file');
+  if (files.length + leftOut.length === 0) throw new EngineError('invalid_request', 'The form contains no file');
   return { files, leftOut };
 }
 
@@ -263,7 +262,7 @@ function textOf(bytes: ArrayBuffer): string | null {
   }
 }
 
-/** Where a manifest stands that comes alone: by its kind and name, so that the next version takes its place. */
+/** Path of a single manifest: derived from its kind and name, so that a new version replaces it. */
 function pathOf(text: string): string {
   const field = (name: string): string | undefined =>
     new RegExp(`^${name}[ \\t]*:[ \\t]*["']?([A-Za-z][A-Za-z0-9_-]{0,63})`, 'm').exec(text)?.[1];

@@ -1,4 +1,4 @@
-/** What a caller does with a session: messages, protocol text, cancels, approvals, and its deletion (H1). */
+/** Routes that act on a session: messages, protocol text, cancels, approvals, and its deletion (H1). */
 import { Hono } from 'hono';
 import { EngineError } from '../../domain/errors.ts';
 import { isJsonObject } from '../../domain/json.ts';
@@ -14,7 +14,7 @@ import type { SessionAppOptions, SessionEnv } from '../session-env.ts';
 
 export const sessionActions = new Hono<SessionEnv>();
 
-/** What starts work counts, once it is known whose session it is. */
+/** Applies the rate limit to requests that start work, once the session's owner is known. */
 async function admitted({ admit }: SessionAppOptions): Promise<void> {
   const refusal = (await admit?.()) ?? null;
   if (refusal !== null) throw refusal;
@@ -31,7 +31,7 @@ sessionActions.delete(
       await destroy();
       return c.body(null, 204);
     }
-    // Nothing is deleted before the last line of it has been taken; who leaves earlier has deleted nothing.
+    // Nothing is deleted before the last line was read; if the client disconnects earlier, nothing is deleted.
     return new Response(textStream(session.export(), { after: destroy }), { headers: LINES_HEADERS });
   },
 );
@@ -116,7 +116,7 @@ sessionActions.post(
   },
 );
 
-// Below `/-/` only the Worker comes: it does not pass clients' requests on to there.
+// Paths below `/-/` are for the Worker only: it does not forward clients' requests to them.
 
 /** Posted protocol text (H1). */
 sessionActions.post('/-/execute', async (c) => {
@@ -138,7 +138,7 @@ sessionActions.post('/-/workflow', async (c) => {
   return await runResponse(c, run, after, stream);
 });
 
-/** Protocol text that is still arriving: its actions start as their closing tags come in. */
+/** Protocol text that is still arriving: its actions start as their closing tags arrive. */
 sessionActions.post('/-/execute-stream', async (c) => {
   const { session } = c.env;
   await admitted(c.env);

@@ -1,4 +1,4 @@
-/** What a caller reads of a session: its record, events, runs, artifacts, feeds and variables (H1, H2). */
+/** Routes that read a session: its record, events, runs, artifacts, feeds and variables (H1, H2). */
 import { Hono } from 'hono';
 import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
@@ -28,15 +28,15 @@ sessionReading.get(
   (c) => {
     const { session, heartbeat, events } = c.env;
     void session.record;
-    // A browser that connects again keeps its address: what it has seen since stands in the header. Nobody has
-    // seen what has not happened yet.
+    // A reconnecting browser keeps its URL and sends its position in the header. A position after the last event is
+    // invalid.
     const { after: asked = 0, run: runId = null } = readQuery(eventsQuery, c.req.url);
     const seen = c.req.header('last-event-id') ?? '';
     const after = Math.min(seen === '' ? asked : placeOf(seen), session.lastSeq);
-    // Nothing of the run comes before its first event.
+    // The run has no events before its first one.
     const from = runId === null ? after : Math.max(after, session.run(runId).firstSeq - 1);
     if (heartbeat.readers >= limits.readersPerSession) {
-      throw new EngineError('too_many_readers', `${limits.readersPerSession} streams are open on this session already`);
+      throw new EngineError('too_many_readers', `${limits.readersPerSession} streams are already open on this session`);
     }
     const expiry = expiryOf(c);
     const { slices } = session.read();
@@ -60,7 +60,7 @@ sessionReading.get(
     const page = session.runs(...pageOf(c.req.url));
     const messages: Record<string, unknown>[][] = [];
     let sizeChars = 0;
-    // Newest first, as far as one answer may grow; told in order.
+    // Selected newest first within the size limit; returned in order.
     for (const run of page.toReversed()) {
       if (sizeChars > limits.historyPageChars) break;
       const { runId: run_id, status, startedAt, endedAt } = run;
@@ -169,7 +169,7 @@ sessionReading.get(
   async (c) => await runDocument(c, c.env.session.run(c.req.param('run'))),
 );
 
-/** The only run of an execution, or the latest of a chat. For the Worker only. */
+/** The only run of an execution, or the latest run of a chat. For the Worker only. */
 sessionReading.get('/-/latest-run', async (c) => {
   const { session } = c.env;
   void session.record;
@@ -178,13 +178,13 @@ sessionReading.get('/-/latest-run', async (c) => {
   return await runDocument(c, run);
 });
 
-/** The number of an event, as a browser that connects again says it. */
+/** The event number in the `Last-Event-ID` header. */
 function placeOf(lastEventId: string): number {
   if (/^\d{1,15}$/.test(lastEventId)) return Number(lastEventId);
   throw new EngineError('invalid_request', '"Last-Event-ID" must be the number of an event');
 }
 
-/** Length of a page, and the number of the run before which it lies: `?limit=20&before=run_…_7`. */
+/** Page size, and the number of the run that the page precedes: `?limit=20&before=run_…_7`. */
 function pageOf(url: string): [limit: number, before: number | undefined] {
   const { limit = limits.pageRows, before } = readQuery(runsQuery, url);
   return [limit, before === undefined ? undefined : Number(/\d+$/.exec(before)?.[0])];

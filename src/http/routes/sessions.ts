@@ -1,4 +1,4 @@
-/** Sessions as the Worker sees them: it creates them, issues their tokens, and passes on everything else (H1, H5). */
+/** Session routes of the Worker: it creates sessions, issues their tokens, and forwards everything else (H1, H5). */
 import { Hono } from 'hono';
 import { EngineError } from '../../domain/errors.ts';
 import { readJson } from '../body.ts';
@@ -78,16 +78,16 @@ export function sessionsRoutes({ gateway, tokens, now }: SessionRoutesOptions): 
     const given = pathname.split('/', 4)[3] ?? '';
     const root = `/agent/session/${given}`;
     const path = pathname.slice(root.length) || '/';
-    // What is allowed is judged by what the session's router will read, however it is spelled.
+    // Permissions are checked on the path as the session's router will read it, regardless of its encoding.
     const read = c.req.path.slice(root.length) || '/';
-    if (read.startsWith('/-')) throw new EngineError('not_found', 'No such route under a session');
+    if (read.startsWith('/-')) throw new EngineError('not_found', 'No such session route');
     const id = await gateway.requireId(given);
     const token = c.get('token');
     if (token !== null) allow(token, id, c.req.method, read);
     if (searchParams.getAll('token').length > 1) {
-      throw new EngineError('invalid_request', '"token" is given more than once: it takes a session token');
+      throw new EngineError('invalid_request', '"token" is given more than once; expected a session token');
     }
-    // What opens a session goes no further than here.
+    // The token is not forwarded.
     searchParams.delete('token');
     const search = searchParams.size === 0 ? '' : `?${searchParams.toString()}`;
     return await gateway.forward(id, `${path}${search}`, await whole(c.req.raw), c.get('principal'), token);

@@ -1,4 +1,4 @@
-/** The system itself: its health, its action types, its agents, and its OpenAPI document. */
+/** Routes of the system: its health, action types, agents, and OpenAPI document. */
 import { Hono } from 'hono';
 import { authenticate, checkCaller } from '../auth.ts';
 import type { AuthConfig } from '../auth.ts';
@@ -13,13 +13,13 @@ import { presentedToken } from '../tokens.ts';
 export interface SystemRoutesOptions {
   readonly version: string;
   readonly auth: AuthConfig;
-  /** What runs here: action types with where they run, the model, the runner's sandbox; of endpoints, what this key has seen. */
+  /** The current status: action types with where they run, the model, the runner; endpoints as seen by this key. */
   readonly status: (owner: string | null) => Promise<SystemStatus>;
 }
 
 /**
- * Whether the system is up, for probes without a key; still not for pages of other origins, nor, without keys, for other
- * hosts. Which model, which endpoints and which runners there are is for callers with a key.
+ * The status for probes without a key; not for pages of other origins and, without keys, not for other hosts. Details
+ * of models, endpoints and runners are only for callers with a key.
  */
 export function healthRoute({ version, auth, status: statusFor }: SystemRoutesOptions): Hono {
   const app = new Hono();
@@ -37,7 +37,7 @@ export function healthRoute({ version, auth, status: statusFor }: SystemRoutesOp
       const presents = c.req.header('authorization') !== undefined && presentedToken(c.req.raw) === null;
       const principal = presents || auth.keys.length === 0 ? await authenticate(c.req.raw, auth) : null;
       const status = await statusFor(principal?.name ?? null);
-      // The platform's probes ask whether to restart it (alive: 200), a load balancer's whether to send work (`?ready`).
+      // The platform's probes ask whether to restart it (alive: 200), a load balancer whether to send work (`?ready`).
       const isHeldBack = ready && healthStatus(status) !== 'healthy';
       return c.json(healthDocument(version, status, principal !== null), isHeldBack ? 503 : 200);
     },
@@ -45,7 +45,7 @@ export function healthRoute({ version, auth, status: statusFor }: SystemRoutesOp
   return app;
 }
 
-/** For callers with a key. @param given `document` is the OpenAPI document */
+/** Routes for callers with a key. @param given `document` is the OpenAPI document */
 export function systemRoutes(given: {
   readonly status: SystemRoutesOptions['status'];
   readonly gateway: Gateway;

@@ -1,6 +1,6 @@
 /**
- * Workflows by hand, by webhook and by event (M6). Each run is a session of its own, resumable and
- * cancellable like any other execution.
+ * Starts workflows manually, by webhook and by event (M6). Each run is a separate session, which can be resumed and
+ * cancelled like any other execution.
  */
 import { Hono } from 'hono';
 import { EngineError } from '../../domain/errors.ts';
@@ -20,11 +20,11 @@ import { readQuery, schedulesQuery, webhookQuery } from '../query.ts';
 import * as answers from '../responses.ts';
 import { eventBody, validate, workflowBody } from '../schemas.ts';
 
-/** One schedule, and when it starts its workflow next, soonest first: epoch milliseconds. */
+/** One schedule with its next start times, soonest first: epoch milliseconds. */
 export interface ScheduleOutlook {
   readonly workflow: string;
   readonly cron: string;
-  /** IANA. */
+  /** IANA name. */
   readonly timezone: string;
   readonly inputs: JsonObject;
   readonly next: readonly number[];
@@ -33,17 +33,19 @@ export interface ScheduleOutlook {
 export interface WorkflowHost {
   readonly now: () => number;
   readonly newSessionId: () => Promise<string>;
-  /** The session id that comes of what started it, so that the same start is the same session. */
+  /** Derives the session id from a start key, so that the same start gives the same session. */
   readonly sessionIdOf: (start: string) => Promise<string>;
   readonly find: (name: string, owner: string | null) => Promise<ResolvedWorkflow | null>;
   readonly list: (owner: string | null) => Promise<readonly WorkflowDefinition[]>;
-  /** The secret that a workflow's manifest names (X3), for this key; null when there is none. `common` = the operator's, too. */
+  /**
+   * The secret of a workflow's manifest (X3) for this key; null if there is none. `common`: includes the operator's.
+   */
   readonly secret: (name: string, owner: string | null, common: boolean) => string | null;
-  /** Runs an evaluation of at most so many steps, after the pause that an expensive one leaves to others. */
+  /** Runs an evaluation with this work limit, in its turn among expensive work. */
   readonly paced: <T>(owner: string | null, steps: number, work: (meter: WorkMeter) => T) => Promise<T>;
-  /** Starts a workflow's session, once per session id; resolves with the id of its run. */
+  /** Starts a workflow's session, once per session id; resolves to the id of its run. */
   readonly start: (record: SessionRecord, inputs: JsonObject) => Promise<string>;
-  /** What the clock starts for this key, with the next `count` times of each. */
+  /** The schedules of this key, with the next `count` times of each. */
   readonly schedules: (owner: string | null, count: number) => Promise<readonly ScheduleOutlook[]>;
   /** Creates a workflow's session without starting it. */
   readonly create: (record: SessionRecord) => Promise<void>;
@@ -70,7 +72,7 @@ async function requireWorkflow(host: WorkflowHost, name: string, owner: string |
   throw new EngineError('unknown_workflow', message, { known });
 }
 
-/** For callers with a key. */
+/** Routes for callers with a key. */
 export function workflowRoutes(host: WorkflowHost, gateway: Gateway): Hono<EdgeEnv> {
   const app = new Hono<EdgeEnv>();
 
@@ -129,7 +131,7 @@ export function workflowRoutes(host: WorkflowHost, gateway: Gateway): Hono<EdgeE
     },
   );
 
-  /** Starts every workflow that waits for this event. */
+  /** Starts every workflow with a trigger for this event. */
   app.post(
     '/events/:event',
     describe({
@@ -149,7 +151,7 @@ export function workflowRoutes(host: WorkflowHost, gateway: Gateway): Hono<EdgeE
         await host.paced(owner, limits.schemaSteps, (meter) => checkInputs(workflow, data, meter));
       }
       const runs: { workflow: string; session_id: string; run_id: string }[] = [];
-      // One after another: many at once would take the thread, and the pauses of all others' evaluations.
+      // One after another: many at once would block the thread and delay other evaluations.
       for (const { name } of waiting) {
         const record = recordOf(host, name, owner, await host.newSessionId());
         const run = await host.start(record, data);
@@ -163,9 +165,9 @@ export function workflowRoutes(host: WorkflowHost, gateway: Gateway): Hono<EdgeE
 }
 
 /**
- * For callers without a key, who sign what they send: `x-cortex-signature: t=<seconds>,v1=<hex>`, the
- * HMAC-SHA256 of `<seconds>.<body>` under the secret that the manifest names. The same delivery sent
- * again is the same run. `?owner=` names the API key whose workflow it is; without it, the first admin's.
+ * Routes for callers without a key, who sign their requests: `x-cortex-signature: t=<seconds>,v1=<hex>` is the
+ * HMAC-SHA256 of `<seconds>.<body>` under the secret named by the manifest. A repeated delivery starts no second run.
+ * `?owner=` names the API key that owns the workflow; default: the first admin key.
  */
 export function webhookRoutes(host: WorkflowHost, keys: readonly ApiKey[]): Hono {
   const app = new Hono();
@@ -180,16 +182,16 @@ export function webhookRoutes(host: WorkflowHost, keys: readonly ApiKey[]): Hono
     async (c) => {
       const { owner = firstOwner(keys) } = readQuery(webhookQuery, c.req.url);
       const name = c.req.param('name');
-      // There is no catalogue, and none is made, for a name that no key has.
+      // A name without a key has no catalogue, and none is created.
       const found = isOwner(keys, owner) ? await host.find(name, owner) : null;
       const text = await readText(c.req.raw);
-      // Nobody who cannot sign learns which workflows there are.
+      // The response does not reveal which workflows exist.
       const refused = new EngineError(
         'unauthorized',
         'The webhook is unknown, or its signature is missing, wrong or too old',
       );
       if (found === null || found.workflow.trigger.type !== 'webhook') throw refused;
-      // One secret of the operator's must not start the workflow for every key: those have one of their own.
+      // The operator's secret must not start the workflow for every key: other keys have their own secrets.
       const common = found.bundled?.subject === true && owner === firstOwner(keys);
       const secret = host.secret(found.workflow.trigger.secret, owner, common);
       const given = /^t=(\d{1,15}),v1=([0-9a-f]{64})$/.exec(c.req.header('x-cortex-signature') ?? '');
@@ -210,7 +212,7 @@ export function webhookRoutes(host: WorkflowHost, keys: readonly ApiKey[]): Hono
 function inputsOf(text: string): JsonObject {
   const parsed = parseBody(text);
   if (isJsonObject(parsed)) return parsed;
-  throw new EngineError('invalid_json', 'A webhook sends one JSON object, or nothing');
+  throw new EngineError('invalid_json', 'A webhook body must be a JSON object or empty');
 }
 
 const encoder = new TextEncoder();
