@@ -68,7 +68,7 @@ const listed = (rows: typeof PLAIN, jumps: boolean): [string, Opcode][] =>
     names.split(/\s+/).map((name): [string, Opcode] => [name, { work, bytesPerUnit, jumps }]),
   );
 
-/** By name. `Function`, `PureFunc`, `AggStep` and the like are in `relic-functions.ts`, by what they call. */
+/** By name. `Function`, `PureFunc`, `AggStep` and the like are in `functions.ts`, by what they call. */
 export const OPCODES: ReadonlyMap<string, Opcode> = new Map([...listed(PLAIN, false), ...listed(JUMPING, true)]);
 
 /** Instructions that call a function, whose name is in `p4`: `replace(3)`. */

@@ -3,7 +3,7 @@
  *
  * The text is cut into tokens as SQLite does it, so that no string or comment hides a second statement.
  * SQLite at the edge cannot be interrupted: recursion is refused here, and what else a statement may do is
- * judged by its words (`relic-shape.ts`) and by the program that SQLite makes of it (`relic-cost.ts`).
+ * judged by its words (`shape.ts`) and by the program that SQLite makes of it (`cost.ts`).
  */
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
