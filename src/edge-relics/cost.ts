@@ -1,8 +1,8 @@
 /**
- * The work of a SQL statement before it runs (R6), from the program that SQLite made of it: how often each
- * instruction runs at most, times what it costs, and the bytes of the values that it touches. Pure.
+ * The work of a SQL statement before it runs (R6), computed from the program that SQLite compiled: the maximum number
+ * of executions of each instruction, times its cost, and the bytes of the values that it reads. Pure.
  *
- * An upper bound: what `LIMIT` or a condition would save is not known.
+ * An upper bound: the effect of `LIMIT` or of a condition is unknown.
  */
 import { Counts } from './counts.ts';
 import type { TableSizes } from './counts.ts';
@@ -12,37 +12,37 @@ import { functionNamed } from './functions.ts';
 import type { SqlFunction } from './functions.ts';
 import { ADDS, CALLS, LOOKUPS, OPCODES, OPENS_TABLE, POSITIONS } from './opcodes.ts';
 
-/** What the text of a statement, and of what it refers to, says of its values. */
+/** Facts about values from the text of a statement and of the objects that it refers to. */
 export interface Texts {
-  /** Bytes of literals and bound values together, and of the longest of them. */
+  /** Bytes of literals and bound values in total; below, of the longest one. */
   readonly totalBytes: number;
   readonly longestBytes: number;
-  /** `SELECT`s within each other at most: a value can be put together anew in each of them. */
+  /** Maximum nesting of `SELECT`s: each level can build a value again. */
   readonly levels: number;
   /** Bytes of the longest pattern of `LIKE` and `GLOB`. */
   readonly patternBytes: number;
-  /** Bytes of the longest text that `instr`, `replace` or `trim` look for; null when the text does not say it. */
+  /** Bytes of the longest text that `instr`, `replace` or `trim` search for; null if it is not in the text. */
   readonly needleBytes: number | null;
-  /** How many times longer `replace` makes a text; null when the text does not say it. */
+  /** How many times longer `replace` makes a text; null if it is not in the text. */
   readonly replaceTimes: number | null;
-  /** Bytes that the formats of `printf` add; null when the text does not say it. */
+  /** Bytes that the formats of `printf` add; null if they are not in the text. */
   readonly formatBytes: number | null;
-  /** Places of `json_each` and `json_tree`. */
+  /** Number of uses of `json_each` and `json_tree`. */
   readonly jsonTables: number;
-  /** Whether `json_tree` is among them, which repeats what is nested. */
+  /** Whether `json_tree` is used, which repeats nested values. */
   readonly jsonTree: boolean;
-  /** Values of the largest document that they get; null when the text does not say it. */
+  /** Number of values in their largest document; null if it is not in the text. */
   readonly jsonItems: number | null;
   readonly alters: boolean;
 }
 
-/** What tables hold that a statement opens. */
+/** Content of the tables that a statement opens. */
 export interface StoredBytes {
   readonly total: number;
   readonly longest: number;
 }
 
-/** Columns of `json_each` that hold parts of the document, not all of it. */
+/** Number of columns of `json_each` with parts of the document; the others contain all of it. */
 const PARTS = 5;
 
 export interface CostOptions {
@@ -50,11 +50,11 @@ export interface CostOptions {
   readonly routines: ReadonlyMap<string, Routine>;
   readonly sizes: TableSizes;
   readonly texts: Texts;
-  /** What removing a table may have to go through. */
+  /** Bytes that removing a table may have to read. */
   readonly databaseBytes: number;
-  /** The longest value that SQLite makes. */
+  /** Maximum length of a value in SQLite. */
   readonly valueBytes: number;
-  /** What the tables hold that begin at these pages. */
+  /** Content of the tables with these root pages. */
   readonly stored: (pages: readonly number[]) => StoredBytes;
 }
 
@@ -65,18 +65,18 @@ interface Step {
   readonly called: SqlFunction | null;
 }
 
-/** How much longer than what goes in a value can become. */
+/** Maximum growth of a value relative to its inputs. */
 interface Growth {
   readonly times: number;
-  /** Bytes, before it is multiplied. */
+  /** Bytes added before the multiplication. */
   readonly more: number;
   readonly collects: boolean;
 }
 
-/** The bytes of a statement's values, after all that it can do to them. */
-interface Reach {
+/** The bytes of a statement's values, after all possible growth. */
+interface ValueBytes {
   readonly longest: number;
-  /** All values of one pass over everything; infinite when rows are come back to. */
+  /** All values of one pass over all tables; infinite if rows may be read repeatedly. */
   readonly pass: number;
   /** Rows that are collected into one value (`group_concat`). */
   readonly collected: number;
@@ -89,7 +89,7 @@ export class Cost {
   readonly #counts: Counts;
   readonly #steps: readonly Step[];
 
-  /** @throws NotAdmitted for an instruction, a function or a loop that is not admitted */
+  /** @throws NotAdmitted for an instruction, a function or a loop that is not allowed */
   constructor(options: CostOptions) {
     this.#options = options;
     const { program, texts } = options;
@@ -115,19 +115,19 @@ export class Cost {
     return new Counts({ program, routines, sizes, elements: { each, total } });
   }
 
-  /** Pages that the statement's tables and indexes begin at. */
+  /** Root pages of the statement's tables and indexes. */
   get pages(): readonly number[] {
     const { program } = this.#options;
     return [...new Set(program.filter(({ opcode }) => OPENS_TABLE.has(opcode)).map(({ p2 }) => p2))];
   }
 
-  /** Units of work, about ten nanoseconds each. @param stored what the tables hold, as far as it is known */
+  /** Units of work, about ten nanoseconds each. @param stored the content of the tables, as far as it is known */
   work(stored: StoredBytes): number {
     const reach = this.#reach(stored);
     return this.#steps.reduce((sum, step) => sum + this.#workOf(step, reach), 0);
   }
 
-  #workOf({ instruction, at, times, called }: Step, reach: Reach): number {
+  #workOf({ instruction, at, times, called }: Step, reach: ValueBytes): number {
     if (times === 0) return 0;
     const { opcode, p1, p2 } = instruction;
     const { work, bytesPerUnit } = called ?? OPCODES.get(opcode) ?? { work: 1, bytesPerUnit: 0 };
@@ -135,7 +135,7 @@ export class Cost {
     if (opcode === 'Count') units += (times * this.#counts.rowsOf(p1, at)) / 20;
     if (opcode === 'Clear' || opcode === 'Destroy') units += this.#options.databaseBytes / 100;
     if (bytesPerUnit === 0) return units;
-    // A virtual table's other columns hold the whole document, for each row.
+    // The other columns of a virtual table contain the whole document, for each row.
     const whole = opcode === 'VColumn' && (p2 > PARTS || this.#options.texts.jsonTree);
     const bytes = whole
       ? times * reach.longest
@@ -144,8 +144,8 @@ export class Cost {
     return units + (bytes / bytesPerUnit) * each;
   }
 
-  /** How many others each byte of a text is compared with. */
-  #against(called: SqlFunction | null, { longest }: Reach): number {
+  /** Number of comparisons for each byte of a text. */
+  #against(called: SqlFunction | null, { longest }: ValueBytes): number {
     const { patternBytes, needleBytes } = this.#options.texts;
     switch (called?.against) {
       case undefined:
@@ -159,7 +159,7 @@ export class Cost {
     }
   }
 
-  /** Bytes of the longest value of all; null for tables that are not read. */
+  /** Bytes of the longest value; null for tables that are not read. */
   #longest(stored: StoredBytes | null): number {
     const { valueBytes, texts } = this.#options;
     const { times, more, collects } = this.#growth;
@@ -167,7 +167,7 @@ export class Cost {
     return Math.min(valueBytes, (Math.max(stored?.longest ?? 0, texts.longestBytes, 16) + more) * times);
   }
 
-  #reach(stored: StoredBytes): Reach {
+  #reach(stored: StoredBytes): ValueBytes {
     const { valueBytes, texts } = this.#options;
     const { times, more, collects } = this.#growth;
     const base = Math.min(valueBytes, (Math.max(stored.longest, texts.longestBytes, 16) + more) * times);
@@ -180,7 +180,7 @@ export class Cost {
         step.called?.growth === 'collects' && step.instruction.opcode.startsWith('AggStep') ? sum + step.times : sum,
       0,
     );
-    // What is collected within another SELECT, or for each row of a window, is a value like any other there.
+    // A value collected in an inner SELECT, or for each row of a window, can be collected again.
     const again = texts.levels > 1 || this.#hasWindows();
     return {
       longest: again ? Math.min(valueBytes, rows * base) : base,
@@ -216,7 +216,7 @@ export class Cost {
     return this.#options.program.some(({ opcode }) => opcode === 'AggValue' || opcode === 'AggInverse');
   }
 
-  /** Whether one document is gone through once: its values together are as long as it is. */
+  /** Whether a single document is read once: then its values are together as long as the document. */
   #isOneDocument(): boolean {
     const { program, texts } = this.#options;
     const filters = this.#steps.filter(({ instruction: { opcode } }) => opcode === 'VFilter');
@@ -230,7 +230,7 @@ export class Cost {
     );
   }
 
-  /** Whether no row of a table is come to twice: then the bytes of one pass are those of the tables. */
+  /** Whether no table row is read twice: then one pass reads the bytes of the tables. */
   #isOnePass(counts: Counts): boolean {
     const { program } = this.#options;
     const backwards = new Set(program.filter(({ opcode }) => opcode === 'Prev').map(({ p1 }) => p1));
@@ -243,17 +243,17 @@ export class Cost {
   }
 }
 
-/** Arguments of a call: `replace(3)`; SQLite says -1 for any number, which is in `p5` then. */
+/** Number of arguments of a call: `replace(3)`; -1 means that `p5` contains the number. */
 function valuesOf({ p4, p5 }: Instruction): number {
-  const said = Number(/\((-?\d+)\)$/.exec(p4)?.[1] ?? 1);
-  return Math.max(1, said < 0 ? p5 : said);
+  const written = Number(/\((-?\d+)\)$/.exec(p4)?.[1] ?? 1);
+  return Math.max(1, written < 0 ? p5 : written);
 }
 
-/** @throws NotAdmitted for what is not on the list */
+/** @throws NotAdmitted for an instruction or a function that is not listed */
 function admitted({ opcode, p4 }: Instruction, { alters }: Texts): SqlFunction | null {
   if (!CALLS.has(opcode)) {
     if (OPCODES.has(opcode) || ADDS.has(opcode)) return null;
-    throw new NotAdmitted(OTHERS.get(opcode) ?? `SQLite would need "${opcode}" for it, which is not allowed here`);
+    throw new NotAdmitted(OTHERS.get(opcode) ?? `it requires the SQLite instruction "${opcode}", which is not allowed`);
   }
   const name = p4.replace(/\(-?\d+\)$/, '');
   const found = functionNamed(name, alters);

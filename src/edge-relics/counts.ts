@@ -1,26 +1,26 @@
 /**
- * How often each instruction of a SQLite program runs, at most (R6). Pure.
+ * The maximum number of executions of each instruction of a SQLite program (R6). Pure.
  *
  * Invariants:
- *  1. An instruction runs at most once in each turn of the innermost loop around it.
- *  2. A loop turns at most as often as it is entered, plus as often as an instruction runs that every turn
- *     passes and that is bounded by itself: going on to the next row, or taking a coroutine's next row.
- *  3. A cursor advances at most as often as it has rows, for each time that it is positioned.
- *  4. A table of the statement's own has at most as many rows as are put into it.
+ *  1. An instruction runs at most once per iteration of its innermost loop.
+ *  2. A loop iterates at most as often as it is entered, plus as often as an instruction runs that is part of every
+ *     iteration and is bounded by itself: advancing to the next row, or taking a coroutine's next row.
+ *  3. A cursor advances at most as often as it has rows, each time it is positioned.
+ *  4. A temporary table has at most as many rows as are inserted into it.
  */
 import type { Instruction, Loop, Program, Routine } from './flow.ts';
 import { MAIN, NotAdmitted } from './flow.ts';
 import { ADDS, ADVANCES, OPENS_OWN, OPENS_TABLE, POSITIONS } from './opcodes.ts';
 
-/** What is known of the database's tables, by the pages that they begin at. */
+/** Sizes of the database's tables, by their root pages. */
 export interface TableSizes {
   /** Rows of a table or of an index's table. */
   readonly rows: (rootPage: number) => number;
-  /** Rows of an index that agree in its first columns, at most; null when that is not known. */
+  /** Maximum number of rows of an index that agree in its first columns; null if unknown. */
   readonly rowsPerKey: (rootPage: number, columns: number) => number | null;
 }
 
-/** Rows of `json_each`: of one call, and of all calls together where no document is read twice. */
+/** Rows of `json_each`: of one call, and of all calls if no document is read twice. */
 export interface Elements {
   readonly each: number;
   readonly total: number;
@@ -30,16 +30,16 @@ interface CountOptions {
   readonly program: Program;
   readonly sizes: TableSizes;
   readonly elements: Elements;
-  /** Of the program. */
+  /** Routines of the program. */
   readonly routines: ReadonlyMap<string, Routine>;
 }
 
-/** Instructions that leave a cursor where it is, between the begin and the end of a search for one key. */
+/** Instructions between the beginning and the end of a search for one key that do not move the cursor. */
 const BETWEEN_KEYS: ReadonlySet<string> = new Set(['SeekHit', 'SeekScan', 'IfNoHope', 'CursorHint', 'Noop']);
 
-const ENDLESS = 'nothing bounds how often the statement loops: recursion is not allowed';
+const ENDLESS = 'the number of loop iterations is unbounded: recursion is not allowed';
 
-/** Bounds that may turn out to depend on themselves, until the program is given up. */
+/** Maximum number of circular bounds before the analysis stops. */
 const MOST_FAILED = 10_000;
 
 /** Instructions that may set the register of a `LIMIT`, as `p2`. */
@@ -84,7 +84,7 @@ export class Counts {
     }
   }
 
-  /** How often an instruction runs altogether. @throws NotAdmitted where nothing bounds it */
+  /** Maximum number of executions of an instruction. @throws NotAdmitted if it is unbounded */
   of(at: number): number {
     return this.#once(`i${at}`, () => {
       let sum = 0;
@@ -93,17 +93,17 @@ export class Counts {
     });
   }
 
-  /** The instructions that have this as their first operand. */
+  /** The instructions with this first operand. */
   #usersOf(operand: number): readonly (readonly [number, Instruction])[] {
     return (this.#users.get(operand) ?? []).map((at) => [at, this.#program[at] as Instruction] as const);
   }
 
-  /** How often some of them run, together. */
+  /** Total number of executions of the matching instructions. */
   #uses(operand: number, matches: (instruction: Instruction) => boolean): number {
     return this.#usersOf(operand).reduce((sum, [at, one]) => (matches(one) ? sum + this.of(at) : sum), 0);
   }
 
-  /** Works each value out once; one that depends on itself is bounded by nothing. */
+  /** Computes each value once; a value that depends on itself is unbounded. */
   #once(key: string, work: () => number): number {
     const known = this.#known.get(key);
     if (known !== undefined) return known;
@@ -120,7 +120,7 @@ export class Counts {
 
   #within(key: string, routine: Routine, at: number): number {
     const loop = routine.loops.get(at) ?? null;
-    return this.#isGuarded(routine, at, loop) ? 1 : this.#turns(key, routine, loop);
+    return this.#isGuarded(routine, at, loop) ? 1 : this.#iterations(key, routine, loop);
   }
 
   #isGuarded(routine: Routine, at: number, loop: Loop | null): boolean {
@@ -128,8 +128,8 @@ export class Counts {
     return guard !== undefined && (loop === null || loop.body.has(guard));
   }
 
-  /** How often a routine runs, or how often a loop of it turns. */
-  #turns(key: string, routine: Routine, loop: Loop | null): number {
+  /** Number of executions of a routine, or iterations of one of its loops. */
+  #iterations(key: string, routine: Routine, loop: Loop | null): number {
     if (loop === null) {
       return this.#once(`r${key}`, () => {
         const callers = this.#callers.get(key) ?? [];
@@ -139,7 +139,7 @@ export class Counts {
     const [some = -1] = loop.body;
     return this.#once(`l${key}:${loop.header ?? `m${some}`}`, () => {
       const guarded = this.#isGuarded(routine, loop.header ?? some, loop.parent);
-      const entered = guarded ? 1 : this.#turns(key, routine, loop.parent);
+      const entered = guarded ? 1 : this.#iterations(key, routine, loop.parent);
       return entered + this.#repeats(routine, loop);
     });
   }
@@ -155,7 +155,7 @@ export class Counts {
     const alone = this.#least(own.filter((at) => isCut(routine, loop.body, header, new Set([at]))));
     if (alone !== null) return alone;
     if (isCut(routine, loop.body, header, new Set(own))) return this.#sum(own);
-    // An inner loop may be what each turn passes: the last rows of a window.
+    // An inner loop may be part of every iteration: the last rows of a window.
     const inner = this.#least(bounded.filter((at) => isCut(routine, loop.body, header, new Set([at]))));
     if (inner !== null) return inner;
     throw new NotAdmitted(ENDLESS);
@@ -165,7 +165,7 @@ export class Counts {
     return places.reduce((all, at) => all + this.#bound(at), 0);
   }
 
-  /** The least of several bounds, any of which holds; one may depend on what it is to bound, and says nothing then. */
+  /** The least of several valid bounds. A bound that depends on the value to be bounded is ignored. */
   #least(places: readonly number[]): number | null {
     for (const opcode of ['Next', 'Yield']) {
       const bounds = places
@@ -192,7 +192,7 @@ export class Counts {
     return ADVANCES.has(opcode) || opcode === 'RowSetRead' || (opcode === 'Yield' && p2 !== 0);
   }
 
-  /** How often an instruction lets its loop turn, whatever the loop does. */
+  /** How many iterations of its loop an instruction allows, whatever the loop does. */
   #bound(at: number): number {
     const { opcode = '', p1 = 0 } = this.#program[at] ?? {};
     return this.#once(`b${at}`, () => {
@@ -226,8 +226,8 @@ export class Counts {
   }
 
   /**
-   * Whether a cursor is positioned where its table has got the first of its rows, so that each row that is
-   * ever put into it is passed once: `Integer 1, one; NewRowid row; Ne one, row; Rewind` (windows).
+   * Whether a cursor is positioned when its table has just received its first row, so that each row ever inserted is
+   * read once: `Integer 1, one; NewRowid row; Ne one, row; Rewind` (windows).
    */
   #isFresh(place: number, cursor: number): boolean {
     for (let at = place - 1; at >= 0 && at > place - 12; at -= 1) {
@@ -244,7 +244,7 @@ export class Counts {
     return false;
   }
 
-  /** Where the rows of a `LIMIT` with a number are counted from; none for another counter. */
+  /** Where the counter of a `LIMIT` is set to a number; empty for other counters. */
   #limits(at: number): { readonly place: number; readonly rows: number }[] {
     const sets = (this.#setters.get(this.#program[at]?.p1 ?? -1) ?? []).map((place) => {
       const { opcode = '', p1 = 0 } = this.#program[place] ?? {};
@@ -253,7 +253,7 @@ export class Counts {
     return sets.some(({ rows }) => rows <= 0) ? [] : sets;
   }
 
-  /** Rows that a cursor goes through from where it is positioned. */
+  /** Number of rows that a cursor reads from its position. */
   #rowsFrom(at: number, { opcode, p1, p3, p4 }: Instruction): number {
     const columns = Number(p4);
     if (/^Seek[GL]E$/.test(opcode) && columns > 0 && this.#isOneKey(at, p1, p3, columns)) {
@@ -263,7 +263,7 @@ export class Counts {
     return this.rowsOf(p1, at);
   }
 
-  /** Whether a search ends where the key differs from the one that it began with. */
+  /** Whether a search ends when the key differs from its first key. */
   #isOneKey(at: number, cursor: number, register: number, columns: number): boolean {
     for (let place = at + 1; place < this.#program.length; place += 1) {
       const { opcode = '', p1, p3, p4 } = this.#program[place] ?? {};
@@ -284,7 +284,7 @@ export class Counts {
     return once;
   }
 
-  /** Rows of what a cursor is open on. @param at where they are gone through */
+  /** Number of rows that a cursor is open on. @param at the instruction that reads them */
   rowsOf(cursor: number, at: number): number {
     return this.#once(`c${cursor}:${at}`, () => {
       let most = 0;
@@ -299,14 +299,14 @@ export class Counts {
     });
   }
 
-  /** Rows that are put into a table of the statement's own, through whichever of its cursors. */
+  /** Number of rows inserted into a temporary table, through any of its cursors. */
   #added(cursor: number): number {
     return this.#once(`a${cursor}`, () =>
       [...this.#family(cursor)].reduce((sum, one) => sum + this.#uses(one, ({ opcode }) => ADDS.has(opcode)), 0),
     );
   }
 
-  /** The cursors on the same table of the statement's own: SQLite copies the first one only. */
+  /** The cursors on the same temporary table: SQLite only copies the first one. */
   #family(cursor: number): ReadonlySet<number> {
     const known = this.#families.get(cursor);
     if (known !== undefined) return known;
@@ -317,7 +317,7 @@ export class Counts {
     return same;
   }
 
-  /** The same since the table was last opened, which empties it: for one turn of the loop that it is opened in. */
+  /** The same since the table was last opened, which empties it: per iteration of the loop that opens it. */
   #addedEach(cursor: number, open: number, at: number): number {
     const places = this.#places.get(open) ?? [];
     const [place] = places;
@@ -339,12 +339,12 @@ export class Counts {
   }
 }
 
-/** Whether a table's page is not a number but in a register: a table that the statement makes. */
+/** Whether a table's page is in a register: a table that the statement creates. */
 function isRegister(p5: number): boolean {
   return (p5 & 0x10) !== 0;
 }
 
-/** Whether every turn of a loop passes one of these instructions. */
+/** Whether every iteration of a loop executes one of these instructions. */
 function isCut(routine: Routine, body: ReadonlySet<number>, header: number, cut: ReadonlySet<number>): boolean {
   if (cut.has(header)) return true;
   const seen = new Set<number>();
@@ -360,7 +360,7 @@ function isCut(routine: Routine, body: ReadonlySet<number>, header: number, cut:
   return true;
 }
 
-/** Whether a loop is none without these instructions. */
+/** Whether a loop has no cycle without these instructions. */
 function isAcyclic(routine: Routine, { body }: Loop, without: ReadonlySet<number>): boolean {
   const rest = new Set([...body].filter((at) => !without.has(at)));
   return [...rest].every((at) => isCut(routine, rest, at, new Set()));

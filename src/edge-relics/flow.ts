@@ -1,9 +1,9 @@
 /**
  * The flow of a SQLite program (R6): its routines, and the loops of each. Pure.
  *
- * A routine is what runs from an entry without what it calls: the main program, a subroutine (`Gosub`), a
- * coroutine (`InitCoroutine`), and the second pass through the body of a `LEFT JOIN`, for rows without a
- * match, which SQLite makes by a jump into the loop.
+ * A routine contains the instructions that run from an entry, without the routines that it calls: the main program, a
+ * subroutine (`Gosub`), a coroutine (`InitCoroutine`), and the second pass through the body of a `LEFT JOIN` for rows
+ * without a match, which SQLite implements as a jump into the loop.
  */
 import { OPCODES } from './opcodes.ts';
 
@@ -20,7 +20,7 @@ export interface Instruction {
 export type Program = readonly Instruction[];
 
 export interface Loop {
-  /** Where it is entered; null where there are several such places: when two sorted lists are merged. */
+  /** Its entry; null if there are several, as in a merge of two sorted lists. */
   readonly header: number | null;
   readonly body: ReadonlySet<number>;
   readonly parent: Loop | null;
@@ -28,28 +28,28 @@ export interface Loop {
 
 export interface Routine {
   readonly entry: number;
-  /** Where control goes from each instruction, within the routine. */
+  /** The successors of each instruction, within the routine. */
   readonly next: ReadonlyMap<number, readonly number[]>;
   /** The innermost loop around an instruction. */
   readonly loops: ReadonlyMap<number, Loop>;
-  /** The innermost `Once` whose block an instruction is in. */
+  /** The innermost `Once` whose block contains an instruction. */
   readonly once: ReadonlyMap<number, number>;
   /** Instructions that call another routine, with its key. */
   readonly calls: ReadonlyMap<number, string>;
 }
 
-/** What a program holds that is not understood, and therefore not admitted. */
+/** The program contains something that is not understood and therefore not allowed. */
 export class NotAdmitted extends Error {}
 
-/** What is called from an instruction. */
+/** The routine called by an instruction. */
 interface Callee {
   readonly key: string;
   readonly entry: number;
-  /** The register of the address to return to; null: it ends by itself. */
+  /** The register with the return address; null if it ends by itself. */
   readonly register: number | null;
-  /** What is before it is not part of it. */
+  /** First instruction that can be part of it. */
   readonly begin: number;
-  /** The first instruction behind it. */
+  /** The first instruction after it. */
   readonly end: number;
   /** Where its caller continues. */
   readonly resume: number;
@@ -70,7 +70,7 @@ class RoutineReader {
   readonly #escapes = new Map<string, readonly number[]>();
   readonly #reading = new Set<string>();
   readonly #lastReturn = new Map<number, number>();
-  /** Coroutines that are begun apart from where they are declared. */
+  /** Coroutines that are started at another place than their declaration. */
   readonly #begun = new Set<number>();
   #left: number;
 
@@ -83,11 +83,11 @@ class RoutineReader {
     }
   }
 
-  /** @returns where a routine may go out of itself, other than by its end */
+  /** @returns where a routine may leave, other than by its end */
   read({ key, entry, register, begin, end }: Callee): readonly number[] {
     const known = this.#escapes.get(key);
     if (known !== undefined) return known;
-    if (this.#reading.has(key)) throw new NotAdmitted('nothing bounds how often the statement loops');
+    if (this.#reading.has(key)) throw new NotAdmitted('the number of loop iterations is unbounded');
     this.#reading.add(key);
     const next = new Map<number, readonly number[]>();
     const calls = new Map<number, string>();
@@ -99,7 +99,7 @@ class RoutineReader {
       if (instruction === undefined) throw new NotAdmitted(`the program has no instruction ${at}`);
       this.#left -= 1;
       if (this.#left < 0) {
-        throw new NotAdmitted('the statement makes too long a program; take it in parts');
+        throw new NotAdmitted('the statement is too complex; split it');
       }
       const callee = this.#calleeOf(at, instruction);
       if (callee !== null) calls.set(at, callee.key);
@@ -126,21 +126,21 @@ class RoutineReader {
       return { key: `sub ${p2} ${p1}`, entry: p2, register: p1, begin: 0, end, resume: at + 1 };
     }
     if (opcode === 'InitCoroutine') {
-      // One that is only declared here runs from where it is begun.
+      // A coroutine that is only declared here runs where it is started.
       if (p2 !== 0 && this.#begun.has(p3)) return null;
       return { key: `co ${p3}`, entry: p3, register: null, begin: 0, end: whole, resume: p2 === 0 ? at + 1 : p2 };
     }
     if (opcode !== 'Goto' || p2 >= at) return null;
     const test = this.#unmatched(at, p2);
-    // It does not go back to where the loop takes its next row: there is none.
+    // It does not return to the instruction that takes the next row, because there is none.
     return test === null
       ? null
       : { key: `left ${p2} ${test}`, entry: p2, register: null, begin: p2, end: test, resume: at + 1 };
   }
 
   /**
-   * Where a `LEFT JOIN` tests whether a row had no match, when this `Goto` takes such a row through the body:
-   * `IfPos matched, over; NullRow …; Goto first`, with `Integer 1, matched` as the first of the body.
+   * The test of a `LEFT JOIN` whether a row had no match, if this `Goto` sends such a row through the body:
+   * `IfPos matched, over; NullRow …; Goto first`, with `Integer 1, matched` as the first instruction of the body.
    */
   #unmatched(at: number, first: number): number | null {
     for (let place = at - 1; place > first; place -= 1) {
@@ -168,7 +168,7 @@ function targetsOf(program: Program, at: number, instruction: Instruction, regis
       return [p2 === 0 ? at + 1 : p2];
     case 'Return': {
       if (p1 === register) return [];
-      // Come to without a call: past it, or to where the register was set to before.
+      // Reached without a call: continues after it, or at an address that was set before.
       const set = program.flatMap((one) => (one.opcode === 'Integer' && one.p2 === p1 ? [one.p1 + 1] : []));
       return p3 === 0 ? set : [at + 1, ...set];
     }
@@ -177,14 +177,14 @@ function targetsOf(program: Program, at: number, instruction: Instruction, regis
     case 'SeekScan':
       return [at + 1, p2, program[at + 1]?.p2 ?? at + 1];
     case 'Rewind':
-      // The first instruction as target says that the table cannot be empty.
+      // The first instruction as target means that the table cannot be empty.
       return p2 <= 1 ? [at + 1] : [at + 1, p2];
     default:
       return OPCODES.get(opcode)?.jumps === true && p2 !== 0 ? [at + 1, p2] : [at + 1];
   }
 }
 
-/** Every reached instruction, each after those that are reached from it only by way of it. */
+/** Every reachable instruction in postorder. */
 function postorder(entry: number, next: ReadonlyMap<number, readonly number[]>): number[] {
   const order: number[] = [];
   const seen = new Set([entry]);
@@ -205,7 +205,7 @@ function postorder(entry: number, next: ReadonlyMap<number, readonly number[]>):
   return order;
 }
 
-/** Of each instruction, the nearest one that every way to it passes (Cooper, Harvey and Kennedy). */
+/** Immediate dominators of the instructions (Cooper, Harvey and Kennedy). */
 function dominatorsOf(
   order: readonly number[],
   next: ReadonlyMap<number, readonly number[]>,
@@ -247,7 +247,7 @@ function isDominated(at: number, by: number, dominators: ReadonlyMap<number, num
   }
 }
 
-/** The innermost loop of each instruction that is in one. */
+/** The innermost loop of each instruction that is part of one. */
 function loopsOf(
   order: readonly number[],
   next: ReadonlyMap<number, readonly number[]>,
@@ -283,7 +283,7 @@ function loopsOf(
     ...plain.filter(({ header, body }) => !merges.some((merge) => merge.has(header) && merge.size >= body.size)),
     ...merges.map((body) => ({ header: null, body })),
   ];
-  // From the outermost inwards: what is written last for an instruction is its innermost loop.
+  // From the outermost inwards, so that the last entry of an instruction is its innermost loop.
   const loops = new Map<number, Loop>();
   for (const { header, body } of all.toSorted((a, b) => b.body.size - a.body.size)) {
     const [some] = body;
@@ -293,7 +293,7 @@ function loopsOf(
   return loops;
 }
 
-/** What can be reached from some instructions, without passing others; those themselves included. */
+/** The instructions reachable from some instructions without passing others; includes the start. */
 function reachable(
   from: readonly number[],
   edges: ReadonlyMap<number, readonly number[]>,
@@ -309,7 +309,7 @@ function reachable(
   return found;
 }
 
-/** A `Once` lets its block run once, however often it is come to. */
+/** `Once` runs its block once, however often it is reached. */
 function guardsOf(
   program: Program,
   order: readonly number[],

@@ -1,16 +1,16 @@
 /**
- * Functions of SQLite that an edge relic admits (R6): what they cost, and how long what they give may be.
- * One that is not listed is refused: `zeroblob` and `randomblob` make any amount of bytes from nothing.
+ * SQLite functions allowed in an edge relic (R6), with their cost and the maximum length of their results.
+ * Others are rejected: `zeroblob` and `randomblob`, for example, create any number of bytes.
  */
 
 /**
- * How long a result is, at most:
- *  - `none`: some bytes, whatever goes in.
+ * Maximum length of a result:
+ *  - `none`: a few bytes, whatever the arguments.
  *  - `same`: as long as the longest argument.
- *  - a number: so many times all arguments together.
- *  - `replace`: the text, times what is put in.
+ *  - a number: this many times all arguments together.
+ *  - `replace`: the text, times the replacement.
  *  - `date`: ten times the format.
- *  - `format`: by the format, where that is a text in the statement.
+ *  - `format`: depends on the format, if it is a literal in the statement.
  *  - `collects`: all rows together.
  */
 export type Growth = 'none' | 'same' | 'date' | 'replace' | 'format' | 'collects' | number;
@@ -19,7 +19,7 @@ export interface SqlFunction {
   readonly work: number;
   readonly bytesPerUnit: number;
   readonly growth: Growth;
-  /** Each byte is compared with each one of a pattern of `LIKE`, of the second argument, or of the longest value. */
+  /** Each byte is compared with each byte of a `LIKE` pattern, of the second argument, or of the longest value. */
   readonly against?: 'pattern' | 'needle' | 'value';
 }
 
@@ -52,7 +52,7 @@ const TABLE: readonly (readonly [number, number, Growth, string])[] = [
   [200, 1, 6, 'json_insert json_replace json_set jsonb_insert jsonb_replace jsonb_set'],
 ];
 
-/** Only SQLite itself calls these, to change a table's definition. */
+/** Called only by SQLite itself, to change a table's definition. */
 const ALTERS: readonly (readonly [number, number, Growth, string])[] = [
   [5_000, 1, 'same', 'sqlite_rename_column sqlite_rename_test sqlite_drop_column sqlite_rename_quotefix sqlite_fail'],
 ];
@@ -71,7 +71,7 @@ const FUNCTIONS: ReadonlyMap<string, SqlFunction> = new Map([
   ['ltrim', { work: 10, bytesPerUnit: 8, growth: 'same', against: 'needle' }],
   ['rtrim', { work: 10, bytesPerUnit: 8, growth: 'same', against: 'needle' }],
   ['replace', { work: 50, bytesPerUnit: 8, growth: 'replace', against: 'needle' }],
-  // Each name of the one object is looked for in the other.
+  // Each member name of one object is searched in the other.
   ['json_patch', { work: 200, bytesPerUnit: 8, growth: 6, against: 'value' }],
   ['jsonb_patch', { work: 200, bytesPerUnit: 8, growth: 6, against: 'value' }],
 ]);

@@ -1,23 +1,22 @@
 /**
- * SQLite's instructions as an edge relic admits them (R6): where each one goes, and what it costs.
+ * SQLite instructions allowed in an edge relic (R6), with their control flow and cost.
  *
- * `EXPLAIN` shows a statement as the program that SQLite runs. An instruction that is not listed here is
- * refused, whatever it does: recursion, triggers, pragmas and instructions of later versions among them.
- * Unit of work: about ten nanoseconds.
+ * `EXPLAIN` shows a statement as the program that SQLite runs. Instructions that are not listed here are rejected,
+ * including recursion, triggers, pragmas and instructions of later versions. The unit of work is about ten nanoseconds.
  */
 
 export interface Opcode {
-  /** Work of one execution, without the bytes that it touches. */
+  /** Work of one execution, without the bytes that it reads or writes. */
   readonly work: number;
-  /** Bytes of values that one unit of work covers; 0: it touches no values. */
+  /** Bytes of values per unit of work; 0 if it accesses no values. */
   readonly bytesPerUnit: number;
-  /** Whether `p2` is the address of another instruction, where it is not 0. */
+  /** Whether a nonzero `p2` is the address of another instruction. */
   readonly jumps: boolean;
 }
 
 const COPIES = 64;
 const READS = 16;
-/** A sorter or a tree compares each key about so often: a logarithm of the rows. */
+/** Approximate number of comparisons of each key in a sorter or a tree: a logarithm of the rows. */
 const COMPARES = 8;
 
 /** Work, bytes per unit, names. */
@@ -36,7 +35,7 @@ const PLAIN: readonly (readonly [number, number, string])[] = [
   [4, COPIES, 'Column SorterData RowData RowCell'],
   [10, COPIES, 'VColumn'],
   [8, COPIES, 'MakeRecord Concat'],
-  // Made into a value of the host's language.
+  // Converts to a value of the host language.
   [100, 4, 'ResultRow'],
   [60, COMPARES, 'IdxInsert SorterInsert IdxDelete'],
   [60, COPIES, 'Insert Delete NewRowid RowSetAdd'],
@@ -46,7 +45,7 @@ const PLAIN: readonly (readonly [number, number, string])[] = [
   [5_000, 0, 'Destroy CreateBtree ParseSchema DropTable DropIndex SqlExec'],
 ];
 
-/** Those whose `p2` is an address. */
+/** Instructions whose `p2` is an address. */
 const JUMPING: readonly (readonly [number, number, string])[] = [
   [2, 0, 'If IfNot IsNull NotNull IsType Once IfNullRow IfNotOpen IfNoHope IfEmpty IfSmaller IfSizeBetween FkIfZero'],
   [2, 0, 'IfPos IfNotZero DecrJumpZero Yield SequenceTest'],
@@ -68,7 +67,7 @@ const listed = (rows: typeof PLAIN, jumps: boolean): [string, Opcode][] =>
     names.split(/\s+/).map((name): [string, Opcode] => [name, { work, bytesPerUnit, jumps }]),
   );
 
-/** By name. `Function`, `PureFunc`, `AggStep` and the like are in `functions.ts`, by what they call. */
+/** By name. Instructions that call functions (`Function`, `PureFunc`, `AggStep`, …) are in functions.ts. */
 export const OPCODES: ReadonlyMap<string, Opcode> = new Map([...listed(PLAIN, false), ...listed(JUMPING, true)]);
 
 /** Instructions that call a function, whose name is in `p4`: `replace(3)`. */
@@ -82,22 +81,22 @@ export const CALLS: ReadonlySet<string> = new Set([
   'AggFinal',
 ]);
 
-/** Put a cursor on the first row of those that a loop goes through. */
+/** Position a cursor on the first row of a loop. */
 export const POSITIONS: ReadonlySet<string> = new Set(
   'Rewind Last SeekGE SeekGT SeekLE SeekLT SorterSort Sort VFilter'.split(' '),
 );
 
-/** Go on by one row: never more often than the cursor has rows, until it is positioned again. */
+/** Advance by one row: never more often than the cursor has rows, until it is positioned again. */
 export const ADVANCES: ReadonlySet<string> = new Set(['Next', 'Prev', 'SorterNext', 'VNext']);
 
 /** Open a cursor on a table of the database, whose root page is `p2`. */
 export const OPENS_TABLE: ReadonlySet<string> = new Set(['OpenRead', 'OpenWrite', 'ReopenIdx']);
 
-/** Open a cursor on a table of the statement's own, which is empty then. */
+/** Open a cursor on a temporary table of the statement, which is empty then. */
 export const OPENS_OWN: ReadonlySet<string> = new Set(['OpenEphemeral', 'OpenAutoindex', 'SorterOpen']);
 
 /** Add a row to a cursor's table. */
 export const ADDS: ReadonlySet<string> = new Set(['Insert', 'IdxInsert', 'SorterInsert']);
 
-/** Look one row up. */
+/** Look up a single row. */
 export const LOOKUPS: ReadonlySet<string> = new Set(['SeekRowid', 'NotExists', 'Found', 'NotFound', 'NoConflict']);

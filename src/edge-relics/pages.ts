@@ -1,6 +1,6 @@
 /**
- * Pages of an edge relic's keys and of its log (R6): how much is looked at for one page has a limit, in
- * entries and in bytes, however little of it the page shows.
+ * Pages of an edge relic's keys and of its log (R6). The number of entries and bytes read for one page is limited,
+ * regardless of how much the page shows.
  */
 import { indexOfText } from '../bounded/text-search.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
@@ -11,15 +11,15 @@ import type { WorkMeter } from '../domain/work.ts';
 export interface KeyPage {
   readonly table: string;
   readonly prefix: string;
-  /** The last key of the page before. */
+  /** The last key of the previous page. */
   readonly after: string;
   readonly values: boolean;
   readonly limit: number;
-  /** Epoch milliseconds; what has expired is left out. */
+  /** Epoch milliseconds; expired entries are left out. */
   readonly now: number;
 }
 
-/** Keys in order, with their values if these are asked for; `next` is the key to go on behind. */
+/** Keys in order, with their values if requested; `next` is the key after which the next page begins. */
 export function keyPage(
   sql: SqlDatabase,
   meter: WorkMeter,
@@ -64,7 +64,7 @@ export function keyPage(
   return { entries, next };
 }
 
-/** The first text that is behind every one that begins so, as SQLite orders texts; null when there is none. */
+/** The first text after all texts with this prefix, in SQLite's order; null if there is none. */
 function behind(prefix: string): string | null {
   const points = Array.from(prefix, (char) => char.codePointAt(0) ?? 0);
   for (let last = points.pop(); last !== undefined; last = points.pop()) {
@@ -84,12 +84,12 @@ function isExpired(row: SqlRow, now: number): boolean {
 export interface LogPage {
   readonly table: string;
   readonly order: 'ASC' | 'DESC';
-  /** The number of the last entry of the page before. */
+  /** The number of the last entry of the previous page. */
   readonly after: number;
-  /** Epoch milliseconds, both included. */
+  /** Epoch milliseconds, both inclusive. */
   readonly since: number;
   readonly until: number;
-  /** Only entries whose JSON holds this. */
+  /** Only entries whose JSON contains this text. */
   readonly filter: string;
   readonly limit: number;
   readonly now: number;
@@ -97,11 +97,11 @@ export interface LogPage {
 
 export interface LogEntries {
   readonly entries: readonly JsonObject[];
-  /** The number of the last entry on the page; null: there are no more. */
+  /** The number of the last entry on the page; null if there are no more. */
   readonly next: number | null;
 }
 
-/** Entries of a log by number. Ends before the page is full when it has looked at as much as one call may. */
+/** Entries of a log by number. Ends before the page is full when the read limit of one call is reached. */
 export function logPage(sql: SqlDatabase, meter: WorkMeter, page: LogPage): LogEntries {
   const entries: JsonObject[] = [];
   let chars = 0;

@@ -1,31 +1,31 @@
 /**
- * What the words of a statement say before SQLite sees it (R6): how far names unfold, and how long values
- * can become. SQLite copies a view or a common table expression wherever it is named, and an expression
- * wherever its column is: a short text can be a very long one by then.
+ * Analyses the words of a statement before SQLite compiles it (R6): how far names expand, and how long values can
+ * become. SQLite copies a view or a common table expression wherever it is named, and an expression wherever its column
+ * is used, so a short text can expand to a very long one.
  *
- * Judges words, not grammar: each count is at least as large as the true one.
+ * Uses words, not grammar: each count is an upper bound.
  */
 import { limits } from '../domain/limits.ts';
 import type { Texts } from './cost.ts';
 
 export interface Token {
-  /** As names are compared: capitals, quotes undone. */
+  /** In the form used to compare names: upper case, without quotes. */
   readonly word: string;
   readonly type: 'word' | 'quoted' | 'text' | 'slot' | 'sign';
-  /** Bytes of a text, or of the value that is bound here. */
+  /** Bytes of a text, or of the value bound here. */
   readonly bytes: number;
-  /** Values that it holds at most, as JSON. */
+  /** Maximum number of values in it as JSON. */
   readonly items: number;
 }
 
-/** Values of a text as JSON, at most: each begins behind a comma or a bracket. */
+/** Maximum number of JSON values in a text: each begins after a comma or a bracket. */
 export function itemsOf(text: string): number {
   let items = 1;
   for (let at = 0; at < text.length; at += 1) if (',[{'.includes(text.charAt(at))) items += 1;
   return items;
 }
 
-/** Words of the language, which name no column. */
+/** Keywords, which name no column. */
 const LANGUAGE: ReadonlySet<string> = new Set(
   `SELECT FROM WHERE AND OR NOT AS ON IN IS NULL ISNULL NOTNULL CASE WHEN THEN ELSE END BETWEEN LIKE GLOB ESCAPE JOIN LEFT
    RIGHT FULL INNER OUTER CROSS NATURAL USING BY GROUP ORDER HAVING LIMIT OFFSET ASC DESC UNION ALL EXCEPT INTERSECT
@@ -36,10 +36,10 @@ const LANGUAGE: ReadonlySet<string> = new Set(
 
 const OWN_NAMES: ReadonlySet<string> = new Set(['SQLITE_MASTER', 'SQLITE_SCHEMA', 'SQLITE_SEQUENCE']);
 
-/** @param views texts of the store's views, as tokens, by their names in capitals */
-export function shapeFault(tokens: readonly Token[], views: ReadonlyMap<string, readonly Token[]>): string | null {
+/** @param views tokens of the store's views, by upper-case name */
+export function shapeIssue(tokens: readonly Token[], views: ReadonlyMap<string, readonly Token[]>): string | null {
   const inner = tokens.find(({ word }) => /^(?:PRAGMA|SQLITE)_\w+$/.test(word) && !OWN_NAMES.has(word));
-  if (inner !== undefined) return `"${inner.word.toLowerCase()}" belongs to SQLite`;
+  if (inner !== undefined) return `"${inner.word.toLowerCase()}" is reserved for SQLite`;
   const joins = tokens.filter(({ word, type }) => type === 'word' && (word === 'NATURAL' || word === 'USING')).length;
   if (joins > limits.relicNamedJoins) {
     return `the statement has ${joins} joins by NATURAL or USING (allowed: ${limits.relicNamedJoins}); write ON`;
@@ -52,27 +52,27 @@ export function shapeFault(tokens: readonly Token[], views: ReadonlyMap<string, 
   if (windows > limits.relicStatementWindows) {
     return `the statement has ${windows} window functions (allowed: ${limits.relicStatementWindows})`;
   }
-  const { selects, copies } = new Unfolding(tokens, views).all();
+  const { selects, copies } = new Expansion(tokens, views).all();
   if (selects > limits.relicStatementSelects) {
-    return `the statement unfolds to ${count(selects)} SELECTs with its views and common table expressions (allowed: ${limits.relicStatementSelects})`;
+    return `the statement expands to ${count(selects)} SELECTs with its views and common table expressions (allowed: ${limits.relicStatementSelects})`;
   }
   const written = copies * (tokens.length + [...views.values()].reduce((sum, view) => sum + view.length, 0));
   if (selects > 0 && tokens.some(({ word }) => word !== 'VALUES') && written > limits.relicWrittenTokens) {
-    return `the statement names its columns so often that ${count(written)} words could be written out (allowed: ${limits.relicWrittenTokens}); nest fewer SELECTs, or name fewer columns`;
+    return `the statement's column references could expand to ${count(written)} words (allowed: ${limits.relicWrittenTokens}); nest fewer SELECTs, or name fewer columns`;
   }
   return null;
 }
 
-/** What may not be in a definition. @param tables texts of the store's tables */
-export function definitionFault(tokens: readonly Token[], tables: readonly (readonly Token[])[]): string | null {
+/** Why a definition is not allowed, or null. @param tables tokens of the store's tables */
+export function definitionIssue(tokens: readonly Token[], tables: readonly (readonly Token[])[]): string | null {
   const words = tokens.map(({ word }) => word).join(' ');
   const action = /\bON (?:DELETE|UPDATE) (CASCADE|RESTRICT|SET)\b/.exec(words)?.[1];
-  if (action !== undefined) return `the action ${action} of a foreign key is a trigger, which is not allowed`;
-  // Each generated column may be written out wherever another one names it.
+  if (action !== undefined) return `the foreign key action ${action} is a trigger, which is not allowed`;
+  // Each generated column may be expanded wherever another one names it.
   const before = tokens[0]?.word === 'ALTER' ? Math.max(1, ...tables.map(generatedCopies)) : 1;
   const copies = generatedCopies(tokens) * before;
   if (copies <= limits.relicGeneratedCopies) return null;
-  return `the generated columns of a table name others so often that one could be written out ${count(copies)} times (allowed: ${limits.relicGeneratedCopies})`;
+  return `the references between the table's generated columns could expand one of them ${count(copies)} times (allowed: ${limits.relicGeneratedCopies})`;
 }
 
 function generatedCopies(tokens: readonly Token[]): number {
@@ -100,15 +100,15 @@ function count(number: number): string {
 }
 
 interface Extent {
-  /** `SELECT` and `VALUES`, everything written out. */
+  /** Number of `SELECT` and `VALUES` after expansion. */
   readonly selects: number;
-  /** How often an innermost column may be written out. */
+  /** How often an innermost column may be expanded. */
   readonly copies: number;
 }
 
 type Part = Token | readonly Part[];
 
-class Unfolding {
+class Expansion {
   readonly #root: readonly Part[];
   readonly #bodies: ReadonlyMap<string, readonly (readonly Part[])[]>;
   readonly #known = new Map<string, Extent>();
@@ -148,7 +148,7 @@ class Unfolding {
         deepest = Math.max(deepest, inner.copies);
         const after = level[at + 1];
         if (part.type === 'text' || /^\d/.test(part.word) || LANGUAGE.has(part.word)) continue;
-        // A function, a table's name before a column's, or the `x` of a blob.
+        // A function, a table name before a column, or the `x` of a blob.
         if (after !== undefined && (!('word' in after) || after.word === '.' || after.type === 'text')) continue;
         named.set(part.word, (named.get(part.word) ?? 0) + 1);
       }
@@ -173,7 +173,7 @@ class Unfolding {
   }
 }
 
-/** A query in brackets. */
+/** A parenthesised query. */
 function isQuery(parts: readonly Part[]): boolean {
   const [first] = parts;
   if (first === undefined) return false;
@@ -181,7 +181,7 @@ function isQuery(parts: readonly Part[]): boolean {
   return first.type === 'word' && ['SELECT', 'VALUES', 'WITH'].includes(first.word);
 }
 
-/** Brackets as lists within lists. */
+/** Parentheses as nested lists. */
 function nested(tokens: readonly Token[]): readonly Part[] {
   const root: Part[] = [];
   const open: Part[][] = [root];
@@ -198,7 +198,7 @@ function nested(tokens: readonly Token[]): readonly Part[] {
   return root;
 }
 
-/** Takes `name [(columns)] AS [NOT MATERIALIZED] (…)` out, and keeps what is in the brackets by its name. */
+/** Removes `name [(columns)] AS [NOT MATERIALIZED] (…)`, and stores the parenthesised part by name. */
 function withoutDefinitions(parts: readonly Part[], bodies: Map<string, (readonly Part[])[]>): readonly Part[] {
   const rest: Part[] = [];
   for (let at = 0; at < parts.length; at += 1) {
@@ -228,7 +228,7 @@ function isWord(part: Part | undefined, word: string): boolean {
   return part !== undefined && 'word' in part && part.type === 'word' && part.word === word;
 }
 
-/** @param statements the statement, and the texts of the database's own tables, indexes and views */
+/** @param statements the statement, and the texts of the database's tables, indexes and views */
 export function textsOf(statement: readonly Token[], others: readonly (readonly Token[])[]): Texts {
   const all = [statement, ...others];
   const values = all.flatMap((tokens) => tokens.filter(({ type }) => type === 'text' || type === 'slot'));
@@ -258,19 +258,20 @@ function patternBytes(texts: readonly (readonly Token[])[]): number {
       if (type !== 'word' && type !== 'quoted') continue;
       if (word !== 'LIKE' && word !== 'GLOB') continue;
       const pattern = tokens[at + 1];
-      const said = type === 'word' && (pattern?.type === 'text' || pattern?.type === 'slot') && isAlone(tokens[at + 2]);
-      most = Math.max(most, said ? (pattern?.bytes ?? 0) : limits.relicPatternBytes);
+      const written =
+        type === 'word' && (pattern?.type === 'text' || pattern?.type === 'slot') && isAlone(tokens[at + 2]);
+      most = Math.max(most, written ? (pattern?.bytes ?? 0) : limits.relicPatternBytes);
     }
   }
   return Math.min(most, limits.relicPatternBytes);
 }
 
-/** Whether the text before this is a plain value, without an operator that could enlarge it. */
+/** Whether the preceding text is a plain value, without an operator that could enlarge it. */
 function isAlone(after: Token | undefined): boolean {
   return after?.word !== '|' && after?.word !== '-' && after?.word !== 'COLLATE';
 }
 
-/** Rows of the largest document that `json_each` gets; null if one is not in the text. */
+/** Number of rows of the largest `json_each` document; null if one is not in the text. */
 function jsonItems(texts: readonly (readonly Token[])[]): number | null {
   let most = 1;
   for (const call of callsOf(texts, ['JSON_EACH', 'JSON_TREE'])) {
@@ -282,31 +283,31 @@ function jsonItems(texts: readonly (readonly Token[])[]): number | null {
 }
 
 /** Bytes of an argument, if it is a literal. */
-function saidBytes(argument: readonly Token[] | undefined): number | null {
+function literalBytes(argument: readonly Token[] | undefined): number | null {
   const [value, ...more] = argument ?? [];
   return more.length === 0 && (value?.type === 'text' || value?.type === 'slot') ? value.bytes : null;
 }
 
-/** The longest of some sizes; null when one is not known. */
+/** The largest of some sizes; null if one is unknown. */
 function longestOf(sizes: readonly (number | null)[]): number | null {
   return sizes.reduce<number | null>((most, size) => (most === null || size === null ? null : Math.max(most, size)), 1);
 }
 
 function needleBytes(texts: readonly (readonly Token[])[]): number | null {
   const calls = callsOf(texts, ['INSTR', 'REPLACE', 'TRIM', 'LTRIM', 'RTRIM']);
-  return longestOf(calls.flatMap((call) => (call.length < 2 ? [] : [saidBytes(call[1])])));
+  return longestOf(calls.flatMap((call) => (call.length < 2 ? [] : [literalBytes(call[1])])));
 }
 
 function replaceTimes(texts: readonly (readonly Token[])[]): number | null {
-  return longestOf(callsOf(texts, ['REPLACE']).flatMap((call) => (call.length < 3 ? [] : [saidBytes(call[2])])));
+  return longestOf(callsOf(texts, ['REPLACE']).flatMap((call) => (call.length < 3 ? [] : [literalBytes(call[2])])));
 }
 
-/** What `%5.2f` and the like add, besides their arguments; `*` would take a width from a value. */
+/** Bytes that formats such as `%5.2f` add, besides their arguments; `*` would take a width from a value. */
 function formatBytes(texts: readonly (readonly Token[])[]): number | null {
   let most = 0;
   for (const call of callsOf(texts, ['PRINTF', 'FORMAT'])) {
     const [format] = call[0] ?? [];
-    if (format?.type !== 'text' || saidBytes(call[0]) === null || format.word.includes('*')) return null;
+    if (format?.type !== 'text' || literalBytes(call[0]) === null || format.word.includes('*')) return null;
     let bytes = format.bytes;
     for (const [, flags = '', letter = ''] of format.word.matchAll(/%([^A-Z%]*)([A-Z])/g)) {
       // A number without an exponent has up to 309 digits.

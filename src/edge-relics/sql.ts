@@ -1,9 +1,9 @@
 /**
- * What of SQL an edge relic runs (R6): one statement of an allowed kind, with its values bound.
+ * Reads SQL for an edge relic (R6): one statement of an allowed kind, with bound values.
  *
- * The text is cut into tokens as SQLite does it, so that no string or comment hides a second statement.
- * SQLite at the edge cannot be interrupted: recursion is refused here, and what else a statement may do is
- * judged by its words (`shape.ts`) and by the program that SQLite makes of it (`cost.ts`).
+ * The text is tokenised like in SQLite, so that no string or comment can hide a second statement. SQLite in a Durable
+ * Object cannot be interrupted: recursion is rejected here; everything else is checked by words (shape.ts) and by the
+ * compiled program (cost.ts).
  */
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
@@ -11,7 +11,7 @@ import type { SqlValue } from '../domain/ports.ts';
 import { itemsOf } from './shape.ts';
 import type { Token } from './shape.ts';
 
-/** Names of the store's own tables begin so; no statement may name them. */
+/** Prefix of the store's own tables; no statement may name them. */
 export const OWN_TABLES = 'cortex_relic_';
 
 const READS = ['SELECT', 'VALUES', 'WITH'] as const;
@@ -23,25 +23,26 @@ const TOKEN =
   /(?<skip>\s+|--[^\n]*|\/\*[\s\S]*?(?:\*\/|$))|(?<text>'(?:[^']|'')*'?)|(?<quoted>"(?:[^"]|"")*"?|`(?:[^`]|``)*`?|\[[^\]]*\]?)|(?<slot>\?\d*|[:@$][A-Za-z_]\w*)|(?<word>[\p{L}\p{N}_$]+)|(?<sign>[\s\S])/gu;
 
 export interface Statement {
-  /** With every parameter written `?`. */
+  /** With every parameter replaced by `?`. */
   readonly sql: string;
   readonly values: readonly SqlValue[];
-  /** Its first word, in capitals. */
+  /** Its first word, in upper case. */
   readonly kind: string;
   readonly tokens: readonly Token[];
 }
 
-/** @returns the statement, or what is wrong with it */
+/** @returns the statement, or the issue */
 export function readStatement(
   text: string,
   params: Json | undefined,
   endpoint: 'query' | 'execute',
-): Statement | { readonly fault: string } {
+): Statement | { readonly issue: string } {
   if (text.length > limits.relicStatementChars) {
-    return { fault: `the statement is longer than ${limits.relicStatementChars} characters` };
+    return { issue: `the statement is longer than ${limits.relicStatementChars} characters` };
   }
-  if (text.includes('\0')) return { fault: 'the statement holds a NUL character' };
-  if (text.toLowerCase().includes(OWN_TABLES)) return { fault: `names with "${OWN_TABLES}" belong to the store` };
+  if (text.includes('\0')) return { issue: 'the statement contains a NUL character' };
+  if (text.toLowerCase().includes(OWN_TABLES))
+    return { issue: `names with "${OWN_TABLES}" are reserved for the store` };
   const values: SqlValue[] = [];
   const tokens: Token[] = [];
   let sql = '';
@@ -53,51 +54,53 @@ export function readStatement(
       sql += ' ';
       continue;
     }
-    if (ended) return { fault: 'one statement at a time: there is something behind the ";"' };
+    if (ended) return { issue: 'only one statement is allowed: there is text after the ";"' };
     if (token === ';') {
       ended = true;
       continue;
     }
     if (groups['slot'] !== undefined) {
       const value = valueFor(token, params, taken);
-      if (typeof value === 'object' && value !== null && 'fault' in value) return value;
+      if (typeof value === 'object' && value !== null && 'issue' in value) return value;
       if (token === '?') taken += 1;
       values.push(value);
       sql += '?';
-      const said = typeof value === 'string' ? value : '';
-      tokens.push({ word: '?', type: 'slot', bytes: Math.max(8, bytesOf(said)), items: itemsOf(said) });
+      const written = typeof value === 'string' ? value : '';
+      tokens.push({ word: '?', type: 'slot', bytes: Math.max(8, bytesOf(written)), items: itemsOf(written) });
       continue;
     }
     if (token === '(') depth += 1;
     if (token === ')') depth -= 1;
     if (depth > limits.relicStatementDepth) {
-      return { fault: `the statement has more than ${limits.relicStatementDepth} brackets within each other` };
+      return { issue: `parentheses are nested too deeply (allowed: ${limits.relicStatementDepth} levels)` };
     }
     sql += token;
     tokens.push(tokenOf(token, groups));
   }
   if (Array.isArray(params) && taken !== params.length) {
-    return { fault: `"params" has ${params.length} values for ${taken} placeholders "?"` };
+    return { issue: `"params" has ${params.length} values for ${taken} placeholders "?"` };
   }
   const words = tokens.map(({ word, type }) => ((word === '(' || word === ')') && type !== 'sign' ? '_' : word));
   const [kind = '', what = ''] = words;
   const allowed: readonly string[] = endpoint === 'query' ? READS : WRITES;
   if (!allowed.includes(kind)) {
-    return { fault: `"${kind.slice(0, limits.excerptChars)}" is not for ${endpoint} (allowed: ${allowed.join(', ')})` };
+    return {
+      issue: `"${kind.slice(0, limits.excerptChars)}" is not allowed for ${endpoint} (allowed: ${allowed.join(', ')})`,
+    };
   }
   if (kind === 'CREATE' && !(CREATES as readonly string[]).includes(what)) {
-    return { fault: `CREATE ${what.slice(0, limits.excerptChars)} is not allowed (allowed: ${CREATES.join(', ')})` };
+    return { issue: `CREATE ${what.slice(0, limits.excerptChars)} is not allowed (allowed: ${CREATES.join(', ')})` };
   }
   if (kind === 'ALTER' && words[words.indexOf('RENAME') + 1] === 'TO') {
-    // SQLite would write the new name into views, also where an expression of that name refers to the table.
-    return { fault: 'a table cannot be given another name' };
+    // SQLite would also rename it in views, including where an expression of that name refers to the table.
+    return { issue: 'a table cannot be renamed' };
   }
   const recursive = recursion(words);
-  if (recursive !== null) return { fault: `"${recursive}" is defined by itself: recursion is not allowed` };
+  if (recursive !== null) return { issue: `"${recursive}" refers to itself: recursion is not allowed` };
   return { sql: sql.trim(), values, kind, tokens };
 }
 
-/** A text of the database's own, which SQLite wrote: the words of a view, a table or an index. */
+/** Tokens of a text that SQLite stores: the definition of a view, a table or an index. */
 export function tokensOf(text: string): readonly Token[] {
   const tokens: Token[] = [];
   for (const { 0: token, groups = {} } of text.matchAll(TOKEN)) {
@@ -106,7 +109,7 @@ export function tokensOf(text: string): readonly Token[] {
   return tokens;
 }
 
-/** As names are compared: a doubled quote is the one it means; SQLite takes strings for names, too. */
+/** In the form used to compare names: a doubled quote is a single one. SQLite also accepts strings as names. */
 function tokenOf(token: string, groups: Readonly<Record<string, string | undefined>>): Token {
   if (groups['text'] !== undefined) {
     return { word: unquoted(token).toUpperCase(), type: 'text', bytes: bytesOf(token), items: itemsOf(token) };
@@ -129,15 +132,15 @@ function unquoted(token: string): string {
   return quote === '[' ? inner : inner.replaceAll(quote + quote, quote);
 }
 
-function valueFor(slot: string, params: Json | undefined, taken: number): SqlValue | { readonly fault: string } {
-  if (slot.length > 1 && slot.startsWith('?')) return { fault: `"${slot}": write "?" or ":name"` };
+function valueFor(slot: string, params: Json | undefined, taken: number): SqlValue | { readonly issue: string } {
+  if (slot.length > 1 && slot.startsWith('?')) return { issue: `"${slot}": write "?" or ":name"` };
   if (slot === '?') {
     if (Array.isArray(params) && taken < params.length) return bound(params[taken] ?? null);
-    return { fault: '"params" must be a list with a value for each "?"' };
+    return { issue: '"params" must be a list with one value for each "?"' };
   }
   const name = slot.slice(1);
   const named = typeof params === 'object' && params !== null && !Array.isArray(params) ? (params as JsonObject) : {};
-  return Object.hasOwn(named, name) ? bound(named[name] ?? null) : { fault: `"params" has no value for "${slot}"` };
+  return Object.hasOwn(named, name) ? bound(named[name] ?? null) : { issue: `"params" has no value for "${slot}"` };
 }
 
 function bound(value: Json): SqlValue {
@@ -145,7 +148,7 @@ function bound(value: Json): SqlValue {
   return typeof value === 'object' && value !== null ? JSON.stringify(value) : value;
 }
 
-/** The name of a common table expression that refers to itself; SQLite does not need the word RECURSIVE for that. */
+/** The name of a common table expression that refers to itself; SQLite does not require the word RECURSIVE. */
 function recursion(words: readonly string[]): string | null {
   if (!words.includes('WITH')) return null;
   for (const [at, word] of words.entries()) {

@@ -1,15 +1,15 @@
 /**
  * An edge relic's store: keys and values, a log, or a SQL database, in the SQLite of one object (R6).
  *
- * Owns what is stored, when it is forgotten, and what recent calls have done. Does not own who may call,
- * nor the alarm that has expired entries removed.
+ * Owns the stored data, its expiry, and the outcomes of recent calls. Does not own permissions, or the alarm that
+ * removes expired entries.
  *
  * Invariants:
- *  1. A call that changes something and the memory of its outcome reach the database together: asked
- *     again with the same key, it is answered as it was and nothing changes twice.
+ *  1. The change of a call and the record of its outcome are written together: a repeated call with the same key gets
+ *     the same answer and changes nothing.
  *  2. A call that fails changes nothing.
- *  3. What has expired is never shown, whether it has been removed or not.
- *  4. What is stored does not grow past the quota; what shrinks it is always possible.
+ *  3. Expired entries are never shown, whether they have been removed or not.
+ *  4. The stored data does not grow beyond the quota; deleting is always possible.
  */
 import type { ActionOutcome } from '../domain/action.ts';
 import { messageOf } from '../domain/errors.ts';
@@ -17,7 +17,7 @@ import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { EdgeRelicCall, SqlDatabase, SqlRow, SqlValue } from '../domain/ports.ts';
 import { WorkMeter } from '../domain/work.ts';
-import { judge } from './judge.ts';
+import { checkStatement } from './check-statement.ts';
 import { keyPage, logPage } from './pages.ts';
 import type { LogEntries } from './pages.ts';
 import { OWN_TABLES, readStatement } from './sql.ts';
@@ -25,7 +25,7 @@ import type { Statement } from './sql.ts';
 
 export interface RelicStoreOptions {
   readonly sql: SqlDatabase;
-  /** How much the database takes, in bytes. */
+  /** Size of the database in bytes. */
   readonly sizeBytes: () => number;
   /** Epoch milliseconds. */
   readonly now: () => number;
@@ -38,8 +38,8 @@ const SCHEMA = `${OWN_TABLES}schema`;
 const CHANGING: ReadonlySet<string> = new Set(['set', 'delete', 'increment', 'append', 'execute']);
 const UNITS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** The caller's mistake, or a full store: a failed outcome. */
-class RelicFault extends Error {
+/** An error of the caller, or a full store: a failed outcome. */
+class RelicError extends Error {
   readonly code: string;
   constructor(code: string, message: string) {
     super(message);
@@ -47,8 +47,8 @@ class RelicFault extends Error {
   }
 }
 
-/** Undoes what a reading statement may have written. */
-class Undo extends Error {}
+/** Rolls back what a read statement may have written. */
+class Rollback extends Error {}
 
 export class RelicStore {
   readonly #sql: SqlDatabase;
@@ -76,9 +76,9 @@ export class RelicStore {
   }
 
   /**
-   * Does one call. What is wrong with it is an outcome; nothing is thrown.
+   * Executes one call. Errors are returned as outcomes; nothing is thrown.
    *
-   * @param meter is charged with the work of the call, of `relicCallSteps` at most
+   * @param meter charged with the work of the call, at most `relicCallSteps`
    */
   call(call: EdgeRelicCall, meter = new WorkMeter(limits.relicCallSteps)): ActionOutcome {
     this.#meter = meter;
@@ -96,18 +96,18 @@ export class RelicStore {
       });
       return { ok: true, output };
     } catch (fault) {
-      const code = fault instanceof RelicFault ? fault.code : 'relic_error';
+      const code = fault instanceof RelicError ? fault.code : 'relic_error';
       return { ok: false, error: { code, message: `${call.relic.name}: ${messageOf(fault)}`, retryable: false } };
     }
   }
 
-  /** What a call with this key has done; null when it has changed nothing. */
+  /** The outcome of the call with this key; null if it changed nothing. */
   lookup(key: string): ActionOutcome | null {
     const [row] = this.#sql.exec(`SELECT output FROM ${DONE} WHERE key = ?`, key);
     return row === undefined ? null : { ok: true, output: parse(row['output']) };
   }
 
-  /** Removes what has expired, as much as one call may; the next expiry is past while there is more. */
+  /** Removes expired entries, within the limit of one call; the next expiry is in the past while more are left. */
   purge(): void {
     for (const [table, key] of [
       [KV, 'key'],
@@ -121,7 +121,7 @@ export class RelicStore {
     }
   }
 
-  /** When the next entry expires, epoch milliseconds; null when none does. */
+  /** When the next entry expires, epoch milliseconds; null if none does. */
   nextExpiry(): number | null {
     const times = [KV, LOG].flatMap((table) => {
       const at = this.#sql.exec(`SELECT min(expires_at) AS at FROM ${table} WHERE expires_at IS NOT NULL`)[0]?.['at'];
@@ -147,7 +147,7 @@ export class RelicStore {
       case 'query':
         return this.#query(parameters);
       default:
-        throw new RelicFault('unknown_endpoint', `there is no endpoint "${endpoint}"`);
+        throw new RelicError('unknown_endpoint', `there is no endpoint "${endpoint}"`);
     }
   }
 
@@ -159,7 +159,7 @@ export class RelicStore {
         const version = Number(this.#entry(key)?.['version'] ?? 0);
         const wanted = parameters['if_version'];
         if (wanted !== undefined && wanted !== version) {
-          throw new RelicFault('relic_conflict', `"${key}" has version ${version}, not ${JSON.stringify(wanted)}`);
+          throw new RelicError('relic_conflict', `"${key}" has version ${version}, not ${JSON.stringify(wanted)}`);
         }
         this.#put(call, key, parameters['value'] ?? null, version + 1);
         return { key, version: version + 1 };
@@ -174,9 +174,9 @@ export class RelicStore {
         const key = text(parameters['key']);
         const row = this.#entry(key);
         const before = row === null ? 0 : parse(row['value']);
-        if (typeof before !== 'number') throw new RelicFault('relic_error', `"${key}" does not hold a number`);
+        if (typeof before !== 'number') throw new RelicError('relic_error', `the value of "${key}" is not a number`);
         const sum = before + Number(parameters['by'] ?? 1);
-        if (!Number.isFinite(sum)) throw new RelicFault('relic_error', `"${key}" would be no number any more`);
+        if (!Number.isFinite(sum)) throw new RelicError('relic_error', `"${key}" would exceed the range of numbers`);
         this.#put(call, key, sum, Number(row?.['version'] ?? 0) + 1);
         return sum;
       }
@@ -184,7 +184,7 @@ export class RelicStore {
         const [row] = this.#sql.exec(
           `INSERT INTO ${LOG} (at, entry, expires_at) VALUES (?, ?, ?) RETURNING number`,
           this.#now(),
-          this.#written(parameters['entry'] ?? null),
+          this.#encoded(parameters['entry'] ?? null),
           this.#expiry(call),
         );
         return { number: Number(row?.['number'] ?? 0) };
@@ -207,7 +207,7 @@ export class RelicStore {
     this.#sql.exec(
       `INSERT OR REPLACE INTO ${KV} (key, value, version, updated_at, expires_at) VALUES (?, ?, ?, ?, ?)`,
       key,
-      this.#written(value),
+      this.#encoded(value),
       version,
       this.#now(),
       this.#expiry(call),
@@ -219,13 +219,13 @@ export class RelicStore {
     return ms === null ? null : Math.ceil(this.#now() + Math.min(ms, limits.relicTtlMs));
   }
 
-  /** @throws RelicFault where a value is larger than an entry may be */
-  #written(value: Json): string {
+  /** @throws RelicError if a value is too large for an entry */
+  #encoded(value: Json): string {
     const json = JSON.stringify(value);
     this.#meter.chargeChars(json.length);
     const bytes = new TextEncoder().encode(json).length;
     if (bytes <= limits.relicValueBytes) return json;
-    throw new RelicFault('too_large', `the value has ${bytes} bytes; at most ${limits.relicValueBytes} are allowed`);
+    throw new RelicError('too_large', `the value has ${bytes} bytes; at most ${limits.relicValueBytes} are allowed`);
   }
 
   #list(parameters: JsonObject): Json {
@@ -248,58 +248,60 @@ export class RelicStore {
       after: Number(after),
       since: this.#time(parameters['since'], 0),
       until: this.#time(parameters['until'], Number.MAX_SAFE_INTEGER),
-      // As in the JSON.
+      // As in JSON.
       filter: JSON.stringify(text(filter)).slice(1, -1),
       limit: pageOf(parameters),
       now: this.#now(),
     });
   }
 
-  #time(said: Json | undefined, otherwise: number): number {
-    if (said === undefined) return otherwise;
-    if (typeof said === 'number') return said;
-    const [, amount, unit = ''] = /^(\d+(?:\.\d+)?)([smhd])$/.exec(text(said)) ?? [];
-    const at = amount === undefined ? Date.parse(text(said)) : this.#now() - Number(amount) * (UNITS[unit] ?? 0);
-    if (Number.isNaN(at)) throw new RelicFault('invalid_parameters', `"${text(said)}" is not a time`);
+  #time(written: Json | undefined, otherwise: number): number {
+    if (written === undefined) return otherwise;
+    if (typeof written === 'number') return written;
+    const [, amount, unit = ''] = /^(\d+(?:\.\d+)?)([smhd])$/.exec(text(written)) ?? [];
+    const at = amount === undefined ? Date.parse(text(written)) : this.#now() - Number(amount) * (UNITS[unit] ?? 0);
+    if (Number.isNaN(at)) throw new RelicError('invalid_parameters', `"${text(written)}" is not a time`);
     return Math.round(at);
   }
 
   #query({ sql, params }: JsonObject): Json {
     const statement = readStatement(text(sql), params, 'query');
-    if ('fault' in statement) throw new RelicFault('invalid_parameters', statement.fault);
+    if ('issue' in statement) throw new RelicError('invalid_parameters', statement.issue);
     const found: { rows: SqlRow[] } = { rows: [] };
     try {
       this.#sql.transaction(() => {
         const limited = `SELECT * FROM (${statement.sql}\n) LIMIT ${limits.relicPageRows + 1}`;
-        this.#judge({ ...statement, sql: limited });
+        this.#checkStatement({ ...statement, sql: limited });
         found.rows = this.#sql.exec(limited, ...statement.values);
-        throw new Undo();
+        throw new Rollback();
       });
     } catch (fault) {
-      if (!(fault instanceof Undo)) throw fault;
+      if (!(fault instanceof Rollback)) throw fault;
     }
     return answerOf(found.rows);
   }
 
   #execute({ sql, params }: JsonObject): Json {
     const statement = readStatement(text(sql), params, 'execute');
-    if ('fault' in statement) throw new RelicFault('invalid_parameters', statement.fault);
-    this.#judge(statement);
+    if ('issue' in statement) throw new RelicError('invalid_parameters', statement.issue);
+    this.#checkStatement(statement);
     const rows = this.#sql.exec(statement.sql, ...statement.values);
     if (['CREATE', 'DROP', 'ALTER'].includes(statement.kind)) return { changes: 0 };
     const changes = Number(this.#sql.exec(`SELECT changes() AS changes`)[0]?.['changes'] ?? 0);
     return rows.length === 0 ? { changes } : { changes, ...answerOf(rows) };
   }
 
-  /** @returns the work that it may take; @throws RelicFault for what may not run: nothing could end it */
-  #judge(statement: Statement): number {
-    const judged = judge(this.#sql, statement, this.#sizeBytes());
-    this.#meter.charge('work' in judged ? judged.work / limits.relicWorkPerStep : limits.relicRefusalSteps);
-    if ('work' in judged) return judged.work;
-    throw new RelicFault(judged.code, judged.message);
+  /**
+   * @returns its maximum work. @throws RelicError for a statement that must not run, because it could not be stopped
+   */
+  #checkStatement(statement: Statement): number {
+    const checked = checkStatement(this.#sql, statement, this.#sizeBytes());
+    this.#meter.charge('work' in checked ? checked.work / limits.relicWorkPerStep : limits.relicRefusalSteps);
+    if ('work' in checked) return checked.work;
+    throw new RelicError(checked.code, checked.message);
   }
 
-  /** Statements of the manifest that have not run yet, in order. */
+  /** Runs the manifest's schema statements that have not run yet, in order. */
   #applySchema({ relic: { implementation } }: EdgeRelicCall): void {
     if (implementation.type !== 'edge' || implementation.schema.length === 0) return;
     const applied = Number(this.#sql.exec(`SELECT max(applied) AS applied FROM ${SCHEMA}`)[0]?.['applied'] ?? 0);
@@ -309,10 +311,10 @@ export class RelicStore {
       for (const [at, sql] of implementation.schema.entries()) {
         if (at < applied) continue;
         const statement = readStatement(sql, [], 'execute');
-        if ('fault' in statement) throw new RelicFault('relic_error', `schema statement ${at + 1}: ${statement.fault}`);
-        work += this.#judge(statement);
+        if ('issue' in statement) throw new RelicError('relic_error', `schema statement ${at + 1}: ${statement.issue}`);
+        work += this.#checkStatement(statement);
         if (work > limits.relicStatementWork) {
-          throw new RelicFault('too_large', `the schema takes more work than one call may, at statement ${at + 1}`);
+          throw new RelicError('too_large', `the schema exceeds the work limit of one call, at statement ${at + 1}`);
         }
         this.#sql.exec(statement.sql);
       }
@@ -333,7 +335,7 @@ export class RelicStore {
     const quota = implementation.type === 'edge' ? implementation.quotaBytes : limits.relicQuotaBytes;
     const size = this.#sizeBytes();
     if (size <= before || size <= quota + limits.relicOwnBytes) return;
-    throw new RelicFault('relic_full', `there is no room: it may hold ${quota} bytes`);
+    throw new RelicError('relic_full', `the relic is full (quota: ${quota} bytes)`);
   }
 }
 
@@ -349,7 +351,7 @@ function parse(value: SqlValue | undefined): Json {
   return JSON.parse(String(value)) as Json;
 }
 
-/** As many rows as one answer may hold. @throws RelicFault for a row that is too long for any */
+/** As many rows as one answer may contain. @throws RelicError for a row that is too long */
 function answerOf(rows: readonly SqlRow[]): { rows: JsonObject[]; truncated: boolean } {
   const shown: JsonObject[] = [];
   let chars = 0;
@@ -357,7 +359,10 @@ function answerOf(rows: readonly SqlRow[]): { rows: JsonObject[]; truncated: boo
     for (const [name, value] of Object.entries(row)) chars += name.length + charsOf(value);
     if (chars > limits.relicAnswerChars) {
       if (shown.length > 0) break;
-      throw new RelicFault('too_large', `a row has more than ${limits.relicAnswerChars} characters; take parts of it`);
+      throw new RelicError(
+        'too_large',
+        `a row has more than ${limits.relicAnswerChars} characters; select parts of it`,
+      );
     }
     shown.push(Object.fromEntries(Object.entries(row).map(jsonColumn)));
   }
@@ -369,7 +374,7 @@ function charsOf(value: SqlValue | ArrayBuffer): number {
   return typeof value === 'object' && value !== null ? (value.byteLength * 4) / 3 : 8;
 }
 
-/** Bytes, which JSON has not, as base64. */
+/** Encodes bytes as base64, because JSON has no binary type. */
 function jsonColumn([name, value]: [string, SqlValue | ArrayBuffer]): [string, Json] {
   if (value === null || typeof value === 'string') return [name, value];
   if (typeof value === 'number') return [name, Number.isFinite(value) ? value : null];

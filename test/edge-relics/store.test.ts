@@ -359,7 +359,7 @@ describe('[R6] sql', () => {
     ['WITH [a`b](n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM `a``b`) DELETE FROM t'],
     [''],
   ])('%s is refused', (sql) => {
-    expect(readStatement(sql, undefined, 'execute')).toHaveProperty('fault');
+    expect(readStatement(sql, undefined, 'execute')).toHaveProperty('issue');
   });
 
   test.each([

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { messageOf } from '../../src/domain/errors.ts';
 import type { Json } from '../../src/domain/json.ts';
 import { limits } from '../../src/domain/limits.ts';
-import { judge } from '../../src/edge-relics/judge.ts';
+import { checkStatement } from '../../src/edge-relics/check-statement.ts';
 import { readStatement } from '../../src/edge-relics/sql.ts';
 import { openNodeSql } from '../support/node-sql.ts';
 
@@ -41,11 +41,11 @@ const store = filled();
 function verdict(text: string, params?: Json): string {
   const endpoint = /^(?:SELECT|WITH|VALUES)/.test(text) ? 'query' : 'execute';
   const statement = readStatement(text, params, endpoint);
-  if ('fault' in statement) return `invalid_parameters: ${statement.fault}`;
+  if ('issue' in statement) return `invalid_parameters: ${statement.issue}`;
   const sql = endpoint === 'query' ? `SELECT * FROM (${statement.sql}\n) LIMIT 1001` : statement.sql;
   try {
-    const judged = judge(store, { ...statement, sql }, 10_000_000);
-    return 'work' in judged ? 'runs' : `${judged.code}: ${judged.message}`;
+    const checked = checkStatement(store, { ...statement, sql }, 10_000_000);
+    return 'work' in checked ? 'runs' : `${checked.code}: ${checked.message}`;
   } catch (fault) {
     return `relic_error: ${messageOf(fault)}`;
   }
@@ -150,8 +150,8 @@ describe('[R6] what could freeze the edge is refused before it runs', () => {
     sql.exec('CREATE VIEW v0 AS SELECT id FROM few a, few b');
     for (let n = 1; n < 9; n += 1) sql.exec(`CREATE VIEW v${n} AS SELECT 1 AS one FROM v${n - 1} a, v${n - 1} b`);
     const statement = readStatement('SELECT 1 FROM v8', undefined, 'query');
-    if ('fault' in statement) throw new Error(statement.fault);
-    expect(judge(sql, statement, 10_000_000)).toMatchObject({ code: 'too_large' });
+    if ('issue' in statement) throw new Error(statement.issue);
+    expect(checkStatement(sql, statement, 10_000_000)).toMatchObject({ code: 'too_large' });
   });
 });
 
@@ -220,6 +220,6 @@ test('[R6] a store has a limit of tables, indexes and views', () => {
   const sql = openNodeSql();
   for (let n = 0; n < limits.relicSchemaObjects; n += 1) sql.exec(`CREATE TABLE t${n} (a)`);
   const statement = readStatement('CREATE TABLE more (a)', undefined, 'execute');
-  if ('fault' in statement) throw new Error(statement.fault);
-  expect(judge(sql, statement, 1_000_000)).toMatchObject({ code: 'too_large' });
+  if ('issue' in statement) throw new Error(statement.issue);
+  expect(checkStatement(sql, statement, 1_000_000)).toMatchObject({ code: 'too_large' });
 });

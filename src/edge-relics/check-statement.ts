@@ -1,6 +1,6 @@
 /**
- * Judges a SQL statement before it runs (R6): SQLite at the edge cannot be interrupted, so what a statement
- * can do at most is worked out from its words, its program and the sizes of the tables that it opens.
+ * Checks a SQL statement before it runs (R6). SQLite in a Durable Object cannot be interrupted, so the maximum work of
+ * a statement is computed from its words, its program and the sizes of the tables that it opens.
  */
 import { limits } from '../domain/limits.ts';
 import type { SqlDatabase, SqlValue } from '../domain/ports.ts';
@@ -9,18 +9,18 @@ import type { StoredBytes } from './cost.ts';
 import type { TableSizes } from './counts.ts';
 import { NotAdmitted, routinesOf } from './flow.ts';
 import type { Instruction } from './flow.ts';
-import { definitionFault, shapeFault, textsOf } from './shape.ts';
+import { definitionIssue, shapeIssue, textsOf } from './shape.ts';
 import type { Token } from './shape.ts';
 import { OWN_TABLES, tokensOf } from './sql.ts';
 
-export interface JudgedStatement {
+export interface StatementToCheck {
   readonly sql: string;
   readonly values: readonly SqlValue[];
   readonly kind: string;
   readonly tokens: readonly Token[];
 }
 
-/** Why a statement does not run. */
+/** Why a statement must not run. */
 export interface Refusal {
   readonly code: 'invalid_parameters' | 'too_large';
   readonly message: string;
@@ -39,10 +39,10 @@ const DEFINES: ReadonlySet<string> = new Set(['CREATE', 'ALTER']);
 /** Functions whose results depend on texts that may be in a view, a constraint or a default. */
 const BY_TEXT = /^(?:like|glob|replace|printf|format)\(/;
 
-/** @returns the work that the statement may take, or why it does not run */
-export function judge(
+/** @returns the maximum work of the statement, or why it must not run */
+export function checkStatement(
   sql: SqlDatabase,
-  statement: JudgedStatement,
+  statement: StatementToCheck,
   databaseBytes: number,
 ): { readonly work: number } | Refusal {
   const schema = schemaOf(sql);
@@ -54,14 +54,14 @@ export function judge(
   if (DEFINES.has(statement.kind) && (schema.length >= limits.relicSchemaObjects || chars > limits.relicSchemaChars)) {
     return {
       code: 'too_large',
-      message: `the store may have ${limits.relicSchemaObjects} tables, indexes and views, and ${limits.relicSchemaChars} characters of their definitions`,
+      message: `the store may have ${limits.relicSchemaObjects} tables, indexes and views, with definitions of ${limits.relicSchemaChars} characters in total`,
     };
   }
-  const fault = shapeFault(statement.tokens, views);
-  if (fault !== null) return { code: 'too_large', message: fault };
+  const issue = shapeIssue(statement.tokens, views);
+  if (issue !== null) return { code: 'too_large', message: issue };
   if (DEFINES.has(statement.kind)) {
     const tables = schema.filter(({ type }) => type === 'table').map((table) => tokensOf(table.sql));
-    const wrong = definitionFault(statement.tokens, tables);
+    const wrong = definitionIssue(statement.tokens, tables);
     if (wrong !== null) return { code: 'invalid_parameters', message: wrong };
   }
   const program = sql
@@ -72,7 +72,7 @@ export function judge(
   const hidden = views.size > 0 || program.some(({ p4 }) => BY_TEXT.test(p4));
   const others = hidden ? schema.map((object) => views.get(object.name.toUpperCase()) ?? tokensOf(object.sql)) : [];
   const texts = textsOf(statement.tokens, others);
-  const measured = new Measured(sql, schema);
+  const measured = new TableMeasurements(sql, schema);
   try {
     const base = chars * 10 + program.length * 100;
     const rough = { total: databaseBytes, longest: Math.min(databaseBytes, limits.relicSqliteValueBytes) };
@@ -87,17 +87,17 @@ export function judge(
     const coarse = new Cost({ ...options, sizes: { rows, rowsPerKey: () => null }, stored: () => rough });
     const most = base + coarse.work(rough);
     if (most <= limits.relicStatementWork) return { work: most };
-    // Measuring has its price, and is needed for few statements.
+    // Measuring is expensive and rarely needed.
     const stored = (pages: readonly number[]): StoredBytes => measured.bytesOf(pages, databaseBytes);
     const work = base + new Cost({ ...options, sizes: measured, stored }).work(stored(coarse.pages));
     if (work <= limits.relicStatementWork) return { work };
     return {
       code: 'too_large',
-      message: `the statement could take ${times(work / limits.relicStatementWork)} the work that one may take, loop within loop and by the bytes of its values; narrow it, join by an index, or take it in parts`,
+      message: `the statement could need ${times(work / limits.relicStatementWork)} the allowed work, by its nested loops and the bytes of its values; restrict it, join by an index, or split it`,
     };
-  } catch (fault_) {
-    if (fault_ instanceof NotAdmitted) return { code: 'invalid_parameters', message: fault_.message };
-    throw fault_;
+  } catch (error) {
+    if (error instanceof NotAdmitted) return { code: 'invalid_parameters', message: error.message };
+    throw error;
   }
 }
 
@@ -105,7 +105,7 @@ function times(factor: number): string {
   return Number.isFinite(factor) && factor < 1e9 ? `${factor.toPrecision(2)} times` : 'many times';
 }
 
-/** The views that a statement names, and those that these name. */
+/** The views that a statement names, and those that they name. */
 function viewsOf(tokens: readonly Token[], schema: readonly SchemaObject[]): ReadonlyMap<string, readonly Token[]> {
   const all = new Map(schema.filter(({ type }) => type === 'view').map((view) => [view.name.toUpperCase(), view.sql]));
   const named = new Map<string, readonly Token[]>();
@@ -122,7 +122,7 @@ function viewsOf(tokens: readonly Token[], schema: readonly SchemaObject[]): Rea
   return named;
 }
 
-/** Everything but what belongs to the store itself, or to the platform. */
+/** All objects except those of the store itself and of the platform. */
 function schemaOf(sql: SqlDatabase): SchemaObject[] {
   return sql
     .exec(
@@ -140,8 +140,8 @@ function schemaOf(sql: SqlDatabase): SchemaObject[] {
     }));
 }
 
-/** Sizes of tables, each measured when it is asked for. */
-class Measured implements TableSizes {
+/** Sizes of tables, measured on demand. */
+class TableMeasurements implements TableSizes {
   readonly #sql: SqlDatabase;
   readonly #schema: readonly SchemaObject[];
   readonly #rows = new Map<string, number>();
@@ -156,7 +156,7 @@ class Measured implements TableSizes {
   }
 
   rows(page: number): number {
-    // The schema itself, with what the store and the platform have there; SQLite's own tables have a row for each.
+    // The schema table, including the objects of the store and the platform; SQLite's own tables have a row for each.
     const object = this.#at(page);
     if (object === null) return this.#schema.length + 20;
     const known = this.#rows.get(object.table);
@@ -192,7 +192,7 @@ class Measured implements TableSizes {
     return Number(row?.['n'] ?? 0);
   }
 
-  /** What the tables hold that begin at these pages. */
+  /** Content of the tables with these root pages. */
   bytesOf(pages: readonly number[], databaseBytes: number): StoredBytes {
     const key = pages.join();
     const known = this.#bytes.get(key) ?? this.#measuredBytes(pages, databaseBytes);
@@ -224,7 +224,7 @@ class Measured implements TableSizes {
     return { total, longest: Math.min(longest, limits.relicSqliteValueBytes) };
   }
 
-  /** Takes from what may be read to measure; what is not measured counts as the worst. */
+  /** Charges the measuring budget; what is not measured counts as the worst case. */
   #mayRead(values: number): boolean {
     if (!(values <= this.#valuesLeft)) return false;
     this.#valuesLeft -= values;
