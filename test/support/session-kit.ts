@@ -173,9 +173,27 @@ export async function runText(kit: SessionKit, ...pieces: string[]): Promise<Run
   return await resultOf(kit.session, kit.session.run(run.runId));
 }
 
+/** Digests that other threads are making. */
+const digests = new Set<Promise<unknown>>();
+const digest = crypto.subtle.digest.bind(crypto.subtle);
+crypto.subtle.digest = async (...given) => {
+  const made = digest(...given);
+  digests.add(made);
+  try {
+    return await made;
+  } finally {
+    digests.delete(made);
+  }
+};
+
 /** Lets everything happen that needs no time to pass. */
 export async function settle(): Promise<void> {
-  for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  for (let turn = 0; turn < 5; turn += 1) {
+    await new Promise((resolve) => setImmediate(resolve));
+    if (digests.size === 0) continue;
+    await Promise.allSettled(digests);
+    turn = 0;
+  }
 }
 
 /** A run as its document. */
