@@ -8,9 +8,9 @@ import type { TestSpecification } from 'vitest/node';
 /** Time-outs only end a test that hangs: a busy machine may take long. */
 const patient = { testTimeout: 300_000, hookTimeout: 300_000, expect: { poll: { timeout: 60_000, interval: 20 } } };
 
-/** Tests that start processes or runners: each file gets its own process. */
+/** Tests that start processes or stop the process's clock: each file gets its own process. */
 const PROCESSES = [
-  'container-runner/test/{main,startup,state}.test.ts',
+  'container-runner/test/{main,prewarm,startup,state}.test.ts',
   'container-runner/test/images/images.test.ts',
   'container-runner/test/jobs/crash.test.ts',
   'container-runner/test/relics/relics-docker.test.ts',

@@ -61,7 +61,7 @@ describe('[H4] errors are problem documents with a stable code', () => {
     const answer = await post(`/agent/session/${session}/message`, { contents: 'typo' });
     expect(await answer.json()).toMatchObject({
       code: 'invalid_request',
-      detail: '"contents": there is no such member (did you mean "content"?)',
+      detail: '"contents": unknown member (did you mean "content"?)',
       issues: [{ path: 'contents' }, { path: 'content' }],
     });
     const list = await post(`/agent/session/${session}/message`, { content: [{ type: 'text', text: 'x' }] });
@@ -200,11 +200,11 @@ describe('the surface', () => {
   });
 
   test.each([
-    ['/execute/direct?stream=false', '"stream" in the address goes with a text/plain body'],
-    ['/execute/streaming_protocol?agent=assistant', '"agent" in the address goes with a text/plain body'],
-    ['/plan?agent=assistant', '"agent" in the address goes with a text/plain body'],
-    ['/executions?limits=2', 'There is no query parameter "limits" (did you mean "limit"?)'],
-    ['/agents?token=x', 'This session token is not valid'],
+    ['/execute/direct?stream=false', '"stream" in the URL requires a text/plain body'],
+    ['/execute/streaming_protocol?agent=assistant', '"agent" in the URL requires a text/plain body'],
+    ['/plan?agent=assistant', '"agent" in the URL requires a text/plain body'],
+    ['/executions?limits=2', 'Unknown query parameter "limits" (did you mean "limit"?)'],
+    ['/agents?token=x', 'This session token is invalid or has expired'],
   ])('[H4] %s is answered with what is meant', async (path, words) => {
     const response =
       path.startsWith('/e') && !path.startsWith('/executions') ? post(path, { protocol_text: 'x' }) : null;
