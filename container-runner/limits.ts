@@ -47,6 +47,9 @@ export const limits = {
   killGraceMs: 2_000,
   /** How long pipes of a dead process may stay open. */
   drainMs: 1_000,
+  /** Searches for processes that outlive a program at the level `process`, and the time between them. */
+  processSweeps: 50,
+  processSweepMs: 20,
   processes: 64,
   maxProcesses: 512,
   mostProcesses: 32_768,

@@ -5,9 +5,11 @@
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import fs from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 import { limits } from '../limits.ts';
 import { endOf, feed, spawned, withPipes } from './child.ts';
@@ -18,6 +20,20 @@ import { baseEnvironment, commandOf, HARNESS, isHeapExhausted, PROGRAM_FILE } fr
 
 /** Environment variable that marks a job's processes, to find those that left the group. */
 const MARK = 'CORTEX_RUN';
+
+/**
+ * Kills the marked processes until two sweeps in a row find none: a process that is executing another program at the
+ * moment shows no environment, and one that forks is faster than one sweep.
+ */
+async function sweep(variable: string): Promise<void> {
+  let clean = 0;
+  for (let count = 0; clean < 2 && count < limits.processSweeps; count += 1) {
+    const left = marked(variable);
+    signalAll(left, 'SIGKILL');
+    clean = left.length === 0 ? clean + 1 : 0;
+    await sleep(limits.processSweepMs);
+  }
+}
 
 export class ProcessSandbox implements Sandbox {
   readonly level = 'process';
@@ -69,8 +85,15 @@ export class ProcessSandbox implements Sandbox {
       if (pid === undefined) return;
       signalAll([-pid, ...descendantsOf(pid), ...marked(`${MARK}=${mark}`)], signal);
     }
-    child.once('exit', () => signalTree('SIGKILL'));
+    const swept = (async () => {
+      // rejects if the program could not be started
+      const exited = await once(child, 'exit').catch(() => null);
+      if (exited === null) return;
+      signalTree('SIGKILL');
+      await sweep(`${MARK}=${mark}`);
+    })();
     const ended = endOf(pipes, (code) => isHeapExhausted(launch.interpreter, code)).then(async (end) => {
+      await swept;
       await fs.rm(directory, { recursive: true, force: true }).catch(() => undefined);
       return end;
     });
