@@ -48,11 +48,11 @@ export function readManifestFiles(folder: string): readonly ManifestFile[] {
 }
 
 /** Loads a folder, or a single file that must be a manifest. */
-function load(target: string, common: Catalog | null = null): LoadedManifests {
+function load(target: string, bundled: Catalog | null = null): LoadedManifests {
   const { files, unreadable } = readFolder(target);
   // the deployment's minimum intervals, from this folder or the environment
   const intervals = parseIntervals(settingsOf(join(import.meta.dirname, '..'), process.env).worker);
-  const loaded = loadManifests(files, { common, intervals });
+  const loaded = loadManifests(files, { bundled, intervals });
   const problems = [...unreadable, ...loaded.problems];
   if (problems.length === 0 && loaded.entries.length === 0 && statSync(target).isFile()) {
     const message = 'is not a manifest (expected YAML, or Markdown with "kind" in its front matter)';
@@ -75,8 +75,8 @@ export function checkManifests(folder: string): LoadedManifests {
 }
 
 /**
- * Loads any folder or file of an author. Imports may refer to bundled manifests, and a path inside the bundled folder is
- * checked together with all bundled manifests.
+ * Loads any folder or file of an author. Imports may refer to bundled manifests, and a path inside the bundled folder
+ * is checked together with all bundled manifests.
  */
 export function checkOwnManifests(target: string): LoadedManifests {
   const inside = relative(SHIPPED, target).split(sep).join('/');

@@ -62,8 +62,8 @@ type Script = z.infer<typeof script>;
  * @throws Error that names the invalid field
  */
 export function readScript(yaml: string): (request: SeenRequest) => ScriptedReply {
-  const { documents, faults } = readYaml(yaml.trim() === '' ? '{}' : yaml);
-  const [fault] = faults;
+  const { documents, errors } = readYaml(yaml.trim() === '' ? '{}' : yaml);
+  const [fault] = errors;
   if (fault !== undefined) throw new Error(`line ${fault.line}, column ${fault.column}: ${fault.message}`);
   const read = script.safeParse(documents[0]?.value ?? {});
   if (!read.success) throw new Error(z.prettifyError(read.error));

@@ -38,8 +38,8 @@ export interface CatalogData {
   readonly workflows: readonly WorkflowDefinition[];
   readonly monuments: readonly MonumentDefinition[];
   /**
-   * Definitions whose name is also used in another folder. Each belongs to the importers that are nearest to it
-   * (`agent/writer`), and takes precedence over the other one for them (M2).
+   * Definitions whose name is also used in another folder. Each is visible only to the importers nearest to it
+   * (`agent/writer`) and takes precedence for them (M2).
    */
   readonly scoped?: readonly { readonly importer: string; readonly definition: AnyDefinition }[];
 }
@@ -133,7 +133,7 @@ function summaryOf({ name, version, summary, description, tags, metadata }: Agen
   return { name, version, summary, description, tags, metadata };
 }
 
-/** A feed with a relic but without an endpoint uses the relic's first endpoint. */
+/** A feed that names a relic without an endpoint uses the relic's first endpoint. */
 function withEndpoint(feed: FeedDefinition, relics: ReadonlyMap<string, RelicDefinition>): FeedDefinition {
   const { source } = feed;
   if (source.type !== 'relic' || source.action !== null) return feed;

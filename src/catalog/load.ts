@@ -22,7 +22,7 @@ import { toWorkflow } from './build/build-workflow.ts';
 import { createCatalog } from './catalog.ts';
 import type { AnyDefinition, Catalog, CatalogData } from './catalog.ts';
 import { checkFeeds } from './check/check-feeds.ts';
-import { circleOf } from './check/check-recursion.ts';
+import { recursionOf } from './check/check-recursion.ts';
 import { TriggerCount } from './check/check-triggers.ts';
 import { check } from './check/issues.ts';
 import { ProblemLog, TooManyProblems } from './check/problem-log.ts';
@@ -58,7 +58,7 @@ export interface ManifestEntry {
 
 export interface LoadOptions {
   /** Definitions that imports can refer to in addition to the files; their names are reserved. */
-  readonly common?: Catalog | null;
+  readonly bundled?: Catalog | null;
   /** Why a manifest in `file` must not use this secret, or null (X3). */
   readonly refuseSecret?: (name: string, file: string) => string | null;
   /** Minimum intervals of feeds and schedules (F3, M6). Default: the built-in ones. */
@@ -101,7 +101,7 @@ export async function loadManifestsInSlices(
 class Loader {
   readonly #texts: ReadonlyMap<string, string>;
   readonly #paths: PathIndex;
-  readonly #common: Catalog | null;
+  readonly #bundled: Catalog | null;
   readonly #refuseSecret: NonNullable<LoadOptions['refuseSecret']>;
   readonly #intervals: IntervalLimits;
   readonly #isKept: NonNullable<LoadOptions['isKept']>;
@@ -117,15 +117,15 @@ class Loader {
   readonly #built = new Map<Found, AnyDefinition>();
 
   constructor(files: readonly ManifestFile[], options: LoadOptions) {
-    const { common = null, refuseSecret = () => null, read } = options;
+    const { bundled = null, refuseSecret = () => null, read } = options;
     this.#refuseSecret = refuseSecret;
     this.#intervals = options.intervals ?? DEFAULT_INTERVALS;
     this.#isKept = options.isKept ?? (() => false);
     this.#texts = new Map(files.map((file) => [normalPath(file.path), file.text]));
     this.#paths = new PathIndex(this.#texts.keys());
-    this.#common = common;
+    this.#bundled = bundled;
     this.#before = read ?? new Map();
-    this.#index = new ImportIndex(this.#paths, (path) => this.#texts.has(path), common);
+    this.#index = new ImportIndex(this.#paths, (path) => this.#texts.has(path), bundled);
     this.#bindings = new ImportBindings(this.#index, this.#log);
   }
 
@@ -149,14 +149,14 @@ class Loader {
       const reused = found.read.built !== null;
       this.#log.guarded(() => {
         const definition = this.#definition(found);
-        if (definition !== null && this.#mayName(found, definition)) this.#built.set(found, definition);
+        if (definition !== null && this.#checkSecrets(found, definition)) this.#built.set(found, definition);
       });
       const chars = found.document.source.length;
       yield reused ? chars / 8 : chars + (isScheduled(found) ? limits.cronChars : 0);
     }
     this.#countTriggers();
     yield* this.#checkAgents();
-    yield* this.#warnOfCircles();
+    yield* this.#warnOfRecursion();
     this.#bindings.warnOfMissing(this.#built);
     for (const { documents } of this.#read.values()) for (const { document } of documents) document.release();
     return {
@@ -172,15 +172,15 @@ class Loader {
   }
 
   /** Warns about workflows that always start themselves; at run time, the number of runs is limited (M7). */
-  *#warnOfCircles(): Generator<number, void> {
+  *#warnOfRecursion(): Generator<number, void> {
     const own = new Map(
       [...this.#built.values()].flatMap((one) => (one.kind === 'Workflow' ? [[one.name, one] as const] : [])),
     );
     for (const [found, definition] of this.#built) {
-      const circle = definition.kind === 'Workflow' ? circleOf(definition, own) : null;
+      const cycle = definition.kind === 'Workflow' ? recursionOf(definition, own) : null;
       yield own.size;
-      if (circle === null) continue;
-      const message = `the workflow always starts itself (${circle.join(' -> ')}), until ${limits.childDepth} runs are above each other, and that one fails: put a condition on a step`;
+      if (cycle === null) continue;
+      const message = `the workflow always starts itself (${cycle.join(' -> ')}), and fails at ${limits.childDepth} nested runs; add a condition to a step`;
       this.#log.warn(found, { path: ['steps'], part: 'value', message });
     }
   }
@@ -200,13 +200,16 @@ class Loader {
     };
   }
 
-  /** Removes workflows that exceed the limits of schedules and events; workflows that are already stored take precedence. */
+  /**
+   * Removes workflows that exceed the limits of schedules and events; workflows that are already stored take
+   * precedence.
+   */
   #countTriggers(): void {
-    const count = new TriggerCount(this.#common?.data.workflows ?? []);
+    const count = new TriggerCount(this.#bundled?.data.workflows ?? []);
     const kept: [Found, WorkflowDefinition][] = [];
     const others: [Found, WorkflowDefinition][] = [];
     for (const [found, definition] of this.#built) {
-      if (definition.kind === 'Workflow') (this.#wasTaken(found) ? kept : others).push([found, definition]);
+      if (definition.kind === 'Workflow') (this.#isStored(found) ? kept : others).push([found, definition]);
     }
     for (const [, definition] of kept) count.admit(definition, true);
     for (const [found, definition] of others) {
@@ -217,7 +220,7 @@ class Loader {
     }
   }
 
-  #wasTaken({ kind, name, document }: Found): boolean {
+  #isStored({ kind, name, document }: Found): boolean {
     return this.#isKept(kind, name, document.source);
   }
 
@@ -228,7 +231,7 @@ class Loader {
       if (definition.kind !== 'Agent' || definition.feeds.length === 0) continue;
       const resolved: ResolvedAgent | null = catalog.agent(found.name);
       if (resolved === null) continue;
-      const { errors, warnings } = checkFeeds(resolved, this.#common);
+      const { errors, warnings } = checkFeeds(resolved, this.#bundled);
       for (const warning of warnings) this.#log.warn(found, { ...warning, part: 'value' });
       if (errors.length > 0) this.#built.delete(found);
       this.#log.guarded(() => {
@@ -240,7 +243,7 @@ class Loader {
 
   #definition(found: Found): AnyDefinition | null {
     const known = found.read.built;
-    if (known !== null && this.#means(found, known)) {
+    if (known !== null && this.#isUnchanged(found, known)) {
       for (const warning of known.warnings) this.#log.warn(found, warning);
       const bound = known.targets.every(({ written, kind, field }) =>
         this.#bindings.resolve(written, kind, found, field),
@@ -267,26 +270,26 @@ class Loader {
   }
 
   /** Whether everything that a definition depends on is unchanged. */
-  #means(found: Found, { files, targets }: BuiltDefinition): boolean {
+  #isUnchanged(found: Found, { files, targets }: BuiltDefinition): boolean {
     return (
-      files.every(({ path, text }) => this.#texts.get(this.#paths.meant(found.file, path)) === text) &&
+      files.every(({ path, text }) => this.#texts.get(this.#paths.resolve(found.file, path)) === text) &&
       targets.every(({ written, kind, name }) => {
-        const meant = this.#index.look(written, kind, found);
-        return 'name' in meant && meant.name === name;
+        const result = this.#index.resolve(written, kind, found);
+        return 'name' in result && result.name === name;
       })
     );
   }
 
   /** Reports every secret that the definition must not use. */
-  #mayName(found: Found, definition: AnyDefinition): boolean {
-    let may = true;
+  #checkSecrets(found: Found, definition: AnyDefinition): boolean {
+    let allowed = true;
     for (const { name, path } of secretsNamedBy(definition)) {
       const message = this.#refuseSecret(name, found.file);
       if (message === null) continue;
-      may = false;
+      allowed = false;
       this.#log.report(found, { path, part: 'value', message });
     }
-    return may;
+    return allowed;
   }
 
   #admit(read: ReadDocument): void {
@@ -299,22 +302,22 @@ class Loader {
     const same = name === '' ? [] : this.#index.named(kind, name);
     const [first] = same;
     const at = { path: ['name'], part: 'value' } as const;
-    if (name !== '' && this.#index.isCommon(kind, name)) {
+    if (name !== '' && this.#index.isBundled(kind, name)) {
       const message = `"${name}" is the name of a bundled ${kind}, which cannot be changed`;
       return this.#log.report(found, { ...at, message });
     }
-    if (first === undefined) return this.#take(found);
+    if (first === undefined) return this.#add(found);
     const { line } = first.document.place(['name']);
-    const message = `there is already ${article(kind)} ${kind} "${name}", in ${first.file}:${line}`;
+    const message = `another ${kind} is already called "${name}", in ${first.file}:${line}`;
     // agents, workflows and monuments are called by name; tools and relics belong to their importers
     if ((kind !== 'tool' && kind !== 'relic') || this.#index.inSameFolder(kind, name, file)) {
       return this.#log.report(found, { ...at, message });
     }
-    this.#log.warn(found, { ...at, message: `${message}; importers that are nearer to this one use it` });
-    return this.#take({ ...found, scoped: true });
+    this.#log.warn(found, { ...at, message: `${message}; importers nearer to this one use it` });
+    return this.#add({ ...found, scoped: true });
   }
 
-  #take(found: Found): void {
+  #add(found: Found): void {
     this.#found.push(found);
     this.#index.add(found);
   }
@@ -340,17 +343,17 @@ class Loader {
     const definition = build(checked.value, {
       addIssue,
       unknown: checked.unknown,
-      intervals: this.#wasTaken(found) ? null : this.#intervals,
+      intervals: this.#isStored(found) ? null : this.#intervals,
       work: new WorkMeter(limits.manifestSchemaSteps),
       readFile: (path, field) => {
-        const text = this.#texts.get(this.#paths.meant(file, path));
+        const text = this.#texts.get(this.#paths.resolve(file, path));
         if (text === undefined) {
           addIssue(field, `names the file "${path}", but there is no ${relativeTo(file, path)}`);
           return null;
         }
         left -= text.length;
         if (left < 0) {
-          const message = `the files that the manifest names have more than ${limits.definitionChars} characters in total`;
+          const message = `the files of the manifest have more than ${limits.definitionChars} characters in total`;
           this.#log.report(found, { path: field, part: 'value', message });
           throw new TooManyProblems();
         }
@@ -373,8 +376,4 @@ class Loader {
 function isScheduled({ kind, normalised: { value } }: Found): boolean {
   const trigger = kind === 'workflow' && isJsonObject(value) ? value['trigger'] : null;
   return isJsonObject(trigger) && trigger['type'] === 'scheduled';
-}
-
-function article(kind: ManifestKind): string {
-  return kind === 'agent' ? 'an' : 'a';
 }

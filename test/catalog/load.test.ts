@@ -169,7 +169,7 @@ test.each([
   [
     'a wrong kind',
     'kind: Toool\n',
-    'a.yaml:1:7: kind: "Toool" is not a kind of manifest (allowed: Agent, Tool, Relic, Workflow, Monument). Did you mean Tool?',
+    'a.yaml:1:7: kind: "Toool" is not a manifest kind (allowed: Agent, Tool, Relic, Workflow, Monument). Did you mean Tool?',
   ],
   ['a list', '- a\n', 'a.yaml:1:1: a manifest is a map of fields, such as "kind: Agent"'],
   ['a broken flow list', 'kind: Tool\nname: [a\n', 'a.yaml:3:1: not valid YAML: '],
@@ -244,11 +244,11 @@ test('[M1] what cannot be loaded is reported and the rest loads', () => {
 
 test('[M1] the same name twice is an error that names the other file', () => {
   expect(problemsOf({ 'x/a.yaml': tool('twin'), 'x/b.yaml': tool('twin') })).toEqual([
-    'x/b.yaml:3:7: name: there is already a tool "twin", in x/a.yaml:3',
+    'x/b.yaml:3:7: name: another tool is already called "twin", in x/a.yaml:3',
   ]);
   // what is called by its name in addresses cannot have two meanings, wherever it stands
   expect(problemsOf({ 'x/a.yaml': agent('twin'), 'y/a.yaml': agent('twin') })).toEqual([
-    'y/a.yaml:3:7: name: there is already an agent "twin", in x/a.yaml:3',
+    'y/a.yaml:3:7: name: another agent is already called "twin", in x/a.yaml:3',
   ]);
 });
 
@@ -268,8 +268,8 @@ test.each([
     `kind: Tool\na: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c,*c,*c,*c]\n`,
     /aliases/,
   ],
-  ['nesting without end', `kind: Tool\na: ${'['.repeat(20_000)}`, /nests deeper|not valid YAML/],
-  ['100 levels', `kind: Tool\na: ${'['.repeat(100)}${']'.repeat(100)}`, /nests deeper than 64 levels/],
+  ['nesting without end', `kind: Tool\na: ${'['.repeat(20_000)}`, /nested deeper|not valid YAML/],
+  ['100 levels', `kind: Tool\na: ${'['.repeat(100)}${']'.repeat(100)}`, /nested deeper than 64 levels/],
   ['not a number', 'kind: Tool\na: .nan\n', /not a valid JSON number/],
   ['a binary tag', 'kind: Tool\na: !!binary aGk=\n', /not supported|not valid YAML|unresolved/i],
 ])('[M1] %s is a fault of the file, not a crash', (_what, text, message) => {

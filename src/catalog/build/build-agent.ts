@@ -85,7 +85,7 @@ function toFeeds(written: readonly FeedInput[], context: BuildContext): FeedDefi
   let periodic = 0;
   return written.map((feed, index) => {
     const field = ['context_feeds', index];
-    if (seen.has(feed.id)) context.addIssue([...field, 'id'], `there is already a feed "${feed.id}"`);
+    if (seen.has(feed.id)) context.addIssue([...field, 'id'], `another feed is already called "${feed.id}"`);
     seen.add(feed.id);
     if (feed.type === 'periodic') periodic += 1;
     if (feed.type === 'periodic' && periodic > limits.periodicFeeds && context.intervals !== null) {

@@ -9,7 +9,7 @@ import type { FieldPath } from '../check/problem.ts';
 import type { ToolInput } from '../schema/schema.ts';
 import { toMs } from '../schema/units.ts';
 
-/** What a builder gets from the loader. */
+/** What the loader provides to a builder. */
 export interface BuildContext {
   addIssue(path: FieldPath, message: string): void;
   /** The text of a file, by its path relative to the manifest; reports an issue and returns null if it is missing. */

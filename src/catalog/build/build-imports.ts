@@ -6,7 +6,7 @@ import type { AgentInput } from '../schema/schema.ts';
 
 const IMPORTABLE = { agents: 'agent', tools: 'tool', relics: 'relic', workflows: 'workflow' } as const;
 
-/** Resolves one import; reports an issue and returns null if there is nothing by that name. */
+/** Resolves one import; reports an issue and returns null if the name does not exist. */
 export type ImportTarget = (written: string, kind: ImportKind, field: FieldPath) => string | null;
 
 export function toImports(written: AgentInput['import'], target: ImportTarget): AgentDefinition['imports'] {

@@ -1,4 +1,4 @@
-/** Builds a collection: its own fields are kept as they are (M1). */
+/** Builds a collection; keeps its own fields unchanged (M1). */
 import type { Json, JsonObject } from '../../domain/json.ts';
 import type { MonumentDefinition } from '../catalog.ts';
 import type { MonumentInput } from '../schema/schema.ts';

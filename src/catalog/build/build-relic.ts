@@ -35,12 +35,12 @@ function toImplementation(input: RelicInput, context: BuildContext): RelicImplem
   const written = input.implementation;
   if (written.type === 'edge') {
     if (written.schema !== undefined && written.store !== 'sql') {
-      context.addIssue(['implementation', 'schema'], `is allowed for sql stores only, this one is ${written.store}`);
+      context.addIssue(['implementation', 'schema'], `is allowed only for sql stores; this store is ${written.store}`);
     }
     const quotaBytes = written.quota === undefined ? limits.relicQuotaBytes : toBytes(written.quota);
     if (quotaBytes > limits.relicQuotaMostBytes) {
       const most = limits.relicQuotaMostBytes / 1_048_576;
-      context.addIssue(['implementation', 'quota'], `is more than an edge relic may hold (${most} MiB)`);
+      context.addIssue(['implementation', 'quota'], `exceeds the maximum size of an edge relic (${most} MiB)`);
     }
     const schema = [written.schema ?? []].flat();
     if (schema.length > limits.relicSchemaStatements) {
@@ -91,9 +91,9 @@ function writtenEndpoints({ endpoints }: RelicInput, context: BuildContext): Wri
   for (const { name, key, spec } of entries) {
     const path = ['endpoints', key];
     if (name === undefined || !/^[A-Za-z_][A-Za-z0-9_-]{0,63}$/.test(name)) {
-      context.addIssue(path, name === undefined ? 'has no "name"' : `"${name}" is not a name for an endpoint`);
+      context.addIssue(path, name === undefined ? 'has no "name"' : `"${name}" is not a valid endpoint name`);
     } else if (found.some((other) => other.name === name)) {
-      context.addIssue(path, `there is already an endpoint "${name}"`);
+      context.addIssue(path, `another endpoint is already called "${name}"`);
     } else found.push({ name, path, spec: typeof spec === 'string' ? {} : spec });
   }
   return found;
@@ -112,8 +112,11 @@ function edgeEndpoints(
     if (known !== undefined) return [toEndpoint(one, known, context)];
     const names = standard.map(({ name }) => name);
     const [near] = nearestNames(one.name, names);
-    const meant = near === undefined ? '' : `. Did you mean ${near}?`;
-    context.addIssue(one.path, `a ${store} store has no endpoint "${one.name}" (allowed: ${names.join(', ')})${meant}`);
+    const suggestion = near === undefined ? '' : `. Did you mean ${near}?`;
+    context.addIssue(
+      one.path,
+      `a ${store} store has no endpoint "${one.name}" (allowed: ${names.join(', ')})${suggestion}`,
+    );
     return [];
   });
 }

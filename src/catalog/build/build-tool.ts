@@ -62,7 +62,7 @@ function toScript(
 ): { readonly runtime: ScriptRuntime; readonly source: string } {
   const { script, entrypoint } = written;
   if ((script === undefined) === (entrypoint === undefined)) {
-    context.addIssue(['implementation'], 'needs exactly one of "entrypoint" (a path) and "script" (the source itself)');
+    context.addIssue(['implementation'], 'needs exactly one of "entrypoint" (a path) and "script" (the source code)');
   }
   const runtime = written.runtime === 'python' ? 'python3' : (written.runtime ?? runtimeOf(entrypoint ?? ''));
   if (runtime === undefined) {

@@ -18,7 +18,7 @@ export type StepKind = (typeof STEP_KINDS)[number];
 
 export interface WorkflowContext extends BuildContext {
   readonly imports: AgentDefinition['imports'];
-  /** Resolves a step's target to a name; reports an issue and returns null if there is none. */
+  /** Resolves a step's target to a name; reports an issue and returns null if it does not exist. */
   target(written: string, kind: StepKind, field: FieldPath): string | null;
 }
 
@@ -62,7 +62,7 @@ export function toWorkflow(input: WorkflowInput, context: WorkflowContext): Work
   };
 }
 
-/** Accepts `$(steps.s.field)` and `steps.s.field` in fields that hold only a path. */
+/** Accepts `$(steps.s.field)` and `steps.s.field` in fields that contain only a path. */
 function plainPath(source: string): string {
   return /^\s*\$[({](.*)[)}]\s*$/.exec(source)?.[1]?.trim() ?? source.trim();
 }
@@ -108,7 +108,8 @@ function toSteps(written: readonly StepInput[], field: FieldPath, depth: number,
   }
   const names = new Set<string>();
   for (const [index, { name }] of written.entries()) {
-    if (names.has(name)) context.addIssue([...field, index, 'name'], `there is already a step "${name}" in this list`);
+    if (names.has(name))
+      context.addIssue([...field, index, 'name'], `another step in this list is already called "${name}"`);
     names.add(name);
   }
   const steps = written.map((step, index) => toStep(step, [...field, index], depth, building));
@@ -186,19 +187,19 @@ function checkFields(step: StepInput, field: FieldPath, { addIssue }: BuildConte
     if (step[name] === undefined) addIssue([...field, name], `is missing: ${what}`);
   };
   if (type === 'conditional') {
-    need('condition', 'what decides');
+    need('condition', 'a CEL expression');
     if ((step.steps ?? step.else ?? step.otherwise) === undefined)
       need('steps', 'the steps to run if the condition is true');
   } else if (step.else !== undefined)
-    addIssue([...field, 'else'], `is allowed for conditional steps only, this one is ${type}`);
+    addIssue([...field, 'else'], `is allowed only for conditional steps; this step is ${type}`);
   if (type === 'parallel') need('steps', 'the steps to run in parallel');
   if (type === 'for_each') {
     need('items', 'the list, or a reference to one');
     need('steps', 'the steps to run for each item');
   } else if (step.items !== undefined)
-    addIssue([...field, 'items'], `is allowed for for_each steps only, this one is ${type}`);
+    addIssue([...field, 'items'], `is allowed only for for_each steps; this step is ${type}`);
   if (step.steps !== undefined && type !== 'conditional' && type !== 'parallel' && type !== 'for_each') {
-    addIssue([...field, 'steps'], `is allowed for conditional, parallel and for_each steps only, this one is ${type}`);
+    addIssue([...field, 'steps'], `is allowed only for conditional, parallel and for_each steps; this step is ${type}`);
   }
 }
 
@@ -214,7 +215,7 @@ function checkDependencies(
       if (names.has(name)) continue;
       const near = nearestNames(name, [...names]);
       const hint = near.length > 0 ? `did you mean ${near[0]}?` : `known: ${[...names].join(', ')}`;
-      addIssue([...field, index, 'depends_on', place], `no step of this list is called "${name}" (${hint})`);
+      addIssue([...field, index, 'depends_on', place], `no step in this list is called "${name}" (${hint})`);
     }
   }
 }

@@ -9,16 +9,20 @@ const LIMIT = {
   type: 'integer',
   minimum: 1,
   maximum: limits.relicPageRows,
-  description: 'How many at most. Default 100.',
+  description: 'Maximum number. Default 100.',
 };
-const TTL = { type: 'number', exclusiveMinimum: 0, description: 'Seconds until it is forgotten.' };
+const TTL = { type: 'number', exclusiveMinimum: 0, description: 'Lifetime in seconds.' };
 const TEXT = { type: 'string', minLength: 1 };
-const PARAMS = { type: ['array', 'object'], description: 'Values for ?, in order, or for :name, by name.' };
+const PARAMS = { type: ['array', 'object'], description: 'Values for ? by position, or for :name by name.' };
 const SINCE = {
   type: ['string', 'number'],
-  description: 'From this time on: ISO 8601, epoch milliseconds, or an age such as "1h".',
+  description: 'Earliest time: ISO 8601, epoch milliseconds, or an age such as "1h".',
 };
-const FILTER = { type: 'string', description: 'Only entries whose text holds this.' };
+const UNTIL = {
+  type: ['string', 'number'],
+  description: 'Latest time: ISO 8601, epoch milliseconds, or an age such as "1h".',
+};
+const FILTER = { type: 'string', description: 'Only entries whose JSON contains this text.' };
 
 function endpoint(
   name: string,
@@ -47,7 +51,7 @@ const KV = [
   endpoint(
     'get',
     'idempotent',
-    'The value of a key; null (or the default) when there is none.',
+    'The value of a key; null or the default if the key does not exist.',
     { key: KEY, default: {} },
     ['key'],
   ),
@@ -59,27 +63,31 @@ const KV = [
       key: KEY,
       value: { description: 'Any JSON value.' },
       ttl: TTL,
-      if_version: { type: 'integer', minimum: 0, description: 'Only if this is its version; 0 = only if it is new.' },
+      if_version: {
+        type: 'integer',
+        minimum: 0,
+        description: 'Only if the key has this version; 0 = only if it does not exist.',
+      },
     },
     ['key', 'value'],
   ),
-  endpoint('delete', 'idempotent', 'Forgets a key.', { key: KEY }, ['key']),
+  endpoint('delete', 'idempotent', 'Deletes a key.', { key: KEY }, ['key']),
   endpoint(
     'list',
     'idempotent',
-    'Keys in order with their values, a page at a time.',
+    'One page of keys in order, with their values.',
     {
-      prefix: { type: 'string', description: 'Only keys that begin with this.' },
-      after: { type: 'string', description: 'The last key of the page before.' },
+      prefix: { type: 'string', description: 'Only keys with this prefix.' },
+      after: { type: 'string', description: 'The last key of the previous page.' },
       limit: LIMIT,
-      values: { type: 'boolean', description: 'Whether the values come along. Default true.' },
+      values: { type: 'boolean', description: 'Whether to include the values. Default true.' },
     },
     [],
   ),
   endpoint(
     'increment',
     'unsafe',
-    'Adds to the number under a key and returns the sum.',
+    'Adds to the number stored under a key; returns the sum.',
     { key: KEY, by: { type: 'number', description: 'Default 1.' }, ttl: TTL },
     ['key'],
   ),
@@ -99,10 +107,10 @@ const LOG = [
   endpoint(
     'range',
     'idempotent',
-    'Entries by number, oldest first, a page at a time.',
+    'One page of entries in order, oldest first.',
     {
-      after: { type: 'integer', minimum: 0, description: 'The number of the last entry of the page before.' },
-      until: SINCE,
+      after: { type: 'integer', minimum: 0, description: 'The number of the last entry of the previous page.' },
+      until: UNTIL,
       limit: LIMIT,
       filter: FILTER,
       since: SINCE,
@@ -112,12 +120,8 @@ const LOG = [
 ];
 
 const SQL = [
-  endpoint('query', 'idempotent', 'Reads with one SELECT of SQLite; returns the rows.', { sql: TEXT, params: PARAMS }, [
-    'sql',
-  ]),
-  endpoint('execute', 'unsafe', 'Runs one statement of SQLite that changes something.', { sql: TEXT, params: PARAMS }, [
-    'sql',
-  ]),
+  endpoint('query', 'idempotent', 'Runs one SQLite SELECT; returns the rows.', { sql: TEXT, params: PARAMS }, ['sql']),
+  endpoint('execute', 'unsafe', 'Runs one SQLite statement that changes data.', { sql: TEXT, params: PARAMS }, ['sql']),
 ];
 
 /** The endpoints of each kind of store; a feed without an endpoint uses the first one. */

@@ -53,7 +53,7 @@ export const NO_PARAMETERS: JsonObject = { type: 'object', properties: {}, addit
  * In a list or a map, a spec is optional unless it has `required: true`; a bare type is required unless it ends in `?`;
  * unknown parameters are rejected. A JSON Schema is used unchanged.
  *
- * @param addIssue receives each issue with its path inside `written`
+ * @param addIssue receives each issue, with its path relative to `written`
  * @param work charged for parsing schemas and patterns; one meter for a whole manifest
  */
 export function toParameterSchema(
@@ -139,7 +139,7 @@ function checkName(name: Json | undefined, path: FieldPath, addIssue: (issue: Pa
   return false;
 }
 
-/** One spec of a list or map: `required` and the abbreviated types are ours, other fields are JSON Schema. */
+/** One spec of a list or map: `required` and the abbreviated types are extensions, other fields are JSON Schema. */
 function fromSpec(
   spec: JsonObject,
   path: FieldPath,
@@ -195,14 +195,14 @@ function schemaOf(
 }
 
 function checkedSchema(schema: JsonObject, addIssue: (issue: ParameterIssue) => void, work: WorkMeter): JsonObject {
-  let faults = 0;
+  let errors = 0;
   const report = (path: FieldPath, message: string): void => {
-    faults += 1;
+    errors += 1;
     addIssue({ path, message });
   };
   checkSchema(schema, schema, report);
   const prepared = prepare(schema, report, work);
-  if (faults > 0 || prepared === null) return NO_PARAMETERS;
+  if (errors > 0 || prepared === null) return NO_PARAMETERS;
   if (schema['type'] !== undefined && schema['type'] !== 'object') {
     addIssue({
       path: ['type'],
@@ -213,7 +213,7 @@ function checkedSchema(schema: JsonObject, addIssue: (issue: ParameterIssue) => 
     // a full walk also finds errors such as a $ref to itself
     checkValue(prepared, {}, new WorkMeter(limits.manifestSchemaSteps));
   } catch (fault) {
-    addIssue({ path: [], message: `not a usable JSON Schema: ${messageOf(fault)}` });
+    addIssue({ path: [], message: `not a valid JSON Schema: ${messageOf(fault)}` });
   }
   return { type: 'object', ...schema };
 }
@@ -230,7 +230,7 @@ function prepare(
     return prepared;
   } catch (fault) {
     if (!(fault instanceof WorkExceeded)) throw fault;
-    report([], `the schemas and patterns of the manifest together are too many (allowed: ${work.allowed} steps)`);
+    report([], `the schemas and patterns of the manifest are too large in total (allowed: ${work.allowed} steps)`);
     return null;
   }
 }
@@ -260,7 +260,7 @@ function checkSchema(
     report([...path, 'required'], `expected a list of property names, found ${typeName(schema['required'])}`);
   }
   const target = schema['$ref'];
-  if (typeof target === 'string' && !leadsSomewhere(target, root)) {
+  if (typeof target === 'string' && !hasTarget(target, root)) {
     report([...path, '$ref'], `${quoted(target)} does not exist (allowed: "#/…" in this schema)`);
   }
   for (const key of ['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas']) {
@@ -279,8 +279,8 @@ function checkSchema(
   }
 }
 
-/** Whether a `$ref` has a target in the same schema. Other documents are never fetched. */
-function leadsSomewhere(target: string, root: JsonObject): boolean {
+/** Whether a `$ref` has a target in the same schema. Other documents are never loaded. */
+function hasTarget(target: string, root: JsonObject): boolean {
   if (target === '#') return true;
   if (!target.startsWith('#/')) return false;
   let current: Json | undefined = root;

@@ -1,12 +1,12 @@
 /** Context variables in manifest text: `${NAME}` and `${NAME:-default}` (M5). */
 
-/** An escaped opening, or an opening with its name and what follows it. */
+/** An escaped opening, or an opening with its name and the character after it. */
 const OPENING = /\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]{0,63})(\}|:-)/g;
 
 /**
- * Replaces `${NAME}` with its value, and `${NAME:-default}` with its value or, if it is unset or empty, the default. A name
- * without value and default is left unchanged; `$${` is a literal `${`. Values are data and are not resolved again. Only
- * own properties of `variables` are read, never the process environment.
+ * Replaces `${NAME}` with its value, and `${NAME:-default}` with its value or, if it is unset or empty, the default. A
+ * name without value and default is left unchanged; `$${` is a literal `${`. Values are data and are not resolved
+ * again. Only own properties of `variables` are read, never the process environment.
  */
 export function resolveVariables(text: string, variables: Readonly<Record<string, string>>): string {
   let resolved = '';

@@ -10,8 +10,8 @@ interface FeedIssues {
   readonly warnings: readonly { readonly path: FieldPath; readonly message: string }[];
 }
 
-/** @param common bundled definitions that the agent may import */
-export function checkFeeds(resolved: ResolvedAgent, common: Catalog | null): FeedIssues {
+/** @param bundled bundled definitions that the agent may import */
+export function checkFeeds(resolved: ResolvedAgent, bundled: Catalog | null): FeedIssues {
   const errors: { path: FieldPath; message: string }[] = [];
   const warnings: { path: FieldPath; message: string }[] = [];
   for (const [index, { source, when, allowUnsafe }] of resolved.agent.feeds.entries()) {
@@ -22,9 +22,12 @@ export function checkFeeds(resolved: ResolvedAgent, common: Catalog | null): Fee
     if (!imported.includes(name)) {
       const near = nearestNames(name, imported);
       const hint = near.length > 0 ? `did you mean ${near[0]}?` : `it imports: ${imported.join(', ') || 'none'}`;
-      warnings.push({ path, message: `the agent does not import the ${type} "${name}": no value will come (${hint})` });
-    } else if (when === 'periodic' && allowUnsafe !== true && effectsOf(source, resolved, common) === 'unsafe') {
-      const message = `the ${type} "${name}" has unsafe effects, and a periodic feed would repeat them; declare its effects where they are others, or say allow_unsafe: true in the feed`;
+      warnings.push({
+        path,
+        message: `the agent does not import the ${type} "${name}", so the feed will have no value (${hint})`,
+      });
+    } else if (when === 'periodic' && allowUnsafe !== true && effectsOf(source, resolved, bundled) === 'unsafe') {
+      const message = `the ${type} "${name}" has unsafe effects, and a periodic feed would repeat them; correct its declared effects, or set allow_unsafe: true in the feed`;
       errors.push({ path, message });
     }
   }
@@ -32,11 +35,11 @@ export function checkFeeds(resolved: ResolvedAgent, common: Catalog | null): Fee
 }
 
 /** Null for a missing source, which is reported elsewhere. */
-function effectsOf(source: FeedSource, { tools, relics }: ResolvedAgent, common: Catalog | null): Effects | null {
+function effectsOf(source: FeedSource, { tools, relics }: ResolvedAgent, bundled: Catalog | null): Effects | null {
   const { type, name, action } = source;
-  if (type === 'tool') return (tools.get(name) ?? common?.tool(name))?.effects ?? null;
+  if (type === 'tool') return (tools.get(name) ?? bundled?.tool(name))?.effects ?? null;
   if (type !== 'relic') return 'unsafe';
-  const endpoints = (relics.get(name) ?? common?.relic(name))?.endpoints ?? {};
+  const endpoints = (relics.get(name) ?? bundled?.relic(name))?.endpoints ?? {};
   const endpoint = action ?? Object.keys(endpoints)[0] ?? '';
   return Object.hasOwn(endpoints, endpoint) ? (endpoints[endpoint]?.effects ?? null) : null;
 }

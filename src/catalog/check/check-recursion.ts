@@ -6,7 +6,7 @@ import type { WorkflowDefinition, WorkflowStep } from '../../domain/manifest.ts'
 const LONGEST = 4 * limits.childDepth;
 
 /** @returns the names along the cycle, from the workflow to itself; null if a condition or a list may end it */
-export function circleOf(
+export function recursionOf(
   workflow: WorkflowDefinition,
   all: ReadonlyMap<string, WorkflowDefinition>,
 ): readonly string[] | null {

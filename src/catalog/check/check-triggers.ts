@@ -8,11 +8,11 @@ const LISTED = 10;
 
 export class TriggerCount {
   readonly #scheduled: string[] = [];
-  readonly #waiting = new Map<string, string[]>();
+  readonly #byEvent = new Map<string, string[]>();
 
-  /** @param common bundled workflows: they count for events, but their schedules are counted separately */
-  constructor(common: readonly WorkflowDefinition[]) {
-    for (const { name, trigger } of common) if (trigger.type === 'event') this.#waitingFor(trigger.event).push(name);
+  /** @param bundled bundled workflows: they count for events, but their schedules are counted separately */
+  constructor(bundled: readonly WorkflowDefinition[]) {
+    for (const { name, trigger } of bundled) if (trigger.type === 'event') this.#workflowsFor(trigger.event).push(name);
   }
 
   /**
@@ -36,7 +36,7 @@ export class TriggerCount {
         return null;
       }
       case 'event': {
-        const others = this.#waitingFor(trigger.event);
+        const others = this.#workflowsFor(trigger.event);
         if (isKept || others.length < limits.eventWorkflows) others.push(name);
         else {
           const message = `"${name}" exceeds the maximum of ${limits.eventWorkflows} workflows for the event "${trigger.event}": ${listed(others)}`;
@@ -50,9 +50,9 @@ export class TriggerCount {
     }
   }
 
-  #waitingFor(event: string): string[] {
-    const found = this.#waiting.get(event) ?? [];
-    this.#waiting.set(event, found);
+  #workflowsFor(event: string): string[] {
+    const found = this.#byEvent.get(event) ?? [];
+    this.#byEvent.set(event, found);
     return found;
   }
 }

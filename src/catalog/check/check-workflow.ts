@@ -1,9 +1,9 @@
 /**
- * Checks the references in a workflow's texts before it runs (M1, M6): steps and inputs must exist, the order must be
- * possible, and the ids of the actions must be valid.
+ * Checks the references in a workflow's texts before it runs (M1, M6): the referenced steps and inputs must exist,
+ * their order must be possible, and the ids of the actions must be valid.
  *
- * Scopes are those of the engine: a list sees its own steps, their inner steps except those of a `for_each`, and what the
- * enclosing lists see.
+ * Scopes match those of the engine: a list sees its own steps, their inner steps except those of a `for_each`, and
+ * everything that the enclosing lists see.
  */
 import type { JsonObject } from '../../domain/json.ts';
 import { isJsonObject } from '../../domain/json.ts';
@@ -17,7 +17,7 @@ import type { StepInput, WorkflowInput } from '../schema/schema-workflow.ts';
 /** One list of steps. */
 interface Level {
   /** The step that contains this list; null for the workflow's own list. */
-  readonly holder: { readonly level: Level; readonly place: number } | null;
+  readonly parent: { readonly level: Level; readonly place: number } | null;
   /** Visible names: the position in this list of the step itself, or of the step that contains it. */
   readonly places: ReadonlyMap<string, number>;
   /** For each step, the positions in this list of the steps that must settle before it. */
@@ -26,10 +26,10 @@ interface Level {
   readonly inOrder: boolean;
   readonly inLoop: boolean;
   /** Compensation: runs only after the containing step has failed, so it has no dependencies. */
-  readonly undoes: boolean;
+  readonly isCompensation: boolean;
 }
 
-interface Reading {
+interface CheckState {
   /** Remaining characters for conditions. */
   readonly conditions: { left: number };
   readonly context: Pick<BuildContext, 'addIssue'>;
@@ -50,17 +50,22 @@ export function checkWorkflow(
 ): void {
   const { properties, additionalProperties } = inputs;
   const closed = additionalProperties === false && isJsonObject(properties ?? {});
-  const reading: Reading = {
+  const state: CheckState = {
     context,
     conditions: { left: limits.workflowConditionChars },
     inputs: closed ? new Set(Object.keys((properties ?? {}) as JsonObject)) : null,
   };
-  const level = checkList(steps, ['steps'], { holder: null, inOrder: true, inLoop: false, undoes: false }, reading);
+  const level = checkList(
+    steps,
+    ['steps'],
+    { parent: null, inOrder: true, inLoop: false, isCompensation: false },
+    state,
+  );
   for (const [name, output] of Object.entries(outputs ?? {})) {
     const source = typeof output === 'string' ? output : output.source;
     const path = /^\s*\$[({](.*)[)}]\s*$/.exec(source)?.[1]?.trim() ?? source.trim();
     const field = typeof output === 'string' ? ['outputs', name] : ['outputs', name, 'source'];
-    checkPath(path, field, level, reading);
+    checkPath(path, field, level, state);
   }
   checkIds(steps, ['steps'], '', new Map(), context);
 }
@@ -68,8 +73,8 @@ export function checkWorkflow(
 function checkList(
   steps: readonly StepInput[],
   field: FieldPath,
-  around: Pick<Level, 'holder' | 'inLoop' | 'undoes' | 'inOrder'>,
-  reading: Reading,
+  around: Pick<Level, 'parent' | 'inLoop' | 'isCompensation' | 'inOrder'>,
+  state: CheckState,
 ): Level {
   const places = new Map(steps.flatMap((step, place) => namesOf(step).map((name) => [name, place] as const)));
   const needs = steps.map(({ depends_on: written }, place) => {
@@ -82,22 +87,19 @@ function checkList(
   const level: Level = { ...around, places, needs };
   for (const [place, step] of steps.entries()) {
     const at = [...field, place];
-    if (around.undoes && isGroup(step)) {
-      reading.context.addIssue(
-        [...at, 'type'],
-        `compensation steps must be single actions, and ${step.type} is a group`,
-      );
+    if (around.isCompensation && isGroup(step)) {
+      state.context.addIssue([...at, 'type'], `compensation steps must be single actions, and ${step.type} is a group`);
     }
-    readTexts(step.parameters, [...at, 'parameters'], level, place, reading);
-    readTexts(step.items, [...at, 'items'], level, place, reading);
-    if (step.condition !== undefined) readCondition(step.condition, [...at, 'condition'], level, place, reading);
-    for (const { name, list, undoes } of listsOf(step)) {
-      const inLoop = level.inLoop || (step.type === 'for_each' && !undoes);
-      const inOrder = step.type !== 'parallel' || undoes;
-      checkList(list, [...at, ...name], { holder: { level, place }, inOrder, inLoop, undoes }, reading);
+    readTexts(step.parameters, [...at, 'parameters'], level, place, state);
+    readTexts(step.items, [...at, 'items'], level, place, state);
+    if (step.condition !== undefined) readCondition(step.condition, [...at, 'condition'], level, place, state);
+    for (const { name, list, isCompensation } of listsOf(step)) {
+      const inLoop = level.inLoop || (step.type === 'for_each' && !isCompensation);
+      const inOrder = step.type !== 'parallel' || isCompensation;
+      checkList(list, [...at, ...name], { parent: { level, place }, inOrder, inLoop, isCompensation }, state);
     }
   }
-  checkOrder(steps, level, field, reading);
+  checkOrder(steps, level, field, state);
   return level;
 }
 
@@ -115,12 +117,12 @@ function namesOf(step: StepInput): string[] {
 interface StepList {
   readonly name: FieldPath;
   readonly list: readonly StepInput[];
-  readonly undoes: boolean;
+  readonly isCompensation: boolean;
 }
 
 function listsOf({ steps, else: no, otherwise, on_failure: handler, compensate }: StepInput): StepList[] {
-  const given = (name: FieldPath, list: readonly StepInput[] | undefined, undoes: boolean): StepList[] =>
-    list === undefined ? [] : [{ name, list, undoes }];
+  const given = (name: FieldPath, list: readonly StepInput[] | undefined, isCompensation: boolean): StepList[] =>
+    list === undefined ? [] : [{ name, list, isCompensation }];
   return [
     ...given(['steps'], steps, false),
     ...given(['else'], no, false),
@@ -130,84 +132,85 @@ function listsOf({ steps, else: no, otherwise, on_failure: handler, compensate }
   ];
 }
 
-function readTexts(value: unknown, field: FieldPath, level: Level, place: number, reading: Reading): void {
+function readTexts(value: unknown, field: FieldPath, level: Level, place: number, state: CheckState): void {
   if (typeof value === 'string') {
     for (const [, written = ''] of value.matchAll(REFERENCE)) {
       const path = written.trim();
-      if (/^[A-Za-z_][\w.-]*$/.test(path)) note(checkPath(path, field, level, reading), level, place);
+      if (/^[A-Za-z_][\w.-]*$/.test(path)) addDependency(checkPath(path, field, level, state), level, place);
     }
   } else if (Array.isArray(value)) {
-    for (const [index, item] of value.entries()) readTexts(item, [...field, index], level, place, reading);
+    for (const [index, item] of value.entries()) readTexts(item, [...field, index], level, place, state);
   } else if (typeof value === 'object' && value !== null) {
-    for (const [key, item] of Object.entries(value)) readTexts(item, [...field, key], level, place, reading);
+    for (const [key, item] of Object.entries(value)) readTexts(item, [...field, key], level, place, state);
   }
 }
 
-function readCondition(text: string, field: FieldPath, level: Level, place: number, reading: Reading): void {
-  const before = reading.conditions.left;
-  reading.conditions.left -= text.length;
-  if (reading.conditions.left < 0) {
+function readCondition(text: string, field: FieldPath, level: Level, place: number, state: CheckState): void {
+  const before = state.conditions.left;
+  state.conditions.left -= text.length;
+  if (state.conditions.left < 0) {
     const message = `the conditions of the workflow have more than ${limits.workflowConditionChars} characters in total`;
-    if (before >= 0) reading.context.addIssue(field, message);
+    if (before >= 0) state.context.addIssue(field, message);
     return;
   }
   const why = whyNotCel(text);
   if (why !== null) {
-    reading.context.addIssue(field, `is not a condition in CEL, such as "steps.a.size() > 0": ${why}`);
+    state.context.addIssue(field, `is not a CEL condition, such as "steps.a.size() > 0": ${why}`);
     return;
   }
   for (const { path } of namesInCondition(text)) {
-    if (path.length > 1 || path[0] !== 'steps') note(checkPath(path.join('.'), field, level, reading), level, place);
+    if (path.length > 1 || path[0] !== 'steps')
+      addDependency(checkPath(path.join('.'), field, level, state), level, place);
   }
 }
 
 /** Target of a path: the number of lists upwards and the position there; null if it is not a step. */
-interface Lead {
+interface StepPosition {
   readonly up: number;
   readonly place: number;
 }
 
-function checkPath(path: string, field: FieldPath, level: Level, { context, inputs }: Reading): Lead | null {
+function checkPath(path: string, field: FieldPath, level: Level, { context, inputs }: CheckState): StepPosition | null {
   const [root = '', name = ''] = path.split('.');
   if (root === 'steps') {
     let up = 0;
     const known: string[] = [];
-    for (let at: Level | undefined = level; at !== undefined; at = at.holder?.level) {
+    for (let at: Level | undefined = level; at !== undefined; at = at.parent?.level) {
       const place = at.places.get(name);
       if (place !== undefined) return { up, place };
       known.push(...at.places.keys());
       up += 1;
     }
-    context.addIssue(
-      field,
-      `$(${path}): no step that can be seen from here is called "${name}" (${hint(name, known)})`,
-    );
+    context.addIssue(field, `$(${path}): no visible step is called "${name}" (${hint(name, known)})`);
   } else if (root === 'trigger') {
     if (name === '' || inputs === null || inputs.has(name)) return null;
     context.addIssue(field, `$(${path}): the workflow has no input "${name}" (${hint(name, [...inputs])})`);
   } else if (root === 'item' || root === 'index') {
-    if (!level.inLoop) context.addIssue(field, `$(${path}): there is an ${root} only in the steps of a for_each`);
+    if (!level.inLoop) context.addIssue(field, `$(${path}): ${root} exists only in the steps of a for_each`);
   } else if (path.includes('.') || nearestNames(root, ROOTS).length > 0) {
     // any other `$(word)` is literal text
-    context.addIssue(field, `$(${path}): "${root}" is unknown here (known: ${ROOTS.join(', ')})`);
+    context.addIssue(field, `$(${path}): "${root}" is unknown (known: ${ROOTS.join(', ')})`);
   }
   return null;
 }
 
-/** Records a dependency. If the referenced step is in an outer list, it applies to the step there that contains this one. */
-function note(lead: Lead | null, level: Level, place: number): void {
-  if (lead === null) return;
+/**
+ * Records a dependency. If the referenced step is in an outer list, the step there that contains this one depends on
+ * it.
+ */
+function addDependency(target: StepPosition | null, level: Level, place: number): void {
+  if (target === null) return;
   let at = level;
   let waits = place;
-  for (let { up } = lead; up > 0; up -= 1) {
-    if (at.holder === null || at.undoes) return;
-    waits = at.holder.place;
-    at = at.holder.level;
+  for (let { up } = target; up > 0; up -= 1) {
+    if (at.parent === null || at.isCompensation) return;
+    waits = at.parent.place;
+    at = at.parent.level;
   }
-  at.needs[waits]?.add(lead.place);
+  at.needs[waits]?.add(target.place);
 }
 
-function checkOrder(steps: readonly StepInput[], { needs }: Level, field: FieldPath, { context }: Reading): void {
+function checkOrder(steps: readonly StepInput[], { needs }: Level, field: FieldPath, { context }: CheckState): void {
   const stuck = new Set(steps.keys());
   const drop = (idle: (place: number) => boolean): void => {
     for (let found = [...stuck].filter(idle); found.length > 0; found = [...stuck].filter(idle)) {
@@ -219,11 +222,11 @@ function checkOrder(steps: readonly StepInput[], { needs }: Level, field: FieldP
   drop((place) => ![...stuck].some((other) => needs[other]?.has(place) === true));
   const [first] = stuck;
   if (first === undefined) return;
-  const circle = [...stuck].map((place) => steps[place]?.name ?? '');
+  const cycle = [...stuck].map((place) => steps[place]?.name ?? '');
   const message =
-    circle.length === 1
-      ? `the step ${circle.join('')} waits for itself`
-      : `the steps ${circle.slice(0, 10).join(', ')} wait for each other`;
+    cycle.length === 1
+      ? `the step ${cycle.join('')} depends on itself`
+      : `the steps ${cycle.slice(0, 10).join(', ')} depend on each other`;
   context.addIssue([...field, first, steps[first]?.depends_on === undefined ? 'name' : 'depends_on'], message);
 }
 
@@ -237,7 +240,7 @@ function checkIds(
 ): void {
   const claim = (id: string, name: string, at: FieldPath): void => {
     const other = taken.get(id);
-    if (other !== undefined) context.addIssue(at, `there is already a step "${other}" whose id would be the same`);
+    if (other !== undefined) context.addIssue(at, `the step "${other}" would have the same id`);
     taken.set(id, name);
   };
   const names = new Set<string>();
@@ -250,15 +253,15 @@ function checkIds(
     const gate = `${id}_${step.type === 'for_each' ? 'items' : 'gate'}`;
     const longest = group ? gate : id;
     if (longest.length > limits.idChars) {
-      const message = `the ids of its actions would have up to ${longest.length} characters with the names around it (allowed: ${limits.idChars})`;
+      const message = `the ids of its actions would have up to ${longest.length} characters with the names of the enclosing steps (allowed: ${limits.idChars})`;
       context.addIssue(at, message);
       continue;
     }
     claim(id, step.name, at);
     if (group) claim(gate, step.name, at);
-    for (const { name, list, undoes } of listsOf(step)) {
+    for (const { name, list, isCompensation } of listsOf(step)) {
       const inner = [...field, place, ...name];
-      if (undoes) checkIds(list, inner, `${id}_undo_`, new Map(), context);
+      if (isCompensation) checkIds(list, inner, `${id}_undo_`, new Map(), context);
       else if (step.type === 'for_each') checkIds(list, inner, `${id}${INDEX}`, new Map(), context);
       // only one branch runs, so the other may use the same names
       else if (name[0] === 'steps') checkIds(list, inner, prefix, taken, context);

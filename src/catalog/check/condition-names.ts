@@ -11,10 +11,12 @@ export interface NamedInCondition {
   /** `['steps', 'a', 'rows']`, without the name of a method that is called on it. */
   readonly path: readonly string[];
   /** Whether only its existence is tested: `has(item.price)`. */
-  readonly asked: boolean;
+  readonly isTest: boolean;
 }
 
-/** An unclosed quote extends to the end of the text; searching again from each further quote would take quadratic time. */
+/**
+ * An unclosed quote extends to the end of the text; searching again from each further quote would take quadratic time.
+ */
 const QUOTED = /"(?:[^"\\]|\\.)*(?:"|\\?$)|'(?:[^'\\]|\\.)*(?:'|\\?$)/g;
 const QUOTED_OR_DOLLAR = /("(?:[^"\\]|\\.)*(?:"|\\?$)|'(?:[^'\\]|\\.)*(?:'|\\?$))|\$(?:\{([\w.[\]]+)\}|(?=[A-Za-z_]))/g;
 const QUOTED_REFERENCE = /^["']\$\(\s*((?:steps|trigger|item|index)(?:\.\w+)*)\s*\)["']$/;
@@ -32,7 +34,7 @@ export function namesInCondition(text: string): NamedInCondition[] {
   // blank out quoted text, keeping positions
   const bare = text.replaceAll(QUOTED, (quoted, start: number) => {
     const path = QUOTED_REFERENCE.exec(quoted)?.[1]?.split('.');
-    if (path !== undefined) found.push({ start, end: start + quoted.length, path, asked: false });
+    if (path !== undefined) found.push({ start, end: start + quoted.length, path, isTest: false });
     return ' '.repeat(quoted.length);
   });
   const bound = boundIn(bare);
@@ -49,8 +51,8 @@ export function namesInCondition(text: string): NamedInCondition[] {
     const has = HAS_OPENS.exec(bare.slice(from, start));
     const closing = HAS_ENDS.exec(bare.slice(end, end + HAS_CHARS))?.[0];
     if (has !== null && closing !== undefined) {
-      found.push({ start: from + has.index, end: end + closing.length, path, asked: true });
-    } else found.push({ start, end, path, asked: false });
+      found.push({ start: from + has.index, end: end + closing.length, path, isTest: true });
+    } else found.push({ start, end, path, isTest: false });
   }
   return found.toSorted((a, b) => a.start - b.start);
 }
@@ -59,8 +61,8 @@ export function namesInCondition(text: string): NamedInCondition[] {
 export function whyNotCel(text: string): string | null {
   let plain = '';
   let at = 0;
-  for (const { start, end, asked } of namesInCondition(text)) {
-    plain += text.slice(at, start) + (asked ? 'true' : 'named');
+  for (const { start, end, isTest } of namesInCondition(text)) {
+    plain += text.slice(at, start) + (isTest ? 'true' : 'named');
     at = end;
   }
   plain += text.slice(at);

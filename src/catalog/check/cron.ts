@@ -12,16 +12,18 @@ const FIRST_NOON = Date.UTC(2027, 0, 1, 12);
  * @param minMs minimum time between two runs; null = no minimum
  */
 export function cronIssue(cron: string, minMs: number | null): string | null {
-  const fault = cronFault(cron);
+  const fault = expressionIssue(cron);
   if (fault !== null) return `"${cron}" is not a cron expression with five or six fields: ${fault}`;
   if (minMs === null) return null;
   const least = leastGapSeconds(cron, minMs / 1_000);
   if (least * 1_000 >= minMs) return null;
-  return `"${cron}" has times that are ${least} s apart (allowed: at least ${minMs / 1_000} s, the setting CRON_MIN_SECONDS)`;
+  return `"${cron}" has times only ${least} s apart (allowed: at least ${minMs / 1_000} s, the setting CRON_MIN_SECONDS)`;
 }
 
-/** Why there is no such time, or null. Uses UTC, because searching for a date is ten times slower in other time zones. */
-function cronFault(cron: string): string | null {
+/**
+ * Why there is no such time, or null. Uses UTC, because searching for a date is ten times slower in other time zones.
+ */
+function expressionIssue(cron: string): string | null {
   const fields = cron.split(/\s+/).length;
   if (fields !== 5 && fields !== 6) return `it has ${fields} fields`;
   try {
@@ -34,13 +36,12 @@ function cronFault(cron: string): string | null {
 /**
  * The minimum gap between two times of an expression on the clock face, ignoring daylight saving time.
  *
- * Every matching day has the same times: all combinations of its hours, minutes and seconds. The minimum gap is therefore
- * between neighbours in one of the three lists, or from the last time of a day to the first one of the next day. No
- * times are enumerated, so the cost does not depend on the expression.
+ * Every matching day has the same times: all combinations of its hours, minutes and seconds. The minimum gap is
+ * therefore between neighbours in one of the three lists, or from the last time of a day to the first one of the next
+ * day. No times are enumerated, so the cost does not depend on the expression.
  *
  * @param wanted gaps between days are computed only if they could be less than this
  * @returns seconds; Infinity for one time per day that is at least `wanted` from the next
- * @returns seconds; Infinity for one time a day that is not less than `wanted` from the next
  */
 export function leastGapSeconds(cron: string, wanted: number): number {
   const pattern = new CronPattern(cron, 'UTC');

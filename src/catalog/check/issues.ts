@@ -48,8 +48,8 @@ export function check<T>(schema: z.ZodType<T>, written: JsonObject): Checked<T> 
         removed += 1;
         if (warnings.length >= limits.manifestProblems) continue;
         const near = nearestNames(key, fieldsOf(schema, path));
-        const meant = near.length > 0 ? ` Did you mean ${near.join(' or ')}?` : '';
-        const message = `unknown field, kept under metadata without effect.${meant}`;
+        const suggestion = near.length > 0 ? ` Did you mean ${near.join(' or ')}?` : '';
+        const message = `unknown field, kept under metadata without effect.${suggestion}`;
         warnings.push({ path: [...path, key], part: 'key', message });
       }
     }
@@ -84,13 +84,13 @@ function sentence(issue: z.core.$ZodIssue, found: Json | undefined): string {
       const allowed = issue.values.map(String);
       return found === undefined
         ? `is missing (allowed: ${allowed.join(', ')})`
-        : `${quoted(found)} is not allowed (allowed: ${allowed.join(', ')})${meant(found, allowed)}`;
+        : `${quoted(found)} is not allowed (allowed: ${allowed.join(', ')})${suggestion(found, allowed)}`;
     }
     case 'invalid_union': {
       // a discriminated union names its discriminant; a plain union has its own message
       const choices = choicesOf(issue);
       if (choices !== null) {
-        return `${found === undefined ? 'is missing' : `${quoted(found)} is not allowed`} (allowed: ${choices.join(', ')})${meant(found, choices)}`;
+        return `${found === undefined ? 'is missing' : `${quoted(found)} is not allowed`} (allowed: ${choices.join(', ')})${suggestion(found, choices)}`;
       }
       return found === undefined ? `is missing; it ${issue.message}` : `${issue.message}, found ${shown}`;
     }
@@ -118,7 +118,7 @@ function unit(origin: string): string {
   return origin === 'array' ? ' items long' : '';
 }
 
-function meant(found: Json | undefined, allowed: readonly string[]): string {
+function suggestion(found: Json | undefined, allowed: readonly string[]): string {
   if (typeof found !== 'string') return '';
   const near = nearestNames(found, allowed);
   return near.length > 0 ? `. Did you mean ${near[0]}?` : '';

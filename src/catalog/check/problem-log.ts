@@ -15,38 +15,38 @@ type Place = Pick<ReadDocument, 'file' | 'document' | 'normalised'>;
 export class ProblemLog {
   readonly #problems: ManifestProblem[] = [];
   readonly #warnings: ManifestProblem[] = [];
-  readonly #told = new Map<string, number>();
+  readonly #counts = new Map<string, number>();
 
-  /** The number of problems so far. */
+  /** Number of problems so far. */
   get count(): number {
     return this.#problems.length;
   }
 
-  /** Takes over the problems of a file that was parsed, which are at most the maximum. */
+  /** Adds the problems of a parsed file, which are within the maximum. */
   parsed(file: string, problems: readonly ManifestProblem[]): void {
     this.#problems.push(...problems);
-    this.#told.set(file, problems.length);
+    this.#counts.set(file, problems.length);
   }
 
   /** @throws TooManyProblems when the file has the maximum number of issues */
   report(place: Place, issue: Issue): void {
-    const told = (this.#told.get(place.file) ?? 0) + 1;
-    if (told <= limits.manifestProblems) {
-      this.#told.set(place.file, told);
+    const count = (this.#counts.get(place.file) ?? 0) + 1;
+    if (count <= limits.manifestProblems) {
+      this.#counts.set(place.file, count);
       this.#problems.push(problemOf(place, issue));
     }
-    if (told >= limits.manifestProblems) throw new TooManyProblems();
+    if (count >= limits.manifestProblems) throw new TooManyProblems();
   }
 
   warn(place: Place, issue: Issue): void {
     const key = `${place.file} warnings`;
-    const told = (this.#told.get(key) ?? 0) + 1;
-    if (told > limits.manifestProblems) return;
-    this.#told.set(key, told);
+    const count = (this.#counts.get(key) ?? 0) + 1;
+    if (count > limits.manifestProblems) return;
+    this.#counts.set(key, count);
     this.#warnings.push(problemOf(place, issue));
   }
 
-  /** Does what `report` may end. */
+  /** Runs `work` until `report` throws TooManyProblems. */
   guarded(work: () => void): void {
     try {
       work();
@@ -55,7 +55,7 @@ export class ProblemLog {
     }
   }
 
-  /** All of them, by file and position. */
+  /** All problems and warnings, by file and position. */
   sorted(): { readonly problems: readonly ManifestProblem[]; readonly warnings: readonly ManifestProblem[] } {
     const byPlace = (a: ManifestProblem, b: ManifestProblem): number =>
       a.file === b.file ? a.line - b.line || a.column - b.column : a.file < b.file ? -1 : 1;

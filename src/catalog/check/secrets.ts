@@ -1,6 +1,6 @@
 /**
- * Secrets in manifests (X3): only names that begin with `TOOL_`, only in requests of tools at run time, and only secrets of
- * the session's API key, or of the operator for bundled manifests.
+ * Secrets in manifests (X3): only names that begin with `TOOL_`, only in requests that tools send at run time, and only
+ * secrets of the session's API key, or of the operator for bundled manifests.
  */
 import type { ImportedDefinitions, ToolDefinition } from '../../domain/manifest.ts';
 import { readSecret } from '../../domain/secrets.ts';
@@ -15,10 +15,10 @@ export interface SecretScope extends Omit<SecretUser, 'bundled'> {
 }
 
 /**
- * Replaces `${TOOL_…}` in URLs and headers of http tools. A tool without access to its secret fails with the reason when
- * it is called.
+ * Replaces `${TOOL_…}` in URLs and headers of http tools. A tool without access to its secret fails with the reason
+ * when it is called.
  *
- * @param allowed names that an agent allows its tools; default: those that the tools name
+ * @param allowed names that an agent allows its tools; default: those that the tools refer to
  */
 export function withSecrets<T extends ImportedDefinitions>(
   definitions: T,

@@ -20,7 +20,7 @@ export class ImportBindings {
   readonly #index: ImportIndex<Found>;
   readonly #log: ProblemLog;
   readonly #imported = new Map<Found, Map<string, Binding>>();
-  /** Importers of definitions that only their own folder uses. */
+  /** Importers of definitions that are visible only to their own folder. */
   readonly scoped: { readonly importer: Found; readonly target: Found }[] = [];
 
   constructor(index: ImportIndex<Found>, log: ProblemLog) {
@@ -30,12 +30,12 @@ export class ImportBindings {
 
   /** Resolves an import, by path or by name; reports an issue and returns null if there is none. */
   resolve(written: string, kind: ImportKind, importer: Found, field: FieldPath): string | null {
-    const meant = this.#index.look(written, kind, importer);
-    if ('message' in meant) {
-      this.#log.report(importer, { path: field, part: 'value', message: meant.message() });
+    const result = this.#index.resolve(written, kind, importer);
+    if ('message' in result) {
+      this.#log.report(importer, { path: field, part: 'value', message: result.message() });
       return null;
     }
-    return meant.target === null ? meant.name : this.#bind(importer, meant.target, field);
+    return result.target === null ? result.name : this.#bind(importer, result.target, field);
   }
 
   /** Warns about imports whose target did not load. */
@@ -44,7 +44,7 @@ export class ImportBindings {
       if (!loaded.has(importer)) continue;
       for (const { target, field } of targets.values()) {
         if (loaded.has(target)) continue;
-        const message = `the ${target.kind} "${target.name}" did not load and is omitted`;
+        const message = `the ${target.kind} "${target.name}" has errors and is omitted`;
         this.#log.warn(importer, { path: field, part: 'value', message });
       }
     }

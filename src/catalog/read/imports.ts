@@ -14,7 +14,7 @@ interface Importable {
 }
 
 /** Result of an import: a document, a bundled definition (without target), or an error. */
-export type Meant<T> =
+export type ImportResult<T> =
   | { readonly name: string; readonly target: T | null }
   /** Computed lazily, because searching for similar names takes time. */
   | { readonly message: () => string };
@@ -22,17 +22,17 @@ export type Meant<T> =
 export class ImportIndex<T extends Importable> {
   readonly #paths: PathIndex;
   readonly #isFile: (path: string) => boolean;
-  readonly #common = new Map<ManifestKind, ReadonlySet<string>>();
+  readonly #bundled = new Map<ManifestKind, ReadonlySet<string>>();
   readonly #named = new Map<string, T[]>();
   readonly #inFile = new Map<string, T[]>();
   readonly #folders = new Set<string>();
   readonly #names = new Map<ManifestKind, Set<string>>();
 
-  constructor(paths: PathIndex, isFile: (path: string) => boolean, common: Catalog | null) {
+  constructor(paths: PathIndex, isFile: (path: string) => boolean, bundled: Catalog | null) {
     this.#paths = paths;
     this.#isFile = isFile;
     for (const kind of ['agent', 'tool', 'relic', 'workflow', 'monument'] as const) {
-      this.#common.set(kind, new Set(common?.list(kind).map(({ name }) => name)));
+      this.#bundled.set(kind, new Set(bundled?.list(kind).map(({ name }) => name)));
     }
   }
 
@@ -49,8 +49,8 @@ export class ImportIndex<T extends Importable> {
     return this.#named.get(`${kind}/${name}`) ?? [];
   }
 
-  isCommon(kind: ManifestKind, name: string): boolean {
-    return this.#common.get(kind)?.has(name) === true;
+  isBundled(kind: ManifestKind, name: string): boolean {
+    return this.#bundled.get(kind)?.has(name) === true;
   }
 
   /** Whether the folder of `file` has a definition with this name. */
@@ -58,21 +58,21 @@ export class ImportIndex<T extends Importable> {
     return this.#folders.has(`${kind}/${name} ${folderOf(file)}`);
   }
 
-  look(written: string, kind: ImportKind, importer: Importable): Meant<T> {
+  resolve(written: string, kind: ImportKind, importer: Importable): ImportResult<T> {
     const who = `${importer.kind} "${importer.name}" imports the ${kind} "${written}"`;
     if (!/[/\\]|\.(ya?ml|md|markdown)$/i.test(written)) {
       const target = nearest(this.named(kind, written), importer.file);
       if (target !== null) return { name: target.name, target };
-      if (this.isCommon(kind, written)) return { name: written, target: null };
+      if (this.isBundled(kind, written)) return { name: written, target: null };
       return {
         message: () => {
-          const known = [...new Set([...(this.#names.get(kind) ?? []), ...(this.#common.get(kind) ?? [])])];
+          const known = [...new Set([...(this.#names.get(kind) ?? []), ...(this.#bundled.get(kind) ?? [])])];
           const near = nearestNames(written, known);
           return `${who}, which does not exist${near.length > 0 ? ` (nearest: ${near.join(', ')})` : ''}`;
         },
       };
     }
-    const path = this.#paths.meant(importer.file, written);
+    const path = this.#paths.resolve(importer.file, written);
     if (!this.#isFile(path)) return { message: () => `${who}, but there is no file ${path}` };
     const inside = this.#inFile.get(`${kind} ${path}`) ?? [];
     const [only] = inside;

@@ -31,14 +31,14 @@ export class PathIndex {
   }
 
   /**
-   * Resolves a path in a manifest: relative to its folder, or, if absolute, to the file whose path ends with it. A manifest
-   * folder may be anywhere, so the absolute path on the author's machine has no meaning.
+   * Resolves a path in a manifest: a relative path from the manifest's folder, an absolute path to the file whose path
+   * ends with it. A manifest folder may be anywhere, so the absolute path on the author's machine has no meaning.
    */
-  meant(file: string, written: string): string {
+  resolve(file: string, written: string): string {
     const path = relativeTo(file, written);
     if (!/^([/\\]|[A-Za-z]:[/\\])/.test(written) || this.#paths.has(path)) return path;
     const ends = this.#indexed();
-    // the file name alone is not sufficient
+    // a matching file name alone is not sufficient
     const rest = path.replace(/^[A-Za-z]:/, '').replace(/^\/+/, '');
     for (let from = 0; rest.includes('/', from); from = rest.indexOf('/', from) + 1) {
       const found = ends.get(rest.slice(from)) ?? null;

@@ -1,6 +1,6 @@
 /**
- * Parses one file of a manifest folder into documents (M1). The result depends on the text only, so it can be reused while
- * the text is unchanged.
+ * Parses one file of a manifest folder into documents (M1). The result depends on the text only, so it can be reused
+ * while the text is unchanged.
  */
 import type { ManifestKind, ManifestProblem } from '../../domain/catalog.ts';
 import { limits } from '../../domain/limits.ts';
@@ -35,11 +35,11 @@ export interface ReadDocument {
   built: BuiltDefinition | null;
 }
 
-/** A definition without issues, with everything outside its document that it depends on. */
+/** A definition without issues, with all its dependencies outside its document. */
 export interface BuiltDefinition {
   readonly definition: AnyDefinition;
   readonly warnings: readonly Issue[];
-  /** The files that it names, with their text. */
+  /** The files that it refers to, with their text. */
   readonly files: readonly { readonly path: string; readonly text: string }[];
   readonly targets: readonly {
     readonly written: string;
@@ -80,9 +80,9 @@ function readDocuments(
   quota: TokenQuota,
 ): ReadFile {
   const before = quota.left;
-  const { documents, faults } = readYaml(yaml, quota);
+  const { documents, errors } = readYaml(yaml, quota);
   const { path, text } = file;
-  const problems: ManifestProblem[] = faults.map((fault) => ({ file: path, field: '', ...fault }));
+  const problems: ManifestProblem[] = errors.map((fault) => ({ file: path, field: '', ...fault }));
   const found: ReadDocument[] = [];
   for (const document of documents) {
     const kind = kindOf(document, path, problems);
@@ -116,10 +116,10 @@ function kindOf(document: YamlDocument, file: string, problems: ManifestProblem[
   }
   if (problems.length >= limits.manifestProblems) return null;
   const allowed = Object.values(KINDS);
-  const found = written === undefined ? 'is missing' : `${quoted(written)} is not a kind of manifest`;
+  const found = written === undefined ? 'is missing' : `${quoted(written)} is not a manifest kind`;
   const near = typeof written === 'string' ? nearestNames(written, allowed) : [];
-  const meant = near.length > 0 ? `. Did you mean ${near[0]}?` : '';
-  const message = `${found} (allowed: ${allowed.join(', ')})${meant}`;
+  const suggestion = near.length > 0 ? `. Did you mean ${near[0]}?` : '';
+  const message = `${found} (allowed: ${allowed.join(', ')})${suggestion}`;
   const { line, column } = document.place(['kind'], 'value');
   problems.push({ file, line, column, field: 'kind', message });
   return null;

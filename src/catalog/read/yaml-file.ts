@@ -1,6 +1,6 @@
 /**
- * Parses YAML to plain JSON with the position of every field, so that issues have line and column (M1). Knows nothing about
- * manifests.
+ * Parses YAML to plain JSON with the position of every field, so that issues have line and column (M1). Knows nothing
+ * about manifests.
  */
 import { Composer, isAlias, isCollection, isMap, isNode, isPair, isScalar, isSeq, LineCounter } from 'yaml';
 import type { Document, Node } from 'yaml';
@@ -27,22 +27,22 @@ export interface YamlDocument {
   release(): void;
 }
 
-interface YamlFault extends Place {
+interface YamlError extends Place {
   readonly message: string;
 }
 
 /** The valid documents of a file, and the errors of the others. */
 export interface YamlFile {
   readonly documents: readonly YamlDocument[];
-  readonly faults: readonly YamlFault[];
+  readonly errors: readonly YamlError[];
 }
 
 const START: Place = { line: 1, column: 1 };
 
 /**
- * Reads a file with one or several YAML 1.2 documents. All YAML in the system is read here. Never throws: syntax errors,
- * duplicate keys, values without a JSON form, alias bombs, and texts beyond `limits.yamlChars`, `limits.yamlTokens`,
- * `limits.manifestNodes` or `limits.jsonDepth` are returned as errors.
+ * Reads a file with one or several YAML 1.2 documents. All YAML in the system is read here. Never throws: syntax
+ * errors, duplicate keys, values without a JSON form, alias bombs, and texts beyond `limits.yamlChars`,
+ * `limits.yamlTokens`, `limits.manifestNodes` or `limits.jsonDepth` are returned as errors.
  *
  * @param quota tokens that all files of a load share
  */
@@ -53,7 +53,7 @@ export function readYaml(text: string, quota: TokenQuota = { left: limits.catalo
   if (flaw !== null) return fault(placeAt(flaw.offset), flaw.message);
 
   const documents: YamlDocument[] = [];
-  const faults: YamlFault[] = [];
+  const errors: YamlError[] = [];
   let end = 0;
   for (const [index, document] of parsed.entries()) {
     const begin = end;
@@ -61,7 +61,7 @@ export function readYaml(text: string, quota: TokenQuota = { left: limits.catalo
     const [error] = document.errors;
     const syntax = error === undefined ? keyFlaw(document.contents) : { offset: error.pos[0], message: error.message };
     if (syntax !== null) {
-      faults.push({ ...placeAt(syntax.offset), message: `not valid YAML: ${syntax.message}` });
+      errors.push({ ...placeAt(syntax.offset), message: `not valid YAML: ${syntax.message}` });
       continue;
     }
     // an empty document, for example after a closing `---`
@@ -69,14 +69,14 @@ export function readYaml(text: string, quota: TokenQuota = { left: limits.catalo
     if (contents === null || (isScalar(contents) && contents.value === null)) continue;
     const start = placeAt(contents.range?.[0] ?? 0);
     const value = toJson(document);
-    if (typeof value === 'string') faults.push({ ...start, message: value });
+    if (typeof value === 'string') errors.push({ ...start, message: value });
     else if (isJsonObject(value.json)) {
       const source = sourceOf(text, begin, document.range[2]);
       documents.push(locatable(text, index, { document, placeAt }, value.json, source));
-    } else faults.push({ ...start, message: 'a manifest is a map of fields, such as "kind: Agent"' });
+    } else errors.push({ ...start, message: 'a manifest is a map of fields, such as "kind: Agent"' });
   }
-  if (documents.length === 0 && faults.length === 0) return fault(START, 'the file has only comments and no manifest');
-  return { documents, faults };
+  if (documents.length === 0 && errors.length === 0) return fault(START, 'the file has only comments and no manifest');
+  return { documents, errors };
 }
 
 interface Composed {
@@ -134,7 +134,7 @@ function keyFlaw(node: unknown): YamlFlaw | null {
 }
 
 function fault(place: Place, message: string): YamlFile {
-  return { documents: [], faults: [{ ...place, message }] };
+  return { documents: [], errors: [{ ...place, message }] };
 }
 
 /** The document as JSON, or the reason why it has none. */
@@ -165,14 +165,14 @@ function whyNotJson(value: unknown, depth: number, left: Allowance): string | nu
   if (left.nodes < 0) return `the document has more than ${limits.manifestNodes} values with expanded aliases`;
   if (typeof value === 'string') left.chars -= value.length;
   if (left.chars < 0) return `the document has more than ${limits.manifestBytes} characters with expanded aliases`;
-  if (depth > limits.jsonDepth) return `the document nests deeper than ${limits.jsonDepth} levels`;
+  if (depth > limits.jsonDepth) return `the document is nested deeper than ${limits.jsonDepth} levels`;
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return null;
   if (typeof value === 'number') return Number.isFinite(value) ? null : `${value} is not a valid JSON number`;
   if (typeof value !== 'object') return `a ${typeof value} is not a JSON value`;
   if (value instanceof Map || value instanceof Set || value instanceof Date || value instanceof Uint8Array) {
     return 'YAML tags such as !!set, !!timestamp or !!binary are not supported';
   }
-  if (Object.hasOwn(value, '__proto__')) return '"__proto__" is not a name for a field';
+  if (Object.hasOwn(value, '__proto__')) return '"__proto__" is not a valid field name';
   for (const [name, member] of Object.entries(value)) {
     left.chars -= Array.isArray(value) ? 0 : name.length;
     const reason = whyNotJson(member, depth + 1, left);

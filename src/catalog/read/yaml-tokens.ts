@@ -1,6 +1,6 @@
 /**
- * Converts YAML text to the library's tokens and checks all limits before anything is composed (M1): composing nested, wide
- * or complex keys takes more than linear time. Lexing and token parsing take linear time.
+ * Converts YAML text to the library's tokens and checks all limits before anything is composed (M1): composing nested,
+ * wide or complex keys takes more than linear time. Lexing and token parsing take linear time.
  */
 import { CST, Lexer, Parser } from 'yaml';
 import { limits } from '../../domain/limits.ts';
@@ -33,7 +33,7 @@ export function readTokens(
   quota: TokenQuota,
 ): { readonly tokens: CST.Token[] } | { readonly flaw: YamlFlaw } {
   if (text.length > limits.yamlChars) {
-    return flaw(0, `the YAML has ${text.length} characters (allowed: ${limits.yamlChars})`);
+    return flaw(0, `the file has ${text.length} characters (allowed: ${limits.yamlChars})`);
   }
   const parser = new Parser(onNewLine);
   onNewLine(0);
@@ -50,11 +50,11 @@ export function readTokens(
       if (quota.left < 0) {
         return flaw(
           0,
-          `the manifests have more than ${limits.catalogTokens} tokens of YAML together; this one was not read`,
+          `the manifests have more than ${limits.catalogTokens} YAML tokens in total; this file was not read`,
         );
       }
       if (count > limits.yamlTokens) {
-        return flaw(offset, `the YAML has more than ${limits.yamlTokens} tokens; split it into several files`);
+        return flaw(offset, `the file has more than ${limits.yamlTokens} YAML tokens; split it into several files`);
       }
       const type = isScalar ? 'scalar' : CST.tokenType(lexeme);
       isScalar = lexeme === CST.SCALAR && !isScalar;
@@ -101,7 +101,7 @@ function flaw(offset: number, message: string): { readonly flaw: YamlFlaw } {
 }
 
 function tooDeep(): string {
-  return `the file nests deeper than ${limits.jsonDepth} levels`;
+  return `the file is nested deeper than ${limits.jsonDepth} levels`;
 }
 
 /** The offset of the first collection beyond the maximum depth, or null. Not recursive. */

@@ -26,11 +26,11 @@ const source = z.strictObject({
 });
 
 export const feedSchema = z.strictObject({
-  id: feedId.describe("The feed's name in the prompt; references read it as $id."),
+  id: feedId.describe("The feed's name in the prompt; referenced as $id."),
   type: z
     .enum(['on_demand', 'periodic', 'internal', 'relic', 'tool', 'workflow', 'llm'])
     .optional()
-    .describe('on_demand (default) or periodic; a source type means on demand from that source.'),
+    .describe('on_demand (default) or periodic; a source type means on_demand with that source.'),
   interval: duration
     .optional()
     .describe(
@@ -47,12 +47,12 @@ export const feedSchema = z.strictObject({
   on_error: z
     .enum(['skip', 'use_cached', 'use_default'])
     .optional()
-    .describe('What the prompt shows when the source fails. Default use_cached, or use_default if there is a default.'),
+    .describe('What the prompt shows if the source fails. Default use_cached, or use_default if there is a default.'),
   allow_unsafe: z
     .boolean()
     .optional()
     .describe('For periodic feeds: allows a source with unsafe effects. Default false.'),
-  default: json.optional().describe('Shown when the source fails and there is no better value.'),
+  default: json.optional().describe('Shown if the source fails and no cached value is used.'),
 });
 
 export type FeedInput = z.infer<typeof feedSchema>;
@@ -83,8 +83,8 @@ export function toFeed(
   const periodic = input.type === 'periodic';
   const byDefaultMs = Math.max(limits.feedIntervalMs, minMs ?? 0);
   const intervalMs = periodic ? toMs(input.interval ?? byDefaultMs / 1_000) : null;
-  if (!periodic && input.interval !== undefined) addIssue(['interval'], 'is allowed for periodic feeds only');
-  if (!periodic && input.allow_unsafe === true) addIssue(['allow_unsafe'], 'is allowed for periodic feeds only');
+  if (!periodic && input.interval !== undefined) addIssue(['interval'], 'is allowed only for periodic feeds');
+  if (!periodic && input.allow_unsafe === true) addIssue(['allow_unsafe'], 'is allowed only for periodic feeds');
   if (intervalMs !== null && minMs !== null && intervalMs < minMs) {
     addIssue(
       ['interval'],
@@ -107,15 +107,15 @@ export function toFeed(
 
 function toSource(input: FeedInput, addIssue: (path: FieldPath, message: string) => void): FeedSource {
   const { source: written } = input;
-  const said = input.type === 'on_demand' || input.type === 'periodic' ? undefined : input.type;
-  const type = written?.type ?? said;
+  const shorthand = input.type === 'on_demand' || input.type === 'periodic' ? undefined : input.type;
+  const type = written?.type ?? shorthand;
   if (type === undefined) {
     addIssue(
       written === undefined ? ['source'] : ['source', 'type'],
       `is missing (allowed: ${SOURCE_TYPES.join(', ')})`,
     );
-  } else if (said !== undefined && said !== type) {
-    addIssue(['source', 'type'], `is ${type}, but the type of the feed is ${said}`);
+  } else if (shorthand !== undefined && shorthand !== type) {
+    addIssue(['source', 'type'], `is ${type}, but the feed's type is ${shorthand}`);
   }
   const params = written?.params ?? written?.parameters ?? {};
   const internal = type === 'internal';
@@ -126,7 +126,7 @@ function toSource(input: FeedInput, addIssue: (path: FieldPath, message: string)
     addIssue(['source', 'action'], `${found} (allowed: ${INTERNAL_SOURCES.join(', ')})`);
   }
   if (type !== undefined && type !== 'llm' && !internal && name === '') {
-    addIssue(['source', 'name'], `is missing: which ${type} gives the value`);
+    addIssue(['source', 'name'], `is missing: the ${type} that provides the value`);
   }
   const action = internal ? null : (written?.action ?? endpoint);
   return {
@@ -145,10 +145,10 @@ function toSource(input: FeedInput, addIssue: (path: FieldPath, message: string)
 export function readFeed(
   written: JsonObject,
   minMs: number = DEFAULT_INTERVALS.feedMinMs,
-): { readonly feed: FeedDefinition } | { readonly faults: readonly string[] } {
+): { readonly feed: FeedDefinition } | { readonly issues: readonly string[] } {
   const { value, errors } = check(feedSchema, written);
-  if (value === null) return { faults: errors.map(({ path, message }) => `${fieldName(path)}: ${message}`) };
-  const faults: string[] = [];
-  const feed = toFeed(value, minMs, (path, message) => faults.push(`${fieldName(path)}: ${message}`));
-  return faults.length > 0 ? { faults } : { feed };
+  if (value === null) return { issues: errors.map(({ path, message }) => `${fieldName(path)}: ${message}`) };
+  const issues: string[] = [];
+  const feed = toFeed(value, minMs, (path, message) => issues.push(`${fieldName(path)}: ${message}`));
+  return issues.length > 0 ? { issues } : { feed };
 }

@@ -1,8 +1,9 @@
 /**
- * Computes what a change makes of the catalogue, before anything is stored (M4): the files after it, what they load to,
- * and whether another manifest would be lost.
+ * Computes the catalogue after a change, before anything is stored (M4): its files, their definitions, and whether
+ * another manifest would be lost.
  *
- * Owns the parsed files, so that a change parses only what it changes. Does not own the tables, which it reads.
+ * Owns the parsed files, so that a change parses only the files that it changes. Reads the tables, but does not own
+ * them.
  */
 import type { ManifestRef, ManifestProblem, ManifestProblems, ManifestFile } from '../../domain/catalog.ts';
 import type { IntervalLimits } from '../../domain/intervals.ts';
@@ -26,14 +27,14 @@ export interface ChangePlan {
   readonly report: ManifestProblems;
   /** All issues of the given files, including those that the report omits. */
   readonly allProblems: readonly ManifestProblem[];
-  readonly taken: readonly ManifestEntry[];
+  readonly accepted: readonly ManifestEntry[];
   /** Current manifests that were not changed and did not load before this change either. */
   readonly stale: readonly DamagedRow[];
 }
 
 export interface PlannerPorts {
   readonly tables: ManifestTables;
-  readonly common: Catalog;
+  readonly bundled: Catalog;
   readonly refuseSecret: SecretCheck;
   readonly pause: () => Promise<void>;
   readonly intervals: () => IntervalLimits;
@@ -55,7 +56,7 @@ export class ChangePlanner {
   async planWhatLoads(files: readonly ManifestFile[]): Promise<ChangePlan> {
     const first = await this.plan(files, { lenient: true });
     const faulty = new Set(first.allProblems.map(({ file }) => file));
-    const good = new Set(first.taken.map(({ file }) => file));
+    const good = new Set(first.accepted.map(({ file }) => file));
     const now = new Set(first.loaded.entries.map(({ definition }) => `${kindOf(definition)}/${definition.name}`));
     const lost = new Set(
       this.#ports.tables.current().flatMap(({ kind, name, file }) => (now.has(`${kind}/${name}`) ? [] : [file])),
@@ -93,7 +94,7 @@ export class ChangePlanner {
     if (files.size > limits.catalogFiles || chars > limits.catalogBytes) {
       throw new EngineError(
         'invalid_manifest',
-        `The catalogue would hold ${files.size} files of ${chars} characters (allowed: ${limits.catalogFiles} files, ${limits.catalogBytes} characters)`,
+        `The catalogue would contain ${files.size} files with ${chars} characters (allowed: ${limits.catalogFiles} files, ${limits.catalogBytes} characters)`,
       );
     }
     const changed = new Set(given.map(({ path }) => path));
@@ -123,8 +124,8 @@ export class ChangePlanner {
       );
     }
     if (!lenient) this.#refuseTooLarge(loaded);
-    const taken = loaded.entries.filter(({ file }) => changed.has(file));
-    return { files, loaded, report, allProblems, taken, stale };
+    const accepted = loaded.entries.filter(({ file }) => changed.has(file));
+    return { files, loaded, report, allProblems, accepted, stale };
   }
 
   async #load(
@@ -136,7 +137,7 @@ export class ChangePlanner {
     return await loadManifestsInSlices(
       [...files].map(([path, text]) => ({ path, text })),
       {
-        common: this.#ports.common,
+        bundled: this.#ports.bundled,
         // stored manifests were checked when they were uploaded, and are checked again at run time
         refuseSecret: (name, file) => (changed.has(file) ? this.#ports.refuseSecret(name) : null),
         intervals: this.#ports.intervals(),
@@ -147,7 +148,7 @@ export class ChangePlanner {
     );
   }
 
-  /** Those that do not load from the stored files either, so the change did not cause it. */
+  /** Manifests that do not load from the stored files either: the change is not the cause. */
   async #staleAmong(gone: readonly CurrentRow[]): Promise<DamagedRow[]> {
     const loaded = await this.#load(this.stored, this.#read, new Set());
     const loads = new Set(loaded.entries.map(({ definition }) => `${kindOf(definition)}/${definition.name}`));
@@ -156,7 +157,7 @@ export class ChangePlanner {
       .map(({ kind, name, file }) => {
         const problem = loaded.problems.find((one) => one.file === file);
         const why = problem === undefined ? `its file ${file} no longer contains it` : formatProblem(problem);
-        return { kind, name, error: `no longer loads, and is served unchanged: ${why}` };
+        return { kind, name, error: `no longer loads; the stored version is still served: ${why}` };
       });
   }
 
@@ -178,7 +179,7 @@ export class ChangePlanner {
     if (all > limits.catalogDefinitionChars) {
       throw new EngineError(
         'invalid_manifest',
-        `The manifests of the catalogue would have ${all} characters with the files that they name (allowed: ${limits.catalogDefinitionChars})`,
+        `The manifests of the catalogue would have ${all} characters with their files (allowed: ${limits.catalogDefinitionChars})`,
       );
     }
   }
@@ -197,7 +198,7 @@ export class ChangePlanner {
     return this.#files;
   }
 
-  /** Told that the files of a plan are stored. */
+  /** Called after the files of a plan have been stored. */
   applied({ files, loaded }: Pick<ChangePlan, 'files' | 'loaded'>): void {
     this.#files = files;
     this.#remember(loaded.read, files);

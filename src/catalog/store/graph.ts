@@ -48,8 +48,8 @@ export function graphOf(data: CatalogData): ManifestGraph {
 }
 
 /**
- * Draws the graph as trees: unused definitions are roots, with their dependencies below them. A node is expanded only once,
- * so that cycles end, and only up to depth `limits.graphDepth`.
+ * Draws the graph as trees: unused definitions are roots, with their dependencies below them. A node is expanded only
+ * once, so that cycles end, and only up to depth `limits.graphDepth`.
  */
 export function renderGraph({ nodes, edges }: ManifestGraph): string {
   const uses = new Map<string, Map<string, { feed: boolean }>>();
@@ -87,6 +87,6 @@ export function renderGraph({ nodes, edges }: ManifestGraph): string {
   for (const { id, version } of nodes) if (!used.has(id)) root(id, version);
   // the rest are cycles that nothing else uses
   for (const { id, version } of nodes) if (!shown.has(id)) root(id, version);
-  if (left > 0) lines.push(`… and ${left} lines more`);
+  if (left > 0) lines.push(`… and ${left} more lines`);
   return `${lines.join('\n')}\n`;
 }

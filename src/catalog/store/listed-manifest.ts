@@ -1,4 +1,4 @@
-/** How the catalogue lists a manifest (M4). */
+/** Entries of the catalogue's list of manifests (M4). */
 import type { ManifestKind, ManifestRef, ListedManifest } from '../../domain/catalog.ts';
 import type { AnyDefinition } from '../catalog.ts';
 import type { DamagedRow } from './store-tables.ts';
@@ -31,7 +31,7 @@ export function listed(
 }
 
 /** A listed manifest whose definition cannot be read. */
-export function setAside(
+export function listedDamaged(
   { kind, name, error }: DamagedRow,
   row: { readonly revision: number; readonly version: string; readonly updatedAt: number } | null,
 ): ListedManifest {

@@ -1,4 +1,4 @@
-/** Serialises the definitions of a run, which stay the same after a change of the catalogue or a crash (M4). */
+/** Serialises the definitions of a run, which do not change with the catalogue or after a crash (M4). */
 import type {
   ImportedDefinitions,
   ManifestBase,

@@ -1,6 +1,6 @@
 /**
- * The tables of one namespace's catalogue: files, versions of manifests, current versions, and definitions that belong to
- * one importer. Knows SQL, and nothing about loading.
+ * The tables of one namespace's catalogue: files, versions of manifests, current versions, and definitions visible to
+ * only one importer. Knows SQL, and nothing about loading.
  *
  * A row that cannot be read is reported and kept; all other rows are served.
  */
@@ -265,7 +265,7 @@ function readDefinition(text: unknown, kind: ManifestKind | null, name: string |
   if (lacks !== null) return `its stored definition cannot be used: ${lacks}`;
   const definition = value as unknown as AnyDefinition;
   if (kind !== null && (definition.kind.toLowerCase() !== kind || definition.name !== name)) {
-    return 'its stored definition is another manifest';
+    return 'its stored definition is of another manifest';
   }
   return definition;
 }

@@ -1,16 +1,16 @@
 /**
  * The catalogue of one namespace: uploaded manifests with versions, in addition to the bundled ones (M4).
  *
- * Owns the tables of its database (store-tables.ts); change-plan.ts computes what a change makes of them. Does not own the
- * bundled manifests, authorisation (http), and the versions that a run keeps (the session).
+ * Owns the tables of its database (store-tables.ts); change-plan.ts computes the result of each change. Does not own
+ * the bundled manifests, authorisation (http), and the versions that a run uses (the session).
  *
  * Invariants:
  *  1. Every current manifest loaded without errors, with all its imports, when it was uploaded.
  *  2. A change is applied completely or not at all; it never breaks another current manifest.
- *  3. A version always refers to the same text, until it is deleted to make room.
+ *  3. A version always refers to the same text, until it is deleted to free space.
  *  4. Changes are processed one after another in slices of limited work; meanwhile, requests see the stored state.
- *  5. A stored manifest that cannot be read, or that the loader no longer accepts, is listed with its error, stays in the
- *     database, and does not block changes of other manifests.
+ *  5. A stored manifest that cannot be read, or that the loader no longer accepts, is listed with its error, stays in
+ *     the database, and does not block changes of other manifests.
  */
 import { MANIFEST_KINDS } from '../../domain/catalog.ts';
 import type {
@@ -33,16 +33,16 @@ import type { AnyDefinition, Catalog, CatalogData } from '../catalog.ts';
 import type { ManifestEntry } from '../load.ts';
 import { ChangePlanner, invalidManifest } from './change-plan.ts';
 import type { ChangePlan, SecretCheck } from './change-plan.ts';
-import { isSame, kindOf, listed, setAside } from './listed-manifest.ts';
+import { isSame, kindOf, listed, listedDamaged } from './listed-manifest.ts';
 import { ManifestTables } from './store-tables.ts';
 import type { DamagedRow } from './store-tables.ts';
 
 export class ManifestStore {
   readonly #tables: ManifestTables;
-  readonly #common: Catalog;
+  readonly #bundled: Catalog;
   readonly #sources: Readonly<Record<string, string>>;
   readonly #planner: ChangePlanner;
-  #whole: { readonly catalog: Catalog; readonly damaged: readonly DamagedRow[] } | null = null;
+  #merged: { readonly catalog: Catalog; readonly damaged: readonly DamagedRow[] } | null = null;
   /** Stored manifests that the loader rejected at the last load. */
   #stale: readonly DamagedRow[] = [];
   /** Current definitions as stored. */
@@ -58,16 +58,16 @@ export class ManifestStore {
    */
   constructor(
     sql: SqlDatabase,
-    common: Catalog,
+    bundled: Catalog,
     sources: Readonly<Record<string, string>>,
     refuseSecret: SecretCheck = () => null,
     pause: () => Promise<void> = () => Promise.resolve(),
     intervals: () => IntervalLimits = () => DEFAULT_INTERVALS,
   ) {
     this.#tables = new ManifestTables(sql);
-    this.#common = common;
+    this.#bundled = bundled;
     this.#sources = sources;
-    this.#planner = new ChangePlanner({ tables: this.#tables, common, refuseSecret, pause, intervals });
+    this.#planner = new ChangePlanner({ tables: this.#tables, bundled, refuseSecret, pause, intervals });
   }
 
   /** @throws EngineError `manifest_damaged` */
@@ -101,7 +101,7 @@ export class ManifestStore {
         return listed(of, definition, own.get(key) ?? null, error);
       });
       const rest = [...errors.values()].filter((one) => one.kind === of);
-      return [...found, ...rest.map((one) => setAside(one, own.get(`${of}/${one.name}`) ?? null))];
+      return [...found, ...rest.map((one) => listedDamaged(one, own.get(`${of}/${one.name}`) ?? null))];
     });
   }
 
@@ -113,12 +113,12 @@ export class ManifestStore {
    */
   get(ref: ManifestRef, wanted: { readonly version?: string; readonly revision?: number } = {}): StoredManifest {
     const { kind, name } = ref;
-    const common = this.#common.list(kind).find((definition) => definition.name === name);
+    const bundled = this.#bundled.list(kind).find((definition) => definition.name === name);
     const asked = wanted.revision === undefined ? wanted.version : `revision ${wanted.revision}`;
-    if (common !== undefined) {
-      if (asked !== undefined && asked !== common.version) throw this.#unknown(ref, asked);
+    if (bundled !== undefined) {
+      if (asked !== undefined && asked !== bundled.version) throw this.#unknown(ref, asked);
       const source = this.#sources[`${kind}/${name}`] ?? null;
-      return { ...listed(kind, common, null), definition: common, source, file: null, versions: [] };
+      return { ...listed(kind, bundled, null), definition: bundled, source, file: null, versions: [] };
     }
     const { revisions: versions, now } = this.#tables.revisions(ref);
     const found = versions.find(({ revision, version }) =>
@@ -132,7 +132,7 @@ export class ManifestStore {
     const { file, source, definition } = this.#tables.version(ref, found.revision);
     const row = { revision: found.revision, updatedAt: found.createdAt };
     if (typeof definition === 'string') {
-      const aside = setAside({ ...ref, error: definition }, { ...row, version: found.version });
+      const aside = listedDamaged({ ...ref, error: definition }, { ...row, version: found.version });
       return { ...aside, definition: null, source, file, versions };
     }
     const stale = this.#stale.find((one) => one.kind === kind && one.name === name)?.error;
@@ -145,34 +145,34 @@ export class ManifestStore {
    * @throws EngineError `invalid_manifest` with the issues, `manifest_read_only`, `manifest_in_use`, `catalog_busy`
    */
   async put(ref: ManifestRef, text: string, now: number): Promise<ChangeReport> {
-    return await this.#inTurn(async () => {
-      this.#refuseCommon(ref);
+    return await this.#serialised(async () => {
+      this.#refuseBundled(ref);
       const home = this.#fileOf(ref);
       const others = home === null ? [] : this.#tables.sourcesIn(home).filter((one) => !isSame(one, ref));
       if (home !== null && others.length > 0) {
         throw new EngineError(
           'manifest_in_use',
-          `The ${ref.kind} "${ref.name}" is in ${home} together with others; upload that file to /manifests instead`,
+          `The ${ref.kind} "${ref.name}" shares the file ${home} with other manifests; upload that file to /manifests instead`,
         );
       }
       const path = home ?? `${ref.kind}s/${ref.name}.yaml`;
       const plan = await this.#planner.plan([{ path, text }]);
-      const taken = plan.taken.map(({ definition }) => `${definition.kind.toLowerCase()} "${definition.name}"`);
+      const taken = plan.accepted.map(({ definition }) => `${definition.kind.toLowerCase()} "${definition.name}"`);
       if (plan.report.problems.length > 0) throw invalidManifest(plan.report);
       if (taken.length !== 1 || taken[0] !== `${ref.kind} "${ref.name}"`) {
         const found = taken.length === 0 ? 'none' : taken.slice(0, 10).join(', ');
         throw new EngineError(
           'invalid_manifest',
-          `The body must contain only the ${ref.kind} "${ref.name}", found: ${found}`,
+          `The body must contain only the ${ref.kind} "${ref.name}"; found: ${found}`,
         );
       }
-      return this.#take(plan, now);
+      return this.#apply(plan, now);
     });
   }
 
   /** Adds files: manifests without errors are added, the others are reported. */
   async upload(files: readonly ManifestFile[], now: number): Promise<ChangeReport> {
-    return await this.#inTurn(async () => this.#take(await this.#planner.planWhatLoads(files), now));
+    return await this.#serialised(async () => this.#apply(await this.#planner.planWhatLoads(files), now));
   }
 
   /**
@@ -181,11 +181,11 @@ export class ManifestStore {
    * @throws EngineError `invalid_manifest` with the issues; then nothing has changed
    */
   async replace(files: readonly ManifestFile[], now: number): Promise<ReplaceReport> {
-    return await this.#inTurn(async () => {
+    return await this.#serialised(async () => {
       const before = this.#tables.current();
       const plan = await this.#planner.plan(files, { whole: true });
       if (plan.report.problems.length > 0) throw invalidManifest(plan.report);
-      const report = this.#take(plan, now);
+      const report = this.#apply(plan, now);
       const stays = new Set(this.#tables.current().map(({ kind, name }) => `${kind}/${name}`));
       const removed = before.filter(({ kind, name }) => !stays.has(`${kind}/${name}`));
       return { ...report, removed: removed.map(({ kind, name }) => ({ kind, name })) };
@@ -194,8 +194,8 @@ export class ManifestStore {
 
   /** Returns what `upload` would return; nothing changes. */
   async validate(files: readonly ManifestFile[]): Promise<ChangeReport> {
-    const { report, taken } = await this.#inTurn(async () => await this.#planner.plan(files, { lenient: true }));
-    const manifests = taken.map(({ definition }) => ({
+    const { report, accepted } = await this.#serialised(async () => await this.#planner.plan(files, { lenient: true }));
+    const manifests = accepted.map(({ definition }) => ({
       ...listed(kindOf(definition), definition, null),
       common: false,
     }));
@@ -208,14 +208,14 @@ export class ManifestStore {
    * @throws EngineError `unknown_manifest`, `manifest_read_only`, `manifest_in_use` naming the importers
    */
   async remove(ref: ManifestRef, now: number): Promise<void> {
-    await this.#inTurn(async () => {
-      this.#refuseCommon(ref);
+    await this.#serialised(async () => {
+      this.#refuseBundled(ref);
       const file = this.#fileOf(ref);
       if (file === null) throw this.#unknown(ref, undefined);
       const rest = this.#tables.sourcesIn(file).filter((one) => !isSame(one, ref));
       const text = rest.length === 0 ? null : rest.map(({ source }) => source).join('\n---\n');
       const given = text === null ? [] : [{ path: file, text }];
-      this.#take(await this.#planner.plan(given, { without: text === null ? [file] : [], removed: [ref] }), now);
+      this.#apply(await this.#planner.plan(given, { without: text === null ? [file] : [], removed: [ref] }), now);
     });
   }
 
@@ -224,7 +224,7 @@ export class ManifestStore {
    *
    * @throws EngineError `catalog_busy` if too many are queued
    */
-  async #inTurn<T>(work: () => Promise<T>): Promise<T> {
+  async #serialised<T>(work: () => Promise<T>): Promise<T> {
     if (this.#waiting >= limits.catalogQueue) {
       throw new EngineError(
         'catalog_busy',
@@ -241,9 +241,9 @@ export class ManifestStore {
     }
   }
 
-  /** Stores what a plan says. */
-  #take(plan: ChangePlan, now: number): ChangeReport {
-    const { files, loaded, report, taken, stale } = plan;
+  /** Stores a plan. */
+  #apply(plan: ChangePlan, now: number): ChangeReport {
+    const { files, loaded, report, accepted, stale } = plan;
     const tables = this.#tables;
     const findable = new Set(MANIFEST_KINDS.flatMap((kind) => loaded.catalog.list(kind)));
     const entries = loaded.entries.filter(({ definition }) => findable.has(definition));
@@ -263,27 +263,27 @@ export class ManifestStore {
     for (const { definition, file, source } of entries) this.#kept.set(definition, { file, source });
     this.#planner.applied(plan);
     this.#stale = stale;
-    this.#whole = stale.length > 0 ? null : { catalog: this.#together(loaded.catalog.data), damaged: [] };
+    this.#merged = stale.length > 0 ? null : { catalog: this.#withBundled(loaded.catalog.data), damaged: [] };
     const all = new Map(this.list(null).map((one) => [`${one.kind}/${one.name}`, one]));
     return {
       ...report,
-      manifests: taken.flatMap(({ definition }) => all.get(`${kindOf(definition)}/${definition.name}`) ?? []),
+      manifests: accepted.flatMap(({ definition }) => all.get(`${kindOf(definition)}/${definition.name}`) ?? []),
     };
   }
 
   #current(): { readonly catalog: Catalog; readonly damaged: readonly DamagedRow[] } {
-    if (this.#whole !== null) return this.#whole;
+    if (this.#merged !== null) return this.#merged;
     const { data, damaged } = this.#tables.definitions();
-    this.#whole = { catalog: this.#together(data), damaged };
-    return this.#whole;
+    this.#merged = { catalog: this.#withBundled(data), damaged };
+    return this.#merged;
   }
 
   /** The bundled definitions and the namespace's own. */
-  #together(own: CatalogData): Catalog {
-    const { data } = this.#common;
+  #withBundled(own: CatalogData): Catalog {
+    const { data } = this.#bundled;
     // compare by identity: an uploaded definition may have the name of one that is bundled later
-    const bundled = new Set(MANIFEST_KINDS.flatMap((kind): readonly AnyDefinition[] => data[`${kind}s`]));
-    for (const { definition } of data.scoped ?? []) bundled.add(definition);
+    const definitions = new Set(MANIFEST_KINDS.flatMap((kind): readonly AnyDefinition[] => data[`${kind}s`]));
+    for (const { definition } of data.scoped ?? []) definitions.add(definition);
     return createCatalog(
       {
         agents: [...data.agents, ...own.agents],
@@ -293,7 +293,7 @@ export class ManifestStore {
         monuments: [...data.monuments, ...own.monuments],
         scoped: [...(data.scoped ?? []), ...(own.scoped ?? [])],
       },
-      (definition) => bundled.has(definition),
+      (definition) => definitions.has(definition),
     );
   }
 
@@ -313,8 +313,8 @@ export class ManifestStore {
     );
   }
 
-  #refuseCommon({ kind, name }: ManifestRef): void {
-    if (!this.#common.list(kind).some((definition) => definition.name === name)) return;
+  #refuseBundled({ kind, name }: ManifestRef): void {
+    if (!this.#bundled.list(kind).some((definition) => definition.name === name)) return;
     throw new EngineError(
       'manifest_read_only',
       `The ${kind} "${name}" is bundled and cannot be changed; choose another name`,

@@ -163,7 +163,7 @@ export class Feeds {
       // The manifest validation is loaded on demand, to keep the start of a Worker fast.
       const { readFeed } = await import('../../catalog/schema/feed.ts');
       const read = readFeed(written, this.#minMs);
-      if ('faults' in read) throw new EngineError('invalid_request', read.faults.join('; '));
+      if ('issues' in read) throw new EngineError('invalid_request', read.issues.join('; '));
       const refusal = allowed(read.feed);
       if (refusal !== null) throw new EngineError('forbidden', refusal);
       return read.feed;

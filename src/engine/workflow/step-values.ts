@@ -26,7 +26,7 @@ export class StepValues {
     // In a condition, names need no `$`: `steps.a.x` is the same as `$(steps.a.x)`.
     let when = '';
     let at = 0;
-    for (const { start, end, path, asked } of namesInCondition(step.condition)) {
+    for (const { start, end, path, isTest } of namesInCondition(step.condition)) {
       const [root, name = '', ...rest] = path;
       const written = step.condition.slice(start, end);
       when += step.condition.slice(at, start);
@@ -34,10 +34,10 @@ export class StepValues {
       if (root === 'steps') {
         const members = mappedPath(name, rest, scope);
         const here = scope.ids.has(name) ? [idOf(name, scope), ...members].join('.') : written;
-        when += !asked ? here : members.length === 0 ? `(${here} != null)` : `has(${here})`;
+        when += !isTest ? here : members.length === 0 ? `(${here} != null)` : `has(${here})`;
       } else {
         const value = this.#valueAt(path, scope);
-        when += asked ? String(value !== undefined) : JSON.stringify(value ?? null);
+        when += isTest ? String(value !== undefined) : JSON.stringify(value ?? null);
       }
     }
     when += step.condition.slice(at);

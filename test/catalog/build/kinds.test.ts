@@ -99,13 +99,13 @@ endpoints:
       'a kv store has no endpoint "gett" (allowed: get, set, delete, list, increment). Did you mean get?',
     ],
     ['implementation: {type: edge, store: graph}', '"graph" is not allowed (allowed: kv, log, sql)'],
-    ['implementation: {type: edge, store: kv, schema: [x]}', 'is allowed for sql stores only, this one is kv'],
+    ['implementation: {type: edge, store: kv, schema: [x]}', 'is allowed only for sql stores; this store is kv'],
     ['implementation: {type: container, image: x}', 'is missing: the endpoints of the service'],
     [
       'implementation: {type: container}\nendpoints: {a: {}}',
       'needs exactly one of "image" (a name) and "build" (its files)',
     ],
-    ['implementation: {type: edge, store: kv}\nendpoints: [get, get]', 'there is already an endpoint "get"'],
+    ['implementation: {type: edge, store: kv}\nendpoints: [get, get]', 'another endpoint is already called "get"'],
   ])('[M1] %j is refused in words', (rest, message) => {
     expect(problemsOf({ 'r.yaml': relic(rest) })).toEqual([expect.stringContaining(message)]);
   });
@@ -188,16 +188,19 @@ outputs: {text: steps.get.body, all: {source: $(steps.each)}}`),
       'steps: [{name: a, type: tool, target: fech}]',
       'steps[0].target: workflow "w" imports the tool "fech", which does not exist (nearest: fetch)',
     ],
-    ['steps: [{name: a, type: llm}, {name: a, type: llm}]', 'steps[1].name: there is already a step "a" in this list'],
+    [
+      'steps: [{name: a, type: llm}, {name: a, type: llm}]',
+      'steps[1].name: another step in this list is already called "a"',
+    ],
     [
       'steps: [{name: a, type: llm, depends_on: [bb]}, {name: b, type: llm}]',
-      'steps[0].depends_on[0]: no step of this list is called "bb" (did you mean b?)',
+      'steps[0].depends_on[0]: no step in this list is called "bb" (did you mean b?)',
     ],
     [
       'steps: [{name: a, type: llm, depends_on: [b]}, {name: b, type: llm, depends_on: [a]}]',
-      'steps[0].depends_on: the steps a, b wait for each other',
+      'steps[0].depends_on: the steps a, b depend on each other',
     ],
-    ['steps: [{name: a, type: conditional, steps: []}]', 'steps[0].condition: is missing: what decides'],
+    ['steps: [{name: a, type: conditional, steps: []}]', 'steps[0].condition: is missing: a CEL expression'],
     ['steps: [{name: a, type: for_each, steps: []}]', 'steps[0].items: is missing: the list, or a reference to one'],
     ['steps: [{name: a, type: internal, target: set_var}]', 'steps[0].target: "set_var" is not an internal action'],
     [
@@ -219,23 +222,23 @@ outputs: {text: steps.get.body, all: {source: $(steps.each)}}`),
     ['steps: []', 'steps: must be at least 1 items long'],
     [
       'steps: [{name: get, type: llm}, {name: a, type: llm, parameters: {prompt: "see $(steps.gett.text)"}}]',
-      'w.yaml:5:75: steps[1].parameters.prompt: $(steps.gett.text): no step that can be seen from here is called "gett" (did you mean get?)',
+      'w.yaml:5:75: steps[1].parameters.prompt: $(steps.gett.text): no visible step is called "gett" (did you mean get?)',
     ],
     [
       'steps: [{name: a, type: llm, condition: "steps.nothing.at.all > 1"}]',
-      'steps[0].condition: $(steps.nothing.at.all): no step that can be seen from here is called "nothing" (known: a)',
+      'steps[0].condition: $(steps.nothing.at.all): no visible step is called "nothing" (known: a)',
     ],
     [
       'steps: [{name: a, type: llm}, {name: b, type: llm, condition: "steps.a.size( >"}]',
-      'steps[1].condition: is not a condition in CEL, such as "steps.a.size() > 0": Unexpected token: GT',
+      'steps[1].condition: is not a CEL condition, such as "steps.a.size() > 0": Unexpected token: GT',
     ],
     [
       'steps: [{name: a, type: llm}]\noutputs: {x: steps.b.text, y: {source: $(steps.c)}}',
-      'outputs.y.source: $(steps.c): no step that can be seen from here is called "c" (did you mean a?)',
+      'outputs.y.source: $(steps.c): no visible step is called "c" (did you mean a?)',
     ],
     [
       'steps: [{name: e, type: for_each, items: [1], steps: [{name: one, type: llm}]}, {name: b, type: llm, parameters: {p: $(steps.one)}}]',
-      'no step that can be seen from here is called "one"',
+      'no visible step is called "one"',
     ],
     [
       'inputs: {url: string}\nsteps: [{name: a, type: llm, parameters: {prompt: $(trigger.uri)}}]',
@@ -243,32 +246,32 @@ outputs: {text: steps.get.body, all: {source: $(steps.each)}}`),
     ],
     [
       'steps: [{name: a, type: llm, parameters: {prompt: [$(item.x)]}}]',
-      'steps[0].parameters.prompt[0]: $(item.x): there is an item only in the steps of a for_each',
+      'steps[0].parameters.prompt[0]: $(item.x): item exists only in the steps of a for_each',
     ],
     [
       'steps: [{name: a, type: llm, parameters: {prompt: $(env.HOME)}}]',
-      '$(env.HOME): "env" is unknown here (known: steps, trigger, item, index)',
+      '$(env.HOME): "env" is unknown (known: steps, trigger, item, index)',
     ],
-    ['steps: [{name: a, type: llm, parameters: {p: $(steps.a)}}]', 'steps[0].name: the step a waits for itself'],
+    ['steps: [{name: a, type: llm, parameters: {p: $(steps.a)}}]', 'steps[0].name: the step a depends on itself'],
     [
       'steps: [{name: a, type: llm, parameters: {p: $(steps.b)}}, {name: b, type: llm}, {name: c, type: llm}]',
-      'steps[0].name: the steps a, b wait for each other',
+      'steps[0].name: the steps a, b depend on each other',
     ],
     [
       'steps: [{name: g, type: parallel, steps: [{name: a, type: llm, parameters: {p: $(steps.g)}}]}]',
-      'steps[0].name: the step g waits for itself',
+      'steps[0].name: the step g depends on itself',
     ],
     [
       'steps: [{name: a, type: llm}, {name: g, type: parallel, steps: [{name: a, type: llm}]}]',
-      'steps[1].steps[0].name: there is already a step "a" whose id would be the same',
+      'steps[1].steps[0].name: the step "a" would have the same id',
     ],
     [
       'steps: [{name: g, type: parallel, steps: [{name: x, type: llm}]}, {name: g_gate, type: llm}]',
-      'steps[1].name: there is already a step "g" whose id would be the same',
+      'steps[1].name: the step "g" would have the same id',
     ],
     [
       `steps: [{name: ${'e'.repeat(40)}, type: for_each, items: [1], steps: [{name: ${'i'.repeat(30)}, type: llm}]}]`,
-      'the ids of its actions would have up to 76 characters with the names around it (allowed: 64)',
+      'the ids of its actions would have up to 76 characters with the names of the enclosing steps (allowed: 64)',
     ],
     [
       'steps: [{name: a, type: llm, compensate: [{name: u, type: parallel, steps: []}]}]',
@@ -295,9 +298,9 @@ describe('[F1] [S7] sources of feeds', () => {
     [
       '{id: f, type: periodic, source: {type: workflow, name: flow}}',
       '{workflows: [flow]}',
-      'the workflow "flow" has unsafe effects, and a periodic feed would repeat them; declare its effects where they are others, or say allow_unsafe: true in the feed',
+      'the workflow "flow" has unsafe effects, and a periodic feed would repeat them; correct its declared effects, or set allow_unsafe: true in the feed',
     ],
-    ['{id: f, allow_unsafe: true, source: {type: internal, name: usage}}', '{}', 'is allowed for periodic feeds only'],
+    ['{id: f, allow_unsafe: true, source: {type: internal, name: usage}}', '{}', 'is allowed only for periodic feeds'],
   ])('%s is refused', (feed, imports, message) => {
     const files = { 'a.yaml': agent(feed, imports), 'store.yaml': store, 'fetch.yaml': tool('') };
     const flow = workflow('steps: [{name: a, type: llm}]').replace('name: w\n', 'name: flow\n');
@@ -329,7 +332,7 @@ describe('[F1] [S7] sources of feeds', () => {
     };
     const { catalog, warnings } = load(files);
     expect(warnings.map(formatProblem)).toEqual([
-      'a.yaml:8:40: context_feeds[0].source.name: the agent does not import the tool "fech": no value will come (did you mean fetch?)',
+      'a.yaml:8:40: context_feeds[0].source.name: the agent does not import the tool "fech", so the feed will have no value (did you mean fetch?)',
     ]);
     expect(catalog.agent('watcher')).not.toBeNull();
   });
@@ -419,26 +422,26 @@ context_feeds:
     ],
     [
       { id: 'a', type: 'tool', source: { type: 'relic', name: 'x' } },
-      'source.type: is relic, but the type of the feed is tool',
+      "source.type: is relic, but the feed's type is tool",
     ],
-    [{ id: 'a', type: 'tool', source: {} }, 'source.name: is missing: which tool gives the value'],
+    [{ id: 'a', type: 'tool', source: {} }, 'source.name: is missing: the tool that provides the value'],
     [
       { id: 'a', type: 'periodic', interval: 0.1, source: { type: 'internal', name: 'usage' } },
       'interval: must be at least 5 s (the setting FEED_MIN_SECONDS), found 0.1',
     ],
     [
       { id: 'a', type: 'on_demand', interval: 5, source: { type: 'internal', name: 'usage' } },
-      'interval: is allowed for periodic feeds only',
+      'interval: is allowed only for periodic feeds',
     ],
   ])('[F1] %j is refused in words', (written, message) => {
     const read = readFeed(written);
-    expect('faults' in read ? read.faults.join('\n') : read).toContain(message);
+    expect('issues' in read ? read.issues.join('\n') : read).toContain(message);
   });
 
   test('[F1] two feeds of an agent cannot have one id', () => {
     const feed = '{id: now, type: internal, source: {name: usage}}';
     expect(problemsOf({ 'a.yaml': agent(`context_feeds: [${feed}, ${feed}]`) })).toEqual([
-      'a.yaml:6:72: context_feeds[1].id: there is already a feed "now"',
+      'a.yaml:6:72: context_feeds[1].id: another feed is already called "now"',
     ]);
   });
 

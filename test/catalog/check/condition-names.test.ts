@@ -19,7 +19,7 @@ describe('[M6] names in a condition', () => {
 
   test('stand where they are written', () => {
     const text = '"steps.x" != $(steps.a.b) && has( trigger.c )';
-    const written = namesInCondition(text).map(({ start, end, asked }) => [text.slice(start, end), asked]);
+    const written = namesInCondition(text).map(({ start, end, isTest }) => [text.slice(start, end), isTest]);
     expect(written).toEqual([
       ['$(steps.a.b)', false],
       ['has( trigger.c )', true],

@@ -114,7 +114,7 @@ describe('[M6] the times of a cron expression', () => {
   ])('%s is refused at load, with the limit and the setting', (cron, seconds) => {
     expect(problemsOf([scheduled('w', cron)])).toEqual([
       expect.stringContaining(
-        `trigger.cron: "${cron}" has times that are ${seconds} s apart (allowed: at least 60 s, the setting CRON_MIN_SECONDS)`,
+        `trigger.cron: "${cron}" has times only ${seconds} s apart (allowed: at least 60 s, the setting CRON_MIN_SECONDS)`,
       ),
     ]);
   });
@@ -175,7 +175,7 @@ describe('[M6] workflows that a clock or an event starts', () => {
 
   test('of 1,000 workflows for one event, 20 load, those that come with the system among them', async () => {
     const files = many(1_000, (at) => waiting(named('w', at)));
-    const { problems, catalog } = loadManifests(files, { common });
+    const { problems, catalog } = loadManifests(files, { bundled: common });
     expect(catalog.list('workflow')).toHaveLength(limits.eventWorkflows - 1);
     expect(problems).toHaveLength(981);
     expect(formatProblem(problems[0] ?? expect.fail())).toMatch(

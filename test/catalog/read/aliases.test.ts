@@ -79,7 +79,7 @@ test('[M1] a Markdown file with front matter is a manifest, its text the persona
     'bad.md': '---\nkind: Poem\n---\nx\n',
   });
   expect(said(loaded)).toEqual([
-    'bad.md:2:7: kind: "Poem" is not a kind of manifest (allowed: Agent, Tool, Relic, Workflow, Monument)',
+    'bad.md:2:7: kind: "Poem" is not a manifest kind (allowed: Agent, Tool, Relic, Workflow, Monument)',
   ]);
   expect(loaded.catalog.agent('poet')?.agent.persona.agent).toBe('# You are a poet\n\nRhyme.\n---\nAlways.');
   expect(loaded.catalog.tool('echo2')?.description).toBe('How to use it.');
@@ -115,8 +115,8 @@ describe('imports', () => {
     });
     expect(loaded.problems).toEqual([]);
     expect(loaded.warnings.map(formatProblem)).toEqual([
-      'west/look.yaml:3:7: name: there is already a tool "look", in east/look.yaml:3; importers that are nearer to this one use it',
-      'west/memo.yaml:3:7: name: there is already a relic "memo", in east/memo.yaml:3; importers that are nearer to this one use it',
+      'west/look.yaml:3:7: name: another tool is already called "look", in east/look.yaml:3; importers nearer to this one use it',
+      'west/memo.yaml:3:7: name: another relic is already called "memo", in east/memo.yaml:3; importers nearer to this one use it',
     ]);
     const meant = (name: string): unknown[] => {
       const resolved = loaded.catalog.agent(name);
@@ -142,7 +142,7 @@ describe('imports', () => {
     const loaded = load({ 'a.yaml': agent('a', 'import: {tools: [t]}'), 't.yaml': tool('t', 'executor: {type: zzz}') });
     expect(said(loaded)).toEqual([
       't.yaml:5:18: executor.type: "zzz" is not allowed (allowed: builtin, script, http, container, mcp)',
-      'a.yaml:6:18: import.tools[0]: the tool "t" did not load and is omitted',
+      'a.yaml:6:18: import.tools[0]: the tool "t" has errors and is omitted',
     ]);
     expect(loaded.catalog.agent('a')?.tools.size).toBe(0);
   });
@@ -164,7 +164,7 @@ describe('imports', () => {
       { path: 'b.yaml', text: agent('shipped', '') },
       { path: 'c.yaml', text: agent('c', 'import: {tools: [common_tool]}') },
     ];
-    const loaded = loadManifests(files, { common });
+    const loaded = loadManifests(files, { bundled: common });
     expect(said(loaded)).toEqual([
       'a.yaml:6:31: import.tools[1]: agent "a" imports the tool "comon_tool", which does not exist (nearest: common_tool)',
       'b.yaml:3:7: name: "shipped" is the name of a bundled agent, which cannot be changed',
@@ -175,18 +175,18 @@ describe('imports', () => {
 
 describe('hostile files', () => {
   test.each([
-    ['__proto__ as a field', `${tool('t')}__proto__: {effects: pure}\n`, '"__proto__" is not a name for a field'],
+    ['__proto__ as a field', `${tool('t')}__proto__: {effects: pure}\n`, '"__proto__" is not a valid field name'],
     [
       '__proto__ deep inside',
       `${tool('t')}metadata: {a: [{__proto__: {x: 1}}]}\n`,
-      '"__proto__" is not a name for a field',
+      '"__proto__" is not a valid field name',
     ],
     [
       'nesting',
       `${tool('t')}metadata: {a: ${'['.repeat(200)}${']'.repeat(200)}}\n`,
       `deeper than ${limits.jsonDepth} levels`,
     ],
-    ['absurd nesting', `a: ${'['.repeat(50_000)}`, 'nests deeper than 64 levels'],
+    ['absurd nesting', `a: ${'['.repeat(50_000)}`, 'nested deeper than 64 levels'],
     [
       'an alias bomb',
       `a: &a [x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c]\n`,

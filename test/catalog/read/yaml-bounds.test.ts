@@ -5,7 +5,7 @@ import { limits } from '../../../src/domain/limits.ts';
 
 const lines = (count: number, line: (index: number) => string): string =>
   Array.from({ length: count }, (_, index) => line(index)).join('\n');
-const firstFault = (text: string): string => readYaml(text).faults[0]?.message ?? 'none';
+const firstFault = (text: string): string => readYaml(text).errors[0]?.message ?? 'none';
 
 describe('[M1] YAML that costs more than linear time is refused before it is composed', () => {
   test.each([
@@ -27,7 +27,7 @@ describe('[M1] YAML that costs more than linear time is refused before it is com
     ['maps, each one column further', lines(1_000, (index) => `${' '.repeat(index % 500)}a:`)],
     ['lists, each one column further', lines(500, (index) => `${' '.repeat(index)}-`)],
   ])('%s that nest too deep', (_what, text) => {
-    expect(firstFault(text)).toMatch(/^the file nests deeper than 64 levels$|^not valid YAML/);
+    expect(firstFault(text)).toMatch(/^the file is nested deeper than 64 levels$|^not valid YAML/);
   });
 
   test.each([
@@ -45,7 +45,7 @@ describe('[M1] YAML that costs more than linear time is refused before it is com
     ['line ends of Windows', 'a: 1\r\n'.repeat(30_000)],
   ])('%s: more tokens than a file may have', (_what, text) => {
     expect(firstFault(text.slice(0, limits.yamlChars))).toBe(
-      `the YAML has more than ${limits.yamlTokens} tokens; split it into several files`,
+      `the file has more than ${limits.yamlTokens} YAML tokens; split it into several files`,
     );
   });
 
@@ -54,13 +54,13 @@ describe('[M1] YAML that costs more than linear time is refused before it is com
     ['a literal block of blank lines', `|+\n${'\n'.repeat(1_000_000)}`],
     ['digits', '9'.repeat(1_000_000)],
   ])('%s: more characters than a file may have', (_what, text) => {
-    expect(firstFault(text)).toBe(`the YAML has ${text.length} characters (allowed: ${limits.yamlChars})`);
+    expect(firstFault(text)).toBe(`the file has ${text.length} characters (allowed: ${limits.yamlChars})`);
   });
 
   test('a key twice is found among thousands, whatever its form', () => {
     const wide = lines(2_000, (index) => `k${index}: 1`);
-    expect(readYaml(wide).faults).toEqual([]);
-    expect(readYaml(`${wide}\nk7: 2`).faults).toEqual([
+    expect(readYaml(wide).errors).toEqual([]);
+    expect(readYaml(`${wide}\nk7: 2`).errors).toEqual([
       { line: 2_001, column: 1, message: 'not valid YAML: Map keys must be unique' },
     ]);
     expect(firstFault('a: [{1: x, "1": y}]')).toBe('not valid YAML: Map keys must be unique');
@@ -108,9 +108,9 @@ test('[M4] the files of one load share a quota of tokens, and each that was not 
   const dense = (name: string): string => `kind: Tool\nname: ${name}\nx: [${'[],'.repeat(4_000)}]`;
   const files = Array.from({ length: 100 }, (_, at) => ({ path: `tools/t${at}.yaml`, text: dense(`t${at}`) }));
   const { problems } = loadManifests(files);
-  const unread = problems.filter(({ message }) => message.includes('tokens of YAML together'));
+  const unread = problems.filter(({ message }) => message.includes('YAML tokens in total'));
   expect(unread.length).toBeGreaterThan(25);
   expect(unread[0]?.message).toBe(
-    `the manifests have more than ${limits.catalogTokens} tokens of YAML together; this one was not read`,
+    `the manifests have more than ${limits.catalogTokens} YAML tokens in total; this file was not read`,
   );
 });

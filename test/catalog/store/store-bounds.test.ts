@@ -155,7 +155,7 @@ describe('[M4] what is stored and cannot be used is set aside', () => {
       expect(seen.list('tool').map(({ name }) => name)).toEqual(['common', 't', 'u', 'v']);
     }
     expect(store.list('tool').find(({ name }) => name === 't')).toMatchObject({
-      error: expect.stringMatching(/no longer loads, and is served unchanged: t\.yaml:1/) as string,
+      error: expect.stringMatching(/no longer loads; the stored version is still served: t\.yaml:1/) as string,
     });
     // what a change itself breaks is still refused
     expect(await faultOf(() => store.remove({ kind: 'tool', name: 'u' }, 3))).toMatchObject({
