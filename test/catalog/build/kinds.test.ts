@@ -512,7 +512,7 @@ steps: [{name: p, type: parallel, steps: [{name: s, type: workflow, target: w}]}
 
 test('[R6] an edge relic may hold so much, and its schema so many statements', () => {
   expect(problemsOf({ 'r.yaml': relic('implementation: {type: edge, store: kv, quota: 10G}') })).toEqual([
-    expect.stringContaining('more than an edge relic may hold (256 MiB)'),
+    expect.stringContaining('exceeds the maximum size of an edge relic (256 MiB)'),
   ]);
   const schema = Array.from({ length: limits.relicSchemaStatements + 1 }, () => 'DELETE FROM t').join(', ');
   expect(problemsOf({ 'r.yaml': relic(`implementation: {type: edge, store: sql, schema: [${schema}]}`) })).toEqual([
