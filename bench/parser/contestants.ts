@@ -76,7 +76,7 @@ function tagAt(text: string, at: number): (typeof TAGS)[number] | null | undefin
   return TAGS.some((tag) => tag.startsWith(rest)) ? undefined : null;
 }
 
-/** Takes a tag that is no action's. */
+/** Handles a tag other than an action's. */
 function blockAfter(tag: (typeof TAGS)[number], written: string, events: Scanned[]): Block {
   if (tag !== '<thought' && tag !== '<response') {
     events.push({ type: 'closed' });

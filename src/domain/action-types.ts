@@ -227,7 +227,7 @@ const TYPES_BY_NAME: ReadonlyMap<string, ActionType> = new Map(
   ACTION_TYPES.flatMap((type) => [type, ...actionSpec(type).aliases].map((name): [string, ActionType] => [name, type])),
 );
 
-/** @returns null if there is no such type */
+/** @returns null if the type is unknown */
 export function actionTypeOf(name: string): ActionType | null {
   return TYPES_BY_NAME.get(name) ?? TYPES_BY_NAME.get(name.trim().toLowerCase()) ?? null;
 }

@@ -39,7 +39,7 @@ export function manifestHost(env: Env): ManifestHost {
   };
 }
 
-/** In the form that is stored with a run; null if there is no such name. */
+/** In the form that is stored with a run; null if the name is unknown. */
 async function resolve(
   env: Env,
   owner: string | null,

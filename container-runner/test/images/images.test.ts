@@ -317,7 +317,7 @@ RUN exit 3
     test.each([
       ['an image', 'docker', command('echo hello')],
       ['an interpreter', 'python', { kind: 'python', code: 'print("hello")' }],
-    ])('[R2] what was held of %s and has died is no reason to lose the job', async (_name, kind, body) => {
+    ])('[R2] a reserved sandbox of %s that has died does not cost the job', async (_name, kind, body) => {
       const session = `ses_held_${kind}`;
       const filters = {
         label: [
@@ -369,7 +369,7 @@ RUN exit 3
       await vi.waitFor(async () => expect(await buildersOf(docker)).toEqual([]), { timeout: 60_000 });
     });
 
-    test('[R3] a build that nobody waits for any more is ended', async () => {
+    test('[R3] a build is ended when its last waiting job is cancelled', async () => {
       const build = { files: { Dockerfile: `FROM busybox\nRUN echo ${randomUUID()}; sleep 607\n` } };
       for (const id of ['left-1', 'left-2']) await runner.put(id, { session: 'ses_left', ...tool(build) });
       await vi.waitFor(async () => expect((await buildersOf(docker)).length).toBe(1), { timeout: 60_000 });

@@ -162,7 +162,7 @@ with open(os.environ["CORTEX_INPUTS"]) as file:
         expect(stdout).toBe(`1 ${JSON.stringify(inputs).length}\n`);
       });
 
-      testIf(!closed)('[R3] megabytes on stdin that nobody reads do no harm', async () => {
+      testIf(!closed)('[R3] a program may ignore megabytes on stdin', async () => {
         const inputs = { text: 'x'.repeat(8_000_000) };
         const body = { kind: 'tool', runtime: 'python3', code: 'print("done")', inputs };
         expect(await run(body)).toMatchObject({ end: 'exited', exitCode: 0, stdout: 'done\n' });
@@ -202,7 +202,7 @@ with open(os.environ["CORTEX_INPUTS"]) as file:
         expect(events.at(-1)?.data).toMatchObject({ end: 'killed' });
       });
 
-      testIf(!closed)('[R3] what is no UTF-8, and NUL, becomes U+FFFD', async () => {
+      testIf(!closed)('[R3] invalid UTF-8 and NUL become U+FFFD', async () => {
         const code = String.raw`import sys; sys.stdout.buffer.write(b"a\xff\xfe\x00b\xe2\x82\xac"); print("\ud800")`;
         const { stdout, exitCode } = await run(python(code));
         expect(exitCode).toBe(0);

@@ -21,7 +21,7 @@ export function cronIssue(cron: string, minMs: number | null): string | null {
 }
 
 /**
- * Why there is no such time, or null. Uses UTC, because searching for a date is ten times slower in other time zones.
+ * Returns why the expression never matches, or null. Uses UTC, because searching for a date is ten times slower in other time zones.
  */
 function expressionIssue(cron: string): string | null {
   const fields = cron.split(/\s+/).length;
