@@ -68,7 +68,7 @@ export class FairQueue {
     const isLong = this.#nextTurnAt - now > limits.pauseMostMs;
     // A pause longer than the maximum means that the clock was set back.
     const from = isLong ? now : Math.max(now, this.#nextTurnAt);
-    const hasOtherOwner = this.#workedBefore !== null && now - this.#workedBefore.at < limits.neighbourMs;
+    const hasOtherOwner = this.#workedBefore !== null && now - this.#workedBefore.at < limits.activeOwnerMs;
     // A single active owner needs no pauses, only turns.
     const pauseMs = hasOtherOwner ? steps / limits.stepsPerPauseMs : 0;
     this.#nextTurnAt = Math.min(from + pauseMs, now + limits.pauseMs);
@@ -100,7 +100,7 @@ export class FairQueue {
   }
 
   #untilFree(): number {
-    const begunUntil = this.#begun === null ? -Infinity : this.#begun.at + limits.turnBeginMs;
+    const begunUntil = this.#begun === null ? -Infinity : this.#begun.at + limits.turnStartMs;
     const waitMs = Math.max(this.#nextTurnAt, begunUntil) - this.clock.now();
     return waitMs > limits.pauseMostMs ? 0 : waitMs;
   }
@@ -119,7 +119,7 @@ export class FairQueue {
     const first = this.#nextOwner();
     if (before === 0 && first === owner) return Math.max(0, this.#untilFree());
     const others = first === owner ? 0 : 1;
-    return Math.max(1, Math.ceil(this.#untilFree()) + (before * this.#lines.size + others) * limits.turnGuessMs);
+    return Math.max(1, Math.ceil(this.#untilFree()) + (before * this.#lines.size + others) * limits.turnEstimateMs);
   }
 
   /** The waiting owner with the least usage. */

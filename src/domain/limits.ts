@@ -1,7 +1,7 @@
 /**
  * Every limit of the system, with unit and reason. Sizes in `Bytes` are UTF-8; in `Chars`, UTF-16 code units. What
  * exceeds a limit gets an error with a code; nothing crashes and nothing is dropped silently.
- * One long table, so that a limit has one place where it is looked up.
+ * One long table, so that there is one place to look up a limit.
  */
 export const limits = {
   // --- protocol (P16) ---
@@ -18,7 +18,7 @@ export const limits = {
   idChars: 64,
   referenceNameChars: 64,
   idempotencyKeyChars: 256,
-  /** A `$name.path[0]` longer than this is text: what is held back while streaming stays bounded (P4). */
+  /** A longer `$name.path[0]` is text: this limits the text that is held back while streaming (P4). */
   referenceChars: 512,
   /** Parser warnings per generation; the rest is reported in one warning. */
   warningsPerGeneration: 100,
@@ -26,7 +26,7 @@ export const limits = {
   repairChars: 65_536,
   /** Quotes in such a body: each may be the end of a string. */
   repairQuotes: 16_384,
-  /** Repaired text per generation, all bodies together: bounds the cost of hostile text. */
+  /** Repaired text of all bodies of a generation: limits the cost of hostile text. */
   repairCharsPerGeneration: 262_144,
   /** What the references of one action may add to its parameters; beyond it, values are omitted (P12). */
   substitutedChars: 8_388_608,
@@ -59,7 +59,7 @@ export const limits = {
   /** Work of a run per step, about 10 ms, regardless of the number of inputs. */
   runTurnSteps: 200_000,
   /** How long an owner counts as active for others after its last work. */
-  neighbourMs: 10_000,
+  activeOwnerMs: 10_000,
   /** Cost of a run's event, and of each of its characters: parsing, deciding, journaling and sending. */
   eventSteps: 2_000,
   eventCharSteps: 3,
@@ -72,15 +72,15 @@ export const limits = {
   sessionSteps: 300_000,
   /** Evaluations below this cost never wait. */
   probeSteps: 5_000,
-  /** How long those in front are guessed to take; after so much silence one of them is gone. */
-  turnGuessMs: 2,
-  turnBeginMs: 4,
+  /** Estimated duration of another's turn, and of its start; a share that has not polled for the stale time is removed. */
+  turnEstimateMs: 2,
+  turnStartMs: 4,
   turnStaleMs: 2_000,
   /** Owners whose use of the thread is remembered. */
   ownersRemembered: 1_000,
 
-  /** Characters of a posted program that are parsed per slice. */
-  turnChars: 8_192,
+  /** Characters of posted protocol text that are parsed per slice. */
+  programSliceChars: 8_192,
 
   // --- reading a session ---
   /** JSON that a request reads from or sends of a session per slice; at least one event. */
@@ -162,9 +162,9 @@ export const limits = {
   /** A host that lives for this time after it resumed some work was not frozen by it. */
   provenMs: 10_000,
   /** Distance between pieces of work that were both in progress at a freeze. */
-  suspectSlotMs: 1_000,
-  /** Additional time of a suspect that runs alone: its note must be removed before the next one starts. */
-  suspectMarginMs: 5_000,
+  quarantineSlotMs: 1_000,
+  /** Additional time of work that runs alone: its note must be removed before the next one starts. */
+  quarantineMarginMs: 5_000,
   variables: 1_000,
   variableBytes: 262_144,
   /** All variables of a session, names and values as JSON: every run has them in memory, and `GET …/state` returns them. */
@@ -296,7 +296,7 @@ export const limits = {
   sessionTokenMaxSeconds: 7 * 24 * 3_600,
 
   // --- manifests (M1) ---
-  /** One manifest file, or a file that a manifest names. */
+  /** One manifest file, or a file that a manifest refers to. */
   manifestBytes: 1_048_576,
   /** YAML of one file: at most about 50 ms of parsing. Longer texts (scripts, personas) belong in separate files. */
   yamlChars: 262_144,
@@ -311,18 +311,18 @@ export const limits = {
   manifestProblems: 100,
   /** Characters that are parsed or built per slice. */
   manifestSliceChars: 8_192,
-  /** Conditions of one workflow, all together. */
+  /** Conditions of one workflow, in total. */
   workflowConditionChars: 65_536,
   /** Endpoints of one relic. */
   relicEndpoints: 256,
   /** Names in one list of an import. */
   manifestImports: 200,
-  /** Tokens of YAML in all files of one load: about 2.5 µs each. The bundled manifests have 231 each on average. */
+  /** YAML tokens in all files of one load: about 2.5 µs each. The bundled manifests have 231 each on average. */
   catalogTokens: 400_000,
   /** Files and bytes of one namespace's catalogue (M4). */
   catalogFiles: 500,
   catalogBytes: 4_194_304,
-  /** Definitions of a catalogue, as JSON, including named files; a file that several name counts each time. */
+  /** Definitions of a catalogue, as JSON, including their files; a file of several definitions counts each time. */
   catalogDefinitionChars: 4_194_304,
   /** YAML for which a catalogue keeps the parsed form, so that a change parses only what it changes. */
   catalogMemoryChars: 4_194_304,
@@ -330,7 +330,7 @@ export const limits = {
   catalogQueue: 32,
   /** Pause between two slices of a load, for other work. */
   catalogPauseMs: 2,
-  /** One definition with the files that it names; it must fit in a row. */
+  /** One definition with its files; it must fit in a row. */
   definitionChars: 600_000,
   /** Versions per manifest; the oldest are removed. */
   manifestVersions: 50,
@@ -347,7 +347,7 @@ export const limits = {
   /** Size of the store's own tables, in addition to the quota. */
   relicOwnBytes: 65_536,
   relicValueBytes: 524_288,
-  /** Of entries or rows in one answer. */
+  /** Entries or rows in one response. */
   relicAnswerChars: 1_048_576,
   /** Rows scanned for one page of keys or of the log. */
   relicScannedRows: 5_000,
@@ -406,7 +406,7 @@ export const limits = {
   secretChars: 6,
 
   // --- evaluations: limits of one evaluation, in steps of about 50 ns ---
-  /** A JMESPath expression, its names, operators and brackets, and the depth of it, its data and its result. */
+  /** A JMESPath expression; its names, operators and brackets; the depth of the expression, its data and its result. */
   queryChars: 8_192,
   queryTokens: 1_000,
   queryDepth: 200,

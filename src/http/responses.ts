@@ -1,6 +1,6 @@
 /**
- * What the routes answer with, as schemas: for the OpenAPI document and the tests (H4). Nothing is validated with
- * them at run time. Future versions may add members, and clients ignore those that they do not know.
+ * Schemas of the responses, for the OpenAPI document and the tests (H4). Nothing is validated with them at run time.
+ * Future versions may add members; clients must ignore unknown ones.
  */
 import * as z from 'zod';
 import type { ApprovalView } from '../engine/actions/approval-view.ts';
@@ -42,12 +42,12 @@ export const problem = z
 
 export const sessionEvent = z
   .union([...EVENT_SCHEMAS.values()])
-  .describe('Discriminated by `type`; ignore types that you do not know');
+  .describe('Discriminated by `type`; ignore unknown types');
 
 const codeAndMessage = z.object({ code: z.string(), message: z.string() });
 const name = z.string().nullable();
 
-/** The whole of a run (H7). */
+/** The complete result of a run (H7). */
 export const runResult: z.ZodType<RunResult> = z.object({
   session_id: z.string(),
   run_id: z.string(),
@@ -86,7 +86,7 @@ export const runResult: z.ZodType<RunResult> = z.object({
       }),
     )
     .exactOptional()
-    .describe('What a person is asked, while the run waits for it'),
+    .describe('The question to a person while the run waits for an answer'),
   warnings: z.array(codeAndMessage),
   usage: z.object({
     prompt_tokens: count,

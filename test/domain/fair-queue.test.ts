@@ -68,9 +68,9 @@ test('one begins after the other, each after the time that the work before it to
   expect(order).toEqual(['a']);
   await pass(clock, 19);
   expect(order).toEqual(['a']);
-  await pass(clock, 1 + limits.turnGuessMs);
+  await pass(clock, 1 + limits.turnEstimateMs);
   expect(order).toEqual(['a', 'b']);
-  await pass(clock, 10 + limits.turnGuessMs);
+  await pass(clock, 10 + limits.turnEstimateMs);
   expect(order).toEqual(['a', 'b', 'c']);
 });
 
@@ -135,7 +135,7 @@ test('[S8] who waits can be aborted, and its place is free', async () => {
   const order = atWork([['next', share(), 0]]);
   abort.abort(new Error('cancelled'));
   await expect(waiting).rejects.toThrow('cancelled');
-  await pass(clock, 50 + 4 * limits.turnGuessMs);
+  await pass(clock, 50 + 4 * limits.turnEstimateMs);
   expect(order).toEqual(['next']);
 });
 

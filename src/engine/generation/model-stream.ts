@@ -149,17 +149,18 @@ async function readPosted(
     if (signal.aborted) return;
     feed({ text });
     share.charge(text.length * limits.textCharSteps);
-    if (text.length === limits.turnChars) await inputQueue.turnEnd(signal);
+    if (text.length === limits.programSliceChars) await inputQueue.turnEnd(signal);
   }
 }
 
-/** The text after its first `skip` characters, in pieces of at most `limits.turnChars`. */
+/** The text after its first `skip` characters, in pieces of at most `limits.programSliceChars`. */
 async function* inPieces(chunks: AsyncIterable<string>, skip: number): AsyncGenerator<string> {
   let left = skip;
   for await (const chunk of chunks) {
     const begin = Math.min(left, chunk.length);
     left -= begin;
-    for (let at = begin; at < chunk.length; at += limits.turnChars) yield chunk.slice(at, at + limits.turnChars);
+    for (let at = begin; at < chunk.length; at += limits.programSliceChars)
+      yield chunk.slice(at, at + limits.programSliceChars);
   }
 }
 

@@ -1,8 +1,8 @@
 /**
- * Descriptions beside the routes: `app.get('/runs', describe({ summary: '…' }), handler)` (H4).
+ * Descriptions of routes, declared with each route: `app.get('/runs', describe({ summary: '…' }), handler)` (H4).
  *
- * From a description are made the route's operation in the OpenAPI document, and the check of its query parameters. To a
- * request it adds one call; schemas are converted when the document is asked for.
+ * A description defines the route's operation in the OpenAPI document, and its query parameters. It adds one call to a
+ * request; schemas are converted when the document is requested.
  */
 import type { MiddlewareHandler } from 'hono';
 import { uniqueSymbol } from 'hono-openapi';
@@ -13,25 +13,25 @@ import type { RouteDescription } from './document.ts';
 
 const descriptions = new WeakMap<object, RouteDescription>();
 
-/** hono-openapi's `describeRoute`, with an operation that is made only when the document is. */
+/** hono-openapi's `describeRoute`, but the operation is created only with the document. */
 export function describe(description: RouteDescription): MiddlewareHandler {
-  let made: ReturnType<typeof operationOf> | null = null;
-  const operation = {
+  let operation: ReturnType<typeof operationOf> | null = null;
+  const lazy = {
     get spec() {
-      return (made ??= operationOf(description));
+      return (operation ??= operationOf(description));
     },
   };
   const described: MiddlewareHandler = (_c, next) => next();
   descriptions.set(described, description);
-  return Object.assign(described, { [uniqueSymbol]: operation });
+  return Object.assign(described, { [uniqueSymbol]: lazy });
 }
 
-/** The description that stands at a place of a router; undefined for handlers and other middleware. */
+/** The description of a route; undefined for handlers and other middleware. */
 export function descriptionOf(route: { readonly handler: object }): RouteDescription | undefined {
   return descriptions.get(route.handler);
 }
 
-/** Refuses query parameters that the route did not declare, before its handler runs: no described route can forget to. */
+/** Rejects undeclared query parameters before the handler runs, for every described route. */
 export const onlyDeclared: MiddlewareHandler = async (c, next) => {
   for (const route of matchedRoutes(c)) {
     const description = descriptionOf(route);

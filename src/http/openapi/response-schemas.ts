@@ -1,9 +1,9 @@
-/** The schemas of responses as JSON Schemas, all of them converted at once, when the first one is asked for. */
+/** The schemas of responses as JSON Schemas; all are converted when the first one is needed. */
 import * as z from 'zod';
 import { EVENT_SCHEMAS } from '../../domain/event-schemas.ts';
 import * as responses from '../responses.ts';
 
-/** Schemas that the document names and refers to. */
+/** Schemas that are components of the document. */
 const COMPONENTS: ReadonlyMap<z.ZodType, string> = new Map<z.ZodType, string>([
   [responses.problem, 'Problem'],
   [responses.sessionEvent, 'SessionEvent'],
@@ -46,7 +46,7 @@ export function componentSchemas(): Record<string, object> {
   return Object.fromEntries([...COMPONENTS].map(([schema, id]) => [id, convert().get(schema) ?? {}]));
 }
 
-/** A response's schema in the document: what has a name by its name. */
+/** A response's schema in the document; a component is a reference. */
 export function responseSchema(schema: z.ZodType): object {
   const id = COMPONENTS.get(schema);
   return id === undefined ? (convert().get(schema) ?? {}) : { $ref: refTo(id) };

@@ -1,7 +1,6 @@
 /**
- * Which turns of a long conversation the model is shown to the letter, and what it is told of the
- * older ones (`memory` of the manifest, M8). Nothing is lost by it: every value of an earlier action
- * stays readable under its name, and the names are told.
+ * Shortens a long conversation for the model: recent turns verbatim, older ones as a notice (`memory` of the manifest, M8).
+ * Every value of an earlier action stays readable by its name, and the notice lists the names.
  */
 import { limits } from '../../domain/limits.ts';
 import type { MemoryPolicy } from '../../domain/manifest.ts';
@@ -9,9 +8,9 @@ import type { ChatTurn } from './chat-turn.ts';
 import { sanitizeText, escapeReservedTags } from './escape-reserved-tags.ts';
 
 /**
- * @returns the turns to the letter, and a notice of the older ones, or null when there are none. As a
- *   conversation grows, the border moves in steps of half of what is kept: in between, every prompt
- *   begins as the one before, and providers can cache it.
+ * @returns the turns that are kept verbatim, and a notice about the older ones, or null if there are none. The border
+ *   moves in steps of half of the kept turns. Between two steps, each prompt extends the previous one, so providers can
+ *   cache it.
  */
 export function compact(
   history: readonly ChatTurn[],
@@ -23,17 +22,17 @@ export function compact(
   const border = Math.ceil((history.length - most) / step) * step;
   const older = history.slice(0, border);
   const kept = history.slice(border);
-  const said = summarizeAfter === null ? [`${turns(older.length)} left out here.`] : summary(older);
+  const lines = summarizeAfter === null ? [`${turns(older.length)} left out here.`] : summary(older);
   const values = valueNames(older, kept);
-  if (values !== '') said.push(`Results of that time that can still be used: ${values}`);
-  return { notice: `<system>${said.join('\n')}</system>`, kept };
+  if (values !== '') lines.push(`Results of that time that can still be used: ${values}`);
+  return { notice: `<system>${lines.join('\n')}</system>`, kept };
 }
 
 function turns(count: number): string {
   return count === 1 ? '1 earlier turn of this conversation is' : `${count} earlier turns of this conversation are`;
 }
 
-/** A line of what was asked and one of what was answered, newest turns first in line for the room. */
+/** One line for each question and each answer; if there is too much text, the oldest turns are omitted. */
 function summary(older: readonly ChatTurn[]): string[] {
   const lines: string[] = [];
   let left: number = limits.summaryChars;
@@ -54,7 +53,7 @@ function shortened(text: string): string {
   return escapeReservedTags(sanitizeText(shown)) || '(nothing)';
 }
 
-/** Every name of an older result that no later one has taken over. */
+/** Names of older results, except names that newer results have reused. */
 function valueNames(older: readonly ChatTurn[], kept: readonly ChatTurn[]): string {
   const shown = new Set(kept.flatMap(namesOf));
   const names = [...new Set(older.toReversed().flatMap((turn) => namesOf(turn).toReversed()))].filter(

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { limits } from '../../../src/domain/limits.ts';
 import { QuarantineSlots } from '../../../src/engine/replay/quarantine-slots.ts';
 
-const ALONE = limits.provenMs + limits.suspectMarginMs;
+const ALONE = limits.provenMs + limits.quarantineMarginMs;
 
 /** Times given, from 0, to work with these notes against it that asks at these times. */
 function given(...asked: readonly (readonly [at: number, notes: number])[]): number[] {

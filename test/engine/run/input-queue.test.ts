@@ -40,5 +40,5 @@ test('[P3] a text that was posted whole is parsed in several turns, and nothing 
   const result = await runText(kit, text);
   expect(result).toMatchObject({ status: 'completed', response: '99' });
   expect(result.actions.map(({ id }) => id)).toEqual(Array.from({ length: count }, (_, at) => `a${at}`));
-  expect(kit.sql.syncs - syncs).toBeGreaterThan(text.length / limits.turnChars);
+  expect(kit.sql.syncs - syncs).toBeGreaterThan(text.length / limits.programSliceChars);
 });
