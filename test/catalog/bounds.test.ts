@@ -16,8 +16,8 @@ const load = (files: Readonly<Record<string, string>>): ReturnType<typeof loadMa
   loadManifests(Object.entries(files).map(([path, text]) => ({ path, text })));
 const problemsOf = (text: string): string[] => load({ 'x.yaml': text }).problems.map(formatProblem);
 
-describe('[M1] what a manifest says is checked in bounded work', () => {
-  test('the problems of one file end at a limit, and the rest of it is not looked at', () => {
+describe('[M1] checking a manifest takes bounded work', () => {
+  test('the problems of one file stop at the limit, and the rest of the file is not checked', () => {
     expect(problemsOf(tool(`parameters: {${many(2_000, (at) => `"?${at}": string`).join(',')}}`))).toHaveLength(
       limits.manifestProblems,
     );
@@ -29,40 +29,40 @@ describe('[M1] what a manifest says is checked in bounded work', () => {
     );
   });
 
-  test('so do warnings; unknown fields are kept all the same', () => {
+  test('warnings stop at the limit too; unknown fields are still kept', () => {
     const { warnings, catalog } = load({ 'x.yaml': tool(many(1_000, (at) => `k${at}: 1`).join('\n')) });
     expect(warnings).toHaveLength(limits.manifestProblems);
     expect(Object.keys(catalog.tool('x')?.metadata ?? {})).toHaveLength(1_000);
   });
 
-  test('inputs with long names and outputs that almost name them', () => {
+  test('for inputs with long names and outputs with almost the same names', () => {
     const long = 'y'.repeat(50);
     const inputs = `inputs: {${many(1_000, (at) => `k${at}${long}: string`).join(',')}}`;
     const outputs = `outputs: {${many(1_000, (at) => `k${at}: trigger.z${at}${long}`).join(',')}}`;
     expect(problemsOf(workflow([step('')], `${inputs}\n${outputs}`))).toHaveLength(limits.manifestProblems);
   });
 
-  test('a reference that is white space, and one that never ends', () => {
+  test('for a reference that is all white space, and for an unclosed one', () => {
     const spaces = ' '.repeat(200_000);
     expect(problemsOf(workflow([step(`parameters: {p: "$(${spaces}"}`)]))).toEqual([]);
     expect(problemsOf(workflow([step(`parameters: {p: "$(a${spaces}("}`)]))).toEqual([]);
     expect(problemsOf(workflow([step('parameters: {p: "$( steps.zz )"}')]))[0]).toContain('"zz"');
   });
 
-  test('lists of lists of lists as a type', () => {
+  test('for a type that is a deeply nested list', () => {
     for (const type of [`string${'[]'.repeat(20_000)}`, `${'array<'.repeat(20_000)}string${'>'.repeat(20_000)}`]) {
       expect(problemsOf(tool(`parameters: {a: "${type}"}`))[0]).toMatch(/unknown type ".{80,90} \(allowed/);
     }
     expect(problemsOf(tool('parameters: {a: "string[][]"}'))).toEqual([]);
   });
 
-  test('schemas that refer to each other twice each', () => {
+  test('for schemas that refer to each other twice each', () => {
     const defs = many(30, (at) => `a${at}: {allOf: [{$ref: "#/$defs/a${at + 1}"}, {$ref: "#/$defs/a${at + 1}"}]}`);
     const schema = `{type: object, allOf: [{$ref: "#/$defs/a0"}], $defs: {${defs.join(', ')}, a30: {}}}`;
     expect(problemsOf(tool(`parameters: ${schema}`))[0]).toContain('too much work');
   });
 
-  test('paths of imports and files, and absolute ones in a folder of deep paths', () => {
+  test('for long paths of imports and files, and absolute paths in a deep folder', () => {
     expect(problemsOf(agent(`import: {tools: ["/${'a/'.repeat(50_000)}x.yaml"]}`))[0]).toContain('at most 255');
     expect(problemsOf(agent('').replace('persona: p', `persona: {file: "/${'a/'.repeat(50_000)}x"}`))[0]).toContain(
       'persona',
@@ -75,7 +75,7 @@ describe('[M1] what a manifest says is checked in bounded work', () => {
     expect([problems, catalog.agent('x')?.agent.imports.tools]).toEqual([[], ['t7']]);
   });
 
-  test('one file that is named again and again', () => {
+  test('for one file that is included many times', () => {
     const examples = many(100, () => '{file: big.txt}').join(', ');
     const text = agent('').replace('persona: p', `persona: {agent: p, examples: [${examples}]}`);
     const { problems } = load({ 'x.yaml': text, 'big.txt': 'x'.repeat(100_000) });
@@ -84,7 +84,7 @@ describe('[M1] what a manifest says is checked in bounded work', () => {
     ]);
   });
 
-  test('conditions of a workflow, all together', () => {
+  test('for the conditions of a workflow, counted together', () => {
     const wide = step(`condition: "${'a + '.repeat(490)}a"`);
     const steps = many(60, (at) => wide.replace('name: s', `name: s${at}`));
     expect(problemsOf(workflow(steps))).toEqual([
@@ -92,7 +92,7 @@ describe('[M1] what a manifest says is checked in bounded work', () => {
     ]);
   });
 
-  test('endpoints of a relic, manifests of a folder', () => {
+  test('for many endpoints of a relic, and for many manifests of a folder', () => {
     const endpoints = many(limits.relicEndpoints + 1, (at) => `e${at}: {}`).join(', ');
     const relic = `${head('Relic')}implementation: {type: container, image: i}\nendpoints: {${endpoints}}\n`;
     expect(problemsOf(relic)).toEqual([expect.stringContaining(`allowed: ${limits.relicEndpoints}`)]);
@@ -108,7 +108,7 @@ describe('[M1] what a manifest says is checked in bounded work', () => {
   });
 });
 
-test('[M6] conditions are read in linear time: quotes that do not end, comprehensions, has()', () => {
+test('[M6] conditions are read in linear time: unclosed quotes, comprehensions, has()', () => {
   expect(whyNotCel('"\\'.repeat(100_000))).not.toBeNull();
   expect(namesInCondition('.map(item,'.repeat(10_000))).toEqual([]);
   expect(namesInCondition('has(item) '.repeat(1_000))).toHaveLength(1_000);
@@ -118,7 +118,7 @@ test('[M6] conditions are read in linear time: quotes that do not end, comprehen
   ]);
 });
 
-describe('[M4] what has been read is not read again', () => {
+describe('[M4] unchanged files are not read again', () => {
   const files = [
     { path: 'a.yaml', text: agent('import: {tools: [t]}', 'a') },
     { path: 't.yaml', text: head('Tool', 't') + 'implementation: {type: script, entrypoint: s.py}\n' },
@@ -137,13 +137,13 @@ describe('[M4] what has been read is not read again', () => {
     expect(second.catalog.data.agents[0]).toBe(first.catalog.data.agents[0]);
   });
 
-  test('a file that a manifest names makes it anew', () => {
+  test('a change of an included file rebuilds the manifest', () => {
     const second = again([{ path: 's.py', text: 'print(2)' }]);
     expect(second.catalog.tool('t')?.implementation).toMatchObject({ source: 'print(2)' });
     expect(again([]).catalog.tool('t')?.implementation).toMatchObject({ source: 'print(1)' });
   });
 
-  test('an import that is gone is a problem of the importer again', () => {
+  test('a removed import is reported at its importer again', () => {
     const second = again([{ path: 't.yaml', text: tool('', 'other') }]);
     expect(second.problems.map(formatProblem)).toEqual([
       expect.stringContaining('imports the tool "t", which does not exist'),

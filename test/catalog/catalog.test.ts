@@ -33,7 +33,7 @@ test('[S7] the built-ins state their effects', () => {
   });
 });
 
-test('[M4] the bundled data is plain JSON that gives the same catalogue', () => {
+test('[M4] the bundled data is plain JSON that gives the same catalog', () => {
   const { catalog } = shipped;
   const again = createCatalog(JSON.parse(JSON.stringify(catalog.data)) as typeof catalog.data);
   expect(again.agent('assistant')).toEqual(catalog.agent('assistant'));
@@ -44,7 +44,7 @@ test('[M4] the bundled data is plain JSON that gives the same catalogue', () => 
   });
 });
 
-test('[X4] an agent sees only the tools that it imports, and knows the names of all', () => {
+test('[X4] an agent sees only the tools that it imports; knownNames lists all of them', () => {
   const { catalog } = shipped;
   const resolved = catalog.agent('research_orchestrator');
   expect(resolved?.tools.has('text_stats')).toBe(false);
@@ -66,7 +66,7 @@ test.each([
   if (expected.length === 0) expect(near).toEqual([]);
 });
 
-test('[M3] a very long name and a very long catalogue cost little', () => {
+test('[M3] a name lookup is cheap for a very long name in a very large catalog', () => {
   const names = Array.from({ length: 50_000 }, (_, index) => `tool_${index}`);
   expect(nearestNames('x'.repeat(1_000_000), names)).toEqual([]);
 });

@@ -14,7 +14,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 const validate = (...targets: string[]) =>
   spawnSync(process.execPath, ['scripts/validate.ts', ...targets], { encoding: 'utf8' });
 
-test('[M1] validate names each fault and exits 1', () => {
+test('[M1] validate reports every problem and exits with 1', () => {
   mkdirSync(join(folder, 'tools'));
   writeFileSync(
     join(folder, 'tools', 'bad.yaml'),
@@ -31,14 +31,14 @@ test('[M1] validate names each fault and exits 1', () => {
   expect(stdout).toBe(`${folder}: nothing loaded, 2 errors, 0 warnings\n`);
 });
 
-test('[M1] validate of the shipped folder exits 0 and counts what it loaded; of none, it says so', () => {
+test('[M1] validate of the shipped folder exits with 0 and prints the counts; an empty folder is reported', () => {
   const { status, stdout } = validate('manifests');
   expect(status).toBe(0);
   expect(stdout).toMatch(/^manifests: [1-9]\d* agents, [1-9]\d* tools(, \d+ \w+)* loaded, 0 errors, 0 warnings\n$/);
   expect(validate(join(folder, 'nowhere'))).toMatchObject({ status: 1 });
 });
 
-test('[M1] validate names files of which there is no text, and a file that is no manifest', () => {
+test('[M1] validate reports binary files, and files that are not manifests', () => {
   const odd = join(folder, 'odd');
   mkdirSync(odd);
   const write = (name: string, content: string | Uint8Array): void => writeFileSync(join(odd, name), content);
@@ -62,7 +62,7 @@ test('[M1] validate names files of which there is no text, and a file that is no
   rmSync(odd, { recursive: true });
 });
 
-test('[M1] however a manifest is mangled, loading ends in definitions or problems', () => {
+test('[M1] a manifest with random damage gives definitions or problems, never an exception', () => {
   const files = readManifestFiles('manifests');
   const junk = fc.constantFrom(
     '',

@@ -7,7 +7,7 @@ import { readManifestFiles } from '../../scripts/manifest-files.ts';
 
 const page = readFileSync('docs/manifests.md', 'utf8');
 
-test('[M8] the tables of fields and the schemas for editors are what the loader checks with', () => {
+test('[M8] the field tables and the editor schemas match what the loader checks', () => {
   const { status, stderr } = spawnSync(process.execPath, ['scripts/manifest-schemas.ts', '--check'], {
     encoding: 'utf8',
   });
@@ -21,7 +21,7 @@ test('[M8] the tables of fields and the schemas for editors are what the loader 
     expect(page).toContain(`| \`${field}\` |`);
 });
 
-test('[M1] the examples of the page load without a warning', () => {
+test('[M1] the examples in docs/manifests.md load without a warning', () => {
   const files = [...page.matchAll(/cat > (\S+) <<'END'\n([\s\S]*?)\nEND\n/g)].map(([, path = '', text = '']) => ({
     path,
     text,

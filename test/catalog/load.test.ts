@@ -7,7 +7,7 @@ import { DEFAULT_PROTOCOL } from '../../src/domain/manifest.ts';
 const load = (files: Readonly<Record<string, string>>) =>
   loadManifests(Object.entries(files).map(([path, text]) => ({ path, text })));
 
-/** The problems as an author sees them. */
+/** The problems in the form that an author sees. */
 const problemsOf = (files: Readonly<Record<string, string>>): string[] => load(files).problems.map(formatProblem);
 
 const tool = (name: string, rest = 'implementation: {type: builtin, entrypoint: echo}'): string =>
@@ -15,7 +15,7 @@ const tool = (name: string, rest = 'implementation: {type: builtin, entrypoint: 
 const agent = (name: string, rest = ''): string =>
   `kind: Agent\nversion: "1.0"\nname: ${name}\nsummary: Somebody\npersona: You help.\n${rest}\n`;
 
-test('[M8] an agent with nothing but the required fields gets every default', () => {
+test('[M8] an agent with only the required fields gets every default', () => {
   const { catalog, problems, warnings } = load({ 'a.yaml': agent('helper') });
   expect(problems).toEqual([]);
   expect(warnings).toEqual([]);
@@ -107,7 +107,7 @@ environment: {variables: {CITY: Ulm, COUNT: 3}}`,
   });
 });
 
-test('[P17] the dialect may stand with the model or with the protocol, which wins', () => {
+test('[P17] the dialect can be set at the model or at the protocol, which has precedence', () => {
   const { catalog, problems } = load({
     'agents/a.yaml': agent('a', 'cognitive_engine: {dialect: tool_calls}'),
     'agents/b.yaml': agent('b', 'cognitive_engine: {dialect: tool_calls}\nprotocol: {dialect: protocol}'),
@@ -118,7 +118,7 @@ test('[P17] the dialect may stand with the model or with the protocol, which win
   expect(problems).toMatchObject([{ field: 'cognitive_engine.dialect' }]);
 });
 
-test('[M8] persona texts may stand in files beside the manifest', () => {
+test('[M8] persona texts can be files beside the manifest', () => {
   const { catalog, problems } = load({
     'agents/a.yaml':
       'kind: Agent\nversion: "1"\nname: a\nsummary: s\npersona: {agent: {file: ../prompts/a.md}, examples: [{file: ../prompts/e.md}]}\n',
@@ -160,7 +160,7 @@ test.each([
   expect(catalog.tool('s')?.implementation).toMatchObject({ type: 'script', runtime: expected, source: 'x' });
 });
 
-test('[S7] a tool that does not state its effects is unsafe', () => {
+test('[S7] a tool that does not declare its effects is unsafe', () => {
   expect(load({ 't.yaml': tool('t') }).catalog.tool('t')?.effects).toBe('unsafe');
 });
 
@@ -173,14 +173,14 @@ test.each([
   ],
   ['a list', '- a\n', 'a.yaml:1:1: a manifest is a map of fields, such as "kind: Agent"'],
   ['a broken flow list', 'kind: Tool\nname: [a\n', 'a.yaml:3:1: not valid YAML: '],
-  ['a key twice', 'kind: Tool\nname: a\nname: b\n', 'a.yaml:3:1: not valid YAML: Map keys must be unique'],
-])('[M1] %s is named with its place', (_what, text, expected) => {
+  ['a duplicate key', 'kind: Tool\nname: a\nname: b\n', 'a.yaml:3:1: not valid YAML: Map keys must be unique'],
+])('[M1] %s is reported with its position', (_what, text, expected) => {
   const [problem] = problemsOf({ 'a.yaml': text === '' ? 'name: x\n' : text });
   expect(problem?.startsWith(expected)).toBe(true);
 });
 
 test.each(['', '   \n\n', '# only a comment\n', '---\n'])(
-  '[M1] a file without a manifest (%j) is an error that says so',
+  '[M1] a file without a manifest (%j) gives an error that names the cause',
   (text) => {
     const [problem, ...rest] = load({ 'empty.yaml': text }).problems;
     expect(problem).toMatchObject({ file: 'empty.yaml', line: 1, column: 1 });
@@ -189,7 +189,7 @@ test.each(['', '   \n\n', '# only a comment\n', '---\n'])(
   },
 );
 
-test('[M1] each fault names file, line, column, field, what was found and what is allowed', () => {
+test('[M1] each problem names file, line, column, field, what was found and what is allowed', () => {
   const text = `kind: Agent
 version: "1.0"
 name: my agent
@@ -213,7 +213,7 @@ capabilities: [pyton]
   ]);
 });
 
-test('[M1] unknown fields at any depth are kept under metadata, with a warning that suggests the right name', () => {
+test('[M1] unknown fields at any depth are kept under metadata, with a warning that suggests the correct name', () => {
   const { catalog, problems, warnings } = load({
     'a.yaml': agent('a', 'colour: blue\nloop: {max_paralel_actions: 3, mode: supervised}\nmetadata: {team: x}'),
   });
@@ -232,7 +232,7 @@ test('[M1] a version written as a number keeps its digits', () => {
   expect(load({ 't.yaml': text }).catalog.tool('t')?.version).toBe('1.10');
 });
 
-test('[M1] what cannot be loaded is reported and the rest loads', () => {
+test('[M1] a manifest that fails is reported, and all others load', () => {
   const { catalog, problems } = load({
     'good.yaml': tool('good'),
     'bad.yaml': tool('bad', 'implementation: {type: builtin, entrypoint: nothing}'),
@@ -242,17 +242,17 @@ test('[M1] what cannot be loaded is reported and the rest loads', () => {
   expect(problems.map(({ file, line }) => `${file}:${line}`)).toEqual(['bad.yaml:5', 'two.yaml:7']);
 });
 
-test('[M1] the same name twice is an error that names the other file', () => {
+test('[M1] a duplicate name is an error that names the other file', () => {
   expect(problemsOf({ 'x/a.yaml': tool('twin'), 'x/b.yaml': tool('twin') })).toEqual([
     'x/b.yaml:3:7: name: another tool is already called "twin", in x/a.yaml:3',
   ]);
-  // what is called by its name in addresses cannot have two meanings, wherever it stands
+  // a name that appears in URLs must be unique across folders
   expect(problemsOf({ 'x/a.yaml': agent('twin'), 'y/a.yaml': agent('twin') })).toEqual([
     'y/a.yaml:3:7: name: another agent is already called "twin", in x/a.yaml:3',
   ]);
 });
 
-test('[M1] monuments keep their own fields as written', () => {
+test('[M1] the fields of a monument are kept as written', () => {
   const { catalog, problems, warnings } = load({
     'm.yaml': 'kind: monument\nversion: 2\nname: m\nsummary: s\nparts: [{agent: a}]\n',
   });
@@ -268,11 +268,11 @@ test.each([
     `kind: Tool\na: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c,*c,*c,*c]\n`,
     /aliases/,
   ],
-  ['nesting without end', `kind: Tool\na: ${'['.repeat(20_000)}`, /nested deeper|not valid YAML/],
+  ['very deep nesting', `kind: Tool\na: ${'['.repeat(20_000)}`, /nested deeper|not valid YAML/],
   ['100 levels', `kind: Tool\na: ${'['.repeat(100)}${']'.repeat(100)}`, /nested deeper than 64 levels/],
   ['not a number', 'kind: Tool\na: .nan\n', /not a valid JSON number/],
   ['a binary tag', 'kind: Tool\na: !!binary aGk=\n', /not supported|not valid YAML|unresolved/i],
-])('[M1] %s is a fault of the file, not a crash', (_what, text, message) => {
+])('[M1] %s is reported as a problem of the file, without a crash', (_what, text, message) => {
   const { problems } = load({ 'x.yaml': text });
   expect(problems.map((problem) => problem.message).join('\n')).toMatch(message);
 });
@@ -313,7 +313,7 @@ test('[M2] a missing import names the importer, the place and the nearest names'
   ]);
 });
 
-test('[M2] files outside the folder cannot be named', () => {
+test('[M2] a manifest cannot include files outside the folder', () => {
   const text = tool('t', 'implementation: {type: script, runtime: shell, entrypoint: ../../../etc/passwd}');
   expect(problemsOf({ 'tools/t.yaml': text })).toEqual([
     'tools/t.yaml:5:60: implementation.entrypoint: names the file "../../../etc/passwd", but there is no ../../etc/passwd',
@@ -323,7 +323,7 @@ test('[M2] files outside the folder cannot be named', () => {
 test.each([
   ['neither source nor path', '{type: script, runtime: node}', 'needs exactly one of'],
   ['both source and path', '{type: script, runtime: node, script: x, entrypoint: a.js}', 'needs exactly one of'],
-  ['no runtime to guess', '{type: script, script: x}', 'is missing (allowed: python3, node, shell)'],
+  ['no runtime and no file extension', '{type: script, script: x}', 'is missing (allowed: python3, node, shell)'],
   [
     'an unknown type',
     '{type: skript}',
@@ -345,7 +345,7 @@ test('[S8] a time limit above the ceiling is refused', () => {
   expect(problem?.message).toBe('must be between 1 ms and 3600 s, found 2h');
 });
 
-test('[M3] a pattern that needs backtracking is an issue at its place, however deep it stands', () => {
+test('[M3] a pattern that needs backtracking is reported at its position, at any depth', () => {
   const rest = `implementation: {type: builtin, entrypoint: echo}
 parameters:
   type: object
@@ -360,7 +360,7 @@ parameters:
   );
 });
 
-test('[M3] the schemas of one manifest share one limit of work', () => {
+test('[M3] the schemas of one manifest share one work limit', () => {
   const withPatterns = (count: number): string => {
     const patterns = Array.from(
       { length: count },
@@ -374,7 +374,7 @@ test('[M3] the schemas of one manifest share one limit of work', () => {
 
 const long = (index: number): string => `n${String(index).padStart(4, '0')}`.padEnd(60, 'abcdefghij');
 
-test('[M2] a folder of mistyped imports is read with few suggestions', () => {
+test('[M2] a folder of mistyped imports loads in bounded time with few suggestions', () => {
   const names = Array.from({ length: 200 }, (_, index) => `x${long(index)}`).join(', ');
   const files = Array.from({ length: 50 }, (_, index) => [
     `a${index}.yaml`,
@@ -387,7 +387,7 @@ test('[M2] a folder of mistyped imports is read with few suggestions', () => {
   expect(suggesting.length).toBeLessThan(200);
 });
 
-test('[M2] a folder has a limit of definitions', () => {
+test('[M2] a folder has a maximum number of definitions', () => {
   const documents = Array.from({ length: 300 }, (_, index) => tool(`t${index}`)).join('---\n');
   const files = Array.from({ length: 8 }, (_, index) => [
     `t${index}.yaml`,

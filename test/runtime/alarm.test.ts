@@ -1,4 +1,4 @@
-/** The one alarm of a session's object: what it is armed for, and what comes of it (J2, H1). */
+/** The alarm of a session's object: the time that it is set for, and its effects (J2, H1). */
 import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test';
 import { expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
@@ -11,7 +11,7 @@ import { here, SESSIONS } from './bindings.ts';
 const alarmOf = (session: string): Promise<number | null> =>
   runInDurableObject(SESSIONS.getByName(session), (_object, { storage }) => storage.getAlarm());
 
-test('[J2] while a run is at work the watchdog is armed; afterwards the session’s own end is', async () => {
+test('[J2] the alarm is the watchdog during a run, and the session’s expiry otherwise', async () => {
   const session = await newSession();
   expect((await alarmOf(session)) ?? 0).toBeGreaterThan(Date.now() + limits.sessionExpiryMs - 60_000);
   const response = await post(`/agent/session/${session}/message`, { content: 'hello' });
@@ -21,7 +21,7 @@ test('[J2] while a run is at work the watchdog is armed; afterwards the session�
   await expect.poll(() => alarmOf(session)).toBeGreaterThan(Date.now() + limits.sessionExpiryMs - 60_000);
 });
 
-test('[H1] a session that nobody has spoken to for thirty days is gone, with everything that it held', async () => {
+test('[H1] an idle session is deleted after thirty days with all its data', async () => {
   const session = await newSession();
   await runInDurableObject(SESSIONS.getByName(session), (_object, { storage }) => {
     storage.sql.exec(`UPDATE session SET data = json_set(data, '$.created_at', 0)`);
@@ -36,7 +36,7 @@ test('[H1] a session that nobody has spoken to for thirty days is gone, with eve
   expect(await alarmOf(session)).toBeNull();
 });
 
-test('[J9] what newer code has written answers 503, is left as it is, and stays armed until that code is back', async () => {
+test('[J9] a session written by newer code answers 503, stays unchanged, and keeps its alarm until that code runs again', async () => {
   const session = await newSession();
   const path = `/agent/session/${session}`;
   await (await post(`${path}/message`, { content: 'hello', stream: false })).text();
@@ -57,7 +57,7 @@ test('[J9] what newer code has written answers 503, is left as it is, and stays 
   expect(await (await call(path)).json()).toMatchObject({ session_id: session, runs: 1 });
 });
 
-test('[H5] nothing goes on by itself for an API key that is gone; its sessions still end', async () => {
+test('[H5] sessions of a removed API key do no work, but still expire', async () => {
   const session = await newSessionId(here);
   const stub = SESSIONS.getByName(session);
   const record = {

@@ -5,10 +5,10 @@ import type { RelicObject } from '../../src/durable/objects/relic-object.ts';
 import type { ScheduleObject } from '../../src/durable/objects/schedule-object.ts';
 import type { SessionObject } from '../../src/durable/objects/session-object.ts';
 
-/** As the Worker sees them. */
+/** The types that the Worker declares. */
 export const here = env as unknown as Env;
 
-/** As the platform has them: with stubs that `runInDurableObject` takes. */
+/** The platform's types, with stubs that `runInDurableObject` accepts. */
 export const { SESSIONS, SCHEDULES, RELICS } = env as unknown as {
   readonly SESSIONS: DurableObjectNamespace<SessionObject>;
   readonly SCHEDULES: DurableObjectNamespace<ScheduleObject>;

@@ -1,4 +1,4 @@
-/** Sub-agents: sessions of their own, in objects of their own (M7). */
+/** Sub-agents: separate sessions in separate objects (M7). */
 import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test';
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
@@ -15,12 +15,12 @@ import { carried, eventsOf } from '../support/events.ts';
 const ask = (id: string, message: string, more: object = {}): string =>
   `<action type="agent" mode="async" id="${id}">${JSON.stringify({ name: 'researcher', parameters: { message }, ...more })}</action>`;
 
-/** What a child's events look like in its parent's stream. */
+/** The events of a child as its parent's stream shows them. */
 const childEvents = (all: readonly SessionEvent[], id: string): SessionEvent[] =>
   all.filter((event) => event.action_id === id).flatMap(carried);
 
 describe('[M7] sub-agents', () => {
-  test('run in parallel, each in a session of its own, and their answers flow into the parent’s', async () => {
+  test('run in parallel, each in its own session, and their answers are inserted into the parent’s', async () => {
     const response = await post('/execute/streaming_protocol', {
       agent: 'research_orchestrator',
       protocol_text: `${ask('r1', 'calculate 12*12')}${ask('r2', 'calculate 7*6')}${ask('r3', 'calculate 5+4')}<response final="true">$r1 | $r2 | $r3</response>`,
@@ -46,7 +46,7 @@ describe('[M7] sub-agents', () => {
     }
   });
 
-  test('[S12] what a child used counts for its parent', async () => {
+  test('[S12] the usage of a child counts for its parent', async () => {
     const result = await execute(`${ask('r', 'calculate 1+1')}<response final="true">$r</response>`, {
       agent: 'research_orchestrator',
     });
@@ -54,12 +54,12 @@ describe('[M7] sub-agents', () => {
     expect(result.actions[0]).toMatchObject({ type: 'agent', status: 'completed', attempts: 1 });
   });
 
-  test('[X4] an agent that is not imported is not started', async () => {
+  test('[X4] are not started if the agent is not imported', async () => {
     const result = await execute(ask('r', 'hello'));
     expect(result.actions[0]).toMatchObject({ status: 'rejected', error: { code: 'unknown_name' } });
   });
 
-  test('[S12] workflows that start themselves side by side end within the limit of a run', async () => {
+  test('[S12] workflows that start themselves in parallel end within the limit of a run', async () => {
     const steps = Array.from(
       { length: 8 },
       (_, n) => `{ name: s${n}, type: workflow, target: swarm, condition: "true" }`,
@@ -112,7 +112,7 @@ steps:
     expect((await call(child)).status).toBe(404);
   });
 
-  test('[J5] a child whose host vanishes as it is cancelled is asked again', async () => {
+  test('[J5] the cancel of a child is sent again if the child’s host is lost', async () => {
     const clock = new FakeClock();
     const cancels: number[] = [];
     const vanishing = {
@@ -143,7 +143,7 @@ steps:
     expect(await end).toMatchObject({ status: 'cancelled' });
   });
 
-  test('[J5] a cancel goes down', async () => {
+  test('[J5] a cancel reaches all descendants', async () => {
     const response = await post('/execute/streaming_protocol', {
       agent: 'research_orchestrator',
       protocol_text: ask('r', 'calculate 1+1'),
@@ -161,7 +161,7 @@ steps:
     expect(below.at(-1)?.type).toBe('agent_cancelled');
   });
 
-  test('[J2] a child outlives its parent’s host, and its own: the parent finds it again', async () => {
+  test('[J2] a child survives the loss of its parent’s host and of its own: the parent finds it again', async () => {
     const response = await post('/execute/streaming_protocol', {
       agent: 'research_orchestrator',
       protocol_text: `${ask('r', 'calculate 6*7')}<response final="true">$r</response>`,

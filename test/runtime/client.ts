@@ -1,4 +1,4 @@
-/** Talks to the Worker under test as an HTTP client on this machine would. */
+/** An HTTP client of the Worker under test, as on this machine. */
 import { exports } from 'cloudflare:workers';
 import { createParser } from 'eventsource-parser';
 import type { SessionEvent } from '../../src/domain/event.ts';
@@ -19,7 +19,7 @@ export async function post(path: string, body: unknown, headers: Record<string, 
   });
 }
 
-/** Runs protocol text to its end and returns the document (H7). */
+/** Runs protocol text to its end and returns the result document (H7). */
 export async function execute(protocolText: string, more: Record<string, unknown> = {}): Promise<RunResult> {
   const response = await post('/execute/direct', { protocol_text: protocolText, stream: false, ...more });
   if (response.status !== 200) throw new Error(`HTTP ${response.status}: ${await response.text()}`);
@@ -32,7 +32,7 @@ export async function newSession(agent = 'assistant', body: Record<string, unkno
   return id;
 }
 
-/** All events of a streaming answer; stops early when `until` says so. */
+/** All events of a streaming answer; stops early when `until` returns true. */
 export async function events(
   response: Response,
   until: (event: SessionEvent) => boolean = () => false,
@@ -50,7 +50,7 @@ export async function events(
   return all;
 }
 
-/** What a reader shows who applies every patch as H2 and J4 say. */
+/** The text that a reader shows after it has applied every patch as H2 and J4 define. */
 export function shownText(all: readonly SessionEvent[]): Map<number, string> {
   const blocks = new Map<number, string>();
   for (const event of all) {

@@ -1,4 +1,4 @@
-/** The object is stopped at every event that it writes, and goes on in a new one (J1-J4, S10). */
+/** Crashes the object at every event that it writes; a new object continues the run (J1-J4, S10). */
 import { abortAllDurableObjects, runDurableObjectAlarm } from 'cloudflare:test';
 import { describe, expect, test } from 'vitest';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
@@ -34,7 +34,7 @@ const WORK: Readonly<Record<string, { readonly agent?: string; readonly text: st
 
 const isEnd = ({ type }: SessionEvent): boolean => /^agent_(completed|failed|cancelled)$/.test(type);
 
-/** What must come out the same: not the times, nor how often an attempt was made. */
+/** The events that must be equal, without their times and the numbers of attempts. */
 function essence(result: RunResult): unknown {
   const actions = result.actions.map(({ id, status, output }) => ({ id, status, output }));
   return { status: result.status, response: result.response, actions: actions.sort((a, b) => (a.id < b.id ? -1 : 1)) };
@@ -49,7 +49,7 @@ async function resultOf(session: string): Promise<RunResult> {
 }
 
 describe('[J2] [J3] a stop at every event', () => {
-  test.each(Object.entries(WORK))('%s ends the same', async (name, { agent, text }) => {
+  test.each(Object.entries(WORK))('%s ends with the same events', async (name, { agent, text }) => {
     const begin = async (): Promise<Response> =>
       await post('/execute/streaming_protocol', { protocol_text: text, ...(agent === undefined ? {} : { agent }) });
 
@@ -80,7 +80,7 @@ describe('[J2] [J3] a stop at every event', () => {
     }
   });
 
-  test('[J2] nobody asks: the watchdog goes on with the run', async () => {
+  test('[J2] the watchdog continues the run without a client', async () => {
     const response = await post('/execute/streaming_protocol', {
       protocol_text: `${tool('slow', { delay_ms: 200 })}<response final="true">$slow.value</response>`,
     });

@@ -4,8 +4,8 @@ import { call, events, execute, newSession, post, shownText } from './client.ts'
 const echo = (id: string, parameters: object, more: object = {}, attributes = 'mode="async"'): string =>
   `<action type="tool" ${attributes} id="${id}">${JSON.stringify({ name: 'echo', parameters, ...more })}</action>`;
 
-describe('running protocol text', () => {
-  test('[S2] independent actions overlap, dependent ones follow, and the answer quotes them', async () => {
+describe('execution of protocol text', () => {
+  test('[S2] independent actions overlap, dependent actions follow, and the response shows their results', async () => {
     const result = await execute(
       `<thought>Both at once.${echo('a', { delay_ms: 150, n: 1 })}${echo('b', { delay_ms: 150, n: 2 })}</thought>` +
         `${echo('sum', { first: '$a.n', second: '$b.n', label: 'a=$a.n' }, { depends_on: ['a', 'b'] })}` +
@@ -42,7 +42,7 @@ describe('running protocol text', () => {
     expect(seen).toContain('event: agent_completed');
   });
 
-  test('[J4] patches by segment and offset give the journal’s text; ids are gapless', async () => {
+  test('[J4] patches applied by segment and offset give the journal’s text; event ids have no gaps', async () => {
     const response = await post('/execute/streaming_protocol', {
       protocol_text:
         `<thought>One ${echo('slow', { delay_ms: 80, word: 'done' })} two</thought>` +
@@ -62,7 +62,7 @@ describe('running protocol text', () => {
     expect(all.at(-1)?.type).toBe('agent_completed');
   });
 
-  test('[S6] a failure skips what depends on it and leaves the rest alone', async () => {
+  test('[S6] a failure skips its dependents and does not affect other actions', async () => {
     const result = await execute(
       `${echo('bad', { fail_times: 9 }, { retry: 1 })}${echo('child', {}, { depends_on: ['bad'] })}` +
         `${echo('grandchild', { of: '$child' })}${echo('other', { ok: true })}` +
@@ -74,19 +74,19 @@ describe('running protocol text', () => {
     expect(result.actions.find(({ id }) => id === 'child')?.error).toMatchObject({ because: 'bad' });
   });
 
-  test('[S7] a retryable failure of a pure tool is tried again', async () => {
+  test('[S7] a retryable failure of a pure tool is retried', async () => {
     const result = await execute(
       `${echo('flaky', { fail_times: 1, ok: 1 }, { retry: { max_attempts: 3, backoff: 'none', delay: 0 } })}`,
     );
     expect(result.actions[0]).toMatchObject({ status: 'completed', attempts: 2 });
   });
 
-  test('[S8] a time-out settles the action', async () => {
+  test('[S8] a timeout settles the action', async () => {
     const result = await execute(`${echo('slow', { delay_ms: 60_000 }, { timeout: 0.05, retry: 1 })}`);
     expect(result.actions[0]).toMatchObject({ status: 'failed', error: { code: 'timeout' } });
   });
 
-  test('[S9] a condition decides when its dependencies have settled', async () => {
+  test('[S9] a condition is evaluated after its dependencies have settled', async () => {
     const result = await execute(
       `${echo('n', { value: 3 })}${echo('yes', {}, { when: 'n.value > 2' })}${echo('no', {}, { when: '$n.value > 5' })}` +
         echo('broken', {}, { when: 'n.value +' }),
@@ -97,7 +97,7 @@ describe('running protocol text', () => {
     expect(by['broken']).toMatchObject({ status: 'failed', error: { code: 'condition_error' } });
   });
 
-  test('[S4] fire_and_forget does not hold the answer and still ends in the journal', async () => {
+  test('[S4] fire_and_forget does not delay the answer, and its end is in the journal', async () => {
     const id = await (async () => {
       const result = await execute(
         `${echo('later', { delay_ms: 200 }, {}, 'mode="fire_and_forget"')}<response final="true">now</response>`,
@@ -111,7 +111,7 @@ describe('running protocol text', () => {
     expect(order.indexOf('agent_completed')).toBeLessThan(order.indexOf('action_completed'));
   });
 
-  test('[P8] what cannot be read is rejected with a place, and siblings go on', async () => {
+  test('[P8] an unreadable action is rejected with its position, and its siblings run', async () => {
     const result = await execute(
       `<action type="tool" id="broken">{"name": "echo", "parameters": {"a": <oops>}}</action>\n${echo('fine', { ok: true })}` +
         '<action type="tool" id="unknown">{"name": "calculater", "parameters": {}}</action>',
@@ -132,7 +132,7 @@ describe('running protocol text', () => {
     expect(result.response).toBe(attack);
   });
 
-  test('[P9] an action quoted in a response never runs', async () => {
+  test('[P9] an action quoted in a response is not executed', async () => {
     const result = await execute(`<response final="true">Write ${echo('quoted', {})}</response>`);
     expect(result.actions).toEqual([]);
     expect(result.response).toContain('<action');
@@ -140,7 +140,7 @@ describe('running protocol text', () => {
 });
 
 describe('variables', () => {
-  test('[P12] context and set_variable are readable as references', async () => {
+  test('[P12] references can read context and variables', async () => {
     const result = await execute(
       '<action type="internal" id="set">{"name":"set_variable","parameters":{"key":"color","value":"blue"}}</action>' +
         `${echo('a', { said: 'It is $color in $city.name' }, { depends_on: ['set'] })}<response final="true">$a.said</response>`,
@@ -152,8 +152,8 @@ describe('variables', () => {
   });
 });
 
-describe('cancel and leave', () => {
-  test('[J5] a cancel ends everything with terminal events', async () => {
+describe('cancelling and disconnecting', () => {
+  test('[J5] a cancel gives every action a terminal event', async () => {
     const response = await post('/execute/direct', {
       protocol_text: `${echo('long', { delay_ms: 60_000 })}${echo('after', {}, { depends_on: ['long'] })}`,
     });
@@ -166,7 +166,7 @@ describe('cancel and leave', () => {
     expect(types.at(-1)).toBe('agent_cancelled');
   });
 
-  test('[J5] a client that leaves changes nothing; it resumes by id', async () => {
+  test('[J5] a disconnect does not affect the run; the client resumes by id', async () => {
     const session = await newSession();
     const response = await post(`/agent/session/${session}/message`, {
       content: 'wait 1 second in parallel with 0.2 seconds',

@@ -29,7 +29,7 @@ async function updatedAt(id: string): Promise<Record<string, number>> {
   return Object.fromEntries(feeds.map(({ id: feed, updated_at: at }) => [feed, at]));
 }
 
-/** As if the session had gone quiet so long ago, and its host had vanished since. */
+/** Simulates a session that has been idle for that time, and whose host is gone. */
 async function age(id: string, ms: number): Promise<void> {
   await runInDurableObject(SESSIONS.getByName(id), async (_object, { storage }) => {
     storage.sql.exec(`UPDATE feeds SET data = json_set(data, '$.at', json_extract(data, '$.at') - ?)`, ms);
@@ -42,7 +42,7 @@ async function age(id: string, ms: number): Promise<void> {
   await abortAllDurableObjects();
 }
 
-test('[F3] right after an eviction the alarm refreshes what is due, and only that', async () => {
+test('[F3] the first alarm after an eviction refreshes the feeds that are due, and no others', async () => {
   const id = await watched();
   await age(id, 60_000);
   const before = await updatedAt(id);
@@ -53,7 +53,7 @@ test('[F3] right after an eviction the alarm refreshes what is due, and only tha
   expect(Number(armed) - Date.now()).toBeLessThanOrEqual(20_000);
 });
 
-test('[F3] nothing is refreshed while the session is idle; the next message starts it again', async () => {
+test('[F3] no feed is refreshed while the session is idle; the next message restarts the refreshes', async () => {
   const id = await watched();
   await age(id, limits.feedIdleMs + 1);
   const before = await updatedAt(id);

@@ -1,11 +1,11 @@
 /**
- * A second reader of the protocol: a filter that leaves of a text's markup only what means something,
- * and the platform's HTMLRewriter behind it. Whole texts only, and only texts without mistakes: what it is
- * for is to disagree with the parser where one of the two is wrong.
+ * A second reader of the protocol, for comparison with the parser: a filter that escapes all markup except the
+ * protocol's, followed by the platform's HTMLRewriter. It reads only complete texts without errors. A difference
+ * shows an error in one of the two readers.
  */
 import type { ProtocolEvent } from '../../src/domain/protocol-event.ts';
 
-/** What both readers say of a text, in document order. A thought's text leaves its actions out. */
+/** A text as both readers report it, in document order. The text of a thought excludes its actions. */
 export type Outline = (
   | { readonly kind: 'text' | 'thought'; text: string }
   | { readonly kind: 'response'; text: string; readonly final: string }
@@ -25,7 +25,7 @@ function givenId(id: string | null): string | null {
   return id?.startsWith('auto_') === true ? null : id;
 }
 
-/** What the parser said. Ids that it made up are null. */
+/** The parser's outline. Generated ids are null. */
 export function outlineOf(events: readonly ProtocolEvent[]): Outline {
   const outline: Outline = [];
   let block: { text: string } = { text: '' };
@@ -61,13 +61,13 @@ export function outlineOf(events: readonly ProtocolEvent[]): Outline {
   return outline;
 }
 
-/** An opening tag that HTML and the protocol read alike. */
+/** An opening tag that HTML and the protocol parse identically. */
 const SOUND_TAG = /<\w+(?:\s+\w+=(?:"[^"<]*"|'[^'<]*'|(?!["'])[^\s<>]+))*\s*\/?>/y;
 
 /**
- * Escapes everything that is no tag of the protocol, so that HTML sees the protocol's tags and nothing else.
+ * Escapes everything that is not a tag of the protocol, so that HTML parses only the protocol's tags.
  *
- * @returns null where the text holds something that this reader is too simple for
+ * @returns null if the text contains a construct that this reader does not support
  */
 export function escapeAllButTags(text: string): string | null {
   const tags = /<(thought|action|response)(?=[\s>/])|<\/thought\s*>/gi;
@@ -81,7 +81,7 @@ export function escapeAllButTags(text: string): string | null {
     SOUND_TAG.lastIndex = found.index;
     const tag = found[1] === undefined ? found[0] : SOUND_TAG.exec(text)?.[0];
     if (tag === undefined) return null;
-    // To the protocol, quotes hide a `>` in the tags of actions alone.
+    // In the protocol, quotes hide a `>` only in the tags of actions.
     if (found[1]?.toLowerCase() !== 'action' && tag.indexOf('>') < tag.length - 1) return null;
     const name = found[1]?.toLowerCase() ?? '/thought';
     html += escape(text.slice(at, found.index));
@@ -108,7 +108,7 @@ export function escapeAllButTags(text: string): string | null {
   return inThought ? null : html + escape(text.slice(at));
 }
 
-/** Where the first `</action>` behind one whole JSON object begins and ends (P7). */
+/** Start and end of the first `</action>` after a complete JSON object (P7). */
 function endOfBody(text: string, from: number): [number, number] | null {
   for (const found of text.slice(from).matchAll(/<\/action\s*>/gi)) {
     const body = text.slice(from, from + found.index);
@@ -144,7 +144,7 @@ function unescape(text: string): string {
 const ATTRIBUTES = ['id', 'name', 'type', 'mode', 'final', 'parameters'] as const;
 type Attributes = ReadonlyMap<(typeof ATTRIBUTES)[number], string | null>;
 
-/** What HTMLRewriter says of filtered text that comes in pieces of `size` bytes. */
+/** HTMLRewriter's outline of the filtered text, fed in pieces of `size` bytes. */
 export async function rewriterOutline(html: string, size: number): Promise<Outline> {
   const outline: Outline = [];
   const open: { readonly name: string; readonly attributes: Attributes; text: string }[] = [];
@@ -201,7 +201,7 @@ export async function rewriterOutline(html: string, size: number): Promise<Outli
   return outline;
 }
 
-/** Types whose body without `parameters` is the parameters, and that need no name (P6). */
+/** Types that need no name, and whose body is the parameters if it has no `parameters` field (P6). */
 const SELF_NAMED: ReadonlySet<string> = new Set(['python', 'shell', 'docker', 'llm']);
 
 function readAction(attributes: Attributes, text: string, embedded: boolean): Outline[number] {
@@ -209,7 +209,7 @@ function readAction(attributes: Attributes, text: string, embedded: boolean): Ou
   const inTag = attributes.get('parameters') ?? null;
   const wrapped = ['parameters', 'arguments', 'params'].find((key) => Object.hasOwn(body, key));
   const type = attributes.get('type') ?? String(body['type'] ?? 'tool');
-  // In the compact form the body's own `id`, `name` and `mode` are parameters (P18).
+  // In the compact form, `id`, `name` and `mode` in the body are parameters (P18).
   const named = attributes.get('name') !== null || SELF_NAMED.has(type);
   const compact = named && wrapped !== 'parameters' && (inTag === null || Object.keys(body).length > 0);
   const own = (key: 'id' | 'name' | 'mode'): string | null => {

@@ -24,10 +24,10 @@ describe('[H4] errors are problem documents with a stable code', () => {
       404,
       'unknown_session',
     ],
-    ['a session id of another form', () => call('/agent/session/../etc/history'), 404, 'not_found'],
+    ['a malformed session id', () => call('/agent/session/../etc/history'), 404, 'not_found'],
     ['a guessed id', () => call('/agent/session/1/history'), 404, 'unknown_session'],
     [
-      'a route that only the Worker may use',
+      'a route that only the Worker can call',
       () => post(`/agent/session/ses_${'0'.repeat(32)}/-/execute`, {}),
       404,
       'not_found',
@@ -56,7 +56,7 @@ describe('[H4] errors are problem documents with a stable code', () => {
     expect(answer.detail.length).toBeGreaterThan(10);
   });
 
-  test('a message without content says which field, and the session goes on', async () => {
+  test('a message without content is refused with the field name, and the session stays usable', async () => {
     const session = await newSession();
     const answer = await post(`/agent/session/${session}/message`, { contents: 'typo' });
     expect(await answer.json()).toMatchObject({
@@ -70,19 +70,19 @@ describe('[H4] errors are problem documents with a stable code', () => {
   });
 });
 
-describe('[H5] who may call', () => {
+describe('[H5] callers from other sites', () => {
   test.each([[{ host: 'evil.example' }], [{ origin: 'https://evil.example' }], [{ origin: 'null' }]] as Record<
     string,
     string
-  >[][])('%j gets nothing', async (headers) => {
+  >[][])('%j gets no access', async (headers) => {
     const response = await post('/execute/direct', { protocol_text: '<response>x</response>' }, headers);
     expect(response.status).toBe(403);
     expect(await problem(response)).toMatchObject({ code: 'forbidden_origin' });
   });
 });
 
-describe('the surface', () => {
-  test('[H1] GET /health says what is there', async () => {
+describe('the HTTP API', () => {
+  test('[H1] GET /health reports the status of each part', async () => {
     expect(await (await call('/health')).json()).toMatchObject({
       status: 'healthy',
       service: 'cortex-edge',
@@ -90,7 +90,7 @@ describe('the surface', () => {
     });
   });
 
-  test('[H1] sessions are created, described, listed and deleted', async () => {
+  test('[H1] sessions can be created, described, listed and deleted', async () => {
     const created = await post('/agent/assistant/session', {
       user_id: 'u',
       initial_state: { a: 1 },
@@ -109,7 +109,7 @@ describe('the surface', () => {
     expect((await call(`/agent/session/${id}`)).status).toBe(404);
   });
 
-  test('[H1] a session is exported as training examples, one run a line', async () => {
+  test('[H1] a session is exported as training examples, one run per line', async () => {
     const session = await newSession();
     const path = `/agent/session/${session}`;
     const read = async (response: Response): Promise<string> => new TextDecoder().decode(await response.arrayBuffer());
@@ -131,7 +131,7 @@ describe('the surface', () => {
     expect((await call(`/agent/session/ses_${'0'.repeat(32)}/transcript`)).status).toBe(404);
   });
 
-  test('[H8] a JSON body is read as JSON whatever its content type', async () => {
+  test('[H8] a JSON body is read as JSON with any content type', async () => {
     const response = await post(
       '/agent/assistant/session',
       { user_id: 'curl' },
@@ -140,7 +140,7 @@ describe('the surface', () => {
     expect(response.status).toBe(201);
   });
 
-  test('[H1] executions are listed, newest first, and found by id', async () => {
+  test('[H1] executions are listed newest first, and found by id', async () => {
     const run = async (): Promise<string> => {
       const response = await post('/execute/direct', {
         protocol_text: '<response final="true">x</response>',
@@ -163,7 +163,7 @@ describe('the surface', () => {
       .toEqual(ids.toSorted());
   });
 
-  test('[H1] the list of executions is read in pages, also of one status', async () => {
+  test('[H1] the list of executions has pages, and a status filter', async () => {
     const run = async (path: string, text: string): Promise<string> => {
       const response = await post(path, { protocol_text: text, stream: false });
       return (await response.json<{ run_id: string }>()).run_id;
@@ -185,7 +185,7 @@ describe('the surface', () => {
       seen.push(...executions.map(({ execution_id: id }) => id));
       next = further;
     }
-    // Some started in the same millisecond: none is left out, none comes twice.
+    // Some started in the same millisecond: each is listed exactly once.
     expect(new Set(seen).size).toBe(seen.length);
     expect(seen).toEqual(expect.arrayContaining(made));
     const completed = await page('?status=completed&limit=3');
@@ -205,7 +205,7 @@ describe('the surface', () => {
     ['/plan?agent=assistant', '"agent" in the URL requires a text/plain body'],
     ['/executions?limits=2', 'Unknown query parameter "limits" (did you mean "limit"?)'],
     ['/agents?token=x', 'This session token is invalid or has expired'],
-  ])('[H4] %s is answered with what is meant', async (path, words) => {
+  ])('[H4] %s is refused with a message that names the correct request', async (path, words) => {
     const response =
       path.startsWith('/e') && !path.startsWith('/executions') ? post(path, { protocol_text: 'x' }) : null;
     const answer = await problem(
@@ -214,7 +214,7 @@ describe('the surface', () => {
     expect(answer.detail).toContain(words);
   });
 
-  test('[H4] a session_id that is sent to an execution is not ignored', async () => {
+  test('[H4] a session_id in the body of an execution is refused', async () => {
     const answer = await post('/execute/streaming_protocol', {
       protocol_text: 'x',
       session_id: `ses_${'0'.repeat(32)}`,
@@ -226,7 +226,7 @@ describe('the surface', () => {
     });
   });
 
-  test('[J7] the same Idempotency-Key joins the same run; with another body it is refused', async () => {
+  test('[J7] a request with the same Idempotency-Key joins the run; with another body it is refused', async () => {
     const session = await newSession();
     const send = (content: string): Promise<Response> =>
       post(`/agent/session/${session}/message`, { content, stream: false }, { 'idempotency-key': 'k1' });
@@ -239,7 +239,7 @@ describe('the surface', () => {
     expect(await other.json()).toMatchObject({ status: 422, code: 'idempotency_mismatch' });
   });
 
-  test('[H1] a message during a run waits, or is refused when it asks for that', async () => {
+  test('[H1] a message during a run waits, or is refused if it asks for that', async () => {
     const session = await newSession();
     const path = `/agent/session/${session}/message`;
     const first = post(path, { content: 'wait 0.3 seconds', stream: false });

@@ -1,4 +1,4 @@
-/** The catalogue in workerd: changes at run time, versions, and runs that keep what they started with (M4). */
+/** The catalog in workerd: changes at run time, versions, and runs that keep their pinned definitions (M4). */
 import { abortAllDurableObjects } from 'cloudflare:test';
 import { describe, expect, test } from 'vitest';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
@@ -16,8 +16,8 @@ const put = (path: string, body: string): Promise<Response> => call(`/manifests/
 const remove = (path: string): Promise<Response> => call(`/manifests/${path}`, { method: 'DELETE' });
 const get = async (path: string): Promise<Record<string, unknown>> => await (await call(`/manifests/${path}`)).json();
 
-describe('[M4] the catalogue', () => {
-  test('takes a tool and an agent, which run at once, and lists them beside what comes with the system', async () => {
+describe('[M4] the catalog', () => {
+  test('accepts a tool and an agent, which run at once, and lists them with the bundled ones', async () => {
     expect((await put('tool/parrot', echo('parrot'))).status).toBe(201);
     expect((await put('agents/keeper', agent('keeper', 'parrot'))).status).toBe(201);
     const result = await execute(
@@ -40,7 +40,7 @@ describe('[M4] the catalogue', () => {
     expect(session).toMatch(/^ses_/);
   });
 
-  test('keeps versions, each with what was written', async () => {
+  test('keeps versions with their source texts', async () => {
     await put('tool/often', echo('often'));
     await put('tool/often', echo('often'));
     expect((await put('tool/often', `# changed\n${echo('often', '2.0')}`)).status).toBe(200);
@@ -62,7 +62,7 @@ describe('[M4] the catalogue', () => {
     ]);
   });
 
-  test('says what is wrong by line and field, and changes nothing', async () => {
+  test('reports errors by line and field, and stays unchanged', async () => {
     const response = await put('tool/bad', yaml('Tool', 'bad', 'implementation: {type: builtin, entrypoint: ech}'));
     expect([response.status, await response.json()]).toMatchObject([
       400,
@@ -78,7 +78,7 @@ describe('[M4] the catalogue', () => {
     expect(await (await put('thing/x', 'x')).json()).toMatchObject({ code: 'not_found' });
   });
 
-  test('does not let go of what others import', async () => {
+  test('refuses to remove a definition that others import', async () => {
     await put('tool/held', echo('held'));
     await put('agent/holder', agent('holder', 'held'));
     const refused = await (await remove('tool/held')).json<{ code: string; detail: string }>();
@@ -87,11 +87,11 @@ describe('[M4] the catalogue', () => {
     expect((await remove('agent/holder')).status).toBe(204);
     expect((await remove('tool/held')).status).toBe(204);
     expect((await call('/manifests/tool/held')).status).toBe(404);
-    // what it was can still be read
+    // its earlier versions can still be read
     expect(await get('tool/held?version=1.0')).toMatchObject({ revision: 1 });
   });
 
-  test('takes a folder with its scripts; what does not load is reported, and the rest is taken', async () => {
+  test('accepts a folder with its scripts; files that do not load are reported, and the rest is stored', async () => {
     const form = new FormData();
     form.append('team/agents/lead.yaml', new File([agent('lead', '../tools/sum.yaml')], 'lead.yaml'));
     form.append(
@@ -122,7 +122,7 @@ describe('[M4] the catalogue', () => {
     expect(await get('tool/sum')).toMatchObject({ definition: { implementation: { source: 'print(1)' } } });
   });
 
-  test('shows who uses what, for programs and for people', async () => {
+  test('shows the import graph as JSON and as text', async () => {
     await post('/manifests', { files: { 'g/a.yaml': agent('grapher', 'g_tool'), 'g/t.yaml': echo('g_tool') } });
     const graph = (await get('graph')) as { nodes: { id: string }[]; edges: unknown[] };
     expect(graph.nodes.map(({ id }) => id)).toContain('tool/g_tool');
@@ -131,7 +131,7 @@ describe('[M4] the catalogue', () => {
     expect(text).toContain('agent/grapher 1.0\n└─ tool/g_tool\n');
   });
 
-  test('[M6] a workflow by the clock is due as soon as it is in, and no more once it is out', async () => {
+  test('[M6] schedules a workflow when it is stored, and unschedules it when it is removed', async () => {
     const due = async (): Promise<unknown> => await here.SCHEDULES.getByName('local').upcoming();
     const steps = 'steps: [{name: s, type: tool, target: calculator, parameters: {expression: 1+1}}]';
     await put('workflow/tick', yaml('Workflow', 'tick', `trigger: {type: scheduled, cron: "0 3 * * *"}\n${steps}`));
@@ -142,7 +142,7 @@ describe('[M4] the catalogue', () => {
     expect(await due()).toEqual([]);
   });
 
-  test('[J2] a run keeps what it started with, through a change and a crash', async () => {
+  test('[J2] keeps the pinned definitions of a run after a change and a crash', async () => {
     await put('tool/slow', echo('slow'));
     await put('agent/steady', agent('steady', 'slow'));
     const text =
@@ -151,7 +151,7 @@ describe('[M4] the catalogue', () => {
     const response = await post('/execute/direct', { protocol_text: text, agent: 'steady' });
     const session = response.headers.get('x-session-id') ?? '';
     await events(response, ({ type }) => type === 'action_started');
-    // the agent loses the tool while its run is going on
+    // the agent loses the tool during the run
     expect((await put('agent/steady', agent('steady', 'calculator', '2.0'))).status).toBe(200);
     await remove('tool/slow');
     await abortAllDurableObjects();
@@ -160,7 +160,7 @@ describe('[M4] the catalogue', () => {
     const { runs } = await (await call(`/agent/session/${session}/runs`)).json<{ runs: { run_id: string }[] }>();
     const result = await (await call(`/agent/session/${session}/runs/${runs[0]?.run_id ?? ''}`)).json<RunResult>();
     expect(result).toMatchObject({ status: 'completed', response: 'still here' });
-    // the next one has the new version
+    // the next run uses the new version
     const later = await execute('<action name="slow" id="a">{}</action>', { agent: 'steady' });
     expect(later.actions).toMatchObject([{ status: 'rejected', error: { code: 'unknown_name' } }]);
   });

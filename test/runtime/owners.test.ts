@@ -1,4 +1,4 @@
-/** Two API keys on one deployment: nothing of one is there for the other (H5, M4, R6). */
+/** Isolation between two API keys on one deployment (H5, M4, R6). */
 import { createExecutionContext, waitOnExecutionContext } from 'cloudflare:test';
 import { expect, test } from 'vitest';
 import { edge } from '../../src/durable/edge.ts';
@@ -46,7 +46,7 @@ async function relic(who: Who, name: string, parameters: unknown): Promise<unkno
   return actions[0]?.output;
 }
 
-test('[R6] a shared relic is shared by the sessions of one key, under the name that another key uses as well', async () => {
+test('[R6] a shared relic is shared by the sessions of one key; another key has its own under the same name', async () => {
   await relic('ann', 'notes.set', { key: 'milk', value: 'two bottles' });
   expect(await relic('bob', 'notes.get', { key: 'milk' })).toBeNull();
   await relic('bob', 'notes.set', { key: 'milk', value: 'none' });
@@ -54,7 +54,7 @@ test('[R6] a shared relic is shared by the sessions of one key, under the name t
   expect(await relic('bob', 'notes.list', {})).toMatchObject({ entries: [{ value: 'none' }] });
 });
 
-test('[M4] [M6] workflows are of the key that put them in: by name, by event, by the clock', async () => {
+test('[M4] [M6] workflows belong to the key that stored them: by name, by event, by schedule', async () => {
   expect((await put('ann', 'workflow/secret', flow('secret', 'anns'))).status).toBe(201);
   expect((await put('ann', 'workflow/same', flow('same', 'anns'))).status).toBe(201);
   expect((await put('bob', 'workflow/same', flow('same', 'bobs'))).status).toBe(201);
@@ -79,7 +79,7 @@ test('[M4] [M6] workflows are of the key that put them in: by name, by event, by
   expect(runs).toHaveLength(1);
 });
 
-test('[H5] runs are of the key that started them', async () => {
+test('[H5] runs belong to the key that started them', async () => {
   const response = await send('ann', '/workflows/data_pipeline/runs', { inputs: { orders: [] }, stream: false });
   const { session_id: session, run_id: run } = await response.json<RunResult>();
   expect((await as('ann', `/agent/session/${session}`)).status).toBe(200);
@@ -94,7 +94,7 @@ test('[H5] runs are of the key that started them', async () => {
   expect(JSON.stringify(await read('bob', '/executions'))).not.toContain(session);
 });
 
-test('[M4] a folder that becomes the catalogue of one key leaves those of others alone', async () => {
+test('[M4] replacing the catalog of one key does not change the catalogs of other keys', async () => {
   const before = await read<{ manifests: { name: string }[] }>('ann', '/manifests');
   const tool =
     'kind: Tool\nversion: "1"\nname: shout\nsummary: Shouts.\nimplementation: {type: script, runtime: python3, entrypoint: ./shout.py}\n';

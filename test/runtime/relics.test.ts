@@ -1,4 +1,4 @@
-/** Edge relics in their objects: shared and private, through evictions, alarms and ends (R6). */
+/** Edge relics in Durable Objects: shared and private scopes, evictions, alarms and deletions (R6). */
 import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test';
 import { expect, test } from 'vitest';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
@@ -18,19 +18,19 @@ async function output(text: string): Promise<unknown> {
   return last?.error ?? last?.output;
 }
 
-test('[R6] a shared relic keeps its state for every session, over an eviction', async () => {
+test('[R6] a shared relic keeps its state for all sessions, after an eviction too', async () => {
   expect(await output(relic('notes.set', { key: 'milk', value: 'two bottles' }))).toEqual({ key: 'milk', version: 1 });
   await abortAllDurableObjects();
   expect(await output(relic('notes.get', { key: 'milk' }))).toBe('two bottles');
 });
 
-test('[R6] a private one is of its session alone', async () => {
+test('[R6] a private relic belongs to one session', async () => {
   const text = [relic('event_log.append', { entry: 'x' }), relic('event_log.tail', {}, 'b')].join('');
   expect(await output(text.replace('id="b"', 'id="b" depends_on="a"'))).toMatchObject([{ number: 1, entry: 'x' }]);
   expect(await output(relic('event_log.tail', {}))).toEqual([]);
 });
 
-test('[R6] sql at the edge: what is written is read, what is not allowed is told', async () => {
+test('[R6] an edge sql relic reads what was written, and refuses forbidden statements with the reason', async () => {
   const text = [
     relic('tables.execute', { sql: 'CREATE TABLE t (n)' }),
     relic('tables.execute', { sql: 'INSERT INTO t VALUES (?), (?)', params: [1, 41] }, 'b'),
@@ -52,7 +52,7 @@ test('[R6] sql at the edge: what is written is read, what is not allowed is told
   expect(actions.at(-1)?.output).toMatchObject({ rows: [{ n: 8 }] });
 });
 
-test('[R6] what could freeze the edge is refused by the real SQLite, too', async () => {
+test('[R6] the real SQLite also refuses statements that could block the edge', async () => {
   const constants = `WITH c AS (VALUES (1),(2),(3),(4),(5),(6),(7),(8),(9),(10)) SELECT count(*) FROM c a, c b, c d, c e, c f, c g, c h, c i`;
   const own = `SELECT count(*) FROM json_each('[' || replace(hex(zeroblob(500000)), '0', '1,') || '1]')`;
   const nested = `${'SELECT x + x + x AS x FROM ('.repeat(14)}SELECT 1 AS x${')'.repeat(14)}`;
@@ -94,7 +94,7 @@ test('[R6] what could freeze the edge is refused by the real SQLite, too', async
   expect(rows[3]).toEqual([{ n: '["ax","b"]' }]);
 });
 
-test('[R6] a quota holds in the real database', async () => {
+test('[R6] the quota is enforced in the real database', async () => {
   const value = 'x'.repeat(400_000);
   const texts = Array.from({ length: 8 }, (_, at) => relic('event_log.append', { entry: value }, `a${at}`)).join('');
   const { actions } = await execute(texts, { agent });
@@ -102,7 +102,7 @@ test('[R6] a quota holds in the real database', async () => {
   expect(actions.at(-1)?.error).toMatchObject({ code: 'relic_full' });
 });
 
-test('[R6] what has expired is removed by the alarm', async () => {
+test('[R6] the alarm removes expired entries', async () => {
   await output(relic('notes.set', { key: 'brief', value: 1, ttl: 0.001 }));
   const stub = RELICS.getByName(JSON.stringify(['key:', 'notes']));
   await expect.poll(async () => await output(relic('notes.get', { key: 'brief' }))).toBeNull();
@@ -112,7 +112,7 @@ test('[R6] what has expired is removed by the alarm', async () => {
   });
 });
 
-test("[R6] a session's end takes its own relics along", async () => {
+test('[R6] the deletion of a session deletes its private relics', async () => {
   const id = await newSession(agent);
   const stub = here.RELICS.getByName(JSON.stringify([id, 'event_log']));
   const log = { type: 'edge', store: 'log', ttlMs: null, quotaBytes: 1e6, schema: [] } as const;
@@ -125,7 +125,7 @@ test("[R6] a session's end takes its own relics along", async () => {
   expect(await stub.lookup('k')).toBeNull();
 });
 
-test('[R6] what an execution or a child kept for itself goes when its run has ended', async () => {
+test('[R6] the private relics of an execution or a child are deleted when its run has ended', async () => {
   const yaml =
     'kind: Relic\nversion: "1.0"\nname: scratch\nsummary: For the run.\nscope: session\nimplementation: {type: edge, store: kv}\n';
   expect((await call('/manifests/relic/scratch', { method: 'PUT', body: yaml })).status).toBe(201);
@@ -166,7 +166,7 @@ outputs: { word: steps.look }
   }
 });
 
-test('[F1] [R6] the notes keeper has the notes before its eyes: a relic as feed', async () => {
+test('[F1] [R6] a relic is a feed: the notes keeper sees its notes in the prompt', async () => {
   await output(relic('notes.set', { key: 'tea', value: 'green' }));
   const id = await newSession(agent);
   await (await post(`/agent/session/${id}/message`, { content: 'hello', stream: false })).text();
@@ -177,7 +177,7 @@ test('[F1] [R6] the notes keeper has the notes before its eyes: a relic as feed'
   expect(feeds[0]?.value.entries).toContainEqual(expect.objectContaining({ key: 'tea', value: 'green' }));
 });
 
-test('[M6] [R6] a workflow keeps things in a relic', async () => {
+test('[M6] [R6] a workflow stores data in a relic', async () => {
   const workflow = `kind: Workflow
 version: "1.0"
 name: remember

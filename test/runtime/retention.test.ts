@@ -4,14 +4,14 @@ import { limits } from '../../src/domain/limits.ts';
 import { call, execute, newSession, post } from './client.ts';
 import { SESSIONS } from './bindings.ts';
 
-/** As if everything in the session had happened so long ago. */
+/** Moves everything in the session back in time. */
 async function age(id: string, ms: number): Promise<void> {
   await runInDurableObject(SESSIONS.getByName(id), async (_object, { storage }) => {
     const record = JSON.parse(String(storage.sql.exec(`SELECT data FROM session`).one()['data'])) as {
       created_at: number;
     };
     storage.sql.exec(`UPDATE session SET data = ?`, JSON.stringify({ ...record, created_at: record.created_at - ms }));
-    // One that nobody has written to has no runs, and no place for them.
+    // A session without messages has no runs, and no table for them.
     const [runs] = storage.sql.exec(`SELECT name FROM sqlite_master WHERE name = 'runs'`).toArray();
     if (runs !== undefined)
       storage.sql.exec(`UPDATE runs SET started_at = started_at - ?1, ended_at = ended_at - ?1`, ms);
@@ -20,7 +20,7 @@ async function age(id: string, ms: number): Promise<void> {
   await abortAllDurableObjects();
 }
 
-test('[H1] a session ends 30 days after it was last heard of, by its alarm, with everything it holds', async () => {
+test('[H1] the alarm deletes a session 30 days after its last activity, with all its data', async () => {
   const id = await newSession();
   const path = `/agent/session/${id}`;
   await (await post(`${path}/message`, { content: 'what is 2 + 2', stream: false })).text();
@@ -36,7 +36,7 @@ test('[H1] a session ends 30 days after it was last heard of, by its alarm, with
   });
 });
 
-test('[H1] a session that nobody ever wrote to ends as well', async () => {
+test('[H1] a session without any message expires too', async () => {
   const id = await newSession();
   const armed = await runInDurableObject(SESSIONS.getByName(id), (_object, { storage }) => storage.getAlarm());
   expect(Number(armed) - Date.now()).toBeGreaterThan(limits.sessionExpiryMs - 60_000);
@@ -45,7 +45,7 @@ test('[H1] a session that nobody ever wrote to ends as well', async () => {
   await expect.poll(async () => (await call(`/agent/session/${id}`)).status).toBe(404);
 });
 
-test('[H1] a session whose state does not fit is not made at all', async () => {
+test('[H1] a session whose initial state is too large is not created', async () => {
   const id = `ses_${'d'.repeat(32)}`;
   const record = {
     session_id: id,
@@ -66,16 +66,16 @@ test('[H1] a session whose state does not fit is not made at all', async () => {
   expect((await post('/agent/assistant/session', { metadata })).status).toBe(400);
 });
 
-test('[H1] [H2] a message that comes while a session and what it started are being deleted has an end', async () => {
+test('[H1] [H2] a message that arrives while a session and its children are being deleted ends', async () => {
   const id = await newSession();
   const path = `/agent/session/${id}`;
   await runInDurableObject(SESSIONS.getByName(id), async (object, { storage }) => {
-    // So many that their deletion takes its time.
+    // So many that their deletion takes a while.
     for (let n = 0; n < 20; n += 1) storage.kv.put(`child:ses_${String(n).padStart(32, 'b')}`, true);
     const deleted = object.fetch(new Request('http://session/', { method: 'DELETE' }));
     const init = { method: 'POST', body: JSON.stringify({ content: 'what is 2 + 2' }) };
     const answer = await object.fetch(new Request('http://session/message', init));
-    // One that came in before the deletion had begun is cancelled by it; none stays open without an end.
+    // The deletion cancels a message that arrived before it began; no stream stays open.
     expect(await answer.text()).toMatch(/"code":"unknown_session"|event: agent_cancelled/);
     expect((await deleted).status).toBe(204);
     expect(storage.sql.exec(`SELECT name FROM sqlite_master WHERE name = 'runs'`).toArray()).toEqual([]);
@@ -83,7 +83,7 @@ test('[H1] [H2] a message that comes while a session and what it started are bei
   expect((await call(path)).status).toBe(404);
 });
 
-test('[H1] a deleted execution is not listed any more', async () => {
+test('[H1] a deleted execution is no longer listed', async () => {
   const listed = async (): Promise<string[]> => {
     const { executions } = await (await call('/executions')).json<{ executions: { session_id: string }[] }>();
     return executions.map(({ session_id: id }) => id);

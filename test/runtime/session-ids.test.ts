@@ -1,11 +1,11 @@
-/** Ids of sessions carry a check, so that a made-up one is known without an object (H1). */
+/** Session ids contain a check, so that an invented id is refused without starting an object (H1). */
 import { expect, test } from 'vitest';
 import { identityOf } from '../../src/durable/session-ids.ts';
 import { mayBeSession, newSessionId, sessionIdOf } from '../../src/durable/session-ids.ts';
 import { call, execute, newSession } from './client.ts';
 import { here } from './bindings.ts';
 
-test('[H1] ids that were given out pass, and no other', async () => {
+test('[H1] only issued ids pass the check', async () => {
   const id = await newSessionId(here);
   expect(id).toMatch(/^ses_[0-9a-f]{32}$/);
   expect(await mayBeSession(here, id)).toBe(true);
@@ -18,21 +18,21 @@ test('[H1] ids that were given out pass, and no other', async () => {
   }
 });
 
-test('[M6] [M7] what starts a session twice has one id', async () => {
+test('[M6] [M7] repeated starts of the same session give the same id', async () => {
   const id = await sessionIdOf(here, 'child of x');
   expect(await sessionIdOf(here, 'child of x')).toBe(id);
   expect(await sessionIdOf(here, 'child of y')).not.toBe(id);
   expect(await mayBeSession(here, id)).toBe(true);
 });
 
-test('a deployment that had sessions before ids carried a check goes on taking any', async () => {
+test('a deployment with sessions from before the check continues to accept any id', async () => {
   await here.SCHEDULES.getByName('bundled').keep([], null);
   const before = here.IDENTITY.getByName('as if from before');
   expect(await before.identity()).toMatchObject({ checked: false });
   expect((await identityOf(here)).checked).toBe(true);
 });
 
-test('[H1] sessions and runs are found by the ids that the system says', async () => {
+test('[H1] sessions and runs are found by the ids that the API returns', async () => {
   const session = await newSession();
   expect((await call(`/agent/session/${session}`)).status).toBe(200);
   const run = await execute('<response final="true">yes</response>');

@@ -6,12 +6,12 @@ const TEXT = Array.from(
   (_, index) => `<action name="echo" id="a${index}" mode="async">{"n": ${index}}</action>`,
 ).join('\n');
 
-/** The body to its end, as bytes that became text. */
+/** The whole body, decoded as text. */
 async function read(response: Response): Promise<string> {
   return await response.text();
 }
 
-/** Frames with an id: those that the journal holds. */
+/** Frames with an id, which are the ones in the journal. */
 function journaled(body: string): string {
   return body
     .split(/(?<=\n\n)/)
@@ -19,7 +19,7 @@ function journaled(body: string): string {
     .join('');
 }
 
-test('[J4] the replay is byte for byte what was sent live, whole and from any place', async () => {
+test('[J4] a replay has the same bytes as the live stream, complete and from any position', async () => {
   const live = await post('/execute/direct', {
     protocol_text: `<thought>plan 🎈</thought>${TEXT}<response final="true">done: $a1.n</response>`,
   });
@@ -39,7 +39,7 @@ test('[J4] the replay is byte for byte what was sent live, whole and from any pl
   expect(await read(await call(`${path}&after=${frames.length}`))).toBe('');
 });
 
-test('[J4] many readers see the same, and one that never reads holds nobody up', async () => {
+test('[J4] all readers see the same events, and a reader that never reads delays no other', async () => {
   const session = await newSession();
   const path = `/agent/session/${session}`;
   const idle = await call(`${path}/events`);
@@ -58,14 +58,14 @@ test('[J4] many readers see the same, and one that never reads holds nobody up',
   await idle.body?.cancel();
 });
 
-test.each(['-1', '1.5', 'x', '1e400'])('[H4] ?after=%s is no place', async (after) => {
+test.each(['-1', '1.5', 'x', '1e400'])('[H4] ?after=%s is refused', async (after) => {
   const session = await newSession();
   const response = await call(`/agent/session/${session}/events?after=${after}`);
   expect(response.status).toBe(400);
   await response.body?.cancel();
 });
 
-test('[J4] a browser that connects again says in the header what it has; its address is older', async () => {
+test('[J4] a browser that reconnects sends its position in Last-Event-ID, which overrides the URL', async () => {
   const live = await post('/execute/direct', { protocol_text: `${TEXT}<response final="true">done</response>` });
   const path = `/agent/session/${live.headers.get('x-session-id') ?? ''}/events?run=${live.headers.get('x-run-id') ?? ''}`;
   const frames = journaled(await read(live)).split(/(?<=\n\n)/);
@@ -73,7 +73,7 @@ test('[J4] a browser that connects again says in the header what it has; its add
   expect(journaled(await read(again))).toBe(frames.slice(17).join(''));
 });
 
-test('[J4] who claims to have more than there is gets what comes next', async () => {
+test('[J4] a reader whose position is past the end gets the next event', async () => {
   const session = await newSession();
   const path = `/agent/session/${session}`;
   const ahead = await call(`${path}/events?after=999999`);

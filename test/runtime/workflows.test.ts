@@ -1,4 +1,4 @@
-/** Workflows in workerd: runs by hand and by schedule, as actions, through a restart (M6). */
+/** Workflows in workerd: by request, by schedule, as actions, and after a restart (M6). */
 import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
@@ -17,7 +17,7 @@ const OUTPUTS = { total: 375, each: [60, 300, 15], large: ['desk'] };
 const outputsOf = (result: RunResult): unknown => result.actions.find(({ id }) => id === 'workflow_outputs')?.output;
 
 beforeEach(() => {
-  // What has frozen its host waits for the host to itself: test/engine/replay/quarantine-slots.test.ts.
+  // The quarantine of work that freezes its host needs its own host: test/engine/replay/quarantine-slots.test.ts.
   vi.spyOn(QuarantineSlots.prototype, 'delayOf').mockReturnValue(0);
 });
 afterEach(() => {
@@ -25,7 +25,7 @@ afterEach(() => {
 });
 
 describe('[M6] workflows', () => {
-  test('run by hand, with their outputs as the answer', async () => {
+  test('run by request, with their outputs as the answer', async () => {
     const response = await post('/workflows/data_pipeline/runs', { inputs: { orders: ORDERS }, stream: false });
     const result = await response.json<RunResult>();
     expect(result).toMatchObject({ status: 'completed' });
@@ -36,7 +36,7 @@ describe('[M6] workflows', () => {
     expect(result.actions.find(({ id }) => id === 'calm')).toBeUndefined();
   });
 
-  test('are listed, and what is wrong with a request is said', async () => {
+  test('are listed, and an invalid request is refused with the reason', async () => {
     const { workflows } = await (await call('/workflows')).json<{ workflows: { name: string }[] }>();
     expect(workflows.map(({ name }) => name)).toContain('data_pipeline');
     const unknown = await post('/workflows/data_pipline/runs', {});
@@ -50,7 +50,7 @@ describe('[M6] workflows', () => {
     ]);
   });
 
-  test('are actions of agents that import them', async () => {
+  test('run as actions of agents that import them', async () => {
     const action = `<action type="workflow" mode="async" id="w">${JSON.stringify({ name: 'data_pipeline', parameters: { orders: ORDERS } })}</action>`;
     const result = await execute(`${action}<response final="true">$w.total of $w.large</response>`, {
       agent: 'analyst',
@@ -59,7 +59,7 @@ describe('[M6] workflows', () => {
     expect(result.actions).toMatchObject([{ type: 'workflow', output: OUTPUTS }]);
   });
 
-  test('[J2] go on after a restart, and start nothing a second time', async () => {
+  test('[J2] continue after a restart, without starting anything twice', async () => {
     const response = await post('/workflows/data_pipeline/runs', { inputs: { orders: ORDERS } });
     const session = response.headers.get('x-session-id') ?? '';
     await events(response, ({ type, action_id: id }) => type === 'action_started' && id === 'totals_1_total');
@@ -72,7 +72,7 @@ describe('[M6] workflows', () => {
     expect(outputsOf(result)).toEqual(OUTPUTS);
   });
 
-  test('[J8] wait for a person without a host, and go on with the answer', async () => {
+  test('[J8] wait for an approval without a host, and continue with the decision', async () => {
     const tool =
       'kind: Tool\nversion: "1.0"\nname: sign\nsummary: Signs.\nimplementation: {type: builtin, entrypoint: echo}\nparameters: {text: string}\napproval: always\n';
     const flow =
@@ -104,7 +104,7 @@ describe('[M6] workflows', () => {
     expect(result).not.toHaveProperty('approvals');
   });
 
-  test('[J8] [H5] ask through the action that runs them: in a session of its own, which no token of the parent opens', async () => {
+  test('[J8] [H5] as an action ask for approvals in their own session, which no token of the parent opens', async () => {
     const put = async (kind: string, name: string, body: string): Promise<void> =>
       expect([200, 201]).toContain((await call(`/manifests/${kind}/${name}`, { method: 'PUT', body })).status);
     await put(
@@ -142,7 +142,7 @@ describe('[M6] workflows', () => {
     expect(eventsOf(rest, 'agent_completed')[0]?.data.response).toBe('letter');
   });
 
-  test('by the clock: once for each time, however often the alarm rings', async () => {
+  test('run once per scheduled time, however often the alarm fires', async () => {
     const stub = SCHEDULES.getByName('test');
     const schedule = {
       workflow: 'data_pipeline',
@@ -177,8 +177,8 @@ describe('[M6] workflows', () => {
     expect((await listed()).length).toBe(before);
   });
 
-  test('[J2] one whose starts froze their hosts is left out until the catalogue changes', async () => {
-    // one that was there before an abort is of no use any more
+  test('[J2] are quarantined if their starts froze the hosts, until the catalog changes', async () => {
+    // a stub from before an abort no longer works
     const stub = (): ReturnType<typeof SCHEDULES.getByName> => SCHEDULES.getByName('test-frozen');
     const schedule = { workflow: 'data_pipeline', cron: '0 3 * * *', timezone: 'UTC', inputs: { orders: ORDERS } };
     const notes = (): Promise<unknown[]> =>
@@ -214,7 +214,7 @@ describe('[M6] workflows', () => {
     expect(await notes()).toEqual([]);
   });
 
-  test('one that cannot be started holds up no other, and nothing starts for a key that is gone', async () => {
+  test('that cannot start delay no other, and nothing starts for a removed key', async () => {
     const stub = SCHEDULES.getByName('test-faults');
     const good = { workflow: 'data_pipeline', cron: '0 3 * * *', timezone: 'UTC', inputs: { orders: ORDERS } };
     const nextOf = (name: string): Promise<number | undefined> =>
@@ -249,7 +249,7 @@ describe('[M6] workflows', () => {
     expect(await runs()).not.toContain('2000');
   });
 
-  test('[X2] what is due at once is started one after another, with time between for others', async () => {
+  test('[X2] that are due at the same time start one after another, with pauses for other work', async () => {
     const stub = SCHEDULES.getByName('test-many');
     await stub.keep([], null);
     await runInDurableObject(stub, (_, { storage }) => {
@@ -263,7 +263,7 @@ describe('[M6] workflows', () => {
     expect(waits.mock.calls.map(([ms]) => ms)).toEqual([0, 1, 2, 3].map((at) => at * limits.scheduleSpacingMs));
   });
 
-  test('tell when the clock starts them next', async () => {
+  test('report their next scheduled start', async () => {
     const flow =
       'kind: Workflow\nversion: "1.0"\nname: nightly\nsummary: By night.\ntrigger: {type: scheduled, cron: "30 12 * * *", timezone: America/New_York, inputs: {a: 1}}\nsteps:\n  - {name: w, type: llm, parameters: {prompt: hi}}\n';
     expect((await call('/manifests/workflow/nightly', { method: 'PUT', body: flow })).status).toBe(201);
@@ -281,7 +281,7 @@ describe('[M6] workflows', () => {
     expect((await read('')).schedules.map(({ workflow }) => workflow)).not.toContain('nightly');
   });
 
-  test('take more from an action than a variable holds', async () => {
+  test('accept inputs from an action that exceed the size limit of a variable', async () => {
     const flow =
       'kind: Workflow\nversion: "1.0"\nname: bulky\nsummary: Takes much.\nimport: {tools: [echo]}\nsteps:\n  - {name: seen, type: tool, target: echo, parameters: {text: "$(trigger.mark)"}}\noutputs: {mark: steps.seen.text}\n';
     expect((await call('/manifests/workflow/bulky', { method: 'PUT', body: flow })).status).toBe(201);

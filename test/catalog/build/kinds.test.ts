@@ -21,7 +21,7 @@ describe('relics', () => {
     ['kv', ['get', 'set', 'delete', 'list', 'increment']],
     ['log', ['tail', 'append', 'range']],
     ['sql', ['query', 'execute']],
-  ])('[R6] a %s store without endpoints has the standard ones', (store, names) => {
+  ])('[R6] a %s store without endpoints has the standard endpoints', (store, names) => {
     const { catalog, problems } = load({ 'r.yaml': relic(`implementation: {type: edge, store: ${store}}`) });
     expect(problems).toEqual([]);
     expect(catalog.relic('r')).toMatchObject({
@@ -33,7 +33,7 @@ describe('relics', () => {
     expect(Object.keys(catalog.relic('r')?.endpoints ?? {})).toEqual(names);
   });
 
-  test('[R6] a manifest picks among the standard endpoints, words them, and sets the means of the store', () => {
+  test('[R6] a manifest selects standard endpoints, describes them, and sets the limits of the store', () => {
     const { catalog, problems } = load({
       'r.yaml': relic(
         'implementation: {type: edge, store: kv, ttl: 2h, quota: 1Mi}\nscope: shared\nendpoints: {get: {summary: Reads a note., timeout: 3s}, set: {}}',
@@ -51,7 +51,7 @@ describe('relics', () => {
     expect(Object.keys(catalog.relic('r')?.endpoints ?? {})).toEqual(['get', 'set']);
   });
 
-  test('[R5] a container relic says what it is made of, how it is asked and how its health is seen', () => {
+  test('[R5] a container relic declares its image, its endpoints and its health check', () => {
     const { catalog, problems, warnings } = load({
       'relics/r.yaml': relic(`implementation:
   type: container
@@ -106,7 +106,7 @@ endpoints:
       'needs exactly one of "image" (a name) and "build" (its files)',
     ],
     ['implementation: {type: edge, store: kv}\nendpoints: [get, get]', 'another endpoint is already called "get"'],
-  ])('[M1] %j is refused in words', (rest, message) => {
+  ])('[M1] %j is refused with a clear message', (rest, message) => {
     expect(problemsOf({ 'r.yaml': relic(rest) })).toEqual([expect.stringContaining(message)]);
   });
 });
@@ -172,7 +172,7 @@ outputs: {text: steps.get.body, all: {source: $(steps.each)}}`),
     expect(resolved?.agents.get('helper')).toMatchObject({ name: 'helper', summary: 'Something' });
   });
 
-  test('[M6] a workflow without a trigger and inputs is started by calls and takes anything', () => {
+  test('[M6] a workflow without a trigger and inputs is started by calls and accepts any input', () => {
     const { catalog, problems } = load({ 'w.yaml': workflow('steps: [{name: a, type: llm}]') });
     expect(problems).toEqual([]);
     expect(catalog.workflow('w')?.workflow).toMatchObject({
@@ -277,7 +277,7 @@ outputs: {text: steps.get.body, all: {source: $(steps.each)}}`),
       'steps: [{name: a, type: llm, compensate: [{name: u, type: parallel, steps: []}]}]',
       'steps[0].compensate[0].type: compensation steps must be single actions, and parallel is a group',
     ],
-  ])('[M1] %j is refused in words', (rest, message) => {
+  ])('[M1] %j is refused with a clear message', (rest, message) => {
     expect(problemsOf({ 'fetch.yaml': TOOL, 'w.yaml': workflow(rest) }).join('\n')).toContain(message);
   });
 });
@@ -325,7 +325,7 @@ describe('[F1] [S7] sources of feeds', () => {
     expect(catalog.agent('watcher')?.agent.feeds).toHaveLength(1);
   });
 
-  test('one that the agent does not import is warned of', () => {
+  test('a source that the agent does not import gives a warning', () => {
     const files = {
       'a.yaml': agent('{id: f, source: {type: tool, name: fech}}', '{tools: [fetch]}'),
       'fetch.yaml': TOOL,
@@ -338,7 +338,7 @@ describe('[F1] [S7] sources of feeds', () => {
   });
 });
 
-describe('what a workflow may name', () => {
+describe('names that a workflow can use', () => {
   test.each([
     "steps: [{name: a, type: llm}, {name: c, type: conditional, condition: \"steps.a.size() > 0 && 'steps.x' != ''\", steps: [{name: w, type: llm}], else: [{name: w, type: llm}]}, {name: z, type: llm, parameters: {p: $(steps.w)}}]\noutputs: {w: steps.w}",
     'steps: [{name: p, type: parallel, steps: [{name: a, type: llm, depends_on: [b]}, {name: b, type: llm}]}, {name: z, type: llm, parameters: {p: $(steps.p.a)}}]',
@@ -392,7 +392,7 @@ context_feeds:
           id: 'errors',
           when: 'on_demand',
           cacheTtlMs: 60_000,
-          // the first endpoint, where none is named
+          // default: the first endpoint
           source: { type: 'relic', name: 'logs', action: 'tail', params: { filter: 'ERROR' } },
           onError: 'use_default',
           defaultValue: 'none',
@@ -402,7 +402,7 @@ context_feeds:
   });
 
   test.each(['internal', 'relic', 'tool', 'workflow', 'llm'] as const)(
-    '[F1] the type %s means on demand from that source',
+    '[F1] the type %s means on_demand from that source',
     (type) => {
       const name = type === 'internal' ? 'usage' : 'thing';
       expect(
@@ -433,26 +433,26 @@ context_feeds:
       { id: 'a', type: 'on_demand', interval: 5, source: { type: 'internal', name: 'usage' } },
       'interval: is allowed only for periodic feeds',
     ],
-  ])('[F1] %j is refused in words', (written, message) => {
+  ])('[F1] %j is refused with a clear message', (written, message) => {
     const read = readFeed(written);
     expect('issues' in read ? read.issues.join('\n') : read).toContain(message);
   });
 
-  test('[F1] two feeds of an agent cannot have one id', () => {
+  test('[F1] two feeds of an agent cannot have the same id', () => {
     const feed = '{id: now, type: internal, source: {name: usage}}';
     expect(problemsOf({ 'a.yaml': agent(`context_feeds: [${feed}, ${feed}]`) })).toEqual([
       'a.yaml:6:72: context_feeds[1].id: another feed is already called "now"',
     ]);
   });
 
-  test('[X3] only secrets that begin with TOOL_ may be named', () => {
+  test('[X3] a manifest can name only secrets that begin with TOOL_', () => {
     expect(problemsOf({ 'a.yaml': agent('environment: {secrets: [LLM_API_KEY]}') })).toEqual([
       'a.yaml:6:25: environment.secrets[0]: must be the name of a secret that begins with TOOL_, found string "LLM_API_KEY"',
     ]);
   });
 });
 
-test('[R2] a manifest may require a level, and labels of the runner', () => {
+test('[R2] a manifest can require a sandbox level and runner labels', () => {
   const needs = '{sandbox: docker, labels: [gpu, gpu, big.1]}';
   const { catalog, problems } = load({
     'tools/s.yaml': `${head('Tool', 's')}implementation: {type: script, runtime: shell, script: id, resources: ${needs}}\n`,
@@ -473,7 +473,7 @@ test('[R2] a manifest may require a level, and labels of the runner', () => {
   ).toContain('implementation.resources.sandbox');
 });
 
-test('[M3] a container tool may be made of the files beside its manifest, with its own means', () => {
+test('[M3] a container tool can be built from the files beside its manifest, with its own limits', () => {
   const { catalog, problems } = load({
     'tools/t.yaml': `${head('Tool', 't')}implementation: {type: container, build: {entrypoint: ./t/run.sh, base: shell}, resources: {memory: 64, cpu: 0.5}}\n`,
     'tools/t/run.sh': 'echo hi',
@@ -493,7 +493,7 @@ describe('workflows that start themselves', () => {
     `${head('Workflow', name)}import: {workflows: [${target}]}\nsteps: [{name: s, type: workflow, target: ${target}${more}}]\n`;
   const warningsOf = (files: Readonly<Record<string, string>>): string[] => load(files).warnings.map(formatProblem);
 
-  test('[M6] of a workflow that always starts itself a warning says so, also by way of others', () => {
+  test('[M6] a workflow that always starts itself, directly or through others, gives a warning', () => {
     expect(warningsOf({ 'w.yaml': starts('w', 'w') })).toEqual([
       expect.stringContaining('the workflow always starts itself (w -> w)'),
     ]);
@@ -504,13 +504,13 @@ steps: [{name: p, type: parallel, steps: [{name: s, type: workflow, target: w}]}
     expect(warningsOf({ 'w.yaml': within })).toHaveLength(1);
   });
 
-  test('[M6] not of one that does so under a condition', () => {
+  test('[M6] a workflow that starts itself under a condition gives no warning', () => {
     expect(warningsOf({ 'w.yaml': starts('w', 'w', ', condition: "trigger.n > 0"') })).toEqual([]);
     expect(warningsOf({ 'a.yaml': starts('a', 'b'), 'b.yaml': starts('b', 'a', ', condition: "true"') })).toEqual([]);
   });
 });
 
-test('[R6] an edge relic may hold so much, and its schema so many statements', () => {
+test('[R6] the quota and the schema statements of an edge relic are limited', () => {
   expect(problemsOf({ 'r.yaml': relic('implementation: {type: edge, store: kv, quota: 10G}') })).toEqual([
     expect.stringContaining('exceeds the maximum size of an edge relic (256 MiB)'),
   ]);

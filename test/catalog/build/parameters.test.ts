@@ -44,7 +44,7 @@ test('[M3] a bare type is required unless it ends in a question mark', () => {
   });
 });
 
-test('[M3] a parameter may be called type, properties or required', () => {
+test('[M3] a parameter can be named type, properties or required', () => {
   expect(read({ type: 'string', required: { type: 'boolean' } })).toMatchObject({
     issues: [],
     schema: { properties: { type: { type: 'string' }, required: { type: 'boolean' } } },
@@ -52,14 +52,14 @@ test('[M3] a parameter may be called type, properties or required', () => {
   expect(read({ properties: { type: 'object' } })).toMatchObject({ issues: [] });
 });
 
-test('[M3] a tool without parameters takes none', () => {
+test('[M3] a tool without parameters accepts no parameters', () => {
   expect(read(null).schema).toBe(NO_PARAMETERS);
 });
 
 test.each<[string, Json, string]>([
   ['text', 'string', ': expected a list, a map of name to type, or a JSON Schema, found string "string"'],
   ['a nameless item', [{ type: 'string' }], '0: expected a map with "name" and "type", found {"type":"string"}'],
-  ['a name twice', [{ name: 'a' }, { name: 'a' }], '1/name: parameter "a" is given twice'],
+  ['a duplicate name', [{ name: 'a' }, { name: 'a' }], '1/name: parameter "a" is given twice'],
   [
     'a wrong type',
     { a: 'strng' },
@@ -67,8 +67,12 @@ test.each<[string, Json, string]>([
   ],
   ['a wrong type in a list', [{ name: 'a', type: 'strng' }], '0/type: unknown type "strng"'],
   ['a name with a space', { 'a b': 'string' }, 'a b: "a b" is not a parameter name'],
-  ['a prototype', JSON.parse('{"__proto__": "string"}') as Json, '__proto__: "__proto__" is not a parameter name'],
-  ['required in words', { a: { type: 'string', required: 'yes' } }, 'a/required: expected true or false, found "yes"'],
+  ['a __proto__ key', JSON.parse('{"__proto__": "string"}') as Json, '__proto__: "__proto__" is not a parameter name'],
+  [
+    'a string as required',
+    { a: { type: 'string', required: 'yes' } },
+    'a/required: expected true or false, found "yes"',
+  ],
   ['a broken pattern', { a: { type: 'string', pattern: '(' } }, 'a/pattern: "(" is not a regular expression'],
   [
     'a pattern that backtracks',
@@ -81,22 +85,22 @@ test.each<[string, Json, string]>([
     'a/patternProperties/(a)\\1: "(a)\\\\1" cannot be matched in linear time',
   ],
   [
-    'a deep wrong type',
+    'a nested wrong type',
     { type: 'object', properties: { a: { items: { type: 'text' } } } },
     'properties/a/items/type: unknown type "text"',
   ],
-  ['an enum that is none', { a: { enum: 'x' } }, 'a/enum: expected a list of allowed values, found string'],
+  ['an enum that is not a list', { a: { enum: 'x' } }, 'a/enum: expected a list of allowed values, found string'],
   [
-    'a reference to nothing',
+    'an unresolved reference',
     { type: 'object', properties: { a: { $ref: '#/$defs/none' } } },
     'properties/a/$ref: "#/$defs/none" does not exist',
   ],
   [
-    'a schema of a list',
+    'a schema whose root is a list',
     { $schema: 'x', type: 'array' },
     'type: parameters are an object, so "type" must be object, found "array"',
   ],
-])('[M3] %s is a precise issue', (_what, written, issue) => {
+])('[M3] %s is reported with its place and the allowed values', (_what, written, issue) => {
   const { issues } = read(written);
   expect(issues).toHaveLength(1);
   expect(issues[0]?.startsWith(issue)).toBe(true);

@@ -1,4 +1,4 @@
-/** What a step's condition names of its workflow (M6). */
+/** Names of the workflow that the condition of a step uses (M6). */
 import { describe, expect, test } from 'vitest';
 import { namesInCondition, whyNotCel } from '../../../src/catalog/check/condition-names.ts';
 
@@ -17,7 +17,7 @@ describe('[M6] names in a condition', () => {
     expect(namesInCondition(text).map(({ path }) => path.join('.'))).toEqual(paths);
   });
 
-  test('stand where they are written', () => {
+  test('are reported with their positions', () => {
     const text = '"steps.x" != $(steps.a.b) && has( trigger.c )';
     const written = namesInCondition(text).map(({ start, end, isTest }) => [text.slice(start, end), isTest]);
     expect(written).toEqual([
@@ -27,7 +27,7 @@ describe('[M6] names in a condition', () => {
   });
 });
 
-describe('[M6] whether a condition can be read', () => {
+describe('[M6] syntax of a condition', () => {
   test.each([
     'steps.a.ok',
     '$(steps.a.ok) && $(trigger.n) > 3',
@@ -39,7 +39,7 @@ describe('[M6] whether a condition can be read', () => {
     'type(steps.a) == int || double(steps.b) < 1.5e3 || steps["odd name"] == 1u',
     "steps.a.text.contains('\\'$(')",
     'items.size() > 0',
-  ])('%s', (text) => {
+  ])('%s is valid', (text) => {
     expect(whyNotCel(text)).toBeNull();
   });
 
@@ -49,7 +49,7 @@ describe('[M6] whether a condition can be read', () => {
     ['steps.a = 1', 'Unexpected character'],
     ['steps.a and steps.b', 'Unexpected'],
     ["steps.a == 'open", 'Unterminated string'],
-  ])('%s cannot', (text, why) => {
+  ])('%s is invalid', (text, why) => {
     expect(whyNotCel(text)).toContain(why);
   });
 });

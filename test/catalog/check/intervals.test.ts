@@ -1,4 +1,4 @@
-/** What one tenant's intervals may start: periods of feeds, schedules and workflows of one event (F3, M6). */
+/** Limits on the start rates of one tenant: periodic feeds, schedules and event workflows (F3, M6). */
 import { Cron } from 'croner';
 import { describe, expect, test, vi } from 'vitest';
 import { loadManifests } from '../../../src/catalog/load.ts';
@@ -44,15 +44,18 @@ const openStore = (sql: SqlDatabase = openNodeSql(), intervals = DEFAULT_INTERVA
   );
 
 describe('[F3] periods of feeds', () => {
-  test.each(['1', '1s', '4.9', '4999ms'])('%s is refused at load, with the limit and the setting', (interval) => {
-    expect(problemsOf([agent('a', [clock('now', `type: periodic, interval: ${interval}`)])])).toEqual([
-      expect.stringContaining(
-        `context_feeds[0].interval: must be at least 5 s (the setting FEED_MIN_SECONDS), found ${interval}`,
-      ),
-    ]);
-  });
+  test.each(['1', '1s', '4.9', '4999ms'])(
+    '%s is refused at load, with the limit and the name of the setting',
+    (interval) => {
+      expect(problemsOf([agent('a', [clock('now', `type: periodic, interval: ${interval}`)])])).toEqual([
+        expect.stringContaining(
+          `context_feeds[0].interval: must be at least 5 s (the setting FEED_MIN_SECONDS), found ${interval}`,
+        ),
+      ]);
+    },
+  );
 
-  test('what the setting allows loads, and no setting is below what is written', () => {
+  test('an interval within the setting loads, and the default interval is at least the setting', () => {
     const files = [agent('a', [clock('now', 'type: periodic, interval: 2')])];
     expect(problemsOf([agent('a', [clock('now', 'type: periodic, interval: 5')])])).toEqual([]);
     expect(problemsOf(files, { intervals: { ...DEFAULT_INTERVALS, feedMinMs: 2_000 } })).toEqual([]);
@@ -63,7 +66,7 @@ describe('[F3] periods of feeds', () => {
     expect(byDefault.catalog.agent('a')?.agent.feeds[0]?.intervalMs).toBe(90_000);
   });
 
-  test('an agent has eight periodic feeds, and others beside them', () => {
+  test('an agent can have eight periodic feeds, and any number of other feeds', () => {
     const periodic = many(limits.periodicFeeds, (at) => clock(`p${at}`, 'type: periodic, interval: 1m'));
     expect(problemsOf([agent('a', [...periodic, clock('other', 'type: on_demand')])])).toEqual([]);
     expect(problemsOf([agent('a', [...periodic, clock('more', 'type: periodic')])])).toEqual([
@@ -72,7 +75,7 @@ describe('[F3] periods of feeds', () => {
   });
 });
 
-describe('[M6] the times of a cron expression', () => {
+describe('[M6] the shortest time between two runs of a cron expression', () => {
   test.each([
     ['* * * * * *', 1],
     ['0,30 * * * * *', 30],
@@ -102,7 +105,7 @@ describe('[M6] the times of a cron expression', () => {
     ['0 0,23 * * 0,1', 3_600],
     ['0 0,23 L * *', 82_800],
     ['0 12 * * *', 86_400],
-  ])('%s: %s s apart, with what is over midnight', (cron, seconds) => {
+  ])('%s: %s s apart, including runs before and after midnight', (cron, seconds) => {
     expect(leastGapSeconds(cron, 90_000)).toBe(seconds);
   });
 
@@ -111,7 +114,7 @@ describe('[M6] the times of a cron expression', () => {
     ['0,30 * * * * *', 30],
     ['0,30 5 3 1 1 *', 30],
     ['59,0 0 * * * *', 59],
-  ])('%s is refused at load, with the limit and the setting', (cron, seconds) => {
+  ])('%s is refused at load, with the limit and the name of the setting', (cron, seconds) => {
     expect(problemsOf([scheduled('w', cron)])).toEqual([
       expect.stringContaining(
         `trigger.cron: "${cron}" has times only ${seconds} s apart (allowed: at least 60 s, the setting CRON_MIN_SECONDS)`,
@@ -123,7 +126,7 @@ describe('[M6] the times of a cron expression', () => {
     expect(problemsOf([scheduled('w', cron)])).toEqual([]);
   });
 
-  test('what the setting allows loads', () => {
+  test('an interval within the setting loads', () => {
     expect(problemsOf([scheduled('w', '* * * * * *')], { intervals: FAST })).toEqual([]);
     expect(problemsOf([scheduled('w', '0 0,23 * * *')], { intervals: { ...FAST, cronMinMs: 7_200_000 } })).toHaveLength(
       1,
@@ -138,7 +141,7 @@ describe('[M6] the times of a cron expression', () => {
     `${many(99, () => '0').join(',')} * * * * *`,
     '* * * * * *',
     '0 0,23 LW 1 *',
-  ])('[X2] to judge %s, one time is looked for, and days are matched for four years at most', (cron) => {
+  ])('[X2] checking %s evaluates one time, and matches days of at most four years', (cron) => {
     const searches = vi.spyOn(Cron.prototype, 'nextRun');
     const matches = vi.spyOn(Cron.prototype, 'match');
     try {
@@ -152,7 +155,7 @@ describe('[M6] the times of a cron expression', () => {
   });
 });
 
-describe('[M6] workflows that a clock or an event starts', () => {
+describe('[M6] workflows that a schedule or an event starts', () => {
   test('of 1,000 schedules, 100 load, and the others are refused by name', async () => {
     const files = many(1_000, (at) => scheduled(named('w', at)));
     const { problems, catalog } = loadManifests(files);
@@ -173,7 +176,7 @@ describe('[M6] workflows that a clock or an event starts', () => {
     await store.put(ref, scheduled('extra').text, 5);
   });
 
-  test('of 1,000 workflows for one event, 20 load, those that come with the system among them', async () => {
+  test('of 1,000 workflows for one event, 20 load, including the bundled ones', async () => {
     const files = many(1_000, (at) => waiting(named('w', at)));
     const { problems, catalog } = loadManifests(files, { bundled: common });
     expect(catalog.list('workflow')).toHaveLength(limits.eventWorkflows - 1);
@@ -184,7 +187,7 @@ describe('[M6] workflows that a clock or an event starts', () => {
     expect(problemsOf(many(100, (at) => waiting(named('w', at), `event${at % 5}`)))).toEqual([]);
   });
 
-  test('a workflow that becomes a schedule is the one that is refused, wherever its file is', async () => {
+  test('a workflow that becomes a schedule is the refused one, whatever its file path is', async () => {
     const store = openStore();
     const files = many(100, (at) => scheduled(named('w', at)));
     await store.upload([flow('a', '{type: manual}'), ...files], 1);
@@ -195,8 +198,8 @@ describe('[M6] workflows that a clock or an event starts', () => {
   });
 });
 
-describe('[M4] what a catalogue took before there were limits', () => {
-  /** As older code has stored it: more, and more frequent, than may be put in now. */
+describe('[M4] definitions stored before the limits existed', () => {
+  /** As an older version stored it: more schedules, and more frequent ones, than are accepted now. */
   async function older(): Promise<SqlDatabase> {
     const sql = openNodeSql();
     const store = openStore(sql, FAST);
@@ -209,11 +212,11 @@ describe('[M4] what a catalogue took before there were limits', () => {
     return sql;
   }
 
-  test('goes on, whatever else changes', async () => {
+  test('keep working when something else changes', async () => {
     const sql = await older();
     const store = openStore(sql);
     await store.put({ kind: 'workflow', name: 'other' }, flow('other', '{type: manual}').text, 3);
-    // the rest of a file that holds several
+    // the rest of a file with several definitions
     await store.remove({ kind: 'workflow', name: 'c' }, 4);
     const report = await store.validate([scheduled('often', '* * * * * *')]);
     expect(report.problems).toEqual([]);
@@ -225,7 +228,7 @@ describe('[M4] what a catalogue took before there were limits', () => {
     }
   });
 
-  test('is refused once it is written anew, and under another name', async () => {
+  test('are refused when they are written again or renamed', async () => {
     const store = openStore(await older());
     const ref = { kind: 'workflow', name: 'often' } as const;
     await expect(store.put(ref, scheduled('often', '*/3 * * * * *').text, 3)).rejects.toThrow(/3 s apart/);
@@ -235,7 +238,7 @@ describe('[M4] what a catalogue took before there were limits', () => {
     expect(store.workflow('often')?.workflow.trigger).toMatchObject({ cron: '* * * * * *' });
   });
 
-  test('[X2] what was refused does not load with the next change of something else', async () => {
+  test('[X2] a refused workflow does not load with the next unrelated change', async () => {
     const store = openStore();
     const refused = scheduled('often', '* * * * * *');
     const text = `${flow('good', '{type: manual}').text}---\n${refused.text}`;

@@ -44,19 +44,19 @@ const record = {
   created_at: Date.UTC(2026, 0, 2),
 };
 
-test('[M5] [X3] addresses and headers of tools get variables and TOOL_ secrets, texts for the model no secret', () => {
+test('[M5] [X3] URLs and headers of tools get variables and TOOL_ secrets; texts for the model get no secrets', () => {
   const resolved = agent('{variables: {CITY: Ulm}}');
   const { tools, agent: ready } = resolveAgentVariables(withSecrets(resolved, resolved.agent.secrets, alone), record);
   expect(tools.get('t')?.implementation).toMatchObject({
     url: 'https://api.example/Ulm/ses_1',
-    // a value is not resolved again, and what does not begin with TOOL_ is no secret of a manifest
+    // a value is not resolved a second time, and a name without TOOL_ is not a secret of a manifest
     headers: { authorization: 'Bearer k-${DATE}-1', 'x-other': 'other', 'x-model': '${LLM_API_KEY}' },
   });
   expect(ready.persona.agent).toBe('I know ${TOOL_KEY} not');
   expect(ready.feeds[0]?.source.params).toEqual({ q: ['Ulm'], n: 1 });
 });
 
-test('[X3] an agent that names secrets allows its tools those only', () => {
+test('[X3] the tools of an agent that lists secrets get only those secrets', () => {
   const resolved = agent('{secrets: [TOOL_OTHER]}');
   const { tools } = withSecrets(resolved, resolved.agent.secrets, alone);
   expect(tools.get('t')?.implementation).toMatchObject({
@@ -95,13 +95,13 @@ describe('[X3] several API keys', () => {
   function requestOf(owner: string, store: ManifestStore, name: string, userId: string | null = null) {
     const found = store.agent('mine');
     if (found === null) throw new Error('it did not load');
-    // as a run keeps it
+    // as it is pinned to a run
     const kept = fromPinned(toPinned(found)) as ResolvedAgent;
     const { tools } = resolveAgentVariables(withSecrets(kept, [], scope(owner)), { ...record, owner, user_id: userId });
     return tools.get(name)?.implementation;
   }
 
-  test('a tool of one key gets the secret of that key, and none of another or of the operator', async () => {
+  test('a tool of one key gets that key’s secret, and never the secret of another key or the operator', async () => {
     for (const [owner, expected] of [
       ['ann', 'Bearer of-ann'],
       ['bob', 'Bearer of-bob'],
@@ -140,7 +140,7 @@ describe('[X3] several API keys', () => {
     expect((await storeOf('ann').validate([{ path: 'x.yaml', text }])).problems).toHaveLength(1);
   });
 
-  test('one that was there before the second key does not get it either, and does not stop other changes', async () => {
+  test('a manifest from before the second key does not get the second key’s secret, and does not block other changes', async () => {
     const sql = openNodeSql();
     const before = new ManifestStore(sql, common, {});
     await before.upload(
@@ -158,7 +158,7 @@ describe('[X3] several API keys', () => {
     expect((await store.upload([{ path: 'n.yaml', text: agentOf('next', 'own', '{}') }], 0)).problems).toEqual([]);
   });
 
-  test('the operator’s tool gets the operator’s secret, and goes where the operator says', async () => {
+  test('the operator’s tool sends the operator’s secret, and only to the operator’s host', async () => {
     for (const variables of [
       '{HOST: evil.example}',
       '{HOST: "evil.example/?", USER_ID: "@evil.example/"}',
@@ -176,18 +176,18 @@ describe('[X3] several API keys', () => {
     }
   });
 
-  test('a key that has a secret of its own by the name uses that one in the operator’s tool', async () => {
+  test('the operator’s tool uses the key’s own secret if the key has one with the same name', async () => {
     const store = storeOf('ann');
     await store.upload([{ path: 'a.yaml', text: agentOf('mine', 'shared', '{}') }], 0);
     expect(requestOf('ann', store, 'shared')).toMatchObject({ headers: { authorization: 'Bearer of-ann' } });
   });
 
-  test('a tool under the name of the operator’s gets nothing of the operator’s', async () => {
+  test('a key’s tool with the name of an operator’s tool does not get the operator’s secret', async () => {
     const text = tool('shared', 'https://evil.example/');
     expect((await storeOf('zoe').upload([{ path: 's.yaml', text }], 0)).problems[0]?.message).toContain(
       'is the name of a bundled tool',
     );
-    // it was there before the operator's came
+    // it was stored before the operator's tool existed
     const sql = openNodeSql();
     await new ManifestStore(sql, createCatalog({ ...data, tools: [] }), {}).upload(
       [

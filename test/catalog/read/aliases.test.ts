@@ -13,7 +13,7 @@ const tool = (name: string, rest = 'implementation: {type: builtin, entrypoint: 
   `${head('Tool', name)}${rest}\n`;
 const agent = (name: string, rest: string): string => `${head('Agent', name)}persona: You help.\n${rest}\n`;
 
-describe('how an implementation may be written', () => {
+describe('notations of an implementation', () => {
   test.each([
     ['executor: {type: script, runtime: python3, script: x}', { type: 'script', runtime: 'python3', source: 'x' }],
     ['execution: {runtime: python, code: x}', { type: 'script', runtime: 'python3', source: 'x' }],
@@ -41,7 +41,7 @@ describe('how an implementation may be written', () => {
     expect(loaded.catalog.relic('r')?.implementation).toMatchObject(expected);
   });
 
-  test('[M1] issues speak of the field that the author wrote, at its place', () => {
+  test('[M1] issues name the field that the author wrote, at its position', () => {
     expect(said(load({ 't.yaml': tool('t', 'executor:\n  type: docker\n  imagee: a\n  image: 5') }))).toEqual([
       't.yaml:8:10: executor.image: must be text, found number 5',
       't.yaml:7:3: executor.imagee: unknown field, kept under metadata without effect.',
@@ -103,7 +103,7 @@ describe('imports', () => {
     expect([...(loaded.catalog.agent('a')?.tools.keys() ?? [])]).toEqual(['fetch']);
   });
 
-  test('[M2] two folders may have tools and relics of one name; each importer gets its own', () => {
+  test('[M2] two folders can have tools and relics with the same name; each importer gets its own', () => {
     const loaded = load({
       'east/agent.yaml': agent('east', 'import: {tools: [look], relics: [./memo.yaml]}'),
       'east/look.yaml': tool('look', 'executor: echo'),
@@ -127,7 +127,7 @@ describe('imports', () => {
     expect(meant('root')).toMatchObject([{ entrypoint: 'echo' }, undefined]);
   });
 
-  test('[M2] one importer cannot mean two tools by one name', () => {
+  test('[M2] one importer cannot import two tools with the same name', () => {
     const loaded = load({
       'a.yaml': agent('a', 'import: {tools: [./x/look.yaml, ./y/look.yaml]}'),
       'x/look.yaml': tool('look'),
@@ -138,7 +138,7 @@ describe('imports', () => {
     ]);
   });
 
-  test('[M2] an importer of what did not load loads without it, and is told', () => {
+  test('[M2] an importer of a definition that did not load loads without it, with a warning', () => {
     const loaded = load({ 'a.yaml': agent('a', 'import: {tools: [t]}'), 't.yaml': tool('t', 'executor: {type: zzz}') });
     expect(said(loaded)).toEqual([
       't.yaml:5:18: executor.type: "zzz" is not allowed (allowed: builtin, script, http, container, mcp)',
@@ -157,7 +157,7 @@ describe('imports', () => {
     expect(loaded.catalog.workflow('w')?.agents.get('a')?.name).toBe('a');
   });
 
-  test('[M4] bare names are looked up among what comes with the system, whose names are taken', () => {
+  test('[M4] a bare name is also looked up among the bundled definitions, whose names are reserved', () => {
     const { catalog: common } = load({ 'c.yaml': tool('common_tool'), 'a.yaml': agent('shipped', '') });
     const files = [
       { path: 'a.yaml', text: agent('a', 'import: {tools: [common_tool, comon_tool]}') },
@@ -177,7 +177,7 @@ describe('hostile files', () => {
   test.each([
     ['__proto__ as a field', `${tool('t')}__proto__: {effects: pure}\n`, '"__proto__" is not a valid field name'],
     [
-      '__proto__ deep inside',
+      'a nested __proto__ key',
       `${tool('t')}metadata: {a: [{__proto__: {x: 1}}]}\n`,
       '"__proto__" is not a valid field name',
     ],
@@ -186,7 +186,7 @@ describe('hostile files', () => {
       `${tool('t')}metadata: {a: ${'['.repeat(200)}${']'.repeat(200)}}\n`,
       `deeper than ${limits.jsonDepth} levels`,
     ],
-    ['absurd nesting', `a: ${'['.repeat(50_000)}`, 'nested deeper than 64 levels'],
+    ['very deep nesting', `a: ${'['.repeat(50_000)}`, 'nested deeper than 64 levels'],
     [
       'an alias bomb',
       `a: &a [x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c]\n`,
@@ -194,7 +194,7 @@ describe('hostile files', () => {
     ],
     ['a tag', 'kind: !!js/function "x"\n', 'kind'],
     ['a merge key', 'x: &x {kind: Tool}\n<<: *x\n', 'kind'],
-  ])('[M1] %s is a named error', (_what, text, message) => {
+  ])('[M1] %s gives a specific error', (_what, text, message) => {
     const loaded = load({ 'good.yaml': tool('good'), 'bad.yaml': text });
     expect(loaded.problems.map(formatProblem).join('\n')).toContain(message);
     expect(loaded.problems.every(({ file }) => file === 'bad.yaml')).toBe(true);
@@ -202,7 +202,7 @@ describe('hostile files', () => {
     expect(({} as Record<string, unknown>)['effects']).toBeUndefined();
   });
 
-  test('[M1] names of what every object has are no definitions', () => {
+  test('[M1] names of Object.prototype members are not definitions', () => {
     const loaded = load({ 'a.yaml': agent('a', 'import: {tools: [constructor, toString, __proto__]}') });
     expect(loaded.problems.map(({ message }) => message)).toEqual([
       expect.stringContaining('which does not exist'),
@@ -211,7 +211,7 @@ describe('hostile files', () => {
     ]);
   });
 
-  test('[M1] a file as large as allowed, all of it one list of imports, is answered', () => {
+  test('[M1] a file of the maximum size that is one list of imports is processed', () => {
     const names = Array.from({ length: 60_000 }, (_, index) => `tool_${index}`);
     const { problems } = load({ 'a.yaml': agent('a', `import: {tools: [${names.join(', ')}]}`) });
     expect(problems.length).toBeGreaterThan(0);

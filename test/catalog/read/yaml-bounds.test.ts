@@ -10,7 +10,7 @@ const firstFault = (text: string): string => readYaml(text).errors[0]?.message ?
 describe('[M1] YAML that costs more than linear time is refused before it is composed', () => {
   test.each([
     ['explicit keys in explicit keys', `${'? '.repeat(400)}x`],
-    ['the same on lines of their own', lines(400, (index) => `${' '.repeat(index)}?`)],
+    ['the same on separate lines', lines(400, (index) => `${' '.repeat(index)}?`)],
     ['explicit keys in a flow map', `{${'? '.repeat(400)}x: 1}`],
     ['one explicit key', '? a\n: b'],
   ])('%s', (_what, text) => {
@@ -26,7 +26,7 @@ describe('[M1] YAML that costs more than linear time is refused before it is com
     ['values without keys', ': '.repeat(9_000)],
     ['maps, each one column further', lines(1_000, (index) => `${' '.repeat(index % 500)}a:`)],
     ['lists, each one column further', lines(500, (index) => `${' '.repeat(index)}-`)],
-  ])('%s that nest too deep', (_what, text) => {
+  ])('%s nested too deep', (_what, text) => {
     expect(firstFault(text)).toMatch(/^the file is nested deeper than 64 levels$|^not valid YAML/);
   });
 
@@ -39,10 +39,10 @@ describe('[M1] YAML that costs more than linear time is refused before it is com
     ['tags', `${'!a '.repeat(30_000)}x`],
     ['comments', '# a\n'.repeat(30_000)],
     ['documents', '---\na: 1\n'.repeat(30_000)],
-    ['ends of documents', '...\n'.repeat(30_000)],
+    ['document end markers', '...\n'.repeat(30_000)],
     ['closing brackets', ']\n'.repeat(30_000)],
-    ['quotes that do not end', '"\n'.repeat(30_000)],
-    ['line ends of Windows', 'a: 1\r\n'.repeat(30_000)],
+    ['unclosed quotes', '"\n'.repeat(30_000)],
+    ['Windows line ends', 'a: 1\r\n'.repeat(30_000)],
   ])('%s: more tokens than a file may have', (_what, text) => {
     expect(firstFault(text.slice(0, limits.yamlChars))).toBe(
       `the file has more than ${limits.yamlTokens} YAML tokens; split it into several files`,
@@ -57,7 +57,7 @@ describe('[M1] YAML that costs more than linear time is refused before it is com
     expect(firstFault(text)).toBe(`the file has ${text.length} characters (allowed: ${limits.yamlChars})`);
   });
 
-  test('a key twice is found among thousands, whatever its form', () => {
+  test('a duplicate key is found among thousands, in any notation', () => {
     const wide = lines(2_000, (index) => `k${index}: 1`);
     expect(readYaml(wide).errors).toEqual([]);
     expect(readYaml(`${wide}\nk7: 2`).errors).toEqual([
@@ -70,7 +70,7 @@ describe('[M1] YAML that costs more than linear time is refused before it is com
     ['a list', '{[a, b]: 1}'],
     ['a map', '{{a: 1}: 1}'],
     ['an alias', 'a: &a x\n*a : 1'],
-  ])('%s as a key is not JSON', (_what, text) => {
+  ])('%s as a key is not valid JSON', (_what, text) => {
     expect(firstFault(text)).toBe('not valid YAML: Map keys must be text, not collections or aliases');
   });
 
@@ -78,7 +78,7 @@ describe('[M1] YAML that costs more than linear time is refused before it is com
     expect(firstFault(text)).toBe('the only supported directive is "%YAML 1.2"');
   });
 
-  test('YAML 1.2 may be declared, and a percent sign is text elsewhere', () => {
+  test('a %YAML 1.2 directive is accepted, and a percent sign elsewhere is text', () => {
     expect(readYaml('%YAML 1.2\n---\na: "%x"\nb: %y\nc: |\n  %z\n  ? w\n').documents[0]?.value ?? null).toBeNull();
     expect(readYaml('%YAML 1.2\n---\na: "%x"\nc: |\n  %z\n  ? w\nd: what? ?\n').documents[0]?.value).toEqual({
       a: '%x',
@@ -87,7 +87,7 @@ describe('[M1] YAML that costs more than linear time is refused before it is com
     });
   });
 
-  test('aliases count as what they stand for', () => {
+  test('an alias counts as the node that it refers to', () => {
     const wide = `a: &a [${'x,'.repeat(1_000)}]\nb: [${'*a,'.repeat(90)}]`;
     expect(firstFault(wide)).toMatch(/^the document has more than 20000 values with expanded aliases/);
     const long = `a: &a "${'x'.repeat(50_000)}"\nb: [${'*a,'.repeat(90)}]`;
@@ -96,7 +96,7 @@ describe('[M1] YAML that costs more than linear time is refused before it is com
   });
 });
 
-test('[M1] places are the same after the syntax tree has been released', () => {
+test('[M1] positions stay correct after the syntax tree is released', () => {
   const [document] = readYaml('a: 1\n---\nb:\n  - c: 2\n').documents.slice(1);
   const before = document?.place(['b', 0, 'c']);
   document?.release();
@@ -104,7 +104,7 @@ test('[M1] places are the same after the syntax tree has been released', () => {
   expect(before).toEqual({ line: 4, column: 8 });
 });
 
-test('[M4] the files of one load share a quota of tokens, and each that was not read is named', () => {
+test('[M4] the files of one load share a token quota, and each unread file is reported', () => {
   const dense = (name: string): string => `kind: Tool\nname: ${name}\nx: [${'[],'.repeat(4_000)}]`;
   const files = Array.from({ length: 100 }, (_, at) => ({ path: `tools/t${at}.yaml`, text: dense(`t${at}`) }));
   const { problems } = loadManifests(files);

@@ -24,7 +24,7 @@ const faultOf = async (work: () => unknown): Promise<unknown> => {
 };
 
 describe('[M4] work on a catalogue comes in slices', () => {
-  test('others have their turn while a folder is read, and see what was there before', async () => {
+  test('other tasks run while a folder is read, and see the previous catalog', async () => {
     const seen: number[] = [];
     const store: ManifestStore = open(openNodeSql(), async () => {
       seen.push(store.list('tool').length);
@@ -40,17 +40,17 @@ describe('[M4] work on a catalogue comes in slices', () => {
     expect(store.list('tool')).toHaveLength(21);
     seen.length = 0;
     await store.put({ kind: 'tool', name: 'one' }, tool('one'), 2);
-    // the others were remembered: going through them again is an eighth of the work
+    // the other files are cached: checking them again costs an eighth
     expect(seen.length).toBeLessThan(3);
   });
 
-  test('changes that overlap are made one after the other, and none is lost', async () => {
+  test('overlapping changes run one after the other, and none is lost', async () => {
     const store = open(openNodeSql(), () => Promise.resolve());
     await Promise.all(many(10, (at) => store.put({ kind: 'tool', name: `t${at}` }, tool(`t${at}`), at)));
     expect(store.list('tool')).toHaveLength(11);
   });
 
-  test('too many at once are told to come again', async () => {
+  test('changes past the queue limit are refused with catalog_busy', async () => {
     const store = open();
     const all = many(limits.catalogQueue + 5, () =>
       faultOf(() => store.validate([{ path: 'a.yaml', text: tool('a') }])),
@@ -61,7 +61,7 @@ describe('[M4] work on a catalogue comes in slices', () => {
     expect(await faultOf(() => store.validate([]))).toBeNull();
   });
 
-  test('one text that many manifests name counts each time', async () => {
+  test('a text that several manifests include counts once for each of them', async () => {
     const store = open();
     const agents = many(20, (at) => ({
       path: `a${at}.yaml`,
@@ -75,7 +75,7 @@ describe('[M4] work on a catalogue comes in slices', () => {
     expect(store.list('agent')).toEqual([]);
   });
 
-  test('a report has a limited number of problems, and no faulty file is taken for it', async () => {
+  test('a report has a maximum number of problems, and a faulty file is never stored', async () => {
     const store = open();
     const faulty = many(15, (at) => ({
       path: `f${at}.yaml`,
@@ -87,7 +87,7 @@ describe('[M4] work on a catalogue comes in slices', () => {
     expect(store.list('tool').map(({ name }) => name)).toEqual(['common', 'good']);
   });
 
-  test('a graph in which everybody imports everybody is drawn once', () => {
+  test('a graph in which every agent imports every agent is drawn in bounded time', () => {
     const names = many(200, (at) => `a${at}`);
     const { catalog } = loadManifests(
       names.map((name) => ({
@@ -101,7 +101,7 @@ describe('[M4] work on a catalogue comes in slices', () => {
   });
 });
 
-describe('[M4] what is stored and cannot be used is set aside', () => {
+describe('[M4] an unusable stored definition is isolated', () => {
   const filled = async (): Promise<SqlDatabase> => {
     const sql = openNodeSql();
     const store = open(sql);
@@ -121,9 +121,9 @@ describe('[M4] what is stored and cannot be used is set aside', () => {
     ['broken JSON', '{"kind":'],
     ['JSON of another kind', '[1, 2]'],
     ['another manifest', JSON.stringify(common.tool('common'))],
-    ['a definition without what it needs', '{"kind":"Agent","name":"a","version":"1","summary":"s"}'],
+    ['a definition without required fields', '{"kind":"Agent","name":"a","version":"1","summary":"s"}'],
     ['binary garbage', '\u0000\ufffd\u0001'],
-  ])('a definition that is %s: it is named, and the rest is served', async (_what, garbage) => {
+  ])('%s as a stored definition: it is reported, and all other definitions are served', async (_what, garbage) => {
     const sql = await filled();
     sql.exec(`UPDATE manifests SET definition = ? WHERE name = 'a'`, garbage);
     const store = open(sql);
@@ -139,13 +139,13 @@ describe('[M4] what is stored and cannot be used is set aside', () => {
       error: expect.any(String) as string,
     });
     expect(await faultOf(() => store.agent('a'))).toMatchObject({ code: 'manifest_damaged' });
-    // other changes go on, and put in again from its file it is whole
+    // other changes continue to work, and the definition is rebuilt from its file
     await store.put({ kind: 'tool', name: 'v' }, tool('v'), 2);
     expect(store.agent('a')?.tools.has('t')).toBe(true);
     expect(open(sql).list('agent')).not.toContainEqual(expect.objectContaining({ error: expect.anything() as string }));
   });
 
-  test('a file that does not load any more stops no change, and what was current of it is served as it was', async () => {
+  test('a stored file that no longer loads blocks no change, and its last valid version is served', async () => {
     const sql = await filled();
     sql.exec(`UPDATE files SET text = ? WHERE path = 't.yaml'`, '"\u0000garbage');
     const store = open(sql);
@@ -157,7 +157,7 @@ describe('[M4] what is stored and cannot be used is set aside', () => {
     expect(store.list('tool').find(({ name }) => name === 't')).toMatchObject({
       error: expect.stringMatching(/no longer loads; the stored version is still served: t\.yaml:1/) as string,
     });
-    // what a change itself breaks is still refused
+    // a change that itself breaks a definition is still refused
     expect(await faultOf(() => store.remove({ kind: 'tool', name: 'u' }, 3))).toMatchObject({
       code: 'manifest_in_use',
     });
@@ -165,7 +165,7 @@ describe('[M4] what is stored and cannot be used is set aside', () => {
     expect(store.list(null).filter(({ error }) => error !== undefined)).toEqual([]);
   });
 
-  test('rows without a manifest, of no kind, and of an import', async () => {
+  test('rows without a manifest, of an unknown kind, and of an import are reported', async () => {
     const sql = await filled();
     sql.exec(`INSERT INTO current (kind, name, revision) VALUES ('tool', 'ghost', 9), ('nonsense', 'x', 1)`);
     sql.exec(`INSERT INTO scoped (importer, definition) VALUES ('agent/b', 'not json'), ('what', '{}')`);

@@ -24,7 +24,7 @@ const codeOf = async (work: () => unknown): Promise<string> => {
 };
 
 describe('[M4] the store', () => {
-  test('what was put in is there after a restart, with its versions', async () => {
+  test('manifests and their versions survive a restart', async () => {
     const sql = openNodeSql();
     const store = open(sql);
     await store.put({ kind: 'tool', name: 't' }, tool('t'), 1);
@@ -40,7 +40,7 @@ describe('[M4] the store', () => {
     ]);
   });
 
-  test('the same text again is no new version; the oldest make room', async () => {
+  test('uploading the same text again creates no version; the oldest versions are dropped at the limit', async () => {
     const store = open();
     const ref = { kind: 'tool', name: 't' } as const;
     for (let turn = 0; turn < 3; turn += 1) await store.put(ref, tool('t'), turn);
@@ -51,7 +51,7 @@ describe('[M4] the store', () => {
     expect(await codeOf(() => store.get(ref, { revision: 1 }))).toBe('unknown_manifest');
   });
 
-  test('a folder is taken as far as it loads; a file that would take away what loaded before is left as it was', async () => {
+  test('an upload stores the files that load; a file that would remove a loaded definition stays unchanged', async () => {
     const store = open();
     await store.upload(
       [
@@ -75,7 +75,7 @@ describe('[M4] the store', () => {
     expect([...(store.agent('a')?.tools.keys() ?? [])]).toEqual(['one', 'two']);
   });
 
-  test('a folder can be made all that there is: what is not in it goes, and one fault leaves everything as it was', async () => {
+  test('replace makes a folder the whole catalog; a single error leaves the catalog unchanged', async () => {
     const store = open();
     await store.put({ kind: 'tool', name: 'old' }, tool('old'), 1);
     await store.put({ kind: 'agent', name: 'stays' }, agent('stays', 'old'), 2);
@@ -108,12 +108,12 @@ describe('[M4] the store', () => {
     expect(store.list(null).map(({ name }) => name)).toEqual(['common']);
   });
 
-  test('what a folder would be is looked at without taking it', async () => {
+  test('validate reports on a folder without storing it', async () => {
     const report = await open().validate([{ path: 'a.yaml', text: tool('mine') }]);
     expect(report.manifests).toMatchObject([{ name: 'mine', common: false, revision: null }]);
   });
 
-  test('one of several in a file can be taken out, and no one that is imported', async () => {
+  test('one definition of a multi-document file can be removed, unless it is imported', async () => {
     const store = open();
     await store.upload([{ path: 'both.yaml', text: `${tool('one')}---\n${tool('two')}` }], 1);
     await store.put({ kind: 'agent', name: 'a' }, agent('a', 'two'), 2);
@@ -124,7 +124,7 @@ describe('[M4] the store', () => {
     expect(await codeOf(() => store.remove({ kind: 'tool', name: 'common' }, 4))).toBe('manifest_read_only');
   });
 
-  test('tools of one name in two folders stay with their importers over a restart', async () => {
+  test('tools with the same name in two folders stay with their importers after a restart', async () => {
     const sql = openNodeSql();
     await open(sql).upload(
       [
@@ -140,7 +140,7 @@ describe('[M4] the store', () => {
     expect(store.agent('y')?.tools.get('look')?.version).toBe('7');
   });
 
-  test('too many files and too large a definition are refused, and nothing changes', async () => {
+  test('too many files or too large a definition are refused without a change', async () => {
     const store = open();
     const many = Array.from({ length: limits.catalogFiles + 1 }, (_, index) => ({ path: `${index}.txt`, text: 'x' }));
     expect(await codeOf(() => store.upload(many, 1))).toBe('invalid_manifest');
@@ -151,7 +151,7 @@ describe('[M4] the store', () => {
   });
 });
 
-test('[M4] what is kept with a run gives back the agent and all that it imports', async () => {
+test('[M4] the pinned copy of a run restores the agent and everything that it imports', async () => {
   const store = open();
   await store.put({ kind: 'tool', name: 't' }, tool('t'), 1);
   await store.put({ kind: 'agent', name: 'a' }, agent('a', 't'), 1);
@@ -160,7 +160,7 @@ test('[M4] what is kept with a run gives back the agent and all that it imports'
   expect(fromPinned(toPinned(resolved))).toEqual(resolved);
 });
 
-test('[M4] the graph ends where it comes round, and shows those in a circle that nobody else uses', async () => {
+test('[M4] a drawn graph stops at a cycle, and includes cycles that nothing else imports', async () => {
   const { catalog } = loadManifests([
     { path: 'a.yaml', text: `${head('Agent', 'a')}persona: x\nimport: {agents: [b]}\n` },
     { path: 'b.yaml', text: `${head('Agent', 'b')}persona: x\nimport: {agents: [a], tools: [t]}\n` },
@@ -175,11 +175,11 @@ test('[M4] the graph ends where it comes round, and shows those in a circle that
   );
 });
 
-test('[M4] a drawn graph has a limit of lines and of levels, whatever imports what', () => {
+test('[M4] a drawn graph has a maximum number of lines and levels for any imports', () => {
   const names = Array.from({ length: 150 }, (_, index) => `a${String(index).padStart(3, '0')}`);
   const files = names.map((name, place) => ({
     path: `${name}.yaml`,
-    // each imports its next one first: a chain with all that is left hanging from every link
+    // each agent imports the next one first: a long chain with the remaining imports at every level
     text: `${head('Agent', name)}persona: x\nimport: {agents: [${names.slice(place + 1).join(', ')}]}\n`,
   }));
   const graph = graphOf(loadManifests(files).catalog.data);
