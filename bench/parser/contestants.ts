@@ -201,6 +201,7 @@ class DeclaringScan {
     const mode = (given['mode'] ?? 'sync') as ActionMode;
     const name = given['name'] ?? (body['name'] as string);
     events.push({ type: 'action_opened', actionType: type, name: given['name'] ?? null, mode });
+    // A literal instead of `plainDeclaration`: copying the defaults would add a cost that is not the scan's.
     const action: ActionDeclaration = {
       ordinal: this.#ordinal,
       id: given['id'] ?? `auto_${this.#ordinal}`,
@@ -361,7 +362,7 @@ function saxJs(chunks: readonly string[]): Tally {
   const sink = new MarkupSink();
   const parser = sax.parser(false, { lowercase: true });
   parser.onopentag = (tag) => sink.open(tag.name);
-  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a field of the parser, no event target
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a callback field of the parser, which is not an EventTarget
   parser.ontext = (text) => sink.text(text);
   parser.onclosetag = (name) => sink.close(name);
   // Behind the end of its root, this parser takes every tag for text.

@@ -61,7 +61,7 @@ export async function engineFor(gbnf: string): Promise<Engine> {
       matcher.reset();
       let at = 0;
       for (const character of text) {
-        // oxlint-disable-next-line no-underscore-dangle
+        // oxlint-disable-next-line no-underscore-dangle -- the only method that takes text instead of a token
         if (!matcher._acceptString(character)) return at;
         at += character.length;
       }

@@ -41,8 +41,7 @@ describe.skipIf(skip !== null)(`relics in containers${skip === null ? '' : ` (sk
     sql(path: string, body?: unknown): Promise<RelicReply>;
   }
   const relicTest = test.extend<{ place: Place }>({
-    // oxlint-disable-next-line no-empty-pattern -- vitest reads the fixtures that this one needs from the pattern
-    place: async ({}, use) => {
+    place: async ({ expect }, use) => {
       const space = `ses_${randomUUID()}`;
       const session = new RelicCaller(runner, space);
       await use({

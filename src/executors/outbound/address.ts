@@ -19,8 +19,7 @@ const REBINDING_SUFFIXES = ['nip.io', 'sslip.io', 'xip.io', 'localtest.me', 'lvh
 const ALLOWED_PORTS: ReadonlySet<number> = new Set([80, 443, 8080, 8443]);
 // White space, controls and backslashes: the URL parser drops or rewrites them, so the fetched URL would differ from
 // the checked one.
-// oxlint-disable-next-line no-control-regex -- matches control characters on purpose
-const SUSPICIOUS = /[\u0000-\u0020\u007f-\u009f\\\u00a0\u2028\u2029]/;
+const SUSPICIOUS = /[\p{Cc}\p{Zl}\p{Zp} \u00a0\\]/u;
 
 export interface AddressPolicy {
   /** `host:port`, or `host` for every port: allowed by the operator regardless of the address. */

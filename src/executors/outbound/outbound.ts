@@ -37,7 +37,6 @@ const REFUSED_HEADERS =
 /** Additional headers that a model may not set, because they identify a user. */
 const IDENTITY_HEADERS = /^(authorization|cookie|set-cookie|x-api-key|x-auth-token)$/i;
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
-// oxlint-disable-next-line no-control-regex -- matches control characters on purpose
 const HEADER_VALUE = /^[\t\u0020-\u007e\u00a0-\u00ff]{0,4096}$/;
 const USER_AGENT = 'cortex-edge';
 

@@ -69,28 +69,17 @@ export function executionRoutes({ gateway, executions }: ExecutionRoutesOptions)
     const forwarded = new Request(request.url, { method: 'POST', headers, body: JSON.stringify(body) });
     return await gateway.forward(record.session_id, '/-/execute', forwarded, principal);
   };
-  app.post(
-    '/execute/direct',
-    describe({
-      summary: 'Run protocol text without a model',
-      body: executeBody,
-      plainText: true,
-      query: executeQuery,
-      response: answers.runResult,
-      media: 'events',
-    }),
-    execute,
-  );
+  const execution = {
+    body: executeBody,
+    plainText: true,
+    query: executeQuery,
+    response: answers.runResult,
+    media: 'events',
+  } as const;
+  app.post('/execute/direct', describe({ summary: 'Run protocol text without a model', ...execution }), execute);
   app.post(
     '/execute/streaming_protocol',
-    describe({
-      summary: 'Run protocol text without a model; a text/plain body may be streamed',
-      body: executeBody,
-      plainText: true,
-      query: executeQuery,
-      response: answers.runResult,
-      media: 'events',
-    }),
+    describe({ summary: 'Run protocol text without a model; a text/plain body may be streamed', ...execution }),
     execute,
   );
 

@@ -372,10 +372,9 @@ describe('[J2] a model run goes on with another generation', () => {
       }),
       executors: {
         tool: async (call, context) => await world.execute(call, context),
-        // oxlint-disable-next-line require-await -- the interface is asynchronous
-        agent: async () => {
+        agent: () => {
           children += 1;
-          return { ok: true, output: 'hello', spent };
+          return Promise.resolve({ ok: true, output: 'hello', spent });
         },
       },
     });

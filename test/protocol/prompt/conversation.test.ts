@@ -9,20 +9,13 @@ import { compact } from '../../../src/protocol/prompt/compaction.ts';
 import { buildMessages, buildTranscript, calledResults, renderFeeds } from '../../../src/protocol/prompt/feedback.ts';
 import { buildSystemPrompt } from '../../../src/protocol/prompt/prompt.ts';
 import { trainingExample } from '../../../src/protocol/prompt/transcript.ts';
+import { done } from './action-reports.ts';
 
 const GO_ON = '<system>These are the results. Go on: act again, or answer in <response final="true">.</system>';
 const NOTHING_RAN = '<system>No action ran. Declare one, or answer in <response final="true">.</system>';
 const LAST =
   '<system>This is the last generation: no action will run. Answer now in <response final="true"> with what you have.</system>';
 
-const done = (id: string, output: ActionReport['output'] = 'ok', more: Partial<ActionReport> = {}): ActionReport => ({
-  id,
-  name: 'tool',
-  status: 'completed',
-  ms: 12.4,
-  output: output ?? null,
-  ...more,
-});
 const call = (actionId: string, more: Partial<NativeCall> = {}): NativeCall => ({
   actionId,
   type: 'tool',

@@ -3,15 +3,16 @@ import { describe, expect, test } from 'vitest';
 import { limits } from '../../../src/domain/limits.ts';
 import { buildMessages, renderFeeds } from '../../../src/protocol/prompt/feedback.ts';
 import type { ActionReport } from '../../../src/protocol/prompt/chat-turn.ts';
+import { done } from './action-reports.ts';
 import type { NativeCall } from '../../../src/protocol/native/tool-calls.ts';
 import { escapeReservedTags, RESERVED_TAGS } from '../../../src/protocol/prompt/escape-reserved-tags.ts';
 
-const done = (id: string, output: ActionReport['output'] = 'ok'): ActionReport => ({
+const call = (actionId: string, id = actionId): NativeCall => ({
+  actionId,
   id,
+  type: 'tool',
   name: 'tool',
-  status: 'completed',
-  ms: 12,
-  output: output ?? null,
+  arguments: `{"of":"${actionId}"}`,
 });
 const contents = (messages: ReturnType<typeof buildMessages>): string[] => messages.map(({ content }) => content);
 
@@ -308,14 +309,6 @@ describe('messages', () => {
 
 describe('[P17] native calls', () => {
   const system = 'SYSTEM';
-  const call = (actionId: string, id = actionId): NativeCall => ({
-    actionId,
-    id,
-    type: 'tool',
-    name: 'tool',
-    arguments: `{"of":"${actionId}"}`,
-  });
-
   test('stand in the assistant’s message, and each is answered by a message of its own, in their order', () => {
     const messages = buildMessages({
       system,
@@ -439,11 +432,10 @@ describe('a generation that was cut', () => {
   });
 
   test('[P15] also where its native calls are answered by messages of their own', () => {
-    const calls = [{ id: 'c1', name: 'x', arguments: '{}', actionId: 'a' }] as unknown as readonly NativeCall[];
     const messages = buildMessages({
       system: 's',
       history: [],
-      current: { user: 'q', generations: [{ text: '', calls, results: [done('a')], cut: 'length' }] },
+      current: { user: 'q', generations: [{ text: '', calls: [call('a')], results: [done('a')], cut: 'length' }] },
     });
     expect(messages.map(({ role }) => role)).toEqual(['system', 'user', 'assistant', 'tool', 'user']);
     expect(messages.at(-1)?.content).toContain('cut off');
