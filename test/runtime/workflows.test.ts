@@ -31,7 +31,7 @@ describe('[M6] workflows', () => {
     expect(result).toMatchObject({ status: 'completed' });
     expect(JSON.parse(result.response)).toEqual(OUTPUTS);
     expect(result.actions.find(({ id }) => id === 'alert')?.output).toMatchObject({
-      text: '375 in all; look at ["desk"]',
+      text: 'Total 375; large orders: ["desk"]',
     });
     expect(result.actions.find(({ id }) => id === 'calm')).toBeUndefined();
   });

@@ -1,7 +1,7 @@
 """A key-value store over HTTP: JSON values by key, with versions, expiry and counters, in one SQLite file.
 
-    GET    /entries?prefix=&limit=&after=   keys in order, a page at a time
-    GET    /entries/{key}                   the value, its version and when it changed
+    GET    /entries?prefix=&limit=&after=   keys in order, in pages
+    GET    /entries/{key}                   the value, its version and the time of its last change
     PUT    /entries/{key}                   {value, ttl?, if_version?}
     DELETE /entries/{key}
     POST   /entries/{key}/increment         {by?}
@@ -26,7 +26,7 @@ PAGE_BYTES = 4_096
 MAX_PAGE_ROWS = 1_000
 
 
-class Refusal(Exception):
+class ServiceError(Exception):
     def __init__(self, status, message, **details):
         super().__init__(message)
         self.status = status
@@ -34,7 +34,7 @@ class Refusal(Exception):
 
 
 class Store:
-    """One connection, one writer at a time; what has been answered is on disk."""
+    """One connection, one writer at a time; a change is on disk before it is answered."""
 
     def __init__(self, path):
         self.lock = threading.Lock()
@@ -74,11 +74,11 @@ class Store:
     def set(self, key, value, ttl, if_version):
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         if len(text) > MAX_VALUE_CHARS:
-            raise Refusal(413, f"the value has {len(text)} characters as JSON (allowed: {MAX_VALUE_CHARS})")
+            raise ServiceError(413, f"the value has {len(text)} characters of JSON (allowed: {MAX_VALUE_CHARS})")
         with self.lock:
             known = self._entry(key)
             if if_version is not None and known["version"] != if_version:
-                raise Refusal(409, f'"{key}" has version {known["version"]}, not {if_version}', version=known["version"])
+                raise ServiceError(409, f'the key "{key}" has version {known["version"]}, not {if_version}', version=known["version"])
             return self._write(key, text, known["version"] + 1, None if ttl is None else time.time() + ttl)
 
     def increment(self, key, by):
@@ -86,7 +86,7 @@ class Store:
             known = self._entry(key)
             value = known["value"] if known["found"] else 0
             if isinstance(value, bool) or not isinstance(value, (int, float)):
-                raise Refusal(409, f'"{key}" is no number')
+                raise ServiceError(409, f'the value of "{key}" is not a number')
             text = json.dumps(value + by)
             return self._write(key, text, known["version"] + 1, known["expires_at"])
 
@@ -140,7 +140,7 @@ def number(value, name, low, high, default):
     except (TypeError, ValueError):
         found = None
     if isinstance(value, bool) or found is None or not low <= found <= high:
-        raise Refusal(400, f"{name}: expected a number from {low} to {high}, got {json.dumps(value)}")
+        raise ServiceError(400, f"{name}: expected a number from {low} to {high}, got {json.dumps(value)}")
     return int(found) if found.is_integer() else found
 
 
@@ -150,11 +150,11 @@ class Handler(BaseHTTPRequestHandler):
     def answer(self):
         try:
             status, body = 200, self.route()
-        except Refusal as refusal:
-            status, body = refusal.status, refusal.body
-        except sqlite3.OperationalError as fault:
-            full = "full" in str(fault)
-            status, body = (507, {"error": f"the store is full ({MAX_STORE_BYTES} bytes)"}) if full else (500, {"error": str(fault)})
+        except ServiceError as error:
+            status, body = error.status, error.body
+        except sqlite3.OperationalError as error:
+            full = "full" in str(error)
+            status, body = (507, {"error": f"the store is full ({MAX_STORE_BYTES} bytes)"}) if full else (500, {"error": str(error)})
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         self.send_response(status)
         self.send_header("content-type", "application/json")
@@ -179,7 +179,7 @@ class Handler(BaseHTTPRequestHandler):
                 return public(store.get(checked(key)))
             case ("PUT", ["entries", key]):
                 if "value" not in body:
-                    raise Refusal(400, "value: is needed")
+                    raise ServiceError(400, "value: missing; expected any JSON value")
                 ttl = number(body.get("ttl"), "ttl", 0.001, 315_360_000, None)
                 version = number(body.get("if_version"), "if_version", 0, 2**53, None)
                 return store.set(checked(key), body["value"], ttl, version)
@@ -187,19 +187,19 @@ class Handler(BaseHTTPRequestHandler):
                 return store.increment(checked(key), number(body.get("by"), "by", -(2**53), 2**53, 1))
             case ("DELETE", ["entries", key]):
                 return store.delete(checked(key))
-        raise Refusal(404, f"no route {self.command} {url.path}")
+        raise ServiceError(404, f"no route {self.command} {url.path}")
 
     def body(self):
         size = int(self.headers.get("content-length") or 0)
         if size > MAX_BODY_BYTES:
-            raise Refusal(413, f"the body has {size} bytes (allowed: {MAX_BODY_BYTES})")
+            raise ServiceError(413, f"the body has {size} bytes (allowed: {MAX_BODY_BYTES})")
         text = self.rfile.read(size)
         try:
             body = json.loads(text) if text else {}
-        except (ValueError, RecursionError) as fault:
-            raise Refusal(400, f"the body is not JSON: {fault}") from fault
+        except (ValueError, RecursionError) as error:
+            raise ServiceError(400, f"the body is not JSON: {error}") from error
         if not isinstance(body, dict):
-            raise Refusal(400, "the body is no JSON object")
+            raise ServiceError(400, "the body is not a JSON object")
         return body
 
     def log_message(self, *_):
@@ -213,7 +213,7 @@ def public(entry):
 
 def checked(key):
     if not 0 < len(key) <= MAX_KEY_CHARS:
-        raise Refusal(400, f"key: expected 1 to {MAX_KEY_CHARS} characters, got {len(key)}")
+        raise ServiceError(400, f"key: expected 1 to {MAX_KEY_CHARS} characters, got {len(key)}")
     return key
 
 

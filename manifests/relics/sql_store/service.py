@@ -1,8 +1,8 @@
 """A small SQL database over HTTP: SQLite with limits on time, rows and size.
 
-    POST /query    {sql, params?, limit?}                   reads; cannot change anything
+    POST /query    {sql, params?, limit?}                   read-only
     POST /execute  {sql, params?}                           one statement
-    POST /batch    {statements: [{sql, params?}, …]}        all or nothing
+    POST /batch    {statements: [{sql, params?}, …]}        one transaction
     GET  /tables                                            tables with their columns
     GET  /health
 """
@@ -27,19 +27,19 @@ MAX_RESULT_CHARS = 524_288
 MAX_SECONDS = 20
 
 READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
-# what leads out of the file, or takes its limits away
+# these open other files, which have no size limit
 NEVER = {sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH}
 HARMLESS_PRAGMAS = {"table_info", "table_xinfo", "table_list", "index_list", "index_info", "foreign_key_list", "user_version"}
 
 
-class Refusal(Exception):
+class ServiceError(Exception):
     def __init__(self, status, message):
         super().__init__(message)
         self.status = status
 
 
 class Database:
-    """One connection, one statement at a time; what has been answered is on disk."""
+    """One connection, one statement at a time; a change is on disk before it is answered."""
 
     def __init__(self, path):
         self.lock = threading.Lock()
@@ -146,10 +146,10 @@ def shape(value):
 def statement(given):
     sql, params = given.get("sql"), given.get("params", [])
     if not isinstance(sql, str) or not 0 < len(sql.strip()) <= MAX_SQL_CHARS:
-        raise Refusal(400, f"sql: expected one statement of at most {MAX_SQL_CHARS} characters")
+        raise ServiceError(400, f"sql: expected one statement of at most {MAX_SQL_CHARS} characters")
     values = params.values() if isinstance(params, dict) else params
     if not isinstance(params, (list, dict)) or any(isinstance(value, (list, dict)) for value in values):
-        raise Refusal(400, "params: expected a list, or an object by name, of texts, numbers, true, false and null")
+        raise ServiceError(400, "params: expected a list, or an object by name, of strings, numbers, true, false and null")
     return sql, params
 
 
@@ -159,18 +159,18 @@ class Handler(BaseHTTPRequestHandler):
     def answer(self):
         try:
             status, body = 200, self.route()
-        except Refusal as refusal:
-            status, body = refusal.status, {"error": str(refusal)}
-        except sqlite3.OperationalError as fault:
-            if "interrupted" in str(fault):
+        except ServiceError as error:
+            status, body = error.status, {"error": str(error)}
+        except sqlite3.OperationalError as error:
+            if "interrupted" in str(error):
                 status, body = 408, {"error": f"the statement ran longer than {MAX_SECONDS} s"}
-            elif "full" in str(fault):
+            elif "full" in str(error):
                 status, body = 507, {"error": f"the database is full ({MAX_STORE_BYTES} bytes)"}
             else:
-                status, body = 400, {"error": str(fault)}
-        except (sqlite3.Error, sqlite3.Warning, OverflowError, ValueError) as fault:
-            refused = "not authorized" in str(fault) or "prohibited" in str(fault)
-            status, body = (403 if refused else 400), {"error": str(fault)}
+                status, body = 400, {"error": str(error)}
+        except (sqlite3.Error, sqlite3.Warning, OverflowError, ValueError) as error:
+            refused = "not authorized" in str(error) or "prohibited" in str(error)
+            status, body = (403 if refused else 400), {"error": str(error)}
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         self.send_response(status)
         self.send_header("content-type", "application/json")
@@ -190,28 +190,28 @@ class Handler(BaseHTTPRequestHandler):
             case ("POST", "/query"):
                 limit = body.get("limit", 1_000)
                 if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_ROWS:
-                    raise Refusal(400, f"limit: expected an integer from 1 to {MAX_ROWS}")
+                    raise ServiceError(400, f"limit: expected an integer from 1 to {MAX_ROWS}")
                 return database.query(*statement(body), limit)
             case ("POST", "/execute"):
                 return database.execute(*statement(body))
             case ("POST", "/batch"):
                 statements = body.get("statements")
                 if not isinstance(statements, list) or not 0 < len(statements) <= MAX_STATEMENTS:
-                    raise Refusal(400, f"statements: expected a list of 1 to {MAX_STATEMENTS} objects with sql")
+                    raise ServiceError(400, f"statements: expected a list of 1 to {MAX_STATEMENTS} objects with sql")
                 return database.batch([statement(each if isinstance(each, dict) else {}) for each in statements])
-        raise Refusal(404, f"no route {self.command} {self.path}")
+        raise ServiceError(404, f"no route {self.command} {self.path}")
 
     def body(self):
         size = int(self.headers.get("content-length") or 0)
         if size > MAX_BODY_BYTES:
-            raise Refusal(413, f"the body has {size} bytes (allowed: {MAX_BODY_BYTES})")
+            raise ServiceError(413, f"the body has {size} bytes (allowed: {MAX_BODY_BYTES})")
         text = self.rfile.read(size)
         try:
             body = json.loads(text) if text else {}
-        except (ValueError, RecursionError) as fault:
-            raise Refusal(400, f"the body is not JSON: {fault}") from fault
+        except (ValueError, RecursionError) as error:
+            raise ServiceError(400, f"the body is not JSON: {error}") from error
         if not isinstance(body, dict):
-            raise Refusal(400, "the body is no JSON object")
+            raise ServiceError(400, "the body is not a JSON object")
         return body
 
     def log_message(self, *_):

@@ -1,4 +1,4 @@
-"""Measures the machine: what cannot be read here, such as in a sandbox without /proc, is null."""
+"""Measures the machine. Values that cannot be read are null, for example in a sandbox without /proc."""
 
 import json
 import os

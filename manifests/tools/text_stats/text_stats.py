@@ -1,8 +1,8 @@
 """Statistics of a text in any script.
 
 Reads its parameters as one JSON object from the first argument, else from the file named by
-CORTEX_INPUTS, else from standard input; writes one JSON object to standard output. What it cannot
-work with is answered by {"success": false, "error": ...}. Standard library only.
+CORTEX_INPUTS, else from standard input; writes one JSON object to standard output. For invalid
+parameters the object is {"success": false, "error": ...}. Standard library only.
 """
 
 import json
@@ -19,12 +19,12 @@ COMMON_ENGLISH = frozenset(
     will with would you your""".split()
 )
 SENTENCE_ENDS = frozenset(".!?\u2026\u061f\u06d4\u0964\u0965\u1362\u3002\uff01\uff0e\uff1f\uff61\u203c\u2047\u2048\u2049")
-# these end a sentence wherever they stand: their scripts put no space after them
+# these end a sentence even without a space after them, as their scripts write none
 WIDE_ENDS = frozenset("\u3002\uff01\uff0e\uff1f\uff61")
 ABBREVIATIONS = frozenset("dr mr mrs ms prof sr jr st vs etc fig no vol".split())
 CLOSERS = frozenset("\"')]}\u00bb\u2019\u201d\u300d\u300f\uff09")
 JOINERS = frozenset("'\u2019-\u2010\u2011\u00b7")
-# scripts written without spaces whose characters are counted one by one, as word processors do
+# scripts without spaces between words: each character counts as a word, as in word processors
 UNSPACED = (
     (0x3040, 0x30FF),
     (0x3400, 0x4DBF),
@@ -35,7 +35,7 @@ UNSPACED = (
 
 
 def kind_of(char):
-    """'w' part of a word, 'i' a word by itself, 'j' joins two word parts, 's' white space, 'x' the rest."""
+    """'w' part of a word, 'i' a word by itself, 'j' joins two word parts, 's' white space, 'x' anything else."""
     point = ord(char)
     if any(low <= point <= high for low, high in UNSPACED) and unicodedata.category(char)[0] == "L":
         return "i"
@@ -85,7 +85,7 @@ def count_sentences(text, kinds):
             after = end
             while after < length and text[after].isspace():
                 after += 1
-            # "3.14", "e.g. this": a full stop inside a number or before a small letter ends nothing
+            # "3.14", "e.g. this": a full stop inside a number or before a lowercase letter does not end a sentence
             ends = char in WIDE_ENDS or after == length or (after > end and not text[after : after + 1].islower())
             if ends and char == "." and after < length and is_abbreviation(text, index):
                 ends = False
@@ -111,7 +111,7 @@ def is_abbreviation(text, stop):
 
 
 def syllables(word):
-    """An estimate for English: groups of vowels, less a silent final e."""
+    """An estimate for English: the number of vowel groups, without a silent final e."""
     plain = "".join(c for c in unicodedata.normalize("NFD", word.lower()) if not unicodedata.combining(c))
     groups = 0
     in_vowels = False
@@ -129,7 +129,7 @@ def is_latin(word):
 
 
 def readability_of(words, sentences, kinds):
-    """Flesch scores only where they mean something: mostly Latin letters. LIX needs words set apart by spaces."""
+    """Flesch scores if most words are in Latin letters; LIX if words are separated by spaces; otherwise null."""
     result = {"flesch_reading_ease": None, "flesch_kincaid_grade": None, "lix": None}
     spaced = [word for word in words if len(word) > 1 or kinds[word] != "i"]
     if not words or not sentences or len(spaced) < 0.5 * len(words):
@@ -188,8 +188,8 @@ def read_parameters():
 def main():
     try:
         parameters = read_parameters()
-    except ValueError as fault:
-        return {"success": False, "error": f"the input is not JSON: {fault}"}
+    except ValueError as error:
+        return {"success": False, "error": f"the input is not JSON: {error}"}
     text = parameters.get("text") if isinstance(parameters, dict) else None
     if not isinstance(text, str):
         return {"success": False, "error": 'parameter "text" must be a string'}
