@@ -2,11 +2,11 @@ import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { indexOfText, lastIndexOfText, splitText } from '../../src/bounded/text-search.ts';
 
-/** Few letters, so that much matches; long enough for the own search. */
+/** A small alphabet, so that matches are frequent; texts are long enough for the module's own search. */
 const word = fc.array(fc.constantFrom('a', 'b'), { maxLength: 50 }).map((letters) => letters.join(''));
 const text = fc.array(fc.constantFrom('a', 'b'), { maxLength: 300 }).map((letters) => letters.join(''));
 
-test('searches give what the engine gives', () => {
+test('searches give the same results as the built-in ones', () => {
   fc.assert(
     fc.property(text, word, text, fc.nat(20), (before, sought, behind, from) => {
       const whole = before + sought + behind + sought;

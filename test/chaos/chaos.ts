@@ -1,9 +1,9 @@
 /**
- * Kills the whole system again and again while it works, starts it again from what is on disk, and
- * checks in the end that nothing was lost and nothing was done twice (J1-J5, S7, S10).
+ * Kills the running system repeatedly, restarts it from its state folder, and finally checks that nothing was lost and
+ * that no unsafe action ran twice (J1-J5, S7, S10).
  *
- * The kills are SIGKILL to whole process groups, of the Worker, of the runner or of both. The seed says when: after how
- * many events of the newest run, so that a slow machine is killed at the same points.
+ * Sends SIGKILL to whole process groups: the Worker's, the runner's or both. The seed determines the event count of the
+ * newest run at which a kill happens, so that slow machines are killed at the same points.
  */
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -27,7 +27,7 @@ export interface ChaosReport {
   readonly completed: number;
   readonly recovered: number;
   readonly outcomesUnknown: number;
-  /** What is wrong, a line each; empty when nothing is. */
+  /** One line for each violation; empty if there is none. */
   readonly faults: readonly string[];
 }
 
@@ -39,12 +39,12 @@ export interface ChaosOptions {
   readonly progress: (line: string) => void;
 }
 
-/** One conversation, its message, and what its reader has seen so far. */
+/** A conversation, its message, and the events that its reader has received. */
 interface Talk {
   readonly name: string;
   readonly session: string;
   readonly workload: string;
-  /** Frames by seq, as they came over the wire. */
+  /** Frames by seq, as received. */
   readonly seen: Map<number, string>;
   posted: boolean;
 }
@@ -100,7 +100,7 @@ class Chaos {
       const what = (['both', 'worker', 'both', 'runner'] as const)[Math.floor(this.#random() * 4)] ?? 'both';
       this.#options.progress(`kill ${kill + 1} of ${kills}: ${what}, during ${workloads.join(' and ')}`);
       await this.#kill(what);
-      // Those whose Worker lives on lose their connection, too.
+      // If the Worker was not killed, its clients lose their connections too.
       leave.abort();
       await work;
     }
@@ -119,7 +119,7 @@ class Chaos {
     };
   }
 
-  /** Resolves when the reader of the newest run has seen so many events, or does not see them in time. */
+  /** Resolves when the reader of the newest run has received `count` events, or after a timeout. */
   async #seen(events: number): Promise<void> {
     for (const deadline = Date.now() + 20_000; Date.now() < deadline; await delay(5)) {
       const newest = this.#talks.at(-1);
@@ -182,7 +182,7 @@ class Chaos {
     this.#talks.push({ name, session, workload, seen: new Map(), posted: false });
   }
 
-  /** Clients as they are: they post, they read, they lose their connection, they come back. */
+  /** Simulates clients: they post, read, lose their connection and reconnect. */
   async #work(signal: AbortSignal): Promise<void> {
     await Promise.allSettled(
       this.#talks.slice(-4).map(async (talk) => {
@@ -205,7 +205,7 @@ class Chaos {
     await response.body?.cancel();
   }
 
-  /** Reads on from the last event seen, until the run ends or the connection does. */
+  /** Continues after the last received event, until the run or the connection ends. */
   async #read(talk: Talk, signal: AbortSignal): Promise<void> {
     const after = Math.max(0, ...talk.seen.keys());
     const response = await fetch(`${this.#url}/agent/session/${talk.session}/events?after=${after}`, { signal });
@@ -228,7 +228,7 @@ class Chaos {
     }
   }
 
-  /** Waits until every run has ended; a message that never got through is sent once more. */
+  /** Waits until every run has ended. Sends a message again if it was never accepted. */
   async #settle(): Promise<void> {
     const deadline = Date.now() + 90_000;
     for (const talk of this.#talks) {
@@ -280,7 +280,7 @@ class Chaos {
       ) {
         this.#faults.push(`${talk.name}: "${action.id}" is completed, and was never done`);
       }
-      // A repeatable action has no reason to fail; an unsafe one may be lost with its host or its runner.
+      // An idempotent action must not fail; an unsafe one can be lost with its host or its runner.
       const excused =
         error?.code === 'outcome_unknown' ||
         error?.code === 'lost' ||
@@ -327,12 +327,12 @@ async function killGroup({ process: { pid }, exited }: Service): Promise<void> {
   try {
     process.kill(-pid, 'SIGKILL');
   } catch {
-    // It is gone already.
+    // The process has already ended.
   }
   await exited;
 }
 
-/** Uniform in [0, 1), the same from the same seed. */
+/** Uniform in [0, 1), the same for the same seed. */
 function randomFrom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

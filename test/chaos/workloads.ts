@@ -1,4 +1,4 @@
-/** What is going on when the system is killed: by name, with tokens of its own for everything that it does. */
+/** The workloads during the kills, by name. Every action has its own token. */
 const action = (type: string, id: string, name: string | null, parameters: object, more: object = {}): string =>
   `<action type="${type}" mode="async" id="${id}">${JSON.stringify({ ...(name === null ? {} : { name }), parameters, ...more })}</action>`;
 
@@ -22,7 +22,7 @@ export const WORKLOADS: Readonly<Record<string, (run: string) => string>> = {
     `${action('python', 'p', null, { code: 'import time; time.sleep(0.2); print(6 * 7)' })}${unsafe(run, 'after', { depends_on: ['p'] })}<response final="true">$p</response>`,
 };
 
-/** What the scripted model says to "<workload> <run>". */
+/** The output of the scripted model for "<workload> <run>". */
 export function scriptOf(message: string): string {
   const [, name = '', run = ''] = /(\w+) ([\w-]+)\s*$/.exec(message.trim()) ?? [];
   return WORKLOADS[name]?.(run) ?? '<response final="true">nothing to do</response>';

@@ -1,6 +1,6 @@
 /**
- * What outlives the system under test: a tool server that counts what was done through it, and a model
- * server that speaks at a steady pace. Both on loopback; both know nothing of crashes.
+ * The world outside the system under test, which no kill affects: a tool server that counts its calls per token, and a
+ * model server with a constant output rate. Both are on loopback.
  */
 import { createServer } from 'node:http';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
@@ -13,12 +13,12 @@ export interface World extends AsyncDisposable {
   readonly toolUrl: string;
   readonly toolHost: string;
   readonly modelUrl: string;
-  /** How often each token was spent, by tool. */
+  /** Number of calls for each token, by effect of the tool. */
   readonly unsafe: ReadonlyMap<string, number>;
   readonly idempotent: ReadonlyMap<string, number>;
 }
 
-/** @param script what the model says to a user's message, when it has seen no result yet */
+/** @param script the model's output for a user's message, as long as it has seen no result */
 export async function openWorld(script: (message: string) => string): Promise<World> {
   const unsafe = new Map<string, number>();
   const idempotent = new Map<string, number>();
@@ -35,7 +35,7 @@ export async function openWorld(script: (message: string) => string): Promise<Wo
       fail_times?: number;
     };
     const times = (counts.get(token) ?? 0) + 1;
-    // Counted when it arrives: from here on the world has changed.
+    // Counted on arrival: the effect has happened.
     counts.set(token, times);
     await delay(Number(delayMs));
     const failed = times <= Number(failTimes);
@@ -78,7 +78,7 @@ export async function openWorld(script: (message: string) => string): Promise<Wo
 
 async function listen(handle: (request: IncomingMessage, response: ServerResponse) => Promise<void>): Promise<Server> {
   const server = createServer((request, response) => {
-    // A client that was killed is no fault of the server's.
+    // A killed client is not an error of the server.
     handle(request, response).catch(() => response.destroy());
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -8,7 +8,7 @@ function request(headers: Record<string, string>): Request {
   return new Request('http://127.0.0.1:8787/execute/direct', { method: 'POST', headers });
 }
 
-describe('[H5] without keys, only this machine', () => {
+describe('[H5] without keys, only this machine has access', () => {
   test.each([['127.0.0.1:8787'], ['localhost:8787'], ['[::1]:8787'], ['LOCALHOST']])(
     'host %s is served',
     async (host) => {
@@ -29,14 +29,14 @@ describe('[H5] without keys, only this machine', () => {
     await expect(authenticate(request({ host, ...extra }), OPEN)).rejects.toMatchObject({ code: 'forbidden_origin' });
   });
 
-  test('a page that the server itself serves may call it', async () => {
+  test('a page that the server itself serves can call it', async () => {
     const same = request({ host: '127.0.0.1:8787', origin: 'http://127.0.0.1:8787' });
     await expect(authenticate(same, OPEN)).resolves.toMatchObject({ name: null });
   });
 });
 
 describe('[H5] with keys', () => {
-  test('a known key gives its name and role; colons in the key are part of it', async () => {
+  test('a known key gives its name and role; the key can contain colons', async () => {
     const host = 'api.example';
     await expect(authenticate(request({ host, authorization: 'Bearer k-ann' }), KEYS)).resolves.toEqual({
       name: 'ann',
@@ -59,7 +59,7 @@ describe('[H5] with keys', () => {
     });
   });
 
-  test('a listed origin may call with a key, another may not', async () => {
+  test('a listed origin can send a key, another origin cannot', async () => {
     const headers = { host: 'api.example', authorization: 'Bearer k-ann' };
     await expect(authenticate(request({ ...headers, origin: 'https://app.example' }), KEYS)).resolves.toMatchObject({
       name: 'ann',
@@ -71,12 +71,15 @@ describe('[H5] with keys', () => {
     );
   });
 
-  test.each(['ann', 'ann:run', 'ann:root:key', 'ann:run:'])('API_KEYS=%s does not start open', (text) => {
-    expect(() => parseApiKeys(text)).toThrow(/entry 1 must be name:role:key/);
-  });
+  test.each(['ann', 'ann:run', 'ann:root:key', 'ann:run:'])(
+    'API_KEYS=%s is refused instead of allowing open access',
+    (text) => {
+      expect(() => parseApiKeys(text)).toThrow(/entry 1 must be name:role:key/);
+    },
+  );
 });
 
-describe('[X3] API keys whose secrets or sessions could not be told apart are refused', () => {
+describe('[X3] API keys with ambiguous secrets or sessions are refused', () => {
   test.each([
     ['ann:admin:k1,Ann:run:k2', '"ann" and "Ann"'],
     ['a-b:admin:k1,a.b:run:k2', 'TOOL_A_B__'],
@@ -90,7 +93,7 @@ describe('[X3] API keys whose secrets or sessions could not be told apart are re
     expect(() => parseApiKeys(text)).not.toThrow(/k1|same,/);
   });
 
-  test('one name may have several keys, such as one of each role', () => {
+  test('one name can have several keys, for example one for each role', () => {
     expect(parseApiKeys('ann:admin:k1,ann:run:k2')).toHaveLength(2);
   });
 });

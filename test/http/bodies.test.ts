@@ -12,13 +12,13 @@ const faultOf = (work: () => unknown): string => {
   return 'none';
 };
 
-describe('[H8] JSON bodies are counted before they are parsed', () => {
+describe('[H8] the size of a JSON body is checked before it is parsed', () => {
   test.each([
     ['deep', '['.repeat(100_000), `nested deeper than ${limits.requestDepth} levels`],
     ['long', `[${'1,'.repeat(limits.requestValues)}1]`, `more than ${limits.requestValues} values`],
     ['wide', `{${'"a":1,'.repeat(limits.requestMembers)}"a":1}`, `more than ${limits.requestMembers} members`],
     [
-      'wide inside',
+      'wide nested',
       `{"files":{${Array.from({ length: 6_000 }, (_, at) => `"${at}":""`).join(',')}}}`,
       `more than ${limits.requestMembers} members`,
     ],
@@ -26,13 +26,13 @@ describe('[H8] JSON bodies are counted before they are parsed', () => {
     expect(faultOf(() => parseBody(text))).toContain(message);
   });
 
-  test('commas and brackets in texts do not count', () => {
+  test('commas and brackets in strings are not counted', () => {
     const text = `${'{[,'.repeat(300_000)}\\"`;
     expect(parseBody(`{"a": "${text}"}`)).toEqual({ a: `${'{[,'.repeat(300_000)}"` });
   });
 });
 
-describe('[M4] a folder as a form is counted before it is taken apart', () => {
+describe('[M4] the number of form parts is checked before the form is parsed', () => {
   const form = async (count: number): Promise<Request> => {
     const data = new FormData();
     for (let at = 0; at < count; at += 1) data.append(`f${at}.yaml`, 'x');
@@ -45,16 +45,16 @@ describe('[M4] a folder as a form is counted before it is taken apart', () => {
     return new Request('http://x/manifests', { method: 'POST', headers, body });
   };
 
-  test('as many parts as a catalogue has files', async () => {
+  test('as many parts as the maximum number of files are accepted', async () => {
     const read = await readForm(await form(limits.catalogFiles));
     expect([...(read as unknown as Iterable<[string, string]>)]).toHaveLength(limits.catalogFiles);
   });
 
-  test('and one more is refused', async () => {
+  test('one more part is refused', async () => {
     await expect(readForm(await form(limits.catalogFiles + 1))).rejects.toMatchObject({ code: 'invalid_request' });
   });
 
-  test('what is no form is said so', async () => {
+  test('a body that is not a form is refused', async () => {
     const headers = { 'content-type': 'multipart/form-data; boundary=x', 'content-length': '3' };
     const request = new Request('http://x/manifests', { method: 'POST', headers, body: 'abc' });
     await expect(readForm(request)).rejects.toMatchObject({ code: 'invalid_request' });

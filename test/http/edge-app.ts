@@ -1,4 +1,4 @@
-/** The routes of the Worker without sessions and workflows; a test replaces the parts that it is about. */
+/** The routes of the Worker without sessions and workflows. A test replaces the parts that it covers. */
 import { createHash } from 'node:crypto';
 import { ThreadShare, FairQueue } from '../../src/domain/fair-queue.ts';
 import { WorkMeter } from '../../src/domain/work.ts';
@@ -24,7 +24,7 @@ export const noWorkflows: WorkflowHost = {
   schedules: () => Promise.resolve([]),
 };
 
-/** A catalogue that holds nothing. */
+/** An empty catalog. */
 const noManifests: ManifestHost = {
   list: async () => [],
   get: nothing,

@@ -1,4 +1,4 @@
-/** Whether the system is up, and whether it is ready (H1). */
+/** Liveness and readiness of the system (H1). */
 import { expect, test } from 'vitest';
 
 import type { JsonObject } from '../../src/domain/json.ts';
@@ -17,10 +17,10 @@ test.each<[string, SystemStatus, string, unknown]>([
   ['a runner that takes jobs', UP, 'healthy', undefined],
   ['no runner configured', { ...UP, runner: null }, 'healthy', undefined],
   ['a runner that has not answered yet', missing(null), 'starting', 'the runner does not answer'],
-  ['one that answers no more', missing(null, true), 'degraded', 'the runner does not answer'],
-  ['one that drains', missing({ status: 'draining' }, true), 'degraded', 'the runner is draining'],
+  ['a runner that no longer answers', missing(null, true), 'degraded', 'the runner does not answer'],
+  ['a runner that drains', missing({ status: 'draining' }, true), 'degraded', 'the runner is draining'],
   [
-    'one that makes its images',
+    'a runner that builds its images',
     missing({
       status: 'starting',
       starting: {
@@ -42,14 +42,14 @@ test.each<[string, SystemStatus, string, unknown]>([
   expect(document['missing']).toEqual(reason === undefined ? undefined : [{ part: 'runner', reason }]);
 });
 
-test('[R1] state files that the runner has set aside are named, where there are any', () => {
+test('[R1] the runner’s renamed state files are listed, if there are any', () => {
   const told = (setAside: string[]): unknown =>
     healthDocument('1', { ...UP, runner: { status: 'healthy', set_aside: setAside } }, true)['runner'];
   expect(told(['jobs.sqlite.bad-1'])).toMatchObject({ set_aside: ['jobs.sqlite.bad-1'] });
   expect(told([])).not.toHaveProperty('set_aside');
 });
 
-test('[S10] databases that were set aside are named to callers with a key', () => {
+test('[S10] renamed databases are listed for callers with a key', () => {
   const status = { ...UP, setAside: ['v3/a.sqlite.set-aside-1'] };
   expect(healthDocument('1', status, true)).toMatchObject({ set_aside: ['v3/a.sqlite.set-aside-1'] });
   expect(healthDocument('1', status, false)).not.toHaveProperty('set_aside');

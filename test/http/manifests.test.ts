@@ -1,4 +1,4 @@
-/** The catalogue's routes: who may change what, and what counts as a folder (M4, H5, H8). */
+/** The routes of the catalog: permissions, and notations of a folder (M4, H5, H8). */
 import type { ListedManifest, StoredManifest, ChangeReport } from '../../src/domain/catalog.ts';
 import { Hono } from 'hono';
 import { expect, test } from 'vitest';
@@ -9,7 +9,7 @@ import { problemResponse } from '../../src/http/problem.ts';
 import { manifestRoutes } from '../../src/http/routes/manifests.ts';
 import { checkedFetch } from '../support/response-check.ts';
 
-/** The calls that reached the catalogue: `put ann {"kind":"tool","name":"t"} …`. */
+/** The calls that reached the catalog: `put ann {"kind":"tool","name":"t"} …`. */
 const asked: string[] = [];
 
 const TOOL: ListedManifest = {
@@ -64,7 +64,7 @@ function catalogue(report: ChangeReport): ManifestHost {
   };
 }
 
-/** Sends a request of this caller's; the response has to be what the route declares. */
+/** Sends a request of this caller; the response must match the declaration of the route. */
 function caller(principal: Principal, report = REPORT): (path: string, init?: RequestInit) => Promise<Response> {
   asked.length = 0;
   const app = new Hono<EdgeEnv>();
@@ -96,7 +96,7 @@ test.each([
   expect(asked).toEqual([expect.stringMatching(/^\w+ ann /)]);
 });
 
-test('[M4] everyone reads and validates, in the namespace of their own key', async () => {
+test('[M4] every role can read and validate, in the namespace of its own key', async () => {
   await caller(bob)('/manifests');
   expect(asked).toEqual(['list bob null']);
   await caller(bob)('/manifests/validate', { method: 'POST', body: 'kind: Tool\nname: t\n' });
@@ -104,8 +104,8 @@ test('[M4] everyone reads and validates, in the namespace of their own key', asy
 });
 
 test.each([
-  ['a path that leads out', { files: { '../../etc/x.yaml': 'x' } }, 'invalid_request'],
-  ['a path of dots inside', { files: { 'a/../b.yaml': 'x' } }, 'invalid_request'],
+  ['a path outside the folder', { files: { '../../etc/x.yaml': 'x' } }, 'invalid_request'],
+  ['a path with dots inside', { files: { 'a/../b.yaml': 'x' } }, 'invalid_request'],
   ['a control character', { files: { 'a\u0000.yaml': 'x' } }, 'invalid_request'],
   ['no files', {}, 'invalid_request'],
 ])('[M4] %s is refused', async (_what, body, code) => {
@@ -122,10 +122,10 @@ const FOLDER = { files: { 'tools/t.yaml': 'kind: Tool', 'tools/t/main.py': 'prin
 
 test.each([
   ['application/json'],
-  // as `curl -d` calls it
+  // the default of `curl -d`
   ['application/x-www-form-urlencoded'],
   [null],
-])('[M4] [H8] a folder as JSON is a folder, also as %s', async (type) => {
+])('[M4] [H8] a folder as JSON is accepted, also as %s', async (type) => {
   const headers: Record<string, string> = type === null ? {} : { 'content-type': type };
   const body = new TextEncoder().encode(JSON.stringify(FOLDER, null, 1));
   const taken = await caller(ann)('/manifests', { method: 'PUT', headers, body });
@@ -134,7 +134,7 @@ test.each([
   expect(asked).toEqual([`replace ann ${JSON.stringify(files)}`]);
 });
 
-test('[M4] what is no text in a folder is left out, and said', async () => {
+test('[M4] a binary file in a folder is skipped and reported', async () => {
   const form = new FormData();
   form.append('tools/t.yaml', new File(['kind: Tool'], 't.yaml'));
   form.append('logo.png', new File([new Uint8Array([0x89, 0x50, 0xff])], 'logo.png'));
@@ -148,14 +148,14 @@ test('[M4] what is no text in a folder is left out, and said', async () => {
   expect(asked).toEqual(['upload ann [{"path":"tools/t.yaml","text":"kind: Tool"}]']);
 });
 
-test('[M4] one manifest has its own limit, whatever a folder may have', async () => {
+test('[M4] a single manifest has its own limit, below the limit of a folder', async () => {
   const body = `kind: Tool\nname: t\ndescription: ${'x'.repeat(1_048_576)}\n`;
   const refused = await caller(ann)('/manifests', { method: 'POST', body });
   expect([refused.status, await refused.json()]).toMatchObject([413, { code: 'body_too_large' }]);
   expect(asked).toEqual([]);
 });
 
-test('[M4] a form without its length, a form that is none, and a body past the limit are refused', async () => {
+test('[M4] a form without its length, an invalid form, and a body past the limit are refused', async () => {
   const form = { 'content-type': 'multipart/form-data; boundary=x' };
   const open = await caller(ann)('/manifests', { method: 'POST', headers: form, body: 'x' });
   expect(await open.json()).toMatchObject({ code: 'body_too_large' });
@@ -180,12 +180,12 @@ test.each([
   ['PUT', '/manifests', 200, { removed: [{ kind: 'tool', name: 'old' }] }],
   ['POST', '/manifests/validate', 200, { valid: true }],
   ['PUT', '/manifests/tool/t', 201, { name: 't', warnings: [] }],
-])('[H4] [M4] %s %s answers what it declares', async (method, path, status, body) => {
+])('[H4] [M4] %s %s answers as declared', async (method, path, status, body) => {
   const response = await caller(ann)(path, { method, body: method === 'GET' ? null : 'kind: Tool\nname: t\n' });
   expect([response.status, await response.json()]).toMatchObject([status, body]);
 });
 
-test('[M4] an upload that loads in part answers 207 with the issues; one that does not load at all is refused', async () => {
+test('[M4] an upload that loads partly answers 207 with the issues; an upload that does not load at all is refused', async () => {
   const post = { method: 'POST', body: 'kind: Tool\nname: t\n' };
   const part = await caller(ann, { ...REPORT, problems: [ISSUE] })('/manifests', post);
   expect([part.status, await part.json()]).toMatchObject([207, { problems: [ISSUE] }]);
@@ -202,7 +202,7 @@ test('[M4] an upload that loads in part answers 207 with the issues; one that do
   expect(await checked.json()).toMatchObject({ valid: false, problems: [ISSUE] });
 });
 
-test('[M4] a manifest and the graph are also given as text', async () => {
+test('[M4] a manifest and the graph are available as text', async () => {
   const yaml = await caller(bob)('/manifests/tool/t?revision=1', { headers: { accept: 'application/yaml' } });
   expect([yaml.headers.get('content-type'), await yaml.text()]).toEqual([
     'application/yaml; charset=utf-8',
@@ -213,7 +213,7 @@ test('[M4] a manifest and the graph are also given as text', async () => {
   expect(await graph.text()).toBe('tool t');
 });
 
-test('[M4] a further version of a manifest answers 200', async () => {
+test('[M4] a new version of a manifest answers 200', async () => {
   const report = { ...REPORT, manifests: [{ ...TOOL, revision: 2 }] };
   const put = { method: 'PUT', body: 'kind: Tool\nname: t\n' };
   expect((await caller(ann, report)('/manifests/tool/t', put)).status).toBe(200);

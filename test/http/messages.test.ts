@@ -1,4 +1,4 @@
-/** Messages that come together, twice, or too many (H1, J7), over the session's surface. */
+/** Messages that are concurrent, repeated, or too many (H1, J7), through the session API. */
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import type { ModelDelta } from '../../src/domain/ports.ts';
@@ -12,11 +12,11 @@ import { checkedSession } from '../support/response-check.ts';
 interface Talk {
   readonly kit: SessionKit;
   send(content: string, options?: { key?: string; query?: string; stream?: boolean }): Promise<Response>;
-  /** Lets the model finish what it is saying, now and from now on. */
+  /** The model completes its current answer and all later ones. */
   speak(): void;
 }
 
-/** A session whose model says nothing until it is told to. */
+/** A session whose model sends nothing until it is released. */
 async function talk(): Promise<Talk> {
   const mute = Promise.withResolvers<void>();
   const kit = await sessionKit({
@@ -54,8 +54,8 @@ const problem = async (response: Response): Promise<[number, string]> => [
   ((await response.json()) as { code: string }).code,
 ];
 
-describe('[J7] the same Idempotency-Key', () => {
-  test('is one run, for twenty requests at once on a slow disk', async () => {
+describe('[J7] requests with the same Idempotency-Key', () => {
+  test('are one run, for twenty concurrent requests on a slow disk', async () => {
     const { kit, send, speak } = await talk();
     const all = Array.from({ length: 20 }, () => send('go', { key: 'k' }));
     await settle();
@@ -65,7 +65,7 @@ describe('[J7] the same Idempotency-Key', () => {
     expect(kit.requests).toHaveLength(1);
   });
 
-  test('gives a late one the whole run again, streamed, from its first event', async () => {
+  test('replay the whole run to a late client, from its first event', async () => {
     const { send, speak } = await talk();
     speak();
     await send('before');
@@ -76,7 +76,7 @@ describe('[J7] the same Idempotency-Key', () => {
     expect(again).toContain('event: agent_completed');
   });
 
-  test('with another message is refused: while the first waits in line, runs, and has ended', async () => {
+  test('with another message are refused: while the first waits, runs, and has ended', async () => {
     const { kit, send, speak } = await talk();
     const running = send('one', { key: 'a' });
     await settle();
@@ -90,7 +90,7 @@ describe('[J7] the same Idempotency-Key', () => {
     expect(kit.session.runCount).toBe(2);
   });
 
-  test('takes no place in a full line, and is not refused by if_busy: its run is there already', async () => {
+  test('use no place in a full queue, and if_busy does not refuse them, because their run exists', async () => {
     const { send, speak } = await talk();
     const first = send('go', { key: 'k' });
     await settle();
@@ -105,7 +105,7 @@ describe('[J7] the same Idempotency-Key', () => {
     await Promise.all(waiting);
   });
 
-  test('must be one that can be remembered', async () => {
+  test('need a key of valid length', async () => {
     const { send } = await talk();
     const long = 'k'.repeat(limits.idempotencyKeyChars + 1);
     expect(await problem(await send('go', { key: long }))).toEqual([400, 'invalid_request']);
@@ -114,7 +114,7 @@ describe('[J7] the same Idempotency-Key', () => {
 });
 
 describe('[H1] several messages', () => {
-  test('at once: one runs, eight wait, the rest is told to come later; all that were taken are answered in order', async () => {
+  test('sent at once: one runs, eight wait, and the others are refused with 429; the accepted ones are answered in order', async () => {
     const { kit, send, speak } = await talk();
     const all = Array.from({ length: 20 }, (_, n) => send(`m${n}`));
     await settle();
@@ -132,7 +132,7 @@ describe('[H1] several messages', () => {
     expect(said.map((content, n) => content?.includes(`m${n}`))).toEqual(said.map(() => true));
   });
 
-  test('of which each would rather be refused than wait: exactly one runs, and the others are told which', async () => {
+  test('with if_busy=reject: exactly one runs, and the others are refused with its run id', async () => {
     const { kit, send, speak } = await talk();
     const all = Array.from({ length: 10 }, (_, n) => send(`m${n}`, { query: '?if_busy=reject' }));
     await settle();
@@ -148,13 +148,13 @@ describe('[H1] several messages', () => {
     expect(kit.session.runCount).toBe(1);
   });
 
-  test.each(['?if_busy=', '?if_busy=wait'])('%s is no way to say it', async (query) => {
+  test.each(['?if_busy=', '?if_busy=wait'])('%s is refused', async (query) => {
     const { send } = await talk();
     expect(await problem(await send('go', { query }))).toEqual([400, 'invalid_request']);
   });
 });
 
-describe('[H5] what a token opened ends with it', () => {
+describe('[H5] everything that a token opened ends with the token', () => {
   async function open(
     path: string,
     init: RequestInit = {},
@@ -199,7 +199,7 @@ describe('[H5] what a token opened ends with it', () => {
     expect(kit.session.busy).toBe(true);
   });
 
-  test('events, and an export that is read slowly', async () => {
+  test('events, and a slowly read export', async () => {
     const events = await open('/events');
     const text = (await events.response).text();
     await settle();

@@ -13,10 +13,10 @@ import { sessionKit } from '../support/session-kit.ts';
 import { edgeApp } from './edge-app.ts';
 import { EVENT_SCHEMAS } from '../../src/domain/event-schemas.ts';
 
-/** Routes that the Worker uses between itself and the object; no client sees them. */
+/** Routes between the Worker and the object; clients cannot call them. */
 const INTERNAL = /session\/\{id\}\/-\//;
 
-/** A value that each parameter takes, and some that it does not. */
+/** A valid value for each parameter, and some invalid ones. */
 const RUN = `run_${'a'.repeat(32)}_1`;
 const GOOD: Readonly<Record<string, string>> = {
   ready: '1',
@@ -81,7 +81,7 @@ const operations = Object.entries(document.paths).flatMap(([path, item]) =>
   Object.entries(item).map(([method, operation]) => ({ name: `${method} ${path}`, ...operation })),
 );
 
-test('[H4] every route is described, once, and the OpenAPI document lists exactly those', () => {
+test('[H4] every route is described once, and the OpenAPI document lists exactly the routes', () => {
   const handlers = (app: { routes: readonly { method: string; path: string }[] }, prefix: string): string[] =>
     app.routes
       .filter(({ method }) => method !== 'ALL')
@@ -97,17 +97,17 @@ describe('[H4] the document', () => {
     const validator = new Validator();
     expect(await validator.validate({ ...document })).toEqual({ valid: true });
     expect(validator.version).toBe('3.1');
-    // It would notice: paths begin with a slash.
+    // The check works: paths begin with a slash.
     expect((await new Validator().validate({ ...document, paths: { x: {} } })).valid).toBe(false);
   });
 
-  test('gives each operation an id of its own', () => {
+  test('gives each operation a unique id', () => {
     const ids = operations.map(({ operationId }) => operationId);
     expect(new Set(ids).size).toBe(ids.length);
     for (const id of ids) expect(id).toMatch(/^[a-z][A-Za-z]+$/);
   });
 
-  test('declares each event, and the union of them as what streams hold', () => {
+  test('declares each event, and the union of events as the content of streams', () => {
     const { schemas } = document.components;
     const events = Object.values(schemas).filter(
       (schema) => 'properties' in schema && 'seq' in Object(schema.properties),
@@ -120,7 +120,7 @@ describe('[H4] the document', () => {
     });
   });
 
-  test('declares the members of every JSON answer, and refers to what it holds', () => {
+  test('declares the members of every JSON answer by reference', () => {
     for (const { name, responses } of operations) {
       for (const { content } of Object.values(responses)) {
         const answer = content?.['application/json'];
@@ -133,7 +133,7 @@ describe('[H4] the document', () => {
     for (const [, name = ''] of references) expect(document.components.schemas).toHaveProperty([name]);
   });
 
-  test('takes bodies from the schemas that validate them', () => {
+  test('takes request bodies from the schemas that validate them', () => {
     const message = document.paths['/agent/session/{id}/message']?.['post'];
     const body = message?.requestBody?.content['application/json']?.schema;
     expect(Object.keys(body?.properties ?? {})).toEqual(['content', 'stream', 'llm_tokens']);
@@ -146,7 +146,7 @@ async function inside(): Promise<ReturnType<typeof createSessionApp>> {
   return createSessionApp({ session, clock: new FakeClock(), destroy: nothing, log: () => undefined });
 }
 
-/** Sends to the router that a route stands in. */
+/** Sends a request to the router of a route. */
 async function ask(route: DescribedRoute, search: string): Promise<readonly [number, string]> {
   const isInside = /^\/agent\/session\/\{id\}(?!\/tokens)/.test(route.path);
   const filled = route.path
@@ -169,7 +169,7 @@ const asked = ROUTES.map((route) => [`${route.method} ${route.path}`, route] as 
 describe.each(asked)('[H4] %s', (_, route) => {
   const names = Object.keys(route.query ?? {});
 
-  test('refuses a query parameter that it does not know, with the nearest one', async () => {
+  test('refuses an unknown query parameter, with the nearest name', async () => {
     const known = names.length === 0 ? 'this route has none' : `known: ${names.join(', ')}`;
     expect(await ask(route, '?zzzzzzzzzzzz=1')).toEqual([
       400,
@@ -187,9 +187,9 @@ describe.each(asked)('[H4] %s', (_, route) => {
     }
   });
 
-  test('refuses one that is repeated, empty or not what it takes', async () => {
+  test('refuses a parameter that is repeated, empty or invalid', async () => {
     for (const [name, field] of Object.entries(route.query ?? {})) {
-      // A session token is judged before anything else of the request.
+      // A session token is checked before anything else in the request.
       if (name === 'token') continue;
       const good = GOOD[name] ?? '';
       for (const search of [`?${name}=${good}&${name}=${good}`, `?${name}=${good}&${name}=`]) {
@@ -210,7 +210,7 @@ describe.each(asked)('[H4] %s', (_, route) => {
     }
   });
 
-  test('is documented with what it checks', () => {
+  test('is documented with the values that it accepts', () => {
     const parameters = document.paths[route.path]?.[route.method]?.parameters ?? [];
     expect(parameters.filter((one) => one.in === 'query').map(({ name }) => name)).toEqual(names);
     for (const { in: where, schema } of parameters) if (where === 'query') expect(schema).toHaveProperty('type');
@@ -223,7 +223,7 @@ test('[H4] a limit is documented as a number with its bounds', () => {
 });
 
 describe('[H4] [H5] order of refusals', () => {
-  test('an unknown session is unknown, whatever is asked of it', async () => {
+  test('a request to an unknown session gives unknown_session, even if it has other errors', async () => {
     const { session } = await sessionKit();
     const gone = Object.create(session, { exists: { value: false } }) as typeof session;
     Object.defineProperty(gone, 'record', {
@@ -236,7 +236,7 @@ describe('[H4] [H5] order of refusals', () => {
     expect((await app.fetch(new Request('http://localhost/events?zzz=1'))).status).toBe(404);
   });
 
-  test('a token is taken once, and out of the address', async () => {
+  test('a token is accepted once, and removed from the URL', async () => {
     const path = `http://localhost/agent/session/ses_${'a'.repeat(32)}/events?token=a.b.c&token=a.b.c`;
     expect((await edge.fetch(new Request(path))).status).toBe(401);
   });
@@ -244,7 +244,7 @@ describe('[H4] [H5] order of refusals', () => {
 
 describe('[H4] members of a body', () => {
   const bodies = ROUTES.flatMap((route) => (route.body === undefined ? [] : [[route.path, route.body] as const]));
-  test.each(bodies)('%s refuses one that it does not know, with the nearest one', (_, schema) => {
+  test.each(bodies)('%s refuses an unknown member, with the nearest name', (_, schema) => {
     const first = Object.keys((schema as unknown as { shape: object }).shape)[0] ?? '';
     const said = (value: unknown): string => {
       try {
@@ -257,7 +257,7 @@ describe('[H4] members of a body', () => {
     expect(said({ [`${first}s_`]: 1 })).toBe(`"${first}s_": unknown member (did you mean "${first}"?)`);
     expect(said({ qqqqqqqqqqqqqq: 1 })).toMatch(/^"q+": unknown member \(known: /);
     expect(said(JSON.parse('{"__proto__": {"stream": false}}'))).toContain('"__proto__": unknown member');
-    // Very many of them cost no more than a few.
+    // Very many unknown members cost no more than a few.
     const many = Object.fromEntries(Array.from({ length: 50_000 }, (_unused, at) => [`${'m'.repeat(50)}${at}`, at]));
     expect(said(many).length).toBeLessThan(400);
   });
@@ -266,13 +266,13 @@ describe('[H4] members of a body', () => {
     [executeBody, 'POST /agent/session/{id}/message continues a session', { protocol_text: 'x' }],
     [messageBody, 'the session id is part of the URL', { content: 'x' }],
     [createSessionBody, 'the system assigns session ids', {}],
-  ])('a session_id where it has no meaning is answered with where it has one', (schema, hint, rest) => {
+  ])('a session_id in the wrong place is refused with the correct place', (schema, hint, rest) => {
     for (const name of ['session_id', 'sessionId', 'session-id']) {
       expect(() => validate(schema, { ...rest, [name]: 'ses_1' })).toThrow(hint);
     }
   });
 });
 
-test('the version is the package’s', () => {
+test('the version is the package’s version', () => {
   expect(VERSION).toBe(rootPackage.version);
 });

@@ -26,7 +26,7 @@ function gathered() {
   return { clock, hub, gather, batches, leave };
 }
 
-test('[J4] the first patch goes at once, those that follow soon go together as one', () => {
+test('[J4] the first patch is sent at once, and the patches that follow soon are sent as one', () => {
   const { clock, hub, batches } = gathered();
   hub.publish([patch(0, 'a')]);
   expect(batches).toEqual([[patch(0, 'a')]]);
@@ -40,7 +40,7 @@ test('[J4] the first patch goes at once, those that follow soon go together as o
   expect(batches[2]).toEqual([patch(3, 'd')]);
 });
 
-test('[J4] a clock that is put back holds up no text', () => {
+test('[J4] a clock that is set back delays no text', () => {
   const { clock, hub, batches } = gathered();
   hub.publish([patch(0, 'a')]);
   clock.advance(-3_600_000);
@@ -49,7 +49,7 @@ test('[J4] a clock that is put back holds up no text', () => {
   expect(batches[1]).toEqual([patch(1, 'b')]);
 });
 
-test('[J1] a journaled event waits for nothing, and comes behind what waited', () => {
+test('[J1] a journaled event is sent at once, after the pending patches', () => {
   const { hub, batches } = gathered();
   hub.publish([patch(0, 'a')]);
   hub.publish([patch(1, 'b')]);
@@ -60,7 +60,7 @@ test('[J1] a journaled event waits for nothing, and comes behind what waited', (
   expect(batches[2]).toBe(batch);
 });
 
-test('[J5] who leaves last takes the gatherer off the session; the end is told behind what waited', () => {
+test('[J5] the last listener that leaves removes the coalescer from the session; the end follows the pending patches', () => {
   const { clock, hub, gather, batches, leave } = gathered();
   hub.publish([patch(0, 'a')]);
   hub.publish([patch(1, 'b')]);
@@ -75,7 +75,7 @@ test('[J5] who leaves last takes the gatherer off the session; the end is told b
   expect(again.flatMap((batch): readonly unknown[] => batch ?? ['end'])).toEqual([patch(2, 'c'), patch(3, 'd'), 'end']);
 });
 
-test('[J4] however they come, patches give the same text in the same order', () => {
+test('[J4] patches at any times give the same text in the same order', () => {
   fc.assert(
     fc.property(
       fc.array(fc.tuple(fc.constantFrom('patch', 'other', 'event', 'time'), fc.string({ maxLength: 3 })), {

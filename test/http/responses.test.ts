@@ -1,4 +1,4 @@
-/** Answers of the routes are what the OpenAPI document declares (H4). */
+/** The answers of the routes match the OpenAPI document (H4). */
 import { describe, expect, test } from 'vitest';
 import { FakeClock } from '../support/fake-clock.ts';
 import { edgeApp } from './edge-app.ts';
@@ -34,7 +34,7 @@ describe('[H4] a session', () => {
     expect(await surface(kit)(path)).toEqual([200, expect.any(Object)]);
   });
 
-  test('GET /runs/{run}, with every way in which an action ends', async () => {
+  test('GET /runs/{run}, with every final status of an action', async () => {
     const kit = await sessionKit();
     const { run_id: run } = await runText(kit, ACTIONS);
     const [status, document] = await surface(kit)(`/runs/${run}`);

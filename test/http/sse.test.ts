@@ -52,7 +52,7 @@ async function frames(stream: ReadableStream<Uint8Array>, count: number): Promis
 
 const ids = (all: string[]): string[] => all.map((frame) => /^id: (\d+)/.exec(frame)?.[1] ?? '-');
 
-test('[J4] a reader who comes back with an id gets exactly the missing events, then live ones', async () => {
+test('[J4] a reader that reconnects with an id gets exactly the missing events, then live ones', async () => {
   const stored = [1, 2, 3].map((seq) => event(seq));
   const from = source(stored);
   const stream = eventStream(from, new Heartbeat(new FakeClock()), { after: 1, runId: null });
@@ -71,19 +71,19 @@ test('[H2] a frame has id, event and data; live patches have no id', async () =>
   expect(live).toBe(`event: thought\ndata: ${JSON.stringify(patch)}`);
 });
 
-test('[J4] an open block is sent whole only to a reader who has its opening event', async () => {
+test('[J4] a reader without the opening event of a block gets the block’s whole text', async () => {
   const patch = textPatch('thought', 9, 0, 'a');
   const stream = eventStream(source([event(1)], [patch]), new Heartbeat(new FakeClock()), { after: 0, runId: null });
   expect(ids(await frames(stream, 1))).toEqual(['1']);
 });
 
-test('[H2] a stream for one run passes other runs over and closes after the terminal event', async () => {
+test('[H2] a stream of one run skips other runs and closes after the terminal event', async () => {
   const stored = [event(1), event(2, { run_id: 'run_2' }), event(3, { type: 'agent_completed' }), event(4)];
   const stream = eventStream(source(stored), new Heartbeat(new FakeClock()), { after: 0, runId: 'run_1' });
   expect(ids(await frames(stream, 99))).toEqual(['1', '3']);
 });
 
-test('[J4] a reader who does not read costs nothing and later gets everything from the journal', async () => {
+test('[J4] a reader that does not read uses no memory, and later gets everything from the journal', async () => {
   const stored: SessionEvent[] = [event(1)];
   const from = source(stored);
   const stream = eventStream(from, new Heartbeat(new FakeClock()), { after: 0, runId: null });
@@ -97,7 +97,7 @@ test('[J4] a reader who does not read costs nothing and later gets everything fr
   expect(ids(all)).toEqual(stored.map(({ seq }) => String(seq)));
 });
 
-test('[J4] one turn is one chunk, in order, and the same bytes for every reader', async () => {
+test('[J4] one turn is one chunk, in order, with the same bytes for every reader', async () => {
   const from = source([]);
   const heartbeat = new Heartbeat(new FakeClock());
   const readers = [1, 2, 3].map(() => eventStream(from, heartbeat, { after: 0, runId: null }).getReader());
@@ -110,7 +110,7 @@ test('[J4] one turn is one chunk, in order, and the same bytes for every reader'
   expect(ids(text.split('\n\n').slice(0, -1))).toEqual(Array.from({ length: 1_000 }, (_, index) => String(index + 1)));
 });
 
-test('[J4] what waits for a reader who never reads is bounded, from the journal and live', async () => {
+test('[J4] the buffer of a reader that never reads is bounded, for replayed and live events', async () => {
   const big = 'x'.repeat(10_000);
   const stored = Array.from({ length: 500 }, (_, index) => event(index + 1, { data: { big } }));
   const from = source(stored);
@@ -123,7 +123,7 @@ test('[J4] what waits for a reader who never reads is bounded, from the journal 
   expect(pages).toBe(1);
 });
 
-test('[J4] a block whose patches were missed comes whole before its closing event', async () => {
+test('[J4] a block with missed patches is sent whole before its closing event', async () => {
   const patch = (offset: number, delta: string): TextPatch => textPatch('response', 2, offset, delta);
   const closed = event(3, { type: 'response_completed', data: { segment: 2, content: 'hello' } });
   const whole = patch(0, 'hello');
@@ -132,17 +132,17 @@ test('[J4] a block whose patches were missed comes whole before its closing even
   const open = (from: ReturnType<typeof source>): ReadableStream<Uint8Array> =>
     eventStream(from, new Heartbeat(new FakeClock()), { after: 2, runId: null });
 
-  // It closed while the reader was away.
+  // The block closed while the reader was disconnected.
   expect(deltas(await frames(open(source([event(1), event(2), closed])), 2))).toEqual([whole.data, closed.data]);
 
-  // It is closed already, and its last patches are still to be sent.
+  // The block has closed, and its last patches have not been sent yet.
   const from = source([event(1), event(2)]);
   const read = frames(open(from), 3);
   await new Promise((resolve) => setImmediate(resolve));
   from.hub.publish([patch(3, 'lo'), closed, event(4)]);
   expect(deltas(await read)).toEqual([whole.data, closed.data, {}]);
 
-  // It was open, and its text so far was sent: nothing is sent twice.
+  // The block was open, and its text so far was sent: no text is sent twice.
   const held = source([event(1), event(2)], [patch(0, 'hel')]);
   const live = frames(open(held), 3);
   await new Promise((resolve) => setImmediate(resolve));
@@ -150,7 +150,7 @@ test('[J4] a block whose patches were missed comes whole before its closing even
   expect(deltas(await live)).toEqual([patch(0, 'hel').data, patch(3, 'lo').data, closed.data]);
 });
 
-test('[H2] one timer beats for all readers, and none when nobody reads', async () => {
+test('[H2] all readers share one heartbeat timer, which stops without readers', async () => {
   const clock = new FakeClock();
   let armed = 0;
   const heartbeat = new Heartbeat({
@@ -171,13 +171,13 @@ test('[H2] one timer beats for all readers, and none when nobody reads', async (
   expect(armed).toBe(0);
 });
 
-test('[H2] a reader who comes back after the end of the run is let go', async () => {
+test('[H2] the stream closes for a reader that reconnects after the end of the run', async () => {
   const stored = [event(1), event(2, { type: 'agent_completed' })];
   const stream = eventStream(source(stored, [], true), new Heartbeat(new FakeClock()), { after: 2, runId: 'run_1' });
   expect(await frames(stream, 99)).toEqual([]);
 });
 
-test('[H2] a comment goes out every five seconds', async () => {
+test('[H2] a comment is sent every five seconds', async () => {
   const clock = new FakeClock();
   const stream = eventStream(source([]), new Heartbeat(clock), { after: 0, runId: null });
   const read = frames(stream, 2);
@@ -186,14 +186,14 @@ test('[H2] a comment goes out every five seconds', async () => {
   expect(await read).toEqual([': heartbeat', ': heartbeat']);
 });
 
-test('[J5] leaving takes the reader off the hub', async () => {
+test('[J5] a disconnect removes the reader from the broadcaster', async () => {
   const from = source([]);
   const stream = eventStream(from, new Heartbeat(new FakeClock()), { after: 0, runId: null });
   await stream.cancel();
   expect(() => from.hub.publish([event(1)])).not.toThrow();
 });
 
-test('[H5] a stream that a token opened ends when the token expires, whoever reads; the clock is the given one', async () => {
+test('[H5] a stream opened with a token ends when the token expires, according to the given clock', async () => {
   const clock = new FakeClock();
   const from = source([event(1)]);
   const expiry = { clock, at: clock.now() + 60_000 };
@@ -208,12 +208,12 @@ test('[H5] a stream that a token opened ends when the token expires, whoever rea
   const all = await read;
   expect(ids(all).filter((id) => id !== '-')).toEqual(['1', '2', '3']);
   expect(all.at(-1)).toBe(': the session token has expired; the run continues');
-  // one that has not read yet gets what was sent in time, and no more
+  // a reader that has not read yet gets only what was sent before the expiry
   expect((await frames(slow, 99)).at(-1)).toBe(': the session token has expired; the run continues');
   expect(clock.next).toBeNull();
 });
 
-test('[H5] a stream that has ended waits for no expiry any more', async () => {
+test('[H5] a stream that has ended clears its expiry timer', async () => {
   const clock = new FakeClock();
   const stored = [event(1), event(2, { type: 'agent_completed' })];
   const expiry = { clock, at: clock.now() + 60_000 };
@@ -221,7 +221,7 @@ test('[H5] a stream that has ended waits for no expiry any more', async () => {
   expect(clock.next).toBeNull();
 });
 
-test('[X2] a long replay gives others their turn after each slice, and what happens meanwhile is not lost', async () => {
+test('[X2] a long replay yields after each slice, and includes events that arrive meanwhile', async () => {
   const big = 'x'.repeat(10_000);
   const stored = Array.from({ length: 300 }, (_, index) => event(index + 1, { data: { big } }));
   const from = source(stored);

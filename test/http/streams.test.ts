@@ -1,4 +1,4 @@
-/** Readers of a whole session: cut anywhere, they end with what the journal has (J4). */
+/** Readers of a whole session: with connections cut anywhere, they receive the text of the journal (J4). */
 import { describe, expect, test } from 'vitest';
 import * as fc from 'fast-check';
 import type { SessionEvent } from '../../src/domain/event.ts';
@@ -10,7 +10,7 @@ import { eventStream, sseFrame } from '../../src/http/sse.ts';
 import { sessionKit } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';
 
-/** Everything that text can do: thoughts, bare text, several responses, one that waits for a result, emoji. */
+/** Every kind of text: thoughts, bare text, several responses, one that waits for a result, emoji. */
 const TEXT = `bare words before <thought>first I <action name="echo" id="a">{"x": "🎈🎈", "delay_ms": 5}</action>think 🎈 twice</thought>
 <response final="false">one moment, $a.x it is, and more</response>
 <response final="true">The whole answer: $a.x, 🎈 with a tail that is long enough to be cut in many places.</response>`;
@@ -19,7 +19,7 @@ function tick(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** A session whose model speaks a few characters a turn; time passes with it. */
+/** A session whose model sends a few characters per turn; each turn advances the clock. */
 async function speaking(size: number): Promise<SessionKit> {
   const kit = await sessionKit({
     async *stream(): AsyncGenerator<ModelDelta> {
@@ -35,8 +35,8 @@ async function speaking(size: number): Promise<SessionKit> {
 }
 
 /**
- * A client: applies patches, and takes the closing event's text only of blocks that it saw nothing of
- * while they were open; `ends` is what it shows when a block closes.
+ * A client: applies patches, and uses the text of the closing event only for blocks of which it received no patch;
+ * `ends` holds what it shows when a block closes.
  */
 class Client {
   readonly text = new Map<number, string>();
@@ -72,7 +72,7 @@ class Client {
   }
 }
 
-/** Reads until the run is over; the connection breaks after `cuts[n]` frames of the nth connection. */
+/** Reads until the run has ended; the connection breaks after `cuts[n]` frames of the nth connection. */
 async function readWithCuts(
   session: Session,
   runId: string,
@@ -109,7 +109,7 @@ async function start(size: number): Promise<{ kit: SessionKit; runId: string }> 
   return { kit, runId: run.runId };
 }
 
-/** What the journal holds, as frames. */
+/** The frames of the journal. */
 function replayed(session: Session): string[] {
   const frames: string[] = [];
   for (let after = 0; ;) {
@@ -121,7 +121,7 @@ function replayed(session: Session): string[] {
 }
 
 function expectRight(client: Client, session: Session): void {
-  // Exactly once, in order, byte for byte.
+  // Exactly once, in order, with the same bytes.
   expect(client.journaled).toEqual(replayed(session));
   expect(client.ends.size).toBeGreaterThanOrEqual(4);
   expect(Object.fromEntries(client.ends)).toEqual(Object.fromEntries(client.closing));
@@ -133,7 +133,7 @@ describe('[J4] a reader that only applies patches ends with the journal’s text
     expectRight(await readWithCuts(kit.session, runId, []), kit.session);
   });
 
-  test('cut after every single frame of the stream', async () => {
+  test('cut after every frame of the stream', async () => {
     const { kit, runId } = await start(11);
     const { frames } = await readWithCuts(kit.session, runId, []);
     for (let cut = 1; cut < frames; cut += 1) {
@@ -142,7 +142,7 @@ describe('[J4] a reader that only applies patches ends with the journal’s text
     }
   });
 
-  test('cut again and again, wherever', async () => {
+  test('cut repeatedly at random frames', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.integer({ min: 2, max: 12 }), { maxLength: 30 }),
@@ -156,7 +156,7 @@ describe('[J4] a reader that only applies patches ends with the journal’s text
     );
   });
 
-  test('read only after the end, by ten readers with different places', async () => {
+  test('read after the end, by ten readers at different positions', async () => {
     const { kit, runId } = await start(5);
     await readWithCuts(kit.session, runId, []);
     const all = replayed(kit.session);

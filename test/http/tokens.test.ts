@@ -12,13 +12,13 @@ import { checkedFetch } from '../support/response-check.ts';
 const SECRET = 'a secret for signing that nobody knows';
 const ID = `ses_${'1'.repeat(32)}`;
 const OTHER = `ses_${'2'.repeat(32)}`;
-/** Not an id of this deployment's. */
+/** An id that this deployment did not issue. */
 const MADE_UP = `ses_${'3'.repeat(32)}`;
 const NOW = 1_790_000_000_000;
 const PAGE = 'https://app.example';
 const ANN = { authorization: 'Bearer k-ann' };
 
-/** An edge with one session of Ann's, whose object says what it was asked. */
+/** A Worker with one session of Ann's, whose object records its requests. */
 function edge(
   options: { readonly keys?: string; readonly now?: () => number; readonly missing?: readonly MissingPart[] } = {},
 ) {
@@ -72,7 +72,7 @@ const code = async (response: Response): Promise<[number, string]> => [
 ];
 
 describe('[H5] a token for a browser', () => {
-  test('is issued to the session’s own key only, and says what it is good for', async () => {
+  test('is issued only to the key of the session, and lists its scopes', async () => {
     const on = edge();
     const response = await on.post(`/agent/session/${ID}/tokens`, { scopes: ['read'], expires_in: 60 }, ANN);
     expect(await response.json()).toEqual({
@@ -88,7 +88,7 @@ describe('[H5] a token for a browser', () => {
   });
 
   test.each(['%74ranscript', 'tr%61nscript', '%2D/latest-run', '%2d/execute', '-/latest-run'])(
-    'another spelling of a path opens nothing: /%s',
+    'another encoding of a path gives no access: /%s',
     async (path) => {
       const on = edge();
       const headers = { authorization: `Bearer ${await issued(on, { scopes: ['read'] })}` };
@@ -114,7 +114,7 @@ describe('[H5] a token for a browser', () => {
     expect(await code(await edge().post(`/agent/session/${ID}/tokens`, body, ANN))).toEqual([400, 'invalid_request']);
   });
 
-  test('opens its session as a header and as ?token=, which goes no further than the Worker', async () => {
+  test('gives access as a header and as ?token=, which the Worker does not forward', async () => {
     const on = edge();
     const token = await issued(on);
     on.asked.length = 0;
@@ -153,7 +153,7 @@ describe('[H5] a token for a browser', () => {
     }
   });
 
-  test('[J8] shows an approval to those who may read or approve; a message cannot give one', async () => {
+  test('[J8] with read or approve shows an approval; a message cannot approve', async () => {
     const on = edge();
     const path = `/agent/session/${ID}/approvals/apr_1`;
     for (const [scope, status] of [
@@ -169,13 +169,13 @@ describe('[H5] a token for a browser', () => {
     }
   });
 
-  test('may not approve unless it was said', async () => {
+  test('cannot approve without the scope', async () => {
     const on = edge();
     const headers = { authorization: `Bearer ${await issued(on)}` };
     expect(await code(await on.post(`/agent/session/${ID}/approvals/x`, {}, headers))).toEqual([403, 'forbidden']);
   });
 
-  test('opens no other session, and nothing beside sessions', async () => {
+  test('gives no access to other sessions, nor to anything outside sessions', async () => {
     const on = edge();
     const headers = { authorization: `Bearer ${await issued(on)}` };
     expect(await code(await on.call(`/agent/session/${OTHER}/events`, { headers }))).toEqual([404, 'unknown_session']);
@@ -186,7 +186,7 @@ describe('[H5] a token for a browser', () => {
     expect(await code(await on.post('/agent/assistant/session', {}, headers))).toEqual([403, 'forbidden']);
   });
 
-  test('ends with its time, and with the key that it came from', async () => {
+  test('expires, and is revoked with the key that issued it', async () => {
     let now = NOW;
     const token = await issued(edge(), { expires_in: 60 });
     const path = `/agent/session/${ID}/events?token=${token}`;
@@ -199,7 +199,7 @@ describe('[H5] a token for a browser', () => {
     expect(await code(await without.call(path))).toEqual([401, 'unauthorized']);
   });
 
-  test('forged in any way is 401, and nothing reaches the session', async () => {
+  test('with any forged part gives 401, and no request reaches the session', async () => {
     const on = edge();
     const claims = {
       aud: 'cortex-edge:session',
@@ -241,7 +241,7 @@ describe('[H5] a token for a browser', () => {
     expect(on.asked).toMatchObject([]);
   });
 
-  test('works without keys as well, on this machine', async () => {
+  test('works without API keys on loopback', async () => {
     const on = edge({ keys: '' });
     const response = await on.post(`/agent/session/${ID}/tokens`, {}, {});
     const { token } = (await response.json()) as { token: string };
@@ -250,7 +250,7 @@ describe('[H5] a token for a browser', () => {
     expect(await code(far)).toEqual([403, 'forbidden_origin']);
   });
 
-  test('is not in what is logged', async () => {
+  test('is redacted in logs', async () => {
     const on = edge();
     const token = await issued(on);
     await on.call(`/agent/session/${ID}/tokens?token=${token}`, { method: 'PUT' });
@@ -260,7 +260,7 @@ describe('[H5] a token for a browser', () => {
 });
 
 describe('[H5] origins and hosts', () => {
-  test('a page of a listed origin may call and read the answer, refusals too', async () => {
+  test('a page of a listed origin can send requests and read the answers, including refusals', async () => {
     const on = edge();
     const path = `/agent/session/${ID}/message`;
     const asks = { origin: PAGE, 'access-control-request-method': 'POST' };
@@ -277,7 +277,7 @@ describe('[H5] origins and hosts', () => {
   });
 
   test.each(['https://app.example.evil', 'http://app.example', 'null', 'https://evil.example'])(
-    'a page of %s gets nothing, whatever it presents',
+    'a page of %s gets no access with any credentials',
     async (origin) => {
       const on = edge();
       const token = await issued(on);
@@ -294,14 +294,14 @@ describe('[H5] origins and hosts', () => {
     },
   );
 
-  test('without keys another host gets nothing, not even the health; with keys it may ask how we are', async () => {
+  test('without keys another host cannot read the health; with keys it can', async () => {
     const far = { headers: { host: 'rebound.example' } };
     expect((await edge({ keys: '' }).call('/health', far)).status).toBe(403);
     expect((await edge({ keys: '' }).call('/health')).status).toBe(200);
     expect((await edge().call('/health', far)).status).toBe(200);
   });
 
-  test('[H1] what asks whether to send work hears 503 until everything answers; what asks for life, 200', async () => {
+  test('[H1] the readiness check answers 503 until every part answers; the liveness check answers 200', async () => {
     const starting = edge({ missing: [{ part: 'runner', reason: 'the runner is starting', workedBefore: false }] });
     const statuses = async (on: ReturnType<typeof edge>): Promise<number[]> =>
       await Promise.all(['/health', '/health?ready', '/health?ready=1'].map(async (at) => (await on.call(at)).status));
@@ -314,15 +314,15 @@ describe('[H5] origins and hosts', () => {
   });
 });
 
-describe('[H5] the secret that signs tokens', () => {
-  test('where none is set, no token is given out and none is taken', async () => {
+describe('[H5] the signing secret of tokens', () => {
+  test('without a secret, no token is issued and none is accepted', async () => {
     const tokens = new SessionTokens(
       () => null,
       () => NOW,
     );
     const claim = { sessionId: ID, owner: 'ann', scopes: ['read'], expiresAt: NOW + 1_000 } as const;
     await expect(tokens.issue(claim)).rejects.toMatchObject({ code: 'not_configured', status: 501 });
-    // what a secret that comes of the keys would have signed
+    // a token signed with a secret derived from the keys
     const guessed = await sign(
       { aud: 'cortex-edge:session', sub: ID, own: 'ann', scope: 'read', exp: NOW / 1_000 + 60 },
       'session tokens of ann:run:k-ann',
@@ -331,7 +331,7 @@ describe('[H5] the secret that signs tokens', () => {
     await expect(tokens.read(guessed)).rejects.toMatchObject({ code: 'unauthorized' });
   });
 
-  test('is refused when it is short', () => {
+  test('a short secret is refused', () => {
     expect(parseTokenSecret('')).toBeNull();
     expect(parseTokenSecret('x'.repeat(limits.tokenSecretChars))).not.toBeNull();
     expect(() => parseTokenSecret('x'.repeat(limits.tokenSecretChars - 1))).toThrow('at least 32 characters');
@@ -339,7 +339,7 @@ describe('[H5] the secret that signs tokens', () => {
   });
 });
 
-test('[H5] /health names the model, the runner and endpoints only to a caller with a key, and only what that key has seen', async () => {
+test('[H5] /health names the model, the runner and endpoints only to a caller with a key, limited to that key’s own observations', async () => {
   const on = edge();
   const members = async (init: RequestInit = {}): Promise<string[]> =>
     Object.keys((await (await on.call('/health', init)).json()) as object);
@@ -355,7 +355,7 @@ test('[H5] /health names the model, the runner and endpoints only to a caller wi
   expect(seen).toEqual([{ endpoint: 'seen by ann' }]);
 });
 
-test('[H5] the session is told when the token expires, and nobody else can say so', async () => {
+test('[H5] only the Worker tells the session when the token expires', async () => {
   const on = edge();
   const token = await issued(on, { expires_in: 60 });
   const forged = { [EXPIRY_HEADER]: '9'.repeat(15), [PRINCIPAL_HEADER]: 'bob' };
@@ -365,7 +365,7 @@ test('[H5] the session is told when the token expires, and nobody else can say s
   expect(on.asked.at(-1)).toMatchObject({ principal: 'ann', expires: null });
 });
 
-test('[H1] no object is asked for a session, a run or a token with an id that was made up', async () => {
+test('[H1] no object is started for an invented id of a session, a run or a token', async () => {
   const on = edge();
   for (const [method, path] of [
     ['GET', `/agent/session/${MADE_UP}`],

@@ -42,7 +42,7 @@ function workflow(name: string, trigger: WorkflowTrigger): ResolvedWorkflow {
 
 function worker() {
   const started: { name: string; sessionId: string; owner: string | null; inputs: JsonObject }[] = [];
-  /** Whose catalogues were opened. */
+  /** The owners whose catalogs were opened. */
   const asked = new Set<string | null>();
   const all = [
     workflow('hook', { type: 'webhook', secret: 'TOOL_HOOK' }),
@@ -106,7 +106,7 @@ function signed(body: string, { at = NOW / 1_000, secret = SECRET } = {}): Recor
   return { 'x-cortex-signature': `t=${at},v1=${signature}` };
 }
 
-test('[M6] [H5] schedules are those of the key that asks, soonest first', async () => {
+test('[M6] [H5] a key sees its own schedules, soonest first', async () => {
   const { get } = worker();
   expect(await get('/schedules?count=1', 'k-bob')).toMatchObject({
     schedules: [
@@ -124,7 +124,7 @@ describe('[M6] webhooks', () => {
     expect(started).toMatchObject([{ name: 'hook', inputs: { n: 1 } }]);
   });
 
-  test('the same delivery again is the same session', async () => {
+  test('a repeated delivery gives the same session', async () => {
     const { started, post } = worker();
     const headers = signed('{"n":1}');
     const [first, again] = [
@@ -137,7 +137,7 @@ describe('[M6] webhooks', () => {
     expect(started[2]?.sessionId).not.toBe(started[0]?.sessionId);
   });
 
-  test('[H5] belong to the key that they name, else to the first admin; no other catalogue is opened', async () => {
+  test('[H5] belong to the key in the URL, otherwise to the first admin key; no other catalog is opened', async () => {
     const { started, asked, post } = worker();
     await post('/webhooks/hook', '{"n":1}', signed('{"n":1}'));
     await post('/webhooks/hook?owner=bob', '{"n":1}', signed('{"n":1}'));
@@ -147,7 +147,7 @@ describe('[M6] webhooks', () => {
     expect([...asked]).toEqual(['ann', 'bob']);
   });
 
-  test('[X3] the operator’s secret starts a shipped workflow for the first admin, and no other workflow', async () => {
+  test('[X3] the operator’s secret starts a bundled workflow for the first admin, and no other workflow', async () => {
     const { started, post } = worker();
     const signedBy = (secret: string): Record<string, string> => signed('{"n":1}', { secret });
     expect((await post('/webhooks/shipped', '{"n":1}', signedBy(OPERATORS)))[0]).toBe(202);
@@ -168,10 +168,10 @@ describe('[M6] webhooks', () => {
     ['from the future', '/webhooks/hook', signed('{"n":1}', { at: NOW / 1_000 + limits.webhookSeconds + 1 })],
     ['for a workflow whose secret is not set', '/webhooks/unset', signed('{"n":1}')],
     ['for a workflow without a webhook', '/webhooks/by_hand', signed('{"n":1}')],
-    ['for no workflow at all', '/webhooks/nowhere', signed('{"n":1}')],
-    ['for a name that no key has', '/webhooks/hook?owner=mallory', signed('{"n":1}')],
+    ['for an unknown workflow', '/webhooks/nowhere', signed('{"n":1}')],
+    ['for an unknown key name', '/webhooks/hook?owner=mallory', signed('{"n":1}')],
     ['with a broken header', '/webhooks/hook', { 'x-cortex-signature': 't=x,v1=y' }],
-  ])('%s: refused in the same words, and nothing starts', async (_, path, headers) => {
+  ])('%s: refused with the same message, and nothing starts', async (_, path, headers) => {
     const { started, post } = worker();
     const [status, problem] = await post(path, '{"n":1}', headers);
     expect([status, problem['code'], problem['detail']]).toEqual([
@@ -182,7 +182,7 @@ describe('[M6] webhooks', () => {
     expect(started).toEqual([]);
   });
 
-  test('inputs that the workflow does not take are said', async () => {
+  test('inputs that the workflow does not declare are refused', async () => {
     const { post } = worker();
     expect(await post('/webhooks/hook', '{"n":"x"}', signed('{"n":"x"}'))).toMatchObject([
       400,
@@ -198,7 +198,7 @@ describe('[M6] webhooks', () => {
 describe('[M6] events', () => {
   const ann = { authorization: 'Bearer k-ann' };
 
-  test('start every workflow that waits for them, as runs of the caller', async () => {
+  test('start every workflow with that event, as runs of the caller', async () => {
     const { started, post } = worker();
     const [status, { runs }] = await post('/events/order', '{"data":{"n":3}}', ann);
     expect(status).toBe(202);
@@ -209,7 +209,7 @@ describe('[M6] events', () => {
     ]);
   });
 
-  test('need a key, and one that nobody waits for starts nothing', async () => {
+  test('need a key, and an event without workflows starts nothing', async () => {
     const { started, post } = worker();
     expect((await post('/events/order', '{}'))[0]).toBe(401);
     expect(await post('/events/other', '{}', ann)).toMatchObject([202, { runs: [] }]);

@@ -1,6 +1,6 @@
 /**
- * The worst inputs of one tenant leave the thread to others (X2), in steps of work, which no machine changes. How long
- * others wait beside them in the whole system is measured by `npm run bench:neighbours`.
+ * The worst inputs of one tenant leave the thread to others (X2). Measured in steps of work, which are the same on every
+ * machine; `npm run bench:neighbours` measures the waiting times of the whole system.
  */
 import { expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
@@ -12,13 +12,13 @@ import type { SessionKit } from '../support/session-kit.ts';
 import { WORST_INPUTS } from '../support/worst-inputs.ts';
 import type { Tenant } from '../support/worst-inputs.ts';
 
-/** Those that need nothing but a session or a request; stores, catalogues and clocks have their own tests of steps. */
+/** Inputs that need only a session or a request; stores, catalogs and clocks have their own tests of steps. */
 const INPUTS = WORST_INPUTS.filter(
   ({ name, prepare }) =>
     /^(?:json_query|condition|references|actions|plan|messages): /.test(name) && prepare === undefined,
 );
 
-/** What the shares of one tenant did together. */
+/** The steps of all shares of one tenant. */
 class Account {
   readonly turns = new FairQueue(hastyClock());
   steps = 0;
@@ -81,10 +81,10 @@ function tenant(account: Account): Tenant {
   };
 }
 
-test.each(INPUTS)('[X2] $name: what is more than a turn waits for its turns', async ({ send, answer }) => {
+test.each(INPUTS)('[X2] $name: work beyond one turn is spread over several turns', async ({ send, answer }) => {
   const account = new Account();
   expect((await send(tenant(account))).text).toMatch(answer);
   if (account.steps <= limits.turnSteps) return;
-  // Nothing interrupts an evaluation, and parallel actions are charged together.
+  // An evaluation is never interrupted, and parallel actions are charged together.
   expect(account.steps / account.waits).toBeLessThanOrEqual(4 * limits.querySteps);
 });

@@ -23,8 +23,8 @@ function completed(output: Json): EventOf<'action_completed'> {
 
 const text = new TextDecoder();
 
-describe('[J6] what is an artifact', () => {
-  test('a large text as text, a large object as JSON, nothing else', () => {
+describe('[J6] outputs that become artifacts', () => {
+  test('a large text becomes a text artifact, a large object a JSON artifact; nothing else does', () => {
     const long = 'é'.repeat(limits.artifactBytes / 2);
     expect(artifactsOf(completed(long))).toEqual([]);
     const [asText] = artifactsOf(completed(`${long}!`));
@@ -41,7 +41,7 @@ describe('[J6] what is an artifact', () => {
     expect(artifactsOf({ ...completed(`${long}!`), type: 'action_failed' } as unknown as SessionEvent)).toEqual([]);
   });
 
-  test('files of any size, by both forms', () => {
+  test('files of any size become artifacts, in both notations', () => {
     const files = artifactsOf(
       completed({
         files: [
@@ -66,20 +66,23 @@ describe('[J6] what is an artifact', () => {
   });
 
   test.each(['text/html', 'image/svg+xml', 'application/xhtml+xml', 'text/javascript', 'TEXT/HTML; charset=utf-8'])(
-    'a file that says %s is text',
+    'a file with the type %s becomes plain text',
     (type) => {
       const [file] = artifactsOf(completed({ files: [{ name: 'x', content_type: type, base64: btoa('<script>') }] }));
       expect(file?.entry.content_type).toBe('text/plain; charset=utf-8');
     },
   );
 
-  test.each(['a/b\r\nset-cookie: x', 'nonsense', '"; x'])('the type %j becomes bytes', (type) => {
-    const [file] = artifactsOf(completed({ files: [{ name: 'x', content_type: type, base64: '' }] }));
-    expect(file?.entry.content_type).toBe('application/octet-stream');
-  });
+  test.each(['a/b\r\nset-cookie: x', 'nonsense', '"; x'])(
+    'the invalid type %j becomes application/octet-stream',
+    (type) => {
+      const [file] = artifactsOf(completed({ files: [{ name: 'x', content_type: type, base64: '' }] }));
+      expect(file?.entry.content_type).toBe('application/octet-stream');
+    },
+  );
 });
 
-describe('[J6] how artifacts are named', () => {
+describe('[J6] names of artifacts', () => {
   const ids: readonly (readonly [id: string, seq: number | null])[] = [
     ['art_7', 7],
     ['art_7_1', 7],
@@ -92,7 +95,7 @@ describe('[J6] how artifacts are named', () => {
     ['xart_7', null],
     ['art_7x', null],
   ];
-  test.each(ids)('the event of %s is %j', (id, seq) => {
+  test.each(ids)('%s refers to event %j', (id, seq) => {
     expect(eventOfArtifact(id)).toBe(seq);
   });
 
@@ -107,14 +110,14 @@ describe('[J6] how artifacts are named', () => {
     ['x'.repeat(limits.fileNameChars + 5), 'x'.repeat(limits.fileNameChars)],
     [`${'y'.repeat(limits.fileNameChars)}.csv`, `${'y'.repeat(limits.fileNameChars - 4)}.csv`],
   ];
-  test.each(names)('a file called %j is called %s', (said, name) => {
+  test.each(names)('a file named %j is stored as %s', (said, name) => {
     const [file] = artifactsOf(
       completed({ files: [{ ...(said === undefined ? {} : { name: said }), base64: 'YQ==' }] }),
     );
     expect(file?.entry.name).toBe(name);
   });
 
-  test('an entry says which action of which run it is from, and when it was made', () => {
+  test('an entry names the action and the run, and the time of creation', () => {
     const [file] = artifactsOf(completed({ files: [{ name: 'x', text: 'a' }] }));
     expect(file?.entry).toEqual({
       id: 'art_7_1',
@@ -132,7 +135,7 @@ describe('[J6] how artifacts are named', () => {
     expect(artifactsOf(without as SessionEvent)[0]?.entry.name).toBe('output.txt');
   });
 
-  test.each(['🎈', 'é', 'x'])('a text of %s is an artifact from the limit on in bytes, not in characters', (unit) => {
+  test.each(['🎈', 'é', 'x'])('the size limit of a text of %s counts bytes, not characters', (unit) => {
     const bytes = new TextEncoder().encode(unit).length;
     const fits = unit.repeat(Math.floor(limits.artifactBytes / bytes));
     expect(artifactsOf(completed(fits))).toEqual([]);
@@ -140,7 +143,7 @@ describe('[J6] how artifacts are named', () => {
   });
 });
 
-describe('[J6] what is a file', () => {
+describe('[J6] values that are files', () => {
   const one = (item: Json): unknown => {
     const [file] = artifactsOf(completed({ files: [item] }));
     return file === undefined
@@ -151,14 +154,18 @@ describe('[J6] what is a file', () => {
     ['base64', { name: 'x', base64: btoa('abc') }, ['x', 'application/octet-stream', 3, 'abc']],
     ['text', { name: 'x', text: 'é' }, ['x', 'text/plain; charset=utf-8', 2, 'é']],
     ['text of a type', { name: 'x', content_type: 'Text/CSV', text: 'a' }, ['x', 'text/csv', 1, 'a']],
-    ['a type of none', { name: 'x', content_type: null, mimeType: 'image/png', base64: '' }, ['x', 'image/png', 0, '']],
+    [
+      'a null content_type and a mimeType',
+      { name: 'x', content_type: null, mimeType: 'image/png', base64: '' },
+      ['x', 'image/png', 0, ''],
+    ],
     [
       'both types',
       { name: 'x', content_type: 'image/gif', mimeType: 'image/png', base64: '' },
       ['x', 'image/gif', 0, ''],
     ],
     [
-      'a type that is no text',
+      'a type other than text',
       { name: 'x', content_type: 7, mimeType: 'image/png', base64: '' },
       ['x', 'application/octet-stream', 0, ''],
     ],
@@ -172,15 +179,15 @@ describe('[J6] what is a file', () => {
     ['data without a type', { name: 'x', data: btoa('a') }, null],
     ['data with a type', { mimeType: 'image/png', data: btoa('a') }, ['file-1', 'image/png', 1, 'a']],
     ['base64 before text', { name: 'x', text: 'no', base64: btoa('yes') }, ['x', 'application/octet-stream', 3, 'yes']],
-    ['what is not base64', { name: 'x', base64: '?' }, null],
-    ['a name that is no text', { name: 7, text: 'a' }, null],
+    ['invalid base64', { name: 'x', base64: '?' }, null],
+    ['a name that is not a string', { name: 7, text: 'a' }, null],
     ['a list', ['name'], null],
   ];
   test.each(cases)('%s', (_title, item, file) => {
     expect(one(item)).toEqual(file);
   });
 
-  test('both lists together hold as many as one outcome may have, each read as it is', () => {
+  test('both lists together are limited to the maximum number per outcome, and every file is read', () => {
     const list = (count: number, from: number): Json[] =>
       Array.from({ length: count }, (_, n) => ({ name: `f${from + n}`, text: `${from + n}` }));
     const files = artifactsOf(completed({ content: list(60, 60), files: list(60, 0) }));
@@ -192,14 +199,14 @@ describe('[J6] what is a file', () => {
     expect(artifactsOf(completed({ files: 'x', content: { name: 'x' } }))).toEqual([]);
   });
 
-  test('bytes come back as they were', () => {
+  test('bytes stay unchanged', () => {
     const bytes = Uint8Array.from({ length: 256 }, (_, at) => at);
     const [file] = artifactsOf(completed({ files: [{ name: 'x', base64: btoa(String.fromCharCode(...bytes)) }] }));
     expect(file?.read()).toEqual(bytes);
   });
 });
 
-describe('[J6] over the session’s surface', () => {
+describe('[J6] artifacts in the session API', () => {
   const script = `<script>alert(1)</script>${'x'.repeat(limits.artifactBytes)}`;
 
   async function surface(): Promise<(path: string, headers?: Record<string, string>) => Promise<Response>> {
@@ -213,7 +220,7 @@ describe('[J6] over the session’s surface', () => {
     return async (path, headers = {}) => await fetch(new Request(`http://session${path}`, { headers }));
   }
 
-  test('they are listed, and fetched as something that no browser runs', async () => {
+  test('are listed, and served with headers that prevent a browser from running them', async () => {
     const get = await surface();
     const { artifacts, next } = (await (await get('/artifacts')).json()) as {
       artifacts: { id: string; action_id: string }[];
@@ -248,7 +255,7 @@ describe('[J6] over the session’s surface', () => {
     expect(past.status).toBe(416);
   });
 
-  test.each(['art_1', 'art_999', 'art_4_1', 'art_-1', 'art_', 'x', '..%2f'])('%s is not there', async (id) => {
+  test.each(['art_1', 'art_999', 'art_4_1', 'art_-1', 'art_', 'x', '..%2f'])('%s is not found', async (id) => {
     const get = await surface();
     expect((await get(`/artifacts/${id}`)).status).toBe(404);
   });

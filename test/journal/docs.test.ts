@@ -7,7 +7,7 @@ import { newJournal } from './journal-kit.ts';
 
 const page = readFileSync(new URL('../../docs/journal.md', import.meta.url), 'utf8');
 
-test('[H3] the events in docs/journal.md are those of the schemas (npm run docs writes them)', () => {
+test('[H3] docs/journal.md lists the events of the schemas (npm run docs updates them)', () => {
   expect(page).toBe(withEventTables(page));
 });
 
@@ -20,7 +20,7 @@ test('[J6] docs/journal.md names every table, and no other', () => {
   expect(documented.toSorted()).toEqual(tables.toSorted());
 });
 
-test('docs/journal.md states the limits that hold', () => {
+test('docs/journal.md states the current limits', () => {
   expect(limits.artifactBytes).toBe(32 * 1_024);
   expect(limits.patchCoalesceMs).toBe(8);
   expect(limits.readerQueueBytes).toBe(1_048_576);

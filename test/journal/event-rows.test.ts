@@ -1,4 +1,4 @@
-/** How the events of one turn are put into few statements (J1). */
+/** The rows of one turn's events are written with few statements (J1). */
 import { expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import { inParts } from '../../src/journal/event-rows.ts';
@@ -17,14 +17,14 @@ const row = (seq: number, data: string | null, state: string | null = null): Eve
 ];
 const long = 'x'.repeat(limits.inlineBytes + 1);
 
-/** The parts: numbers of rows that are written alone, lists of numbers for those that go together. */
+/** The parts: a number is a row that is written alone, a list is rows that are written together. */
 function parts(rows: readonly EventRow[]): unknown[] {
   return [...inParts(rows)].map((part) =>
     typeof part === 'string' ? (JSON.parse(part) as EventRow[]).map(([seq]) => seq) : part[0],
   );
 }
 
-test('[J1] a row alone is written as it is, several as one list', () => {
+test('[J1] a single row is written as it is, several rows as one list', () => {
   expect(parts([])).toEqual([]);
   expect(parts([row(1, '{}')])).toEqual([1]);
   expect(parts([row(1, '{}'), row(2, null), row(3, '{}', '{}')])).toEqual([[1, 2, 3]]);
@@ -32,7 +32,7 @@ test('[J1] a row alone is written as it is, several as one list', () => {
   expect(JSON.parse(String([...inParts(rows)][0]))).toEqual(rows);
 });
 
-test('[J1] long rows are written alone, in their place', () => {
+test('[J1] long rows are written alone, in order', () => {
   expect(parts([row(1, long), row(2, '{}')])).toEqual([1, 2]);
   expect(parts([row(1, '{}'), row(2, '{}'), row(3, '{}', long), row(4, '{}'), row(5, '{}')])).toEqual([
     [1, 2],
@@ -44,7 +44,7 @@ test('[J1] long rows are written alone, in their place', () => {
   expect(parts([row(1, half, `${half}x`), row(2, '{}')])).toEqual([1, 2]);
 });
 
-test('[J1] a list is bounded in size', () => {
+test('[J1] the size of a list is limited', () => {
   const each = 'x'.repeat(limits.inlineBytes);
   const count = Math.ceil(limits.batchChars / limits.inlineBytes);
   const rows = Array.from({ length: count * 2 + 1 }, (_, at) => row(at, each));

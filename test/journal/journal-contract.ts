@@ -1,4 +1,4 @@
-/** What every database behind the journal must do: run on node:sqlite and on a real Durable Object. */
+/** The contract of every database behind the journal: runs on node:sqlite and on a real Durable Object. */
 import { expect, test } from 'vitest';
 import type { JournalEntry, SessionEvent } from '../../src/domain/event.ts';
 import { encodeEvent } from '../../src/domain/event.ts';
@@ -11,7 +11,7 @@ import { runIdOf } from '../../src/journal/run-id.ts';
 import { anyData, membersOf } from '../support/events.ts';
 import { newJournal, SESSION_ID, SESSION_RECORD, withStatements } from './journal-kit.ts';
 
-/** With every field that a record may have. */
+/** A record with every field. */
 const RECORD: SessionRecord = { ...SESSION_RECORD, user_id: 'u1', metadata: { from: 'test' } };
 const RUN_ID = runIdOf(SESSION_ID, 1);
 
@@ -19,9 +19,9 @@ function entry(data: JsonObject, more: Partial<JournalEntry> = {}): JournalEntry
   return { type: 'warning', runId: RUN_ID, iteration: 1, at: 5, data: anyData(data), ...more };
 }
 
-/** `withDb` gives the body an empty database; `reopen` is what a new instance of the object would see. */
+/** `withDb` gives the body an empty database; `reopen` gives it as a new instance of the object sees it. */
 export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void> | void) => Promise<void>): void {
-  test('[J4] events are numbered from 1 without a gap, also by the next instance', () =>
+  test('[J4] events are numbered from 1 without a gap, across instances too', () =>
     withDb(async (db) => {
       const journal = newJournal(db, RECORD);
       expect([1, 2].map((n) => journal.append(entry({ n })).seq)).toEqual([1, 2]);
@@ -32,7 +32,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       expect(next.range({ after: 0, limit: 10 }).map(({ event }) => event.seq)).toEqual([1, 2, 3]);
     }));
 
-  test('[J6] the database says what it takes up', () =>
+  test('[J6] the database reports its size', () =>
     withDb((db) => {
       const journal = newJournal(db, RECORD);
       const before = db.sizeBytes();
@@ -44,7 +44,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       expect(journal.full).toBe(false);
     }));
 
-  test('[J4] what is replayed is byte for byte what was sent', () =>
+  test('[J4] a replay has the same bytes as the live stream', () =>
     withDb(async (db) => {
       const journal = newJournal(db, RECORD);
       const sent = [
@@ -56,7 +56,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       expect(replayed).toEqual(sent);
     }));
 
-  test('[J1] the events of one turn are written by few statements, and are what they would be one by one', () =>
+  test('[J1] few statements write the events of one turn, with the same result as one statement for each event', () =>
     withDb(async (db) => {
       const statements: string[] = [];
       const watched = withStatements(db, (sql) => {
@@ -88,7 +88,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       expect(db.exec(`SELECT ${columns} FROM events`)).toEqual(together);
     }));
 
-  test('[J4] what could not be written leaves no gap in the numbers', () =>
+  test('[J4] a failed write leaves no gap in the numbers', () =>
     withDb(async (db) => {
       let full = false;
       const watched = withStatements(db, (sql) => {
@@ -107,7 +107,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       expect(new Journal(db).range({ after: 0, limit: 9 }).map(({ event }) => membersOf(event)['n'])).toEqual([1, 5]);
     }));
 
-  test('[J6] an event takes over nothing of the long values of one that could not be written', () =>
+  test('[J6] an event never reuses the long values of a failed write', () =>
     withDb(async (db) => {
       let full = false;
       const watched = withStatements(db, (sql) => {
@@ -130,7 +130,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       ]);
     }));
 
-  test('[J6] a value larger than a row comes back whole, and surrogate pairs are not torn', () =>
+  test('[J6] a value larger than a row is restored completely, and no surrogate pair is split', () =>
     withDb(async (db) => {
       const journal = newJournal(db, RECORD);
       const text = `x${'🎈'.repeat(Math.ceil(limits.rowBytes / 2))}`;
@@ -143,7 +143,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       expect(Number(longest)).toBeLessThanOrEqual(limits.rowBytes);
     }));
 
-  test('[J1] what is not synced yet is not for readers', () =>
+  test('[J1] readers do not see events before they are synced', () =>
     withDb(async (db) => {
       const journal = newJournal(db, RECORD);
       await journal.sync();
@@ -155,7 +155,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       expect(journal.page(0)).toHaveLength(1);
     }));
 
-  test('[J4] [J6] pages for readers are bounded in number and in size, and hold what was sent', () =>
+  test('[J4] [J6] pages for readers are limited in number and size, and contain the events as sent', () =>
     withDb(async (db) => {
       const journal = newJournal(db, RECORD);
       const sizes = [10, limits.inlineBytes + 1, limits.readerPageBytes, 10, limits.rowBytes * 2, 10];
@@ -172,7 +172,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       expect(pages.map(({ length }) => length)).toEqual([3, 2, limits.pageRows, limits.pageRows, 1]);
     }));
 
-  test('[J3] runs are numbered, found by id and by idempotency key, and unfinished ones are known', () =>
+  test('[J3] runs are numbered, found by id and idempotency key, and listed while unfinished', () =>
     withDb((db) => {
       const journal = newJournal(db, RECORD);
       const first = journal.runs.create({ content: 'hello' }, 10, 'running', 'key-1');
@@ -196,7 +196,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       expect([...journal.eventsOf(journal.runs.require(1))]).toHaveLength(1);
     }));
 
-  test('[J6] [J9] inputs that no event carries are read back in order, each with the event that it came after', () =>
+  test('[J6] [J9] inputs that no event contains are read in order, each with the event that preceded it', () =>
     withDb((db) => {
       const journal = newJournal(db, RECORD);
       journal.runs.create({ content: 'hello' }, 10, 'running');
@@ -229,7 +229,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       expect(journal.history.outcomeCache(1)).toEqual([]);
     }));
 
-  test('[P6] what stands for later actions is kept by key, with the result that the journal holds', () =>
+  test('[P6] a cached outcome is stored by key, and its result is read from the journal', () =>
     withDb((db) => {
       const journal = newJournal(db, RECORD);
       const seqs = ['first', 'second'].map(
@@ -249,7 +249,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       expect(new Journal(db).outcomes.get('k')).toEqual({ ...kept(seqs[1], null), output: 'second' });
     }));
 
-  test('[P6] what has expired goes, then the oldest; keys that last have a limit of their own', () =>
+  test('[P6] expired outcomes are removed first, then the oldest; idempotency keys have their own limit', () =>
     withDb((db) => {
       const journal = newJournal(db, RECORD);
       const { seq } = journal.append(entry({ output: 1 }, { type: 'action_completed' }));
@@ -270,7 +270,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       expect(keys.has('c0')).toBe(false);
     }));
 
-  test('[S5] durations come back in the order in which they were seen; what names no target counts for none', () =>
+  test('[S5] durations are returned in the order of the actions; an action without a target is ignored', () =>
     withDb(async (db) => {
       const journal = newJournal(db, RECORD);
       const done = (state: JsonObject): void =>
@@ -284,7 +284,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       expect(seen.at(-1)).toEqual({ target: 'tool/x', ms: limits.durationsRead + 1 });
     }));
 
-  test('[J9] a database of the first schema is brought forward, with what it holds', () =>
+  test('[J9] a database of the first schema is migrated with its data', () =>
     withDb((db) => {
       const journal = newJournal(db, RECORD);
       journal.setVariable('x', 1);
@@ -299,7 +299,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       expect([...next.variables()]).toEqual([['x', { json: '1', bytes: 2 }]]);
     }));
 
-  test('variables survive the instance', () =>
+  test('variables survive a new instance', () =>
     withDb((db) => {
       const journal = newJournal(db, RECORD);
       journal.setVariable('x', { deep: [1] });
@@ -309,7 +309,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       expect([...new Journal(db).variables()]).toEqual([['y', { json: '2', bytes: 2 }]]);
     }));
 
-  test('[J9] a database of newer code is refused and nothing is written', () =>
+  test('[J9] a database of newer code is refused without a write', () =>
     withDb((db) => {
       const journal = newJournal(db, RECORD);
       journal.setVariable('x', 1);
@@ -318,7 +318,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       expect(db.exec(`SELECT version FROM schema_version`)).toEqual([{ version: 999 }]);
     }));
 
-  test('a session in which nothing has happened is a single row, and whatever comes first finds the tables', () =>
+  test('a session without events is a single row, and its tables exist before the first write', () =>
     withDb((db) => {
       const tables = (): unknown[] =>
         db.exec(`SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '\\_%' ESCAPE '\\'`);
@@ -344,7 +344,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       expect([next.record, [...next.variables()]]).toEqual([RECORD, [['x', { json: '1', bytes: 2 }]]]);
     }));
 
-  test('looking for a session that is not there leaves no trace', () =>
+  test('reading a session that does not exist writes nothing', () =>
     withDb((db) => {
       expect(new Journal(db).record).toBeNull();
       const tables = db.exec(

@@ -1,4 +1,4 @@
-/** A new session's journal. */
+/** Creates the journal of a new session. */
 import type { SqlDatabase } from '../../src/domain/ports.ts';
 import type { SessionRecord } from '../../src/domain/session.ts';
 import { Journal } from '../../src/journal/journal.ts';
@@ -21,7 +21,7 @@ export function newJournal(sql: SqlDatabase, record: Partial<SessionRecord> = {}
   return journal;
 }
 
-/** The database, which hands each statement to `before` first; what that throws, the statement throws. */
+/** Calls `before` with each statement before it runs; an exception from `before` is the statement's exception. */
 export function withStatements(db: SqlDatabase, before: (statement: string) => void): SqlDatabase {
   return {
     exec: (sql, ...parameters) => {

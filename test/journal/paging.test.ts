@@ -1,4 +1,4 @@
-/** Long sessions: pages, export, and what opening one costs (J6). */
+/** Long sessions: pages, export, and the cost of opening one (J6). */
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import { Journal } from '../../src/journal/journal.ts';
@@ -32,7 +32,7 @@ async function talk(messages: number, text = (n: number): string => `question ${
   return kit;
 }
 
-test('[H1] history and runs come in pages, the newest first, each in order', async () => {
+test('[H1] history and runs have pages, newest page first, each in chronological order', async () => {
   const get = surface(await talk(7));
   const seen: string[][] = [];
   const runs: number[] = [];
@@ -56,7 +56,7 @@ test.each(['limit=0', 'limit=101', 'limit=x', 'before=x', 'before=run_1'])('[H4]
   expect((await get(`/runs?${query}`)).status).toBe(400);
 });
 
-test('[J6] a page of long messages ends before it outgrows an answer; the rest is on the next', async () => {
+test('[J6] a page of long messages ends at the size limit; the rest is on the next page', async () => {
   const long = 'x'.repeat(limits.messageBytes - 10);
   const get = surface(await talk(6, (n) => `${n}${long}`));
   const first = (await (await get('/history')).json()) as { messages: Message[]; next: string };
@@ -68,7 +68,7 @@ test('[J6] a page of long messages ends before it outgrows an answer; the rest i
 });
 
 describe('[H1] export', () => {
-  test('is the session’s record, its runs, every event as it was sent, and the variables', async () => {
+  test('contains the session, its runs, every event as it was sent, and the variables', async () => {
     const kit = await talk(2);
     const lines = (await (await surface(kit)('/export')).text()).trimEnd().split('\n');
     expect(JSON.parse(lines[0] ?? '')).toMatchObject({ session: { session_id: SESSION_ID, agent: 'assistant' } });
@@ -81,7 +81,7 @@ describe('[H1] export', () => {
     expect(JSON.parse(lines.at(-1) ?? '')).toEqual({ variables: {} });
   });
 
-  test('comes before a deletion that asks for it; who leaves before its end has deleted nothing', async () => {
+  test('runs before a deletion that asks for it; a client that disconnects early deletes nothing', async () => {
     let destroyed = 0;
     const kit = await talk(40, (n) => `${n}${'x'.repeat(20_000)}`);
     const call = surface(kit, async () => void (destroyed += 1));
@@ -96,7 +96,7 @@ describe('[H1] export', () => {
   });
 });
 
-/** How SQLite would carry out the queries that `body` makes. */
+/** The query plans of the statements that `body` runs. */
 function plansOf(sql: NodeSql, body: (observed: NodeSql) => void): string[] {
   const queries = new Map<string, readonly SqlValue[]>();
   body({
@@ -111,7 +111,7 @@ function plansOf(sql: NodeSql, body: (observed: NodeSql) => void): string[] {
   );
 }
 
-test('[J6] a session with 3,000 events opens, and tells its last page, without reading through them', () => {
+test('[J6] opening a session with 3,000 events and reading its last page scans no table', () => {
   const sql = openNodeSql();
   newJournal(sql).setVariable('x', 1);
   fillActions(sql, 3_000);

@@ -1,4 +1,4 @@
-/** What the journal is asked for beside the pages of its readers: parts of runs, earlier results, costs, limits. */
+/** Queries other than the pages of readers: parts of runs, earlier results, costs, limits. */
 import { describe, expect, test } from 'vitest';
 import type { EventType, JournalEntry, SessionEvent } from '../../src/domain/event.ts';
 import { encodeEvent } from '../../src/domain/event.ts';
@@ -43,7 +43,7 @@ function fixture(): Fixture {
 const seqs = (events: readonly { readonly seq?: number | null }[]): unknown[] => events.map(({ seq }) => seq);
 
 describe('ids of runs', () => {
-  test('[J4] a run’s id holds its session’s and its number', () => {
+  test('[J4] a run’s id contains its session’s id and its number', () => {
     expect(runIdOf('ses_ab', 3)).toBe('run_ab_3');
     expect(runIdOf('ab_ses_c', 3)).toBe('run_ab_ses_c_3');
     expect(
@@ -55,7 +55,7 @@ describe('ids of runs', () => {
 });
 
 describe('the cost of events', () => {
-  test('[J6] work counts each event and each character of its data and its state', () => {
+  test('[J6] the cost counts each event and each character of its data and its state', () => {
     const { journal, add } = fixture();
     expect(journal.work).toBe(0);
     add('warning', { a: 1 });
@@ -72,7 +72,7 @@ describe('the cost of events', () => {
     expect(journal.full).toBe(true);
   });
 
-  test('[J6] nothing is appended to a journal without a session', () => {
+  test('[J6] a journal without a session refuses events', () => {
     const journal = new Journal(openNodeSql());
     expect(() => journal.append({ type: 'warning', runId: 'run_a_1', iteration: 1, at: 5, data: anyData({}) })).toThrow(
       'the journal contains no session',
@@ -80,8 +80,8 @@ describe('the cost of events', () => {
   });
 });
 
-describe('what is durable', () => {
-  test('[J1] nothing to write is nothing to wait for; what follows a failed sync is synced again', async () => {
+describe('durability', () => {
+  test('[J1] a sync without changes resolves at once; after a failed sync, the changes are synced again', async () => {
     const { sql, journal, add } = fixture();
     await journal.sync();
     await journal.sync();
@@ -100,18 +100,18 @@ describe('what is durable', () => {
   const changes: readonly (readonly [title: string, change: (journal: Journal) => void])[] = [
     ['a variable', (journal) => journal.setVariable('x', 1)],
     ['a variable that is deleted', (journal) => journal.deleteVariable('x')],
-    ['a feed', (journal) => journal.setFeed('f', 1)],
-    ['a run', (journal) => void journal.runs.create({}, 1, 'queued')],
+    ['a feed value', (journal) => journal.setFeed('f', 1)],
+    ['a new run', (journal) => void journal.runs.create({}, 1, 'queued')],
     ['the start of a run', (journal) => journal.runs.start(1, 2)],
     ['the end of a run', (journal) => journal.runs.end(1, 'completed', 3, false)],
-    ['that a run is complete', (journal) => journal.runs.close(1)],
-    ['inputs of a run', (journal) => journal.runs.addInputs(1, [])],
+    ['the closing of a run', (journal) => journal.runs.close(1)],
+    ['the inputs of a run', (journal) => journal.runs.addInputs(1, [])],
     [
-      'an outcome to be used again',
+      'a cached outcome',
       (journal) => journal.outcomes.remember({ key: 'k', content: 'c', seq: 1, at: 1, expiresAt: null }),
     ],
   ];
-  test.each(changes)('[J1] %s is synced, without an event', async (_title, change) => {
+  test.each(changes)('[J1] %s without an event is synced too', async (_title, change) => {
     const { sql, journal } = fixture();
     await journal.sync();
     const before = sql.syncs;
@@ -120,7 +120,7 @@ describe('what is durable', () => {
     expect(sql.syncs).toBe(before + 1);
   });
 
-  test('[J1] two syncs at once wait for the same, and the earlier one covers only what came before it', async () => {
+  test('[J1] two concurrent syncs wait for the same write, and the earlier one covers only changes before it', async () => {
     const { sql, journal, add } = fixture();
     let release = (): void => undefined;
     sql.onSync = () =>
@@ -138,7 +138,7 @@ describe('what is durable', () => {
 });
 
 describe('parts of a session', () => {
-  test('[J4] a range begins after a number and has a limit; of one run only, if asked for', () => {
+  test('[J4] a range begins after a number and has a limit; it can be restricted to one run', () => {
     const { journal, add } = fixture();
     for (const run of [1, 2, 1, 2, 1]) add('warning', { run }, { run });
     const found = (query: Parameters<Journal['range']>[0]): unknown[] =>
@@ -149,7 +149,7 @@ describe('parts of a session', () => {
     expect(found({ after: 5, limit: 9 })).toEqual([]);
   });
 
-  test('[J1] a page ends where it is asked to, and where events are not durable yet', async () => {
+  test('[J1] a page ends at the requested number, and before events that are not durable', async () => {
     const { journal, add } = fixture();
     for (let n = 0; n < 4; n += 1) add('warning', { n });
     await journal.sync();
@@ -159,7 +159,7 @@ describe('parts of a session', () => {
     ).toEqual([[1, 2], [3, 4], [3, 4], [], []]);
   });
 
-  test('[J6] a slice of a run passes over other runs and other types, and says where the next one begins', () => {
+  test('[J6] a slice of a run skips other runs and other types, and returns the start of the next slice', () => {
     const { journal, add } = fixture();
     add('warning', { a: 1 });
     add('action_queued', {}, { run: 2 });
@@ -168,7 +168,7 @@ describe('parts of a session', () => {
     const all = journal.slice({ run: 1, after: 0, until: 4 });
     expect(seqs(all.found)).toEqual([1, 3, 4]);
     expect(all.next).toBe(4);
-    // Data of 7, 2 and 8 characters: the output is left out.
+    // Data of 7, 2 and 8 characters, without the output.
     expect(all.chars).toBe(7 + 2 + 8 + 3 * limits.eventChars + 4 * limits.passedEventChars);
     expect(all.found.map((event) => event.data)).toEqual([{ a: 1 }, {}, { b: 22 }]);
     expect(seqs(journal.slice({ run: 1, after: 1, until: 3 }).found)).toEqual([3]);
@@ -181,7 +181,7 @@ describe('parts of a session', () => {
     });
   });
 
-  test('[J6] a slice ends after many events of other runs, at a full page, and where its text is long', () => {
+  test('[J6] a slice ends after many events of other runs, at a full page, and at the text limit', () => {
     const { journal, add } = fixture();
     for (let n = 0; n <= limits.passedEvents; n += 1) add('warning', {}, { run: 2 });
     expect(journal.slice({ run: 1, after: 0, until: journal.lastSeq }).next).toBe(limits.passedEvents);
@@ -195,7 +195,7 @@ describe('parts of a session', () => {
     expect([seqs(slice.found), slice.next]).toEqual([[1, 2], 2]);
   });
 
-  test('[J4] one event, its size, its output and its state', () => {
+  test('[J4] an event is read with its size, its output and its state', () => {
     const { journal, add } = fixture();
     const long = 'é'.repeat(limits.rowBytes);
     const sent = [
@@ -210,7 +210,7 @@ describe('parts of a session', () => {
     expect([1, 2, 4].map((seq) => journal.stateAt(seq))).toEqual([{ key: '1/0' }, null, null]);
   });
 
-  test('[J4] all events of a run, however many', () => {
+  test('[J4] all events of a run are read, for any number', () => {
     const { journal, add } = fixture();
     add('warning', {});
     const run = journal.runs.create({}, 1, 'running');
@@ -221,7 +221,7 @@ describe('parts of a session', () => {
     expect([...journal.eventsOf({ ...run, run: 7 })]).toEqual([]);
   });
 
-  test('[F3] feeds are kept by id, the latest of each', () => {
+  test('[F3] the latest value of each feed is kept by id', () => {
     const { sql, journal } = fixture();
     journal.setFeed('b', { n: 1 });
     journal.setFeed('a', [1]);
@@ -234,7 +234,7 @@ describe('parts of a session', () => {
 });
 
 describe('runs', () => {
-  test('[J3] a run has what it was given, until it starts and ends', () => {
+  test('[J3] a run keeps its input and its state until it starts and ends', () => {
     const { journal, add } = fixture();
     add('warning', {});
     const queued = journal.runs.create({ content: 'hello' }, 10, 'queued');
@@ -259,7 +259,7 @@ describe('runs', () => {
     expect(() => journal.runs.require(2)).toThrow('run 2 is not in the journal');
   });
 
-  test('[H1] they are listed in order: the newest, or those before a number', () => {
+  test('[H1] runs are listed in order: the newest ones, or those before a number', () => {
     const { journal } = fixture();
     for (let n = 0; n < 5; n += 1) journal.runs.create({ n }, n, 'queued', n === 3 ? 'key' : null);
     const numbers = (runs: readonly { readonly run: number }[]): number[] => runs.map(({ run }) => run);
@@ -272,7 +272,7 @@ describe('runs', () => {
   });
 
   test.each([10, limits.inlineBytes + 1, limits.rowBytes + 1])(
-    '[J6] an input of %i characters comes back whole',
+    '[J6] an input of %i characters is restored completely',
     (size) => {
       const { sql, journal } = fixture();
       const input = { content: 'x'.repeat(size) };
@@ -287,7 +287,7 @@ describe('runs', () => {
 });
 
 describe('earlier results', () => {
-  test('[L5] a conversation is read as far as it goes into a prompt, long results cut', () => {
+  test('[L5] a conversation is read to the size that fits in a prompt, with long results cut', () => {
     const { journal, add } = fixture();
     const run = journal.runs.create({ content: 'hello' }, 1, 'running');
     const long = 'é"\n'.repeat(limits.historyResultChars);
@@ -321,7 +321,7 @@ describe('earlier results', () => {
     expect(bytes).toBe(sizes.reduce((sum, size) => sum + size, 0));
   });
 
-  test.each(['\\', '"', '\n', '\u0001', 'é', '🎈'])('[L5] a text of %j may be cut anywhere', (unit) => {
+  test.each(['\\', '"', '\n', '\u0001', 'é', '🎈'])('[L5] a text of %j can be cut at any position', (unit) => {
     for (let shift = 0; shift < 7; shift += 1) {
       const { journal, add } = fixture();
       const run = journal.runs.create({}, 1, 'running');
@@ -334,7 +334,7 @@ describe('earlier results', () => {
     }
   });
 
-  test('[L5] a run that has ended is read to its last event; one of very many events is not measured', () => {
+  test('[L5] a finished run is read to its last event; a run with very many events is not measured', () => {
     const { journal, add } = fixture();
     const first = journal.runs.create({ content: 'a' }, 1, 'running');
     add('response_completed', { text: 'hi' });
@@ -349,7 +349,7 @@ describe('earlier results', () => {
     expect(journal.history.conversationBytes({ ...many, lastSeq: many.lastSeq - 1 })).toBeLessThan(Infinity);
   });
 
-  test('[L5] a conversation of more events than a page is read to its end', () => {
+  test('[L5] a conversation with more events than a page is read to its end', () => {
     const { journal, add } = fixture();
     const run = journal.runs.create({}, 1, 'running');
     for (let n = 0; n < limits.pageRows * 2 + 1; n += 1) add('response_completed', { text: `${n}` });
@@ -357,7 +357,7 @@ describe('earlier results', () => {
     expect(texts).toEqual(Array.from({ length: limits.pageRows * 2 + 1 }, (_, n) => `${n}`));
   });
 
-  test('[P12] names reach back to the last clear_context, and say what reading them costs', () => {
+  test('[P12] names are found back to the last clear_context, with the cost of reading their values', () => {
     const { journal, add } = fixture();
     const long = 'x'.repeat(limits.rowBytes);
     add('action_completed', { output: 1 }, { actionId: 'old', state: { output_key: 'report' } });
@@ -373,7 +373,7 @@ describe('earlier results', () => {
     expect(journal.history.outcomeCache(3)[0]).toEqual({ seq: 6, id: 'c', outputKey: null, bytes: 12 });
   });
 
-  test('[F5] the latest ended actions, newest first', () => {
+  test('[F5] the latest finished actions are listed, newest first', () => {
     const { journal, add } = fixture();
     const ends = [
       'action_completed',
@@ -390,7 +390,7 @@ describe('earlier results', () => {
     expect(seqs(journal.history.recentActions(2))).toEqual([10, 8]);
   });
 
-  test('[J8] a question is found by its id, with what ended it', () => {
+  test('[J8] an approval is found by its id, with the event that ended it', () => {
     const { journal, add } = fixture();
     const ask = (id: string, actionId: string, iteration = 1): SessionEvent =>
       add('approval_requested', { approval_id: id }, { actionId, iteration, state: { of: id } });
@@ -415,7 +415,7 @@ describe('earlier results', () => {
     ]);
   });
 
-  test('[J6] outcomes that may hold artifacts: large ones, and those that look like files', () => {
+  test('[J6] large outcomes and outcomes that look like files are listed as possible artifacts', () => {
     const { journal, add } = fixture();
     const done = (output: unknown): void => void add('action_completed', { output } as JsonObject, { actionId: 'a' });
     done('small');
@@ -440,13 +440,13 @@ describe('earlier results', () => {
     expect(journal.history.outcomesWithArtifacts(0, journal.lastSeq).next).toBe(limits.searchedEvents);
   });
 
-  test('[P6] an outcome whose event is not in the journal is not there', () => {
+  test('[P6] an outcome without an event in the journal is ignored', () => {
     const { journal } = fixture();
     journal.outcomes.remember({ key: 'k', content: 'c', seq: 99, at: 1, expiresAt: null });
     expect(journal.outcomes.get('k')).toBeNull();
   });
 
-  test('[P6] idempotency keys have a limit of their own: past it the oldest tenth goes', () => {
+  test('[P6] idempotency keys have their own limit: beyond it the oldest tenth is removed', () => {
     const { sql, journal } = fixture();
     const remember = (n: number): void =>
       journal.outcomes.remember({ key: `k${n}`, content: 'c', seq: n, at: 1_000, expiresAt: null });
@@ -457,7 +457,7 @@ describe('earlier results', () => {
     expect(count()).toEqual({ n: limits.idempotencyKeys * 0.9, first: limits.idempotencyKeys * 0.1 + 1 });
   });
 
-  test('[P6] what has expired goes when a journal first keeps something; what expires later stays', () => {
+  test('[P6] expired outcomes are removed with the first write of a journal; later ones stay', () => {
     const { sql, journal } = fixture();
     const remember = (kept: Journal, key: string, at: number, expiresAt: number | null): void =>
       kept.outcomes.remember({ key, content: 'c', seq: 1, at, expiresAt });
@@ -469,7 +469,7 @@ describe('earlier results', () => {
 });
 
 describe('the schema', () => {
-  test('[J9] newer data is refused, saying which version is read', () => {
+  test('[J9] newer data is refused with the supported schema version', () => {
     const { sql, journal } = fixture();
     journal.setVariable('x', 1);
     const version = Number(sql.exec(`SELECT version FROM schema_version`)[0]?.['version']);
@@ -479,7 +479,7 @@ describe('the schema', () => {
     );
   });
 
-  test('[J9] runs of an older schema that had not ended are open', () => {
+  test('[J9] unfinished runs of an older schema are open', () => {
     const { sql, journal } = fixture();
     for (const status of ['queued', 'running', 'queued', 'queued'] as const) journal.runs.create({}, 1, status);
     journal.runs.end(3, 'waiting', 2, true);

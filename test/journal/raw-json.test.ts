@@ -27,8 +27,8 @@ const head = { seq: 7, type: 'action_completed', session_id: 's', run_id: 'r', i
 const stored = (data: JsonObject): EventOf<'action_completed'> =>
   storedEvent(head, JSON.stringify(data)) as EventOf<'action_completed'>;
 
-describe('[J4] an event that was read', () => {
-  test('is encoded as it was sent, parsed or not', () => {
+describe('[J4] an event that is read', () => {
+  test('is encoded exactly as it was sent, parsed or not', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), json), fc.boolean(), (data, isNamed) => {
         const named = isNamed ? { ...head, action_id: 'a', action_name: 'n' } : head;
@@ -45,7 +45,7 @@ describe('[J4] an event that was read', () => {
 });
 
 describe('[J6] JSON that is not parsed', () => {
-  test('an output is cut out of its event', () => {
+  test('an output is extracted from its event', () => {
     const rest = fc.constantFrom<JsonObject>({}, { ms: 3, attempt: 1 }, { ms: 0, attempt: 2, cached: true });
     fc.assert(
       fc.property(tricky, rest, (output, more) => {
@@ -57,7 +57,7 @@ describe('[J6] JSON that is not parsed', () => {
     expect(outputJson(stored({ output: { a: 1 }, other: 'x' }))).toBe('{"a":1}');
   });
 
-  test('members and items are found where they are', () => {
+  test('the positions of members and items are correct', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), tricky), fc.array(tricky), (object, list) => {
         const text = JSON.stringify(object);
@@ -94,7 +94,7 @@ describe('[J6] JSON that is not parsed', () => {
     expect(endOf(text, from)).toBe(end);
   });
 
-  test('a string is one only where a quote begins it', () => {
+  test('a value is a string only if it begins with a quote', () => {
     expect(stringAt('["a",1]', { from: 1, to: 4 })).toBe('a');
     expect(stringAt('["a",1]', { from: 5, to: 6 })).toBeUndefined();
     expect(stringAt('"a"', undefined)).toBeUndefined();

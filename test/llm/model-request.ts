@@ -1,6 +1,6 @@
 import type { ModelRequest } from '../../src/domain/ports.ts';
 
-/** One message of a user, and no options. */
+/** One user message without options. */
 export function modelRequest(more: Partial<ModelRequest> = {}): ModelRequest {
   return {
     messages: [{ role: 'user', content: 'hello' }],

@@ -1,11 +1,11 @@
-/** Stryker's reporter of `npm run test:mutation`: each mutant that survives, as soon as that is known. */
+/** Stryker reporter of `npm run test:mutation`: prints each surviving mutant at once. */
 import { readFileSync } from 'node:fs';
 
 interface Result {
   readonly status: string;
   readonly fileName: string;
   readonly replacement?: string;
-  /** From 1. */
+  /** Starts at 1. */
   readonly location: { readonly start: { readonly line: number } };
 }
 

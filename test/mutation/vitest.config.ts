@@ -2,14 +2,14 @@ import { defineConfig } from 'vitest/config';
 import { BaseSequencer } from 'vitest/node';
 import type { TestSpecification } from 'vitest/node';
 
-/** Files that take long run last: most mutants are killed before them. */
+/** Slow files run last: most mutants are killed before them. */
 class LongLast extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     return (await super.sort(files)).toReversed();
   }
 }
 
-/** The tests of one room, for `npm run test:mutation`: a mutant must be killed by the tests beside its source. */
+/** The tests of one top-level folder, for `npm run test:mutation`: they must kill the mutants of the same folder in src/. */
 export default defineConfig({
   test: {
     include: [`test/${process.env['MUTATION_ROOM'] ?? '*'}/**/*.test.ts`],

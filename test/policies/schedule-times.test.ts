@@ -15,7 +15,7 @@ test.each([
   expect(nextTime({ cron, timezone }, at(now), at(last), limits.cronMinMs)).toBe(at(next));
 });
 
-test('[M6] the operator may allow more', () => {
+test('[M6] the operator can allow shorter intervals', () => {
   const every = { cron: '* * * * * *', timezone };
   expect(nextTime(every, at('12:00:00'), at('12:00:00'), 5_000)).toBe(at('12:00:05'));
   expect(nextTime(every, at('12:00:00'), null, limits.cronMinMs)).toBe(at('12:00:01'));
@@ -23,7 +23,7 @@ test('[M6] the operator may allow more', () => {
 
 const daily = { workflow: 'w', cron: '0 3 * * *', timezone: 'UTC', inputs: {} };
 
-test('[M6] an unchanged schedule keeps its next time; a changed or new one gets its own', () => {
+test('[M6] an unchanged schedule keeps its next time; a changed or new schedule gets a new one', () => {
   const before = [{ ...daily, nextAt: at('01:00:00') }];
   expect(withNextTimes([daily], before, at('00:00:00'), 60_000)).toEqual([{ ...daily, nextAt: at('01:00:00') }]);
   expect(withNextTimes([{ ...daily, inputs: { a: 1 } }], before, at('00:00:00'), 60_000)[0]).toMatchObject({
@@ -37,11 +37,11 @@ test('[M6] an unchanged schedule keeps its next time; a changed or new one gets 
   });
 });
 
-test('[M6] a schedule that is never due is left out', () => {
+test('[M6] a schedule without future times is not listed', () => {
   expect(withNextTimes([{ ...daily, cron: '0 0 30 2 *' }], [], at('00:00:00'), 60_000)).toEqual([]);
 });
 
-test('[M6] the outlook begins with the time that is known', () => {
+test('[M6] the list of future times begins with the stored next time', () => {
   const day = 86_400_000;
   expect(nextTimes(daily, at('03:00:00'), 3, 60_000)).toEqual([
     at('03:00:00'),

@@ -19,7 +19,7 @@ test.each(['never', '-1', '30', '4000d', '1w', '1e9'])('[H8] SESSION_EXPIRY=%s i
   expect(() => parseSessionExpiry(text)).toThrow(EngineError);
 });
 
-test('[H1] a session ends so long after it was last heard of as the setting says', async () => {
+test('[H1] a session expires after the configured time without activity', async () => {
   const kit = await sessionKit({ expiryMs: 3_600_000 });
   expect(kit.session.nextWake()).toBe(3_600_000);
   await runText(kit, '<response final="true">hi</response>');

@@ -5,7 +5,7 @@ const ours = { secret: 'a'.repeat(64), checked: true };
 const theirs = { secret: 'b'.repeat(64), checked: true };
 const invented = `ses_${'0'.repeat(32)}`;
 
-test('the same start has the same id, in its own deployment only', async () => {
+test('the same start gives the same id, in one deployment only', async () => {
   const id = await derivedSessionId(ours, 'schedule x 5');
   expect(id).toMatch(/^ses_[0-9a-f]{32}$/);
   expect(await derivedSessionId(ours, 'schedule x 5')).toBe(id);
@@ -14,7 +14,7 @@ test('the same start has the same id, in its own deployment only', async () => {
   expect(await isSessionId(theirs, id)).toBe(false);
 });
 
-test('an invented id, and one with any character changed, is no session', async () => {
+test('an invented id, and an id with any character changed, is refused', async () => {
   expect(await isSessionId(ours, invented)).toBe(false);
   const id = await withCheck(ours, invented);
   for (const at of [4, 20, 28, 35]) {
@@ -24,7 +24,7 @@ test('an invented id, and one with any character changed, is no session', async 
   expect(await isSessionId(ours, `${id}0`)).toBe(false);
 });
 
-test('where ids carry no check any well-formed id may be a session', async () => {
+test('without a check any well-formed id is accepted', async () => {
   const old = { secret: 'c'.repeat(64), checked: false };
   expect(await isSessionId(old, invented)).toBe(true);
   expect(await isSessionId(old, 'ses_1')).toBe(false);

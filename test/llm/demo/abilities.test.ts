@@ -1,4 +1,4 @@
-/** The demo provider with agents that have agents, workflows and relics: what a newcomer can try without a model (L3). */
+/** The demo provider with agents that use sub-agents, workflows and relics: everything that works without a model (L3). */
 import { describe, expect, test } from 'vitest';
 import { bundled } from '../../../src/catalog/bundled.ts';
 import type { ActionDeclaration } from '../../../src/domain/action.ts';
@@ -25,7 +25,7 @@ function ask(agent: string, user: string): { readonly text: string; readonly act
   return { text, actions: events.flatMap((event) => (event.type === 'action_declared' ? [event.action] : [])) };
 }
 
-test('[L3] several agents are asked at the same time, each in its own words', () => {
+test('[L3] several agents are called at the same time, each with its own message', () => {
   const { actions, text } = ask(
     'research_orchestrator',
     'ask researcher to calculate 6 * 7; ask researcher: what is 5+4',
@@ -38,7 +38,7 @@ test('[L3] several agents are asked at the same time, each in its own words', ()
   for (const { outputKey } of actions) expect(text).toContain(`$${outputKey ?? ''}`);
 });
 
-test('[L3] a workflow runs with the inputs that stand behind its name', () => {
+test('[L3] a workflow runs with the inputs after its name', () => {
   const orders = [{ item: 'lamp', price: 20, quantity: 3 }];
   const { actions } = ask('analyst', `run data_pipeline with ${JSON.stringify({ orders })}`);
   expect(actions).toMatchObject([{ type: 'workflow', name: 'data_pipeline', parameters: { orders } }]);
@@ -65,8 +65,8 @@ test('[L3] a feed is shown by its id', () => {
   expect(demoText({ messages, agent: summaryOf('system_monitor') })).toContain('${system}');
 });
 
-describe('[L3] what the help says to try', () => {
-  test.each(['research_orchestrator', 'analyst', 'notes_keeper', 'archivist'])('works with %s', (name) => {
+describe('[L3] the suggestions of the help text', () => {
+  test.each(['research_orchestrator', 'analyst', 'notes_keeper', 'archivist'])('work with %s', (name) => {
     const { text } = ask(name, 'hello');
     const [, list = ''] = /\nTry:\n([\s\S]*?)\n\n/.exec(text) ?? [];
     const [first = ''] = list.split('\n').map((line) => line.replace(/^- /, ''));

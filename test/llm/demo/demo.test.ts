@@ -43,7 +43,7 @@ interface Said {
   readonly thought: string;
 }
 
-/** What a demo answer is to the runtime. */
+/** A demo answer as the runtime reads it. */
 function read(text: string): Said {
   const parser = createParser({ json: 'repair', actInReasoning: false });
   const events = [...parser.feed(text), ...parser.end()];
@@ -96,7 +96,7 @@ function faults({ events }: Said): ProtocolEvent[] {
 }
 
 describe('the first answer', () => {
-  test('[L3] python and shell start together inside the thought, the sum waits for both, and one final response quotes all three', () => {
+  test('[L3] python and shell start together inside the thought, the sum waits for both, and one final response contains all three', () => {
     const said = say(JUDGED);
     expect(faults(said)).toEqual([]);
     const [power, files, summary] = said.actions;
@@ -189,14 +189,14 @@ describe('the first answer', () => {
   test.each([
     ['wait 2 seconds and 3 seconds in parallel', [2_000, 3_000]],
     ['sleep 100ms, 1.5 s and 1 minute', [100, 1_500, 50_000]],
-  ])('[L3] %j waits side by side', (message, delays) => {
+  ])('[L3] %j waits in parallel', (message, delays) => {
     const said = say(message);
     expect(said.actions.map(({ mode, parameters }) => [mode, parameters['delay_ms']])).toEqual(
       delays.map((delay) => ['async', delay]),
     );
   });
 
-  test('[L3] several requests in one message all start at once, under keys of their own', () => {
+  test('[L3] several requests in one message all start at once, with separate keys', () => {
     const said = say('compute 3+4, 5*6 and the factorial of 20, then fetch https://example.com and add them up');
     expect(faults(said)).toEqual([]);
     const keys = said.actions.map(({ outputKey }) => outputKey);
@@ -208,7 +208,7 @@ describe('the first answer', () => {
     'Use python to compute 2**200, and the shell to list the files, then summarize both.',
     'In python, compute 2**200 and, in parallel, use the shell to list the files. Then combine the results',
     'Please compute 2 to the power of 200 with python, list files using bash and summarise it',
-  ])('[L3] said otherwise it is the same plan: %s', (message) => {
+  ])('[L3] other words give the same plan: %s', (message) => {
     const said = say(message);
     expect(said.actions.map(({ type, outputKey }) => [type, outputKey])).toEqual([
       ['python', 'power'],
@@ -219,7 +219,7 @@ describe('the first answer', () => {
   });
 
   test.each(['What can you do?', 'help', 'who are you?', 'hello'])(
-    '[L3] "%s" is answered by what it can do',
+    '[L3] "%s" is answered with the abilities',
     (words) => {
       const content = say(words).responses[0]?.content;
       expect(content).toContain('I can:');
@@ -227,14 +227,14 @@ describe('the first answer', () => {
     },
   );
 
-  test('[L3] what is not understood is said beside what is done', () => {
+  test('[L3] parts that are not understood are named beside the result', () => {
     const said = say('tell me a joke and compute 6 * 7');
     expect(said.actions).toHaveLength(1);
     expect(said.responses[0]?.content).toContain('I did not understand: a joke');
   });
 
   test.each(['hello', 'what can you do?', '', 'Wie wird das Wetter?'])(
-    '[L3] %j is answered with what it is and what to try',
+    '[L3] %j is answered with an introduction and suggestions',
     (message) => {
       const said = say(message);
       expect(faults(said)).toEqual([]);
@@ -243,12 +243,12 @@ describe('the first answer', () => {
       expect(said.responses[0]?.content).toContain('not a language model');
       const tries = said.responses[0]?.content.split('Try:\n')[1]?.split('\n\n')[0]?.split('\n') ?? [];
       expect(tries).toHaveLength(3);
-      // and each of them works
+      // each suggestion works
       for (const line of tries) expect(say(line.slice(2)).actions.length).toBeGreaterThan(0);
     },
   );
 
-  test('[X4] an agent without python and shell is not made to use them', () => {
+  test('[X4] an agent without python and shell gets no such actions', () => {
     const agent = agentOf('research_orchestrator');
     const said = say(`${JUDGED} and what is 3 + 4`, { agent });
     expect(said.actions.map(({ name }) => name)).toEqual(['calculator']);
@@ -277,7 +277,7 @@ describe('the first answer', () => {
 });
 
 describe('memory and feeds', () => {
-  test('[L3] a variable remembered in an earlier turn is recalled by its reference', () => {
+  test('[L3] a variable from an earlier turn is read by its reference', () => {
     const history = [{ user: 'remember my favourite colour is green', generations: [{ text: 'x', results: [] }] }];
     const said = say('what is my favourite colour?', { history });
     expect(said.actions).toEqual([]);
@@ -285,7 +285,7 @@ describe('memory and feeds', () => {
     expect(say('what is my favourite colour?').responses[0]?.content).toContain('did not understand');
   });
 
-  test('[F2] the time comes from a feed that has it', () => {
+  test('[F2] the time comes from a feed if there is one', () => {
     const current = { user: 'what time is it?', generations: [], feeds: [{ id: 'clock', value: '12:00', ageMs: 0 }] };
     const said = read(demoText({ messages: messagesOf(current), agent: assistant }));
     expect(said.responses[0]?.content).toContain('{clock}');
@@ -293,7 +293,7 @@ describe('memory and feeds', () => {
 });
 
 describe('later generations', () => {
-  test('[L3] progress says something that is not final, then sums up and ends', () => {
+  test('[L3] progress sends a non-final response, then a summary, and ends', () => {
     const message = `${JUDGED}, show progress`;
     const first = say(message);
     expect(first.responses.map(({ final }) => final)).toEqual([false]);
@@ -310,7 +310,7 @@ describe('later generations', () => {
     expect(second.responses[0]?.content).toContain('{summary}');
   });
 
-  test('[L3] a failure is seen in the results, told with its reason, and nothing is run again', () => {
+  test('[L3] a failure is reported with its reason, and nothing runs again', () => {
     const message = 'do something that fails and compute 6 * 7';
     const first = say(message);
     const [failing, product] = first.actions;
@@ -334,7 +334,7 @@ describe('later generations', () => {
     expect(second.thought).toContain('One of 2 done, 1 without a result.');
   });
 
-  test('[J2] what a cut generation did not get to is declared again, what is done is not', () => {
+  test('[J2] after a cut generation, only the missing actions are declared again', () => {
     const first = say(JUDGED);
     const [power, files] = first.actions;
     if (power === undefined || files === undefined) throw new Error('two actions');
@@ -343,7 +343,7 @@ describe('later generations', () => {
     expect(second.responses[0]?.final).toBe(true);
   });
 
-  test('[S11] in the last generation it only answers', () => {
+  test('[S11] the last generation only answers', () => {
     const first = say(JUDGED);
     const said = sequel(JUDGED, first, [], true);
     expect(said.actions).toEqual([]);
@@ -351,14 +351,14 @@ describe('later generations', () => {
     expect(said.responses[0]?.content).toContain('has not run');
   });
 
-  test('[S11] however often it is called, it comes to an end', () => {
+  test('[S11] repeated calls always end', () => {
     const generations = Array.from({ length: 4 }, () => ({ text: 'x', results: [] }));
     const said = read(demoText({ messages: messagesOf({ user: JUDGED, generations }), agent: assistant }));
     expect(said.actions).toEqual([]);
     expect(said.responses[0]?.final).toBe(true);
   });
 
-  test('[X1] results of an earlier turn before the message are not taken for this one', () => {
+  test('[X1] results of an earlier turn are not used for this message', () => {
     const first = say(JUDGED);
     const history = [
       {
@@ -370,12 +370,12 @@ describe('later generations', () => {
   });
 });
 
-describe('whatever is said to it', () => {
+describe('any message', () => {
   test('[L3] the same message gives the same text', () => {
     expect(say(JUDGED).text).toBe(say(JUDGED).text);
   });
 
-  test('[X1] no message makes it say anything but well-formed protocol', () => {
+  test('[X1] gives only well-formed protocol text', () => {
     const piece = fc.constantFrom(
       'compute ',
       '2**8',
@@ -436,15 +436,15 @@ describe('whatever is said to it', () => {
     );
   });
 
-  test('[P12] a dollar sign in what the user wrote is a dollar sign', () => {
+  test('[P12] a dollar sign from the user stays a dollar sign', () => {
     const said = say('echo "costs $power and ${files}"');
     expect(said.actions[0]?.parameters).toEqual({ message: 'costs $$power and $${files}' });
     expect(said.actions[0]?.references).toEqual([]);
   });
 
-  // Long enough for what takes quadratic time never to come to its end.
+  // Long enough that a quadratic algorithm would not finish.
   test.each(['compute ', '1, ', '(', 'remember a ', '{"a":', '`a', ' and', '[1', '“', '“a', 'set a to '])(
-    '[L3] a long message of nothing but %j is read and answered',
+    '[L3] a long message of only %j is read and answered',
     (piece) => {
       expect(say(piece.repeat(Math.ceil(limits.messageBytes / piece.length))).responses).not.toEqual([]);
     },
@@ -465,24 +465,24 @@ describe('streaming', () => {
     return all;
   }
 
-  test('[L3] the text comes in deltas of a few characters, then usage marked as an estimate, then the end', async () => {
+  test('[L3] the text is sent in deltas of a few characters, then the estimated usage, then the end', async () => {
     const all = await deltas();
     const texts = all.flatMap((delta) => (delta.type === 'text' ? [delta.text] : []));
     expect(texts.join('')).toBe(say(JUDGED).text);
     const long = texts.filter(({ length }) => length > 8);
-    // one burst: it completes both actions, so that neither waits for the other to be written
+    // one burst that completes both actions, so that neither waits for the other
     expect(long).toHaveLength(1);
     expect(long[0]?.match(/<\/action>/g)).toHaveLength(2);
     expect(all.slice(-2).map(({ type }) => type)).toEqual(['usage', 'finish']);
     expect(all.at(-2)).toMatchObject({ usage: { estimated: true } });
   });
 
-  test('[L3] no delta ends in half a surrogate pair', async () => {
+  test('[L3] no delta ends with half a surrogate pair', async () => {
     const all = await deltas({ messages: [{ role: 'user', content: `tell ${'😀'.repeat(50)}` }] });
     for (const delta of all) if (delta.type === 'text') expect(delta.text.isWellFormed()).toBe(true);
   });
 
-  test("[L3] the pace is the clock's", async () => {
+  test('[L3] the clock determines the pace', async () => {
     const waits: number[] = [];
     const clock: Clock = {
       now: () => 0,

@@ -1,4 +1,4 @@
-/** The script behind `provider-contract.ts`: each scenario in each provider's way, chosen by the model's name. */
+/** The script of `provider-contract.ts`: each scenario in each provider's format, selected by the model's name. */
 import { stringify } from 'yaml';
 import { PRESET_NAMES } from '../../../src/llm/providers/presets.ts';
 

@@ -5,7 +5,7 @@ import { readChunk } from '../../../src/llm/providers/chunk.ts';
 import { errorBody } from '../../../src/llm/providers/error-body.ts';
 import { readBindingChunk } from '../../../src/llm/providers/workers-ai.ts';
 
-/** Any JSON, with the names of the format more often than chance would have it. */
+/** Random JSON in which the names of the format are frequent. */
 const NAMES = (
   'choices delta message content reasoning tool_calls function arguments index id name usage prompt_tokens ' +
   'finish_reason extra_content google thought response error errors'
@@ -20,11 +20,11 @@ const json = fc.letrec<{ value: unknown }>((tie) => ({
   ),
 })).value;
 
-describe('[L1] whatever an endpoint sends', () => {
+describe('[L1] any input from an endpoint', () => {
   test.each([
     ['a chunk', readChunk],
     ['a chunk of the binding', readBindingChunk],
-  ])('%s is read without a throw, as deltas of text only', (_, read) => {
+  ])('%s is read without an exception, and gives text deltas only', (_, read) => {
     fc.assert(
       fc.property(json, (chunk) => {
         for (const delta of read(chunk).deltas) {
@@ -38,7 +38,7 @@ describe('[L1] whatever an endpoint sends', () => {
     );
   });
 
-  test('an error answer becomes one that the client reads', () => {
+  test('an error answer becomes a valid error for the client', () => {
     fc.assert(
       fc.property(
         fc.oneof(
@@ -73,12 +73,12 @@ test.each([
   ['', { message: '' }],
   ['a < b, and no tag', { message: 'a < b, and no tag' }],
   ['<script>never closed', { message: '<script>never closed' }],
-])('[L2] the error answer %s is understood', (text, error) => {
+])('[L2] the error answer %s is classified', (text, error) => {
   expect(JSON.parse(errorBody(text))).toEqual({ error });
 });
 
-/** Where each piece leads to a look at the rest, this never comes to its end. */
-test.each(['<', '<script ', '<style>', '<a', '</'])('[P3] an error page of "%s" alone is read once', (piece) => {
+/** An algorithm that rescans the rest for each piece would not finish. */
+test.each(['<', '<script ', '<style>', '<a', '</'])('[P3] an error page of only "%s" is read in one pass', (piece) => {
   const page = piece.repeat(limits.modelErrorBytes * 8);
   expect(JSON.parse(errorBody(page))).toHaveProperty('error.message');
 });

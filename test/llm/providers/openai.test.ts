@@ -10,7 +10,7 @@ import { modelRequest } from '../model-request.ts';
 
 const KEY = 'sk-test-1234567890';
 
-/** Lets the waits between attempts pass at once and writes them down; time-outs never fire. */
+/** Waits between attempts pass at once and are recorded; timeouts never fire. */
 class HastyClock implements Clock {
   readonly waits: number[] = [];
   now(): number {
@@ -44,7 +44,7 @@ async function read(stream: AsyncIterable<ModelDelta>): Promise<ModelDelta[]> {
   return deltas;
 }
 
-/** Reads until the end or the error; both count. */
+/** Reads until the end or the error, and returns both. */
 async function outcome(
   stream: AsyncIterable<ModelDelta>,
 ): Promise<{ deltas: ModelDelta[]; fault: EngineError | null }> {
@@ -62,7 +62,7 @@ function textOf(deltas: readonly ModelDelta[]): string {
   return deltas.map((delta) => (delta.type === 'text' ? delta.text : '')).join('');
 }
 
-describe('what comes over the stream', () => {
+describe('the content of a stream', () => {
   test('[L1] text, reasoning and tool calls arrive as deltas, then usage, then the finish reason', async () => {
     await using server = await startScriptedLlm([
       {
@@ -92,7 +92,7 @@ describe('what comes over the stream', () => {
     ]);
   });
 
-  test('[L1] the request names model, messages and limits, streams, and passes further fields on', async () => {
+  test('[L1] the request contains model, messages, limits, stream and any additional fields', async () => {
     await using server = await startScriptedLlm([answer('ok')]);
     await read(
       provider(server).stream(
@@ -138,7 +138,7 @@ describe('what comes over the stream', () => {
       'null content',
       { stream: [{ chunk: { choices: [{ index: 0, delta: { content: null } }] } }, 'ok', { finish: 'stop' }] },
     ],
-    ['chunks that are no objects', { stream: [{ data: '7' }, { data: 'null' }, 'ok', { finish: 'stop' }] }],
+    ['chunks that are not objects', { stream: [{ data: '7' }, { data: 'null' }, 'ok', { finish: 'stop' }] }],
     ['comments', { stream: [{ comment: 'PROCESSING' }, 'ok', { comment: 'still' }, { finish: 'stop' }] }],
     [
       'a second choice',
@@ -162,12 +162,12 @@ describe('what comes over the stream', () => {
     ['function_call', 'tool_calls'],
     ['SAFETY', 'content_filter'],
     ['end_turn', 'stop'],
-  ])('[P15] the finish reason %s is %s', async (said, reason) => {
+  ])('[P15] the finish reason %s is reported as %s', async (said, reason) => {
     await using server = await startScriptedLlm([{ stream: ['x', { finish: said }] }]);
     expect((await read(provider(server).stream(modelRequest()))).at(-1)).toEqual({ type: 'finish', reason });
   });
 
-  test('[L6] without usage from the endpoint there is an estimate, marked as one', async () => {
+  test('[L6] without usage from the endpoint, the usage is a marked estimate', async () => {
     await using server = await startScriptedLlm([{ stream: ['12345678', { finish: 'stop' }] }]);
     const deltas = await read(
       provider(server).stream(modelRequest({ messages: [{ role: 'user', content: 'x'.repeat(40) }] })),
@@ -178,7 +178,7 @@ describe('what comes over the stream', () => {
     });
   });
 
-  test('[P15] an end mark without a finish reason is a stop; neither of them is a broken stream', async () => {
+  test('[P15] an end marker without a finish reason is a stop; a stream without both is broken', async () => {
     await using marked = await startScriptedLlm([{ stream: ['ok'] }]);
     expect((await read(provider(marked).stream(modelRequest()))).at(-1)).toEqual({ type: 'finish', reason: 'stop' });
     await using closed = await startScriptedLlm([{ stream: ['half an ans', 'CLOSE'] }]);
@@ -191,7 +191,7 @@ describe('what comes over the stream', () => {
 describe('[P17] functions', () => {
   const tools = [{ name: 'search', summary: 'Searches.', parameters: { type: 'object', properties: {} } }];
 
-  test('are declared where the request names them, and not called where it may only answer', async () => {
+  test('are declared if the request lists them, and cannot be called if it allows only an answer', async () => {
     await using server = await startScriptedLlm([answer('ok')]);
     await read(provider(server).stream(modelRequest()));
     await read(provider(server).stream(modelRequest({ tools })));
@@ -208,7 +208,7 @@ describe('[P17] functions', () => {
     expect(last).toMatchObject({ tool_choice: 'none', tools: [{ type: 'function' }] });
   });
 
-  test('an endpoint that refuses tool_choice is asked again without it', async () => {
+  test('a request is sent again without tool_choice if the endpoint refuses it', async () => {
     await using server = await startScriptedLlm([
       { status: 400, body: { error: { message: 'tool_choice is not supported' } } },
       answer('ok'),
@@ -218,7 +218,7 @@ describe('[P17] functions', () => {
     expect(server.requests[1]?.body).not.toHaveProperty('tool_choice');
   });
 
-  test('what an endpoint puts beside a call goes back beside it', async () => {
+  test('additional fields of a call are sent back with the call', async () => {
     const extra = { google: { thought_signature: 'c2ln' } };
     const given = { index: 0, id: 'a', function: { name: 'f', arguments: '{}' }, extra_content: extra };
     await using server = await startScriptedLlm([
@@ -250,14 +250,14 @@ describe('[P17] functions', () => {
   });
 });
 
-describe('faults before the first delta', () => {
-  test.each([429, 500, 502, 503, 529, 408])('[L2] %d is tried again', async (status) => {
+describe('errors before the first delta', () => {
+  test.each([429, 500, 502, 503, 529, 408])('[L2] %d is retried', async (status) => {
     await using server = await startScriptedLlm([{ status }, answer('ok')]);
     expect(textOf(await read(provider(server).stream(modelRequest())))).toBe('ok');
     expect(server.requests).toHaveLength(2);
   });
 
-  test('[L2] after three attempts the fault is told, with what the endpoint said', async () => {
+  test('[L2] after three attempts the error is reported, with the endpoint’s message', async () => {
     const clock = new HastyClock();
     await using server = await startScriptedLlm([{ status: 503, body: { error: { message: 'all busy' } } }]);
     const { deltas, fault } = await outcome(provider(server, clock).stream(modelRequest()));
@@ -265,7 +265,7 @@ describe('faults before the first delta', () => {
     expect(fault).toMatchObject({ code: 'model_unavailable', details: { status: 503 } });
     expect(fault?.message).toContain('all busy');
     expect(server.requests).toHaveLength(limits.modelAttempts);
-    // full jitter at 0.5: half of a base that doubles
+    // full jitter at 0.5: half of a base delay that doubles
     expect(clock.waits).toEqual([limits.retryDelayMs, limits.retryDelayMs * 2]);
   });
 
@@ -286,22 +286,25 @@ describe('faults before the first delta', () => {
     expect(clock.waits.at(-1)).toBe(4_321);
   });
 
-  test('[L2] an endpoint that wants to be left alone for longer than a retry may wait fails at once', async () => {
+  test('[L2] a Retry-After longer than the maximum wait fails at once', async () => {
     await using server = await startScriptedLlm([{ status: 429, headers: { 'retry-after': '3600' } }]);
     const { fault } = await outcome(provider(server).stream(modelRequest()));
     expect(fault).toMatchObject({ code: 'model_unavailable', details: { retry_after_ms: limits.retryAfterMaxMs } });
     expect(server.requests).toHaveLength(1);
   });
 
-  test.each(['1e300', '9'.repeat(400)])('[L2] a Retry-After beyond all numbers (%s) is a long one', async (written) => {
-    await using server = await startScriptedLlm([{ status: 429, headers: { 'retry-after': written } }]);
-    const { fault } = await outcome(provider(server).stream(modelRequest()));
-    expect(fault).toMatchObject({ details: { retry_after_ms: limits.retryAfterMaxMs } });
-    expect(server.requests).toHaveLength(1);
-  });
+  test.each(['1e300', '9'.repeat(400)])(
+    '[L2] a Retry-After beyond the number range (%s) is a long one',
+    async (written) => {
+      await using server = await startScriptedLlm([{ status: 429, headers: { 'retry-after': written } }]);
+      const { fault } = await outcome(provider(server).stream(modelRequest()));
+      expect(fault).toMatchObject({ details: { retry_after_ms: limits.retryAfterMaxMs } });
+      expect(server.requests).toHaveLength(1);
+    },
+  );
 
   test.each(['-5', 'Wed, 21 Oct 1970 07:28:00 GMT', 'soon'])(
-    '[L2] a Retry-After of "%s" makes nobody wait longer than the backoff',
+    '[L2] a Retry-After of "%s" waits no longer than the backoff',
     async (written) => {
       const clock = new HastyClock();
       await using server = await startScriptedLlm([{ status: 429, headers: { 'retry-after': written } }, answer('ok')]);
@@ -311,14 +314,14 @@ describe('faults before the first delta', () => {
     },
   );
 
-  test.each([400, 401, 403, 404])('[L2] %d is a refusal: it is not tried again', async (status) => {
+  test.each([400, 401, 403, 404])('[L2] %d is a refusal and is not retried', async (status) => {
     await using server = await startScriptedLlm([{ status }]);
     const { fault } = await outcome(provider(server).stream(modelRequest()));
     expect(fault).toMatchObject({ code: 'model_rejected', details: { status } });
     expect(server.requests).toHaveLength(1);
   });
 
-  test('[L2] a spent quota is a refusal although it comes as 429', async () => {
+  test('[L2] an exhausted quota is a refusal, although its status is 429', async () => {
     await using server = await startScriptedLlm([
       { status: 429, body: { error: { message: 'no credit', code: 'insufficient_quota' } } },
     ]);
@@ -326,7 +329,7 @@ describe('faults before the first delta', () => {
     expect(server.requests).toHaveLength(1);
   });
 
-  test('[L2] an error inside the stream counts by its own code', async () => {
+  test('[L2] an error inside the stream is classified by its own code', async () => {
     await using server = await startScriptedLlm([
       { stream: [{ chunk: { error: { code: 502, message: 'upstream' } } }] },
       { stream: [{ chunk: { error: { code: 403, message: 'moderated' } } }] },
@@ -338,14 +341,14 @@ describe('faults before the first delta', () => {
 
   test.each<[string, ScriptedReply]>([
     ['garbage', { stream: [{ data: '{"choices": [' }] }],
-    ['a connection that is cut', { stream: ['CUT'] }],
-    ['an answer without anything in it', { stream: ['CLOSE'] }],
-  ])('[L2] %s before the first delta is tried again', async (_, reply) => {
+    ['a cut connection', { stream: ['CUT'] }],
+    ['an empty answer', { stream: ['CLOSE'] }],
+  ])('[L2] %s before the first delta is retried', async (_, reply) => {
     await using server = await startScriptedLlm([reply, answer('ok')]);
     expect(textOf(await read(provider(server).stream(modelRequest())))).toBe('ok');
   });
 
-  test('[L2] a port where nothing listens is model_unavailable, and the message says why', async () => {
+  test('[L2] a closed port is model_unavailable, and the message gives the reason', async () => {
     const server = await startScriptedLlm([]);
     await server[Symbol.asyncDispose]();
     const { fault } = await outcome(provider(server).stream(modelRequest()));
@@ -365,30 +368,33 @@ describe('faults before the first delta', () => {
       "Unsupported value: 'temperature' does not support 1",
       { max_tokens: 9, stream_options: { include_usage: true } },
     ],
-  ])('[L1] a server that refuses %s is asked again without it, and remembered', async (_, message, fields) => {
-    await using server = await startScriptedLlm([{ status: 400, body: { error: { message } } }, answer('ok')]);
-    const model = provider(server);
-    expect(textOf(await read(model.stream(modelRequest({ temperature: 1, maxTokens: 9 }))))).toBe('ok');
-    await read(model.stream(modelRequest({ temperature: 1, maxTokens: 9 })));
-    expect(server.requests).toHaveLength(3);
-    for (const { body } of server.requests.slice(1)) {
-      expect(body).toEqual({
-        model: 'test-model',
-        messages: [{ role: 'user', content: 'hello' }],
-        stream: true,
-        ...fields,
-      });
-    }
-  });
+  ])(
+    '[L1] a server that refuses %s gets the request again without it, and later requests omit it',
+    async (_, message, fields) => {
+      await using server = await startScriptedLlm([{ status: 400, body: { error: { message } } }, answer('ok')]);
+      const model = provider(server);
+      expect(textOf(await read(model.stream(modelRequest({ temperature: 1, maxTokens: 9 }))))).toBe('ok');
+      await read(model.stream(modelRequest({ temperature: 1, maxTokens: 9 })));
+      expect(server.requests).toHaveLength(3);
+      for (const { body } of server.requests.slice(1)) {
+        expect(body).toEqual({
+          model: 'test-model',
+          messages: [{ role: 'user', content: 'hello' }],
+          stream: true,
+          ...fields,
+        });
+      }
+    },
+  );
 });
 
-describe('models that want the conversation in another form', () => {
+describe('models that need a different conversation format', () => {
   test.each([
     [400, 'System role not supported'],
     [500, 'Jinja Exception: System role not supported'],
     [400, "Unsupported value: 'messages[0].role' does not support 'system' with this model."],
   ])(
-    '[L1] without a system role (%d: %s) the system prompt goes to the user, from then on',
+    '[L1] without a system role (%d: %s) the system prompt moves to the user’s message, for later requests too',
     async (status, message) => {
       await using server = await startScriptedLlm([{ status, body: { error: { message } } }, answer('ok')]);
       const model = provider(server);
@@ -406,12 +412,12 @@ describe('models that want the conversation in another form', () => {
   );
 });
 
-describe('faults behind the first delta', () => {
+describe('errors after the first delta', () => {
   test.each<[string, ScriptedReply]>([
     ['a cut', { stream: ['half', 'CUT'] }],
     ['garbage', { stream: ['half', { data: '{{{' }] }],
     ['an error', { stream: ['half', { chunk: { error: { code: 500, message: 'lost' } } }] }],
-  ])('[L2] %s is never tried again; what was used is told first', async (_, reply) => {
+  ])('[L2] %s is never retried, and the usage is reported first', async (_, reply) => {
     await using server = await startScriptedLlm([reply, answer('again')]);
     const { deltas, fault } = await outcome(provider(server).stream(modelRequest()));
     expect(fault?.code).toBe('model_unavailable');
@@ -426,8 +432,8 @@ describe('faults behind the first delta', () => {
   });
 });
 
-describe('time-outs', () => {
-  test('[L2] no first token in time is model_timeout, and the request is dropped', async () => {
+describe('timeouts', () => {
+  test('[L2] no first token in time is model_timeout, and the request is cancelled', async () => {
     const clock = new FakeClock();
     await using server = await startScriptedLlm([{ stream: [{ comment: 'thinking' }, 'STALL'] }]);
     const reading = outcome(provider(server, clock).stream(modelRequest()));
@@ -439,7 +445,7 @@ describe('time-outs', () => {
     await left;
   });
 
-  test('[L2] silence between tokens is model_timeout; each token starts the wait anew', async () => {
+  test('[L2] silence between tokens is model_timeout; each token restarts the timeout', async () => {
     const clock = new FakeClock();
     await using server = await startScriptedLlm([{ stream: ['a', 'b', 'STALL'] }]);
     const stream = provider(server, clock).stream(modelRequest())[Symbol.asyncIterator]();
@@ -453,7 +459,7 @@ describe('time-outs', () => {
     await expect(stream.next()).rejects.toMatchObject({ code: 'model_timeout' });
   });
 
-  test('[L2] a complete answer is not held for usage that does not come', async () => {
+  test('[L2] a complete answer does not wait for missing usage', async () => {
     const clock = new FakeClock();
     await using server = await startScriptedLlm([{ stream: ['ok', { finish: 'stop' }, 'STALL'] }]);
     const stream = provider(server, clock).stream(modelRequest())[Symbol.asyncIterator]();
@@ -470,7 +476,7 @@ describe('time-outs', () => {
   });
 });
 
-test('[L2] a manifest may give a slow model more time, or less', async () => {
+test('[L2] a manifest can set longer or shorter timeouts', async () => {
   const clock = new FakeClock();
   await using server = await startScriptedLlm([{ stream: [{ comment: 'thinking' }, 'STALL'] }]);
   const model = createOpenAiProvider({
@@ -491,7 +497,7 @@ test('[L2] a manifest may give a slow model more time, or less', async () => {
 });
 
 describe('abort', () => {
-  test('[P15] an abort in the middle ends with finish abort and reaches the endpoint', async () => {
+  test('[P15] an abort during the answer ends with finish abort and reaches the endpoint', async () => {
     const abort = new AbortController();
     await using server = await startScriptedLlm([{ stream: ['a', 'STALL'] }]);
     const deltas = provider(server).stream(modelRequest({ signal: abort.signal }));
@@ -506,7 +512,7 @@ describe('abort', () => {
     ).left;
   });
 
-  test('[P15] an abort before the answer and during a wait for the next attempt ends the same way', async () => {
+  test('[P15] an abort before the answer or between two attempts ends with finish abort too', async () => {
     const abort = new AbortController();
     await using silent = await startScriptedLlm([{ stream: ['STALL'] }]);
     const reading = read(provider(silent).stream(modelRequest({ signal: abort.signal })));
@@ -529,7 +535,7 @@ describe('abort', () => {
     expect(busy.requests).toHaveLength(1);
   });
 
-  test('[P15] a reader that stops reading lets the endpoint go', async () => {
+  test('[P15] a reader that stops reading closes the request', async () => {
     await using server = await startScriptedLlm([{ stream: ['a', 'STALL'] }]);
     for await (const delta of provider(server).stream(modelRequest())) {
       expect(delta).toEqual({ type: 'text', text: 'a' });
@@ -541,8 +547,8 @@ describe('abort', () => {
   });
 });
 
-describe('[P16] an endpoint that never comes to an end', () => {
-  /** A body that goes on for as long as it is read. */
+describe('[P16] an endless answer', () => {
+  /** A body that continues as long as it is read. */
   const endless = (status: number, piece: string) => {
     let sentBytes = 0;
     const bytes = new TextEncoder().encode(piece);
@@ -569,14 +575,14 @@ describe('[P16] an endpoint that never comes to an end', () => {
     return { model, sent: () => sentBytes };
   };
 
-  test('one line without an end is cut off at its limit', async () => {
+  test('an endless line is cut off at its limit', async () => {
     const { model, sent } = endless(200, `data: ${'x'.repeat(1_000_000)}`);
     const { fault } = await outcome(model.stream(modelRequest()));
     expect(fault).toMatchObject({ code: 'model_unavailable', message: expect.stringContaining('sent a line of more') });
     expect(sent()).toBeLessThan(limits.modelLineBytes * (limits.modelAttempts + 1));
   });
 
-  test('an error answer is read as far as it is told', async () => {
+  test('an error answer is read only to the size that is reported', async () => {
     const { model, sent } = endless(400, 'wrong, '.repeat(1_000));
     const { fault } = await outcome(model.stream(modelRequest()));
     expect(fault).toMatchObject({ code: 'model_rejected', message: expect.stringContaining('wrong, wrong') });
@@ -584,8 +590,8 @@ describe('[P16] an endpoint that never comes to an end', () => {
   });
 });
 
-describe('the key', () => {
-  test('[L7] a redirect is not followed: the other origin is never asked', async () => {
+describe('the API key', () => {
+  test('[L7] redirects are not followed: the other origin gets no request', async () => {
     await using other = await startScriptedLlm([answer('stolen')]);
     await using server = await startScriptedLlm([
       { status: 307, headers: { location: `${other.baseUrl}/chat/completions` } },
@@ -602,7 +608,7 @@ describe('the key', () => {
     expect(server.requests[0]?.headers.authorization).toBeUndefined();
   });
 
-  test('[X3] an endpoint that repeats the key does not get it into messages', async () => {
+  test('[X3] a key that the endpoint repeats is redacted in messages', async () => {
     await using server = await startScriptedLlm([
       { status: 401, body: { error: { message: `Incorrect API key: ${KEY}` } } },
     ]);

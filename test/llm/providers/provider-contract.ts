@@ -1,4 +1,4 @@
-/** What every preset owes to a run, whatever its provider's way of streaming: run in Node and in workerd. */
+/** The contract of every provider preset, for any streaming format: runs in Node and in workerd. */
 import { describe, expect, test } from 'vitest';
 import { EngineError } from '../../../src/domain/errors.ts';
 import type { Clock, ModelDelta, ModelProvider } from '../../../src/domain/ports.ts';
@@ -35,7 +35,7 @@ function joined(deltas: readonly ModelDelta[], type: 'text' | 'reasoning'): stri
   return deltas.map((delta) => (delta.type === type ? delta.text : '')).join('');
 }
 
-/** @param baseUrl of a server that follows `contract-script.ts` */
+/** @param baseUrl URL of a server that runs `contract-script.ts` */
 export function providerContract(baseUrl: () => string): void {
   describe.each(PRESET_NAMES)('the preset %s', (preset) => {
     const scenario = async (name: string): Promise<Read> => {
@@ -43,7 +43,7 @@ export function providerContract(baseUrl: () => string): void {
       return await ask(createModel(config, { clock, random: () => 0 }).provider);
     };
 
-    test('[L1] text arrives to the letter, then what was used, then how it ended', async () => {
+    test('[L1] the text arrives unchanged, then the usage, then the finish reason', async () => {
       const { deltas, fault } = await scenario('plain');
       expect(fault).toBeNull();
       expect(joined(deltas, 'text')).toBe('<response final="true">Grüße 😀</response>');
@@ -62,13 +62,13 @@ export function providerContract(baseUrl: () => string): void {
       ]);
     });
 
-    test('[P9] reasoning comes as reasoning, apart from the text', async () => {
+    test('[P9] reasoning arrives as reasoning, separate from the text', async () => {
       const { deltas } = await scenario('think');
       expect(joined(deltas, 'reasoning')).toBe('Let me see.');
       expect(joined(deltas, 'text')).toBe('42');
     });
 
-    test('[P17] native calls become actions, each once, with its arguments', async () => {
+    test('[P17] native calls become actions, each exactly once with its arguments', async () => {
       const { deltas } = await scenario('calls');
       const reader = createToolCallReader({
         json: 'repair',
@@ -85,25 +85,25 @@ export function providerContract(baseUrl: () => string): void {
       expect(['stop', 'tool_calls']).toContain(lastReason(deltas));
     });
 
-    test('[L6] where nothing is told of the tokens, they are estimated and marked', async () => {
+    test('[L6] without reported usage, the tokens are estimated and marked', async () => {
       const { deltas } = await scenario('uncounted');
       expect(deltas.find(({ type }) => type === 'usage')).toMatchObject({ usage: { estimated: true } });
     });
 
-    test('[L2] too many requests: tried again before the first token', async () => {
+    test('[L2] too many requests are retried before the first token', async () => {
       const { deltas, fault } = await scenario('busy');
       expect(fault).toBeNull();
       expect(joined(deltas, 'text')).toBe('at last');
     });
 
-    test('[L2] a refusal is told in the words of the provider, and not tried again', async () => {
+    test('[L2] a refusal is reported in the provider’s words and not retried', async () => {
       const { fault } = await scenario('refused');
       expect(fault?.code).toBe('model_rejected');
       expect(fault?.message).toContain('no such thing as that');
     });
 
     test.each(['cut', 'error', 'garbage'])(
-      '[P15] a stream that breaks off behind its first text (%s) is thrown',
+      '[P15] a stream that breaks off after its first text (%s) throws',
       async (how) => {
         const { deltas, fault } = await scenario(how);
         expect(fault?.code).toBe('model_unavailable');

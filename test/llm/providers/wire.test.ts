@@ -21,23 +21,23 @@ const withCalls: ChatMessage[] = [
   { role: 'user', content: 'go on' },
 ];
 
-describe('[L1] what the presets send', () => {
+describe('[L1] requests of the presets', () => {
   test.each([
     ['openai', { max_completion_tokens: 50 }],
     ['groq', { max_completion_tokens: 50 }],
     ['anthropic', { max_tokens: 50, temperature: 1 }],
     ['mistral', { max_tokens: 50, temperature: 1.5 }],
     ['ollama', { max_tokens: 50, temperature: 1.8 }],
-  ] as const)('%s writes limits and temperature in its way', (name, expected) => {
+  ] as const)('%s sends limits and temperature in its own format', (name, expected) => {
     expect(body(PRESETS[name].quirks, { maxTokens: 50, temperature: 1.8 })).toMatchObject(expected);
   });
 
-  test('usage is asked for, except of those that refuse to be asked', () => {
+  test('usage is requested, except from presets that refuse it', () => {
     const asked = PRESET_NAMES.filter((name) => 'stream_options' in body(PRESETS[name].quirks));
     expect(asked).toEqual(PRESET_NAMES.filter((name) => name !== 'mistral'));
   });
 
-  test('where an endpoint stops too early by itself, a longer answer is asked for, unless the manifest says how long', () => {
+  test('a preset with a short default limit requests a longer answer, unless the manifest sets one', () => {
     const { quirks } = PRESETS['workers-ai'];
     expect(body(quirks)).toMatchObject({ max_tokens: 4_096 });
     expect(body(quirks, { maxTokens: 9 })).toMatchObject({ max_tokens: 9 });
@@ -45,7 +45,7 @@ describe('[L1] what the presets send', () => {
     expect(body(GENERIC)).not.toHaveProperty('max_tokens');
   });
 
-  test('[P17] Mistral gets ids of nine characters, the same for call and answer, and a word before the user', () => {
+  test('[P17] Mistral gets ids of nine characters, the same for call and answer, and a message before the user’s', () => {
     const messages = body(PRESETS.mistral.quirks, { messages: withCalls })['messages'] as {
       role: string;
       tool_calls?: { id: string }[];
@@ -57,7 +57,7 @@ describe('[L1] what the presets send', () => {
     expect(messages[3]?.tool_call_id).toBe(id);
   });
 
-  test('[P17] ids that have nine characters already stay, and different ids stay different', () => {
+  test('[P17] ids of nine characters stay unchanged, and different ids stay different', () => {
     const ids = Array.from({ length: 500 }, (_, n) => `call_${n}`);
     const shortened = ids.map((id) => {
       const toolCalls = [{ id, name: 'f', arguments: '{}' }];
@@ -77,14 +77,14 @@ describe('[L1] what the presets send', () => {
   });
 });
 
-describe('[L1] what an endpoint has refused', () => {
-  test('without a system role the system prompt opens the first user message', () => {
+describe('[L1] features that an endpoint has refused', () => {
+  test('without a system role, the system prompt is the start of the first user message', () => {
     expect(body(GENERIC, { messages: withCalls.slice(0, 2) }, new Set(['system']))['messages']).toEqual([
       { role: 'user', content: 'S\n\nu' },
     ]);
   });
 
-  test('a word is put between a tool and the user', () => {
+  test('an assistant message is inserted between a tool and the user', () => {
     const messages = body(GENERIC, { messages: withCalls }, new Set(['user_after_tool']))['messages'] as {
       role: string;
     }[];
@@ -99,10 +99,10 @@ test.each([
   ['https://api.groq.com.evil.example/v1', null],
   ['http://127.0.0.1:5000/v1', null],
   ['nonsense', null],
-])('[L1] the address %s belongs to %s', (url, name) => {
+])('[L1] the address %s selects %s', (url, name) => {
   expect(presetAt(url)).toBe(name);
 });
 
-test('[L1] every preset with an address of its own is recognised by it', () => {
+test('[L1] the address of every preset selects that preset', () => {
   for (const name of PRESET_NAMES) expect(presetAt(PRESETS[name].example)).toBe(name);
 });

@@ -13,7 +13,7 @@ interface Seen {
   readonly signal: AbortSignal | undefined;
 }
 
-/** The binding as the platform gives it: server-sent events as bytes. */
+/** The binding as the platform provides it: server-sent events as bytes. */
 function binding(answers: readonly (string | object | Error)[]): { ai: AiBinding; seen: Seen[]; left: Promise<void> } {
   const seen: Seen[] = [];
   const { promise: left, resolve: leave } = Promise.withResolvers<void>();
@@ -27,7 +27,7 @@ function binding(answers: readonly (string | object | Error)[]): { ai: AiBinding
       let at = 0;
       return new ReadableStream<Uint8Array>({
         pull(controller) {
-          // Cut anywhere, also inside a character.
+          // Cut at any byte, including inside a character.
           if (at < bytes.length) controller.enqueue(bytes.subarray(at, (at += 7)));
           else if (answer.includes('[DONE]')) controller.close();
         },
@@ -54,7 +54,7 @@ const END = [
 ];
 
 describe('[L1] the Workers AI binding', () => {
-  test('is used where it is there and nothing else is configured; its description says so', () => {
+  test('is used if it exists and nothing else is configured; its description names it', () => {
     const { description } = createModel({}, { clock: new FakeClock(), random: () => 0, ai: binding(['']).ai });
     expect(description).toContain('through the Workers AI binding');
   });
@@ -77,7 +77,7 @@ describe('[L1] the Workers AI binding', () => {
     expect(seen[0]?.inputs).not.toHaveProperty('model');
   });
 
-  test('streams in the platform’s own format of older models', async () => {
+  test('streams in the platform’s own format for older models', async () => {
     const { ai } = binding([
       sse(
         { response: 'Gr', p: 'abc' },
@@ -89,7 +89,7 @@ describe('[L1] the Workers AI binding', () => {
     expect(await read(ai)).toEqual([{ type: 'text', text: 'Gr' }, { type: 'text', text: 'üße' }, ...END]);
   });
 
-  test('a model that cannot stream answers with the whole, calls included', async () => {
+  test('a model that cannot stream sends the complete answer, including calls', async () => {
     const { ai } = binding([
       {
         response: null,
@@ -102,13 +102,13 @@ describe('[L1] the Workers AI binding', () => {
     expect(deltas.at(-1)).toEqual({ type: 'finish', reason: 'tool_calls' });
   });
 
-  test('[L2] what may work later is tried again before the first text; a wrong model is not', async () => {
+  test('[L2] temporary errors before the first text are retried; a wrong model is not', async () => {
     const busy = binding([new Error('3040: Capacity temporarily exceeded'), sse({ response: 'ok' }, '[DONE]')]);
     const clock = new FakeClock();
     const reading = read(busy.ai, modelRequest(), clock);
     while (busy.seen.length < 2) {
       await new Promise((resolve) => setImmediate(resolve));
-      // Waits between attempts only: time-outs are longer.
+      // Advances only the waits between attempts: timeouts are longer.
       if (clock.next !== null && clock.next - clock.now() < limits.betweenTokensMs)
         clock.advance(clock.next - clock.now());
     }

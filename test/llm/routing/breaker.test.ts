@@ -24,14 +24,14 @@ const at = (some: Partial<EndpointIdentity>): EndpointIdentity => ({
 });
 
 describe('[L2] a circuit breaker', () => {
-  test('opens after so many failures in a row, and says for how long', () => {
+  test('opens after a number of failures in a row, and reports the remaining time', () => {
     const { breaker, clock } = opened();
     expect(breaker.state).toBe('open');
     clock.advance(1_000);
     expect(breaker.enter()).toBe(limits.breakerOpenMs - 1_000);
   });
 
-  test('stays closed when a success comes between', () => {
+  test('stays closed after a success in between', () => {
     const breaker = new Breaker(new FakeClock());
     for (let n = 0; n < limits.breakerFailures * 3; n += 1) {
       if (n % limits.breakerFailures === limits.breakerFailures - 1) breaker.succeeded();
@@ -40,7 +40,7 @@ describe('[L2] a circuit breaker', () => {
     expect(breaker.state).toBe('closed');
   });
 
-  test('lets one call through when its time is over; a success closes it', () => {
+  test('allows one call when its time is over; a success closes it', () => {
     const { breaker, clock } = opened();
     clock.advance(limits.breakerOpenMs);
     expect(breaker.state).toBe('half_open');
@@ -51,7 +51,7 @@ describe('[L2] a circuit breaker', () => {
     expect(breaker.enter()).toBeNull();
   });
 
-  test('opens for twice as long each time the trial fails, up to a limit', () => {
+  test('doubles its open time with each failed trial, up to a limit', () => {
     const { breaker, clock } = opened();
     for (let openMs: number = limits.breakerOpenMs; openMs < limits.breakerOpenMaxMs * 4; openMs *= 2) {
       const expected = Math.min(openMs, limits.breakerOpenMaxMs);
@@ -62,7 +62,7 @@ describe('[L2] a circuit breaker', () => {
     }
   });
 
-  test('a trial that was called off leaves room for another', () => {
+  test('a cancelled trial allows another one', () => {
     const { breaker, clock } = opened();
     clock.advance(limits.breakerOpenMs);
     expect(breaker.enter()).toBeNull();
@@ -71,7 +71,7 @@ describe('[L2] a circuit breaker', () => {
     expect(breaker.enter()).toBeNull();
   });
 
-  test('opens at once, for as long as the endpoint asks, within its limit', () => {
+  test('opens at once for the time that the endpoint requests, up to a limit', () => {
     const clock = new FakeClock();
     const breaker = new Breaker(clock);
     breaker.failed(120_000);
@@ -81,7 +81,7 @@ describe('[L2] a circuit breaker', () => {
     expect(other.enter()).toBe(limits.breakerOpenMaxMs);
   });
 
-  test('failures of calls that were under way change nothing once it is open', () => {
+  test('ignores failures of calls that began before it opened', () => {
     const { breaker, clock } = opened();
     clock.advance(10_000);
     breaker.failed();
@@ -89,7 +89,7 @@ describe('[L2] a circuit breaker', () => {
   });
 });
 
-test('[L2] changes are reported, with the host and never a path', () => {
+test('[L2] changes are reported with the host and without the path', () => {
   const clock = new FakeClock();
   const told: EndpointReport[] = [];
   const endpoint = new Endpoints(clock, (report) => told.push(report)).of(at({ address: 'http://a/v1' }));
@@ -108,7 +108,7 @@ test('[L2] changes are reported, with the host and never a path', () => {
   });
 });
 
-test('[L2] a learned latency follows what comes, and is forgotten when it is old', () => {
+test('[L2] a learned latency follows new values, and expires', () => {
   const clock = new FakeClock();
   const endpoint = new Endpoints(clock).of(at({}));
   expect(endpoint.latencyOf('m')).toBeNull();
@@ -120,10 +120,10 @@ test('[L2] a learned latency follows what comes, and is forgotten when it is old
   expect(endpoint.latencyOf('m')).toBeNull();
 });
 
-describe('[L2] what one API key sees of an endpoint', () => {
+describe('[L2] the state of an endpoint for one API key', () => {
   const open = (endpoint: Endpoint, model = 'm'): void => endpoint.breakerOf(model).failed(limits.retryAfterMaxMs);
 
-  test('says nothing to another key, at the same address under the same name of a secret', () => {
+  test('is separate for another key, with the same address and secret name', () => {
     const endpoints = new Endpoints(new FakeClock());
     const anns = endpoints.of(at({ owner: 'ann', key: 'TOOL_KEY' }));
     open(anns);
@@ -138,7 +138,7 @@ describe('[L2] what one API key sees of an endpoint', () => {
     expect(endpoints.of(at({ owner: 'ann', key: 'TOOL_KEY' }))).toBe(anns);
   });
 
-  test('counts for one secret and one model of it', () => {
+  test('is separate for each secret and model', () => {
     const endpoints = new Endpoints(new FakeClock());
     open(endpoints.of(at({ key: 'TOOL_ONE' })));
     expect(endpoints.of(at({ key: 'TOOL_ONE' })).breakerOf('other').state).toBe('closed');
@@ -147,7 +147,7 @@ describe('[L2] what one API key sees of an endpoint', () => {
     expect(endpoints.of(at({ key: 'TOOL_ONE' })).breakerOf('m').state).toBe('open');
   });
 
-  test('is bounded for each key: one cannot make what another has seen forgotten', () => {
+  test('is bounded per key, so that one key cannot evict the state of another', () => {
     const endpoints = new Endpoints(new FakeClock());
     const first = endpoints.of(at({ owner: 'ann', address: '0' }));
     for (let n = 0; n <= limits.knownEndpoints * 2; n += 1) endpoints.of(at({ owner: 'bob', address: String(n) }));

@@ -11,7 +11,7 @@ import { modelRequest } from '../model-request.ts';
 
 type Script = readonly (string | Error)[];
 
-/** Waits between attempts pass at once; the clock itself stands. */
+/** Waits between attempts pass at once; the clock does not advance. */
 class StandingClock extends FakeClock {
   override schedule(delayMs: number, callback: () => void): () => void {
     if (delayMs > limits.retryMaxDelayMs || delayMs === limits.usageGraceMs) return super.schedule(delayMs, callback);
@@ -22,7 +22,7 @@ class StandingClock extends FakeClock {
 
 const request = modelRequest();
 
-/** A caller whose connection says one thing after the other: a text, or a fault. */
+/** A caller whose connection returns the given answers in order: a text, or an error. */
 function setUp(script: Script) {
   const clock = new StandingClock();
   const endpoint = new Endpoint({ name: 'http://model', key: null }, clock);
@@ -62,8 +62,8 @@ function setUp(script: Script) {
   return { ask, endpoint, clock, opened: () => opened };
 }
 
-describe('[L2] the breaker of an endpoint', () => {
-  test('opens over several calls; then nothing is asked, and the fault says for how long', async () => {
+describe('[L2] the circuit breaker of an endpoint', () => {
+  test('opens over several calls; then no request is sent, and the error reports the remaining time', async () => {
     const { ask, endpoint, opened } = setUp([new Error('down')]);
     await ask();
     expect(opened()).toBe(limits.modelAttempts);
@@ -79,7 +79,7 @@ describe('[L2] the breaker of an endpoint', () => {
     expect(opened()).toBe(asked);
   });
 
-  test('is tried by one call when its time is over, and closed by the first text', async () => {
+  test('allows one call when its time is over, and the first text closes it', async () => {
     const { ask, endpoint, clock, opened } = setUp([
       ...Array.from({ length: limits.breakerFailures }, () => new Error('down')),
       'ok',
@@ -92,7 +92,7 @@ describe('[L2] the breaker of an endpoint', () => {
     expect(opened()).toBe(limits.breakerFailures + 1);
   });
 
-  test('a trial that fails is not tried again in the same call', async () => {
+  test('a failed trial is not retried in the same call', async () => {
     const { ask, clock, opened } = setUp([new Error('down')]);
     await ask();
     await ask();
@@ -101,7 +101,7 @@ describe('[L2] the breaker of an endpoint', () => {
     expect(opened()).toBe(limits.breakerFailures + 1);
   });
 
-  test('an aborted call says nothing about the endpoint', async () => {
+  test('an aborted call does not count', async () => {
     const { ask, endpoint } = setUp([new Error('down')]);
     for (let n = 0; n < 10; n += 1) await ask({ ...request, signal: AbortSignal.abort() });
     expect(endpoint.breakerOf('m').state).toBe('closed');
@@ -116,7 +116,7 @@ test('[L2] the time to the first token is learned for each model', async () => {
   expect(endpoint.latencyOf('other')).toBeNull();
 });
 
-/** Stands until the scripts move it; what is due at once happens. */
+/** Advances only by the scripts; timers that are due fire at once. */
 class PromptClock extends FakeClock {
   override schedule(delayMs: number, callback: () => void): () => void {
     if (delayMs > 0) return super.schedule(delayMs, callback);
@@ -125,7 +125,7 @@ class PromptClock extends FakeClock {
   }
 }
 
-/** A caller over scripted chunks: numbers let so many milliseconds pass. Each attempt takes the next list. */
+/** A caller over scripted chunks: a number advances the clock by that many milliseconds. Each attempt uses the next list. */
 function setUpChunks(attempts: readonly Iterable<unknown>[]) {
   const clock = new PromptClock();
   let opened = 0;
@@ -181,23 +181,23 @@ const counts = (prompt: number, completion: number): object => ({
   usage: { prompt_tokens: prompt, completion_tokens: completion },
 });
 
-describe('[L2] the times of an answer', () => {
+describe('[L2] timeouts of an answer', () => {
   const beat = limits.betweenTokensMs / 4;
 
-  test('pieces without anything in them are no tokens: the wait between two goes on', async () => {
+  test('empty pieces are not tokens: the timeout between two tokens continues', async () => {
     const { ask } = setUpChunks([[says('a'), ...Array.from({ length: 8 }, () => [beat, says('')]).flat(), 'STALL']]);
     const { deltas, fault } = await ask();
     expect(fault).toMatchObject({ code: 'model_timeout', message: expect.stringContaining('sent nothing for') });
     expect(deltas[0]).toEqual({ type: 'text', text: 'a' });
   });
 
-  test('tokens that come slowly are waited for, however long the whole takes', async () => {
+  test('slow tokens are accepted, for any total time', async () => {
     const { ask } = setUpChunks([[...Array.from({ length: 12 }, () => [says('a'), beat]).flat(), ends('stop')]]);
     const { fault } = await ask();
     expect(fault).toBeNull();
   });
 
-  test('behind the finish reason only the usage is waited for, whatever else comes', async () => {
+  test('after the finish reason, only the usage is waited for', async () => {
     const empty = Array.from({ length: 9 }, () => [limits.usageGraceMs / 2, says('')]).flat();
     const { ask } = setUpChunks([[says('a'), ends('stop'), ...empty, 'STALL']]);
     const { deltas, fault } = await ask();
@@ -206,8 +206,8 @@ describe('[L2] the times of an answer', () => {
   });
 });
 
-describe('[L2] an answer that ends in an error before its first text', () => {
-  test('is asked for again', async () => {
+describe('[L2] an answer that ends with an error before its first text', () => {
+  test('is retried', async () => {
     const { ask, opened } = setUpChunks([[ends('error')], [says('ok'), ends('stop')]]);
     const { deltas, fault } = await ask();
     expect(fault).toBeNull();
@@ -215,7 +215,7 @@ describe('[L2] an answer that ends in an error before its first text', () => {
     expect(opened()).toBe(2);
   });
 
-  test('[P15] behind its first text it is a broken generation', async () => {
+  test('[P15] is a broken generation after its first text', async () => {
     const { ask, opened } = setUpChunks([[says('half'), ends('error')]]);
     const { deltas } = await ask();
     expect(deltas.at(-1)).toEqual({ type: 'finish', reason: 'error' });
@@ -223,7 +223,7 @@ describe('[L2] an answer that ends in an error before its first text', () => {
   });
 });
 
-describe('[L6] what an answer used', () => {
+describe('[L6] the usage of an answer', () => {
   const used = async (
     chunks: readonly unknown[],
     asked: Partial<ModelRequest> = {},
@@ -232,7 +232,7 @@ describe('[L6] what an answer used', () => {
     return deltas.find((delta) => delta.type === 'usage')?.usage;
   };
 
-  test('an answer that is said to have cost nothing is estimated', async () => {
+  test('an answer with a reported usage of zero is estimated', async () => {
     expect(await used([says('some text'), ends('stop', counts(0, 0))])).toMatchObject({
       promptTokens: 2,
       completionTokens: 3,
@@ -241,7 +241,7 @@ describe('[L6] what an answer used', () => {
   });
 
   test.each(['stop', 'length', 'content_filter'])(
-    'what the endpoint says counts, however it ended (%s)',
+    'the reported usage counts for any finish reason (%s)',
     async (how) => {
       expect(await used([says('some text'), ends(how, counts(7, 9))])).toMatchObject({
         promptTokens: 7,
@@ -251,16 +251,16 @@ describe('[L6] what an answer used', () => {
     },
   );
 
-  test('counts that are no numbers of tokens are none', async () => {
+  test('invalid token counts are ignored', async () => {
     expect(await used([says('some text'), ends('stop', counts(1e300, -1))])).toMatchObject({ estimated: true });
   });
 
-  test('where a stream breaks off, what it had said of the prompt counts, and what was written', async () => {
+  test('for a broken stream, the reported prompt tokens and the received text count', async () => {
     const broken = await used([says('four words and some', counts(500, 1)), new Error('cut')]);
     expect(broken).toMatchObject({ promptTokens: 500, completionTokens: 5, estimated: true });
   });
 
-  test('calls of the conversation and declared functions count for the estimate', async () => {
+  test('the estimate includes calls of the conversation and declared functions', async () => {
     const plain = await used([says('x'), ends('stop')]);
     const withCalls = await used([says('x'), ends('stop')], {
       messages: [
@@ -273,14 +273,14 @@ describe('[L6] what an answer used', () => {
   });
 });
 
-describe('[P16] an answer without an end', () => {
+describe('[P16] an endless answer', () => {
   const piece = 'é'.repeat(50_000);
   const pieces = Math.ceil(limits.generationBytes / 100_000) + 1;
   test.each([
     ['text', says(piece)],
     ['reasoning', { choices: [{ index: 0, delta: { reasoning_content: piece } }] }],
     ['a call', { choices: [{ index: 0, delta: { tool_calls: [{ index: 0, function: { arguments: piece } }] } }] }],
-  ])('is let go when its %s passes the limit of a generation, and ends by length', async (_, chunk) => {
+  ])('is closed when its %s passes the limit of a generation, and ends with length', async (_, chunk) => {
     let asked = 0;
     const endless = {
       *[Symbol.iterator](): Generator<unknown> {

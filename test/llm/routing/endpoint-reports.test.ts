@@ -6,7 +6,7 @@ import type { EndpointReport } from '../../../src/llm/routing/endpoints.ts';
 const report = (model: string, more: Partial<EndpointReport> = {}): EndpointReport =>
   ({ endpoint: 'e', key: 'k', model, state: 'open', next_try_at: null, ...more }) as EndpointReport;
 
-test('[L2] the latest report on a model counts, and a closed one is listed no more', () => {
+test('[L2] the latest report on a model counts, and a closed endpoint is no longer listed', () => {
   const reports = new EndpointReports();
   reports.record(report('a'), 0);
   reports.record(report('b'), 0);
@@ -15,14 +15,14 @@ test('[L2] the latest report on a model counts, and a closed one is listed no mo
   expect(new EndpointReports(reports.stored()).list(1)).toEqual(reports.list(1));
 });
 
-test('[L2] an open one whose time has come is half open', () => {
+test('[L2] an open endpoint is half open when its time is over', () => {
   const reports = new EndpointReports();
   reports.record(report('a', { next_try_at: 10 }), 0);
   expect(reports.list(9)).toMatchObject([{ state: 'open' }]);
   expect(reports.list(10)).toMatchObject([{ state: 'half_open' }]);
 });
 
-test('[L2] a report is forgotten after its time, and the oldest make room', () => {
+test('[L2] a report expires, and the oldest reports are dropped at the limit', () => {
   const reports = new EndpointReports();
   reports.record(report('old'), 0);
   expect(reports.list(limits.endpointReportMs + 1)).toEqual([]);

@@ -23,13 +23,13 @@ test.each([
 });
 
 test.each([[undefined], ['my-own-model'], ['gpt-4o-turbo'], ['constructor'], ['']])(
-  '[S12] %s has no price, and none is guessed',
+  '[S12] %s has no price, and none is estimated',
   (model) => {
     expect(costOf(usage(model), {})).toBeNull();
   },
 );
 
-test('[S12] prompt, cached and completion tokens each have their price', () => {
+test('[S12] prompt, cached and completion tokens have separate prices', () => {
   const own = { mine: { input: 4, cachedInput: 1, output: 10 } };
   expect(costOf(usage('mine', { prompt: 1_000, cached: 400, completion: 100 }), own)).toBeCloseTo(
     (600 * 4 + 400 * 1 + 100 * 10) / 1e6,
@@ -38,6 +38,6 @@ test('[S12] prompt, cached and completion tokens each have their price', () => {
   expect(costOf(usage('mine', { prompt: 100, cached: 400 }), own)).toBeCloseTo(100 / 1e6, 12);
 });
 
-test('[S12] the manifest’s prices go before the table', () => {
+test('[S12] the manifest’s prices override the table', () => {
   expect(costOf(usage('gpt-4o'), { 'gpt-4o': { input: 1, cachedInput: 1, output: 1 } })).toBe(1);
 });

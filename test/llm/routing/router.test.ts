@@ -49,14 +49,14 @@ async function read(stream: AsyncIterable<ModelDelta>): Promise<ModelDelta[]> {
 const down = new EngineError('model_unavailable', 'down');
 
 describe('[L2] failover', () => {
-  test('the first that answers is the only one asked', async () => {
+  test('only the first endpoint is called if it answers', async () => {
     const { list, asked } = candidates({ a: {}, b: {} });
     expect(await read(createRouter(list, 'failover').stream(request))).toHaveLength(2);
     expect(asked).toEqual(['a:m-a']);
   });
 
   test.each(['model_unavailable', 'model_timeout', 'model_rejected'] as const)(
-    '%s before the first delta goes on to the next, with its own model, and the run is told',
+    '%s before the first delta fails over to the next endpoint, with its own model, and the run reports it',
     async (code) => {
       const { list, asked } = candidates({ a: { fault: new EngineError(code, 'x') }, b: { fault: down }, c: {} });
       const deltas = await read(createRouter(list, 'failover').stream(request));
@@ -69,18 +69,18 @@ describe('[L2] failover', () => {
     },
   );
 
-  test('once text has come, the fault is thrown on', async () => {
+  test('after the first text, the error is thrown', async () => {
     const { list } = candidates({ a: { fault: down, before: [{ type: 'text', text: 'half' }] }, b: {} });
     await expect(read(createRouter(list, 'failover').stream(request))).rejects.toBe(down);
   });
 
-  test('[P15] an aborted call goes nowhere else', async () => {
+  test('[P15] an aborted call is not sent to another endpoint', async () => {
     const { list } = candidates({ a: { fault: down }, b: {} });
     const aborted = { ...request, signal: AbortSignal.abort() };
     await expect(read(createRouter(list, 'failover').stream(aborted))).rejects.toBe(down);
   });
 
-  test('when nobody answers, the fault is the first one and names them all', async () => {
+  test('if no endpoint answers, the error is the first one and names all endpoints', async () => {
     const { list } = candidates({ a: { fault: new EngineError('model_timeout', 'slow') }, b: { fault: down } });
     const fault: unknown = await read(createRouter(list, 'failover').stream(request)).catch(
       (thrown: unknown) => thrown,
@@ -88,7 +88,7 @@ describe('[L2] failover', () => {
     expect(fault).toMatchObject({ code: 'model_timeout', message: 'slow; b: down' });
   });
 
-  test('one whose circuit is open comes last', async () => {
+  test('an endpoint with an open circuit is tried last', async () => {
     const { list, asked } = candidates({ a: { open: false }, b: {} });
     await read(createRouter(list, 'failover').stream(request));
     expect(asked).toEqual(['b:m-b']);
@@ -103,7 +103,7 @@ describe('policies', () => {
     ['lowest_cost', { a: { cost: 0.2 }, b: { cost: 0.1 } }, 'b'],
     ['lowest_cost', { a: {}, b: { cost: 5 } }, 'b'],
     ['lowest_cost', { a: {}, b: {} }, 'a'],
-  ] as const)('[L2] %s with %j asks %s', async (policy, plans, first) => {
+  ] as const)('[L2] %s with %j calls %s', async (policy, plans, first) => {
     const { list, asked } = candidates(plans);
     await read(createRouter(list, policy).stream(request));
     expect(asked).toEqual([`${first}:m-${first}`]);
@@ -116,7 +116,7 @@ describe('policies', () => {
     expect(asked).toEqual(['b:m-b', 'a:another']);
   });
 
-  test('[P6] the other models stand in for one that a call names', async () => {
+  test('[P6] the other models are fallbacks of the named model', async () => {
     const { list, asked } = candidates({ a: {}, b: { fault: down } });
     await read(createRouter(list, 'failover').stream({ ...request, model: 'm-b' }));
     expect(asked).toEqual(['b:m-b', 'a:m-a']);

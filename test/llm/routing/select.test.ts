@@ -21,7 +21,7 @@ async function read(provider: ModelProvider, asked = request): Promise<ModelDelt
 
 describe('selection', () => {
   test.each([{}, { baseUrl: null, apiKey: null, model: null }, { baseUrl: ' ', apiKey: '', model: 'x' }])(
-    '[L3] with %j the demo provider answers',
+    '[L3] %j selects the demo provider',
     (config) => {
       const { provider, description } = createModel(config, deps);
       expect(provider.name).toBe('demo');
@@ -29,7 +29,7 @@ describe('selection', () => {
     },
   );
 
-  test('[L1] with a base URL the endpoint answers; the description names model and host', async () => {
+  test('[L1] a base URL selects the endpoint; the description names model and host', async () => {
     await using server = await startScriptedLlm([answer('ok')]);
     const { provider, description } = createModel({ baseUrl: server.baseUrl, model: 'm1' }, deps);
     expect(description).toBe(`m1 at ${new URL(server.baseUrl).host}`);
@@ -37,12 +37,12 @@ describe('selection', () => {
     expect(server.requests[0]?.body['model']).toBe('m1');
   });
 
-  test('[L7] the description never shows the key; a key alone belongs to OpenAI', () => {
+  test('[L7] the description never contains the key; a key without a URL selects OpenAI', () => {
     const { description } = createModel({ apiKey: 'sk-secret', model: 'm' }, deps);
     expect(description).toBe('m at api.openai.com');
   });
 
-  test('[L1] a base URL that is none lets the system start, says so, and fails every call', async () => {
+  test('[L1] with an invalid base URL the system starts, reports it, and fails every call', async () => {
     const { provider, description } = createModel({ baseUrl: 'localhost', model: 'm' }, deps);
     expect(description).toContain('the model endpoint "localhost" is not an HTTP(S) URL');
     await expect(read(provider)).rejects.toMatchObject({ code: 'model_rejected' });
@@ -51,7 +51,7 @@ describe('selection', () => {
 
 const CHOICE: ModelChoice = { provider: null, model: null, endpoint: null, keySecret: null };
 
-/** An agent's engine; `primary` and the fallbacks say only what they say. */
+/** An agent's engine; `primary` and the fallbacks contain only the given fields. */
 function engine(primary: Partial<ModelChoice>, ...fallbacks: Partial<ModelChoice>[]): Engine {
   return {
     primary: { ...CHOICE, ...primary },
@@ -65,7 +65,7 @@ function engine(primary: Partial<ModelChoice>, ...fallbacks: Partial<ModelChoice
 
 type Engine = NonNullable<Parameters<typeof createModel>[2]>;
 
-/** Writes down who is asked, with which key; answers everything with one word. */
+/** Records the requests and their keys; answers every request with one word. */
 function world(secrets: Record<string, string> = {}) {
   const asked: { url: string; authorization: string | null; gateway: string | null; model: unknown }[] = [];
   const fetch: typeof globalThis.fetch = (input, init) => {
@@ -93,7 +93,7 @@ function world(secrets: Record<string, string> = {}) {
 
 const OWN = { baseUrl: 'https://own.example/v1', apiKey: 'sk-own', model: 'own-model' };
 
-test('[X2] only endpoints that a manifest names go through what judges addresses', async () => {
+test('[X2] only endpoints from manifests go through the address check', async () => {
   const direct = world();
   const judged = world({ TOOL_KEY: 'sk-tool-key' });
   const both = { ...direct.deps, secret: judged.deps.secret, fetchExternal: judged.deps.fetch };
@@ -117,8 +117,8 @@ test('[X2] only endpoints that a manifest names go through what judges addresses
   ]);
 });
 
-describe('[L1] what a manifest may choose', () => {
-  test('without a choice, and with a model alone, the deployment answers', async () => {
+describe('[L1] the model in a manifest', () => {
+  test('without an endpoint, with or without a model, the deployment’s endpoint is used', async () => {
     const { asked, deps: real } = world();
     await read(createModel(OWN, real, engine({})).provider);
     await read(createModel(OWN, real, engine({ model: 'other' })).provider);
@@ -130,7 +130,7 @@ describe('[L1] what a manifest may choose', () => {
     ]);
   });
 
-  test('[L7] another endpoint gets the secret that it names, never the deployment’s key', async () => {
+  test('[L7] another endpoint gets the secret that the manifest names, never the deployment’s key', async () => {
     const { asked, deps: real } = world({ TOOL_GROQ_KEY: 'gsk-named' });
     await read(createModel(OWN, real, engine({ provider: 'groq', model: 'm', keySecret: 'TOOL_GROQ_KEY' })).provider);
     await read(createModel(OWN, real, engine({ endpoint: 'https://else.example/v1', model: 'm' })).provider);
@@ -149,7 +149,7 @@ describe('[L1] what a manifest may choose', () => {
     'https://own.example/x/../v1',
     'https://own.example/x/%2e%2E/v1',
     'https:\\\\own.example\\v1',
-  ])('[L7] the deployment’s endpoint, however it is written, gets its key: %s', async (endpoint) => {
+  ])('[L7] the deployment’s endpoint gets its key in any notation: %s', async (endpoint) => {
     const { asked, deps: real } = world();
     await read(createModel(OWN, real, engine({ endpoint, model: 'm' })).provider);
     expect(asked[0]).toMatchObject({ url: 'https://own.example/v1/chat/completions', authorization: 'Bearer sk-own' });
@@ -175,7 +175,7 @@ describe('[L1] what a manifest may choose', () => {
     'https://own.example.else.example/v1',
     'https://own.example:8443/v1',
     'http://own.example/v1',
-  ])('[L7] another path of the deployment’s own origin does not: %s', async (endpoint) => {
+  ])('[L7] another path of the deployment’s origin does not get its key: %s', async (endpoint) => {
     const { asked, deps: real } = world();
     await read(createModel(OWN, real, engine({ endpoint, model: 'm' })).provider).catch(() => null);
     for (const { authorization } of asked) expect(authorization).toBeNull();
@@ -186,7 +186,7 @@ describe('[L1] what a manifest may choose', () => {
     [{ provider: 'groq' as const, model: 'm', keySecret: 'TOOL_MISSING' }, 'TOOL_MISSING'],
     [{ endpoint: 'http://169.254.169.254/v1' }, 'metadata'],
     [{ provider: 'workers-ai' as const, model: 'm', keySecret: 'TOOL_MISSING' }, 'needs an endpoint'],
-  ])('what cannot be used (%j) is refused with what is missing, and nobody is asked', async (choice, message) => {
+  ])('an unusable choice (%j) is refused with the reason, without a request', async (choice, message) => {
     const { asked, deps: real } = world();
     await expect(
       read(createModel({ ...OWN, baseUrl: null, apiKey: 'k' }, real, engine(choice)).provider),
@@ -197,13 +197,13 @@ describe('[L1] what a manifest may choose', () => {
     expect(asked).toEqual([]);
   });
 
-  test('[L3] where nothing is configured, a hosted provider without a secret is the demo', async () => {
+  test('[L3] a hosted provider without a secret is the demo if nothing is configured', async () => {
     const { deps: real } = world();
     expect(createModel({}, real, engine({ provider: 'anthropic', model: 'm' })).description).toContain('demo');
     expect(createModel(OWN, real, engine({ provider: 'demo' })).description).toContain('demo');
   });
 
-  test('[L2] a fallback answers for a primary that cannot be used', async () => {
+  test('[L2] a fallback answers for an unusable primary', async () => {
     const { asked, deps: real } = world();
     const { provider } = createModel(OWN, real, engine({ provider: 'groq', model: 'm' }, { model: 'spare' }));
     const deltas = await read(provider);
@@ -212,7 +212,7 @@ describe('[L1] what a manifest may choose', () => {
   });
 });
 
-test('[L2] a 429 with Retry-After on the key of one owner opens the endpoint for that key, model and owner only', async () => {
+test('[L2] a 429 with Retry-After for one owner’s key opens the breaker for that key, model and owner only', async () => {
   const clock = new FakeClock();
   const endpoints = new Endpoints(clock);
   const asked: (string | null)[] = [];
@@ -243,13 +243,13 @@ test('[L2] a 429 with Retry-After on the key of one owner opens the endpoint for
 });
 
 describe('LLM_PROVIDER', () => {
-  test('leads to the provider’s own address', async () => {
+  test('selects the provider’s own address', async () => {
     const { asked, deps: real } = world();
     await read(createModel({ provider: 'deepseek', apiKey: 'k', model: 'm' }, real).provider);
     expect(asked[0]?.url).toBe('https://api.deepseek.com/v1/chat/completions');
   });
 
-  test('the gateway’s key goes in the gateway’s header', async () => {
+  test('sends the gateway’s key in the gateway’s header', async () => {
     const { asked, deps: real } = world();
     const baseUrl = 'https://gateway.ai.cloudflare.com/v1/a/g/compat';
     await read(createModel({ baseUrl, apiKey: 'cf-key', model: 'openai/x' }, real).provider);
@@ -261,7 +261,7 @@ describe('LLM_PROVIDER', () => {
   test.each([
     [{ provider: 'skynet' }, 'LLM_PROVIDER "skynet" is unknown'],
     [{ provider: 'workers-ai', apiKey: 'k' }, 'needs LLM_BASE_URL, such as https://api.cloudflare.com'],
-  ])('%j says what is wrong with it', (config, message) => {
+  ])('%j is refused with the reason', (config, message) => {
     expect(createModel(config, deps).description).toContain(message);
   });
 });

@@ -6,7 +6,7 @@ import { FakeClock } from '../../support/fake-clock.ts';
 const late = (): Error => new Error('late');
 const never = (): Promise<never> => new Promise(() => undefined);
 
-/** A clock that counts how many timers were set. */
+/** A clock that counts its timers. */
 class CountingClock extends FakeClock {
   set = 0;
 
@@ -16,7 +16,7 @@ class CountingClock extends FakeClock {
   }
 }
 
-test('[L2] each piece has its whole time, and a thousand of them set few timers', async () => {
+test('[L2] each piece has the full timeout, and a thousand pieces set few timers', async () => {
   const clock = new CountingClock();
   const patience = new StreamTimeout(clock, new AbortController().signal);
   for (let piece = 0; piece < 1_000; piece += 1) {
@@ -34,7 +34,7 @@ test('[L2] each piece has its whole time, and a thousand of them set few timers'
   expect(clock.next).toBeNull();
 });
 
-test('[L2] a shorter time than the one before counts from now', async () => {
+test('[L2] a timeout shorter than the previous one starts now', async () => {
   const clock = new FakeClock();
   const patience = new StreamTimeout(clock, new AbortController().signal);
   await patience.wait(Promise.resolve(), 60_000, late);
@@ -43,7 +43,7 @@ test('[L2] a shorter time than the one before counts from now', async () => {
   await stalled;
 });
 
-test('[L2] an abort ends what is waited for, and what would be', async () => {
+test('[L2] an abort ends the current wait and all later ones', async () => {
   const abort = new AbortController();
   const patience = new StreamTimeout(new FakeClock(), abort.signal);
   const waiting = expect(patience.wait(never(), 1_000, late)).rejects.toThrow('aborted');
@@ -52,7 +52,7 @@ test('[L2] an abort ends what is waited for, and what would be', async () => {
   await expect(patience.wait(never(), 1_000, late)).rejects.toThrow('aborted');
 });
 
-test('[L2] time that passes between two pieces, while nobody waits, is nobody’s delay', async () => {
+test('[L2] time between two reads does not count', async () => {
   const clock = new FakeClock();
   const patience = new StreamTimeout(clock, new AbortController().signal);
   await patience.wait(Promise.resolve(), 100, late);
