@@ -1,4 +1,4 @@
-/** The files that an operator installs the runner with are about this runner (R1, H8). */
+/** The files for installing the runner match the runner (R1, H8). */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
@@ -29,7 +29,7 @@ interface Compose {
   >;
 }
 
-test('[R1] what the Dockerfile copies is enough to run', { timeout: 60_000 }, async () => {
+test('[R1] the files that the Dockerfile copies are sufficient to run', { timeout: 60_000 }, async () => {
   const copies = [...read('Dockerfile').matchAll(/^COPY (.+) (\S+)$/gm)].flatMap(([, sources = '']) =>
     sources.split(' '),
   );
@@ -63,7 +63,7 @@ test('[R1] what the Dockerfile copies is enough to run', { timeout: 60_000 }, as
   }
 });
 
-test('[H8] the compose file and the unit set variables that the runner reads, and publish no port to the world', () => {
+test('[H8] the compose file and the unit set only variables that the runner reads, and publish no port', () => {
   const { runner, tunnel } = (parse(read('compose.yaml')) as Compose).services;
   const unit = [...read('cortex-runner.service').matchAll(/^Environment=(.*)$/gm)].flatMap(([, pairs = '']) =>
     pairs.split(' ').map((pair) => pair.split('=')[0] ?? ''),
@@ -75,7 +75,7 @@ test('[H8] the compose file and the unit set variables that the runner reads, an
   expect(tunnel?.ports).toBeUndefined();
 });
 
-test('[R8] who stops the runner waits longer than it drains', () => {
+test('[R8] the stop timeout of the service manager exceeds the drain time of the runner', () => {
   const compose = (parse(read('compose.yaml')) as Compose).services['runner']?.stop_grace_period;
   const unit = /^TimeoutStopSec=(\d+)$/m.exec(read('cortex-runner.service'))?.[1];
   for (const seconds of [compose?.replace('s', ''), unit]) {
@@ -83,7 +83,7 @@ test('[R8] who stops the runner waits longer than it drains', () => {
   }
 });
 
-test('[H8] the lock file holds every optional package that it names, so that npm ci accepts it', () => {
+test('[H8] the lock file contains every optional package that it names, so that npm ci accepts it', () => {
   interface Locked {
     readonly optionalDependencies?: Readonly<Record<string, string>>;
   }

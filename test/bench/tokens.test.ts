@@ -11,8 +11,8 @@ import { engineFor } from '../support/xgrammar.ts';
 const assistant = bundled.agent('assistant');
 if (assistant === null) throw new Error('no assistant');
 
-describe('the calls that are measured', () => {
-  test('[P18] they are fifty, of every shipped tool, with parameters that it takes', () => {
+describe('the measured calls', () => {
+  test('[P18] are fifty calls of all shipped tools, with valid parameters', () => {
     expect(CALLS).toHaveLength(50);
     expect(new Set(CALLS.map(({ name }) => name))).toEqual(new Set(assistant.tools.keys()));
     for (const { name = '', parameters } of CALLS) {
@@ -22,7 +22,7 @@ describe('the calls that are measured', () => {
   });
 
   test.each(['full', 'compact'] as const)(
-    '[P18] each turn parses clean and is in the grammar, %s form',
+    '[P18] parse without a warning and match the grammar in each turn, %s form',
     async (form) => {
       const engine = await engineFor(buildGrammar(assistant, { format: 'gbnf', form }).text);
       for (const { calls } of TURNS) {
@@ -41,15 +41,15 @@ describe.each(Object.entries(ENCODINGS))('in tokens of %s', (_, count) => {
   const ratios = (write: (call: (typeof CALLS)[number]) => string): number =>
     median(CALLS.map((call) => count(write(call)) / count(native(call))));
 
-  test('[P18] the compact form as it is taught costs at most 1.2 times the native one', () => {
+  test('[P18] the compact form as taught costs at most 1.2 times the native one', () => {
     expect(ratios(FORMS['compact, as taught: with the attributes that the call needs'])).toBeLessThanOrEqual(1.2);
   });
 
-  test('[P18] so it does when every call carries an id and a mode', () => {
+  test('[P18] the compact form costs at most 1.2 times the native one if every call has an id and a mode', () => {
     expect(ratios(FORMS['compact, every call with id and mode'])).toBeLessThanOrEqual(1.2);
   });
 
-  test('[P18] and no call is longer in it than in the full form', () => {
+  test('[P18] no call is longer in the compact form than in the full form', () => {
     for (const call of CALLS) {
       expect(count(renderAction(call, 'compact'))).toBeLessThan(count(renderAction(call, 'full')));
     }

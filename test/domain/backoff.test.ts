@@ -18,6 +18,6 @@ test('[S7] only an exponential backoff has jitter, over its whole length', () =>
   expect(backoffMs({ ...times, backoff: 'linear' }, 2, 0)).toBe(1_000);
 });
 
-test('[S7] no number of attempts makes it longer than its limit', () => {
+test('[S7] the backoff has a maximum for any number of attempts', () => {
   expect(backoffMs(times, 5_000)).toBe(3_000);
 });

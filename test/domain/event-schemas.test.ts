@@ -16,7 +16,7 @@ const completed: SessionEvent = {
   data: { output: { any: ['JSON'] }, ms: 3, attempt: 1 },
 };
 
-test('[H3] the check of events accepts what the schema declares', () => {
+test('[H3] an event that matches its schema passes the check', () => {
   expect(eventIssue(completed)).toBeNull();
   expect(eventIssue({ ...completed, data: { ...completed.data, cached: true } })).toBeNull();
 });
@@ -24,13 +24,13 @@ test('[H3] the check of events accepts what the schema declares', () => {
 test.each([
   ['a missing member', { ...completed, data: { output: 1, ms: 3 } }],
   ['an undeclared member', { ...completed, data: { ...completed.data, extra: 1 } }],
-  ['an undeclared member of the head', { ...completed, extra: 1 }],
+  ['an undeclared member of the envelope', { ...completed, extra: 1 }],
   ['a wrong type', { ...completed, data: { ...completed.data, ms: '3' } }],
   ['a member that is undefined', { ...completed, data: { ...completed.data, cached: undefined } }],
   ['an action event without its action', { ...completed, action_id: undefined }],
   ['a journaled event without seq', { ...completed, seq: null }],
   ['an unknown type', { ...completed, type: 'action_done' }],
-])('[H3] the check of events refuses %s', (_, event) => {
+])('[H3] the check refuses an event with %s', (_, event) => {
   expect(eventIssue(event as unknown as SessionEvent)).toEqual(expect.any(String));
 });
 

@@ -1,4 +1,4 @@
-/** Who works next on a thread that serves all owners (X2). */
+/** The order of work on a thread that serves all owners (X2). */
 import { expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import { ThreadShare, FairQueue } from '../../src/domain/fair-queue.ts';
@@ -15,12 +15,12 @@ async function pass(clock: FakeClock, ms: number): Promise<void> {
   }
 }
 
-/** Another owner has just worked: there are pauses for him. */
+/** Another owner has just worked, so pauses for it are needed. */
 function neighbour(queue: FairQueue): void {
   new ThreadShare(queue, () => 'neighbour').charge(0);
 }
 
-/** Work of so many steps for each of these shares at once, in the order in which they get to it. */
+/** Starts work of the given steps for each of these shares at once; returns the order in which they run. */
 function atWork(shares: readonly (readonly [string, ThreadShare, number])[]): string[] {
   const order: string[] = [];
   for (const [name, share, steps] of shares) {
@@ -34,7 +34,7 @@ function atWork(shares: readonly (readonly [string, ThreadShare, number])[]): st
   return order;
 }
 
-test('little work of an owner who does little waits for nothing', () => {
+test('small work of an owner with little usage does not wait', () => {
   const queue = new FairQueue(new FakeClock());
   const heavy = new ThreadShare(queue, () => 'mallory');
   heavy.charge(10 * limits.ownerSteps);
@@ -43,7 +43,7 @@ test('little work of an owner who does little waits for nothing', () => {
   expect([heavy.isDue, heavy.fork().isDue, light.isDue, light.fork().isDue]).toEqual([true, true, false, false]);
 });
 
-test('what an owner has used is forgotten with time, half as fast as it passes', () => {
+test('the usage of an owner decreases with time, at half its speed', () => {
   const clock = new FakeClock();
   const queue = new FairQueue(clock);
   new ThreadShare(queue, () => 'mallory').charge(2 * limits.ownerSteps);
@@ -54,7 +54,7 @@ test('what an owner has used is forgotten with time, half as fast as it passes',
   expect(later.isDue).toBe(false);
 });
 
-test('one begins after the other, each after the time that the work before it took twice', async () => {
+test('work starts one after the other, each after twice the time of the previous one', async () => {
   const clock = new FakeClock();
   const queue = new FairQueue(clock);
   neighbour(queue);
@@ -74,7 +74,7 @@ test('one begins after the other, each after the time that the work before it to
   expect(order).toEqual(['a', 'b', 'c']);
 });
 
-test('the owner who has used least goes first, and of one owner those with little to do', async () => {
+test('the owner with the least usage is first, and within one owner small work is first', async () => {
   const clock = new FakeClock();
   const queue = new FairQueue(clock);
   const share = (owner: string, steps: number): ThreadShare => {
@@ -96,7 +96,7 @@ test('the owner who has used least goes first, and of one owner those with littl
   expect(order.slice(0, 2)).toEqual(['a1', 'a2']);
 });
 
-test('an owner who is alone waits for no pauses', async () => {
+test('a single owner waits for no pauses', async () => {
   const clock = new FakeClock();
   const share = new ThreadShare(new FairQueue(clock), () => 'alice');
   share.charge(100 * limits.turnSteps);
@@ -105,7 +105,7 @@ test('an owner who is alone waits for no pauses', async () => {
   expect(order).toEqual(['next']);
 });
 
-test('one whose host is gone holds up nobody for long, whoever waits behind it', async () => {
+test('work whose host is lost blocks the work behind it only for a short time', async () => {
   const clock = new FakeClock();
   const gone = { now: () => clock.now(), schedule: () => () => undefined };
   let at: Pick<FakeClock, 'now' | 'schedule'> = gone;
@@ -124,7 +124,7 @@ test('one whose host is gone holds up nobody for long, whoever waits behind it',
   expect(lost).toEqual([]);
 });
 
-test('[S8] who waits can be aborted, and its place is free', async () => {
+test('[S8] waiting work can be aborted, which frees its place', async () => {
   const clock = new FakeClock();
   const queue = new FairQueue(clock);
   const share = (): ThreadShare => new ThreadShare(queue, () => 'mallory');
@@ -139,7 +139,7 @@ test('[S8] who waits can be aborted, and its place is free', async () => {
   expect(order).toEqual(['next']);
 });
 
-test('a clock that was put back keeps nobody waiting', async () => {
+test('a clock that is set back blocks no work', async () => {
   let now = 1_000_000;
   const clock = new FakeClock();
   const queue = new FairQueue({ now: () => now, schedule: (ms, callback) => clock.schedule(ms, callback) });
@@ -154,7 +154,7 @@ test('a clock that was put back keeps nobody waiting', async () => {
   expect(order).toEqual(['next']);
 });
 
-test('cheap evaluations run at once, whatever goes on', async () => {
+test('cheap evaluations run at once, whatever else runs', async () => {
   const queue = new FairQueue(new FakeClock());
   new ThreadShare(queue, () => 'mallory').charge(100 * MS);
   const { signal } = new AbortController();
@@ -162,7 +162,7 @@ test('cheap evaluations run at once, whatever goes on', async () => {
   expect(await Promise.all([1, 2].map((value) => pacer.run(1_000_000, () => value, signal)))).toEqual([1, 2]);
 });
 
-test('an expensive evaluation begins anew in a turn of its own, and is paid for where it fails', async () => {
+test('an expensive evaluation restarts in its own turn, and is charged even if it fails', async () => {
   const clock = new FakeClock();
   const queue = new FairQueue(clock);
   const share = new ThreadShare(queue, () => 'alice');
@@ -186,7 +186,7 @@ test('an expensive evaluation begins anew in a turn of its own, and is paid for 
   await Promise.all([expect(other).rejects.toThrow('too much work'), pass(clock, limits.pauseMs)]);
 });
 
-test('work with effects is done once', async () => {
+test('work with effects runs once', async () => {
   const pacer = new Pacer(new ThreadShare(new FairQueue(new FakeClock()), () => null));
   let done = 0;
   await pacer.once(1_000_000, (meter) => {

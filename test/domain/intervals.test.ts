@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { DEFAULT_INTERVALS, parseIntervals } from '../../src/domain/intervals.ts';
 
-test('[H8] unset is 5 s for feeds and a minute for schedules', () => {
+test('[H8] the defaults are 5 s for feeds and a minute for schedules', () => {
   expect(parseIntervals({})).toEqual({ feedMinMs: 5_000, cronMinMs: 60_000 });
   expect(parseIntervals({ FEED_MIN_SECONDS: ' ', CRON_MIN_SECONDS: '' })).toEqual(DEFAULT_INTERVALS);
   expect(parseIntervals({ FEED_MIN_SECONDS: '1', CRON_MIN_SECONDS: '86400' })).toEqual({

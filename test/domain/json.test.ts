@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { exceededLimit, parseJson, parseObject } from '../../src/domain/json.ts';
 
-test('what is not strict JSON is undefined; null is a value', () => {
+test('invalid JSON gives undefined; null is a value', () => {
   expect([parseJson('{'), parseJson(''), parseJson('null'), parseJson('[1]')]).toEqual([
     undefined,
     undefined,

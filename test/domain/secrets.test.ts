@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { isWithinReach, namedSecret, ownersClash, readSecret, secretOwner } from '../../src/domain/secrets.ts';
 
-describe('[X3] the owner in a secret’s name', () => {
+describe('[X3] the owner in the name of a secret', () => {
   test.each([
     ['ann', 'ANN'],
     ['Team-2.eu', 'TEAM_2_EU'],
@@ -22,18 +22,18 @@ describe('[X3] the owner in a secret’s name', () => {
     [['a', 'a__']],
     [['x', 'a..b', 'a']],
     [['x.', 'x']],
-  ])('%j cannot be told apart', (names) => {
+  ])('%j are ambiguous', (names) => {
     expect(ownersClash(names)).not.toBeNull();
   });
 
   test.each([[['ann', 'bob']], [['ann', 'ann']], [['ann', 'annb']], [['a', 'a_b']], [['a', '_a']], [[]]])(
-    '%j can',
+    '%j are not ambiguous',
     (names) => {
       expect(ownersClash(names)).toBeNull();
     },
   );
 
-  test('no variable belongs to two names that can be told apart', () => {
+  test('no variable belongs to two unambiguous names', () => {
     const name = fc.string({ unit: fc.constantFrom('a', 'B', '_', '-', '1'), minLength: 1, maxLength: 6 });
     const rest = fc.string({ unit: fc.constantFrom('A', 'B', '_', '1'), minLength: 1, maxLength: 8 });
     fc.assert(
@@ -59,9 +59,9 @@ function value(name: string, owner: string | null, owners: readonly string[], bu
   return read.ok ? read.value : null;
 }
 
-describe('[X3] what a name in a manifest stands for', () => {
+describe('[X3] resolution of a secret’s name in a manifest', () => {
   test.each([
-    // one owner: its own first, then whatever is there
+    // one owner: its own secret first, then the general one
     ['TOOL_KEY', null, [], 'operator'],
     ['TOOL_A__B', null, [], 'plain'],
     ['TOOL_KEY', 'ann', ['ann'], 'ann'],
@@ -69,7 +69,7 @@ describe('[X3] what a name in a manifest stands for', () => {
     ['TOOL_KEY', 'zoe', ['zoe'], 'operator'],
     ['TOOL_A__B', 'ann', ['ann'], 'plain'],
     ['TOOL_ANN__KEY', 'ann', ['ann'], 'ann'],
-    // several: only its own
+    // several owners: only their own secrets
     ['TOOL_KEY', 'ann', ['ann', 'bob'], 'ann'],
     ['TOOL_ANN__KEY', 'ann', ['ann', 'bob'], 'ann'],
     ['TOOL_KEY', 'zoe', ['zoe', 'bob'], null],
@@ -78,7 +78,7 @@ describe('[X3] what a name in a manifest stands for', () => {
     ['TOOL_BOB__KEY', 'ann', ['ann', 'bob'], null],
     ['TOOL_BOB__KEY', 'ann', ['ann', 'zoe'], null],
     ['TOOL__BOB__KEY', 'ann', ['ann', 'bob'], null],
-    // a key that is gone, and none where there are some
+    // a removed key, and a caller without a key
     ['TOOL_KEY', 'ann', ['bob'], null],
     ['TOOL_KEY', 'ann', [], null],
     ['TOOL_KEY', 'Ann', ['ann', 'bob'], null],
@@ -94,11 +94,11 @@ describe('[X3] what a name in a manifest stands for', () => {
     ['TOOL_A__B', 'ann', 'plain'],
     ['TOOL_BOB__KEY', 'bob', 'bob'],
     ['TOOL_BOB__KEY', 'ann', null],
-  ])('in the operator’s manifest, %s for %s', (name, owner, expected) => {
+  ])('in the operator’s manifest, %s resolves for %s', (name, owner, expected) => {
     expect(value(name, owner, ['ann', 'bob', 'zoe'], true)).toBe(expected);
   });
 
-  test('a refusal says what to set, and nothing of other keys', () => {
+  test('a refusal says what to set, without names of other keys', () => {
     const owners = ['ann', 'bob'];
     const reason = (name: string): string => {
       const read = readSecret(name, { owner: 'ann', owners, bundled: false }, () => null);
@@ -109,7 +109,7 @@ describe('[X3] what a name in a manifest stands for', () => {
     expect(namedSecret('TOOL_NIX__KEY', { owner: 'ann', owners, bundled: false }).ok).toBe(false);
   });
 
-  test('what a session may show never holds the secrets of another key', () => {
+  test('the secrets that a session can show exclude the secrets of other keys', () => {
     const reach = (owner: string | null, owners: readonly string[]): string[] =>
       Object.keys(ENV).filter((variable) => isWithinReach(variable, { owner, owners }));
     expect(reach('ann', ['ann', 'bob'])).toEqual(['TOOL_KEY', 'TOOL_A__B', 'TOOL_ANN__KEY']);

@@ -1,4 +1,4 @@
-/** An id that belongs to an accepted action and to rejected ones (P6): each is told by itself. */
+/** An id that an accepted action shares with rejected ones (P6): each is reported separately. */
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { ModelDelta } from '../../src/domain/ports.ts';
@@ -9,14 +9,14 @@ const GOOD = '<action id="x" mode="async">{"name":"echo","parameters":{"n":1}}</
 const AFTER = '<action id="y" mode="async">{"name":"echo","parameters":{"n":"$x.n"}}</action>';
 const FINAL = '<response final="true">$x.n and $y.n</response>';
 
-/** Rejected actions with the id of another one, by the reason. */
+/** Rejected actions with the id of another action, by error code. */
 const BAD: Readonly<Record<string, string>> = {
   duplicate_id: '<action id="x" mode="async">{"name":"echo","parameters":{"n":2}}</action>',
   invalid_json: '<action id="x" mode="async">{"name": echo, n: [}</action>',
   invalid_action: '<action id="x" mode="async">{"parameters":{"n":2}}</action>',
   too_deep: `<action id="x" mode="async">{"name":"echo","parameters":${'['.repeat(80)}${']'.repeat(80)}}</action>`,
 };
-/** Those that may also come first: an id that nothing was accepted under is free. */
+/** Those that can also come first: an id without an accepted action is free. */
 const FIRST = Object.entries(BAD).filter(([code]) => code !== 'duplicate_id');
 
 const ORDERS: readonly (readonly [string, string, string])[] = [
@@ -43,7 +43,7 @@ describe.each(ORDERS)('[P6] %s %s', (code, _, text) => {
     expect(plan['report']).toContain('Total Actions: 2');
   });
 
-  test('[H7] the result has a row for each; the accepted one keeps its end', async () => {
+  test('[H7] the result has an entry for each, and the accepted one keeps its outcome', async () => {
     const kit = await sessionKit();
     const { actions, response, status } = await runText(kit, text);
     expect([status, response]).toEqual(['completed', '1 and 1']);
@@ -63,12 +63,12 @@ describe.each(ORDERS)('[P6] %s %s', (code, _, text) => {
     ]);
     const plan = kit.events.find(({ type }) => type === 'plan_generated');
     expect(plan?.data).toMatchObject({ total: 2, waves: [['x'], ['y']], edges: [{ from: 'x', to: 'y' }] });
-    // What readers go by: a rejected action was never queued.
+    // Readers rely on this: a rejected action was never queued.
     expect(kit.events.filter(({ type, action_id: id }) => type === 'action_queued' && id === 'x')).toHaveLength(1);
   });
 });
 
-test('[P6] [H6] what was bound to the rejected one shows its id, and no edge to the accepted one', () => {
+test('[P6] [H6] a dependency on the rejected action shows its id, without an edge to the accepted one', () => {
   const bad = BAD['invalid_json'] ?? '';
   const early = '<action id="e" mode="async">{"name":"echo","depends_on":["x"]}</action>';
   const plan = planText(`${bad}${early}${GOOD}${AFTER}`, null);
@@ -80,7 +80,7 @@ test('[P6] [H6] what was bound to the rejected one shows its id, and no edge to 
   expect(plan['edges']).toEqual([{ from: 'x', to: 'y' }]);
 });
 
-test('[J8] a rejected action with the id of one that waits for a person leaves the question open', async () => {
+test('[J8] a rejected action does not close the approval of an accepted action with the same id', async () => {
   const kit = await sessionKit({
     agent: (agent) => ({ ...agent, loop: { ...agent.loop, mode: 'supervised' } }),
     executors: { python: async () => ({ ok: true, output: 1 }) },
@@ -94,8 +94,8 @@ test('[J8] a rejected action with the id of one that waits for a person leaves t
   expect(result.actions.map(({ status }) => status)).toEqual(['queued', 'rejected']);
 });
 
-describe('[L5] [P17] what the model is told', () => {
-  test('of a long result: its id still stands for it, whatever was rejected beside it', async () => {
+describe('[L5] [P17] feedback for the model', () => {
+  test('refers to a long result by its id, despite the rejected action', async () => {
     const kit = await sessionKit({
       script: [`${GOOD}${BAD['duplicate_id'] ?? ''}`, '<response final="true">well</response>'],
       executors: { tool: async () => ({ ok: true, output: 'long '.repeat(10_000) }) },
@@ -106,7 +106,7 @@ describe('[L5] [P17] what the model is told', () => {
     expect(told).toContain('$x');
   });
 
-  test('of a native call whose id an action of the text has: each its own end', async () => {
+  test('reports the outcomes of a native call and of an action in the text with the same id separately', async () => {
     const call = (id: string, n: number): ModelDelta => ({
       type: 'tool_call',
       index: 0,

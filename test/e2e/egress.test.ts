@@ -1,4 +1,4 @@
-/** What tools and models reach on one's own machine (X2): a real Worker, and a runner whose names are the test's. */
+/** Requests of tools and models to addresses of this machine (X2): a real Worker, and a runner with test host names. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -74,7 +74,7 @@ describe('web_fetch', () => {
   });
 
   test.each(['http://evil.example.com/', 'http://half.example.com/', 'http://good.example.com/away'])(
-    '[X2] %s leads to this machine, and is refused',
+    '[X2] %s has an address of this machine and is refused',
     async (url) => {
       const before = seen.length;
       expect(await fetched(url)).toMatchObject({ status: 'failed', error: { code: 'address_refused' } });
@@ -82,14 +82,14 @@ describe('web_fetch', () => {
     },
   );
 
-  test('[X2] reaches what the operator lets through, without the runner', async () => {
+  test('[X2] reaches an address that the operator allows, without the runner', async () => {
     const { port } = served;
     expect(await fetched(`http://127.0.0.1:${port}/`)).toMatchObject({ status: 'completed' });
     expect(seen.at(-1)).toBe(`127.0.0.1:${port}`);
   });
 });
 
-describe('a model endpoint that a manifest names', () => {
+describe('a model endpoint from a manifest', () => {
   async function answerOf(agent: string, endpoint: string): Promise<string> {
     const put = await fetch(`${system.url}/manifests/agents/${agent}`, {
       method: 'PUT',
@@ -105,7 +105,7 @@ describe('a model endpoint that a manifest names', () => {
     return await response.text();
   }
 
-  test('[X2] is refused when its name leads to this machine', async () => {
+  test('[X2] is refused if its name has an address of this machine', async () => {
     const before = seen.length;
     const said = await answerOf('private_model', 'http://evil.example.com/v1');
     expect(said).toContain('model_rejected');
@@ -113,14 +113,14 @@ describe('a model endpoint that a manifest names', () => {
     expect(seen.length).toBe(before);
   });
 
-  test('[X2] is asked when its name is public', async () => {
+  test('[X2] is called if its name is public', async () => {
     const before = seen.length;
     await answerOf('public_model', 'http://good.example.com/v1');
     expect(seen.slice(before).some((host) => host.startsWith('good.example.com'))).toBe(true);
   });
 });
 
-test('[X2] without a runner a request for a name fails before anything is sent', async () => {
+test('[X2] without a runner, a request to a name fails before anything is sent', async () => {
   await served.runner.stop();
   expect(await fetched('http://other.example.com/')).toMatchObject({
     status: 'failed',

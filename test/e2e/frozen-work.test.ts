@@ -1,4 +1,4 @@
-/** Work that freezes the Worker each time that it is taken up, with real processes (J2, S10). */
+/** Work that freezes the Worker each time it is resumed, with real processes (J2, S10). */
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -14,7 +14,7 @@ const SLOW = `<action type="tool" id="p" timeout="3000">${JSON.stringify({ name:
 
 afterAll(clearAway);
 
-/** The notes about work that is taken up, of every session on disk: the lives of each, by the session's id. */
+/** The recorded lives of work in progress, of every session on disk, by the session's id. */
 function notes(stateDir: string): Map<string, number[]> {
   const folder = join(stateDir, 'worker');
   const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter(({ name }) =>
@@ -29,7 +29,7 @@ function notes(stateDir: string): Map<string, number[]> {
       if (typeof session !== 'string' || typeof note !== 'string') continue;
       found.set((JSON.parse(session) as { session_id: string }).session_id, JSON.parse(note) as number[]);
     } catch {
-      // It holds no session, or nothing of it was taken up.
+      // It contains no session, or no work in progress.
     } finally {
       database.close();
     }
@@ -52,12 +52,12 @@ async function begin(system: Started): Promise<string> {
 const result = async (system: Started, session: string): Promise<RunResult> =>
   (await (await fetch(`${system.url}/executions/${session}`)).json()) as RunResult;
 
-test('[J2] a run that is under way at three starts that freeze is set aside by name; another one goes on, new ones are served', async () => {
+test('[J2] a run in progress at three frozen starts is quarantined by name; other runs continue, and new runs work', async () => {
   const env = { ...LIGHT_SANDBOX, CORTEX_STATE_DIR: stateFolder() };
   const first = await start(env);
   const [poison, innocent] = [await begin(first), await begin(first)];
   await expect.poll(async () => (await result(first, innocent)).actions[0]?.status ?? '', LATER).toBe('running');
-  // This end says nothing about anything.
+  // This first stop is not evidence against the run.
   first.process.kill('SIGKILL');
   await first.exited;
   const system = await start(env);

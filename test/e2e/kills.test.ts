@@ -1,4 +1,4 @@
-/** `npm start` and its parts under SIGKILL and SIGSTOP: what is left ends, what died comes back (S10). */
+/** `npm start` and its parts under SIGKILL and SIGSTOP: remaining processes end, failed services restart (S10). */
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -11,7 +11,7 @@ import { clearAway, post, processesOf, start, stateFolder, stop, withCommand } f
 import type { Started } from '../support/npm-start.ts';
 
 const LATER = { timeout: 120_000, interval: 100 };
-/** Up to two starts, each of which may take long on a busy machine. */
+/** Up to two starts, each of which can be slow on a busy machine. */
 const LONG = 300_000;
 const BOOTSTRAP = [process.execPath, 'scripts/bootstrap.mjs', process.execPath, 'scripts/start.ts'] as const;
 const PYTHON = '<action type="python" id="p">{"code": "print(6 * 7)"}</action><response final="true">$p</response>';
@@ -26,7 +26,7 @@ function kill(processes: readonly ProcessRef[], signal: NodeJS.Signals = 'SIGKIL
   for (const { pid } of processes) process.kill(pid, signal);
 }
 
-/** The system that the tests share: each leaves one running, with the same ports and the same folder, for the next one. */
+/** The system that the tests share: each test leaves one running, with the same ports and folder, for the next one. */
 let env: Record<string, string>;
 let current: { readonly system: Started; readonly command: Command } | null = null;
 type Command = readonly string[] | undefined;
@@ -46,7 +46,7 @@ async function begin(command?: Command): Promise<Started> {
   return system;
 }
 
-/** The system that runs, when `command` has started it; else a new one. */
+/** The running system if `command` has started it, otherwise a new one. */
 async function running(command?: Command): Promise<Started> {
   if (current !== null && current.system.process.exitCode === null && current.system.process.signalCode === null) {
     if (current.command === command) return current.system;
@@ -55,7 +55,7 @@ async function running(command?: Command): Promise<Started> {
   return await begin(command);
 }
 
-describe('whatever ends the starter', () => {
+describe('the starter is killed', () => {
   const NPM: Command = ['npm', 'start'];
   test.each<{ name: string; command: Command; whom: string | null; next: Command }>([
     { name: 'npm start itself', command: undefined, whom: null, next: BOOTSTRAP },
@@ -63,7 +63,7 @@ describe('whatever ends the starter', () => {
     { name: 'bootstrap', command: BOOTSTRAP, whom: null, next: NPM },
     { name: 'npm', command: NPM, whom: null, next: undefined },
   ])(
-    'SIGKILL of $name: no service lives on, and the next start has its ports and its folder',
+    'SIGKILL of $name: all services end, and the next start uses the same ports and folder',
     async ({ command, whom, next }) => {
       const first = await running(command);
       const all = processesOf(first);
@@ -78,7 +78,7 @@ describe('whatever ends the starter', () => {
   );
 
   test(
-    'SIGKILL of every Node process, the guards too: the next start names what is left and ends it',
+    'SIGKILL of every Node process including the guards: the next start reports and ends the remaining processes',
     async () => {
       const first = await running();
       const all = processesOf(first);
@@ -95,9 +95,9 @@ describe('whatever ends the starter', () => {
   );
 });
 
-describe('a service that dies or freezes is started again', () => {
+describe('a service that dies or freezes is restarted', () => {
   test(
-    'the runner: actions that are sent meanwhile wait for it',
+    'the runner: actions sent meanwhile wait for it',
     async () => {
       const system = await running();
       kill(withCommand(processesOf(system), 'container-runner/main.ts'));
@@ -109,7 +109,7 @@ describe('a service that dies or freezes is started again', () => {
   );
 
   test(
-    'the Worker, during an upload: what was under way goes on, and the terminal says so',
+    'the Worker, during an upload: active work continues, and the terminal reports the restart',
     async () => {
       const system = await running();
       const { session_id: id } = await post<{ session_id: string }>(`${system.url}/agent/assistant/session`, {});
@@ -152,7 +152,7 @@ describe('a service that dies or freezes is started again', () => {
   );
 
   test(
-    'a Worker that is frozen is noticed within half a minute',
+    'a frozen Worker is detected within half a minute',
     async () => {
       const system = await running();
       const before = processesOf(system);

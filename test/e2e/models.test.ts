@@ -1,4 +1,4 @@
-/** One Worker with model endpoints that fail, stall and are asked too often; each test has an API key of its own. */
+/** One Worker with model endpoints that fail, stall and are overloaded; each test has its own API key. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -65,7 +65,7 @@ const endpoints = async (): Promise<unknown[]> =>
 const asked = (text: string): ScriptedLlm['requests'] =>
   llm.requests.filter(({ body }) => JSON.stringify(body).includes(text));
 
-test('[J5] a cancelled run lets go of the model’s connection', async () => {
+test('[J5] a cancelled run closes the model’s connection', async () => {
   const chat = await session('cancel');
   const running = ask('cancel', `${chat}/message`, { content: 'please stall', stream: false });
   await expect.poll(() => asked('please stall').length).toBe(1);
@@ -74,7 +74,7 @@ test('[J5] a cancelled run lets go of the model’s connection', async () => {
   expect(await (await running).json()).toMatchObject({ status: 'cancelled' });
 });
 
-test('[H4] with RATE_LIMIT, all sessions of a key with an agent count together; the rest gets 429 with Retry-After', async () => {
+test('[H4] RATE_LIMIT counts all sessions of a key with an agent; further requests get 429 with Retry-After', async () => {
   const [one, two] = [await session('limit'), await session('limit')];
   const statuses: number[] = [];
   for (const chat of [one, two, one]) {
@@ -89,8 +89,8 @@ test('[H4] with RATE_LIMIT, all sessions of a key with an agent count together; 
   expect(await refused.json()).toMatchObject({ code: 'rate_limited' });
 });
 
-// The last one: it closes the endpoint of all.
-test('[L2] an endpoint that fails again and again is left alone, and /health says so', async () => {
+// The last test: it opens the circuit of the endpoint for all.
+test('[L2] an endpoint that fails repeatedly is no longer called, and /health reports it', async () => {
   expect(await endpoints()).toEqual([]);
   const status = async (chat: string): Promise<string> => {
     const run = await ask('breaker', `${chat}/message`, { content: 'please fail', stream: false });
@@ -100,7 +100,7 @@ test('[L2] an endpoint that fails again and again is left alone, and /health say
   expect([await status(chat), await status(chat)]).toEqual(['failed', 'failed']);
   const requests = llm.requests.length;
   await expect.poll(endpoints).toMatchObject([{ endpoint: new URL(llm.baseUrl).origin, state: 'open', failures: 5 }]);
-  // Another session, and so another object, leaves it alone as well.
+  // Another session, and therefore another object, does not call it either.
   expect(await status(await session('breaker'))).toBe('failed');
   expect(llm.requests).toHaveLength(requests);
 });

@@ -1,4 +1,4 @@
-/** The Worker and its runners as real processes: containers, relics, and runners that go away (R2, R5, R7). */
+/** The Worker and its runners as real processes: containers, relics, and lost runners (R2, R5, R7). */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -20,7 +20,7 @@ import type { ScriptedLlm } from '../../scripts/scripted-llm/server.ts';
 
 const SECRET = 'of the end-to-end tests, long enough for anyone';
 const skip = reasonToSkip('docker');
-/** A sandbox that has to start first may take longer than an action otherwise may. */
+/** The first start of a sandbox can exceed the default timeout of an action. */
 const PATIENT = 'timeout="200"';
 const WAIT = { timeout: 60_000, interval: 200 };
 
@@ -108,14 +108,14 @@ describe.skipIf(skip !== null)(`one runner with a Docker engine${skip === null ?
     await llm[Symbol.asyncDispose]();
     await system.stop();
     await stop(runner);
-    // everything of this runner's has gone with it
+    // all its containers are gone
     const owner = readFileSync(join(runner.stateDir, 'runner/instance'), 'utf8');
     const label = [`cortex-edge.runner=${owner}`];
     expect(await docker.listContainers({ all: true, filters: { label } })).toEqual([]);
     expect(await docker.listNetworks({ filters: { label } })).toEqual([]);
   });
 
-  test('[P14] a docker action: values are variables, arguments are literal, the network is not there', async () => {
+  test('[P14] a docker action gets values as variables and arguments unchanged, and has no network', async () => {
     const text =
       action('python', 'who', { code: 'print("o\'clock; id")' }) +
       action('docker', 'd', {
@@ -130,13 +130,13 @@ describe.skipIf(skip !== null)(`one runner with a Docker engine${skip === null ?
     expect(result.response).toBe("o'clock; id|0\n$(id)|; id|");
   });
 
-  test('[X4] an agent without the capability runs no container', async () => {
+  test('[X4] an agent without the capability cannot run containers', async () => {
     const result = await execute(system, 'assistant', action('docker', 'd', { image: 'busybox', command: 'id' }));
     expect(result.actions).toMatchObject([{ status: 'rejected' }]);
     expect(result.actions[0]?.error).toMatchObject({ code: 'not_allowed' });
   });
 
-  test('[R5] relics start with the first call, work side by side and answer references', async () => {
+  test('[R5] relics start with the first call, work in parallel and answer references', async () => {
     const text =
       action('relic', 'set', { parameters: { key: 'city', value: { name: 'Bern' } } }, 'name="key_value.set"') +
       action(
@@ -154,7 +154,7 @@ describe.skipIf(skip !== null)(`one runner with a Docker engine${skip === null ?
       '<response final="true">$get.value.name $table.changes</response>';
     const result = await execute(system, 'archivist', text);
     expect(result.response).toBe('Bern 0');
-    // an execution cannot be continued: what it started goes with it
+    // an execution cannot be continued, so its relics are removed
     const label = [`cortex-edge.space=${result.session_id}`];
     await vi.waitFor(async () => {
       expect(await docker.listContainers({ all: true, filters: { label } })).toEqual([]);
@@ -162,7 +162,7 @@ describe.skipIf(skip !== null)(`one runner with a Docker engine${skip === null ?
     }, WAIT);
   });
 
-  test('[R5] a relic that is killed comes back with its state; the end of the session takes it along', async () => {
+  test('[R5] a killed relic restarts with its state; the end of the session removes it', async () => {
     const created = await fetch(`${system.url}/agent/archivist/session`, { method: 'POST', body: '{"user_id":"e2e"}' });
     const { session_id: id } = (await created.json()) as { session_id: string };
     const label = [`cortex-edge.space=${id}`];
@@ -185,7 +185,7 @@ describe.skipIf(skip !== null)(`one runner with a Docker engine${skip === null ?
     }, WAIT);
   });
 
-  test('[M3] a wrong endpoint and wrong parameters are told before anything starts', async () => {
+  test('[M3] a wrong endpoint or wrong parameters are reported before anything starts', async () => {
     const text =
       action('relic', 'a', { parameters: {} }, 'name="key_value.steal"') +
       action('relic', 'b', { parameters: { key: 5 } }, 'name="key_value.get"') +
@@ -199,8 +199,8 @@ describe.skipIf(skip !== null)(`one runner with a Docker engine${skip === null ?
   });
 });
 
-describe('a runner that is not there yet', () => {
-  test('[S7] [H1] actions wait for it, and health says what is missing until it is there', async () => {
+describe('a runner that is not reachable yet', () => {
+  test('[S7] [H1] actions wait for the runner, and health reports that it is missing', async () => {
     const port = await freePort();
     const system = await startWorker(`http://127.0.0.1:${port}`);
     let runner: RunnerProcess | null = null;
@@ -250,7 +250,7 @@ describe('two runners', () => {
     await Promise.all(runners.map((runner) => stop(runner)));
   });
 
-  test('[R7] health names both, by their labels', async () => {
+  test('[R7] health lists both, by their labels', async () => {
     const health = (await (await fetch(`${system.url}/health`)).json()) as { runner: { runners: unknown } };
     expect(health.runner.runners).toMatchObject([
       { labels: ['node0'], status: 'healthy' },
@@ -258,7 +258,7 @@ describe('two runners', () => {
     ]);
   });
 
-  test('[R7] one is killed: the other one takes new jobs', async () => {
+  test('[R7] after one is killed, the other takes new jobs', async () => {
     const text = `${action('python', 'x', { code: 'print(6*7)' }, PATIENT)}<response final="true">$x</response>`;
     expect((await execute(system, 'assistant', text)).response).toBe('42');
     const [first] = runners;

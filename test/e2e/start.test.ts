@@ -1,4 +1,4 @@
-/** `npm start` as a person uses it: real Worker, real runner, real sandbox, real signals. */
+/** `npm start` with a real Worker, a real runner, real sandboxes and real signals. */
 import { readFileSync, readdirSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ function overlap(result: RunResult, ids: readonly string[]): boolean {
 
 afterAll(clearAway);
 
-/** Of one system after the other; the first one builds its Worker from the sources, as for everyone. */
+/** Of one system after the other; the first one builds its Worker from the sources, as a user's does. */
 const state = { CORTEX_STATE_DIR: stateFolder() };
 const executions: string[] = [];
 
@@ -34,12 +34,12 @@ describe.each<{ sandbox: string; env: Record<string, string>; signal: 'SIGINT' |
 
   beforeAll(async () => {
     system = await start({ ...state, ...env });
-    // The first Python of a sandbox takes longest: on a busy machine longer than an action may take.
+    // The first Python of a sandbox is slow: on a busy machine slower than the timeout of an action.
     const text = '<action type="python" id="p" timeout="200">{"code": "print(1)"}</action>';
     await post<RunResult>(`${system.url}/execute/direct`, { stream: false, protocol_text: text });
   });
 
-  test('[H1] health and the start screen say what is active', async () => {
+  test('[H1] health and the start screen report the active parts', async () => {
     const health = (await (await fetch(`${system.url}/health`)).json()) as { executors: string[]; model: string };
     expect(health).toMatchObject({ status: 'healthy', service: 'cortex-edge' });
     expect(health.executors).toEqual(expect.arrayContaining(['tool', 'python', 'shell']));
@@ -64,7 +64,7 @@ describe.each<{ sandbox: string; env: Record<string, string>; signal: 'SIGINT' |
     expect(overlap(result, [python?.id ?? '', shell?.id ?? ''])).toBe(true);
   });
 
-  test('[P14] values reach python and shell as data, whatever they hold', async () => {
+  test('[P14] values reach python and shell as data, whatever they contain', async () => {
     const nasty = '"; import os; os.system("id") #$(id)`id`\n$other';
     const result = await post<RunResult>(`${system.url}/execute/direct`, {
       stream: false,
@@ -88,7 +88,7 @@ describe.each<{ sandbox: string; env: Record<string, string>; signal: 'SIGINT' |
     expect(result.actions[0]).toMatchObject({ status: 'completed', output: { words: 5, sentences: 2 } });
   });
 
-  test('[F3] the system monitor has what its script measured before its eyes', async () => {
+  test('[F3] the system monitor sees the output of its script in the prompt', async () => {
     const { session_id: id } = await post<{ session_id: string }>(`${system.url}/agent/system_monitor/session`, {});
     await post(`${system.url}/agent/session/${id}/message`, { content: 'how is the machine', stream: false });
     await vi.waitFor(
@@ -106,7 +106,7 @@ describe.each<{ sandbox: string; env: Record<string, string>; signal: 'SIGINT' |
     );
   });
 
-  test('[S8] a time-out kills what python started', async () => {
+  test('[S8] a timeout kills the processes that python started', async () => {
     const result = await post<RunResult>(`${system.url}/execute/direct`, {
       stream: false,
       protocol_text: '<action type="python" id="p" timeout="1">{"code": "while True: pass"}</action>',
@@ -114,7 +114,7 @@ describe.each<{ sandbox: string; env: Record<string, string>; signal: 'SIGINT' |
     expect(result.actions[0]).toMatchObject({ status: 'failed', error: { code: 'timeout' } });
   });
 
-  test('[H2] events stream while the run goes on, and the stream ends with it', async () => {
+  test('[H2] events stream during the run, and the stream ends with it', async () => {
     const response = await fetch(`${system.url}/execute/direct`, {
       method: 'POST',
       body: JSON.stringify({
@@ -144,7 +144,7 @@ describe.each<{ sandbox: string; env: Record<string, string>; signal: 'SIGINT' |
     }
   });
 
-  test('a state folder that is in use is named', async () => {
+  test('a state folder in use is reported', async () => {
     const second = launch({ ...state, PORT: String(await freePort()), RUNNER_PORT: String(await freePort()) });
     expect(await second.exited).toBe(1);
     expect(second.output()).toContain(`${state.CORTEX_STATE_DIR} is in use by another npm start`);
@@ -189,7 +189,7 @@ describe('with API keys and a configured model', () => {
     await llm?.[Symbol.asyncDispose]();
   });
 
-  test('[L1] an OpenAI-compatible endpoint drives the loop; its key goes nowhere else', async () => {
+  test('[L1] an OpenAI-compatible endpoint drives the loop; its key is sent nowhere else', async () => {
     expect(system.output()).toContain('scripted-1 at 127.0.0.1');
     expect(system.output()).not.toContain('sk-e2e');
     const headers = { authorization: `Bearer ${key}` };
@@ -210,14 +210,14 @@ describe('with API keys and a configured model', () => {
     expect(JSON.stringify(llm.requests[1]?.body)).toContain('action_result');
   });
 
-  test('[H5] with keys, no way leads past them, and a token in a URL reaches no file', async () => {
+  test('[H5] with keys, every route requires one, and a token in a URL reaches no file', async () => {
     const status = async (path: string): Promise<number> => {
       const answered = await fetch(`${system.url}${path}`);
       await answered.arrayBuffer();
       return answered.status;
     };
     expect(await status(`/agent/session/ses_${'0'.repeat(32)}/events?token=nowhere-on-disk`)).toBe(401);
-    // What the development server would show of the objects' tables.
+    // The development server's pages with the tables of the objects.
     for (const path of ['', '/api', '/api/local/workers', '/api/workers/durable_objects/namespaces']) {
       expect([path, await status(`/cdn-cgi/explorer${path}`)]).toEqual([path, 401]);
     }
@@ -231,7 +231,7 @@ describe('with API keys and a configured model', () => {
   });
 });
 
-test('a taken port is named, with what to do', async () => {
+test('a port in use is reported, with advice', async () => {
   const blocker = createServer();
   await new Promise<void>((resolve) => blocker.listen(0, '127.0.0.1', resolve));
   const address = blocker.address();

@@ -1,4 +1,4 @@
-/** Two API keys on one system, over real workerd and its state folder: nothing of one is there for the other (H5, X3). */
+/** Isolation between two API keys on one system, with a real workerd and its state folder (H5, X3). */
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -16,7 +16,7 @@ import type { RunResult } from '../../src/engine/run/run-result.ts';
 const KEYS = 'ann:admin:key-of-ann-in-this-test,bob:admin:key-of-bob-in-this-test,eve:run:key-of-eve-in-this-test';
 type Who = 'ann' | 'bob' | 'eve';
 
-/** Writes down the headers that it was asked with, and gives them back. */
+/** Records the headers of its requests and returns them. */
 let echo: Server;
 const seen: (string | undefined)[] = [];
 let system: System;
@@ -73,7 +73,7 @@ implementation: {type: http, url: "http://${host()}/", headers: {authorization: 
 const AGENT = 'kind: Agent\nversion: "1"\nname: asker\nsummary: Asks.\npersona: You ask.\nimport: {tools: [ask]}\n';
 
 describe('[X3] the secrets of tools', () => {
-  test('each key’s tool sends the secret of that key, under the same name, and shows none', async () => {
+  test('each key’s tool sends that key’s secret, under the same name, and does not show it', async () => {
     for (const who of ['ann', 'bob'] as const) {
       const files = { 'tools/ask.yaml': tool('${TOOL_KEY}'), 'agents/asker.yaml': AGENT };
       const uploaded = await as(who, '/manifests', { method: 'PUT', body: JSON.stringify({ files }) });
@@ -96,7 +96,7 @@ describe('[X3] the secrets of tools', () => {
     expect([refused.status, await refused.json()]).toMatchObject([400, { code: 'invalid_manifest' }]);
   });
 
-  test('a key without a secret of its own gets none, not the operator’s either', async () => {
+  test('a key without its own secret gets none, including the operator’s', async () => {
     const refused = await as('eve', '/manifests/tool/ask', { method: 'PUT', body: tool('${TOOL_KEY}') });
     expect(refused.status).toBe(403);
     const before = seen.length;
@@ -109,7 +109,7 @@ describe('[X3] the secrets of tools', () => {
   });
 });
 
-test('[H5] session tokens are signed with a secret that does not come of the keys', async () => {
+test('[H5] the signing secret of session tokens is not derived from the keys', async () => {
   const { session_id: id } = (await (await post('ann', '/agent/assistant/session', {})).json()) as {
     session_id: string;
   };
@@ -122,12 +122,12 @@ test('[H5] session tokens are signed with a secret that does not come of the key
   expect((await as(null, `/agent/session/${id}?token=${guessed}`)).status).toBe(401);
 });
 
-test('[H1] a session, a run or a webhook that was made up leaves no file', async () => {
+test('[H1] an invented id of a session, a run or a webhook creates no file', async () => {
   const files = (): string[] =>
     readdirSync(join(stateDir, 'worker'), { recursive: true, encoding: 'utf8' }).filter((name) =>
       name.endsWith('.sqlite'),
     );
-  // what a key has at all is there by now
+  // the key's own objects exist by now
   await Promise.all(['/agents', '/executions', '/schedules', '/health'].map(async (path) => await as('bob', path)));
   const before = files();
   const made = `ses_${'a1'.repeat(16)}`;
@@ -151,7 +151,7 @@ test('[H1] a session, a run or a webhook that was made up leaves no file', async
   expect(files()).toEqual(before);
 });
 
-test('[H5] /health without a key says only that the system is up', async () => {
+test('[H5] /health without a key reports only that the system is up', async () => {
   expect(Object.keys((await (await as(null, '/health')).json()) as object)).toEqual([
     'status',
     'service',

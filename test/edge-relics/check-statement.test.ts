@@ -1,4 +1,4 @@
-/** What SQL an edge relic runs, by the work that it could take (R6). */
+/** The SQL that an edge relic accepts, by its maximum work (R6). */
 import { describe, expect, test } from 'vitest';
 import { messageOf } from '../../src/domain/errors.ts';
 import type { Json } from '../../src/domain/json.ts';
@@ -7,7 +7,7 @@ import { checkStatement } from '../../src/edge-relics/check-statement.ts';
 import { readStatement } from '../../src/edge-relics/sql.ts';
 import { openNodeSql } from '../support/node-sql.ts';
 
-/** A store as large as its quota lets it be: numbers, texts, long texts and documents. */
+/** A store of the maximum size that its quota allows: numbers, texts, long texts and documents. */
 function filled() {
   const sql = openNodeSql();
   for (const statement of [
@@ -56,7 +56,7 @@ const list = (length: number, item: (index: number) => string, separator = ','):
   Array.from({ length }, (_, index) => item(index)).join(separator);
 const constants = `WITH c AS (VALUES ${list(10, (n) => `(${n})`)})`;
 
-describe('[R6] what could freeze the edge is refused before it runs', () => {
+describe('[R6] a statement that could block the edge is refused before it runs', () => {
   test.each([
     ['a product of constant tables', `${constants} SELECT count(*) FROM ${list(8, (n) => `c c${n}`)}`],
     [
@@ -64,12 +64,9 @@ describe('[R6] what could freeze the edge is refused before it runs', () => {
       `SELECT count(*) FROM ${list(4, (n) => `(SELECT 1 UNION ALL SELECT 2 UNION ALL VALUES ${list(60, (k) => `(${k})`)}) q${n}`)}`,
     ],
     ['a product of lists', 'SELECT count(*) FROM json_each(?) a, json_each(?) b', [many, many]],
+    ['a constructed list', `SELECT count(*) FROM json_each('[' || replace(hex(zeroblob(500000)), '0', '1,') || '1]')`],
     [
-      'a list of its own making',
-      `SELECT count(*) FROM json_each('[' || replace(hex(zeroblob(500000)), '0', '1,') || '1]')`,
-    ],
-    [
-      'a long text looked for in long texts',
+      'a search for a long text in long texts',
       'SELECT count(*) FROM long WHERE instr(body, ?)',
       [`${'a'.repeat(250_000)}b`],
     ],
@@ -80,16 +77,13 @@ describe('[R6] what could freeze the edge is refused before it runs', () => {
       'a value that doubles',
       list(25, () => 'SELECT x || x AS x FROM (', '') + `SELECT 'abcdefgh' AS x` + ')'.repeat(25),
     ],
-    [
-      'replaced again and again',
-      `SELECT length(${'replace('.repeat(20)}'aaaa'${`, 'a', 'aaaa')`.repeat(20)}) FROM orders`,
-    ],
-    ['bytes from nothing', 'SELECT length(zeroblob(100000000))'],
+    ['repeated replace', `SELECT length(${'replace('.repeat(20)}'aaaa'${`, 'a', 'aaaa')`.repeat(20)}) FROM orders`],
+    ['zeroblob', 'SELECT length(zeroblob(100000000))'],
     ['random bytes', 'SELECT hex(randomblob(1000000)) FROM orders'],
     ['a width from a value', `SELECT printf('%*d', amount * 100000, 1) FROM orders`],
     ['a width in the text', `SELECT printf('%99999d', 1) FROM orders, few`],
     [
-      'an alias like the name of a small table',
+      'an alias with the name of a small table',
       'SELECT count(*) FROM orders AS few, orders AS fewer WHERE few.amount < fewer.amount',
     ],
     ['an index on one value', 'SELECT count(*) FROM same a JOIN same b ON a.k = b.k JOIN same c ON c.k = b.k'],
@@ -102,7 +96,7 @@ describe('[R6] what could freeze the edge is refused before it runs', () => {
       'SELECT (SELECT count(*) FROM orders b WHERE b.amount > a.amount) FROM orders a ORDER BY 1',
     ],
     [
-      'a frame that is counted anew',
+      'a window frame that is recomputed',
       'SELECT max(amount) OVER (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND 5 PRECEDING EXCLUDE CURRENT ROW) FROM orders',
     ],
     ['a text that grows in a window', 'SELECT group_concat(status) OVER (ORDER BY id) FROM orders'],
@@ -115,7 +109,7 @@ describe('[R6] what could freeze the edge is refused before it runs', () => {
       list(14, () => 'SELECT x + x + x AS x FROM (', '') + 'SELECT id AS x FROM orders' + ')'.repeat(14),
     ],
     [
-      'an alias named very often',
+      'an alias used very often',
       `SELECT max(${list(100, (n) => `amount + ${n}`)}) AS x FROM orders WHERE 1 IN (${list(5_000, () => 'x')})`,
     ],
     [
@@ -124,28 +118,28 @@ describe('[R6] what could freeze the edge is refused before it runs', () => {
     ],
     ['very many windows', `SELECT ${list(90, (n) => `sum(id) OVER (ORDER BY amount + ${n})`)} FROM orders`],
     ['a merge of all columns', `SELECT 1 FROM orders a ${list(10, (n) => `NATURAL JOIN orders a${n}`, ' ')}`],
-    ['long values, often', 'SELECT a.body FROM long a, long b, few, few f'],
+    ['long values, repeated', 'SELECT a.body FROM long a, long b, few, few f'],
     [
       'recursion by another name',
       'WITH a AS (SELECT 1 AS x UNION ALL SELECT x FROM b), b AS (SELECT x FROM a) SELECT * FROM a',
     ],
-    ['tables of SQLite itself', 'SELECT count(*) FROM pragma_table_list a, pragma_table_list b'],
-    ['its statistics', 'INSERT INTO sqlite_stat1 VALUES (1, 2, 3)'],
+    ['table-valued pragmas of SQLite', 'SELECT count(*) FROM pragma_table_list a, pragma_table_list b'],
+    ['the statistics tables of SQLite', 'INSERT INTO sqlite_stat1 VALUES (1, 2, 3)'],
     ['a path for each of many values', 'SELECT max(fullkey) FROM json_tree(?)', [many]],
     ['the whole document for each of many values', 'SELECT max(json) FROM json_each(?)', [many]],
     ['a write of a product', 'INSERT INTO few SELECT 1 FROM orders a, orders b'],
     ['an update from a product', 'UPDATE orders SET amount = b.amount FROM orders b WHERE b.status = orders.status'],
     [
-      'columns that are made of each other',
+      'generated columns that use each other',
       `CREATE TABLE g (a, ${list(20, (n) => `g${n} AS (${n === 0 ? 'a || a' : `g${n - 1} || g${n - 1}`})`)})`,
     ],
-    ['a trigger in the form of a key', 'CREATE TABLE child (id, p REFERENCES customers (id) ON DELETE CASCADE)'],
-    ['brackets without end', `SELECT ${'('.repeat(500)}1${')'.repeat(500)}`],
+    ['a foreign key with an action', 'CREATE TABLE child (id, p REFERENCES customers (id) ON DELETE CASCADE)'],
+    ['very many brackets', `SELECT ${'('.repeat(500)}1${')'.repeat(500)}`],
   ])('%s', (_what, sql, params?: Json) => {
     expect(verdict(sql, params)).toMatch(/^(?:too_large|invalid_parameters|relic_error: circular reference)/);
   });
 
-  test('views within views are as long as what they stand for', () => {
+  test('a view of views counts with the length of its expansion', () => {
     const sql = filled();
     sql.exec('CREATE VIEW v0 AS SELECT id FROM few a, few b');
     for (let n = 1; n < 9; n += 1) sql.exec(`CREATE VIEW v${n} AS SELECT 1 AS one FROM v${n - 1} a, v${n - 1} b`);
@@ -155,7 +149,7 @@ describe('[R6] what could freeze the edge is refused before it runs', () => {
   });
 });
 
-describe('[R6] what people write runs', () => {
+describe('[R6] common statements run', () => {
   test.each([
     ['SELECT count(*), sum(amount), avg(amount), max(status) FROM orders WHERE amount > 100'],
     ['SELECT status, count(*) AS n FROM orders GROUP BY status HAVING count(*) > 2 ORDER BY n DESC'],
@@ -216,7 +210,7 @@ describe('[R6] what people write runs', () => {
   });
 });
 
-test('[R6] a store has a limit of tables, indexes and views', () => {
+test('[R6] the number of tables, indexes and views in a store is limited', () => {
   const sql = openNodeSql();
   for (let n = 0; n < limits.relicSchemaObjects; n += 1) sql.exec(`CREATE TABLE t${n} (a)`);
   const statement = readStatement('CREATE TABLE more (a)', undefined, 'execute');

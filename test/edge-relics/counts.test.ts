@@ -1,4 +1,4 @@
-/** How often the instructions of a statement run, at most, against what comes out (R6). */
+/** Upper bounds for the instructions of a statement, compared with real results (R6). */
 import { describe, expect, test } from 'vitest';
 import { Counts } from '../../src/edge-relics/counts.ts';
 import { NotAdmitted, routinesOf } from '../../src/edge-relics/flow.ts';
@@ -39,7 +39,7 @@ function countsOf(text: string) {
   return { all, of: (opcode: string) => program.flatMap((one, at) => (one.opcode === opcode ? [counts.of(at)] : [])) };
 }
 
-describe('[R6] no fewer rows are counted than come out, and not absurdly many more', () => {
+describe('[R6] the estimated number of rows is at least the real one, and not far above it', () => {
   test.each([
     ['SELECT * FROM t', 2],
     ['SELECT * FROM t, u', 3],
@@ -67,13 +67,13 @@ describe('[R6] no fewer rows are counted than come out, and not absurdly many mo
   });
 });
 
-test('[R6] a LIMIT bounds what passes it, a Once what it guards', () => {
+test('[R6] LIMIT and Once limit the instructions after them', () => {
   expect(countsOf('SELECT a, b FROM t LIMIT 3').of('ResultRow')[0]).toBeLessThanOrEqual(4);
   const { of } = countsOf('SELECT (SELECT max(id) FROM u) FROM t');
   expect(Math.max(...of('AggStep'))).toBeLessThanOrEqual(ROWS + 1);
 });
 
-test('[R6] recursion has no bound', () => {
+test('[R6] recursion has no upper bound', () => {
   const endless = 'WITH RECURSIVE c(x) AS (VALUES (1) UNION ALL SELECT x + 1 FROM c) SELECT x FROM c';
   expect(() => countsOf(endless)).toThrow(NotAdmitted);
 });

@@ -1,4 +1,4 @@
-/** What edge relics keep, forget and refuse (R6). */
+/** The data that edge relics store, expire and refuse (R6). */
 import { describe, expect, test } from 'vitest';
 import type { Json, JsonObject } from '../../src/domain/json.ts';
 import { limits } from '../../src/domain/limits.ts';
@@ -46,7 +46,7 @@ function open(store: 'kv' | 'log' | 'sql', { ttlMs = null, quotaBytes = 1_000_00
   return { relics, clock, sql, done, refused, charged };
 }
 
-describe('[R6] what a call is charged', () => {
+describe('[R6] the charge of a call', () => {
   const chargeOf = (store: 'kv' | 'log' | 'sql', prepare: [string, JsonObject][], ...asked: [string, JsonObject]) => {
     const { done, charged } = open(store);
     for (const [endpoint, parameters] of prepare) done(endpoint, parameters);
@@ -57,23 +57,23 @@ describe('[R6] what a call is charged', () => {
   const join = 'WITH t(x) AS (VALUES (1), (2), (3), (4), (5), (6)) SELECT count(*) AS n FROM t a, t b, t c, t d, t e';
 
   test.each<[string, number]>([
-    ['a statement, by what it may do', chargeOf('sql', [], 'query', { sql: join })],
-    ['one that is refused', chargeOf('sql', [], 'query', { sql: `${join}, t f, t g, t h, t i, t j, t k` })],
-    ['a long value that is written', chargeOf('kv', [], 'set', { key: 'a', value: long })],
+    ['a statement, by its maximum work', chargeOf('sql', [], 'query', { sql: join })],
+    ['a refused statement', chargeOf('sql', [], 'query', { sql: `${join}, t f, t g, t h, t i, t j, t k` })],
+    ['a write of a long value', chargeOf('kv', [], 'set', { key: 'a', value: long })],
     ['a page with a long value', chargeOf('kv', [['set', { key: 'a', value: long }]], 'list', {})],
-    ['entries that are looked at', chargeOf('log', filled, 'range', { limit: 1, filter: 'none' })],
+    ['scanned entries', chargeOf('log', filled, 'range', { limit: 1, filter: 'none' })],
   ])('%s', (_name, steps) => {
     expect(steps).toBeGreaterThan(5_000);
     expect(steps).toBeLessThanOrEqual(limits.relicCallSteps);
   });
 
-  test('a short call costs next to nothing', () => {
+  test('a short call costs almost nothing', () => {
     expect(chargeOf('kv', [], 'set', { key: 'a', value: 1 })).toBeLessThan(10);
   });
 });
 
 describe('[R6] kv', () => {
-  test('what is set is there, and what is deleted is not', () => {
+  test('a value can be read after set and is gone after delete', () => {
     const { done } = open('kv');
     expect(done('set', { key: 'a', value: { n: [1, null] } })).toEqual({ key: 'a', version: 1 });
     expect(done('get', { key: 'a' })).toEqual({ n: [1, null] });
@@ -82,7 +82,7 @@ describe('[R6] kv', () => {
     expect(done('get', { key: 'a' })).toBeNull();
   });
 
-  test('a version that is not the current one changes nothing', () => {
+  test('a set with an outdated version changes nothing', () => {
     const { done, refused } = open('kv');
     done('set', { key: 'a', value: 1, if_version: 0 });
     expect(refused('set', { key: 'a', value: 2, if_version: 0 })).toBe('relic_conflict');
@@ -90,7 +90,7 @@ describe('[R6] kv', () => {
     expect(done('set', { key: 'a', value: 2, if_version: 1 })).toEqual({ key: 'a', version: 2 });
   });
 
-  test('a list goes on where its page ended', () => {
+  test('a list continues where its page ended', () => {
     const { done } = open('kv');
     for (const key of ['b', 'a', 'c', 'x_']) done('set', { key, value: key });
     expect(done('list', { limit: 2, values: false })).toEqual({ keys: ['a', 'b'], next: 'b' });
@@ -98,7 +98,7 @@ describe('[R6] kv', () => {
     expect(done('list', { prefix: 'x', values: false })).toEqual({ keys: ['x_'], next: null });
   });
 
-  test('[J3] the same call again counts once, and is answered as it was', () => {
+  test('[J3] a repeated call is executed once, and gets the same answer', () => {
     const { done, relics } = open('kv');
     expect(done('increment', { key: 'n', by: 2 }, 'call')).toBe(2);
     expect(done('increment', { key: 'n', by: 2 }, 'call')).toBe(2);
@@ -107,14 +107,14 @@ describe('[R6] kv', () => {
     expect(relics.lookup('another')).toBeNull();
   });
 
-  test('a refused call is not remembered', () => {
+  test('a refused call is not recorded', () => {
     const { done, refused, relics } = open('kv');
     done('set', { key: 'n', value: 'words' });
     expect(refused('increment', { key: 'n' })).toBe('relic_error');
     expect(relics.lookup('k2')).toBeNull();
   });
 
-  test('what has expired is not shown, and is removed when its time has come', () => {
+  test('an expired value is not listed, and is removed when it is due', () => {
     const { done, relics, clock, sql } = open('kv', { ttlMs: 10_000 });
     done('set', { key: 'a', value: 1 });
     done('set', { key: 'b', value: 1, ttl: 1 });
@@ -126,7 +126,7 @@ describe('[R6] kv', () => {
     expect(relics.nextExpiry()).toBe(clock.now() + 9_000);
   });
 
-  test('a full store takes nothing more, keeps what it has, and can be emptied', () => {
+  test('a full store refuses new data, keeps the existing data, and can be emptied', () => {
     const { done, refused } = open('kv', { quotaBytes: 100_000 });
     const value = 'x'.repeat(20_000);
     let kept = 0;
@@ -139,7 +139,7 @@ describe('[R6] kv', () => {
     expect(refused('set', { key: 'small', value: 1 })).toBe('done');
   });
 
-  test('a page is looked for no further than its limit, and goes on there', () => {
+  test('a page scans a limited number of entries, and the next page continues there', () => {
     const { done, sql, clock } = open('kv', { quotaBytes: 10_000_000 });
     const insert = `INSERT INTO cortex_relic_kv WITH RECURSIVE c(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM c WHERE n < ?1)
       SELECT printf('gone%06d', n), '1', 1, 0, ?2 FROM c`;
@@ -152,7 +152,7 @@ describe('[R6] kv', () => {
     expect(done('list', { values: false, prefix: 'her' })).toEqual({ keys: ['here'], next: null });
   });
 
-  test('keys begin with a prefix, whatever it ends with', () => {
+  test('keys are listed by prefix, whatever its last character is', () => {
     const { done } = open('kv');
     for (const key of ['a', 'a\u{10ffff}', 'a\u{10ffff}b', 'b', '\ud7ff', '\ue000']) done('set', { key, value: 1 });
     const keys = (prefix: string): Json => (done('list', { values: false, prefix }) as JsonObject)['keys'] as Json;
@@ -161,7 +161,7 @@ describe('[R6] kv', () => {
     expect(keys('\ud7ff')).toEqual(['\ud7ff']);
   });
 
-  test('what has expired is removed in parts', () => {
+  test('expired values are removed in batches', () => {
     const { relics, sql, clock } = open('kv', { quotaBytes: 10_000_000 });
     const insert = `INSERT INTO cortex_relic_kv WITH RECURSIVE c(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM c WHERE n < ?1)
       SELECT 'k' || n, '1', 1, 0, ?2 FROM c`;
@@ -173,13 +173,13 @@ describe('[R6] kv', () => {
     expect(relics.nextExpiry()).toBeNull();
   });
 
-  test('a value that is too large is refused', () => {
+  test('a value past the size limit is refused', () => {
     expect(open('kv').refused('set', { key: 'a', value: 'x'.repeat(limits.relicValueBytes) })).toBe('too_large');
   });
 });
 
 describe('[R6] log', () => {
-  test('entries have numbers and times; the tail is the latest, oldest first', () => {
+  test('entries have numbers and times; the tail is the latest ones, oldest first', () => {
     const { done, clock } = open('log');
     for (const entry of ['a', { b: 1 }, 'c']) {
       done('append', { entry });
@@ -195,7 +195,7 @@ describe('[R6] log', () => {
     expect(done('tail', { filter: 'c' })).toMatchObject([{ number: 3 }]);
   });
 
-  test('a filter is looked for in so many bytes, and the next page goes on there', () => {
+  test('a filter scans a limited number of bytes, and the next page continues there', () => {
     const { done } = open('log', { quotaBytes: 50_000_000 });
     const entry = 'a'.repeat(500_000);
     for (let n = 0; n < 12; n += 1) done('append', { entry });
@@ -212,7 +212,7 @@ describe('[R6] log', () => {
     expect(done('tail', { filter })).toMatchObject([{ number: 13 }]);
   });
 
-  test('the tail is looked for in the latest entries', () => {
+  test('the tail scans only the latest entries', () => {
     const { done, sql, clock } = open('log', { quotaBytes: 50_000_000 });
     done('append', { entry: 'first' });
     const insert = `INSERT INTO cortex_relic_log (at, entry) WITH RECURSIVE c(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM c WHERE n < ?1)
@@ -222,7 +222,7 @@ describe('[R6] log', () => {
     expect(done('range', { filter: 'first' })).toMatchObject({ entries: [{ number: 1 }] });
   });
 
-  test('the same append again adds nothing', () => {
+  test('a repeated append adds nothing', () => {
     const { done } = open('log');
     expect(done('append', { entry: 1 }, 'once')).toEqual({ number: 1 });
     expect(done('append', { entry: 1 }, 'once')).toEqual({ number: 1 });
@@ -230,7 +230,7 @@ describe('[R6] log', () => {
   });
 });
 
-describe('[R6] statements that would not end', () => {
+describe('[R6] the number of rows that a statement visits is limited', () => {
   const filled = () => {
     const kept = open('sql', { schema: [], quotaBytes: 50_000_000 });
     kept.done('execute', { sql: 'CREATE TABLE big (id INTEGER PRIMARY KEY, other INTEGER)' });
@@ -252,9 +252,9 @@ describe('[R6] statements that would not end', () => {
   });
 
   test.each([
-    ['what loops over texts', 'SELECT count(*) AS n FROM json_each(:j) a, json_each(:j) b, json_each(:j) c'],
-    ['what writes', 'INSERT INTO small SELECT a.id FROM big a, big b'],
-  ])('%s, too', (_what, sql) => {
+    ['a loop over JSON texts', 'SELECT count(*) AS n FROM json_each(:j) a, json_each(:j) b, json_each(:j) c'],
+    ['a write', 'INSERT INTO small SELECT a.id FROM big a, big b'],
+  ])('%s is refused', (_what, sql) => {
     const params = { j: JSON.stringify(Array.from({ length: 2_000 }, () => 1)) };
     expect(filled().refused(sql.startsWith('INSERT') ? 'execute' : 'query', { sql, params })).toBe('too_large');
   });
@@ -265,7 +265,7 @@ describe('[R6] statements that would not end', () => {
     ['SELECT count(*) AS n FROM big WHERE id IN (SELECT other FROM big)', 19_999],
     ['SELECT count(*) AS n FROM (SELECT * FROM big UNION ALL SELECT * FROM big)', 40_000],
     ['SELECT count(*) AS n FROM small a, small b, small c, small d', 81],
-  ])('%s is not', (sql, n) => {
+  ])('%s is allowed', (sql, n) => {
     expect(filled().done('query', { sql })).toMatchObject({ rows: [{ n }] });
   });
 });
@@ -273,7 +273,7 @@ describe('[R6] statements that would not end', () => {
 describe('[R6] sql', () => {
   const schema = ['CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT)'];
 
-  test('values are bound, by place and by name', () => {
+  test('values are bound by position and by name', () => {
     const { done } = open('sql', { schema });
     const evil = `'); DROP TABLE t; --`;
     expect(done('execute', { sql: 'INSERT INTO t (name) VALUES (?), (?)', params: [evil, 'b'] })).toEqual({
@@ -290,7 +290,7 @@ describe('[R6] sql', () => {
     });
   });
 
-  test('a query changes nothing, whatever it says', () => {
+  test('a query cannot change data, whatever its text is', () => {
     const { done, refused } = open('sql', { schema });
     done('execute', { sql: `INSERT INTO t (name) VALUES ('a')` });
     for (const sql of ['DELETE FROM t', 'WITH x AS (SELECT 1) DELETE FROM t', 'SELECT 1) ; DELETE FROM t; --']) {
@@ -299,7 +299,7 @@ describe('[R6] sql', () => {
     expect(done('query', { sql: 'SELECT count(*) AS n FROM t' })).toMatchObject({ rows: [{ n: 1 }] });
   });
 
-  test('a long answer is cut, and says so', () => {
+  test('a long answer is cut and marked', () => {
     const { done } = open('sql', { schema, quotaBytes: 5_000_000 });
     const rows = Array.from({ length: 1_200 }, () => '(1)').join(', ');
     done('execute', { sql: 'CREATE TABLE n (x)' });
@@ -309,7 +309,7 @@ describe('[R6] sql', () => {
     expect(truncated).toBe(true);
   });
 
-  test('a row that no answer could hold is refused; bytes are shown as base64', () => {
+  test('a row larger than an answer is refused; bytes are returned as base64', () => {
     const { done, refused } = open('sql', { quotaBytes: 50_000_000 });
     done('execute', { sql: 'CREATE TABLE b (x)' });
     for (let n = 0; n < 3; n += 1) done('execute', { sql: 'INSERT INTO b VALUES (?)', params: ['x'.repeat(500_000)] });
@@ -317,7 +317,7 @@ describe('[R6] sql', () => {
     expect(done('query', { sql: `SELECT unhex('00ff') AS x` })).toMatchObject({ rows: [{ x: 'AP8=' }] });
   });
 
-  test('the statements of a schema are judged, all of them together', () => {
+  test('the limit applies to all statements of a schema together', () => {
     const product = 'INSERT INTO t SELECT 1 FROM t a, t b, t c, t d, t e, t f';
     const rows = Array.from({ length: 60 }, () => '(1)').join(', ');
     const first = ['CREATE TABLE t (a)', `INSERT INTO t VALUES ${rows}`];
@@ -326,7 +326,7 @@ describe('[R6] sql', () => {
     expect(open('sql', { schema: [...first, ...many] }).refused('query', { sql: 'SELECT 1' })).toBe('too_large');
   });
 
-  test('what the database refuses is an outcome, and changes nothing', () => {
+  test('an error of the database is an outcome and changes nothing', () => {
     const { done, refused } = open('sql', { schema });
     expect(refused('query', { sql: 'SELECT nothing FROM nowhere' })).toBe('relic_error');
     expect(refused('execute', { sql: 'INSERT INTO t (id) VALUES (1), (1)' })).toBe('relic_error');

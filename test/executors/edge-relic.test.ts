@@ -1,4 +1,4 @@
-/** Relics at the edge as the executor asks them: whose they are, lost answers, crashes (R6). */
+/** Calls of the executor to edge relics: scopes, lost answers, crashes (R6). */
 import { describe, expect, test } from 'vitest';
 import type { ActionOutcome } from '../../src/domain/action.ts';
 import type { EdgeRelicCall, EdgeRelics } from '../../src/domain/ports.ts';
@@ -31,8 +31,8 @@ function storesWith(change: Partial<EdgeRelics> = {}): EdgeRelics & { readonly c
 const increment = (definition = relic): Parameters<typeof relicExecutor.execute>[0] =>
   callOf({ key: 'n' }, { relic: definition, action: { type: 'relic', name: 'notes.increment' } });
 
-describe('[R6] a relic at the edge', () => {
-  test('is asked by its space and the runtime key', async () => {
+describe('[R6] an edge relic', () => {
+  test('is called with its scope and the runtime key', async () => {
     const edgeRelics = storesWith();
     expect(await relicExecutor.execute(increment(), contextOf({ edgeRelics, owner: 'team a' }))).toEqual(SUM);
     await relicExecutor.execute(increment({ ...relic, scope: 'shared' }), contextOf({ edgeRelics, owner: 'team a' }));
@@ -43,12 +43,12 @@ describe('[R6] a relic at the edge', () => {
     ]);
   });
 
-  test('[J3] an answer that was lost is asked for', async () => {
+  test('[J3] is asked again after a lost answer', async () => {
     const edgeRelics = storesWith({ call: lost, lookup: async () => SUM });
     expect(await relicExecutor.execute(increment(), contextOf({ edgeRelics }))).toEqual(SUM);
   });
 
-  test('[J2] what is not known is said to be so; what can be repeated may be', async () => {
+  test('[J2] reports an unknown outcome; repeatable calls are repeated', async () => {
     const edgeRelics = storesWith({ call: lost });
     expect(errorOf(await relicExecutor.execute(increment(), contextOf({ edgeRelics })))).toMatchObject({
       code: 'outcome_unknown',
@@ -61,13 +61,13 @@ describe('[R6] a relic at the edge', () => {
     });
   });
 
-  test('[J2] after a crash it is known what a call has done', async () => {
+  test('[J2] knows after a crash which calls were executed', async () => {
     const known = contextOf({ edgeRelics: storesWith({ lookup: async () => SUM }) });
     expect(await relicExecutor.recover?.(increment(), known)).toEqual(SUM);
     expect(await relicExecutor.recover?.(increment(), contextOf({ edgeRelics: storesWith() }))).toBeNull();
   });
 
-  test('[S8] a store that never answers holds nobody', async () => {
+  test('[S8] that never answers blocks no caller', async () => {
     const abort = new AbortController();
     const edgeRelics = storesWith({ call: () => new Promise(() => undefined) });
     const asked = relicExecutor.execute(increment(), contextOf({ edgeRelics, signal: abort.signal }));

@@ -32,7 +32,7 @@ test('[I] a variable is set, kept with its JSON type, and deleted', async () => 
   });
 });
 
-test('[I] clear_context clears every variable and says which', async () => {
+test('[I] clear_context clears every variable and lists their names', async () => {
   const context = contextOf();
   await run('set_variable', { key: 'a', value: 1 }, context);
   await run('set_variable', { key: 'b', value: 2 }, context);
@@ -48,13 +48,13 @@ test.each([
   { key: '', value: 1 },
   { key: 'a<b', value: 1 },
   { key: 'a' },
-])('[P12] set_variable %j is the model’s mistake', async (parameters) => {
+])('[P12] set_variable %j is an error of the model', async (parameters) => {
   const context = contextOf();
   expect(errorOf(await run('set_variable', parameters, context))).toMatchObject({ code: 'invalid_parameters' });
   expect(context.variables.entries()).toEqual([]);
 });
 
-test('[I] what the store refuses is told to the model', async () => {
+test('[I] an error of the store is reported to the model', async () => {
   class Full extends MapStore {
     override set(): void {
       throw new EngineError('invalid_request', 'A session holds at most 1000 variables');
@@ -69,13 +69,13 @@ test('[I] what the store refuses is told to the model', async () => {
 });
 
 test.each(INTERNAL_ACTIONS.filter((name) => name.endsWith('feed') || name.endsWith('feeds')))(
-  '[I] %s says that there are no feeds',
+  '[I] %s fails if there are no feeds',
   async (name) => {
     expect(errorOf(await run(name, {}))).toMatchObject({ code: 'not_available', beforeDispatch: true });
   },
 );
 
-test('[I] disabled beats blocked beats allowed', () => {
+test('[I] disabled overrides blocked, and blocked overrides allowed', () => {
   const name = 'set_variable';
   expect(internalPolicy(open, name)).toBeNull();
   expect(internalPolicy({ ...open, allowed: [name] }, name)).toBeNull();
@@ -87,7 +87,7 @@ test('[I] disabled beats blocked beats allowed', () => {
   expect(internalPolicy({ ...open, allowed: [] }, name)).toMatchObject({ code: 'not_allowed' });
 });
 
-test('[I] an unknown internal action is unknown, even where all are disabled', () => {
+test('[I] an unknown internal action is unknown, even if all are disabled', () => {
   expect(internalPolicy({ ...open, enabled: false }, 'drop_tables')).toMatchObject({ code: 'unknown_name' });
   expect(internalPolicy(open, 'toString')).toMatchObject({ code: 'unknown_name' });
 });

@@ -19,7 +19,7 @@ function model(answer: string) {
   return { asked, context };
 }
 
-test('[P6] an llm action asks the model and gives its text, streamed as progress', async () => {
+test('[P6] an llm action calls the model and returns its text, streamed as progress', async () => {
   const { asked, context } = model('Good day');
   const call = callOf({ prompt: 'Say hello', system: 'Be kind', model: 'm1' });
   expect(await llmExecutor.execute(call, context)).toEqual({ ok: true, output: 'Good day' });
@@ -27,7 +27,7 @@ test('[P6] an llm action asks the model and gives its text, streamed as progress
   expect(context.seen).toEqual([{ text: 'Good' }, { text: ' day' }]);
 });
 
-test('[P6] system and model may be left out', async () => {
+test('[P6] system and model are optional', async () => {
   const { asked, context } = model('x');
   await llmExecutor.execute(callOf({ prompt: 'p' }), context);
   expect(asked).toMatchObject([{ system: null, model: null }]);
@@ -36,7 +36,7 @@ test('[P6] system and model may be left out', async () => {
 const schema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] };
 
 test.each(['{"n": 3}', 'Here it is:\n```json\n{"n": 3}\n```\nDone.'])(
-  '[P6] with output_schema the answer %j is a value',
+  '[P6] with output_schema the answer %j becomes a value',
   async (answer) => {
     const { asked, context } = model(answer);
     expect(await llmExecutor.execute(callOf({ prompt: 'p', output_schema: schema }), context)).toEqual({
@@ -61,7 +61,7 @@ function answers(...given: string[]) {
 test.each([
   ['no JSON at all', 'your answer is not JSON: "no JSON at all"'],
   ['{"n": "x"}', 'your JSON does not match output_schema: output.n: expected integer, got string "x"'],
-])('[P6] an answer %j that does not fit output_schema is mended in one round', async (answer, issue) => {
+])('[P6] an answer %j that violates output_schema is corrected in one further call', async (answer, issue) => {
   const { asked, context } = answers(answer, '{"n": 3}');
   expect(await llmExecutor.execute(callOf({ prompt: 'p', output_schema: schema }), context)).toEqual({
     ok: true,
@@ -74,7 +74,7 @@ test.each([
   expect(asked[1]).toMatchObject({ prompt: 'p', system: asked[0]?.system });
 });
 
-test('[P6] what does not fit the second time either has failed, and is not tried again', async () => {
+test('[P6] a second answer that violates it fails the action without a retry', async () => {
   const { asked, context } = answers('nothing', '{"n": "x"}', '{"n": 1}');
   expect(errorOf(await llmExecutor.execute(callOf({ prompt: 'p', output_schema: schema }), context))).toEqual({
     code: 'invalid_output',
@@ -85,7 +85,7 @@ test('[P6] what does not fit the second time either has failed, and is not tried
 });
 
 test.each(['The value is {"n": 3}.', '<think>{"n": 1}?</think>\n{"n": 3}'])(
-  '[P6] words around the JSON of %j are no mistake',
+  '[P6] words around the JSON of %j are ignored',
   async (answer) => {
     const { asked, context } = answers(answer);
     expect(await llmExecutor.execute(callOf({ prompt: 'p', output_schema: schema }), context)).toEqual({
@@ -100,7 +100,7 @@ test.each([
   ['model_unavailable', true],
   ['model_timeout', true],
   ['model_rejected', false],
-] as const)('[L2] %s keeps its code; worth another try: %s', async (code, retryable) => {
+] as const)('[L2] %s keeps its code; retryable: %s', async (code, retryable) => {
   const context = contextOf({ callModel: () => Promise.reject(new EngineError(code, 'why')) });
   expect(errorOf(await llmExecutor.execute(callOf({ prompt: 'p' }), context))).toMatchObject({
     code,
@@ -116,7 +116,7 @@ test.each([
   ],
   [{ status: 503 }, { overloaded: true }],
   [{ status: 500 }, {}],
-])('[R8] a model endpoint that answers %j slows those that ask it', async (details, expected) => {
+])('[R8] a model endpoint that answers %j slows down the actions that call it', async (details, expected) => {
   const context = contextOf({
     callModel: () => Promise.reject(new EngineError('model_unavailable', 'why', details)),
   });
@@ -134,14 +134,14 @@ test.each([
   [{ prompt: 'p', system: 1 }, 'parameters.system: expected text, got 1'],
   [{ prompt: 'p', model: [] }, 'parameters.model: expected the name of a model, got []'],
   [{ prompt: 'p', output_schema: 'x' }, 'parameters.output_schema: expected a JSON Schema, got "x"'],
-])('[P6] the parameters %j are the model’s mistake', async (parameters, message) => {
+])('[P6] the parameters %j are an error of the model', async (parameters, message) => {
   expect(errorOf(await llmExecutor.execute(callOf(parameters), contextOf()))).toMatchObject({
     code: 'invalid_parameters',
     message,
   });
 });
 
-test('[P6] thinking that a model writes before its answer is no part of it', async () => {
+test('[P6] reasoning before the answer is not part of the answer', async () => {
   const { context } = model('<think>Hm, what to say?</think>\n\nGood day');
   expect(await llmExecutor.execute(callOf({ prompt: 'p' }), context)).toEqual({ ok: true, output: 'Good day' });
 });
@@ -160,14 +160,14 @@ describe('[P6] an output_schema', () => {
     return { outcome, rounds: asked.length };
   };
 
-  test('may refer to its own parts, and to itself', async () => {
+  test('can refer to its own parts, and to itself', async () => {
     const value = { name: 'Ada', children: [{ name: 'Byron', children: [] }] };
     expect((await judged(person, value)).outcome).toEqual({ ok: true, output: value });
     const { outcome } = await judged(person, { name: 'Ada', children: [{ name: 'B' }] });
     expect(errorOf(outcome).message).toContain('output.children[0].name: has 1 characters (allowed: at least 2)');
   });
 
-  test('may have patterns: they are matched in linear time', async () => {
+  test('can contain patterns, which are matched in linear time', async () => {
     const name = `${'a'.repeat(5_000)}!`;
     expect(errorOf((await judged(person, { name })).outcome).message).toContain('does not match the pattern');
     expect((await judged(person, { name: name.slice(0, -1) })).outcome).toMatchObject({ ok: true });
@@ -180,13 +180,13 @@ describe('[P6] an output_schema', () => {
     { type: 'string', pattern: '^(?=a)b' },
     { type: 'string', pattern: '(' },
     { $ref: '#/$defs/a', $defs: { a: { patternProperties: { '(a)\\1': {} } } } },
-  ])('with a pattern that cannot be used (%j) is told as such, and the model is not asked', async (unusable) => {
+  ])('with an unusable pattern (%j) is reported, and the model is not called', async (unusable) => {
     const { outcome, rounds } = await judged(unusable, 'x');
     expect(errorOf(outcome)).toMatchObject({ code: 'invalid_parameters', message: expect.stringContaining('pattern') });
     expect(rounds).toBe(0);
   });
 
-  test('whose check takes too long has failed, and the model is not asked again', async () => {
+  test('whose check exceeds the work limit fails the action, and the model is not called again', async () => {
     const costly = { items: { enum: Array.from({ length: 5_000 }, (_, index) => index) } };
     const { outcome, rounds } = await judged(
       costly,
@@ -200,7 +200,7 @@ describe('[P6] an output_schema', () => {
   });
 
   test.each([{ $ref: '#' }, { $ref: '#/$defs/nothing' }, { $ref: 'https://example.com/schema' }])(
-    'that cannot be used (%j) is told as such, and the model is not asked a second time for it',
+    'with an unusable reference (%j) is reported, and the model is not called again',
     async (unusable) => {
       const { outcome, rounds } = await judged(unusable, { a: 1 });
       expect(errorOf(outcome)).toMatchObject({
@@ -217,7 +217,7 @@ test.each([
   `\`\`\`${'\n '.repeat(20_000)}`,
   '```\n'.repeat(20_000),
   '[{'.repeat(20_000),
-])('[P3] an answer without JSON is looked through once, however it is written', async (answer) => {
+])('[P3] an answer without JSON is scanned once, whatever it contains', async (answer) => {
   const { context } = answers(answer, '{"n": 3}');
   expect(await llmExecutor.execute(callOf({ prompt: 'p', output_schema: schema }), context)).toEqual({
     ok: true,

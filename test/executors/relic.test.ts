@@ -1,4 +1,4 @@
-/** Relics as actions: endpoint and parameters into a request, answers into outcomes (R5, P6). */
+/** Relic actions: requests from endpoint and parameters, outcomes from answers (R5, P6). */
 import { randomUUID } from 'node:crypto';
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -85,14 +85,14 @@ test.each<[string, string, JsonObject, string, JsonObject | null]>([
   expect(requestOf({ http: { method, path } }, parameters)).toEqual({ method, path: full, body });
 });
 
-describe('an action', () => {
-  test('[R5] asks the service of its own session', async () => {
+describe('a relic action', () => {
+  test('[R5] calls the service of its own session', async () => {
     asked.length = 0;
     expect(await call('store.get', { key: 'k' })).toEqual({ ok: true, output: { a: 1 } });
     expect(asked).toMatchObject([{ space: 'ses_1', method: 'GET', path: '/entries/k', body: null }]);
   });
 
-  test("[M4] a shared one is the API key's", async () => {
+  test('[M4] calls the service of the API key if the relic is shared', async () => {
     asked.length = 0;
     const shared = { ...relic, scope: 'shared' } as const;
     const context = contextOf({ runner: runnerWith(answered(200, '')), owner: 'team a' });
@@ -145,7 +145,7 @@ describe('an action', () => {
     expect(errorOf(await call(name, { key: 'k' }, runnerWith(answer)))).toMatchObject(error);
   });
 
-  test('[R5] without a runner it says what is needed', async () => {
+  test('[R5] without a runner fails with the reason', async () => {
     expect(errorOf(await call('store.get', { key: 'k' }, null))).toMatchObject({
       code: 'runner_unavailable',
       beforeDispatch: true,
@@ -153,7 +153,7 @@ describe('an action', () => {
   });
 });
 
-describe('over the wire', () => {
+describe('through a runner', () => {
   let host: FakeRelicHost;
   let runner: TestRunner;
   let client: RunnerClient;
@@ -178,7 +178,7 @@ describe('over the wire', () => {
     await runner.close();
   });
 
-  test('[R5] a call reaches the service and its answer comes back', async () => {
+  test('[R5] a call reaches the service and returns its answer', async () => {
     host.prepare = (service) => {
       service.answer = ({ path, body }) => ({
         end: 'answered',
@@ -194,7 +194,7 @@ describe('over the wire', () => {
     expect(host.started[0]?.spec).toMatchObject({ image: 'store:1', persistent: true, idle_ms: 60_000 });
   });
 
-  test('[R5] a service that breaks off, and a runner that has no place', async () => {
+  test('[R5] a service that breaks off fails the call, and so does a runner without a free place', async () => {
     const [service] = host.started;
     if (service !== undefined) service.answer = () => ({ end: 'broken', why: 'reset' });
     expect(errorOf(await call('store.set', { key: 'k' }, client))).toMatchObject({ code: 'relic_broken' });
@@ -207,7 +207,7 @@ describe('over the wire', () => {
     expect(errorOf(refused)).toMatchObject({ code: 'not_available', beforeDispatch: true, retryable: false });
   });
 
-  test("[R5] a session's end stops its relics and takes their state along", async () => {
+  test('[R5] the end of a session stops its relics and removes their state', async () => {
     await client.stopRelics('ses_1', { forget: true });
     expect(host.started.every(({ stopped }) => stopped)).toBe(true);
     expect(host.forgotten).toEqual([{ scope: 'ses_1', name: null }]);

@@ -75,7 +75,7 @@ export function contextOf(changes: Partial<ActionContext> = {}): TestContext {
   };
 }
 
-/** A runner that answers every job with `result` and remembers the jobs. */
+/** A runner that answers every job with `result` and records the jobs. */
 export function fakeRunner(
   result: Partial<JobResult> | ((job: RunnerJob) => Partial<JobResult>),
 ): RunnerClient & { readonly jobs: RunnerJob[] } {
@@ -98,7 +98,7 @@ export function fakeRunner(
   };
 }
 
-/** The error of an outcome that must be a failure. */
+/** The error of an outcome, which must be a failure. */
 export function errorOf(outcome: ActionOutcome): Extract<ActionOutcome, { ok: false }>['error'] {
   if (outcome.ok) throw new Error(`expected a failure, got ${JSON.stringify(outcome.output)}`);
   return outcome.error;

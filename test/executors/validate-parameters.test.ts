@@ -18,7 +18,7 @@ const schema: JsonObject = {
   additionalProperties: false,
 };
 
-test('[M3] parameters that match pass', () => {
+test('[M3] valid parameters pass', () => {
   const parameters = {
     url: 'http://x',
     method: 'GET',
@@ -52,24 +52,24 @@ test.each<[JsonObject, string]>([
     { url: 'http', ulr: 'x' },
     'parameters.ulr: unknown parameter (allowed: url, method, tries, ratio, items, a/b~c, either, exact)',
   ],
-])('[M3] %j is answered by the precise issue', (parameters, issue) => {
+])('[M3] %j gives an exact issue', (parameters, issue) => {
   expect(validateParameters(schema, parameters)).toContain(issue);
 });
 
-test('[M3] one fault gives one issue', () => {
+test('[M3] one error gives one issue', () => {
   expect(validateParameters(schema, { url: 'http', items: [{ id: 'x' }] })).toBe(
     'parameters.items[0].id: expected integer, got string "x"',
   );
   expect(validateParameters(schema, { url: 'http', ulr: 1 })).not.toContain(';');
 });
 
-test('[M3] a form that fits none of the allowed ones says so', () => {
+test('[M3] a value that matches no alternative is reported as such', () => {
   expect(validateParameters(schema, { url: 'http', either: 4 })).toContain(
     'parameters.either: matches none of the allowed forms',
   );
 });
 
-test('[M3] many faults are cut to five', () => {
+test('[M3] at most five errors are reported', () => {
   const wide: JsonObject = { type: 'object', additionalProperties: { type: 'string' } };
   const issue = validateParameters(
     wide,
@@ -79,18 +79,18 @@ test('[M3] many faults are cut to five', () => {
   expect(issue).toMatch(/; and 4 more$/);
 });
 
-test('[M3] a schema that cannot be used is the answer, not a throw', () => {
+test('[M3] an unusable schema gives an issue instead of an exception', () => {
   expect(validateParameters({ type: 'object', properties: { a: { $ref: '#/nowhere' } } }, { a: 1 })).toContain(
     'not usable',
   );
 });
 
-test('[M3] a huge value is quoted cut', () => {
+test('[M3] a huge value is quoted in part', () => {
   const issue = validateParameters(schema, { url: 'http', tries: 'x'.repeat(100_000) });
   expect(issue?.length).toBeLessThan(300);
 });
 
-test('[M3] keys of the prototype are not parameters', () => {
+test('[M3] names of Object.prototype members are not parameters', () => {
   const parameters = JSON.parse('{"url": "http", "__proto__": {"a": 1}}') as JsonObject;
   expect(validateParameters(schema, parameters)).toContain('parameters.__proto__: unknown parameter');
   expect(validateParameters({ ...schema, required: ['toString'] }, { url: 'http' })).toContain(
@@ -98,7 +98,7 @@ test('[M3] keys of the prototype are not parameters', () => {
   );
 });
 
-test('[M3] a issue below a reference says what the referenced part allows', () => {
+test('[M3] an issue below a reference says what the referenced part allows', () => {
   const referring: JsonObject = {
     type: 'object',
     properties: { who: { $ref: '#/$defs/person' }, kind: { $ref: '#/$defs/kind' } },

@@ -11,7 +11,7 @@ describe('S5 slots', () => {
     expect(essential(run.succeed('b'))).toEqual(['settle b completed', 'start c']);
   });
 
-  test('[S5] the higher priority goes first, then the longer remaining path, then document order', () => {
+  test('[S5] actions start in the order of priority, longest remaining path, document order', () => {
     const run = new Driver({ maxParallelActions: 1 });
     run.declare({ id: 'first' });
     run.declare({ id: 'plain' });
@@ -28,7 +28,7 @@ describe('S5 slots', () => {
     expect(order).toEqual(['urgent', 'head', 'tail', 'plain', 'later', '']);
   });
 
-  test('[S5] a path that grows after an action became ready moves it forward', () => {
+  test('[S5] a path that becomes longer after an action is ready moves the action forward', () => {
     const run = new Driver({ maxParallelActions: 1 });
     run.declare({ id: 'first' });
     run.declare({ id: 'a' }, { estimateMs: 2_000 });
@@ -38,7 +38,7 @@ describe('S5 slots', () => {
     expect(essential(run.succeed('first'))).toContain('start b');
   });
 
-  test('[S5] the path of an action that was rejected or cancelled does not count', () => {
+  test('[S5] a rejected or cancelled action does not count for a path', () => {
     const run = new Driver({ maxParallelActions: 1 });
     run.declare({ id: 'plug' });
     run.declare({ id: 'a' }, { estimateMs: 1_000 });
@@ -48,7 +48,7 @@ describe('S5 slots', () => {
     expect(essential(run.succeed('plug'))).toEqual(['settle plug completed', 'start b']);
   });
 
-  test('[S5] a path does not lead through an action that was skipped', () => {
+  test('[S5] a skipped action does not count for a path', () => {
     const run = new Driver({ maxParallelActions: 2 });
     run.declare({ id: 'plug' });
     run.declare({ id: 'f' });
@@ -59,7 +59,7 @@ describe('S5 slots', () => {
     expect(essential(run.fail('f'))).toEqual(['settle f failed boom', 'settle x skipped f', 'start b']);
   });
 
-  test('[S5] a fire_and_forget action that gets awaited in the lane starts once', () => {
+  test('[S5] a waiting fire_and_forget action that becomes awaited starts once', () => {
     const run = new Driver({ maxParallelActions: 2 });
     run.declare({ id: 'a' });
     run.declare({ id: 'b' });
@@ -70,7 +70,7 @@ describe('S5 slots', () => {
     expect(essential(run.succeed('f'))).toEqual(['settle f completed', 'start c']);
   });
 
-  test('[S5] a target runs no more often at once than its manifest says, and blocks nobody else', () => {
+  test('[S5] a target never exceeds its own limit, and does not block other targets', () => {
     const run = new Driver();
     run.declare({ id: 'a', name: 'slow' }, { concurrency: 1 });
     expect(essential(run.declare({ id: 'b', name: 'slow' }, { concurrency: 1 }))).toEqual(['queue b []']);
@@ -79,7 +79,7 @@ describe('S5 slots', () => {
     expect(essential(run.succeed('a'))).toEqual(['settle a completed', 'start b']);
   });
 
-  test('[S5] when a target frees up, the most urgent of those that wait for it starts', () => {
+  test('[S5] when a target is free again, its most urgent waiting action starts', () => {
     const run = new Driver();
     run.declare({ id: 'a', name: 'slow' }, { concurrency: 1 });
     run.declare({ id: 'b', name: 'slow' }, { concurrency: 1 });
@@ -88,7 +88,7 @@ describe('S5 slots', () => {
     expect(essential(run.succeed('c'))).toEqual(['settle c completed', 'start b']);
   });
 
-  test('[S5] a cancelled action in front of a full lane frees its place for the next of its target', () => {
+  test('[S5] a cancelled action in front of a full lane frees its place for the next one of its target', () => {
     const run = new Driver({ maxParallelActions: 1 });
     run.declare({ id: 'x', name: 'other' });
     run.declare({ id: 'a', name: 'slow' }, { concurrency: 1 });
@@ -97,7 +97,7 @@ describe('S5 slots', () => {
     expect(essential(run.succeed('a'))).toEqual(['settle a completed', 'start b']);
   });
 
-  test('[S5] a fire_and_forget action that may not take the last slot does not keep its target from others', () => {
+  test('[S5] a fire_and_forget action that cannot take the last slot does not block its target', () => {
     const run = new Driver({ maxParallelActions: 2 });
     run.declare({ id: 'a', name: 'slow', dependsOn: [] }, { concurrency: 1 });
     run.declare({ id: 'f', name: 'slow', dependsOn: [], mode: 'fire_and_forget' }, { concurrency: 1 });
@@ -106,7 +106,7 @@ describe('S5 slots', () => {
     expect(essential(run.succeed('a'))).toEqual(['settle a completed', 'start b']);
   });
 
-  test('[S5] an action that is cancelled in the lane lets the next of its target come forward', () => {
+  test('[S5] an action cancelled in the lane is replaced by the next one of its target', () => {
     const run = new Driver({ maxParallelActions: 2 });
     run.declare({ id: 'f1', name: 'slow', mode: 'fire_and_forget' }, { concurrency: 1 });
     run.declare({ id: 'f2', name: 'slow', mode: 'fire_and_forget' }, { concurrency: 1 });
@@ -119,7 +119,7 @@ describe('S5 slots', () => {
     expect(essential(run.succeed('x'))).toContain('start f2');
   });
 
-  test('[S5] workflow and agent actions hold no slot', () => {
+  test('[S5] workflow and agent actions use no slot', () => {
     const run = new Driver({ maxParallelActions: 1 });
     run.declare({ id: 'a' });
     expect(essential(run.declare({ id: 'w', type: 'workflow' }))).toContain('start w');
@@ -127,7 +127,7 @@ describe('S5 slots', () => {
     expect(essential(run.declare({ id: 'b' }))).toEqual(['queue b []']);
   });
 
-  test('[S5] fire_and_forget leaves the last free slot to work that is waited for', () => {
+  test('[S5] fire_and_forget actions leave the last free slot to awaited actions', () => {
     const run = new Driver({ maxParallelActions: 2 });
     expect(essential(run.declare({ id: 'f1', mode: 'fire_and_forget' }))).toContain('start f1');
     expect(essential(run.declare({ id: 'f2', mode: 'fire_and_forget' }))).toEqual(['queue f2 []']);
@@ -136,12 +136,12 @@ describe('S5 slots', () => {
     expect(essential(run.succeed('f1'))).toEqual(['settle f1 completed', 'start f2']);
   });
 
-  test('[S5] … unless there is only one', () => {
+  test('[S5] a fire_and_forget action takes the slot if there is only one', () => {
     const run = new Driver({ maxParallelActions: 1 });
     expect(essential(run.declare({ id: 'f', mode: 'fire_and_forget' }))).toContain('start f');
   });
 
-  test('[S5] a waiting fire_and_forget action that gets awaited may take the last slot', () => {
+  test('[S5] a waiting fire_and_forget action that becomes awaited can take the last slot', () => {
     const run = new Driver({ maxParallelActions: 2 });
     run.declare({ id: 'a' });
     run.declare({ id: 'f', mode: 'fire_and_forget' });
@@ -152,7 +152,7 @@ describe('S5 slots', () => {
     ]);
   });
 
-  test('[S5] an action that waits for its backoff holds no slot', () => {
+  test('[S5] an action in its backoff uses no slot', () => {
     const run = new Driver({ maxParallelActions: 1 });
     run.declare({ id: 'a' });
     run.declare({ id: 'b' });
@@ -163,7 +163,7 @@ describe('S5 slots', () => {
 });
 
 describe('S6 failure', () => {
-  test('[S6] dependents of a failed action are skipped in cascade, siblings go on', () => {
+  test('[S6] direct and indirect dependents of a failed action are skipped, and its siblings continue', () => {
     const run = new Driver();
     run.declare({ id: 'a' });
     run.declare({ id: 'b', dependsOn: ['a'] });
@@ -173,7 +173,7 @@ describe('S6 failure', () => {
     expect(statusOf(run.state, run.key('d'))).toBe('running');
   });
 
-  test('[S6] a cascade of 5,000 actions neither overflows nor repeats itself', () => {
+  test('[S6] a cascade of 5,000 actions neither overflows the stack nor repeats itself', () => {
     const run = new Driver({ maxActions: 10_000 });
     run.declare({ id: 'a0' });
     for (let n = 1; n < 5_000; n += 1) run.declare({ id: `a${n}`, dependsOn: [`a${n - 1}`] });
@@ -182,14 +182,14 @@ describe('S6 failure', () => {
     expect(settled).toHaveLength(5_000);
   });
 
-  test('[S6] on_error: skip is still a failure, but dependents go on with null', () => {
+  test('[S6] on_error: skip still fails the action, but its dependents run with null', () => {
     const run = new Driver();
     run.declare({ id: 'a', onError: 'skip' });
     run.declare({ id: 'b', dependsOn: ['a'] });
     expect(essential(run.fail('a'))).toEqual(['settle a failed boom', 'start b']);
   });
 
-  test('[S6] fail_fast cancels what has not finished and what is declared after it', () => {
+  test('[S6] fail_fast cancels unfinished actions and those declared later', () => {
     const run = new Driver({ failFast: true, maxParallelActions: 2 });
     run.declare({ id: 'done' });
     run.succeed('done');
@@ -208,7 +208,7 @@ describe('S6 failure', () => {
     expect(statusOf(run.state, run.key('done'))).toBe('completed');
   });
 
-  test('[S6] fail_fast ignores failures that were declared harmless', () => {
+  test('[S6] fail_fast ignores failures declared as harmless', () => {
     const run = new Driver({ failFast: true });
     run.declare({ id: 'a', onError: 'skip' });
     run.declare({ id: 'f', mode: 'fire_and_forget' });
@@ -220,7 +220,7 @@ describe('S6 failure', () => {
 });
 
 describe('S7 retries', () => {
-  test('[S7] a retryable error of a pure action is tried three times, with full jitter that doubles', () => {
+  test('[S7] a retryable error of a pure action is tried three times, with full jitter and doubled delays', () => {
     const run = new Driver();
     run.declare({ id: 'a' });
     expect(run.fail('a', { retryable: true }, 1, 0.99)).toEqual([
@@ -240,7 +240,7 @@ describe('S7 retries', () => {
     expect(essential(run.fail('a', { retryable: false }))).toEqual(['settle a failed boom']);
   });
 
-  test('[S7] an unsafe action is tried once, whatever it asks for', () => {
+  test('[S7] an unsafe action is tried once, whatever its retry field says', () => {
     const run = new Driver();
     run.declare(
       { id: 'a', retry: { maxAttempts: 5, backoff: 'none', delayMs: 0, maxDelayMs: 0 } },
@@ -249,7 +249,7 @@ describe('S7 retries', () => {
     expect(essential(run.fail('a', { retryable: true }))).toEqual(['settle a failed boom']);
   });
 
-  test('[S7] … except for errors that are known to lie before the dispatch', () => {
+  test('[S7] an unsafe action is retried after an error that is known to precede the dispatch', () => {
     const unsafe = {
       effects: 'unsafe',
       retry: { maxAttempts: 1, backoff: 'none', delayMs: 10, maxDelayMs: 10 },
@@ -261,7 +261,7 @@ describe('S7 retries', () => {
     expect(essential(run.fail('a', { retryable: true }, 2))).toEqual(['settle a failed boom']);
   });
 
-  test('[S7] on_error: retry means three attempts, then failure; an explicit retry says otherwise', () => {
+  test('[S7] on_error: retry means three attempts, then failure; an explicit retry field overrides it', () => {
     const once = { retry: { maxAttempts: 1, backoff: 'none', delayMs: 0, maxDelayMs: 0 } } as const;
     const run = new Driver();
     run.declare({ id: 'a', onError: 'retry' }, once);
@@ -278,7 +278,7 @@ describe('S7 retries', () => {
     ['none', 3, 100],
     ['linear', 3, 300],
     ['linear', 9, 500],
-  ] as const)('[S7] backoff %s waits after attempt %i for %i ms', (backoff, attempts, expected) => {
+  ] as const)('[S7] backoff %s after attempt %i waits %i ms', (backoff, attempts, expected) => {
     const run = new Driver();
     run.declare({ id: 'a', retry: { maxAttempts: 10, backoff, delayMs: 100, maxDelayMs: 500 } });
     for (let attempt = 1; attempt < attempts; attempt += 1) {
@@ -288,7 +288,7 @@ describe('S7 retries', () => {
     expect(essential(run.fail('a', { retryable: true }, attempts))).toEqual([`retry a after ${expected}`]);
   });
 
-  test('[S7] attempts have a ceiling, and so has what the target asks for', () => {
+  test('[S7] the number of attempts and the delay that a target requests have maximums', () => {
     const run = new Driver();
     run.declare({ id: 'a', retry: { maxAttempts: 1_000, backoff: 'none', delayMs: 0, maxDelayMs: 0 } });
     expect(essential(run.fail('a', { retryable: true, retryAfterMs: 1e12 }))).toEqual([
@@ -302,7 +302,7 @@ describe('S7 retries', () => {
     expect(statusOf(run.state, run.key('a'))).toBe('failed');
   });
 
-  test('[R8] the wait that the target asks for is honoured', () => {
+  test('[R8] the delay that the target requests is used', () => {
     const run = new Driver();
     run.declare({ id: 'a' });
     expect(essential(run.fail('a', { retryable: true, retryAfterMs: 7_000 }))).toEqual([
@@ -333,7 +333,7 @@ describe('S8 timeouts', () => {
     expect(run.succeed('a')).toEqual(['clear_timer timeout:a#1', 'settle a completed']);
   });
 
-  test('[S8] no action may ask for more than the ceiling', () => {
+  test('[S8] a timeout above the maximum is reduced to it', () => {
     const run = new Driver();
     expect(run.declare({ id: 'a', timeoutMs: 1e12 })).toContain(`set_timer timeout:a#1 ${limits.maxActionTimeoutMs}`);
   });
@@ -345,7 +345,7 @@ describe('S8 timeouts', () => {
     expect(run.succeed('a', 1)).toEqual([]);
   });
 
-  test('[S8] an unsafe action that times out is settled, though its executor never answers', () => {
+  test('[S8] an unsafe action that times out is settled, even if its executor never answers', () => {
     const run = new Driver();
     run.declare({ id: 'a' }, { effects: 'unsafe' });
     expect(essential(run.fire('timeout:a#1'))).toEqual(['abort a timeout', 'settle a failed timeout']);
@@ -356,7 +356,7 @@ describe('S8 timeouts', () => {
 });
 
 describe('S9 conditions', () => {
-  test('[S9] a condition is evaluated when the dependencies have settled, then the action starts', () => {
+  test('[S9] a condition is evaluated when the dependencies have settled, before the action starts', () => {
     const run = new Driver();
     run.declare({ id: 'a' });
     expect(run.declare({ id: 'b', when: 'a > 1', references: ['a'] })).toEqual(['queue b [a]']);
@@ -364,7 +364,7 @@ describe('S9 conditions', () => {
     expect(essential(run.condition('b', true))).toEqual(['start b']);
   });
 
-  test('[S9] false skips the action, and it counts as null for its dependents', () => {
+  test('[S9] a false condition skips the action, which counts as null for its dependents', () => {
     const run = new Driver();
     run.declare({ id: 'b', when: 'false' });
     run.declare({ id: 'c', dependsOn: ['b'] });
@@ -381,7 +381,7 @@ describe('S9 conditions', () => {
     ]);
   });
 
-  test('[S9] an answer that nobody waits for any more is ignored', () => {
+  test('[S9] a result of an evaluation that is no longer needed is ignored', () => {
     const run = new Driver();
     run.declare({ id: 'b', when: 'true' });
     run.condition('b', true);
@@ -392,13 +392,13 @@ describe('S9 conditions', () => {
 describe('S14 dispatch after the generation, P15 bad finish', () => {
   const later = { dispatch: 'after_generation' } as const;
 
-  test('[S14] the action is held until its generation has ended well', () => {
+  test('[S14] the action is held until its generation has ended successfully', () => {
     const run = new Driver();
     expect(run.declare({ id: 'a' }, later)).toEqual(['queue a []']);
     expect(essential(run.end())).toEqual(['report_plan 1', 'start a']);
   });
 
-  test('[S14] its dependents wait with it, and a dependency may settle after the end', () => {
+  test('[S14] its dependents wait too, and a dependency can settle after the end', () => {
     const run = new Driver();
     run.declare({ id: 'x' });
     run.declare({ id: 'a', dependsOn: ['x'] }, later);
@@ -408,7 +408,7 @@ describe('S14 dispatch after the generation, P15 bad finish', () => {
     expect(essential(run.succeed('a'))).toEqual(['settle a completed', 'start b']);
   });
 
-  test('[P15] length: declared actions stand, held ones are cancelled', () => {
+  test('[P15] length: declared actions run, held actions are cancelled', () => {
     const run = new Driver({ maxParallelActions: 1 });
     run.declare({ id: 'a' });
     run.declare({ id: 'b' });
@@ -418,7 +418,7 @@ describe('S14 dispatch after the generation, P15 bad finish', () => {
   });
 
   test.each(['content_filter', 'error', 'abort'] as const)(
-    '[P15] %s: what has not started is cancelled, what has started follows its course',
+    '[P15] %s: actions that have not started are cancelled, started ones continue',
     (finish) => {
       const run = new Driver({ maxParallelActions: 2 });
       run.declare({ id: 'a' });
@@ -446,7 +446,7 @@ describe('S14 dispatch after the generation, P15 bad finish', () => {
     },
   );
 
-  test('[P15] a sync action that is cancelled so releases nobody to run: they are cancelled too', () => {
+  test('[P15] cancelling such a sync action starts none of the actions that it held: they are cancelled too', () => {
     const run = new Driver();
     run.declare({ id: 's', mode: 'sync' }, later);
     run.declare({ id: 'a' });
@@ -463,7 +463,7 @@ describe('S14 dispatch after the generation, P15 bad finish', () => {
 describe('J8 approvals', () => {
   const asks = { needsApproval: true } as const;
 
-  test('[J8] an action asks when it is ready, holds no slot and has no timeout', () => {
+  test('[J8] an action asks for approval when it is ready, and uses no slot and no timeout', () => {
     const run = new Driver({ maxParallelActions: 1 });
     expect(run.declare({ id: 'a' }, asks)).toEqual([
       'queue a []',
@@ -476,7 +476,7 @@ describe('J8 approvals', () => {
     expect(run.approve('a')).toEqual(['clear_timer approval:a', 'start a', 'set_timer timeout:a#1 60000']);
   });
 
-  test('[J8] a condition and a hold come before the question', () => {
+  test('[J8] conditions and holds precede the approval', () => {
     const run = new Driver();
     expect(essential(run.declare({ id: 'a', when: 'x' }, { ...asks, dispatch: 'after_generation' }))).toEqual([
       'queue a []',
@@ -486,7 +486,7 @@ describe('J8 approvals', () => {
     expect(essential(run.end())).toEqual(['report_plan 1', 'ask_approval a', 'end_run waiting']);
   });
 
-  test('[J8] a denied action fails, with the note, and its dependents are skipped', () => {
+  test('[J8] a denied action fails with the note, and its dependents are skipped', () => {
     const run = new Driver();
     run.declare({ id: 'a' }, asks);
     run.declare({ id: 'b', dependsOn: ['a'] });
@@ -500,7 +500,7 @@ describe('J8 approvals', () => {
     expect(run.approve('a')).toEqual([]);
   });
 
-  test('[J8] a question that cannot be put fails the action; the run does not wait meanwhile', () => {
+  test('[J8] an approval that cannot be asked for fails the action; meanwhile the run does not wait', () => {
     const run = new Driver();
     run.asks = false;
     run.declare({ id: 'a' }, asks);
@@ -516,13 +516,13 @@ describe('J8 approvals', () => {
     expect(run.asked('a')).toEqual([]);
   });
 
-  test('[J8] an approval that nobody gives counts as denied', () => {
+  test('[J8] an approval without an answer in time counts as denied', () => {
     const run = new Driver();
     run.declare({ id: 'a' }, asks);
     expect(essential(run.fire('approval:a'))).toEqual(['settle a failed approval_denied']);
   });
 
-  test('[J8] when only approvals are left, the run waits, and goes on after the answer', () => {
+  test('[J8] a run with only approvals open waits, and continues after the answer', () => {
     const run = new Driver();
     run.declare({ id: 'a' }, asks);
     run.declare({ id: 'b', dependsOn: ['a'] });
@@ -545,7 +545,7 @@ describe('J8 approvals', () => {
     expect(essential(run.succeed('b'))).toEqual(['settle b completed', 'complete_iteration 1', 'start_iteration 2']);
   });
 
-  test('[J8] with two questions open the run waits again after the first answer', () => {
+  test('[J8] with two approvals open, the run waits again after the first answer', () => {
     const run = new Driver();
     run.declare({ id: 'a' }, asks);
     run.declare({ id: 'b' }, asks);
@@ -558,7 +558,7 @@ describe('J8 approvals', () => {
     ]);
   });
 
-  test('[J8] while a fire_and_forget action runs, the run may wait; its end changes nothing', () => {
+  test('[J8] the run can wait while a fire_and_forget action runs, whose end changes nothing', () => {
     const run = new Driver();
     run.declare({ id: 'f', mode: 'fire_and_forget' });
     run.declare({ id: 'a' }, asks);

@@ -1,4 +1,4 @@
-/** What sub-agents and workflows may spend of their parent's budget (S12, M7). */
+/** The budget that sub-agents and workflows get from their parent (S12, M7). */
 import { expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import type { ChildBudget } from '../../src/domain/ports.ts';
@@ -17,17 +17,17 @@ const ended = (run: Driver, id: string, spent: Spent): void =>
 
 const POLICY = { modelCalls: 22, tokens: 41_024, cost: 4, maxActions: 41, seconds: 100, maxChildren: 21 };
 
-test('[S12] a child gets a part of what is left, the last generation’s share set aside; others get none', () => {
+test('[S12] a child gets a share of the remaining budget without the last generation’s reserve; other actions get none', () => {
   const run = new Driver(POLICY);
   run.declare({ id: 't' });
   run.declare({ id: 'c', type: 'agent' });
   const [tool, child] = budgets(run);
   expect(tool).toBeNull();
-  // 22 calls: one is being made, one is set aside; half of the rest stays for what comes after.
+  // 22 calls: one is in use, one is reserved; half of the rest stays for later actions.
   expect(child).toEqual({ seconds: 100, modelCalls: 10, tokens: 20_000, cost: 2, actions: 19, children: 7 });
 });
 
-test('[S12] what is set aside is gone for the others until the child ends, and then what it did not spend is there again', () => {
+test('[S12] a reserved share is unavailable to others until the child ends, which returns what it did not spend', () => {
   const run = new Driver(POLICY);
   run.declare({ id: 'c', type: 'agent' });
   run.declare({ id: 'd', type: 'workflow' });
@@ -38,7 +38,7 @@ test('[S12] what is set aside is gone for the others until the child ends, and t
   expect(budgets(run).at(-1)).toMatchObject({ modelCalls: 9, tokens: 19_500, cost: 1.75 });
 });
 
-test('[S12] a child that fails, is cancelled or times out gives back what it did not spend', () => {
+test('[S12] a child that fails, is cancelled or times out returns what it did not spend', () => {
   for (const end of ['fail', 'cancel'] as const) {
     const run = new Driver({ ...POLICY, modelCalls: 4 });
     run.declare({ id: 'c', type: 'agent' });
@@ -48,13 +48,13 @@ test('[S12] a child that fails, is cancelled or times out gives back what it did
   }
 });
 
-test('[S12] what is left is shared with the children that wait, and seconds are those that are left', () => {
+test('[S12] the remaining budget is shared with the waiting children, and seconds are the remaining seconds', () => {
   const run = new Driver(POLICY);
   run.declare({ id: 't' });
   for (const id of ['c', 'd', 'e']) run.declare({ id, type: 'agent', dependsOn: ['t'] });
   run.at += 40_000;
   run.succeed('t');
-  // Of 20 calls a quarter, of 15 a third, of 10 half: one part each, and one for what comes after.
+  // A quarter of 20 calls, a third of 15, half of 10: one share for each child, and one for later actions.
   expect(budgets(run).map((budget) => [budget?.seconds, budget?.modelCalls])).toEqual([
     [undefined, undefined],
     [60, 5],
@@ -63,12 +63,12 @@ test('[S12] what is left is shared with the children that wait, and seconds are 
   ]);
 });
 
-test('[S12] with nothing left a child is not started, and the run is told', () => {
+test('[S12] without remaining budget a child is not started, and the run reports it', () => {
   const run = new Driver({ ...POLICY, modelCalls: 2 });
   expect(essential(run.declare({ id: 'c', type: 'agent' }))).toContain('settle c failed budget_exceeded');
 });
 
-test('[S1] [J9] what is set aside survives a snapshot', () => {
+test('[S1] [J9] a reserved share survives a snapshot', () => {
   const run = new Driver(POLICY);
   run.declare({ id: 'c', type: 'agent' });
   const state = restore(JSON.parse(JSON.stringify(snapshot(run.state))));
@@ -79,19 +79,19 @@ test('[S1] [J9] what is set aside survives a snapshot', () => {
   expect(ended.state.tokens).toBe(5);
 });
 
-test('[S12] children that were declared together are lent no action that the run does not have', () => {
+test('[S12] children declared together never get more actions than the run has', () => {
   const run = new Driver({ ...POLICY, maxActions: 5 });
   run.declare({ id: 't' });
   for (const id of ['c', 'd', 'e']) run.declare({ id, type: 'agent', dependsOn: ['t'] });
   run.succeed('t');
-  // Five, less the four that were declared: one is left, and one child gets it.
+  // Five actions, four of them declared: one is left, and one child gets it.
   expect(budgets(run).map((budget) => budget?.actions)).toEqual([undefined, 1, 0, 0]);
 });
 
-test('[M7] sessions below a run are lent to each child before it starts, and what it did not start is there again', () => {
+test('[M7] a child gets a number of descendant sessions before it starts, and returns the unused ones', () => {
   const run = new Driver({ ...POLICY, maxChildren: 20 });
   for (const id of ['a', 'b', 'c']) run.declare({ id, type: 'workflow' });
-  // Half of all is kept for siblings: two thirds of 19 - 9, of 11 - 8, of 8 - 7.
+  // Half is kept for siblings: two thirds of 19 - 9, of 11 - 8, of 8 - 7.
   expect(budgets(run).map((budget) => budget?.children)).toEqual([7, 2, 1]);
   ended(run, 'a', { modelCalls: 0, tokens: 0, cost: 0, actions: 0, children: 2 });
   expect(run.state.children).toBe(2);
@@ -99,7 +99,7 @@ test('[M7] sessions below a run are lent to each child before it starts, and wha
   expect(budgets(run).at(-1)?.children).toBe(4);
 });
 
-test('[M7] many children side by side have their turn, and so have children of children five deep', () => {
+test('[M7] many parallel children all start, also five levels deep', () => {
   const wide = new Driver({
     ...POLICY,
     modelCalls: 2 ** 40,
@@ -122,7 +122,7 @@ test('[M7] many children side by side have their turn, and so have children of c
   expect(depth).toBeGreaterThanOrEqual(limits.childDepth);
 });
 
-test('[M7] with no session left a child is not started; its siblings and the loop go on', () => {
+test('[M7] without remaining sessions a child is not started; its siblings and the loop continue', () => {
   const run = new Driver({ ...POLICY, maxChildren: 2 });
   run.declare({ id: 'a', type: 'workflow' });
   expect(essential(run.declare({ id: 'b', type: 'workflow' }))).toContain('settle b failed too_many_children');
@@ -131,7 +131,7 @@ test('[M7] with no session left a child is not started; its siblings and the loo
   expect(run.state.exceeded).toEqual([]);
 });
 
-test('[M7] a child that was refused before it began counts for nothing, one whose end is not known for all that it was lent', () => {
+test('[M7] a child refused before its start counts for nothing; a child with an unknown end counts with its full share', () => {
   const error = { code: 'x', message: 'x', retryable: false };
   for (const [beforeDispatch, children] of [
     [true, 0],
@@ -144,7 +144,7 @@ test('[M7] a child that was refused before it began counts for nothing, one whos
   }
 });
 
-test('[M7] a tree of workflows that start eight of themselves ends within the limit', () => {
+test('[M7] a tree of workflows that each start eight copies of themselves ends within the limit', () => {
   let sessions = 0;
   const grow = (maxChildren: number, depth: number): number => {
     if (depth > limits.childDepth) return 0;

@@ -9,13 +9,13 @@ function rejection(run: Driver): Extract<SchedulerCommand, { type: 'settle'; sta
   return found;
 }
 
-describe('S2 ready means start', () => {
-  test('[S2] an action without dependencies starts with its declaration, while text still streams', () => {
+describe('S2 a ready action starts', () => {
+  test('[S2] an action without dependencies starts when it is declared, while the text still streams', () => {
     const run = new Driver();
     expect(run.declare({ id: 'a' })).toEqual(['queue a []', 'start a', 'set_timer timeout:a#1 60000']);
   });
 
-  test('[S2] an action starts in the step in which its last dependency settles, not at the end of a wave', () => {
+  test('[S2] an action starts in the step in which its last dependency settles, not after a whole wave', () => {
     const run = new Driver();
     run.declare({ id: 'fast' });
     run.declare({ id: 'slow' });
@@ -23,7 +23,7 @@ describe('S2 ready means start', () => {
     expect(essential(run.succeed('fast'))).toEqual(['settle fast completed', 'start next']);
   });
 
-  test('[S2] a dependency that has already settled holds nothing', () => {
+  test('[S2] a settled dependency delays nothing', () => {
     const run = new Driver();
     run.declare({ id: 'a' });
     run.succeed('a');
@@ -32,7 +32,7 @@ describe('S2 ready means start', () => {
 });
 
 describe('S3 dependencies', () => {
-  test('[S3] by id, by unique name, and by reference; each dependency once', () => {
+  test('[S3] dependencies by id, by unique name and by reference are each listed once', () => {
     const run = new Driver();
     run.declare({ id: 'a', outputKey: 'news' });
     run.declare({ id: 'b', name: 'search' });
@@ -41,21 +41,21 @@ describe('S3 dependencies', () => {
     expect(dependenciesOf(run.state, run.key('c'))).toEqual([run.key('a'), run.key('b')]);
   });
 
-  test('[S3] an id goes before a name', () => {
+  test('[S3] an id has precedence over a name', () => {
     const run = new Driver();
     run.declare({ id: 'a', name: 'b' });
     run.declare({ id: 'b', name: 'x' });
     expect(essential(run.declare({ id: 'c', dependsOn: ['b'] }))).toEqual(['queue c [b]']);
   });
 
-  test('[S3] an id that comes later in the generation is bound when it is declared', () => {
+  test('[S3] an id declared later in the generation is bound at its declaration', () => {
     const run = new Driver();
     expect(run.declare({ id: 'b', dependsOn: ['a'] })).toEqual([]);
     expect(essential(run.declare({ id: 'a' }))).toEqual(['queue a []', 'queue b [a]', 'start a']);
     expect(essential(run.succeed('a'))).toEqual(['settle a completed', 'start b']);
   });
 
-  test('[S3] a name that comes later is bound at the end of the generation, when it is known to be unique', () => {
+  test('[S3] a name declared later is bound at the end of the generation, when it is known to be unique', () => {
     const run = new Driver();
     run.declare({ id: 'b', dependsOn: ['search'] });
     run.declare({ id: 'a', name: 'search' });
@@ -63,7 +63,7 @@ describe('S3 dependencies', () => {
     expect(essential(run.end())).toEqual(['queue b [a]', 'report_plan 1', 'start b']);
   });
 
-  test('[S3] a name that several actions have is no dependency', () => {
+  test('[S3] a name shared by several actions is rejected as a dependency', () => {
     const run = new Driver();
     run.declare({ id: 'a', name: 'search' });
     run.declare({ id: 'b', name: 'search' });
@@ -74,7 +74,7 @@ describe('S3 dependencies', () => {
     );
   });
 
-  test('[S3] an id that nobody declared is rejected at the end of the generation, naming the known ids', () => {
+  test('[S3] an id that is never declared is rejected at the end of the generation, with the known ids', () => {
     const run = new Driver();
     run.declare({ id: 'fetch1' });
     run.declare({ id: 'fetch2' });
@@ -88,7 +88,7 @@ describe('S3 dependencies', () => {
     expect(rejection(run).message).toBe('Action "sum" depends on unknown id "fetch3" (known: fetch1, fetch2, report)');
   });
 
-  test('[S3] hundreds of thousands of unknown ids take linear time, and a message of a few of them', () => {
+  test('[S3] hundreds of thousands of unknown ids take linear time, and the message lists a few of them', () => {
     const run = new Driver();
     run.declare({ id: 'a', dependsOn: Array.from({ length: 300_000 }, (_, at) => `x${at}`) });
     run.end();
@@ -106,7 +106,7 @@ describe('S3 dependencies', () => {
     expect(rejection(run).message).toContain('and 28 more');
   });
 
-  test('[S3] the action that closes a cycle is rejected with the path, those that waited for it are skipped', () => {
+  test('[S3] the action that closes a cycle is rejected with the path, and the actions that wait for it are skipped', () => {
     const run = new Driver();
     run.declare({ id: 'a', dependsOn: ['c'] });
     run.declare({ id: 'b', dependsOn: ['a'] });
@@ -125,7 +125,7 @@ describe('S3 dependencies', () => {
     expect(rejection(run).message).toBe('Action "a" closes a dependency cycle: a -> a');
   });
 
-  test('[S3] a cycle through a name that is bound at the end is found too', () => {
+  test('[S3] a cycle through a name bound at the end of the generation is found too', () => {
     const run = new Driver();
     run.declare({ id: 'a', name: 'one', dependsOn: ['two'] });
     run.declare({ id: 'b', name: 'two', dependsOn: ['a'] });
@@ -138,7 +138,7 @@ describe('S3 dependencies', () => {
     ]);
   });
 
-  test('[S3] two independent circles in one generation are both found, others run', () => {
+  test('[S3] two independent cycles in one generation are both found, and other actions run', () => {
     const run = new Driver();
     run.declare({ id: 'a', dependsOn: ['b'] });
     run.declare({ id: 'b', dependsOn: ['a'] });
@@ -153,7 +153,7 @@ describe('S3 dependencies', () => {
     ]);
   });
 
-  test('[S3] an action that is settled closes no circle: what waits for it is skipped', () => {
+  test('[S3] a settled action closes no cycle: actions that wait for it are skipped', () => {
     const run = new Driver();
     run.declare({ id: 'f' });
     run.declare({ id: 'busy' });
@@ -173,7 +173,7 @@ describe('S3 dependencies', () => {
     ]);
   });
 
-  test('[S3] wait_for_all: false starts at the first success, whatever becomes of the others', () => {
+  test('[S3] wait_for_all: false starts at the first success, whatever the results of the others', () => {
     const run = new Driver();
     run.declare({ id: 'a' });
     run.declare({ id: 'b' });
@@ -182,7 +182,7 @@ describe('S3 dependencies', () => {
     expect(essential(run.succeed('b'))).toEqual(['settle b completed', 'start any']);
   });
 
-  test('[S3] wait_for_all: false does not wait for the others after the first success, also when that came before it', () => {
+  test('[S3] wait_for_all: false starts after the first success without waiting, even if the success came earlier', () => {
     const run = new Driver();
     run.declare({ id: 'a' });
     run.declare({ id: 'b' });
@@ -194,7 +194,7 @@ describe('S3 dependencies', () => {
     ]);
   });
 
-  test('[S3] wait_for_all: false is skipped when none succeeded, and starts when one counts as null', () => {
+  test('[S3] wait_for_all: false is skipped if no dependency succeeded, and starts if one of them counts as null', () => {
     const run = new Driver();
     run.declare({ id: 'a' });
     run.declare({ id: 'b' });
@@ -210,7 +210,7 @@ describe('S3 dependencies', () => {
     expect(essential(other.fail('b'))).toEqual(['settle b failed boom', 'start any']);
   });
 
-  test('[S3] wait_for_all: false is not given up while one of its names is still to be declared', () => {
+  test('[S3] wait_for_all: false is not skipped while one of its names is undeclared', () => {
     const run = new Driver();
     run.declare({ id: 'a' });
     run.declare({ id: 'any', dependsOn: ['a', 'b'], waitForAll: false });
@@ -227,7 +227,7 @@ describe('S3 dependencies', () => {
     expect(essential(run.declare({ id: 'b', dependsOn: ['a'] }))).toEqual(['queue b [a]', 'start b']);
   });
 
-  test('[S3] an id that failed in an earlier iteration waits for a new declaration before it counts', () => {
+  test('[S3] an id that failed in an earlier iteration waits for a new declaration', () => {
     const run = new Driver();
     run.declare({ id: 'a' });
     run.fail('a');
@@ -251,7 +251,7 @@ describe('S3 dependencies', () => {
     ]);
   });
 
-  test('[S3] the name of one action of this generation goes before the same name earlier', () => {
+  test('[S3] a name in this generation has precedence over the same name in an earlier one', () => {
     const run = new Driver();
     run.declare({ id: 'old', name: 'search' });
     run.succeed('old');
@@ -261,7 +261,7 @@ describe('S3 dependencies', () => {
     expect(essential(run.succeed('new'))).toEqual(['settle new completed', 'start c']);
   });
 
-  test('[S3] the name of one earlier action is bound at once, that of several is undecided', () => {
+  test('[S3] a name with one earlier action is bound at once, a name with several is undecided', () => {
     const run = new Driver();
     run.declare({ id: 'old', name: 'search' });
     run.declare({ id: 'x', name: 'fetch' });
@@ -273,7 +273,7 @@ describe('S3 dependencies', () => {
     expect(essential(run.end())).toEqual(['settle d rejected unknown_dependency', 'report_plan 2']);
   });
 
-  test('[S3] the name of an earlier action that failed is undecided until the end, then those that wait are skipped', () => {
+  test('[S3] the name of a failed earlier action is undecided until the end, then its dependents are skipped', () => {
     const run = new Driver();
     run.declare({ id: 'old', name: 'search' });
     run.fail('old');
@@ -282,7 +282,7 @@ describe('S3 dependencies', () => {
     expect(essential(run.end())).toContain('settle c skipped old');
   });
 
-  test('[S3] a name that two actions of this generation have is undecided, whatever happened earlier', () => {
+  test('[S3] a name with two actions in this generation is undecided, whatever happened earlier', () => {
     const run = new Driver();
     run.declare({ id: 'x', name: 'fetch' });
     run.declare({ id: 'y', name: 'fetch' });
@@ -290,7 +290,7 @@ describe('S3 dependencies', () => {
     expect(essential(run.end())).toContain('settle d rejected unknown_dependency');
   });
 
-  test('[S3] an action that the parser refused skips those that depend on it', () => {
+  test('[S3] an action rejected by the parser causes its dependents to be skipped', () => {
     const run = new Driver();
     expect(run.refuse({ id: 'a' })).toEqual(['settle a rejected invalid_json']);
     expect(run.declare({ id: 'b', dependsOn: ['a'] })).toEqual(['queue b [a]', 'settle b skipped a']);
@@ -299,14 +299,14 @@ describe('S3 dependencies', () => {
 });
 
 describe('P6 and P12 names', () => {
-  test('[P6] an id repeated in one generation is rejected, and the first keeps the id', () => {
+  test('[P6] an id repeated in one generation is rejected, and the first action keeps it', () => {
     const run = new Driver();
     run.declare({ id: 'a' });
     expect(run.declare({ id: 'a', parameters: { q: 1 } })).toEqual(["settle a' rejected duplicate_id"]);
     expect(lookup(run.state, 'a')).toEqual({ key: '1/0', status: 'running' });
   });
 
-  test('[P6] the same action to the letter is ignored with a warning', () => {
+  test('[P6] an identical repeated action is ignored with a warning', () => {
     const run = new Driver();
     run.declare({ id: 'a', span: { start: 0, end: 9 } });
     expect(run.declare({ id: 'a', span: { start: 10, end: 19 }, embeddedInThought: true })).toEqual([
@@ -315,7 +315,7 @@ describe('P6 and P12 names', () => {
     expect(statusOf(run.state, '1/1')).toBeNull();
   });
 
-  test('[P6] an id whose first declaration could not be read may be declared again', () => {
+  test('[P6] an id whose first declaration was unreadable can be declared again', () => {
     const run = new Driver();
     run.refuse({ id: 'a' });
     expect(essential(run.declare({ id: 'a' }))).toEqual(["queue a' []", "start a'"]);
@@ -333,7 +333,7 @@ describe('P6 and P12 names', () => {
     expect(bindings(run.state, '2/0')['a']).toBe('1/0');
   });
 
-  test('[P12] a name is the latest output key, else an action id, else nothing here', () => {
+  test('[P12] a name refers to the latest output key, otherwise to an action id, otherwise to nothing', () => {
     const run = new Driver();
     run.declare({ id: 'a', outputKey: 'x' });
     run.declare({ id: 'x', outputKey: 'y' });
@@ -343,7 +343,7 @@ describe('P6 and P12 names', () => {
     expect(lookup(run.state, 'constructor')).toBeNull();
   });
 
-  test('[P12] references bind backwards: what is declared later is not known', () => {
+  test('[P12] references bind backwards: a later declaration is unknown', () => {
     const run = new Driver();
     run.declare({ id: 'user', references: ['data', '__proto__'] });
     run.declare({ id: 'data' });
@@ -352,7 +352,7 @@ describe('P6 and P12 names', () => {
     expect(bindings(run.state, run.key('user'))['__proto__']).toBeUndefined();
   });
 
-  test('[P12] what is declared later is known to those that depend on it, by id and by output key', () => {
+  test('[P12] a later declaration is known to its dependents, by id and by output key', () => {
     const run = new Driver();
     run.declare({ id: 'user', references: ['a', 'text'], dependsOn: ['a', 'b'] });
     run.declare({ id: 'a' });
@@ -362,7 +362,7 @@ describe('P6 and P12 names', () => {
     expect(bound['text']).toBe(run.key('b'));
   });
 
-  test('[P12] a name that is still to be declared again does not mean its earlier, failed action', () => {
+  test('[P12] a name that will be declared again does not refer to its earlier, failed action', () => {
     const run = new Driver();
     run.declare({ id: 'a' });
     run.fail('a');
@@ -372,7 +372,7 @@ describe('P6 and P12 names', () => {
     expect(essential(run.succeed('a'))).toEqual(['settle a completed', 'start c']);
   });
 
-  test('[P6] a refused action does not take over the id of an accepted one', () => {
+  test('[P6] a rejected action does not take over the id of an accepted one', () => {
     const run = new Driver();
     run.declare({ id: 'a' });
     run.refuse({ id: 'a' });
@@ -380,7 +380,7 @@ describe('P6 and P12 names', () => {
     expect(essential(run.succeed('a'))).toEqual(['settle a completed', 'start c']);
   });
 
-  test('[P12] a binding stays when the name gets a newer meaning', () => {
+  test('[P12] a binding stays when a newer action takes the name', () => {
     const run = new Driver();
     run.declare({ id: 'a', outputKey: 'x' });
     run.declare({ id: 'user', references: ['x'] });
@@ -398,7 +398,7 @@ describe('S4 sync, async, fire_and_forget', () => {
     expect(essential(run.succeed('s'))).toEqual(['settle s completed', 'start held']);
   });
 
-  test('[S4] a barrier only orders: a failed sync action skips nobody', () => {
+  test('[S4] a barrier only orders: a failed sync action skips nothing', () => {
     const run = new Driver();
     run.declare({ id: 's', mode: 'sync' });
     run.declare({ id: 'held' });
@@ -416,7 +416,7 @@ describe('S4 sync, async, fire_and_forget', () => {
     expect(essential(run.succeed('s2'))).toEqual(['settle s2 completed', 'start after']);
   });
 
-  test('[S4] every earlier sync action holds, also one that did not wait for the others', () => {
+  test('[S4] every earlier sync action holds, including one that did not wait for the others', () => {
     const run = new Driver();
     run.declare({ id: 's1', mode: 'sync' });
     run.declare({ id: 's2', mode: 'sync', dependsOn: [] });
@@ -425,13 +425,13 @@ describe('S4 sync, async, fire_and_forget', () => {
     expect(essential(run.succeed('s1'))).toEqual(['settle s1 completed', 'start after']);
   });
 
-  test('[S4] a sync action never holds what it waits for itself', () => {
+  test('[S4] a sync action never holds its own dependencies', () => {
     const run = new Driver();
     run.declare({ id: 's', mode: 'sync', dependsOn: ['a'] });
     expect(essential(run.declare({ id: 'a' }))).toEqual(['queue a []', 'queue s [a]', 'start a']);
   });
 
-  test('[S4] … nor what it waits for through others that are declared later still', () => {
+  test('[S4] a sync action does not hold its indirect dependencies that are declared later', () => {
     const run = new Driver();
     run.declare({ id: 's', mode: 'sync', dependsOn: ['c'] });
     run.declare({ id: 'a' });
@@ -444,7 +444,7 @@ describe('S4 sync, async, fire_and_forget', () => {
     expect(essential(run.succeed('s'))).toEqual(['settle s completed', 'start other']);
   });
 
-  test('[S4] … nor does a sync action behind the barrier hold what the barrier waits for', () => {
+  test('[S4] a sync action after the barrier does not hold the dependencies of the barrier', () => {
     const run = new Driver();
     run.declare({ id: 's1', mode: 'sync', dependsOn: ['c'] });
     run.declare({ id: 's2', mode: 'sync' });
@@ -457,7 +457,7 @@ describe('S4 sync, async, fire_and_forget', () => {
     expect(essential(run.succeed('s2'))).toEqual(['settle s2 completed', 'start last']);
   });
 
-  test('[S4] … while other sync actions still hold it', () => {
+  test('[S4] a dependency of one barrier is still held by other sync actions', () => {
     const run = new Driver();
     run.declare({ id: 's1', mode: 'sync', dependsOn: ['c'] });
     run.declare({ id: 's2', mode: 'sync', dependsOn: [] });
@@ -466,7 +466,7 @@ describe('S4 sync, async, fire_and_forget', () => {
     expect(essential(run.succeed('s2'))).toEqual(['settle s2 completed', 'start d']);
   });
 
-  test('[S4] … while a sync action in front of it still holds it', () => {
+  test('[S4] a dependency of one barrier is still held by an earlier sync action', () => {
     const run = new Driver();
     run.declare({ id: 's1', mode: 'sync' });
     run.declare({ id: 'd' });
@@ -475,7 +475,7 @@ describe('S4 sync, async, fire_and_forget', () => {
     expect(essential(run.succeed('s1'))).toEqual(['settle s1 completed', 'start d']);
   });
 
-  test('[S4] a sync action that waits for nothing of it still holds what another one has to let go', () => {
+  test('[S4] a sync action without dependencies still holds what another barrier releases', () => {
     const run = new Driver();
     run.declare({ id: 's1', mode: 'sync' });
     run.declare({ id: 's2', mode: 'sync' });
@@ -488,7 +488,7 @@ describe('S4 sync, async, fire_and_forget', () => {
     expect(essential(run.succeed('c'))).toEqual(['settle c completed', 'start s3']);
   });
 
-  test('[S4] a barrier that was let go once is let go only once', () => {
+  test('[S4] a barrier is released only once', () => {
     const run = new Driver();
     run.declare({ id: 's0', mode: 'sync' });
     run.declare({ id: 's1', mode: 'sync', dependsOn: ['c', 'd'] });
@@ -501,7 +501,7 @@ describe('S4 sync, async, fire_and_forget', () => {
     expect(essential(run.succeed('d'))).toEqual(['settle d completed', 'start s1']);
   });
 
-  test('[S6] fail_fast also cancels what a barrier holds', () => {
+  test('[S6] fail_fast also cancels actions that a barrier holds', () => {
     const run = new Driver({ failFast: true });
     run.declare({ id: 's', mode: 'sync' });
     run.declare({ id: 'a', dependsOn: [] });
@@ -514,14 +514,14 @@ describe('S4 sync, async, fire_and_forget', () => {
     ]);
   });
 
-  test('[S4] the same when the name is bound at the end of the generation', () => {
+  test('[S4] barriers release the same actions for a name bound at the end of the generation', () => {
     const run = new Driver();
     run.declare({ id: 's', mode: 'sync', dependsOn: ['search'] });
     run.declare({ id: 'a', name: 'search' });
     expect(essential(run.end())).toEqual(['queue s [a]', 'report_plan 1', 'start a']);
   });
 
-  test('[S4] fire_and_forget that something depends on is async, with one warning', () => {
+  test('[S4] a fire_and_forget action with a dependent is async, with one warning', () => {
     const run = new Driver();
     run.declare({ id: 'log', mode: 'fire_and_forget' });
     expect(essential(run.declare({ id: 'b', references: ['log'] }))).toEqual([
@@ -531,7 +531,7 @@ describe('S4 sync, async, fire_and_forget', () => {
     expect(essential(run.declare({ id: 'c', dependsOn: ['log'] }))).toEqual(['queue c [log]']);
   });
 
-  test('[S4] fire_and_forget that has ended before something depends on it holds the run no longer', () => {
+  test('[S4] a fire_and_forget action that ends before its dependent is declared no longer holds the run', () => {
     const run = new Driver();
     run.declare({ id: 'f', mode: 'fire_and_forget' });
     run.succeed('f');
@@ -546,7 +546,7 @@ describe('S4 sync, async, fire_and_forget', () => {
     ]);
   });
 
-  test('[S4] fire_and_forget that a response refers to is async: the iteration waits for it', () => {
+  test('[S4] a fire_and_forget action that a response refers to is async: the iteration waits for it', () => {
     const run = new Driver();
     run.declare({ id: 'log', mode: 'fire_and_forget' });
     expect(run.respond(true, ['log'])).toEqual(['warn fire_and_forget_awaited']);

@@ -10,7 +10,7 @@ function started(policy: Partial<RunPolicy> = {}): string[] {
 }
 
 describe('S11 the loop', () => {
-  test('[S11] a run starts with its first iteration and the clock of its budget', () => {
+  test('[S11] a run starts its first iteration and the timer of its budget', () => {
     expect(started()).toEqual(['set_timer budget 3600000', 'start_iteration 1']);
   });
 
@@ -24,21 +24,21 @@ describe('S11 the loop', () => {
     expect(essential(run.succeed('a'))).toEqual(['settle a completed', 'complete_iteration 1', 'start_iteration 2']);
   });
 
-  test('[S11] a generation without an action reports no plan; a rejected action is none', () => {
+  test('[S11] a generation without actions reports no plan; a rejected action does not count', () => {
     const run = new Driver();
     run.refuse({ id: 'a' });
     run.respond(false);
     expect(run.end()).toEqual(['complete_iteration 1', 'start_iteration 2']);
   });
 
-  test('[S11] neither a response nor an accepted action, twice in a row, is no progress', () => {
+  test('[S11] two generations in a row without a response or an accepted action are no progress', () => {
     const run = new Driver();
     run.refuse({ id: 'a' });
     expect(run.end()).toEqual(['complete_iteration 1', 'start_iteration 2']);
     expect(essential(run.end())).toEqual(['complete_iteration 2', 'end_run failed no_progress', 'drained']);
   });
 
-  test('[S11] an accepted action or a response between them is progress', () => {
+  test('[S11] an accepted action or a response in between counts as progress', () => {
     const run = new Driver();
     run.end();
     run.declare({ id: 'a' });
@@ -51,7 +51,7 @@ describe('S11 the loop', () => {
     expect(essential(run.end())).toContain('end_run failed no_progress');
   });
 
-  test('[S11] after max_iterations comes one last generation that may only answer', () => {
+  test('[S11] after max_iterations there is one last generation, which can only answer', () => {
     const run = new Driver({ maxIterations: 1 });
     run.declare({ id: 'a' });
     run.succeed('a');
@@ -73,7 +73,7 @@ describe('S11 the loop', () => {
     expect(essential(run.end())).toEqual(['complete_iteration 2', 'end_run failed max_iterations', 'drained']);
   });
 
-  test('[S11] max_iterations 0 is no cap', () => {
+  test('[S11] max_iterations 0 sets no limit', () => {
     const run = new Driver({ maxIterations: 0 });
     for (let n = 1; n <= 50; n += 1) {
       run.respond(false);
@@ -122,7 +122,7 @@ describe('P10 finality', () => {
   test.each([
     ['no action', [], [], true],
     ['an action that the response refers to', ['a'], ['a'], true],
-    ['actions behind the one that it refers to', ['a', 'b:a'], ['b'], true],
+    ['the dependencies of an action that it refers to', ['a', 'b:a'], ['b'], true],
     ['an action that it does not refer to', ['a', 'b'], ['a'], false],
     ['an action that depends on what it refers to', ['a', 'b:a'], ['a'], false],
     ['a fire_and_forget action', ['f!'], [], true],
@@ -141,7 +141,7 @@ describe('P10 finality', () => {
     expect(texts.has('start_iteration 2')).toBe(!final);
   });
 
-  test('[P10] auto: an action that could not be read is one that the model should see', () => {
+  test('[P10] auto: an unreadable action counts as one that the model should see', () => {
     const run = new Driver();
     run.refuse({ id: 'a', type: null, mode: null });
     run.respond(null);
@@ -151,7 +151,7 @@ describe('P10 finality', () => {
   test.each([
     ['final', true],
     ['continue', false],
-  ] as const)('[P10] response_default %s decides what says nothing', (responseDefault, final) => {
+  ] as const)('[P10] response_default %s applies to a response without final', (responseDefault, final) => {
     const run = new Driver({ responseDefault });
     run.declare({ id: 'a' });
     run.succeed('a');
@@ -179,14 +179,14 @@ describe('P10 finality', () => {
     expect(run.commands.map((command) => run.text(command))).toContain('start_iteration 2');
   });
 
-  test('[P10] … nor when one was rejected or skipped for its dependency: the model has to hear of it', () => {
+  test('[P10] a final response does not end the run after a rejection or a skip: the model must see it', () => {
     const run = new Driver();
     run.declare({ id: 'a', dependsOn: ['nowhere'] });
     run.respond(true);
     expect(run.end()).toContain('start_iteration 2');
   });
 
-  test('[P10] … but it does when the failure was declared harmless, or on_failed_final says so', () => {
+  test('[P10] a final response ends the run after a harmless failure, or if on_failed_final allows it', () => {
     const harmless = new Driver();
     harmless.declare({ id: 'a', onError: 'skip' });
     harmless.declare({ id: 'f', mode: 'fire_and_forget' });
@@ -204,7 +204,7 @@ describe('P10 finality', () => {
     expect(end.end()).toContain('end_run completed');
   });
 
-  test('[P10] posted text has no model that could go on: its final response stands', () => {
+  test('[P10] posted text has no model that could continue, so its final response ends the run', () => {
     const run = new Driver(TEXT);
     run.declare({ id: 'a' });
     run.fail('a');
@@ -219,7 +219,7 @@ describe('P10 finality', () => {
 });
 
 describe('H7 posted text', () => {
-  test('[H7] posted text ends completed when its work is settled, with or without a response', () => {
+  test('[H7] posted text completes when its actions have settled, with or without a response', () => {
     const run = new Driver(TEXT);
     run.declare({ id: 'a' });
     run.respond(false);
@@ -232,7 +232,7 @@ describe('H7 posted text', () => {
     ]);
   });
 
-  test('[P15] posted text that breaks off fails, after what has started is done', () => {
+  test('[P15] posted text that breaks off fails after its started actions have ended', () => {
     const run = new Driver(TEXT);
     run.declare({ id: 'a' });
     run.end({ finish: 'error', error: { code: 'upload_failed', message: 'gone' } });
@@ -248,20 +248,20 @@ describe('H7 posted text', () => {
 describe('P15 broken generations', () => {
   const gone = { finish: 'error' as const, error: { code: 'model_unavailable', message: 'gone' } };
 
-  test('[P15] after an error the run goes on with a new generation, once its work has settled', () => {
+  test('[P15] after an error the run continues with a new generation, once its actions have settled', () => {
     const run = new Driver();
     run.declare({ id: 'a' });
     expect(run.end(gone)).toEqual(['report_plan 1']);
     expect(essential(run.succeed('a'))).toEqual(['settle a completed', 'complete_iteration 1', 'start_iteration 2']);
   });
 
-  test('[P15] two in a row fail the run with the error', () => {
+  test('[P15] two broken generations in a row fail the run with the error', () => {
     const run = new Driver();
     run.end(gone);
     expect(essential(run.end(gone))).toEqual(['complete_iteration 2', 'end_run failed model_unavailable', 'drained']);
   });
 
-  test('[P15] a good generation between them starts the count again', () => {
+  test('[P15] a good generation in between resets the count', () => {
     const run = new Driver();
     run.end(gone);
     run.respond(false);
@@ -269,26 +269,26 @@ describe('P15 broken generations', () => {
     expect(run.end(gone)).toContain('start_iteration 4');
   });
 
-  test('[P15] an error that asking again cannot mend fails the run at once', () => {
+  test('[P15] an error that a repetition cannot fix fails the run at once', () => {
     const run = new Driver();
     expect(run.end({ finish: 'error', error: { code: 'model_rejected', message: 'bad key' } })).toContain(
       'end_run failed model_rejected',
     );
   });
 
-  test('[P15] a final response that was complete before the break still ends the run', () => {
+  test('[P15] a final response that was complete before the error still ends the run', () => {
     const run = new Driver();
     run.respond(true);
     expect(run.end(gone)).toContain('end_run completed');
   });
 
-  test('[P15] a generation without an error text is named by its finish', () => {
+  test('[P15] a broken generation without an error text is reported with its finish reason', () => {
     const run = new Driver();
     run.end({ finish: 'content_filter' });
     expect(run.end({ finish: 'content_filter' })).toContain('end_run failed generation_content_filter');
   });
 
-  test('[P15] broken generations are no lack of progress', () => {
+  test('[P15] broken generations do not count as no progress', () => {
     const run = new Driver();
     run.end();
     run.end(gone);
@@ -314,7 +314,7 @@ describe('S12 budgets', () => {
     expect(essential(run.end())).toContain('end_run failed budget_exceeded');
   });
 
-  test('[S12] of the model calls one is kept for the last generation', () => {
+  test('[S12] one model call is reserved for the last generation', () => {
     const run = new Driver({ modelCalls: 3 });
     run.respond(false);
     expect(run.end()).toEqual(['complete_iteration 1', 'start_iteration 2']);
@@ -322,7 +322,7 @@ describe('S12 budgets', () => {
     expect(run.end()).toEqual(['complete_iteration 2', 'budget_exceeded model_calls 2/3', 'start_iteration 3 last']);
   });
 
-  test('[S12] without the kept call the run fails', () => {
+  test('[S12] without the reserved call the run fails', () => {
     const run = new Driver({ modelCalls: 1 });
     run.respond(false);
     expect(essential(run.end())).toEqual([
@@ -338,7 +338,7 @@ describe('S12 budgets', () => {
     ]);
   });
 
-  test('[S12] llm actions spend model calls, and may not spend the last', () => {
+  test('[S12] llm actions spend model calls, except the last one', () => {
     const run = new Driver({ modelCalls: 3 });
     expect(essential(run.declare({ id: 'a', type: 'llm', name: 'llm' }))).toContain('start a');
     expect(essential(run.declare({ id: 'b', type: 'llm', name: 'llm' }))).toEqual([
@@ -352,7 +352,7 @@ describe('S12 budgets', () => {
     expect(essential(run.succeed('c'))).toContain('start_iteration 2 last');
   });
 
-  test('[S12] of the tokens some are kept for the last generation', () => {
+  test('[S12] some tokens are reserved for the last generation', () => {
     const run = new Driver({ tokens: 10_000 });
     expect(generationTokens(run.state)).toBe(10_000 - limits.lastGenerationTokens);
     run.say({ type: 'usage_recorded', tokens: 8_000 });
@@ -364,21 +364,21 @@ describe('S12 budgets', () => {
     expect(generationTokens(run.state)).toBe(1_024);
   });
 
-  test('[S12] when the kept tokens are spent too, the run fails', () => {
+  test('[S12] the run fails when the reserved tokens are spent too', () => {
     const run = new Driver({ tokens: 10_000 });
     run.say({ type: 'usage_recorded', tokens: 9_500 });
     run.respond(false);
     expect(essential(run.end())).toContain('end_run failed budget_exceeded');
   });
 
-  test('[S12] agents may not start without tokens, tools may', () => {
+  test('[S12] agents cannot start without tokens, tools can', () => {
     const run = new Driver({ tokens: 2_000 });
     run.say({ type: 'usage_recorded', tokens: 1_000 });
     expect(essential(run.declare({ id: 'a', type: 'agent', name: 'x' }))).toContain('settle a failed budget_exceeded');
     expect(essential(run.declare({ id: 'b' }))).toContain('start b');
   });
 
-  test('[S12] when the seconds are over, awaited work is given up and the model gets a last generation', () => {
+  test('[S12] at the end of the seconds, awaited actions are cancelled and the model gets a last generation', () => {
     const run = new Driver({ seconds: 60, maxParallelActions: 2 });
     run.declare({ id: 'f', mode: 'fire_and_forget' });
     run.declare({ id: 'a' });
@@ -402,7 +402,7 @@ describe('S12 budgets', () => {
     expect(essential(run.succeed('f'))).toEqual(['settle f completed', 'drained']);
   });
 
-  test('[S12] a last generation that does not end in time is ended', () => {
+  test('[S12] a last generation that exceeds its time is aborted', () => {
     const run = new Driver({ seconds: 60 });
     run.at += 60_000;
     run.fire('budget');
@@ -437,13 +437,13 @@ describe('S12 budgets', () => {
     spent: readonly (number | undefined)[],
     commands: readonly string[],
   ])[] = [
-    ['below it the run goes on', [0.2, 0.2], ['start_iteration 2']],
+    ['below the limit the run continues', [0.2, 0.2], ['start_iteration 2']],
     [
-      'when it is reached, the next generation is the last',
+      'at the limit, the next generation is the last',
       [0.3, 0.2],
       ['budget_exceeded cost 0.5/0.5', 'start_iteration 2 last'],
     ],
-    ['what has no price does not count', [undefined, undefined], ['start_iteration 2']],
+    ['a call without a price does not count', [undefined, undefined], ['start_iteration 2']],
   ];
   test.each(costs)('[S12] cost: %s', (_title, spent, commands) => {
     const run = new Driver({ cost: 0.5 });
@@ -452,7 +452,7 @@ describe('S12 budgets', () => {
     expect(essential(run.end())).toEqual(['complete_iteration 1', ...commands]);
   });
 
-  test('[S12] past the cost no action that calls a model is dispatched, others are', () => {
+  test('[S12] past the cost limit, actions that call a model are not dispatched, and others are', () => {
     const run = new Driver({ cost: 0.5 });
     run.say({ type: 'usage_recorded', tokens: 1, cost: 0.6 });
     expect(essential(run.declare({ id: 'a', type: 'llm', name: 'llm' }))).toEqual([
@@ -463,7 +463,7 @@ describe('S12 budgets', () => {
     expect(essential(run.declare({ id: 'b' }))).toContain('start b');
   });
 
-  test('[S12] a budget longer than a timer can be is waited for in parts', () => {
+  test('[S12] a budget longer than the maximum timer is waited for in parts', () => {
     const run = new Driver({ seconds: 10_000_000 });
     run.at += 2_147_483_647;
     expect(run.fire('budget')).toEqual(['set_timer budget 2147483647']);
@@ -479,7 +479,7 @@ describe('S12 budgets', () => {
     expect(run.approve('a')).toContain('set_timer budget 50000');
   });
 
-  test('[J8] text whose writer waits for a person rests like text that has ended, and goes on when it says more', () => {
+  test('[J8] text whose writer waits for an approval counts as ended, until it continues', () => {
     const run = new Driver({ source: 'text', seconds: 60 });
     run.declare({ id: 'a' }, { needsApproval: true });
     run.declare({ id: 'b' });
@@ -499,7 +499,7 @@ describe('S12 budgets', () => {
 });
 
 describe('the end of a run', () => {
-  test('[S4] the run ends without fire_and_forget actions; they go on until all have settled', () => {
+  test('[S4] the run ends without waiting for fire_and_forget actions, which continue until they settle', () => {
     const run = new Driver({ maxParallelActions: 2 });
     for (const id of ['f1', 'f2', 'f3']) run.declare({ id, mode: 'fire_and_forget' });
     run.respond(true);
@@ -514,7 +514,7 @@ describe('the end of a run', () => {
     expect(essential(run.succeed('f3'))).toEqual(['settle f3 completed', 'drained']);
   });
 
-  test('[J5] a cancel aborts what runs, settles everything, and nothing starts after it', () => {
+  test('[J5] a cancel aborts running actions and settles all; nothing starts after it', () => {
     const run = new Driver({ maxParallelActions: 2 });
     run.declare({ id: 'a' });
     run.declare({ id: 'r' });
@@ -554,7 +554,7 @@ describe('the end of a run', () => {
     expect(essential(run.cancel('shutdown'))).toEqual(['abort f shutdown', 'settle f cancelled shutdown', 'drained']);
   });
 
-  test("[S1] protocol text outside a generation is our fault, not the model's", () => {
+  test('[S1] protocol text outside a generation is an internal error, not the model’s', () => {
     expect(() =>
       step(initialState(), { type: 'action_declared', at: 0, action: declaration({ id: 'a' }), policy: policy() }),
     ).toThrow('outside a generation');

@@ -1,4 +1,4 @@
-/** The words of the scheduler: the model reads them, so each says which action, what happened and what is allowed. */
+/** Messages of the scheduler. The model reads them, so each says which action, what happened and what is allowed. */
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import type { ActionError } from '../../src/domain/action.ts';
@@ -29,18 +29,18 @@ const cases: readonly (readonly [
   message: string,
 ])[] = [
   [
-    'P6] an action that is repeated to the letter',
+    'P6] an action that is repeated exactly',
     {},
     (run) => [run.declare({ id: 'a' }), run.declare({ id: 'a' })],
     'Action "a" was declared twice with the same content; the second one is ignored',
   ],
   [
-    'P6] an id that is taken',
+    'P6] an id that is in use',
     {},
     (run) => [run.declare({ id: 'a' }), run.declare({ id: 'a', name: 'other' })],
     'The id "a" is already used in this generation; choose another',
   ],
-  ['P9] an action that could not be read', {}, (run) => run.refuse({ id: 'a', message: 'no brace' }), 'no brace'],
+  ['P9] an action that is unreadable', {}, (run) => run.refuse({ id: 'a', message: 'no brace' }), 'no brace'],
   [
     'X4] an action that is not allowed',
     {},
@@ -60,7 +60,7 @@ const cases: readonly (readonly [
     'Action "a" was not run: a run may declare 0 actions',
   ],
   [
-    'S4] fire_and_forget that is needed',
+    'S4] fire_and_forget with a dependent',
     {},
     (run) => [run.declare({ id: 'f', mode: 'fire_and_forget' }), run.respond(false, ['f'])],
     'Action "f" is fire_and_forget, but another action or the response needs it: it runs as async',
@@ -78,13 +78,13 @@ const cases: readonly (readonly [
     'Action "a" depends on unknown id "x" (known: b)',
   ],
   [
-    'S3] several unknown ids, where nothing is known',
+    'S3] several unknown ids, with no known ids',
     {},
     (run) => [run.declare({ id: 'a', dependsOn: ['x', 'y'] }), run.end()],
     'Action "a" depends on unknown ids "x", "y" (known: none)',
   ],
   [
-    'S3] a name of several actions',
+    'S3] a name shared by several actions',
     {},
     (run) => [
       run.declare({ id: 'b', name: 'search' }),
@@ -152,7 +152,7 @@ const cases: readonly (readonly [
     'No tokens are left for action "a": the run may use 1000, and some are reserved for its answer',
   ],
   [
-    'S12] no money left for an action',
+    'S12] no cost budget left for an action',
     { cost: 0.5 },
     (run) => [run.say({ type: 'usage_recorded', tokens: 1, cost: 0.5 }), run.declare({ id: 'a', type: 'llm' })],
     'No money is left for action "a": the run may spend 0.5 US dollars',
@@ -165,14 +165,14 @@ const cases: readonly (readonly [
   ],
 ];
 
-describe('of actions', () => {
-  test.each(cases)('[%s is told so', (_title, policy, prepare, message) => {
+describe('messages about actions', () => {
+  test.each(cases)('[%s gets its message', (_title, policy, prepare, message) => {
     const run = new Driver(policy);
     prepare(run);
     expect(messages(run)[0]).toBe(message);
   });
 
-  test('[S7] what the scheduler itself fails is not tried again', () => {
+  test('[S7] a failure from the scheduler itself is not retried', () => {
     const run = new Driver({ modelCalls: 2 });
     run.declare({ id: 'a', type: 'llm' });
     run.declare({ id: 'c', when: 'x' });
@@ -186,7 +186,7 @@ describe('of actions', () => {
     ]);
   });
 
-  test('[S8] a timeout is an error that may be tried again, after the full backoff when no random number is given', () => {
+  test('[S8] a timeout is retryable, with the full backoff if no random number is given', () => {
     const run = new Driver();
     run.declare({ id: 'a' });
     expect(run.fire('timeout:a#1')).toContain('retry a after 500');
@@ -195,7 +195,7 @@ describe('of actions', () => {
     expect(drawn.fire('timeout:a#1', 0.5)).toContain('retry a after 250');
   });
 
-  test('[S3] of a long circle the first actions and the last are named', () => {
+  test('[S3] for a long cycle, the first actions and the last one are listed', () => {
     const run = new Driver();
     const last = 20;
     for (let n = 0; n < last; n += 1) run.declare({ id: `a${n}`, dependsOn: [`a${n + 1}`] });
@@ -205,7 +205,7 @@ describe('of actions', () => {
     );
   });
 
-  test('[S3] a circle of sixteen others is named in full', () => {
+  test('[S3] a cycle of seventeen actions is listed completely', () => {
     const run = new Driver();
     for (let n = 0; n < 16; n += 1) run.declare({ id: `a${n}`, dependsOn: [`a${n + 1}`] });
     run.declare({ id: 'a16', dependsOn: ['a0'] });
@@ -214,7 +214,7 @@ describe('of actions', () => {
     );
   });
 
-  test('[S3] twelve unknown names, and twelve known ids, are listed in full; of longer names only the beginning', () => {
+  test('[S3] twelve unknown names and twelve known ids are listed completely; longer names are cut', () => {
     const run = new Driver();
     for (let n = 0; n < 12; n += 1) run.declare({ id: `k${n}` });
     run.declare({ id: 'a', dependsOn: Array.from({ length: 12 }, (_, n) => `x${n}`) });
@@ -229,7 +229,7 @@ describe('of actions', () => {
     expect(messages(long)[0]).toContain(`unknown id "${'y'.repeat(limits.excerptChars)}" (`);
   });
 
-  test('[S3] of thirteen known ids the newest are shown', () => {
+  test('[S3] of thirteen known ids the newest are listed', () => {
     const run = new Driver();
     for (let n = 0; n < 13; n += 1) run.declare({ id: `k${n}` });
     run.declare({ id: 'a', dependsOn: ['x'] });
@@ -240,7 +240,7 @@ describe('of actions', () => {
   });
 });
 
-describe('of runs', () => {
+describe('messages about runs', () => {
   const used = (budget: string): string => `The run used up its budget (${budget}) without an answer`;
   const noAnswer = (run: Driver): void => {
     run.respond(false);
@@ -295,7 +295,7 @@ describe('of runs', () => {
       'The generation ended early: content_filter',
     ],
     [
-      'P15] a generation that broke off with one',
+      'P15] a generation that broke off with a reason',
       TEXT,
       (run) => run.end({ finish: 'error', error: { code: 'model_unavailable', message: 'gone' } }),
       'gone',
@@ -311,14 +311,14 @@ describe('of runs', () => {
     ],
   ];
 
-  test.each(ends)('[%s: the run says why it ended', (_title, policy, prepare, message) => {
+  test.each(ends)('[%s: the run reports why it ended', (_title, policy, prepare, message) => {
     const run = new Driver(policy);
     prepare(run);
     expect(messages(run).at(-1)).toBe(message);
     expect(run.commands.some((command) => run.text(command).startsWith('end_run failed'))).toBe(true);
   });
 
-  test('[J2] an interrupted generation goes on, and counts neither as broken nor as idle', () => {
+  test('[J2] an interrupted generation is continued, and counts neither as broken nor as no progress', () => {
     const interrupted = { finish: 'error' as const, error: { code: 'interrupted', message: 'restart' } };
     const run = new Driver();
     for (let n = 1; n <= limits.cutGenerations; n += 1) {
@@ -331,7 +331,7 @@ describe('of runs', () => {
     expect(answered.end(interrupted)).toContain('end_run completed');
   });
 
-  test('[S11] the last generation that breaks off without an answer fails the run with its own error', () => {
+  test('[S11] a last generation that breaks off without an answer fails the run with its own error', () => {
     const run = new Driver({ maxIterations: 1 });
     noAnswer(run);
     expect(run.end({ finish: 'error', error: { code: 'model_unavailable', message: 'gone' } })).toContain(
@@ -343,7 +343,7 @@ describe('of runs', () => {
     expect(other.end()).toContain('end_run completed');
   });
 
-  test('[S11] a text that was stopped for its time is neither broken nor idle', () => {
+  test('[S11] a text stopped at its time limit counts neither as broken nor as no progress', () => {
     const run = new Driver({ seconds: 60 });
     run.end();
     run.at += 60_000;
@@ -351,7 +351,7 @@ describe('of runs', () => {
     expect(run.end({ finish: 'abort' })).toContain('start_iteration 3 last');
   });
 
-  test('[R8] a warning that is about an action names it by its key', () => {
+  test('[R8] a warning about an action contains its key', () => {
     const run = new Driver();
     run.declare({ id: 'a' });
     run.declare({ id: 'a' });

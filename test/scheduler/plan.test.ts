@@ -42,7 +42,7 @@ describe('the research assistant', () => {
     ]);
   });
 
-  test('[S13] 330 s in sequence, 240 s by waves and along the critical path', () => {
+  test('[S13] 330 s in sequence, 240 s by waves and on the critical path', () => {
     expect(report.estimates).toEqual({
       sequential_ms: 330_000,
       waves_ms: 240_000,
@@ -52,7 +52,7 @@ describe('the research assistant', () => {
     expect(report.criticalPath).toEqual(['fetch_arxiv', 'summarize', 'synthesize', 'quality', 'finalize']);
   });
 
-  test('[S13] the barrier falls after the synthesis and holds what has no depends_on field', () => {
+  test('[S13] the barrier comes after the synthesis and holds actions without a depends_on field', () => {
     expect(report.barriers).toEqual([{ id: 'synthesize', wave: 2, holds: ['cache_report', 'quality'] }]);
   });
 
@@ -102,7 +102,7 @@ describe('any declarations', () => {
     ...fields,
   });
 
-  test('[H6] rejected actions stand only among the rejected, their dependents stay', () => {
+  test('[H6] a rejected action appears only in the rejected list, and its dependents stay', () => {
     const plan = planStatically([
       { rejection },
       ...entries({ id: 'a', ordinal: 1, dependsOn: ['broken'] }, { id: 'b', ordinal: 2, dependsOn: ['nowhere'] }),
@@ -119,7 +119,7 @@ describe('any declarations', () => {
     expect(plan.report.waves).toEqual([['a', 'c']]);
   });
 
-  test('[H6] depends_on holds the implicit dependencies, waves show the barriers', () => {
+  test('[H6] depends_on contains the implicit dependencies, and waves show the barriers', () => {
     const { report } = planStatically(
       entries(
         { id: 's', mode: 'sync', dependsOn: ['late'] },
@@ -137,7 +137,7 @@ describe('any declarations', () => {
     expect(report.waves).toEqual([['late', 'free'], ['s'], ['held']]);
   });
 
-  test('[S4] fire_and_forget that is awaited is planned as async, with the warning', () => {
+  test('[S4] an awaited fire_and_forget action is planned as async, with the warning', () => {
     const plan = planStatically(entries({ id: 'a', mode: 'fire_and_forget' }, { id: 'b', references: ['a'] }));
     expect(plan.report.byMode).toEqual({ async: 2 });
     expect(plan.warnings.map(({ code }) => code)).toEqual(['fire_and_forget_awaited']);
@@ -160,7 +160,7 @@ describe('any declarations', () => {
     expect(planOf(run.state, 1)).toEqual(planStatically(researchAssistant).report);
   });
 
-  test('[S13] dependencies on earlier iterations hold nothing and stand apart', () => {
+  test('[S13] dependencies on earlier iterations delay nothing and are listed separately', () => {
     const run = new Driver();
     run.declare({ id: 'a' });
     run.succeed('a');
@@ -173,7 +173,7 @@ describe('any declarations', () => {
     expect(report.actions[0]?.earlier).toEqual(['a']);
   });
 
-  test('[S13] a circle of given dependencies is refused, one of barriers is cut', () => {
+  test('[S13] a cycle of given dependencies is refused; a cycle with barriers is cut', () => {
     expect(() => buildPlan([planned('a', { dependsOn: ['b'] }), planned('b', { dependsOn: ['a'] })])).toThrow(
       'cycle: a, b',
     );
@@ -183,7 +183,7 @@ describe('any declarations', () => {
     ]);
   });
 
-  test('[S13] what is not in the plan holds nothing: unknown ids, an action’s own, a rejected one of the same id', () => {
+  test('[S13] dependencies outside the plan delay nothing: unknown ids, the action’s own id, a rejected action with the same id', () => {
     const report = buildPlan([
       planned('a'),
       planned('b', { dependsOn: ['b', 'nowhere', 'a', 'a'], dependsOnRejected: ['a'] }),
@@ -193,7 +193,7 @@ describe('any declarations', () => {
     expect(report.waves).toEqual([['a', 'b'], ['c']]);
   });
 
-  test('[S13] a start is that of the dependency or barrier that ends last; the path goes through it', () => {
+  test('[S13] an action starts at the latest end of its dependencies and barriers, and the path goes through that one', () => {
     const report = buildPlan([
       planned('s', { mode: 'sync', estimateMs: 500 }),
       planned('a', { estimateMs: 3_000 }),
@@ -218,7 +218,7 @@ describe('any declarations', () => {
     });
   });
 
-  test('[S13] of a circle with barriers only those of the circle are cut', () => {
+  test('[S13] in a cycle with barriers, only barriers of the cycle are cut', () => {
     const report = buildPlan([
       planned('s', { mode: 'sync' }),
       planned('a', { mode: 'sync', dependsOn: ['b'] }),
@@ -229,7 +229,7 @@ describe('any declarations', () => {
     expect(report.barriers).toEqual([{ id: 's', wave: 0, holds: ['b', 'c'] }]);
   });
 
-  test('[S13] a plan of 2,000 actions in one chain is drawn in bounded text', () => {
+  test('[S13] the drawing of a chain of 2,000 actions has a limited size', () => {
     const chain = Array.from({ length: 2_000 }, (_, n) => ({ id: `a${n}`, dependsOn: n === 0 ? [] : [`a${n - 1}`] }));
     const { report } = planStatically(entries(...chain));
     expect(report.waves).toHaveLength(2_000);

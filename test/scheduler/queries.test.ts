@@ -1,4 +1,4 @@
-/** What the engine may ask about a run's state: statuses, names, dependencies, what is left of the tokens. */
+/** Queries of the engine on a run's state: statuses, names, dependencies, remaining tokens. */
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import {
@@ -41,14 +41,14 @@ describe('the status of an action', () => {
     ],
     ['is looked up', 'waiting', (run) => run.declare({ id: 'a' }, { reuse: true })],
     [
-      'has a question that was not put yet',
+      'has an approval that was not asked for yet',
       'waiting',
       (run) => {
         run.asks = false;
         run.declare({ id: 'a' }, { needsApproval: true });
       },
     ],
-    ['has been asked about', 'awaiting_approval', (run) => run.declare({ id: 'a' }, { needsApproval: true })],
+    ['has an open approval', 'awaiting_approval', (run) => run.declare({ id: 'a' }, { needsApproval: true })],
     ['waits for a slot', 'ready', (run) => run.declare({ id: 'a' })],
     [
       'runs',
@@ -86,7 +86,7 @@ describe('the status of an action', () => {
     expect(counts(run.state)).toEqual(expected);
   });
 
-  test('[S10] what was never declared has none', () => {
+  test('[S10] an undeclared action has no status', () => {
     const run = new Driver();
     expect(statusOf(run.state, '1/0')).toBeNull();
     expect(lookup(run.state, 'a')).toBeNull();
@@ -99,7 +99,7 @@ describe('the status of an action', () => {
 });
 
 describe('names', () => {
-  test('[S3] dependencies are given by key, each once, without barriers', () => {
+  test('[S3] dependencies are listed by key, each once, without barriers', () => {
     const run = new Driver();
     run.declare({ id: 'a', mode: 'sync' });
     run.declare({ id: 'b' });
@@ -108,7 +108,7 @@ describe('names', () => {
     expect(dependenciesOf(run.state, run.key('c'))).toEqual([run.key('b'), run.key('a')]);
   });
 
-  test('[P12] bindings hold the references that are actions, and no name of an object’s own', () => {
+  test('[P12] bindings contain the references to actions, and no names of Object.prototype', () => {
     const run = new Driver();
     run.declare({ id: 'a', outputKey: 'report' });
     run.declare({ id: 'b', references: ['report', 'a', 'variable'] });
@@ -120,7 +120,7 @@ describe('names', () => {
     expect(bound['toString']).toBeUndefined();
   });
 
-  test('[P6] the declaration of an action that could not be read has what could be read', () => {
+  test('[P6] the declaration of an unreadable action contains the readable fields', () => {
     const run = new Driver();
     run.refuse({ id: 'a', type: 'agent', mode: 'sync', name: 'scout' });
     expect(action(run.state, run.key('a'))).toMatchObject({ id: 'a', type: 'agent', mode: 'sync', name: 'scout' });
@@ -135,7 +135,7 @@ describe('names', () => {
     });
   });
 
-  test('[S4] an action is fire_and_forget until something waits for it', () => {
+  test('[S4] an action is fire_and_forget until another one waits for it', () => {
     const run = new Driver();
     run.declare({ id: 'f', mode: 'fire_and_forget' });
     run.declare({ id: 'a' });
@@ -145,8 +145,8 @@ describe('names', () => {
   });
 });
 
-describe('what a writer of text may ask', () => {
-  test('[J8] blocked on an approval: text still arrives, a question is open, and nothing else is under way', () => {
+describe('queries of a writer of text', () => {
+  test('[J8] blocked on an approval means: text still arrives, an approval is open, and nothing else runs', () => {
     const run = new Driver(TEXT);
     expect(isBlockedOnApproval(run.state)).toBe(false);
     run.declare({ id: 'a' });
@@ -164,7 +164,7 @@ describe('what a writer of text may ask', () => {
     expect(isBlockedOnApproval(ended.state)).toBe(false);
   });
 
-  test('[S12] tokens of a generation: all but those of the last one, which gets them; never less than none', () => {
+  test('[S12] a generation gets all tokens but the reserve; the last one gets the reserve; the number is never negative', () => {
     expect(generationTokens(new Driver().state)).toBeNull();
     const run = new Driver({ tokens: 5_000, maxIterations: 1 });
     run.say({ type: 'usage_recorded', tokens: 1_000 });
@@ -178,7 +178,7 @@ describe('what a writer of text may ask', () => {
   });
 });
 
-test('[J9] a snapshot of another format, or one that is not whole, is refused in words', () => {
+test('[J9] a snapshot with another format or missing parts is refused with the reason', () => {
   const run = new Driver();
   run.declare({ id: 'a' });
   const stored = snapshot(run.state);

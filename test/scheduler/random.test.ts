@@ -1,6 +1,6 @@
 /**
- * Random runs under a virtual clock. `SCHEDULER_RUNS` sets how many (default 250 per property); a
- * failing one prints its seed and world, and stays below as a named case once it is understood.
+ * Random runs under a virtual clock. `SCHEDULER_RUNS` sets their number (default 250 per property). A
+ * failure prints its seed and world; once it is understood, it is kept below as a named case.
  */
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -21,7 +21,7 @@ function rarely<T, N>(value: T, otherwise: N, oneIn = 8): fc.Arbitrary<T | N> {
   );
 }
 
-/** An action by its distance, mostly backwards: -1 is the one before, 2 the second after. */
+/** An action by its relative position, mostly backwards: -1 is the previous one, 2 the second next. */
 const distance = fc.oneof(
   { weight: 8, arbitrary: fc.integer({ min: -8, max: -1 }) },
   { weight: 2, arbitrary: fc.integer({ min: 1, max: 4 }) },
@@ -147,7 +147,7 @@ const generation: fc.Arbitrary<GenerationScript> = fc.record({
   usage: fc.record({ tokens: fc.integer({ min: 0, max: 3_000 }), cost: fc.constantFrom(0, 0.01, 0.1) }),
 });
 
-/** Limits of one target agree within a world. */
+/** The limits of one target are the same throughout a world. */
 function consistent(world: World): World {
   const limit = new Map<string, number | null>();
   for (const { items } of world.generations) {
@@ -188,7 +188,7 @@ const world: fc.Arbitrary<World> = fc
   })
   .map(consistent);
 
-/** Barriers judged from the outside, from what started and settled when (S4). */
+/** Checks barriers by the times of starts and settlements only (S4). */
 function barrierBroken(trace: Trace): string | null {
   const accepted = trace.state.nodes.filter(({ admitted }) => admitted);
   const barriers = (node: ActionNode): ActionNode[] =>
@@ -218,7 +218,7 @@ function barrierBroken(trace: Trace): string | null {
 }
 
 describe('random runs', () => {
-  test('[S2] [S5] [S10] [S11] every run ends, every action once, within its slots and none of them idle', () => {
+  test('[S2] [S5] [S10] [S11] every run ends, every action settles once, all within the slots, and no slot is idle without reason', () => {
     fc.assert(
       fc.property(world, (it) => {
         const trace = simulate(it);
@@ -229,7 +229,7 @@ describe('random runs', () => {
     );
   });
 
-  test('[S4] nothing starts in front of a sync action that does not wait for it', () => {
+  test('[S4] nothing starts before an earlier sync action that does not wait for it', () => {
     fc.assert(
       fc.property(world, (it) => {
         expect(barrierBroken(simulate(it))).toBeNull();
@@ -253,7 +253,7 @@ describe('random runs', () => {
     );
   });
 
-  test('[J9] a state that went through JSON decides as the original does', () => {
+  test('[J9] a state restored from JSON gives the same commands as the original', () => {
     fc.assert(
       fc.property(world, fc.integer({ min: 1, max: 5 }), (it, reloadEvery) => {
         expect(simulate({ ...it, reloadEvery }).commands).toEqual(simulate(it).commands);
@@ -262,7 +262,7 @@ describe('random runs', () => {
     );
   });
 
-  test('[J5] after a cancel the run is over at once, whatever the executors do', () => {
+  test('[J5] a cancelled run ends at once, whatever the executors do', () => {
     fc.assert(
       fc.property(world, fc.integer({ min: 0, max: 3_000 }), (it, cancelAtMs) => {
         expect(simulate({ ...it, cancelAtMs }).endedAtMs).toBeLessThanOrEqual(cancelAtMs);
@@ -271,7 +271,7 @@ describe('random runs', () => {
     );
   });
 
-  test('[S5] the choice is always that of priority, longest remaining path, document order', () => {
+  test('[S5] actions start in the order of priority, longest remaining path, document order', () => {
     const row = fc.record({
       estimateMs: fc.integer({ min: 0, max: 5 }),
       priority: rarely(1, 0, 5),
@@ -283,7 +283,7 @@ describe('random runs', () => {
         fc.boolean(),
         fc.integer({ min: 1, max: 3 }),
         (rows, forward, slots) => {
-          // Dependencies point one way only, so that there is no circle; forwards they are bound late.
+          // Backward dependencies only, so that there is no cycle; forward references are bound late.
           const dependencies = rows.map(({ dependsOn }, at) =>
             dependsOn.filter((other) => other < rows.length && (forward ? other > at : other < at)),
           );

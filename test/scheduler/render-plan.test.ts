@@ -1,4 +1,4 @@
-/** The plan report as people see it in a terminal (S13), character by character. */
+/** The plan report in a terminal (S13), character by character. */
 import { describe, expect, test } from 'vitest';
 import type { ActionDeclaration } from '../../src/domain/action.ts';
 import { buildPlan, planStatically } from '../../src/scheduler/plan.ts';
@@ -33,7 +33,7 @@ const planned = (id: string, fields: Partial<PlannedAction> = {}): PlannedAction
   ...fields,
 });
 
-/** The lines below a heading, without its rule. */
+/** The lines of a section, without the rule below its heading. */
 function section(report: PlanReport, heading: string, options?: RenderOptions): string[] {
   const found = renderPlan(report, options)
     .split('\n\n')
@@ -127,12 +127,12 @@ fetch_news
 });
 
 describe('counts and estimates', () => {
-  test('[S13] more frequent types come first; without an agent and a limit none is named', () => {
+  test('[S13] more frequent types are first; without an agent and a limit, neither is shown', () => {
     const report = planOf([{ id: 'a' }, { id: 'b', type: 'llm' }, { id: 'c', type: 'llm' }]);
     expect(renderPlan(report)).toContain('-\nTotal Actions: 3\n\nActions by Type:\n  • llm: 2\n  • tool: 1\n\n');
   });
 
-  test('[S13] an empty plan has neither counts nor waves, chart and graph', () => {
+  test('[S13] an empty plan has no counts, waves, chart or graph', () => {
     expect(renderPlan(planOf([]), { width: 40 })).toBe(
       [
         '📋 Execution Plan',
@@ -173,7 +173,7 @@ describe('counts and estimates', () => {
 });
 
 describe('waves', () => {
-  test('[S13] an action has an icon for its type and its mode, its target’s name unless it says nothing new', () => {
+  test('[S13] an action has icons for its type and mode, and its target’s name if it differs from the id', () => {
     const report = buildPlan([
       planned('a', { name: 'search' }),
       planned('b', { mode: 'sync' }),
@@ -192,7 +192,7 @@ describe('waves', () => {
     [6, 'h0, h1, h2, h3, h4, h5'],
     [7, 'h0, h1, h2, h3, h4, h5 and 1 more'],
   ];
-  test.each(held)('[S13] a barrier names those that it holds: %i', (count, names) => {
+  test.each(held)('[S13] a barrier lists the actions that it holds: %i', (count, names) => {
     const report = buildPlan([
       planned('s', { mode: 'sync' }),
       ...Array.from({ length: count }, (_, n) => planned(`h${n}`, { heldBy: ['s'] })),
@@ -207,7 +207,7 @@ describe('waves', () => {
 });
 
 describe('the chart', () => {
-  test('[S13] bars lie between start and end; those of the critical path are full, and long ids are cut', () => {
+  test('[S13] bars extend from start to end; bars of the critical path are full, and long ids are cut', () => {
     const report = buildPlan([
       planned('b', { estimateMs: 3_000, dependsOn: ['a'] }),
       planned('a', { estimateMs: 1_000 }),
@@ -231,14 +231,14 @@ describe('the chart', () => {
     ]);
   });
 
-  test('[S13] it is as wide as asked for, but never narrower than 40 columns', () => {
+  test('[S13] it has the requested width, but at least 40 columns', () => {
     const widthOf = (options: RenderOptions): number =>
       Math.max(...section(buildPlan([planned('a')]), '📊', options).map((line) => line.length));
     expect([{ width: 10 }, { width: 40 }, { width: 41 }, {}].map(widthOf)).toEqual([40, 40, 41, 70]);
     expect(renderPlan(buildPlan([]), { width: 41 }).split('\n')[1]).toBe('-'.repeat(41));
   });
 
-  test('[S13] a plan that takes no time is drawn too', () => {
+  test('[S13] a plan with a duration of zero has a chart', () => {
     expect(section(buildPlan([planned('a', { estimateMs: 0 })]), '📊', { width: 40 })).toEqual([
       '  0s                                 1ms',
       'a █',
@@ -248,7 +248,7 @@ describe('the chart', () => {
 });
 
 describe('the graph', () => {
-  test('[S13] an action is drawn in full below its first dependency, and named below the others', () => {
+  test('[S13] an action is expanded below its first dependency, and only named below the others', () => {
     const report = buildPlan([
       planned('a'),
       planned('b', { dependsOn: ['a'] }),
@@ -258,7 +258,7 @@ describe('the graph', () => {
     expect(section(report, '🔗')).toEqual(['a', '├─ b', '│  └─ c', '│     └─ d', '└─ c (above)']);
   });
 
-  test('[S13] 400 lines of a section are shown, and how many more there are', () => {
+  test('[S13] a section shows 400 lines and the number of the remaining lines', () => {
     expect(section(planOf(chain(400)), '🔗')).toHaveLength(400);
     const longer = section(planOf(chain(402)), '🔗');
     expect(longer).toHaveLength(401);

@@ -1,4 +1,4 @@
-/** The ten-action research assistant as declarations; timeouts are the estimates. */
+/** The research assistant with ten actions as declarations; the timeouts are the estimates. */
 import type { ActionDeclaration } from '../../src/domain/action.ts';
 import type { PlanEntry } from '../../src/scheduler/plan.ts';
 import { declaration, policy } from '../support/scheduler-kit.ts';

@@ -1,4 +1,4 @@
-/** Slots beside the run's own: of a type, and of a target that has too much to do (S5, R8); earlier outcomes (P6). */
+/** Limits in addition to the run's slots: of a type, and of an overloaded target (S5, R8). Cached outcomes (P6). */
 import { describe, expect, test } from 'vitest';
 import type { ActionError, ActionType } from '../../src/domain/action.ts';
 import { restore, snapshot } from '../../src/scheduler/step.ts';
@@ -9,7 +9,7 @@ const running = (run: Driver): string[] =>
   run.state.nodes.filter(({ stage }) => stage === 'running').map(({ id }) => id);
 const most = (run: Driver, name: string): number | null => run.state.limits.get(name)?.max ?? null;
 
-describe('slots of a type', () => {
+describe('limits of a type', () => {
   const cases: readonly (readonly [
     title: string,
     byType: Readonly<Partial<Record<ActionType, number>>>,
@@ -17,7 +17,7 @@ describe('slots of a type', () => {
     running: readonly string[],
   ])[] = [
     [
-      'one type is held back, the others are not',
+      'one type is limited, the others are not',
       { tool: 1 },
       [
         ['a', 'tool', 'x', null],
@@ -27,7 +27,7 @@ describe('slots of a type', () => {
       ['a', 'c'],
     ],
     [
-      'a tool’s own limit and the type’s hold together',
+      'a tool’s own limit and the type’s limit both apply',
       { tool: 2 },
       [
         ['a', 'tool', 'x', 1],
@@ -38,7 +38,7 @@ describe('slots of a type', () => {
       ['a', 'c'],
     ],
     [
-      'workflow and agent actions hold no slot, but obey their type',
+      'workflow and agent actions use no slot, but have the limit of their type',
       { agent: 2 },
       [
         ['a', 'agent', 'x', null],
@@ -48,7 +48,7 @@ describe('slots of a type', () => {
       ],
       ['a', 'b', 'd'],
     ],
-    ['less than one counts as one', { tool: 0 }, [['a', 'tool', 'x', null]], ['a']],
+    ['a limit below one counts as one', { tool: 0 }, [['a', 'tool', 'x', null]], ['a']],
   ];
 
   test.each(cases)('[S5] %s', (_title, maxParallelByType, actions, expected) => {
@@ -57,7 +57,7 @@ describe('slots of a type', () => {
     expect(running(run)).toEqual(expected);
   });
 
-  test('[S5] when an action of the type ends, the most urgent of the type starts', () => {
+  test('[S5] when an action of the type ends, the most urgent one of the type starts', () => {
     const run = new Driver({ maxParallelByType: { tool: 1 } });
     run.declare({ id: 'a', name: 'x' });
     run.declare({ id: 'b', name: 'y' });
@@ -65,7 +65,7 @@ describe('slots of a type', () => {
     expect(started(run.succeed('a'))).toEqual(['start c']);
   });
 
-  test('[S5] an action whose target is full leaves its place in the type to others', () => {
+  test('[S5] an action with a full target leaves its place in the type to others', () => {
     const run = new Driver({ maxParallelActions: 1, maxParallelByType: { tool: 2 } });
     run.declare({ id: 'a', name: 'x' }, { concurrency: 1 });
     run.declare({ id: 'b', name: 'x', priority: 2 }, { concurrency: 1 });
@@ -80,17 +80,17 @@ function fanOut(run: Driver, n: number, concurrency: number | null = null): void
   for (let at = 0; at < n; at += 1) run.declare({ id: `a${at}`, name: 'x' }, { concurrency });
 }
 
-describe('a target with too much to do', () => {
+describe('an overloaded target', () => {
   const overloads: readonly (readonly [title: string, error: Partial<ActionError>, lowered: boolean])[] = [
-    ['says so', { overloaded: true }, true],
-    ['asks for patience', { retryAfterMs: 1_000 }, true],
+    ['reports overload', { overloaded: true }, true],
+    ['requests a delay', { retryAfterMs: 1_000 }, true],
     ['is a full runner', { code: 'runner_busy' }, true],
-    ['refuses for good, whatever else it says', { retryable: false, retryAfterMs: 1_000 }, false],
-    ['only fails', { code: 'http_error' }, false],
-    ['only takes too long', { code: 'timeout' }, false],
+    ['refuses permanently', { retryable: false, retryAfterMs: 1_000 }, false],
+    ['fails in another way', { code: 'http_error' }, false],
+    ['times out', { code: 'timeout' }, false],
   ];
 
-  test.each(overloads)('[R8] lowered, when it %s: %o -> %s', (_title, error, lowered) => {
+  test.each(overloads)('[R8] the limit is lowered if it %s: %o -> %s', (_title, error, lowered) => {
     const run = new Driver({ maxParallelActions: 4 });
     fanOut(run, 4);
     run.fail('a0', { retryable: true, ...error });
@@ -105,14 +105,14 @@ describe('a target with too much to do', () => {
     [5, 2],
     [8, 4],
   ];
-  test.each(widths)('[R8] with %i at work, %i may be from then on', (atWork, width) => {
+  test.each(widths)('[R8] with %i running, the new limit is %i', (atWork, width) => {
     const run = new Driver({ maxParallelActions: 8 });
     fanOut(run, atWork);
     run.fail('a0', { overloaded: true });
     expect(most(run, 'tool/x')).toBe(width);
   });
 
-  test('[R8] a burst of refusals is one overload, the next burst another', () => {
+  test('[R8] a burst of refusals counts as one overload, the next burst as another', () => {
     const run = new Driver({ maxParallelActions: 8 });
     fanOut(run, 8);
     expect(essential(run.fail('a0', { overloaded: true }))).toContain('warn overloaded');
@@ -125,7 +125,7 @@ describe('a target with too much to do', () => {
     expect(most(run, 'tool/x')).toBe(2);
   });
 
-  test('[R8] nothing new starts until fewer than that are at work, and other targets go on', () => {
+  test('[R8] no action starts until fewer than the limit run, and other targets are not affected', () => {
     const run = new Driver({ maxParallelActions: 4 });
     fanOut(run, 6);
     expect(started(run.fail('a0', { overloaded: true }))).toEqual([]);
@@ -134,7 +134,7 @@ describe('a target with too much to do', () => {
     expect(started(run.succeed('a2'))).toEqual(['start a4']);
   });
 
-  test('[R8] as many successes as may run at once make room for one more, up to what was allowed before', () => {
+  test('[R8] as many successes as the limit raise it by one, up to the original limit', () => {
     const run = new Driver({ maxParallelActions: 4 });
     fanOut(run, 4);
     run.fail('a0', { overloaded: true });
@@ -149,7 +149,7 @@ describe('a target with too much to do', () => {
     expect(seen).toEqual([2, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 4]);
   });
 
-  test('[R8] the limit of the manifest stays the ceiling', () => {
+  test('[R8] the limit in the manifest stays the maximum', () => {
     const run = new Driver({ maxParallelActions: 8 });
     fanOut(run, 8, 3);
     expect(running(run)).toHaveLength(3);
@@ -163,7 +163,7 @@ describe('a target with too much to do', () => {
     expect(most(run, 'tool/x')).toBe(3);
   });
 
-  test('[R8] what waits for a dependency takes no place of its target', () => {
+  test('[R8] an action that waits for a dependency uses no place of its target', () => {
     const run = new Driver({ maxParallelActions: 4 });
     run.declare({ id: 'first', name: 'y' });
     fanOut(run, 3);
@@ -175,7 +175,7 @@ describe('a target with too much to do', () => {
     expect(started(run.succeed('a2'))).toEqual(['start b']);
   });
 
-  test('[R8] actions without a target of their own are slowed by their type', () => {
+  test('[R8] actions without a target are limited by their type', () => {
     const run = new Driver({ maxParallelActions: 4 });
     for (const id of ['p1', 'p2', 'p3', 'p4']) run.declare({ id, type: 'python', name: id });
     run.fail('p1', { code: 'runner_busy' });
@@ -186,7 +186,7 @@ describe('a target with too much to do', () => {
     expect(started(run.succeed('p3'))).toEqual(['start p5']);
   });
 
-  test('[J9] the width is part of a snapshot', () => {
+  test('[J9] the current limit is part of a snapshot', () => {
     const run = new Driver({ maxParallelActions: 4 });
     fanOut(run, 6);
     run.fail('a0', { overloaded: true });
@@ -197,8 +197,8 @@ describe('a target with too much to do', () => {
   });
 });
 
-describe('earlier outcomes', () => {
-  test('[P6] an action that may be answered by an earlier outcome is looked up before it takes a slot', () => {
+describe('cached outcomes', () => {
+  test('[P6] an action with a possible cached outcome is looked up before it takes a slot', () => {
     const run = new Driver({ maxParallelActions: 1 });
     run.declare({ id: 'busy' });
     expect(essential(run.declare({ id: 'a' }, { reuse: true }))).toEqual(['queue a []', 'lookup a']);
@@ -207,7 +207,7 @@ describe('earlier outcomes', () => {
     expect(started(run.succeed('busy'))).toEqual(['start b']);
   });
 
-  test('[P6] when there is none it waits for its slot like any other, and is not looked up again', () => {
+  test('[P6] without a cached outcome the action waits for its slot, and is not looked up again', () => {
     const run = new Driver();
     run.declare({ id: 'a' }, { reuse: true });
     expect(essential(run.recalled('a', 'nothing'))).toEqual(['start a']);
@@ -215,7 +215,7 @@ describe('earlier outcomes', () => {
     expect(essential(run.fire('retry:a#1'))).toEqual(['start a #2']);
   });
 
-  test('[P6] one that may not run fails without an attempt, and its dependents are skipped', () => {
+  test('[P6] an action with a key mismatch fails without an attempt, and its dependents are skipped', () => {
     const run = new Driver();
     run.declare({ id: 'a' }, { reuse: true });
     run.declare({ id: 'b', dependsOn: ['a'] });
@@ -226,7 +226,7 @@ describe('earlier outcomes', () => {
     ]);
   });
 
-  test('[P6] the look-up comes after dependencies, conditions and questions', () => {
+  test('[P6] the lookup comes after dependencies, conditions and approvals', () => {
     const run = new Driver();
     run.declare({ id: 'first' });
     run.declare({ id: 'a', dependsOn: ['first'], when: 'true' }, { reuse: true, needsApproval: true });
@@ -235,14 +235,14 @@ describe('earlier outcomes', () => {
     expect(essential(run.approve('a'))).toEqual(['lookup a']);
   });
 
-  test('[J5] an answer that comes after a cancel changes nothing', () => {
+  test('[J5] a lookup result after a cancel changes nothing', () => {
     const run = new Driver();
     run.declare({ id: 'a' }, { reuse: true });
     expect(run.cancel()).toContain('settle a cancelled user');
     expect(run.recalled('a', 'outcome')).toEqual([]);
   });
 
-  test('[S11] the iteration waits for the answer', () => {
+  test('[S11] the iteration waits for the lookup', () => {
     const run = new Driver();
     run.declare({ id: 'a' }, { reuse: true });
     expect(essential(run.end())).toEqual(['report_plan 1']);

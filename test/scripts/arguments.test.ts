@@ -28,7 +28,7 @@ test.each([
   ['prompt', ['--wrong'], 2, 'usage: npm run prompt'],
   ['chaos', ['many'], 2, 'usage: npm run test:chaos'],
   ['chaos', ['0'], 2, 'usage: npm run test:chaos'],
-])('%s %j ends with %i and says what is wrong, not where in the code', (command, given, code, said) => {
+])('%s %j exits with %i and a message, without a stack trace', (command, given, code, said) => {
   const { status, stderr } = spawnSync(process.execPath, [`scripts/${command}.ts`, ...given], { encoding: 'utf8' });
   expect(stderr).toContain(said);
   expect(stderr).not.toMatch(/^\s+at .*\(/m);

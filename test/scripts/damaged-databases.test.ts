@@ -11,7 +11,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-test('[S10] a file that is no database is set aside with its log, and nothing of it is lost', () => {
+test('[S10] an invalid database file is renamed together with its log, and nothing is deleted', () => {
   const objects = join(folder, 'v3', 'do', 'catalogs');
   mkdirSync(objects, { recursive: true });
   const good = new DatabaseSync(join(objects, 'good.sqlite'));
@@ -40,7 +40,7 @@ test('[S10] a file that is no database is set aside with its log, and nothing of
   expect(setAsideNames(folder).toSorted()).toEqual(kept.toSorted());
 });
 
-test('[S10] what was set aside is named until it is removed, the newest first and at most 20', () => {
+test('[S10] renamed files are listed until they are removed, newest first, at most 20', () => {
   const times = Array.from({ length: 21 }, (_, at) => `2026-01-${String(at + 1).padStart(2, '0')}`);
   for (const [at, time] of times.entries()) {
     writeFileSync(join(folder, `${20 - at}.sqlite`), 'garbage');
@@ -55,6 +55,6 @@ test('[S10] what was set aside is named until it is removed, the newest first an
   expect(setAsideNames(join(folder, 'missing'))).toEqual([]);
 });
 
-test('[S10] a state folder that is not there yet holds nothing', () => {
+test('[S10] a state folder that does not exist lists nothing', () => {
   expect(setAsideDamaged(join(folder, 'missing'), 'now')).toEqual([]);
 });

@@ -1,4 +1,4 @@
-/** Which lives of the Worker froze, as the next ones are told (J2). */
+/** The frozen lives of the Worker, as they are passed to its later lives (J2). */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** One `npm start` that sees its Worker do this, and then is gone, however it ends. */
+/** One `npm start` that observes the given states of its Worker and then ends. */
 function lifeOf(...seen: ('answers' | 'silent' | 'froze')[]): void {
   const lives = new Lives(folder);
   lives.begin();
@@ -30,9 +30,9 @@ const next = (): { life: number; frozen: readonly number[] } => {
 };
 
 test.each<[string, ('answers' | 'silent' | 'froze')[], number[]]>([
-  ['is killed before it has said anything', [], []],
+  ['is killed before its first answer', [], []],
   ['answers, and is stopped or killed', ['answers'], []],
-  ['is silent for a moment', ['answers', 'silent', 'answers'], []],
+  ['is silent for a short time', ['answers', 'silent', 'answers'], []],
   ['freezes, and is ended', ['answers', 'silent', 'froze'], [1]],
   ['is silent when its starter is killed', ['answers', 'silent'], [1]],
   ['is silent from the beginning when its starter is killed', ['silent'], [1]],
@@ -42,7 +42,7 @@ test.each<[string, ('answers' | 'silent' | 'froze')[], number[]]>([
   expect(next()).toEqual({ life: 3, frozen });
 });
 
-test('[J2] several lives of one start have numbers of their own, and one that froze is told once', () => {
+test('[J2] the lives of one start have separate numbers, and a frozen life is reported once', () => {
   const lives = new Lives(folder);
   expect(lives.begin()).toMatchObject({ life: 1, frozen: [] });
   lives.seen('silent');
@@ -52,13 +52,13 @@ test('[J2] several lives of one start have numbers of their own, and one that fr
   expect(lives.begin()).toMatchObject({ life: 3, frozen: [1] });
 });
 
-test('[J2] the oldest are forgotten', () => {
+test('[J2] the oldest lives are forgotten', () => {
   for (let life = 1; life <= startLimits.frozenLives + 5; life += 1) lifeOf('froze');
   expect(next().frozen).toHaveLength(startLimits.frozenLives);
 });
 
 test.each(['', '{', '{"life":"1"}', '{"life":1,"phase":"silent","frozen":["x"]}'])(
-  '[J2] a file that says %j is begun anew',
+  '[J2] a file with the content %j is replaced',
   (text) => {
     writeFileSync(join(folder, 'lives.json'), text);
     expect(next()).toEqual({ life: 1, frozen: [] });

@@ -25,7 +25,7 @@ async function serve(answers: Record<string, unknown>): Promise<string> {
 
 const NOBODY = 'http://127.0.0.1:1';
 
-test('an Ollama with a model is found, with the model that it names first', async () => {
+test('an Ollama server with a model is found, with the first model of its list', async () => {
   const ollama = await serve({ '/api/tags': { models: [{ name: 'qwen2.5:14b' }, { name: 'other' }] } });
   expect(await findLocalModel(null, { ollama, llamaCpp: NOBODY })).toEqual({
     server: 'Ollama',
@@ -33,13 +33,13 @@ test('an Ollama with a model is found, with the model that it names first', asyn
   });
 });
 
-test('where a model is wanted, an Ollama without it does not count', async () => {
+test('an Ollama server without the configured model is ignored', async () => {
   const ollama = await serve({ '/api/tags': { models: [{ name: 'small:latest' }] } });
   expect((await findLocalModel('small', { ollama, llamaCpp: NOBODY }))?.vars['LLM_MODEL']).toBe('small:latest');
   expect(await findLocalModel('large', { ollama, llamaCpp: NOBODY })).toBeNull();
 });
 
-test('a llama.cpp server is found by its own name for itself', async () => {
+test('a llama.cpp server is identified by its owned_by field', async () => {
   const llamaCpp = await serve({ '/v1/models': { data: [{ id: '/models/tiny.gguf', owned_by: 'llamacpp' }] } });
   expect(await findLocalModel(null, { ollama: NOBODY, llamaCpp })).toEqual({
     server: 'llama.cpp server',
@@ -52,8 +52,8 @@ test.each([
   ['an Ollama without models', { '/api/tags': { models: [] } }],
   ['another server', { '/v1/models': { data: [{ id: 'x', owned_by: 'somebody' }] } }],
   ['a web page', { '/api/tags': '<html>', '/v1/models': '<html>' }],
-  ['one that says nothing', { '/api/tags': 'silence', '/v1/models': 'silence' }],
-])('%s is no model server', async (_, answers) => {
+  ['a server that does not answer', { '/api/tags': 'silence', '/v1/models': 'silence' }],
+])('%s is ignored', async (_, answers) => {
   const url = await serve(answers);
   expect(await findLocalModel(null, { ollama: url, llamaCpp: url })).toBeNull();
 });

@@ -8,7 +8,7 @@ import { watchManifests } from '../../scripts/system/manifest-watch.ts';
 
 const TOOL = 'kind: Tool\nversion: "1"\nname: t\nsummary: Something\nexecutor: echo\n';
 
-test('a change is told by the files that an author knows, not by what an editor has beside them', async () => {
+test('a change is reported with the names of the manifests, without temporary files of editors', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'cortex-watch-'));
   mkdirSync(join(folder, 'tools'));
   const told: string[] = [];
@@ -22,7 +22,7 @@ test('a change is told by the files that an author knows, not by what an editor 
     rmSync(folder, { recursive: true, force: true });
   });
   const says = (line: string): Promise<void> => vi.waitFor(() => expect(told).toContain(line), { timeout: 60_000 });
-  // As `sed -i` and many editors do it.
+  // The way in which `sed -i` and many editors write.
   writeFileSync(join(folder, 'tools', 'sedA1b2'), TOOL);
   renameSync(join(folder, 'tools', 'sedA1b2'), join(folder, 'tools', 't.yaml'));
   await says(`${folder}/tools/t.yaml changed: 1 tool loaded; they count from the next message on`);

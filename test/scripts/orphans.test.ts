@@ -1,4 +1,4 @@
-/** What an earlier start has left behind is ended, and nothing else. */
+/** Only the processes that an earlier start left running are ended. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -42,7 +42,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 test.each(['', '{', '[{"name":"x"}]', '[{"name":"x","group":1,"members":[{"pid":"1"}]}]'])(
-  '[S10] a record that says %j ends nothing',
+  '[S10] a record with the content %j ends nothing',
   async (text) => {
     writeFileSync(join(folder, 'services.json'), text);
     expect(await endOrphans(folder)).toBeNull();
@@ -50,7 +50,7 @@ test.each(['', '{', '[{"name":"x"}]', '[{"name":"x","group":1,"members":[{"pid":
 );
 
 test.skipIf(process.platform === 'win32')(
-  '[S10] a real process of the record is ended, with its children, also one that is stopped',
+  '[S10] a real recorded process is ended with its children, even if it is stopped',
   async () => {
     const child = spawn('sh', ['-c', 'sleep 600 & sleep 600'], { detached: true, stdio: 'ignore' });
     await once(child, 'spawn');
@@ -59,7 +59,7 @@ test.skipIf(process.platform === 'win32')(
     expect(readFileSync(join(folder, 'services.json'), 'utf8')).toContain(String(child.pid));
     process.kill(-(child.pid ?? 0), 'SIGSTOP');
     expect(await endOrphans(folder)).toMatch(/^an earlier start was killed and left \d processes running \(worker\)$/);
-    // It dies by the first signal where that arrives before it has stopped.
+    // If it has not stopped yet, the first signal ends it.
     expect(['SIGTERM', 'SIGKILL']).toContain((await ended)[1]);
     expect(await endOrphans(folder)).toBeNull();
   },

@@ -1,4 +1,4 @@
-/** Settings: those of the tables in the docs are those that are read, and each service gets its own (H8). */
+/** Settings: the tables in the docs list exactly the ones that are read, and each service gets its own (H8). */
 import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -30,7 +30,7 @@ const general = documented('docs/operations.md', '## Settings');
 const ofRunner = documented('docs/runner.md', '## Settings');
 const read = new Set<string>([...WORKER_SETTINGS, ...START_SETTINGS, ...RUNNER_SETTINGS, 'TOOL_…', 'CORTEX_API_KEY']);
 
-/** Every text of a folder's sources. */
+/** The text of every source file in a folder. */
 function sources(folder: string): { readonly path: string; readonly text: string }[] {
   return readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
     .filter(
@@ -40,7 +40,7 @@ function sources(folder: string): { readonly path: string; readonly text: string
 }
 
 describe('[H8] the tables of settings', () => {
-  test('are there', () => {
+  test('are not empty', () => {
     expect(general.length).toBeGreaterThan(15);
     expect(ofRunner.length).toBeGreaterThan(15);
     expect(ofRunner).toEqual(expect.arrayContaining(['RUNNER_IMAGE_PYTHON', 'RUNNER_MAX_SECONDS']));
@@ -59,7 +59,7 @@ describe('[H8] the tables of settings', () => {
     expect(users.length).toBeGreaterThan(0);
   });
 
-  test('no other variable of the environment is read by the Worker, the start script or the runner', () => {
+  test('the Worker, the start script and the runner read no other environment variable', () => {
     const inStart = /^scripts\/(start|chat|system\/.+)\.ts$/;
     const files = [
       ...sources('src'),
@@ -80,7 +80,7 @@ describe('[H8] the tables of settings', () => {
 
 describe('[H8] npm start', () => {
   test.each([...WORKER_SETTINGS, 'TOOL_ANN__CRM'])(
-    'hands %s to the Worker, from the environment and from .dev.vars',
+    'passes %s to the Worker, from the environment and from .dev.vars',
     (name) => {
       expect(readSettings({ [name]: 'from-outside' }).worker).toEqual({ [name]: 'from-outside' });
       expect(readSettings({}, `${name}="from-file"`).worker).toEqual({ [name]: 'from-file' });
@@ -94,7 +94,7 @@ describe('[H8] npm start', () => {
     expect(readSettings({}, `${name}=2`).start).toEqual({ [name]: '2' });
   });
 
-  test('hands the runner’s own settings to the runner, and names what nothing reads', () => {
+  test('passes the runner’s own settings to the runner, and reports unknown ones', () => {
     const settings = readSettings(
       { RUNNER_SANDBOX: 'wasm', HOME: '/root' },
       'RUNNER_LOG=debug\nLLM_BASEURL=x\nTOOL_A=b',
@@ -117,7 +117,7 @@ describe('[H8] npm start', () => {
     ].map((name) => [name, `secret of ${name}`]),
   );
 
-  test('[R2] leaves no secret but the runner’s own in the runner’s environment', () => {
+  test('[R2] passes no secret except the runner’s own to the runner', () => {
     const environment = runnerEnvironment(
       { ...everything, PATH: '/bin', DOCKER_HOST: 'unix:///d.sock' },
       { ...readSettings(everything).runner, RUNNER_SECRET: 'shared' },
@@ -130,7 +130,7 @@ describe('[H8] npm start', () => {
     }
   });
 
-  test('leaves no secret at all in the development server’s', () => {
+  test('passes no secret to the development server', () => {
     expect(workerEnvironment({ ...everything, PATH: '/bin' })).toEqual({ PATH: '/bin' });
   });
 
@@ -142,11 +142,11 @@ describe('[H8] npm start', () => {
     ['CRON_MIN_SECONDS', '0', 'CRON_MIN_SECONDS'],
     ['FEED_MIN_SECONDS', '0.5', 'FEED_MIN_SECONDS'],
     ['SESSION_EXPIRY', 'soon', 'SESSION_EXPIRY'],
-  ])('says what is wrong with %s=%s before anything starts', (name, value, message) => {
+  ])('reports an error in %s=%s before anything starts', (name, value, message) => {
     expect(() => checkWorkerSettings({ [name]: value })).toThrow(message);
   });
 
-  test('[H5] makes the secret of session tokens once for each state folder, for this user only', () => {
+  test('[H5] creates the signing secret of session tokens once per state folder, readable by this user only', () => {
     const folder = mkdtempSync(join(tmpdir(), 'cortex-settings-'));
     const other = mkdtempSync(join(tmpdir(), 'cortex-settings-'));
     try {

@@ -1,4 +1,4 @@
-/** What `npm start` shows of images that are being built (R3). */
+/** The progress of image builds in `npm start` (R3). */
 import { expect, test } from 'vitest';
 
 import { imageProgress } from '../../scripts/system/start-progress.ts';
@@ -8,7 +8,7 @@ const health = (...images: [string, string, number][]): object => ({
   starting: { images: images.map(([name, state, seconds]) => ({ name, state, elapsed_ms: seconds * 1_000 })) },
 });
 
-test('[R3] each image: when it begins, every few seconds, and when it is built', () => {
+test('[R3] each image is reported when its build starts, every few seconds, and when it is built', () => {
   const lines: string[] = [];
   const tell = imageProgress((line) => lines.push(line));
   tell(null);

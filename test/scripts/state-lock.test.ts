@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { lockState } from '../../scripts/system/state-lock.ts';
 
-test('a state folder has one system at a time, and is free again behind it', () => {
+test('only one system can use a state folder, which is free again after its end', () => {
   const parent = mkdtempSync(join(tmpdir(), 'cortex-lock-'));
   onTestFinished(() => rmSync(parent, { recursive: true, force: true }));
   const folder = join(parent, 'state');

@@ -1,4 +1,4 @@
-/** What keeps a service of `npm start` running: how its failures are told apart, and how often it is started again. */
+/** Supervision of the services of `npm start`: classification of failures, and limits of restarts. */
 import { describe, expect, test } from 'vitest';
 
 import { failureOf, RestartBudget, restart, watchService } from '../../scripts/system/supervisor.ts';
@@ -13,7 +13,7 @@ const BROKEN: Answer = { type: 'answer', ok: false, body: null };
 const SILENT: Answer = { type: 'silent' };
 const REFUSED: Answer = { type: 'refused' };
 
-/** @param processes what serves, at each look; the last one stays */
+/** @param processes the serving processes at each check; the last value is repeated */
 async function watched(
   answers: readonly Answer[],
   processes: readonly (readonly number[])[] = [[1, 2]],
@@ -46,13 +46,13 @@ async function watched(
 
 const times = (count: number, answer: Answer): Answer[] => Array.from({ length: count }, () => answer);
 
-describe('[S10] a service that serves no more', () => {
+describe('[S10] a service that no longer serves', () => {
   test.each<[string, Answer[], Failure['type'] | null]>([
     ['answers', times(20, OK), null],
-    ['answers badly: it is alive, and another start would not mend it', times(20, BROKEN), null],
-    ['is silent now and then', [...times(3, SILENT), OK, ...times(3, SILENT), OK], null],
-    ['is silent for long', [OK, ...times(startLimits.freezeMisses, SILENT)], 'frozen'],
-    ['refuses once, while it is loaded anew', [OK, REFUSED, OK, REFUSED, OK], null],
+    ['answers with errors: it is alive, and a restart would not help', times(20, BROKEN), null],
+    ['is silent occasionally', [...times(3, SILENT), OK, ...times(3, SILENT), OK], null],
+    ['is silent for a long time', [OK, ...times(startLimits.freezeMisses, SILENT)], 'frozen'],
+    ['refuses once, during a reload', [OK, REFUSED, OK, REFUSED, OK], null],
     ['refuses', [OK, ...times(startLimits.deadMisses, REFUSED)], 'died'],
   ])('%s', async (_name, answers, type) => {
     const { failure, asked } = await watched(answers);
@@ -60,7 +60,7 @@ describe('[S10] a service that serves no more', () => {
     expect(asked).toBe(type === null ? answers.length + 1 : answers.length);
   });
 
-  test('one whose process is gone has died, and is not taken for frozen', async () => {
+  test('a service without its process has died, and does not count as frozen', async () => {
     const answers = [OK, ...times(startLimits.freezeMisses, SILENT)];
     expect(
       await watched(answers, [
@@ -73,7 +73,7 @@ describe('[S10] a service that serves no more', () => {
     });
   });
 
-  test('one that ends is told at once', async () => {
+  test('a service that exits is reported at once', async () => {
     const service = { process: { pid: 1 } as never, exited: Promise.resolve('SIGKILL') };
     const never: WatchPorts = {
       ask: () => new Promise(() => undefined),
@@ -87,7 +87,7 @@ describe('[S10] a service that serves no more', () => {
   });
 });
 
-test('[S10] restarts: so many within a time for each kind of failure, later each time, and as many again afterwards', () => {
+test('[S10] each kind of failure has a number of restarts per time window, with a growing delay', () => {
   let now = 0;
   const budget = new RestartBudget(() => now);
   const waits = (type: Failure['type'], count: number): (number | null)[] =>
@@ -101,7 +101,7 @@ test('[S10] restarts: so many within a time for each kind of failure, later each
   expect(budget.next('frozen')).toBeNull();
 });
 
-test('[S10] a service that does not come up is given up when no restart is left, and says so each time', async () => {
+test('[S10] a service that does not start is given up when no restart is left, and each failure is reported', async () => {
   const lines: string[] = [];
   let starts = 0;
   const part: Part = {

@@ -4,7 +4,7 @@ import { unstable_readConfig as readConfig } from 'wrangler';
 const own = readConfig({ config: 'wrangler.toml' }, { hideWarnings: true });
 const withModels = readConfig({ config: 'wrangler.toml', env: 'workers-ai' }, { hideWarnings: true });
 
-test('[L1] the environment with the Workers AI binding has every object that the Worker needs', () => {
+test('[L1] the environment with the Workers AI binding has all Durable Objects of the default environment', () => {
   expect(withModels.ai).toEqual({ binding: 'AI' });
   const bindings = (config: typeof own): unknown[] =>
     config.durable_objects.bindings

@@ -1,4 +1,4 @@
-/** Builds the Worker once, so that not every start of a system bundles it again: that is most of what a start costs. */
+/** Builds the Worker once, because bundling is most of the cost of a start. */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 /**
- * @param root of the sources
+ * @param root folder of the sources
  * @returns a folder with the built Worker and its configuration, which the caller removes; see `SystemOptions.builtWorker`
  */
 export async function buildWorker(root: string): Promise<string> {

@@ -1,4 +1,4 @@
-/** Set-up of the tests in workerd: the provider contract's server runs beside them, in Node. */
+/** Setup of the tests in workerd: runs the provider contract's server in Node. */
 import type { TestProject } from 'vitest/node';
 import { readScript } from '../../scripts/scripted-llm/script.ts';
 import { CONTRACT_SCRIPT } from '../llm/providers/contract-script.ts';

@@ -1,4 +1,4 @@
-/** Definitions as the catalogue builds them from short manifests. */
+/** Definitions that the catalog builds from short manifests. */
 import type {
   RelicDefinition,
   RelicImplementation,

@@ -1,4 +1,4 @@
-/** The routes of a router that describe themselves, as the OpenAPI document names them. */
+/** Lists the routes of a router that describe themselves, as the OpenAPI document names them. */
 import type { RouterRoute } from 'hono/types';
 import { descriptionOf } from '../../src/http/openapi/describe.ts';
 import type { RouteDescription } from '../../src/http/openapi/document.ts';
@@ -9,10 +9,10 @@ export interface DescribedRoute extends RouteDescription {
   readonly path: string;
 }
 
-/** Where a session's own router is in the document. */
+/** The path of a session's own router in the document. */
 export const SESSION_PATH = '/agent/session/:id';
 
-/** @param prefix of the router's paths */
+/** @param prefix prefix of the router's paths */
 export function describedRoutes(
   { routes }: { readonly routes: readonly RouterRoute[] },
   prefix = '',
@@ -25,7 +25,7 @@ export function describedRoutes(
   });
 }
 
-/** A route's path in the form of OpenAPI. */
+/** A route's path in OpenAPI notation. */
 export function pathOf({ path }: { readonly path: string }, prefix = ''): string {
   return (prefix !== '' && path === '/' ? prefix : `${prefix}${path}`).replaceAll(/:(\w+)/g, '{$1}');
 }

@@ -1,6 +1,6 @@
 /**
- * What the tests of the whole system share: the built Worker, and the base images of the runner. On a fresh machine the
- * images take longer than a start may take in a test; without a Docker engine there are none.
+ * Setup shared by the tests of the whole system: the built Worker and the base images of the runner. On a new machine,
+ * building the images takes longer than the start timeout of a test; without a Docker engine none are built.
  */
 import { rmSync } from 'node:fs';
 import { BASE_NAMES, BaseImages } from '../../container-runner/images/base-images.ts';

@@ -1,6 +1,6 @@
 /**
- * Checks that events are what their schemas say: all members that are declared, and no other. Every session
- * of the session kit is checked in this way; a test that wrote something else fails when it ends.
+ * Checks that events match their schemas: all declared members, and no others. Every session of the session kit is
+ * checked; a test fails at its end if one of its sessions wrote an invalid event.
  */
 import type * as z from 'zod';
 import type { SessionEvent } from '../../src/domain/event.ts';
@@ -21,14 +21,14 @@ export function checkEvent(event: SessionEvent): void {
   if (issue !== null) issues.push(issue);
 }
 
-/** What is wrong with an event; null if nothing is. */
+/** The error of an event; null if it is valid. */
 export function eventIssue(event: SessionEvent): string | null {
   const schema = EVENT_SCHEMAS.get(event.type);
   if (schema === undefined) return `${event.type}: no schema`;
   return schemaIssue(schema, event, event.type);
 }
 
-/** What is wrong with a value: what its schema refuses, or members that it does not declare. */
+/** The error of a value: the schema refuses it, or it has undeclared members. */
 export function schemaIssue(schema: z.ZodType, value: unknown, name: string): string | null {
   const parsed = schema.safeParse(value);
   if (!parsed.success) return `${name}: ${parsed.error.message}`;
@@ -36,7 +36,7 @@ export function schemaIssue(schema: z.ZodType, value: unknown, name: string): st
   return undeclared === null ? null : `${undeclared}: not in the schema`;
 }
 
-/** The first member of a value that its schema has taken out; null if it has kept all. */
+/** The first member of a value that its schema has removed; null if it has kept all. */
 function undeclaredMember(value: unknown, kept: unknown, path: string): string | null {
   if (value === kept || typeof value !== 'object' || value === null) return null;
   for (const [key, member] of Object.entries(value)) {

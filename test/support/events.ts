@@ -7,18 +7,18 @@ export function eventsOf<T extends EventType>(events: readonly SessionEvent[], t
   return events.filter((event): event is EventOf<T> => event.type === type);
 }
 
-/** The event of a child that its parent's `progress` carries; none in any other event. */
+/** The event of a child inside its parent's `progress` event; null in all other events. */
 export function carried(event: SessionEvent): SessionEvent[] {
   const inner = event.type === 'progress' ? (event.data.event as SessionEvent | undefined) : undefined;
   return inner === undefined ? [] : [inner];
 }
 
-/** An event's data as bare JSON, for tests that look at members of any type. */
+/** An event's data as plain JSON, for tests that read members of any type. */
 export function membersOf(event: SessionEvent | undefined): JsonObject {
   return { ...event?.data } as JsonObject;
 }
 
-/** Data that no event has, for tests of what only passes it on. */
+/** Data that no event has, for tests of code that only forwards it. */
 export function anyData(data: JsonObject): EventData['warning'] {
   return data as unknown as EventData['warning'];
 }

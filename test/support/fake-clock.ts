@@ -1,4 +1,4 @@
-/** Time that passes when the test says so. */
+/** A clock that only the test advances. */
 import type { Clock } from '../../src/domain/ports.ts';
 
 export class FakeClock implements Clock {
@@ -23,12 +23,12 @@ export class FakeClock implements Clock {
     };
   }
 
-  /** When the next timer is due, or null. */
+  /** The time of the next timer, or null. */
   get next(): number | null {
     return this.#timers.length === 0 ? null : Math.min(...this.#timers.map(({ at }) => at));
   }
 
-  /** Lets `ms` pass; timers fire in order, each at its own time. */
+  /** Advances the clock by `ms`; timers fire in order, each at its own time. */
   advance(ms: number): void {
     const until = this.#now + ms;
     for (;;) {

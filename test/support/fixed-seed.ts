@@ -1,6 +1,6 @@
 /**
- * Random cases are the same in every run, so that a test fails because of a change. With CORTEX_FUZZ_RUNS the search is
- * longer, and new each time; a measurement of mutants makes it shorter.
+ * Random cases are the same in every run, so that only a change can make a test fail. CORTEX_FUZZ_RUNS sets a larger
+ * number of cases with a new seed; a mutation test sets a smaller one.
  */
 import * as fc from 'fast-check';
 

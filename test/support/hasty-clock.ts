@@ -1,7 +1,7 @@
-/** Time that passes at once. */
+/** A clock without waiting. */
 import type { Clock } from '../../src/domain/ports.ts';
 
-/** A clock whose timers are due at once: pauses pass without waiting. */
+/** A clock whose timers fire at once. */
 export function hastyClock(): Clock {
   let now = 1_000_000;
   return {

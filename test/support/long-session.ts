@@ -1,11 +1,11 @@
-/** Fills a session's journal with runs that failed after many actions, as fast as SQLite writes. */
+/** Fills a session's journal with runs that failed after many actions, at the write speed of SQLite. */
 import type { SqlDatabase } from '../../src/domain/ports.ts';
 
 export interface LongSession {
   readonly runs: number;
-  /** Of each run; an action has three events. */
+  /** Actions per run; each has three events. */
   readonly actions: number;
-  /** JSON of what each action gave. */
+  /** The output of each action, as JSON. */
   readonly output: string;
 }
 

@@ -1,20 +1,20 @@
-/** node:sqlite as the journal's database; `sync` can be slowed, failed and counted. */
+/** node:sqlite as the journal's database; `sync` can be delayed, failed and counted. */
 import { DatabaseSync } from 'node:sqlite';
 import type { StatementSync } from 'node:sqlite';
 import type { SqlDatabase, SqlRow, SqlValue } from '../../src/domain/ports.ts';
 
 export interface NodeSql extends SqlDatabase {
   syncs: number;
-  /** What `sync` waits for; replace it to slow a sync down or to fail it. */
+  /** Awaited by `sync`; replace it to delay or fail a sync. */
   onSync: () => Promise<void>;
-  /** What the database takes up; replace it to fill it up. */
+  /** The reported size of the database; replace it to make the database full. */
   sizeBytes: () => number;
 }
 
 /** @param path of a file; default: in memory */
 export function openNodeSql(path = ':memory:'): NodeSql {
   const db = new DatabaseSync(path);
-  // Preparing a statement costs more than most of them take.
+  // Preparing a statement is more expensive than most executions.
   const statements = new Map<string, StatementSync>();
   const prepared = (text: string): StatementSync => {
     let statement = statements.get(text);
@@ -57,14 +57,14 @@ export function openNodeSql(path = ':memory:'): NodeSql {
   return sql;
 }
 
-/** A host that vanishes: at the nth event that is written, counted from 1 (J2). */
+/** The loss of a host at the nth event that is written, counted from 1 (J2). */
 export interface CrashPoint {
   readonly atAppend: number;
-  /** `torn`: what was written before stands. `unsynced`: what no sync had covered is lost. */
+  /** `torn`: earlier writes persist. `unsynced`: writes that no sync has covered are lost. */
   readonly leaves: 'torn' | 'unsynced';
 }
 
-/** One host's view of a database that outlives it. Once it has crashed nothing is written through it any more. */
+/** One host's connection to a database that outlives it. After the crash it writes nothing. */
 export class MortalSql implements NodeSql {
   readonly #disk: NodeSql;
   readonly #crash: CrashPoint | null;
@@ -88,7 +88,7 @@ export class MortalSql implements NodeSql {
       const left = (this.#crash?.atAppend ?? Infinity) - this.appends - 1;
       this.appends += events.length;
       if (left < events.length) {
-        // The first of a batch may have been written, too.
+        // The first rows of a batch may have been written.
         if (left > 0 && this.#crash?.leaves === 'torn') this.#disk.exec(text, JSON.stringify(events.slice(0, left)));
         this.#die();
         throw new Error('this host is gone');
@@ -114,7 +114,7 @@ export class MortalSql implements NodeSql {
 
   async sync(): Promise<void> {
     this.syncs += 1;
-    // Nothing is on disk at once: whoever relies on it without waiting is found out.
+    // Nothing is durable at once, so that code that does not wait for it fails.
     await Promise.resolve();
     if (this.crashed) return await new Promise(() => undefined);
     this.#commit();
@@ -134,7 +134,7 @@ export class MortalSql implements NodeSql {
     this.#disk.exec('ROLLBACK');
   }
 
-  /** The host vanishes now. */
+  /** The host is lost now. */
   kill(): void {
     if (!this.crashed) this.#die();
   }

@@ -1,4 +1,4 @@
-/** `npm start` as a person uses it: started, watched, signalled, and cleared away after the test. */
+/** Runs `npm start` for a test: starts, observes and signals it, and cleans up afterwards. */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -28,7 +28,7 @@ export function stateFolder(): string {
   return withSnapshot(folder);
 }
 
-/** @param command instead of the script itself, such as what npm runs */
+/** @param command replaces the script, for example with the command that npm runs */
 export function launch(
   env: Record<string, string>,
   command: readonly string[] = [process.execPath, 'scripts/start.ts'],
@@ -36,7 +36,7 @@ export function launch(
   const [program = '', ...args] = command;
   const child = spawn(program, args, {
     cwd: ROOT,
-    // A model server that runs on this machine by chance must not be found.
+    // Prevents the detection of a model server on this machine.
     env: {
       ...process.env,
       ...(env['LLM_BASE_URL'] === undefined ? { LLM_PROVIDER: 'demo' } : {}),
@@ -53,7 +53,7 @@ export function launch(
   return { output: () => output, process: child, exited };
 }
 
-/** Resolves when it says that it is ready. */
+/** Resolves when the output reports that the system is ready. */
 export async function start(env: Record<string, string> = {}, command?: readonly string[]): Promise<Started> {
   const port = Number(env['PORT'] ?? (await freePort()));
   const started = launch(
@@ -74,20 +74,20 @@ export async function post<T>(url: string, body: unknown, headers: Record<string
   return (await response.json()) as T;
 }
 
-/** For `afterAll`: a test that failed half-way leaves its system running; this one does not. */
+/** For `afterAll`: ends systems that a failed test left running. */
 export async function clearAway(): Promise<void> {
   const left = launched.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null);
   await Promise.all(left.map((child) => once(child, 'exit', { signal: kill(child) })));
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 }
 
-/** Asks the process to stop; the signal gives up waiting after a while. */
+/** Sends the signal to the process; gives up after a timeout. */
 function kill(child: ChildProcess): AbortSignal {
   child.kill('SIGTERM');
   return AbortSignal.timeout(15_000);
 }
 
-/** All processes below a system's starter. */
+/** All descendants of a system's starter. */
 export function processesOf({ process: { pid } }: Pick<Started, 'process'>): ProcessRef[] {
   return pid === undefined ? [] : treeOf(pid);
 }

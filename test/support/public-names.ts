@@ -1,4 +1,4 @@
-/** A runner whose names are the test's, and a server on this machine behind the one public address that they lead to. */
+/** A runner with test host names, and a local server behind the one public address that they resolve to. */
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createResolve } from '../../container-runner/egress/resolve.ts';
@@ -7,7 +7,7 @@ import { FakeSandbox } from '../../container-runner/test/support/fake-sandbox.ts
 import { startRunner } from '../../container-runner/test/support/test-runner.ts';
 import type { TestRunner } from '../../container-runner/test/support/test-runner.ts';
 
-/** Where the server is, as far as the runner knows. */
+/** The server's address as the runner sees it. */
 export const PUBLIC = '93.184.216.34';
 
 export interface PublicNames {
@@ -17,7 +17,7 @@ export interface PublicNames {
   close(): Promise<void>;
 }
 
-/** @param names the addresses of each name; read at each question */
+/** @param names the addresses of each name; read at each lookup */
 export async function publicNames(
   names: Readonly<Record<string, readonly string[]>>,
   answer: http.RequestListener,

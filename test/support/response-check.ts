@@ -1,4 +1,4 @@
-/** Checks responses of the routers against what the OpenAPI document declares. */
+/** Compares responses of the routers with the declarations in the OpenAPI document. */
 import type { RouterRoute } from 'hono/types';
 import { problem } from '../../src/http/responses.ts';
 import { createSessionApp, sessionRoutes } from '../../src/http/session-app.ts';
@@ -14,7 +14,7 @@ interface Router {
   readonly routes: readonly RouterRoute[];
 }
 
-/** The router's `fetch`, which throws if the body of a JSON response is not what its route declares. */
+/** The router's `fetch`, which throws if the body of a JSON response does not match the declaration of its route. */
 export function checkedFetch(router: Router): Fetch {
   const described = describedRoutes(router);
   return async (request) => {
@@ -28,7 +28,7 @@ export function checkedFetch(router: Router): Fetch {
   };
 }
 
-/** The same of a session's surface. */
+/** The same for a session's API. */
 export function checkedSession(options: SessionAppOptions): Fetch {
   return checkedFetch({ ...createSessionApp(options), routes: sessionRoutes.routes });
 }
@@ -43,11 +43,11 @@ function responseIssue(
   const body = JSON.parse(text) as unknown;
   if (type.startsWith('application/problem+json')) return schemaIssue(problem, body, 'problem');
   const { pathname } = new URL(request.url);
-  // Below `/-/` the Worker alone asks, and passes the answer on.
+  // Only the Worker calls routes below `/-/`, and forwards the answer.
   if (pathname.startsWith('/-/')) return null;
   const method = request.method.toLowerCase();
   const route = described.find((one) => one.method === method && patternOf(one.path).test(pathname));
-  // The artifact itself, not a document about it.
+  // The response is the artifact itself, not a JSON document.
   if (route?.media === 'file') return null;
   if (route === undefined) return 'no such route is described';
   const statuses = [route.status ?? 200, ...(route.further ?? [])];

@@ -42,7 +42,7 @@ export function failure(fields: Partial<ActionError> = {}): ActionError {
   return { code: 'boom', message: 'it broke', retryable: false, ...fields };
 }
 
-/** An input as a step takes it, without its time. */
+/** An input of a step, without its time. */
 export type Timeless = SchedulerInput extends infer Input
   ? Input extends { readonly at: number }
     ? Omit<Input, 'at'>
@@ -50,7 +50,7 @@ export type Timeless = SchedulerInput extends infer Input
   : never;
 
 /**
- * Drives one run by action ids instead of keys. Every method returns the commands of its step as
+ * Drives one run with action ids instead of keys. Every method returns the commands of its step as
  * short texts: `start b`, `settle a failed boom`, `set_timer timeout:a#1 60000`.
  */
 export class Driver {
@@ -58,7 +58,7 @@ export class Driver {
   at = 1_000_000;
   readonly inputs: SchedulerInput[] = [];
   readonly commands: SchedulerCommand[] = [];
-  /** Whether the driver says by itself that a question has been put. */
+  /** Whether the driver confirms approvals by itself. */
   asks = true;
   #ordinal = 0;
   readonly #ids = new Map<string, string>();
@@ -68,7 +68,7 @@ export class Driver {
     this.send({ type: 'run_started', policy: { ...MODEL, ...policy } });
   }
 
-  /** One step; all commands, as they are. */
+  /** One step; all commands, unchanged. */
   send(input: Timeless): SchedulerCommand[] {
     const timed = { at: this.at, ...input } as SchedulerInput;
     this.inputs.push(timed);
@@ -76,7 +76,7 @@ export class Driver {
     this.state = state;
     this.commands.push(...commands);
     if (commands.some(({ type }) => type === 'start_iteration')) this.#ordinal = 0;
-    // A question is put at once, unless the test says how that goes.
+    // An approval is confirmed at once, unless the test sets another result.
     const asked = commands.filter(({ type }) => this.asks && type === 'ask_approval');
     const answers = asked.flatMap((command) =>
       'key' in command && command.key !== null
@@ -146,7 +146,7 @@ export class Driver {
     return this.say({ type: 'timer_fired', timer: real, ...(random === undefined ? {} : { random }) });
   }
 
-  /** Says that a question has been put, or why it cannot be. */
+  /** Reports that an approval was requested, or why it cannot be. */
   asked(id: string, error: ActionError | null = null): string[] {
     return this.say({ type: 'approval_asked', key: this.key(id), error });
   }
@@ -214,7 +214,7 @@ export class Driver {
   #enter(ordinal: number, id: string): void {
     const { generation } = this.state;
     const key = `${generation?.iteration ?? 0}/${ordinal}`;
-    // A second action of the same id is called `a'`.
+    // A second action with the same id is named `a'`.
     const taken = this.#keys.get(id)?.split('/')[0] === key.split('/')[0];
     this.#ids.set(key, taken ? `${id}'` : id);
     this.#keys.set(taken ? `${id}'` : id, key);
@@ -237,7 +237,7 @@ function detailOf(command: Extract<SchedulerCommand, { type: 'settle' }>): strin
   }
 }
 
-/** Commands without timers, which most rules do not speak of. */
+/** Commands without timers, which most tests ignore. */
 export function essential(commands: readonly string[]): string[] {
   return commands.filter((command) => !/^(set|clear)_timer /.test(command));
 }

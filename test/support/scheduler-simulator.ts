@@ -1,9 +1,9 @@
 /**
- * Plays the engine and the outside world for the scheduler, under a virtual clock: streams scripted
- * generations, runs attempts with scripted latencies and outcomes, fires timers, answers questions.
+ * Simulates the engine and the outside world for the scheduler, under a virtual clock: streams scripted
+ * generations, runs attempts with scripted latencies and outcomes, fires timers, answers approvals.
  *
- * Checks while it plays what must hold at every moment (slots, targets, types, idle slots, dependencies,
- * one settlement each); what can only be judged at the end is in the trace.
+ * Checks the invariants of every moment during the simulation (slots, targets, types, idle slots, dependencies,
+ * one settlement each). Properties of a whole run are checked with the trace.
  */
 import type { ActionDeclaration, ActionPolicy } from '../../src/domain/action.ts';
 import type { FinishReason } from '../../src/domain/ports.ts';
@@ -15,7 +15,7 @@ import type { RunPolicy, SchedulerCommand, SchedulerInput } from '../../src/sche
 import { MODEL, declaration, failure, policy } from './scheduler-kit.ts';
 import type { Timeless } from './scheduler-kit.ts';
 
-/** What an attempt does: `late` reports long after its abort, `hang` never does. */
+/** The behaviour of an attempt: `late` reports long after its abort, `hang` never reports. */
 export interface AttemptScript {
   readonly latencyMs: number;
   readonly outcome: 'ok' | 'fatal' | 'retryable' | 'overloaded' | 'before_dispatch' | 'hang' | 'late';
@@ -24,13 +24,13 @@ export interface AttemptScript {
 export interface ActionScript {
   readonly fields: Partial<ActionDeclaration> & { readonly id: string };
   readonly about: Partial<ActionPolicy>;
-  /** By attempt; the last one goes for all further attempts. */
+  /** By attempt; the last one applies to all later attempts. */
   readonly attempts: readonly AttemptScript[];
   readonly condition: boolean | null;
   readonly approval: 'yes' | 'no' | 'never' | 'unasked';
-  /** What an earlier outcome says, where the policy ask for one. */
+  /** The result of an outcome lookup, if the policy requests one. */
   readonly recalled?: 'outcome' | 'nothing' | 'refused';
-  /** The share of what was set aside for it that a child spends. */
+  /** The share of its reserve that a child spends. */
   readonly spends?: number;
 }
 
@@ -47,7 +47,7 @@ export type ItemScript =
 export interface GenerationScript {
   readonly items: readonly ItemScript[];
   readonly finish: FinishReason;
-  /** What its model call used. */
+  /** Usage of its model call. */
   readonly usage?: { readonly tokens: number; readonly cost: number };
 }
 
@@ -55,7 +55,7 @@ export interface World {
   readonly policy: Partial<RunPolicy>;
   readonly generations: readonly GenerationScript[];
   readonly cancelAtMs: number | null;
-  /** Every so many inputs the state goes through JSON; 0 = never. */
+  /** Number of inputs after which the state is converted to JSON and back; 0 = never. */
   readonly reloadEvery: number;
 }
 
@@ -65,7 +65,7 @@ export interface Trace {
   readonly state: RunState;
   /** Every key that was declared and not ignored as a duplicate. */
   readonly declared: readonly string[];
-  /** When things happened, as positions in the flat list of commands. */
+  /** Times as positions in the flat list of commands. */
   readonly startedAt: ReadonlyMap<string, number>;
   readonly settledAt: ReadonlyMap<string, number>;
   readonly endedAtMs: number;
@@ -73,7 +73,7 @@ export interface Trace {
 
 const MAX_EVENTS = 20_000;
 
-/** @throws Error naming what did not hold */
+/** @throws Error with the violated property */
 export function simulate(world: World): Trace {
   return new Simulator(world).play();
 }
@@ -120,7 +120,7 @@ class Simulator {
       }
     }
     const endedAtMs = this.#now;
-    // What is still on its way arrives after the end and must change nothing.
+    // Pending inputs arrive after the end and must change nothing.
     for (const event of this.#events.slice(0, 50)) event.happen();
     if (this.#running.size > 0) this.#fail(`still running at the end: ${[...this.#running.keys()].join(', ')}`);
     if (this.#timers.size > 0) this.#fail(`timers left at the end: ${[...this.#timers.keys()].join(', ')}`);
@@ -382,7 +382,7 @@ class Simulator {
     return this.#state.generation?.streaming === true && !this.#ended;
   }
 
-  /** What must hold after every step. */
+  /** Invariants after every step. */
   #look(): void {
     const { policy, phase } = this.#state;
     const running = this.#state.nodes.filter(({ stage }) => stage === 'running');
@@ -411,7 +411,7 @@ class Simulator {
     this.#lookInside();
   }
 
-  /** What children may spend is what is set aside for them, and never more than there is (S12). */
+  /** The budgets of children are reserved, and never exceed the remaining budget (S12). */
   #lookAtBudgets(running: readonly ActionNode[]): void {
     const { policy, reserved, modelCalls, admittedActions } = this.#state;
     for (const kind of ['modelCalls', 'tokens', 'cost', 'actions'] as const) {
@@ -422,7 +422,7 @@ class Simulator {
     if (admittedActions + reserved.actions > policy.maxActions) this.#fail('too many actions');
   }
 
-  /** Counters and heaps say what a recount says. */
+  /** Counters and heaps match a recount. */
   #lookInside(): void {
     const { nodes, lanes, limits, open, openBackground, active, asking } = this.#state;
     const unsettled = nodes.filter(({ admitted, stage }) => admitted && stage !== 'settled');

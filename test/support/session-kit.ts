@@ -1,4 +1,4 @@
-/** A session on node:sqlite with scripted models and a clock that the test moves. */
+/** A session on node:sqlite with scripted models and a clock that the test advances. */
 import type { ActionOutcome, ActionType } from '../../src/domain/action.ts';
 import { ACTION_TYPES } from '../../src/domain/action-types.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
@@ -24,7 +24,7 @@ import { openNodeSql } from './node-sql.ts';
 import type { NodeSql } from './node-sql.ts';
 import { SESSION_RECORD } from '../journal/journal-kit.ts';
 
-/** What the model says, generation by generation; a function sees the request. */
+/** The model's output for each generation; a function receives the request. */
 export type Script = readonly (string | ModelDelta[] | ((request: ModelRequest) => string))[];
 
 export interface SessionKit {
@@ -32,41 +32,41 @@ export interface SessionKit {
   readonly sql: NodeSql;
   readonly clock: FakeClock;
   readonly events: SessionEvent[];
-  /** Every request that the model got. */
+  /** Every request to the model. */
   readonly requests: ModelRequest[];
   readonly faults: unknown[];
-  /** Everything that was handed to `hold`. */
+  /** Everything that was passed to `hold`. */
   settled(): Promise<void>;
 }
 
 export interface KitOptions {
   readonly script?: Script;
-  /** Speaks instead of the script, at its own pace. */
+  /** Replaces the script with a stream of its own pace. */
   readonly stream?: (request: ModelRequest) => AsyncIterable<ModelDelta>;
   readonly agent?: (agent: AgentDefinition) => AgentDefinition;
-  /** Tools that the agent has as well. */
+  /** Additional tools of the agent. */
   readonly tools?: readonly ToolDefinition[];
   readonly approvalIds?: () => string;
   /** Replaces the executor of a type. */
   readonly executors?: Partial<
     Record<ActionType, (call: ActionCall, context: ActionContext) => Promise<ActionOutcome>>
   >;
-  /** What an executor knows of attempts that an earlier host left at work. */
+  /** Lookups of attempts that an earlier host left running. */
   readonly recover?: Partial<Record<ActionType, NonNullable<Executor['recover']>>>;
   readonly clock?: FakeClock;
   readonly runner?: RunnerClient;
-  /** What the session uses of the thread; default: its pauses pass at once. */
+  /** The session's share of the thread; default: its pauses pass at once. */
   readonly share?: ThreadShare;
   readonly children?: ChildSessions;
-  /** What the session runs, instead of talking. */
+  /** Runs this instead of a conversation. */
   readonly workflow?: ResolvedWorkflow;
   readonly sql?: NodeSql;
   readonly secrets?: readonly string[];
   readonly expiryMs?: number;
-  /** The host as whoever started it describes it; default: its first life. */
+  /** The host's description from its starter; default: its first life. */
   readonly host?: HostLife;
   readonly slots?: QuarantineSlots;
-  /** Whether the session's agent is not in the catalogue any more. */
+  /** Whether the session's agent has been removed from the catalog. */
   readonly gone?: () => boolean;
 }
 
@@ -156,14 +156,14 @@ function executors({ executors: replaced = {}, recover: known = {} }: KitOptions
   return Object.fromEntries(entries) as Record<ActionType, Executor>;
 }
 
-/** Sends a message and waits for its run to end. */
+/** Sends a message and waits for the end of its run. */
 export async function say(kit: SessionKit, content: string): Promise<RunResult> {
   const run = await kit.session.message({ content, ifBusy: 'queue', tokens: false, idempotencyKey: null });
   await kit.session.ended(run.run);
   return await resultOf(kit.session, kit.session.run(run.runId));
 }
 
-/** Runs protocol text, given in pieces, and waits for its end. */
+/** Runs protocol text that arrives in pieces, and waits for its end. */
 export async function runText(kit: SessionKit, ...pieces: string[]): Promise<RunResult> {
   const chunks = async function* (): AsyncGenerator<string> {
     yield* pieces;
@@ -173,7 +173,7 @@ export async function runText(kit: SessionKit, ...pieces: string[]): Promise<Run
   return await resultOf(kit.session, kit.session.run(run.runId));
 }
 
-/** Digests that other threads are making. */
+/** Digests that other threads are computing. */
 const digests = new Set<Promise<unknown>>();
 const digest = crypto.subtle.digest.bind(crypto.subtle);
 crypto.subtle.digest = async (...given) => {
@@ -186,7 +186,7 @@ crypto.subtle.digest = async (...given) => {
   }
 };
 
-/** Lets everything happen that needs no time to pass. */
+/** Runs everything that needs no time to pass. */
 export async function settle(): Promise<void> {
   for (let turn = 0; turn < 5; turn += 1) {
     await new Promise((resolve) => setImmediate(resolve));
@@ -205,7 +205,7 @@ export async function variablesOf(session: Session): Promise<JsonObject> {
   return (JSON.parse(await textOf(session.state())) as { variables: JsonObject }).variables;
 }
 
-/** All pieces together. */
+/** All pieces, joined. */
 export async function textOf(pieces: AsyncIterable<string>): Promise<string> {
   let text = '';
   for await (const piece of pieces) text += piece;

@@ -1,4 +1,4 @@
-/** The whole system from a copy of the sources, with manifests of a test’s or benchmark’s own in its catalogue, built once. */
+/** Builds the whole system once from a copy of the sources, with additional manifests in its catalog. */
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -11,7 +11,7 @@ const COPIED = ['src', 'scripts', 'manifests', 'container-runner', 'wrangler.tom
 
 export interface Stage extends Disposable {
   readonly root: string;
-  /** The copy's own: what it starts is the copy. */
+  /** Imported from the copy, so that it starts the copy. */
   readonly startSystem: typeof SystemModule.startSystem;
 }
 

@@ -1,13 +1,13 @@
 /**
- * The most expensive inputs that parsers, evaluations and stores admit, and those just past their bounds, as one tenant
- * can send them. `npm run bench:neighbours` sends them all; docs/operations.md lists the bounds.
+ * The most expensive inputs that one tenant can send to parsers, evaluations and stores, within their limits and just
+ * past them. `npm run bench:neighbours` sends them all; docs/operations.md lists the limits.
  */
 
-/** A caller with an API key of its own. */
+/** A caller with its own API key. */
 export interface Tenant {
   /** Id of a session of the tenant with `LONG_RUNS` runs. */
   readonly longSession: string;
-  /** Sends a request with the tenant's key. A string or form is sent as it is, anything else as JSON. */
+  /** Sends a request with the tenant's key. A string or form is sent unchanged, any other value as JSON. */
   request(method: string, path: string, body?: unknown): Promise<Answer>;
 }
 
@@ -21,7 +21,7 @@ export interface WorstInput {
   /** What must exist before the input can be sent. */
   readonly prepare?: (tenant: Tenant) => Promise<unknown>;
   readonly send: (tenant: Tenant) => Promise<Answer>;
-  /** Part of the answer: the bound that was met, or the result of an input within bounds. */
+  /** Part of the answer: the exceeded limit, or the result of an input within the limits. */
   readonly answer: RegExp;
 }
 
@@ -217,7 +217,7 @@ const stores: WorstInput[] = Object.entries({
   answer: /too_large|invalid_parameters|not_allowed/,
 }));
 
-/** Nearly the work that one statement may have, many times in one message. */
+/** Nearly the maximum work of one statement, many times in one message. */
 const statements: WorstInput = {
   name: 'sql: 30 statements that join constant tables',
   send: (tenant) => {
@@ -244,7 +244,7 @@ const children: WorstInput[] = [
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Puts a thousand workflows into the catalogue, forty in a file; those that are too many are left out. */
+/** Puts a thousand workflows into the catalog, forty per file; those past the limit are left out. */
 function putWorkflows(tenant: Tenant, name: string, rest: string): Promise<Answer> {
   const files = times(25, (file) => [
     `workflows/${name}${file}.yaml`,
@@ -303,7 +303,7 @@ const clocks: WorstInput[] = [
   },
 ];
 
-/** Runs of the long session, each of which has failed: all but the last one have a thousand actions, the last one has large results. */
+/** Runs of the long session. All have failed; the last one has large results, the others have a thousand actions. */
 export const LONG_RUNS = 100;
 
 const readings: WorstInput[] = Object.entries({

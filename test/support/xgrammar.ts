@@ -1,4 +1,4 @@
-/** XGrammar, the engine in which vLLM and others decode under a grammar: says what a grammar admits, and writes under it. */
+/** XGrammar, the grammar engine of vLLM and others: tests texts against a grammar, and generates texts from it. */
 import { createRequire, registerHooks } from 'node:module';
 
 /** The part of the package that is used here. */
@@ -16,11 +16,11 @@ interface Matcher {
   reset(): void;
   acceptToken(token: number): boolean;
   _acceptString(text: string): boolean;
-  /** One bit for each token that may come next. */
+  /** One bit for each token that can come next. */
   getNextTokenBitmask(): Promise<Int32Array>;
 }
 
-/** The package is CommonJS that calls itself an ES module. */
+/** The package is CommonJS, but declares itself an ES module. */
 function load(): XGrammar {
   const hooks = registerHooks({
     load: (url, context, next) =>
@@ -36,20 +36,20 @@ function load(): XGrammar {
 
 const { GrammarCompiler, GrammarMatcher, TokenizerInfo } = load();
 
-/** What the end of a text is made of: with it, random texts come to an end. */
+/** Characters that end a text: with them, random texts become complete. */
 const CLOSING = ['"', '}', ']', '>', '</action>', '</thought>', '</response>', '\n```\n'];
 const OPENING = ['<action', '<thought>', '<response', '</', '```', ' type="', ' name="', ' id="', '"$', '${', '\\u'];
 const CHARACTERS = Array.from({ length: 95 }, (_, index) => String.fromCharCode(32 + index));
 const VOCABULARY = [...new Set([...CLOSING, ...OPENING, ...CHARACTERS, '\n', '\t', 'é', '中', '😀'])];
-/** Behind the last word: the end of the text. */
+/** After the last word: the end of the text. */
 const STOP = VOCABULARY.length;
 const tokenizer = await TokenizerInfo.createTokenizerInfo([...VOCABULARY, '<stop>'], 'raw', false, undefined, [STOP]);
 const compiler = await GrammarCompiler.createGrammarCompiler(tokenizer, false);
 
 export interface Engine {
-  /** @returns null when the grammar admits the text, else the offset of the first character that it refuses */
+  /** @returns null if the grammar accepts the text, otherwise the offset of the first refused character */
   refusal(text: string): number | null;
-  /** A random text that the grammar admits; the same seed writes the same one. */
+  /** A random text of the grammar; the same seed gives the same text. */
   write(seed: number): Promise<string>;
 }
 
@@ -74,7 +74,7 @@ export async function engineFor(gbnf: string): Promise<Engine> {
       for (;;) {
         const mask = await matcher.getNextTokenBitmask();
         const isAllowed = (token: number): boolean => (((mask[token >> 5] ?? 0) >>> (token & 31)) & 1) === 1;
-        // the longer the text, the more it tends to its end
+        // the probability of ending grows with the length
         const hurry = random() < text.length / 400;
         if (isAllowed(STOP) && (hurry || random() < 0.2)) return text;
         const allowed = [...VOCABULARY.keys()].filter(isAllowed);
@@ -94,7 +94,7 @@ function generator(seed: number): () => number {
   let state = (Math.imul(seed + 1, 2_654_435_761) ^ 0x9e3779b9) >>> 0;
   return () => {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    // the low bits of such a generator are poor
+    // the low bits of this generator are not random enough
     return (state >>> 8) / 16_777_216;
   };
 }

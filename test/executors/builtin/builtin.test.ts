@@ -13,7 +13,7 @@ test('[M3] echo returns its parameters', async () => {
   expect(await echo.execute(callOf(parameters), contextOf())).toEqual({ ok: true, output: parameters });
 });
 
-test('[M3] echo waits on the clock it is given, no longer and no shorter', async () => {
+test('[M3] echo waits exactly the requested time on the given clock', async () => {
   const context = contextOf();
   let settled = false;
   const pending = echo.execute(callOf({ delay_ms: 500 }), context).finally(() => {
@@ -26,14 +26,14 @@ test('[M3] echo waits on the clock it is given, no longer and no shorter', async
   expect(await pending).toMatchObject({ ok: true });
 });
 
-test('[M3] echo fails its first attempts in a way that may be retried', async () => {
+test('[M3] echo fails its first attempts with a retryable error', async () => {
   const at = (attempt: number) => echo.execute(callOf({ fail_times: 2, x: 1 }, { attempt }), contextOf());
   expect(errorOf(await at(1))).toMatchObject({ code: 'echo_failure', retryable: true });
   expect(errorOf(await at(2))).toMatchObject({ retryable: true });
   expect(await at(3)).toEqual({ ok: true, output: { fail_times: 2, x: 1 } });
 });
 
-test.each(['before', 'during'])('[S8] echo settles at once when it is aborted %s its wait', async (when) => {
+test.each(['before', 'during'])('[S8] echo settles at once if it is aborted %s its wait', async (when) => {
   const context = contextOf();
   if (when === 'before') context.abort.abort(new Error('timeout'));
   const pending = echo.execute(callOf({ delay_ms: 1e9 }), context);
@@ -62,13 +62,13 @@ test.each([
   expect(await jsonQuery.execute(callOf({ data, query }), contextOf())).toEqual({ ok: true, output });
 });
 
-test.each(['a[', 'nofunction(@)', 'length(`1`)'])('[M3] the query %j is a precise issue', async (query) => {
+test.each(['a[', 'nofunction(@)', 'length(`1`)'])('[M3] the query %j gives an exact issue', async (query) => {
   const error = errorOf(await jsonQuery.execute(callOf({ data: {}, query }), contextOf()));
   expect(error).toMatchObject({ code: 'invalid_query', retryable: false });
   expect(error.message).toContain(JSON.stringify(query));
 });
 
-test('[M3] json_query without data says so', async () => {
+test('[M3] json_query without data gives an issue', async () => {
   expect(errorOf(await jsonQuery.execute(callOf({ query: 'a' }), contextOf())).message).toBe(
     'parameters.data: expected any JSON value, got nothing',
   );
@@ -105,13 +105,13 @@ test.each([
     `at most ${limits.htmlSelectors} selectors`,
   ],
   [[`b${':not(.a)'.repeat(40)}`], `at most ${limits.htmlSelectorChars} characters`],
-])('[X2] web_extract refuses selectors that cost too much, before it asks for the page', async (selectors, message) => {
+])('[X2] web_extract refuses expensive selectors before it fetches the page', async (selectors, message) => {
   const fetch = (): never => expect.unreachable();
   const error = errorOf(await webExtract.execute(callOf({ url, selectors }), contextOf({ fetch, readHtml: reader })));
   expect(error).toMatchObject({ code: 'invalid_parameters', message: expect.stringContaining(message) });
 });
 
-test('[M3] web_fetch gives HTML as readable text', async () => {
+test('[M3] web_fetch returns HTML as readable text', async () => {
   const context = contextOf({ fetch: answering('<p>Hello</p>', 'text/html; charset=utf-8'), readHtml: reader });
   expect(await webFetch.execute(callOf({ url }), context)).toEqual({
     ok: true,
@@ -119,7 +119,7 @@ test('[M3] web_fetch gives HTML as readable text', async () => {
   });
 });
 
-test('[M3] web_fetch gives JSON as JSON, and JSON that is none as text', async () => {
+test('[M3] web_fetch returns JSON as JSON, and invalid JSON as text', async () => {
   const good = contextOf({ fetch: answering('{"a":[1]}', 'application/vnd.api+json') });
   expect(await webFetch.execute(callOf({ url }), good)).toMatchObject({
     output: { json: { a: [1] }, truncated: false },
@@ -132,14 +132,14 @@ test('[M3] web_fetch gives JSON as JSON, and JSON that is none as text', async (
   });
 });
 
-test('[M3] web_fetch cuts text at max_chars and never in the middle of a character', async () => {
+test('[M3] web_fetch cuts text at max_chars, and never inside a character', async () => {
   const context = contextOf({ fetch: answering('ab😀cd', 'text/plain') });
   expect(await webFetch.execute(callOf({ url, max_chars: 3 }), context)).toMatchObject({
     output: { text: 'ab', truncated: true },
   });
 });
 
-test('[M3] web_fetch reads the character set that the server names', async () => {
+test('[M3] web_fetch uses the character set in the server’s headers', async () => {
   const latin = contextOf({
     fetch: answering(Uint8Array.from([0x47, 0x72, 0xfc, 0xdf, 0x65]), 'text/plain; charset=ISO-8859-1'),
   });
@@ -148,7 +148,7 @@ test('[M3] web_fetch reads the character set that the server names', async () =>
   expect(await webFetch.execute(callOf({ url }), unknown)).toMatchObject({ output: { text: 'ok' } });
 });
 
-test('[M3] web_fetch says that it does not read pictures', async () => {
+test('[M3] web_fetch refuses pictures with a clear message', async () => {
   const context = contextOf({ fetch: answering('x', 'image/png') });
   expect(errorOf(await webFetch.execute(callOf({ url }), context))).toMatchObject({
     code: 'unsupported_content',
@@ -157,7 +157,7 @@ test('[M3] web_fetch says that it does not read pictures', async () => {
   });
 });
 
-test('[M3] HEAD gives status and headers, without cookies', async () => {
+test('[M3] HEAD returns status and headers, without cookies', async () => {
   const headers = { 'x-a': '1', 'set-cookie': 'secret=1' };
   const context = contextOf({ fetch: answering(null, 'text/html', { headers }) });
   const outcome = await webFetch.execute(callOf({ url, method: 'HEAD' }), context);
@@ -172,30 +172,27 @@ test.each([
   [429, true, true],
   [500, true, false],
   [503, true, true],
-])(
-  '[S7] an answer of %i is a failure; worth another try: %s; too much to do: %s',
-  async (status, retryable, overloaded) => {
-    const context = contextOf({
-      fetch: answering('{"why":"because"}', 'application/json', { status, headers: { 'retry-after': '7' } }),
-    });
-    const error = errorOf(await webFetch.execute(callOf({ url }), context));
-    expect(error).toMatchObject({ code: 'http_error', retryable, retryAfterMs: 7_000 });
-    expect(error.overloaded ?? false).toBe(overloaded);
-    expect(error.message).toBe(`GET ${url} answered ${status}: {"why":"because"}`);
-  },
-);
+])('[S7] status %i is a failure; retryable: %s; overload: %s', async (status, retryable, overloaded) => {
+  const context = contextOf({
+    fetch: answering('{"why":"because"}', 'application/json', { status, headers: { 'retry-after': '7' } }),
+  });
+  const error = errorOf(await webFetch.execute(callOf({ url }), context));
+  expect(error).toMatchObject({ code: 'http_error', retryable, retryAfterMs: 7_000 });
+  expect(error.overloaded ?? false).toBe(overloaded);
+  expect(error.message).toBe(`GET ${url} answered ${status}: {"why":"because"}`);
+});
 
 test.each([
   [{ Authorization: 'Bearer x' }, 'may not be set by a model'],
   [{ Host: 'example.org' }, 'may not be set'],
   [{ 'x-a': 'b\r\nc: d' }, 'line break'],
-])('[X2] web_fetch refuses the header %j before anything is sent', async (headers, message) => {
+])('[X2] web_fetch refuses the header %j before it sends anything', async (headers, message) => {
   const error = errorOf(await webFetch.execute(callOf({ url, headers }), contextOf()));
   expect(error).toMatchObject({ code: 'header_refused', beforeDispatch: true, retryable: false });
   expect(error.message).toContain(message);
 });
 
-test('[X2] a refused address comes back as a failure under its own code', async () => {
+test('[X2] a refused address is a failure with its own code', async () => {
   const refusing: OutboundFetch = () => Promise.reject(new OutboundError('address_refused', 'it is refused', true));
   for (const executor of [webFetch, webExtract]) {
     expect(errorOf(await executor.execute(callOf({ url }), contextOf({ fetch: refusing })))).toEqual({
@@ -207,7 +204,7 @@ test('[X2] a refused address comes back as a failure under its own code', async 
   }
 });
 
-test('[S8] web_fetch that is aborted says so', async () => {
+test('[S8] an aborted web_fetch is reported as aborted', async () => {
   const context = contextOf({
     fetch: (_url, { signal }) =>
       new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(new Error('gone')))),
@@ -219,7 +216,7 @@ test('[S8] web_fetch that is aborted says so', async () => {
 
 const page = () => contextOf({ fetch: answering('<h1>x</h1>', 'text/html'), readHtml: reader });
 
-test('[M3] web_extract gives what each selector finds under its name', async () => {
+test('[M3] web_extract returns the matches of each selector under its name', async () => {
   expect(
     await webExtract.execute(callOf({ url, selectors: { heading: 'h1', again: 'h1', price: '.p' } }), page()),
   ).toEqual({
@@ -233,7 +230,7 @@ test('[M3] web_extract gives what each selector finds under its name', async () 
   });
 });
 
-test('[M3] web_extract takes a list of selectors, and gives text and absolute links without any', async () => {
+test('[M3] web_extract accepts a list of selectors, and returns text and absolute links without any', async () => {
   expect(await webExtract.execute(callOf({ url, selectors: ['h1'] }), page())).toMatchObject({
     output: { matches: { h1: ['h1 one', 'h1 two'] } },
   });
@@ -242,12 +239,12 @@ test('[M3] web_extract takes a list of selectors, and gives text and absolute li
   });
 });
 
-test('[M3] web_extract keeps all matches together within max_chars', async () => {
+test('[M3] web_extract limits all matches together to max_chars', async () => {
   const outcome = await webExtract.execute(callOf({ url, selectors: { a: 'h1', b: 'h2' }, max_chars: 8 }), page());
   expect(outcome).toMatchObject({ output: { matches: { a: ['h1 one', 'h1'], b: [] }, truncated: true } });
 });
 
-test('[M3] web_extract names a selector that cannot be read', async () => {
+test('[M3] web_extract names an invalid selector', async () => {
   const context = contextOf({
     fetch: answering('x', 'text/html'),
     readHtml: () => Promise.reject(new TypeError('Parser error')),

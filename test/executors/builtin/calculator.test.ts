@@ -92,7 +92,7 @@ test.each([
   ['1+', 4_000],
   ['2^', 4_000],
   ['sqrt(', 2_000],
-])('[P16] %j written %i times ends in a value or a issue', (piece, times) => {
+])('[P16] %j repeated %i times gives a value or an issue', (piece, times) => {
   const expression = `${piece.repeat(times)}1`;
   try {
     expect(['number', 'string']).toContain(typeof evaluate(expression));
@@ -101,7 +101,7 @@ test.each([
   }
 });
 
-test('[M3] whole numbers are exact at any size', () => {
+test('[M3] integers are exact at any size', () => {
   fc.assert(
     fc.property(fc.bigInt({ min: -(10n ** 40n), max: 10n ** 40n }), fc.bigInt({ min: 1n, max: 10n ** 30n }), (a, b) => {
       expect(String(evaluate(`(${a}) * ${b} + ${b}`))).toBe(String(a * b + b));
@@ -111,7 +111,7 @@ test('[M3] whole numbers are exact at any size', () => {
   );
 });
 
-test('[M3] whatever is written, the answer is a value or a issue', () => {
+test('[M3] any input gives a value or an issue', () => {
   const piece = fc.constantFrom(
     ...'0123456789.+-*/%^(),!?:[]"\'` ',
     'pi',
@@ -136,7 +136,7 @@ test('[M3] whatever is written, the answer is a value or a issue', () => {
   );
 });
 
-test('[M3] a number is its own value, anything else is not an expression', async () => {
+test('[M3] a number is accepted as an expression, any other type is not', async () => {
   expect(await calculator.execute(callOf({ expression: 4 }), contextOf())).toEqual({ ok: true, output: 4 });
   expect(errorOf(await calculator.execute(callOf({ expression: [1] }), contextOf()))).toMatchObject({
     code: 'invalid_parameters',
@@ -159,11 +159,11 @@ test.each([
   ['divisors of long numbers', `gcd(${digits(9_000)},${times('123456789', 900, '')})`],
   ['multiples of long numbers', `lcm(${digits(4_900)},${times('12345678', 600, '')})`],
   ['sums', `sum(${times('15^8000', 900, ',')})`],
-])('[M3] %s have a limit of work', (_, expression) => {
+])('[M3] the work for %s is limited', (_, expression) => {
   expect(() => evaluate(expression)).toThrow('too large for so many operations');
 });
 
-test('[M3] a number in an expression has as many digits as a result, and an expression a length', () => {
+test('[M3] the digits of a number and the length of an expression are limited', () => {
   expect(() => evaluate(digits(10_001))).toThrow('more than 10000 digits');
   expect(evaluate(digits(10_000))).toBe(digits(10_000));
   expect(() => evaluate(times('1', 40_000, '+'))).toThrow(`allowed: ${limits.calculatorChars}`);

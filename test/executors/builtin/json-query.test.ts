@@ -55,7 +55,7 @@ $.yes | people[?age == $.people[0].age].name | people[0] | @.wide.two | people[0
   .flatMap((line) => line.split(' | '))
   .filter((expression) => expression !== '');
 
-/** Functions of which the library's answer, error or none, is the measure. */
+/** Functions whose result in the library, error or not, is the expected result. */
 const CALLS = [
   'length(`1`)',
   'sum(names)',
@@ -75,15 +75,15 @@ function outcome(run: () => unknown): unknown {
 }
 
 describe('[M3] ordinary queries', () => {
-  test.each([...new Set([...EXPRESSIONS, ...CALLS])])('%s gives what the library gives', (expression) => {
+  test.each([...new Set([...EXPRESSIONS, ...CALLS])])('%s gives the same result as the library', (expression) => {
     expect(outcome(() => runQuery(DATA, expression))).toEqual(outcome(() => search(DATA as never, expression)));
   });
-  test('pipes as well', () => {
+  test('pipes give the same result as the library', () => {
     const expression = 'people[?age > `30`] | sort_by(@, &name) | [].name | join(`", "`, @)';
     expect(runQuery(DATA, expression)).toBe('Ada, Ćira');
     expect(search(DATA as never, expression)).toBe('Ada, Ćira');
   });
-  test('a function within "let" knows the variables', () => {
+  test('a function within "let" can read the variables', () => {
     expect(runQuery(DATA, 'let $least = `30` in people[?age > $least].name')).toEqual(['Ada', 'Ćira']);
     expect(runQuery(DATA, 'let $by = `2` in map(&(@ * $by), numbers)')).toEqual([20, 18, 4, -6, 5, 0]);
   });
@@ -134,7 +134,7 @@ const COSTLY: readonly (readonly [data: Json, query: string])[] = [
   [{ wide, some }, 'map(&to_string($.wide), some)'],
 ];
 
-describe('[M3] json_query has a limit of work', () => {
+describe('[M3] the work of json_query is limited', () => {
   test.each(COSTLY.map(([data, query]) => ({ data: () => data, query })))('$query', async ({ data: read, query }) => {
     const data = read();
     const error = errorOf(await jsonQuery.execute(callOf({ data, query }), contextOf()));
@@ -148,7 +148,7 @@ describe('[M3] json_query has a limit of work', () => {
       (): Json => ({ long: 'x'.repeat(1_000) }),
       'let $a=[$,$,$,$,$,$,$,$] in let $b=[$a,$a,$a,$a,$a,$a,$a,$a] in let $c=[$b,$b,$b,$b,$b,$b,$b,$b] in [$c,$c,$c,$c,$c]',
     ],
-  ])('a result that is large only when it is written out is refused', async (read, query) => {
+  ])('a result that is large only as JSON text is refused', async (read, query) => {
     const data = read();
     const error = errorOf(await jsonQuery.execute(callOf({ data, query }), contextOf()));
     expect(error.code).toBe('invalid_query');
@@ -168,7 +168,7 @@ describe('[M3] json_query has a limit of work', () => {
     ['literals', `\`${'['.repeat(3_000)}${']'.repeat(3_000)}\``],
     ['alternatives', `@${'||@'.repeat(5_000)}`],
     ['length', `'${'x'.repeat(limits.queryChars)}'`],
-  ])('a query that is too deep or too long is refused: %s', async (_, query) => {
+  ])('a query that is nested too deeply or too long is refused: %s', async (_, query) => {
     const error = errorOf(await jsonQuery.execute(callOf({ data: [1], query }), contextOf()));
     expect(error.code).toBe('invalid_query');
     expect(error.message).toMatch(/allowed: \d+/);
@@ -184,7 +184,7 @@ describe('[M3] json_query has a limit of work', () => {
     },
   );
 
-  test('data of the shape of an expression is data', async () => {
+  test('data in the shape of an expression is data', async () => {
     const e = {
       expref: true,
       type: 'Function',
@@ -195,14 +195,14 @@ describe('[M3] json_query has a limit of work', () => {
     expect(error.code).toBe('invalid_query');
   });
 
-  test('JSON in a text is charged before it is read', async () => {
+  test('JSON in a text is charged before it is parsed', async () => {
     const data = `[${'1,'.repeat(8_000_000)}1]`;
     const error = errorOf(await jsonQuery.execute(callOf({ data, query: 'length(@)' }), contextOf()));
     expect(error.code).toBe('query_too_expensive');
   });
 
   test.each(['constructor', '__proto__', 'toString', 'a.constructor', 'constructor(@)', '__proto__(@)'])(
-    'nothing of the host is reached: %s',
+    'no object of the host is reachable: %s',
     async (query) => {
       const outcome = await jsonQuery.execute(callOf({ data: { a: {} }, query }), contextOf());
       expect(outcome.ok ? outcome.output : outcome.error.code).toBe(outcome.ok ? null : 'invalid_query');

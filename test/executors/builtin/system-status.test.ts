@@ -5,8 +5,8 @@ const script = 'manifests/tools/system_status/system_status.py';
 const python = spawnSync('python3', ['--version']).status === 0;
 const missing = !python && process.env['CI'] !== 'true';
 
-describe.skipIf(missing)('system_status (skipped only where there is no python3)', () => {
-  test('[R3] it prints one JSON object; what cannot be measured is null', () => {
+describe.skipIf(missing)('system_status (skipped only without python3)', () => {
+  test('[R3] it prints one JSON object, with null for values that cannot be measured', () => {
     const { stdout, stderr, status } = spawnSync('python3', [script, '{}'], { encoding: 'utf8' });
     expect({ stderr, status }).toEqual({ stderr: '', status: 0 });
     const measured = JSON.parse(stdout) as Record<string, unknown>;

@@ -10,7 +10,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 type Way = 'argument' | 'stdin' | 'file';
 
-/** Runs the tool as the runner does; R3 gives the input in three ways. */
+/** Runs the tool as the runner does; R3 provides the input in three ways. */
 function run(parameters: unknown, way: Way = 'argument'): Record<string, unknown> {
   const input = typeof parameters === 'string' ? parameters : JSON.stringify(parameters);
   const path = join(folder, 'inputs.json');
@@ -27,7 +27,7 @@ function run(parameters: unknown, way: Way = 'argument'): Record<string, unknown
 const python = spawnSync('python3', ['--version']).status === 0;
 const missing = !python && process.env['CI'] !== 'true';
 
-describe.skipIf(missing)('text_stats (skipped only where there is no python3)', () => {
+describe.skipIf(missing)('text_stats (skipped only without python3)', () => {
   const fox = 'The quick brown fox jumps over the lazy dog. The dog sleeps!';
 
   test.each<Way>(['argument', 'stdin', 'file'])('[R3] it reads its input as %s', (way) => {
@@ -62,7 +62,7 @@ describe.skipIf(missing)('text_stats (skipped only where there is no python3)', 
     expect(run({ text })).toMatchObject({ sentences, words });
   });
 
-  test('[M3] readability follows the published formulas, for Latin text only', () => {
+  test('[M3] readability uses the published formulas, for Latin text only', () => {
     const { readability } = run({ text: 'The cat sat on the mat.' }) as { readability: Record<string, number> };
     // 6 words, 1 sentence, 6 syllables: 206.835 - 1.015*6 - 84.6
     expect(readability).toEqual({ flesch_reading_ease: 116.1, flesch_kincaid_grade: -1.4, lix: 6 });
@@ -74,16 +74,16 @@ describe.skipIf(missing)('text_stats (skipped only where there is no python3)', 
     expect(run({ text: 'Привет мир.' })['readability']).toMatchObject({ flesch_reading_ease: null, lix: 2 });
   });
 
-  test('[M3] words to ignore and the reading speed can be set', () => {
+  test('[M3] ignored words and the reading speed are configurable', () => {
     const stats = run({ text: fox, ignore: ['DOG'], top: 1, words_per_minute: 60 });
     expect(stats).toMatchObject({ reading_time_seconds: 12, top_words: [{ word: 'brown', count: 1 }] });
   });
 
-  test.each(['{', '[]', '{"text": 5}', '"x"'])('[R3] the input %s is answered by a failure that says why', (input) => {
+  test.each(['{', '[]', '{"text": 5}', '"x"'])('[R3] the input %s gives a failure with the reason', (input) => {
     expect(run(input)).toMatchObject({ success: false, error: expect.stringMatching(/not JSON|must be a string/) });
   });
 
-  test('[P16] a megabyte without a space takes a moment, not minutes', () => {
+  test('[P16] a megabyte without a space is processed in linear time', () => {
     const text = 'a.'.repeat(500_000);
     expect(run({ text }, 'file')).toMatchObject({ characters: 1_000_000 });
   });

@@ -1,4 +1,4 @@
-/** Requests of tools that a runner sends (X2): what the Worker asks of it, and a real runner with names of our own. */
+/** Requests of tools that a runner sends (X2): the Worker's requests to it, and a real runner with test host names. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { SECRET } from '../../../container-runner/test/support/test-runner.ts';
 import { limits } from '../../../src/domain/limits.ts';
@@ -27,7 +27,7 @@ function egressWith(options: Partial<RunnerEgressOptions>): Egress {
 }
 
 type Answer = Response | Error;
-/** Runners that give their answers in turn. */
+/** Runners that return the given answers in order. */
 function runnersWith(answers: Readonly<Record<string, readonly Answer[]>>) {
   const asked: { readonly url: string; readonly body: Record<string, unknown>; readonly token: string }[] = [];
   const left = new Map(Object.entries(answers).map(([host, list]) => [host, [...list]]));
@@ -66,7 +66,7 @@ const request = {
 };
 
 describe('names', () => {
-  test('[X2] are asked for with a signature, and remembered for a moment', async () => {
+  test('[X2] are resolved with a signed request, and cached for a short time', async () => {
     const { egress, asked, clock } = runnersWith({ a: [addresses('192.0.2.1'), addresses('192.0.2.2')] });
     expect(await egress.resolve('x.example.com', signal)).toEqual(['192.0.2.1']);
     expect(await egress.resolve('x.example.com', signal)).toEqual(['192.0.2.1']);
@@ -78,7 +78,7 @@ describe('names', () => {
     expect(await egress.resolve('x.example.com', signal)).toEqual(['192.0.2.2']);
   });
 
-  test('[R8] are asked for in the name of the API key, where several share the runners', async () => {
+  test('[R8] are resolved in the name of the API key if several keys share the runners', async () => {
     const asked: string[] = [];
     const fetchIt = (input: string): Promise<Response> => {
       asked.push(input);
@@ -90,7 +90,7 @@ describe('names', () => {
     expect(asked).toEqual(['http://runner-a/egress/resolve?tenant=ann+%26+co', 'http://runner-a/egress/resolve']);
   });
 
-  test('[X2] that have no address fail before anything was sent', async () => {
+  test('[X2] without an address fail before anything is sent', async () => {
     const { egress } = runnersWith({ a: [addresses(), problem(502, 'egress_failed', { before_dispatch: true })] });
     await expect(egress.resolve('x.example.com', signal)).rejects.toMatchObject({
       code: 'fetch_failed',
@@ -106,17 +106,17 @@ describe('names', () => {
     ['cannot be reached', new Error('connection refused')],
     ['is stopping', problem(503, 'stopping')],
     ['is full', problem(429, 'busy')],
-    ['sends nothing', problem(403, 'egress_off')],
-    ['is older', problem(404, 'not_found')],
-    ['is no runner', new Response('<html>', { status: 502 })],
-  ])('[X2] a runner that %s: the next one is asked, and stays the first', async (_, answer) => {
+    ['has egress switched off', problem(403, 'egress_off')],
+    ['is an older version', problem(404, 'not_found')],
+    ['is not a runner', new Response('<html>', { status: 502 })],
+  ])('[X2] if a runner %s, the next one is used, and stays the first choice', async (_, answer) => {
     const { egress, asked } = runnersWith({ a: [answer], b: [addresses('192.0.2.1'), addresses('192.0.2.2')] });
     expect(await egress.resolve('x.example.com', signal)).toEqual(['192.0.2.1']);
     expect(await egress.resolve('y.example.com', signal)).toEqual(['192.0.2.2']);
     expect(asked.map(({ url }) => new URL(url).hostname)).toEqual(['a', 'b', 'b']);
   });
 
-  test('[X2] with no runner left: nothing was sent, and the error says why', async () => {
+  test('[X2] without a usable runner nothing is sent, and the error gives the reason', async () => {
     const { egress } = runnersWith({ a: [problem(403, 'egress_off')] });
     await expect(egress.resolve('x.example.com', signal)).rejects.toMatchObject({
       code: 'egress_unavailable',
@@ -132,7 +132,7 @@ describe('names', () => {
 });
 
 describe('a request', () => {
-  test('[X2] says all that the runner has to know, and no more headers than may be set', async () => {
+  test('[X2] contains everything that the runner needs, and only headers that can be set', async () => {
     const answer = new Response('body', {
       headers: head({
         status: 207,
@@ -164,13 +164,13 @@ describe('a request', () => {
     });
   });
 
-  test.each([204, 304])('[X2] whose answer is %i has no body', async (status) => {
+  test.each([204, 304])('[X2] with status %i has no body', async (status) => {
     const { egress } = runnersWith({ a: [new Response('', { headers: head({ status, headers: [] }) })] });
     expect((await egress.send(request, ['192.0.2.1'])).body).toBeNull();
   });
 
   test.each([{ status: 999, headers: [] }, { status: 101, headers: [] }, { status: 200 }, 5, null])(
-    '[X2] whose answer has the head %j failed',
+    '[X2] whose answer has the head %j fails',
     async (said) => {
       const { egress } = runnersWith({ a: [new Response('x', { headers: head(said) })] });
       await expect(egress.send(request, ['192.0.2.1'])).rejects.toMatchObject({
@@ -180,7 +180,7 @@ describe('a request', () => {
     },
   );
 
-  test('[X2] that may have been sent is not sent again by another runner', async () => {
+  test('[X2] that may have been sent is not repeated on another runner', async () => {
     const { egress, asked } = runnersWith({ a: [new Error('connection lost')], b: [new Response('x')] });
     await expect(egress.send(request, ['192.0.2.1'])).rejects.toMatchObject({
       code: 'fetch_failed',
@@ -189,7 +189,7 @@ describe('a request', () => {
     expect(asked.length).toBe(1);
   });
 
-  test('[X2] that a runner has never got goes to the next one', async () => {
+  test('[X2] that a runner never received goes to the next one', async () => {
     const refused = new TypeError('fetch failed', { cause: Object.assign(new Error(''), { code: 'ECONNREFUSED' }) });
     const { egress, asked } = runnersWith({
       a: [refused],
@@ -205,7 +205,7 @@ describe('a request', () => {
     ['egress_timeout', 504, {}, 'fetch_timeout', false],
     ['egress_refused', 403, {}, 'address_refused', true],
     ['invalid_request', 400, {}, 'header_refused', true],
-  ] as const)('[X2] that ends as %s (%i, %j) is %s', async (code, status, more, expected, beforeDispatch) => {
+  ] as const)('[X2] that ends with %s (%i, %j) is %s', async (code, status, more, expected, beforeDispatch) => {
     const { egress } = runnersWith({ a: [problem(status, code, more)], b: [new Response('x')] });
     await expect(egress.send(request, ['192.0.2.1'])).rejects.toMatchObject({ code: expected, beforeDispatch });
   });
@@ -221,7 +221,7 @@ describe('a request', () => {
 describe('through a real runner', () => {
   let served: PublicNames;
   let seen: string[];
-  /** What the names lead to; each question may change it. */
+  /** The addresses of the names; a test can change them between requests. */
   let names: Record<string, readonly string[]>;
 
   beforeEach(async () => {
@@ -257,24 +257,24 @@ describe('through a real runner', () => {
     expect(response.url).toBe('http://good.example.com/x');
   });
 
-  test('[X2] a name that leads to this machine is refused, and no server hears of it', async () => {
+  test('[X2] a name with an address of this machine is refused, and no server receives a request', async () => {
     names['evil.example.com'] = ['127.0.0.1'];
     await expect(fetchThere('http://evil.example.com/')).rejects.toMatchObject({ code: 'address_refused' });
     expect(seen).toEqual([]);
   });
 
-  test('[X2] a name that changes between judgement and connection stays with what was judged', async () => {
+  test('[X2] a name that changes its address after the check is fetched from the checked address', async () => {
     const answers = [[PUBLIC], ['127.0.0.2']];
     const asked = vi.fn(() => answers.shift() ?? []);
     Object.defineProperty(names, 'rebind.example.com', { get: asked });
     const response = await fetchThere('http://rebind.example.com/');
     expect(response.status).toBe(200);
-    // one question, and the connection went to its answer
+    // one lookup, and the connection used its address
     expect(asked).toHaveBeenCalledTimes(1);
     expect(seen.length).toBe(1);
   });
 
-  test('[X2] a redirect to a name that leads to this machine is refused at its hop', async () => {
+  test('[X2] a redirect to a name with an address of this machine is refused', async () => {
     names['good.example.com'] = [PUBLIC];
     names['evil.example.com'] = ['10.0.0.1'];
     const to = encodeURIComponent('http://evil.example.com/inside');
@@ -302,6 +302,6 @@ test.each([
   expect(parseEgress(text)).toBe(choice);
 });
 
-test('[H8] EGRESS that is neither stops the start', () => {
+test('[H8] any other EGRESS prevents the start', () => {
   expect(() => parseEgress('off')).toThrow('EGRESS must be platform or runner, found "off"');
 });

@@ -81,7 +81,7 @@ test.each([
   'https://[2606:2800:220:1:248:1893:25c8:1946]/',
   'https://xn--bcher-kva.de/',
   'https://bücher.de/straße?q=ä',
-])('[X2] %j is let through', (url) => {
+])('[X2] %j is allowed', (url) => {
   expect(checkUrl(url, nobody)).toMatchObject({ ok: true });
 });
 
@@ -100,7 +100,7 @@ test('[X2] a refusal says what is wrong and what is allowed', () => {
   });
 });
 
-test('[X2] the operator lets through a host and port, and only that one', () => {
+test('[X2] the operator can allow a host and port, and only that one', () => {
   const policy = { allowHosts: ['127.0.0.1:9000', 'db.internal', '[::1]:80'] };
   expect(checkUrl('http://127.0.0.1:9000/x', policy)).toMatchObject({ ok: true, allowedByOperator: true });
   expect(checkUrl('http://127.1:9000/x', policy)).toMatchObject({ ok: true });
@@ -111,13 +111,13 @@ test('[X2] the operator lets through a host and port, and only that one', () => 
   expect(checkUrl('http://x@db.internal/', policy)).toMatchObject({ ok: false });
 });
 
-test('[X2] what is not an address is not a public address', () => {
+test('[X2] a text that is not an address is not a public address', () => {
   for (const text of ['', 'x', '1.2.3', '::g', '127.0.0.1 ']) expect(checkAddress(text)).not.toBeNull();
 });
 
 type Answer = Response | Error | (() => Response);
 
-/** A network that gives its answers in turn and remembers what it was asked. */
+/** A network that returns the given answers in order and records its requests. */
 function network(answers: readonly Answer[], options: Partial<OutboundOptions> = {}) {
   const asked: { url: string; init: RequestInit }[] = [];
   const clock = new FakeClock();
@@ -144,7 +144,7 @@ function network(answers: readonly Answer[], options: Partial<OutboundOptions> =
 
 const moved = (to: string, status = 302): Response => new Response(null, { status, headers: { location: to } });
 
-test('[X2] a refused address is never asked', async () => {
+test('[X2] a refused address gets no request', async () => {
   const { get, asked } = network([]);
   await expect(get('http://169.254.169.254/')).rejects.toMatchObject({
     code: 'address_refused',
@@ -163,15 +163,15 @@ test.each([
   'http://exam\tple.org/',
   '//localhost/',
   '//10.0.0.1:8080/',
-])('[X2] a redirect to %j is refused at its hop', async (target) => {
-  // not every runtime can build such a header: the response only has to look like one
+])('[X2] a redirect to %j is refused', async (target) => {
+  // not every runtime can construct such a header, so the response is an imitation
   const answer = { status: 302, headers: { get: () => target }, body: null } as unknown as Response;
   const { get, asked } = network([answer]);
   await expect(get('https://example.com/')).rejects.toMatchObject({ code: 'address_refused', beforeDispatch: false });
   expect(asked.map(({ url }) => url)).toEqual(['https://example.com/']);
 });
 
-test('[X2] redirects are followed by hand, relative ones too, and the last address is the response’s', async () => {
+test('[X2] redirects are followed explicitly, relative ones too, and the response has the last URL', async () => {
   const { get, asked } = network([moved('/b', 301), moved('https://example.org/c', 307), new Response('done')]);
   const response = await get('https://example.com/a');
   expect(asked.map(({ url }) => url)).toEqual([
@@ -184,13 +184,13 @@ test('[X2] redirects are followed by hand, relative ones too, and the last addre
   expect(await response.text()).toBe('done');
 });
 
-test('[X2] redirects end at their limit', async () => {
+test('[X2] the number of redirects is limited', async () => {
   const { get, asked } = network(Array.from({ length: 20 }, () => moved('/again')));
   await expect(get('https://example.com/')).rejects.toMatchObject({ code: 'too_many_redirects' });
   expect(asked).toHaveLength(6);
 });
 
-test('[X2] headers that carry an identity stay with the origin they were meant for', async () => {
+test('[X2] credential headers are sent only to their original origin', async () => {
   const { get, asked } = network([moved('/same'), moved('https://example.org/'), new Response('x')]);
   await get('https://example.com/', { headers: { authorization: 'Bearer x', 'x-key': 'k', accept: 'text/plain' } });
   const sent = asked.map(({ init }) => Object.fromEntries(new Headers(init.headers)));
@@ -205,7 +205,7 @@ test.each([
   [303, 'HEAD', 'HEAD'],
   [307, 'POST', 'POST'],
   [308, 'PUT', 'PUT'],
-])('[X2] after %i a %s goes on as %s', async (status, method, next) => {
+])('[X2] after status %i a %s continues as %s', async (status, method, next) => {
   const { get, asked } = network([moved('/next', status), new Response('x')]);
   await get('https://example.com/', { method, ...(method === 'HEAD' ? {} : { body: 'data' }) });
   expect(asked[1]?.init.method).toBe(next);
@@ -227,7 +227,7 @@ test.each([
   ['CF-Connecting-IP', '127.0.0.1'],
   ['Metadata-Flavor', 'Google'],
   ['X-aws-ec2-metadata-token', 'x'],
-])('[X2] the header %j: %j is refused, whoever sets it', async (name, value) => {
+])('[X2] the header %j: %j is refused from any source', async (name, value) => {
   expect(refuseHeader(name, value, 'author')).not.toBeNull();
   const { get, asked } = network([new Response('x')]);
   await expect(get('https://example.com/', { headers: { [name]: value } })).rejects.toMatchObject({
@@ -238,7 +238,7 @@ test.each([
 });
 
 test.each(['Authorization', 'authorization', 'Cookie', 'X-API-Key'])(
-  '[X2] a model may not set %s; an author may',
+  '[X2] a model cannot set %s; a manifest can',
   (name) => {
     expect(refuseHeader(name, 'x', 'model')).toContain('may not be set by a model');
     expect(refuseHeader(name, 'x', 'author')).toBeNull();
@@ -247,7 +247,7 @@ test.each(['Authorization', 'authorization', 'Cookie', 'X-API-Key'])(
 
 const small = { fetchBytes: 10, fetchRedirects: 5, fetchTimeoutMs: 1_000 };
 
-test('[X2] an endless body ends at the byte cap, is marked, and its source is told to stop', async () => {
+test('[X2] an endless body is cut at the byte limit and marked, and its source is cancelled', async () => {
   const cancelled = vi.fn();
   const endless = new ReadableStream<Uint8Array>({
     pull: (controller) => controller.enqueue(new TextEncoder().encode('abcd')),
@@ -262,14 +262,14 @@ test('[X2] an endless body ends at the byte cap, is marked, and its source is to
   expect(clock.next).toBeNull();
 });
 
-test('[X2] a body that just fits is whole', async () => {
+test('[X2] a body of exactly the limit is complete', async () => {
   const { get } = network([new Response('0123456789')], { limits: small });
   const response = await get('https://example.com/');
   expect(await response.text()).toBe('0123456789');
   expect(wasCut(response)).toBe(false);
 });
 
-test('[X2] the time cap covers the body too', async () => {
+test('[X2] the time limit includes the body', async () => {
   const silent = (init: { signal?: AbortSignal | null }): Response =>
     new Response(
       new ReadableStream({
@@ -289,7 +289,7 @@ test('[X2] the time cap covers the body too', async () => {
   await expect(text).rejects.toMatchObject({ code: 'fetch_timeout', retryable: true });
 });
 
-test('[X2] the caller’s abort ends the request and lets go of the timer', async () => {
+test('[X2] the caller’s abort ends the request and clears the timer', async () => {
   const { abort, clock, ...rest } = network([]);
   const fetch = createOutboundFetch({
     allowHosts: [],
@@ -304,7 +304,7 @@ test('[X2] the caller’s abort ends the request and lets go of the timer', asyn
   expect(clock.next).toBeNull();
 });
 
-/** Names with their addresses, and what is sent to which of them. */
+/** Names with their addresses, and the requests to each address. */
 function egressOf(
   names: Readonly<Record<string, readonly string[] | OutboundError>>,
   answer = () => new Response('x'),
@@ -322,7 +322,7 @@ function egressOf(
 }
 
 describe('with an egress', () => {
-  test('[X2] every address of a name is judged, and the request goes to these', async () => {
+  test('[X2] every address of a name is checked, and the request goes to these addresses', async () => {
     const { sent, egress } = egressOf({
       'good.example.com': ['93.184.216.34', '2606:2800:220:1:248:1893:25c8:1946'],
       'half.example.com': ['93.184.216.34', '10.0.0.1'],
@@ -370,14 +370,14 @@ describe('with an egress', () => {
     '4000::1',
     'not an address',
     '',
-  ])('[X2] a name that leads to %j is refused', async (address) => {
+  ])('[X2] a name with the address %j is refused', async (address) => {
     const { sent, egress } = egressOf({ 'x.example.com': [address] });
     const { get } = network([], { egress });
     await expect(get('http://x.example.com/')).rejects.toMatchObject({ code: 'address_refused' });
     expect(sent).toEqual([]);
   });
 
-  test('[X2] each hop of a redirect is resolved and judged anew', async () => {
+  test('[X2] each redirect is resolved and checked again', async () => {
     const { sent, resolve, egress } = egressOf(
       { 'a.example.com': ['93.184.216.34'], 'b.example.com': ['127.0.0.1'] },
       () => moved('http://b.example.com/inside'),
@@ -392,7 +392,7 @@ describe('with an egress', () => {
     expect(resolve.mock.calls.map(([host]) => host)).toEqual(['a.example.com', 'b.example.com']);
   });
 
-  test('[X2] a public literal goes to itself, what the operator lets through goes directly', async () => {
+  test('[X2] a public IP address is used as it is; a host that the operator allows is contacted directly', async () => {
     const { sent, resolve, egress } = egressOf({});
     const { get, asked } = network([new Response('direct'), new Response('direct')], {
       egress,
@@ -407,7 +407,7 @@ describe('with an egress', () => {
     expect(resolve).not.toHaveBeenCalled();
   });
 
-  test('[X2] that cannot be asked, nothing is sent in another way', async () => {
+  test('[X2] without a reachable egress nothing is sent in another way', async () => {
     const { egress } = egressOf({
       'x.example.com': new OutboundError('egress_unavailable', 'no runner answers', true),
     });
@@ -421,13 +421,13 @@ describe('with an egress', () => {
     expect(asked).toEqual([]);
   });
 
-  test('[X2] what fails behind a redirect is not before the first request', async () => {
+  test('[X2] a failure after a redirect does not count as before the dispatch', async () => {
     const { egress } = egressOf({ 'a.example.com': ['93.184.216.34'] }, () => moved('https://gone.example.com/'));
     const { get } = network([], { egress });
     await expect(get('https://a.example.com/')).rejects.toMatchObject({ code: 'fetch_failed', beforeDispatch: false });
   });
 
-  test('[X2] an answer past the limit is cut, and the egress is told the limit', async () => {
+  test('[X2] an answer past the limit is cut, and the egress gets the limit', async () => {
     const { sent, egress } = egressOf({ 'a.example.com': ['93.184.216.34'] }, () => new Response('x'.repeat(11)));
     const { get } = network([], { egress, limits: { fetchBytes: 10, fetchRedirects: 5, fetchTimeoutMs: 1_000 } });
     const response = await get('https://a.example.com/');
@@ -437,7 +437,7 @@ describe('with an egress', () => {
   });
 });
 
-test('[X2] a network fault says which address, and may be tried again', async () => {
+test('[X2] a network error contains the address and is retryable', async () => {
   const { get } = network([new Error('connection refused')]);
   await expect(get('https://example.com/x')).rejects.toMatchObject({
     code: 'fetch_failed',

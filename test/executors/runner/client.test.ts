@@ -1,4 +1,4 @@
-/** The Worker's client against a real runner: cuts, lost answers, aborts, refusals (R1, R7, R8). */
+/** The Worker's client with a real runner: cut connections, lost answers, aborts, refusals (R1, R7, R8). */
 import { randomUUID } from 'node:crypto';
 import { cpSync } from 'node:fs';
 
@@ -16,7 +16,7 @@ import {
 } from '../../../src/executors/runner/client.ts';
 import { RunnerError } from '../../../src/executors/runner/error.ts';
 
-/** Time that moves only when the test says so, for the client and the runner. */
+/** A clock for the client and the runner that only the test advances. */
 class ManualClock implements Clock {
   #now = Date.now();
   readonly #timers = new Set<{ readonly at: number; readonly callback: () => void }>();
@@ -49,12 +49,12 @@ interface Sent {
   readonly path: string;
 }
 
-/** The network between the two, with the faults that a test wants. */
+/** The network between the two, with errors that a test selects. */
 class Wire {
   readonly sent: Sent[] = [];
-  /** Called before a request goes out; throws to lose it. */
+  /** Called before a request is sent; throws to lose it. */
   before: (sent: Sent) => void = () => undefined;
-  /** Called with the answer; throws to lose that. */
+  /** Called with the answer; throws to lose it. */
   after: (sent: Sent, response: Response) => Response = (_sent, response) => response;
   readonly #streams = new Set<AbortController>();
   #underWay = 0;
@@ -72,7 +72,7 @@ class Wire {
     return this.after(sent, response);
   };
 
-  /** Whether no request is on its way, so that time may pass without one timing out. */
+  /** Whether no request is pending, so that the clock can advance without a timeout. */
   get isQuiet(): boolean {
     return this.#underWay === 0;
   }
@@ -87,7 +87,7 @@ class Wire {
     }
   }
 
-  /** Cuts every open stream. */
+  /** Closes every open stream. */
   cut(): void {
     for (const stream of this.#streams) stream.abort();
     this.#streams.clear();
@@ -115,7 +115,7 @@ function clientFor(changes: Partial<RunnerClientOptions> = {}): SingleRunner {
   });
 }
 
-/** A client that gets the answers to which `hold` says yes when they are released. */
+/** A client whose answers selected by `hold` arrive when they are released. */
 function heldClient(hold: (method: string, url: string) => boolean): {
   readonly held: SingleRunner;
   readonly release: () => void;
@@ -171,7 +171,7 @@ function start(what: RunnerJob = job(), by: RunnerClient = client): Running {
   const settle = (): void => {
     running.settled = true;
   };
-  // a test may look at the rejection later
+  // a test can handle the rejection later
   result.then(settle, settle);
   return running;
 }
@@ -188,7 +188,7 @@ async function program(at: number): Promise<FakeSandbox['started'][number]> {
   );
 }
 
-/** Lets time pass until something is so. */
+/** Advances the clock until the condition is true. */
 async function untilSo(check: () => void | Promise<void>): Promise<void> {
   await vi.waitFor(
     async () => {
@@ -200,7 +200,7 @@ async function untilSo(check: () => void | Promise<void>): Promise<void> {
 }
 
 describe('a job', () => {
-  test('[R3] what the making of its image says is told as it comes, and is no part of its output', async () => {
+  test('[R3] progress of its image build is reported as it arrives, and is not part of its output', async () => {
     await runner.close();
     sandbox = new FakeSandbox('docker');
     runner = await startRunner({ sandboxes: [sandbox], now: () => clock.now() });
@@ -213,7 +213,7 @@ describe('a job', () => {
     expect(running.output).toEqual(['build:building main.py\n', 'stdout:out']);
   });
 
-  test('[R1] its output is reported as it comes, and its end', async () => {
+  test('[R1] its output and its end are reported as they arrive', async () => {
     const running = start();
     const started = await program(0);
     started.print('one');
@@ -230,13 +230,13 @@ describe('a job', () => {
     expect(running.output.join('')).toBe('stdout:onestdout:two');
   });
 
-  test('[P14] code and values reach the runner apart', async () => {
+  test('[P14] the runner receives code and values separately', async () => {
     start(job({ kind: 'shell', code: 'echo $x' }));
     const { launch } = await program(0);
     expect(launch).toMatchObject({ source: 'echo $x', inputsJson: '{"x":[1,"é"]}', env: { x: '[1,"é"]' } });
   });
 
-  test('[R1] a script tool names its interpreter and its memory', async () => {
+  test('[R1] a script tool sends its interpreter and its memory limit', async () => {
     start(job({ kind: 'tool', runtime: 'shell', limits: { timeoutMs: 1_234.5, memoryMb: 512 } }));
     expect((await program(0)).launch).toMatchObject({
       interpreter: 'shell',
@@ -246,7 +246,7 @@ describe('a job', () => {
     });
   });
 
-  test('[R1] jobs of a session share one stream; another session has its own', async () => {
+  test('[R1] the jobs of a session share one stream; another session has its own', async () => {
     const first = start();
     await program(0);
     const second = start();
@@ -259,7 +259,7 @@ describe('a job', () => {
     expect(wire.count('GET', '/jobs')).toBe(0);
   });
 
-  test('[R1] the stream stays open for a moment for the next job, then closes', async () => {
+  test('[R1] the stream stays open for a short time after a job, then closes', async () => {
     const first = start();
     (await program(0)).end();
     await first.result;
@@ -277,7 +277,7 @@ describe('a job', () => {
     await vi.waitFor(() => expect(clock.pending).toBe(0), { timeout: 60_000 });
   });
 
-  test('[R7] two requests never carry the same token', async () => {
+  test('[R7] every request has its own token', async () => {
     const tokens = new Set<string>();
     const spying = clientFor({
       fetch: (input, init) => {
@@ -292,7 +292,7 @@ describe('a job', () => {
   });
 });
 
-test('[R1] a job that ended long ago gives its result and does not run again', async () => {
+test('[R1] a job that has ended returns its result again, and does not run twice', async () => {
   const what = job();
   const first = start(what);
   const started = await program(0);
@@ -304,7 +304,7 @@ test('[R1] a job that ended long ago gives its result and does not run again', a
   expect(sandbox.started.length).toBe(1);
 });
 
-test('[R2] a hint reaches the runner, and nobody waits for it', async () => {
+test('[R2] a prewarm hint reaches the runner, and the caller does not wait for it', async () => {
   const answered: number[] = [];
   wire.after = (_sent, response) => {
     answered.push(response.status);
@@ -312,7 +312,7 @@ test('[R2] a hint reaches the runner, and nobody waits for it', async () => {
   };
   for (const kind of ['python', 'shell', 'docker'] as const) client.prewarm({ session: 'ses_1', kind, runtime: null });
   client.prewarm({ session: 'ses_1', kind: 'tool', runtime: 'node' });
-  // this runner has no containers and says so, which nobody waits for either
+  // the same for this runner without containers, which refuses the hint
   const statuses = (): number[] => answered.toSorted((one, other) => one - other);
   await vi.waitFor(() => expect(statuses()).toEqual([202, 202, 202, 422]), { timeout: 60_000 });
   expect(wire.count('POST', '/prewarm')).toBe(4);
@@ -322,8 +322,8 @@ test('[R2] a hint reaches the runner, and nobody waits for it', async () => {
   client.prewarm({ session: 'ses_1', kind: 'python', runtime: null });
 });
 
-describe('a bad network', () => {
-  test('[R1] a cut stream is resumed: every piece of output once, in order', async () => {
+describe('an unreliable network', () => {
+  test('[R1] a cut stream is resumed: every piece of output arrives once, in order', async () => {
     const running = start();
     const started = await program(0);
     for (const text of ['a', 'b', 'c', 'd']) {
@@ -339,7 +339,7 @@ describe('a bad network', () => {
     expect(sandbox.started.length).toBe(1);
   });
 
-  test('[R1] a job that ends while the stream is cut is looked up', async () => {
+  test('[R1] the result of a job that ended while the stream was cut is looked up', async () => {
     const running = start();
     const started = await program(0);
     started.print('before ');
@@ -355,7 +355,7 @@ describe('a bad network', () => {
     expect(running.output.join('')).toBe('stdout:before stdout:after');
   });
 
-  test('[R1] an answer that was lost is asked for again: one execution', async () => {
+  test('[R1] after a lost answer the request is repeated, with one execution', async () => {
     let lost = 0;
     wire.after = ({ method }, response) => {
       if (method !== 'PUT' || lost === 2) return response;
@@ -370,7 +370,7 @@ describe('a bad network', () => {
   });
 
   test('[R1] a stream that is silent for too long counts as cut', async () => {
-    // a stream that opens and never says anything
+    // a stream that opens and sends nothing
     wire.after = ({ path }, response) =>
       path.startsWith('/events') && wire.count('GET', '/events') === 1 ? new Response(new ReadableStream()) : response;
     const running = start();
@@ -381,7 +381,7 @@ describe('a bad network', () => {
     expect(await running.result).toMatchObject({ end: 'exited' });
   });
 
-  test('[R1] a runner that is gone for good: the job is lost', async () => {
+  test('[R1] the job is lost if the runner never comes back', async () => {
     const running = start();
     (await program(0)).print('half');
     await vi.waitFor(() => expect(running.output.length).toBe(1), { timeout: 60_000 });
@@ -393,7 +393,7 @@ describe('a bad network', () => {
     expect(await running.result).toMatchObject({ end: 'lost', stdout: 'half' });
   });
 
-  test('[R1] a runner that begins anew does not know the job: it is lost, and the next one is heard', async () => {
+  test('[R1] a restarted runner does not know the job: it is lost, and the next job runs', async () => {
     const anew = new FakeSandbox();
     const next = await startRunner({ sandboxes: [anew], now: () => clock.now() });
     let moved = false;
@@ -421,7 +421,7 @@ describe('a bad network', () => {
 
 describe('a refusal', () => {
   test('[R8] a full runner: busy, before dispatch, with the time to wait', async () => {
-    // Those that run must not reach their time limit before the queue is full.
+    // Running jobs must not reach their timeout before the queue is full.
     const long = { timeoutMs: 600_000, memoryMb: null };
     const full = Array.from({ length: runnerLimits.jobsRunning + runnerLimits.jobsQueued }, () =>
       start(job({ limits: long })),
@@ -444,7 +444,7 @@ describe('a refusal', () => {
     for (const { stop } of full) stop.abort();
   });
 
-  test('[R7] a wrong secret: rejected, nothing ran', async () => {
+  test('[R7] a wrong secret is rejected without an execution', async () => {
     const fault = await start(
       job(),
       clientFor({ key: { id: null, secret: 'another secret of more than thirty-two characters' } }),
@@ -453,7 +453,7 @@ describe('a refusal', () => {
     expect(sandbox.started).toEqual([]);
   });
 
-  test('[R2] what no sandbox runs is rejected with the reason', async () => {
+  test('[R2] a job without a matching sandbox is rejected with the reason', async () => {
     const reason = 'needs a real machine';
     const other = await startRunner({
       sandboxes: [new FakeSandbox('wasm', { ok: false, reason })],
@@ -464,7 +464,7 @@ describe('a refusal', () => {
     await other.close();
   });
 
-  test('[R1] no runner at all: unavailable, known never to have been reached', async () => {
+  test('[R1] without a runner: unavailable, and certainly not dispatched', async () => {
     await runner.stop();
     const running = start();
     await untilSo(() => expect(wire.count('PUT', '/jobs')).toBe(limits.runnerAttempts));
@@ -472,7 +472,7 @@ describe('a refusal', () => {
     expect(await client.health()).toBeNull();
   });
 
-  test('[S7] a connection that broke: unavailable, and nobody knows whether it ran', async () => {
+  test('[S7] after a broken connection: unavailable, and it is unknown whether the job ran', async () => {
     wire.before = ({ method }) => {
       if (method === 'PUT') throw new Error('broken pipe');
     };
@@ -482,10 +482,10 @@ describe('a refusal', () => {
   });
 
   test.each([
-    ['nobody listens any more', () => Object.assign(new Error('refused'), { cause: { code: 'ECONNREFUSED' } })],
-    ['what stands before it knows no runner', () => new Response('no runner', { status: 503 })],
-  ])('[S7] an answer that was lost, and then %s: nobody knows whether it ran', async (_name, next) => {
-    // the runner takes the job, and dies before it can say so
+    ['a refused connection', () => Object.assign(new Error('refused'), { cause: { code: 'ECONNREFUSED' } })],
+    ['a proxy error', () => new Response('no runner', { status: 503 })],
+  ])('[S7] after a lost answer and then %s it is unknown whether the job ran', async (_name, next) => {
+    // the runner accepts the job, and ends before it answers
     wire.after = ({ method }, response) => {
       if (method !== 'PUT') return response;
       if (wire.count('PUT', '/jobs') === 1) throw new Error('reset');
@@ -501,7 +501,7 @@ describe('a refusal', () => {
 });
 
 describe('an abort', () => {
-  test('[R4] kills the job and settles at once with what was printed', async () => {
+  test('[R4] kills the job and settles at once with the output so far', async () => {
     const running = start();
     const started = await program(0);
     started.print('half');
@@ -511,7 +511,7 @@ describe('an abort', () => {
     await vi.waitFor(() => expect(started.signals).toEqual(['TERM']), { timeout: 60_000 });
   });
 
-  test('[R4] before the runner answered: the job does not go on', async () => {
+  test('[R4] before the runner’s answer kills the job', async () => {
     const { held, release } = heldClient((method) => method === 'PUT');
     const running = start(job(), held);
     const started = await program(0);
@@ -521,13 +521,13 @@ describe('an abort', () => {
     await vi.waitFor(() => expect(started.signals).toEqual(['TERM']), { timeout: 60_000 });
   });
 
-  test('[R4] before the start: nothing is sent', async () => {
+  test('[R4] before the start sends nothing', async () => {
     const stopped = AbortSignal.abort(new Error('too late'));
     await expect(client.run(job(), { signal: stopped, output: () => undefined })).rejects.toThrow('too late');
     expect(wire.sent).toEqual([]);
   });
 
-  test('[R4] a kill that was lost is sent again', async () => {
+  test('[R4] repeats a kill that was lost', async () => {
     const running = start();
     const started = await program(0);
     let lost = false;
@@ -543,8 +543,8 @@ describe('an abort', () => {
   });
 });
 
-describe('a look-up after a crash', () => {
-  /** What a client of a new life asks about a job of the old one. */
+describe('a lookup after a crash', () => {
+  /** What a client of a new host requests for a job of the previous one. */
   function lookUp(what: RunnerJob): { readonly output: string[]; readonly stop: AbortController } & {
     readonly found: Promise<JobResult | null>;
   } {
@@ -554,14 +554,14 @@ describe('a look-up after a crash', () => {
     return { output, stop, found: clientFor().lookup({ id: what.id, session: what.session }, observe) };
   }
 
-  test('[J2] a job that nobody knows: null', async () => {
+  test('[J2] an unknown job gives null', async () => {
     expect(await lookUp(job()).found).toBeNull();
   });
 
   test.each([
-    ['a 404 of something before the runner', () => new Response('no such host', { status: 404 })],
-    ['a page to log in', () => new Response('<html>', { status: 200 })],
-  ])("[J2] %s is no runner's word that it does not know the job", async (_name, answer) => {
+    ['a 404 from a proxy', () => new Response('no such host', { status: 404 })],
+    ['a login page', () => new Response('<html>', { status: 200 })],
+  ])('[J2] %s does not prove that the runner does not know the job', async (_name, answer) => {
     const what = job();
     start(what);
     const started = await program(0);
@@ -574,7 +574,7 @@ describe('a look-up after a crash', () => {
     await untilSo(() => expect(result).toMatchObject({ end: 'exited', exitCode: 3 }));
   });
 
-  test('[J2] a job that has ended: its result, with all that it printed', async () => {
+  test('[J2] a job that has ended gives its result with the whole output', async () => {
     const what = job();
     const running = start(what);
     const started = await program(0);
@@ -586,7 +586,7 @@ describe('a look-up after a crash', () => {
     expect(output).toEqual(['stdout:all of it']);
   });
 
-  test('[J2] a job that is running: waited for, its output from the beginning and once', async () => {
+  test('[J2] a running job is waited for, with its output from the beginning, once', async () => {
     const what = job();
     start(what);
     const started = await program(0);
@@ -600,13 +600,13 @@ describe('a look-up after a crash', () => {
     expect(sandbox.started.length).toBe(1);
   });
 
-  test('[J2] output that comes while the record is on its way is neither lost nor doubled', async () => {
+  test('[J2] output that arrives during the lookup is neither lost nor duplicated', async () => {
     const what = job();
     start(what);
     const started = await program(0);
     started.print('one ');
     const second = clientFor();
-    // the record arrives when the stream has long told how it ended
+    // the lookup answer arrives long after the stream has reported the end
     const { held, release } = heldClient((method, url) => method === 'GET' && url.includes('/jobs/'));
     const output: string[] = [];
     const found = held.lookup(what, {
@@ -623,11 +623,11 @@ describe('a look-up after a crash', () => {
     expect(output.join('')).toBe('one two three');
   });
 
-  test('[J2] a job that the runner lost: lost', async () => {
+  test('[J2] a job that the runner lost is lost', async () => {
     const what = job();
     start(what);
     await program(0);
-    // killed: nobody wrote down how the job ended
+    // killed, so the end of the job was not recorded
     const { stateDir } = runner;
     const copy = `${stateDir}-copy`;
     cpSync(stateDir, copy, { recursive: true });
@@ -641,7 +641,7 @@ describe('a look-up after a crash', () => {
     }
   });
 
-  test('[J2] a runner that stays out of reach: lost, after the time that a running job is waited for', async () => {
+  test('[J2] the job is lost if the runner stays unreachable for the time limit of a running job', async () => {
     const what = job();
     wire.before = () => {
       throw new Error('gone');
@@ -652,7 +652,7 @@ describe('a look-up after a crash', () => {
     await untilSo(() => expect(result).toMatchObject({ end: 'lost' }));
   });
 
-  test('[R4] a cancel during the look-up kills the job', async () => {
+  test('[R4] a cancel during the lookup kills the job', async () => {
     const what = job();
     start(what);
     const started = await program(0);

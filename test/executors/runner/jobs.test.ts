@@ -16,7 +16,7 @@ const script = toolOf(
   { name: 'stats', effects: 'pure' },
 );
 
-test('[P14] python and shell get their code to the letter and their values as inputs', async () => {
+test('[P14] python and shell get their code unchanged and their values as inputs', async () => {
   const runner = fakeRunner({ stdout: '42' });
   const context = contextOf({ runner });
   const inputs = { data: { a: '$(id)' } };
@@ -28,7 +28,7 @@ test('[P14] python and shell get their code to the letter and their values as in
   ]);
 });
 
-test('[R2] a level and labels that a manifest asks for go with the job', async () => {
+test('[R2] the sandbox level and the labels of a manifest are sent with the job', async () => {
   const runner = fakeRunner({});
   const asked = { sandbox: 'docker', labels: ['gpu'] } as const;
   const picky = toolOf(
@@ -43,7 +43,7 @@ test('[R2] a level and labels that a manifest asks for go with the job', async (
   expect(runner.jobs[3]).not.toHaveProperty('sandbox');
 });
 
-test('[R1] a job is named by runtime key and attempt, never by the model’s id', async () => {
+test('[R1] a job id is the runtime key and the attempt, never the model’s id', async () => {
   const runner = fakeRunner({});
   await pythonExecutor.execute(
     callOf({ code: 'x' }, { runtimeKey: 'ses_9/2/1/3', attempt: 4, timeoutMs: 1_500, action: { id: '../../x' } }),
@@ -56,7 +56,7 @@ test('[R1] a job is named by runtime key and attempt, never by the model’s id'
   });
 });
 
-test('[R3] a script tool gets its parameters as inputs, and its output is JSON where it is JSON', async () => {
+test('[R3] a script tool gets its parameters as inputs, and its output is parsed if it is JSON', async () => {
   const runner = fakeRunner({ stdout: '{"words": 3}\n' });
   const outcome = await toolExecutor.execute(callOf({ text: 'a b c' }, { tool: script }), contextOf({ runner }));
   expect(runner.jobs[0]).toMatchObject({
@@ -69,7 +69,7 @@ test('[R3] a script tool gets its parameters as inputs, and its output is JSON w
   expect(outcome).toEqual({ ok: true, output: { words: 3 } });
 });
 
-test('[R3] what a job prints streams as progress while it runs', async () => {
+test('[R3] the output of a running job streams as progress', async () => {
   const context = contextOf({ runner: fakeRunner({ stdout: 'out', stderr: 'err' }) });
   await pythonExecutor.execute(callOf({ code: 'x' }), context);
   expect(context.seen).toEqual([
@@ -101,7 +101,7 @@ test.each<[string, Partial<JobResult>, string, boolean]>([
     'python was lost: its runner went away while it was running, and it is unknown whether it finished',
     false,
   ],
-])('[R4] %s is told apart: %j', async (code, result, message, retryable) => {
+])('[R4] %s gives its own message: %j', async (code, result, message, retryable) => {
   const call = callOf({ code: 'x' }, { action: { type: 'python' } });
   expect(errorOf(await pythonExecutor.execute(call, contextOf({ runner: fakeRunner(result) })))).toEqual({
     code,
@@ -110,7 +110,7 @@ test.each<[string, Partial<JobResult>, string, boolean]>([
   });
 });
 
-test('[R4] of a long stderr, the end is told', async () => {
+test('[R4] the end of a long stderr is reported', async () => {
   const stderr = Array.from({ length: 10_000 }, (_, index) => `line ${index}`).join('\n');
   const { message } = errorOf(
     await pythonExecutor.execute(callOf({ code: 'x' }), contextOf({ runner: fakeRunner({ exitCode: 1, stderr }) })),
@@ -120,7 +120,7 @@ test('[R4] of a long stderr, the end is told', async () => {
   expect(message.length).toBeLessThan(2_100);
 });
 
-test('[S7] a failed exit is worth another try only for a tool that is idempotent', async () => {
+test('[S7] a non-zero exit is retryable only for an idempotent tool', async () => {
   for (const [effects, retryable] of [
     ['pure', false],
     ['idempotent', true],
@@ -155,7 +155,7 @@ test.each(['{"success": true, "error": null}', '{"status": "ok"}', '[{"success":
   },
 );
 
-test('[R3] python that prints {"success": false} has printed a value', async () => {
+test('[R3] for python, a printed {"success": false} is a value', async () => {
   const context = contextOf({ runner: fakeRunner({ stdout: '{"success": false}' }) });
   expect(await pythonExecutor.execute(callOf({ code: 'x' }), context)).toEqual({
     ok: true,
@@ -163,7 +163,7 @@ test('[R3] python that prints {"success": false} has printed a value', async () 
   });
 });
 
-test('[X4] without a runner, code fails clearly and was never dispatched', async () => {
+test('[X4] without a runner, code fails with a clear message before dispatch', async () => {
   for (const [executor, call] of [
     [pythonExecutor, callOf({ code: 'x' }, { action: { type: 'python' } })],
     [shellExecutor, callOf({ command: 'x' }, { action: { type: 'shell' } })],
@@ -186,7 +186,7 @@ const throwing = (fault: unknown): RunnerClient => ({
   health: () => Promise.resolve(null),
 });
 
-test('[R8] what the runner client throws keeps its code, its patience and whether anything was sent', async () => {
+test('[R8] an error of the runner client keeps its code, its delay and whether anything was sent', async () => {
   const fault = new EngineError('runner_unavailable', 'queue full', { beforeDispatch: true, retryAfterMs: 2_000 });
   expect(errorOf(await pythonExecutor.execute(callOf({ code: 'x' }), contextOf({ runner: throwing(fault) })))).toEqual({
     code: 'runner_unavailable',
@@ -197,13 +197,13 @@ test('[R8] what the runner client throws keeps its code, its patience and whethe
   });
 });
 
-test('[S8] a job that was stopped is aborted, whatever the client throws', async () => {
+test('[S8] a stopped job is aborted, whatever the client throws', async () => {
   const context = contextOf({ runner: throwing(new Error('socket hang up')) });
   context.abort.abort(new Error('cancelled'));
   expect(errorOf(await pythonExecutor.execute(callOf({ code: 'x' }), context))).toMatchObject({ code: 'aborted' });
 });
 
-test('[P16] inputs past the limit are refused before they are sent', async () => {
+test('[P16] inputs past the limit are refused before dispatch', async () => {
   const runner = fakeRunner({});
   const call = callOf({ code: 'x' }, { inputs: { big: 'ä'.repeat(limits.jobInputBytes / 2) } });
   expect(errorOf(await pythonExecutor.execute(call, contextOf({ runner })))).toMatchObject({
@@ -217,12 +217,12 @@ test.each([
   [pythonExecutor, {}, 'parameters.code: expected Python source, got nothing'],
   [pythonExecutor, { code: 5 }, 'parameters.code: expected Python source, got 5'],
   [shellExecutor, { command: ['ls'] }, 'parameters.command: expected a command line, got ["ls"]'],
-])('[P6] code that is no text is the model’s mistake', async (executor, parameters, message) => {
+])('[P6] code that is not a string is an error of the model', async (executor, parameters, message) => {
   const error = errorOf(await executor.execute(callOf(parameters), contextOf({ runner: fakeRunner({}) })));
   expect(error).toMatchObject({ code: 'invalid_parameters', message });
 });
 
-test('[M3] a built-in runs by its entrypoint, whatever the tool is called', async () => {
+test('[M3] a built-in runs by its entrypoint, whatever the name of the tool', async () => {
   const tool = toolOf({ type: 'builtin', entrypoint: 'calculator' }, { name: 'sums' });
   expect(await toolExecutor.execute(callOf({ expression: '6*7' }, { tool }), contextOf())).toEqual({
     ok: true,
@@ -234,7 +234,7 @@ describe('containers', () => {
   const docker = (parameters: Record<string, Json>, inputs = {}) =>
     callOf(parameters, { action: { type: 'docker' }, inputs });
 
-  test('[P14] the command, its arguments and the values reach the runner apart', async () => {
+  test('[P14] the runner receives the command, its arguments and the values separately', async () => {
     const runner = fakeRunner({ stdout: '{"rows": 3}\n' });
     const parameters = { image: 'library/python:3.13', command: 'python3 -c "$code"', args: ['$(id)', 7, true] };
     const outcome = await dockerExecutor.execute(docker(parameters, { code: 'x; id' }), contextOf({ runner }));
@@ -262,7 +262,7 @@ describe('containers', () => {
     [{ image: 'busybox', command: ['ls'] }, 'command'],
     [{ image: 'busybox', command: 'ls', args: 'a' }, 'args'],
     [{ image: 'busybox', command: 'ls', args: [{}] }, 'args'],
-  ])('[P6] %j is refused before anything is sent: %s', async (parameters, field) => {
+  ])('[P6] %j is refused before dispatch: %s', async (parameters, field) => {
     const runner = fakeRunner({});
     expect(errorOf(await dockerExecutor.execute(docker(parameters), contextOf({ runner })))).toMatchObject({
       code: 'invalid_parameters',
@@ -272,7 +272,7 @@ describe('containers', () => {
     expect(runner.jobs).toEqual([]);
   });
 
-  test('[M3] a tool with an image runs by the contract of tools', async () => {
+  test('[M3] a tool with an image runs under the contract of tools', async () => {
     const runner = fakeRunner({ stdout: '{"success": false, "error": "no"}' });
     const tool = toolOf(
       { type: 'container', image: 'tools/stats:1', build: null, memoryMb: 128, cpus: 2 },
@@ -322,21 +322,18 @@ describe('after a crash of the session', () => {
     ['python', pythonExecutor],
     ['shell', shellExecutor],
     ['docker', dockerExecutor],
-  ] as const)(
-    '[J2] %s asks what became of its job, by the key and attempt of the first time',
-    async (type, executor) => {
-      const runner = known({ stdout: '7' });
-      const context = contextOf({ runner });
-      const call = callOf({}, { runtimeKey: 'ses_9/2/1/3', attempt: 2, action: { type } });
-      expect(await executor.recover?.(call, context)).toEqual({ ok: true, output: 7 });
-      expect(runner.asked).toEqual([{ id: 'ses_9/2/1/3/2', session: 'ses_1' }]);
-      expect(context.seen).toEqual([{ stream: 'stdout', text: '7' }]);
-      expect(await executor.recover?.(call, contextOf({ runner: known(null) }))).toBeNull();
-      expect(await executor.recover?.(call, contextOf())).toBeNull();
-    },
-  );
+  ] as const)('[J2] %s looks up its job by the key and attempt of the first dispatch', async (type, executor) => {
+    const runner = known({ stdout: '7' });
+    const context = contextOf({ runner });
+    const call = callOf({}, { runtimeKey: 'ses_9/2/1/3', attempt: 2, action: { type } });
+    expect(await executor.recover?.(call, context)).toEqual({ ok: true, output: 7 });
+    expect(runner.asked).toEqual([{ id: 'ses_9/2/1/3/2', session: 'ses_1' }]);
+    expect(context.seen).toEqual([{ stream: 'stdout', text: '7' }]);
+    expect(await executor.recover?.(call, contextOf({ runner: known(null) }))).toBeNull();
+    expect(await executor.recover?.(call, contextOf())).toBeNull();
+  });
 
-  test('[J2] a script that said that it failed has failed; a built-in is not known anywhere', async () => {
+  test('[J2] a script that reported a failure has failed; a built-in has no lookup', async () => {
     const said = known({ stdout: '{"success": false, "error": "no"}' });
     expect(await toolExecutor.recover?.(callOf({}, { tool: script }), contextOf({ runner: said }))).toMatchObject({
       ok: false,
@@ -346,7 +343,7 @@ describe('after a crash of the session', () => {
     expect(await toolExecutor.recover?.(callOf({}, { tool: builtin }), contextOf({ runner: said }))).toBeNull();
   });
 
-  test('[J2] code that its runner lost: nobody knows what it did', async () => {
+  test('[J2] code that its runner lost has an unknown outcome', async () => {
     const call = callOf({}, { action: { type: 'python' } });
     const context = contextOf({ runner: known({ end: 'lost', exitCode: null }) });
     expect(await pythonExecutor.recover?.(call, context)).toMatchObject({
@@ -388,7 +385,7 @@ test('[M3] an http tool sends a query for GET and JSON otherwise', async () => {
   expect(post.asked).toMatchObject([{ url, body: '{"a":1}', headers: { 'content-type': 'application/json' } }]);
 });
 
-test('[M3] an http tool that answers an error has failed', async () => {
+test('[M3] an http tool with an error status has failed', async () => {
   const { fetch } = endpoint(new Response('nope', { status: 503, headers: { 'content-type': 'text/plain' } }));
   const tool = toolOf({ type: 'http', url: 'https://api.example.com/', method: 'GET', headers: {} });
   expect(errorOf(await toolExecutor.execute(callOf({}, { tool }), contextOf({ fetch })))).toMatchObject({
@@ -399,7 +396,7 @@ test('[M3] an http tool that answers an error has failed', async () => {
 });
 
 test.each([{ type: 'mcp', url: 'https://mcp.example.com/' } as const])(
-  '[M3] a tool of type $type says that it cannot run',
+  '[M3] a tool of type $type fails with the reason',
   async (implementation) => {
     expect(
       errorOf(await toolExecutor.execute(callOf({}, { tool: toolOf(implementation) }), contextOf())),
@@ -411,7 +408,7 @@ test.each([{ type: 'mcp', url: 'https://mcp.example.com/' } as const])(
   },
 );
 
-test('[H1] the list of executors says which run now and why the others do not', () => {
+test('[H1] the list of executors shows which are available, and why the others are not', () => {
   const available = (runner: Parameters<typeof executorList>[0]) =>
     executorList(runner)
       .filter((entry) => entry['available'] === true)
@@ -433,7 +430,7 @@ test('[H1] the list of executors says which run now and why the others do not', 
     'internal',
     'python',
   ]);
-  // Relics at the edge need no runner.
+  // Edge relics need no runner.
   expect(available(null)).toEqual(['tool', 'agent', 'relic', 'workflow', 'llm', 'internal']);
   expect(executorList(null).find((entry) => entry['type'] === 'python')).toMatchObject({
     needs_runner: true,

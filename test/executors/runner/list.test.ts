@@ -1,4 +1,4 @@
-/** RUNNER_URLS and RUNNER_SECRET as an operator writes them (H8, R7). */
+/** RUNNER_URLS and RUNNER_SECRET in an operator's notation (H8, R7). */
 import { expect, test } from 'vitest';
 
 import { parseRunnerUrls, parseSigningKeys } from '../../../src/executors/runner/list.ts';
@@ -15,12 +15,12 @@ test.each([
       { url: 'https://c.example', labels: ['x'] },
     ],
   ],
-])('[R7] the runners %s', (text, runners) => {
+])('[R7] the runner list %s is parsed', (text, runners) => {
   expect(parseRunnerUrls(text)).toEqual(runners);
 });
 
 test.each(['ftp://a.example', 'gpu', 'a.example:8790', 'https://a.example#a b#c', 'https://a.example#<x>'])(
-  '[H8] the list %s is refused and says what is wrong',
+  '[H8] the list %s is refused with the reason',
   (text) => {
     expect(() => parseRunnerUrls(text)).toThrow(/^RUNNER_URLS: "/);
   },
@@ -50,6 +50,6 @@ test.each([
       { id: null, secret: B },
     ],
   ],
-])('[R7] the keys %s', (text, keys) => {
+])('[R7] the key list %s is parsed', (text, keys) => {
   expect(parseSigningKeys(text)).toEqual(keys);
 });

@@ -1,4 +1,4 @@
-/** Several real runners behind one client: choice, staying together, failover (R7). */
+/** Several real runners behind one client: selection, session affinity, failover (R7). */
 import { randomUUID } from 'node:crypto';
 
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -17,9 +17,9 @@ interface Node {
   readonly sandbox: FakeSandbox;
   readonly runner: TestRunner;
   readonly relics: FakeRelicHost;
-  /** Requests that it got. */
+  /** Requests that it received. */
   readonly asked: string[];
-  /** The network to it is gone. */
+  /** The network to it is down. */
   cut: boolean;
 }
 
@@ -73,9 +73,9 @@ function poolOf(labels: readonly (readonly string[])[] = [[], [], []]): RunnerCl
     },
   });
 }
-/** Requests on their way: time that passes meanwhile would let them time out. */
+/** Pending requests: they would time out if the clock advanced. */
 let underWay = 0;
-/** Cuts what is open to a node. */
+/** Closes the open streams to a node. */
 const cuts = new Map<Node, () => void>();
 
 const job = (more: Partial<RunnerJob> = {}): RunnerJob => ({
@@ -93,7 +93,7 @@ function start(pool: RunnerClient, what: RunnerJob = job()): Promise<JobResult> 
   return pool.run(what, { signal: new AbortController().signal, output: () => undefined });
 }
 
-/** How many programs each node has started, once `total` of them have. */
+/** Number of programs that each node has started, once `total` of them have. */
 async function spread(total: number): Promise<number[]> {
   return await vi.waitFor(
     () => {
@@ -124,8 +124,8 @@ afterEach(async () => {
   await Promise.all(nodes.map(({ runner }) => runner.close()));
 });
 
-describe('the choice', () => {
-  test('[R7] sessions go to the least loaded runner, so that they spread', async () => {
+describe('runner selection', () => {
+  test('[R7] new sessions go to the least loaded runner', async () => {
     const pool = poolOf();
     for (let at = 0; at < 6; at += 1) {
       void start(pool, job({ session: `ses_${at}` }));
@@ -134,7 +134,7 @@ describe('the choice', () => {
     expect(await spread(6)).toEqual([2, 2, 2]);
   });
 
-  test('[R7] load that others have made counts', async () => {
+  test('[R7] load from other Workers counts', async () => {
     const first = poolOf();
     for (const session of ['a', 'b']) void start(first, job({ session }));
     await spread(2);
@@ -142,14 +142,14 @@ describe('the choice', () => {
     expect(await spread(3)).toEqual([1, 1, 1]);
   });
 
-  test("[R7] a session's jobs stay together: their events come over one stream", async () => {
+  test('[R7] all jobs of a session go to one runner and share one stream', async () => {
     const pool = poolOf();
     for (let at = 0; at < 5; at += 1) void start(pool);
     expect((await spread(5)).toSorted()).toEqual([0, 0, 5]);
     expect(nodes.flatMap(({ asked }) => asked).filter((line) => line === 'GET events')).toHaveLength(1);
   });
 
-  test('[R2] a job goes only where its level is, and never to another one', async () => {
+  test('[R2] a job goes only to a runner with its sandbox level', async () => {
     const strong = await startRunner({ sandboxes: [new FakeSandbox('bubblewrap')], now: () => clock.now() });
     try {
       const addresses = [...nodes.map(({ runner }) => runner.url), strong.url];
@@ -183,7 +183,7 @@ describe('the choice', () => {
     }
   });
 
-  test('[R7] a job goes only where its labels are', async () => {
+  test('[R7] a job goes only to a runner with its labels', async () => {
     const pool = poolOf([[], ['gpu'], ['gpu', 'big']]);
     void start(pool, job({ labels: ['gpu', 'big'] }));
     expect(await spread(1)).toEqual([0, 0, 1]);
@@ -194,7 +194,7 @@ describe('the choice', () => {
     });
   });
 
-  test('[R7] one runner is asked once whether it is there, and not again while it is heard', async () => {
+  test('[R7] a runner’s health is checked once, and not again while its stream is active', async () => {
     nodes = nodes.slice(0, 1);
     const [only] = nodes;
     const pool = poolOf();
@@ -222,7 +222,7 @@ describe('a runner that is down', () => {
     expect([second?.cut, third?.cut]).toEqual([false, false]);
   });
 
-  test("[R7] a session's next job goes elsewhere when its runner has gone", async () => {
+  test('[R7] the next job of a session goes to another runner if its runner is gone', async () => {
     const pool = poolOf();
     void start(pool).catch(() => undefined);
     await spread(1);
@@ -235,8 +235,8 @@ describe('a runner that is down', () => {
   });
 
   test.each([
-    ['an idempotent job is moved', true],
-    ['another job is lost, and runs nowhere else', false],
+    ['an idempotent job moves to another runner', true],
+    ['any other job is lost, and does not run again', false],
   ])('[S7] %s', async (_name, movable) => {
     const pool = poolOf();
     const running = start(pool, job({ movable }));
@@ -260,16 +260,16 @@ describe('a runner that is down', () => {
     expect(others()).toHaveLength(movable ? 1 : 0);
   });
 
-  test('[S7] a job that a runner cannot have taken goes to the next one, also an unsafe one', async () => {
+  test('[S7] a job that a runner cannot have accepted goes to the next one, even if it is unsafe', async () => {
     const pool = poolOf();
-    // known as healthy a moment ago
+    // healthy at the last check
     await pool.health();
     for (const node of nodes.slice(0, 2)) node.cut = true;
     void start(pool, job({ movable: false }));
     await untilSo(() => expect(nodes[2]?.sandbox.started).toHaveLength(1));
   });
 
-  test('[R7] when none is left, the refusal says so', async () => {
+  test('[R7] without an available runner the error gives the reason', async () => {
     for (const node of nodes) node.cut = true;
     const running = start(poolOf());
     running.catch(() => undefined);
@@ -279,8 +279,8 @@ describe('a runner that is down', () => {
   });
 });
 
-describe('a look-up', () => {
-  test('[J2] finds the job on the runner that has it', async () => {
+describe('a lookup', () => {
+  test('[J2] finds the job on its runner', async () => {
     const what = job();
     void start(poolOf(), what);
     await spread(1);
@@ -291,7 +291,7 @@ describe('a look-up', () => {
     expect(await found).toMatchObject({ end: 'exited', exitCode: 3, stdout: 'here' });
   });
 
-  test('[J2] a job that all of them do not know: null; with one out of reach nobody can say: lost', async () => {
+  test('[J2] of a job unknown to all gives null; if one runner is unreachable, the job is lost', async () => {
     const observe = { signal: new AbortController().signal, output: () => undefined };
     expect(await poolOf().lookup(job(), observe)).toBeNull();
     const [, second] = nodes;
@@ -320,7 +320,7 @@ describe('relics', () => {
   const holders = (space: string): Node[] =>
     nodes.filter(({ relics }) => relics.started.some(({ id }) => id.scope === space));
 
-  test('[R5] every Worker finds the same runner for a relic, and spaces spread over them', async () => {
+  test('[R5] every Worker finds the same runner for a relic, and scopes are spread over the runners', async () => {
     const spaces = Array.from({ length: 16 }, (_, at) => `ses_${at}`);
     for (const space of spaces) {
       expect(await ask(poolOf(), space)).toMatchObject({ ok: true, status: 200 });
@@ -330,7 +330,7 @@ describe('relics', () => {
     expect(new Set(spaces.map((space) => holders(space)[0])).size).toBeGreaterThan(1);
   });
 
-  test('[R5] while its runner is away, one with state is not served from elsewhere; one without is', async () => {
+  test('[R5] while its runner is down, a relic with state is unavailable; one without moves to another runner', async () => {
     const pool = poolOf();
     await ask(pool, 'ses_1');
     const [holder] = holders('ses_1');
@@ -343,13 +343,13 @@ describe('relics', () => {
     expect(holders('ses_1')).toHaveLength(2);
   });
 
-  test('[R5] the end of a session reaches all of them', async () => {
+  test('[R5] the end of a session is sent to all runners', async () => {
     await poolOf().stopRelics('ses_1', { forget: true });
     expect(nodes.map(({ relics }) => relics.forgotten)).toEqual(nodes.map(() => [{ scope: 'ses_1', name: null }]));
   });
 });
 
-test('[H1] health names every runner by its labels, and no address', async () => {
+test('[H1] health lists every runner by its labels, without addresses', async () => {
   const [first] = nodes;
   if (first !== undefined) first.cut = true;
   const health = await poolOf([['a'], ['b'], []]).health();

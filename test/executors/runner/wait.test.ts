@@ -1,4 +1,4 @@
-/** Work that could not be handed to any runner waits for one; what may have been sent does not (S7, R7). */
+/** Work that no runner has accepted waits for one; work that may have been sent does not (S7, R7). */
 import { randomUUID } from 'node:crypto';
 
 import { beforeEach, describe, expect, test, vi } from 'vitest';
@@ -12,14 +12,14 @@ import { FakeClock } from '../../support/fake-clock.ts';
 import { callOf, contextOf, errorOf } from '../support.ts';
 import { CONTAINER_RELIC, relicOf } from '../../support/definitions.ts';
 
-/** What the platform says of a refused connection and of a lost answer alike. */
+/** The platform's error for a refused connection and for a lost answer. */
 const LOST = 'Network connection lost.';
 const HEALTHY = { status: 'healthy' };
 
 let clock: FakeClock;
-/** What `/health` answers; null = nothing listens. */
+/** The answer of `/health`; null = no connection. */
 let health: object | null;
-/** What a job or a call is answered. */
+/** The answer to a job or a call. */
 let answer: () => Response;
 let sent: string[];
 let waits: string[];
@@ -103,7 +103,7 @@ const call = (): Watched<RelicAnswer> =>
     ),
   );
 
-/** Lets time pass a second at a time until something is so. */
+/** Advances the clock in steps of a second until the condition is true. */
 async function untilSo(check: () => void): Promise<void> {
   await vi.waitFor(
     () => {
@@ -132,7 +132,7 @@ describe.each(['one runner', 'several'])('%s', (which) => {
     expect(sent).toEqual(['PUT jobs']);
   });
 
-  test('[R7] a runner that is starting, or that says 503, has taken nothing either', async () => {
+  test('[R7] a runner that is starting, or that answers 503, has not accepted the job', async () => {
     const image = (name: string, state: string): object => ({ name, state, elapsed_ms: 1 });
     const images = [image('python3', 'building'), image('shell', 'ready'), image('node', 'waiting')];
     health = { status: 'starting', starting: { elapsed_ms: 1, images } };
@@ -146,7 +146,7 @@ describe.each(['one runner', 'several'])('%s', (which) => {
     await untilSo(() => expect(running.result).toMatchObject({ end: 'exited' }));
   });
 
-  test('[S8] without a runner it fails shortly before its time is up, and nothing was sent', async () => {
+  test('[S8] without a runner a job fails shortly before its timeout, and is never sent', async () => {
     health = null;
     const startedAt = clock.now();
     const running = start();
@@ -161,7 +161,7 @@ describe.each(['one runner', 'several'])('%s', (which) => {
     expect(sent).toEqual([]);
   });
 
-  test('[S7] a lost answer is no such proof: it fails at once, and is not sent again later', async () => {
+  test('[S7] a lost answer fails the job at once, which is not sent again', async () => {
     answer = () => {
       throw new Error(LOST);
     };
@@ -171,14 +171,14 @@ describe.each(['one runner', 'several'])('%s', (which) => {
     expect(sent).toHaveLength(limits.runnerAttempts);
   });
 
-  test('[R8] a full runner is left to the scheduler at once', async () => {
+  test('[R8] a job for a full runner fails at once, for the scheduler to retry', async () => {
     answer = () => Response.json({ detail: 'full' }, { status: 429, headers: { 'retry-after': '1' } });
     const running = start();
     await untilSo(() => expect(running.fault).toMatchObject({ code: 'runner_busy', retryAfterMs: 1_000 }));
     expect(waits).toEqual([]);
   });
 
-  test('[R5] a call of a relic waits as well', async () => {
+  test('[R5] a call to a relic waits too', async () => {
     health = null;
     const calling = call();
     await untilSo(() => expect(waits).toEqual(['the runner does not answer']));
@@ -201,7 +201,7 @@ describe.each(['one runner', 'several'])('%s', (which) => {
   });
 });
 
-test('[R7] a runner whose connection broke is asked again before it gets anything, however fresh its last word', async () => {
+test('[R7] after a broken connection the runner’s health is checked again before any request, however recent the last answer', async () => {
   const first = start();
   await untilSo(() => expect(first.result).not.toBeNull());
   health = null;
@@ -212,7 +212,7 @@ test('[R7] a runner whose connection broke is asked again before it gets anythin
   expect(sent).toEqual(['PUT jobs']);
 });
 
-test('[S7] an action says in its progress what it waits for, and is not tried again when its time was used up', async () => {
+test('[S7] a waiting action reports the reason as progress, and is not retried when its time is used up', async () => {
   health = null;
   const context = contextOf({ runner: pool });
   const outcome = pythonExecutor.execute(callOf({ code: 'x' }, { action: { type: 'python' } }), context);
