@@ -1,4 +1,4 @@
-/** Who may give orders: signed, expiring, once (R7). */
+/** Authentication of requests: signed, expiring, single use (R7). */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 
 import { parseKeys } from '../keys.ts';
@@ -29,7 +29,7 @@ async function expectRefused(response: Response): Promise<void> {
   const problem = (await response.json()) as { code: string; detail: string };
   expect(problem.code).toBe('unauthorized');
   expect(problem.detail).not.toContain(SECRET);
-  // nothing was done
+  // nothing was executed
   expect(sandbox.started).toEqual([]);
   expect((await runner.ask('GET', '/jobs/a')).status).toBe(404);
 }
@@ -41,11 +41,11 @@ const refused: readonly (readonly [string, Tampering])[] = [
   ['for another path', { sentTarget: '/jobs/a?x=1' }],
   ['for another job', { claims: { htu: '/jobs/b' } }],
   ['for another body', { sentBody: body.replace('print(1)', 'print(2)') }],
-  ['for no body', { sentBody: '' }],
+  ['for an empty body', { sentBody: '' }],
   ['that has expired', { claims: { iat: now - 120, exp: now - 60 } }],
   ['from the future', { claims: { iat: now + 600, exp: now + 660 } }],
   ['for longer than allowed', { claims: { iat: now, exp: now + limits.tokenSeconds * 10 } }],
-  ['long ago for a long time', { claims: { iat: now - 1_000, exp: now + 1_000 } }],
+  ['long ago with a long lifetime', { claims: { iat: now - 1_000, exp: now + 1_000 } }],
   ['for another audience', { claims: { aud: 'someone else' } }],
   ['without an audience', { claims: { aud: undefined } }],
   ['without an id', { claims: { jti: undefined } }],
@@ -54,7 +54,7 @@ const refused: readonly (readonly [string, Tampering])[] = [
   ['with another algorithm', { algorithm: 'HS512' }],
 ];
 
-describe('[R7] 401 and nothing done', () => {
+describe('[R7] refused with 401 and without an effect', () => {
   test.each(refused)('a request signed %s', async (_name, tampering) => {
     await expectRefused(await send(tampering));
   });
@@ -98,7 +98,7 @@ test('[R7] a signed request passes', async () => {
   expect(sandbox.started.length).toBe(1);
 });
 
-test('[R7] a clock that is off by a few seconds passes', async () => {
+test('[R7] a clock difference of a few seconds is accepted', async () => {
   const skew = limits.clockSkewSeconds - 3;
   expect((await send({ claims: { iat: now + skew, exp: now + skew + 60 } })).status).toBe(202);
 });
@@ -120,7 +120,7 @@ describe('keys by id', () => {
     return (await fetch(await signed(runner.url, 'PUT', '/jobs/k', body, tampering))).status;
   }
 
-  test('[R7] the old and the new key are good at once, each by its id and no other', async () => {
+  test('[R7] the old and the new key are valid at the same time, each only with its id', async () => {
     await runner.close();
     runner = await startRunner({ sandboxes: [sandbox], secret: `2026-12=${NEW}, 2026-11=${old}` });
     expect(await status({ secret: NEW, keyId: '2026-12' })).toBe(202);
@@ -130,7 +130,7 @@ describe('keys by id', () => {
     expect(await status({ secret: NEW })).toBe(401);
   });
 
-  test('[R7] a secret without an id goes on beside named ones', async () => {
+  test('[R7] a secret without an id remains valid beside named ones', async () => {
     await runner.close();
     runner = await startRunner({ sandboxes: [sandbox], secret: `2026-12=${NEW},${old}` });
     expect(await status({ secret: NEW, keyId: '2026-12' })).toBe(202);
@@ -138,7 +138,7 @@ describe('keys by id', () => {
     expect(await status({ secret: old, keyId: '' })).toBe(401);
   });
 
-  test('[R7] a key that is not listed any more is worth nothing', async () => {
+  test('[R7] a key that is no longer listed is invalid', async () => {
     await runner.close();
     runner = await startRunner({ sandboxes: [sandbox], secret: `2026-12=${NEW}` });
     await expectRefused(
@@ -159,7 +159,7 @@ describe('keys by id', () => {
   });
 });
 
-test('[R7] a request for another runner with the same keys is worth nothing here', async () => {
+test('[R7] a request signed for another runner with the same keys is refused', async () => {
   await runner.close();
   runner = await startRunner({ sandboxes: [sandbox], publicHost: 'a.example' });
   const send = async (claims: Record<string, unknown>): Promise<number> =>

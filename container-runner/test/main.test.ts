@@ -63,7 +63,7 @@ async function readyOf(service: Service): Promise<{ url: string; sandbox: Record
   return JSON.parse(service.out()) as { url: string; sandbox: Record<string, string | null> };
 }
 
-test('[R1] says that it is ready in one line of JSON, and what it uses', { timeout: SLOW }, async () => {
+test('[R1] prints one line of JSON when it is ready, with its configuration', { timeout: SLOW }, async () => {
   const service = launch({ RUNNER_SANDBOX: 'wasm' });
   expect(await readyOf(service)).toMatchObject({
     ready: true,
@@ -76,7 +76,7 @@ test('[R1] says that it is ready in one line of JSON, and what it uses', { timeo
 });
 
 test.each(['SIGTERM', 'SIGINT'] as const)(
-  '[R4] %s ends what runs and everything it started',
+  '[R4] %s ends all jobs and everything that they started',
   { timeout: SLOW },
   async (signal) => {
     const service = launch({ RUNNER_SANDBOX: 'process', RUNNER_ALLOW_PROCESS: '1', RUNNER_DRAIN_SECONDS: '0' });
@@ -113,7 +113,7 @@ describe('SIGTERM', () => {
   const another = async (url: string): Promise<Response> =>
     await fetch(await signed(url, 'PUT', '/jobs/b', JSON.stringify({ kind: 'shell', session: 's', code: 'true' })));
 
-  test('[R8] refuses new jobs with the time to come back, and lets running ones end', { timeout: SLOW }, async () => {
+  test('[R8] refuses new jobs with Retry-After, and lets running ones end', { timeout: SLOW }, async () => {
     const { service, url } = await launched('20');
     service.child.kill('SIGTERM');
     const refused = await vi.waitFor(
@@ -127,7 +127,7 @@ describe('SIGTERM', () => {
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
     expect(await (await fetch(`${url}/health`)).json()).toMatchObject({ status: 'draining', jobs: { running: 1 } });
     expect(await (await fetch(`${url}/metrics`)).text()).toContain('cortex_runner_draining 1');
-    // the same job is still the same job
+    // a repeated request is still the same job
     await fs.writeFile(path.join(stateDir, 'proxy'), '');
     expect(await service.ended).toBe(0);
     const next = launch({ RUNNER_SANDBOX: 'wasm' });
@@ -136,13 +136,13 @@ describe('SIGTERM', () => {
     expect(record).toMatchObject({ state: 'ended', end: 'exited', exit_code: 0, stdout: 'finished\n' });
   });
 
-  test('[R8] ends what is not done within the time', { timeout: SLOW }, async () => {
+  test('[R8] ends jobs that exceed the drain time', { timeout: SLOW }, async () => {
     const { service } = await launched('0.3');
     service.child.kill('SIGTERM');
     expect(await service.ended).toBe(0);
   });
 
-  test('[R8] twice, or SIGINT after it: at once', { timeout: SLOW }, async () => {
+  test('[R8] twice, or followed by SIGINT, ends jobs at once', { timeout: SLOW }, async () => {
     const { service, url } = await launched('600');
     service.child.kill('SIGTERM');
     await vi.waitFor(async () => expect((await another(url)).status).toBe(503), { timeout: 60_000 });
@@ -151,7 +151,7 @@ describe('SIGTERM', () => {
   });
 });
 
-test('[R1] logs are lines of JSON and hold neither secrets nor code nor inputs', { timeout: SLOW }, async () => {
+test('[R1] logs are lines of JSON without secrets, code and inputs', { timeout: SLOW }, async () => {
   const service = launch({ RUNNER_SANDBOX: 'process', RUNNER_ALLOW_PROCESS: '1', RUNNER_LOG: 'debug' });
   const { url } = await readyOf(service);
   const body = JSON.stringify({
@@ -181,32 +181,36 @@ test('[R1] logs are lines of JSON and hold neither secrets nor code nor inputs',
   expect(service.err()).not.toContain(SECRET);
 });
 
-test('[R1] a runner that is killed leaves nothing running, and says lost afterwards', { timeout: SLOW }, async () => {
-  const service = launch({ RUNNER_SANDBOX: 'wasm' });
-  const { url } = await readyOf(service);
-  const body = JSON.stringify({ kind: 'python', session: 's', code: 'print("in")\nwhile True: pass' });
-  await fetch(await signed(url, 'PUT', '/jobs/a', body));
-  await vi.waitFor(
-    async () => {
-      const record = (await (await fetch(await signed(url, 'GET', '/jobs/a', ''))).json()) as { stdout: string };
-      expect(record.stdout).toBe('in\n');
-    },
-    { timeout: SLOW, interval: 100 },
-  );
-  const tree = treeOf(service.child.pid ?? 0);
-  expect(tree.length).toBeGreaterThan(0);
-  service.child.kill('SIGKILL');
-  await service.ended;
-  if (process.platform === 'linux') {
-    await vi.waitFor(() => expect(tree.filter(isAlive)).toEqual([]), { timeout: 60_000 });
-  }
-  const next = launch({ RUNNER_SANDBOX: 'wasm' });
-  const again = await readyOf(next);
-  const record = await (await fetch(await signed(again.url, 'GET', '/jobs/a', ''))).json();
-  expect(record).toMatchObject({ state: 'ended', end: 'lost', stdout: 'in\n' });
-});
+test(
+  '[R1] a killed runner leaves no process running, and reports lost jobs after the restart',
+  { timeout: SLOW },
+  async () => {
+    const service = launch({ RUNNER_SANDBOX: 'wasm' });
+    const { url } = await readyOf(service);
+    const body = JSON.stringify({ kind: 'python', session: 's', code: 'print("in")\nwhile True: pass' });
+    await fetch(await signed(url, 'PUT', '/jobs/a', body));
+    await vi.waitFor(
+      async () => {
+        const record = (await (await fetch(await signed(url, 'GET', '/jobs/a', ''))).json()) as { stdout: string };
+        expect(record.stdout).toBe('in\n');
+      },
+      { timeout: SLOW, interval: 100 },
+    );
+    const tree = treeOf(service.child.pid ?? 0);
+    expect(tree.length).toBeGreaterThan(0);
+    service.child.kill('SIGKILL');
+    await service.ended;
+    if (process.platform === 'linux') {
+      await vi.waitFor(() => expect(tree.filter(isAlive)).toEqual([]), { timeout: 60_000 });
+    }
+    const next = launch({ RUNNER_SANDBOX: 'wasm' });
+    const again = await readyOf(next);
+    const record = await (await fetch(await signed(again.url, 'GET', '/jobs/a', ''))).json();
+    expect(record).toMatchObject({ state: 'ended', end: 'lost', stdout: 'in\n' });
+  },
+);
 
-test('[H8] a port that is taken: says so and what to do', async () => {
+test('[H8] a port in use is reported with advice', async () => {
   const holder = net.createServer();
   await new Promise<void>((resolve) => {
     holder.listen(0, '127.0.0.1', resolve);
@@ -228,7 +232,7 @@ test.each([
   ['RUNNER_MAX_MEMORY_MB', '128'],
   ['RUNNER_MAX_SECONDS', 'ten'],
   ['RUNNER_ALLOW_PROCESS', 'perhaps'],
-])('[H8] %s=%j: does not start, and names it', async (name, value) => {
+])('[H8] %s=%j is refused at start with its name', async (name, value) => {
   const service = launch({ [name]: value });
   expect(await service.ended).toBe(1);
   expect(service.err()).toContain(name);

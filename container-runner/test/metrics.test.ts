@@ -1,4 +1,4 @@
-/** What Prometheus reads (R1). */
+/** The metrics for Prometheus (R1). */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
 import { FakeRelicHost } from './support/fake-relic-host.ts';
@@ -18,7 +18,7 @@ afterEach(async () => {
 
 const read = async (): Promise<string> => await (await fetch(`${runner.url}/metrics`)).text();
 
-test('[R1] counts what runs, what has ended and how, and requests by route', async () => {
+test('[R1] count running jobs, ended jobs by outcome, and requests by route', async () => {
   await runner.put('ses/1', job({ kind: 'python', code: 'x' }));
   await runner.put('ses/2', job({ kind: 'shell', code: 'y' }));
   sandbox.started[0]?.end({ exitCode: 1 });
@@ -39,11 +39,11 @@ test('[R1] counts what runs, what has ended and how, and requests by route', asy
   }
   expect(text).toMatch(/cortex_runner_ledger_bytes [1-9]/);
   expect(text).toMatch(/cortex_runner_process_resident_memory_bytes \d/);
-  // names of jobs and sessions would make a figure of each
+  // names of jobs and sessions would create a separate series for each
   expect(text).not.toMatch(/ses[_/]/);
 });
 
-test('[R1] follows the text format of Prometheus', async () => {
+test('[R1] follow the text format of Prometheus', async () => {
   const response = await fetch(`${runner.url}/metrics`);
   expect(response.headers.get('content-type')).toContain('text/plain; version=0.0.4');
   const lines = (await response.text())

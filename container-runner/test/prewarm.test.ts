@@ -1,4 +1,4 @@
-/** Sandboxes held ready for a session: used once by its next job, released if it does not come. */
+/** Sandboxes reserved for a session: the next job uses the sandbox once; an unused one is released. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 
 import { limits } from '../limits.ts';
@@ -8,7 +8,7 @@ import { WarmPool } from '../sandbox/warm-pool.ts';
 import { FakeSandbox } from './support/fake-sandbox.ts';
 import { job, startRunner, type TestRunner } from './support/test-runner.ts';
 
-describe('over the API', () => {
+describe('through the API', () => {
   let sandbox: FakeSandbox;
   let runner: TestRunner;
   beforeEach(async () => {
@@ -20,7 +20,7 @@ describe('over the API', () => {
   });
   const prewarm = (body: Record<string, unknown>): Promise<Response> => runner.ask('POST', '/prewarm', body);
 
-  test('a job of the session meets what was held for it, and the next one does not', async () => {
+  test('the next job of the session gets the reserved sandbox, and later jobs do not', async () => {
     const answer = await prewarm({ session: 'ses_test', kind: 'python' });
     expect(answer.status).toBe(202);
     expect(await answer.json()).toEqual({ held: true });
@@ -29,14 +29,14 @@ describe('over the API', () => {
     await vi.waitFor(() => expect(sandbox.started.map(({ held }) => held)).toEqual([true, false]), { timeout: 60_000 });
   });
 
-  test("what is held for one session, or one interpreter, is no other one's", async () => {
+  test('a sandbox reserved for one session or interpreter is not used by another', async () => {
     await prewarm({ session: 'ses_other', kind: 'python' });
     await prewarm({ session: 'ses_test', kind: 'tool', runtime: 'node' });
     await runner.put('a', job({ kind: 'python', code: '1' }));
     await vi.waitFor(() => expect(sandbox.started.map(({ held }) => held)).toEqual([false]), { timeout: 60_000 });
   });
 
-  test('for images it is the one that the session used last, and nothing before that', async () => {
+  test('for images, the last used image of the session is reserved, and none before its first use', async () => {
     const containers = new FakeSandbox('docker');
     const other = await startRunner({ sandboxes: [containers] });
     try {
@@ -73,7 +73,7 @@ describe('over the API', () => {
     },
   );
 
-  test('stopping releases what is held', async () => {
+  test('stopping the runner releases reserved sandboxes', async () => {
     await prewarm({ session: 'ses_test', kind: 'python' });
     await runner.stop();
     expect(sandbox.releases).toBe(1);
@@ -93,7 +93,7 @@ describe('over time', () => {
     vi.useRealTimers();
   });
 
-  test('what nobody uses is released', async () => {
+  test('an unused reservation is released', async () => {
     expect(prewarmer.hold('s', 'shell', undefined)).toBe(true);
     await vi.advanceTimersByTimeAsync(limits.prewarmMs);
     expect(sandbox.releases).toBe(1);
@@ -101,14 +101,14 @@ describe('over time', () => {
     expect(await prewarmer.take('s', sandbox, 'shell')).toBe(null);
   });
 
-  test("what was taken is not released behind its user's back", async () => {
+  test('a sandbox in use is not released', async () => {
     prewarmer.hold('s', 'shell', undefined);
     expect(await prewarmer.take('s', sandbox, 'shell')).not.toBe(null);
     await vi.advanceTimersByTimeAsync(limits.prewarmMs * 2);
     expect(sandbox.releases).toBe(0);
   });
 
-  test('only so many are held for everybody together', () => {
+  test('the total number of reservations is limited', () => {
     const granted = Array.from({ length: limits.prewarmed + 5 }, (_, at) =>
       prewarmer.hold(`s${at}`, 'shell', undefined),
     );
@@ -116,7 +116,7 @@ describe('over time', () => {
     expect(sandbox.holds).toBe(limits.prewarmed);
   });
 
-  test('one that could not be made is no reason to fail', async () => {
+  test('a sandbox that cannot be created is not an error', async () => {
     sandbox.holdFails = true;
     prewarmer.hold('s', 'shell', undefined);
     expect(await prewarmer.take('s', sandbox, 'shell')).toBe(null);
@@ -138,7 +138,7 @@ describe('the pool', () => {
     }
   }
 
-  test('one that was not used comes back; past the size it is ended', async () => {
+  test('an unused sandbox is returned; past the size of the pool it is ended', async () => {
     const waiting: ((warm: Warm) => void)[] = [];
     const pool = new WarmPool(
       1,
@@ -154,7 +154,7 @@ describe('the pool', () => {
     await pool.close();
   });
 
-  test('one that dies while it waits is replaced, and never handed out', async () => {
+  test('a sandbox that dies while it waits is replaced, and never used', async () => {
     const made: Warm[] = [];
     const pool = new WarmPool(1, () => {
       const warm = new Warm();
@@ -169,7 +169,7 @@ describe('the pool', () => {
     await pool.close();
   });
 
-  test('after three deaths in a row it stops filling, and takes up again when one could be made', async () => {
+  test('after three deaths in a row the pool stops filling, and continues after a success', async () => {
     let made = 0;
     let broken = true;
     const pool = new WarmPool(1, () => {

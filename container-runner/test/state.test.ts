@@ -1,4 +1,4 @@
-/** A state folder with garbage in it, on a disk that is full or read-only (R1): the runner serves, or says why not. */
+/** A damaged state folder, or a full or read-only disk (R1): the runner serves, or reports the reason. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import fs from 'node:fs/promises';
@@ -87,7 +87,7 @@ const GARBAGE: Readonly<Record<string, () => Promise<void> | void>> = {
 };
 
 describe('the ledger is', () => {
-  test.each(Object.entries(GARBAGE))('[R1] %s: it is set aside and named, and jobs run', async (_, make) => {
+  test.each(Object.entries(GARBAGE))('[R1] %s: it is renamed and reported, and jobs run', async (_, make) => {
     await make();
     const first = await start();
     expect((await first.put('new', job({ kind: 'python', code: '1' }))).status).toBe(202);
@@ -95,14 +95,14 @@ describe('the ledger is', () => {
     const names = await setAsideIn(first);
     expect(names).toEqual([expect.stringMatching(SET_ASIDE)]);
     expect(await fs.lstat(at(names[0] ?? ''))).toBeDefined();
-    // the next start sets nothing aside, and still names what is there
+    // the next start renames nothing, and still reports the renamed files
     await first.stop();
     const again = await start();
     expect((await again.ask('GET', '/jobs/new')).status).toBe(200);
     expect(await setAsideIn(again)).toEqual(names);
   });
 
-  test('[R1] set aside with its log and its index, so that it can be opened for a rescue', async () => {
+  test('[R1] renamed with its log and its index, so that its data can be recovered', async () => {
     for (const suffix of ['', '-wal', '-shm']) await fs.writeFile(at(`jobs.sqlite${suffix}`), `garbage${suffix}`);
     const [name = ''] = await setAsideIn(await start());
     for (const suffix of ['', '-wal', '-shm']) {
@@ -110,7 +110,7 @@ describe('the ledger is', () => {
     }
   });
 
-  test('[R1] garbage twice in the same moment: both are kept', async () => {
+  test('[R1] damaged twice at the same time: both files are kept', async () => {
     const state = new StateFolder(stateDir, { now: () => NOW, onSetAside: () => undefined });
     for (const text of ['first', 'second']) {
       await fs.writeFile(at('jobs.sqlite'), text);
@@ -119,7 +119,7 @@ describe('the ledger is', () => {
     expect(state.setAsideNames()).toEqual([`jobs.sqlite${SUFFIX}-2`, `jobs.sqlite${SUFFIX}`]);
   });
 
-  test('[R1] empty, or beside a log of garbage: nothing is set aside', async () => {
+  test('[R1] empty, or has a damaged log: nothing is renamed', async () => {
     await fs.writeFile(at('jobs.sqlite'), '');
     await fs.writeFile(at('jobs.sqlite-wal'), randomBytes(9_000));
     const first = await start();
@@ -127,7 +127,7 @@ describe('the ledger is', () => {
     expect(await setAsideIn(first)).toEqual([]);
   });
 
-  test('[R1] a new one: its events come after all that a reader has seen of the one before', async () => {
+  test('[R1] new: its event numbers are higher than all that a reader has received before', async () => {
     const state = new StateFolder(stateDir, { now: () => NOW, onSetAside: () => undefined });
     ledgerWithJob();
     const before = openLedger(state, Date.now);
@@ -144,7 +144,7 @@ describe('the ledger is', () => {
     after.close();
   });
 
-  test('[J9] of a newer version: the start is refused with the file and what to do, and nothing is touched', async () => {
+  test('[J9] from a newer version: the start is refused with the file name and advice, and nothing changes', async () => {
     ledgerWithJob();
     sql('PRAGMA user_version = 2');
     await expect(start()).rejects.toThrow(/jobs\.sqlite was written by a newer version .*Start that version, or move/);
@@ -154,14 +154,14 @@ describe('the ledger is', () => {
   });
 });
 
-test('[R1] a file has the name of the folder: the start is refused with its name', async () => {
+test('[R1] a file with the name of the folder: the start is refused with its name', async () => {
   await fs.rm(directory, { recursive: true });
   await fs.writeFile(directory, '');
   await expect(start()).rejects.toThrow(/runner\/jobs\.sqlite cannot be used: its folder is not a directory/);
   await fs.rm(directory);
 });
 
-describe('a row of the ledger is garbage', () => {
+describe('a row of the ledger is damaged', () => {
   test.each(['no JSON', '', '[]', '5', '{"text":7}', '{"text":\n"x"}', '{"text":"a"}\n\nevent: forged'])(
     '[R1] a payload of %j: the job and the stream are served',
     async (data) => {
@@ -178,7 +178,7 @@ describe('a row of the ledger is garbage', () => {
     },
   );
 
-  test('[R1] states, ends and types that do not exist', async () => {
+  test('[R1] by unknown states, ends and types', async () => {
     ledgerWithJob();
     sql(`INSERT INTO jobs (id, session, kind, state, request_hash, created_at) VALUES ('odd', 's', '', 'dancing', '', 0);
       UPDATE jobs SET end = 'eaten', ended_at = NULL WHERE id = 'old'; UPDATE events SET type = 'song' WHERE type = 'stdout'`);
@@ -188,7 +188,7 @@ describe('a row of the ledger is garbage', () => {
   });
 });
 
-test('[R1] what names this runner to the engine is garbage: set aside', async () => {
+test('[R1] the file with this runner’s id is damaged: it is renamed', async () => {
   const { identityOf } = await import('../sandbox/docker.ts');
   const named: string[] = [];
   const state = new StateFolder(stateDir, { now: () => NOW, onSetAside: (name) => named.push(name) });
@@ -202,7 +202,7 @@ test('[R1] what names this runner to the engine is garbage: set aside', async ()
   expect(named).toEqual([`instance${SUFFIX}`, `instance${SUFFIX}-2`]);
 });
 
-test('[R1] a snapshot of the interpreter that was cut off is set aside, and python runs', async () => {
+test('[R1] an incomplete snapshot of the interpreter is renamed, and python runs', async () => {
   withSnapshot(stateDir);
   const snapshot = (await fs.readdir(directory)).find((name) => name.endsWith('.snapshot')) ?? '';
   await fs.truncate(at(snapshot), 100_000);
@@ -211,7 +211,7 @@ test('[R1] a snapshot of the interpreter that was cut off is set aside, and pyth
   expect(await setAsideIn(runner)).toEqual([expect.stringMatching(`^${snapshot}.set-aside-`)]);
 });
 
-/** A disk of our own needs a mount, which a namespace may make. */
+/** A separate disk needs a mount, which a namespace permits. */
 const UNSHARE = process.getuid?.() === 0 ? ['--mount'] : ['--user', '--map-root-user', '--mount'];
 const canMount =
   process.platform === 'linux' &&
@@ -227,7 +227,7 @@ describe.skipIf(!canMount && process.env['CI'] !== 'true')('the disk is', () => 
     out(): string;
     err(): string;
   }
-  /** The runner with its state on a disk of the given size; `go` = a file whose deletion gives the space back. */
+  /** The runner with its state on a disk of the given size; `go` = a file whose deletion frees space. */
   function launch(options: string, after = ''): Service {
     const script = `mount -t tmpfs -o ${options} none "$CORTEX_STATE_DIR" && ${after}exec "$@"`;
     const started = spawn('unshare', [...UNSHARE, 'sh', '-c', script, 'sh', process.execPath, MAIN], {
@@ -252,7 +252,7 @@ describe.skipIf(!canMount && process.env['CI'] !== 'true')('the disk is', () => 
     return { ended, out: () => out, err: () => err };
   }
 
-  test('[R1] read-only: the start is refused with the file and what to do', { timeout: SLOW }, async () => {
+  test('[R1] read-only: the start is refused with the file name and advice', { timeout: SLOW }, async () => {
     const service = launch('size=4m', 'mount -o remount,ro "$CORTEX_STATE_DIR" && ');
     expect(await service.ended).toBe(1);
     expect(service.err()).toMatch(
@@ -261,41 +261,45 @@ describe.skipIf(!canMount && process.env['CI'] !== 'true')('the disk is', () => 
     expect(service.err()).not.toContain('    at ');
   });
 
-  test('[R1] full: jobs are refused by name, what runs ends, and the runner serves on', { timeout: SLOW }, async () => {
-    const service = launch('size=4m');
-    await vi.waitFor(() => expect(service.out()).toContain('\n'), { timeout: SLOW });
-    const { url } = JSON.parse(service.out()) as { url: string };
-    const ask = async (method: string, target: string, body = ''): Promise<Response> =>
-      await fetch(await signed(url, method, target, body));
-    const code = 'head -c 900000 /dev/urandom | base64 -w 0 | head -c 900000';
-    const statuses: number[] = [];
-    for (let number = 0; number < 30; number += 1) {
-      const response = await ask('PUT', `/jobs/${number}`, JSON.stringify({ kind: 'shell', session: 's', code }));
-      statuses.push(response.status);
-      if (response.status === 503) {
-        expect(response.headers.get('retry-after')).toBe('5');
-        expect(await response.json()).toMatchObject({
-          code: 'storage',
-          detail: expect.stringMatching(/^The ledger jobs\.sqlite failed: no space is left on the disk$/),
-        });
-        break;
+  test(
+    '[R1] full: jobs are refused with the reason, running jobs end, and the runner keeps serving',
+    { timeout: SLOW },
+    async () => {
+      const service = launch('size=4m');
+      await vi.waitFor(() => expect(service.out()).toContain('\n'), { timeout: SLOW });
+      const { url } = JSON.parse(service.out()) as { url: string };
+      const ask = async (method: string, target: string, body = ''): Promise<Response> =>
+        await fetch(await signed(url, method, target, body));
+      const code = 'head -c 900000 /dev/urandom | base64 -w 0 | head -c 900000';
+      const statuses: number[] = [];
+      for (let number = 0; number < 30; number += 1) {
+        const response = await ask('PUT', `/jobs/${number}`, JSON.stringify({ kind: 'shell', session: 's', code }));
+        statuses.push(response.status);
+        if (response.status === 503) {
+          expect(response.headers.get('retry-after')).toBe('5');
+          expect(await response.json()).toMatchObject({
+            code: 'storage',
+            detail: expect.stringMatching(/^The ledger jobs\.sqlite failed: no space is left on the disk$/),
+          });
+          break;
+        }
+        await vi.waitFor(
+          async () => {
+            const health = (await (await fetch(`${url}/health`)).json()) as { jobs: { running: number } };
+            expect(health.jobs.running).toBe(0);
+          },
+          { timeout: SLOW, interval: 50 },
+        );
       }
-      await vi.waitFor(
-        async () => {
-          const health = (await (await fetch(`${url}/health`)).json()) as { jobs: { running: number } };
-          expect(health.jobs.running).toBe(0);
-        },
-        { timeout: SLOW, interval: 50 },
-      );
-    }
-    expect(statuses.at(-1)).toBe(503);
-    expect(await (await fetch(`${url}/health`)).json()).toMatchObject({ status: 'healthy', jobs: { running: 0 } });
-    // what is known can still be asked for, and killed
-    expect((await ask('GET', '/jobs/0')).status).toBe(200);
-    const again = await signed(url, 'GET', '/jobs/0', '');
-    expect((await fetch(again.clone())).status).toBe(200);
-    expect((await fetch(again)).status).toBe(401);
-    child?.kill('SIGTERM');
-    expect(await service.ended).toBe(0);
-  });
+      expect(statuses.at(-1)).toBe(503);
+      expect(await (await fetch(`${url}/health`)).json()).toMatchObject({ status: 'healthy', jobs: { running: 0 } });
+      // known jobs can still be read and killed
+      expect((await ask('GET', '/jobs/0')).status).toBe(200);
+      const again = await signed(url, 'GET', '/jobs/0', '');
+      expect((await fetch(again.clone())).status).toBe(200);
+      expect((await fetch(again)).status).toBe(401);
+      child?.kill('SIGTERM');
+      expect(await service.ended).toBe(0);
+    },
+  );
 });

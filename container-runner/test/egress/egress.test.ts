@@ -1,4 +1,4 @@
-/** Requests of tools that the runner sends to addresses which the Worker has judged (X2). */
+/** Tool requests that the runner sends to addresses which the Worker has checked (X2). */
 import http from 'node:http';
 import https from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
@@ -106,7 +106,7 @@ function headOf(response: Response): Head {
 }
 
 describe('a request', () => {
-  test('[X2] goes to the address, with the name as its host; the answer comes back as it is', async () => {
+  test('[X2] goes to the address, with the name as its host; the answer is returned unchanged', async () => {
     const port = await serve((_, response) => {
       response.writeHead(
         418,
@@ -142,7 +142,7 @@ describe('a request', () => {
     ]);
   });
 
-  test('[X2] by TLS names the host to the server and checks its certificate against the name', async () => {
+  test('[X2] with TLS sends the name to the server and checks its certificate against the name', async () => {
     const port = await serve((_, response) => response.end('secret'), { tls: true });
     const good = await send(`https://${PINNED_HOST}:${port}/`);
     expect(await good.text()).toBe('secret');
@@ -153,9 +153,9 @@ describe('a request', () => {
     expect(seen.length).toBe(1);
   });
 
-  test('[X2] is not sent anywhere else when the name has got another address meanwhile', async () => {
+  test('[X2] uses the checked address, even if the name has another address by then', async () => {
     const inside = await serve((_, response) => response.end('inside'), { address: '127.0.0.2' });
-    // the second answer of the name would lead to what is private
+    // the second lookup of the name would return a private address
     answers['rebind.example'] = ['127.0.0.1'];
     const resolved = await runner.ask('POST', '/egress/resolve', { session: 'ses_a', host: 'rebind.example' });
     const { addresses } = (await resolved.json()) as { readonly addresses: readonly string[] };
@@ -167,13 +167,13 @@ describe('a request', () => {
     expect(seen).toEqual([]);
   });
 
-  test('[X2] tries each judged address, and no other', async () => {
+  test('[X2] tries each checked address, and no other', async () => {
     const port = await serve((_, response) => response.end('second'));
     const response = await send(`http://some.example:${port}/`, { addresses: ['127.0.0.3', '::1', '127.0.0.1'] });
     expect(await response.text()).toBe('second');
   });
 
-  test('[X2] uses a connection again only for the same session, name and addresses', async () => {
+  test('[X2] reuses a connection only for the same session, name and addresses', async () => {
     const port = await serve((_, response) => response.end('x'), { address: '0.0.0.0' });
     const at = `http://some.example:${port}/`;
     for (const more of [
@@ -184,7 +184,7 @@ describe('a request', () => {
       { url: `http://other.example:${port}/` },
     ]) {
       await (await send(at, more)).text();
-      // an answer that was read gives its connection back in the next turn
+      // an answer that was read returns its connection in the next turn
       await new Promise(setImmediate);
     }
     const [first, second, ...others] = seen.map(({ socket }) => socket);
@@ -194,7 +194,7 @@ describe('a request', () => {
     expect(seen.map(({ socket }) => socket.localAddress)[3]).toBe('127.0.0.2');
   });
 
-  test('[X2] that may not be sent twice gets a connection of its own', async () => {
+  test('[X2] that must not be sent twice gets a new connection', async () => {
     const port = await serve((_, response) => response.end('x'));
     for (const method of ['GET', 'POST', 'POST']) {
       await (await send(`http://some.example:${port}/`, { method, body: method === 'GET' ? null : 'x' })).text();
@@ -206,7 +206,7 @@ describe('a request', () => {
     ['gzip', gzipSync],
     ['deflate', deflateSync],
     ['br', brotliCompressSync],
-  ])('[X2] an answer in %s comes back as what it says', async (encoding, compress) => {
+  ])('[X2] with an answer in %s returns the decoded content', async (encoding, compress) => {
     const port = await serve((_, response) => {
       response.writeHead(200, { 'content-encoding': encoding }).end(compress('text '.repeat(1_000)));
     });
@@ -215,7 +215,7 @@ describe('a request', () => {
     expect(headOf(response).headers.map(([name]) => name)).not.toContain('content-encoding');
   });
 
-  test.each(['gzip', 'br'])('[X2] by HEAD has no body, although it would be in %s', async (encoding) => {
+  test.each(['gzip', 'br'])('[X2] with HEAD has no body, even with the encoding %s', async (encoding) => {
     const port = await serve((_, response) => {
       response.writeHead(200, { 'content-encoding': encoding }).end();
     });
@@ -224,7 +224,7 @@ describe('a request', () => {
     expect(await response.text()).toBe('');
   });
 
-  test('[X2] its answer ends at the limit, counted after decompression', async () => {
+  test('[X2] has a size limit for its answer, counted after decompression', async () => {
     const bomb = gzipSync(Buffer.alloc(200_000_000));
     const port = await serve((_, response) => {
       response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb);
@@ -234,7 +234,7 @@ describe('a request', () => {
     await vi.waitFor(() => expect(seen[0]?.socket.destroyed).toBe(true));
   });
 
-  test('[X2] an answer without an end is cut off at the limit, and its server hears of it', async () => {
+  test('[X2] with an endless answer is cut off at the limit, and the connection is closed', async () => {
     const port = await serve((_, response) => {
       const more = (): void => {
         while (response.write('x'.repeat(10_000)));
@@ -246,7 +246,7 @@ describe('a request', () => {
     await vi.waitFor(() => expect(seen[0]?.socket.destroyed).toBe(true));
   });
 
-  test('[X2] an answer that breaks off is no whole answer', async () => {
+  test('[X2] with an incomplete answer fails', async () => {
     const port = await serve((_, response) => {
       response.writeHead(200, { 'content-length': '100' });
       response.write('half');
@@ -256,7 +256,7 @@ describe('a request', () => {
     await expect(response.text()).rejects.toThrow();
   });
 
-  test('[X2] has a time limit, before its answer and in it', async () => {
+  test('[X2] has a time limit, before and during its answer', async () => {
     const port = await serve((asked, response) => {
       if (asked.url === '/slow') response.write('begun');
     });
@@ -267,7 +267,7 @@ describe('a request', () => {
     await expect(slow.text()).rejects.toThrow();
   });
 
-  test('[X2] ends when its caller goes', async () => {
+  test('[X2] ends when its caller disconnects', async () => {
     const port = await serve(() => undefined);
     const abort = new AbortController();
     const { signed } = await import('../support/test-runner.ts');
@@ -281,7 +281,7 @@ describe('a request', () => {
     await vi.waitFor(() => expect(seen[0]?.socket.destroyed).toBe(true));
   });
 
-  test('[X2] that the server has not accepted was not sent', async () => {
+  test('[X2] that the server has not accepted is reported as not sent', async () => {
     const port = await serve(() => undefined);
     for (const server of servers.splice(0)) server.close();
     const response = await send(`http://some.example:${port}/`);
@@ -289,35 +289,35 @@ describe('a request', () => {
     expect(await response.json()).toMatchObject({ code: 'egress_failed', before_dispatch: true });
   });
 
-  test('[X2] that the server has broken off may have been sent', async () => {
+  test('[X2] that the server has cut off is reported as possibly sent', async () => {
     const port = await serve((asked) => asked.socket.destroy());
     const response = await send(`http://some.example:${port}/`, { method: 'POST', body: 'x' });
     expect(await response.json()).toMatchObject({ code: 'egress_failed', before_dispatch: false });
   });
 
   test.each<readonly [string, Body]>([
-    ['no address', { addresses: [] }],
+    ['no addresses', { addresses: [] }],
     ['a name as an address', { addresses: ['localhost'] }],
     ['another protocol', { url: 'ftp://some.example/' }],
     ['no URL', { url: 'x' }],
-    ['a host of its own', { headers: { host: 'inside' } }],
-    ['a length of its own', { headers: { 'Content-Length': '1' } }],
-    ['a transfer of its own', { headers: { 'transfer-encoding': 'chunked' } }],
+    ['its own host header', { headers: { host: 'inside' } }],
+    ['its own length header', { headers: { 'Content-Length': '1' } }],
+    ['its own transfer encoding', { headers: { 'transfer-encoding': 'chunked' } }],
     ['an upgrade', { headers: { upgrade: 'websocket' } }],
     ['a line break in a header', { headers: { 'x-a': 'b\r\nhost: inside' } }],
-    ['a name that is no header', { headers: { 'x a': 'b' } }],
+    ['an invalid header name', { headers: { 'x a': 'b' } }],
     ['too many headers', { headers: Object.fromEntries(Array.from({ length: 65 }, (_, at) => [`x-${at}`, '1'])) }],
     ['CONNECT', { method: 'CONNECT' }],
     ['a socket', { socketPath: '/var/run/docker.sock' }],
-    ['no time', { timeout_ms: 0 }],
-    ['too much', { max_bytes: limits.egressBytes + 1 }],
+    ['a timeout of zero', { timeout_ms: 0 }],
+    ['a size past the maximum', { max_bytes: limits.egressBytes + 1 }],
   ])('[X2] with %s is refused', async (_, more) => {
     const response = await send('http://some.example/', more);
     expect(response.status).toBe(400);
     expect(await response.json()).toMatchObject({ code: 'invalid_request' });
   });
 
-  test('[R8] past its places is refused, in all of one session', async () => {
+  test('[R8] is refused if all places are used, counted per session', async () => {
     const port = await serve(() => undefined);
     const abort = new AbortController();
     const { signed } = await import('../support/test-runner.ts');
@@ -384,46 +384,49 @@ describe('addresses of this machine', () => {
     ['203.0.113.7', ['203.0.113.7/24']],
     ['2001:db8:1:2::99', ['2001:db8:1:2::1/64']],
     ['::1', ['::1/128']],
-  ])('[X2] %s is refused by a machine with %j, whatever the Worker says', async (address, interfaces) => {
-    const sender = createSender({ interfaces: () => interfaces });
-    const asked = sender.send({
-      session: 's',
-      url: new URL('http://some.example/'),
-      method: 'GET',
-      headers: {},
-      body: null,
-      addresses: ['198.51.100.1', address],
-      maxBytes: 1,
-      signal: AbortSignal.timeout(5_000),
-    });
-    await expect(asked).rejects.toMatchObject({
-      name: 'BlockedAddressError',
-      message: expect.stringContaining(address),
-    });
-    sender.close();
-  });
+  ])(
+    '[X2] %s is refused by a machine with the interfaces %j, whatever the Worker has checked',
+    async (address, interfaces) => {
+      const sender = createSender({ interfaces: () => interfaces });
+      const asked = sender.send({
+        session: 's',
+        url: new URL('http://some.example/'),
+        method: 'GET',
+        headers: {},
+        body: null,
+        addresses: ['198.51.100.1', address],
+        maxBytes: 1,
+        signal: AbortSignal.timeout(5_000),
+      });
+      await expect(asked).rejects.toMatchObject({
+        name: 'BlockedAddressError',
+        message: expect.stringContaining(address),
+      });
+      sender.close();
+    },
+  );
 });
 
-describe('a name', () => {
+describe('a host name', () => {
   const ask = (host: string): Promise<Response> => runner.ask('POST', '/egress/resolve', { session: 'ses_a', host });
 
-  test('[X2] has all of its addresses, each once, at most sixteen', async () => {
+  test('[X2] resolves to all of its addresses, each once, at most sixteen', async () => {
     answers['many.example'] = Array.from({ length: 40 }, (_, at) => `192.0.2.${at % 20}`);
     const { addresses } = (await (await ask('many.example')).json()) as { addresses: string[] };
     expect(addresses).toEqual(Array.from({ length: limits.egressAddresses }, (_, at) => `192.0.2.${at}`));
   });
 
-  test('[X2] without an address is a failure before anything was sent', async () => {
+  test('[X2] without an address fails before anything is sent', async () => {
     const response = await ask('none.example');
     expect(response.status).toBe(502);
     expect(await response.json()).toMatchObject({ code: 'egress_failed', before_dispatch: true });
   });
 
-  test.each(['', '-x', 'a b', 'a/b', '[::1]', 'x'.repeat(254), 'a\nb'])('[X2] %j is none', async (host) => {
+  test.each(['', '-x', 'a b', 'a/b', '[::1]', 'x'.repeat(254), 'a\nb'])('[X2] %j is invalid', async (host) => {
     expect((await ask(host)).status).toBe(400);
   });
 
-  test('[X2] the system is asked for what name servers do not know, and by two at once', async () => {
+  test('[X2] unknown to the name servers is looked up by the system, once for two callers', async () => {
     let waiting = 0;
     const release: (() => void)[] = [];
     const resolve = createResolve({
@@ -439,13 +442,13 @@ describe('a name', () => {
     const slow = [resolve('slow-1'), resolve('slow-2')];
     await expect(resolve('slow-3')).rejects.toThrow('unknown there');
     expect(waiting).toBe(limits.egressLookups);
-    // nobody who asks for a known name waits for them
+    // a lookup of a known name does not wait for them
     expect(await resolve('known')).toEqual(['192.0.2.1']);
     for (const done of release) done();
     expect(await Promise.all(slow)).toEqual([['192.0.2.2'], ['192.0.2.2']]);
   });
 
-  test('[X2] that is in the hosts file of this machine alone is found there', async () => {
+  test('[X2] in the hosts file of this machine is resolved', async () => {
     expect(await createResolve()('localhost')).toEqual(
       expect.arrayContaining([expect.stringMatching(/^(127\.0\.0\.1|::1)$/)]),
     );

@@ -1,4 +1,4 @@
-/** Which names of images may be asked for, and which an operator's patterns let through. */
+/** Valid image names, and the operator's patterns for allowed images. */
 import { describe, expect, test } from 'vitest';
 
 import { imageReference, isAllowed } from '../../images/image-name.ts';
@@ -10,7 +10,7 @@ describe('names', () => {
     'library/python:3.12',
     'registry.example:5000/team/a_b/c--d:1.0',
     `alpine@sha256:${'a'.repeat(64)}`,
-  ])('[R1] %s is one', (name) => {
+  ])('[R1] %s is valid', (name) => {
     expect(imageReference.safeParse(name).success).toBe(true);
   });
 
@@ -30,12 +30,12 @@ describe('names', () => {
     'a:b:c/d:e',
     'a@sha256:1',
     'x'.repeat(300),
-  ])('[R1] %j is none', (name) => {
+  ])('[R1] %j is invalid', (name) => {
     expect(imageReference.safeParse(name).success).toBe(false);
   });
 
-  test.each(['a-', 'a.', 'a__', 'a/', '1.1-'])('%s many times is judged without backtracking', (filler) => {
-    // A pattern that backtracks would not end: the time-out of the test is what fails then.
+  test.each(['a-', 'a.', 'a__', 'a/', '1.1-'])('%s repeated many times is checked without backtracking', (filler) => {
+    // A pattern that backtracks would not finish, so the test would time out.
     expect(imageReference.safeParse(`${filler.repeat(60)}!`).success).toBe(false);
   });
 });
@@ -51,7 +51,7 @@ describe('patterns', () => {
     ['team/a:1', ['other/*', 'team/*'], true],
     ['anything/at:all', ['*'], true],
     ['python', [], false],
-  ] as const)('%s by %j: %s', (name, patterns, allowed) => {
+  ] as const)('%s with the patterns %j: %s', (name, patterns, allowed) => {
     expect(isAllowed(name, patterns)).toBe(allowed);
   });
 });

@@ -1,4 +1,4 @@
-/** Programs of images and tools that are made into images, in a real engine (R2, R3, P14). */
+/** Programs in images, and tools built into images, in a real engine (R2, R3, P14). */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
@@ -42,7 +42,7 @@ describe.skipIf(skip !== null)(`images${skip === null ? '' : ` (skipped: ${skip}
   });
 
   describe.concurrent('a command in an image', () => {
-    test('[R2] runs in an image that has nothing of ours in it', async () => {
+    test('[R2] runs in an image that contains none of the runner’s files', async () => {
       const container = await docker.createContainer({ Image: await shellImage(), Cmd: ['true'] });
       await container.commit({ repo: 'cortex-edge/test', tag: 'bare', changes: 'ENV MARK=7' });
       await container.remove();
@@ -51,11 +51,11 @@ describe.skipIf(skip !== null)(`images${skip === null ? '' : ` (skipped: ${skip}
         exitCode: 0,
         stdout: '7\n1000\n/work\n',
       });
-      // the job's container may still be on its way out
+      // the job's container may still be stopping
       await docker.getImage('cortex-edge/test:bare').remove({ force: true });
     });
 
-    test('[P14] inputs are variables, and the file of all', async () => {
+    test('[P14] gets inputs as variables, and all inputs in the file', async () => {
       const inputs = { text: '$(id) `id` ; id', n: { a: [1] }, PATH: '/tmp', LD_PRELOAD: 'x.so' };
       const { stdout } = await run(
         command('printf "%s|" "$text" "$n" "$PATH" "$LD_PRELOAD"; cat "$CORTEX_INPUTS"', { inputs }),
@@ -66,13 +66,13 @@ describe.skipIf(skip !== null)(`images${skip === null ? '' : ` (skipped: ${skip}
       expect(JSON.parse(file)).toEqual(inputs);
     });
 
-    test('[P14] arguments follow the command to the letter', async () => {
+    test('[P14] gets its arguments unchanged', async () => {
       const args = ['a\nb', '$(id)', '; id', '--help', '', "it's", '"q"', '*', '$text'];
       const { stdout } = await run({ kind: 'docker', image: 'python', command: SHOW, args, inputs: { text: 'no' } });
       expect(JSON.parse(stdout)).toEqual(args);
     });
 
-    test('[R2] a second one of the session meets a container that was made ahead of it, used once', async () => {
+    test('[R2] of a session’s second job uses a container prepared for it, once', async () => {
       const session = randomUUID();
       const once = async (text: string, more: JobBody = {}): Promise<string> => {
         const id = randomUUID();
@@ -89,11 +89,11 @@ describe.skipIf(skip !== null)(`images${skip === null ? '' : ` (skipped: ${skip}
       }
     });
 
-    test('[R3] standard input is at its end', async () => {
+    test('[R3] gets an empty standard input', async () => {
       expect((await run(command('cat; echo end'))).stdout).toBe('end\n');
     });
 
-    test('[R2] has no network, no rights and no way to write', async () => {
+    test('[R2] has no network, no privileges and a read-only file system', async () => {
       const probe =
         'touch /x /etc/x /cortex/x 2>&1 | grep -c Read-only; grep -E "^(CapEff|Seccomp|NoNewPrivs):" /proc/self/status; ls /sys; ip addr | grep -c inet';
       const { stdout } = await run(command(probe));
@@ -104,7 +104,7 @@ describe.skipIf(skip !== null)(`images${skip === null ? '' : ` (skipped: ${skip}
       expect(stdout).not.toContain('kernel');
     });
 
-    test('[R4] exit code, time limit, memory and kill are told apart', async () => {
+    test('[R4] reports exit code, timeout, memory and kill separately', async () => {
       const [failed, slow, big] = await Promise.all([
         run(command('exit 9')),
         run(command('sleep 60', { limits: { timeout_ms: 500 } })),
@@ -115,19 +115,19 @@ describe.skipIf(skip !== null)(`images${skip === null ? '' : ` (skipped: ${skip}
       expect(big).toMatchObject({ end: 'oom' });
     });
 
-    test('[R2] an image that the operator does not allow is refused, and says which are', async () => {
+    test('[R2] is refused with the allowed images if its image is not allowed', async () => {
       const answer = await runner.put(randomUUID(), { session: 's', ...command('id', { image: 'alpine:3' }) });
       expect(answer.status).toBe(422);
       expect(await answer.text()).toContain('allowed: busybox, python, node, cortex-edge/*');
     });
 
-    test('[R2] an image that is not there is not fetched: it says so', async () => {
+    test('[R2] is refused if its image does not exist; images are not pulled', async () => {
       const result = await run(command('id', { image: 'cortex-edge/absent:1' }));
       expect(result).toMatchObject({ end: 'exited', exitCode: 126 });
       expect(result.stderr).toContain('the image cortex-edge/absent:1 is missing in the engine');
     });
 
-    test('[R2] no weaker level runs images', async () => {
+    test('[R2] does not run at a weaker level', async () => {
       for (const sandbox of ['wasm', 'bubblewrap']) {
         const answer = await runner.put(randomUUID(), { session: 's', sandbox, ...command('id') });
         expect(answer.status).toBe(422);
@@ -143,7 +143,7 @@ describe.skipIf(skip !== null)(`images${skip === null ? '' : ` (skipped: ${skip}
     });
   });
 
-  describe.concurrent('a tool that is made into an image', () => {
+  describe.concurrent('a tool that is built into an image', () => {
     const main = `
 import json, os, sys, helper
 with open(os.environ["CORTEX_INPUTS"]) as file:
@@ -156,7 +156,7 @@ with open(os.environ["CORTEX_INPUTS"]) as file:
       expect(JSON.parse(stdout)).toEqual([42, { n: 21 }, { n: 21 }]);
     });
 
-    test('[R3] is made once for the same content, and its log is told while it is made', async () => {
+    test('[R3] is built once for the same content, and its log is streamed during the build', async () => {
       const build = { files: { ...files, 'data/unique.txt': randomUUID() }, entrypoint: 'main.py' };
       const logs: string[][] = [];
       for (const n of [1, 2]) {
@@ -171,7 +171,7 @@ with open(os.environ["CORTEX_INPUTS"]) as file:
       expect(logs[1]).toEqual([]);
     });
 
-    test('[R3] many who want the same image at once wait for one build', async () => {
+    test('[R3] is built once for concurrent jobs with the same image', async () => {
       const build = { files: { 'main.sh': `echo ${randomUUID()}` }, entrypoint: 'main.sh', base: 'shell' };
       const ended = await Promise.all(
         [1, 2, 3].map(async () => {
@@ -186,14 +186,14 @@ with open(os.environ["CORTEX_INPUTS"]) as file:
       expect(texts(ended, 'build').filter((text) => text.startsWith('building '))).toHaveLength(1);
     });
 
-    test('[R3] node and shell are grounds too', async () => {
+    test('[R3] can use node and shell too', async () => {
       const node = { base: 'node', files: { 'a/b.js': 'console.log(process.argv[2])' }, entrypoint: 'a/b.js' };
       expect((await run(tool(node, { inputs: { a: 1 } }))).stdout).toBe('{"a":1}\n');
       const shell = { base: 'shell', files: { 'main.sh': 'cat; exit 3' }, entrypoint: 'main.sh' };
       expect(await run(tool(shell, { inputs: { a: 1 } }))).toMatchObject({ stdout: '{"a":1}', exitCode: 3 });
     });
 
-    test('[R3] a Dockerfile is built without a network', async () => {
+    test('[R3] builds its Dockerfile without a network', async () => {
       const dockerfile = `FROM python AS first
 RUN python3 -c "print(6 * 7)" > /answer
 FROM busybox
@@ -210,7 +210,7 @@ ENTRYPOINT ["sh", "/say.sh"]
       });
     });
 
-    test('[R2] what an image declares as volumes is memory like the rest, and not the disk of the machine', async () => {
+    test('[R2] has the volumes of its image in memory, not on the disk of the machine', async () => {
       const dockerfile = `FROM busybox
 RUN mkdir -p /data /deep/er && chmod 777 /data /deep/er && echo kept > /data/kept
 VOLUME /data /tmp /deep/er
@@ -221,7 +221,7 @@ ENTRYPOINT ["sh", "-c", "sleep 2; ls /data; grep -E ' (/data|/tmp|/deep/er) ' /p
       expect(stdout).toBe('/data tmpfs\n/deep/er tmpfs\n/tmp tmpfs\nfull\n');
     });
 
-    /** Images and containers that builds with `LABEL test=<mark>` have left in the engine, which other files use too. */
+    /** Images and containers that builds with `LABEL test=<mark>` have left in the engine, which other files share. */
     async function traces(mark: string): Promise<number> {
       const filters = { label: [`test=${mark}`] };
       const images = await docker.listImages({ all: true, filters });
@@ -229,7 +229,7 @@ ENTRYPOINT ["sh", "-c", "sleep 2; ls /data; grep -E ' (/data|/tmp|/deep/er) ' /p
       return images.length + containers.length;
     }
 
-    test('[R2] a build that writes too much ends, and nothing of it is left', async () => {
+    test('[R2] a build that writes too much ends, and its remains are removed', async () => {
       const mark = randomUUID();
       const dockerfile = `FROM busybox
 LABEL test=${mark}
@@ -242,19 +242,19 @@ RUN fallocate -l 540000000 /second; sleep 609
       await vi.waitFor(async () => expect(await traces(mark)).toBe(0), { timeout: 60_000 });
     });
 
-    test('[R2] a step of a build starts no more processes than it may', async () => {
+    test('[R2] the number of processes of a build step is limited', async () => {
       const most = limits.buildResources.processes;
       const dockerfile = `FROM busybox
 RUN echo ${randomUUID()}; sleep 1; i=0; while [ $i -lt ${3 * most} ]; do sleep 3 & i=$((i+1)); done; ls -d /proc/[0-9]* | wc -l > /count; true
 ENTRYPOINT ["sh", "-c", "cat /count"]
 `;
       const result = await run(tool({ files: { Dockerfile: dockerfile } }));
-      // a shell that cannot fork ends, and its build with it
+      // a shell that cannot fork ends, and the build with it
       if (result.end === 'exited') expect(Number(result.stdout)).toBeLessThanOrEqual(most);
       else expect(result.stderr).toMatch(/can't fork|Resource temporarily unavailable/);
     });
 
-    test('[R3] of a build that failed no image is left, and of a good one no stage beside it', async () => {
+    test('[R3] a failed build leaves no image, and a successful one no intermediate stage', async () => {
       const mark = randomUUID();
       const failing = `FROM busybox AS a
 LABEL test=${mark}
@@ -273,8 +273,8 @@ RUN exit 3
     });
 
     test.each([
-      ['an address to fetch', 'FROM busybox\nADD http://169.254.169.254/latest /x\n', ['ADD is not supported']],
-      ['an address by way of a variable', 'FROM busybox\nARG u=http://1.1.1.1/\nadd $u /x\n', ['ADD is not supported']],
+      ['a URL to fetch', 'FROM busybox\nADD http://169.254.169.254/latest /x\n', ['ADD is not supported']],
+      ['a URL in a variable', 'FROM busybox\nARG u=http://1.1.1.1/\nadd $u /x\n', ['ADD is not supported']],
       [
         'files of an image that is not allowed',
         'FROM busybox\nCOPY --from=alpine:3 /x /x\n',
@@ -282,16 +282,20 @@ RUN exit 3
       ],
       ['an instruction in two lines', 'FR\\\nOM alpine:3\n', ['does not allow the image alpine:3']],
       ['a step that fails', 'FROM busybox\nRUN echo before && exit 3\n', ['non-zero code: 3', 'before']],
-      ['an image that is not there', 'FROM cortex-edge/absent:1\n', ['cortex-edge/absent:1 is missing in the engine']],
+      [
+        'an image that does not exist',
+        'FROM cortex-edge/absent:1\n',
+        ['cortex-edge/absent:1 is missing in the engine'],
+      ],
       ['an image that is not allowed', 'FROM alpine:3\n', ['does not allow the image alpine:3']],
-      ['what no builder knows', 'FROM busybox\nNONSENSE\n', ['NONSENSE']],
-    ])('[R3] %s: build_failed with what the build said', async (_name, dockerfile, said) => {
+      ['an unknown instruction', 'FROM busybox\nNONSENSE\n', ['NONSENSE']],
+    ])('[R3] %s: build_failed with the message of the builder', async (_name, dockerfile, said) => {
       const result = await run(tool({ files: { Dockerfile: dockerfile } }));
       expect(result).toMatchObject({ end: 'build_failed', exitCode: null, stdout: '' });
       for (const words of said) expect(result.stderr).toContain(words);
     });
 
-    test('[R3] packages come from the index that the operator named; one that is not there is build_failed', async () => {
+    test('[R3] packages come from the operator’s index; a missing package is build_failed', async () => {
       const index = await packageIndex(docker);
       const narrow = await startRunner({ sandbox: 'docker', warm: 0, pipIndex: index.url });
       try {
@@ -313,11 +317,11 @@ RUN exit 3
     });
   });
 
-  describe('one after the other, because they look at all containers', () => {
+  describe('tests that inspect all containers, one after the other', () => {
     test.each([
       ['an image', 'docker', command('echo hello')],
       ['an interpreter', 'python', { kind: 'python', code: 'print("hello")' }],
-    ])('[R2] a reserved sandbox of %s that has died does not cost the job', async (_name, kind, body) => {
+    ])('[R2] a dead reserved sandbox of %s does not affect the job', async (_name, kind, body) => {
       const session = `ses_held_${kind}`;
       const filters = {
         label: [
@@ -352,7 +356,7 @@ RUN exit 3
       expect(await runIt(`${session}_2`)).toMatchObject({ end: 'exited', exit_code: 0, stdout: 'hello\n' });
     });
 
-    test('[R3] a build that says too much ends, and its log with it', async () => {
+    test('[R3] a build with too much output ends, and so does its log', async () => {
       const build = {
         files: { Dockerfile: `FROM busybox\nRUN echo ${randomUUID()}; yes "a longer line of the log"\n` },
       };
@@ -365,11 +369,11 @@ RUN exit 3
       expect(events.find(({ type }) => type === 'stderr')?.data['text']).toContain(
         `exceeded ${limits.buildLogBytes} bytes`,
       );
-      // the builder has stopped, too
+      // the builder has stopped too
       await vi.waitFor(async () => expect(await buildersOf(docker)).toEqual([]), { timeout: 60_000 });
     });
 
-    test('[R3] a build is ended when its last waiting job is cancelled', async () => {
+    test('[R3] a build ends when its last waiting job is cancelled', async () => {
       const build = { files: { Dockerfile: `FROM busybox\nRUN echo ${randomUUID()}; sleep 607\n` } };
       for (const id of ['left-1', 'left-2']) await runner.put(id, { session: 'ses_left', ...tool(build) });
       await vi.waitFor(async () => expect((await buildersOf(docker)).length).toBe(1), { timeout: 60_000 });
@@ -383,7 +387,7 @@ RUN exit 3
       await vi.waitFor(async () => expect(await buildersOf(docker)).toEqual([]), { timeout: 60_000 });
     });
 
-    test('[R3] a runner that stops ends what it builds', async () => {
+    test('[R3] a runner that stops ends its builds', async () => {
       const second = await startRunner({ sandbox: 'docker', warm: 0 });
       const build = { files: { Dockerfile: `FROM busybox\nRUN echo ${randomUUID()}; sleep 607\n` } };
       const session = randomUUID();
@@ -399,7 +403,7 @@ RUN exit 3
   }
 });
 
-/** Steps of Dockerfiles that run now: containers of the engine that nobody has labelled as ours. */
+/** Running build steps: containers of the engine without the runner's label. */
 async function buildersOf(docker: Docker): Promise<string[]> {
   const all = await docker.listContainers();
   return all.filter(({ Command: command }) => /sleep 607|yes "a longer/.test(command)).map(({ Id: id }) => id);
@@ -407,7 +411,7 @@ async function buildersOf(docker: Docker): Promise<string[]> {
 
 const SHOW = 'python3 -c "import json, sys; print(json.dumps(sys.argv[1:]))"';
 
-/** An index with one package, where containers with a network can reach it. */
+/** An index with one package, reachable from containers with a network. */
 async function packageIndex(docker: Docker): Promise<{ readonly url: string; readonly server: Server }> {
   const network = (await docker.getNetwork('bridge').inspect()) as {
     readonly IPAM: { readonly Config: readonly { readonly Gateway?: string }[] };

@@ -1,9 +1,9 @@
-/** Which images of tools are kept (R3). */
+/** Eviction of tool images (R3). */
 import { expect, test } from 'vitest';
 
 import { leastUsed } from '../../images/tool-images.ts';
 
-test('[R3] past the limit those go that were not used for the longest time', () => {
+test('[R3] past the limit, the images that were unused for the longest time are removed', () => {
   const image = (tag: string, Created: number): { RepoTags: string[]; Created: number } => ({
     RepoTags: [tag],
     Created,

@@ -1,4 +1,4 @@
-/** The runner is killed, the engine is restarted: jobs end as `lost`, and what they left is removed (R1). */
+/** The runner is killed, or the engine restarts: jobs end as `lost`, and their remains are removed (R1). */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import fs from 'node:fs/promises';
@@ -28,7 +28,7 @@ afterEach(async () => {
   await fs.rm(stateDir, { recursive: true, force: true });
 });
 
-/** The runner as a process of its own; resolves when it is ready. */
+/** The runner as a separate process; resolves when it is ready. */
 async function launch(sandbox: string): Promise<{ readonly child: ChildProcess; readonly url: string }> {
   const child = spawn(process.execPath, [MAIN], {
     env: {
@@ -71,7 +71,7 @@ async function containersOf(docker: Docker): Promise<number> {
 
 describe('the runner is killed while a job runs', () => {
   const skipBubblewrap = reasonToSkip('bubblewrap');
-  test.skipIf(skipBubblewrap !== null)('[R1] bubblewrap: nothing lives on, and the job is lost', async () => {
+  test.skipIf(skipBubblewrap !== null)('[R1] bubblewrap: all processes end, and the job is lost', async () => {
     const first = await launch('bubblewrap');
     await begin(first.url, 'a');
     const tree = treeOf(first.child.pid ?? 0);
@@ -89,12 +89,12 @@ describe('the runner is killed while a job runs', () => {
 
   const skipDocker = reasonToSkip('docker');
   test.skipIf(skipDocker !== null)(
-    '[R1] docker: what it left is removed by the next one, and the job is lost',
+    '[R1] docker: the next runner removes the container, and the job is lost',
     async () => {
       const docker = await connectEngine(dockerSocket);
       const first = await launch('docker');
       await begin(first.url, 'a');
-      // what the runner is still making must not be counted as left
+      // containers that the runner is still creating must not be counted
       await vi.waitFor(async () => expect(await containersOf(docker)).toBe(4), { timeout: 60_000 });
       first.child.kill('SIGKILL');
       const second = await launch('docker');
@@ -122,7 +122,7 @@ describe('the engine goes away while a job runs', () => {
       const data = await fs.mkdtemp(path.join(os.tmpdir(), 'cortex-crash-'));
       const socket = path.join(directory, 'docker.sock');
       let engine = await startEngine(directory, data, socket);
-      // The new engine has no images; only the small one is built in it.
+      // The new engine has no images and builds only the small one.
       const baseImages = { python3: 'none', node: 'none', pip: 'none' };
       const runner = await startRunner({ sandbox: 'docker', dockerSocket: socket, warm: 1, stateDir, baseImages });
       try {
@@ -157,7 +157,7 @@ describe('the engine goes away while a job runs', () => {
       } finally {
         await runner.stop();
         await stopped(engine);
-        // the engine's own container service outlives its master's sudden death
+        // the engine's container service survives a kill of the engine
         for (const pid of leftOf(directory)) process.kill(pid, 'SIGKILL');
         spawnSync('sh', [
           '-c',
@@ -169,11 +169,11 @@ describe('the engine goes away while a job runs', () => {
 });
 
 /**
- * An engine of this test alone. It stands in a network namespace of its own: an engine without a bridge takes
- * down the one that the machine's other engine has.
+ * An engine for this test only, in its own network namespace: an engine without a bridge removes the bridge of the
+ * machine's other engine.
  */
 async function startEngine(directory: string, data: string, socket: string): Promise<ChildProcess> {
-  // what a killed engine wrote of itself: the number may be another process's by now, or nobody's yet
+  // pid files of a killed engine: another process can have the pid now, or none
   for (const name of ['docker.pid', 'exec/containerd/containerd.pid']) {
     await fs.rm(path.join(directory, name), { force: true });
   }
@@ -201,7 +201,7 @@ async function stopped(engine: ChildProcess): Promise<void> {
   await gone;
 }
 
-/** Processes that this engine started and that have lost it, by the directory in their command line. */
+/** Processes that this engine started and that survived it, found by the directory in their command line. */
 function leftOf(directory: string): number[] {
   if (!existsSync('/proc/self')) return [];
   return spawnSync('pgrep', ['-f', directory])

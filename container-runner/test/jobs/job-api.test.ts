@@ -1,4 +1,4 @@
-/** The job API: one execution per id, one resumable stream per session, bounded places (R1, R8). */
+/** The job API: one execution per id, one resumable stream per session, a limited number of places (R1, R8). */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 
 import { limits } from '../../limits.ts';
@@ -34,7 +34,7 @@ async function recordOf(id: string): Promise<Record<string, unknown>> {
 }
 
 describe('one execution per id', () => {
-  test('[R1] the same job twice is one execution', async () => {
+  test('[R1] a repeated job is executed once', async () => {
     const id = 'ses_1/run_2/1/0/1';
     expect((await runner.put(id, hello)).status).toBe(202);
     const again = await runner.put(id, hello);
@@ -43,7 +43,7 @@ describe('one execution per id', () => {
     expect(sandbox.started.length).toBe(1);
   });
 
-  test('[R1] many at once are one execution', async () => {
+  test('[R1] many concurrent requests for one job are one execution', async () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => runner.put('a', hello)));
     expect(answers.map(({ status }) => status).sort()).toEqual([...Array.from({ length: 19 }, () => 200), 202]);
     expect(sandbox.started.length).toBe(1);
@@ -57,7 +57,7 @@ describe('one execution per id', () => {
     expect(sandbox.started.length).toBe(1);
   });
 
-  test('[R1] a job that has ended answers with its outcome and does not run again', async () => {
+  test('[R1] a job that has ended returns its outcome and does not run again', async () => {
     await runner.put('a', hello);
     sandbox.started[0]?.print('out');
     sandbox.started[0]?.end({ exitCode: 4 });
@@ -67,7 +67,7 @@ describe('one execution per id', () => {
     expect(sandbox.started.length).toBe(1);
   });
 
-  test('[R1] a job that was killed before its request came never starts', async () => {
+  test('[R1] a job killed before its request arrives never starts', async () => {
     expect((await runner.ask('DELETE', '/jobs/late')).status).toBe(202);
     expect(await (await runner.put('late', hello)).json()).toMatchObject({ state: 'ended', end: 'killed' });
     expect(sandbox.started).toEqual([]);
@@ -91,7 +91,7 @@ describe('one execution per id', () => {
 });
 
 describe('events', () => {
-  test('[R1] a session hears of its jobs in order, with growing numbers', async () => {
+  test('[R1] a session gets the events of its jobs in order, with increasing numbers', async () => {
     await runner.put('a', hello);
     sandbox.started[0]?.print('one');
     await runner.watch('ses_test', 0, ({ type }) => type === 'stdout');
@@ -106,7 +106,7 @@ describe('events', () => {
     expect(numbers).toEqual([...numbers].sort((a, b) => a - b));
   });
 
-  test('[R1] resuming gives exactly what was missed, then what happens', async () => {
+  test('[R1] resuming gives exactly the missed events, then new ones', async () => {
     await runner.put('a', hello);
     for (const text of ['1', '2', '3']) {
       sandbox.started[0]?.print(text);
@@ -118,7 +118,7 @@ describe('events', () => {
     expect((await rest).map(({ type, data }) => data['text'] ?? type)).toEqual(['3', 'exited']);
   });
 
-  test('[R1] without a place to resume from, unfinished and fresh jobs are told from their beginning', async () => {
+  test('[R1] without a resume position, unfinished and recent jobs are sent from their beginning', async () => {
     await runner.put('a', hello);
     sandbox.started[0]?.end();
     await runner.watch('ses_test', 0, ended);
@@ -133,7 +133,7 @@ describe('events', () => {
     ]);
   });
 
-  test('[R1] sessions do not hear of each other', async () => {
+  test('[R1] a session does not get events of other sessions', async () => {
     await runner.put('a', hello);
     await runner.put('b', { ...hello, session: 'ses_other' });
     sandbox.started[0]?.print('mine');
@@ -142,7 +142,7 @@ describe('events', () => {
     expect(new Set(events.map((event) => event.job))).toEqual(new Set(['b']));
   });
 
-  test('[R1] long output comes in pieces, whole', async () => {
+  test('[R1] long output arrives in pieces, completely', async () => {
     await runner.put('a', hello);
     const text = '🙂'.repeat(100_000);
     sandbox.started[0]?.print(text);
@@ -151,7 +151,7 @@ describe('events', () => {
     const pieces = events.filter(({ type }) => type === 'stdout').map(({ data }) => String(data['text']));
     expect(pieces.join('')).toBe(text);
     expect(Math.max(...pieces.map(({ length }) => length))).toBeLessThanOrEqual(limits.outputEventChars);
-    // a pair of surrogates is never cut
+    // a surrogate pair is never split
     for (const piece of pieces) expect(piece.isWellFormed()).toBe(true);
   });
 
@@ -168,13 +168,13 @@ describe('events', () => {
 });
 
 describe('restart', () => {
-  test('[R1] outcomes survive; what ran or waited is lost, and says so', async () => {
+  test('[R1] outcomes survive a restart; running and waiting jobs end as lost', async () => {
     const { stateDir } = runner;
     await runner.put('done', hello);
     sandbox.started[0]?.print('kept');
     sandbox.started[0]?.end();
     await runner.watch('ses_test', 0, ended);
-    // the ledger of a runner that is gone: closing it in good order would end its jobs
+    // the ledger of a lost runner: closing it properly would end its jobs
     await runner.put('cut', hello);
     sandbox.started[1]?.print('half');
     await runner.watch('ses_test', 0, ({ data }) => data['text'] === 'half');
@@ -199,7 +199,7 @@ describe('restart', () => {
     }
   });
 
-  test('[R1] stopping ends what runs and says killed', async () => {
+  test('[R1] stopping the runner ends running jobs as killed', async () => {
     const { stateDir } = runner;
     await runner.put('a', hello);
     await runner.stop();
@@ -210,7 +210,7 @@ describe('restart', () => {
 });
 
 describe('admission', () => {
-  test('[R8] a bounded number runs, a bounded number waits, past it 429 with Retry-After and nothing is recorded', async () => {
+  test('[R8] the numbers of running and waiting jobs are limited; beyond them a job gets 429 with Retry-After and is not recorded', async () => {
     const room = limits.jobsRunning + limits.jobsQueued;
     const answers = await Promise.all(Array.from({ length: 200 }, (_, at) => runner.put(`job-${at}`, hello)));
     const statuses = answers.map(({ status }) => status);
@@ -222,7 +222,7 @@ describe('admission', () => {
     const at = statuses.indexOf(429);
     expect((await runner.ask('GET', `/jobs/job-${at}`)).status).toBe(404);
 
-    // as places come free, those that wait start in their order, each once
+    // waiting jobs start in order when places become free, each once
     for (let next = 0; next < room; next += 1) {
       await vi.waitFor(() => expect(sandbox.started.length).toBeGreaterThan(next), { timeout: 60_000 });
       sandbox.started[next]?.end();
@@ -239,31 +239,31 @@ describe('admission', () => {
   }
 });
 
-describe('what is refused before anything happens', () => {
+describe('validation of a job', () => {
   const cases: readonly (readonly [string, string, JobBody])[] = [
     ['an unknown kind', 'kind', { ...hello, kind: 'vm' }],
     ['an image by a path', 'image', { ...image, image: '../../etc' }],
     ['an image with a space', 'image', { ...image, image: 'Foo Bar' }],
     ['an image that a shell would run', 'image', { ...image, image: '$(id)' }],
     ['an image with a flag', 'image', { ...image, image: '--privileged' }],
-    ['a docker job with more rights', 'privileged', { ...image, privileged: true }],
+    ['a privileged docker job', 'privileged', { ...image, privileged: true }],
     ["a docker job in the host's network", 'network', { ...image, network: 'host' }],
     ['NUL in an argument', 'NUL', { ...image, args: ['a\0b'] }],
-    ['arguments past what the system takes', 'args', { ...image, args: ['x'.repeat(limits.argumentBytes)] }],
-    ['a tool that is code and image', 'runtime', { ...hello, kind: 'tool', runtime: 'shell', image: 'busybox' }],
-    ['a file of a build that leads out', 'files', build({ 'main.py': '', '../x': '' })],
-    ['a file of a build by an absolute path', 'files', build({ 'main.py': '', '/etc/x': '' })],
+    ['arguments past the limit of the system', 'args', { ...image, args: ['x'.repeat(limits.argumentBytes)] }],
+    ['a tool with both code and an image', 'runtime', { ...hello, kind: 'tool', runtime: 'shell', image: 'busybox' }],
+    ['a build file outside the folder', 'files', build({ 'main.py': '', '../x': '' })],
+    ['a build file with an absolute path', 'files', build({ 'main.py': '', '/etc/x': '' })],
     ['a build without its entry point', 'entrypoint', build({ 'other.py': '' })],
     ['a requirement that is an option', 'requirements', build({ 'main.py': '' }, ['--index-url=http://x'])],
-    ['a requirement that is an address', 'requirements', build({ 'main.py': '' }, ['a @ http://x/a.whl'])],
+    ['a requirement that is a URL', 'requirements', build({ 'main.py': '' }, ['a @ http://x/a.whl'])],
     ['a tool without a runtime', 'runtime', { ...hello, kind: 'tool' }],
     ['a tool with an unknown runtime', 'runtime', { ...hello, kind: 'tool', runtime: 'perl' }],
-    ['code that is no text', 'code', { ...hello, code: 1 }],
-    ['a field that nobody knows', 'privileged', { ...hello, privileged: true }],
+    ['code that is not a string', 'code', { ...hello, code: 1 }],
+    ['an unknown field', 'privileged', { ...hello, privileged: true }],
     ['mounts', 'mounts', { ...hello, mounts: ['/:/host'] }],
-    ['limits that nobody knows', 'network', { ...hello, limits: { network: 'host' } }],
-    ['too much time', 'timeout_ms', { ...hello, limits: { timeout_ms: limits.maxTimeoutMs + 1 } }],
-    ['no time', 'timeout_ms', { ...hello, limits: { timeout_ms: 0 } }],
+    ['unknown limits', 'network', { ...hello, limits: { network: 'host' } }],
+    ['a timeout past the maximum', 'timeout_ms', { ...hello, limits: { timeout_ms: limits.maxTimeoutMs + 1 } }],
+    ['a timeout of zero', 'timeout_ms', { ...hello, limits: { timeout_ms: 0 } }],
     ['too much memory', 'memory_mb', { ...hello, limits: { memory_mb: limits.maxMemoryMb + 1 } }],
     ['a session that is a path', 'session', { ...hello, session: '../../etc' }],
     ['NUL in code', 'NUL', { ...hello, code: 'a\0b' }],
@@ -271,7 +271,7 @@ describe('what is refused before anything happens', () => {
     ['an unknown level', 'sandbox', { ...hello, sandbox: 'none' }],
     ['inputs that are a list', 'inputs', { ...hello, inputs: [1] }],
   ];
-  test.each(cases)('[R1] %s: 400 that names %s', async (_name, named, body) => {
+  test.each(cases)('[R1] %s gives 400 and names %s', async (_name, named, body) => {
     const answer = await runner.put('a', body);
     expect(answer.status).toBe(400);
     const problem = await problemOf(answer);
@@ -281,7 +281,7 @@ describe('what is refused before anything happens', () => {
     expect((await runner.ask('GET', '/jobs/a')).status).toBe(404);
   });
 
-  test('[R2] what the operator sets counts instead, and is named', async () => {
+  test('[R2] limits of the operator override the job’s, and are reported', async () => {
     const operatorLimits = {
       ...MAXIMA,
       running: 1,
@@ -318,11 +318,11 @@ describe('what is refused before anything happens', () => {
     }
   });
 
-  test.each(['$(id)', 'a b', 'a\nb', 'ä', 'x'.repeat(300)])('[R1] the id %j: 400', async (id) => {
+  test.each(['$(id)', 'a b', 'a\nb', 'ä', 'x'.repeat(300)])('[R1] the id %j gives 400', async (id) => {
     expect((await runner.put(id, hello)).status).toBe(400);
   });
 
-  test('[R1] JSON a million deep: 400', async () => {
+  test('[R1] JSON nested a million levels deep gives 400', async () => {
     const deep = `${'['.repeat(1_000_000)}${']'.repeat(1_000_000)}`;
     const { signed } = await import('../support/test-runner.ts');
     const text = `{"kind":"python","session":"s","code":"","inputs":{"x":${deep}}}`;
@@ -331,20 +331,20 @@ describe('what is refused before anything happens', () => {
     expect((await fetch(`${runner.url}/health`)).status).toBe(200);
   });
 
-  test('[R1] a body that is no JSON: 400', async () => {
+  test('[R1] an invalid JSON body gives 400', async () => {
     const { signed } = await import('../support/test-runner.ts');
     const answer = await fetch(await signed(runner.url, 'PUT', '/jobs/a', '{"kind":'));
     expect(answer.status).toBe(400);
     expect(await problemOf(answer)).toMatchObject({ code: 'invalid_json' });
   });
 
-  test('[R1] a body that is too large: 413', async () => {
+  test('[R1] a body that is too large gives 413', async () => {
     const answer = await runner.put('a', { ...hello, code: 'x'.repeat(limits.bodyBytes) });
     expect(answer.status).toBe(413);
     expect(await problemOf(answer)).toMatchObject({ code: 'body_too_large' });
   });
 
-  test('[R1] keys of the language pollute nothing', async () => {
+  test('[R1] names of Object.prototype members change no prototype', async () => {
     const { signed } = await import('../support/test-runner.ts');
     const text = `{"kind":"python","session":"s","code":"1","inputs":{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}}`;
     const answer = await fetch(await signed(runner.url, 'PUT', '/jobs/a', text));
@@ -352,14 +352,14 @@ describe('what is refused before anything happens', () => {
     expect(({} as Record<string, unknown>)['polluted']).toBeUndefined();
   });
 
-  test('[H4] an unknown route is a problem too', async () => {
+  test('[H4] an unknown route gives a problem document', async () => {
     const answer = await runner.ask('POST', '/jobs');
     expect(answer.status).toBe(404);
     expect(await problemOf(answer)).toMatchObject({ code: 'not_found' });
   });
 });
 
-describe('[R8] places that tenants share', () => {
+describe('[R8] places shared by tenants', () => {
   let other: TestRunner;
   let places: FakeSandbox;
   beforeEach(async () => {
@@ -370,7 +370,7 @@ describe('[R8] places that tenants share', () => {
     await other.close();
   });
 
-  /** Hands over `count` jobs of a tenant; the status of each. */
+  /** Submits `count` jobs of a tenant; returns the status of each. */
   async function hand(tenant: string | null, count: number): Promise<number[]> {
     const statuses: number[] = [];
     const query = tenant === null ? '' : `?tenant=${encodeURIComponent(tenant)}`;
@@ -385,7 +385,7 @@ describe('[R8] places that tenants share', () => {
   const counts = async (): Promise<unknown> =>
     ((await (await other.ask('GET', '/health')).json()) as { jobs: unknown }).jobs;
 
-  test('one that fills what it can leaves places to run and to wait for the next', async () => {
+  test('a tenant that fills its share leaves running and waiting places for the next one', async () => {
     const anns = await hand('ann', 20);
     // two of four run, four of eight wait
     expect(anns.filter((status) => status === 202)).toHaveLength(6);
@@ -396,24 +396,24 @@ describe('[R8] places that tenants share', () => {
     expect(places.started).toHaveLength(3);
   });
 
-  test('a place that becomes free goes to the tenant with the fewest running', async () => {
+  test('a free place goes to the tenant with the fewest running jobs', async () => {
     await hand('ann', 4);
     await hand('bob', 2);
     await hand('eve', 1);
     // ann 2, bob 1, eve 1
     expect(places.started).toHaveLength(4);
     places.started[2]?.end();
-    // bob has none any more: bob's is next, although two of ann's have waited for longer
+    // bob has no running job, so his is next, although two of ann's have waited longer
     await other.watch('ses_bob', 0, ({ job: id, type }) => type === 'started' && id === 'bob-1');
     expect(places.started).toHaveLength(5);
   });
 
-  test('without names of tenants all places are for all', async () => {
+  test('without tenant names all places are shared', async () => {
     expect((await hand(null, 13)).filter((status) => status === 202)).toHaveLength(12);
     expect(await counts()).toMatchObject({ running: 4, queued: 8 });
   });
 
-  test('the same job under another name of a tenant is the same job, and a wrong name is refused', async () => {
+  test('the same job with another tenant name is the same job, and an invalid tenant name is refused', async () => {
     await hand('ann', 1);
     expect((await other.ask('PUT', '/jobs/ann-0', { ...hello, session: 'ses_ann' })).status).toBe(200);
     expect((await other.ask('PUT', '/jobs/x?tenant=%0a', hello)).status).toBe(400);

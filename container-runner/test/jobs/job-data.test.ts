@@ -1,4 +1,4 @@
-/** Which names may become variables, and how values are given to a program (P14, R3). */
+/** Names that can become variables, and the ways in which a program gets its values (P14, R3). */
 import { describe, expect, test } from 'vitest';
 
 import { isVariable, programOf } from '../../jobs/job-data.ts';
@@ -20,7 +20,7 @@ describe('[P14] names that loaders, shells and interpreters read', () => {
     expect(isVariable(name)).toBe(false);
   });
 
-  test.each(['', '1a', 'a-b', 'a.b', 'a b', 'a=b', 'é', 'x\n', 'BASH_FUNC_f%%'])('%j is no name', (name) => {
+  test.each(['', '1a', 'a-b', 'a.b', 'a b', 'a=b', 'é', 'x\n', 'BASH_FUNC_f%%'])('%j is not a valid name', (name) => {
     expect(isVariable(name)).toBe(false);
   });
 
@@ -38,12 +38,12 @@ describe('[P14] names that loaders, shells and interpreters read', () => {
     'environment',
     'GOAL_1',
     'goal',
-  ])('%s is fine', (name) => {
+  ])('%s is allowed', (name) => {
     expect(isVariable(name)).toBe(true);
   });
 });
 
-test('[P14] strings are as they are, others are compact JSON', () => {
+test('[P14] strings stay unchanged, other values become compact JSON', () => {
   const inputs = { text: ' a\n"$b" ', n: 1.5, yes: true, nothing: null, list: [1, { a: 'b' }] };
   expect(launch({ kind: 'shell', inputs }).env).toEqual({
     text: ' a\n"$b" ',
@@ -54,14 +54,14 @@ test('[P14] strings are as they are, others are compact JSON', () => {
   });
 });
 
-test('[R3] variables are left out where they would not fit; the file has them all', () => {
+test('[R3] variables that do not fit are omitted; the file contains all inputs', () => {
   const inputs = { big: 'é'.repeat(limits.argumentBytes / 2), small: 'x', also: 'y'.repeat(limits.argumentBytes - 20) };
   const { env, inputsJson } = launch({ kind: 'shell', inputs });
   expect(Object.keys(env)).toEqual(['small', 'also']);
   expect(JSON.parse(inputsJson)).toEqual(inputs);
 });
 
-test('[R3] argv counts in bytes', () => {
+test('[R3] the limit of argv counts bytes', () => {
   const text = (bytes: number): string => 'é'.repeat((bytes - '{"a":""}'.length) / 2);
   const tool = (a: string): readonly string[] => launch({ kind: 'tool', runtime: 'shell', inputs: { a } }).args;
   expect(tool(text(limits.argumentBytes)).length).toBe(1);
@@ -73,7 +73,7 @@ test('[P14] python and tools get no variables', () => {
   expect(launch({ kind: 'tool', runtime: 'shell', inputs: { x: 1 } }).env).toEqual({});
 });
 
-test('[R1] what is not said has its default', () => {
+test('[R1] omitted fields have defaults', () => {
   expect(launch({ kind: 'python' })).toMatchObject({
     interpreter: 'python3',
     entry: 'code',

@@ -1,4 +1,4 @@
-/** The ledger's own promises (R1). */
+/** The guarantees of the ledger (R1). */
 import fs from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
@@ -33,7 +33,7 @@ function reopen(): void {
   ledger = new Ledger(file, () => now);
 }
 
-test('[R1] an id stands for one job', () => {
+test('[R1] an id belongs to one job', () => {
   expect(add('a')).toBe(true);
   expect(add('a')).toBe(false);
 });
@@ -46,7 +46,7 @@ test('[R1] a job ends once', () => {
   expect(ledger.events('s', 0).map(({ type }) => type)).toEqual(['exited']);
 });
 
-test('[R1] opening leaves nothing without an owner', () => {
+test('[R1] opening the ledger ends jobs without an owner', () => {
   add('queued');
   add('running');
   ledger.start('running', 's', 'wasm');
@@ -57,7 +57,7 @@ test('[R1] opening leaves nothing without an owner', () => {
   expect(ledger.events('s', 0).filter(({ type }) => type === 'exited').length).toBe(3);
 });
 
-test('[R1] event numbers are never used again, also after everything was forgotten', () => {
+test('[R1] event numbers are never reused, even after everything was pruned', () => {
   add('a');
   ledger.finish('a', 's', exited);
   const last = ledger.events('s', 0).at(-1)?.seq ?? 0;
@@ -70,7 +70,7 @@ test('[R1] event numbers are never used again, also after everything was forgott
   expect(ledger.events('s', 0)[0]?.seq).toBeGreaterThan(last);
 });
 
-test('[R1] unfinished jobs are never forgotten', () => {
+test('[R1] unfinished jobs are never pruned', () => {
   add('a');
   ledger.start('a', 's', 'wasm');
   now += limits.retentionMs * 2;
@@ -79,7 +79,7 @@ test('[R1] unfinished jobs are never forgotten', () => {
   expect(ledger.events('s', 0).length).toBe(1);
 });
 
-test('[R1] past its size the oldest ended jobs are forgotten, never what runs', () => {
+test('[R1] past the size limit the oldest ended jobs are pruned, and running ones never', () => {
   ledger.close();
   ledger = new Ledger(file, () => now, 2_000_000);
   add('running');
@@ -97,7 +97,7 @@ test('[R1] past its size the oldest ended jobs are forgotten, never what runs', 
   expect(ledger.printed('running', 'stdout')).toBe('kept');
 });
 
-test('[R1] jobs that print much between two rounds of pruning do not fill the disk', () => {
+test('[R1] jobs with much output between two prunings do not fill the disk', () => {
   ledger.close();
   ledger = new Ledger(file, () => now, 2_000_000);
   const text = '\u0001'.repeat(1_000_000);
@@ -114,11 +114,11 @@ test('[R1] jobs that print much between two rounds of pruning do not fill the di
   expect(ledger.job('job-39')).not.toBeNull();
 });
 
-test('[X3] what jobs printed is for the runner alone', async () => {
+test('[X3] only the runner’s user can read the output of jobs', async () => {
   expect((await fs.stat(file)).mode & 0o077).toBe(0);
 });
 
-test('[R1] a reader without a place begins before what is unfinished or fresh, not at the beginning of time', () => {
+test('[R1] a reader without a position starts before unfinished and recent jobs, not at the first event', () => {
   add('old');
   ledger.start('old', 's', 'wasm');
   ledger.finish('old', 's', exited);
@@ -132,7 +132,7 @@ test('[R1] a reader without a place begins before what is unfinished or fresh, n
   expect(ledger.startingPoint('other')).toBe(0);
 });
 
-test('[R7] a token is spent once, until it has expired', () => {
+test('[R7] a token is used up until it has expired', () => {
   expect(ledger.spend('t', now + 60_000)).toBe(true);
   expect(ledger.spend('t', now + 60_000)).toBe(false);
   reopen();
@@ -142,7 +142,7 @@ test('[R7] a token is spent once, until it has expired', () => {
   expect(ledger.spend('t', now + 60_000)).toBe(true);
 });
 
-test('[R1] watchers hear of their session only, until they stop', () => {
+test('[R1] watchers get only the events of their session, until they stop', () => {
   const heard: string[] = [];
   const stop = ledger.watch('s', () => heard.push('s'));
   ledger.watch('other', () => heard.push('other'));
@@ -153,7 +153,7 @@ test('[R1] watchers hear of their session only, until they stop', () => {
   expect(heard).toEqual(['s']);
 });
 
-test('[J9] a ledger of a newer version is not touched', () => {
+test('[J9] a ledger of a newer version is not changed', () => {
   ledger.close();
   const db = new DatabaseSync(file);
   db.exec('PRAGMA user_version = 99');

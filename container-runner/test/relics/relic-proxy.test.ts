@@ -1,4 +1,4 @@
-/** Our side of a relic's proxy, without a relic (R5). */
+/** The runner's side of a relic's proxy, without a relic (R5). */
 import { PassThrough } from 'node:stream';
 
 import { expect, test } from 'vitest';
@@ -7,7 +7,7 @@ import { RelicProxy } from '../../relics/relic-proxy.ts';
 
 const CALL = { method: 'GET', path: '/', body: null } as const;
 
-test('[R5] once closed it says why for the calls under way, and lets no later one through', async () => {
+test('[R5] a closed proxy fails its calls with the reason, and accepts no later ones', async () => {
   const input = new PassThrough();
   const output = new PassThrough();
   const reasons: string[] = [];
@@ -16,7 +16,7 @@ test('[R5] once closed it says why for the calls under way, and lets no later on
     proxy.close(`too much: ${why}`);
   });
   const underWay = proxy.ask(CALL, 1_000);
-  // one chunk, as a proxy writes it that has looked at the state before it serves
+  // one chunk, as from a proxy that has read the state before it serves
   output.write('{"id":0,"end":"state","why":"9 files"}\n{"id":1,"end":"answered","status":200,"type":"","body":""}\n');
   expect(await underWay).toEqual({ end: 'broken', why: 'too much: 9 files' });
   expect(reasons).toEqual(['9 files']);

@@ -1,4 +1,4 @@
-/** Relics in real containers: the two that are shipped, and those that misbehave (R5). */
+/** Relics in real containers: the two bundled ones, and faulty ones (R5). */
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -33,7 +33,7 @@ describe.skipIf(skip !== null)(`relics in containers${skip === null ? '' : ` (sk
     await runner.close();
   }, SLOW);
 
-  /** A session of each test, so that they can run side by side; at the end, nothing of it is left. */
+  /** Each test has its own session, so that they can run in parallel; afterwards, nothing of it is left. */
   interface Place {
     readonly space: string;
     readonly session: RelicCaller;
@@ -69,7 +69,7 @@ describe.skipIf(skip !== null)(`relics in containers${skip === null ? '' : ` (sk
     }
   }
 
-  /** The container of the service itself, not of its proxy. */
+  /** The container of the service, without its proxy. */
   async function serviceOf(space: string, name: string): Promise<Docker.Container> {
     const label = [`cortex-edge.space=${space}`, `cortex-edge.name=${name}`];
     const found = await docker.listContainers({ filters: { label } });
@@ -104,17 +104,14 @@ describe.skipIf(skip !== null)(`relics in containers${skip === null ? '' : ` (sk
       ]);
     });
 
-    relicTest(
-      '[R5] killed from inside: it is started again, and its state is there',
-      async ({ place: { space, session, kv } }) => {
-        await kv('PUT', '/entries/kept', { value: 'through it all' });
-        const service = await serviceOf(space, 'key_value');
-        await service.kill({ signal: 'SIGKILL' });
-        expect(await kv('GET', '/entries/kept')).toMatchObject({ status: 200, body: { value: 'through it all' } });
-        expect(await session.list()).toMatchObject([{ state: 'running', restarts: 1 }]);
-        expect((await serviceOf(space, 'key_value')).id).not.toBe(service.id);
-      },
-    );
+    relicTest('[R5] restarts with its state after a kill from inside', async ({ place: { space, session, kv } }) => {
+      await kv('PUT', '/entries/kept', { value: 'through it all' });
+      const service = await serviceOf(space, 'key_value');
+      await service.kill({ signal: 'SIGKILL' });
+      expect(await kv('GET', '/entries/kept')).toMatchObject({ status: 200, body: { value: 'through it all' } });
+      expect(await session.list()).toMatchObject([{ state: 'running', restarts: 1 }]);
+      expect((await serviceOf(space, 'key_value')).id).not.toBe(service.id);
+    });
 
     relicTest('[R5] stopped and called again: its state is there', async ({ place: { space, session, kv } }) => {
       await kv('PUT', '/entries/kept', { value: 1 });
@@ -183,7 +180,7 @@ describe.skipIf(skip !== null)(`relics in containers${skip === null ? '' : ` (sk
         await sql('/execute', { sql: 'INSERT INTO t VALUES (?)', params: [at] });
       }
       await (await serviceOf(space, 'sql_store')).kill({ signal: 'SIGKILL' });
-      // a call that meets the death itself is told so; the next one is answered
+      // a call during the death fails; the next one succeeds
       await vi.waitFor(
         async () => {
           expect(await sql('/query', { sql: 'SELECT count(*), sum(a) FROM t' })).toMatchObject({
@@ -216,9 +213,9 @@ ${handler
 ThreadingHTTPServer(("0.0.0.0", 8080), Handler).serve_forever()
 `;
 
-  describe.concurrent('a relic that misbehaves', () => {
+  describe.concurrent('a faulty relic', () => {
     relicTest(
-      '[R5] reaches neither the machine, nor a network, nor another session, and finds no secret',
+      '[R5] has no access to the machine, a network, other sessions or secrets',
       async ({ place: { session } }) => {
         const other = new RelicCaller(runner, `ses_${randomUUID()}`);
         const spy = pythonRelic(
@@ -255,7 +252,7 @@ self.say({"reached": [f"{host}:{port}" for host, port in targets if reach(host, 
         const path = `/look?${encodeURIComponent(JSON.stringify(targets))}`;
         const { body } = await session.call('spy', spy, ['GET', path], 50_000);
         const own = (body as { reached: string[] }).reached;
-        // its own address is the only one that answers
+        // only its own address answers
         expect(own.length).toBeLessThanOrEqual(1);
         expect(body).toMatchObject({
           rights: { '/usr/x': false, '/etc/x': false, '/app/x': false },
@@ -275,7 +272,7 @@ self.say({"reached": [f"{host}:{port}" for host, port in targets if reach(host, 
       expect(reply.error).toMatchObject({ code: 'relic_unavailable', before_dispatch: true });
       expect(reply.error?.message).toContain('exit code 3');
       expect(reply.error?.message).toContain('no port for me');
-      // after five deaths it rests, and a call is told at once
+      // after five deaths it pauses, and calls fail at once
       await vi.waitFor(
         async () => {
           const again = await session.call('broken', broken, ['GET', '/x']);
@@ -286,7 +283,7 @@ self.say({"reached": [f"{host}:{port}" for host, port in targets if reach(host, 
     });
 
     relicTest(
-      '[R5] a call that takes too long ends alone; an endless answer is cut',
+      '[R5] a call that takes too long ends without affecting others; an endless answer is cut',
       async ({ place: { session } }) => {
         const slow = pythonRelic(
           server(`
@@ -314,7 +311,7 @@ self.say({"pid": os.getpid()})`),
         { health: { path: '/health', interval_ms: 100 } },
       );
       await session.call('stuck', stuck, ['GET', '/hang']);
-      // on a busy machine the next one may seem stuck as well
+      // on a busy machine the next one can seem stuck as well
       const restarts = expect.toSatisfy((count) => Number(count) >= 1) as number;
       await vi.waitFor(async () => expect(await session.list()).toMatchObject([{ state: 'running', restarts }]), {
         timeout: 60_000,
@@ -341,8 +338,8 @@ self.say({"pid": os.getpid()})`),
     });
   });
 
-  describe.concurrent('hostile ones', () => {
-    /** Runs what it is sent, as a relic of somebody who means harm could. */
+  describe.concurrent('hostile relics', () => {
+    /** Runs the code that it receives, as a malicious relic could. */
     const EVIL = pythonRelic(`
 import http.server, json, os
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -369,7 +366,7 @@ http.server.ThreadingHTTPServer(("0.0.0.0", int(os.environ["RELIC_PORT"])), Hand
     ) => caller.call(name, relic, ['POST', '/', { code }], timeoutMs);
 
     relicTest(
-      '[R5] one session cannot reach the relics of another, nor the machine, by address or by name',
+      '[R5] a session cannot reach the relics of another or the machine, by address or by name',
       async ({ place: { session } }) => {
         const other = new RelicCaller(runner, `ses_${randomUUID()}`);
         const address = 'out["at"] = open("/etc/hosts").read().split()[-2]';
@@ -395,7 +392,7 @@ for host in ${JSON.stringify([at(theirs), ...gateways, '172.17.0.1'])}:
     );
 
     relicTest(
-      '[R5] the engine does not ask the name servers of the machine for them',
+      '[R5] the engine does not query the name servers of the machine for them',
       async ({ place: { space, session } }) => {
         await evil(session, 'mine', '');
         const label = [`cortex-edge.space=${space}`];
@@ -412,7 +409,7 @@ for host in ${JSON.stringify([at(theirs), ...gateways, '172.17.0.1'])}:
       ['hidden directories', 'os.makedirs("/state/a/b"); os.chmod("/state/a", 0)', 'cannot be read'],
     ] as const;
     relicTest(
-      '[R5] one that keeps too many bytes, files or hidden directories is ended, and says so from then on',
+      '[R5] a relic that stores too many bytes, files or hidden directories is ended, and later calls report it',
       async ({ place: { space } }) => {
         const narrow = await startRunner({ sandbox: 'docker', warm: 0, operatorLimits: { ...MAXIMA, diskMb: 64 } });
         try {
@@ -442,7 +439,7 @@ for host in ${JSON.stringify([at(theirs), ...gateways, '172.17.0.1'])}:
   });
 
   relicTest(
-    '[R5] what a runner leaves behind that is killed is removed at the next start; state is not',
+    '[R5] the containers of a killed runner are removed at the next start; state is kept',
     async ({ place: { space } }) => {
       const stateDir = await fs.mkdtemp(path.join(os.tmpdir(), 'runner-test-'));
       const main = fileURLToPath(new URL('../../main.ts', import.meta.url));

@@ -1,4 +1,4 @@
-/** The life of relics: start, health, death, rest, idleness, whose they are (R5). */
+/** The life cycle of relics: start, health, restart, pause, idleness, scopes (R5). */
 import { pino } from 'pino';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 
@@ -12,7 +12,7 @@ import { FakeRelicHost, type FakeService } from '../support/fake-relic-host.ts';
 import { RelicCaller } from '../support/relic-kit.ts';
 import { startRunner } from '../support/test-runner.ts';
 
-/** Time that passes when the test says so. */
+/** A clock that only the test advances. */
 class ManualClock implements RelicClock {
   #now = 1_000_000;
   #timers: { readonly at: number; readonly callback: () => void }[] = [];
@@ -29,7 +29,7 @@ class ManualClock implements RelicClock {
     };
   }
 
-  /** Lets time pass, and what follows from it happen. */
+  /** Advances the clock, and runs everything that follows. */
   async advance(ms: number): Promise<void> {
     const until = this.#now + ms;
     for (;;) {
@@ -77,7 +77,7 @@ describe('a relic', () => {
     expect(last().calls).toEqual([get, get]);
   });
 
-  test('[R5] calls wait until it has answered its health check', async () => {
+  test('[R5] calls wait until it has passed its health check', async () => {
     host.prepare = (service) => {
       service.healthy = { end: 'refused' };
     };
@@ -89,7 +89,7 @@ describe('a relic', () => {
     expect(await answer).toMatchObject({ end: 'answered' });
   });
 
-  test('[R5] one that dies is started again, later each time', async () => {
+  test('[R5] a relic that dies restarts, with a growing delay', async () => {
     await call();
     const starts: number[] = [];
     for (let death = 1; death < limits.relicDeaths; death += 1) {
@@ -104,7 +104,7 @@ describe('a relic', () => {
     expect(starts.at(-1)).toBeGreaterThanOrEqual(limits.relicBackoffMs * 2 ** (limits.relicDeaths - 2));
   });
 
-  test('[R5] after several deaths in a row it rests, and calls say so with its last words; then it is tried again', async () => {
+  test('[R5] after several deaths in a row it pauses, and calls fail with its last output; then it restarts', async () => {
     host.prepare = () => {
       throw new Error('no such image');
     };
@@ -118,7 +118,7 @@ describe('a relic', () => {
     expect(await call()).toMatchObject({ end: 'answered' });
   });
 
-  test('[R5] deaths long after a start are not added up', async () => {
+  test('[R5] deaths long after a start are not counted together', async () => {
     await call();
     for (let death = 0; death < limits.relicDeaths * 2; death += 1) {
       await clock.advance(limits.relicStableMs);
@@ -128,7 +128,7 @@ describe('a relic', () => {
     }
   });
 
-  test('[R5] a call that reached nobody is made again; one that may have been heard is not', async () => {
+  test('[R5] a call that was not sent is repeated; a call that may have been received is not', async () => {
     await call();
     const first = last();
     let asked = 0;
@@ -142,7 +142,7 @@ describe('a relic', () => {
     expect(asked).toBe(3);
   });
 
-  test('[R5] a call has its time, also when the relic does not come up', async () => {
+  test('[R5] a call has a timeout, even if the relic does not start', async () => {
     host.prepare = (service) => {
       service.healthy = { end: 'refused' };
     };
@@ -152,7 +152,7 @@ describe('a relic', () => {
     await expect(answer).rejects.toThrow('was not ready within 2 s');
   });
 
-  test('[R5] health checks that are missed in a row end it, and it is started again', async () => {
+  test('[R5] several failed health checks in a row end it, and it restarts', async () => {
     await call('ses_1', spec({ health: { path: '/health', interval_ms: 1_000 } }));
     const first = last();
     first.healthy = { end: 'timeout' };
@@ -163,7 +163,7 @@ describe('a relic', () => {
     expect(host.started).toHaveLength(2);
   });
 
-  test('[R5] is stopped after its idle time, and not while it is used', async () => {
+  test('[R5] it stops after its idle time, and not while it is in use', async () => {
     const definition = spec({ idle_ms: 5_000 });
     await call('ses_1', definition);
     let finish: (answer: RelicAnswer) => void = () => undefined;
@@ -184,7 +184,7 @@ describe('a relic', () => {
     expect(host.left).toEqual(['ses_1']);
   });
 
-  test('[R5] a definition that changed takes the place of the former one', async () => {
+  test('[R5] a changed definition replaces the previous one', async () => {
     await call();
     const former = last();
     await call('ses_1', spec({ port: 81 }));
@@ -193,7 +193,7 @@ describe('a relic', () => {
     expect(relics.list('ses_1')).toHaveLength(1);
   });
 
-  test('[R8] past its places calls wait, past those they are refused, and all get their turn', async () => {
+  test('[R8] past the running limit calls wait, past the waiting limit they are refused, and all are served', async () => {
     await call();
     const open: ((answer: RelicAnswer) => void)[] = [];
     last().answer = () =>
@@ -213,14 +213,14 @@ describe('a relic', () => {
   });
 });
 
-describe('whose it is', () => {
-  test('[R5] a name is a relic of its own in each scope', async () => {
+describe('scopes of relics', () => {
+  test('[R5] each scope has its own relic of a name', async () => {
     await call('ses_1');
     await call('ses_2');
     expect(host.started.map(({ id }) => id.scope)).toEqual(['ses_1', 'ses_2']);
   });
 
-  test('[R5] the end of a session stops its relics and no others', async () => {
+  test('[R5] the end of a session stops only its own relics', async () => {
     await call('ses_1');
     await call('ses_2');
     expect(await relics.stop('ses_1', null, true)).toBe(1);
@@ -228,7 +228,7 @@ describe('whose it is', () => {
     expect(host.forgotten).toEqual([{ scope: 'ses_1', name: null }]);
   });
 
-  test('[R5] a scope is left once, when the last of its relics has stopped', async () => {
+  test('[R5] a scope is released once, when its last relic has stopped', async () => {
     await relics.call({ scope: 'ses_1', name: 'fast' }, spec(), get, 1_000);
     await relics.call({ scope: 'ses_1', name: 'slow' }, spec(), get, 1_000);
     const slow = last();
@@ -249,7 +249,7 @@ describe('whose it is', () => {
     expect(host.left).toEqual(['ses_1']);
   });
 
-  test('[R8] a session has its share of places, and so have all', async () => {
+  test('[R8] the relics of a session and of all sessions are limited', async () => {
     for (let at = 0; at < limits.relicsPerScope; at += 1) {
       await relics.call({ scope: 'ses_1', name: `r${at}` }, spec(), get, 1_000);
     }
@@ -259,7 +259,7 @@ describe('whose it is', () => {
     expect(await call('ses_2')).toMatchObject({ end: 'answered' });
   });
 
-  test('[R5] one tenant does not take all places', async () => {
+  test('[R5] one tenant cannot use all places', async () => {
     const take = async (tenant: string, at: number): Promise<unknown> =>
       await relics
         .find({ scope: `ses_${tenant}_${at}`, name: 'r' }, spec(), tenant)
@@ -269,7 +269,7 @@ describe('whose it is', () => {
     expect(await take('bob', 0)).not.toBe('busy');
   });
 
-  test('[R5] what cannot run here says why', async () => {
+  test('[R5] a relic that cannot run here fails with the reason', async () => {
     await expect(call('ses_1', spec({ port: 1 }))).rejects.toThrow('port 1 is not for relics');
     const none = new Relics({
       host: null,
@@ -284,8 +284,8 @@ describe('whose it is', () => {
   });
 });
 
-describe('over HTTP', () => {
-  test('[R5] call, list, start and stop, signed and closed', async () => {
+describe('through the HTTP API', () => {
+  test('[R5] relics can be called, listed, started and stopped with signed requests', async () => {
     const runner = await startRunner({ sandboxes: [], relicHost: host });
     try {
       const session = new RelicCaller(runner, 'ses_http');

@@ -1,4 +1,4 @@
-/** What the starter of the runner has open, and what stands in its environment, stays out of every sandbox (R2). */
+/** Open files and environment variables of the runner's starter do not reach any sandbox (R2). */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
@@ -20,7 +20,7 @@ const MAIN = fileURLToPath(new URL('../../main.ts', import.meta.url));
 const SLOW = 120_000;
 const WORD = 'only-for-the-administrator';
 const TOOL_SECRET = 'a-secret-of-the-environment';
-/** Low ones, which libuv closes itself; and ones behind a gap, which it does not find. */
+/** Low descriptors, which libuv closes; and ones after a gap, which libuv does not find. */
 const OPEN = 'exec 3<"$1" 7<"$1" 19<"$1" 40>>"$2" 100<"$1" 230<"$1"; shift 2; exec "$@"';
 
 let directory: string;
@@ -83,7 +83,7 @@ async function run(url: string, kind: string, code: string): Promise<string> {
   );
 }
 
-/** Where the descriptors of a process lead; none when it is gone. */
+/** The targets of a process's descriptors; none if it has ended. */
 function openOf(pid: number): string[] {
   try {
     return readdirSync(`/proc/${pid}/fd`).map((name) => readlinkSync(`/proc/${pid}/fd/${name}`));
@@ -101,11 +101,11 @@ function environmentOf(pid: number): string {
 }
 
 /**
- * What a job finds open. It reads what leads into the directory of this test and touches nothing else: at the level
- * `process`, what it sees belongs to others on this machine.
+ * Lists the open descriptors of a job. It reads only targets inside the directory of this test: at the level
+ * `process`, other visible files belong to other programs of this machine.
  */
 const LOOK = {
-  // of a program that the shell starts: the shell itself keeps copies of its own
+  // from a program that the shell starts, because the shell keeps copies of its own
   shell: String.raw`ls -l /proc/self/fd 2>/dev/null | sed -n 's/^.* \([0-9]*\) -> /open \1 /p'; echo looked`,
   python: `
 import os
@@ -117,7 +117,7 @@ for name in os.listdir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else [
         print(os.pread(int(name), 100, 0))
 print("looked")`,
 };
-/** Of every process that it sees; only where these are its own. */
+/** Of every visible process; only at levels where these belong to the sandbox. */
 const ENVIRONMENTS = {
   shell: `cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n'; env; echo looked`,
   python: `
@@ -136,7 +136,7 @@ describe.each(['docker', 'bubblewrap', 'wasm', 'process'] as const)('level %s', 
     { timeout: SLOW },
     async () => {
       const { url, pid } = await start(level);
-      // those that wait for a program too
+      // including those that wait for a program
       for (const child of descendantsOf(pid)) {
         expect(openOf(child)).not.toContain(file);
         expect(openOf(child)).not.toContain(log);
@@ -149,7 +149,7 @@ describe.each(['docker', 'bubblewrap', 'wasm', 'process'] as const)('level %s', 
         expect(found).not.toContain(WORD);
         const numbers = [...found.matchAll(/^open (\d+) (?!\/proc\/)/gm)].map(([, number]) => Number(number));
         expect(numbers.filter((number) => number > 2)).toEqual([]);
-        // without a sandbox a job has the rights of the runner's user, who may read the environment of all processes
+        // without a sandbox, a job has the rights of the runner's user, who can read the environment of all processes
         if (level === 'process') continue;
         const said = await run(url, kind, ENVIRONMENTS[kind]);
         expect(said).toContain('looked');
@@ -162,7 +162,7 @@ describe.each(['docker', 'bubblewrap', 'wasm', 'process'] as const)('level %s', 
 });
 
 test.skipIf(process.platform !== 'linux')(
-  '[R2] the runner itself keeps nothing open that a child would inherit',
+  '[R2] the runner itself opens nothing that a child would inherit',
   { timeout: SLOW },
   async () => {
     const { pid } = await start('wasm');

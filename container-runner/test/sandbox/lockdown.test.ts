@@ -1,4 +1,4 @@
-/** What a process that is locked down can still do when it reaches Node's own objects, as foreign code must not (R2). */
+/** The remaining abilities of a locked-down process that has Node's own objects, which foreign code must not get (R2). */
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 
 const LOCKDOWN = new URL('../../guest/lockdown.ts', import.meta.url);
 
-/** Everything is taken hold of before the doors close, except what foreign code would have to ask for later. */
+/** References everything before the lockdown, except what foreign code would have to request later. */
 const SCRIPT = `
 import net from 'node:net'; import dgram from 'node:dgram'; import dns from 'node:dns'; import module from 'node:module';
 import { lockDown } from ${JSON.stringify(LOCKDOWN.href)};
@@ -42,7 +42,7 @@ console.log(JSON.stringify(open));
 process.exit(0);
 `;
 
-test('[R2] network, signals, modules and handles are out of reach', async () => {
+test('[R2] network, signals, modules and handles are not accessible', async () => {
   const { stdout } = await promisify(execFile)(
     process.execPath,
     [

@@ -1,4 +1,4 @@
-/** Which sandbox a job gets, and that a level which was asked for is never replaced by a weaker one (R2). */
+/** Selection of a job's sandbox: a requested level is never replaced by a weaker one (R2). */
 import { expect, test } from 'vitest';
 
 import { SandboxRegistry } from '../../sandbox/registry.ts';
@@ -10,31 +10,31 @@ const works = (level: SandboxLevel): FakeSandbox => new FakeSandbox(level);
 const fails = (level: SandboxLevel): FakeSandbox => new FakeSandbox(level, broken);
 const none = new Map<SandboxLevel, string>();
 
-test('[R2] the best level that works is chosen, whatever the order', async () => {
+test('[R2] the best available level is selected, whatever the order of the list', async () => {
   const registry = await SandboxRegistry.open([works('process'), works('wasm'), works('bubblewrap')], none, null);
   expect(registry.choose('python3', undefined).level).toBe('bubblewrap');
   const without = await SandboxRegistry.open([fails('bubblewrap'), works('wasm')], none, null);
   expect(without.choose('python3', undefined).level).toBe('wasm');
 });
 
-test('[R2] a level that was asked for and does not work is refused with the reason', async () => {
+test('[R2] a requested level that is unavailable is refused with the reason', async () => {
   const registry = await SandboxRegistry.open([fails('bubblewrap'), works('wasm')], none, null);
   expect(() => registry.choose('python3', 'bubblewrap')).toThrow(/bubblewrap: no namespaces here/);
 });
 
-test('[R2] a stronger level than the one asked for is not used either: it is the one asked for or none', async () => {
+test('[R2] a requested level is not replaced by a stronger one either', async () => {
   const registry = await SandboxRegistry.open([works('bubblewrap'), works('wasm')], none, null);
   expect(registry.choose('shell', 'wasm').level).toBe('wasm');
 });
 
-test('[R2] a level that the operator fixed is never left', async () => {
+test('[R2] a level set by the operator is always used', async () => {
   const registry = await SandboxRegistry.open([fails('bubblewrap'), works('wasm')], none, 'bubblewrap');
   expect(() => registry.choose('shell', undefined)).toThrow(/bubblewrap: no namespaces here/);
   expect(() => registry.choose('shell', 'wasm')).toThrow(/The operator allows only the sandbox bubblewrap/);
   expect(registry.report().active).toEqual({ python3: null, shell: null, node: null });
 });
 
-test('[R2] the report says what is active and why the rest is not', async () => {
+test('[R2] the report lists the active level, and why the others are unavailable', async () => {
   const absent = new Map<SandboxLevel, string>([['process', 'not allowed']]);
   const registry = await SandboxRegistry.open([fails('bubblewrap'), works('wasm')], absent, null);
   const report = registry.report();

@@ -1,4 +1,4 @@
-/** Breaking out of the embedded sandbox: what Python's bridge to JavaScript can reach, and what it cannot (R2). */
+/** Escape attempts from the embedded sandbox: the reach of Python's bridge to JavaScript (R2). */
 import fs from 'node:fs/promises';
 import net from 'node:net';
 import os from 'node:os';
@@ -40,7 +40,7 @@ async function attack(code: string): Promise<string> {
   return stdout + stderr;
 }
 
-test('[R2] no constructor makes code from a string', async () => {
+test('[R2] no constructor compiles code from a string', async () => {
   const said = await attack(`
 import pyodide_js
 Function = pyodide_js.runPython.constructor
@@ -55,7 +55,7 @@ print(run_js("process.pid"))
   expect(said).toContain("cannot import name 'eval'");
 });
 
-test('[R2] the globals of the process are not in sight', async () => {
+test('[R2] the globals of the process are not accessible', async () => {
   const said = await attack(`
 import js, pyodide_js
 for owner in (js, pyodide_js, pyodide_js._module, pyodide_js._api, pyodide_js.FS):
@@ -86,7 +86,7 @@ for name in ("${secret}", "/host${secret}", "/etc2/secret", "/etc/passwd"):
   expect(said).not.toContain('root:');
 });
 
-test('[R2] no way of the interpreter leads to the network', async () => {
+test('[R2] the interpreter has no access to the network', async () => {
   const said = await attack(`
 import asyncio, pyodide_js, socket, urllib.request
 async def main():
@@ -107,7 +107,7 @@ except Exception as fault: print("no", type(fault).__name__)
   expect(connections).toBe(0);
 });
 
-test('[R2] no processes, no threads, no libraries', async () => {
+test('[R2] the interpreter has no processes, threads or native libraries', async () => {
   const said = await attack(`
 import os
 tries = {
@@ -123,7 +123,7 @@ for name, attempt in tries.items():
   expect(said).not.toContain('gave 0');
 });
 
-test('[R2] memory outside the interpreter has a limit too', async () => {
+test('[R2] memory outside the interpreter is limited too', async () => {
   const said = await attack(`
 import pyodide_js
 bytes_of = pyodide_js._module.HEAPU8.constructor
@@ -137,7 +137,7 @@ except Exception as fault: print("no", str(fault)[:60])
   if (process.platform === 'linux') expect(said).not.toContain('took all');
 });
 
-test('[R2] stack traces hand out nothing', async () => {
+test('[R2] stack traces expose no objects of the host', async () => {
   const said = await attack(`
 import pyodide_js
 from pyodide.ffi import create_proxy
@@ -163,7 +163,7 @@ for owner in (pyodide_js.runPython.constructor, pyodide_js._module.constructor):
   expect(said).not.toContain('found');
 });
 
-test('[R2] the shell knows no way out', async () => {
+test('[R2] the shell has no access to the host', async () => {
   const secret = path.join(directory, 'secret');
   const { stdout, stderr } = await runner.run({
     kind: 'shell',

@@ -1,6 +1,6 @@
 /**
- * Hostile programs and requests, one table for every level that promises isolation. The rows run side by side; after them,
- * nothing is left and the runner still serves. Where a row says why it does not apply, there is nothing to test.
+ * Hostile programs and requests, one table for every level that promises isolation. The rows run in parallel; afterwards,
+ * nothing is left and the runner still serves. A row without a case for a level gives the reason.
  */
 import { randomUUID } from 'node:crypto';
 
@@ -20,11 +20,11 @@ interface Kit {
   python(code: string, limits?: JobBody): Promise<Result>;
   shell(code: string, limits?: JobBody): Promise<Result>;
 }
-/** Small, because each job of the flood takes a moment; enough for the rows that run side by side. */
+/** A small number, because each job of the flood takes time; sufficient for the rows that run in parallel. */
 const PLACES = { running: 4, queued: 8 };
 
 type Case = (kit: Kit) => Promise<void>;
-/** A case, or why there is none. */
+/** A case, or the reason why there is none. */
 type Row = Readonly<Record<Level, Case | string>>;
 
 const NO_PROCESSES = 'programs there have no processes';
@@ -40,7 +40,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   'a fork bomb of python': everywhere(async ({ python }) => {
     const code = 'import os\nwhile True:\n    try: os.fork()\n    except OSError: pass';
     const { end } = await python(code, { timeout_ms: 2_000 });
-    // the embedded one has no fork, and says so
+    // the embedded shell has no fork, and reports it
     expect(['timeout', 'exited', 'oom']).toContain(end);
   }),
   'memory without end': everywhere(async ({ level, python }) => {
@@ -54,7 +54,7 @@ const ROWS: Readonly<Record<string, Row>> = {
     },
     bubblewrap: async ({ python }) => {
       const { end, stdout } = await python(GREEDY_CHILD);
-      // by its own limit, which it sees as a MemoryError, or by the control group's
+      // its own limit gives a MemoryError; the control group ends it
       if (end === 'exited') expect(stdout).toBe('child 1\n');
       else expect(end).toBe('oom');
     },
@@ -83,7 +83,7 @@ else: print("made all")`;
       expect(Number(made)).toBeGreaterThan(1_000);
       expect(Number(made)).toBeLessThanOrEqual(limits.inodes);
     } else {
-      // each costs memory, which has a limit; what fits into that is made and is gone with the sandbox
+      // each uses memory, which is limited; the files disappear with the sandbox
       expect(['oom', 'timeout', 'exited', 'killed']).toContain(end);
     }
   }),
@@ -304,7 +304,7 @@ time.sleep(60)`;
   }),
 };
 
-/** It fills the queue, so it runs on its own. */
+/** It fills the queue, so it runs alone. */
 const flood: Case = async ({ runner }) => {
   const session = `ses_${randomUUID()}`;
   const body = { session, kind: 'shell', code: 'sleep 0.5; echo done' };
@@ -371,7 +371,7 @@ export function describeAbuse(level: Level): void {
       expect(hello).toMatchObject({ end: 'exited', exitCode: 0, stdout: 'hello\n' });
     }
 
-    describe.concurrent('side by side', () => {
+    describe.concurrent('in parallel', () => {
       afterAll(isUnharmed);
       for (const [name, row] of Object.entries(ROWS)) {
         const attempt = row[level];

@@ -1,4 +1,4 @@
-/** A place for relics whose services do what the test says. */
+/** A relic host whose services behave as the test defines. */
 import type { RelicCall, RelicSpec } from '../../relics/definition.ts';
 import type { RelicAnswer, RelicHost, RelicId, RelicService } from '../../relics/relic-service.ts';
 
@@ -8,7 +8,7 @@ export class FakeService {
   readonly calls: RelicCall[] = [];
   readonly ended: Promise<string>;
   stopped = false;
-  /** What it answers; health checks have an answer of their own. */
+  /** The answer of the service; health checks have a separate answer. */
   answer: (call: RelicCall) => Promise<RelicAnswer> | RelicAnswer = () => ({
     end: 'answered',
     status: 200,
@@ -49,7 +49,7 @@ export class FakeRelicHost implements RelicHost {
   readonly started: FakeService[] = [];
   readonly left: string[] = [];
   readonly forgotten: { readonly scope: string; readonly name: string | null }[] = [];
-  /** Called with every service before it is given out; may throw. */
+  /** Called with every service before it is returned; can throw. */
   prepare: (service: FakeService) => void = () => undefined;
 
   refusal({ port }: RelicSpec): string | null {

@@ -1,4 +1,4 @@
-/** A sandbox whose programs do what the test says, when it says so. */
+/** A sandbox whose programs the test controls. */
 import { PassThrough } from 'node:stream';
 
 import type { ImageBuild } from '../../images/image-build.ts';
@@ -16,7 +16,7 @@ import {
 
 export interface FakeProcess {
   readonly launch: Launch | ImageLaunch;
-  /** It was held for its session beforehand. */
+  /** It was reserved for its session. */
   readonly held: boolean;
   readonly signals: string[];
   print(text: string): void;
@@ -27,7 +27,7 @@ export class FakeSandbox implements Sandbox {
   readonly level: SandboxLevel;
   readonly started: FakeProcess[] = [];
   readonly #availability: Availability;
-  /** What the programs do with TERM. */
+  /** The reaction of the programs to TERM. */
   obedient = true;
   holds = 0;
   releases = 0;

@@ -1,4 +1,4 @@
-/** What a runner has standing when nothing runs: processes and containers that wait. Anything else was left behind. */
+/** The idle processes and containers of a runner. Everything else was left behind. */
 import fs from 'node:fs';
 import path from 'node:path';
 
@@ -20,18 +20,18 @@ export interface Standing {
   readonly containers: readonly string[];
 }
 
-/** What stands now: below this process, and in the engine with the label of the runner with this state. */
+/** The current ones: below this process, and in the engine with the label of the runner with this state. */
 async function standing(level: SandboxLevel, stateDir: string): Promise<Standing> {
   return { processes: processesBelow(process.pid), containers: level === 'docker' ? await containersOf(stateDir) : [] };
 }
 
-/** Whether a runner holds as many sandboxes ready as it means to. */
+/** Whether a runner holds its target number of sandboxes ready. */
 export async function isReady({ url }: { readonly url: string }): Promise<boolean> {
   const health = (await (await fetch(`${url}/health`)).json()) as { readonly sandbox: { readonly filling: boolean } };
   return !health.sandbox.filling;
 }
 
-/** Waits until it stands still. */
+/** Waits until nothing changes any more. */
 export async function atRest(level: SandboxLevel, runner: Pick<TestRunner, 'url' | 'stateDir'>): Promise<Standing> {
   let before = '';
   return await vi.waitUntil(
@@ -46,7 +46,7 @@ export async function atRest(level: SandboxLevel, runner: Pick<TestRunner, 'url'
   );
 }
 
-/** Fails when something is left of what ran since `idle` was seen. */
+/** Fails if anything that started after `idle` was recorded still exists. */
 export async function nothingLeft(level: SandboxLevel, stateDir: string, idle: Standing): Promise<void> {
   await vi.waitFor(async () => expect(await standing(level, stateDir)).toEqual(idle), {
     timeout: CHECK_MS,
@@ -54,7 +54,7 @@ export async function nothingLeft(level: SandboxLevel, stateDir: string, idle: S
   });
 }
 
-/** Those of the embedded interpreters do not count: they are replaced one by one. */
+/** Processes of the embedded interpreters do not count: they are replaced one by one. */
 function processesBelow(pid: number): string[] {
   return descendantsOf(pid)
     .map((child) => {

@@ -1,4 +1,4 @@
-/** Which sandboxes this machine can test. Where the tests are meant to be complete, a missing one is a failure. */
+/** The sandbox levels that this machine can test. With CI=true, a missing one is a failure. */
 import { spawnSync } from 'node:child_process';
 
 import { connectEngine } from '../../sandbox/docker-engine.ts';
@@ -6,7 +6,7 @@ import type { SandboxLevel } from '../../sandbox/sandbox.ts';
 
 const complete = process.env['CI'] === 'true';
 const hasBubblewrap = spawnSync('bwrap', ['--version'], { stdio: 'ignore' }).status === 0;
-/** `npm test` starts an engine where one is installed and none runs, and says here where it listens. */
+/** `npm test` starts an engine if one is installed and none runs, and passes its address here. */
 export const dockerSocket = process.env['RUNNER_DOCKER'] ?? null;
 const noEngine = await connectEngine(dockerSocket).then(
   () => null,
@@ -22,5 +22,5 @@ export function reasonToSkip(level: SandboxLevel): string | null {
   return null;
 }
 
-/** A sandbox that starts fast and holds nothing in an engine, for tests of anything but sandboxes. */
+/** A sandbox that starts fast and needs no engine, for tests of everything except sandboxes. */
 export const LIGHT_SANDBOX = { RUNNER_SANDBOX: hasBubblewrap ? 'bubblewrap' : 'wasm', RUNNER_WARM: '1' };

@@ -1,4 +1,4 @@
-/** `node make-snapshot.ts <state folder>`: makes the snapshot of the embedded Python, for `python-snapshot.ts`. */
+/** `node make-snapshot.ts <state folder>`: creates the snapshot of the embedded Python, for `python-snapshot.ts`. */
 import { StateFolder } from '../../state.ts';
 import { WasmSandbox } from '../../sandbox/wasm.ts';
 

@@ -1,4 +1,4 @@
-/** Processes as tests see them, by number and start: numbers are soon given to other processes. */
+/** Identifies processes by number and start time, because numbers are reused. */
 import { readFileSync } from 'node:fs';
 
 import { descendantsOf } from '../../sandbox/process-tree.ts';
@@ -24,7 +24,7 @@ export function isAlive({ pid, startedAt }: ProcessRef): boolean {
   return stat !== null && stat.startedAt === startedAt && !'ZX'.includes(stat.state);
 }
 
-/** The fields 3 and 22 of /proc/<pid>/stat; the second field is the program's name and may hold anything. */
+/** The fields 3 and 22 of /proc/<pid>/stat; the second field is the program's name and can contain any character. */
 function statOf(pid: number): { readonly state: string; readonly startedAt: string } | null {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'latin1');

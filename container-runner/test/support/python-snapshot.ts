@@ -1,6 +1,6 @@
 /**
- * One snapshot of the embedded Python for all test files. Making one takes seconds of processor time, and every runner
- * with a new state folder would make its own.
+ * One snapshot of the embedded Python for all test files. Creating one takes seconds of processor time, and every runner
+ * with a new state folder would create its own.
  */
 import { execFile } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
@@ -11,18 +11,18 @@ import { promisify } from 'node:util';
 
 const FOLDER = 'CORTEX_TEST_SNAPSHOT';
 
-/** Global setup of vitest: makes the snapshot, unless another project has. */
+/** Global setup of vitest: creates the snapshot, unless another project has. */
 export async function setup(): Promise<() => void> {
   if (process.env[FOLDER] !== undefined) return () => undefined;
   const folder = mkdtempSync(path.join(os.tmpdir(), 'cortex-snapshot-'));
-  // In its own process, because vitest does not resolve the packages as Node does.
+  // In a separate process, because vitest does not resolve the packages as Node does.
   const make = fileURLToPath(new URL('make-snapshot.ts', import.meta.url));
   await promisify(execFile)(process.execPath, [make, folder]);
   process.env[FOLDER] = path.join(folder, 'runner');
   return () => rmSync(folder, { recursive: true, force: true });
 }
 
-/** Puts the snapshot where a runner with this state folder looks for it, unless there is one. @returns `stateDir` */
+/** Copies the snapshot into this state folder, unless there is one. @returns `stateDir` */
 export function withSnapshot(stateDir: string): string {
   const folder = process.env[FOLDER];
   if (folder === undefined) return stateDir;

@@ -1,4 +1,4 @@
-/** Calls to relics as the Worker makes them, and the definitions of those that are shipped. */
+/** Calls to relics as the Worker makes them, and the definitions of the bundled relics. */
 import fs from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
@@ -18,7 +18,7 @@ type Definition = Record<string, unknown>;
 const shipped = (name: string): string =>
   fs.readFileSync(fileURLToPath(new URL(`../../../manifests/relics/${name}/service.py`, import.meta.url)), 'utf8');
 
-/** A relic of one Python file; its health checks are patient, because a restart on a busy machine would break a call. */
+/** A relic of one Python file; its health checks have long timeouts, so that a slow restart does not break a call. */
 export function pythonRelic(source: string, more: Definition = {}): Definition {
   return {
     build: { base: 'python3', files: { 'service.py': source }, entrypoint: 'service.py' },

@@ -1,6 +1,6 @@
 /**
- * One contract for every sandbox: what a program gets, what it may do, and how it ends (R2-R4, P14). Hostile programs are
- * in `abuse-table.ts`; here they run only on the level that the table leaves out, because it promises no isolation.
+ * The contract of every sandbox: input, resource limits and end of a program (R2-R4, P14). Hostile programs are in
+ * `abuse-table.ts`; here they run only at the level that promises no isolation, which the table excludes.
  */
 import fs from 'node:fs';
 
@@ -14,15 +14,15 @@ import { reasonToSkip } from './levels.ts';
 import { type JobBody, type Result, startRunner, type TestRunner } from './test-runner.ts';
 
 const SLOW = 300_000;
-/** Time limit of a program that prints first and never ends: on a busy machine, its start takes seconds. */
+/** Timeout of a program that prints first and never ends: on a busy machine, its start takes seconds. */
 const OUTPUT_FIRST_MS = 12_000;
-/** How long a program sleeps whom nobody should wait for; other files have programs that sleep, too. */
+/** Sleep time of a program that must be killed; distinct from the sleeping programs of other files. */
 const NAP = 600_000 + Math.floor(Math.random() * 100_000);
 const python = (code: string, more: JobBody = {}): JobBody => ({ kind: 'python', code, ...more });
 const shell = (code: string, more: JobBody = {}): JobBody => ({ kind: 'shell', code, ...more });
 const within = (timeoutMs: number): JobBody => ({ limits: { timeout_ms: timeoutMs } });
 
-/** `real`: the operating system's own programs. `closed`: nothing of this machine can be reached. */
+/** `real`: the programs of the operating system. `closed`: nothing of this machine is accessible. */
 const TRAITS: Partial<Record<SandboxLevel, { readonly real: boolean; readonly closed: boolean }>> = {
   docker: { real: true, closed: true },
   bubblewrap: { real: true, closed: true },
@@ -33,7 +33,7 @@ const TRAITS: Partial<Record<SandboxLevel, { readonly real: boolean; readonly cl
 type Register = (name: string, body: () => void | Promise<void>) => void;
 const nothing: Register = () => undefined;
 
-/** What a level does not promise is no test of it, rather than a skipped one. */
+/** A test of something that a level does not promise is omitted, not skipped. */
 const testIf = (applies: boolean): Register => (applies ? test : nothing);
 const describeIf = (applies: boolean): Register => (applies ? describe.concurrent : nothing);
 
@@ -44,14 +44,14 @@ export function describeSandbox(level: SandboxLevel): void {
   const { real = false, closed = false } = TRAITS[level] ?? {};
   describe.skipIf(skip !== null)(`${level}${skip === null ? '' : ` (skipped: ${skip})`}`, () => {
     let runner: TestRunner;
-    /** The processes that wait for a job, when nothing runs. */
+    /** The idle processes that wait for a job. */
     let idle: readonly string[] = [];
     const run = (body: JobBody, onOutput?: (stream: string, text: string) => void): Promise<Result> =>
       runner.run(body, onOutput);
 
     beforeAll(async () => {
       process.env['CORTEX_TEST_SECRET'] = 'hunter2';
-      // On a busy machine, a program that says goodbye needs more than the usual time.
+      // On a busy machine, a program that handles TERM needs more than the default grace period.
       const killGraceMs = 20_000;
       runner = await startRunner({ sandbox: level, allowProcess: level === 'process', warm: 1, killGraceMs });
       let before = '';
@@ -69,13 +69,13 @@ export function describeSandbox(level: SandboxLevel): void {
       await runner.close();
       expect(workers()).toEqual([]);
     });
-    /** After every group of cases, which run side by side. */
+    /** After every group of cases, which run in parallel. */
     async function isUnharmed(): Promise<void> {
       await vi.waitFor(() => expect(workers()).toEqual(idle), { timeout: 60_000 });
       expect(await run(shell('echo hello'))).toMatchObject({ end: 'exited', exitCode: 0, stdout: 'hello\n' });
     }
 
-    /** Command lines of the processes that jobs run in or will; those of the embedded interpreters do not count. */
+    /** Command lines of the processes that run jobs, except those of the embedded interpreters. */
     function workers(): string[] {
       return descendantsOf(process.pid)
         .map((pid) => {
@@ -89,7 +89,7 @@ export function describeSandbox(level: SandboxLevel): void {
         .toSorted();
     }
 
-    describe.concurrent('what a program gets', () => {
+    describe.concurrent('input and output of a program', () => {
       afterAll(isUnharmed, SLOW);
 
       test('[R2] python prints', async () => {
@@ -102,25 +102,25 @@ export function describeSandbox(level: SandboxLevel): void {
         });
       });
 
-      test('[P14] inputs are data in python, whatever they hold', async () => {
+      test('[P14] inputs are data in python, whatever they contain', async () => {
         const inputs = { text: `"'\\\n$(id) \${x} {{}} </action>`, n: [1, { a: null }], 'odd name': true, ключ: '🙂' };
         const { stdout } = await run(python('import json; print(json.dumps(inputs))', { inputs }));
         expect(JSON.parse(stdout)).toEqual(inputs);
       });
 
-      test('[P14] inputs are variables in the shell: strings as they are, others as JSON', async () => {
+      test('[P14] inputs are variables in the shell: strings unchanged, other values as JSON', async () => {
         const inputs = { text: 'a  b\n$(id); `id` "q" \'s\' --help *', n: [1, 2], 'not-a-name': 'x' };
         const { stdout } = await run(shell('printf "%s|" "$text" "$n"', { inputs }));
         expect(stdout).toBe(`${inputs.text}|[1,2]|`);
       });
 
-      test('[P14] inputs also stand in the file CORTEX_INPUTS, those with any name', async () => {
+      test('[P14] the file CORTEX_INPUTS contains all inputs, with any name', async () => {
         const inputs = { PATH: '/tmp', 'a b': [1], x: 'y' };
         const { stdout } = await run(shell('cat "$CORTEX_INPUTS"', { inputs }));
         expect(JSON.parse(stdout)).toEqual(inputs);
       });
 
-      test('[P14] an input with the name of a variable of the system never becomes one', async () => {
+      test('[P14] an input with the name of a system variable never becomes a variable', async () => {
         const names = [
           'PATH',
           'LD_PRELOAD',
@@ -140,7 +140,7 @@ export function describeSandbox(level: SandboxLevel): void {
         expect(stdout).toMatch(/\|fine\|$/);
       });
 
-      test('[R3] a script tool finds its input in argv, on stdin and in the file', async () => {
+      test('[R3] a script tool gets its input in argv, on stdin and in the file', async () => {
         const code = `
 import json, os, sys
 with open(os.environ["CORTEX_INPUTS"]) as file:
@@ -150,30 +150,30 @@ with open(os.environ["CORTEX_INPUTS"]) as file:
         expect(JSON.parse(stdout)).toEqual([inputs, inputs, inputs, 2]);
       });
 
-      test('[R3] a shell tool finds its input in argv and on stdin', async () => {
+      test('[R3] a shell tool gets its input in argv and on stdin', async () => {
         const body = { kind: 'tool', runtime: 'shell', code: 'echo "$1"; cat', inputs: { q: 'a b' } };
         expect((await run(body)).stdout).toBe('{"q":"a b"}\n{"q":"a b"}');
       });
 
-      test('[R3] argv is left out above 96 KiB; stdin and the file are not', async () => {
+      test('[R3] argv is omitted above 96 KiB; stdin and the file are not', async () => {
         const code = 'import sys; print(len(sys.argv), len(sys.stdin.read()))';
         const inputs = { text: 'x'.repeat(limits.argumentBytes) };
         const { stdout } = await run({ kind: 'tool', runtime: 'python3', code, inputs });
         expect(stdout).toBe(`1 ${JSON.stringify(inputs).length}\n`);
       });
 
-      testIf(!closed)('[R3] a program may ignore megabytes on stdin', async () => {
+      testIf(!closed)('[R3] a program can ignore megabytes on stdin', async () => {
         const inputs = { text: 'x'.repeat(8_000_000) };
         const body = { kind: 'tool', runtime: 'python3', code: 'print("done")', inputs };
         expect(await run(body)).toMatchObject({ end: 'exited', exitCode: 0, stdout: 'done\n' });
       });
 
-      test('[R3] without input stdin is at its end', async () => {
+      test('[R3] without input, stdin is empty', async () => {
         expect((await run(shell('cat; echo end'))).stdout).toBe('end\n');
         expect((await run(python('import sys; print(repr(sys.stdin.read()))'))).stdout).toBe("''\n");
       });
 
-      test('[R4] stderr and the exit code come back', async () => {
+      test('[R4] stderr and the exit code are returned', async () => {
         const failed = await run(python('import sys; print("out"); print("err", file=sys.stderr); sys.exit(3)'));
         expect(failed).toMatchObject({ end: 'exited', exitCode: 3, stdout: 'out\n', stderr: 'err\n' });
         expect(await run(shell('echo out; echo err >&2; exit 7'))).toMatchObject({
@@ -190,13 +190,13 @@ with open(os.environ["CORTEX_INPUTS"]) as file:
         expect(stderr).not.toContain('harness');
       });
 
-      test('[R3] each line is seen when it is printed', async () => {
+      test('[R3] each line is sent when it is printed', async () => {
         const id = `lines-${level}`;
         const code = `import time\nprint("one")\ntime.sleep(${NAP})\nprint("two")`;
         await runner.put(id, { session: id, ...python(code) });
         const seen = await runner.watch(id, 0, ({ type }) => type === 'stdout');
         expect(seen.at(-1)?.data).toEqual({ text: 'one\n' });
-        // it is still at work
+        // it is still running
         await runner.ask('DELETE', `/jobs/${id}`);
         const events = await runner.watch(id, 0, ({ type }) => type === 'exited');
         expect(events.at(-1)?.data).toMatchObject({ end: 'killed' });
@@ -209,43 +209,43 @@ with open(os.environ["CORTEX_INPUTS"]) as file:
         expect(stdout).toMatch(/^a\uFFFD{3}b€\uFFFD+\n$/);
       });
 
-      test('two programs at once do not share files', async () => {
+      test('two concurrent programs do not share files', async () => {
         const code = 'import time, os\nopen("here", "x").write("1")\ntime.sleep(0.3)\nprint(os.listdir("."))';
         const both = await Promise.all([run(python(code)), run(python(code))]);
         expect(both.map(({ stdout }) => stdout)).toEqual(["['here']\n", "['here']\n"]);
       });
     });
 
-    describe.concurrent('how it ends', () => {
+    describe.concurrent('the end of a program', () => {
       afterAll(isUnharmed, SLOW);
 
-      test('[R4] an endless loop ends at its time limit', async () => {
+      test('[R4] an endless loop ends at its timeout', async () => {
         const result = await run(python('while True: pass', within(1_500)));
         expect(result).toMatchObject({ end: 'timeout', exitCode: null, stdout: '' });
       });
 
-      test('[R4] a sleeping shell ends at its time limit', async () => {
+      test('[R4] a sleeping shell ends at its timeout', async () => {
         expect(await run(shell('sleep 60', within(500)))).toMatchObject({ end: 'timeout', exitCode: null });
       });
 
-      test('[R4] a program that asks for less time than it needs keeps its exit code when it makes it', async () => {
+      test('[R4] a program that ends within a short timeout keeps its exit code', async () => {
         expect(await run(python('raise SystemExit(5)', within(20_000)))).toMatchObject({ end: 'exited', exitCode: 5 });
       });
 
-      testIf(real && !closed)('[R4] what ignores TERM is killed after the grace', async () => {
+      testIf(real && !closed)('[R4] a program that ignores TERM is killed after the grace period', async () => {
         const result = await run(shell('trap "" TERM; echo in; while :; do sleep 0.05; done', within(OUTPUT_FIRST_MS)));
         expect(result).toMatchObject({ end: 'timeout', stdout: 'in\n' });
       });
 
-      testIf(real)('[R4] TERM reaches the program, which may say goodbye', async () => {
+      testIf(real)('[R4] TERM reaches the program, which can handle it', async () => {
         const code = 'trap "echo bye; exit 0" TERM; echo in; while :; do sleep 0.05; done';
         expect(await run(shell(code, within(OUTPUT_FIRST_MS)))).toMatchObject({ end: 'timeout', stdout: 'in\nbye\n' });
       });
 
       testIf(real && !closed)(
-        '[R4] a double fork in a session of its own that ignores signals is gone at the timeout',
+        '[R4] a double fork in its own session that ignores signals is ended at the timeout',
         async () => {
-          // `workers` of afterEach finds it if it is not
+          // otherwise `workers` of afterEach finds it
           const orphan = `python3 -c 'import os, signal, time
 if os.fork(): os._exit(0)
 os.setsid()
@@ -257,7 +257,7 @@ time.sleep(${NAP})'`;
         },
       );
 
-      testIf(real)('[R4] a child that outlives a program that ended by itself is gone too', async () => {
+      testIf(real)('[R4] a child that outlives its program is ended too', async () => {
         expect(await run(shell(`setsid sleep ${NAP} >/dev/null 2>&1 & echo done`))).toMatchObject({
           end: 'exited',
           exitCode: 0,
@@ -266,17 +266,17 @@ time.sleep(${NAP})'`;
         await vi.waitFor(() => expect(stillSleeping()).toEqual([]), { timeout: 60_000 });
       });
 
-      testIf(real && !closed)('[R4] one that stops itself ends at the timeout', async () => {
+      testIf(real && !closed)('[R4] a program that stops itself ends at the timeout', async () => {
         expect((await run(shell('kill -STOP $$', within(300)))).end).toBe('timeout');
       });
 
-      testIf(!closed)('[R3] endless output ends it, with what fits', async () => {
+      testIf(!closed)('[R3] endless output ends the program, and the output up to the limit is kept', async () => {
         const result = await run(python('while True: print("y" * 1000)'));
         expect(result).toMatchObject({ end: 'output_limit', exitCode: null, truncated: true });
         expect(result.stdout.length).toBe(limits.outputBytes);
       });
 
-      testIf(!closed)('[R3] the limit holds for stderr too, and for a line that never ends', async () => {
+      testIf(!closed)('[R3] the output limit includes stderr, and a line that never ends', async () => {
         const code = 'import sys\nwhile True: sys.stderr.write("é" * 4096)';
         const result = await run(python(code));
         expect(result).toMatchObject({ end: 'output_limit', truncated: true, stdout: '' });
@@ -294,24 +294,24 @@ time.sleep(${NAP})'`;
       });
     });
 
-    describe.concurrent('what it may take', () => {
+    describe.concurrent('resource limits', () => {
       afterAll(isUnharmed, SLOW);
 
-      testIf(!closed)('[R4] memory past the limit is refused or ends it, told apart', async () => {
+      testIf(!closed)('[R4] memory past the limit is refused or ends the program, reported separately', async () => {
         const result = await run(python('blocks = []\nwhile True: blocks.append(b"x" * 10_000_000)'));
         if (result.end === 'oom') expect(result.exitCode).not.toBe(0);
         else
           expect(result).toMatchObject({ end: 'exited', exitCode: 1, stderr: expect.stringContaining('MemoryError') });
       });
 
-      test('[R4] a job may ask for more memory', async () => {
+      test('[R4] a job can request more memory', async () => {
         const code = 'block = bytearray(300_000_000); print(len(block))';
         expect((await run(python(code))).stdout).toBe('');
         expect((await run(python(code, { limits: { memory_mb: 512 } }))).stdout).toBe('300000000\n');
       });
 
       testIf(level === 'docker' || level === 'bubblewrap')(
-        '[R2] processes, disk, processors and output have the limits that the job asks for',
+        '[R2] processes, disk, processors and output have the limits that the job requests',
         async () => {
           const forks = `
 import os
@@ -335,7 +335,7 @@ print(made)`;
           const cut = await run(shell('head -c 9000 /dev/zero | tr "\\0" x', { limits: { output_bytes: 4096 } }));
           expect(cut).toMatchObject({ end: 'output_limit', truncated: true, stdout: 'x'.repeat(4_096) });
 
-          // by control groups, where there are some
+          // by control groups, if available
           const spin =
             'import time\nbegin = time.perf_counter()\nwhile time.process_time() < 0.4: pass\nprint(time.perf_counter() - begin)';
           const slow = await run(python(spin, { limits: { cpus: 0.2 } }));
@@ -343,27 +343,27 @@ print(made)`;
         },
       );
 
-      testIf(real)('[R2] one file has a limit, and a sparse one too', async () => {
+      testIf(real)('[R2] the size of one file is limited, including a sparse one', async () => {
         const { stdout } = await run(
           shell('head -c 100000000 /dev/zero > big; echo $?; truncate -s 1T sparse; echo $?'),
         );
         expect(stdout).not.toMatch(/^0$/m);
       });
 
-      testIf(real && closed)('[R2] all of its memory together has a limit', async () => {
+      testIf(real && closed)('[R2] the total memory of a program is limited', async () => {
         const code = `
 import subprocess, sys
 child = "import time; block = b'x' * 100_000_000; time.sleep(2)"
 children = [subprocess.Popen([sys.executable, "-c", child]) for _ in range(8)]
 print(sum(c.wait() != 0 for c in children))`;
         const result = await run(python(code, within(200_000)));
-        // by the control group where there is one; else each process has its own limit
+        // by the control group if available; otherwise each process has its own limit
         if (fs.existsSync('/sys/fs/cgroup/memory') || fs.existsSync('/sys/fs/cgroup/memory.max')) {
           expect(result.end).toBe('oom');
         } else expect(result.end).toBe('exited');
       });
 
-      testIf(level !== 'process')('[R2] recursion without end is an error of the program', async () => {
+      testIf(level !== 'process')('[R2] endless recursion is an error of the program', async () => {
         const shellResult = await run(shell('f() { f | f; }; f; echo after', within(3_000)));
         expect(shellResult.stdout).not.toContain('Segmentation');
         const result = await run(python('def f(n): return f(n + 1)\nf(0)'));
@@ -371,10 +371,10 @@ print(sum(c.wait() != 0 for c in children))`;
       });
     });
 
-    describeIf(closed)('what it cannot reach', () => {
+    describeIf(closed)('isolation', () => {
       afterAll(isUnharmed, SLOW);
 
-      test("[R2] no file of this machine that is not the system's own", async () => {
+      test('[R2] no file of this machine is accessible, except the system’s own', async () => {
         const here = new URL(import.meta.url).pathname;
         const code = `
 import os
@@ -386,7 +386,7 @@ for name in ("/etc/shadow", "/root", "/home", "${here}", "/proc/1/root/etc/shado
         expect(stdout.replaceAll(/reached \/home \['\w+'\]\n|reached \S+ \[\]\n/g, '')).not.toContain('reached');
       });
 
-      test('[R2] the system cannot be written to; the work directory can', async () => {
+      test('[R2] the system is read-only; the work directory is writable', async () => {
         const code = `
 import os
 for name in ("/usr/x", "/etc/x", "/cortex/x", "/proc/sys/kernel/hostname", "/x"):
@@ -397,7 +397,7 @@ open("mine", "w").write("1"); print(open("/work/mine").read())
         const { stdout } = await run(python(code));
         expect(stdout).toContain('1\n');
         if (real) expect(stdout).not.toContain('wrote');
-        // a virtual file system may be written to: nothing of it is this machine's
+        // a virtual file system can be writable: it contains nothing of this machine
         for (const name of ['/usr/x', '/etc/x', '/x']) expect(fs.existsSync(name)).toBe(false);
       });
 
@@ -411,7 +411,7 @@ open("mine", "w").write("1"); print(open("/work/mine").read())
   });
 }
 
-/** Processes of this machine that a test left asleep. */
+/** Sleeping processes of this machine that a test left running. */
 function stillSleeping(): string[] {
   return fs
     .readdirSync('/proc')

@@ -1,4 +1,4 @@
-/** A runner on a free port, and the little that a test needs to speak to it, signed as the Worker would. */
+/** A runner on a free port, with signed requests as the Worker sends them. */
 import { createHash, randomUUID } from 'node:crypto';
 import fs from 'node:fs/promises';
 import os from 'node:os';
@@ -38,7 +38,7 @@ export interface TestRunner {
   /** A signed request. */
   ask(method: string, target: string, body?: unknown): Promise<Response>;
   put(id: string, body: JobBody): Promise<Response>;
-  /** Events of a session until `enough` says so. */
+  /** Events of a session until `enough` returns true. */
   watch(
     session: string,
     after: number | null,
@@ -46,7 +46,7 @@ export interface TestRunner {
   ): Promise<SessionEvent[]>;
   /** Runs one job to its end. */
   run(body: JobBody, onOutput?: (stream: string, text: string) => void): Promise<Result>;
-  /** Stops the runner and keeps its state, for the next one. */
+  /** Stops the runner and keeps its state for the next one. */
   stop(): Promise<void>;
   close(): Promise<void>;
 }
@@ -65,7 +65,7 @@ export async function startRunner(options: Partial<RunnerOptions> = {}): Promise
     sandbox: null,
     allowProcess: false,
     logLevel: 'silent',
-    // beside sandboxes of the test's own the engine has nothing to do
+    // with the test's own sandboxes, the engine is not needed
     dockerSocket: options.sandboxes === undefined ? (process.env['RUNNER_DOCKER'] ?? null) : 'off',
     images: ['*'],
     warm: limits.warm,
@@ -165,7 +165,7 @@ export async function startRunner(options: Partial<RunnerOptions> = {}): Promise
 export interface Tampering {
   readonly secret?: string;
   readonly claims?: Record<string, unknown>;
-  /** Sent instead of the body that was signed. */
+  /** Sent instead of the signed body. */
   readonly sentBody?: string;
   readonly sentTarget?: string;
   readonly sentMethod?: string;
@@ -173,7 +173,7 @@ export interface Tampering {
   readonly keyId?: string;
 }
 
-/** The secret that a runner with these keys is asked with: its first. */
+/** The secret for requests to a runner with these keys: the first one. */
 function firstKey(keys: string): Pick<Tampering, 'secret' | 'keyId'> {
   const [, keyId, secret = keys] = /^([\w.-]+)=([^,]{32,})/.exec(keys) ?? [];
   return { secret, ...(keyId === undefined ? {} : { keyId }) };

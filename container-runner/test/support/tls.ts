@@ -1,4 +1,4 @@
-/** A certificate for `pinned.example`, for servers of tests alone; its key is public. */
+/** A certificate for `pinned.example`, for test servers only; its key is public. */
 export const PINNED_HOST = 'pinned.example';
 export const PINNED_CERTIFICATE = `-----BEGIN CERTIFICATE-----
 MIIBozCCAUqgAwIBAgIUdH0jFwqFsSp4ulbMTiYYLqUV7WowCgYIKoZIzj0EAwIw
