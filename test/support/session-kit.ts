@@ -61,6 +61,8 @@ export interface KitOptions {
   /** Runs this instead of a conversation. */
   readonly workflow?: ResolvedWorkflow;
   readonly sql?: NodeSql;
+  /** Its first variables. */
+  readonly variables?: JsonObject;
   readonly secrets?: readonly string[];
   readonly expiryMs?: number;
   /** The host's description from its starter; default: its first life. */
@@ -131,7 +133,7 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
         ...SESSION_RECORD,
         ...(options.workflow === undefined ? {} : { workflow: options.workflow.workflow.name }),
       },
-      {},
+      options.variables ?? {},
     );
   }
   return { session, sql, clock, events, requests, faults, settled: async () => void (await Promise.allSettled(held)) };

@@ -1,14 +1,20 @@
 /** What feeds show of the session itself (F5), and why a source is refused. */
 import { describe, expect, test } from 'vitest';
 import { bundled } from '../../../src/catalog/bundled.ts';
+import type { ActionOutcome } from '../../../src/domain/action.ts';
+import { FairQueue, ThreadShare } from '../../../src/domain/fair-queue.ts';
 import type { Json, JsonObject } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { FeedDefinition, FeedSource, ResolvedAgent } from '../../../src/domain/manifest.ts';
-import { fetchFeed } from '../../../src/engine/feeds/feed-sources.ts';
+import type { RunnerClient } from '../../../src/domain/ports.ts';
+import { Pacer } from '../../../src/domain/work.ts';
+import { feedRefusal, fetchFeed } from '../../../src/engine/feeds/feed-sources.ts';
 import type { FeedPorts } from '../../../src/engine/feeds/feed-sources.ts';
 import { SessionVariables } from '../../../src/engine/session/session-variables.ts';
+import type { ActionCall, ActionContext, Executor } from '../../../src/executors/executor.ts';
 import { runIdOf } from '../../../src/journal/run-id.ts';
 import { newJournal, SESSION_ID, SESSION_RECORD } from '../../journal/journal-kit.ts';
+import { FakeClock } from '../../support/fake-clock.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
 
 const assistant = (): ResolvedAgent => {
@@ -139,9 +145,121 @@ describe('[F5] the session', () => {
   });
 });
 
-test('[X4] a source that the agent may not use is not asked', async () => {
-  const signal = new AbortController().signal;
-  await expect(fetchFeed(feed({ type: 'tool', name: 'launch_rockets' }), ports(), signal)).rejects.toThrow(
-    'launch_rockets',
-  );
+describe('[F1] a source of the outside is fetched by its executor', () => {
+  interface Asked {
+    readonly call: ActionCall;
+    readonly context: ActionContext;
+  }
+
+  /** Ports whose executors note what they are asked. */
+  function asking(
+    agent: string,
+    more: Partial<FeedPorts> = {},
+    outcome: ActionOutcome = { ok: true, output: 'fetched' },
+  ): { readonly given: FeedPorts; readonly asked: Asked[]; readonly resolved: ResolvedAgent } {
+    const resolved = bundled.agent(agent);
+    if (resolved === null) throw new Error(`the bundled catalogue has no ${agent}`);
+    const asked: Asked[] = [];
+    const executor: Executor = {
+      execute: async (call, context) => {
+        asked.push({ call, context });
+        return outcome;
+      },
+    };
+    const executors = { tool: executor, relic: executor } as unknown as FeedPorts['executors'];
+    const pacer = new Pacer(new ThreadShare(new FairQueue(new FakeClock()), () => null));
+    return { given: { ...ports(), resolved, executors, pacer, ...more }, asked, resolved };
+  }
+
+  const { signal } = new AbortController();
+  const echo = { type: 'tool', name: 'echo', params: { text: 'hi' } } as const;
+
+  test('a tool is called with its parameters, once, under a key of its own', async () => {
+    const { given, asked, resolved } = asking('assistant');
+    expect(await fetchFeed(feed(echo), given, signal)).toBe('fetched');
+    expect(asked).toHaveLength(1);
+    expect(asked[0]?.call).toMatchObject({
+      action: { id: 'f', type: 'tool', mode: 'async', name: 'echo', parameters: { text: 'hi' } },
+      runtimeKey: `${SESSION_ID}/feed/f/${NOW}`,
+      attempt: 1,
+      parameters: { text: 'hi' },
+      inputs: {},
+      tool: resolved.tools.get('echo'),
+      relic: null,
+      timeoutMs: limits.feedFetchMs,
+      budget: null,
+    });
+  });
+
+  test('it has what an action has, except the feeds, and its progress is not shown', async () => {
+    const edgeRelics = {} as NonNullable<FeedPorts['edgeRelics']>;
+    const runner = {} as RunnerClient;
+    const record = { ...SESSION_RECORD, owner: 'key1' };
+    const { given, asked, resolved } = asking('assistant', { edgeRelics, runner, record });
+    await fetchFeed(feed(echo), given, signal);
+    const context = asked[0]?.context;
+    expect(context).toMatchObject({ session: SESSION_ID, owner: 'key1', feeds: null, runnerNeeds: {} });
+    expect(context?.signal).toBe(signal);
+    expect(context?.edgeRelics).toBe(edgeRelics);
+    expect(context?.runner).toBe(runner);
+    expect(context?.variables).toBe(given.variables);
+    expect(context?.internalActions).toBe(resolved.agent.internalActions);
+    expect(context?.progress({ text: 'x' })).toBeUndefined();
+    const needs = { level: 'strict' } as unknown as NonNullable<ResolvedAgent['agent']['runner']>;
+    const other = asking('assistant', { resolved: { ...resolved, agent: { ...resolved.agent, runner: needs } } });
+    await fetchFeed(feed(echo), other.given, signal);
+    expect(other.asked[0]?.context).toMatchObject({ runnerNeeds: needs, edgeRelics: null });
+  });
+
+  test('[R6] a relic is called by its action, with its definition', async () => {
+    const { given, asked, resolved } = asking('notes_keeper');
+    const tail = { type: 'relic', name: 'event_log', action: 'tail', params: { n: 1 } } as const;
+    expect(await fetchFeed(feed(tail), given, signal)).toBe('fetched');
+    expect(asked[0]?.call).toMatchObject({
+      action: { type: 'relic', name: 'event_log.tail', parameters: { n: 1 } },
+      tool: null,
+      relic: resolved.relics.get('event_log'),
+    });
+    expect(asked[0]?.call.relic).toBeDefined();
+  });
+
+  test('[M3] parameters that the tool does not accept are rejected before the call', async () => {
+    const { given, asked } = asking('assistant');
+    const calculator = feed({ type: 'tool', name: 'calculator', params: { expr: '1' } });
+    await expect(fetchFeed(calculator, given, signal)).rejects.toThrow('expression');
+    expect(asked).toEqual([]);
+  });
+
+  test('a failure is told by code and message', async () => {
+    const error = { code: 'down', message: 'no answer', retryable: true };
+    const { given } = asking('assistant', {}, { ok: false, error });
+    await expect(fetchFeed(feed(echo), given, signal)).rejects.toThrow(/^down: no answer$/);
+  });
+
+  test('[X4] a source that the agent may not use is not asked', async () => {
+    const { given, asked } = asking('assistant');
+    await expect(fetchFeed(feed({ type: 'tool', name: 'launch_rockets' }), given, signal)).rejects.toThrow(
+      'launch_rockets',
+    );
+    expect(asked).toEqual([]);
+  });
+});
+
+describe('[X4] why a source is refused', () => {
+  /** An agent whose tool always asks first. */
+  const asksFirst = (): ResolvedAgent => {
+    const resolved = assistant();
+    const tools = new Map([...resolved.tools].map(([name, tool]) => [name, { ...tool, approval: 'always' as const }]));
+    return { ...resolved, tools };
+  };
+
+  test('one that needs an approval, by name', () => {
+    const echo = feed({ type: 'tool', name: 'echo' });
+    expect(feedRefusal(echo, assistant())).toBeNull();
+    expect(feedRefusal(echo, asksFirst())).toBe('"echo" needs an approval and cannot be a feed');
+  });
+
+  test('an internal source never is: the agent’s tools do not matter', () => {
+    expect(feedRefusal(feed({ name: 'random' }), { ...asksFirst(), tools: new Map() })).toBeNull();
+  });
 });

@@ -1,7 +1,13 @@
 /** Names of earlier runs (P12, L5). */
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import type { ActionOutcome } from '../../../src/domain/action.ts';
+import type { Json, JsonObject } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
-import { runText, sessionKit } from '../../support/session-kit.ts';
+import type { ActionCall } from '../../../src/executors/executor.ts';
+import { Journal } from '../../../src/journal/journal.ts';
+import { eventsOf } from '../../support/events.ts';
+import { runText, sessionKit, settle } from '../../support/session-kit.ts';
+import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
 
 const ACTION = (id: string, parameters: object): string =>
   `<action type="tool" mode="async" id="${id}">${JSON.stringify({ name: 'echo', parameters })}</action>`;
@@ -31,4 +37,140 @@ test('[P12] the names of earlier runs are read once, however many are asked for'
   const { response } = await runText(kit, `<response final="true">$a $b ${unknown}</response>`);
   expect(response).toBe(`a b ${unknown}`);
   expect(scans).toBe(1);
+});
+
+describe('[J2] [P12] after a crash, the names of an action mean what they meant', () => {
+  /** A kit whose action `x`, or any whose id begins so, never ends, and the parameters of each attempt. */
+  function hanging(output: (id: string) => Json = (id) => id): {
+    readonly options: KitOptions;
+    readonly seen: [id: string, parameters: JsonObject][];
+  } {
+    const seen: [string, JsonObject][] = [];
+    const tool = async ({ action, parameters }: ActionCall): Promise<ActionOutcome> => {
+      if (!action.id.startsWith('x')) return { ok: true, output: output(action.id) };
+      seen.push([action.id, parameters]);
+      return await new Promise(() => undefined);
+    };
+    return { options: { executors: { tool } }, seen };
+  }
+
+  /** The next host over the same disk, once it has recovered. */
+  async function after(kit: SessionKit, options: KitOptions): Promise<SessionKit> {
+    const next = await sessionKit({ ...options, sql: kit.sql, clock: kit.clock });
+    await next.session.recover();
+    await settle();
+    return next;
+  }
+
+  test('what was left out is left out, although the next host would have room for it', async () => {
+    const part = limits.outcomeCacheBytes / 2 - 10_000;
+    const { options, seen } = hanging((id) => ({ big: 'x'.repeat(part), id }));
+    const kit = await sessionKit(options);
+    for (const id of ['a', 'b', 'c']) await runText(kit, ACTION(id, {}));
+    void runText(kit, ACTION('x', { text: '$a.id $b.id $c.id' }));
+    await settle();
+    await after(kit, options);
+    expect(seen).toEqual([
+      ['x', { text: 'a b [c: left_out]' }],
+      ['x', { text: 'a b [c: left_out]' }],
+    ]);
+  });
+
+  test('a variable has its value of the time, for every action that was started with it; it is kept once', async () => {
+    const { options, seen } = hanging();
+    const kit = await sessionKit({ ...options, variables: { v: 'old', w: { n: 1 } } });
+    void runText(
+      kit,
+      ACTION('x1', { v: '$v', w: '$w.n' }),
+      ACTION('x2', { v: '$v' }),
+      ACTION('x3', { v: '$v', unknown: '$later' }),
+    );
+    await settle();
+    const started = eventsOf(kit.events, 'action_started').map(({ seq }) => seq);
+    const journal = new Journal(kit.sql);
+    expect(started.map((seq) => journal.stateAt(seq)?.['names'])).toEqual([
+      { v: { value: 'old' }, w: { value: { n: 1 } } },
+      { v: { at: started[0] } },
+      { v: { at: started[0] }, later: null },
+    ]);
+    kit.sql.exec(`UPDATE variables SET value = '"new"'`);
+    new Journal(kit.sql).setVariable('later', 'defined since');
+    const first = seen.splice(0);
+    expect(first).toEqual([
+      ['x1', { v: 'old', w: 1 }],
+      ['x2', { v: 'old' }],
+      ['x3', { v: 'old', unknown: '$later' }],
+    ]);
+    await after(kit, options);
+    expect(seen).toEqual(first);
+  });
+
+  test('the outcome of an earlier run is that of the time, also when a later one has its name', async () => {
+    const { options, seen } = hanging();
+    const kit = await sessionKit(options);
+    await runText(kit, ACTION('a', {}));
+    void runText(kit, ACTION('x', { v: '$a' }));
+    await settle();
+    const started = eventsOf(kit.events, 'action_started').find(({ action_id: id }) => id === 'x');
+    const [completed] = eventsOf(kit.events, 'action_completed');
+    expect(new Journal(kit.sql).stateAt(started?.seq ?? 0)?.['names']).toEqual({ a: { seq: completed?.seq } });
+    new Journal(kit.sql).setVariable('a', 'a variable since');
+    await after(kit, options);
+    expect(seen).toEqual([
+      ['x', { v: 'a' }],
+      ['x', { v: 'a' }],
+    ]);
+  });
+});
+
+test('[P12] a name is a variable before it is an earlier outcome: by its output key, or its id, the newest first', async () => {
+  const kit = await sessionKit({
+    executors: { tool: async ({ parameters }) => ({ ok: true, output: parameters['v'] ?? null }) },
+    variables: { mine: 'variable' },
+  });
+  const named = (id: string, v: string, key: string): string =>
+    `<action type="tool" mode="async" id="${id}">${JSON.stringify({ name: 'echo', parameters: { v }, output_key: key })}</action>`;
+  await runText(kit, named('one', 'first', 'k'), ACTION('mine', { v: 'outcome' }));
+  await runText(kit, named('two', 'second', 'k'));
+  const { response } = await runText(kit, '<response final="true">$k $one $two $mine</response>');
+  expect(response).toBe('second first second variable');
+});
+
+test('[S3] what had not ended when an action started without it stays null for all of its attempts', async () => {
+  const slow = Promise.withResolvers<ActionOutcome>();
+  const seen: JsonObject[] = [];
+  const kit = await sessionKit({
+    executors: {
+      tool: async ({ action, parameters, attempt }) => {
+        if (action.id === 'slow') return await slow.promise;
+        if (action.id === 'fast') return { ok: true, output: 'fast' };
+        seen.push(parameters);
+        if (attempt > 1) return { ok: true, output: null };
+        return { ok: false, error: { code: 'flaky', message: 'again', retryable: true } };
+      },
+    },
+  });
+  const either = {
+    name: 'echo',
+    parameters: { fast: '$fast', slow: '$slow' },
+    depends_on: ['fast', 'slow'],
+    wait_for_all: false,
+    retry: { max_attempts: 2, delay: 1, backoff: 'none' },
+  };
+  const ended = runText(
+    kit,
+    ACTION('slow', {}),
+    ACTION('fast', {}),
+    `<action type="tool" mode="async" id="either">${JSON.stringify(either)}</action>`,
+  );
+  await settle();
+  expect(seen).toEqual([{ fast: 'fast', slow: null }]);
+  slow.resolve({ ok: true, output: 'late' });
+  await settle();
+  kit.clock.advance(1_000);
+  await ended;
+  expect(seen).toEqual([
+    { fast: 'fast', slow: null },
+    { fast: 'fast', slow: null },
+  ]);
 });

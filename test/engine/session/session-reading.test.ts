@@ -1,18 +1,22 @@
 /** What requests read of a session, in slices: nobody's long session holds up others of the thread. */
 import { describe, expect, test } from 'vitest';
+import type { Json } from '../../../src/domain/json.ts';
 import type { Clock } from '../../../src/domain/ports.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import { ThreadShare, FairQueue } from '../../../src/domain/fair-queue.ts';
-import { checkVariables } from '../../../src/engine/session/session-variables.ts';
+import { SessionReading } from '../../../src/engine/session/session-reading.ts';
+import { checkVariables, SessionVariables } from '../../../src/engine/session/session-variables.ts';
 import { createSessionApp } from '../../../src/http/session-app.ts';
 import { Journal } from '../../../src/journal/journal.ts';
+import { anyData } from '../../support/events.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
+import { hastyClock } from '../../support/hasty-clock.ts';
 import { fillSession } from '../../support/long-session.ts';
 import type { LongSession } from '../../support/long-session.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
 import type { NodeSql } from '../../support/node-sql.ts';
-import { runText, sessionKit } from '../../support/session-kit.ts';
-import { newJournal } from '../../journal/journal-kit.ts';
+import { runText, sessionKit, textOf } from '../../support/session-kit.ts';
+import { newJournal, SESSION_RECORD } from '../../journal/journal-kit.ts';
 
 const RUN = (run: number): string => `run_${'a'.repeat(32)}_${run}`;
 const LARGE: LongSession = { runs: 4, actions: 300, output: JSON.stringify('x'.repeat(1_000)) };
@@ -187,6 +191,149 @@ describe('[J4] what is read in several turns is one view', () => {
     made.meanwhile = () => void made.session.close('deleted');
     const response = await made.get('/history');
     expect([response.status, await response.json()]).toMatchObject([404, { code: 'unknown_session' }]);
+  });
+});
+
+describe('what a request reads', () => {
+  const head = (run: number): { runId: string; iteration: number; at: number; actionId: string } => ({
+    runId: RUN(run),
+    iteration: 1,
+    at: 5,
+    actionId: 'a',
+  });
+  const readingOf = (journal: Journal): SessionReading =>
+    new SessionReading(
+      journal,
+      { ...SESSION_RECORD, owner: 'key1' },
+      new ThreadShare(new FairQueue(hastyClock()), () => null),
+      () => false,
+    );
+  const queued = (journal: Journal, run: number, type: 'tool' | 'relic'): void =>
+    void journal.append({
+      ...head(run),
+      type: 'action_queued',
+      data: anyData({ type, mode: 'async', parameters: {} }) as never,
+    });
+  const completed = (journal: Journal, run: number, output: Json): number =>
+    journal.append({ ...head(run), type: 'action_completed', data: { output, ms: 1, attempt: 1 } }).seq;
+
+  test('[R6] whether a run called a relic, up to now', async () => {
+    const journal = newJournal(openNodeSql());
+    const [tools, relics] = [journal.runs.create({}, 1, 'running'), journal.runs.create({}, 2, 'running')];
+    const before = readingOf(journal);
+    queued(journal, 1, 'tool');
+    queued(journal, 2, 'relic');
+    const reading = readingOf(journal);
+    expect([await reading.calledRelic(tools), await reading.calledRelic(relics)]).toEqual([false, true]);
+    expect(await before.calledRelic(relics)).toBe(false);
+  });
+
+  test('[H7] the output of one action of a run, and how many actions it had', async () => {
+    const journal = newJournal(openNodeSql());
+    const run = journal.runs.create({}, 1, 'running');
+    queued(journal, 1, 'tool');
+    completed(journal, 1, { n: 1 });
+    const reading = readingOf(journal);
+    expect(await reading.outcome(run, 'a')).toMatchObject({ actions: 1, output: { n: 1 }, response: '', error: null });
+    expect(await reading.outcome(run, 'b')).toMatchObject({ actions: 1, output: null });
+  });
+
+  test('[H7] the answer of a run that has not ended is what it has said so far', async () => {
+    const journal = newJournal(openNodeSql());
+    const run = journal.runs.create({}, 1, 'running');
+    for (const content of ['first', 'second']) {
+      const data = { content, final: false, segment: 1 };
+      journal.append({ ...head(1), type: 'response_completed', data });
+    }
+    expect(await readingOf(journal).answer(run)).toBe('second');
+    const usage = { prompt_tokens: 0, completion_tokens: 0, cached_tokens: 0, model_calls: 0, estimated: false };
+    const data = { response: 'the answer', iterations: 1, usage };
+    journal.append({ runId: RUN(1), iteration: 1, at: 6, type: 'agent_completed', data });
+    journal.runs.end(1, 'completed', 6, false);
+    const ended = readingOf(journal);
+    expect(await ended.answer(journal.runs.require(1))).toBe('the answer');
+  });
+
+  test('[J6] a page of artifacts has at most so many; the next one begins behind it', async () => {
+    const journal = newJournal(openNodeSql());
+    journal.runs.create({}, 1, 'running');
+    const seqs = Array.from({ length: limits.pageRows + 2 }, (_, n) =>
+      completed(journal, 1, { files: [{ name: `${n}.txt`, text: 'x' }] }),
+    );
+    const reading = readingOf(journal);
+    const first = await reading.artifacts(0);
+    expect(first.artifacts).toHaveLength(limits.pageRows);
+    expect(first.next).toBe(seqs[limits.pageRows - 1]);
+    const rest = await reading.artifacts(first.next ?? 0);
+    expect(rest).toMatchObject({ artifacts: [{ name: '100.txt' }, { name: '101.txt' }], next: null });
+    // A page that holds all that there is has no next one.
+    expect((await reading.artifacts(seqs[1] ?? 0)).next).toBeNull();
+  });
+
+  test('[J6] a page of large artifacts is shorter', async () => {
+    const journal = newJournal(openNodeSql());
+    journal.runs.create({}, 1, 'running');
+    const half = 'x'.repeat(limits.artifactPageBytes / 2);
+    const seqs = [half, half, 'y'.repeat(limits.artifactBytes + 1), half].map((output) =>
+      completed(journal, 1, output),
+    );
+    const reading = readingOf(journal);
+    const first = await reading.artifacts(0);
+    expect(first.artifacts.map(({ id }) => id)).toEqual(seqs.slice(0, 3).map((seq) => `art_${seq}`));
+    expect(first.next).toBe(seqs[2]);
+    expect(await reading.artifacts(first.next ?? 0)).toMatchObject({
+      artifacts: [{ id: `art_${seqs[3]}` }],
+      next: null,
+    });
+  });
+
+  test('an artifact that the session does not have is refused by its id, which is cut', async () => {
+    const journal = newJournal(openNodeSql());
+    journal.runs.create({}, 1, 'running');
+    const seq = completed(journal, 1, { files: [{ name: 'a.txt', text: 'x' }] });
+    const reading = readingOf(journal);
+    const found = await reading.artifact(`art_${seq}_1`);
+    expect(found).toMatchObject({ id: `art_${seq}_1`, name: 'a.txt' });
+    expect(new TextDecoder().decode(found.bytes)).toBe('x');
+    const long = 'z'.repeat(limits.excerptChars + 1);
+    for (const [id, named] of [
+      [`art_${seq}_2`, `art_${seq}_2`],
+      ['art_99_1', 'art_99_1'],
+      [long, long.slice(0, limits.excerptChars)],
+    ] as const) {
+      await expect(reading.artifact(id)).rejects.toMatchObject({
+        code: 'unknown_artifact',
+        message: `This session has no artifact "${named}"`,
+      });
+    }
+  });
+
+  test('[X2] an export has every line of the session, and not who owns it', async () => {
+    const journal = newJournal(openNodeSql());
+    journal.runs.create({ content: 'hi' }, 1, 'running');
+    const seq = completed(journal, 1, 7);
+    await journal.sync();
+    journal.setVariable('x', 1);
+    journal.setVariable('y', ['z']);
+    const { owner: _owner, ...session } = SESSION_RECORD;
+    const reading = readingOf(journal);
+    const lines = (await textOf(reading.export(new SessionVariables(journal).snapshot()))).split('\n');
+    expect(lines.map((line) => (line === '' ? null : (JSON.parse(line) as unknown)))).toEqual([
+      { session },
+      { run: { run_id: RUN(1), status: 'running', started_at: 1, ended_at: null, input: { content: 'hi' } } },
+      expect.objectContaining({ seq, type: 'action_completed', data: { output: 7, ms: 1, attempt: 1 } }),
+      { variables: { x: 1, y: ['z'] } },
+      null,
+    ]);
+    expect(await textOf(reading.state(new SessionVariables(journal).snapshot()))).toBe(
+      `{"session_id":"${SESSION_RECORD.session_id}","variables":{"x":1,"y":["z"]}}`,
+    );
+  });
+
+  test('a list is one document between its other members', async () => {
+    const journal = newJournal(openNodeSql());
+    const text = await textOf(readingOf(journal).list({ a: 1 }, 'items', [{ n: 1 }, { n: 2 }], { next: null }));
+    expect(text).toBe('{"a":1,"items":[{"n":1},{"n":2}],"next":null}');
   });
 });
 

@@ -1,13 +1,22 @@
 import { describe, expect, test } from 'vitest';
 import type { ActionOutcome } from '../../../src/domain/action.ts';
 import { EngineError } from '../../../src/domain/errors.ts';
+import { limits } from '../../../src/domain/limits.ts';
+import type { RunRecord } from '../../../src/domain/session.ts';
+import type { MessageRequest } from '../../../src/engine/session/session.ts';
+import { Journal } from '../../../src/journal/journal.ts';
 import type { ActionCall, ActionContext } from '../../../src/executors/executor.ts';
-import { runText, say, sessionKit, settle, resultOf, variablesOf } from '../../support/session-kit.ts';
+import { openNodeSql } from '../../support/node-sql.ts';
+import { runText, say, sessionKit, settle, resultOf, textOf, variablesOf } from '../../support/session-kit.ts';
 import type { SessionKit } from '../../support/session-kit.ts';
 import { eventsOf } from '../../support/events.ts';
 
 const echo = (id: string, parameters: object = {}, more: object = {}): string =>
   `<action type="tool" mode="async" id="${id}">${JSON.stringify({ name: 'echo', parameters, ...more })}</action>`;
+const FINAL = '<response final="true">ok</response>';
+const forever = { tool: () => new Promise<ActionOutcome>(() => undefined) };
+const message = (kit: SessionKit, more: Partial<MessageRequest> = {}): Promise<RunRecord> =>
+  kit.session.message({ content: 'x', ifBusy: 'queue', tokens: false, idempotencyKey: null, ...more });
 const types = (events: readonly { type: string }[]): string[] => events.map(({ type }) => type);
 
 /** An executor that notes the ids of what it starts. */
@@ -454,5 +463,212 @@ describe('[J1] [J3] ends', () => {
     await ended;
     await kit.settled();
     expect(told).toEqual([null]);
+  });
+});
+
+describe('[H1] what a session refuses', () => {
+  test('a message that may not wait, while a run is active', async () => {
+    const kit = await sessionKit({ executors: forever });
+    void runText(kit, echo('forever'));
+    await settle();
+    const runId = kit.session.runs()[0]?.runId;
+    await expect(message(kit, { ifBusy: 'reject' })).rejects.toMatchObject({
+      code: 'run_in_progress',
+      message: `Run ${runId} has not ended yet`,
+      details: { run_id: runId },
+    });
+    expect(kit.session.runCount).toBe(1);
+  });
+
+  test('[J7] an idempotency key of another message; the same message is the same run', async () => {
+    const kit = await sessionKit({ script: [FINAL] });
+    const { run, runId } = await message(kit, { content: 'one', idempotencyKey: 'k' });
+    await kit.session.ended(run);
+    await expect(message(kit, { content: 'two', idempotencyKey: 'k' })).rejects.toMatchObject({
+      code: 'idempotency_mismatch',
+      message: `Idempotency-Key "k" was used for another message (run ${runId})`,
+      details: { run_id: runId },
+    });
+    expect(await message(kit, { content: 'one', idempotencyKey: 'k' })).toMatchObject({ runId, status: 'completed' });
+    expect(kit.session.runCount).toBe(1);
+  });
+
+  test('a message behind a full queue', async () => {
+    const kit = await sessionKit({ executors: forever });
+    void runText(kit, echo('forever'));
+    for (let n = 0; n < limits.queuedMessages; n += 1) await message(kit);
+    await expect(message(kit)).rejects.toMatchObject({ code: 'queue_full', message: '8 messages are already queued' });
+  });
+
+  test('a run of another session, a run that is not there, and what is no id, which is cut', async () => {
+    const kit = await sessionKit();
+    const { run_id: runId } = await runText(kit, FINAL);
+    expect(kit.session.run(runId).run).toBe(1);
+    const long = `run_${'z'.repeat(limits.excerptChars)}`;
+    for (const [id, named] of [
+      [`run_${'b'.repeat(32)}_1`, `run_${'b'.repeat(32)}_1`],
+      [`run_${'a'.repeat(32)}_2`, `run_${'a'.repeat(32)}_2`],
+      [long, long.slice(0, limits.excerptChars)],
+    ] as const) {
+      const fault = { code: 'unknown_run', message: `This session has no run "${named}"` };
+      expect(() => kit.session.run(id)).toThrow(expect.objectContaining(fault) as Error);
+    }
+  });
+
+  test('to be created twice, or with variables past their limits: then nothing of it exists', async () => {
+    const kit = await sessionKit();
+    await expect(kit.session.create(kit.session.record, {})).rejects.toMatchObject({
+      code: 'invalid_request',
+      message: 'This session already exists',
+    });
+    const sql = openNodeSql();
+    const many = Object.fromEntries(Array.from({ length: limits.variables + 1 }, (_, n) => [`v${n}`, n]));
+    await expect(sessionKit({ sql, variables: many })).rejects.toMatchObject({ code: 'invalid_request' });
+    expect(new Journal(sql).record).toBeNull();
+    const created = await sessionKit({ sql, variables: { x: 1, y: [2] } });
+    expect(await variablesOf(created.session)).toEqual({ x: 1, y: [2] });
+  });
+
+  test('to export what an agent that is no longer in the catalogue could learn from', async () => {
+    let gone = false;
+    const kit = await sessionKit({ script: [FINAL], gone: () => gone });
+    gone = true;
+    // Without a run there is nothing to learn.
+    expect(await textOf(kit.session.transcript())).toBe('');
+    gone = false;
+    await say(kit, 'hi');
+    expect(await textOf(kit.session.transcript())).not.toBe('');
+    gone = true;
+    const fault = { code: 'unknown_agent', message: 'The agent "assistant" is no longer in the catalogue' };
+    expect(() => kit.session.transcript()).toThrow(expect.objectContaining(fault) as Error);
+  });
+});
+
+describe('[J4] tokens', () => {
+  const tokens = (kit: SessionKit): string[] => eventsOf(kit.events, 'llm_token').map(({ data }) => data.token);
+
+  test('go to readers of a message that asks for them', async () => {
+    const kit = await sessionKit({ script: [FINAL, FINAL] });
+    await kit.session.ended((await message(kit)).run);
+    expect(tokens(kit)).toEqual([]);
+    await kit.session.ended((await message(kit, { tokens: true })).run);
+    expect(tokens(kit).join('')).toBe(FINAL);
+    expect(eventsOf(kit.events, 'llm_token').every(({ seq }) => seq === null)).toBe(true);
+  });
+
+  test('[M7] not to those of a child, whose only run is found again by the parent', async () => {
+    const kit = await sessionKit({ script: [FINAL] });
+    const budget = { seconds: 60, modelCalls: 3, tokens: null, cost: null, actions: 5, children: 2 };
+    const request = { key: 'k', type: 'agent', name: 'assistant', message: 'hi', inputs: {}, budget } as const;
+    const { run, runId, input } = await kit.session.child(request);
+    expect(input).toEqual({ type: 'message', content: 'hi', tokens: false, budget, manifests: null });
+    await kit.session.ended(run);
+    expect(tokens(kit)).toEqual([]);
+    expect(await kit.session.child(request)).toMatchObject({ runId, status: 'completed' });
+    expect(kit.session.runCount).toBe(1);
+  });
+});
+
+describe('[H1] when a session ends and wakes', () => {
+  test('it expires after its last use: its creation, the start of a run, its end', async () => {
+    const release = Promise.withResolvers<ActionOutcome>();
+    const kit = await sessionKit({ expiryMs: 5_000, executors: { tool: () => release.promise } });
+    expect(kit.session.expiresAt).toBe(kit.session.record.created_at + 5_000);
+    expect((await sessionKit()).session.expiresAt).toBe(limits.sessionExpiryMs);
+    const started = kit.clock.now();
+    const ended = runText(kit, echo('a'));
+    await settle();
+    kit.clock.advance(100);
+    expect(kit.session.expiresAt).toBe(started + 5_000);
+    release.resolve({ ok: true, output: null });
+    await ended;
+    expect(kit.session.expiresAt).toBe(started + 5_100);
+  });
+
+  test('[J2] while anything is running, the host is woken to watch over it', async () => {
+    const release = Promise.withResolvers<ActionOutcome>();
+    const kit = await sessionKit({ executors: { tool: () => release.promise } });
+    expect([kit.session.busy, kit.session.nextWake()]).toEqual([false, kit.session.expiresAt]);
+    const ended = runText(kit, echo('a'));
+    await settle();
+    expect([kit.session.busy, kit.session.nextWake()]).toEqual([true, kit.clock.now() + limits.watchdogMs]);
+    release.resolve({ ok: true, output: null });
+    await ended;
+    await settle();
+    expect([kit.session.busy, kit.session.nextWake()]).toEqual([false, kit.session.expiresAt]);
+  });
+
+  test('[J2] the next host is woken for a run that it has not taken over yet', async () => {
+    const kit = await sessionKit({ executors: forever });
+    void runText(kit, echo('a'));
+    await settle();
+    const next = await sessionKit({ sql: kit.sql, clock: kit.clock, executors: forever });
+    expect([next.session.busy, next.session.nextWake()]).toEqual([false, kit.clock.now() + limits.watchdogMs]);
+  });
+
+  test('[H2] a run has ended for readers when nothing more of it can follow', async () => {
+    const release = Promise.withResolvers<ActionOutcome>();
+    const kit = await sessionKit({ executors: { tool: () => release.promise } });
+    const background = `<action type="tool" mode="fire_and_forget" id="bg">{"name":"echo"}</action>`;
+    const first = await runText(kit, `${background}${FINAL}`);
+    expect(first.status).toBe('completed');
+    // Its answer is there; the action that nothing waits for is not over yet.
+    expect(kit.session.hasEnded(first.run_id)).toBe(false);
+    void runText(kit, echo('b'));
+    await settle();
+    const [, second] = kit.session.runs();
+    const third = await message(kit);
+    expect([second?.runId ?? '', third.runId].map((id) => kit.session.hasEnded(id))).toEqual([false, false]);
+    release.resolve({ ok: true, output: null });
+    await kit.session.ended(third.run);
+    await settle();
+    expect([first.run_id, second?.runId ?? '', third.runId].map((id) => kit.session.hasEnded(id))).toEqual([
+      true,
+      true,
+      true,
+    ]);
+  });
+});
+
+describe('[J5] a cancel', () => {
+  test('names the run that it met, and says why; what waited behind it never began', async () => {
+    const kit = await sessionKit({ executors: forever });
+    expect(await kit.session.cancel('nothing to cancel')).toBeNull();
+    void runText(kit, echo('forever'));
+    await settle();
+    const waiting = await message(kit);
+    expect(await kit.session.cancel('enough')).toBe(kit.session.runs()[0]?.runId);
+    const cancelled = eventsOf(kit.events, 'agent_cancelled');
+    expect(cancelled.map(({ run_id: id, iteration, data: { reason } }) => [id, iteration, reason])).toEqual(
+      expect.arrayContaining([[waiting.runId, 0, 'enough']]),
+    );
+    const ended = kit.session.run(waiting.runId);
+    expect(ended).toMatchObject({ status: 'cancelled', endedAt: kit.clock.now() });
+  });
+
+  test('[J8] a message that arrives instead of an approval cancels the run that waits, and says so', async () => {
+    const kit = await sessionKit({
+      script: [FINAL],
+      agent: (agent) => ({ ...agent, loop: { ...agent.loop, mode: 'supervised' } }),
+    });
+    const { status } = await runText(kit, '<action type="python" mode="async" id="a">{"code":"1"}</action>');
+    expect(status).toBe('waiting');
+    await say(kit, 'never mind');
+    expect(eventsOf(kit.events, 'action_cancelled').map(({ data }) => data.reason)).toEqual([
+      'a new message arrived instead of an approval',
+    ]);
+  });
+
+  test('[J3] a run whose agent is gone fails by its name', async () => {
+    const kit = await sessionKit({ gone: () => true });
+    const failed = await say(kit, 'hi');
+    expect(failed).toMatchObject({
+      status: 'failed',
+      error: {
+        code: 'unknown_agent',
+        message: 'The agent "assistant" of this session is no longer in the catalogue',
+      },
+    });
+    expect(eventsOf(kit.events, 'agent_failed')).toMatchObject([{ iteration: 0, run_id: failed.run_id }]);
   });
 });

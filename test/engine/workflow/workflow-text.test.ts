@@ -64,6 +64,12 @@ describe('[M6] a step is an action', () => {
       { ...COMMON, type: 'relic', name: 'store.put' },
     ],
     ['a relic without one', { type: 'relic', target: 'store' }, { ...COMMON, type: 'relic', name: 'store' }],
+    ['a tool, whatever else is written', { action: 'put' }, COMMON],
+    [
+      'a relic without a name',
+      { type: 'relic', target: null, action: 'put' },
+      { ...COMMON, type: 'relic', name: '.put' },
+    ],
     ['an agent', { type: 'agent', target: 'scout' }, { ...COMMON, type: 'agent', name: 'scout' }],
     [
       'a model by name',
@@ -138,6 +144,13 @@ describe('[M6] values', () => {
     ['$(steps.s.n)', '${s.n}'],
     ['$(steps.s)', '${s}'],
     ['hello $(trigger.who)!', 'hello me!'],
+    ['n $( trigger.n )!', 'n 3!'],
+    ['$(1) and $(my word)', '$$(1) and $$(my word)'],
+    ['$(steps.s.a-b_c)', '${s.a-b_c}'],
+    [
+      ['$(trigger.list)', '$(trigger.list.2)', '$(trigger.deep.at.0)'],
+      [[1, 'b'], null, null],
+    ],
     ['n $(trigger.n), $(trigger.list), [$(trigger.none)]', 'n 3, [1,"b"], []'],
     ['costs $(trigger.cost) or $1', 'costs $$5 or $$1'],
     ['$(steps.s.a) and $(steps.s.b), $x $(other)', '${s.a} and ${s.b}, $$x $$(other)'],
@@ -179,6 +192,8 @@ describe('[M6] values', () => {
     ['trigger.who == "trigger.who"', '"me" == "trigger.who"'],
     ['trigger.nope == null', 'null == null'],
     ['steps.unknown.x', 'steps.unknown.x'],
+    ['item == null && !has(index)', 'null == null && !false'],
+    ['1 < 2', '1 < 2'],
   ];
   test.each(conditions)('the condition %s is written as %s', async (condition, when) => {
     const { actions } = await write(
@@ -300,6 +315,111 @@ describe('[M6] groups', () => {
     });
   });
 
+  test('a for_each in a for_each, and a branch in one, have the ids of their items', async () => {
+    const inner = step({
+      name: 'inner',
+      type: 'for_each',
+      items: '$(item)',
+      steps: [step({ name: 'x', condition: 'item > 1 && index == 0 && has(item)' })],
+    });
+    const choice = step({
+      name: 'choice',
+      type: 'conditional',
+      condition: 'has(item.n)',
+      steps: [step({ name: 'yes' })],
+      otherwise: [step({ name: 'no' })],
+    });
+    const last = step({
+      name: 'last',
+      parameters: { yes: '$(steps.yes)', no: '$(steps.no)', inner: '$(steps.inner)' },
+    });
+    const outer = step({ name: 'outer', type: 'for_each', items: 'x', steps: [inner, choice, last] });
+    const { actions } = await write(definition([outer]), {
+      endings: { outer_items: { output: { items: [[5, 6]] } }, outer_0_inner_items: { output: { items: [5, 6] } } },
+    });
+    const rows = actions.map(({ id, depends_on: after, when = null }) => [id, after, when]);
+    expect(rows).toEqual(
+      expect.arrayContaining([
+        ['outer_0_inner_items', [], null],
+        ['outer_0_inner_0_x', [], '5 > 1 && 0 == 0 && true'],
+        ['outer_0_inner_1_x', [], '6 > 1 && 1 == 0 && true'],
+        ['outer_0_inner', ['outer_0_inner_0_x', 'outer_0_inner_1_x'], null],
+        ['outer_0_choice_gate', ['outer_0_inner'], 'false'],
+        ['outer_0_no', ['outer_0_choice_gate'], 'false'],
+        ['outer_0_yes', [], null],
+        ['outer_0_choice', ['outer_0_yes'], null],
+        ['outer_0_last', ['outer_0_choice', 'outer_0_yes', 'outer_0_no', 'outer_0_inner'], null],
+        ['outer', ['outer_0_last'], null],
+      ]),
+    );
+    expect(rows).toHaveLength(12);
+  });
+
+  test('a for_each without steps or without items collects nothing', async () => {
+    const each = (steps: readonly WorkflowStep[]): StepText => ({ name: 'each', type: 'for_each', items: 'x', steps });
+    const collected = { id: 'each', ...COLLECTS, parameters: { items: [] }, depends_on: [] };
+    const stepless = await write(definition([each([])]), { endings: { each_items: { output: { items: [1, 2] } } } });
+    expect(stepless.actions.at(-2)).toEqual(collected);
+    const empty = await write(definition([each([step({ name: 'x' })])]), {
+      endings: { each_items: { output: { items: [] } } },
+    });
+    expect(empty.actions.at(-2)).toEqual(collected);
+  });
+
+  test('parallel steps hang on nothing but what they name, one after the other if so few may overlap', async () => {
+    const steps = [
+      step({ name: 'c', dependsOn: ['b'] }),
+      step({ name: 'a' }),
+      step({ name: 'b', parameters: { a: '$(steps.a)' } }),
+    ];
+    const { actions } = await write(definition([{ name: 'both', type: 'parallel', concurrency: 1, steps }]));
+    expect(actions.slice(0, -1).map(({ id, depends_on: after }) => [id, after])).toEqual([
+      ['both_gate', []],
+      ['a', []],
+      ['b', ['a']],
+      ['c', ['b']],
+      ['both', ['c', 'a', 'b']],
+    ]);
+    expect(actions.at(-2)?.['parameters']).toEqual({ c: '${c}', a: '${a}', b: '${b}' });
+  });
+
+  test('a parallel group that is skipped is collected after its gate; only what is named in it is written', async () => {
+    const steps = [step({ name: 'x' }), step({ name: 'y' })];
+    const after = { name: 'after', dependsOn: ['x'], parameters: { text: 'mysteps.y or substeps.y' } };
+    const { actions } = await write(
+      definition([{ name: 'both', type: 'parallel', condition: 'trigger.no', steps }, after]),
+      { endings: { both_gate: { status: 'skipped' } } },
+    );
+    expect(actions.slice(0, -1)).toEqual([
+      { id: 'both_gate', ...COLLECTS, parameters: {}, depends_on: [], when: 'null' },
+      {
+        id: 'after',
+        type: 'tool',
+        name: 'work',
+        parameters: { text: 'mysteps.y or substeps.y' },
+        depends_on: ['x'],
+      },
+      { id: 'x', ...COLLECTS, parameters: {}, depends_on: ['both_gate'], when: 'false' },
+      { id: 'both', ...COLLECTS, parameters: {}, depends_on: ['both_gate'] },
+    ]);
+  });
+
+  test('a name in the outputs or in a compensation is a reference, too', async () => {
+    const group = step({
+      name: 'choice',
+      type: 'conditional',
+      condition: 'false',
+      steps: [step({ name: 'x' }), step({ name: 'y' }), step({ name: 'z' })],
+    });
+    const undo = step({ name: 'undo', parameters: { of: '$(steps.y)' } });
+    const { actions } = await write(
+      definition([group, { name: 'last', compensate: [undo] }], { outputs: { x: 'steps.x' } }),
+      { endings: { choice_gate: { status: 'skipped' }, x: { status: 'skipped' } } },
+    );
+    expect(actions.map(({ id }) => id)).toEqual(['choice_gate', 'last', 'x', 'y', 'choice', OUTPUTS]);
+    expect(actions.at(-1)).toMatchObject({ parameters: { x: null }, depends_on: [] });
+  });
+
   test('what is no list is refused in words, and may be skipped', async () => {
     const each = (onFailure: WorkflowStep['onFailure']): StepText => ({
       name: 'each',
@@ -378,6 +498,18 @@ describe('[P16] [M6] limits', () => {
     });
   });
 
+  test('a text of exactly as many bytes as a generation may have is written', async () => {
+    const padded = (chars: number): WorkflowDefinition =>
+      definition([{ name: 'a', parameters: { pad: 'x'.repeat(chars) } }]);
+    const { text } = await write(padded(0));
+    const room = limits.generationBytes - text.length;
+    expect((await write(padded(room))).error).toBeNull();
+    expect((await write(padded(room + 1))).error).toMatchObject({
+      code: 'too_large',
+      message: expect.stringContaining(`"${OUTPUTS}" would exceed this`),
+    });
+  });
+
   test('a text of more bytes than a generation may have fails by the step that would pass it', async () => {
     const half = 'é'.repeat(limits.generationBytes / 4);
     const { actions, error } = await write(
@@ -436,10 +568,48 @@ describe('[M6] failures', () => {
     expect(error).toMatchObject({ message: 'Step "a" failed: first' });
   });
 
-  test('a group whose gate has failed has failed with it', async () => {
+  test.each(['failed', 'rejected'] as const)('a group whose gate is %s has failed with it', async (status) => {
     const { error } = await write(definition([{ name: 'g', type: 'parallel', condition: 'trigger.x' }]), {
-      endings: { g_gate: { status: 'failed', note: 'no such name' }, g: { status: 'skipped' } },
+      endings: { g_gate: { status, note: 'no such name' }, g: { status: 'skipped' } },
     });
     expect(error).toMatchObject({ message: 'Step "g" failed: no such name' });
+  });
+
+  test.each(['skipped', 'cancelled'] as const)('a step that is %s has not failed', async (status) => {
+    const { error } = await write(definition([{ name: 'a' }]), { endings: { a: { status } } });
+    expect(error).toBeNull();
+  });
+
+  test('on_failure: retry fails as abort does, when no attempt is left', async () => {
+    const { error } = await write(definition([{ name: 'a', onFailure: 'retry' }]), {
+      endings: { a: { status: 'failed' } },
+    });
+    expect(error).toMatchObject({ code: 'step_failed', message: 'Step "a" failed' });
+  });
+
+  test('compensations run one after the other, and see the step and each other', async () => {
+    const compensate = [
+      step({ name: 'one', parameters: { of: '$(steps.a.n)' } }),
+      step({ name: 'two', parameters: { one: '$(steps.one)' }, dependsOn: ['nothing'] }),
+    ];
+    const { actions } = await write(definition([{ name: 'a', compensate }]), { endings: { a: { status: 'failed' } } });
+    expect(actions.map(({ id, parameters, depends_on: after }) => [id, parameters, after])).toEqual([
+      ['a', {}, []],
+      ['a_undo_one', { of: '${a.n}' }, ['a']],
+      ['a_undo_two', { one: '${a_undo_one}' }, ['a_undo_one']],
+    ]);
+  });
+
+  test('two that fail are both compensated before the text ends, and the first is told', async () => {
+    const undo = (name: string): WorkflowStep => step({ name });
+    const { actions, error } = await write(
+      definition([
+        { name: 'a', compensate: [undo('x'), undo('y')] },
+        { name: 'b', dependsOn: [], compensate: [undo('z')] },
+      ]),
+      { endings: { a: { status: 'failed', note: 'first' }, b: { status: 'failed', note: 'second' } } },
+    );
+    expect(actions.map(({ id }) => id).toSorted()).toEqual(['a', 'a_undo_x', 'a_undo_y', 'b', 'b_undo_z']);
+    expect(error).toMatchObject({ message: 'Step "a" failed: first' });
   });
 });

@@ -1,0 +1,417 @@
+/** The state of a session's feeds (F1-F4): what is fetched when, what a prompt gets, and what readers are told. */
+import { describe, expect, test } from 'vitest';
+// Loaded before the clock of a test runs: the engine loads it when a model first changes a feed.
+import '../../../src/catalog/schema/feed.ts';
+import { bundled } from '../../../src/catalog/bundled.ts';
+import type { EventData } from '../../../src/domain/event.ts';
+import type { Json } from '../../../src/domain/json.ts';
+import { limits } from '../../../src/domain/limits.ts';
+import type { FeedDefinition, ResolvedAgent } from '../../../src/domain/manifest.ts';
+import { Feeds, viewJson } from '../../../src/engine/feeds/feeds.ts';
+import type { FeedReport } from '../../../src/protocol/prompt/chat-turn.ts';
+import { Journal } from '../../../src/journal/journal.ts';
+import { newJournal } from '../../journal/journal-kit.ts';
+import { FakeClock } from '../../support/fake-clock.ts';
+import { openNodeSql } from '../../support/node-sql.ts';
+import { settle } from '../../support/session-kit.ts';
+
+function feed(id: string, more: Partial<FeedDefinition> = {}): FeedDefinition {
+  return {
+    id,
+    when: 'on_demand',
+    intervalMs: null,
+    cacheTtlMs: 0,
+    maxTokens: 1_000,
+    enabled: true,
+    source: { type: 'tool', name: 'echo', action: null, params: {} },
+    onError: 'use_cached',
+    defaultValue: null,
+    ...more,
+  };
+}
+
+const periodic = (id: string, intervalMs: number, more: Partial<FeedDefinition> = {}): FeedDefinition =>
+  feed(id, { when: 'periodic', intervalMs, ...more });
+
+function having(...feeds: readonly FeedDefinition[]): ResolvedAgent {
+  const resolved = bundled.agent('assistant');
+  if (resolved === null) throw new Error('the bundled catalogue has no assistant');
+  return { ...resolved, agent: { ...resolved.agent, feeds } };
+}
+
+const { signal } = new AbortController();
+const allowAll = (): null => null;
+
+/** Feeds whose source answers with the value of the moment, or fails with the error of the moment, or is silent. */
+class World {
+  readonly sql = openNodeSql();
+  readonly clock = new FakeClock();
+  readonly told: EventData['context_feed_updated'][] = [];
+  /** Ids of the feeds that were fetched, in order. */
+  readonly fetched: string[] = [];
+  value: Json = 'v1';
+  error: string | null = null;
+  silent = false;
+  feeds = this.#host(newJournal(this.sql));
+
+  #host(journal: Journal): Feeds {
+    return new Feeds(journal, this.clock, limits.feedMinMs, (data) => this.told.push(data));
+  }
+
+  restart(): void {
+    this.feeds = this.#host(new Journal(this.sql));
+  }
+
+  fetch = async ({ id }: FeedDefinition): Promise<Json> => {
+    this.fetched.push(id);
+    if (this.silent) return await new Promise(() => undefined);
+    if (this.error !== null) throw new Error(this.error);
+    return this.value;
+  };
+
+  /** What a prompt shows; waits as long as it takes. */
+  async prompt(agent: ResolvedAgent): Promise<FeedReport[]> {
+    const shown = this.feeds.current(agent, this.fetch, signal);
+    await settle();
+    this.clock.advance(this.silent ? limits.feedDeadlineMs : 0);
+    return await shown;
+  }
+}
+
+describe('[F2] a prompt fetches what is not fresh', () => {
+  test.each([
+    ['at the end of its time to live', feed('f', { cacheTtlMs: 60_000 }), 60_000],
+    ['when it is due again', periodic('f', 30_000), 30_000],
+    ['when both have passed', periodic('f', 30_000, { cacheTtlMs: 90_000 }), 90_000],
+    ['each time, without either', feed('f'), 0],
+    ['each time, if only a periodic feed has an interval', feed('f', { intervalMs: 30_000 }), 0],
+  ])('%s', async (_when, one, freshMs) => {
+    const world = new World();
+    await world.prompt(having(one));
+    world.clock.advance(Math.max(0, freshMs - 1));
+    await world.prompt(having(one));
+    expect(world.fetched).toHaveLength(freshMs === 0 ? 2 : 1);
+    world.clock.advance(1);
+    await world.prompt(having(one));
+    expect(world.fetched).toHaveLength(freshMs === 0 ? 3 : 2);
+  });
+
+  test('not what is disabled, and it does not show it', async () => {
+    const world = new World();
+    const agent = having(feed('off', { enabled: false, onError: 'use_default', defaultValue: 'd' }), feed('on'));
+    expect(await world.prompt(agent)).toEqual([{ id: 'on', value: 'v1', ageMs: 0 }]);
+    expect(world.fetched).toEqual(['on']);
+    expect(world.feeds.list(agent).map(({ feed: { id } }) => id)).toEqual(['off', 'on']);
+  });
+
+  test('without waiting, once the run is aborted', async () => {
+    const world = new World();
+    world.silent = true;
+    const abort = new AbortController();
+    const shown = world.feeds.current(having(feed('f')), world.fetch, abort.signal);
+    await settle();
+    abort.abort();
+    expect(await shown).toEqual([]);
+  });
+});
+
+describe('[F2] what a prompt shows of a feed', () => {
+  const cases: readonly (readonly [FeedDefinition['onError'], never: Json, failed: Json, late: Json])[] = [
+    ['use_cached', 'nothing', 'v1, 10000 ms old', 'v1, 10000 ms old'],
+    ['use_default', 'default, 0 ms old', 'default, 0 ms old', 'default, 0 ms old'],
+    ['skip', 'nothing', 'nothing', 'nothing'],
+  ];
+  const show = ([report]: readonly FeedReport[]): string =>
+    report === undefined ? 'nothing' : `${String(report.value)}, ${report.ageMs} ms old`;
+
+  test.each(cases)('%s: without a value %s, with an older one %s', async (onError, never, failed, late) => {
+    const one = feed('f', { onError, defaultValue: 'default' });
+    const failing = new World();
+    failing.error = 'down';
+    expect(show(await failing.prompt(having(one)))).toBe(never);
+    failing.error = null;
+    expect(show(await failing.prompt(having(one)))).toBe('v1, 0 ms old');
+    failing.error = 'down';
+    failing.clock.advance(10_000);
+    expect(show(await failing.prompt(having(one)))).toBe(failed);
+    const slow = new World();
+    await slow.prompt(having(one));
+    slow.silent = true;
+    slow.clock.advance(10_000 - limits.feedDeadlineMs);
+    expect(show(await slow.prompt(having(one)))).toBe(late);
+  });
+
+  test('an age is never negative, although the clock was set back', async () => {
+    const world = new World();
+    const agent = having(feed('f', { cacheTtlMs: 60_000 }));
+    await world.prompt(agent);
+    world.clock.advance(-5_000);
+    expect(await world.prompt(agent)).toEqual([{ id: 'f', value: 'v1', ageMs: 0 }]);
+  });
+
+  test('[P12] its name has the latest value, else the default; another name has none', async () => {
+    const world = new World();
+    const agent = having(feed('f', { defaultValue: 'default' }), feed('g'));
+    expect([world.feeds.value(agent, 'f'), world.feeds.value(agent, 'g'), world.feeds.value(agent, 'h')]).toEqual([
+      'default',
+      null,
+      undefined,
+    ]);
+    world.error = 'down';
+    await world.prompt(agent);
+    expect(world.feeds.value(agent, 'f')).toBe('default');
+    world.error = null;
+    await world.prompt(agent);
+    expect(world.feeds.value(agent, 'f')).toBe('v1');
+  });
+});
+
+describe('[F2] a fetch', () => {
+  test('is given up after its time, with the reason; then the feed is fetched again', async () => {
+    const world = new World();
+    const agent = having(feed('f'));
+    world.silent = true;
+    await world.prompt(agent);
+    await world.prompt(agent);
+    expect(world.fetched).toEqual(['f']);
+    world.clock.advance(limits.feedFetchMs - limits.feedDeadlineMs * 2 - 1);
+    await settle();
+    expect(world.feeds.list(agent)[0]?.error).toBeNull();
+    world.clock.advance(limits.feedDeadlineMs + 1);
+    await settle();
+    expect(world.feeds.list(agent)[0]?.error).toBe('the feed did not answer within 60 s');
+    world.silent = false;
+    expect(await world.prompt(agent)).toMatchObject([{ id: 'f', value: 'v1' }]);
+    // The time of the second fetch does not run on.
+    expect(world.clock.next).toBeNull();
+  });
+
+  test('is joined by those who want the same at the same time', async () => {
+    const world = new World();
+    const one = feed('f');
+    await Promise.all([world.feeds.refresh(one, world.fetch), world.feeds.refresh(one, world.fetch)]);
+    expect(world.fetched).toEqual(['f']);
+    await world.feeds.refresh(one, world.fetch);
+    expect(world.fetched).toEqual(['f', 'f']);
+  });
+
+  test('that was late is waited for again, once it has answered', async () => {
+    const world = new World();
+    const agent = having(feed('f'));
+    const gate = Promise.withResolvers<Json>();
+    const shown = world.feeds.current(agent, async () => await gate.promise, signal);
+    await settle();
+    world.clock.advance(limits.feedDeadlineMs);
+    expect(await shown).toEqual([]);
+    gate.resolve('late');
+    await settle();
+    expect(world.feeds.value(agent, 'f')).toBe('late');
+    expect(await world.prompt(agent)).toEqual([{ id: 'f', value: 'v1', ageMs: 0 }]);
+  });
+
+  test('readers are told of what is new: another value, another error, and the end of an error', async () => {
+    const world = new World();
+    const one = feed('f');
+    const step = async (value: Json, error: string | null): Promise<void> => {
+      world.value = value;
+      world.error = error;
+      await world.feeds.refresh(one, world.fetch);
+    };
+    await step({ n: 1 }, null);
+    await step({ n: 1 }, null);
+    await step({ n: 2 }, null);
+    await step(null, 'down');
+    await step(null, 'down');
+    await step(null, 'lost');
+    await step({ n: 2 }, null);
+    expect(world.told).toEqual([
+      { id: 'f', value: { n: 1 } },
+      { id: 'f', value: { n: 2 } },
+      { id: 'f', error: 'down' },
+      { id: 'f', error: 'lost' },
+      { id: 'f', value: { n: 2 } },
+    ]);
+    expect([world.feeds.refuse(one, 'suspended'), world.feeds.refuse(one, 'suspended')]).toEqual([true, false]);
+  });
+
+  test('[F4] a value is cut past its size, as text; a value of exactly that size is not', async () => {
+    const world = new World();
+    const agent = having(feed('f', { maxTokens: 5 }));
+    const shows = async (value: Json): Promise<Json | undefined> => {
+      world.value = value;
+      return (await world.prompt(agent))[0]?.value;
+    };
+    expect(await shows('x'.repeat(20))).toBe('x'.repeat(20));
+    expect(await shows('x'.repeat(21))).toBe(`${'x'.repeat(20)}\n[cut after 20 of 21 characters]`);
+    const list = Array.from({ length: 9 }, () => 1);
+    expect(await shows(list)).toEqual(list);
+    expect(await shows([...list, 1])).toBe('[1,1,1,1,1,1,1,1,1,1\n[cut after 20 of 21 characters]');
+  });
+
+  test('[J2] what is known of a feed is known to the next host', async () => {
+    const world = new World();
+    const agent = having(feed('f', { cacheTtlMs: 60_000 }));
+    await world.prompt(agent);
+    world.error = 'down';
+    world.clock.advance(60_000);
+    await world.prompt(agent);
+    const before = world.feeds.list(agent);
+    world.restart();
+    expect(world.feeds.list(agent)).toEqual(before);
+    expect(before).toMatchObject([{ value: 'v1', at: world.clock.now() - 60_000, error: 'down' }]);
+  });
+});
+
+describe('[F3] when periodic feeds are due', () => {
+  test('each at its own time: the host is woken for the first of them', async () => {
+    const world = new World();
+    const agent = having(periodic('slow', 60_000), periodic('fast', 10_000), feed('never'));
+    const ids = (): string[] => world.feeds.due(agent).now.map(({ id }) => id);
+    expect(ids()).toEqual(['slow', 'fast']);
+    // What is due now is due again after its period.
+    expect(world.feeds.due(agent).next).toBe(world.clock.now() + 10_000);
+    await world.prompt(agent);
+    expect([ids(), world.feeds.due(agent).next]).toEqual([[], world.clock.now() + 10_000]);
+    world.clock.advance(9_999);
+    expect([ids(), world.feeds.due(agent).next]).toEqual([[], world.clock.now() + 1]);
+    world.clock.advance(1);
+    expect(ids()).toEqual(['fast']);
+  });
+
+  test('none that is disabled, or only fetched for a prompt', () => {
+    const world = new World();
+    const agent = having(periodic('off', 10_000, { enabled: false }), feed('f', { intervalMs: 10_000 }));
+    expect(world.feeds.due(agent)).toEqual({ now: [], next: null });
+  });
+});
+
+describe('[I] the model’s access', () => {
+  const added = { id: 'mine', type: 'tool', source: { name: 'echo', params: { n: 1 } } } as const;
+
+  test('a feed is listed once, with what was said of it, and where it comes from', async () => {
+    const world = new World();
+    const agent = having(feed('f', { defaultValue: 'd' }), periodic('p', 30_000, { onError: 'skip' }));
+    const store = world.feeds.store(agent, allowAll);
+    await store.add(added);
+    const common = { cache_ttl: 0, max_tokens: 1_000, enabled: true, on_error: 'use_cached', error: null };
+    const never = { value: null, updated_at: null };
+    const echo = { type: 'tool', name: 'echo', params: {} };
+    expect(store.list()).toEqual([
+      { ...common, ...never, id: 'f', type: 'on_demand', source: echo, default: 'd', added_by_model: false },
+      {
+        ...common,
+        ...never,
+        id: 'p',
+        type: 'periodic',
+        interval: 30,
+        source: echo,
+        on_error: 'skip',
+        added_by_model: false,
+      },
+      {
+        ...common,
+        ...never,
+        id: 'mine',
+        type: 'on_demand',
+        source: { ...echo, params: { n: 1 } },
+        added_by_model: true,
+      },
+    ]);
+    await store.update('f', { max_tokens: 7, source: { type: 'relic', name: 'kv', action: 'get', params: {} } });
+    expect(store.list().map(({ id }) => id)).toEqual(['f', 'p', 'mine']);
+    expect(store.list()[0]).toMatchObject({
+      max_tokens: 7,
+      source: { type: 'relic', name: 'kv', action: 'get' },
+      added_by_model: true,
+    });
+    expect(world.feeds.list(agent).map(viewJson)).toEqual(store.list());
+  });
+
+  test('an update keeps the value of the same source, and drops that of another', async () => {
+    const world = new World();
+    const agent = having(feed('f'));
+    const store = world.feeds.store(agent, allowAll);
+    await world.prompt(agent);
+    world.error = 'down';
+    await world.prompt(agent);
+    const at = world.clock.now();
+    expect(await store.update('f', { max_tokens: 7 })).toMatchObject({ id: 'f', max_tokens: 7 });
+    // The error is that of the definition before.
+    expect(store.list()).toMatchObject([{ value: 'v1', updated_at: at, error: null }]);
+    await store.update('f', { source: { type: 'tool', name: 'echo', params: { other: true } } });
+    expect(store.list()).toMatchObject([{ value: null, updated_at: null, error: null }]);
+    expect(world.told.slice(-2)).toEqual([
+      { id: 'f', updated: true },
+      { id: 'f', updated: true },
+    ]);
+  });
+
+  test('a feed of the manifest that it removes stays away, until it adds one with its name', async () => {
+    const world = new World();
+    const agent = having(feed('mine'));
+    const store = world.feeds.store(agent, allowAll);
+    await world.prompt(agent);
+    expect(store.remove('mine')).toBe(true);
+    expect([store.list(), world.feeds.value(agent, 'mine')]).toEqual([[], undefined]);
+    // What still arrives for it counts for nothing.
+    await world.feeds.refresh(feed('mine'), world.fetch);
+    expect(world.told).toEqual([
+      { id: 'mine', value: 'v1' },
+      { id: 'mine', removed: true },
+    ]);
+    world.restart();
+    expect(world.feeds.list(agent)).toEqual([]);
+    await world.feeds.store(agent, allowAll).add(added);
+    expect(world.feeds.list(agent)).toMatchObject([{ addedByModel: true, value: null }]);
+  });
+
+  test('what it may not do is refused in words, and changes nothing', async () => {
+    const world = new World();
+    const agent = having(feed('f'), feed('g'));
+    const store = world.feeds.store(agent, ({ source }) => (source.name === 'secret' ? 'not this one' : null));
+    const refused = async (made: () => Promise<unknown>, code: string, message: string): Promise<void> =>
+      await expect(made()).rejects.toMatchObject({ code, message });
+    await refused(async () => await store.add({ ...added, source: { name: 'secret' } }), 'forbidden', 'not this one');
+    await refused(
+      async () => await store.add({ ...added, id: 'f' }),
+      'invalid_request',
+      'The feed "f" already exists: update or remove it',
+    );
+    await expect(store.add({ id: 'x' })).rejects.toMatchObject({ code: 'invalid_request' });
+    const long = 'z'.repeat(limits.excerptChars + 1);
+    await refused(
+      async () => await store.update(long, {}),
+      'invalid_request',
+      `There is no feed "${long.slice(0, limits.excerptChars)}" (known: f, g)`,
+    );
+    const empty = world.feeds.store(having(), allowAll);
+    await refused(async () => empty.remove('f'), 'invalid_request', 'There is no feed "f" (known: none)');
+    expect(world.told).toEqual([]);
+  });
+
+  test('a session has at most so many feeds', async () => {
+    const world = new World();
+    const feeds = Array.from({ length: limits.feeds - 1 }, (_, n) => feed(`f${n}`));
+    const store = world.feeds.store(having(...feeds), allowAll);
+    await store.add(added);
+    await expect(store.add({ ...added, id: 'more' })).rejects.toMatchObject({
+      code: 'invalid_request',
+      message: `A session may have at most ${limits.feeds} feeds`,
+    });
+  });
+
+  test('a feed that it adds does not get what an earlier one of its name fetches', async () => {
+    const world = new World();
+    const agent = having(feed('mine'));
+    const store = world.feeds.store(agent, allowAll);
+    const gate = Promise.withResolvers<Json>();
+    const before = world.feeds.refresh(feed('mine'), async () => await gate.promise);
+    store.remove('mine');
+    await store.add(added);
+    const fresh = world.feeds.refresh(world.feeds.list(agent)[0]?.feed ?? feed('none'), world.fetch);
+    gate.resolve('old');
+    await Promise.all([before, fresh]);
+    expect(world.feeds.value(agent, 'mine')).toBe('v1');
+    expect(world.fetched).toEqual(['mine']);
+  });
+});
