@@ -1,4 +1,5 @@
 /** Checks that the sources of an agent's feeds are imported, and that periodic ones are safe to repeat (F1, S7, X4). */
+import { isImported } from '../../domain/action-types.ts';
 import type { Effects } from '../../domain/action.ts';
 import type { FeedSource, ResolvedAgent } from '../../domain/manifest.ts';
 import type { Catalog } from '../catalog.ts';
@@ -16,7 +17,7 @@ export function checkFeeds(resolved: ResolvedAgent, bundled: Catalog | null): Fe
   const warnings: { path: FieldPath; message: string }[] = [];
   for (const [index, { source, when, allowUnsafe }] of resolved.agent.feeds.entries()) {
     const { type, name } = source;
-    if (type === 'internal' || type === 'llm') continue;
+    if (!isImported(type)) continue;
     const path = ['context_feeds', index, 'source', 'name'];
     const imported = resolved.agent.imports[`${type}s`];
     if (!imported.includes(name)) {

@@ -4,7 +4,8 @@
  */
 import { z } from 'zod';
 import { limits } from '../../domain/limits.ts';
-import { CAPABILITIES, INTERNAL_ACTIONS } from '../../domain/action-types.ts';
+import { ACTION_TYPES, CAPABILITIES, INTERNAL_ACTIONS } from '../../domain/action-types.ts';
+import type { ActionType } from '../../domain/action-types.ts';
 import { MODEL_PROVIDERS, ROUTING_POLICIES } from '../../domain/manifest.ts';
 import { feedSchema } from './feed.ts';
 import {
@@ -72,7 +73,9 @@ const implementation = z.discriminatedUnion('type', [
       url: url.describe('URL of the server.'),
       resources: resources.optional(),
     })
-    .describe('A tool of a Model Context Protocol (MCP) server.'),
+    .describe(
+      'A tool of a Model Context Protocol (MCP) server. Not supported yet: a call fails with unsupported_implementation.',
+    ),
 ]);
 
 export const toolSchema = z.strictObject({
@@ -114,17 +117,9 @@ const routing = z.enum(ROUTING_POLICIES);
 const dialect = z.enum(['auto', 'protocol', 'tool_calls']);
 
 const slots = count.min(1).max(256).optional();
-const slotsByType = z.strictObject({
-  tool: slots,
-  agent: slots,
-  relic: slots,
-  workflow: slots,
-  llm: slots,
-  internal: slots,
-  python: slots,
-  shell: slots,
-  docker: slots,
-});
+const slotsByType = z.strictObject(
+  Object.fromEntries(ACTION_TYPES.map((type) => [type, slots])) as Record<ActionType, typeof slots>,
+);
 
 /** US dollars per million tokens. */
 const price = z.strictObject({
